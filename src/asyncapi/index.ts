@@ -3,7 +3,7 @@
  *
  * It reads the contract and nothing else: no client, no clock. What a schema looks like as JSON Schema is the caller's to say, as each library has its own way.
  */
-import { MqttError } from '../errors.js'
+import { MqttError, printable } from '../errors.js'
 import type { Channel, Codec, Operation, StandardSchema } from '../typed/index.js'
 
 /** What the document is about. */
@@ -83,18 +83,32 @@ const target: JsonSchemaTarget = { target: 'draft-07', io: 'input', typeMode: 'i
 
 /**
  * The document.
- * @throws MqttError ERR_INVALID_OPTION for a role or details that name no part, a server address that cannot be parsed, two parts with one name, or a
- * schema that gives no JSON Schema (see `cause`)
+ * @throws MqttError ERR_INVALID_OPTION for an option of another type, or that JSON cannot hold, a role or details that name no part, a server address that
+ * cannot be parsed, two parts with one name, a contract that holds itself, or a schema that gives no JSON Schema (see `cause`)
  */
 export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNode {
   const { info, servers = {}, role = {}, details = {}, toJsonSchema } = options ?? {}
   if (typeof info?.title !== 'string' || typeof info.version !== 'string') refuse('info', 'must have title and version')
-  const parts = [...partsOf(contract, '')]
+  assertText('info', info)
+  assertRecord('servers', servers, 'servers by name')
+  assertRecord('role', role, 'send and receive', 'with')
+  assertRecord('details', details, 'details by the name of a part')
+  if (toJsonSchema !== undefined && typeof toJsonSchema !== 'function') refuse('toJsonSchema', 'must be a function, such as z.toJSONSchema')
+  const lists = { send: listOf('role.send', role.send, named), receive: listOf('role.receive', role.receive, named) }
+  for (const [name, server] of Object.entries(servers)) assertJson(`servers.${name}`, server)
+  assertJson('info', info)
+  const parts = [...partsOf(contract, '', [])]
   const channels = new Map<string, AsyncApiNode>()
   const operations = new Map<string, AsyncApiNode>()
   const add = (name: string, topic: Part['topic'] | undefined, codec: Described, more: AsyncApiNode = {}): void => {
     if (channels.has(name)) refuse('contract', `has two parts of the name '${name}'`)
-    const { title, description, examples, parameters: told = {} } = details[name] ?? {}
+    const given = details[name] ?? {}
+    assertRecord(`details.${name}`, given, 'title, description, examples and parameters', 'with')
+    const { title, description, examples, parameters: told = {} } = given
+    assertText(`details.${name}`, given)
+    assertRecord(`details.${name}.parameters`, told, 'texts by the name of a parameter')
+    assertText(`details.${name}.parameters`, told, Object.keys(told))
+    if (examples !== undefined) assertJson(`details.${name}.examples`, listOf(`details.${name}.examples`, examples, 'payloads'))
     const { contentType = 'application/octet-stream', schema } = codec
     const parameters = topic?.parameters.map((parameter) => [parameter, Object.hasOwn(told, parameter) ? { description: told[parameter] } : {}]) ?? []
     const payload = schema && payloadOf(name, schema, toJsonSchema)
@@ -116,7 +130,7 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
   }
   for (const name of Object.keys(details)) if (!channels.has(name)) refuse(`details.${name}`, 'must be the name of a part')
   for (const action of ['send', 'receive'] as const)
-    for (const wanted of role[action] ?? []) {
+    for (const wanted of lists[action]) {
       const [name, part] = parts.find((each) => each.includes(wanted as never)) ?? refuse(`role.${action}`, 'must name parts of the contract')
       operations.set(`${action}.${name}`, {
         action,
@@ -138,12 +152,44 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
 
 type Described = Codec<never, unknown> & { readonly schema?: StandardSchema }
 
-function* partsOf(contract: object, prefix: string): Generator<readonly [string, Part]> {
+// `around`: the contracts that it is part of.
+function* partsOf(contract: object, prefix: string, around: readonly object[]): Generator<readonly [string, Part]> {
   if (isPart(contract)) refuse('contract', 'must be a contract, and not one part of it')
-  if (typeof contract !== 'object' || contract === null) refuse('contract', 'must be a contract')
+  const where = prefix.slice(0, -1)
+  if (around.includes(contract)) refuse('contract', `must not hold itself, as it does in ${where}`)
+  if (typeof contract !== 'object' || contract === null)
+    refuse('contract', prefix === '' ? 'must be a contract' : `must hold channels, operations and contracts; ${where} is none of them`)
   for (const [name, part] of Object.entries(contract)) {
     if (isPart(part)) yield [`${prefix}${name}`, part]
-    else yield* partsOf(part, `${prefix}${name}.`)
+    else yield* partsOf(part, `${prefix}${name}.`, [...around, contract])
+  }
+}
+
+const named = 'parts of the contract, or of their names'
+
+function assertRecord(option: string, given: unknown, of: string, word = 'of'): void {
+  if (typeof given !== 'object' || given === null || Array.isArray(given)) refuse(option, `must be an object ${word} ${of}`)
+}
+
+/** Refuses what is for people to read, and is no text. */
+function assertText(option: string, given: object, names: readonly string[] = ['title', 'description']): void {
+  for (const name of names) {
+    const text: unknown = given[name as keyof typeof given]
+    if (text !== undefined && typeof text !== 'string') refuse(`${option}.${name}`, 'must be text')
+  }
+}
+
+function listOf<T>(option: string, given: readonly T[] | undefined, of: string): readonly T[] {
+  if (given === undefined) return []
+  return Array.isArray(given) ? given : refuse(option, `must be a list of ${of}`)
+}
+
+/** A document is written as JSON. */
+function assertJson(option: string, given: unknown): void {
+  try {
+    JSON.stringify(given)
+  } catch (cause) {
+    refuse(option, `must be what JSON can hold: ${cause instanceof Error ? cause.message.split('\n')[0] : cause}`, cause)
   }
 }
 
@@ -158,7 +204,8 @@ function payloadOf(name: string, schema: StandardSchema, toJsonSchema: AsyncApiO
   try {
     const made: unknown = toJsonSchema === undefined ? jsonSchema?.input({ target: target.target }) : toJsonSchema(schema as never, target)
     if (typeof made !== 'object' || made === null) throw new TypeError('it gave no object')
-    return placed(made, `${pointerTo(name)}/messages/message/payload`)
+    JSON.stringify(made)
+    return placed(made, `${pointerTo(name)}/messages/message/payload`, made)
   } catch (cause) {
     return refuse('toJsonSchema', `gives no JSON Schema of '${name}': ${cause instanceof Error ? cause.message : cause}`, cause)
   }
@@ -170,8 +217,8 @@ const maps = ['$defs', 'definitions', 'dependencies', 'dependentSchemas', 'patte
 
 // A schema at its place in the document: what it refers to in itself lies there. Draft 7 has other words for tuples than those that came later, and
 // overlooks what stands beside `$ref`.
-function placed(schema: unknown, at: string): unknown {
-  if (Array.isArray(schema)) return schema.map((each) => placed(each, at))
+function placed(schema: unknown, at: string, whole: object): unknown {
+  if (Array.isArray(schema)) return schema.map((each) => placed(each, at, whole))
   if (typeof schema !== 'object' || schema === null) return schema
   const { $schema: _, $id: __, $ref, prefixItems, ...rest } = schema as AsyncApiNode
   const { items, ...others } = rest
@@ -179,13 +226,27 @@ function placed(schema: unknown, at: string): unknown {
   const made = own.map(([key, value]) => {
     if (data.includes(key)) return [key, value]
     const isMap = maps.includes(key) && typeof value === 'object' && value !== null
-    return [key, isMap ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, placed(each, at)])) : placed(value, at)]
+    return [key, isMap ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, placed(each, at, whole)])) : placed(value, at, whole)]
   })
   if (typeof $ref !== 'string') return Object.fromEntries(made)
+  if ($ref.startsWith('#') && !leadsTo($ref, whole))
+    throw new TypeError(`$ref "${printable($ref)}" must be '#' or a JSON Pointer to a part of the schema`)
   const refers = { $ref: $ref.startsWith('#') ? at + $ref.slice(1) : $ref }
   if (made.length === 0) return refers
   const { allOf = [], ...all } = Object.fromEntries(made)
   return { ...all, allOf: [refers, ...allOf] }
+}
+
+/** True where a JSON Pointer in a URL (RFC 6901, section 6) leads somewhere. */
+function leadsTo(pointer: string, whole: object): boolean {
+  const [first, ...names] = pointer.split('/')
+  let at: unknown = whole
+  for (const name of names) {
+    const key = decodeURIComponent(name).replaceAll('~1', '/').replaceAll('~0', '~')
+    if (typeof at !== 'object' || at === null || !Object.hasOwn(at, key)) return false
+    at = at[key as keyof typeof at]
+  }
+  return first === '#'
 }
 
 // Names in a JSON Pointer (RFC 6901), which is part of a URL.
