@@ -3,16 +3,7 @@
  *
  * It turns events of the one into events of the other. What the application throws in a listener never gets into mqwire.
  */
-import {
-  Client,
-  type ClientListeners,
-  type DisconnectOptions,
-  type FilterRequest,
-  type Grant,
-  type Handler,
-  type Message,
-  type MqttError,
-} from 'mqwire'
+import { Client, type ClientListeners, type DisconnectOptions, type FilterRequest, type Grant, type Handler, type Message, MqttError } from 'mqwire'
 import { inside, oneCopy } from '../client/common/inside.js'
 import { longestTimer } from '../client/common/schema.js'
 import { familiar, isFault } from './errors.js'
@@ -101,6 +92,16 @@ export class BackingClient {
   restart(): void {
     this.#first = false
     this.core.reconnect({ force: true }).catch(silent)
+  }
+
+  /** Cuts the connection that is up, as the network does. */
+  cut(cause: Error | undefined): void {
+    const error = new MqttError('ERR_CONNECTION_LOST', 'connection lost: the program destroyed its stream', {
+      fault: 'remote',
+      outcome: 'unknown',
+      cause,
+    })
+    if (this.connected) this.core[inside]().links?.connection?.destroy(error)
   }
 
   /** Ends the client: at once, or when everything published is acknowledged. `waits`: something is not; without a connection it has the time of one. */

@@ -35,12 +35,18 @@ export interface ConnectionStream {
   on<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
   /** Adds one for the next event alone. */
   once<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
+  /** The same as `on`. */
+  addListener<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
   /** Takes one away. */
   off<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
-  /** Cuts the connection that is up; the next one is dialled at once. */
-  destroy(): void
   /** The same. */
-  end(): void
+  removeListener<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
+  /** Takes those of an event away, or all. */
+  removeAllListeners(event?: keyof StreamEvents): this
+  /** Cuts the connection that is up, as the network does: the next one is dialled after `reconnectPeriod`. With an error, that is told as `error`. */
+  destroy(error?: Error): this
+  /** Cuts it too. */
+  end(): this
 }
 
 /** Events of {@link MqttClient.stream}. */
@@ -65,7 +71,10 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   readonly options: IClientOptions
   /** Where the connection breaks, as programs for MQTT.js look at it: `error` and `close`, over all connections. `destroy()` and `end()` cut the one that is up. */
   readonly stream: ConnectionStream
-  readonly #stream = Object.assign(new Listeners<StreamEvents>(() => undefined), { destroy: () => this.#cut(), end: () => this.#cut() })
+  readonly #stream: ConnectionStream & Listeners<StreamEvents> = Object.assign(new Listeners<StreamEvents>(() => undefined), {
+    destroy: (error?: Error) => this.#cut(error),
+    end: () => this.#cut(),
+  })
   readonly #backing: BackingClient
   readonly #tell: Tell
   /** Publishes that are not over. */
@@ -94,8 +103,9 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     if (plan.shown.manualConnect !== true) this.#backing.start()
   }
 
-  #cut(): void {
-    if (this.connected) this.#backing.restart()
+  #cut(error?: Error): ConnectionStream & Listeners<StreamEvents> {
+    this.#backing.cut(error)
+    return this.#stream
   }
 
   /** True while a connection is up. */

@@ -262,6 +262,29 @@ describe('client.stream', () => {
     client.stream[how]()
     await toldOf(told, 'connect', 2)
     expect(closes).toBe(1)
+    expect(namesIn(told)).toEqual(['connect', 'offline', 'close', 'reconnect', 'connect'])
+  })
+
+  it.each(['destroy', 'end'] as const)('%s() is a loss: the next connection is dialled after reconnectPeriod', async (how) => {
+    const { client, told } = await up((await broker()).urls.TCP as string, { reconnectPeriod: 400 })
+    const since = performance.now()
+    expect(client.stream[how]()).toBe(client.stream)
+    expect([client.connected, client.reconnecting]).toEqual([false, true])
+    await toldOf(told, 'connect', 2)
+    expect(performance.now() - since).toBeGreaterThan(390)
+    expect(namesIn(told)).not.toContain('error')
+  })
+
+  it('destroy() tells its error, and takes listeners away as streams do', async () => {
+    const { client, told } = await up((await broker()).urls.TCP as string, { reconnectPeriod: 20 })
+    let heard = 0
+    const hear = () => (heard += 1)
+    client.stream.addListener('error', hear).removeListener('error', hear).on('close', hear).removeAllListeners('close')
+    const error = new Error('enough')
+    client.stream.destroy(error)
+    await toldOf(told, 'connect', 2)
+    expect(told.find(([event]) => event === 'error')?.[1]).toMatchObject({ cause: error })
+    expect(heard).toBe(0)
   })
 })
 

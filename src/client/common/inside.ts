@@ -1,6 +1,8 @@
 /**
  * What stands on top of clients asks of them besides their public side, under symbols: typed topics, queues, and the interface of another library.
  */
+
+import type { MqttError } from '../../errors.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { ClientEvents, Message, PublishOptions, Receipt } from '../api/index.js'
 
@@ -130,8 +132,10 @@ export interface Inside {
   flush?(): void
   /** A publish was refused before the client heard of it: raises `drop`, and gives the rejection. Not in copies of the package from before. */
   refuse?(topic: string, error: unknown): Promise<never>
+  /** The connection that is up, which can be cut as the network cuts it. Not in copies of the package from before. */
+  readonly links?: { readonly connection?: { destroy(error: MqttError): void } | undefined }
   /** Writes a line of the log; not in copies of the package from before. */
   log?(level: 'error', ...parts: readonly unknown[]): void
   /** Prints what nobody listens to, unless there is a logger, which gets it as a line, or a listener of `heard`. Not in copies of the package from before. */
-  report?(code: 'MQWIRE_NOT_CONNECTED', text: string, cause: unknown, heard?: keyof ClientEvents): void
+  report?(code: 'MQWIRE_NOT_CONNECTED' | 'MQWIRE_OPTION_IGNORED', text: string, cause: unknown, heard?: keyof ClientEvents): void
 }
