@@ -21,6 +21,9 @@ export interface Wanted {
   readonly properties: Record<string, unknown> | undefined
 }
 
+/** Options that were reported. */
+const reported = new Set<string>()
+
 const silent = (): void => undefined
 
 /** What stands behind one client, whatever becomes of connections. */
@@ -56,6 +59,15 @@ export class BackingClient {
     this.#handler = Object.assign((message: Message) => receive(message), { [oneCopy]: this })
     // Options are checked now.
     this.#core = this.#make()
+    this.#reportUnheeded()
+  }
+
+  // Once in a process: whoever starts many clients gives them the same options.
+  #reportUnheeded(): void {
+    const fresh = this.#plan.unheeded.filter((name) => !reported.has(name))
+    for (const name of fresh) reported.add(name)
+    if (fresh.length === 0) return
+    this.core[inside]().report?.('MQWIRE_OPTION_IGNORED', `mqwire/compat has its own way in place of ${fresh.join(', ')}: leave it out`, undefined)
   }
 
   /** True where 5.0 is spoken. */

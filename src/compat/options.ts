@@ -29,6 +29,8 @@ export interface Plan {
   readonly options: ClientOptions
   /** As `client.options` shows them: with defaults. */
   readonly shown: IClientOptions
+  /** What MQTT.js heeds, and has no counterpart and no need of one here: names of options that ask for something else than the default. */
+  readonly unheeded: readonly string[]
 }
 
 /** Options that are looked at below. */
@@ -53,6 +55,9 @@ const propertyNames =
 
 /** Options with the one value that they can have. */
 const fixed: Readonly<Record<string, unknown>> = { protocolId: 'MQTT', reschedulePings: true, timerVariant: 'auto', writeCache: true }
+
+/** Options over a WebSocket that say how MQTT.js buffers and frames, with its defaults: mqwire has its own way. */
+const webDefaults: Readonly<Record<string, unknown>> = { binary: true, browserBufferSize: 524_288, browserBufferTimeout: 1000, objectMode: false }
 
 const defaults = { clean: true, connectTimeout: 30_000, keepalive: 60, protocolVersion: 4, queueQoSZero: true, resubscribe: true } as const
 
@@ -177,7 +182,19 @@ function ignoredIn(given: IClientOptions, endpoints: readonly IClientOptions[]):
   const unknown = unknownIn(given, heeded)
   const [first] = unknown.filter((name) => refusals.split(' ').includes(name))
   if (first !== undefined) throw refused(first)
-  return unknown
+  return unknown.filter((name) => !(hasWeb(endpoints) && Object.hasOwn(webDefaults, name)))
+}
+
+function hasWeb(endpoints: readonly IClientOptions[]): boolean {
+  return endpoints.some(({ protocol = '' }) => protocol.startsWith('ws'))
+}
+
+function unheededIn(given: IClientOptions, endpoints: readonly IClientOptions[]): string[] {
+  if (!hasWeb(endpoints)) return []
+  return Object.keys(webDefaults).filter((name) => {
+    const value: unknown = given[name as keyof IClientOptions]
+    return isGiven(value) && value !== webDefaults[name]
+  })
 }
 
 // What has a value, and is not empty.
@@ -303,5 +320,5 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
     outbound: { offline: { qos0: queueQoSZero ? 'queue' : 'reject' }, onSessionLost: 'republish' },
     unclaimedHold: 0,
   }
-  return { endpoints, options, shown }
+  return { endpoints, options, shown, unheeded: unheededIn(given, addresses) }
 }

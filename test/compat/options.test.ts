@@ -1,5 +1,5 @@
 /** What options of MQTT.js become, and which are refused by their names, before anything is dialled. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { connect, type IClientOptions } from '../../src/compat/index.js'
 import { planOf } from '../../src/compat/options.js'
 
@@ -175,6 +175,35 @@ describe('who dials', () => {
   it('the options given are not written to, and those shown are a copy with defaults', () => {
     const given = Object.freeze({ host: 'h', keepalive: 5 })
     expect(plan('', given).shown).toMatchObject({ host: 'h', keepalive: 5, clean: true, protocolVersion: 4 })
+  })
+})
+
+describe('what MQTT.js heeds, and mqwire has no need of', () => {
+  const reports = (): unknown[] => {
+    const seen: unknown[] = []
+    const hear = (warning: Error & { code?: string }) => void (warning.code === 'MQWIRE_OPTION_IGNORED' && seen.push(warning.message))
+    process.on('warning', hear)
+    onTestFinished(() => void process.off('warning', hear))
+    return seen
+  }
+  const dial = (options: object) => connect({ manualConnect: true, protocol: 'ws', host: '127.0.0.1', ...options } as never).end(true)
+
+  it('is silent where it is the default, without WebSocket, and of names that MQTT.js does not know', async () => {
+    const seen = reports()
+    dial({ binary: true, browserBufferSize: 524_288, browserBufferTimeout: 1000, objectMode: false, subscribeOptions: {}, serializer: {}, url: 'x' })
+    dial({ protocol: 'mqtt', objectMode: true, nonsense: 1 })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(seen).toEqual([])
+  })
+
+  it('is reported once by name in a process, or is a line of the log', async () => {
+    const seen = reports()
+    const lines: string[] = []
+    dial({ log: (line: string) => lines.push(line), browserBufferTimeout: 5 })
+    for (let client = 0; client < 3; client += 1) dial({ browserBufferSize: 5, browserBufferTimeout: 5 })
+    await new Promise((resolve) => setImmediate(resolve))
+    expect(seen).toEqual([expect.stringContaining('mqwire/compat has its own way in place of browserBufferSize: leave it out')])
+    expect(lines.filter((line) => line.includes('own way'))).toEqual([expect.stringContaining('browserBufferTimeout')])
   })
 })
 
