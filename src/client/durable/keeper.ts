@@ -216,7 +216,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
   #settleDoubt(): void {
     if (!this.#inDoubt) return
     this.#inDoubt = false
-    this.#host.log('warn', 'the session may have been lost before this connection: QoS 2 that was sent is not sent again')
+    this.#host.log('warn', 'the session may be a new one: QoS 2 is not sent again')
     this.#publishes.doubt()
     void this.#answer()
   }

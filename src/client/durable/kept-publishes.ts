@@ -10,7 +10,7 @@ import { withOutcome } from '../common/outcome.js'
 import type { CheckedPublish } from '../parsing/requests.js'
 import type { Keeper } from '../publishing/keeping.js'
 import type { PublishWriter } from '../publishing/ports.js'
-import { earlierSuspicion, QueuedPublish, receipt, republishes } from '../publishing/queued-publish.js'
+import { earlierSuspicion, QueuedPublish, receipt, republishes, sessionLost } from '../publishing/queued-publish.js'
 import { AWAIT_PUBACK, AWAIT_PUBCOMP, AWAIT_PUBREC, held, STORING_RELEASE } from '../session/packet-identifiers.js'
 import type { Journal } from './journal.js'
 import { KeptEntries } from './kept-entries.js'
@@ -95,9 +95,17 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     return this.#once.some(({ doubt }) => doubt !== undefined)
   }
 
-  /** Those at QoS 2 are not sent again. */
+  /** Those at QoS 2 are not sent again: PUBREL ends them. To be called before what is in flight goes on. */
   doubt(): void {
-    for (const item of this.#once) this.#host.publishQueue.unacknowledged.doubt(item)
+    const { publishQueue, session } = this.#host
+    const { unacknowledged } = publishQueue
+    for (const item of this.#once) {
+      if (unacknowledged.get(item.packetId) !== item) continue
+      item.doubt = sessionLost()
+      item.wire = undefined
+      item.released ||= ++unacknowledged.releases
+      session.sendWindow.set(item.packetId, held | AWAIT_PUBCOMP)
+    }
   }
 
   keep(item: QueuedPublish, output: PublishWriter): void {

@@ -13,7 +13,6 @@ import { withOutcome } from '../common/outcome.js'
 import { Ring } from '../common/ring.js'
 import { StallWatch, stallAge } from '../common/stall-watch.js'
 import type { Sending } from '../parsing/requests.js'
-import { AWAIT_PUBCOMP, held } from '../session/packet-identifiers.js'
 import type { Backlog } from './backlog.js'
 import type { Isolation } from './isolation.js'
 import type { KeepingHost } from './keeping.js'
@@ -106,15 +105,6 @@ export class Unacknowledged extends PublishTable {
     item.released = ++this.releases
     item.received = reasonCode
     if (!republishes(item, this.#host)) item.wire = undefined
-  }
-
-  /** Whether this session is the one that it was sent in, nobody knows: it is not sent again. To be called before `handleConnected`. */
-  doubt(item: QueuedPublish): void {
-    if (this.get(item.packetId) !== item) return
-    item.doubt = sessionLost()
-    item.wire = undefined
-    item.released ||= ++this.releases
-    this.#host.session.sendWindow.set(item.packetId, held | AWAIT_PUBCOMP)
   }
 
   /** The last acknowledgement of a publish came in: a packet of this type. */

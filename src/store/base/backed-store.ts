@@ -91,7 +91,7 @@ export class BackedStore implements Store {
 
   async #attempt<T>(work: () => Promise<T>): Promise<T> {
     try {
-      if (this.#closing !== undefined) throw new MqttError('ERR_STORE', `${closedMessage}: close it after the clients and queues that use it`)
+      if (this.#closing !== undefined) throw new MqttError('ERR_STORE', `${closedMessage}: close it after its clients and queues`)
       return await work()
     } catch (error) {
       throw storeError(error)
