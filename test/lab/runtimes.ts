@@ -1,6 +1,6 @@
 /**
  * The installed package in the oldest and the newest Node, in Deno and Bun, and through bundlers and checkers that are too large to be dependencies
- * (`test/package/runtimes`). They are fetched from the npm registry into node_modules/.cache when they are not there: about 1.1 GB.
+ * (`test/package/runtimes`). They are fetched from the npm registry into node_modules/.cache when they are not there: about 1.3 GB.
  */
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
@@ -9,7 +9,7 @@ import type { Fetched, Runtime } from '../package/runtimes/fetched.js'
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  'the package in Node 20.19 and 26, Deno, Bun, bundlers and checkers; `all`: the versions of Node in between, Next and React Native (750 MB more); `update` writes what Deno and Bun print'
+  'the package in Node 20.19 and 26, Deno, Bun, bundlers, checkers, and programs over mqwire/compat; `all`: the versions of Node in between, Next and React Native (750 MB more); `update` writes what Deno and Bun print'
 export const minutes = 2
 
 /** What `.ci/fetch.mjs` offers. */
@@ -50,6 +50,8 @@ const names: Readonly<Record<Runtime['kind'], string>> = { node: 'Node', deno: '
 const wanted = [node('20.19.0'), node('26.10.0'), deno, bun]
 const between = ['22.12.0', '22.23.3', '24.21.0'].map(node)
 const frameworks = ['next', 'react-native']
+/** Programs of others over MQTT.js, which run with and without the word `all`. */
+const always = ['programs']
 
 async function runtime({ made, fetched, cache }: Fetching, { kind, version, from, file }: Wanted): Promise<Runtime> {
   const name = `${names[kind]} ${version}`
@@ -72,10 +74,10 @@ export async function run(lab: Lab): Promise<Result> {
   for (const each of all ? [...wanted, ...between] : wanted) runtimes.push(await runtime(fetching, each))
   const tools = await fetching.tools()
   const given: [string, Fetched['tools']][] = []
-  for (const name of all ? frameworks : []) given.push([name, await fetching.tools(name)])
+  for (const name of all ? [...always, ...frameworks] : always) given.push([name, await fetching.tools(name)])
   mkdirSync(fetching.cache, { recursive: true })
   const file = path.join(fetching.cache, 'fetched.json')
-  writeFileSync(file, JSON.stringify({ runtimes, tools, ...(all && { frameworks: Object.fromEntries(given) }) } satisfies Fetched))
+  writeFileSync(file, JSON.stringify({ runtimes, tools, frameworks: Object.fromEntries(given) } satisfies Fetched))
   const missing = [...runtimes, tools, ...given.map(([, each]) => each)].flatMap(({ reason }) => reason ?? [])
   const env = {
     MQWIRE_RUNTIMES: file,

@@ -37,7 +37,7 @@ export interface Fetched {
   readonly runtimes: readonly Runtime[]
   /** The folder of the tools' package.json; a reason when they could not be had. */
   readonly tools: Packages
-  /** Those that are fetched with the word `all` only, by name. */
+  /** Lists of packages below `.ci/tools`, by name; most are fetched with the word `all` only. */
   readonly frameworks?: Readonly<Record<string, Packages>>
 }
 
@@ -61,7 +61,7 @@ export function withTools(define: (tool: NodeJS.Require) => void): void {
   else define(createRequire(path.join(folder, 'package.json')))
 }
 
-/** Defines tests that need a framework, given its folder. Their files are run with the word `all` only. */
+/** Defines tests that need a framework, or another list of packages, given its folder. */
 export function withFramework(name: string, define: (folder: string) => void): void {
   const { folder, reason } = fetched.frameworks?.[name] ?? {}
   if (folder !== undefined) define(folder)
