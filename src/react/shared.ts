@@ -256,6 +256,144 @@ export function valuesOf<Parameters, Value>(
   return Object.assign(new Map(before), { error: undefined, isPending })
 }
 
+/** What an operation has to show: replaced, never changed. */
+export interface Asked<Data> {
+  /** What was answered last: it stays until another answer is there. */
+  readonly data: Data
+  /** Why the last call or stream failed. */
+  readonly error: Error | undefined
+  /** True while a call has no answer, or a stream not the first one. */
+  readonly isPending: boolean
+  /** True when the stream has ended; of calls, when the answer is there. */
+  readonly isDone: boolean
+}
+
+/** Asks with these arguments. The signal is in their options. */
+export type Ask<Result> = (call: readonly unknown[], signal: AbortSignal) => Result
+
+/** What is asked of an operation, one after the other: the last one is shown. */
+abstract class Asking<Data, Result, Run> implements Sharable {
+  /** What components see. */
+  shown: Asked<Data>
+  readonly #client: Client
+  readonly #changed: () => void
+  protected readonly ask: Ask<Result>
+  protected readonly abort = new AbortController()
+  /** How often something was asked. */
+  protected count = 0
+
+  constructor(client: Client, ask: Ask<Result>, changed: () => void, before: Asked<Data>) {
+    this.shown = { ...before, error: undefined, isPending: false, isDone: false }
+    this.#client = client
+    this.#changed = changed
+    this.ask = ask
+  }
+
+  /** Asks, unless that was done and has not failed. */
+  begin(call: readonly unknown[]): void {
+    if (this.count === 0 || (this.shown.error !== undefined && !this.shown.isPending)) this.run(call)
+  }
+
+  abstract run(call: readonly unknown[]): Run
+
+  get isOver(): boolean {
+    return this.#client.state === 'closed'
+  }
+
+  dispose(): void {
+    this.abort.abort()
+  }
+
+  protected show(shown: Partial<Asked<Data>>): void {
+    this.shown = { ...this.shown, ...shown }
+    this.#changed()
+  }
+
+  protected started(): number {
+    this.show({ error: undefined, isPending: true, isDone: false })
+    return ++this.count
+  }
+}
+
+/** Calls. Each promise settles with its own answer. */
+export class Calls extends Asking<unknown, Promise<unknown>, Promise<unknown>> {
+  run(call: readonly unknown[]): Promise<unknown> {
+    const number = this.started()
+    const asked = this.ask(call, this.abort.signal)
+    const settle = (shown: Partial<Asked<unknown>>): void => {
+      if (number === this.count) this.show({ ...shown, isPending: false })
+    }
+    // Both ends are seen here, so that nobody has to await it.
+    asked.then(
+      (data) => settle({ data, isDone: true }),
+      (error: Error) => settle({ error }),
+    )
+    return asked
+  }
+}
+
+/** Streams of answers, of which the last ones are kept. A new one ends the one before. */
+export class Streams extends Asking<readonly unknown[], AsyncIterableIterator<unknown>, void> {
+  readonly #limit: number
+  #iterator: AsyncIterableIterator<unknown> | undefined
+  #frames: Frames | undefined
+
+  constructor(client: Client, limit: number, ask: Ask<AsyncIterableIterator<unknown>>, changed: () => void, before: Asked<readonly unknown[]>) {
+    super(client, ask, changed, before)
+    this.#limit = limit
+  }
+
+  run(call: readonly unknown[]): void {
+    this.#leave()
+    const number = this.started()
+    const iterator = this.ask(call, this.abort.signal)
+    this.#iterator = iterator
+    let kept: readonly unknown[] = []
+    let fresh: unknown[] = []
+    const show = (more: Partial<Asked<readonly unknown[]>> = {}): void => {
+      kept = [...kept, ...fresh].slice(-this.#limit)
+      fresh = []
+      // One that fails before its first answer takes nothing away.
+      const data = kept.length === 0 && more.error !== undefined ? this.shown.data : kept
+      this.show({ data, isPending: false, ...more })
+    }
+    const frames = new Frames(show)
+    this.#frames = frames
+    const end = (more: Partial<Asked<readonly unknown[]>>): void => {
+      frames.end()
+      if (number === this.count) show(more)
+    }
+    const read = async (): Promise<void> => {
+      for await (const value of iterator) {
+        fresh.push(value)
+        if (fresh.length > this.#limit) fresh.shift()
+        frames.ask()
+      }
+    }
+    read().then(
+      () => end({ isDone: true }),
+      (error: Error) => end({ error }),
+    )
+  }
+
+  /** Ends the stream; what it gave stays. */
+  stop(): void {
+    this.count += 1
+    this.#leave()
+    this.show({ isPending: false })
+  }
+
+  override dispose(): void {
+    this.count += 1
+    this.#leave()
+  }
+
+  #leave(): void {
+    this.#frames?.end()
+    this.#iterator?.return?.()
+  }
+}
+
 const ids = new WeakMap<object, number>()
 let lastId = 0
 
@@ -276,7 +414,7 @@ export function dataOf(given: unknown): string {
   })
 }
 
-const optionNames = ['select', 'equal', 'enabled', 'limit', 'expire', 'qos']
+const optionNames = ['select', 'equal', 'enabled', 'limit', 'expire', 'qos', 'timeout', 'window']
 
 /**
  * What a hook was given, apart: as many arguments as `most` says, and the options behind them. Options may stand in the place of parameters that are
@@ -293,4 +431,16 @@ export function apart<Options>(
   if (alone && names.every((name) => optionNames.includes(name) && !parameters.includes(name)))
     return { given: [], options: first as Partial<Options> }
   return { given: call.slice(0, most), options: (call[most] ?? {}) as Partial<Options> }
+}
+
+/** Aborts with either of them. */
+export function either(one: AbortSignal, other: AbortSignal | undefined): AbortSignal {
+  if (other === undefined) return one
+  const both = new AbortController()
+  for (const signal of [one, other]) {
+    const abort = (): void => both.abort(signal.reason)
+    if (signal.aborted) abort()
+    else signal.addEventListener('abort', abort, { signal: both.signal })
+  }
+  return both.signal
 }

@@ -196,10 +196,17 @@ await again.close()`,
   'mqwire/react': [
     `import { createElement } from 'react'
 import { renderToString } from 'react-dom/server'
-import { MqttProvider, useConnectionState, useSubscription } from 'mqwire/react'
-const Line = () => createElement('p', null, useConnectionState() + ' ' + useSubscription('a').messages.length)
+import { MqttProvider, useCall, useConnectionState, useLatestValues, useMessages, usePublish, useStream, useSubscription } from 'mqwire/react'
+import { channel, operation, text } from 'mqwire/typed'
+const [level, count] = [channel('level/{id}', text()), operation('count/{id}', undefined, text())]
+const Line = () => {
+  const { data, isPending } = useCall(count, { id: 1 })
+  const states = [useMessages(level), useLatestValues(level, { enabled: false }), useStream(count), useStream(count, { id: 2 })].map((each) => each.isPending)
+  usePublish(level)
+  return createElement('p', null, [useConnectionState(), useSubscription('a').messages.length, data, isPending, ...states].join(' '))
+}
 console.log(renderToString(createElement(MqttProvider, { url: 'mqtt://here' }, createElement(Line))))`,
-    '<p>idle 0</p>',
+    '<p>idle 0  true true false false true</p>',
   ],
   'mqwire/compat': [
     `${withBroker}

@@ -2,7 +2,7 @@
  * Typed topics before the eyes of users' compilers, the oldest and the newest: what is right compiles, and what is wrong is told in a sentence.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compilers, node, project, removeProjects, requireDist, writeFiles } from './fixture.js'
+import { compilers, linkPeers, node, project, removeProjects, requireDist, writeFiles } from './fixture.js'
 
 beforeAll(requireDist)
 afterAll(removeProjects)
@@ -72,6 +72,64 @@ async function use(): Promise<void> {
 console.log(use)
 `
 
+/** The hooks of React, in whose types the same templates and codecs are found. */
+const hooks = `${head}
+import { useCall, useLatest, useLatestValues, useMessages, usePublish, useStream, useSubscription } from 'mqwire/react'
+export function View(): number {
+  const value: number | undefined = useLatestValues(level, { id: 'a' }, { select: (values) => values.get('x')?.value.value, enabled: true, limit: 5 })
+  const all: number = useLatestValues(level, { select: ({ size }) => size })
+  const texts: string[] = useLatestValues(status, { select: (values) => [...values.values()].map((entry) => entry.value), equal: (a, b) => a.join() === b.join() })
+  const id: string | undefined = useLatestValues(level).get('x')?.params.id
+  const last: string | undefined = useLatest('a', { enabled: false })?.text()
+  const { messages, error, isPending } = useSubscription('a/#', { qos: 1, limit: 5 })
+  const count: number = useMessages('a/#', { select: (all) => all.length })
+  const n: number | undefined = useMessages(level, { id: 'a' }, { limit: 3 }).at(-1)?.params.n
+  const v: number[] = useMessages(level, { select: (all) => all.map(({ value }) => value.value) })
+  const lengths: number[] = useMessages(status).map(({ value }) => value.length)
+  usePublish()('a', 'b', { qos: 1 })
+  usePublish('a')('b', { qos: 1 })
+  usePublish(level)({ id: 'a', n: 1 }, { value: 1 }, { qos: 1 })
+  usePublish(level, { id: 'a', n: 1 })({ value: 1 })
+  usePublish(status)('up')
+  const asked = useCall(setpoint)
+  const was: number | undefined = asked.data?.was
+  const answer: Promise<{ was: number }> = asked.call({ id: 'a' }, 4, { timeout: 100 })
+  useCall(setpoint, { id: 'a' }).call(4)
+  const picked = useCall(setpoint, { id: 'a' }, 4, { select: ({ was }) => String(was), enabled: true, timeout: 100 })
+  const picture: string | undefined = picked.data
+  picked.call({ qos: 1 })
+  useCall(setpoint, { enabled: false }).call({ id: 'a' }, 4)
+  useCall(set).call(4)
+  useCall(set, 4).call()
+  const level1: number | undefined = useCall(ask, { enabled: true }).data
+  useCall(ask).call()
+  useCall(start, { id: 'a' }).call()
+  useCall(start).call({ id: 'a' })
+  const stream = useStream(ask, { limit: 5 })
+  const values: readonly number[] = stream.data
+  const mean: number = useStream(setpoint, { id: 'a' }, 4, { select: (all) => all.length, window: 4 }).data
+  useStream(setpoint).stream({ id: 'a' }, 4)
+  useStream(setpoint, { id: 'a' }).stream(4, { timeout: 100 })
+  stream.stop()
+  const rest = [value, texts, id, last, messages, error, isPending, v, lengths, was, answer, picture, level1, values, mean, n, count, picked.isPending, stream.isDone]
+  return all + rest.length
+}
+`
+
+/** What is wrong in them. */
+const wrongHooks = [
+  "useCall(setpoint).call({ id: 'a' }, '4')",
+  "useCall(setpoint, { idd: 'a' }, 4)",
+  "usePublish(level)({ id: 'a' }, { value: 1 })",
+  'useCall(setpoint, { id: 1 }, 4, { select: (answer) => answer.is })',
+  'useMessages(level, { select: (all) => all[0]?.value.valeu })',
+  "useLatestValues(level, { idd: 'a' })",
+  "useMessages(level, { idd: 'a' }, { limit: 5 })",
+  "usePublish(level, { idd: 'a', n: 1 })",
+  "useCall(setpoint, { idd: 'a' })",
+  "useCall(setpoint, { id: 'a' }, '4')",
+]
+
 /** What is wrong, with the sentence that says so. */
 const wrong: readonly (readonly [code: string, sentence: string])[] = [
   ["thermometer.name({ line: '3' })", "Property 'device' is missing"],
@@ -125,6 +183,17 @@ async function compile(folder: string, compiler: string): Promise<string> {
 describe.each(compilers)('with TypeScript %s', (_, compiler) => {
   it('what is right compiles', async () => {
     expect(await compile(await project({ 'right.ts': right }), compiler)).toBe('')
+  })
+
+  it('the hooks of React find the types of a contract', async () => {
+    const begin = "\nimport { useCall, useLatestValues, useMessages, usePublish } from 'mqwire/react'\n"
+    const folder = await project({ 'hooks.ts': hooks, 'wrong.ts': `${head}${begin}${wrongHooks.join('\n')}\n` })
+    await linkPeers(folder)
+    const said = await compile(folder, compiler)
+    expect(said.split('\n').filter((line) => line.startsWith('hooks.ts'))).toEqual([])
+    const at = `${head}${begin}`.split('\n').length
+    const found = new Set([...said.matchAll(/^wrong\.ts\((\d+),/gm)].map(([, line]) => wrongHooks[Number(line) - at]))
+    expect([...found].sort()).toEqual([...wrongHooks].sort())
   })
 
   it('what is wrong is told in a sentence, each at its line and nothing else', async () => {

@@ -1,13 +1,28 @@
 /**
  * Components over a broker in the same page: each function is a scenario that gives what was seen.
  */
-import { MqttProvider, useConnectionState, useLatest, useLatestValues, useSubscription, useTrouble } from 'mqwire/react'
+import { Client } from 'mqwire'
+import {
+  MqttProvider,
+  useCall,
+  useConnectionState,
+  useLatest,
+  useLatestValues,
+  useMessages,
+  usePublish,
+  useStream,
+  useSubscription,
+  useTrouble,
+} from 'mqwire/react'
 import { MemoryBroker } from 'mqwire/testing'
 import * as mq from 'mqwire/typed'
-import { Component, StrictMode } from 'react'
+import { Component, StrictMode, useEffect } from 'react'
 import { createRoot } from 'react-dom/client'
 
 const level = mq.channel('tank/{id}/level', mq.number(), { qos: 1 })
+const setpoint = mq.operation('set/{line}', mq.number(), mq.json(), { timeout: 5000 })
+const clock = mq.operation('clock', undefined, mq.number())
+const counting = mq.operation('count/{to:number}', undefined, mq.number())
 const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function until(holds, what) {
@@ -15,7 +30,7 @@ async function until(holds, what) {
     if (await holds()) return
     await pause(10)
   }
-  throw new Error(`not seen: ${what}`)
+  throw new Error(`not seen: ${typeof what === 'function' ? what() : what}`)
 }
 
 let count = 0
@@ -26,17 +41,42 @@ function setting(hooks = {}) {
   const url = { url: `memory://broker-${++count}`, transport: broker.dial }
   const place = document.body.appendChild(document.createElement('div'))
   const root = createRoot(place)
-  const render = (children, options) =>
-    root.render(
-      <MqttProvider url={url} options={{ reconnect: { backoff: () => 20 }, ...options }}>
-        {children}
-      </MqttProvider>,
-    )
+  const tree = (children, options) => (
+    <MqttProvider url={url} options={{ reconnect: { backoff: () => 20 }, ...options }}>
+      {children}
+    </MqttProvider>
+  )
+  const render = (children, options) => root.render(tree(children, options))
+  /** The same with each render and each effect twice. */
+  const strictly = (children) => root.render(<StrictMode>{tree(children)}</StrictMode>)
   const publish = (topic, payload, retain = false) => broker.publish({ topic, payload: new TextEncoder().encode(payload), qos: 1, retain })
-  return { broker, place, root, render, publish, shows: (text) => until(() => place.textContent === text, `${text}; there is ${place.textContent}`) }
+  return {
+    broker,
+    place,
+    root,
+    render,
+    strictly,
+    publish,
+    shows: (text) =>
+      until(
+        () => place.textContent === text,
+        () => `${text}; there is ${place.textContent}`,
+      ),
+  }
 }
 
 const State = () => `${useConnectionState()} ${useTrouble()?.code ?? ''}`
+
+/** A client that serves, on the broker of a setting. */
+async function serverOf(broker) {
+  const server = new Client({ url: 'memory://broker', transport: broker.dial })
+  await server.connect()
+  return server
+}
+
+function expected(what, found, wanted) {
+  if (JSON.stringify(found) !== JSON.stringify(wanted)) throw new Error(`${what}: ${JSON.stringify(found)}, and not ${JSON.stringify(wanted)}`)
+}
 
 /** Shows what a component throws. */
 class Boundary extends Component {
@@ -74,7 +114,10 @@ globalThis.react = {
           <State />
         </MqttProvider>,
       )
-      await until(() => place.textContent === text, `${text}; there is ${place.textContent}`)
+      await until(
+        () => place.textContent === text,
+        () => `${text}; there is ${place.textContent}`,
+      )
     }
   },
 
@@ -153,9 +196,9 @@ globalThis.react = {
   },
 
   /** What is not enabled is not subscribed to, and shows what it showed. */
-  async enabled(strict = true) {
+  async enabled() {
     const asked = []
-    const { render, publish, shows } = setting({ authorizeSubscribe: (_client, { filter }) => asked.push(filter) > 0 })
+    const { strictly, publish, shows } = setting({ authorizeSubscribe: (_client, { filter }) => asked.push(filter) > 0 })
     const Values = ({ enabled }) => {
       const { size, isPending } = useLatestValues(level, { enabled })
       return ` values ${size} ${isPending}`
@@ -167,7 +210,7 @@ globalThis.react = {
     const Last = ({ enabled }) => ` last ${useLatest('tank/+/level', { enabled })?.text()}`
     const show = (enabled) => {
       const all = [<State key="s" />, <Values key="v" enabled={enabled} />, <Texts key="t" enabled={enabled} />, <Last key="l" enabled={enabled} />]
-      render(strict ? <StrictMode>{all}</StrictMode> : all)
+      strictly(all)
     }
     show(false)
     await shows('connected  values 0 false texts 0 false undefined last undefined')
@@ -194,6 +237,228 @@ globalThis.react = {
     if (seen.some((text) => !text.includes('last 1'))) throw new Error(`shown: ${seen}`)
     publish('tank/3/level', '3')
     await shows('connected  values 1 false texts 2 false undefined last 3')
+  },
+
+  /** A call with all its arguments: made once in StrictMode and for two components, again for other arguments, never while it is not enabled. */
+  async call() {
+    const { broker, strictly, shows } = setting()
+    const server = await serverOf(broker)
+    const asked = []
+    await setpoint.on(server).serve(({ params, value }) => {
+      asked.push(`${params.line}=${value}`)
+      if (value === 13) throw new Error('no')
+      return { was: value * 2 }
+    })
+    let again
+    function Answer({ value, enabled }) {
+      const { data, error, isPending, call } = useCall(setpoint, { line: 'a' }, value, { select: ({ was }) => was, enabled })
+      again = call
+      return ` ${data} ${error?.code} ${isPending}`
+    }
+    const show = (value, enabled) =>
+      strictly(
+        <>
+          <Answer value={value} enabled={enabled} />
+          <Answer value={value} enabled={enabled} />
+        </>,
+      )
+    const twice = (text) => shows(` ${text} ${text}`)
+    show(1, false)
+    await twice('undefined undefined false')
+    await pause(100)
+    expected('not enabled', asked, [])
+    show(1)
+    await twice('2 undefined false')
+    show(2)
+    await twice('4 undefined false')
+    expected('asked', asked, ['a=1', 'a=2'])
+    const stable = again
+    expected('again', await again(), { was: 4 })
+    await twice('4 undefined false')
+    show(2, false)
+    await twice('4 undefined false')
+    expected('the data before, and asked', asked, ['a=1', 'a=2', 'a=2'])
+    show(13)
+    await twice('undefined ERR_REMOTE false')
+    if (stable !== again) throw new Error('call has changed')
+    await server.disconnect()
+  },
+
+  /** Calls by hand: each promise has its own answer, the last call is shown, and what nobody awaits stays silent. */
+  async byHand() {
+    const { broker, place, render, root, shows } = setting()
+    const server = await serverOf(broker)
+    const waiting = new Map()
+    const aborted = []
+    await setpoint.on(server).serve(({ value }) => new Promise((resolve, reject) => waiting.set(value, { resolve, reject })), { concurrency: 10 })
+    const calls = {}
+    let renders = 0
+    function Form() {
+      renders += 1
+      const all = useCall(setpoint)
+      const line = useCall(setpoint, { line: 'b' })
+      const time = useCall(clock)
+      Object.assign(calls, { all: all.call, line: line.call, time: time.call })
+      return [all, line, time].map(({ data, error, isPending }) => ` ${data?.was} ${error?.code} ${isPending}`).join()
+    }
+    render(<Form />)
+    const idle = ' undefined undefined false'
+    const is = (first, second = idle) => shows(`${first},${second},${idle}`)
+    await is(idle)
+    const first = calls.all({ line: 'a' }, 1)
+    await is(' undefined undefined true')
+    const second = calls.all({ line: 'a' }, 2, { timeout: 4000 })
+    await until(() => waiting.size === 2, 'both requests')
+    waiting.get(2).resolve({ was: 2 })
+    expected('the second', await second, { was: 2 })
+    await is(' 2 undefined false')
+    waiting.get(1).resolve({ was: 1 })
+    expected('the first', await first, { was: 1 })
+    await pause(50)
+    await is(' 2 undefined false')
+    calls.all({ line: 'a' }, 3)
+    await is(' 2 undefined true')
+    await until(() => waiting.has(3), 'the third')
+    waiting.get(3).reject(new Error('no'))
+    await is(' 2 ERR_REMOTE false')
+    // Wrong arguments are shown, and no unhandled rejection.
+    calls.all({ line: '+' }, 4)
+    await is(' 2 ERR_INVALID_TOPIC false')
+    const abort = new AbortController()
+    calls.line(5, { signal: abort.signal })
+    await is(' 2 ERR_INVALID_TOPIC false', ' undefined undefined true')
+    abort.abort()
+    await is(' 2 ERR_INVALID_TOPIC false', ' undefined ERR_ABORTED false')
+    const left = calls.line(6).catch(({ code }) => aborted.push(code))
+    await until(() => waiting.has(6), 'the sixth')
+    const before = renders
+    root.unmount()
+    await left
+    expected('in flight', aborted, ['ERR_ABORTED'])
+    expected('renders', renders, before)
+    expected('shown', place.textContent, '')
+    await until(() => broker.clients.size === 1, 'the end of the client')
+    expected('afterwards', await calls.line(7, { timeout: 5000 }).catch(({ code }) => code), 'ERR_ABORTED')
+    await until(() => broker.clients.size === 1, 'the end of the client')
+    for (const { resolve } of waiting.values()) resolve({})
+    await server.disconnect()
+  },
+
+  /** A child calls in its effect, which is before that of the component whose hook it is; StrictMode does so twice. */
+  async effects() {
+    const { broker, strictly, shows } = setting()
+    const server = await serverOf(broker)
+    const asked = []
+    await setpoint.on(server).serve(({ value }) => ({ was: asked.push(value) }))
+    const Child = ({ ask, value }) => useEffect(() => void ask({ line: 'c' }, value), [ask, value])
+    function Parent({ value }) {
+      const { data, isPending, call } = useCall(setpoint)
+      return (
+        <>
+          {` ${data?.was} ${isPending}`}
+          <Child ask={call} value={value} />
+        </>
+      )
+    }
+    const show = (value) => strictly(<Parent value={value} />)
+    show(1)
+    await shows(' 2 false')
+    show(2)
+    await shows(' 3 false')
+    expected('asked', asked, [1, 1, 2])
+    await server.disconnect()
+  },
+
+  /** Streams: by themselves, by hand, stopped, failed, and left with their component. */
+  async streams() {
+    const { broker, strictly, root, shows } = setting()
+    const server = await serverOf(broker)
+    const log = []
+    await counting.on(server).serve(async function* ({ params: { to } }) {
+      log.push(`begin ${to}`)
+      try {
+        for (let n = 1; n <= Math.abs(to); n += 1) yield n
+        while (to > 99) {
+          await pause(20)
+          yield 0
+        }
+        if (to < 0) throw new Error('no')
+      } finally {
+        log.push(`end ${to}`)
+      }
+    })
+    let hand
+    let renders = 0
+    function Count({ to, enabled }) {
+      renders += 1
+      const { data, error, isPending, isDone } = useStream(counting, { to }, { limit: 3, enabled })
+      return ` ${data} ${error?.code} ${isPending} ${isDone}`
+    }
+    function Hand() {
+      hand = useStream(counting, { select: (all) => all.length })
+      return ` ${hand.data} ${hand.error?.code} ${hand.isPending} ${hand.isDone}`
+    }
+    const show = (to, enabled) =>
+      strictly(
+        <>
+          <Count to={to} enabled={enabled} />
+          <Hand />
+        </>,
+      )
+    show(60, false)
+    await shows('  undefined false false 0 undefined false false')
+    show(60)
+    await shows(' 58,59,60 undefined false true 0 undefined false false')
+    // StrictMode renders twice; once a frame, or less.
+    if (renders > 60) throw new Error(`${renders} renders`)
+    show(-2)
+    await shows(' 1,2 ERR_REMOTE false false 0 undefined false false')
+    hand.stream({ to: 5 })
+    await shows(' 1,2 ERR_REMOTE false false 5 undefined false true')
+    hand.stream({ to: 100 })
+    hand.stream({ to: 101 })
+    await shows(' 1,2 ERR_REMOTE false false 100 undefined false false')
+    hand.stop()
+    await until(() => log.includes('end 101'), 'the end of the generator')
+    await shows(' 1,2 ERR_REMOTE false false 100 undefined false false')
+    show(102)
+    await until(() => log.includes('begin 102'), 'the stream')
+    await pause(50)
+    root.unmount()
+    await until(() => log.includes('end 102'), 'the end of the generator')
+    expected(
+      'begun',
+      log.filter((line) => line.startsWith('begin') && line !== 'begin 100'),
+      ['begin 60', 'begin -2', 'begin 5', 'begin 101', 'begin 102'],
+    )
+    await server.disconnect()
+  },
+
+  /** Messages of a filter and of a channel, and publishing to them. */
+  async messages() {
+    const { broker, render, shows } = setting()
+    let publish
+    const stable = new Set()
+    function Lines() {
+      const texts = useMessages('tank/#', { limit: 2, select: (all) => all.map((message) => message.text()).join() })
+      const { messages, isPending } = useMessages(level, { id: 'a' }, { limit: 2 })
+      const count = useMessages(level, { select: ({ length }) => length })
+      const [byClient, byTopic, byChannel, byBoth] = [usePublish(), usePublish('tank/a/level'), usePublish(level), usePublish(level, { id: 'b' })]
+      publish = { byClient, byTopic, byChannel, byBoth }
+      for (const each of Object.values(publish)) stable.add(each)
+      return ` ${texts} ${messages.map(({ params, value }) => `${params.id}${value}`)} ${count} ${isPending}`
+    }
+    render(<Lines />)
+    await shows('   0 false')
+    expected('receipt', (await publish.byClient('tank/a/level', '1', { qos: 1 })).reasonCode, 0)
+    await publish.byTopic('2', { qos: 1 })
+    await publish.byChannel({ id: 'a' }, 3)
+    await publish.byBoth(4, { qos: 1 })
+    await shows(' 3,4 a2,a3 4 false')
+    expected('stable', stable.size, 4)
+    publish.byChannel({ id: 'a' }, 'no').catch(() => undefined)
+    expected('wrong', await publish.byBoth('no').catch(({ code }) => code), 'ERR_INVALID_PAYLOAD')
+    if (broker.clients.size !== 1) throw new Error('clients')
   },
 
   /** A refused subscription shows its error; who mounts later asks again, and both show what comes. */
