@@ -97,7 +97,7 @@ const nodeModules = [
 /** The packages that may be imported, with where. */
 const packages: Readonly<Record<string, readonly string[]>> = {
   ws: ['transport/websocket-node.ts'],
-  react: ['react/index.ts'],
+  react: ['react/index.ts', 'react/operations.ts', 'react/showing.ts'],
   'classic-level': ['store/level.ts'],
   '@opentelemetry/api': [
     'tracing/carrier.ts',
@@ -112,7 +112,9 @@ const packages: Readonly<Record<string, readonly string[]>> = {
     'group/index.ts',
     'pool/index.ts',
     'react/index.ts',
+    'react/operations.ts',
     'react/shared.ts',
+    'react/showing.ts',
     ...['backing', 'calls', 'client', 'errors', 'listeners', 'options', 'packets'].map((name) => `compat/${name}.ts`),
   ],
 }
