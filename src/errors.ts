@@ -139,7 +139,7 @@ export class MqttError extends Error {
     const { stackTraceLimit } = Error as { stackTraceLimit?: number }
     // The lines of this package come first, and are left out.
     const enough = stackTraceLimit && stackTraceLimit + 20
-    const isLate = !blind && !MqttError.wholeStacks && capturesLate
+    const isLate = !blind && !MqttError.wholeStacks && capturesLate()
     Reflect.set(Error, 'stackTraceLimit', isLate ? undefined : blind ? 0 : enough)
     super(text, cause === undefined ? cause : { cause })
     Reflect.set(Error, 'stackTraceLimit', enough)
@@ -198,7 +198,7 @@ export function locate(error: unknown, site: Error): void {
 const foreign = ['/mqwire/dist/', '/node_modules/mqwire/src/', '/node_modules/ws/', '(node:', ' node:', '(<anonymous>)']
 
 /** True where an engine writes a stack when it is first read: in V8, where to write it costs ten times what all else of an error does. */
-const capturesLate = 'captureStackTrace' in Error && !('Bun' in globalThis)
+const capturesLate = (): boolean => 'captureStackTrace' in Error && !('Bun' in globalThis)
 
 // A program that publishes into a closed client may never look at it: the stack is written when it is read.
 function stackOf(error: Error, site: Error): void {
