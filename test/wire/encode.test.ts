@@ -232,6 +232,7 @@ describe('integers', () => {
     for (const type of ['connack', 'puback', 'pubrec', 'pubrel', 'pubcomp', 'disconnect', 'auth']) {
       for (const value of [...badIntegers, 256, 0x03, 0xff]) expectRefused(changed(type, 'reasonCode', value), 'reasonCode')
     }
+    for (const type of ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const) expectRefused({ type, packetId: 1, reasonCode: 1 }, 'reasonCode')
     for (const type of ['suback', 'unsuback']) {
       for (const value of [...badIntegers, 256, 0x03, 0xff]) expectRefused(changed(type, 'reasonCodes', [value]), 'reasonCodes[0]')
       for (const value of [[], {}, null, 'x', 0]) expectRefused(changed(type, 'reasonCodes', value), 'reasonCodes')
