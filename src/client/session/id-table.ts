@@ -47,7 +47,6 @@ export class IdTable {
 
   clear(): void {
     this.#pages.length = 0
-    this.#used.length = 0
     this.#spare = undefined
     this.size = 0
   }

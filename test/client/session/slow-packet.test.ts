@@ -34,6 +34,17 @@ describe('a packet that comes in part', () => {
     expect(keepAlive.handleTimeout(1e9)).toBe('idle')
   })
 
+  it('nor after a wake-up', () => {
+    const keepAlive = started(60)
+    expect(keepAlive.handleTimeout(1_000_000)).toBe('ping')
+    keepAlive.pong()
+    for (let now = 1_001_000; now < 1_300_000; now += 1000) {
+      keepAlive.sentAt = now
+      keepAlive.received(now)
+      expect(keepAlive.handleTimeout(now)).toBe('idle')
+    }
+  })
+
   it('each has its own time: the end of one is the beginning of the next', () => {
     const keepAlive = started()
     keepAlive.partial(9, false, 0)
