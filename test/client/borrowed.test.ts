@@ -105,9 +105,11 @@ describe('a handler where the message was read', () => {
     await churn(rig)
     const [[view, message]] = views as [readonly [Uint8Array, Message]]
     expect([utf8.decode(view), message.text(), shown(message)]).toEqual(['hello', 'hello', 'hello'])
+    expect(JSON.parse(JSON.stringify(message))).toMatchObject({ topic: 'a', qos: 1, payloadLength: 5 })
     door.open()
     await rig.world.settle()
     expect(() => message.payload).toThrow(released)
+    expect(JSON.parse(JSON.stringify(message))).toEqual({ topic: 'a', released: true })
   })
 
   it('a packet that came in two reads has its place among the others', async () => {

@@ -162,6 +162,9 @@ describe('URL forms', () => {
       'invalid broker URL "mqtt://host": no transport for mqtt: but wss:, ws: (WebSocket port of the broker)',
     )
     expect(thrown(() => new Client('user:pass@host')).message).toBe('invalid broker URL: no scheme, as in mqtt://host or wss://host')
+    // Neither can be parsed.
+    expect(thrown(() => new Client('host name')).message).toBe('invalid broker URL "host name": no scheme, as in mqtt://host or wss://host')
+    expect(thrown(() => new Client('ws://host:99999')).message).toBe('invalid broker URL "ws://host:99999": the port must be from 1 to 65535')
   })
 
   it('no endpoint at all', () => {

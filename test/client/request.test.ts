@@ -501,6 +501,14 @@ describe('bounds', () => {
     expect(client.published.map(({ topic }) => topic)).toEqual(['big', '1', '2'])
   })
 
+  it('by default they may take 16 MiB', async () => {
+    const requests = new Requests(new ClientDouble())
+    quiet(requests.request('a', new Uint8Array(16 * 1024 * 1024 - 1024)))
+    const last = watched(requests.request('b', new Uint8Array(500)))
+    expect(await failure(requests.request('c', new Uint8Array(500)))).toMatchObject({ code: 'ERR_QUEUE_FULL', outcome: 'not-sent' })
+    expect(last.settled).toEqual([])
+  })
+
   it('a request that gives up makes room for the next', async () => {
     const { client, requests } = await online(true, { requests: 1, bytes: 10_000 })
     const first = failure(requests.request('1', '', { timeout: 10 }))
