@@ -162,7 +162,9 @@ describe('a pool', () => {
     const sent = Array.from({ length: 20 }, (_, index) => codeOf(pool.publish('a', String(index), { qos: 1 })))
     const drained = pool.drain()
     const late = codeOf(pool.publish('a', 'late'))
-    await world.until(drained)
+    await world.pass(1000)
+    expect(pool.state).toBe('closed')
+    await drained
     expect(new Set(await Promise.all(sent))).toEqual(new Set(['fulfilled']))
     expect([await late, pool.state, texts.length]).toEqual(['ERR_CLOSED', 'closed', 20])
     const other = makePool({ size: 2 })
