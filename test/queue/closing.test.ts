@@ -76,6 +76,20 @@ it('leaves no timer behind that would keep the process, while its store fails', 
   expect(timers()).toBe(before)
 })
 
+it('leaves no timer behind that would keep the process, while an entry waits to be sent again', async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+  const before = timers()
+  const publisher = new FakePublisher()
+  const queue = await openQueue(publisher, { store: new MapStore(), backoff: () => 1_000_000 })
+  await queue.publish('a', 'x')
+  await settled()
+  publisher.calls[0]?.refuse(refusedWith(0x97))
+  await settled()
+  expect([queue.size, timers() > before]).toEqual([1, true])
+  await queue.close({ timeout: 0 })
+  expect(timers()).toBe(before)
+})
+
 it('gives up nothing for a publish that gets its room only after the queue was closed', async () => {
   const store = new MapStore()
   const queue = await openQueue(new FakePublisher(true, false), { store, maxEntries: 3, overflow: 'drop-oldest' })

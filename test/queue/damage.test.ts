@@ -115,6 +115,19 @@ describe('a record that is damaged', () => {
   })
 })
 
+it('counts that are older than the entries give no number twice', async () => {
+  const { store, queue } = await filled(2)
+  const key = [...store.content.keys()].find((each) => each.endsWith('/m')) as string
+  const counts = store.content.get(key) as Uint8Array
+  await queue.publish('a', '2')
+  await queue.close({ timeout: 0 })
+  store.content.set(key, counts)
+  const next = await openQueue(new FakePublisher(true, false), { store })
+  expect((await next.publish('a', '3')).id).toBe(4)
+  expect(entries(store)).toHaveLength(4)
+  await next.close({ timeout: 0 })
+})
+
 it('counts that a process could not write while its store was full are mended by the next one', async () => {
   const { store, queue, publisher } = await filled(10)
   store.before = (operations) => {

@@ -30,6 +30,20 @@ describe('an addition that failed, and is there all the same', () => {
     await queue.close({ timeout: 0 })
   })
 
+  it('is deleted by another try, where the first one fails', async () => {
+    const store = new LateStore()
+    const publisher = new FakePublisher()
+    const queue = await openQueue(publisher, { store })
+    let deletions = 0
+    store.after = (operations) => isAddition(operations) && fail()
+    store.before = (operations) => !isAddition(operations) && ++deletions === 1 && fail()
+    await expect(queue.publish('a', 'one')).rejects.toMatchObject({ code: 'ERR_STORE', outcome: 'unknown' })
+    await settled()
+    expect(entriesIn(store)).toEqual([])
+    await queue.close({ timeout: 0 })
+    expect(publisher.texts).toEqual([])
+  })
+
   it('may arrive as long as it cannot be deleted; it is never published here, and goes as soon as the store works', async () => {
     const store = new LateStore()
     const publisher = new FakePublisher()
