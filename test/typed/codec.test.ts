@@ -167,6 +167,17 @@ describe('codecs of one’s own', () => {
     expect(await received(other, ['4', '0x4'])).toEqual([4, bad])
   })
 
+  it('have both functions', () => {
+    const { encode, decode } = mq.number()
+    for (const [option, given] of [
+      ['encode', { decode }],
+      ['decode', { encode }],
+      ['decode', { encode, decode: 'x' }],
+      ['encode', undefined],
+    ] as const)
+      expect(() => mq.codec(given as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }))
+  })
+
   it('may be objects of a class', async () => {
     class Shifted implements mq.Codec<number> {
       readonly #by: number

@@ -1,5 +1,5 @@
 /** Latest values, retained messages of now, and web streams. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import * as mq from '../../src/typed/index.js'
 import { eventually } from '../interop/waiting.js'
 import { brokerOf, clientOn } from './rig.js'
@@ -96,6 +96,20 @@ describe('latest values', () => {
     await eventually(() => brief.size === 0)
     for (const options of [{ limit: 0 }, { limit: 1.5 }, { expire: 0 }, { expire: Number.NaN }])
       expect(() => tanks.latest({}, options), JSON.stringify(options)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+  })
+
+  it('expire each by its own age', async () => {
+    vi.useFakeTimers({ toFake: ['Date'], now: 1_000_000 })
+    onTestFinished(() => void vi.useRealTimers())
+    const tanks = level.on(await clientOn(brokerOf()))
+    await using latest = tanks.latest({}, { expire: 60 })
+    await latest.ready
+    await tanks.publish({ id: 'old' }, 1)
+    await eventually(() => latest.size === 1)
+    vi.setSystemTime(1_000_060)
+    await tanks.publish({ id: 'young' }, 2)
+    await eventually(() => latest.has('tank/young/level') && !latest.has('tank/old/level'))
+    expect([...latest.keys()]).toEqual(['tank/young/level'])
   })
 
   it('what a new connection has not confirmed is stale', async () => {

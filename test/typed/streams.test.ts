@@ -1,5 +1,6 @@
 /** Web streams and retained messages while something else goes on: bridges, aborts, floods, connections that are lost. */
 import { describe, expect, it } from 'vitest'
+import { deferred } from '../../src/client/common/abort.js'
 import * as mq from '../../src/typed/index.js'
 import { eventually } from '../interop/waiting.js'
 import { brokerOf, clientOn } from './rig.js'
@@ -120,6 +121,32 @@ describe('retained messages', () => {
     abort.abort()
     expect(await quickly(last)).toMatchObject({ code: 'ERR_ABORTED' })
   })
+})
+
+it('the caller is told where a handler gives its generator while its client ends', async () => {
+  const broker = brokerOf()
+  const [caller, server] = [await clientOn(broker), await clientOn(broker)]
+  const counting = mq.operation('count/{id}', mq.text(), mq.number())
+  const begun = deferred<void>()
+  const goOn = deferred<void>()
+  async function* forever(): AsyncGenerator<number> {
+    for (let n = 0; ; n++) yield n
+  }
+  const slow = async (): Promise<AsyncGenerator<number>> => {
+    begun.resolve()
+    await goOn.promise
+    return forever()
+  }
+  await counting.on(server).serve(slow as never)
+  const read = async (): Promise<void> => {
+    for await (const _ of counting.on(caller).stream({ id: 1 }, '', { window: 4, timeout: 3000 }));
+  }
+  const reading = expect(read()).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'ERR_CLOSED' })
+  await begun.promise
+  const left = server.disconnect()
+  goOn.resolve()
+  await reading
+  await left
 })
 
 it('the end of a stream, and an error, need no credit: they may come while as many answers wait as the caller asked for', async () => {
