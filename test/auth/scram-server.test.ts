@@ -104,6 +104,13 @@ describe('clients that are wrong', () => {
     expect(await thrown(() => server.continue(bytes(vector.clientFinal), link))).toMatchObject(refused)
   })
 
+  it('an authorization identity that the proof does not cover', async () => {
+    const [client, server, ctx, link] = [scramSha256({ username: 'user', password: 'pencil' }), scramServer(users), context(), connection()]
+    const first = `${text(client.start(ctx))}`.replace('n,,', 'n,a=admin,')
+    const last = await client.continue((await server.start(bytes(first), link)).data, ctx)
+    expect(await thrown(() => server.continue(last, link))).toMatchObject(refused)
+  })
+
   it('a proof for another connection', async () => {
     const server = scramServer(users, fixed)
     await server.start(bytes(vector.clientFirst), connection())

@@ -64,7 +64,8 @@ describe('enhanced authentication', () => {
     await client.send({ type: 'connect', clientId: 'a', properties: auth })
     await client.publish('t', 'x')
     expect(client.ended).toBeDefined()
-    expect(broker.violations).toMatchObject([{ packet: 'publish', reasonCode: 0x82 }])
+    const text = 'more than AUTH and DISCONNECT before CONNACK [MQTT-3.1.2-30]'
+    expect(broker.violations).toMatchObject([{ packet: 'publish', reasonCode: 0x82, text }])
     expect(broker.accepted).toEqual([])
     const polite = dial()
     await polite.send({ type: 'connect', clientId: 'a', properties: auth }, { type: 'disconnect' })
