@@ -24,6 +24,18 @@ describe('over the budget', () => {
     expect(world.client.state).toBe('connected')
   })
 
+  it('topics that are remembered take a small part of it', async () => {
+    const world = await agreed({ memoryBudget })
+    const others = await subscribe(world, 'other/#')
+    for (let index = 0; index < 60; index++) {
+      await world.send(publish(`other/${index}`, ''))
+      taken(others)
+    }
+    const subscription = await subscribe(world, 'a')
+    for (let index = 0; index < 10; index++) await world.send(publish('a', big))
+    expect(subscription.size).toBeGreaterThanOrEqual(2)
+  })
+
   it('QoS 0 over several subscriptions, each far below its own bounds', async () => {
     const world = await agreed({ memoryBudget, keepAlive: false })
     const subscriptions = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((filter) => subscribe(world, filter)))
