@@ -14,6 +14,10 @@ describe('a packet that comes in part', () => {
     keepAlive.partial(2, false, 30_000)
     expect(keepAlive.deadline).toBe(65_000)
     expect([keepAlive.handleTimeout(64_999), keepAlive.handleTimeout(65_000)]).toEqual(['idle', 'slow'])
+    // A timer that is late changes nothing.
+    const late = started()
+    late.partial(1, false, 5000)
+    expect(late.handleTimeout(66_000)).toBe('slow')
     const patient = started(100)
     patient.partial(1, false, 0)
     for (let now = 1000; now < 200_000; now += 1000) {
