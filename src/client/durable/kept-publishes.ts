@@ -249,7 +249,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     }
     // Identifiers go on behind those of the process before: the server may still answer for them.
     const last = [...this.#found.keys()].reduce((most, each) => Math.max(most, each), 0)
-    if (last > 0) this.#host.session.sendWindow.avoid((last + 32_767) % 65_535)
+    this.#host.session.sendWindow.avoid((last + 32_767) % 65_535)
     this.#found.clear()
     return damaged
   }
