@@ -329,7 +329,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const { platform } = this.#host
     const { qos, retain, properties } = wire ?? options
     const packet = { topic, qos, retain, properties, packetId }
-    const taken = platform.date() - (since > 0 ? platform.now() - since : 0)
+    // What is stored goes down from the time at which it was sent, or else from the call.
+    const aged = (options.properties?.messageExpiryInterval ?? 0) - (properties?.messageExpiryInterval ?? 0)
+    const taken = platform.date() - (since > 0 ? platform.now() - since - aged * 1000 : 0)
     const strikes = stage === 'sent' ? (suspicion?.strikes ?? 0) : 0
     return encodePublish({ stage, onSessionLost: options.onSessionLost, taken, link: options.link, packet, payload, strikes })
   }

@@ -164,6 +164,37 @@ describe('publishes', () => {
     expect(messages).toMatchObject([{ topic: 'kept/ü', payload, retain: true, properties }])
     await device.world.close()
   })
+
+  it.each([1, 20_000])(
+    'after %i ms without a connection before they were sent: in a new session they live for what is left [MQTT-3.3.2-6]',
+    async (wait) => {
+      const device = new Device()
+      const { world } = device
+      const intervals: unknown[] = []
+      const on: ClientOptions['on'] = {
+        packet({ direction, packet }) {
+          if (direction === 'out' && packet.type === 'publish') intervals.push(packet.properties.messageExpiryInterval)
+        },
+      }
+      const client = await device.client({ on })
+      const mend = world.cut()
+      await world.pass(10)
+      const began = world.now()
+      void quiet(client.publish('out/1', 'x', { qos: 1, properties: { messageExpiryInterval: 60 } }))
+      await world.pass(wait)
+      device.onPacket = (packet) => packet.startsWith('out publish') && kill(device, client)
+      mend()
+      await world.pass(15_000)
+      device.onPacket = undefined
+      world.broker.restart({ keepSessions: false })
+      await device.client({ on })
+      const left = 60 - Math.floor((world.now() - began) / 1000)
+      await world.pass(100)
+      expect(intervals).toHaveLength(2)
+      expect(Math.abs((intervals[1] as number) - left)).toBeLessThanOrEqual(1)
+      await world.close()
+    },
+  )
 })
 
 describe('the caller', () => {
