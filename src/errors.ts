@@ -197,8 +197,11 @@ export function locate(error: unknown, site: Error): void {
 /** What says nothing to the caller: installed copies of this package (with source maps, their sources), what it is made of, and the runtime's own. */
 const foreign = ['/mqwire/dist/', '/node_modules/mqwire/src/', '/node_modules/ws/', '(node:', ' node:', '(<anonymous>)']
 
-/** True where an engine writes a stack when it is first read: in V8, where to write it costs ten times what all else of an error does. */
-const capturesLate = (): boolean => 'captureStackTrace' in Error && !('Bun' in globalThis)
+/**
+ * True where a stack may be written when it is first read: in V8, where to write it costs ten times what all else of an error does. Not in browsers, whose
+ * consoles do not read it.
+ */
+const capturesLate = (): boolean => 'captureStackTrace' in Error && 'process' in globalThis && !('Bun' in globalThis)
 
 // A program that publishes into a closed client may never look at it: the stack is written when it is read.
 function stackOf(error: Error, site: Error): void {

@@ -198,5 +198,13 @@ export function useLatestValues<Template extends string, In, Value, Usual extend
   return useShown(values, key, make, noValues, options)
 }
 
-export { type CallResult, type StreamResult, type UseCallOptions, type UseStreamOptions, useCall, useStream } from './operations.js'
-export type { Asked, LatestOptions, Shown, ShowOptions }
+export {
+  type CallResult,
+  type OptionsAlone,
+  type StreamResult,
+  type UseCallOptions,
+  type UseStreamOptions,
+  useCall,
+  useStream,
+} from './operations.js'
+export type { Asked, Held, LatestOptions, Shown, ShowOptions }

@@ -34,7 +34,10 @@ export interface StreamResult<Rest extends readonly unknown[], Selected> extends
 }
 
 /** Options behind arguments that are left out. */
-type OptionsAlone<Options> = [options: Options] | [given: undefined, options: Options] | [params: undefined, value: undefined, options: Options]
+export type OptionsAlone<Options> =
+  | [options: Options]
+  | [given: undefined, options: Options]
+  | [params: undefined, value: undefined, options: Options]
 
 type AnyOperation = Operation<string, unknown, unknown, unknown, unknown>
 
