@@ -94,7 +94,7 @@ class FileBackend implements Backend {
   /** Bytes of a batch that failed stand behind the end. */
   #isTorn = false
   #compaction: Promise<void> | undefined
-  /** Length of the log from which it may be written anew: it could not be before. */
+  /** Dead bytes from which the log may be written anew: it could not be before. */
   #compactFrom = 0
   /** The disk was full, and the reserve is not whole since. */
   #isFull = false
@@ -139,7 +139,14 @@ class FileBackend implements Backend {
     await this.#compaction
     await this.#mend()
     const urgent = isUrgent(operations)
-    if (!urgent) await this.#keepReserve(operations)
+    try {
+      // What is urgent does without it.
+      if (!urgent || !this.#isFull) await this.#keepReserve(operations)
+    } catch (error) {
+      if (!urgent) throw error
+    }
+    // The last of the room is for deletions.
+    if (this.#isFull && this.#reserved === 0 && hasPut(operations) && (await this.#free()) < this.#deletions + reserveStep / 2) throw noRoom()
     try {
       await this.#append(operations)
     } catch (error) {
@@ -285,11 +292,11 @@ class FileBackend implements Backend {
   #compactIfDue(): void {
     const dead = this.#end - this.#live
     const isDue = this.#isFull ? dead > reserveStep : this.#end > shortestCompacted && dead > this.#live
-    if (!isDue || this.#end < this.#compactFrom || this.#isSuspect) return
+    if (!isDue || dead < this.#compactFrom || this.#isSuspect) return
     this.#compaction = this.#rewrite()
       .catch(() => {
         // The log that is there is as good as before. A suspect one is mended by the next write.
-        this.#compactFrom = this.#end + reserveStep
+        this.#compactFrom = dead + reserveStep
       })
       .finally(() => {
         this.#compaction = undefined
@@ -393,6 +400,8 @@ class FileBackend implements Backend {
 }
 
 const placeOf = (entry: Entry | undefined): number => (entry as Entry)[1].at
+
+const hasPut = (operations: readonly StoreOperation[]): boolean => operations.some(({ type }) => type === 'put')
 
 const noRoom = (): Error => Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
 

@@ -68,6 +68,7 @@ afterEach(() => {
   steps.length = 0
 })
 
+const outcome = [(): boolean => true, (): boolean => false] as const
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 const put = (key: string, value: string | Uint8Array): StoreOperation => ({
   type: 'put',
@@ -387,6 +388,32 @@ describe('a disk that is full', () => {
     await store.close()
     expect(await found(place)).toBe('q/new=1')
   })
+})
+
+it('small records that fill a disk leave room for deleting each of them, also by the next process', async () => {
+  const place = newPlace()
+  const capacity = 1_500_000
+  const used = (): number => readdirSync(place).reduce((sum, name) => sum + statSync(join(place, name)).size, 0)
+  faultAt = ({ name, length }) => {
+    const left = capacity - used()
+    return (name === 'write' || name === 'append') && length > left ? { code: 'ENOSPC', part: Math.max(0, left / length) } : undefined
+  }
+  free = () => capacity - used()
+  const store = await fileStore(place)
+  const keys: string[] = []
+  for (let number = 0; ; number++) {
+    const key = `c/o/${number}`
+    if (!(await store.batch([put(key, new Uint8Array(500))]).then(...outcome))) break
+    keys.push(key)
+  }
+  expect(keys.length).toBeGreaterThan(1000)
+  for (const key of keys.slice(0, 200)) await store.batch([del(key)])
+  await store.close()
+  const next = await fileStore(place)
+  for (const key of keys.slice(200)) await next.batch([del(key)])
+  expect(await stateOf(next)).toBe('')
+  await next.batch([put('q/new', '1')])
+  await next.close()
 })
 
 it('a batch that a full disk refuses does not take the reserve', async () => {
