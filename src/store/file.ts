@@ -370,7 +370,10 @@ class FileBackend implements Backend {
     }
     // Room for all that is live once more, or at least for deleting all of it.
     const wanted = reserveStep + Math.max(Math.min(live, mostReserved), deletions)
-    if (this.#reserved >= wanted) return
+    if (this.#reserved >= wanted) {
+      this.#isFull = false
+      return
+    }
     try {
       await this.#growReserve(wanted)
       this.#isFull = false

@@ -416,6 +416,18 @@ it('small records that fill a disk leave room for deleting each of them, also by
   await next.close()
 })
 
+it('a disk that was full and has room again: the log is not written anew for each 256 KiB', async () => {
+  const store = await fileStore(newPlace())
+  for (let number = 0; number < 5; number++) await store.batch([put(`q/${number}`, new Uint8Array(1_048_576))])
+  faultAt = ({ name, length }) => (name === 'write' && length > 900_000 ? { code: 'ENOSPC' } : undefined)
+  await store.batch([put('q/0', new Uint8Array(1_048_576))]).then(...outcome)
+  faultAt = () => undefined
+  steps.length = 0
+  for (let time = 0; time < 20; time++) await store.batch([put('q/0', new Uint8Array(100_000))])
+  expect(steps.filter(({ name }) => name === 'rename')).toEqual([])
+  await store.close()
+})
+
 it('a batch that a full disk refuses does not take the reserve', async () => {
   const place = newPlace()
   const store = await fileStore(place)
