@@ -9,7 +9,8 @@
  * old. The highest name must never be deleted: a number would come twice. In Windows a pipe that is named by the folder does all of that.
  */
 import { createHash, randomBytes } from 'node:crypto'
-import { chmod, type FileHandle, link, open, readdir, unlink, writeFile } from 'node:fs/promises'
+import type { Stats } from 'node:fs'
+import { chmod, type FileHandle, link, open, readdir, stat, unlink, writeFile } from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { platform } from 'node:process'
@@ -31,8 +32,9 @@ export async function lockFolder(folder: string): Promise<() => Promise<void>> {
   const directory = await open(folder, 'r')
   try {
     return await takeNumber(folder, directory)
-  } finally {
+  } catch (error) {
     await directory.close()
+    throw error
   }
 }
 
@@ -56,7 +58,7 @@ async function takeNumber(folder: string, directory: FileHandle): Promise<() => 
     const waiting = waitingPrefix + randomBytes(randomLength).toString('hex')
     const server = await listening(join(addressIn, waiting))
     try {
-      if (await named(folder, waiting, last + 1)) return () => release(server, folder, last + 1)
+      if (await named(folder, waiting, last + 1)) return () => release(server, folder, directory, last + 1)
     } catch (error) {
       await closed(server)
       throw error
@@ -88,15 +90,26 @@ async function named(folder: string, waiting: string, number: number): Promise<b
   return true
 }
 
-/** A file that is no socket has the highest number then: programs that copy folders stumble over sockets. */
-async function release(server: Server, folder: string, number: number): Promise<void> {
-  const made = writeFile(join(folder, prefix + (number + 1)), '', { flag: 'wx', mode: 0o600 })
-  const isMade = await made.then(
-    () => true,
-    () => false,
-  )
-  if (isMade) await unlink(join(folder, prefix + number)).catch(() => undefined)
+/**
+ * A file that is no socket has the highest number then: programs that copy folders stumble over sockets. A folder that was moved away may have another one
+ * in its place, whose lock is somebody else's. It was open until now, so that no other one can be taken for it.
+ */
+async function release(server: Server, folder: string, directory: FileHandle, number: number): Promise<void> {
+  try {
+    if (isSame(await stat(folder), await directory.stat())) {
+      await writeFile(join(folder, prefix + (number + 1)), '', { flag: 'wx', mode: 0o600 })
+      await unlink(join(folder, prefix + number))
+    }
+  } catch {
+    // The socket, which answers nobody then, says the same.
+  }
+  await directory.close()
   await closed(server)
+}
+
+/** The same file or folder, whatever its name. */
+export function isSame(one: Stats, other: Stats): boolean {
+  return one.ino === other.ino && one.dev === other.dev
 }
 
 const numberOf = (name: string): number => (name.startsWith(prefix) ? Number(name.slice(prefix.length)) || 0 : 0)

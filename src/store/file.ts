@@ -9,6 +9,7 @@
  *
  * @module
  */
+import type { Stats } from 'node:fs'
 import { appendFile, type FileHandle, open, readdir, rename, stat, statfs, truncate, unlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { platform } from 'node:process'
@@ -17,7 +18,7 @@ import { storeError } from './base/backed-store.js'
 import type { Backend } from './base/backend.js'
 import { SortedMap } from './base/sorted-map.js'
 import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
-import { lockedCode, lockFolder } from './file-lock.js'
+import { isSame, lockedCode, lockFolder } from './file-lock.js'
 import { applyFrame, encodeFrame, headerLength, headerOf, newSalt, type Position, readAt, recover, saltOf } from './file-log.js'
 import { isFull, isUrgent, mostReserved, preparedFolder, reserveStep, whenFree } from './folder.js'
 import { checkOptions, type FileStoreOptions } from './options.js'
@@ -80,6 +81,8 @@ class FileBackend implements Backend {
   readonly #reserve: string
   readonly #sync: boolean
   readonly #unlock: () => Promise<void>
+  /** Which folder it is, whatever its name. */
+  #place: Stats | undefined
   /** Set by `open`. */
   #log!: FileHandle
   #salt!: Buffer
@@ -112,6 +115,7 @@ class FileBackend implements Backend {
   }
 
   async open(repair: boolean): Promise<void> {
+    await this.#assertInPlace()
     await unlink(this.#newPath).catch(() => undefined)
     this.#reserved = await sizeOf(this.#reserve)
     const log = await open(this.#path, 'r+').catch((error) => {
@@ -305,6 +309,7 @@ class FileBackend implements Backend {
 
   /** Writes what is live to another log, which takes the place of this one. */
   async #rewrite(): Promise<void> {
+    await this.#assertInPlace()
     const [path, salt, index] = [this.#newPath, newSalt(), new SortedMap<Position>()]
     if (this.#isFull && (await this.#free()) < this.#live + reserveStep / 4) throw noRoom()
     const log = await open(path, 'w+', 0o600)
@@ -347,6 +352,13 @@ class FileBackend implements Backend {
     await before?.close().catch(() => undefined)
     await syncFolder(this.#folder)
     this.#isSuspect = false
+  }
+
+  // Where the folder was moved away, another store may have its name, and a log that must not be replaced.
+  async #assertInPlace(): Promise<void> {
+    const now = await stat(this.#folder)
+    this.#place ??= now
+    if (!isSame(this.#place, now)) throw new MqttError('ERR_STORE', 'store: another folder has taken the place of this one')
   }
 
   async #free(): Promise<number> {

@@ -3,7 +3,7 @@
  *
  * What it has in common with other stores in folders, and real processes, are in `level.test.ts`.
  */
-import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { crc32c } from '../../src/store/base/checksum.js'
@@ -474,6 +474,23 @@ describe('the lock', () => {
     await store.close()
     await (await fileStore(place)).close()
   })
+})
+
+it.each(['moved', 'deleted'])('a folder that was %s leaves the store that has its name now alone: its log, and its lock', async (what) => {
+  const place = newPlace()
+  const before = await fileStore(place)
+  await before.batch([put('a', new Uint8Array(1_000_000))])
+  if (what === 'moved') renameSync(place, `${place}-before`)
+  else rmSync(place, { recursive: true })
+  const now = await fileStore(place)
+  await now.batch([put('b', '1')])
+  for (let time = 0; time < 6; time++) await before.batch([put('a', new Uint8Array(1_000_000))])
+  await before.close()
+  await now.batch([put('c', '1')])
+  await expect(fileStore(place)).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED' })
+  await now.close()
+  expect(await found(place)).toBe('b=1 c=1')
+  if (what === 'moved') expect(await found(`${place}-before`)).toContain('a=')
 })
 
 it('what is deleted goes from the log in time, while readers are at it', async () => {
