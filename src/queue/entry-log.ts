@@ -91,6 +91,7 @@ export class EntryLog {
   readonly #staying = new Map<number, number>()
   #changes: Change[] = []
   #writing: Promise<void> | undefined
+  #stopped = false
 
   constructor(store: Store, name: string, told: (key: string) => void) {
     this.#records = new EntryRecords(store, name, told)
@@ -117,6 +118,7 @@ export class EntryLog {
   /** The count of the connections that ended over an entry: it is kept with the counts, until the entry goes. */
   countOf({ entry: { id } }: StoredEntry): StoredPublish {
     const suspect = (strikes: number): void => {
+      if (this.#stopped) return
       this.#suspect = strikes > 0 ? { id, strikes } : undefined
       silent(this.#change({ operations: [], count: 0, bytes: 0, adds: undefined, size: 0, done: deferred() }))
     }
@@ -221,6 +223,12 @@ export class EntryLog {
       this.#add(-this.#unread, -this.#unreadBytes)
       this.#handOver(this.#unread, this.#unreadBytes)
     }
+  }
+
+  /** Its queue is closed: what is still in flight is not counted any more, as another queue may have the counts by then. */
+  stop(): Promise<void> {
+    this.#stopped = true
+    return this.idle()
   }
 
   /** Waits for what was asked for. */

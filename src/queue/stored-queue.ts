@@ -201,7 +201,7 @@ class StoredQueue implements Queue {
     this.#drain.abandon()
     // Whoever opens it next is the only one who writes.
     await this.#drain.idle()
-    await this.#log.idle()
+    await this.#log.stop()
     await this.#drain.removals.cleaned
     this.#progress.end()
     this.deadLetters?.forget()

@@ -110,3 +110,25 @@ it.each([1, 2, 3])('a queue over a client without a store: a process that dies a
   expect(sent).toBeLessThanOrEqual(9)
   await device.world.close()
 })
+
+it('a queue that was closed counts no more: its counts would replace those of the queue that is open now', async () => {
+  const device = new Device()
+  await device.peer()
+  const client = await device.client({ store: undefined, reconnect: { backoff: constant(10) } })
+  const store = device.store as MapStore
+  const queue = await openQueue(client, { store })
+  let before = 0
+  device.onPacket = (packet) => {
+    if (!packet.startsWith('out publish 1')) return
+    if (before === 0) void queue.close({ timeout: 0 }).then(() => (before = store.batches))
+    setImmediate(() => device.world.cut('device')())
+  }
+  await queue.publish('out/1', 'poison')
+  for (let round = 0; round < 5; round++) {
+    await device.world.pass(20)
+    await settled()
+  }
+  expect([before > 0, store.batches]).toEqual([true, before])
+  kill(device, client)
+  await device.world.close()
+})
