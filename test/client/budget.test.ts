@@ -1,6 +1,8 @@
 /** The memory budget of a connection: QoS 0 is dropped, QoS 1 and 2 end the link with 0x97, and what is let go is given back. */
+import '../../src/client/durable/keeper.js'
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Message } from '../../src/client/api/index.js'
+import { memoryStore } from '../../src/store/memory.js'
 import type { Transport } from '../../src/transport/transport.js'
 import { again, lasting, steady, willing } from './across.js'
 import { accepting, connected, World } from './harness.js'
@@ -452,6 +454,17 @@ describe('over the budget, where the server cannot be told how much it may send,
     expect(world.seen('disconnect')).toEqual([])
     await world.clock.advance(1500)
     expect(world.seen('disconnect').map(({ cause }) => cause?.reasonCode)).toEqual([0x97])
+  })
+
+  it('a session in a store, which keeps from reading on by itself, is not read from either', async () => {
+    const { world } = await handling(taking(9000), { store: memoryStore() })
+    for (const packet of flood) {
+      await world.send(packet)
+      await world.settle()
+    }
+    expect(world.client.stats().unread).toBeLessThanOrEqual(4)
+    await world.clock.advance(90_000)
+    expect([world.peers.length, world.seen('disconnect')]).toEqual([1, []])
   })
 
   it('disconnect() in the meantime hands out what was taken, and ends', async () => {

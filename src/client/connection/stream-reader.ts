@@ -30,7 +30,8 @@ export abstract class StreamReader {
   /** What came in while the framer's chunk was not walked to its end; undefined while it is. */
   #waiting: Writer | undefined
   /** A packet is still to be judged: nothing behind it is read. */
-  #held = false
+  /** What keeps it from reading on. */
+  readonly #holders = new Set<object>()
   #over = false
   // since the last turn that we waited for
   #packets = 0
@@ -90,15 +91,19 @@ export abstract class StreamReader {
     return this.#transport.pause !== undefined
   }
 
-  /** To be called for the current packet: nothing behind it is read before `release`. */
-  hold(): void {
-    this.#held = true
+  /** To be called for the current packet: nothing behind it is read before `release` by all that hold it. */
+  hold(holder: object = this): void {
+    this.#holders.add(holder)
   }
 
-  /** The packet counts: reading goes on behind it. */
-  release(): void {
-    this.#held = false
-    if (this.#waiting !== undefined) this.#continue(true)
+  /** The packet counts: reading goes on behind it, unless something else holds it. */
+  release(holder: object = this): void {
+    this.#holders.delete(holder)
+    if (!this.#held && this.#waiting !== undefined) this.#continue(true)
+  }
+
+  get #held(): boolean {
+    return this.#holders.size > 0
   }
 
   /** The stream is over: what waits for its turn is walked at once. */

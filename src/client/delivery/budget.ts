@@ -11,7 +11,7 @@ import { noTicket } from '../session/receive-window.js'
 import { nameOf } from '../session/refusal.js'
 import type { Consumer } from './consumer.js'
 import type { DropReport } from './drop-report.js'
-import type { DeliveryHost } from './ports.js'
+import type { DeliveryHost, PausableReader } from './ports.js'
 
 /**
  * Over the budget: how often it is looked whether what is held has been handed out, and how many looks without progress end that wait. Milliseconds.
@@ -36,8 +36,8 @@ export class Budget {
   /** Bytes that it has left beside what is held elsewhere. */
   #room = 0
   #stopLook: CancelTimer | undefined
-  /** Nothing is read before somebody has made room. */
-  #holds = false
+  /** What reads nothing before somebody has made room: of one connection. */
+  #holds: PausableReader | undefined
 
   constructor(host: DeliveryHost<Consumer>, drops: DropReport) {
     this.#host = host
@@ -92,7 +92,9 @@ export class Budget {
     const reader = links.current?.reader
     const isBounded = session.version === 5 && session.receiveWindow.excess === 0
     if (isBounded || this.overdrawn || states.stopping || reader?.pausable !== true || !this.#isPassive) return false
-    if (this.#holds) return true
+    if (this.#holds === reader) return true
+    // The look of an earlier connection is of no use any more.
+    this.#stopLook?.()
     let least = Number.POSITIVE_INFINITY
     let idle = 0
     const look = (): void => {
@@ -105,12 +107,12 @@ export class Budget {
         this.#stopLook = platform.setTimer(look, lookAgain)
         return
       }
-      this.#holds = false
+      this.#holds = undefined
       if (!isOver && !isRoomy) this.#overdraw()
-      reader.release()
+      reader.release(this)
     }
-    this.#holds = true
-    reader.hold()
+    this.#holds = reader
+    reader.hold(this)
     this.#stopLook = platform.setTimer(look, lookAgain)
     return true
   }

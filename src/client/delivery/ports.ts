@@ -31,8 +31,8 @@ export interface PausableReader {
   /** True where the transport waits while nothing is read. */
   readonly pausable: boolean
   /** To be called for the current packet: nothing behind it is read before `release`. */
-  hold(): void
-  release(): void
+  hold(holder: object): void
+  release(holder: object): void
 }
 
 /** How far the client's end has come. */

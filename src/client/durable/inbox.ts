@@ -118,7 +118,7 @@ export class Inbox implements MessageTaker {
     this.#operations = []
     this.#writes += 1
     if (!this.#failing) {
-      reader?.hold()
+      reader?.hold(this)
       this.#held = reader
     }
     this.#journal.write(operations, () => this.#handOut(messages, reader))
@@ -181,7 +181,7 @@ export class Inbox implements MessageTaker {
     this.#failing ||= this.#writes > 0
     const reader = this.#held
     this.#held = undefined
-    if (reader !== undefined && this.#host.links.current?.reader === reader) reader.release()
+    if (reader !== undefined && this.#host.links.current?.reader === reader) reader.release(this)
   }
 
   #handOut(messages: readonly Waiting[], reader: HeldReader | undefined): void {
@@ -201,7 +201,7 @@ export class Inbox implements MessageTaker {
     budget.granted = false
     factory.settler = this.#host
     router.handleReadEnd()
-    if (this.#writes === 0 && reader !== undefined && links.current?.reader === reader) reader.release()
+    if (this.#writes === 0 && reader !== undefined && links.current?.reader === reader) reader.release(this)
   }
 
   // The server may send it once more.

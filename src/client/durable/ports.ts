@@ -13,8 +13,8 @@ import type { PublishQueue } from '../publishing/publish-queue.js'
 /** What reads packets of a connection. */
 export interface HeldReader {
   /** Nothing behind what was read is read before `release`. */
-  hold(): void
-  release(): void
+  hold(holder: object): void
+  release(holder: object): void
 }
 
 /** The client whose session is kept. */
