@@ -210,7 +210,7 @@ function stackOf(error: Error, site: Error): void {
     tidy(site)
     let stack: unknown = site.stack
     // An application may have its own way to write them, with another first line or not as text.
-    if (typeof stack === 'string' && stack.startsWith('Error')) stack = String(error) + stack.slice('Error'.length)
+    if (typeof stack === 'string' && stack.startsWith('Error')) stack = textOf(error) + stack.slice('Error'.length)
     set(stack)
     return stack
   }

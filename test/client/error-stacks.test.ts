@@ -83,6 +83,11 @@ describe('errors', () => {
     expect([inner.stack, Object.keys(inner).includes('stack')]).toEqual(['mine', false])
   })
 
+  it.each(['message', 'name', 'toString'])('can be read where an application made the %s of an error odd', (field) => {
+    const error = Object.assign(new MqttError('ERR_CLOSED'), { [field]: Symbol('odd') })
+    expect(error.stack).toContain('error-stacks.test')
+  })
+
   it('are what an application makes of them, also where it makes no text', () => {
     const { prepareStackTrace } = Error
     onTestFinished(() => {
