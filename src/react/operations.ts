@@ -78,7 +78,7 @@ function useAsked<Data, Asking, Result, Thing extends Askable<Data, Result>>(
   const isReady = given.length === takes && !given.includes(undefined) && (takes > 0 || call[0] !== undefined)
   const isWanted = isReady && enabled
   // What is asked with the same arguments is shared; what waits for arguments is this component's own.
-  const key = dataOf([connection.key, idOf(operation), isReady ? given : idOf(own.current), limit, usual])
+  const key = dataOf([connection.key, idOf(operation), isReady ? dataOf(given, true) : idOf(own.current), limit, usual])
   const make = (client: Client, changed: () => void, before: Asked<Data>): Thing => {
     const bound = operation.on(client) as unknown as Record<typeof name, (...call: unknown[]) => Asking>
     const ask: Ask<Asking> = (asked, signal) => {

@@ -404,13 +404,17 @@ export function idOf(thing: object): number {
   return id
 }
 
-/** Data as a text. Functions and objects of classes are left out: they may be new in every render. */
-export function dataOf(given: unknown): string {
+/**
+ * Data as a text. Functions are left out, and objects of classes unless `whole`: they may be new in every render. Of what is `whole`, as a value that is
+ * sent, they count by what they hold.
+ */
+export function dataOf(given: unknown, whole = false): string {
   return JSON.stringify(given, (_name, value) => {
-    if (value instanceof Uint8Array) return Array.from(value)
+    if (ArrayBuffer.isView(value)) return Array.from(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
+    if (whole && (value instanceof Map || value instanceof Set)) return [...value]
     if (typeof value === 'bigint') return `${value}n`
     const prototype: unknown = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.getPrototypeOf(value) : undefined
-    return prototype === undefined || prototype === null || Object.getPrototypeOf(prototype) === null ? value : undefined
+    return prototype === undefined || prototype === null || Object.getPrototypeOf(prototype) === null ? value : whole ? { ...value } : undefined
   })
 }
 

@@ -284,6 +284,24 @@ globalThis.react = {
     await server.disconnect()
   },
 
+  /** Values that are objects of a class, or maps: each has its own answer. */
+  async objects() {
+    class Level {
+      constructor(level) {
+        this.level = level
+      }
+    }
+    const codec = { encode: (value) => String(value.level ?? value.get('level')), decode: (bytes) => Number(new TextDecoder().decode(bytes)) }
+    const level = mq.operation('level', codec, mq.number())
+    const { broker, strictly, shows } = setting()
+    const server = await serverOf(broker)
+    await level.on(server).serve(({ value }) => value)
+    const Answer = ({ value }) => ` ${useCall(level, value).data}`
+    const made = [new Level(1), new Level(2), new Map([['level', 3]]), new Map([['level', 4]])]
+    strictly(made.map((value, index) => <Answer key={String(index)} value={value} />))
+    await shows(' 1 2 3 4')
+  },
+
   /** Calls by hand: each promise has its own answer, the last call is shown, and what nobody awaits stays silent. */
   async byHand() {
     const { broker, place, render, root, shows } = setting()
