@@ -29,8 +29,7 @@ export abstract class StreamReader {
   readonly #transport: Transport
   /** What came in while the framer's chunk was not walked to its end; undefined while it is. */
   #waiting: Writer | undefined
-  /** A packet is still to be judged: nothing behind it is read. */
-  /** What keeps it from reading on. */
+  /** What keeps it from reading on: a packet that is still to be judged, or has to be stored, or has no room. */
   readonly #holders = new Set<object>()
   #over = false
   // since the last turn that we waited for
