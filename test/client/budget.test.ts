@@ -447,6 +447,16 @@ describe('over the budget, where the server cannot be told how much it may send,
     expect(world.client.state).toBe('connected')
   })
 
+  it('messages are read where one of them may be the answer to a request', async () => {
+    const { world } = await handling((_message, { client }) => client.request('asked', 'x', { timeout: 60_000 }).catch(() => undefined), {
+      protocolVersion: 5,
+      receiveMaximum: 2,
+    })
+    await world.send(...flood)
+    await world.clock.advance(3000)
+    expect(world.seen('disconnect').map(({ cause }) => cause?.reasonCode)).toEqual([0x97])
+  })
+
   it('a handler that hangs for ten seconds ends the connection, as on 5.0', async () => {
     const { world } = await handling(taking(1_000_000))
     await world.send(...flood)

@@ -171,6 +171,7 @@ export class Requests {
     this.#leaveQueue(call)
     call.sent = { key, route }
     this.#open.set(key, call)
+    this.#host.session.sendWindow.asking += 1
     route.calls += 1
     const { topic, payload, options, abort } = call
     call.payload = none
@@ -254,6 +255,7 @@ export class Requests {
     const { sent } = call
     if (sent === undefined ? !this.#leaveQueue(call) : !this.#open.delete(sent.key)) return false
     if (sent !== undefined) {
+      this.#host.session.sendWindow.asking -= 1
       sent.route.calls -= 1
       this.#retire(sent.route)
     }
