@@ -201,7 +201,7 @@ const foreign = ['/mqwire/dist/', '/node_modules/mqwire/src/', '/node_modules/ws
  * True where a stack may be written when it is first read: in V8, where to write it costs ten times what all else of an error does. Not in browsers, whose
  * consoles do not read it.
  */
-const capturesLate = (): boolean => 'captureStackTrace' in Error && 'process' in globalThis && !('Bun' in globalThis)
+const capturesLate = (): boolean => 'captureStackTrace' in Error && !['document', 'WorkerGlobalScope', 'Bun'].some((name) => name in globalThis)
 
 // A program that publishes into a closed client may never look at it: the stack is written when it is read.
 function stackOf(error: Error, site: Error): void {
