@@ -89,11 +89,13 @@ export class WireRules {
       this.#report('early', `PUBREC ${id} of ${name}, and it is not on the disk`)
   }
 
-  // Whoever dies at its CONNACK cannot say any more that the session was lost.
+  // A process that dies at its CONNACK cannot say any more that the session was lost. Of an exchange that is over its record may still be there.
   #handleConnect(): void {
     const { view, strict } = this.#host
     this.#latest.asked = true
-    const open = view.publishes.some(({ qos, stage }) => qos === 2 && (stage === 'sent' || stage === 'released'))
+    const open = view.publishes.some(
+      ({ qos, stage, packetId }) => qos === 2 && (stage === 'sent' || stage === 'released') && this.#open.has(packetId),
+    )
     if (strict && open && view.asking === false) this.#report('early', 'CONNECT, and the disk does not say that its answer is open')
   }
 
