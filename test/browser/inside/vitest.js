@@ -16,7 +16,7 @@ import { fn, restoreAllMocks, spyOn } from '@vitest/spy'
 import * as chai from 'chai'
 import { fakeTimers } from './timers.js'
 
-export { afterAll, afterEach, beforeAll, beforeEach, describe, it, test } from '@vitest/runner'
+export { afterAll, afterEach, beforeAll, beforeEach, describe, it, onTestFinished, test } from '@vitest/runner'
 export { expectTypeOf } from 'expect-type'
 
 for (const plugin of [JestExtend, JestChaiExpect, JestAsymmetricMatchers]) chai.use(plugin)
