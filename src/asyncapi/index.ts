@@ -104,13 +104,14 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
     if (channels.has(name)) refuse('contract', `has two parts of the name '${name}'`)
     const given = details[name] ?? {}
     assertRecord(`details.${name}`, given, 'title, description, examples and parameters', 'with')
-    const { title, description, examples, parameters: told = {} } = given
+    const { title, description, examples, parameters: texts = {} } = given
     assertText(`details.${name}`, given)
-    assertRecord(`details.${name}.parameters`, told, 'texts by the name of a parameter')
-    assertText(`details.${name}.parameters`, told, Object.keys(told))
+    assertRecord(`details.${name}.parameters`, texts, 'texts by the name of a parameter')
+    assertText(`details.${name}.parameters`, texts, Object.keys(texts))
     if (examples !== undefined) assertJson(`details.${name}.examples`, listOf(`details.${name}.examples`, examples, 'payloads'))
     const { contentType = 'application/octet-stream', schema } = codec
-    const parameters = topic?.parameters.map((parameter) => [parameter, Object.hasOwn(told, parameter) ? { description: told[parameter] } : {}]) ?? []
+    const parameters =
+      topic?.parameters.map((parameter) => [parameter, Object.hasOwn(texts, parameter) ? { description: texts[parameter] } : {}]) ?? []
     const payload = schema && payloadOf(name, schema, toJsonSchema)
     const known = present({ payload, title, description, examples: examples?.map((example) => ({ payload: example })) })
     channels.set(name, {
@@ -158,7 +159,7 @@ function* partsOf(contract: object, prefix: string, around: readonly object[]): 
   const where = prefix.slice(0, -1)
   if (around.includes(contract)) refuse('contract', `must not hold itself, as it does in ${where}`)
   if (typeof contract !== 'object' || contract === null)
-    refuse('contract', prefix === '' ? 'must be a contract' : `must hold channels, operations and contracts; ${where} is none of them`)
+    refuse('contract', prefix === '' ? 'must be a contract' : `must hold channels, operations and contracts; ${where} is not one of them`)
   for (const [name, part] of Object.entries(contract)) {
     if (isPart(part)) yield [`${prefix}${name}`, part]
     else yield* partsOf(part, `${prefix}${name}.`, [...around, contract])

@@ -62,7 +62,7 @@ export class BackingClient {
     this.#reportUnheeded()
   }
 
-  // Once in a process: whoever starts many clients gives them the same options.
+  // Once in a process: a program that starts many clients gives them the same options.
   #reportUnheeded(): void {
     const fresh = this.#plan.unheeded.filter((name) => !reported.has(name))
     for (const name of fresh) reported.add(name)

@@ -43,7 +43,7 @@ export interface ConnectionStream {
   removeListener<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
   /** Takes those of an event away, or all. */
   removeAllListeners(event?: keyof StreamEvents): this
-  /** Cuts the connection that is up, as the network does: the next one is dialled after `reconnectPeriod`. With an error, that is told as `error`. */
+  /** Cuts the connection that is up, as the network does: the next one is dialled after `reconnectPeriod`. An error that is given is the `cause` of the `error` event. */
   destroy(error?: Error): this
   /** Cuts it too. */
   end(): this

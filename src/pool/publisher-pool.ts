@@ -134,7 +134,7 @@ class PublisherPool implements Pool {
 
   get writable(): Promise<void> {
     const { fallback } = this.#config
-    // Whoever waits for it is about to publish: a queue does so before its first publish.
+    // The caller is about to publish: a queue waits for it before its first publish.
     if (this.#state === 'idle') void this.#open()
     return silent(
       this.#readiness.wait(() => {

@@ -113,7 +113,7 @@ export class Attempts {
     )
   }
 
-  /** Gives up waiting: the outcome of each stays unknown, and is not told, whenever it comes. */
+  /** Gives up waiting: the outcome of each stays unknown, and is not reported, whenever it comes. */
   abandon(): void {
     this.#abandoned = true
     for (const attempt of this.#open.values()) {

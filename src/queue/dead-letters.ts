@@ -46,17 +46,17 @@ export class DeadLetters implements DeadLetterBox {
   readonly #prefix: string
   readonly #shelf: Shelf
   readonly #queue: Requeue
-  readonly #told: (key: string) => void
+  readonly #reportDamaged: (key: string) => void
   /** Letters and entries are in one store: one batch moves a letter. */
   readonly #shared: boolean
   readonly #box = ++boxes
 
-  constructor(store: Store, shared: boolean, name: string, queue: Requeue, told: (key: string) => void) {
+  constructor(store: Store, shared: boolean, name: string, queue: Requeue, reportDamaged: (key: string) => void) {
     this.#store = store
     this.#shared = shared
     this.#prefix = `q/${name}/d/`
     this.#queue = queue
-    this.#told = told
+    this.#reportDamaged = reportDamaged
     const all = shelves.get(store) ?? new Map<string, Shelf>()
     shelves.set(store, all)
     const none = Promise.resolve()
@@ -196,7 +196,7 @@ export class DeadLetters implements DeadLetterBox {
   async #open(key: string, value: Uint8Array): Promise<KeptLetter | undefined> {
     const letter = letterOf(numberOf(key), openRecord(value))
     if (letter !== undefined) return letter
-    if (await setAside(this.#store, key, value, this.#told)) this.#handleDeleted([key])
+    if (await setAside(this.#store, key, value, this.#reportDamaged)) this.#handleDeleted([key])
     return undefined
   }
 

@@ -93,8 +93,8 @@ export class EntryLog {
   #writing: Promise<void> | undefined
   #stopped = false
 
-  constructor(store: Store, name: string, told: (key: string) => void) {
-    this.#records = new EntryRecords(store, name, told)
+  constructor(store: Store, name: string, reportDamaged: (key: string) => void) {
+    this.#records = new EntryRecords(store, name, reportDamaged)
   }
 
   /** Reads the counts, or counts. @throws MqttError ERR_STORE */

@@ -45,13 +45,13 @@ export function recordOf(entry: Omit<QueueEntry, 'id'>): Uint8Array {
 export class EntryRecords {
   readonly #store: Store
   readonly #prefix: string
-  readonly #told: (key: string) => void
+  readonly #reportDamaged: (key: string) => void
 
-  /** @param told called with the key of each damaged record */
-  constructor(store: Store, name: string, told: (key: string) => void) {
+  /** @param reportDamaged called with the key of each damaged record */
+  constructor(store: Store, name: string, reportDamaged: (key: string) => void) {
     this.#store = store
     this.#prefix = `q/${name}/`
-    this.#told = told
+    this.#reportDamaged = reportDamaged
   }
 
   get #countsKey(): string {
@@ -147,7 +147,7 @@ export class EntryRecords {
   }
 
   #putAside(key: string, value: Uint8Array): Promise<boolean> {
-    return setAside(this.#store, key, value, this.#told)
+    return setAside(this.#store, key, value, this.#reportDamaged)
   }
 }
 

@@ -1,5 +1,5 @@
 /**
- * What came of entries, told to everybody who has to know: whoever waits for a delivery, listeners, the dead letters, the status.
+ * What came of entries, for all that depends on it: calls that wait for a delivery, listeners, the dead letters, the status.
  *
  * Every promise that is waited for here settles once. It must never let a caller's handler break the queue.
  */
@@ -25,7 +25,7 @@ export class Outcomes implements DrainOwner {
   readonly #letters: DeadLetters | undefined
   readonly #progress: Progress
   readonly #handleRoom: () => void
-  #told = Number.NEGATIVE_INFINITY
+  #reportedAt = Number.NEGATIVE_INFINITY
   /** Whoever waits for the delivery of an entry. */
   readonly #waiting = new Map<number, Deferred<Receipt>>()
 
@@ -91,8 +91,8 @@ export class Outcomes implements DrainOwner {
   handleError(error: unknown): void {
     if (MqttError.is(error) && error.code === 'ERR_STORE') {
       const now = Date.now()
-      if (Math.abs(now - this.#told) < interval) return
-      this.#told = now
+      if (Math.abs(now - this.#reportedAt) < interval) return
+      this.#reportedAt = now
     }
     this.#events.emit('error', { error })
   }

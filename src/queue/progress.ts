@@ -1,7 +1,7 @@
 /**
  * How far a queue has come, for those who watch: counts, a rate, and the time that is left.
  *
- * Whoever watches is told at most four times a second, and once more when it is over; without watchers it has no timer.
+ * A listener is called at most four times a second, and once more when it is over; without watchers it has no timer.
  */
 import { Meter } from './meter.js'
 import type { QueueStatus } from './types.js'

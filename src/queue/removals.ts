@@ -14,7 +14,7 @@ import type { EntryLog, StoredEntry } from './entry-log.js'
 /** Milliseconds after which a store that failed is asked again. */
 const storePatience = 1000
 
-/** Who is told. */
+/** What depends on removals. */
 export interface RemovalOwner {
   /** The store failed: it is asked again. */
   handleError(error: unknown): void
@@ -100,7 +100,7 @@ export class Removals {
         return await write()
       } catch (error) {
         this.#owner.handleError(error)
-        // Whoever opens the store next goes on.
+        // The next owner of the store goes on.
         if (this.#stop.aborted || (MqttError.is(error) && isClosed(error))) return undefined
         await this.pause()
       }

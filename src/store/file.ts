@@ -5,7 +5,7 @@
  * what is live is written to another one. That is also done when most of the log is dead. The other one, `mqwire.new`, is synced before it takes the name.
  *
  * A file beside it, the reserve, holds room for a disk that is full, as large as what is live: then deletions and the small records of sessions go
- * through, and the log can be written anew without what is dead.
+ * through, and the log can be written again without what is dead.
  *
  * @module
  */
@@ -31,7 +31,7 @@ const logName = 'mqwire.log'
 const mostInPage = { entries: 1000, bytes: 65_536 }
 /** Bytes between two values up to which they are read at once. */
 const mostBetween = 4096
-/** Bytes of the shortest log that is written anew because it is twice as long as what is live. */
+/** Bytes of the shortest log that is written again because it is twice as long as what is live. */
 const shortestCompacted = 4_194_304
 /** Bytes that a deletion takes besides its key. */
 const deletionLength = 48
@@ -97,7 +97,7 @@ class FileBackend implements Backend {
   /** Bytes of a batch that failed stand behind the end. */
   #isTorn = false
   #compaction: Promise<void> | undefined
-  /** Dead bytes from which the log may be written anew: it could not be before. */
+  /** Dead bytes from which the log may be written again: it could not be before. */
   #compactFrom = 0
   /** The disk was full, and the reserve is not whole since. */
   #isFull = false

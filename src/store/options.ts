@@ -12,7 +12,7 @@ export interface LevelStoreOptions {
    * it, so that it outlives the process only.
    */
   readonly durability?: 'sync' | 'os' | undefined
-  /** What happens while somebody else has the store open: `'fail'` (default) rejects with `ERR_STORE_LOCKED`, `'wait'` waits until he has gone. */
+  /** What happens while another owner has the store open: `'fail'` (default) rejects with `ERR_STORE_LOCKED`, `'wait'` waits until it is free. */
   readonly lock?: 'fail' | 'wait' | undefined
   /** Gives up opening, with `ERR_ABORTED`. Has no effect on a store that is open. Default: none. */
   readonly signal?: AbortSignal | undefined
@@ -27,12 +27,12 @@ export interface LevelStoreOptions {
 export interface FileStoreOptions {
   /** When a batch fulfils: `'sync'` (default) once it is on the disk and outlives a loss of power, `'os'` once the operating system has it. */
   readonly durability?: 'sync' | 'os' | undefined
-  /** What happens while somebody else has the store open: `'fail'` (default) rejects with `ERR_STORE_LOCKED`, `'wait'` waits until he has gone. */
+  /** What happens while another owner has the store open: `'fail'` (default) rejects with `ERR_STORE_LOCKED`, `'wait'` waits until it is free. */
   readonly lock?: 'fail' | 'wait' | undefined
   /** Gives up opening, with `ERR_ABORTED`. Has no effect on a store that is open. Default: none. */
   readonly signal?: AbortSignal | undefined
   /**
-   * Opens a log that is damaged in the middle, without the batches that cannot be read, and writes it anew. What those batches deleted may be there again,
+   * Opens a log that is damaged in the middle, without the batches that cannot be read, and writes it once more. What those batches deleted may be there again,
    * and what they replaced too. Default false: such a log rejects with `ERR_STORE`, and is left as it is.
    */
   readonly repair?: boolean | undefined

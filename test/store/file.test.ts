@@ -216,7 +216,7 @@ describe('the log', () => {
   })
 })
 
-/** Batches that fill a log until it is written anew, in the middle. */
+/** Batches that fill a log until it is compacted, in the middle. */
 const program = Array.from({ length: 14 }, (_, at): StoreOperation[] => [
   put('left', String(at)),
   put('large', new Uint8Array(400_000).fill(97 + at)),
@@ -416,7 +416,7 @@ it('small records that fill a disk leave room for deleting each of them, also by
   await next.close()
 })
 
-it('a disk that was full and has room again: the log is not written anew for each 256 KiB', async () => {
+it('a disk that was full and has room again: the log is not compacted for each 256 KiB', async () => {
   const store = await fileStore(newPlace())
   for (let number = 0; number < 5; number++) await store.batch([put(`q/${number}`, new Uint8Array(1_048_576))])
   faultAt = ({ name, length }) => (name === 'write' && length > 900_000 ? { code: 'ENOSPC' } : undefined)

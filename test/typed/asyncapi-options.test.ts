@@ -68,7 +68,7 @@ it.each([
   ['role.send', places['role.send']?.bind(undefined, 3), 'role.send must be a list of parts of the contract, or of their names'],
   ['role.send', places['role.send']?.bind(undefined, 'a'), 'role.send must be a list of parts of the contract, or of their names'],
   ['contract', places['contract']?.bind(undefined, cyclic), 'contract must not hold itself, as it does in self'],
-  ['contract', places['contract.part']?.bind(undefined, 3), 'contract must hold channels, operations and contracts; part is none of them'],
+  ['contract', places['contract.part']?.bind(undefined, 3), 'contract must hold channels, operations and contracts; part is not one of them'],
   ['details.a.title', places['details.a.title']?.bind(undefined, 3), 'details.a.title must be text'],
   ['details.a.examples', places['details.a.examples']?.bind(undefined, 3), 'details.a.examples must be a list of payloads'],
   [

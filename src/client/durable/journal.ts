@@ -28,9 +28,9 @@ interface Change {
   readonly wanted: (() => boolean) | undefined
 }
 
-/** Who is told. */
+/** What depends on the journal. */
 export interface JournalOwner {
-  /** Changes are safe, or were given up: who waited for them was told. */
+  /** Changes are safe, or were given up, and their callbacks were called. */
   handleBatch(): void
   /** The store failed. */
   handleError(error: MqttError): void

@@ -235,7 +235,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     })
   }
 
-  // What the server said is known to whoever reads the store. Fulfils when it is, or cannot be; undefined where there is nothing to write.
+  // What the server said is known to the next reader of the store. Fulfils when it is, or cannot be; undefined where there is nothing to write.
   #answer(): Promise<void> | undefined {
     if (!this.#session.asking || this.#inDoubt || this.#losing > 0 || this.#publishes.doubtful) return undefined
     this.#session = { ...this.#session, asking: false }

@@ -264,7 +264,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
       const payload = entry && payloadOfEntry(entry, length)
       if (payload === undefined && stage === 'sent') {
         this.#found.delete(packetId)
-        // An entry that is gone was evicted, or is told of as damaged by its queue: what the server may have of it ends with PUBREL.
+        // An entry that is gone was evicted, or its queue reports it as damaged: what the server may have of it ends with PUBREL.
         if (entry !== undefined) damaged.push(this.#keys.publish(number))
         else if (record.packet.qos === 1) this.#stale.push(this.#keys.publish(number))
         else this.#found.set(packetId, { number, record: { ...record, ...gone }, isEvicted: true })

@@ -215,7 +215,7 @@ export function offlinePolicy({ options, again }: QueuedPublish, { offline }: Ou
 }
 
 /**
- * Is it sent anew when the session is lost? A clean 3.1.1 session is lost with every connection: a program that asks for one has no use for repeats, unless it
+ * Is it sent once more when the session is lost? A clean 3.1.1 session is lost with every connection: a program that asks for one has no use for repeats, unless it
  * is said.
  */
 export function republishes({ options }: QueuedPublish, host: Pick<PublishingHost, 'options' | 'session'>): boolean {

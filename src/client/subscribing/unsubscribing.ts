@@ -61,7 +61,7 @@ function stop(subscription: BrokerSubscription): void {
   const { state, requests, takers } = subscription
   subscription.state = 'leaving'
   if (state !== 'new') return
-  // A call that asked for more filters than this one has none of them.
+  // A call that asked for more filters than this one fails whole.
   for (const call of withdraw([...requests])) call.settle(new MqttError('ERR_ABORTED'))
   for (const consumer of [...takers.keys()]) consumer.leave()
 }

@@ -72,11 +72,11 @@ export function quarantine(store: Store, key: string, bytes: Uint8Array, why: st
   return turn
 }
 
-// Keys of damaged records that could not be moved: they were told of.
+// Keys of damaged records that could not be moved, and were reported.
 const staying: WeakMap<Store, Set<string>> = /* @__PURE__ */ new WeakMap()
 
 /**
- * The same for whoever reads on in either case. False: it could not be moved, as the disk is full; it stays where it is, and is to be passed over. `tell` is
+ * The same for a reader that goes on in either case. False: it could not be moved, as the disk is full; it stays where it is, and is to be passed over. `tell` is
  * called where it was not for this record before. Never rejects.
  */
 export async function setAside(store: Store, key: string, bytes: Uint8Array, tell: (key: string) => void): Promise<boolean> {
