@@ -59,6 +59,7 @@ const long = [
   'test/testing/broker/outside-*.test.ts',
   'test/typed/faults/*.test.ts',
   'test/typed/latest-attacks.test.ts',
+  'test/typed/latest-cost.test.ts',
   'test/typed/mosquitto.test.ts',
   'test/typed/operation.test.ts',
   'test/typed/python.test.ts',

@@ -2,70 +2,10 @@
 import { cpuUsage } from 'node:process'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../src/client/api/index.js'
 import * as mq from '../../src/typed/index.js'
 import { TopicRows } from '../../src/typed/rows.js'
 import { eventually } from '../interop/waiting.js'
-import { turn } from '../pausing.js'
-import { brokerOf, clientOn } from './rig.js'
-
-const level = mq.channel('tank/{id}/level', mq.json<number>(), { qos: 1 })
-
-/** A subscriber that hands out what it is given, and connects when it is told to. */
-function subscriber() {
-  let handler: (message: Message) => unknown = () => undefined
-  let connected: () => void = () => undefined
-  let end: (error?: Error) => void = () => undefined
-  let refusals = 0
-  let listens = 0
-  const client = {
-    subscribe: () => Promise.reject(new Error('not here')),
-    subscription: () => undefined,
-    on: (_type: string, listener: () => void) => {
-      connected = listener
-      return () => undefined
-    },
-    listen: async (_filter: string, handle: typeof handler) => {
-      listens += 1
-      if (refusals > 0) {
-        refusals -= 1
-        throw new Error('refused')
-      }
-      handler = handle
-      let mine: typeof end = () => undefined
-      const done = new Promise<void>((resolve, reject) => {
-        mine = (error) => (error === undefined ? resolve() : reject(error))
-      })
-      end = mine
-      return { done, granted: [], unsubscribe: async () => mine(), detach: () => mine(), [Symbol.asyncDispose]: async () => undefined }
-    },
-  }
-  return {
-    client: client as unknown as mq.Subscriber,
-    give(id: number | string, value: unknown): unknown {
-      const payload = value === undefined ? new Uint8Array(0) : new TextEncoder().encode(String(value))
-      const message = {
-        topic: `tank/${id}/level`,
-        payload,
-        payloadLength: payload.length,
-        properties: {},
-        retain: false,
-        text: () => String(value),
-        ack: () => true,
-        detach: () => message,
-      }
-      return handler(message as unknown as Message)
-    },
-    connect: () => connected(),
-    end: (error?: Error) => end(error),
-    refuse: (count: number) => {
-      refusals = count
-    },
-    get listens() {
-      return listens
-    },
-  }
-}
+import { brokerOf, clientOn, level, subscriber } from './rig.js'
 
 async function cost(work: () => Promise<void>): Promise<number> {
   const before = cpuUsage()
@@ -86,75 +26,6 @@ async function costs(
 }
 
 describe('four times the number is no more than six times the work', () => {
-  const works: Record<string, (count: number) => Promise<void>> = {
-    'a snapshot for each change': async (count) => {
-      const from = subscriber()
-      const latest = level.on(from.client).latest({}, { limit: count })
-      await latest.ready
-      for (let id = 0; id < count; id++) from.give(id, 0)
-      for (let id = 0; id < count; id++) {
-        from.give(id, 1)
-        if (latest.getSnapshot().get(`tank/${id}/level`)?.value !== 1) throw new Error('an old snapshot')
-      }
-    },
-    'a reader that is behind': async (count) => {
-      const from = subscriber()
-      const latest = level.on(from.client).latest({}, { limit: count })
-      await latest.ready
-      const changes = latest.changes()
-      for (let id = 0; id < count; id++) from.give(id, 0)
-      for (let id = 0; id < count; id++) await changes.next()
-    },
-    'topics that make room for others': async (count) => {
-      const from = subscriber()
-      const latest = level.on(from.client).latest({}, { limit: count })
-      await latest.ready
-      for (let id = 0; id < count * 3; id++) from.give(id, 0)
-      if (latest.size !== count) throw new Error(`${latest.size} topics`)
-    },
-    'topics that come and go': async (count) => {
-      const from = subscriber()
-      const latest = level.on(from.client).latest({}, { limit: count })
-      await latest.ready
-      for (let id = 0; id < count; id++) from.give(id, 0)
-      for (let id = 0; id < count; id++) {
-        from.give(id, undefined)
-        latest.getSnapshot()
-        from.give(count + id, 1)
-      }
-    },
-    'connections that come again': async (count) => {
-      const from = subscriber()
-      const latest = level.on(from.client).latest({}, { limit: count })
-      await latest.ready
-      for (let id = 0; id < count; id++) from.give(id, 0)
-      const changes = latest.changes()
-      for (let time = 0; time < 30; time++) {
-        from.connect()
-        await turn()
-      }
-      for (let id = 0; id < count; id++) await changes.next()
-    },
-  }
-  it.each(Object.keys(works))(
-    '%s',
-    async (name) => {
-      const work = works[name] as (count: number) => Promise<void>
-      await work(2500)
-      await work(10_000)
-      const four = async (): Promise<void> => {
-        for (let time = 0; time < 4; time++) await work(2500)
-      }
-      const [few, many] = await costs(
-        four,
-        () => work(10_000),
-        (less, more) => more / less < 1.5,
-      )
-      expect(many / few, `4 times ${(few / 4).toFixed(0)} ms, then ${many.toFixed(0)} ms`).toBeLessThan(1.5)
-    },
-    120_000,
-  )
-
   it('topics that expire one after the other', async () => {
     const expiring = async (count: number): Promise<void> => {
       const from = subscriber()
