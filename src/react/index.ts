@@ -21,7 +21,7 @@ import type {
   ParamsFirst,
   SomeFirst,
 } from '../typed/index.js'
-import { type Asked, apart, dataOf, Feed, idOf, type Shown, type Source, shownOf, Values, valuesOf } from './shared.js'
+import { type Asked, apart, assertKind, dataOf, Feed, idOf, type Shown, type Source, shownOf, Values, valuesOf } from './shared.js'
 import {
   type Before,
   Context,
@@ -95,7 +95,7 @@ export interface UseSubscriptionOptions<Selected = Shown> extends UseMessagesOpt
 /**
  * The last `limit` messages on a Topic Filter, oldest first: a list, which has `error` where the server refused the subscription, and `isPending` until it has
  * granted it; or what `select` makes of it. Components that ask for the same messages share one subscription, and render once a frame at most.
- * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `subscription`, in an effect
+ * @throws MqttError ERR_INVALID_OPTION for the options of showing, in the render; ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `subscription`, in an effect
  */
 export function useMessages<Selected = Shown>(filter: string, options?: UseMessagesOptions<Message, Selected>): Selected
 /** The same of a channel: each with `params`, `value` and `message`, as `subscription(params)` of `mqwire/typed` hands them out. */
@@ -112,9 +112,10 @@ export function useMessages<
     | [options: UseMessagesOptions<Delivered<Params<Template>, Value, Usual>, Selected>]
 ): Selected
 export function useMessages(source: string | Channel<string, unknown, unknown, InvalidVerdict>, ...call: readonly unknown[]): unknown {
+  if (typeof source !== 'string') assertKind(source, 'channel', 'a Topic Filter, or ')
   const parameters = typeof source === 'string' ? [] : source.topic.parameters
   const most = Math.min(1, parameters.length)
-  const { given, options } = apart<UseMessagesOptions<unknown, unknown>>(parameters, most, call)
+  const { given, options } = apart<UseMessagesOptions<unknown, unknown>>(parameters, most, call, ['qos', 'limit'])
   const { qos, limit = 100 } = options
   const key = dataOf([useConnection().key, typeof source === 'string' ? source : idOf(source), given, qos, limit])
   const make = (client: Client, changed: () => void, before: Shown<unknown>): Feed => {
@@ -134,8 +135,8 @@ export function useSubscription<Selected = Shown>(filter: string, options: UseSu
 const latestMessage = (shown: Shown): Message | undefined => shown.at(-1)
 
 /** The latest message on a Topic Filter; undefined before the first. */
-export function useLatest(topic: string, { qos = 0, enabled }: Pick<UseSubscriptionOptions, 'qos' | 'enabled'> = {}): Message | undefined {
-  return useSubscription(topic, { qos, enabled, limit: 1, select: latestMessage })
+export function useLatest(topic: string, options: Pick<UseSubscriptionOptions, 'qos' | 'enabled'> = {}): Message | undefined {
+  return useSubscription(topic, { qos: 0, ...options, limit: 1, select: latestMessage })
 }
 
 /**
@@ -179,7 +180,7 @@ export interface UseLatestValuesOptions<Parameters, Value, Selected = LatestSnap
  * The latest value of each topic of a channel, as `latest(params, options)` of `mqwire/typed` has them: a map that is the same one until something changes;
  * or what `select` makes of it. Its `error` is what ended the subscription; `isPending` is true until the server has granted it. Components that ask for the
  * same values share one subscription, and render once a frame at most. Parameters and options may be new literals in every render.
- * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `latest`, in an effect
+ * @throws MqttError ERR_INVALID_OPTION for the options of showing, in the render; ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `latest`, in an effect
  */
 export function useLatestValues<Template extends string, In, Value, Usual extends InvalidVerdict, Selected = LatestSnapshot<Params<Template>, Value>>(
   channel: Channel<Template, In, Value, Usual>,
@@ -187,8 +188,12 @@ export function useLatestValues<Template extends string, In, Value, Usual extend
     | SomeFirst<Held<Template>, [options?: UseLatestValuesOptions<Params<Template>, Value, Selected>]>
     | [options: UseLatestValuesOptions<Params<Template>, Value, Selected>]
 ): Selected {
+  assertKind(channel, 'channel')
   const { parameters } = channel.topic
-  const { given, options } = apart<UseLatestValuesOptions<unknown, unknown, Selected>>(parameters, Math.min(1, parameters.length), call)
+  const { given, options } = apart<UseLatestValuesOptions<unknown, unknown, Selected>>(parameters, Math.min(1, parameters.length), call, [
+    'limit',
+    'expire',
+  ])
   const { limit, expire } = options
   const key = dataOf([useConnection().key, idOf(channel), given, limit, expire])
   const make = (client: Client, changed: () => void, before: LatestSnapshot<unknown, unknown>): Values => {

@@ -5,7 +5,7 @@
 import type { Client } from 'mqwire'
 import { useCallback, useEffect, useRef } from 'react'
 import type { CallOptions, Operation, ParamsFirst, StreamOptions, ValueFirst } from '../typed/index.js'
-import { type Ask, type Asked, apart, Calls, dataOf, either, idOf, type Sharable, type Shared, Streams } from './shared.js'
+import { type Ask, type Asked, apart, assertKind, Calls, dataOf, either, idOf, type Sharable, type Shared, Streams } from './shared.js'
 import { type Before, calls, type Held, holdWith, type ShowOptions, streams, useConnection, useLatestRef, useShown } from './showing.js'
 
 /** Options of {@link useCall}. */
@@ -71,8 +71,9 @@ function useAsked<Data, Asking, Result, Thing extends Askable<Data, Result>>(
 ): { readonly shown: Asked<unknown>; readonly run: (...rest: readonly unknown[]) => Result; readonly peek: () => Thing | undefined } {
   const connection = useConnection()
   const own = useRef({})
+  assertKind(operation, 'operation')
   const { takes, topic } = operation
-  const { given, options } = apart<AskOptions>(topic.parameters, takes, call)
+  const { given, options } = apart<AskOptions>(topic.parameters, takes, call, name === 'call' ? ['timeout', 'qos'] : ['timeout', 'limit', 'window'])
   const { select, equal = Object.is, enabled = true, limit = 100, timeout, qos, window } = options
   const usual = { timeout, qos, window }
   const isReady = given.length === takes && !given.includes(undefined) && (takes > 0 || call[0] !== undefined)

@@ -1,7 +1,7 @@
 /**
  * What components share: things that are counted, the client, and the last messages of a subscription. Knows nothing of React.
  */
-import { Client, type ClientOptions, type Endpoint, type Message } from 'mqwire'
+import { Client, type ClientOptions, type Endpoint, type Message, MqttError } from 'mqwire'
 import type { LatestEntry, LatestSnapshot } from '../typed/index.js'
 
 /** Milliseconds for which things live on that nobody holds. */
@@ -419,22 +419,49 @@ export function dataOf(given: unknown, whole = false): string {
 }
 
 const optionNames = ['select', 'equal', 'enabled', 'limit', 'expire', 'qos', 'timeout', 'window']
+/** What some of them must be; the others are checked where they are used. */
+const kinds: Readonly<Record<string, string>> = { select: 'function', equal: 'function', enabled: 'boolean' }
+
+function refuse(option: string, rule: string): never {
+  throw new MqttError('ERR_INVALID_OPTION', `${option} ${rule}`, { option })
+}
+
+/** @throws MqttError ERR_INVALID_OPTION for what is no channel, or no operation */
+export function assertKind(source: unknown, kind: 'channel' | 'operation', or = ''): void {
+  if ((source as { kind?: unknown } | null | undefined)?.kind !== kind) refuse(kind, `must be ${or}what ${kind}() of mqwire/typed gives`)
+}
+
+function assertOptions(options: unknown, names: readonly string[]): void {
+  if (typeof options !== 'object' || options === null) refuse('options', 'must be an object, as in { enabled: false }')
+  for (const [name, value] of Object.entries(options)) {
+    if (value === undefined) continue
+    const kind = kinds[name]
+    if (kind === undefined && !names.includes(name)) refuse(name, `is no option here; there are select, equal, enabled, ${names.join(', ')}`)
+    if (kind !== undefined && typeof value !== kind) refuse(name, kind === 'boolean' ? 'must be true or false' : 'must be a function')
+    if (name === 'limit' && !(value > 0 && (value === Number.POSITIVE_INFINITY || Number.isInteger(value))))
+      refuse(name, 'must be a whole number above 0')
+  }
+}
 
 /**
  * What a hook was given, apart: as many arguments as `most` says, and the options behind them. Options may stand in the place of parameters that are
- * left out, as long as no name in them is one of a parameter.
+ * left out, as long as no name in them is one of a parameter. `own`: the options that the hook has besides those of showing.
+ *
+ * @throws MqttError ERR_INVALID_OPTION
  */
 export function apart<Options>(
   parameters: readonly string[],
   most: number,
   call: readonly unknown[],
+  own: readonly string[],
 ): { given: unknown[]; options: Partial<Options> } {
   const [first] = call
   const names = typeof first === 'object' && first !== null ? Object.keys(first) : []
   const alone = parameters.length > 0 && call.length === 1 && names.length > 0
-  if (alone && names.every((name) => optionNames.includes(name) && !parameters.includes(name)))
-    return { given: [], options: first as Partial<Options> }
-  return { given: call.slice(0, most), options: (call[most] ?? {}) as Partial<Options> }
+  const isFirst = alone && names.every((name) => optionNames.includes(name) && !parameters.includes(name))
+  const options = isFirst ? first : call[most] === undefined ? {} : call[most]
+  assertOptions(options, own)
+  return { given: isFirst ? [] : call.slice(0, most), options: options as Partial<Options> }
 }
 
 /** Aborts with either of them. */

@@ -63,6 +63,7 @@ withChromium(() => {
     it('nothing of that is an unhandled rejection, or a warning of React', () => expect(complaints).toEqual([]))
 
     it('show why a subscription ended, and who mounts later gets a new one, for all', () => run('refused'))
+    it('refuse options that are wrong, each by name', () => run('wrong'))
     it('let the client go where a parameter throws', () => run('thrown'))
     it('show values as stale during an outage', () => run('outage'))
   })

@@ -20,6 +20,10 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'client/connect.test.ts': sockets,
   'client/cost-bytes.test.ts': counted,
   'client/cost.test.ts': counted,
+  'client/error-stacks.test.ts': {
+    'are written when they are read': printing,
+    'can be read where an application made': printing,
+  },
   'client/endpoint.test.ts': 'endpoints of Node: TCP, TLS, Unix sockets',
   'client/large-uploads-sockets.test.ts': sockets,
   'client/loud.test.ts': unhandled,

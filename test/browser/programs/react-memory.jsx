@@ -83,7 +83,7 @@ class Boundary extends Component {
   state = {}
   static getDerivedStateFromError = (error) => ({ error })
   render() {
-    return this.state.error === undefined ? this.props.children : this.state.error.code
+    return this.state.error === undefined ? this.props.children : this.state.error[this.props.shows ?? 'code']
   }
 }
 
@@ -500,6 +500,41 @@ globalThis.react = {
     await pause(50)
     publish('tank/1/level', '1')
     await shows(' values 1 texts 1 values 1 texts 1')
+  },
+
+  /** Options that are wrong are refused by name, in the render, and nothing is asked for. */
+  async wrong() {
+    const { broker, render, shows, root } = setting()
+    const uses = [
+      ['enabled', () => useMessages('a', { enabled: 'yes' })],
+      ['enabledd', () => useMessages('a', { enabledd: false })],
+      ['limit', () => useMessages('a', { limit: 0 })],
+      ['channel', () => useMessages(undefined)],
+      ['options', () => useSubscription('a', null)],
+      ['equal', () => useLatest('a', { equal: 3 })],
+      ['select', () => useLatestValues(level, { id: '+' }, { select: 3 })],
+      ['channel', () => useLatestValues('a')],
+      ['limit', () => useCall(clock, { limit: 3 })],
+      ['operation', () => useCall(level)],
+      ['operation', () => useStream(undefined)],
+      ['qos', () => useStream(counting, { to: 3 }, { qos: 1 })],
+    ]
+    const components = uses.map(
+      ([, use]) =>
+        () =>
+          use() && 'nothing',
+    )
+    render([
+      <State key="s" />,
+      ...components.map((Use, index) => (
+        <Boundary key={index} shows="option">
+          <Use />
+        </Boundary>
+      )),
+    ])
+    await shows(`connected ${uses.map(([option]) => option).join('')}`)
+    root.unmount()
+    await until(() => broker.clients.size === 0, 'the end of the client')
   },
 
   /** What a component throws for its parameters lets the client go with the last component. */
