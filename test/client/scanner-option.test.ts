@@ -43,14 +43,14 @@ async function texts(options: ClientOptions): Promise<readonly string[]> {
 const twenty = Array.from({ length: 20 }, (_, index) => String(index + 1))
 
 describe('the option scanner', () => {
-  it('a scanner reads from the first packet on, into its own window', async () => {
+  it('a scanner reads from the first message on, into its own window', async () => {
     const scanner = counting()
     const { world, links, send } = await windowed({ scanner })
     const reading = read(await subscribe(world, 'a', { qos: 1 }))
     await send(...series('a', 20))
     expect(reading.texts).toEqual(twenty)
     expect(scanner.made).toMatchObject([{ protocolVersion: 5 }])
-    expect(scanner.pushes).toBeGreaterThanOrEqual(3)
+    expect(scanner.pushes).toBeGreaterThanOrEqual(1)
     expect(links[0]?.windows).toEqual([scanner.window.bytes])
   })
 
@@ -91,11 +91,10 @@ describe('the option scanner', () => {
     await world.sendBytes(packet.subarray(0, 7))
     give(scanner)
     await world.settle()
-    expect([scanner.made.length, scanner.pushes]).toEqual([1, 0])
+    expect(scanner.made.length).toBe(0)
     await world.sendBytes(packet.subarray(7, 9))
-    expect(scanner.pushes).toBe(0)
     await world.sendBytes(packet.subarray(9))
-    expect([reading.texts, scanner.pushes]).toEqual([['in two reads'], 0])
+    expect([reading.texts, scanner.made.length]).toEqual([['in two reads'], 0])
     await world.sendBytes(encode(publish('a', 'the next', 2)))
     expect([reading.texts, scanner.pushes]).toEqual([['in two reads', 'the next'], 1])
   })
@@ -103,10 +102,14 @@ describe('the option scanner', () => {
   it('the next connection begins with it', async () => {
     const scanner = counting()
     const rig = await new Rig({ scanner: Promise.resolve(scanner) }).up()
+    rig.peer.sendBytes([...encode(publish('a', 'before', 1))])
     await rig.settle()
     expect(scanner.made.length).toBe(1)
     await rig.cut()
     await rig.advance(5000)
+    expect(scanner.made.length).toBe(1)
+    rig.peer.sendBytes([...encode(publish('a', 'after', 1))])
+    await rig.settle()
     expect([rig.client.state, scanner.made.length]).toEqual(['connected', 2])
     await rig.finish()
   })

@@ -8,9 +8,12 @@
 const leastSlots = 16
 const mostIdleSlots = 1024
 
+/** Shared by all that are empty: nothing is ever written to it. */
+const noSlots: undefined[] = []
+
 /** FIFO of `T`. */
 export class Ring<T> {
-  #slots: (T | undefined)[] = []
+  #slots: (T | undefined)[] = noSlots
   #head = 0
   #length = 0
 
@@ -90,7 +93,7 @@ export class Ring<T> {
   }
 
   #reset(): void {
-    this.#slots = []
+    this.#slots = noSlots
     this.#head = 0
     this.#length = 0
   }

@@ -98,7 +98,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   /** Reads with this scanner, from the end of the packet on that is coming in. */
   useScanner(scanner: FrameScanner): void {
     this.#reads?.useWindow(scanner.window)
-    this.better = scanner.frames(this.#options)
+    this.better = () => scanner.frames(this.#options)
   }
 
   override get held(): number {

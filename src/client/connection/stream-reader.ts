@@ -6,10 +6,12 @@
  * never lose a byte, nor read behind a packet that is still to be judged.
  */
 import type { Transport } from '../../transport/transport.js'
+import { PUBLISH } from '../../wire/constants.js'
 import { WireError } from '../../wire/error.js'
 import { Framer } from '../../wire/framer.js'
 import type { FrameOptions, FrameSource } from '../../wire/frames.js'
 import { Writer } from '../../wire/writer.js'
+import { SparseSet } from '../common/sparse.js'
 import type { ConnectionHost } from './ports.js'
 
 /** Packets, and milliseconds of work, after which others have their turn: whichever is reached first. */
@@ -22,15 +24,15 @@ const mostWaiting = 1_048_576
 
 /** Incoming bytes of one connection. */
 export abstract class StreamReader {
-  /** Takes over as soon as a packet ends where a read does. */
-  better: FrameSource | undefined
+  /** Makes what takes over with the first read that begins with a PUBLISH: a quiet connection never needs it. */
+  better: (() => FrameSource) | undefined
   protected framer: FrameSource
   readonly #host: ConnectionHost
   readonly #transport: Transport
   /** What came in while the framer's chunk was not walked to its end; undefined while it is. */
   #waiting: Writer | undefined
   /** What keeps it from reading on: a packet that is still to be judged, or has to be stored, or has no room. */
-  readonly #holders = new Set<object>()
+  readonly #holders = new SparseSet<object>()
   #over = false
   // since the last turn that we waited for
   #packets = 0
@@ -66,8 +68,10 @@ export abstract class StreamReader {
   take(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, now: number): boolean {
     if (bytes === undefined) this.framer.fill(length)
     if (this.#waiting === undefined) {
-      if (this.better !== undefined && this.framer.pending === 0) this.#upgrade(this.better)
-      if (bytes !== undefined) this.framer.push(bytes, length, data)
+      if (bytes !== undefined) {
+        if (this.better !== undefined && this.framer.pending === 0 && (bytes[0] ?? 0) >> 4 === PUBLISH) this.#upgrade(this.better)
+        this.framer.push(bytes, length, data)
+      }
       // A read costs as much as a packet, even when it completes none.
       this.#packets += 1
       this.#walk(true, now)
@@ -80,8 +84,8 @@ export abstract class StreamReader {
     return true
   }
 
-  #upgrade(better: FrameSource): void {
-    this.framer = better
+  #upgrade(better: () => FrameSource): void {
+    this.framer = better()
     this.better = undefined
   }
 

@@ -36,7 +36,7 @@ export class MessageRouter {
   readonly #trie: TopicTrie<ReadRoute>
   readonly #audience = new Audience()
   readonly #unclaimed: Unclaimed
-  readonly #watch: StallWatch
+  #watch: StallWatch | undefined
 
   constructor(host: DeliveryHost<Consumer>, trie: TopicTrie<ReadRoute>) {
     this.#host = host
@@ -46,7 +46,6 @@ export class MessageRouter {
     this.sweep = new OverflowSweep(host.platform)
     this.factory = new MessageFactory(host)
     this.#unclaimed = new Unclaimed(host, this.budget)
-    this.#watch = inboundWatch(host)
   }
 
   /** A connection is up: what was learnt of the one before says nothing about it. `resumed`: what comes before anybody subscribed is kept for a while. */
@@ -112,7 +111,7 @@ export class MessageRouter {
     }
     if (ticket === noTicket) return
     if (owed === noTicket) this.#host.settle(ticket, 0)
-    else this.#watch.start()
+    else this.#awaitSettling()
   }
 
   #deliverToAll(view: PublishView, topic: string, ticket: number, entries: readonly ReadRoute[]): void {
@@ -131,7 +130,7 @@ export class MessageRouter {
     const message = this.factory.makeUnread(view, topic, size, ticket, detached)
     if (detached !== undefined) this.#store(message, detached.requeued)
     else this.#unclaimed.add(message)
-    this.#watch.start()
+    this.#awaitSettling()
   }
 
   /** A message came in that is larger than what is taken: all that is here of it is what stands before its payload. */
@@ -143,7 +142,7 @@ export class MessageRouter {
   /** A message came in again that is in hand or was received. */
   handleRepeat(): void {
     tally(this.#host, 'duplicates')
-    this.#watch.start()
+    this.#awaitSettling()
   }
 
   /** A consumer joined filters: what waited for one goes to it, in the order of arrival. */
@@ -168,7 +167,7 @@ export class MessageRouter {
       if (over) this.#unclaimed.add(message)
       else this.#passOn(message, entry)
     }
-    this.#watch.start()
+    this.#awaitSettling()
   }
 
   #passOn(message: DeliveredMessage, entry: ReadRoute): void {
@@ -194,7 +193,7 @@ export class MessageRouter {
 
   /** The client is over: nothing is watched or held any more, and what was lost is told. */
   stop(): void {
-    this.#watch.stop()
+    this.#watch?.stop()
     this.#unclaimed.stop()
     this.budget.stop()
     this.drops.stop()
@@ -213,7 +212,12 @@ export class MessageRouter {
     for (const [index, message] of messages.entries()) (recipients[index] as Recipient).consumer.push(message)
     // A consumer that asked for QoS 0 never delays an acknowledgement.
     if (ticket !== noTicket && owing === 0) settler.settle(ticket, 0)
-    if (owing > 0) this.#watch.start()
+    if (owing > 0) this.#awaitSettling()
+  }
+
+  #awaitSettling(): void {
+    this.#watch ??= inboundWatch(this.#host)
+    this.#watch.start()
   }
 
   #store(message: DeliveredMessage, list: DeliveredMessage[]): void {

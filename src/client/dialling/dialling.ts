@@ -24,6 +24,8 @@ interface Limits {
   topicAliasMaximum?: number
 }
 
+const nameOf = ({ target }: ParsedEndpoint): string => shown(target.url)
+
 /** Attempts of one client. */
 export class Dialling {
   readonly #host: DiallingHost
@@ -32,7 +34,7 @@ export class Dialling {
   /** What is announced instead of the options, as one connection has taught. */
   readonly #limits: Limits = {}
   /** Endpoints that refused 5.0, under `'auto'`. */
-  readonly #old = new WeakSet<ParsedEndpoint>()
+  #old: WeakSet<ParsedEndpoint> | undefined
   /** The attempt is one at the other version. */
   #other = false
   #attempt: AbortController | undefined
@@ -55,7 +57,7 @@ export class Dialling {
       rejectFirst: options.firstConnect === 'reject',
       refreshable: options.credentials !== undefined,
       random: () => platform.random(),
-      nameOf: ({ target }) => shown(target.url),
+      nameOf,
     })
   }
 
@@ -181,7 +183,7 @@ export class Dialling {
     const { attempt: number, lastError } = this.#supervisor
     const { options, session } = host
     const { protocolVersion, cleanStart } = options
-    const version = protocolVersion !== 'auto' ? protocolVersion : this.#old.has(endpoint) ? 4 : 5
+    const version = protocolVersion !== 'auto' ? protocolVersion : this.#old?.has(endpoint) ? 4 : 5
     const plan = {
       endpoint,
       number,
@@ -213,9 +215,10 @@ export class Dialling {
     const hint = this.#takeHint()
     const { current } = this.#brokers
     // A server of 5.0 alone may answer 3.1.1 in its own form.
-    const refused = error.reasonCode === 0x84 || (error.code === 'ERR_MALFORMED_PACKET' && this.#old.has(current))
+    const refused = error.reasonCode === 0x84 || (error.code === 'ERR_MALFORMED_PACKET' && this.#old?.has(current) === true)
     this.#other = refused && !this.#other && hint === undefined && mayFallBack(host.options)
     if (this.#other) {
+      this.#old ??= new WeakSet()
       if (!this.#old.delete(current)) this.#old.add(current)
       return this.follow(this.#supervisor.handleVoid(false))
     }

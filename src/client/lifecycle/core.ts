@@ -72,10 +72,16 @@ export class Core
       platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
       () => this.links.current?.writer.lookForWatchers(),
     )
-    const { cleanStart, outbound, topicAliasMaximum } = options
-    const unaskedAliases = topicAliasMaximum === undefined ? 10 : 0
-    const identifierBase = Math.floor(platform.random() * 65_535)
-    this.session = new Session({ ...options, unaskedAliases, maximumInflight: outbound.maxInflight, ownsSession: !cleanStart, identifierBase })
+    this.session = new Session({
+      receiveMaximum: options.receiveMaximum,
+      receiveMaximumExceeded: options.receiveMaximumExceeded,
+      unaskedAliases: options.topicAliasMaximum === undefined ? 10 : 0,
+      sessionExpiryInterval: options.sessionExpiryInterval,
+      pingTimeout: options.pingTimeout,
+      maximumInflight: options.outbound.maxInflight,
+      ownsSession: !options.cleanStart,
+      identifierBase: Math.floor(platform.random() * 65_535),
+    })
     this.states = new States(this.events)
     this.links = new Links(this)
     this.registry = new Registry(this)

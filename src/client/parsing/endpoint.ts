@@ -87,16 +87,24 @@ export function redirected(base: ParsedEndpoint, given: Login | undefined, platf
   return { ...found, username, password }
 }
 
+const endpointOptions = object<EndpointOptions>({
+  url: urlLike,
+  tls: optional(anyObject),
+  headers: optional(headers),
+  protocols: optional(subProtocols),
+  socket: optional(anyObject),
+  transport: optional(callable),
+})
+/** Settings of most endpoints; shared by them. */
+const nothing = Object.freeze({})
+const usualProtocols = Object.freeze(['mqtt'])
+
 function parseEndpoint(given: Endpoint, path: string, platform: Platform): ParsedEndpoint {
-  const parse = object<EndpointOptions>({
-    url: urlLike,
-    tls: optional(platform.tls ?? anyObject),
-    headers: optional(headers),
-    protocols: optional(subProtocols),
-    socket: optional(platform.socket ?? anyObject),
-    transport: optional(callable),
-  })
-  const { url: source, tls = {}, headers: extra, protocols = ['mqtt'], socket = {}, transport } = parse(isUrl(given) ? { url: given } : given, path)
+  const { url: source, transport, ...set } = endpointOptions(isUrl(given) ? { url: given } : given, path)
+  const tls = set.tls === undefined ? nothing : (platform.tls ?? anyObject)(set.tls, `${path}.tls`)
+  const socket = set.socket === undefined ? nothing : (platform.socket ?? anyObject)(set.socket, `${path}.socket`)
+  const headers = set.headers === undefined ? nothing : { ...set.headers }
+  const protocols = set.protocols === undefined ? usualProtocols : [...set.protocols]
   const url = urlOf(source)
   const username = optional(text)(decoded(url.username), 'url.username')
   const password = optional(bytes)(decoded(url.password), 'url.password')
@@ -104,7 +112,7 @@ function parseEndpoint(given: Endpoint, path: string, platform: Platform): Parse
   url.password = ''
   // With a custom transport any scheme will do.
   if (transport === undefined) checkUrl(url, platform, source)
-  const target: Target = { url, tls, socket, headers: { ...extra }, protocols: [...protocols] }
+  const target: Target = { url, tls, socket, headers, protocols }
   const refused = transport === undefined ? platform.unsupported(target) : undefined
   if (refused !== undefined) throw unsupported(`${path}.${refused}`, `with ${url.protocol} here`)
   return { target, username, password, transport, source: transport === undefined ? url : given }

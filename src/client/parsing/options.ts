@@ -173,7 +173,7 @@ export interface OutboundConfig {
 /** Every option with its value. */
 export interface Config {
   /** What the caller said of all these. */
-  readonly set: Given
+  readonly set: Partial<Given>
   readonly clientId: string
   readonly protocolVersion: ProtocolVersion | 'auto'
   readonly username: string | undefined
@@ -271,7 +271,7 @@ function filled<T extends object>(settings: T): { readonly [K in keyof T]: Exclu
 }
 
 /** Names of what is set and 3.1.1 does not have. */
-export function unspoken(set: Given): string[] {
+export function unspoken(set: Partial<Given>): string[] {
   const names = settingsIn(set).filter((name) => name in fiveOnly)
   return hasSettings(set.will?.properties ?? {}) ? [...names, 'will.properties'] : names
 }
@@ -320,19 +320,22 @@ const config = object<Given>({
 
 /** Parses the options of a client. @throws MqttError ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
 export function parseOptions(options: ClientOptions): Config {
-  const set = config(options)
-  const durable = set.store !== undefined
-  const unset = { ...defaults, cleanStart: !durable, sessionExpiryInterval: durable ? week : 300 }
-  const all = { ...set, ...unset, ...filled(set), set }
+  const given = config(options)
+  const durable = given.store !== undefined
   // A message that we say we take has to fit, and so has what it is put together from.
-  const memoryBudget = set.memoryBudget ?? Math.max(32 * megabyte, 2 * (set.maximumPacketSize ?? 0))
-  const maximumPacketSize = set.maximumPacketSize ?? Math.max(leastPacketSize, Math.min(16 * megabyte, Math.floor(memoryBudget / 2)))
-  const parsed: Config = Object.freeze({ ...all, memoryBudget, maximumPacketSize })
+  const memoryBudget = given.memoryBudget ?? Math.max(32 * megabyte, 2 * (given.maximumPacketSize ?? 0))
+  const maximumPacketSize = Math.max(leastPacketSize, Math.min(16 * megabyte, Math.floor(memoryBudget / 2)))
+  const sessionExpiryInterval = durable ? week : 300
+  const unset = { ...defaults, cleanStart: !durable, sessionExpiryInterval, memoryBudget, maximumPacketSize }
+  const all: Record<string, unknown> = { ...given, set: filled(given) }
+  for (const [name, value] of Object.entries(unset)) all[name] ??= value
+  const parsed = Object.freeze(all) as never as Config
   if (!parsed.cleanStart && parsed.clientId === '' && !durable) invalid('clientId', 'set where cleanStart is false')
   const v4 = parsed.protocolVersion === 4
-  if (v4) assertNone(unspoken(set))
+  if (v4) assertNone(unspoken(parsed.set))
   // A trial run of the encoder finds text that no CONNECT can carry, with the name of its field.
-  checkConnect(connectPacket(parsed, { ...parsed, version: v4 ? 4 : 5, auth: undefined }))
+  const { cleanStart, clientId, username, password } = parsed
+  checkConnect(connectPacket(parsed, { version: v4 ? 4 : 5, cleanStart, clientId, username, password }))
   return parsed
 }
 
@@ -363,8 +366,9 @@ export interface ConnectInput {
 /** The CONNECT of one attempt (section 3.1). */
 export function connectPacket(given: Config, input: ConnectInput): ConnectPacket {
   const { version, cleanStart, clientId, username, password, hidden, auth } = input
-  const options = { ...given, ...input.overrides, ...input.limits }
-  const { keepAlive = 0, will } = options
+  const chosen: Choice = (name) => input.limits?.[name] ?? input.overrides?.[name] ?? given[name]
+  const keepAlive = chosen('keepAlive') ?? 0
+  const will = chosen('will')
   return {
     type: 'connect',
     protocolName: 'MQTT',
@@ -375,9 +379,11 @@ export function connectPacket(given: Config, input: ConnectInput): ConnectPacket
     will: will && (version === 4 ? { ...will, properties: {} } : will),
     username,
     password: password as ConnectPacket['password'],
-    properties: version === 4 ? {} : { ...announced(options), ...auth },
+    properties: version === 4 ? {} : { ...announced(chosen), ...auth },
   }
 }
+
+type Choice = <K extends keyof ConnectOverrides>(name: K) => ConnectOverrides[K]
 
 /** What CONNECT leaves out, as it means no more (section 3.1.2.11). */
 const usual: object = {
@@ -388,9 +394,13 @@ const usual: object = {
   requestProblemInformation: true,
 }
 
-function announced(options: object): Properties {
-  const values = Object.entries(options).filter(([name, value]) => name in connectProperties && value !== usual[name as never])
-  return Object.fromEntries(values.map(([name, value]) => [name, typeof value === 'boolean' ? Number(value) : value]))
+function announced(chosen: Choice): Properties {
+  const properties: Record<string, unknown> = {}
+  for (const name of Object.keys(connectProperties) as (keyof typeof connectProperties)[]) {
+    const value = chosen(name)
+    if (value !== undefined && value !== usual[name as never]) properties[name] = typeof value === 'boolean' ? Number(value) : value
+  }
+  return properties
 }
 
 /** Throws what is wrong with a CONNECT in the caller's terms: what it carries as a property is an option by itself. */

@@ -7,6 +7,7 @@
  */
 
 import { Queue } from '../common/queue.js'
+import { SparseMap } from '../common/sparse.js'
 import type { OutboundConfig } from '../parsing/options.js'
 import type { QueuedPublish } from './queued-publish.js'
 
@@ -19,7 +20,7 @@ export class Backlog {
   /** All of it is older than what `ordered` has. */
   readonly #aside = new Queue<QueuedPublish>()
   /** How many of these each topic has. */
-  readonly #topics = new Map<string, number>()
+  readonly #topics = new SparseMap<string, number>()
   /** How many of them are QoS 1: nothing overtakes those. */
   #barriers = 0
 

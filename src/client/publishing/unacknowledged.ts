@@ -47,7 +47,7 @@ export class Unacknowledged extends PublishTable {
   readonly #replays = new Ring<QueuedPublish>()
   readonly #isolation: Isolation
   readonly #rate: RateLimit | undefined
-  readonly #watch: StallWatch
+  #watch: StallWatch | undefined
   #acks = 0
 
   constructor(host: KeepingHost, backlog: Backlog, ends: Settlement, isolation: Isolation, rate: RateLimit | undefined) {
@@ -57,16 +57,6 @@ export class Unacknowledged extends PublishTable {
     this.ends = ends
     this.#isolation = isolation
     this.#rate = rate
-    this.#watch = new StallWatch(host.platform, {
-      open: () => this.size,
-      // What has not left whole cannot be acknowledged.
-      progress: () => (host.links.connection?.writer.source === undefined ? this.#acks : Number.NaN),
-      patience: () => stallAge,
-      tell: (age) => {
-        host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)
-        host.events.emit('stalled', { direction: 'out', subscription: undefined, age, inFlight: this.size })
-      },
-    })
   }
 
   /** Something is to be sent again. */
@@ -87,7 +77,22 @@ export class Unacknowledged extends PublishTable {
     this.ends.handleWriting(item, output)
     item.length = output.publish(topic, payload, wire, packetId)
     this.#isolation.handleSent(item)
-    if (!item.settled) this.#watch.start()
+    if (!item.settled) this.#awaitAck()
+  }
+
+  #awaitAck(): void {
+    const host = this.#host
+    this.#watch ??= new StallWatch(host.platform, {
+      open: () => this.size,
+      // What has not left whole cannot be acknowledged.
+      progress: () => (host.links.connection?.writer.source === undefined ? this.#acks : Number.NaN),
+      patience: () => stallAge,
+      tell: (age) => {
+        host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)
+        host.events.emit('stalled', { direction: 'out', subscription: undefined, age, inFlight: this.size })
+      },
+    })
+    this.#watch.start()
   }
 
   /** It could not be written: not a byte of it left. */
@@ -124,8 +129,8 @@ export class Unacknowledged extends PublishTable {
 
   #handleAck(item: QueuedPublish, last: boolean): void {
     this.#acks += 1
-    if (this.size === 0) this.#watch.stop()
-    else this.#watch.renew()
+    if (this.size === 0) this.#watch?.stop()
+    else this.#watch?.renew()
     this.#isolation.handleAnswer(item, last)
   }
 
@@ -135,7 +140,7 @@ export class Unacknowledged extends PublishTable {
     this.#isolation.handleConnected()
     for (const item of this.released()) sendWindow.replayRelease(item.packetId)
     for (const item of this.unreleased()) this.#replays.push(item)
-    this.#watch.start()
+    if (this.size > 0) this.#awaitAck()
   }
 
   /** Sends the next one again; false when there is none that may go now. */
@@ -187,7 +192,7 @@ export class Unacknowledged extends PublishTable {
 
   /** The connection is over: a message over which it ended once too often is given up. */
   handleLost(error: MqttError): void {
-    this.#watch.stop()
+    this.#watch?.stop()
     this.#replays.drain()
     const [oldest] = this.unreleased()
     const poisoned = this.#isolation.handleLost(oldest, error)
@@ -217,7 +222,7 @@ export class Unacknowledged extends PublishTable {
 
   /** The client is over. */
   end(error: MqttError): void {
-    this.#watch.stop()
+    this.#watch?.stop()
     const kept = this.#host.publishQueue.keeper !== undefined
     for (const item of [...this.unreleased(), ...this.released()]) this.ends.fail(item, error, kept)
     this.#clear()

@@ -3,6 +3,8 @@
  *
  * A retained one comes again on each connection, and ends that, too. One that ended three in a row is read past from then on. Pure; bounded in number.
  */
+import { SparseMap } from '../common/sparse.js'
+
 /** Connections in a row that a message ends before it is read past. */
 export const mostFaultyEnds = 3
 /** Messages that are known, at most. */
@@ -12,7 +14,7 @@ const mostFaulty = 64
 export class FaultyMessages {
   /** A Will Delay Interval came in a PUBLISH: that is told once. */
   willDelay = false
-  readonly #ends = new Map<string, number>()
+  readonly #ends = new SparseMap<string, number>()
   /** This connection ends at one. */
   #ended = false
 
@@ -33,7 +35,7 @@ export class FaultyMessages {
 
   /** A connection that was up is over. Where something else ended it, no message ended several in a row. */
   handleLost(): void {
-    if (!this.#ended) for (const [key, ends] of this.#ends) if (ends < mostFaultyEnds) this.#ends.delete(key)
+    if (!this.#ended) for (const key of this.#ends.keys()) if (!this.isPassed(key)) this.#ends.delete(key)
     this.#ended = false
   }
 }
