@@ -74,10 +74,10 @@ export const leftOut: Parser<undefined> = that((value) => value === undefined, '
 
 /** Properties of an outgoing PUBLISH or of a will, copied; some have a parser. What else they may hold is checked by the encoder. */
 export function propertiesWith(parsers: { readonly [K in keyof Properties]: Parser<unknown> }): Parser<Properties> {
-  const all = { topicAlias: leftOut, correlationData: optional(bytes), userProperties: optional(userProperties), ...parsers }
+  const all: [string, Parser<unknown>][] = Object.entries({ topicAlias: leftOut, correlationData: bytes, userProperties, ...parsers })
   return (value, path) => {
     const given: Record<string, unknown> = { ...anyObject(value, path) }
-    for (const [name, parse] of Object.entries(all)) given[name] = parse(given[name], `${path}.${name}`)
+    for (const [name, parse] of all) if (given[name] !== undefined) given[name] = parse(given[name], `${path}.${name}`)
     return given
   }
 }
