@@ -40,6 +40,7 @@ export class Inbox implements MessageTaker {
   #counter = 0
   /** What is forgotten, and is in the store still. */
   #clearing: Promise<void> | undefined
+  #handleCleared: (() => void) | undefined
   /** What this read brought. */
   #waiting: Waiting[] = []
   #operations: StoreOperation[] = []
@@ -163,12 +164,20 @@ export class Inbox implements MessageTaker {
   clear(): Promise<void> | undefined {
     const changes = [...this.#known.keys()].flatMap((packetId) => this.#forgetting(packetId))
     if (changes.length > 0) {
-      const cleared = new Promise<void>((resolve) => this.#journal.write(changes, resolve)).then(() => {
+      const cleared = new Promise<void>((resolve) => {
+        this.#handleCleared = resolve
+        this.#journal.write(changes, resolve)
+      }).then(() => {
         if (this.#clearing === cleared) this.#clearing = undefined
       })
       this.#clearing = cleared
     }
     return this.#clearing
+  }
+
+  /** The program has closed the store: what is in it stays there, and no connection waits for that. */
+  handleClosed(): void {
+    this.#handleCleared?.()
   }
 
   #forgetting(packetId: number): StoreOperation[] {

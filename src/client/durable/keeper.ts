@@ -152,7 +152,10 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
         host.log('error', `store: ${error.message}`)
         events.emit('error', { error })
       },
-      handleClosed: (error) => this.#publishes.handleClosed(withOutcome(error, 'unknown')),
+      handleClosed: (error) => {
+        this.#inbox.handleClosed()
+        this.#publishes.handleClosed(withOutcome(error, 'unknown'))
+      },
     })
     this.#publishes = new KeptPublishes(host, this.#journal, keys, this)
     // A clock that was set back, or a record that was lost, must not bring back a number that was used.

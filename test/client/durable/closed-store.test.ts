@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { openQueue } from '../../../src/queue/index.js'
 import { memoryStore } from '../../../src/store/index.js'
-import { Device, settled } from './rig.js'
+import { Device, settled, url } from './rig.js'
 
 const quiet = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error) => error)
 
@@ -51,6 +51,27 @@ describe('a client whose store was closed', () => {
     const before = made.world.now()
     await client.disconnect()
     expect(made.world.now() - before).toBeLessThan(1000)
+    await made.world.close()
+  })
+
+  it('goes on where the server has lost the session, though what came in cannot be forgotten', async () => {
+    const made = await device()
+    const peer = await made.client({ clientId: 'sender', store: undefined })
+    const client = await made.client({ reconnect: { backoff: () => 5000 } })
+    // Taken and not acknowledged: its record stays.
+    await client.listen('in/#', () => new Promise<void>(() => undefined), { qos: 2 })
+    await peer.publish('in/1', 'one', { qos: 2 })
+    await settled()
+    await made.store.close()
+    const mend = made.world.cut('device')
+    const other = new made.world.Client(url, { clientId: 'device', cleanStart: true, sessionExpiryInterval: 0 })
+    mend()
+    await other.connect()
+    await other.disconnect()
+    await made.world.pass(60_000)
+    expect([client.state, made.events('sessionlost').length]).toEqual(['connected', 1])
+    expect(made.events('error')).toMatchObject([{ error: { code: 'ERR_STORE', message: closed.message } }])
+    client.destroy()
     await made.world.close()
   })
 
