@@ -132,3 +132,48 @@ it('a queue that was closed counts no more: its counts would replace those of th
   kill(device, client)
   await device.world.close()
 })
+
+it.each(['session', 'queue'])(
+  'the count is in the store before the next CONNECT leaves, or cannot be within connectTimeout; of the %s',
+  async (keeps) => {
+    const device = new Device()
+    await device.peer()
+    const store = device.store as MapStore
+    const order: string[] = []
+    const waiting: (() => void)[] = []
+    let slow = false
+    const { batch } = store
+    store.batch = async (operations) => {
+      if (slow) await new Promise<void>((resolve) => waiting.push(resolve))
+      await batch.call(store, operations)
+    }
+    const client = await device.client({ ...(keeps === 'queue' && { store: undefined }), reconnect: { backoff: constant(10) } })
+    const queue = keeps === 'queue' ? await openQueue(client, { store }) : undefined
+    client.on('packet', ({ packet }) => packet.type === 'connect' && order.push('CONNECT'))
+    device.onPacket = (packet) => {
+      if (!packet.startsWith('out publish 1')) return
+      device.onPacket = undefined
+      slow = true
+      setImmediate(() => device.world.cut('device')())
+    }
+    void (queue ?? client).publish('out/1', 'poison', { qos: 1 }).catch(() => undefined)
+    for (let round = 0; round < 20; round++) {
+      await device.world.pass(50)
+      await settled(3)
+    }
+    expect([order, waiting.length > 0]).toEqual([[], true])
+    order.push('stored')
+    slow = false
+    for (const resolve of waiting.splice(0)) resolve()
+    await device.world.pass(10)
+    await settled()
+    expect(order).toEqual(['stored', 'CONNECT'])
+    // One that never answers holds no more than one attempt.
+    slow = true
+    device.world.cut('device')()
+    await device.world.pass(30_000)
+    expect([client.state, order.length > 2]).toEqual(['connected', true])
+    kill(device, client)
+    await device.world.close()
+  },
+)
