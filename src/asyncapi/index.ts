@@ -65,7 +65,7 @@ export interface AsyncApiOptions {
   readonly servers?: Readonly<Record<string, AsyncApiServer>> | undefined
   /** Which application the document describes. Default: none, so that there are channels and no operations. */
   readonly role?: AsyncApiRole | undefined
-  /** Descriptions and examples, by the name of a part; of the answers of an operation, by its name and `.reply`. Default: none. */
+  /** Descriptions and examples, by the name of a part; of the answers of an operation, by its name and `.reply`; of an error, by these and its code. Default: none. */
   readonly details?: Readonly<Record<string, AsyncApiDetails>> | undefined
   /**
    * Gives the JSON Schema (draft 7) of values as they are sent. It may be `z.toJSONSchema`, or that of `@valibot/to-json-schema`. Default: what the schema
@@ -100,24 +100,24 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
   const parts = [...partsOf(contract, '', [])]
   const channels = new Map<string, AsyncApiNode>()
   const operations = new Map<string, AsyncApiNode>()
-  const add = (name: string, topic: Part['topic'] | undefined, codec: Described, more: AsyncApiNode = {}): void => {
-    if (channels.has(name)) refuse('contract', `has two parts of the name '${name}'`)
-    const given = details[name] ?? {}
-    assertRecord(`details.${name}`, given, 'title, description, examples and parameters', 'with')
-    const { title, description, examples, parameters: texts = {} } = given
-    assertText(`details.${name}`, given)
-    assertRecord(`details.${name}.parameters`, texts, 'texts by the name of a parameter')
-    assertText(`details.${name}.parameters`, texts, Object.keys(texts))
-    if (examples !== undefined) assertJson(`details.${name}.examples`, listOf(`details.${name}.examples`, examples, 'payloads'))
+  const described = new Set<string>()
+  // `at`: the channel, and the name of the message in it.
+  const messageOf = (name: string, at: readonly [string, string], codec: Described, more: AsyncApiNode = {}): AsyncApiNode => {
+    if (described.has(name)) refuse('contract', `has two parts of the name '${name}'`)
+    described.add(name)
+    const { title, description, examples } = detailsOf(name, details)
     const { contentType = 'application/octet-stream', schema } = codec
+    const payload = schema && payloadOf(name, `${pointerTo(...at)}/payload`, schema, toJsonSchema)
+    return { name, contentType, ...present({ payload, title, description, examples: examples?.map((example) => ({ payload: example })) }), ...more }
+  }
+  const add = (name: string, topic: Part['topic'] | undefined, codec: Described, more: AsyncApiNode = {}, others: AsyncApiNode = {}): void => {
+    const { parameters: texts = {} } = detailsOf(name, details)
     const parameters =
       topic?.parameters.map((parameter) => [parameter, Object.hasOwn(texts, parameter) ? { description: texts[parameter] } : {}]) ?? []
-    const payload = schema && payloadOf(name, schema, toJsonSchema)
-    const known = present({ payload, title, description, examples: examples?.map((example) => ({ payload: example })) })
     channels.set(name, {
       address: topic === undefined ? null : topic.template.replaceAll(':number}', '}').replaceAll('...}', '}'),
       ...(parameters.length === 0 ? {} : { parameters: Object.fromEntries(parameters) }),
-      messages: { message: { name, contentType, ...known, ...more } },
+      messages: { message: messageOf(name, [name, 'message'], codec, more), ...others },
     })
   }
   for (const [name, part] of parts) {
@@ -127,9 +127,15 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
     }
     const headers = { type: 'object', properties: { responseTopic: { type: 'string' }, correlationData: { type: 'string' } } }
     add(name, part.topic, part.request, { headers, correlationId: { location: '$message.header#/correlationData' } })
-    add(`${name}.reply`, undefined, part.answer)
+    const reply = `${name}.reply`
+    const errors = Object.entries(part.errors).map(([code, codec = inWords]) => {
+      if (code === 'message') refuse('contract', `has an error of the code 'message', as the answers of '${name}' are named`)
+      const headers = { type: 'object', properties: { error: { const: code } }, required: ['error'] }
+      return [code, messageOf(`${reply}.${code}`, [reply, code], codec, { headers })]
+    })
+    add(reply, undefined, part.answer, {}, Object.fromEntries(errors))
   }
-  for (const name of Object.keys(details)) if (!channels.has(name)) refuse(`details.${name}`, 'must be the name of a part')
+  for (const name of Object.keys(details)) if (!described.has(name)) refuse(`details.${name}`, 'must be the name of a part')
   for (const action of ['send', 'receive'] as const)
     for (const wanted of lists[action]) {
       const [name, part] = parts.find((each) => each.includes(wanted as never)) ?? refuse(`role.${action}`, 'must name parts of the contract')
@@ -138,7 +144,12 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
         ...reference(name),
         ...(part.kind === 'channel'
           ? { bindings: { mqtt: { ...bindingOf(part, action), bindingVersion: '0.2.0' } } }
-          : { reply: { address: { location: '$message.header#/responseTopic' }, ...reference(`${name}.reply`) } }),
+          : {
+              reply: {
+                address: { location: '$message.header#/responseTopic' },
+                ...reference(`${name}.reply`, ['message', ...Object.keys(part.errors)]),
+              },
+            }),
       })
     }
   return {
@@ -152,6 +163,21 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
 }
 
 type Described = Codec<never, unknown> & { readonly schema?: StandardSchema }
+
+/** An error without data says what it has to say in words. */
+const inWords = { contentType: 'text/plain' } as Described
+
+function detailsOf(name: string, all: Readonly<Record<string, AsyncApiDetails>>): AsyncApiDetails {
+  const option = `details.${name}`
+  const given = all[name] ?? {}
+  const { examples, parameters = {} } = given
+  assertRecord(option, given, 'title, description, examples and parameters', 'with')
+  assertText(option, given)
+  assertRecord(`${option}.parameters`, parameters, 'texts by the name of a parameter')
+  assertText(`${option}.parameters`, parameters, Object.keys(parameters))
+  if (examples !== undefined) assertJson(`${option}.examples`, listOf(`${option}.examples`, examples, 'payloads'))
+  return given
+}
 
 // `around`: the contracts that it is part of.
 function* partsOf(contract: object, prefix: string, around: readonly object[]): Generator<readonly [string, Part]> {
@@ -199,14 +225,14 @@ function isPart(given: unknown): given is Part {
   return kind === 'channel' || kind === 'operation'
 }
 
-function payloadOf(name: string, schema: StandardSchema, toJsonSchema: AsyncApiOptions['toJsonSchema']): unknown {
+function payloadOf(name: string, at: string, schema: StandardSchema, toJsonSchema: AsyncApiOptions['toJsonSchema']): unknown {
   const { jsonSchema } = schema['~standard']
   if (toJsonSchema === undefined && jsonSchema === undefined) return undefined
   try {
     const made: unknown = toJsonSchema === undefined ? jsonSchema?.input({ target: target.target }) : toJsonSchema(schema as never, target)
     if (typeof made !== 'object' || made === null) throw new TypeError('it gave no object')
     JSON.stringify(made)
-    return placed(made, `${pointerTo(name)}/messages/message/payload`, made)
+    return placed(made, at, made)
   } catch (cause) {
     return refuse('toJsonSchema', `gives no JSON Schema of '${name}': ${cause instanceof Error ? cause.message : cause}`, cause)
   }
@@ -250,14 +276,18 @@ function leadsTo(pointer: string, whole: object): boolean {
   return first === '#'
 }
 
-// Names in a JSON Pointer (RFC 6901), which is part of a URL.
-function pointerTo(name: string): string {
-  return `#/channels/${encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))}`
+function pointerTo(channel: string, message?: string): string {
+  const at = `#/channels/${escaped(channel)}`
+  return message === undefined ? at : `${at}/messages/${escaped(message)}`
 }
 
-function reference(name: string): AsyncApiNode {
-  const channel = pointerTo(name)
-  return { channel: { $ref: channel }, messages: [{ $ref: `${channel}/messages/message` }] }
+// A name in a JSON Pointer (RFC 6901), which is part of a URL.
+function escaped(name: string): string {
+  return encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))
+}
+
+function reference(channel: string, messages: readonly string[] = ['message']): AsyncApiNode {
+  return { channel: { $ref: pointerTo(channel) }, messages: messages.map((name) => ({ $ref: pointerTo(channel, name) })) }
 }
 
 // Only who publishes says whether a message is retained, and how long it is worth delivering.

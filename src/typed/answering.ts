@@ -33,6 +33,17 @@ interface Giving {
   tell(error: unknown): Promise<unknown>
 }
 
+/** An answer that is a declared error. */
+export interface ErrorAnswer {
+  readonly payload: string | Uint8Array
+  readonly properties: PublishProperties | undefined
+  /** Its User Properties. */
+  readonly words: [string, string][]
+}
+
+/** The answer that an error is; undefined for an error that is not declared. It rejects where the data does not fit. */
+type Declared = (error: unknown) => Promise<ErrorAnswer> | undefined
+
 /** Reports a generator that failed to the serving program. */
 type Report = (error: unknown) => void
 
@@ -41,6 +52,7 @@ export class AnswerSender<Answer> {
   readonly #client: StreamClient
   readonly #codec: Codec<Answer, unknown>
   readonly #patience: number
+  readonly #declared: Declared
   readonly #report: Report
   readonly #open = new Map<string, Giving>()
   /** The same streams by the topics on which their callers control them. */
@@ -50,8 +62,9 @@ export class AnswerSender<Answer> {
   #handling: Handling | undefined
   #over = false
 
-  constructor(client: StreamClient, codec: Codec<Answer, unknown>, patience: number | undefined, report: Report) {
+  constructor(client: StreamClient, codec: Codec<Answer, unknown>, patience: number | undefined, declared: Declared, report: Report) {
     this.#client = client
+    this.#declared = declared
     this.#report = report
     this.#codec = codec
     this.#patience = wholeNumber('streamTimeout', patience, 60_000)
@@ -117,14 +130,14 @@ export class AnswerSender<Answer> {
       })
       return sent
     }
-    const last = async (payload: string, ...more: [string, string]): Promise<unknown> => {
+    const last = async (payload: string | Uint8Array, own: PublishProperties | undefined, ...more: [string, string][]): Promise<unknown> => {
       if (isTold || (this.#client as { readonly state?: string }).state === 'closed') return undefined
       isTold = true
-      return send(payload, undefined, more)
+      return send(payload, own, ...more)
     }
     giving.tell = (error) => {
       const [code, text] = toldOf(error)
-      return last(text, 'error', code)
+      return last(text, undefined, ['error', code])
     }
     try {
       control = `${await this.#listening()}/${this.#topics++}`
@@ -136,7 +149,7 @@ export class AnswerSender<Answer> {
         if (step === undefined || giving.cancelled) return
         const { value, done } = step
         if (done === true) {
-          await last('', 'end', '')
+          await last('', undefined, ['end', ''])
           return
         }
         const payload = await encoded(this.#codec, value as Answer)
@@ -146,7 +159,16 @@ export class AnswerSender<Answer> {
         // However much credit there is, no more wait for their acknowledgement.
         if (seq % mostUnacknowledged === 0) await sent
       }
-    } catch (error) {
+    } catch (given) {
+      let error = given
+      try {
+        const answer = await this.#declared(error)
+        if (answer !== undefined) return void (await last(answer.payload, answer.properties, ...answer.words))
+      } catch (unfit) {
+        // It is too large, or its data is none.
+        error = unfit
+        isTold = false
+      }
       const unsent = unsendable(error)
       // The caller gets only a code of an error of the server's own: the details stay with the serving program.
       if (unsent !== undefined || (giving.failure === undefined && toldOf(error)[0] === 'ERR_HANDLER_FAILED')) this.#report(error)

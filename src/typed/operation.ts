@@ -17,15 +17,16 @@ import type {
 } from '../client/api/index.js'
 import { onAbort, tolerant, within } from '../client/common/abort.js'
 import { withOutcome } from '../client/common/outcome.js'
-import { MqttError } from '../errors.js'
-import { AnswerSender, firstOf, isStreamed } from './answering.js'
-import type { StreamOptions } from './answers.js'
+import { answers } from '../client/common/remote.js'
+import { MqttError, printable, put } from '../errors.js'
+import { AnswerSender, type ErrorAnswer, firstOf, isStreamed } from './answering.js'
+import { propertyOf, type StreamOptions } from './answers.js'
 import { type AnswerStream, AnswerStreams } from './asking.js'
 import { checkedArguments, merged, nameOf, oncePerClient, templateOf } from './call.js'
 import { type Codec, isPromise } from './codec.js'
 import { Incoming, type Received } from './incoming.js'
 import { decoded, encoded, insideOf, propertiesOf } from './payload.js'
-import { assertAble, assertCodec, assertHandler, assertOptions, wholeNumber } from './refuse.js'
+import { assertAble, assertCodec, assertHandler, assertOptions, refuse, wholeNumber } from './refuse.js'
 import type { Checked, GivenParams, Params, ParamsFirst, TopicTemplate } from './template.js'
 
 /** Options of `call`. */
@@ -40,7 +41,9 @@ export interface ServeOptions extends RespondOptions {
 }
 
 /** What goes for an operation at both ends, unless a call says otherwise. */
-export interface OperationDefaults {
+export interface OperationDefaults<Errors extends OperationErrors = OperationErrors> {
+  /** Errors that its handlers raise and its callers narrow: by code, the codec of their data; undefined for one without data. Default: none. */
+  readonly errors?: Errors | undefined
   /** Of requests, and of the subscription that serves them: 1 for requests that arrive at least once. Default 0. */
   readonly qos?: CallOptions['qos']
   /** Milliseconds to wait for the answer, or for each one of a stream, 1 to 2,147,483,647. Default 30,000. */
@@ -48,6 +51,22 @@ export interface OperationDefaults {
   /** Of `serve`; goes over `qos`. Default: none. */
   readonly serve?: ServeOptions | undefined
 }
+
+/** Errors of an operation, by code: the codec of their data, or undefined for those without data. */
+export type OperationErrors = Readonly<Record<string, Codec<never, unknown> | undefined>>
+
+/** A declared error as its caller gets it: `reasonName` is its code. */
+export type DeclaredError<Errors extends OperationErrors, Code extends keyof Errors & string = keyof Errors & string> = {
+  readonly [Each in Code]: MqttError & {
+    readonly code: 'ERR_REMOTE'
+    readonly reasonName: Each
+    /** As its codec makes it. */
+    readonly data: Errors[Each] extends Codec<never, infer Out> ? Out : undefined
+  }
+}[Code]
+
+/** What stands behind the code of an error: its data, where it has any, and a text for people. */
+export type ErrorArguments<Data> = Data extends Codec<infer In, unknown> ? [data: In, message?: string] : [message?: string]
 
 /** The value before the options, where an operation has one. */
 export type ValueFirst<In, Rest extends unknown[]> = unknown extends In
@@ -88,7 +107,7 @@ export interface TypedResponder extends Responder {
 }
 
 /** A topic with what its requests and answers hold. */
-export class Operation<Template extends string, In, Request, Answer, Out> {
+export class Operation<Template extends string, In, Request, Answer, Out, Errors extends OperationErrors = OperationErrors> {
   /** Tells channels and operations apart. */
   readonly kind = 'operation'
   /** The topic of requests. */
@@ -97,8 +116,10 @@ export class Operation<Template extends string, In, Request, Answer, Out> {
   readonly request: Codec<In, Request>
   /** What answers are; of an operation without output, a codec of empty payloads. */
   readonly answer: Codec<Answer, Out>
+  /** The errors that it declares. */
+  readonly errors: Errors
   /** What goes for each call and each `serve`, unless it says otherwise. */
-  readonly defaults: OperationDefaults
+  readonly defaults: OperationDefaults<Errors>
   /** Arguments of a call before its options: parameters and value, where it has them. */
   readonly takes: number
   readonly #bound = oncePerClient(
@@ -109,9 +130,10 @@ export class Operation<Template extends string, In, Request, Answer, Out> {
     topic: TopicTemplate<Template>,
     request: Codec<In, Request> | undefined,
     answer: Codec<Answer, Out> | undefined,
-    defaults: OperationDefaults = {},
+    defaults: OperationDefaults<Errors> = {},
   ) {
     this.topic = topic
+    this.errors = defaults.errors ?? ({} as Errors)
     this.request = request ?? (nothing as Codec<never>)
     this.answer = answer ?? (nothing as Codec<never>)
     this.defaults = defaults
@@ -122,6 +144,35 @@ export class Operation<Template extends string, In, Request, Answer, Out> {
   on(client: OperationClient): BoundOperation<Template, In, Request, Answer, Out> {
     return this.#bound(client)
   }
+
+  /**
+   * A declared error, for a handler to throw: its caller gets the code, the data and the text, at once. The text is cut off behind 256 characters.
+   * @throws MqttError ERR_INVALID_OPTION for a code that is not declared
+   */
+  error<Code extends keyof Errors & string>(code: Code, ...rest: ErrorArguments<Errors[Code]>): MqttError
+  error(code: string, ...rest: unknown[]): MqttError {
+    if (!Object.hasOwn(this.errors, code))
+      refuse('code', `must be one of ${Object.keys(this.errors).join(', ') || 'the declared ones: there are none'}`)
+    const [data, message] = this.errors[code] === undefined ? [undefined, ...rest] : rest
+    return declare(this, new MqttError('ERR_REMOTE', message as string | undefined, { reasonName: code }), data)
+  }
+
+  /**
+   * True for a declared error of this operation whose data fits its codec, or for the one of this code: from a caller, or from {@link Operation.error}. All
+   * other errors are as if nothing was declared.
+   */
+  isError<Code extends keyof Errors & string = keyof Errors & string>(error: unknown, code?: Code): error is DeclaredError<Errors, Code> {
+    return declaring.get(error as object) === this && (code === undefined || (error as MqttError).reasonName === code)
+  }
+}
+
+/** By the error: the operation that declares it. */
+const declaring = /* @__PURE__ */ new WeakMap<object, object>()
+
+function declare(operation: object, error: MqttError, data: unknown): MqttError {
+  declaring.set(error, operation)
+  put(error, 'data', data, true)
+  return error
 }
 
 /** The client that asks and answers. */
@@ -134,14 +185,26 @@ const nothing: Codec<void> = { encode: () => '', decode: () => undefined, inPlac
  * A topic, or a template of one, with what requests and answers hold. An operation without `request` takes no value, and one without `answer` gives none.
  * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION
  */
-export function operation<Template extends string, In = void, Request = In, Answer = void, Out = Answer>(
+export function operation<
+  Template extends string,
+  In = void,
+  Request = In,
+  Answer = void,
+  Out = Answer,
+  Errors extends OperationErrors = Readonly<Record<never, never>>,
+>(
   topic: Checked<Template> | TopicTemplate<Template>,
   request?: Codec<In, Request>,
   answer?: Codec<Answer, Out>,
-  defaults: OperationDefaults = {},
-): Operation<Template, In, Request, Answer, Out> {
-  for (const given of [request, answer]) if (given !== undefined) assertCodec(given)
+  defaults: OperationDefaults<Errors> = {},
+): Operation<Template, In, Request, Answer, Out, Errors> {
   assertOptions(defaults)
+  const { errors = {} as OperationErrors } = defaults
+  if (typeof errors !== 'object' || errors === null || Array.isArray(errors)) refuse('errors', 'must be codecs by the code of an error')
+  for (const code of Object.keys(errors))
+    if (code === '' || code !== printable(code) || code.startsWith('ERR_'))
+      refuse('errors', `has a code that must be other text, up to 256 characters, and without ERR_ before it: '${printable(code)}'`)
+  for (const given of [request, answer, ...Object.values(errors)]) if (given !== undefined) assertCodec(given)
   assertOptions(defaults.serve)
   wholeNumber('timeout', defaults.timeout, undefined)
   return new Operation(templateOf<Template>(topic), request, answer, defaults)
@@ -170,7 +233,9 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     const payload = encoded(request, value)
     const properties = propertiesOf(request, true) as RequestOptions['properties']
     const ready = isPromise(payload) ? await within(payload, options.signal) : payload
-    const message = await this.#client.request(name, ready, { ...options, properties })
+    const message = await this.#client.request(name, ready, { ...options, properties }).catch(async (error: unknown) => {
+      throw await within(failureOf(this.#operation, error), options.signal, 'unknown')
+    })
     const made = answered(answer, message)
     return isPromise(made) ? within(Promise.resolve(made), options.signal, 'unknown') : made
   }
@@ -206,7 +271,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
         const hasLeft = isOver
         leave()
         if (hasLeft) return leave()
-        throw error
+        throw await failureOf(this.#operation, error)
       }
     }
     // One after the other, however they are called; who leaves waits for nobody.
@@ -257,7 +322,8 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     const { topic, request, answer, defaults } = this.#operation
     const { share, streamTimeout, onError, ...options } = merged<ServeOptions>({ qos: defaults.qos }, defaults.serve, given)
     const incoming = new Incoming(topic, request, 'deliver', insideOf(this.#client), { invalid: 0 })
-    const sender = new AnswerSender(this.#client, answer, streamTimeout, (error) =>
+    const declared = (error: unknown): Promise<ErrorAnswer> | undefined => declaredAnswer(this.#operation, error)
+    const sender = new AnswerSender(this.#client, answer, streamTimeout, declared, (error) =>
       incoming.report(`a generator of answers failed: ${topic.template}: `, error),
     )
     /** What another try would not change. */
@@ -270,9 +336,16 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
       const taken = await incoming.take(message)
       if (taken === undefined || taken.error !== undefined)
         return final(new MqttError('ERR_REMOTE', taken?.error?.message ?? 'invalid payload: it is empty', { reasonName: 'ERR_INVALID_PAYLOAD' }))
-      const result = await handler(taken)
-      if (!isStreamed(result)) return replyOf(answer, result as Answer, final)
-      return sender.asks(message) ? sender.begin(message, result) : replyOf(answer, (await firstOf(result)) as Answer, final)
+      try {
+        const result = await handler(taken)
+        if (isStreamed(result) && sender.asks(message)) return sender.begin(message, result)
+        return await replyOf(answer, (isStreamed(result) ? await firstOf(result) : result) as Answer).catch(final)
+      } catch (error) {
+        const answer = declared(error)
+        if (answer === undefined) throw error
+        const { payload, properties, words } = await answer.catch(final)
+        return { payload, properties: { ...properties, userProperties: words } }
+      }
     }
     const responder = await this.#client.respond(topic.filter(params, { share }), respond, {
       ...options,
@@ -308,10 +381,42 @@ function answered<Out>(codec: Codec<never, Out>, message: Message): Out | Promis
 /** As the client has it. */
 const mostRetries = 5
 
-async function replyOf<Answer>(codec: Codec<Answer, unknown>, value: Answer, final: (error: MqttError) => never): Promise<Reply> {
+async function replyOf<Answer>(codec: Codec<Answer, unknown>, value: Answer) {
+  return { payload: await encoded(codec, value), properties: propertiesOf(codec, true) as Omit<PublishProperties, 'correlationData'> | undefined }
+}
+
+type AnyOperation = Pick<Operation<string, unknown, unknown, unknown, unknown>, 'errors'>
+
+/** The answer that is a declared error; undefined for any other error. It is an answer: the request is not handled again for it. */
+function declaredAnswer(operation: AnyOperation, error: unknown): Promise<ErrorAnswer> | undefined {
+  if (declaring.get(error as object) !== operation) return undefined
+  const { reasonName: code = '', message, data } = error as MqttError & { readonly data: never }
+  const codec = operation.errors[code]
+  const text = printable(message)
+  const name: [string, string] = ['error', code]
+  if (codec === undefined) return Promise.resolve({ payload: text, properties: undefined, words: [name] })
+  return replyOf(codec, data).then((reply) => ({ ...reply, words: [name, ['message', text]] }))
+}
+
+/** The error of a call: with its data, where its code is declared and the data fits. */
+async function failureOf(operation: AnyOperation, error: unknown): Promise<unknown> {
+  const answer = answers.get(error as object)
+  if (answer === undefined) return error
+  const { reasonName = '', message } = error as MqttError
+  const given = propertyOf(answer, 'message')
+  const text = given && printable(given)
+  const made = (message: string | undefined, cause?: unknown): MqttError =>
+    new MqttError('ERR_REMOTE', message, { fault: 'remote', outcome: 'unknown', reasonName, cause })
+  const isDeclared = Object.hasOwn(operation.errors, reasonName)
+  const codec = isDeclared ? operation.errors[reasonName] : undefined
+  if (codec === undefined) {
+    const plain = made(text ?? message)
+    return isDeclared ? declare(operation, plain, undefined) : plain
+  }
   try {
-    return { payload: await encoded(codec, value), properties: propertiesOf(codec, true) as Omit<PublishProperties, 'correlationData'> | undefined }
-  } catch (error) {
-    return final(error as MqttError)
+    const data = await decoded(codec, answer)
+    return declare(operation, made(text), data)
+  } catch (cause) {
+    return made(text ?? message, cause)
   }
 }

@@ -28,8 +28,9 @@ export function wholeNumber<Usual extends number | undefined>(
   return Number.isInteger(value) && value >= 1 && value <= most ? value : refuse(option, `must be an integer from 1 to ${most}`)
 }
 
-/** @throws MqttError ERR_INVALID_OPTION for what is no codec */
-export function assertCodec(given: { readonly encode: unknown; readonly decode: unknown } | undefined): void {
+/** @throws MqttError ERR_INVALID_OPTION for what is no codec; schemas of some libraries have `encode` and `decode` of their own */
+export function assertCodec(given: { readonly encode: unknown; readonly decode: unknown; readonly '~standard'?: unknown } | undefined): void {
+  if (given?.['~standard'] !== undefined) refuse('codec', 'must be a codec, not a schema: json(schema) makes one of it')
   if (typeof given?.encode !== 'function' || typeof given.decode !== 'function') refuse('codec', 'must have encode and decode')
 }
 

@@ -23,7 +23,9 @@ const start = mq.operation('pump/{id}/start')
 const ask = mq.operation('pump/level', undefined, mq.number(), { qos: 1, timeout: 100, serve: { share: 'a', onError: 'reject' } })
 const set = mq.operation('pump/set', mq.number())
 const any = mq.operation('any', mq.json(), mq.json<any>())
-const plant = mq.contract({ level, deep: { status, setpoint, start, ask } })
+const seek = mq.operation('seek/{id}', mq.number(), mq.text(), { qos: 1, errors: { NOT_FOUND: mq.json<{ id: string }>(), BUSY: undefined } })
+declare const thrown: unknown
+const plant = mq.contract({ level, deep: { status, setpoint, start, ask, seek } })
 `
 
 const right = `${head}
@@ -65,6 +67,16 @@ async function use(): Promise<void> {
   await start.on(client).serve(({ params, value }) => { const none: void = value; console.log(params.id, none) })
   await ask.on(client).serve(() => 1, { qos: 1 })
   await plant.on(requester).deep.start.call({ id: 1 })
+  await seek.on(client).serve(({ params: { id } }) => { throw id === 'a' ? seek.error('BUSY', 'later') : plant.deep.seek.error('NOT_FOUND', { id }, 'no such thing') })
+  const sought: string = await plant.on(client).deep.seek.call({ id: 1 }, 1)
+  if (seek.isError(thrown)) {
+    const code: 'NOT_FOUND' | 'BUSY' = thrown.reasonName
+    if (thrown.reasonName === 'NOT_FOUND') console.log(thrown.data.id.length, thrown.code, code)
+    else { const none: undefined = thrown.data; console.log(none) }
+  }
+  if (seek.isError(thrown, 'NOT_FOUND')) console.log(thrown.data.id.length, thrown.issues)
+  const general: mq.Operation<'seek/{id}', number, number, string, string> = seek
+  console.log(sought, general.errors['NOT_FOUND'])
   const latest = level.on(client).latest({ id: 'a' }, { limit: 10 })
   const value: number | undefined = latest.get('x')?.value.value
   console.log(found, rest, was, value)
@@ -106,6 +118,9 @@ export function View(): number {
   useCall(start, { id: 'a' }).call()
   useCall(start).call({ id: 'a' })
   const stream = useStream(ask, { limit: 5 })
+  const sought = useCall(seek, { id: 'a' }, 1)
+  if (seek.isError(sought.error, 'NOT_FOUND')) console.log(sought.error.data.id.length, sought.data?.length)
+  useStream(seek, { id: 'a' }).stream(4)
   const values: readonly number[] = stream.data
   const mean: number = useStream(setpoint, { id: 'a' }, 4, { select: (all) => all.length, window: 4 }).data
   useStream(setpoint).stream({ id: 'a' }, 4)
@@ -161,6 +176,12 @@ const wrong: readonly (readonly [code: string, sentence: string])[] = [
   ['set.on(client).call()', 'Expected 1-2 arguments, but got 0'],
   ["ask.on(client).serve(() => 'a')", "'string' is not assignable to type"],
   ["mq.operation('a', undefined, undefined, { qos: 3 })", "Type '3' is not assignable to type 'QoS | undefined'"],
+  ["seek.error('NOT_FUOND', { id: 'a' })", 'Argument of type \'"NOT_FUOND"\' is not assignable to parameter of type'],
+  ["seek.error('NOT_FOUND', { id: 1 })", "Type 'number' is not assignable to type 'string'"],
+  ["seek.error('NOT_FOUND')", 'Expected 2-3 arguments, but got 1'],
+  ["if (seek.isError(thrown, 'BUSY')) console.log(thrown.data.id)", "'thrown.data' is possibly 'undefined'"],
+  ['if (set.isError(thrown)) console.log(thrown.reasonName)', "Property 'reasonName' does not exist on type 'never'"],
+  ["mq.operation('a', mq.text(), mq.text(), { errors: { A: 1 } })", "Type 'number' is not assignable to type"],
   ['plant.on(client).depp', "Property 'depp' does not exist"],
 ]
 

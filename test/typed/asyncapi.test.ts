@@ -89,6 +89,8 @@ describe('an AsyncAPI document', () => {
     for (const twice of [
       { 'a.b': plant.log, a: { b: plant.log } },
       { a: plant.control.setpoint, 'a.reply': plant.log },
+      { a: mq.operation('a', undefined, undefined, { errors: { B: undefined } }), 'a.reply.B': plant.log },
+      { a: mq.operation('a', undefined, undefined, { errors: { message: undefined } }) },
     ])
       expect(() => asyncapi(mq.contract(twice as object), options)).toThrow(refused('contract'))
     const date = mq.contract({ at: mq.channel('at', mq.json(z.date())) })
@@ -103,6 +105,43 @@ describe('an AsyncAPI document', () => {
     }
     expect(operations['send.a']?.bindings.mqtt).toMatchObject({ qos: 1, retain: true, messageExpiryInterval: 60 })
     expect(operations['receive.a']?.bindings.mqtt).toEqual({ qos: 2, bindingVersion: '0.2.0' })
+  })
+})
+
+describe('declared errors of an operation', () => {
+  const document = asyncapi(
+    mq.contract({
+      find: mq.operation('find/{id}', mq.number(), mq.text(), { errors: { NOT_FOUND: mq.json(z.object({ id: z.string() })), 'SO/SO': undefined } }),
+    }),
+    { info: options.info, role: { send: ['find'] }, details: { 'find.reply.NOT_FOUND': { title: 'None', examples: [{ id: 'a' }] } } },
+  )
+
+  it('are messages of the answer, told apart by a header', () => {
+    const { channels } = document as { channels: Record<string, { messages: object }> }
+    const header = (code: string) => ({ type: 'object', properties: { error: { const: code } }, required: ['error'] })
+    expect(channels['find.reply']?.messages).toEqual({
+      message: { name: 'find.reply', contentType: 'text/plain' },
+      NOT_FOUND: {
+        name: 'find.reply.NOT_FOUND',
+        contentType: 'application/json',
+        payload: expect.objectContaining({ properties: { id: { type: 'string' } } }),
+        title: 'None',
+        examples: [{ payload: { id: 'a' } }],
+        headers: header('NOT_FOUND'),
+      },
+      'SO/SO': { name: 'find.reply.SO/SO', contentType: 'text/plain', headers: header('SO/SO') },
+    })
+  })
+
+  it('are found by the official parser', async () => {
+    const { document: parsed, diagnostics } = await new Parser().parse(JSON.stringify(document))
+    expect(diagnostics.filter(({ severity }: { severity: number }) => severity === 0)).toEqual([])
+    const reply = parsed?.operations().get('send.find')?.reply()
+    const names = reply
+      ?.messages()
+      .all()
+      .map((message: { name(): string }) => message.name())
+    expect(names).toEqual(['find.reply', 'find.reply.NOT_FOUND', 'find.reply.SO/SO'])
   })
 })
 

@@ -2,11 +2,20 @@
  * How a responder tells its caller of an error: a User Property `error` with a code, and a text as the payload. Both ends of it.
  */
 import { MqttError, printable } from '../../errors.js'
+import type { Message } from '../api/index.js'
+
+/** The answers that errors were made of, for those who read more in them than a text. */
+export const answers = /* @__PURE__ */ new WeakMap<object, Message>()
 
 /** The error of a caller: what the responder chose to tell. */
-export function remoteError(answer: { text(): string }, code: string): MqttError {
-  const text = printable(answer.text())
-  return new MqttError('ERR_REMOTE', text || undefined, { fault: 'remote', outcome: 'unknown', reasonName: printable(code) })
+export function remoteError(answer: Message, code: string): MqttError {
+  const error = new MqttError('ERR_REMOTE', printable(answer.text()) || undefined, {
+    fault: 'remote',
+    outcome: 'unknown',
+    reasonName: printable(code),
+  })
+  answers.set(error, answer)
+  return error
 }
 
 /** Code and text for the caller: those of a local `ERR_REMOTE`. Of others' errors nothing is told. */

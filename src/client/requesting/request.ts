@@ -95,8 +95,8 @@ export class Requests {
     this.#id = Array.from(this.#random(20), (byte) => (byte & 15).toString(16)).join('')
     client.on('connect', () => this.#pump())
     // From now on nothing more is handed out.
-    client.on('state', ({ state }) => state === 'disconnecting' && this.#failAll(closedError()))
-    client.closed.then((error) => this.#failAll(error ?? closedError()))
+    client.on('state', ({ state }) => state === 'disconnecting' && this.#failAll())
+    client.closed.then((error) => this.#failAll(error))
   }
 
   /**
@@ -194,7 +194,7 @@ export class Requests {
   #handleAnswer(message: Message, route: Route): void {
     const { correlationData } = message.properties
     const call = correlationData?.length === correlationLength ? this.#open.get(keyOf(correlationData)) : undefined
-    if (call === undefined || call.sent?.route !== route) {
+    if (call?.sent?.route !== route) {
       this.ignored += 1
       return
     }
@@ -284,7 +284,7 @@ export class Requests {
     this.#pump()
   }
 
-  #failAll(error: unknown, fits = (_call: Call): boolean => true): void {
+  #failAll(error: unknown = closedError(), fits = (_call: Call): boolean => true): void {
     for (const call of [...this.#open.values(), ...this.#waiting]) if (fits(call)) this.#fail(call, error)
   }
 
