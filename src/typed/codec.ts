@@ -87,24 +87,72 @@ export function bytes(): Codec<Uint8Array> {
   return { encode: own, decode: (given) => new Uint8Array(given), inPlace: true }
 }
 
-/** JSON; with a schema, values are checked before they are sent, and what comes is what the schema makes of it. */
-export function json<T = unknown>(): Codec<T>
+/** What comes of a value that JSON writes: of a `Date` its text, of a `Map` an object without keys, of a `bigint` nothing, as it cannot be written. */
+export type FromJson<T> = [T] extends [Reread<T>] ? T : Reread<T>
+
+type Reread<T> = unknown extends T
+  ? T
+  : T extends string | number | boolean | null | undefined
+    ? T
+    : T extends { toJSON(...given: never[]): infer Written }
+      ? Reread<Written>
+      : T extends bigint
+        ? never
+        : T extends symbol | ((...given: never[]) => unknown)
+          ? undefined
+          : T extends ReadonlyMap<unknown, unknown> | ReadonlySet<unknown>
+            ? Readonly<Record<string, never>>
+            : { [Key in keyof T]: Reread<T[Key]> }
+
+/** Options of codecs with a schema. */
+export interface SchemaOptions<In, Out> {
+  /**
+   * Maps a value back to what the schema takes: to an ISO text, for a schema that makes a `Date` of it. Then what is published is what is received. Default:
+   * what the schema takes is published.
+   */
+  encode(value: Out): In | Promise<In>
+}
+
+/**
+ * JSON. With a schema, values are checked before they are sent, as their receivers will read them, and what comes is what the schema makes of it.
+ * @throws MqttError ERR_INVALID_OPTION for what is no schema, or an `encode` that is no function
+ */
+export function json<T = unknown>(): Codec<T, FromJson<T>>
+export function json<Schema extends StandardSchema>(
+  schema: Schema,
+  options: SchemaOptions<SchemaInput<Schema>, SchemaOutput<Schema>>,
+): Codec<SchemaOutput<Schema>>
 export function json<Schema extends StandardSchema>(schema: Schema): Codec<SchemaInput<Schema>, SchemaOutput<Schema>>
-export function json(schema?: StandardSchema): Codec<unknown> {
+export function json(schema?: StandardSchema, options?: SchemaOptions<unknown, unknown>): Codec<unknown> {
   const parse = (given: string): unknown => {
     const escaped = given.includes('__proto__') || given.includes('\\u')
     return JSON.parse(given, escaped ? (key, value) => (key === '__proto__' ? undefined : value) : undefined)
   }
   const format = (value: unknown): string => JSON.stringify(value) ?? raise(bad('has no JSON'))
-  if (schema === undefined) return textual('application/json', format, parse)
+  const { encode, decode, ...more } = withSchema(schema, options, format, parse)
+  return Object.assign(textual<unknown>('application/json', encode as never, decode), more)
+}
+
+/** Writes and reads values of a schema, where there is one. What leaves is checked as it will be read, whatever the caller does to it meanwhile. */
+export function withSchema<Raw>(
+  schema: StandardSchema | undefined,
+  options: SchemaOptions<unknown, unknown> | undefined,
+  write: (value: unknown) => Raw,
+  read: (raw: Raw) => unknown,
+): { encode(value: unknown): Raw | Promise<Raw>; decode(raw: Raw): unknown; readonly schema?: StandardSchema } {
+  if (schema === undefined) return { encode: write, decode: read }
   const validate = validatorOf(schema)
-  const checked = (value: unknown): unknown => {
-    // What is sent is what was given, whatever the schema does to it, and whatever the caller does while it takes its time.
-    const written = JSON.stringify(value)
-    return after(validate(value, false), () => written ?? raise(bad('has no JSON')))
+  const map = options?.encode
+  if (options !== undefined && typeof map !== 'function') refuse('encode', 'must be a function')
+  const written = (value: unknown): Raw | Promise<Raw> => {
+    const raw = write(value)
+    return after(validate(read(raw), false), () => raw)
   }
-  const made = (given: string): unknown => after(validate(parse(given), true), outputOf)
-  return Object.assign(textual<unknown>('application/json', checked as never, made), { schema })
+  return {
+    encode: (value) => (map === undefined ? written(value) : (after(map(value), (made): Raw | Promise<Raw> => written(made)) as Raw | Promise<Raw>)),
+    decode: (raw) => after(validate(read(raw), true), outputOf),
+    schema,
+  }
 }
 
 function textual<T>(contentType: string, encode: (value: T) => string, parse: (text: string) => T): Codec<T> {

@@ -16,8 +16,8 @@ const readme = read('README.md')
 /** Languages of blocks that are no programs of ours to run here: commands, and markup. */
 const others = ['```sh', '```html']
 
-/** What the guides to stores and to tracing import besides. */
-const storePackages = ['classic-level', 'abstract-level', '@opentelemetry/api']
+/** What the guides to stores, to tracing and to typed topics import besides. */
+const guidePackages = ['classic-level', 'abstract-level', '@opentelemetry/api', 'zod', 'msgpackr', 'cbor-x']
 /** And those that make agents. */
 const agentPackages = ['https-proxy-agent', 'socks-proxy-agent', 'agent-base', 'proxy-agent-negotiate', 'socks']
 
@@ -52,13 +52,13 @@ describe('the pages', () => {
       Object.entries(filesOf(blocks)).map(([name, code]) => [`${path.basename(page, '.md')}-${name}`, code]),
     )
     expect(new Set(files.map(([name]) => name)).size).toBe(guides.flatMap(({ blocks }) => blocks).length)
-    expect(await compile(Object.fromEntries(files), [...storePackages, ...agentPackages])).toBe('')
+    expect(await compile(Object.fromEntries(files), [...guidePackages, ...agentPackages])).toBe('')
   }, 60_000)
 
   for (const { page, blocks } of guides) {
     for (const { line, code } of blocks.filter((block) => block.runs)) {
       it(`run: the block at line ${line} of ${page}`, async () => {
-        expect(await execute(code, storePackages)).toMatchObject({ code: 0 })
+        expect(await execute(code, guidePackages)).toMatchObject({ code: 0 })
       }, 40_000)
     }
   }

@@ -25,6 +25,11 @@ const set = mq.operation('pump/set', mq.number())
 const any = mq.operation('any', mq.json(), mq.json<any>())
 const seek = mq.operation('seek/{id}', mq.number(), mq.text(), { qos: 1, errors: { NOT_FOUND: mq.json<{ id: string }>(), BUSY: undefined } })
 declare const thrown: unknown
+interface Shown { at: Date; seen?: Date[]; deep: { by: Map<string, Date>; readonly n: number | null }; big: [bigint] }
+declare const dated: mq.StandardSchema<{ at: string }, { at: Date }>
+const shown = mq.channel('shown', mq.json<Shown>())
+const back = mq.channel('back', mq.json(dated, { encode: ({ at }) => ({ at: at.toISOString() }) }))
+const there = mq.channel('there', mq.json(dated))
 const plant = mq.contract({ level, deep: { status, setpoint, start, ask, seek } })
 `
 
@@ -77,6 +82,19 @@ async function use(): Promise<void> {
   if (seek.isError(thrown, 'NOT_FOUND')) console.log(thrown.data.id.length, thrown.issues)
   const general: mq.Operation<'seek/{id}', number, number, string, string> = seek
   console.log(sought, general.errors['NOT_FOUND'])
+  await shown.on(client).publish({ at: new Date(), deep: { by: new Map(), n: 1 }, big: [1n] })
+  for await (const { value } of await shown.on(client).subscribe()) {
+    const seen: string[] | undefined = value.seen
+    const big: never = value.big[0]
+    console.log(value.at.trim(), seen, value.deep.n?.toFixed(), big)
+  }
+  await back.on(client).publish({ at: new Date() })
+  await there.on(client).publish({ at: '2026-01-02T03:04:05Z' })
+  for await (const { value } of await back.on(client).subscribe()) console.log(value.at.getTime())
+  for await (const { value } of await there.on(client).subscribe()) console.log(value.at.getTime())
+  const same: mq.Codec<{ value: number; more?: [string, null] }> = mq.json<{ value: number; more?: [string, null] }>()
+  const whatever: { length: number } = (await mq.channel('w', mq.json<any>()).on(client).latest().get('w')?.value).length
+  console.log(same, whatever)
   const latest = level.on(client).latest({ id: 'a' }, { limit: 10 })
   const value: number | undefined = latest.get('x')?.value.value
   console.log(found, rest, was, value)
@@ -182,6 +200,10 @@ const wrong: readonly (readonly [code: string, sentence: string])[] = [
   ["if (seek.isError(thrown, 'BUSY')) console.log(thrown.data.id)", "'thrown.data' is possibly 'undefined'"],
   ['if (set.isError(thrown)) console.log(thrown.reasonName)', "Property 'reasonName' does not exist on type 'never'"],
   ["mq.operation('a', mq.text(), mq.text(), { errors: { A: 1 } })", "Type 'number' is not assignable to type"],
+  ["back.on(client).publish({ at: '2026-01-02T03:04:05Z' })", "Type 'string' is not assignable to type 'Date'"],
+  ['there.on(client).publish({ at: new Date() })', "Type 'Date' is not assignable to type 'string'"],
+  ['shown.on(client).listen(({ value }) => value.at.getTime())', "Property 'getTime' does not exist on type 'string'"],
+  ['mq.json(dated, { encode: ({ at }) => ({ at }) })', "Type 'Date' is not assignable to type 'string'"],
   ['plant.on(client).depp', "Property 'depp' does not exist"],
 ]
 
