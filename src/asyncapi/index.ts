@@ -110,8 +110,10 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
     const payload = schema && payloadOf(name, `${pointerTo(...at)}/payload`, schema, toJsonSchema)
     return { name, contentType, ...present({ payload, title, description, examples: examples?.map((example) => ({ payload: example })) }), ...more }
   }
-  const add = (name: string, topic: Part['topic'] | undefined, codec: Described, more: AsyncApiNode = {}, others: AsyncApiNode = {}): void => {
+  const add = (name: string, given: Part['topic'] | undefined, codec: Described, more: AsyncApiNode = {}, others: AsyncApiNode = {}): void => {
     const { parameters: texts = {} } = detailsOf(name, details)
+    // A topic that is given at the call is known to nobody before.
+    const topic = given?.template === '#' ? undefined : given
     const parameters =
       topic?.parameters.map((parameter) => [parameter, Object.hasOwn(texts, parameter) ? { description: texts[parameter] } : {}]) ?? []
     channels.set(name, {

@@ -23,13 +23,21 @@ export type Params<Template extends string> = string extends Template
   ? Readonly<Record<string, string | number>>
   : { readonly [S in Slots<Template> as S[0]]: S[1] }
 
-/** The parameters of a template as they are given: a level may be a number too. */
+/** The parameters of a template as they are given: a level may be a number too. Of `'#'`, the topic or filter itself. */
 export type GivenParams<Template extends string> = string extends Template
   ? Readonly<Record<string, string | number>>
-  : { readonly [S in Slots<Template> as S[0]]: S[1] extends number ? number : string | number }
+  : Template extends '#'
+    ? string
+    : { readonly [S in Slots<Template> as S[0]]: S[1] extends number ? number : string | number }
 
 /** True for a template without parameters: calls have no argument for them. */
-export type IsPlain<Template extends string> = string extends Template ? false : [Slots<Template>] extends [never] ? true : false
+export type IsPlain<Template extends string> = string extends Template
+  ? false
+  : Template extends '#'
+    ? false
+    : [Slots<Template>] extends [never]
+      ? true
+      : false
 
 /** What stands before the other arguments: the parameters, where there are any. */
 export type ParamsFirst<Template extends string, Rest extends unknown[]> =
@@ -111,7 +119,13 @@ type Again<Level extends string, Seen> =
     : never
 
 /** The template itself; or, where it is none, a sentence that says why. */
-export type Checked<Template extends string> = string extends Template ? Template : [Faults<Template>] extends [never] ? Template : Faults<Template>
+export type Checked<Template extends string> = string extends Template
+  ? Template
+  : Template extends '#'
+    ? Template
+    : [Faults<Template>] extends [never]
+      ? Template
+      : Faults<Template>
 
 /** One level of a template: a text, or the name of a parameter. */
 interface Level {
@@ -127,11 +141,14 @@ export interface FilterOptions {
   readonly share?: string | undefined
 }
 
-/** A topic with parameters. */
+/** Every topic: names and filters are given as they are. */
+const every = '#'
+
+/** A topic with parameters; or `'#'`, which stands for every topic, where the topic or filter itself is given in the place of parameters. */
 export class TopicTemplate<Template extends string = string> {
   /** As it was written. */
   readonly template: Template
-  /** Names of the parameters, in order. */
+  /** Names of the parameters, in order; of `'#'`, `topic`. */
   readonly parameters: readonly string[]
   readonly #levels: readonly Level[]
 
@@ -139,10 +156,10 @@ export class TopicTemplate<Template extends string = string> {
   constructor(template: Checked<Template>) {
     const text: unknown = template
     if (typeof text !== 'string') fail('a template is text', text)
-    const parts = text.split('/')
+    const parts = text === every ? [] : text.split('/')
     this.#levels = parts.map((part, index) => levelOf(part, index === parts.length - 1))
     this.template = template as unknown as Template
-    this.parameters = this.#levels.flatMap(({ name }) => name ?? [])
+    this.parameters = text === every ? ['topic'] : this.#levels.flatMap(({ name }) => name ?? [])
     if (new Set(this.parameters).size < this.parameters.length) fail('a parameter is named twice', text)
   }
 
@@ -156,11 +173,12 @@ export class TopicTemplate<Template extends string = string> {
    * @throws MqttError ERR_INVALID_TOPIC that names the parameter; also for one that is given as undefined, which would subscribe to all
    */
   filter(params: Partial<GivenParams<Template>> = {}, { share }: FilterOptions = {}): string {
-    const filter = this.#join(params, '+')
+    const filter =
+      this.template === every && typeof params === 'object' && Object.keys(params ?? every).length === 0 ? every : this.#join(params, '+')
     return share === undefined ? filter : `$share/${levelText(share, 'share', false)}/${filter}`
   }
 
-  /** The parameters of a Topic Name; undefined where it does not match. A name with an empty level never does. */
+  /** The parameters of a Topic Name; undefined where it does not match. A name with an empty level matches `'#'` alone, which has none to give. */
   match(name: string): Params<Template> | undefined {
     if (!this.#walk(name)) return undefined
     const found: Record<string, string | number> = {}
@@ -175,6 +193,7 @@ export class TopicTemplate<Template extends string = string> {
 
   // Level by level; with somewhere to put them, parameters are taken out.
   #walk(name: string, found?: Record<string, string | number>): boolean {
+    if (this.template === every) return true
     let at = 0
     for (const { text, name: parameter, kind } of this.#levels) {
       const rest = kind === 'rest'
@@ -199,7 +218,8 @@ export class TopicTemplate<Template extends string = string> {
     return at > name.length
   }
 
-  #join(params: object | undefined, wildcard: string | undefined): string {
+  #join(params: object | string | undefined, wildcard: string | undefined): string {
+    if (this.template === every) return typeof params === 'string' ? params : fail("in the place of '#' a topic is given, as text", params)
     const given = Object(params) as Readonly<Record<string, unknown>>
     for (const key of Object.keys(given)) if (!this.parameters.includes(key)) fail(`'${this.template}' has no parameter`, key, key)
     const levels = this.#levels.map(({ text, name, kind }) => {
@@ -219,7 +239,7 @@ export class TopicTemplate<Template extends string = string> {
   }
 }
 
-/** A template of topics. @throws MqttError ERR_INVALID_TOPIC for one that is none */
+/** A template of topics; `'#'` is that of all. @throws MqttError ERR_INVALID_TOPIC for one that is none */
 export function topic<Template extends string>(template: Checked<Template>): TopicTemplate<Template> {
   return new TopicTemplate<Template>(template)
 }

@@ -25,6 +25,7 @@ const set = mq.operation('pump/set', mq.number())
 const any = mq.operation('any', mq.json(), mq.json<any>())
 const seek = mq.operation('seek/{id}', mq.number(), mq.text(), { qos: 1, errors: { NOT_FOUND: mq.json<{ id: string }>(), BUSY: undefined } })
 declare const thrown: unknown
+const anywhere = mq.channel('#', mq.number())
 interface Shown { at: Date; seen?: Date[]; deep: { by: Map<string, Date>; readonly n: number | null }; big: [bigint] }
 declare const dated: mq.StandardSchema<{ at: string }, { at: Date }>
 const shown = mq.channel('shown', mq.json<Shown>())
@@ -95,6 +96,12 @@ async function use(): Promise<void> {
   const same: mq.Codec<{ value: number; more?: [string, null] }> = mq.json<{ value: number; more?: [string, null] }>()
   const whatever: { length: number } = (await mq.channel('w', mq.json<any>()).on(client).latest().get('w')?.value).length
   console.log(same, whatever)
+  await anywhere.on(client).publish('a/b', 1, { qos: 1 })
+  for await (const { value, message } of await anywhere.on(client).subscribe(['a/+', 'b/#'], { qos: 1 })) console.log(value.toFixed(), message.topic)
+  await anywhere.on(client).listen('a/+', ({ value }) => value.toFixed())
+  await anywhere.on(client).listen(({ value }) => value.toFixed())
+  anywhere.on(client).latest('a/+', { limit: 5 })
+  anywhere.on(client).subscription()
   const latest = level.on(client).latest({ id: 'a' }, { limit: 10 })
   const value: number | undefined = latest.get('x')?.value.value
   console.log(found, rest, was, value)
@@ -136,6 +143,8 @@ export function View(): number {
   useCall(start, { id: 'a' }).call()
   useCall(start).call({ id: 'a' })
   const stream = useStream(ask, { limit: 5 })
+  const sum: number = useMessages(anywhere, 'a/+', { limit: 3 }).length + useLatestValues(anywhere, 'b/#').size
+  usePublish(anywhere)('a/b', sum)
   const sought = useCall(seek, { id: 'a' }, 1)
   if (seek.isError(sought.error, 'NOT_FOUND')) console.log(sought.error.data.id.length, sought.data?.length)
   useStream(seek, { id: 'a' }).stream(4)
@@ -204,6 +213,9 @@ const wrong: readonly (readonly [code: string, sentence: string])[] = [
   ['there.on(client).publish({ at: new Date() })', "Type 'Date' is not assignable to type 'string'"],
   ['shown.on(client).listen(({ value }) => value.at.getTime())', "Property 'getTime' does not exist on type 'string'"],
   ['mq.json(dated, { encode: ({ at }) => ({ at }) })', "Type 'Date' is not assignable to type 'string'"],
+  ['anywhere.on(client).publish(1)', 'Expected 2-3 arguments, but got 1'],
+  ["anywhere.on(client).publish({ topic: 'a' }, 1)", "is not assignable to parameter of type 'string'"],
+  ['anywhere.on(client).subscribe([1])', "Type 'number' is not assignable to type 'string'"],
   ['plant.on(client).depp', "Property 'depp' does not exist"],
 ]
 
