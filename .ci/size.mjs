@@ -33,6 +33,8 @@ function features() {
     { name: 'connect', entry: '.', platform: 'node' },
     ...named('./typed', ['topic', 'channel', '*']),
     ...named('./typed', ['topic', '*']).map((feature) => ({ ...feature, beside: 'connect' })),
+    ...named('./typed/msgpack', ['*']),
+    ...named('./typed/cbor', ['*']),
     ...named('./asyncapi', ['*']),
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
     ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
@@ -79,7 +81,7 @@ async function bundled(contents, platform) {
     target: 'es2022',
     platform,
     conditions: [platform],
-    external: ['ws', 'react', 'classic-level', '@opentelemetry/api'],
+    external: ['ws', 'react', 'classic-level', '@opentelemetry/api', 'msgpackr', 'cbor-x'],
     legalComments: 'none',
     logLevel: 'error',
   })

@@ -58,8 +58,8 @@ export function text(): Codec<string> {
   return textual('text/plain', format, (value) => value)
 }
 
-// Half a character would become another one on its way.
-function isText(value: unknown): boolean {
+/** False for what is no string, and for one with half a character, which would become another one on its way. */
+export function isText(value: unknown): boolean {
   if (typeof value !== 'string') return false
   for (const character of value) if (isHalf(character)) return false
   return true
@@ -212,6 +212,7 @@ function bad(what: string, remote = false): MqttError {
   return invalid([{ message: what }], undefined, remote)
 }
 
-function raise(error: unknown): never {
+/** Throws, where an expression is asked for. */
+export function raise(error: unknown): never {
   throw error
 }

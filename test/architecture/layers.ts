@@ -99,6 +99,8 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   ws: ['transport/websocket-node.ts'],
   react: ['react/index.ts', 'react/operations.ts', 'react/showing.ts'],
   'classic-level': ['store/level.ts'],
+  msgpackr: ['typed/msgpack.ts'],
+  'cbor-x/index-no-eval': ['typed/cbor.ts'],
   '@opentelemetry/api': [
     'tracing/carrier.ts',
     'tracing/measured.ts',

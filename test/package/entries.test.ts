@@ -86,6 +86,42 @@ message.ack()
 await client.disconnect()`,
     '21 3',
   ],
+  'mqwire/typed/msgpack': [
+    `${withBroker}
+import { connect } from 'mqwire'
+import * as mq from 'mqwire/typed'
+import { msgpack } from 'mqwire/typed/msgpack'
+const client = await connect(here)
+const frames = mq.channel('frame', msgpack(), { qos: 1 }).on(client)
+const subscription = await frames.subscribe({ onInvalid: 'deliver' })
+await frames.publish({ at: new Date(5), bytes: Uint8Array.of(1, 2), big: 2n ** 60n })
+const { value, message } = await subscription.next()
+console.log(value.at.getTime(), value.bytes.length, value.big, message.properties.contentType)
+await client.publish('frame', Uint8Array.from(Buffer.from('dd01c9c380', 'hex')))
+console.log((await subscription.next()).error.code)
+await subscription.unsubscribe()
+await client.disconnect()
+console.log(await Promise.resolve().then(() => new Function('return 1')()).catch(({ name }) => name))`,
+    '5 2 1152921504606846976n application/msgpack\nERR_INVALID_PAYLOAD\nEvalError',
+  ],
+  'mqwire/typed/cbor': [
+    `${withBroker}
+import { connect } from 'mqwire'
+import * as mq from 'mqwire/typed'
+import { cbor } from 'mqwire/typed/cbor'
+const client = await connect(here)
+const frames = mq.channel('frame', cbor(), { qos: 1 }).on(client)
+const subscription = await frames.subscribe({ onInvalid: 'deliver' })
+await frames.publish({ at: new Date(5), bytes: Uint8Array.of(1, 2), big: 2n ** 60n })
+const { value, message } = await subscription.next()
+console.log(value.at.getTime(), value.bytes.length, value.big, message.properties.contentType)
+await client.publish('frame', Uint8Array.from(Buffer.from('9a01c9c380', 'hex')))
+console.log((await subscription.next()).error.code)
+await subscription.unsubscribe()
+await client.disconnect()
+console.log(await Promise.resolve().then(() => new Function('return 1')()).catch(({ name }) => name))`,
+    '5 2 1152921504606846976n application/cbor\nERR_INVALID_PAYLOAD\nEvalError',
+  ],
   'mqwire/asyncapi': [
     `import { Parser } from '@asyncapi/parser'
 import { asyncapi } from 'mqwire/asyncapi'
@@ -327,7 +363,8 @@ describe('each entry of the packed package', () => {
   })
 
   it.each(Object.entries(programs))('%s does its main work', async (entry, [, output]) => {
-    const flags = ['--unhandled-rejections=strict', '--disable-warning=ExperimentalWarning']
+    const noCode = entry.startsWith('mqwire/typed/') ? ['--disallow-code-generation-from-strings'] : []
+    const flags = ['--unhandled-rejections=strict', '--disable-warning=ExperimentalWarning', ...noCode]
     expect(await node([...flags, fileOf(entry)], folder, 50_000)).toEqual({ code: 0, output })
   })
 })

@@ -1,0 +1,74 @@
+/**
+ * `mqwire/typed/msgpack`: payloads in MessagePack, by the optional peer `msgpackr`.
+ *
+ * Without its records, which no other library reads and for which it makes code of what it receives.
+ */
+import { Packr } from 'msgpackr'
+import { type Codec, raise, type SchemaOptions } from './codec.js'
+import { type Format, packed, type Walk } from './packed.js'
+import type { SchemaInput, SchemaOutput, StandardSchema } from './standard-schema.js'
+
+const packr = /* @__PURE__ */ new Packr({ useRecords: false, variableMapSize: true, encodeUndefinedAsNil: true, skipValues: [undefined] } as object)
+
+const format: Format = {
+  contentType: 'application/msgpack',
+  pack: (value) => packr.pack(value),
+  unpack: (bytes) => packr.unpack(bytes),
+  head,
+}
+
+/**
+ * MessagePack: what JSON has, and `Date`, `Uint8Array` and `bigint` up to 64 bits. Keys whose value is undefined are left out. Anything else is refused
+ * before a byte is sent; so is, with a schema, what its receivers would refuse. What is received is bounded by its bytes.
+ * @throws MqttError ERR_INVALID_OPTION as `json`
+ */
+export function msgpack<T = unknown>(): Codec<T>
+export function msgpack<Schema extends StandardSchema>(
+  schema: Schema,
+  options: SchemaOptions<SchemaInput<Schema>, SchemaOutput<Schema>>,
+): Codec<SchemaOutput<Schema>>
+export function msgpack<Schema extends StandardSchema>(schema: Schema): Codec<SchemaInput<Schema>, SchemaOutput<Schema>>
+export function msgpack(schema?: StandardSchema, options?: SchemaOptions<unknown, unknown>): Codec<unknown> {
+  return packed(format, schema, options)
+}
+
+/** Bytes behind those first bytes that have no length of their own: 0xc0 to 0xd3. Of lengths themselves, see below. */
+const fixed: Readonly<Record<number, number>> = {
+  192: 0,
+  194: 0,
+  195: 0,
+  202: 4,
+  203: 8,
+  204: 1,
+  205: 2,
+  206: 4,
+  207: 8,
+  208: 1,
+  209: 2,
+  210: 4,
+  211: 8,
+}
+
+function head(walk: Walk): void {
+  const first = walk.byte()
+  if (first < 0x80 || first >= 0xe0) return
+  if (first < 0x90) return walk.enter(2 * (first & 15))
+  if (first < 0xa0) return walk.enter(first & 15)
+  if (first < 0xc0) return walk.text(first & 31)
+  const length = fixed[first]
+  if (length !== undefined) return walk.skip(length)
+  if (first === 0xc1) return raise(new Error('has a byte that MessagePack does not use'))
+  // In the order of MessagePack, each with sizes of 1, 2 and 4 bytes: bytes, and extensions.
+  if (first < 0xc7) return walk.skip(walk.number(1 << (first - 0xc4)))
+  if (first < 0xca) return extension(walk, walk.number(1 << (first - 0xc7)))
+  if (first < 0xd9) return extension(walk, 1 << (first - 0xd4))
+  if (first < 0xdc) return walk.text(walk.number(1 << (first - 0xd9)))
+  walk.enter(walk.number(first % 2 === 0 ? 2 : 4) * (first < 0xde ? 1 : 2))
+}
+
+// Of the standard there is one: a time. Those of the library are for itself.
+function extension(walk: Walk, length: number): void {
+  const type = walk.byte()
+  if (type !== 0xff || ![4, 8, 12].includes(length)) raise(new Error(`has an extension of type ${(type << 24) >> 24}, and is no time`))
+  walk.skip(length)
+}

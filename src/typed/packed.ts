@@ -1,0 +1,157 @@
+/**
+ * What the codecs of binary formats share: which values they send, and how received bytes are checked before a library reads them.
+ *
+ * The libraries make room for as many items as bytes say that there are, and follow them to any depth. So each payload is walked first, without making
+ * anything of it: it holds one value, as many items as it says, to a bounded depth.
+ */
+import { type Codec, isText, raise, type SchemaOptions, withSchema } from './codec.js'
+import type { StandardSchema } from './standard-schema.js'
+
+/** Values in values. */
+const mostDepth = 500
+/** Of a bigint, with its sign. */
+const mostBits = 1024
+
+/** What one format needs. */
+export interface Format {
+  readonly contentType: string
+  pack(value: unknown): Uint8Array
+  unpack(bytes: Uint8Array): unknown
+  /** Reads the head of one item. */
+  head(walk: Walk): void
+}
+
+/** A codec of a format. */
+export function packed(
+  { contentType, pack, unpack, head }: Format,
+  schema: StandardSchema | undefined,
+  options: SchemaOptions<unknown, unknown> | undefined,
+): Codec<unknown> {
+  const write = (value: unknown): Uint8Array => {
+    assertPlain(value, 0)
+    return pack(value)
+  }
+  const read = (bytes: Uint8Array): unknown => {
+    new Walk(bytes, head).all()
+    return unpack(bytes)
+  }
+  return { ...withSchema(schema, options, write, read), contentType }
+}
+
+/** One payload, item by item. */
+export class Walk {
+  readonly #bytes: Uint8Array
+  readonly #view: DataView
+  readonly #head: (walk: Walk) => void
+  #at = 0
+  /** Items still to come: in the innermost list or map, and in those around it. Infinity: until a mark of its end; below zero, of a map. */
+  #left = 1
+  readonly #around: number[] = []
+  /** Of all lists and maps that say how many they hold. */
+  #owed = 1
+  /** Items read in the innermost list or map, the mark of its end among them. */
+  #seen = 0
+  readonly #seenAround: number[] = []
+
+  constructor(bytes: Uint8Array, head: (walk: Walk) => void) {
+    this.#bytes = bytes
+    this.#view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+    this.#head = head
+  }
+
+  /** Walks it all. @throws Error for what is not one value, or would take more room than it has bytes for */
+  all(): void {
+    for (;;) {
+      while (this.#left === 0) {
+        if (this.#around.length === 0) return this.#at < this.#bytes.length ? raise(new Error('has more than one value')) : undefined
+        this.#leave()
+      }
+      if (Number.isFinite(this.#left)) this.#owed -= 1
+      this.#left -= 1
+      this.#seen += 1
+      this.#head(this)
+    }
+  }
+
+  /** The next byte. */
+  byte(): number {
+    this.#take(1)
+    return this.#bytes[this.#at - 1] as number
+  }
+
+  /** An unsigned number of 1, 2, 4 or 8 bytes. */
+  number(size: number): number {
+    this.#take(size)
+    const at = this.#at - size
+    if (size === 1) return this.#view.getUint8(at)
+    if (size === 2) return this.#view.getUint16(at)
+    return size === 4 ? this.#view.getUint32(at) : this.#view.getUint32(at) * 2 ** 32 + this.#view.getUint32(at + 4)
+  }
+
+  /** Bytes that hold no items. */
+  skip(length: number): void {
+    this.#take(length)
+  }
+
+  /** The same, where they are text. */
+  text(length: number): void {
+    this.#take(length)
+    utf8.decode(this.#bytes.subarray(this.#at - length, this.#at))
+  }
+
+  /** A list of so many items, or a map of twice as many as it has keys. Infinity, for a map with a sign: a mark ends it. */
+  enter(count: number): void {
+    if (this.#around.length >= mostDepth) raise(new Error(`is more than ${mostDepth} values deep`))
+    const isCounted = Number.isFinite(count)
+    // Each takes one byte or more.
+    if (isCounted && this.#owed + count > this.#bytes.length - this.#at) tooShort()
+    this.#around.push(this.#left)
+    this.#seenAround.push(this.#seen)
+    this.#left = count
+    this.#seen = 0
+    if (isCounted) this.#owed += count
+  }
+
+  /** The mark of the end. */
+  end(): void {
+    if (Number.isFinite(this.#left)) raise(new Error('has an end of nothing'))
+    if (this.#left < 0 && this.#seen % 2 === 0) raise(new Error('has a key without a value'))
+    this.#leave()
+  }
+
+  #leave(): void {
+    this.#left = this.#around.pop() as number
+    this.#seen = this.#seenAround.pop() as number
+  }
+
+  #take(length: number): void {
+    if (length > this.#bytes.length - this.#at) tooShort()
+    this.#at += length
+  }
+}
+
+const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+
+function tooShort(): never {
+  throw new Error('says that it holds more than it has bytes for')
+}
+
+/** Refuses what would come as something else: of a Map or a Set, each library makes what it likes. */
+function assertPlain(value: unknown, depth: number): void {
+  if (depth > mostDepth) raise(new Error(`is more than ${mostDepth} values deep`))
+  if (typeof value === 'string') return isText(value) ? undefined : raise(new Error('has a text that is not well-formed'))
+  if (typeof value === 'bigint' && BigInt.asIntN(mostBits, value) !== value) raise(new Error(`has a bigint of more than ${mostBits} bits`))
+  if (typeof value === 'function' || typeof value === 'symbol') raise(new Error(`has a ${typeof value}`))
+  if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return
+  if (Array.isArray(value)) {
+    for (const each of value) assertPlain(each, depth + 1)
+    return
+  }
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? raise(new Error('has a date that is none')) : undefined
+  const kind = Object.prototype.toString.call(value).slice(8, -1)
+  if (kind !== 'Object') raise(new Error(`has a ${kind}: a schema with encode may map it`))
+  for (const [key, each] of Object.entries(value)) {
+    if (key === '__proto__' || !isText(key)) raise(new Error('has a key that cannot be sent'))
+    assertPlain(each, depth + 1)
+  }
+}
