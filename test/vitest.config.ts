@@ -57,6 +57,7 @@ const long = [
   'test/corpus/memory-*.test.ts',
   'test/fuzz/search.test.ts',
   'test/testing/broker/outside-*.test.ts',
+  'test/typed/asyncapi-contracts.test.ts',
   'test/typed/faults/*.test.ts',
   'test/typed/latest-attacks.test.ts',
   'test/typed/latest-cost.test.ts',

@@ -104,6 +104,7 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
   // `at`: the channel, and the name of the message in it.
   const messageOf = (name: string, at: readonly [string, string], codec: Described, more: AsyncApiNode = {}): AsyncApiNode => {
     if (described.has(name)) refuse('contract', `has two parts of the name '${name}'`)
+    if (at.includes('$ref')) refuse('contract', `has the name '$ref', which readers of documents take for a reference`)
     described.add(name)
     const { title, description, examples } = detailsOf(name, details)
     const { contentType = 'application/octet-stream', schema } = codec

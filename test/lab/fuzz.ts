@@ -15,7 +15,7 @@ const suites = [
   ...['hostile-properties', 'inbound-bytes', 'reconnect-fleet', 'registry-model', 'replay-bytes', 'session-lost-bytes', 'settle'].map(
     (name) => `test/client/${name}.test.ts`,
   ),
-  ...['faults/', 'latest-attacks', 'operation.test.ts'].map((name) => `test/typed/${name}`),
+  ...['faults/', 'latest-attacks', 'operation.test.ts', 'asyncapi-contracts'].map((name) => `test/typed/${name}`),
 ]
 /** Suites that have a long form, which takes as long as it takes: about six minutes on two cores. */
 const longSuites = ['hostile-mutated', 'replay-bytes', 'settle'].map((name) => `test/client/${name}.test.ts`)

@@ -91,6 +91,8 @@ describe('an AsyncAPI document', () => {
       { a: plant.control.setpoint, 'a.reply': plant.log },
       { a: mq.operation('a', undefined, undefined, { errors: { B: undefined } }), 'a.reply.B': plant.log },
       { a: mq.operation('a', undefined, undefined, { errors: { message: undefined } }) },
+      { a: mq.operation('a', undefined, undefined, { errors: { $ref: undefined } }) },
+      { $ref: plant.log },
     ])
       expect(() => asyncapi(mq.contract(twice as object), options)).toThrow(refused('contract'))
     const date = mq.contract({ at: mq.channel('at', mq.json(z.date())) })
