@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Message } from '../../src/client/api/index.js'
 import { memoryStore } from '../../src/store/memory.js'
 import type { Transport } from '../../src/transport/transport.js'
-import { again, lasting, steady, willing } from './across.js'
+import { again, keeps, lasting, steady, willing } from './across.js'
 import { accepting, connected, World } from './harness.js'
 import { acks, agreed, goodbyeCode, publish, quiet, resumed, subscribe, taken, takenTexts } from './incoming.js'
 
@@ -438,6 +438,30 @@ describe('over the budget, where the server cannot be told how much it may send,
     expect(world.peers.length).toBe(1)
   })
 
+  it('a backlog that comes before the answer to SUBSCRIBE waits for its reader, too: one connection, each message once', async () => {
+    const options = { ...lasting, protocolVersion: 4, memoryBudget, cleanStart: false, clientId: 'c' } as const
+    const world = new World(options, {}, 1, (_index, open) => patient(open()))
+    world.answer = keeps()
+    const texts: string[] = []
+    const listening = world.client.listen(
+      'a',
+      async (message) => {
+        texts.push(message.text().slice(0, 1))
+        await taking(400)(message, world)
+      },
+      { qos: 1 },
+    )
+    const connecting = world.client.connect()
+    await world.settle()
+    await connecting
+    const { packetId } = world.peer.last('subscribe')
+    await world.send(...flood, { type: 'suback', packetId, reasonCodes: [1], properties: {} })
+    await world.clock.advance(9 * 400 + 1000)
+    await listening
+    expect(texts.join('')).toBe('123456789')
+    expect([world.peers.length, world.seen('disconnect')]).toEqual([1, []])
+  })
+
   it('answers are read: a handler that waits for its own publish goes on', async () => {
     const { world, texts } = await handling((_message, { client }) => client.publish('done', 'x', { qos: 1 }))
     await world.send(...flood)
@@ -455,6 +479,15 @@ describe('over the budget, where the server cannot be told how much it may send,
     await world.send(...flood)
     await world.clock.advance(3000)
     expect(world.seen('disconnect').map(({ cause }) => cause?.reasonCode)).toEqual([0x97])
+  })
+
+  it('a handler that waits for a SUBSCRIBE of its own goes on after ten seconds', async () => {
+    const { world, texts } = await handling((_message, { client }) => client.subscribe('more', { qos: 1 }))
+    await world.send(...flood)
+    await world.clock.advance(9000)
+    expect(texts).toEqual(['1'])
+    await world.clock.advance(3000)
+    expect(texts.length).toBeGreaterThanOrEqual(3)
   })
 
   it('a handler that hangs for ten seconds ends the connection, as on 5.0', async () => {

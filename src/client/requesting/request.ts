@@ -141,6 +141,7 @@ export class Requests {
     }
     this.#waiting.add(call)
     this.#waitingBytes += size
+    this.#host.session.sendWindow.asking += 1
     const cancel = this.#host.platform.setTimer(() => {
       const offline = this.#client.state === 'connected' ? '' : `: the client is ${this.#client.state}; await client.connect() first`
       this.#giveUp(call, new MqttError('ERR_TIMEOUT', `no answer in ${options.timeout} ms${offline}`, { fault: 'remote' }))
@@ -171,7 +172,6 @@ export class Requests {
     this.#leaveQueue(call)
     call.sent = { key, route }
     this.#open.set(key, call)
-    this.#host.session.sendWindow.asking += 1
     route.calls += 1
     const { topic, payload, options, abort } = call
     call.payload = none
@@ -254,8 +254,8 @@ export class Requests {
   #remove(call: Call): boolean {
     const { sent } = call
     if (sent === undefined ? !this.#leaveQueue(call) : !this.#open.delete(sent.key)) return false
+    this.#host.session.sendWindow.asking -= 1
     if (sent !== undefined) {
-      this.#host.session.sendWindow.asking -= 1
       sent.route.calls -= 1
       this.#retire(sent.route)
     }

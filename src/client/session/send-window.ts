@@ -41,7 +41,7 @@ export class SendWindow extends PacketIdentifiers {
   mismatched = 0
   /** Publishes at QoS 1 and 2 that this connection carries and that lack their last acknowledgement. */
   inFlight = 0
-  /** Requests whose answer is a message, and has not come (section 4.10). */
+  /** Requests whose answer is a message, and has not come, with those that wait to be sent (section 4.10). */
   asking = 0
   /** Those of them at QoS 2, and how many these may be. */
   #exchanges = 0
@@ -96,9 +96,12 @@ export class SendWindow extends PacketIdentifiers {
     this.quota = 0
   }
 
-  /** True while an answer is awaited: to a publish, to a SUBSCRIBE or UNSUBSCRIBE, or to a request. */
+  /**
+   * True while an answer is awaited, to a publish or to a request. SUBSCRIBE and UNSUBSCRIBE do not count: a server may answer the SUBSCRIBE of a
+   * reader that is back only behind all that waits for it.
+   */
   get awaits(): boolean {
-    return this.inFlight + this.#expected.size + this.asking > 0
+    return this.inFlight + this.asking > 0
   }
 
   /** True while this connection has quota for one more publish of an earlier one. */
