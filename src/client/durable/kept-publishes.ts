@@ -201,19 +201,12 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   }
 
   /** A connection ended over it: the next process is to know. */
-  suspect(item: QueuedPublish): Promise<void> | undefined {
+  suspect(item: QueuedPublish): void {
     const number = this.#numbers.get(item)
-    if (number === undefined) return undefined
+    const ignore = (): undefined => undefined
+    if (number === undefined) return
     const change = [putting(this.#keys.publish(number), this.#encode(item, 'sent', payloadOf(item)))]
-    return new Promise((resolve) =>
-      this.#journal.write(
-        change,
-        resolve,
-        () => resolve(),
-        '',
-        () => this.#numbers.get(item) === number,
-      ),
-    )
+    this.#journal.write(change, ignore, ignore, '', () => this.#numbers.get(item) === number)
   }
 
   /** PUBREC came: the change that says so. */

@@ -20,7 +20,6 @@ import { broken, closedEarly } from '../session/refusal.js'
 /** The client that has connections. */
 export type LinkHost = ConnectionHost & {
   readonly extras: readonly Extra[]
-  readonly publishQueue: { readonly unacknowledged: { counted(): Promise<unknown> | undefined } }
   /** A connection that was up is over. Undefined: orderly, after our DISCONNECT. */
   handleLost(error: MqttError | undefined): void
 }
@@ -110,9 +109,8 @@ export class Links {
     const stop = onAbort(signal, () => link.destroy(signal.reason))
     try {
       this.#host.session.open()
-      const { extras, publishQueue } = this.#host
-      const waits = [publishQueue.unacknowledged.counted(), ...extras.map((extra) => extra.open?.(done.promise))]
-      if (waits.some((wait) => wait !== undefined)) await Promise.race([Promise.all(waits), done.promise])
+      const waits = this.#host.extras.flatMap((extra) => extra.open?.(done.promise) ?? [])
+      if (waits.length > 0) await Promise.race([Promise.all(waits), done.promise])
       // It may have ended meanwhile.
       if (this.current === link) {
         this.#host.session.connect(packet)

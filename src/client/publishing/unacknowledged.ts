@@ -49,8 +49,6 @@ export class Unacknowledged extends PublishTable {
   readonly #rate: RateLimit | undefined
   #watch: StallWatch | undefined
   #acks = 0
-  /** The count of a suspect is being stored. */
-  #counting: Promise<unknown> | undefined
 
   constructor(host: KeepingHost, backlog: Backlog, ends: Settlement, isolation: Isolation, rate: RateLimit | undefined) {
     super()
@@ -206,15 +204,8 @@ export class Unacknowledged extends PublishTable {
   // For the next process: in the record of the session, or by who keeps the message.
   #keepCount(item: QueuedPublish, strikes: number): void {
     const stored = item.options[isStored]
-    const byCaller = typeof stored === 'object' ? stored.suspect(strikes) : undefined
-    this.#counting = Promise.all([byCaller, this.#host.publishQueue.keeper?.suspect(item)])
-  }
-
-  /** What the next CONNECT waits for: the count of a suspect is in the store, or cannot be. Given once, so that a store that hangs holds up one attempt. */
-  counted(): Promise<unknown> | undefined {
-    const counting = this.#counting
-    this.#counting = undefined
-    return counting
+    if (typeof stored === 'object') stored.suspect(strikes)
+    this.#host.publishQueue.keeper?.suspect(item)
   }
 
   /** The session is gone: what was in flight is sent anew or rejected, as said; one by one. */
