@@ -5,7 +5,7 @@
  * many calls share one sync. A batch that fails changes nothing: additions in it reject, removals are tried again without them. What an addition that failed
  * has left all the same is deleted with the next batch.
  */
-import { type Deferred, deferred, silent } from '../client/common/abort.js'
+import { type Deferred, deferred } from '../client/common/abort.js'
 import type { StoredPublish } from '../client/common/inside.js'
 import { withOutcome } from '../client/common/outcome.js'
 import type { MqttError } from '../errors.js'
@@ -117,10 +117,10 @@ export class EntryLog {
 
   /** The count of the connections that ended over an entry: it is kept with the counts, until the entry goes. */
   countOf({ entry: { id } }: StoredEntry): StoredPublish {
-    const suspect = (strikes: number): void => {
-      if (this.#stopped) return
+    const suspect = (strikes: number): Promise<void> | undefined => {
+      if (this.#stopped) return undefined
       this.#suspect = strikes > 0 ? { id, strikes } : undefined
-      silent(this.#change({ operations: [], count: 0, bytes: 0, adds: undefined, size: 0, done: deferred() }))
+      return this.#change({ operations: [], count: 0, bytes: 0, adds: undefined, size: 0, done: deferred() }).catch(() => undefined)
     }
     return { strikes: this.#suspect?.id === id ? this.#suspect.strikes : 0, suspect }
   }

@@ -28,8 +28,8 @@ export const isStored: unique symbol = /* @__PURE__ */ Symbol.for('mqwire.isStor
 export interface StoredPublish {
   /** Connections that ended over it in earlier processes. */
   readonly strikes: number
-  /** Keeps how many they are now, for the next process. */
-  suspect(strikes: number): void
+  /** Keeps how many they are now, for the next process. Fulfils when that is safe, or was given up. */
+  suspect(strikes: number): Promise<void> | undefined
 }
 
 /** The entry of a queue whose message is published. Both lie in one store, so that the end of the publish and that of the entry are one batch. */

@@ -299,8 +299,8 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     if (item.doubt !== undefined && !this.#publishes.doubtful) this.#lose()
   }
 
-  suspect(item: QueuedPublish): void {
-    this.#publishes.suspect(item)
+  suspect(item: QueuedPublish): Promise<void> | undefined {
+    return this.#publishes.suspect(item)
   }
 
   isKept(key: string): boolean {

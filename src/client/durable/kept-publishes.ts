@@ -201,12 +201,12 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   }
 
   /** A connection ended over it: the next process is to know. */
-  suspect(item: QueuedPublish): void {
+  suspect(item: QueuedPublish): Promise<void> | undefined {
     const number = this.#numbers.get(item)
-    const ignore = (): undefined => undefined
-    if (number === undefined) return
+    if (number === undefined) return undefined
     const change = [putting(this.#keys.publish(number), this.#encode(item, 'sent', payloadOf(item)))]
-    this.#journal.write(change, ignore, ignore, '', () => this.#numbers.get(item) === number)
+    const isCurrent = (): boolean => this.#numbers.get(item) === number
+    return new Promise((resolve) => this.#journal.write(change, resolve, () => resolve(), '', isCurrent))
   }
 
   /** PUBREC came: the change that says so. */

@@ -110,6 +110,8 @@ export class Links {
     try {
       this.#host.session.open()
       const waits = this.#host.extras.flatMap((extra) => extra.open?.(done.promise) ?? [])
+      const { counting } = this.#host.publishQueue.unacknowledged
+      if (counting !== undefined) waits.push(counting)
       if (waits.length > 0) await Promise.race([Promise.all(waits), done.promise])
       // It may have ended meanwhile.
       if (this.current === link) {

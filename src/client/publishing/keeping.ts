@@ -12,8 +12,8 @@ export interface Keeper extends EntryPublisher {
   keep(item: QueuedPublish, output: PublishWriter): void
   /** Its exchange is over, with an error or a receipt. What is not known here is ignored. */
   forget(item: QueuedPublish, error: unknown, receipt: Receipt | undefined): void
-  /** The connection ended over it: how often it did is kept, before the next one begins. */
-  suspect(item: QueuedPublish): void
+  /** The connection ended over it: how often it did is kept. Fulfils when that is safe, or was given up; undefined where there is nothing to write. */
+  suspect(item: QueuedPublish): Promise<void> | undefined
   /** A connection is up. Gives what an earlier process had left, at the first. */
   handleConnected(): Recovered | undefined
   /** Fulfils when everything asked for is safe, or was given up. */

@@ -33,6 +33,9 @@ import {
 import type { RateLimit } from './rate-limit.js'
 import type { Settlement } from './settlement.js'
 
+/** Milliseconds for which CONNECT waits for a count: what a store that works needs at most, and far less than a server waits for CONNECT. */
+const longestCount = 1000
+
 /** Times that a publish is tried under another identifier. */
 const mostRetries = 16
 
@@ -43,6 +46,9 @@ export class Unacknowledged extends PublishTable {
   readonly #host: KeepingHost
   readonly #backlog: Backlog
   readonly ends: Settlement
+  /** How often connections ended over a message is being written: CONNECT waits until it is, or `longestCount` since the connection ended. */
+  counting: Promise<void> | undefined
+  #stopCounting: (() => void) | undefined
   /** To be sent again on this connection. */
   readonly #replays = new Ring<QueuedPublish>()
   readonly #isolation: Isolation
@@ -204,8 +210,19 @@ export class Unacknowledged extends PublishTable {
   // For the next process: in the record of the session, or by who keeps the message.
   #keepCount(item: QueuedPublish, strikes: number): void {
     const stored = item.options[isStored]
-    if (typeof stored === 'object') stored.suspect(strikes)
-    this.#host.publishQueue.keeper?.suspect(item)
+    const writes = [typeof stored === 'object' ? stored.suspect(strikes) : undefined, this.#host.publishQueue.keeper?.suspect(item)]
+    this.#stopCounting?.()
+    if (writes.every((write) => write === undefined)) return
+    this.counting = new Promise((resolve) => {
+      const stop = (): void => {
+        cancel()
+        resolve()
+        if (this.#stopCounting === stop) this.counting = undefined
+      }
+      const cancel = this.#host.platform.setTimer(stop, longestCount)
+      this.#stopCounting = stop
+      void Promise.all(writes).then(stop)
+    })
   }
 
   /** The session is gone: what was in flight is sent anew or rejected, as said; one by one. */
@@ -223,6 +240,7 @@ export class Unacknowledged extends PublishTable {
   /** The client is over. */
   end(error: MqttError): void {
     this.#watch?.stop()
+    this.#stopCounting?.()
     const kept = this.#host.publishQueue.keeper !== undefined
     for (const item of [...this.unreleased(), ...this.released()]) this.ends.fail(item, error, kept)
     this.#clear()

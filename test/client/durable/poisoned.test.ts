@@ -1,5 +1,5 @@
 /** A publish at which the server ends each connection, and a device that restarts again and again: connections are counted over all its processes. */
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { deferred } from '../../../src/client/common/abort.js'
 import { constant } from '../../../src/client/parsing/backoff.js'
 import type { MqttError } from '../../../src/errors.js'
@@ -67,7 +67,8 @@ it('a count that waits for the store is not written any more once its publish ha
   await queue.publish('out/1', 'one', { qos: 1 })
   await expect
     .poll(async () => {
-      await device.world.pass(20)
+      // CONNECT waits a second for that record.
+      await device.world.pass(200)
       return queue.size
     })
     .toBe(0)
@@ -131,4 +132,58 @@ it('a queue that was closed counts no more: its counts would replace those of th
   expect([before > 0, store.batches]).toEqual([true, before])
   kill(device, client)
   await device.world.close()
+})
+
+describe.each(['the session', 'a queue over a client without a store'])('the count of %s is written before CONNECT', (keeper) => {
+  /** A suspect whose connection has just ended; `write` is what the store does with its count, `act` is called after `at` ms. Gives milliseconds until the next CONNECT. */
+  async function reconnecting(write: () => Promise<void>, at = 0, act = (): void => undefined): Promise<number> {
+    const device = new Device()
+    await device.peer()
+    const options = { reconnect: { backoff: constant(10) } }
+    const client = await device.client(keeper === 'the session' ? options : { ...options, store: undefined })
+    const store = device.store as MapStore
+    let [isLost, connects] = [false, 0]
+    store.batch = async (operations) => {
+      if (isLost) await write()
+      await MapStore.prototype.batch.call(store, operations)
+    }
+    client.on('packet', ({ packet }) => {
+      if (packet.type === 'connect') connects += 1
+    })
+    device.onPacket = (packet) => {
+      if (!packet.startsWith('out publish') || isLost) return
+      setImmediate(() => {
+        isLost = true
+        device.world.cut('device')()
+      })
+    }
+    if (keeper === 'the session') client.publish('out/1', 'one', { qos: 1 }).catch(() => undefined)
+    else await (await openQueue(client, { store })).publish('out/1', 'one')
+    while (!isLost) await settled(1)
+    let waited = 0
+    for (; connects === 0 && waited < 3000; waited += 10) {
+      if (waited === at) act()
+      await device.world.pass(10)
+      await settled(3)
+    }
+    kill(device, client)
+    await device.world.close()
+    return waited
+  }
+
+  it('of a store that is slow', async () => {
+    const gate = deferred<void>()
+    const waited = await reconnecting(() => gate.promise, 500, gate.resolve)
+    expect([waited >= 500, waited < 600]).toEqual([true, true])
+  })
+
+  it('of a store that hangs: for a second at most', async () => {
+    const waited = await reconnecting(() => new Promise(() => undefined))
+    expect([waited >= 900, waited <= 1100]).toEqual([true, true])
+  })
+
+  it('of a store that fails: it is not waited for', async () => {
+    const waited = await reconnecting(() => Promise.reject(new Error('disk')))
+    expect(waited).toBeLessThan(100)
+  })
 })
