@@ -410,7 +410,7 @@ async function failureOf(operation: AnyOperation, error: unknown): Promise<unkno
   const isDeclared = Object.hasOwn(operation.errors, reasonName)
   const codec = isDeclared ? operation.errors[reasonName] : undefined
   if (codec === undefined) {
-    const plain = made(text ?? message)
+    const plain = text === undefined ? (error as MqttError) : made(text)
     return isDeclared ? declare(operation, plain, undefined) : plain
   }
   try {
