@@ -8,9 +8,10 @@ import { openSync, writeSync } from 'node:fs'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect, constant } from 'mqwire'
 import { openQueue } from 'mqwire/queue'
+import { fileStore } from 'mqwire/store/file'
 import { levelStore } from 'mqwire/store/level'
 
-const { url, folder, run, durability, publishes } = JSON.parse(process.argv[2])
+const { url, folder, run, store: kind, durability, publishes } = JSON.parse(process.argv[2])
 
 const lines = (name) => {
   const file = openSync(`${folder}/${name}`, 'a')
@@ -18,7 +19,7 @@ const lines = (name) => {
 }
 const [stored, consumed, dead, lost, trouble] = ['stored', 'consumed', 'dead', 'lost', 'trouble'].map(lines)
 
-const store = await levelStore(`${folder}/store`, { lock: 'wait', durability })
+const store = await { levelStore, fileStore }[kind](`${folder}/store`, { lock: 'wait', durability })
 const client = await connect(url, {
   store,
   clientId: 'killed',

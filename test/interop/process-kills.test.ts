@@ -12,18 +12,19 @@ const timeout = 120_000 + kills * 5000
 
 beforeAll(requireDist)
 
-async function killed(plan: Pick<KillsPlan, 'durability' | 'broker'>): Promise<KillsResult> {
+async function killed(plan: Pick<KillsPlan, 'store' | 'durability' | 'broker'>): Promise<KillsResult> {
   const started = performance.now()
   const result = await runKills({ ...plan, kills, seed: 1 })
   const { early, restarts, sessionsLost, stored, repeated, dead, sent, consumed } = result
   const seconds = Math.round((performance.now() - started) / 1000)
   console.log(
-    `${plan.durability}, a broker that ${plan.broker}: ${kills} kills in ${seconds} s, ${early} of them early, ${restarts} restarts of the broker, ${sessionsLost} lost sessions; ` +
+    `${plan.store}, ${plan.durability}, a broker that ${plan.broker}: ${kills} kills in ${seconds} s, ${early} of them early, ${restarts} restarts of the broker, ${sessionsLost} lost sessions; ` +
       `${stored} entries stored, ${repeated} arrived more than once, ${dead.length} outcomes unknown; ${sent} messages sent, consumed ${consumed} times`,
   )
   expect(result.trouble).toEqual([])
   expect(result.lost).toEqual([])
   expect(result.twice).toEqual([])
+  expect(result.disordered).toEqual([])
   expect(result.missing).toEqual([])
   expect(result.confused).toEqual([])
   expect(stored).toBeGreaterThan(kills)
@@ -33,14 +34,17 @@ async function killed(plan: Pick<KillsPlan, 'durability' | 'broker'>): Promise<K
 
 withMosquitto(['TCP'], () => {
   describe(`${kills} kills with SIGKILL`, () => {
-    it.each(['sync', 'os'] as const)('with durability %s nothing is lost, doubled or confused', { timeout }, async (durability) => {
-      const { dead, sessionsLost } = await killed({ durability, broker: 'stays' })
+    it.each([
+      ['levelStore', 'sync'],
+      ['fileStore', 'os'],
+    ] as const)('%s, with durability %s: nothing is lost, doubled or confused', { timeout }, async (store, durability) => {
+      const { dead, sessionsLost } = await killed({ store, durability, broker: 'stays' })
       expect(dead).toEqual([])
       expect(sessionsLost).toBe(0)
     })
 
-    it('nor where the broker is restarted meanwhile, and remembers', { timeout }, async () => {
-      const { dead, restarts, sessionsLost } = await killed({ durability: 'sync', broker: 'comes back' })
+    it.each(['levelStore', 'fileStore'] as const)('%s: nor where the broker is restarted meanwhile, and remembers', { timeout }, async (store) => {
+      const { dead, restarts, sessionsLost } = await killed({ store, durability: 'sync', broker: 'comes back' })
       expect(dead).toEqual([])
       expect(sessionsLost).toBe(0)
       expect(restarts).toBeGreaterThan(0)
@@ -49,7 +53,7 @@ withMosquitto(['TCP'], () => {
     it('a broker that forgets loses no entry in silence: at QoS 2 one whose outcome is unknown is a dead letter, and none arrives twice', {
       timeout,
     }, async () => {
-      const { dead, restarts, sessionsLost } = await killed({ durability: 'sync', broker: 'forgets' })
+      const { dead, restarts, sessionsLost } = await killed({ store: 'levelStore', durability: 'sync', broker: 'forgets' })
       expect(restarts).toBeGreaterThan(0)
       expect(sessionsLost).toBeGreaterThan(0)
       expect(dead.filter((line) => !line.startsWith('ERR_SESSION_LOST '))).toEqual([])
