@@ -9,6 +9,7 @@ import { MemoryBroker } from '../../src/testing/node.js'
 import { eventually } from '../interop/waiting.js'
 import { withChromium } from './chromium.js'
 import { browserAndSite } from './setting.js'
+import { serveSite } from './site.js'
 
 /** An entry of a page's diary. */
 interface Entry {
@@ -19,6 +20,7 @@ interface Entry {
 interface Opening {
   readonly lock?: 'wait'
   readonly queued?: boolean
+  readonly offline?: boolean
   /** What the page does with a message; `'nothing'`: it does not subscribe. */
   readonly handle?: 'never' | 'done' | 'nothing'
 }
@@ -80,10 +82,10 @@ withChromium(() => {
     page.evaluate(`tab.${method}(...${JSON.stringify(given)})`)
   const ready = async (page: Page): Promise<void> => void (await page.waitForFunction('globalThis.tab !== undefined'))
 
-  async function tab(): Promise<Page> {
+  async function tab(origin = setting.site.origin): Promise<Page> {
     const page = await setting.browser.context.newPage()
     pages.push(page)
-    await page.goto(`${setting.site.origin}/pages/durable.html?url=${url}&name=${name}`)
+    await page.goto(`${origin}/pages/durable.html?url=${url}&name=${name}`)
     await ready(page)
     return page
   }
@@ -191,6 +193,37 @@ withChromium(() => {
       expect(arrived.length).toBeLessThan(400)
       expect(await arrivals(400)).toEqual(texts(400))
       await eventually(async () => (await call<number>(second, 'size')) === 0, 'an empty queue')
+    })
+
+    it.each([
+      // Chromium deletes on a quota that is used up, and puts nothing, however small.
+      [1, 'drains', 8_000_000],
+      [2, 'waits, and drains once there is more', 64_000_000],
+    ])('whose quota is reached while it is offline, at QoS %i: %s; what was taken arrives once', { timeout: 240_000 }, async (qos, _what, later) => {
+      // An origin of its own: the browser remembers for a while how much room one had.
+      const other = await serveSite()
+      try {
+        const page = await tab(other.origin)
+        const session = await setting.browser.context.newCDPSession(page)
+        const limit = (quotaSize: number): Promise<object> => session.send('Storage.overrideQuotaForOrigin', { origin: other.origin, quotaSize })
+        await limit(8_000_000)
+        await call(page, 'open', { ...opening, offline: true })
+        const { count: taken, error } = await call<{ count: number; error: object }>(page, 'fill', 20_000, qos)
+        expect(error).toMatchObject({ code: 'ERR_STORE', cause: 'QuotaExceededError', outcome: 'not-sent' })
+        expect(taken).toBeGreaterThan(100)
+        expect(await call(page, 'size')).toBe(taken)
+        await page.evaluate('tab.connect()')
+        if (qos === 2) expect((await told(page, 'error', 3))[0]).toMatchObject({ code: 'ERR_STORE', cause: 'QuotaExceededError' })
+        await limit(later)
+        await eventually(async () => (await call<number>(page, 'size')) === 0, 'an empty queue', 180_000)
+        expect(await call(page, 'bytes')).toBe(0)
+        const all = (await arrivals(taken)).map((text) => text.split(' ', 2).join(' '))
+        expect(qos === 2 ? all : all.sort()).toEqual(qos === 2 ? texts(taken) : texts(taken).sort())
+        await eventually(async () => (await call(page, 'tryEnqueue', 'more')) === 'stored', 'room', 60_000)
+        await eventually(() => arrived.includes('more'), 'the new one')
+      } finally {
+        await other.stop()
+      }
     })
 
     it('its database is deleted underneath: it says so, everything settles, and it can be opened anew', async () => {

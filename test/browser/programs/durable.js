@@ -16,8 +16,8 @@ let queue
 
 globalThis.tab = {
   diary,
-  /** Opens the store, and connects; with a queue on request. Says when the store is open. */
-  async open({ lock = 'fail', queued = false, handle = 'done' } = {}) {
+  /** Opens the store, and connects, unless it is to stay offline; with a queue on request. Says when the store is open. */
+  async open({ lock = 'fail', queued = false, handle = 'done', offline = false } = {}) {
     store = await levelStore(`durable-${name}`, { lock })
     note('open')
     client = new Client(parameters.get('url'), { clientId: name, store, firstConnect: 'wait', reconnect: { backoff: () => 100 } })
@@ -39,8 +39,11 @@ globalThis.tab = {
           { qos: 2 },
         )
         .catch((error) => note('failed', tell(error)))
-    client.connect().catch((error) => note('failed', tell(error)))
+    if (!offline) this.connect()
     return 'open'
+  },
+  connect() {
+    client.connect().catch((error) => note('failed', tell(error)))
   },
   /** Publishes and waits for nothing. */
   publish(texts, qos) {
@@ -55,7 +58,17 @@ globalThis.tab = {
     const kept = await Promise.all(texts.map((text) => queue.publish(`${name}/out`, text, { qos })))
     return kept.length
   },
+  /** Stores messages of so many bytes, one after the other, until one is refused: how many there are, and why that is all. */
+  async fill(bytes, qos) {
+    for (let count = 0; ; count++) {
+      // The database compresses what repeats itself.
+      const noise = String.fromCharCode(...crypto.getRandomValues(new Uint8Array(bytes)).map((byte) => 48 + (byte & 63)))
+      const error = await queue.publish(`${name}/out`, `text ${count} ${noise}`, { qos }).then(() => undefined, tell)
+      if (error !== undefined) return { count, error }
+    }
+  },
   size: () => queue.size,
+  bytes: () => queue.bytes,
   /** What came of it, as text or as the fields of the error. */
   tryEnqueue: (text) => queue.publish(`${name}/out`, text, { qos: 2 }).then(() => 'stored', tell),
   remove() {
