@@ -1,9 +1,10 @@
 /** A store that is full: what it holds is delivered all the same, and its room comes back. */
+import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { decodePublish, encodePublish, putting, SessionKeys } from '../../../src/client/durable/records.js'
 import { openQueue, type Queue } from '../../../src/queue/index.js'
 import type { StoreOperation } from '../../../src/store/index.js'
-import type { MapStore } from '../../queue/rig.js'
+import { MapStore } from '../../queue/rig.js'
 import { Device, kill, settled, url } from './rig.js'
 
 const sizeOf = (store: MapStore): number => [...store.content].reduce((sum, [key, { length }]) => sum + key.length + length, 0)
@@ -202,6 +203,28 @@ describe('records of publishes as they were before, with their payload', () => {
     await settled()
     expect(device.packets.filter((packet) => packet.startsWith('out publish'))).toEqual(['out publish 7 dup'])
     expect([device.arrived, next.queue.size, left(device.store as MapStore)]).toEqual([['one'], 0, []])
+    await device.world.close()
+  })
+
+  it('are read with all that an earlier version has left in a store', async () => {
+    // Written by the code of commit da455b4: publishes at each stage, a message that came in, entries, a dead letter.
+    const records = Object.entries<string>(JSON.parse(readFileSync(new URL('earlier-store.json', import.meta.url), 'utf8')))
+    const device = new Device()
+    await device.peer()
+    const before = await device.world.connect(url, { clientId: 'device', cleanStart: false, sessionExpiryInterval: 300 })
+    await before.disconnect()
+    const store = new MapStore(new Map(records.map(([key, value]) => [key, Uint8Array.from(Buffer.from(value, 'hex'))])))
+    device.store = store
+    const { client, queue } = await device.start()
+    await settled(40)
+    expect(device.events('connect')).toMatchObject([{ recovered: { outbound: 5, inbound: 1 }, sessionPresent: true }])
+    expect(device.arrived).toEqual(['session 2', 'session 1', 'queue 2', 'queue 1'])
+    expect(device.events('recovered')).toMatchObject(['released', 'session 2', 'session 1', 'queue 2', 'queue 1'].map(() => ({ error: undefined })))
+    const letters = await openQueue(client, { store, name: 'letters', deadLetterStore: store })
+    expect(await letters.deadLetters?.replay()).toBe(1)
+    await settled(40)
+    expect(device.arrived.at(-1)).toBe('letter')
+    expect([queue.size, queue.bytes, letters.size, left(store), device.events('storecorrupt')]).toEqual([0, 0, 0, [], []])
     await device.world.close()
   })
 })
