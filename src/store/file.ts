@@ -154,8 +154,6 @@ class FileBackend implements Backend {
     try {
       await this.#append(operations)
     } catch (error) {
-      // The log may not get longer: another one without what is dead or deleted is shorter.
-      if (isTooLong(error) && (urgent || this.#end - this.#live > reserveStep)) return await this.#rewrite(operations)
       if (!isFull(error)) throw error
       this.#isFull = true
       if (!urgent) throw error
@@ -309,28 +307,27 @@ class FileBackend implements Backend {
       })
   }
 
-  /** Writes what is live, with a batch made, to another log, which takes the place of this one. */
-  async #rewrite(operations: readonly StoreOperation[] = []): Promise<void> {
+  /** Writes what is live to another log, which takes the place of this one. */
+  async #rewrite(): Promise<void> {
     await this.#assertInPlace()
-    const changes = new Map(operations.map((each) => [each.key, each]))
     const [path, salt, index] = [this.#newPath, newSalt(), new SortedMap<Position>()]
     if (this.#isFull && (await this.#free()) < this.#live + reserveStep / 4) throw noRoom()
     const log = await open(path, 'w+', 0o600)
     let end = headerLength
     try {
       await writeAt(log, headerOf(salt), 0)
-      const add = async (puts: readonly StoreOperation[]): Promise<void> => {
-        const frame = encodeFrame(puts, salt, end, end)
+      for (let after = ''; ; ) {
+        const page = await this.page({ gt: after })
+        // The last one is empty: see `close`.
+        const frame = encodeFrame(
+          page.map(([key, value]) => ({ type: 'put', key, value })),
+          salt,
+          end,
+          end,
+        )
         await writeAt(log, frame, end)
         applyFrame(frame, end, (key, position) => index.set(key, position as Position))
         end += frame.length
-      }
-      if (hasPut(operations)) await add([...changes.values()].filter(({ type }) => type === 'put'))
-      for (let after = ''; ; ) {
-        const page = await this.page({ gt: after })
-        const kept = page.filter(([key]) => !changes.has(key))
-        // The last one is empty: see `close`.
-        if (kept.length > 0 || page.length === 0) await add(kept.map(([key, value]) => ({ type: 'put', key, value })))
         const last = page.at(-1)
         if (last === undefined) break
         after = last[0]
@@ -342,7 +339,6 @@ class FileBackend implements Backend {
       await unlink(path).catch(() => undefined)
       throw error
     }
-    for (const key of changes.keys()) this.#apply(key, index.get(key))
     const before = this.#log as FileHandle | undefined
     this.#log = log
     this.#salt = salt
@@ -419,8 +415,6 @@ class FileBackend implements Backend {
 }
 
 const placeOf = (entry: Entry | undefined): number => (entry as Entry)[1].at
-
-const isTooLong = (error: unknown): boolean => (error as { code?: unknown }).code === 'EFBIG'
 
 const hasPut = (operations: readonly StoreOperation[]): boolean => operations.some(({ type }) => type === 'put')
 

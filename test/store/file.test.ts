@@ -428,39 +428,6 @@ it('a disk that was full and has room again: the log is not compacted for each 2
   await store.close()
 })
 
-it.each([200, 3000])(
-  'a limit for each file, reached: it drains by deletions and small records, and takes more then; values of %i bytes',
-  async (size) => {
-    const most = 1_000_000
-    const place = newPlace()
-    faultAt = ({ name, path, length }) => {
-      // A log was opened under its first name.
-      const file = existsSync(path) ? path : logOf(place)
-      const room = most - (existsSync(file) ? statSync(file).size : 0)
-      return (name === 'write' || name === 'append') && length > room ? { code: 'EFBIG', part: Math.max(0, room / length) } : undefined
-    }
-    const store = await fileStore(place)
-    const keys: string[] = []
-    for (;;) {
-      const key = `q/${String(keys.length).padStart(9, '0')}`
-      const error = await store.batch([put(key, new Uint8Array(size))]).catch((given) => given)
-      if (error !== undefined) {
-        expect(error).toMatchObject({ code: 'ERR_STORE', cause: { code: 'EFBIG' } })
-        break
-      }
-      keys.push(key)
-    }
-    expect(keys.length * size).toBeGreaterThan(500_000)
-    for (const key of keys) {
-      await store.batch([put('c/m', new Uint8Array(60)), del(key)])
-      expect(await store.get(key)).toBeUndefined()
-    }
-    await store.batch([put('q/new', '1'), del('c/m')])
-    await store.close()
-    expect(await found(place)).toBe('q/new=1')
-  },
-)
-
 it('a batch that a full disk refuses does not take the reserve', async () => {
   const place = newPlace()
   const store = await fileStore(place)
