@@ -5,7 +5,8 @@
  * what is live is written to another one. That is also done when most of the log is dead. The other one, `mqwire.new`, is synced before it takes the name.
  *
  * A file beside it, the reserve, holds room for a disk that is full, as large as what is live: then deletions and the small records of sessions go
- * through, and the log can be written again without what is dead.
+ * through, and the log can be written again without what is dead. Where the system limits the length of each file, a deletion for which the log has no room
+ * goes into the log that is written in its place.
  *
  * @module
  */
@@ -20,7 +21,7 @@ import { SortedMap } from './base/sorted-map.js'
 import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
 import { isSame, lockedCode, lockFolder } from './file-lock.js'
 import { applyFrame, encodeFrame, headerLength, headerOf, newSalt, type Position, readAt, recover, saltOf } from './file-log.js'
-import { isFull, isUrgent, mostReserved, preparedFolder, reserveStep, whenFree } from './folder.js'
+import { bytesOf, isFull, isUrgent, mostReserved, preparedFolder, reserveStep, whenFree } from './folder.js'
 import { checkOptions, type FileStoreOptions } from './options.js'
 import { KeepingStore } from './session-store.js'
 
@@ -33,8 +34,9 @@ const mostInPage = { entries: 1000, bytes: 65_536 }
 const mostBetween = 4096
 /** Bytes of the shortest log that is written again because it is twice as long as what is live. */
 const shortestCompacted = 4_194_304
-/** Bytes that a deletion takes besides its key. */
+/** Bytes that a deletion takes besides its key, and a live entry. */
 const deletionLength = 48
+const entryLength = 6
 
 /**
  * Opens the store in a folder, which is made where it is missing and belongs to the store alone. For Node; there are no files in browsers.
@@ -73,6 +75,7 @@ async function withReserve<T>(folder: string, work: () => Promise<T>): Promise<T
   }
 }
 
+type Frame = { readonly at: number; readonly bytes: Buffer }
 type Entry = readonly [key: string, position: Position]
 
 class FileBackend implements Backend {
@@ -102,6 +105,10 @@ class FileBackend implements Backend {
   /** The disk was full, and the reserve is not whole since. */
   #isFull = false
   #reserved = 0
+  /** Bytes that it may have. */
+  #mostReserved = Number.POSITIVE_INFINITY
+  /** Bytes that the system lets a file have, as far as a write has found out. */
+  #most = Number.POSITIVE_INFINITY
   /** Bytes that the live entries take in a log, and those that deleting each of them would take. */
   #live = 0
   #deletions = 0
@@ -152,8 +159,10 @@ class FileBackend implements Backend {
     // The last of the room is for deletions.
     if (this.#isFull && this.#reserved === 0 && hasPut(operations) && (await this.#free()) < this.#deletions + reserveStep / 2) throw noRoom()
     try {
+      if (!urgent) await this.#keepBelowLimit(operations)
       await this.#append(operations)
     } catch (error) {
+      if (urgent && isTooLong(error)) return await this.#rewrite(operations)
       if (!isFull(error)) throw error
       this.#isFull = true
       if (!urgent) throw error
@@ -210,8 +219,8 @@ class FileBackend implements Backend {
 
   #apply(key: string, position: Position | undefined): void {
     const before = position === undefined ? this.#index.delete(key) : this.#index.set(key, position)
-    if (position !== undefined) this.#live += 6 + key.length + position.length
-    if (before !== undefined) this.#live -= 6 + key.length + before.length
+    if (position !== undefined) this.#live += entryLength + key.length + position.length
+    if (before !== undefined) this.#live -= entryLength + key.length + before.length
     const more = Number(position !== undefined) - Number(before !== undefined)
     this.#deletions += more * (deletionLength + key.length)
   }
@@ -253,6 +262,7 @@ class FileBackend implements Backend {
       await writeAt(this.#log, frame, at)
     } catch (error) {
       this.#isTorn = true
+      if (isTooLong(error)) this.#most = await sizeOf(this.#path)
       await this.#mend().catch(() => undefined)
       throw error
     }
@@ -307,30 +317,53 @@ class FileBackend implements Backend {
       })
   }
 
-  /** Writes what is live to another log, which takes the place of this one. */
-  async #rewrite(): Promise<void> {
+  /** Under a limit for each file, what is no deletion leaves some of it free, so that a log is not written again for each few deletions. */
+  async #keepBelowLimit(operations: readonly StoreOperation[]): Promise<void> {
+    const margin = Math.min(reserveStep / 2, this.#most / 4)
+    const most = this.#most - margin - bytesOf(operations)
+    if (this.#end > most && this.#end - this.#live > margin) await this.#rewrite()
+    if (this.#end <= most) return
+    // It fails, or the limit is there no more.
+    await writeAt(this.#log, Buffer.alloc(1), this.#most)
+    this.#most = Number.POSITIVE_INFINITY
+    this.#isTorn = true
+    await this.#mend()
+  }
+
+  /** Bytes of a log of what is live after these changes. */
+  #lengthAfter(operations: readonly StoreOperation[]): number {
+    let live = this.#live
+    for (const each of operations) {
+      const before = this.#index.get(each.key)
+      if (before !== undefined) live -= entryLength + each.key.length + before.length
+      if (each.type === 'put') live += entryLength + each.key.length + each.value.length
+    }
+    // What frames take besides.
+    return live + live / 1024 + 256
+  }
+
+  /** Writes what is live to another log, which takes the place of this one. `more`: these changes come along, as this one has no room for them. */
+  async #rewrite(more: readonly StoreOperation[] = []): Promise<void> {
+    if (more.length > 0 && this.#lengthAfter(more) > this.#most) throw Object.assign(new Error('EFBIG: file too large'), { code: 'EFBIG' })
     await this.#assertInPlace()
     const [path, salt, index] = [this.#newPath, newSalt(), new SortedMap<Position>()]
     if (this.#isFull && (await this.#free()) < this.#live + reserveStep / 4) throw noRoom()
     const log = await open(path, 'w+', 0o600)
+    const changed = new Set(more.map(({ key }) => key))
     let end = headerLength
+    let last: Frame
     try {
       await writeAt(log, headerOf(salt), 0)
       for (let after = ''; ; ) {
         const page = await this.page({ gt: after })
-        // The last one is empty: see `close`.
-        const frame = encodeFrame(
-          page.map(([key, value]) => ({ type: 'put', key, value })),
-          salt,
-          end,
-          end,
-        )
-        await writeAt(log, frame, end)
-        applyFrame(frame, end, (key, position) => index.set(key, position as Position))
-        end += frame.length
-        const last = page.at(-1)
-        if (last === undefined) break
-        after = last[0]
+        const kept = page.filter(([key]) => !changed.has(key)).map(([key, value]): StoreOperation => ({ type: 'put', key, value }))
+        // The last one says that all before it was synced: see `close`.
+        last = { at: end, bytes: encodeFrame(page.length === 0 ? more : kept, salt, end, end) }
+        await writeAt(log, last.bytes, end)
+        applyFrame(last.bytes, end, (key, position) => (position === undefined ? index.delete(key) : index.set(key, position)))
+        end += last.bytes.length
+        if (page.length === 0) break
+        after = (page.at(-1) as StoreEntry)[0]
       }
       await log.sync()
       await rename(path, this.#path)
@@ -339,6 +372,7 @@ class FileBackend implements Backend {
       await unlink(path).catch(() => undefined)
       throw error
     }
+    applyFrame(last.bytes, last.at, (key, position) => this.#apply(key, position))
     const before = this.#log as FileHandle | undefined
     this.#log = log
     this.#salt = salt
@@ -381,7 +415,7 @@ class FileBackend implements Backend {
       live += deletionLength + each.key.length + each.value.length
     }
     // Room for all that is live once more, or at least for deleting all of it.
-    const wanted = reserveStep + Math.max(Math.min(live, mostReserved), deletions)
+    const wanted = Math.min(reserveStep + Math.max(Math.min(live, mostReserved), deletions), this.#mostReserved)
     if (this.#reserved >= wanted) {
       this.#isFull = false
       return
@@ -391,6 +425,7 @@ class FileBackend implements Backend {
       this.#isFull = false
     } catch (error) {
       // A limit for each file is no full disk: the log may have room.
+      if (isTooLong(error)) this.#mostReserved = this.#reserved
       if (!isFull(error)) return
       this.#isFull = true
       this.#compactIfDue()
@@ -415,6 +450,8 @@ class FileBackend implements Backend {
 }
 
 const placeOf = (entry: Entry | undefined): number => (entry as Entry)[1].at
+
+const isTooLong = (error: unknown): boolean => (error as { code?: unknown }).code === 'EFBIG'
 
 const hasPut = (operations: readonly StoreOperation[]): boolean => operations.some(({ type }) => type === 'put')
 

@@ -12,7 +12,7 @@ import { lockFolder } from '../../src/store/file-lock.js'
 import type { Store, StoreOperation } from '../../src/store/index.js'
 import { newPlace } from './places.js'
 
-type Step = { readonly name: string; readonly path: string; readonly length: number }
+type Step = { readonly name: string; readonly path: string; readonly length: number; readonly at?: number }
 type Fault = { readonly code: string; readonly part?: number }
 
 /** Each write, sync, rename and truncation is a step. */
@@ -42,7 +42,7 @@ vi.mock('node:fs/promises', async (original) => {
     const step = (name: string, length = 0): Step => ({ name, path, length })
     return Object.assign(file, {
       write: (bytes: Buffer, from: number, length: number, at: number) =>
-        take(step('write', length), (count): Promise<unknown> => Reflect.apply(write, file, [bytes, from, count, at])),
+        take({ ...step('write', length), at }, (count): Promise<unknown> => Reflect.apply(write, file, [bytes, from, count, at])),
       // The disk loses no power here.
       sync: () => take(step('sync'), async () => undefined),
       datasync: () => take(step('datasync'), async () => undefined),
@@ -414,6 +414,50 @@ it('small records that fill a disk leave room for deleting each of them, also by
   expect(await stateOf(next)).toBe('')
   await next.batch([put('q/new', '1')])
   await next.close()
+})
+
+describe('a limit for each file', () => {
+  const most = 600_000
+  const rewrites = (): number => steps.filter(({ name }) => name === 'rename').length
+
+  function limit(): void {
+    faultAt = ({ name, path, length, at }) => {
+      if (name !== 'write' && name !== 'append') return undefined
+      const room = Math.max(0, most - (at ?? (existsSync(path) ? statSync(path).size : 0)))
+      return length > room ? { code: 'EFBIG', part: room / length } : undefined
+    }
+  }
+
+  const keyOf = (number: number): string => `q/${String(number).padStart(9, '0')}`
+
+  it.each([20, 200, 20_000])('that is reached: everything can be deleted one by one, and then there is room; values of %i bytes', async (size) => {
+    const place = newPlace()
+    const store = await fileStore(place, { durability: 'os' })
+    limit()
+    const publish = (number: number): Promise<boolean> => store.batch([put(keyOf(number), new Uint8Array(size).fill(120))]).then(...outcome)
+    let last = 0
+    for (let refused = 0; refused < 3; ) {
+      if (await publish(last)) last++
+      else refused++
+    }
+    await expect(store.batch([put('q/new', new Uint8Array(size))])).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'EFBIG' } })
+    expect(last * size).toBeGreaterThan(most / 6)
+    // One goes, and one comes, as room allows.
+    let first = 0
+    for (const from = last; first < from; first++) {
+      await store.batch([put(`c/m/${first}`, new Uint8Array(60))]).then(...outcome)
+      await store.batch([del(keyOf(first)), del(`c/m/${first}`)])
+      if (await publish(last)) last++
+    }
+    expect(last).toBeGreaterThan(first + 5)
+    // Each time much is dead, but for the first few.
+    expect(rewrites()).toBeLessThan(60)
+    for (; first < last; first++) await store.batch([del(keyOf(first))])
+    expect(await stateOf(store)).toBe('')
+    expect(await publish(last)).toBe(true)
+    await store.close()
+    expect((await found(place)).startsWith(`${keyOf(last)}=xx`)).toBe(true)
+  })
 })
 
 it('a disk that was full and has room again: the log is not compacted for each 256 KiB', async () => {
