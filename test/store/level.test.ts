@@ -275,13 +275,19 @@ describe.each([
         const rejected = numbersIn(full.lines, 'rejected')
         expect(rejected.length).toBeGreaterThan(5)
         expect(full.lines.filter((line) => line.startsWith('rejected')).every((line) => line.includes(' ERR_STORE '))).toBe(true)
+        // LevelDB needs longer files than these.
+        const count = name === 'fileStore' ? 20 : 0
+        full.say(`delete 1 ${count}`)
+        await full.until('removed')
+        const deleted = numbersIn(full.lines, 'deleted')
+        expect(deleted).toHaveLength(count)
         execFileSync('prlimit', ['--pid', String(full.child.pid), '--fsize=unlimited:'])
         full.lines.length = 0
         full.say('write 1001 30')
         await full.until('written')
         expect(numbersIn(full.lines, 'stored')).toHaveLength(30)
         await full.kill()
-        const stored = Array.from({ length: 60 }, (_, at) => at + 1).filter((number) => !rejected.includes(number))
+        const stored = Array.from({ length: 60 }, (_, at) => at + 1).filter((number) => !rejected.includes(number) && !deleted.includes(number))
         await assertWritten(await opened(place), [...stored, ...numbersIn(full.lines, 'stored')], (number) => rejected.includes(number))
       },
     )
