@@ -62,14 +62,10 @@ export function purityViolations(sources: Sources): string[] {
   return found
 }
 
-const mostLines = 480
-
-/** Files that are too long, have a name that says nothing, or open without saying what they are. */
+/** Files that have a name that says nothing, or open without saying what they are. */
 export function fileViolations(sources: Sources): string[] {
   const found: string[] = []
   for (const [file, code] of sources) {
-    const lines = code.split('\n').length - (code.endsWith('\n') ? 1 : 0)
-    if (lines > mostLines) found.push(`${file}: ${lines} lines`)
     if (/(?:^|\/)(?:utils?|helpers?|misc)(?:\.|\/)/.test(file)) found.push(`${file}: a name that says nothing`)
     if (!/^(?:#![^\n]*\n)?\/\*\*\n/.test(code)) found.push(`${file}: no opening comment`)
   }
