@@ -65,6 +65,22 @@ describe('what clients can make the broker hold is bounded', () => {
     expect(broker.violations).toEqual([])
   })
 
+  it('one message may be larger than what a client may leave unread, and answers go behind it', async () => {
+    const { dial, broker, clock } = world({ maxBacklog: 1000 })
+    const client = dial(5, { backward: { highWaterMark: 100, latency: 10 } })
+    await client.send({ type: 'connect', clientId: 'a' })
+    await clock.advance(20)
+    await client.send({ type: 'subscribe', packetId: 1, subscriptions: [{ filter: 't' }] })
+    await clock.advance(20)
+    await client.send(
+      { type: 'publish', topic: 't', payload: new Uint8Array(5000), qos: 0, retain: false, dup: false, properties: {} },
+      { type: 'pingreq' },
+    )
+    await clock.advance(100)
+    expect([...broker.clients.keys()]).toEqual(['a'])
+    expect(client.take().map(({ type }) => type)).toContain('pingresp')
+  })
+
   it('subscriptions and their levels', async () => {
     const { join } = world({ maxSubscriptions: 2, maxTopicLevels: 3 })
     const client = await join('a')

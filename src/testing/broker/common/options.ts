@@ -153,7 +153,10 @@ export interface BrokerBounds {
   readonly maxSubscriptions?: number | undefined
   /** Levels of a topic or filter. Default 128. */
   readonly maxTopicLevels?: number | undefined
-  /** Bytes written to a client that does not read, and bytes from a client that wait for a hook, each packet 100 more. Default 4 MiB. */
+  /**
+   * Bytes written to a client that does not read, behind the packet at which it stopped, and bytes from a client that wait for a hook, each packet 100
+   * more. Default 4 MiB.
+   */
   readonly maxBacklog?: number | undefined
   /** Entries of `accepted`, `violations` and `hookErrors`; the older half goes when there are more. Default 100,000. */
   readonly maxLog?: number | undefined

@@ -21,7 +21,7 @@ export class TransportWriter implements Writing {
   readonly #maxBacklog: number
   /** So many bytes do not wait for more: what waits must stay far below what a client may leave unread. */
   readonly #fullBatch: number
-  /** Bytes written since the client stopped to read. */
+  /** Bytes written since the client stopped to read, without the packet at which it did: that may be of any size. */
   #backlog = 0
   #full = false
   #lost = false
@@ -81,8 +81,9 @@ export class TransportWriter implements Writing {
   }
 
   #hand(bytes: Uint8Array): void {
+    const wasFull = this.#full
     if (!this.#transport.write(bytes)) this.#full = true
-    if (!this.#full) return
+    if (!wasFull) return
     this.#backlog += bytes.length
     if (this.#backlog > this.#maxBacklog + bytes.length) this.#life.cut()
   }
