@@ -199,9 +199,9 @@ export interface ClientOptions {
    */
   readonly maxFiltersPerSubscribe?: number | undefined
   /**
-   * Bytes that everything held for a connection may take. Beyond, QoS 0 is dropped, and QoS 1 and 2 end the link with 0x97: what is held is handed out
-   * before, as long as somebody reads, so that only what had no room comes again. A broker of 3.1.1, or one that exceeds Receive Maximum, is not read from
-   * meanwhile, unless an answer to the client is awaited or the transport cannot wait. Default 32 MiB, or twice `maximumPacketSize`.
+   * Bytes that everything held for a connection may take. Beyond, QoS 0 is dropped. At QoS 1 and 2 the client stops to read until the application has made
+   * room. Where the transport cannot wait, nobody reads, an answer to the client is awaited, or nothing moves for ten seconds, the link ends with 0x97:
+   * what is held is handed out before, as long as somebody reads, so that only what had no room comes again. Default 32 MiB, or twice `maximumPacketSize`.
    */
   readonly memoryBudget?: number | undefined
   /**

@@ -1,8 +1,9 @@
 /**
  * The memory budget for messages that wait to be read: what fits, and the end of a connection that brings more.
  *
- * Readers of QoS 1 and 2 lose nothing by it: what had no room is unacknowledged, and comes again on the next connection. A server of 3.1.1 has no Receive
- * Maximum, and some of 5.0 send again what is in flight without regard to it: their connections are not read from while somebody makes room. It must never keep the answer from a program that waits for one.
+ * Readers of QoS 1 and 2 lose nothing by it. Where the transport can be paused, nothing is read while a reader makes room, on 5.0 too: some brokers
+ * forget retained messages that were in flight when a connection ended, others send all of a session again. Else what had no room stays unacknowledged,
+ * and comes again on the next connection. It must never keep the answer from a program that waits for one.
  */
 import { MqttError } from '../../errors.js'
 import type { QoS } from '../../wire/packets.js'
@@ -90,8 +91,7 @@ export class Budget {
   #waitsForReaders(): boolean {
     const { links, platform, session, states } = this.#host
     const reader = links.current?.reader
-    const isBounded = session.version === 5 && session.receiveWindow.excess === 0
-    if (isBounded || this.overdrawn || states.stopping || reader?.pausable !== true || !this.#isPassive) return false
+    if (this.overdrawn || states.stopping || reader?.pausable !== true || !this.#isPassive) return false
     if (this.#holds === reader) return true
     // The look of an earlier connection is of no use any more.
     this.#stopLook?.()
