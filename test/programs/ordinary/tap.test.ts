@@ -62,6 +62,16 @@ describe('the tap', () => {
     expect(seen).toMatchObject({ announced: 2, down: 1 })
   })
 
+  it('sees a message in a large frame as soon as it begins, and what is behind it', () => {
+    const handshake = Buffer.from('HTTP/1.1 101 Switching Protocols\r\n\r\n')
+    const large = Buffer.concat([hex('32 86 80 01'), hex('0001 61 0009 00'), Buffer.alloc(16_384, 0x32)])
+    const frame = Buffer.concat([hex('827f 0000 0000 0000'), Buffer.of(large.length >> 8, large.length & 0xff), large])
+    expect(watch(['down', handshake], ['down', frame.subarray(0, 6000)])).toMatchObject({ down: 1, leftToBroker: 1 })
+    const behind = Buffer.concat([frame, hex('820a'), publish('0001')])
+    const pieces = Array.from({ length: Math.ceil(behind.length / 1000) }, (_, at) => behind.subarray(at * 1000, at * 1000 + 1000))
+    expect(watch(['down', handshake], ...pieces.map((piece) => ['down', piece] as const))).toMatchObject({ down: 2, leftToBroker: 0 })
+  })
+
   it('names what a broker does against the letter, or surprises with', () => {
     const alias = hex('32 09 0000 0001 03 23 0005 41')
     const used = 'uses an alias that it did not set on this connection'

@@ -125,6 +125,11 @@ class Unframed {
   #begun = false
   #web = false
   #rest: Buffer = Buffer.alloc(0)
+  /** Of the frame that is coming in: bytes that have not come, how many have, its mask, and whether it belongs to the stream. */
+  #left = 0
+  #at = 0
+  #key: Buffer = Buffer.alloc(0)
+  #isData = false
   readonly #pass: (bytes: Buffer) => void
 
   constructor(pass: (bytes: Buffer) => void) {
@@ -152,23 +157,37 @@ class Unframed {
     this.#frames()
   }
 
+  // What a frame holds is passed on as it comes: a large one must not be put together again with each of its pieces.
   #frames(): void {
     for (;;) {
-      const [first, second] = this.#rest
-      if (first === undefined || second === undefined) return
-      const short = second & 0x7f
-      const wide = short === 126 ? 2 : short === 127 ? 8 : 0
-      const masked = second >= 0x80 ? 4 : 0
-      const start = 2 + wide + masked
-      if (this.#rest.length < start) return
-      const length = wide === 0 ? short : wide === 2 ? this.#rest.readUInt16BE(2) : Number(this.#rest.readBigUInt64BE(2))
-      if (this.#rest.length < start + length) return
-      const payload = Buffer.from(this.#rest.subarray(start, start + length))
-      if (masked > 0)
-        for (let index = 0; index < length; index += 1) payload[index] = (payload[index] ?? 0) ^ (this.#rest[2 + wide + (index % 4)] ?? 0)
-      this.#rest = this.#rest.subarray(start + length)
-      if ((first & 0x0f) < 3) this.#pass(payload)
+      if (this.#left === 0 && !this.#head()) return
+      const payload = Buffer.from(this.#rest.subarray(0, this.#left))
+      this.#left -= payload.length
+      this.#rest = this.#rest.subarray(payload.length)
+      for (let index = 0; index < payload.length && this.#key.length > 0; index += 1) {
+        payload[index] = (payload[index] ?? 0) ^ (this.#key[(this.#at + index) % 4] ?? 0)
+      }
+      this.#at += payload.length
+      if (this.#isData && payload.length > 0) this.#pass(payload)
+      if (this.#rest.length === 0) return
     }
+  }
+
+  /** Takes the head of a frame off; false when it is not all there. */
+  #head(): boolean {
+    const [first, second] = this.#rest
+    if (first === undefined || second === undefined) return false
+    const short = second & 0x7f
+    const wide = short === 126 ? 2 : short === 127 ? 8 : 0
+    const masked = second >= 0x80 ? 4 : 0
+    const start = 2 + wide + masked
+    if (this.#rest.length < start) return false
+    this.#left = wide === 0 ? short : wide === 2 ? this.#rest.readUInt16BE(2) : Number(this.#rest.readBigUInt64BE(2))
+    this.#key = Buffer.from(this.#rest.subarray(2 + wide, start))
+    this.#at = 0
+    this.#isData = (first & 0x0f) < 3
+    this.#rest = this.#rest.subarray(start)
+    return true
   }
 }
 
