@@ -41,7 +41,14 @@ const settings = {
   validation: { notDocumented: true, notExported: true, invalidLink: true, invalidPath: true, rewrittenLink: true, unusedMergeModuleWith: true },
   requiredToBeDocumented: documented,
   // What only the package itself may touch.
-  intentionallyNotExported: ['PropertyNotes', 'TopicTable', 'Slots', 'Faults', 'src/testing/broker/common/broker-session.ts:SessionSubscription'],
+  intentionallyNotExported: [
+    'PropertyNotes',
+    'TopicTable',
+    'Slots',
+    'Faults',
+    'Reread',
+    'src/testing/broker/common/broker-session.ts:SessionSubscription',
+  ],
   // `type` in unions of packets, which says itself what it is.
   intentionallyNotDocumented: ['wire.PacketInput.__type.type', 'testing.ScriptedPeer.all.__type.type', 'testing.ScriptedPeer.last.__type.type'],
   excludeReferences: true,

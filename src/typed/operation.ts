@@ -58,7 +58,9 @@ export type OperationErrors = Readonly<Record<string, Codec<never, unknown> | un
 /** A declared error as its caller gets it: `reasonName` is its code. */
 export type DeclaredError<Errors extends OperationErrors, Code extends keyof Errors & string = keyof Errors & string> = {
   readonly [Each in Code]: MqttError & {
+    /** As of every error that the other side raised. */
     readonly code: 'ERR_REMOTE'
+    /** The code under which it is declared. */
     readonly reasonName: Each
     /** As its codec makes it. */
     readonly data: Errors[Each] extends Codec<never, infer Out> ? Out : undefined
