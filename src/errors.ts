@@ -129,7 +129,7 @@ export class MqttError extends Error {
   /** What is wrong with a payload, of `ERR_INVALID_PAYLOAD`. */
   declare readonly issues: readonly PayloadIssue[] | undefined
 
-  /** @param message is that of the code, with the option or the reason's name, where there is none */
+  /** @param message default: that of the code, with the option or the reason's name */
   constructor(code: MqttErrorCode, message?: string, details: MqttErrorDetails = {}) {
     const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option, issues, cause } = details
     // What comes from the network, or for many calls at once, has no line of the application on the stack.

@@ -32,7 +32,7 @@ export function shownBytes(bytes: Uint8Array): string {
   try {
     // The last character may have been cut.
     const text = new TextDecoder('utf-8', { fatal: true }).decode(first, { stream: more !== '' })
-    // Control characters are none, but those that lay it out.
+    // Control characters are not printed, except those that lay it out.
     if (!first.some((byte) => byte < 9 || (byte > 13 && byte < 32))) return text + more
   } catch {
     // It is no text.

@@ -113,7 +113,7 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
   }
   const add = (name: string, given: Part['topic'] | undefined, codec: Described, more: AsyncApiNode = {}, others: AsyncApiNode = {}): void => {
     const { parameters: texts = {} } = detailsOf(name, details)
-    // A topic that is given at the call is known to nobody before.
+    // A topic that is given at the call is not known before.
     const topic = given?.template === '#' ? undefined : given
     const parameters =
       topic?.parameters.map((parameter) => [parameter, Object.hasOwn(texts, parameter) ? { description: texts[parameter] } : {}]) ?? []

@@ -21,7 +21,7 @@ export interface ScramOptions {
 
 /** What an exchange needs to know: the signal is the same object during one exchange, and another one in the next. */
 export interface ScramContext {
-  /** Aborts when the exchange is given up; tells one exchange from another. */
+  /** Aborts when the exchange is given up; each exchange has its own. */
   readonly signal: AbortSignal
 }
 

@@ -1,5 +1,5 @@
 /**
- * `mqwire/aws`: connections to AWS IoT Core over WebSocket, signed anew for each attempt. Nothing here is loaded by a client that does not pass it in.
+ * `mqwire/aws`: connections to AWS IoT Core over WebSocket, with a new signature for each attempt. Nothing here is loaded by a client that does not pass it in.
  *
  * @module
  */

@@ -54,7 +54,7 @@ export interface SignedUrl {
 
 /**
  * A value for the client option `credentials`. It rejects with `ERR_INVALID_BROKER_URL` for an endpoint without WebSocket, with `ERR_INVALID_OPTION` for
- * keys or a time that are none, and with what `credentials` threw.
+ * keys or a time that are not valid, and with what `credentials` threw.
  */
 export type SigV4 = (context: SigV4Context) => Promise<SignedUrl>
 
@@ -76,7 +76,7 @@ const parse = /* @__PURE__ */ object<{ readonly [K in keyof SigV4Options]-?: Exc
 /**
  * Signs the URL of each attempt to connect to AWS IoT Core over WebSocket, in Node and in browsers: a value for the client option `credentials`.
  *
- * A signature is good for one attempt; the next one, also of a reconnect, is signed anew, with keys that are asked for anew.
+ * A signature is good for one attempt; the next one, also of a reconnect, gets a new signature, with keys that are asked for again.
  * @throws MqttError `ERR_INVALID_OPTION`; `ERR_UNSUPPORTED_OPTION` where there is no WebCrypto (in browsers: pages that are not secure)
  */
 export function sigv4(options: SigV4Options): SigV4 {

@@ -138,7 +138,7 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * Publishes a message (section 3.3). Fulfils at QoS 0 when it was handed to the transport, at QoS 1 with PUBACK, at QoS 2 with PUBCOMP. The
    * payload must not change until then; once the promise has settled, however it did, nothing reads it again.
    * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_QOS_UNSUPPORTED, ERR_RETAIN_UNSUPPORTED, ERR_PACKET_TOO_LARGE, ERR_NOT_CONNECTED,
-   * ERR_QUEUE_FULL, ERR_DROPPED, ERR_PUBLISH_REFUSED, ERR_CONNECTION_LOST, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED; `outcome` tells the message's fate
+   * ERR_QUEUE_FULL, ERR_DROPPED, ERR_PUBLISH_REFUSED, ERR_CONNECTION_LOST, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED; `outcome` is the message's fate
    */
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt>
   publish(topic: string, payload: Payload, options?: PublishOptions, more?: unknown): Promise<Receipt> {
@@ -223,14 +223,14 @@ export class BaseClient extends Printed implements AsyncDisposable {
   /**
    * Publishes a request with a response topic and gives the message that answers it (section 4.10). Without a connection it waits for one.
    * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL,
-   * ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION, ERR_INVALID_TOPIC, and whatever `subscribe` and `publish` reject with; `outcome` tells
+   * ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION, ERR_INVALID_TOPIC, and whatever `subscribe` and `publish` reject with; `outcome` says
    * whether the request may have arrived
    */
   request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message>
   request(topic: string, payload: Payload, options?: RequestOptions, more?: unknown): Promise<Message> {
     const { watched } = this.#core.states
     const made = requests.get(this) ?? new Requests({ ...this.#core, client: this })
-    // It asks for `closed`, and tells only its callers.
+    // It asks for `closed`, and rejects only to its callers.
     this.#core.states.watched = watched
     requests.set(this, made)
     return made.request(topic, payload, options, more)

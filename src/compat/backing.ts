@@ -1,5 +1,5 @@
 /**
- * The client of mqwire behind a client of MQTT.js: made when it is needed, made anew when it has ended, with the filters that are wanted.
+ * The client of mqwire behind a client of MQTT.js: made when it is needed, made again when it has ended, with the filters that are wanted.
  *
  * It turns events of the one into events of the other. What the application throws in a listener never gets into mqwire.
  */
@@ -92,7 +92,7 @@ export class BackingClient {
     return core
   }
 
-  /** Dials for the first time: no `reconnect` is told of that. */
+  /** Dials for the first time: that emits no `reconnect`. */
   start(): void {
     const { core } = this
     if (core.state !== 'idle') return

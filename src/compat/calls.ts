@@ -63,7 +63,7 @@ export async function subscribe(backing: BackingClient, topics: SubscribeTopics,
   return { grants, packet: { cmd: 'suback', granted: [...codes] }, error }
 }
 
-// Where every filter is refused, the error tells of the first.
+// Where every filter is refused, the error names the first.
 async function granted(backing: BackingClient, requests: readonly FilterRequest[], properties: Wanted['properties']) {
   const { modern } = backing
   try {

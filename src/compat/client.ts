@@ -284,7 +284,7 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   }
 }
 
-// What the program's own code throws is, as in MQTT.js, nobody's but the process's.
+// What the program's own code throws goes to the process, as in MQTT.js.
 function outside(run: () => unknown): void {
   try {
     run()

@@ -48,7 +48,7 @@ export function isMistake(error: unknown): boolean {
   return MqttError.is(error) && ['_OPTION', '_TOPIC', '_PAYLOAD'].some((end) => error.code.endsWith(end))
 }
 
-/** True for what MQTT.js tells as an `error` when a connection ends: not for an end in order, with or without DISCONNECT. */
+/** True for what MQTT.js emits as an `error` when a connection ends: not for an end in order, with or without DISCONNECT. */
 export function isFault(error: MqttError | undefined): error is MqttError {
   if (error === undefined || error.code === 'ERR_SERVER_DISCONNECT') return false
   return error.code !== 'ERR_CONNECTION_LOST' || error.cause !== undefined

@@ -27,7 +27,7 @@ export type CloseCallback = (error?: Error) => void
 /** Told that it happened. */
 export type VoidCallback = () => void
 
-/** Events, with what their listeners are told. */
+/** Events, with the arguments of their listeners. */
 export interface MqttClientEventCallbacks {
   /** A connection is up. */
   connect: OnConnectCallback

@@ -1,7 +1,7 @@
 /**
  * Listeners in the manner of Node's EventEmitter, in pages too.
  *
- * What a listener throws reaches whoever emits. It knows no events by name.
+ * What a listener throws reaches the code that emits. It knows no events by name.
  */
 
 import { MqttError } from 'mqwire'
@@ -20,7 +20,7 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
   #most = 10
   readonly #added: (event: keyof Events) => void
 
-  /** @param added is told of each event that gets a listener */
+  /** @param added is called with each event that gets a listener */
   constructor(added: (event: keyof Events) => void) {
     this.#added = added
   }

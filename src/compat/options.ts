@@ -123,7 +123,7 @@ function addressed({ path, ...options }: IClientOptions): IClientOptions {
   return { ...options, protocol: scheme as MqttProtocol, hostname, unixSocket, ...(hasPath && { path }) }
 }
 
-/** What a URL says. One that is none is left to mqwire to refuse. */
+/** What a URL says. An invalid one is left to mqwire to refuse. */
 function partsOf(given: string): IClientOptions {
   const { location } = globalThis as { readonly location?: { readonly href: string } }
   // In a page, a path is one of its own origin.
@@ -295,7 +295,7 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
   const addresses = hosts.map((server) => (server === undefined ? shown : hostOf(shown, server)))
   const ignored = ignoredIn(given, addresses)
   if (ignored.length > 0) loggerOf(given.log)?.warn?.(ignoredLine(ignored))
-  // mqwire refuses what is none, as such.
+  // mqwire refuses an invalid one.
   const endpoints = isUrl ? addresses.map(endpointOf) : [url]
   const options: ClientOptions = {
     ...only({

@@ -79,7 +79,7 @@ function pairsOf(given: UserProperties): [string, string][] {
   return Object.entries(given).flatMap(([name, value]) => [value].flat().map((item): [string, string] => [name, item]))
 }
 
-/** Properties as mqwire takes them; undefined where there are none. */
+/** Properties as mqwire takes them; undefined without any. */
 export function propertiesOf(given: object | undefined | null): Record<string, unknown> | undefined {
   if (given === undefined || given === null) return undefined
   const own = Object.entries(given).map(([name, value]) => {

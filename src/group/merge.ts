@@ -2,7 +2,7 @@
  * The messages of several subscriptions, one after the other: each subscription in its turn, as long as it has messages.
  *
  * Asking for a message ends the turn of those before, from any member; under automatic acks that acknowledges them. Of each subscription at most
- * one message is taken before somebody asks for it, and only while somebody waits. One that ends leaves the others going, and one whose member was removed
+ * one message is taken before a reader asks for it, and only while a reader waits. One that ends leaves the others going, and one whose member was removed
  * is forgotten when it has ended.
  */
 import type { NextOptions, Subscription } from '../client/api/index.js'
@@ -29,7 +29,7 @@ export interface Source {
   readonly from: Subscription
   /** What is behind it, in clients of this package. */
   readonly behind: BehindSubscription | undefined
-  /** Taken while somebody waited, who got another one. */
+  /** Taken for a reader that waited and got another one. */
   ready: GroupMessage | undefined
   /** It is being waited for. */
   waiting: boolean
@@ -72,7 +72,7 @@ export class Merge {
   #stays: boolean
   readonly #duplicates: Duplicates
   readonly #time: () => Time
-  /** Handed out since somebody asked last. */
+  /** Handed out since a reader asked last. */
   #turn: { readonly source: Source; readonly message: GroupMessage; done: boolean }[] = []
   /** The source whose turn it is. */
   #at = 0
@@ -160,7 +160,7 @@ export class Merge {
     return undefined
   }
 
-  /** Waits for a message, behind those who wait already; undefined when there is none any more. @throws MqttError ERR_TIMEOUT, ERR_ABORTED */
+  /** Waits for a message, behind those who wait already; undefined when no more will come. @throws MqttError ERR_TIMEOUT, ERR_ABORTED */
   wait({ signal, timeout }: NextOptions): Promise<GroupMessage | undefined> {
     const outcome = deferred<GroupMessage | undefined>()
     const waiter: Waiter = { outcome, stop: () => undefined }
@@ -187,7 +187,7 @@ export class Merge {
     this.#look()
   }
 
-  // What was taken and not handed out is in the turn of nobody.
+  // What was taken and not handed out belongs to no reader's turn.
   #endTurn(): void {
     for (const { source, message } of this.#turn.splice(0)) {
       if (this.automatic) message.ack()
@@ -230,7 +230,7 @@ export class Merge {
     )
   }
 
-  // What has ended with its member is none of the merged any more.
+  // A subscription that has ended with its member is not merged any more.
   #forget(): void {
     const left = this.sources.filter(({ leaving, end, ready }) => !leaving || end === undefined || ready !== undefined)
     if (left.length === this.sources.length) return

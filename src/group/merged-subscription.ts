@@ -167,7 +167,7 @@ export class MergedSubscription implements GroupSubscription {
     }
   }
 
-  // What ended all of them is told once.
+  // What ended all of them is reported once.
   #end(): undefined {
     this.#over()
     const failures = new Map(this.#sources.flatMap(({ member, end }) => (end?.error === undefined ? [] : [[member.name, end.error] as const])))

@@ -87,7 +87,7 @@ const deduplication = object<{ -readonly [K in keyof Deduplication]-?: Exclude<D
   limit: withDefault(integer(1, 10_000_000), 10_000),
 })
 
-/** How messages that come twice are told, checked. */
+/** How messages that come twice are recognised, checked. */
 export type CheckedDeduplication = ReturnType<typeof deduplication>
 
 /** What a group takes of the options of a subscription, and what is left for the clients. */

@@ -58,8 +58,8 @@ export interface GroupOptions {
   /** To whom a publish goes. Default `'broadcast'`. */
   readonly routing?: GroupRouting | undefined
   /**
-   * `'broadcast'`: a member that is not connected is told as `ERR_NOT_CONNECTED` (`'reject'`, default), or its client queues the publish (`'queue'`, at QoS 0
-   * too).
+   * `'broadcast'`: a member that is not connected is reported as `ERR_NOT_CONNECTED` (`'reject'`, default), or its client queues the publish
+   * (`'queue'`, at QoS 0 too).
    */
   readonly offline?: 'reject' | 'queue' | undefined
   /**
@@ -109,7 +109,7 @@ export interface GroupPublishOptions extends PublishOptions {
   readonly routing?: GroupRouting | undefined
 }
 
-/** How messages that come by several members are told apart. */
+/** How messages that come by several members are distinguished. */
 export interface Deduplication {
   /**
    * What is the same for the same message. Messages for which it gives undefined are never duplicates. What it throws `next()` rejects with, in place of
@@ -218,7 +218,7 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
   readonly state: ClientState
   /** The members. */
   members(): readonly GroupMember[]
-  /** One of them; undefined where there is none of this name. */
+  /** One of them; undefined where none has this name. */
   member(name: string): GroupMember | undefined
   /**
    * Connects the members. Waits until each is up or has failed once; those that failed go on trying.

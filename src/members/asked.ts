@@ -8,7 +8,7 @@ import { assertTopicName, checkedPublish, checkedTopic, payloadBytes } from '../
 import type { MqttError } from '../errors.js'
 import type { Time } from './time.js'
 
-/** What a wait is told. */
+/** What a wait gets. */
 export interface Patience {
   /** Bytes of its payload. */
   readonly size: number
@@ -71,7 +71,7 @@ export class Asked implements Patience {
     return this.#options?.signal
   }
 
-  /** What a client is told now: less the time that it has waited. @throws MqttError ERR_EXPIRED */
+  /** What a client gets now: less the time that it has waited. @throws MqttError ERR_EXPIRED */
   get options(): PublishOptions | undefined {
     const waited = this.#patience > longestTimer ? 0 : Math.floor(this.#of.time.now() - this.#since)
     if (waited === 0) return this.#options

@@ -1,5 +1,5 @@
 /**
- * Holds publishes back while nobody can take them, and lets them go in their order.
+ * Holds publishes back while no member can take them, and lets them go in their order.
  */
 import { type Deferred, deferred, tolerant } from '../client/common/abort.js'
 import type { MqttError } from '../errors.js'

@@ -76,7 +76,7 @@ export class MemberListeners {
     for (const { attach, attached } of this.#entries) attached.set(member, attach(member))
   }
 
-  /** A member has gone, and told all it had to tell. */
+  /** A member has gone, and all its events were emitted. */
   handleRemoved(member: Member): void {
     for (const { attached } of this.#entries) {
       attached.get(member)?.()
@@ -84,7 +84,7 @@ export class MemberListeners {
     }
   }
 
-  /** A member has ended by itself: an `error` event, a line of the log, and where nobody hears of it otherwise a report. @param heard the program does */
+  /** A member has ended by itself: an `error` event, a line of the log, and, without a listener or logger, a report. @param heard the program does */
   handleEnded(member: Member, text: string, heard: boolean): void {
     const { error } = member
     if (error === undefined) return

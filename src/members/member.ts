@@ -136,7 +136,7 @@ export class Member<C extends MemberClient = MemberClient> {
     return this.end('drain', options)
   }
 
-  /** Ends it; a further call joins. What its connection does not take of the options is left out, and told. @throws MqttError as the client */
+  /** Ends it; a further call joins. What its connection does not take of the options is left out, and reported. @throws MqttError as the client */
   async end(how: 'disconnect' | 'drain', options: DisconnectOptions): Promise<void> {
     const { timeout, signal } = options
     try {

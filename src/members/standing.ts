@@ -7,7 +7,7 @@ import type { Member } from './member.js'
 
 const order: readonly ClientState[] = ['connected', 'connecting', 'reconnecting', 'disconnecting', 'idle']
 
-/** The best state that any of them is in. @param ended true when all were told to end */
+/** The best state that any of them is in. @param ended true when all were asked to end */
 export function stateOf(members: readonly Member[], ended: boolean): ClientState {
   const states = members.map(({ client }) => client.state)
   const best = order.find((state) => states.includes(state)) ?? 'closed'

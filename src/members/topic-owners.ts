@@ -10,7 +10,7 @@ import { WaitingRoom } from './waiting-room.js'
 
 /** Who has which topic. */
 export interface Owning<M> {
-  /** The member for a topic that nobody has; undefined when none is there. */
+  /** The member for a topic without an owner; undefined without members. */
   choose(topic: string): M | undefined
   /** False when the member takes nothing more: what it has in flight is waited for. */
   takes(member: M): boolean
@@ -18,7 +18,7 @@ export interface Owning<M> {
   leaves(member: M): boolean
 }
 
-/** A publish: to a member, or what happens where there is none. */
+/** A publish: to a member, or what happens without one. */
 export interface Call<M, R> {
   /** Calls with lower numbers come first. */
   readonly number: number

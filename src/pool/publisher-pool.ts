@@ -269,7 +269,7 @@ class PublisherPool implements Pool {
     this.#connections.listeners.handleEnded(member, `connection ${name} of the pool has ended, ${what}`, this.#awaited > 0)
   }
 
-  // Until one is up, or all have failed, nobody knows whether there is a connection to be had.
+  // Until one is up, or all have failed, it is unknown whether a connection can be had.
   #waits(asked: Asked): boolean {
     if (this.#isUp || this.#isOver || this.#state === 'ended') return false
     return this.#first !== undefined || this.#queues(asked)

@@ -87,7 +87,7 @@ export class Attempts {
     return this.#open.has(id)
   }
 
-  /** True while the session of the publisher has it in flight, whoever began that. */
+  /** True while the session of the publisher has it in flight, even from an earlier process. */
   isKept(stored: StoredEntry): boolean {
     const { shared, keyOf } = this.#config
     return shared && insideOf(this.#publisher)?.publishQueue?.keeper?.isKept(keyOf(stored)) === true

@@ -1,7 +1,7 @@
 /**
  * Reads entries ahead while those that were read leave.
  *
- * Reading may write: a damaged record is put aside. So whoever closes the queue waits for `done`.
+ * Reading may write: a damaged record is put aside. So closing the queue waits for `done`.
  */
 import type { Lookahead } from './lookahead.js'
 import type { Removals } from './removals.js'

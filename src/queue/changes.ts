@@ -1,5 +1,5 @@
 /**
- * One thing to wait for: that something has changed. It must never leave a waiter behind when it tells.
+ * One thing to wait for: that something has changed. It must never leave a waiter behind.
  */
 export class Changes {
   #waiting: (() => void)[] = []

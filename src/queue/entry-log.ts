@@ -71,7 +71,7 @@ export class EntryLog {
   /** Entries and their bytes that are safe in the store. */
   count = 0
   bytes = 0
-  /** Those of them that nobody has taken over to publish them, and the last one that somebody has. */
+  /** Those of them that were not taken to be published, and the last one that was. */
   #unread = 0
   #unreadBytes = 0
   #taken = 0
@@ -242,7 +242,7 @@ export class EntryLog {
       count += 1
       bytes += size
     }
-    // Damaged ones were put aside, and counted by nobody.
+    // Damaged ones were put aside, and not counted.
     this.#unread = 0
     this.#unreadBytes = 0
     return [count, bytes]
@@ -306,7 +306,7 @@ export class EntryLog {
         }
       }
     }
-    // In the same turn: what is asked for next begins anew.
+    // In the same turn: what is asked for next goes into a new one.
     this.#writing = undefined
   }
 

@@ -92,7 +92,7 @@ export class EntryRecords {
     }
   }
 
-  /** Undefined where there are none, or damaged ones. @throws MqttError ERR_STORE */
+  /** Undefined where they are absent or damaged. @throws MqttError ERR_STORE */
   async readCounts(): Promise<Counts | undefined> {
     try {
       const value = await this.#store.get(this.#countsKey)

@@ -1,7 +1,7 @@
 /**
  * Numbers of entries that could not be added, in ranges: while a store fails there are many, one behind the other. What failed may be there all the same.
  *
- * It knows no store: whoever deletes says so.
+ * It knows no store: its caller says what was deleted.
  */
 
 interface Range {

@@ -2,7 +2,7 @@
  * Entries that were read from the store and wait to be published: a line for each topic, in the order of their numbers.
  *
  * A line gives its next entry while none before it waits for another try, and, where order asks for it, none of it is being sent. Lines take turns. It
- * knows no time: whoever holds an entry back says when it may go on. Whoever adds keeps a bound.
+ * knows no time: the caller that holds an entry back says when it may go on. The caller that adds keeps a bound.
  */
 import { Ring } from '../client/common/ring.js'
 import type { StoredEntry } from './entry-log.js'
@@ -25,7 +25,7 @@ export class Lines {
   bytes = 0
   readonly #lines = new Map<string, Line>()
   readonly #turns = new Ring<Line>()
-  /** Several of one topic may be under way: whoever takes them keeps their order. */
+  /** Several of one topic may be under way: their publisher keeps their order. */
   readonly #several: boolean
 
   constructor(several: boolean) {
@@ -53,7 +53,7 @@ export class Lines {
     return false
   }
 
-  /** The next entry to be published, which is under way from now on; undefined when there is none. */
+  /** The next entry to be published, which is under way from now on; undefined without one. */
   take(): StoredEntry | undefined {
     if (!this.ready) return undefined
     const line = this.#turns.shift() as Line

@@ -1,7 +1,7 @@
 /**
  * Reads entries from the store ahead of those under way, in their order, and no more than `mostAhead` of them.
  *
- * It may assume that whoever adds an entry to the store says so afterwards. An entry that it has passed over is never read again, so that whoever takes
+ * It may assume that it hears of each entry that is added to the store. An entry that it has passed over is never read again, so that a caller that takes
  * one out and does not delete it has to give it back.
  */
 import { type Deferred, deferred } from '../client/common/abort.js'
@@ -49,7 +49,7 @@ export class Lookahead {
     return this.#filling
   }
 
-  /** Nothing is being read any more: whoever waits looks again. */
+  /** Nothing is being read any more: those who wait look again. */
   handleRead(): void {
     this.#changes.tell()
   }
@@ -64,7 +64,7 @@ export class Lookahead {
     this.#changes.tell()
   }
 
-  /** Takes the oldest entry that is not under way out, for the caller to delete; undefined when there is none. @throws MqttError ERR_STORE */
+  /** Takes the oldest entry that is not under way out, for the caller to delete; undefined without one. @throws MqttError ERR_STORE */
   async takeOldest(): Promise<StoredEntry | undefined> {
     if (this.#lines.length === 0) await this.fill()
     const oldest = this.#lines.oldestOf((stored) => !this.#isKept(stored))

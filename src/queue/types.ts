@@ -180,7 +180,7 @@ export interface Queue extends Publisher<Queued>, AsyncDisposable {
   readonly size: number
   /** Bytes of them in the store. */
   readonly bytes: number
-  /** When the oldest of them was taken: milliseconds since 1970; undefined when there is none. */
+  /** When the oldest of them was taken: milliseconds since 1970; undefined when the queue is empty. */
   readonly oldest: number | undefined
   /** The dead letters that were kept; undefined without `deadLetterStore`. */
   readonly deadLetters: DeadLetterBox | undefined

@@ -29,7 +29,7 @@ export function endsEntry(verdict: Verdict): boolean {
   return verdict === 'dead' || verdict === 'expired'
 }
 
-/** What this error means. What nobody knows may pass, unless it is to arrive once and has arrived perhaps. */
+/** What this error means. An unknown one may pass, unless the message is to arrive once and may have arrived. */
 export function verdictOf(error: unknown, once = false): Verdict {
   if (!MqttError.is(error)) return 'retry'
   const { code, reasonCode, outcome } = error

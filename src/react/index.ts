@@ -2,7 +2,7 @@
  * React hooks over a shared client: one CONNECT however often components come and go, one DISCONNECT when the last has gone.
  *
  * StrictMode, Fast Refresh and quick remounts do no harm. Rendering only reads, so a render that is thrown away, or one on a server, opens nothing. Effects
- * hold what they need by a key and let it go again; what nobody holds lives on for a moment (`shared.ts`). Clients are found by URL, client id, user name
+ * hold what they need by a key and let it go again; what is not held lives on for a moment (`shared.ts`). Clients are found by URL, client id, user name
  * and password, and not by the identity of an object: `options` may be a new literal in every render. The other options are read when a client is made.
  */
 'use client'

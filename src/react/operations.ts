@@ -21,7 +21,7 @@ export interface UseStreamOptions<Out, Selected = readonly Out[]>
 
 /** What {@link useCall} gives. */
 export interface CallResult<Rest extends readonly unknown[], Out, Selected> extends Asked<Selected | undefined> {
-  /** Calls, with the arguments that the hook was not given, and gives the answer; it stays the same. A rejection that nobody awaits stays silent. */
+  /** Calls, with the arguments that the hook was not given, and gives the answer; it stays the same. A rejection that is not awaited stays silent. */
   readonly call: (...rest: Rest) => Promise<Out>
 }
 

@@ -4,7 +4,7 @@
 import { Client, type ClientOptions, type Endpoint, type Message, MqttError } from 'mqwire'
 import type { LatestEntry, LatestSnapshot } from '../typed/index.js'
 
-/** Milliseconds for which things live on that nobody holds. */
+/** Milliseconds for which things live on that are not held. */
 const linger = 300
 
 /** What can be shared. */
@@ -21,7 +21,7 @@ interface Entry<T> {
   timer: ReturnType<typeof setTimeout> | undefined
 }
 
-/** Things by key, each made when it is held first and disposed of when nobody has held it for a moment. */
+/** Things by key, each made when it is held first and disposed of when it was not held for a moment. */
 export class Shared<T extends Sharable> {
   readonly #entries = new Map<string, Entry<T>>()
   readonly #watchers = new Map<string, Set<() => void>>()
@@ -323,7 +323,7 @@ export class Calls extends Asking<unknown, Promise<unknown>, Promise<unknown>> {
     const settle = (shown: Partial<Asked<unknown>>): void => {
       if (number === this.count) this.show({ ...shown, isPending: false })
     }
-    // Both ends are seen here, so that nobody has to await it.
+    // Both ends are handled here, so that it need not be awaited.
     asked.then(
       (data) => settle({ data, isDone: true }),
       (error: Error) => settle({ error }),

@@ -4,7 +4,7 @@
  * A process number would not do: it is given again, and in containers it is the same for all. A socket answers across containers of one machine, and to
  * other threads of the process.
  *
- * The socket stands in the folder as `mqwire.lock-N`. The highest number counts. One that answers nobody has lost its owner; the next owner makes N + 1,
+ * The socket stands in the folder as `mqwire.lock-N`. The highest number counts. One that does not answer has lost its owner; the next owner makes N + 1,
  * which only one process can. It listens before it has that name, and lets go of it where it finds a higher one then, as what it has seen before may have been
  * old. The highest name must never be deleted: a number would come twice. In Windows a pipe that is named by the folder does all of that.
  */
@@ -22,7 +22,7 @@ const randomLength = 8
 /** Bytes of the longest name that a socket can have on every system. */
 const longestName = 100
 
-/** The code of the error that says that somebody has the lock. */
+/** The code of the error that says that the lock is taken. */
 export const lockedCode = 'ELOCKED'
 const taken = (): Error => Object.assign(new Error('the folder is locked'), { code: lockedCode })
 
@@ -92,7 +92,7 @@ async function named(folder: string, waiting: string, number: number): Promise<b
 
 /**
  * A file that is no socket has the highest number then: programs that copy folders stumble over sockets. A folder that was moved away may have another one
- * in its place, whose lock is somebody else's. It was open until now, so that no other one can be taken for it.
+ * in its place, with a lock of another process. It was open until now, so that no other one can be taken for it.
  */
 async function release(server: Server, folder: string, directory: FileHandle, number: number): Promise<void> {
   try {
@@ -101,7 +101,7 @@ async function release(server: Server, folder: string, directory: FileHandle, nu
       await unlink(join(folder, prefix + number))
     }
   } catch {
-    // The socket, which answers nobody then, says the same.
+    // The socket, which does not answer then, says the same.
   }
   await directory.close()
   await closed(server)

@@ -1,7 +1,7 @@
 /**
  * `mqwire/store/file`: a store in a folder, in Node, without a native module: one log of batches with checksums, and in memory where each value stands.
  *
- * The log is `mqwire.log`; `file-log.ts` says what is in it. It must never go on with a log of which a sync failed, as nobody knows what such a log holds:
+ * The log is `mqwire.log`; `file-log.ts` says what is in it. It must never go on with a log of which a sync failed, as it is unknown what such a log holds:
  * what is live is written to another one. That is also done when most of the log is dead. The other one, `mqwire.new`, is synced before it takes the name.
  *
  * A file beside it, the reserve, holds room for a disk that is full, as large as what is live: then deletions and the small records of sessions go

@@ -8,7 +8,7 @@ import { MqttError } from '../errors.js'
 import type { StoreOperation } from './base/store.js'
 import { aborted, type LevelStoreOptions, locked } from './options.js'
 
-/** Milliseconds between two looks at a lock: nobody is notified when it is free. */
+/** Milliseconds between two looks at a lock: there is no notification when it is free. */
 const lockInterval = 200
 /** Bytes of a value, on average, up to which a batch counts as light. */
 const smallValue = 1024
@@ -23,7 +23,7 @@ export const mostReserved = 24 * 1_048_576
  * Makes the folder where it is missing, and closes it to other users; gives its real name.
  *
  * @param own the name of a file that every folder of such a store has
- * @throws MqttError ERR_STORE where it is somebody else's; or the system's error
+ * @throws MqttError ERR_STORE where it has other contents; or the system's error
  */
 export async function preparedFolder(location: string, own: string): Promise<string> {
   await mkdir(location, { recursive: true, mode: 0o700 })
@@ -41,7 +41,7 @@ export async function preparedFolder(location: string, own: string): Promise<str
 }
 
 /**
- * Opens a store once nobody else has it, or rejects at once, as the options say. An error with the code `lockedCode` means that somebody has it.
+ * Opens a store once no other process has it, or rejects at once, as the options say. An error with the code `lockedCode` means that it is open elsewhere.
  *
  * @throws MqttError ERR_STORE_LOCKED, ERR_ABORTED; or the error of `open`
  */

@@ -1,7 +1,7 @@
 /**
  * `mqwire/store/level` in browsers and workers: a store in IndexedDB, with a Web Lock that keeps other tabs out.
  *
- * A database of its own for each name, of version 1, so that no opening can be blocked by an older one. It gives way when somebody deletes the database,
+ * A database of its own for each name, of version 1, so that no opening can be blocked by an older one. It gives way when the database is deleted,
  * and fails from then on. It must never take a lock from its owner.
  *
  * @module
@@ -144,7 +144,7 @@ class DatabaseBackend implements Backend {
   }
 }
 
-/** What is no bytes was put there by somebody else: a damaged record. */
+/** A value that is not bytes was put there by other code: a damaged record. */
 function bytesOf(value: unknown): Uint8Array {
   return value instanceof Uint8Array ? value : new Uint8Array(0)
 }

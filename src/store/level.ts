@@ -171,7 +171,7 @@ class LevelBackend implements Backend {
     if (this.#full === undefined || this.#level.status !== 'open') await this.#whole()
   }
 
-  // Opening anew reads the log up to the gap, and begins another.
+  // Opening again reads the log up to the gap, and begins another.
   async #whole(): Promise<void> {
     if (!this.#broken) return
     this.#mending ??= this.#mend()

@@ -1,12 +1,12 @@
 /**
- * The clock of a virtual world: what is due now runs by itself, and only time has to be told to pass.
+ * The clock of a virtual world: what is due now runs by itself, and only the passing of time has to be asked for.
  *
  * So a program can await whatever takes no time, as it does outside of tests. It may assume what `VirtualClock` does. No two runs of it ever overlap:
  * time would go back.
  */
 import { VirtualClock } from './virtual-clock.js'
 
-/** A virtual clock that runs timers that are due in tasks of their own, without being told. */
+/** A virtual clock that runs timers that are due in tasks of their own, without being asked. */
 export class LiveClock extends VirtualClock {
   /** Fulfils when those that were asked for so far are over. */
   #last: Promise<void> = Promise.resolve()
@@ -47,7 +47,7 @@ export class LiveClock extends VirtualClock {
   }
 }
 
-/** What a timer throws is nobody's to catch: as with the platform's timers. */
+/** What a timer throws cannot be caught: as with the platform's timers. */
 function thrown(error: unknown): void {
   queueMicrotask(() => {
     throw error

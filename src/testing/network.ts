@@ -79,7 +79,7 @@ function isOf(way: Way, cut: Cut): boolean {
   return cut.clientId === undefined || cut.clientId === way.clientId
 }
 
-/** Fulfils when a silent cut is mended; rejects for one that tells, and with the signal's reason. */
+/** Fulfils when a silent cut is mended; rejects for a noticed one, and with the signal's reason. */
 async function passable({ silently, mended }: Cut, signal: AbortSignal): Promise<void> {
   if (!silently) throw Object.assign(new Error('the network cannot be reached: its link is cut'), { code: 'ENETUNREACH' })
   const given = deferred<never>()
@@ -91,7 +91,7 @@ async function passable({ silently, mended }: Cut, signal: AbortSignal): Promise
   }
 }
 
-/** A stream that can be cut, with or without its ends being told. */
+/** A stream that can be cut, with or without notice to its ends. */
 class Link implements Transport {
   readonly #inner: Transport
   /** Those that are open. */
@@ -142,7 +142,7 @@ class Link implements Transport {
     else this.#inner.destroy(cause)
   }
 
-  /** Carries nothing from now on. Silently: neither end is told, ever. */
+  /** Carries nothing from now on. Silently: neither end is ever notified. */
   cut(silently: boolean): void {
     if (!silently) return this.destroy(new Error('the link was cut'))
     this.#silent = true

@@ -1,7 +1,7 @@
 /**
  * The server's side of SCRAM-SHA-256 (RFC 5802, RFC 7677), for the in-memory broker and for tests of clients.
  *
- * It shares nothing with the client's side, so that the two cannot agree on a mistake. An unknown user is told no later and no sooner than one with
+ * It shares nothing with the client's side, so that the two cannot agree on a mistake. An unknown user is refused no later and no sooner than one with
  * a wrong password. A double for tests: passwords are given as they are, after SASLprep, and keys are derived for every exchange.
  */
 import { MqttError } from '../errors.js'
@@ -11,7 +11,7 @@ import type { BrokerAuthMethod, BrokerAuthStep } from './broker/common/options.j
 /** Gives the password of a user, or undefined for one that there is not. */
 export type ScramLookup = (username: string) => string | undefined | Promise<string | undefined>
 
-/** What {@link scramServer} may be told, above all for exchanges that repeat. */
+/** Options of {@link scramServer}, above all for exchanges that repeat. */
 export interface ScramServerOptions {
   /** PBKDF2 rounds. Default 4,096. */
   readonly iterations?: number | undefined

@@ -1,5 +1,5 @@
 /**
- * The other end of a connection, played by a test: it says what came in and sends what it is told, packets or bare bytes.
+ * The other end of a connection, played by a test: it shows what came in and sends what it is given, packets or bare bytes.
  *
  * It has no opinion: nothing is answered by itself but what `answer` was given for. It decodes with `mqwire/wire`, as a server.
  */
@@ -46,7 +46,7 @@ export class ScriptedPeer implements Sink {
     return this.received.filter((packet): packet is Extract<ClientPacket, { type: T }> => packet.type === type)
   }
 
-  /** The packet of this type that came in last. @throws Error when there is none */
+  /** The packet of this type that came in last. @throws Error when none came */
   last<T extends ClientPacket['type']>(type: T): Extract<ClientPacket, { type: T }> {
     const packet = this.all(type).at(-1)
     if (packet === undefined)

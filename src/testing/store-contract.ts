@@ -59,7 +59,7 @@ async function assertValue(store: Store, key: string, expected: Uint8Array | rea
   assert(isSame && (value === undefined || value instanceof Uint8Array), `${key} holds ${textOf(value)}, not ${textOf(wanted)}`)
 }
 
-/** The same promise, which may reject before somebody waits for it. */
+/** The same promise, which may reject before it is awaited. */
 function awaitedLater(promise: Promise<void>): Promise<void> {
   promise.catch(() => undefined)
   return promise

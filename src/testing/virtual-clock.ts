@@ -22,7 +22,7 @@ export class VirtualClock {
     return this.#timers.live
   }
 
-  /** When the next timer runs, in milliseconds of this clock; undefined when there is none. */
+  /** When the next timer runs, in milliseconds of this clock; undefined without one. */
   get next(): number | undefined {
     return this.#timers.first?.at
   }

@@ -31,7 +31,7 @@ export interface VirtualWorldOptions {
 
 /** How {@link VirtualWorld.cut} cuts. */
 export interface CutOptions {
-  /** True: nobody is told, as where radio contact is lost; keep-alive has to find out. Default false: both ends see at once that the connection broke. */
+  /** True: neither end is notified, as where radio contact is lost; keep-alive has to find out. Default false: both ends notice at once. */
   readonly silently?: boolean | undefined
 }
 

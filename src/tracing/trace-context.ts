@@ -51,7 +51,7 @@ function isParent(given: string): boolean {
   return true
 }
 
-// Lower case only. NaN, behind the end, is none.
+// Lower case only. NaN, behind the end, is not a digit.
 function isHex(code: number): boolean {
   return (code >= 0x30 && code <= 0x39) || (code >= 0x61 && code <= 0x66)
 }

@@ -137,7 +137,7 @@ export class Tracing implements Hooks {
     return (typeof correlationData === 'object' ? this.#asked.get(correlationData) : undefined) ?? context.active()
   }
 
-  // The same object where nothing is to be written. What is none of the options that there are is for `publish` to refuse.
+  // The same object where nothing is to be written. Unknown options are for `publish` to refuse.
   #injected<O extends PublishOptions | RequestOptions>(own: Context, given: O | undefined): O | undefined {
     const properties: unknown = given?.properties ?? {}
     const pairs: unknown = (properties as PublishOptions['properties'])?.userProperties ?? []

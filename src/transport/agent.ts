@@ -19,7 +19,7 @@ import type { SocketAgent, Target } from './transport.js'
 /** Agents that lead on from one another. */
 const mostAgents = 4
 
-/** The channel that tells of sockets as they are made by `net.connect`. */
+/** The diagnostics channel for sockets as they are made by `net.connect`. */
 const clientSockets = 'net.client.socket'
 
 /** What an agent is asked for. */

@@ -30,7 +30,7 @@ export type DuplexDial = (endpoint: unknown, options: { readonly signal: AbortSi
 /**
  * A transport over an open stream, or a value for `transport` of an endpoint, over a function that opens one.
  *
- * The stream is taken over: nobody else may read it, write to it, or decode it (`setEncoding`). The transport reads it from `open()` on, honours its
+ * The stream is taken over: other code may not read it, write to it, or decode it (`setEncoding`). The transport reads it from `open()` on, honours its
  * `highWaterMark` in both directions, ends it when the peer has ended, and destroys it at last. A peer that follows no end within 5 seconds is cut.
  * @param source an open `Duplex` of bytes, also a socket that is still connecting; or a function that gives one, or a promise of one, for each
  * attempt
@@ -83,7 +83,7 @@ class DuplexTransport implements Transport {
     try {
       return this.#within(() => this.#stream.write(bytes, done))
     } catch (error) {
-      // The stream may hold what it threw at: `written` is told at its end.
+      // The stream may hold the bytes at which it threw: `written` is called at its end.
       this.destroy(error)
       return false
     }
@@ -102,7 +102,7 @@ class DuplexTransport implements Transport {
   }
 
   resume(): void {
-    // Before `open()` there is nobody to take what would come.
+    // Before `open()` there is no reader for what would come.
     if (this.#holder.live) this.#tell(() => this.#stream.resume())
   }
 
@@ -116,7 +116,7 @@ class DuplexTransport implements Transport {
     this.#end()
   }
 
-  // Before `write()` has answered, a drain would be told of no wait.
+  // Before `write()` has answered there is no wait that a drain could end.
   #drained(): void {
     if (this.#inside) queueMicrotask(() => this.#holder.live?.drain())
     else this.#holder.live?.drain()

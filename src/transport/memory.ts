@@ -53,7 +53,7 @@ export function memoryPair(options: MemoryOptions = {}): [Transport, Transport] 
 export interface MemoryHub {
   /** Gives the far end of each dialled pair to `accept`. Throws when the name is taken. The listener's URL is `memory:` and the name. */
   listen(name: string, accept: Accept): Listener
-  /** Connects to a listener by its name or URL. Rejects with an error whose `code` is `ECONNREFUSED` when nobody listens, or with the signal's reason. */
+  /** Connects to a listener by its name or URL. Rejects with an error whose `code` is `ECONNREFUSED` without a listener, or with the signal's reason. */
   dial(target: string | URL, options?: { readonly signal?: AbortSignal | undefined }): Promise<Transport>
 }
 

@@ -27,7 +27,7 @@ export interface Port {
 /** Bytes that the peer has not consumed above which `write()` returns false. */
 const highWaterMark = 128 * 1024
 
-/** A transport over one end of a `MessageChannel`. The port is taken over: nobody else may use it. */
+/** A transport over one end of a `MessageChannel`. The port is taken over: other code may not use it. */
 export function messagePortTransport(port: Port): Transport {
   return new MessagePortTransport(port)
 }

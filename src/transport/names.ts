@@ -1,5 +1,5 @@
 /**
- * Names of options that nobody knows, refused with the name that was meant.
+ * Unknown names of options, refused with the name that was meant.
  *
  * It may assume nothing about what it is given. It must never repeat a value: names only.
  */
@@ -14,7 +14,7 @@ export function checkNames(what: string, given: unknown, names: readonly string[
   for (const name of Object.keys(given)) if (!names.includes(name)) throw unknownName(what, name, names)
 }
 
-/** The error for a name that is none of the names. */
+/** The error for an unknown name. */
 export function unknownName(what: string, name: unknown, names: readonly string[]): MqttError {
   const given = String(name).slice(0, 40)
   const near = nearest(given, names)

@@ -1,5 +1,5 @@
 /**
- * Streams that others open: checked, waited for, and destroyed when nobody wants them any more.
+ * Streams that others open: checked, waited for, and destroyed when they are not wanted any more.
  *
  * It may assume nothing of what it is given. It must never read or write.
  */

@@ -68,7 +68,7 @@ function bufferOf(pem: string | Uint8Array): Buffer {
   return typeof pem === 'string' ? Buffer.from(pem) : Buffer.from(pem.buffer, pem.byteOffset, pem.byteLength)
 }
 
-// OpenSSL skips what it cannot read in a list of certificates, which would leave a client that trusts nobody, or fewer than it was told.
+// OpenSSL skips what it cannot read in a list of certificates, which would leave a client that trusts no certificate, or fewer than given.
 function checkCertificates(pem: Buffer, option: string): void {
   const blocks = pem.toString('latin1').match(/-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END/g)
   if (!blocks) throw invalid(option, `${option} holds no certificate in PEM form`)

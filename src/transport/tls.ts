@@ -16,7 +16,7 @@ import type { Dial } from './transport.js'
 
 /**
  * Dials `mqtts:`, `ssl:` and `tls:` targets. Rejects with `ERR_INVALID_OPTION` before anything is dialled when certificates or keys cannot be used,
- * else with the platform's error, whose `code` tells (`CERT_HAS_EXPIRED`, `ERR_TLS_CERT_ALTNAME_INVALID`, …).
+ * else with the platform's error, whose `code` says why (`CERT_HAS_EXPIRED`, `ERR_TLS_CERT_ALTNAME_INVALID`, …).
  */
 export const dialTls: Dial = async (target, { signal }) => {
   signal.throwIfAborted()

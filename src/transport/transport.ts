@@ -30,7 +30,7 @@ export interface Transport {
   /**
    * Queues bytes, in order. False asks the caller to wait for `sink.drain()`; the bytes are taken all the same.
    * The array stays as it is until `written` was called, with an error when the bytes did not leave; after that its memory is written again, so that
-   * it must be called once, when nobody reads it any more. Never throws, for that ends the connection, or fails a large publish of which it took
+   * it must be called once, when it is not read any more. Never throws, for that ends the connection, or fails a large publish of which it took
    * nothing. After `close()`, `destroy()` or the end it returns false, `drain()` is not
    * promised, and `written` gets an error.
    */
@@ -108,9 +108,9 @@ export interface SocketAgent {
 export interface Target {
   /** The URL without user-info. */
   readonly url: URL
-  /** TLS settings; empty where there are none. */
+  /** TLS settings; may be empty. */
   readonly tls: TlsOptions
-  /** Socket settings; empty where there are none. */
+  /** Socket settings; may be empty. */
   readonly socket: SocketOptions
   /** HTTP headers of the WebSocket handshake; Node only. */
   readonly headers: Readonly<Record<string, string>>

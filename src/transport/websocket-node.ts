@@ -191,7 +191,7 @@ class NodeWebSocketTransport implements Transport {
 // Failures reach `closed()`; without a callback `ws` would throw them.
 function ignore(): void {}
 
-/** An HTTP server of Node: the part of it that tells one. */
+/** An HTTP server of Node: the members by which one is recognised. */
 export interface HttpServer {
   /** Whether it listens. */
   readonly listening: boolean

@@ -76,7 +76,7 @@ class WebSocketTransport implements Transport {
   #waiting: Written[] = []
   #timer: ReturnType<typeof setTimeout> | undefined
   readonly #limit: number
-  /** Fulfils when the Blobs so far are read, with what came behind them; undefined while there are none. */
+  /** Fulfils when the Blobs so far are read, with what came behind them; undefined while no Blob is being read. */
   #reading: Promise<void> | undefined
   /** Bytes of all that. */
   #unread = 0

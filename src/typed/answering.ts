@@ -1,7 +1,7 @@
 /**
  * The serving end of streams of answers: generators whose values are published. For the convention see `answers.ts`.
  *
- * No caller makes it keep more than it asked for, nor a generator run on that nobody reads.
+ * No caller makes it keep more than it asked for, nor keeps a generator running without a reader.
  */
 import type { Handling, Message, PublishProperties } from '../client/api/index.js'
 import { toldOf, unsendable } from '../client/common/remote.js'
@@ -165,7 +165,7 @@ export class AnswerSender<Answer> {
         const answer = await this.#declared(error)
         if (answer !== undefined) return void (await last(answer.payload, answer.properties, ...answer.words))
       } catch (unfit) {
-        // It is too large, or its data is none.
+        // It is too large, or its data is not valid.
         error = unfit
         isTold = false
       }

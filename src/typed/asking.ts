@@ -1,7 +1,7 @@
 /**
  * The calling end of streams of answers: what one client has asked for. For the convention see `answers.ts`.
  *
- * Whatever a peer sends, a stream ends once, and its reader is told why.
+ * Whatever a peer sends, a stream ends once, and its reader hears why.
  */
 import type { Handling, Message, PublishProperties } from '../client/api/index.js'
 import { withOutcome } from '../client/common/outcome.js'
@@ -170,7 +170,7 @@ export class AnswerStream {
     this.#control ??= responseTopic
     if (this.#leaving !== undefined) return this.#gone()
     if (this.#ended || this.#failed) return
-    // Two generators: what comes of one could not be told from what comes of the other.
+    // Two generators: their items could not be distinguished.
     if (responseTopic !== undefined && responseTopic !== this.#control) {
       this.#host.say(responseTopic, 'cancel', '')
       return this.fail(new MqttError('ERR_SESSION_LOST', 'a second responder answers', { fault: 'remote', outcome: 'unknown' }))

@@ -1,10 +1,10 @@
 /**
- * Who watches a table of latest values: listeners that are told once a turn, and readers that get every topic that changed.
+ * The watchers of a table of latest values: listeners that are called once a turn, and readers that get every topic that changed.
  *
  * It must never let a listener that throws harm another, nor a reader that is slow hold many more topics than there are.
  */
 
-/** Topics that a reader that is behind is told of, though they came and went meanwhile. */
+/** Topics that a slow reader gets although they came and went meanwhile. */
 const mostGone = 1000
 
 /** Listeners and readers of one table. */
@@ -79,7 +79,7 @@ export class ChangeWatchers {
 export class UnreadTopics {
   /** True for a topic that the reader knows nothing of: when it goes, it may never have been. */
   readonly #topics = new Map<string, boolean>()
-  /** A walk that goes on where it was: from the start anew it would pass over all that was taken out. */
+  /** A walk that goes on where it was: from the start it would pass over all that was taken out. */
   #walk: Iterator<string> | undefined
   #wakes: (() => void)[] = []
   #over = false

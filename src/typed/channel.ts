@@ -310,7 +310,7 @@ class ChannelOnClient<Template extends string, In, Out> {
     return new Incoming(topic, codec, policyOf(policy ?? defaults.onInvalid), this.#inside, this.#tally)
   }
 
-  // The promise of a publish, or of what it threw; one that nobody awaits stays silent, unless the program is at fault.
+  // The promise of a publish, or of what it threw; one that is not awaited stays silent, unless the program is at fault.
   #settled<T>(publish: () => Promise<T>): Promise<T> {
     try {
       return tolerant(publish())
@@ -346,7 +346,7 @@ const failures: readonly unknown[] = ['retry', 'reject', 'stop']
 /** As the client has it. */
 const mostRetries = 5
 
-// What is thrown here ends the `listen`, and is told from what the handler throws.
+// What is thrown here ends the `listen`; it is kept apart from what the handler throws.
 function takenBy<Template extends string, Out>(incoming: Incoming<Template, Out>, message: Message, again: boolean, ends: WeakSet<object>): unknown {
   const mark = (error: unknown): never => {
     ends.add(error as object)

@@ -52,7 +52,7 @@ export interface CheckedCodec<In, Out> extends Codec<In, Out> {
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Text in UTF-8. Bytes that are none are a bad payload. */
+/** Text in UTF-8. Bytes that are not UTF-8 are a bad payload. */
 export function text(): Codec<string> {
   const format = (value: string): string => (isText(value) ? value : raise(bad('is no well-formed text')))
   return textual('text/plain', format, (value) => value)

@@ -51,7 +51,7 @@ export type CheckedParts<Parts> = {
 
 /**
  * A contract of these parts: channels, operations, contracts, and groups of them by name; contracts may be parts, and spread into others.
- * @throws MqttError ERR_INVALID_OPTION for a part that is none, or the name `on`
+ * @throws MqttError ERR_INVALID_OPTION for a part that is not valid, or the name `on`
  */
 export function contract<const Parts extends object>(parts: Parts & { readonly on?: Bindable['on'] } & CheckedParts<Parts>): Contract<Parts>
 export function contract(parts: object): object {

@@ -24,7 +24,7 @@ export interface Received<Parameters, Value> {
   readonly error?: undefined
 }
 
-/** A message whose payload, or topic, is none of its kind. */
+/** A message whose payload, or topic, does not fit its channel. */
 export interface Invalid<Parameters> {
   /** Of the topic; undefined where that does not match. */
   readonly params: Parameters | undefined
@@ -94,7 +94,7 @@ export class Incoming<Template extends string, Value> {
   }
 
   /**
-   * Gives what is to be handed out of a message, now or later. One that comes again, as its handler failed, is counted and told once.
+   * Gives what is to be handed out of a message, now or later. One that comes again, as its handler failed, is counted and reported once.
    * @throws MqttError ERR_INVALID_PAYLOAD under `'throw'`
    */
   take(message: Message, again = false): Taken<Params<Template>, Value> | Promise<Taken<Params<Template>, Value>> {
@@ -123,7 +123,7 @@ export class Incoming<Template extends string, Value> {
     this.#inside.log?.('error', what, error)
   }
 
-  // Topics come again: their parameters are shared, and nobody can write to them.
+  // Topics come again: their parameters are shared, so they are frozen.
   #paramsOf(topic: string): Params<Template> | undefined {
     const known = this.#known.get(topic)
     if (known !== undefined) return known

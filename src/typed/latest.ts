@@ -66,7 +66,7 @@ export interface LatestValues<Parameters, Value> extends ReadonlyMap<string, Lat
   readonly error: Error | undefined
   /** True until the server has granted the subscription, or refused it; listeners are called for it too. */
   readonly isPending: boolean
-  /** Each change; several of one topic that nobody has read yet are one. @throws MqttError what ended the subscription, if it was no clean end */
+  /** Each change; several of one topic that were not read yet are one. @throws MqttError what ended the subscription, if it was no clean end */
   changes(): AsyncIterableIterator<LatestChange<Parameters, Value>>
   /** Calls back after changes, once for those of one turn of the event loop; gives a function that ends it. For `useSyncExternalStore`. */
   readonly subscribe: (listener: () => void) => () => void

@@ -84,7 +84,7 @@ export type Answers<Value> = Value | Promise<Value> | AsyncGenerator<Value, unkn
 export interface BoundOperation<Template extends string, In, Request, Answer, Out> {
   /**
    * Asks and gives the answer.
-   * @throws MqttError ERR_INVALID_PAYLOAD for a value, or an answer, that is none; ERR_REMOTE when the responder fails; as `request` of the client
+   * @throws MqttError ERR_INVALID_PAYLOAD for a value, or an answer, that does not fit; ERR_REMOTE when the responder fails; as `request` of the client
    */
   call(...call: ParamsFirst<Template, ValueFirst<In, [options?: CallOptions]>>): Promise<Out>
   /**
@@ -92,7 +92,7 @@ export interface BoundOperation<Template extends string, In, Request, Answer, Ou
    * @throws MqttError ERR_REMOTE when the generator fails, ERR_TIMEOUT, ERR_SESSION_LOST where answers are missing, ERR_ABORTED, ERR_CLOSED
    */
   stream(...call: ParamsFirst<Template, ValueFirst<In, [options?: StreamOptions]>>): AsyncIterableIterator<Out>
-  /** Answers requests with what the handler gives. What fails is told to the caller as `ERR_REMOTE`. @throws MqttError as `respond` of the client */
+  /** Answers requests with what the handler gives. What fails reaches the caller as `ERR_REMOTE`. @throws MqttError as `respond` of the client */
   serve(handler: (received: Received<Params<Template>, Request>) => Answers<Answer>, options?: ServeOptions): Promise<TypedResponder>
   /** The same with some of the parameters. */
   serve(
@@ -276,7 +276,7 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
         throw await failureOf(this.#operation, error)
       }
     }
-    // One after the other, however they are called; who leaves waits for nobody.
+    // One after the other, however they are called; a caller that leaves does not wait.
     let last: Promise<unknown> = Promise.resolve()
     const iterator: AsyncIterableIterator<Out> = {
       next: () => {

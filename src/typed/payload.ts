@@ -5,7 +5,7 @@ import type { Message, PublishProperties } from '../client/api/index.js'
 import { type Inside, inside } from '../client/common/inside.js'
 import { after, asInvalid, type Codec, invalid, isPromise, type Reading } from './codec.js'
 
-/** What a client tells of itself, where it does; of others the best is thought. */
+/** What a client reveals of itself, if it does; of others the best is assumed. */
 export function insideOf(client: object): Inside {
   return (client as { [inside]?(): Inside })[inside]?.() ?? { modern: true, tell: () => undefined }
 }

@@ -53,10 +53,10 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
 {
   readonly #from: Subscription
   readonly #incoming: Incoming<Template, Value>
-  /** A message whose value was not there yet when somebody gave up the wait: what gives it, or throws. It is the next one. */
+  /** A message whose value was not there yet when a wait was given up: a function that gives it, or throws. It is the next one. */
   #late: Promise<() => Given<Delivery> | undefined> | undefined
   #reading = false
-  /** Ends the wait for a value, as nobody reads any more. */
+  /** Ends the wait for a value, as there is no reader any more. */
   #leave: () => void = nothing
 
   constructor(from: Subscription, incoming: Incoming<Template, Value>) {

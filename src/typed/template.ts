@@ -118,7 +118,7 @@ type Again<Level extends string, Seen> =
         : never
     : never
 
-/** The template itself; or, where it is none, a sentence that says why. */
+/** The template itself; or, where it is not valid, a sentence that says why. */
 export type Checked<Template extends string> = string extends Template
   ? Template
   : Template extends '#'
@@ -152,7 +152,7 @@ export class TopicTemplate<Template extends string = string> {
   readonly parameters: readonly string[]
   readonly #levels: readonly Level[]
 
-  /** @throws MqttError ERR_INVALID_TOPIC for a template that is none */
+  /** @throws MqttError ERR_INVALID_TOPIC for a template that is not valid */
   constructor(template: Checked<Template>) {
     const text: unknown = template
     if (typeof text !== 'string') fail('a template is text', text)
@@ -239,7 +239,7 @@ export class TopicTemplate<Template extends string = string> {
   }
 }
 
-/** A template of topics; `'#'` is that of all. @throws MqttError ERR_INVALID_TOPIC for one that is none */
+/** A template of topics; `'#'` is that of all. @throws MqttError ERR_INVALID_TOPIC for one that is not valid */
 export function topic<Template extends string>(template: Checked<Template>): TopicTemplate<Template> {
   return new TopicTemplate<Template>(template)
 }
@@ -283,7 +283,7 @@ function isCanonical(text: string, from: number, to = text.length): boolean {
   const last = text[to - 1] as string
   if (!isDigit(last) || (last === '0' && (point < to || (start > from && to - start === 1)))) return false
   if (text[start] === '0' && to > start + 1 && (point > start + 1 || text.startsWith('0.000000', start))) return false
-  // So many digits are always kept; of more, only a number itself tells.
+  // So many digits are always kept; whether more are, only the number shows.
   const digits = to - start > 15 ? text.slice(from, to) : ''
   return digits === '' || String(Number(digits)) === digits
 }

@@ -25,7 +25,7 @@ async function load(): Promise<FrameScanner | undefined> {
   try {
     const text = atob(binary)
     const bytes = Uint8Array.from(text, (character) => character.charCodeAt(0))
-    // Also tells whether there is SIMD, which the binary uses.
+    // Also shows whether there is SIMD, which the binary uses.
     if (!WebAssembly.validate(bytes)) return undefined
     const { instance } = await WebAssembly.instantiate(bytes)
     const memory = new Memory(instance.exports)

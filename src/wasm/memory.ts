@@ -71,7 +71,7 @@ export class Memory {
     return this.#cells[0] as number
   }
 
-  /** Changes when the ids of topics begin anew. */
+  /** Changes when the ids of topics restart. */
   get generation(): number {
     return this.#cells[1] as number
   }

@@ -48,7 +48,7 @@ export class Rows {
     this.more = memory.isFull(rows)
   }
 
-  /** There are none. */
+  /** There are no rows. */
   clear(): void {
     this.next = 0
     this.last = 0
@@ -66,7 +66,7 @@ export class TopicRecords {
     this.#window = window
   }
 
-  /** The ids begin anew with each generation. */
+  /** The ids restart with each generation. */
   renew(generation: number): void {
     if (generation === this.#generation) return
     this.#generation = generation

@@ -69,7 +69,7 @@ export class Carry {
     return this.most > 0 ? this.#kept : this.held
   }
 
-  /** Where the rest of a large payload may be put, to be told by `fill`; never an empty array. */
+  /** Where the rest of a large payload may be put, to be announced with `fill`; never an empty array. */
   get room(): Uint8Array | undefined {
     const { apart, held } = this
     return apart !== undefined && held > 0 && held < this.size ? apart.subarray(held - this.head) : undefined

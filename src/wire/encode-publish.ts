@@ -141,7 +141,7 @@ export function writeMessage(
   if (headOnly) return true
   if (typeof payload !== 'string') writer.raw(payload as Uint8Array)
   else if (!writer.ascii(payload)) {
-    // The head told another length.
+    // The fixed header has another length already.
     writer.length = start
     return false
   }
@@ -176,7 +176,7 @@ function givenByte({ qos = 0, dup, retain }: PublishInput, version: ProtocolVers
   return (PUBLISH << 4) | (again << 3) | (qos << 1) | bit(retain, 'retain')
 }
 
-/** A Packet Identifier is there above QoS 0 [MQTT-2.2.1-3], and only there [MQTT-2.2.1-2]; 0 is none. */
+/** A Packet Identifier is there above QoS 0 [MQTT-2.2.1-3], and only there [MQTT-2.2.1-2]; 0: no identifier. */
 function givenIdentifier(firstByte: number, packetId: unknown): number {
   if ((firstByte & 6) > 0) return integer(packetId, 1, 65_535, 'packetId')
   if (packetId !== undefined && packetId !== 0) throw refused('packetId', 'must be absent at QoS 0')

@@ -76,7 +76,7 @@ export interface FrameSource {
    */
   push(chunk: Uint8Array, length?: number, data?: DataView): void
   /**
-   * True: a complete frame is current. False: there is none left, the rest was copied, and the chunk belongs to its owner again.
+   * True: a complete frame is current. False: no complete frame is left, the rest was copied, and the chunk belongs to its owner again.
    *
    * @throws WireError when the header is malformed, not for this direction, or announces more than `maximumPacketSize`
    */

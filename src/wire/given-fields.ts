@@ -1,5 +1,5 @@
 /**
- * Packets and options as callers give them, where somebody has given every object fields of those names (prototype pollution).
+ * Packets and options as callers give them, where `Object.prototype` has fields of those names (prototype pollution).
  *
  * A field counts when the object has it, or what it was made from; never when the root of its prototypes has it. What is found there costs a copy;
  * to look whether there is anything costs nothing.

@@ -137,7 +137,7 @@ const table: readonly (Row | undefined)[] = [
 
 let identifiers: Map<string | undefined, number> | undefined
 
-/** The identifier of a key, 0 when there is none. */
+/** The identifier of a key; 0: no such key. */
 function identifierOf(key: string): number {
   identifiers ??= new Map(table.map((row, id) => [row?.[0], id]))
   return identifiers.get(key) ?? 0
@@ -151,7 +151,7 @@ function isForbidden(id: number, packetType: number, from: Author): boolean {
 
 /** What {@link validateProperties} notes on its way. */
 export interface PropertyNotes {
-  /** The Topic Alias, left alone when there is none. */
+  /** The Topic Alias, left as it was without one. */
   topicAlias: number
   /** Raised by one for each User Property. */
   userPropertyCount: number
@@ -290,7 +290,7 @@ export function decodeProperties(bytes: Uint8Array, start: number, end: number, 
   return properties
 }
 
-/** The properties of a PUBLISH that {@link validateProperties} accepted, without what is none of a PUBLISH. */
+/** The properties of a PUBLISH that {@link validateProperties} accepted, without keys that do not belong to a PUBLISH. */
 export function readProperties(bytes: Uint8Array, start: number, end: number): Properties {
   return decodeProperties(bytes, start, end, PUBLISH, 'server')
 }

@@ -1,7 +1,7 @@
 /**
  * PUBLISH read in place: the one parser of that packet (section 3.3).
  *
- * A view is a set of offsets into somebody's buffer, made to be reused: `read` checks the whole packet and allocates nothing. What it hands out by
+ * A view is a set of offsets into the caller's buffer, made to be reused: `read` checks the whole packet and allocates nothing. What it hands out by
  * `payload` is a view of that buffer and lives as long as the bytes do; everything else is a copy.
  */
 import type { Sender } from './constants.js'
@@ -40,9 +40,9 @@ export class PublishView implements PropertyNotes {
   payloadStart = 0
   /** Where the payload ends. */
   payloadEnd = 0
-  /** The payload in an array of its own, which nobody else uses: of a large packet that came in several reads. */
+  /** The payload in an array of its own: of a large packet that came in several reads. */
   apart: Uint8Array | undefined
-  /** 0 when there is none. */
+  /** 0: no identifier. */
   topicAlias = 0
   /** How many user properties there are. */
   userPropertyCount = 0

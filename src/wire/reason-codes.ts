@@ -90,7 +90,7 @@ function findFrom(code: number, packetType: number, from: Author): string | unde
   return findFrom(code, packetType, 'client') ?? findFrom(code, packetType, 'server')
 }
 
-/** The standard's name of a reason code (section 2.4), `undefined` when it has none. `packetType` tells apart the three names of 0x00. */
+/** The standard's name of a reason code (section 2.4), `undefined` when it has none. 0x00 has three names, by `packetType`. */
 export function reasonName(code: number, packetType?: number): string | undefined {
   return packetType === undefined ? find(code, ANY, 0) : findFrom(code, packetType, 'either')
 }

@@ -1,7 +1,7 @@
 /**
  * Topic Names that a connection has seen, found again by their bytes: a repeated topic costs no check, no decoding and no search for who wants it.
  *
- * Bounded in entries and bytes; what finds no room is not remembered. When many topics found none, the table begins anew, so that neither an old
+ * Bounded in entries and bytes; what finds no room is not remembered. When many topics found no room, the table starts over, so that neither an old
  * population nor a peer that never repeats itself keeps the place. It must only be given names that were validated.
  */
 import { nothing } from './fields.js'
@@ -14,7 +14,7 @@ const mostTopicBytes = 262_144
 const longestTopic = 1024
 /** Places that are looked at for one name: names chosen to collide cost no more. */
 const mostProbes = 8
-/** Topics without room after which the table begins anew. */
+/** Topics without room after which the table starts over. */
 const mostMisses = 4096
 const firstSlots = 16
 /** Places for each topic, at least: with fewer some names find none among those that are looked at. */

@@ -3,7 +3,7 @@
  */
 import type { Bytes, Payload } from './payload.js'
 
-/** What a mechanism of enhanced authentication is told about the exchange. */
+/** What a mechanism of enhanced authentication gets about the exchange. */
 export interface AuthContext {
   /** Counts the attempts since a connection was stable, from 1. */
   readonly attempt: number

@@ -100,11 +100,11 @@ export interface ClientEvents {
     /** The same as an error, with the reason code. */
     readonly error: MqttError
   }
-  /** The server has no session for us any more. What was in flight was published anew or rejected, as `onSessionLost` says. */
+  /** The server has no session for us any more. What was in flight was published again or rejected, as `onSessionLost` says. */
   sessionlost: {
     /** The server did not have it (`'absent'`), or cannot have it any more (`'expired'`). */
     readonly cause: 'absent' | 'expired'
-    /** Publishes that are sent anew. */
+    /** Publishes that are sent again. */
     readonly republished: readonly InFlight[]
     /** Publishes that were given up. */
     readonly rejected: readonly RejectedInFlight[]
@@ -121,7 +121,7 @@ export interface ClientEvents {
     readonly count: number
     /** Why a publish failed; undefined for incoming messages. */
     readonly error: MqttError | undefined
-    /** `'too-large'`: an incoming message above `maximumPacketSize` or `memoryBudget`; each is told by itself. Undefined for all others. */
+    /** `'too-large'`: an incoming message above `maximumPacketSize` or `memoryBudget`; each has an event of its own. Undefined for all others. */
     readonly reason?: 'too-large' | undefined
     /** Of a message that was too large; undefined for all others. */
     readonly qos?: QoS | undefined
@@ -132,7 +132,7 @@ export interface ClientEvents {
   stalled: {
     /** `'in'`: ours, for the server's messages. `'out'`: the server's, for ours. */
     readonly direction: 'in' | 'out'
-    /** The subscription that holds the oldest message; undefined where nobody here holds it, and for `'out'`. */
+    /** The subscription that holds the oldest message; undefined where no subscription here holds it, and for `'out'`. */
     readonly subscription: Subscription | undefined
     /** Milliseconds without progress. */
     readonly age: number
@@ -172,7 +172,7 @@ export interface ClientEvents {
     /** The message. */
     readonly message: Message
   }
-  /** A payload came, on a typed topic, that is none of its kind. */
+  /** A payload on a typed topic could not be decoded. */
   invalid: {
     /** Topic Name that it came to. */
     readonly topic: string

@@ -5,7 +5,7 @@ import type { Bytes, QoS, UserProperties } from '../../wire/packets.js'
 
 /** The properties of an incoming PUBLISH (section 3.3.2.3); absent ones are undefined. */
 export interface MessageProperties {
-  /** 0: bytes. 1: UTF-8 text, which nobody has checked (section 3.3.2.3.2). */
+  /** 0: bytes. 1: UTF-8 text, which is not checked (section 3.3.2.3.2). */
   readonly payloadFormatIndicator?: number | undefined
   /** Seconds that are left, as the server said when it sent the message (section 3.3.2.3.3). */
   readonly messageExpiryInterval?: number | undefined

@@ -27,7 +27,7 @@ export interface Negotiated {
   readonly retainAvailable: boolean
   /** Bytes; the protocol's own limit where the server gave none. */
   readonly maximumPacketSize: number
-  /** Topic aliases that it takes; 0 is none (section 3.2.2.3.8). */
+  /** Topic aliases that it accepts; 0: it accepts none (section 3.2.2.3.8). */
   readonly topicAliasMaximum: number
   /** Whether filters may have wildcards (section 3.2.2.3.11). */
   readonly wildcardSubscriptionAvailable: boolean

@@ -15,7 +15,7 @@ import type { ReconnectOptions } from './reconnecting.js'
 import type { SubscriptionDefaults } from './subscriptions.js'
 import type { WillOptions } from './will.js'
 
-/** What `credentials` is told about the attempt. */
+/** What `credentials` gets about the attempt. */
 export interface CredentialsContext {
   /** Counts the attempts since a connection was stable, from 1. */
   readonly attempt: number
@@ -80,7 +80,7 @@ export interface SessionStore {
   /** Where. */
   readonly store: Store
   /**
-   * Incoming messages are kept, too, one write for each read: `message.id` tells a repeat from a new message, and QoS 2 is handed out once across
+   * Incoming messages are kept, too, one write for each read: `message.id` distinguishes a repeat from a new message, and QoS 2 is handed out once across
    * restarts. False saves the write. Default true.
    */
   readonly inbound?: boolean | undefined
@@ -108,7 +108,7 @@ export interface ClientOptions {
   readonly credentialsTimeout?: number | undefined
   /**
    * Seconds between signs of life, 0 to 65,535; `false` or 0 is off (section 3.1.2.10). Default 30. Above 3,600, an hour, the log warns that these are
-   * no milliseconds. A page that connects while nobody sees it asks for 180 at least: its timers run once a
+   * no milliseconds. A page that connects while it is hidden asks for 180 at least: its timers run once a
    * minute, and what comes in sends a PINGREQ that is due.
    */
   readonly keepAlive?: number | false | undefined
@@ -139,7 +139,7 @@ export interface ClientOptions {
    */
   readonly receiveMaximum?: number | undefined
   /**
-   * What happens when the broker sends more than `receiveMaximum`, which several do. Default `'tolerate'`: taken as long as `memoryBudget` holds, told once
+   * What happens when the broker sends more than `receiveMaximum`, which several do. Default `'tolerate'`: taken as long as `memoryBudget` holds, reported once
    * a connection (`warn`), counted in `stats()`. `'disconnect'`: DISCONNECT 0x93 (section 4.13.1).
    */
   readonly receiveMaximumExceeded?: 'tolerate' | 'disconnect' | undefined
@@ -150,7 +150,7 @@ export interface ClientOptions {
   readonly maximumPacketSize?: number | undefined
   /**
    * What happens to an incoming message above `maximumPacketSize`: on 3.1.1 every broker sends it, on 5.0 some do. `'skip'` (default): its payload is read
-   * past and not kept; the message is acknowledged (5.0: with 0x97), counted in `stats()`, and told as `drop` with `reason: 'too-large'`. `'disconnect'`:
+   * past and not kept; the message is acknowledged (5.0: with 0x97), counted in `stats()`, and reported as `drop` with `reason: 'too-large'`. `'disconnect'`:
    * ends the connection with 0x95, as section 3.1.2.11.4 says. A topic with properties above it, and any other packet, always do. Over WebSocket the
    * platform holds a whole message, up to four times `maximumPacketSize`; a larger one ends the connection.
    */
@@ -172,7 +172,7 @@ export interface ClientOptions {
   readonly firstConnect?: 'reject' | 'wait' | undefined
   /** `false`: a lost connection ends the client. Default `true`: the client reconnects. */
   readonly reconnect?: boolean | ReconnectOptions | undefined
-  /** `'when-lost'` (default): subscriptions are made anew when the session is gone. `'always'`: on every connection, for servers that forget. */
+  /** `'when-lost'` (default): subscriptions are made again when the session is gone. `'always'`: on every connection, for servers that forget. */
   readonly resubscribe?: 'when-lost' | 'always' | undefined
   /** Hosts, or `host:port`, to which a server may send us with a Server Reference (section 4.11). Default: none. */
   readonly serverReferences?: readonly string[] | undefined
@@ -187,7 +187,7 @@ export interface ClientOptions {
    * in browsers, loaded in the background in Node; `false`: none there either.
    */
   readonly scanner?: FrameScanner | PromiseLike<FrameScanner | undefined> | false | undefined
-  /** Milliseconds for which QoS 1 and 2 messages of a resumed session wait for somebody to subscribe, 0 to 2,147,483,647. Default 30,000. */
+  /** Milliseconds for which QoS 1 and 2 messages of a resumed session wait for a subscription, 0 to 2,147,483,647. Default 30,000. */
   readonly unclaimedHold?: number | undefined
   /** Buffers of every subscription that does not say otherwise, and what is said of all. Default: those of {@link SubscriptionDefaults}. */
   readonly subscriptions?: SubscriptionDefaults | undefined
@@ -200,8 +200,8 @@ export interface ClientOptions {
   readonly maxFiltersPerSubscribe?: number | undefined
   /**
    * Bytes that everything held for a connection may take. Beyond, QoS 0 is dropped. At QoS 1 and 2 the client stops to read until the application has made
-   * room. Where the transport cannot wait, nobody reads, an answer to the client is awaited, or nothing moves for ten seconds, the link ends with 0x97:
-   * what is held is handed out before, as long as somebody reads, so that only what had no room comes again. Default 32 MiB, or twice `maximumPacketSize`.
+   * room. Where the transport cannot wait, no reader is there, an answer to the client is awaited, or nothing moves for ten seconds, the link ends with 0x97:
+   * what is held is handed out before, as long as there is a reader, so that only what had no room comes again. Default 32 MiB, or twice `maximumPacketSize`.
    */
   readonly memoryBudget?: number | undefined
   /**
@@ -213,7 +213,7 @@ export interface ClientOptions {
   readonly platform?: VirtualPlatform | undefined
   /**
    * Where notes go. Without one, what no listener hears (a handler that throws, a publish that fails) is printed as a process warning, or with
-   * `console.error` where there are none; `null` prints nothing and logs nothing. Default: none.
+   * `console.error` where those cannot be emitted; `null` prints nothing and logs nothing. Default: no logger.
    */
   readonly logger?: Logger | null | undefined
 }

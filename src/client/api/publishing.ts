@@ -26,7 +26,7 @@ export interface OutboundOptions {
   /** Milliseconds for which a publish may wait to be sent; then it rejects with `ERR_EXPIRED`. Default: no limit. */
   readonly ttl?: number | undefined
   /**
-   * What happens to a publish that was sent and not acknowledged when the server has lost the session. Default: QoS 1 is published anew; QoS 2, which
+   * What happens to a publish that was sent and not acknowledged when the server has lost the session. Default: QoS 1 is published again; QoS 2, which
    * may have arrived, rejects with `ERR_SESSION_LOST`, as does QoS 1 in a clean session of MQTT 3.1.1.
    */
   readonly onSessionLost?: 'republish' | 'reject' | undefined

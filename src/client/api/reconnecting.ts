@@ -28,7 +28,7 @@ export interface ExponentialOptions {
  */
 export type Verdict = 'retry' | 'refresh' | 'next' | 'stop'
 
-/** What `decide` is told besides the error. */
+/** What `decide` gets besides the error. */
 export interface DecisionContext {
   /** Attempts made since a connection was stable. */
   readonly attempt: number
@@ -42,10 +42,10 @@ export interface DecisionContext {
 export interface ReconnectOptions {
   /** Milliseconds before each attempt. Default `exponential()`: full jitter, from 1 s to 30 s. */
   readonly backoff?: Backoff | undefined
-  /** Milliseconds after which a connection counts as stable, so that delays start anew; 0 to 2,147,483,647. Default 30,000. */
+  /** Milliseconds after which a connection counts as stable, so that delays start from the beginning; 0 to 2,147,483,647. Default 30,000. */
   readonly stableAfter?: number | undefined
   /**
-   * Dials to come back after a loss, 1 or more; then the client ends with `ERR_RETRIES_EXHAUSTED`. The count starts anew once a connection was stable.
+   * Dials to come back after a loss, 1 or more; then the client ends with `ERR_RETRIES_EXHAUSTED`. The count restarts once a connection was stable.
    * Before the first connection every dial counts, but the first round goes over the whole list in any case. Default: no limit.
    */
   readonly maxAttempts?: number | undefined

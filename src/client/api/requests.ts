@@ -29,12 +29,12 @@ export interface Reply {
   readonly qos?: QoS | undefined
 }
 
-/** What is answered: undefined is an empty answer, `null` is none at all. */
+/** What is answered: undefined is an empty answer, `null` is no answer. */
 export type Answer = Payload | Reply | null | undefined
 
 /**
  * Answers one request. A throw goes the way of `onError`; where that rejects the message, an error is answered: the User Property `error` with a code,
- * `ERR_HANDLER_FAILED`. `throw new MqttError('ERR_REMOTE', text, { reasonName: code })` tells the caller code and text, up to 256 characters each.
+ * `ERR_HANDLER_FAILED`. `throw new MqttError('ERR_REMOTE', text, { reasonName: code })` sends code and text to the caller, up to 256 characters each.
  */
 export type Responding = ((message: Message) => Answer | Promise<Answer>) | ((message: Message) => void | Promise<void>)
 

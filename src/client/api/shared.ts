@@ -6,7 +6,7 @@
 import type { Message } from './message.js'
 import type { Handling, ListenOptions, SubscribeOptions, Subscription } from './subscriptions.js'
 
-/** Where a broker tells how much it has waiting. */
+/** Where a broker publishes how much it has waiting. */
 export interface LagSource {
   /** Topic filter of what it publishes about that, for example `$SYS/broker/store/messages/count`; subscribed to at QoS 0 until the share is left. */
   readonly topic: string
@@ -21,7 +21,7 @@ export interface ShareOptions {
    * A round trip to the broker comes on top. Default 250.
    */
   readonly quiet?: number | undefined
-  /** Where the broker tells how many messages wait. Default: nowhere; `lag().broker` is undefined then. */
+  /** Where the broker publishes how many messages wait. Default: nowhere; `lag().broker` is undefined then. */
   readonly lag?: LagSource | undefined
 }
 
@@ -45,7 +45,7 @@ export interface Lag {
   readonly buffered: number
   /** Messages that this consumer was given and is not done with. */
   readonly inHand: number
-  /** What the broker told last; undefined where it tells nothing, or has not yet. */
+  /** The last number from the broker; undefined where it publishes none, or has not yet. */
   readonly broker: number | undefined
 }
 
@@ -55,7 +55,7 @@ export interface SharedConsumer {
   lag(): Lag
   /**
    * Leaves the group without loss, and settles at UNSUBACK: from then on the broker gives new messages to the others. What is buffered here, and what the
-   * broker still sends to this client, is handed out; then the loop, or the `listen`, ends. Somebody has to read on meanwhile. What nobody reads stays
+   * broker still sends to this client, is handed out; then the loop, or the `listen`, ends. The application has to read on meanwhile. What is not read stays
    * unacknowledged, and is the broker's again when the session ends. Where others on this client read the same share, it ends here only.
    * @throws MqttError ERR_UNSUBSCRIBE_REFUSED: it is a member still; ERR_CONNECTION_LOST, ERR_CLOSED
    */

@@ -50,13 +50,13 @@ function watch(signal: AbortSignal): Watch {
 // One for all: there are many promises.
 function nothing(): void {}
 
-/** The same promise; a rejection that nobody awaits stays silent. */
+/** The same promise; a rejection that is not awaited stays silent. */
 export function silent<T>(promise: Promise<T>): Promise<T> {
   promise.catch(nothing)
   return promise
 }
 
-/** A promise that settles with it; a rejection that nobody awaits stays silent, unless the program is at fault. */
+/** A promise that settles with it; a rejection that is not awaited stays silent, unless the program is at fault. */
 export function tolerant<T>(promise: Promise<T>): Promise<T> {
   const told: Promise<T> = new Promise((resolve, reject) => {
     promise.then(resolve, (error: unknown) => {
@@ -95,7 +95,7 @@ export async function within<T>(promise: Promise<T>, signal: AbortSignal | undef
   }
 }
 
-/** A promise that is rejected already; silent when nobody awaits it, unless the program is at fault. */
+/** A promise that is rejected already; silent when it is not awaited, unless the program is at fault. */
 export function rejected(error: unknown): Promise<never> {
   const promise = Promise.reject(error)
   return isProgramFault(error) ? promise : silent(promise)

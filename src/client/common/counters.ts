@@ -45,7 +45,7 @@ export class Counters {
     this.pings += 1
   }
 
-  /** One that nobody asked for says nothing about the way. */
+  /** One that was not asked for says nothing about the round trip. */
   handlePong(now: number): void {
     if (this.#pingedAt >= 0) this.pingRoundTrip = now - this.#pingedAt
     this.#pingedAt = -1

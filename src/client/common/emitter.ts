@@ -1,5 +1,5 @@
 /**
- * Typed events, the same in browsers and Node. A listener that throws is reported and counted, and harms nobody else.
+ * Typed events, the same in browsers and Node. A listener that throws is reported and counted; the others still run.
  *
  * Emitting calls the listeners in the order in which they were added: at once, or when the transition that is under way is complete.
  */
@@ -23,7 +23,7 @@ export class Emitter<Events extends object> {
   readonly #report: (error: unknown, type: string) => void
   /** Transitions under way, one inside the other. */
   #open = 0
-  /** What is told when they are complete. */
+  /** What is emitted when they are complete. */
   readonly #due: (() => void)[] = []
   /** Sees every event before the listeners do. */
   readonly #tap: ((type: string, event: object) => void) | undefined
@@ -55,18 +55,18 @@ export class Emitter<Events extends object> {
     return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
   }
 
-  /** True when somebody listens: events that cost something to make are made only then. */
+  /** True when there is a listener: events that cost something to make are made only then. */
   has(type: keyof Events): boolean {
     return (this.#listeners.get(type)?.size ?? 0) > 0
   }
 
-  /** Makes a change of several steps: what it emits is told when it is complete, also what listeners do to it meanwhile, in this order. */
+  /** Makes a change of several steps: its events are emitted when it is complete, those that listeners cause meanwhile too, in this order. */
   transition(change: () => void): void {
     this.#open += 1
     try {
       change()
     } finally {
-      // While events are told, what listeners do counts as part of it: theirs come next.
+      // While events are emitted, changes by listeners are part of the same change: their events come next.
       if (this.#open === 1) for (let tell = this.#due.shift(); tell; tell = this.#due.shift()) tell()
       this.#open -= 1
     }
@@ -93,7 +93,7 @@ export class Emitter<Events extends object> {
     }
   }
 
-  /** The end: what is due is told first. */
+  /** The end: events that are due are emitted first. */
   clear(): void {
     this.transition(() => this.#due.push(() => this.#forget()))
   }

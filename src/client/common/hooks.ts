@@ -20,7 +20,7 @@ interface Ended {
 /** A message whose end can be watched. */
 type Watched = Message & { readonly settled: boolean; settle(reasonCode: number): boolean; release(): void }
 
-/** Of a message that nobody asked to run. */
+/** Of a message without hooks to run. */
 const direct: HandlerRunner = (handler) => handler()
 
 /** Hooks in use. */

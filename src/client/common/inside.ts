@@ -38,7 +38,7 @@ export interface EntryLink {
   readonly key: string
   /**
    * The exchange is over: with a receipt, or with `error`. True: the queue makes `changes`, which end the publish in the store, in one batch with whatever
-   * it does to the entry. False: the entry stays as it is. Undefined: nobody is there; whoever publishes the
+   * it does to the entry. False: the entry stays as it is. Undefined: the queue is not there; the next to publish the
    * entry next hears of it.
    */
   ended(error: unknown, changes: readonly StoreOperation[]): boolean | undefined
@@ -48,7 +48,7 @@ export interface EntryLink {
 export interface EntryPublisher {
   /** True while the publish of this entry is in flight, or its end was not heard. */
   isKept(key: string): boolean
-  /** The queue has made the changes that it was given: the entry is gone. Until then whoever publishes it hears of its end again. */
+  /** The queue has made the changes that it was given: the entry is gone. Until then each publish of it hears of its end again. */
   forgetEntry(key: string): void
   /** Publishes an entry once: where it is in flight already, since an earlier process perhaps, that is what this gives. */
   publishEntry(link: EntryLink, topic: string, payload: Uint8Array, options: PublishOptions): Promise<Receipt>
@@ -95,7 +95,7 @@ export interface LeavingShare {
   /** Set back where UNSUBSCRIBE was refused. */
   state: 'new' | 'sent' | 'active' | 'leaving'
   readonly takers: ReadonlyMap<ShareReader, unknown>
-  /** Unacknowledged messages that nobody reads. */
+  /** Unacknowledged messages without a reader. */
   readonly requeued: readonly unknown[]
 }
 
@@ -117,7 +117,7 @@ export interface BehindSubscription {
   readonly outstanding: {
     /** The next message that waits, in the turn that runs. */
     next(): Message | undefined
-    /** The turn is over: the client is to be told, by `handleTurnEnd()`. */
+    /** The turn is over: `handleTurnEnd()` is to be called. */
     endTurn(): void
   }
 }
@@ -136,6 +136,6 @@ export interface Inside {
   readonly links?: { readonly connection?: { destroy(error: MqttError): void } | undefined }
   /** Writes a line of the log; not in copies of the package from before. */
   log?(level: 'error', ...parts: readonly unknown[]): void
-  /** Prints what nobody listens to, unless there is a logger, which gets it as a line, or a listener of `heard`. Not in copies of the package from before. */
+  /** Prints what has no listener, unless there is a logger, which gets it as a line, or a listener of `heard`. Absent in older copies of the package. */
   report?(code: 'MQWIRE_NOT_CONNECTED' | 'MQWIRE_OPTION_IGNORED', text: string, cause: unknown, heard?: keyof ClientEvents): void
 }

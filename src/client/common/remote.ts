@@ -1,5 +1,5 @@
 /**
- * How a responder tells its caller of an error: a User Property `error` with a code, and a text as the payload. Both ends of it.
+ * How a responder sends an error to its caller: a User Property `error` with a code, and a text as the payload. Both ends of it.
  */
 import { MqttError, printable } from '../../errors.js'
 import type { Message } from '../api/index.js'
@@ -18,7 +18,7 @@ export function remoteError(answer: Message, code: string): MqttError {
   return error
 }
 
-/** Code and text for the caller: those of a local `ERR_REMOTE`. Of others' errors nothing is told. */
+/** Code and text for the caller: those of a local `ERR_REMOTE`. Errors of other kinds reveal nothing. */
 export function toldOf(error: unknown): readonly [code: string, text: string] {
   if (!MqttError.is(error) || error.code !== 'ERR_REMOTE' || error.fault !== 'local') return ['ERR_HANDLER_FAILED', '']
   return [printable(error.reasonName ?? error.code), printable(error.message)]

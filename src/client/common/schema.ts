@@ -236,7 +236,7 @@ export const userProperties: Parser<[string, string][]> = (value, path) =>
  */
 export function object<T extends object>(schema: Schema<T>, example = '', callback = 'await the promise'): Options<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
-  // What nobody gave is the same for all.
+  // Defaults are one object for all.
   let none: T | undefined
   return function parse(value: unknown, path = ''): T {
     if (value === undefined) {

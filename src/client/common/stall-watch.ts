@@ -1,5 +1,5 @@
 /**
- * Notices that nothing goes on though something is awaited, and tells of it once until there is progress.
+ * Notices that nothing goes on though something is awaited, and reports it once until there is progress.
  *
  * It may assume to be started whenever something begins to be awaited. It looks once in an interval, and costs a comparison for each start meanwhile.
  */
@@ -22,7 +22,7 @@ export interface Awaited {
   tell(age: number): void
 }
 
-/** Milliseconds from one look to the next, and without progress until it is told. */
+/** Milliseconds from one look to the next, and without progress until it is reported. */
 export const stallCheck = 1000
 export const stallAge = 10_000
 
@@ -47,7 +47,7 @@ export class StallWatch {
     this.#look()
   }
 
-  /** There was progress: what was told may be told again. */
+  /** There was progress: a stall may be reported again. */
   renew(): void {
     if (!this.#told) return
     this.stop()

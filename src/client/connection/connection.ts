@@ -97,7 +97,7 @@ export class Connection implements ReaderOwner, WriterOwner {
   handleSlice(now: number): void {
     const { session } = this.#host
     if (session.state === 'connected' && this.#host.waiting) this.#host.flush()
-    // Timers of a page that nobody sees come up to a minute late: who is woken by what comes in sees to what is due.
+    // Timers of a hidden page come up to a minute late: incoming bytes are an occasion to do what is due.
     if (now >= session.deadline) session.handleTimeout(now)
     this.act()
     this.writer.flush()

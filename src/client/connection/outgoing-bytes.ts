@@ -15,7 +15,7 @@ export type WrittenCallback = (error?: unknown) => void
 export class OutgoingBytes {
   /** Bytes that have left since the connection began. */
   left = 0
-  /** The large payload; undefined when there is none. A copy may take its place. */
+  /** The large payload, if any. A copy may take its place. */
   source: Uint8Array | undefined
   /** Bytes that were handed over since the connection began. */
   protected handed = 0
@@ -76,7 +76,7 @@ export class OutgoingBytes {
     else this.#waiting.push({ at, callback })
   }
 
-  /** Nothing more leaves: nobody waits any longer for what was handed over and has not left. */
+  /** Nothing more leaves: no caller waits any longer for what was handed over and has not left. */
   abandon(error: MqttError): void {
     this.#gone = error
     for (const { callback } of this.#waiting.drain()) callback(error)

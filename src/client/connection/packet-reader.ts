@@ -259,7 +259,7 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     return undefined
   }
 
-  // Answers a message that nobody gets, in its turn. False for a repeat, and where there is nothing more to say.
+  // Answers a message that is not handed out, in its turn. False for a repeat, and where no answer is due.
   #skip(packetId: number, qos: QoS, dup: boolean): boolean {
     const { receiveWindow, version } = this.#session
     if (qos === 0) return true

@@ -32,7 +32,7 @@ const shortText = 256
 
 /** The writing half of a connection. */
 export class PacketWriter extends StreamWriter {
-  /** Somebody watches packets, of either direction: asked for each of them, looked up only now and then, for nearly always nobody does. */
+  /** Packets of either direction are watched: read for each packet, so updated only now and then; nearly always false. */
   watched = false
   readonly #host: ConnectionHost
   readonly #version: ProtocolVersion
@@ -129,7 +129,7 @@ export class PacketWriter extends StreamWriter {
   }
 
   /**
-   * Writes what is queued before this turn's synchronous code has ended, once. `patient`: where nothing tells the end of a turn, once nothing has been
+   * Writes what is queued before this turn's synchronous code has ended, once. `patient`: where the end of a turn is not signalled, once nothing has been
    * queued for a while.
    */
   queueFlush(patient = false): void {

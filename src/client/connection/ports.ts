@@ -25,11 +25,11 @@ export interface ConnectionOwner {
 
 /** Who holds the connection. */
 export interface ConnectionKeeper {
-  /** Finds frames faster; undefined where there is none, or not yet. */
+  /** A scanner that finds frames faster; undefined without one, or before it is loaded. */
   readonly scanner: FrameScanner | undefined
   /** Where messages go. */
   readonly inbox: MessageTaker
-  /** Undefined unless somebody watches packets. */
+  /** Undefined unless packets are watched. */
   readonly watch: ((direction: 'in' | 'out', packet: Packet) => void) | undefined
   /** What a CONNACK has to wait for before it counts; rejects when it is not to be believed. */
   verify(packet: ConnackPacket): Promise<unknown> | undefined

@@ -11,7 +11,7 @@ export class TurnEnd {
   readonly #later: (callback: () => void) => void
   readonly #hops: number
   readonly #callback: () => void
-  /** Hops until the callback; below 0 when one is under way for nobody, 0 when none is. */
+  /** Hops until the callback; below 0 when one is under way that no caller needs, 0 when none is under way. */
   #left = 0
   /** Somebody is not patient. */
   #soon = false
@@ -23,8 +23,8 @@ export class TurnEnd {
   }
 
   /**
-   * Asks for the callback before this turn has ended. Where nothing tells its end: after a microtask, or of the `patient` once several had no news.
-   * True when nobody was waiting for it.
+   * Asks for the callback before this turn has ended. Where its end is not signalled: after a microtask, or, if `patient`, once several had no news.
+   * True when no callback was waiting for it.
    */
   ask(patient: boolean): boolean {
     // What is due sooner serves as well.

@@ -20,10 +20,10 @@ export interface ClientContext {
   readonly events: Emitter<ClientEvents>
   /** Undefined unless the `stats` option is on. */
   readonly counters: Counters | undefined
-  /** Undefined until somebody uses some. */
+  /** Undefined until one is used. */
   readonly hooks: HookChain | undefined
-  /** The parts are made text only where somebody listens. */
+  /** The parts are made text only where there is a listener. */
   log(level: keyof Logger, ...parts: readonly unknown[]): void
-  /** Logs what the program should know. Without a logger, and where nobody listens to `heard`, it is reported: see `platform/reports.ts`. */
+  /** Logs what the program should know. Without a logger, and without a listener of `heard`, it is reported: see `platform/reports.ts`. */
   report(code: ReportCode, text: string | (() => string), cause: unknown, heard?: keyof ClientEvents, count?: number): void
 }

@@ -13,7 +13,7 @@ export interface Settler {
   readonly id?: string | undefined
   /** A consumer is done with its share, though others are not. */
   handleTurnEnd?(): void
-  /** One of several consumers leaves it to the others; false when it is the last, and nobody decided anything. */
+  /** One of several consumers leaves it to the others; false when it is the last and no outcome was decided. */
   giveUp?(): boolean
 }
 
@@ -76,7 +76,7 @@ export abstract class Arrival extends Printed implements Head {
     return this.#settler.id
   }
 
-  /** Leaves the outcome to the other consumers of this message; false when there are none that would decide it. */
+  /** Leaves the outcome to the other consumers of this message; false when no other consumer would decide it. */
   giveUp(): boolean {
     if (this.#settler.giveUp?.() !== true) return false
     this.#settled = true

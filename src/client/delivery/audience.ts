@@ -71,7 +71,7 @@ export class Audience {
       for (const entry of matched) if (entry.identifier === 0 && entry.state !== 'new') identified.push(entry)
       return identified
     }
-    // A copy for a filter that was left is for who has subscribed to it again, and for nobody else: the others get their own.
+    // A copy for a filter that was left goes only to readers that subscribed to it again: the others get their own copies.
     const gone = this.leftBy(view)
     return gone.length > 0 ? matched.filter(({ filter }) => gone.some((one) => one.filter === filter)) : matched
   }

@@ -37,7 +37,7 @@ export class Budget {
   /** Bytes that it has left beside what is held elsewhere. */
   #room = 0
   #stopLook: CancelTimer | undefined
-  /** What reads nothing before somebody has made room: of one connection. */
+  /** Reading of one connection, stopped until the application has made room. */
   #holds: PausableReader | undefined
 
   constructor(host: DeliveryHost<Consumer>, drops: DropReport) {
@@ -126,7 +126,7 @@ export class Budget {
     return [...this.#host.registry.consumers].some(({ attended, busy }) => attended || busy)
   }
 
-  // What had no room comes again on the next connection. What is held is handed out before, while somebody reads, or it came again, too.
+  // What had no room is redelivered on the next connection. What is held is handed out before, while there is a reader: otherwise it would be redelivered, too.
   #overdraw(): void {
     const { platform, session } = this.#host
     const { negotiated } = session

@@ -2,7 +2,7 @@
  * One consumer, as those see it who route messages to filters and to readers: where messages are pushed in, and how it ends.
  *
  * What waits is in its `ReceiveBuffer`, what was handed out in `Outstanding`; applications read it by a `SubscriptionHandle`, or by the handler of a
- * `listen`. It never acknowledges a message that nobody was given, but for those that its overflow policy drops, or is about to.
+ * `listen`. It never acknowledges a message that was not handed out, except those that its overflow policy drops, or is about to.
  */
 import type { MqttError } from '../../errors.js'
 import type { PublishView } from '../../wire/publish.js'
@@ -17,7 +17,7 @@ import type { ConsumerHost, Origin } from './ports.js'
 import { Readers } from './readers.js'
 import { ReceiveBuffer } from './receive-buffer.js'
 
-/** What the application sees of a consumer, and is told by it. */
+/** What the application sees of a consumer, and hears from it. */
 export interface PublicFace extends Subscription {
   granted: readonly Grant[]
   dropped: number
@@ -68,7 +68,7 @@ export class Consumer {
     return outstanding.busy || (this.closing && this.size > 0 && (this.attended || outstanding.messages.length > 0))
   }
 
-  /** True when somebody reads from it, so that what is buffered will be read. */
+  /** True when a read is pending, so that what is buffered will be read. */
   get attended(): boolean {
     return this.readers.attended
   }
@@ -146,7 +146,7 @@ export class Consumer {
     if (!staying) this.readers.end(undefined)
   }
 
-  /** Ends it as said: acknowledges or keeps what was not read, and tells the owner. */
+  /** Ends it in the given way: acknowledges or keeps what was not read, and informs the owner. */
   leave(how: 'unsubscribe' | 'detach' = this.config.onExit): void {
     const { registry, router } = this.#host
     if (this.closing) {
@@ -180,7 +180,7 @@ function isLast({ origin, settled }: DeliveredMessage): boolean {
   return state === 'leaving' || (grouped && settled)
 }
 
-// One whose key cannot be told keeps the order of its topic.
+// A message whose key function fails keeps the order of its topic.
 function keyed(host: ConsumerHost, message: DeliveredMessage, keyOf: (message: Message) => unknown): unknown {
   try {
     return keyOf(message)

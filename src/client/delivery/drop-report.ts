@@ -9,7 +9,7 @@ import type { CancelTimer } from '../platform/platform.js'
 import type { DeliveredMessage } from './message.js'
 import type { DeliveryHost } from './ports.js'
 
-/** Losses are told at most once in this many milliseconds. */
+/** Losses are reported at most once in this many milliseconds. */
 const dropInterval = 1000
 
 /** Dropped messages of one client. */
@@ -59,7 +59,7 @@ export class DropReport {
     }
   }
 
-  /** The client is over: what was not told is told now. */
+  /** The client is over: what was not reported is reported now. */
   stop(): void {
     this.#timer?.()
     this.#tell()

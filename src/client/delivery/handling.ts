@@ -141,7 +141,7 @@ export class HandlerLoop implements MessageHandler {
   #run(): void {
     if (this.#looping) return
     this.#looping = true
-    // What nobody can acknowledge any more is left to the session.
+    // What can no longer be acknowledged is left to the session.
     while (this.#running < this.#options.concurrency && !this.#stopped && !this.#host.states.ended) {
       const again = this.#due.shift()
       const crowded = this.#retrying.size >= this.#consumer.config.buffer + this.#options.concurrency

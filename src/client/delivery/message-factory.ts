@@ -1,7 +1,7 @@
 /**
  * Makes messages of what is read, in memory that they may keep: copied out of the read, or lent where it lies.
  *
- * It may assume that a view shows what was read last. What it makes belongs to nobody yet.
+ * It may assume that a view shows what was read last. What it makes has no owner yet.
  */
 import type { PublishView } from '../../wire/publish.js'
 import { type Piece, Pieces } from '../memory/message-memory.js'
@@ -56,7 +56,7 @@ export class MessageFactory {
     return message.place(view, topic, piece, window === undefined ? pieces.shift : 0, ticket, entry)
   }
 
-  /** A message that nobody reads yet. */
+  /** A message without a reader yet. */
   makeUnread(view: PublishView, topic: string, size: number, ticket: number, entry: ReadRoute | undefined): DeliveredMessage {
     const piece = this.#pieces.hold(view, view.payloadEnd, false)
     return new OwnedMessage(size, this.settler, false).place(view, topic, piece, this.#pieces.shift, ticket, entry)

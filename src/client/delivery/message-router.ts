@@ -1,7 +1,7 @@
 /**
  * Incoming messages on their way to consumers, and back from those that leave them unread.
  *
- * It owns no consumer and no connection. It must never acknowledge a message that waits for somebody, and never hold more than the budget.
+ * It owns no consumer and no connection. It must never acknowledge a message that waits for a reader, and never hold more than the budget.
  */
 import type { PublishView } from '../../wire/publish.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
@@ -87,7 +87,7 @@ export class MessageRouter {
     if (sole?.sole !== undefined && this.#audience.isOwn(view, sole))
       return this.#deliverToOne(view, record.name, ticket, sole, sole.sole, sole.soleQos > 0)
     const entries = this.#audience.identify(view, matched, counters)
-    // Nobody misses a copy for a filter that was left, but for that of a share: no other member of the group gets it, so that the application is told.
+    // A copy for a filter that was left is no loss, except one of a shared subscription: no other member of the group gets it, so it is reported.
     const wanted = entries.length > 0 || matched.length === 0 || this.#audience.leftBy(view).some(({ grouped }) => grouped)
     if (wanted) this.#deliverToAll(view, record.name, ticket, entries)
     else if (ticket !== noTicket) this.#host.settle(ticket, 0)
@@ -121,7 +121,7 @@ export class MessageRouter {
     if (first !== undefined) return this.#deliver(view, topic, ticket, recipients)
     const detached = entries.find((entry) => entry.detached)
     if (entries.length > 0 && (detached === undefined || ticket === noTicket)) {
-      // Subscribed, but nobody to give it to: a copy for somebody who left is let go.
+      // Subscribed, but without a reader: a copy for a reader that left is let go.
       if (ticket !== noTicket) this.#host.settle(ticket, 0)
       return this.drops.add(topic)
     }
@@ -191,7 +191,7 @@ export class MessageRouter {
     this.#audience.handleLeft(entry)
   }
 
-  /** The client is over: nothing is watched or held any more, and what was lost is told. */
+  /** The client is over: nothing is watched or held any more, and losses are reported. */
   stop(): void {
     this.#watch?.stop()
     this.#unclaimed.stop()

@@ -151,7 +151,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     this.#properties = undefined
   }
 
-  /** Moves out of a piece that it would keep alive by itself; out of a window only when it must. Not for a message that somebody has in hand. */
+  /** Moves out of a piece that it would keep alive by itself; out of a window only when it must. Not for a message that the application holds. */
   moveOut(must: boolean): void {
     if (this.#piece.window ? must : this.#piece.wasteful) this.copy(this)
   }
@@ -194,7 +194,7 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     const start = from.#propertiesStart
     const piece = new Piece(from.#piece.bytes.slice(start, from.#payloadEnd))
     if (this.#borrowed) {
-      // What somebody looks at is never read into again.
+      // Memory that the application may look at is never read into again.
       if (this.#payload === undefined) this.#piece.lent -= 1
       this.#payload = undefined
       piece.lent += 1

@@ -2,7 +2,7 @@
  * The messages of one consumer that were handed out and are not done with, and the turns that end that.
  *
  * Under automatic acks a turn runs from handing a message out to asking for the next one; under `'manual'` to `ack()`; a handler says when it is done.
- * It must never acknowledge a message that nobody was given.
+ * It must never acknowledge a message that was not handed out.
  */
 import type { AckMode } from '../api/index.js'
 import type { DeliveredMessage } from './message.js'

@@ -75,7 +75,7 @@ export class OverflowPolicy {
     return consumer.open && messages.length > 0
   }
 
-  /** Drops the oldest that is wanted; false when there is none. */
+  /** Drops the oldest that is wanted; false without one. */
   dropOldest(wanted: (message: DeliveredMessage) => boolean): boolean {
     const oldest = this.#consumer.buffer.remove(wanted)
     if (oldest === undefined) return false

@@ -48,15 +48,15 @@ export interface ClientStanding {
 /** A filter that a message came for. */
 export interface Origin {
   readonly filter: string
-  /** Subscription Identifier of its copies; 0 when there is none. */
+  /** Subscription Identifier of its copies; 0: no identifier. */
   readonly identifier: number
   /** True for `$share` filters. */
   readonly grouped: boolean
-  /** `new`: nobody has asked the server yet; `leaving`: it is being given up. */
+  /** `new`: the server was not asked yet; `leaving`: it is being given up. */
   readonly state: 'new' | 'sent' | 'active' | 'leaving'
   /** Nobody here reads it, but the broker goes on sending. */
   readonly detached: boolean
-  /** It is being given up, and what is left of it is nobody's. */
+  /** It is being given up, and its remaining messages have no reader. */
   readonly over: boolean
   /** Unacknowledged messages that a consumer left behind, in the order of arrival. */
   readonly requeued: DeliveredMessage[]
@@ -86,7 +86,7 @@ export type Route<Reader> = Origin & Readership<Reader>
 /** The subscriptions of the client. */
 export interface Subscriptions<Reader> {
   readonly consumers: Iterable<Reader>
-  /** To be told of the end of the client: handlers run on whose subscription is over. */
+  /** They hear of the end of the client: their handlers still run although the subscription is over. */
   readonly unfinished: Pick<SparseSet<() => void>, 'add' | 'delete'>
   /** Takes a consumer off its filters; settles when the broker has answered. */
   leave(consumer: Reader): Promise<void>
@@ -98,7 +98,7 @@ export interface Subscriptions<Reader> {
 export interface MessageHandler {
   /** True when it may be shown messages while they are read. */
   readonly takesShown: boolean
-  /** There is something to read: told once per delivery burst, or more often. */
+  /** There is something to read: called once per delivery burst, or more often. */
   handleReadable(): void
   /** Shown a message while it is read. True when it is done with it already. */
   handleShown(message: DeliveredMessage): boolean

@@ -1,5 +1,5 @@
 /**
- * Turns of consumers, told apart: what came in a burst is no reader's fault before it had one.
+ * Turns of consumers: a burst does not count against a reader that had no turn since.
  */
 import type { Platform } from '../platform/platform.js'
 

@@ -24,7 +24,7 @@ export class Readers {
     this.#platform = platform
   }
 
-  /** True when somebody reads, so that what is buffered will be read. */
+  /** True when a read is pending, so that what is buffered will be read. */
   get attended(): boolean {
     return this.iterating || this.calls.length > 0 || this.handler !== undefined
   }

@@ -1,5 +1,5 @@
 /**
- * Messages that nobody has subscribed to: kept for a while after a session was resumed, acknowledged and told of otherwise.
+ * Messages without a subscription: kept for a while after a session was resumed, otherwise acknowledged and reported.
  */
 import { tally } from '../common/counters.js'
 import type { CancelTimer } from '../platform/platform.js'
@@ -34,7 +34,7 @@ export class Unclaimed {
     }, this.#host.options.unclaimedHold)
   }
 
-  /** A message has nobody who reads it. */
+  /** A message has no reader. */
   add(message: DeliveredMessage): void {
     if (!this.#holding || message.settled) return this.#report(message)
     message.own()

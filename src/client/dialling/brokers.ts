@@ -91,7 +91,7 @@ export class BrokerList<E> {
     this.#refused.clear()
   }
 
-  /** A stable connection: a chain of references starts anew after it. */
+  /** A stable connection: a chain of references restarts after it. */
   settled(): void {
     this.#visited = []
   }

@@ -75,7 +75,7 @@ export class Dialling {
   /** Dials now instead of after the delay. */
   hurry(): void {
     if (this.#attempt !== undefined) return
-    // Not decided yet: a listener is told of the failure.
+    // Not decided yet: a listener hears of the failure.
     if (this.#waiting === undefined) {
       this.#hurried = true
       return
@@ -95,7 +95,7 @@ export class Dialling {
     else if (kept < 0) this.#attempt?.abort(new MqttError('ERR_CONNECT_FAILED', 'left out by setBrokers()'))
   }
 
-  /** A failure is about to be told: what is said about where to go from now on concerns it. */
+  /** A failure is about to be announced: endpoints that listeners set meanwhile apply to the next attempt. */
   handleAsking(): void {
     this.#hint = 'none'
   }

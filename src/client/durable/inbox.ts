@@ -255,7 +255,7 @@ class Outcome implements Settler {
   }
 }
 
-/** What a view shows, in memory of its own. A payload that lies apart is nobody else's already. */
+/** What a view shows, in memory of its own. A payload that lies apart has no other owner already. */
 function copied(view: PublishView): PublishView {
   const copy = new PublishView()
   const { topicStart, apart } = view

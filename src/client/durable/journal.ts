@@ -71,7 +71,7 @@ export class Journal {
     this.#writing ??= this.#run()
   }
 
-  /** Asks for a change that nobody waits for. */
+  /** Asks for a change whose end is not awaited. */
   insist(operations: readonly StoreOperation[]): void {
     if (operations.length > 0) this.write(operations, () => undefined)
   }

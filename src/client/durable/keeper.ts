@@ -131,7 +131,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
   #inDoubt = false
   /** Losses of the session that the store does not know yet. */
   #losing = 0
-  /** Rises when the session is lost: what was asked for before is answered to nobody. */
+  /** Rises when the session is lost: requests made before get no answer. */
   #sessions = 0
   #stopped = false
   #told = Number.NEGATIVE_INFINITY
@@ -178,7 +178,7 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     return true
   }
 
-  /** Everything is read: what is in flight goes on, and what nobody waits for goes. Gives the keys of records whose payload was damaged. */
+  /** Everything is read: what is in flight goes on, and records without a purpose are deleted. Gives the keys of records whose payload was damaged. */
   async tidy(): Promise<readonly string[]> {
     const damaged = await this.#publishes.goOn(this.store)
     await this.#publishes.tidy(this.store)

@@ -21,7 +21,7 @@ interface KeptEntry {
   readonly outcome: Deferred<Receipt>
   /** The key of its publish; undefined before that was stored. */
   publish: string | undefined
-  /** It has ended, and nobody heard of it, or it is not deleted yet; `stored` fulfils when the record that says so is safe. */
+  /** It has ended, and its queue did not hear of it, or it is not deleted yet; `stored` fulfils when the record that says so is safe. */
   over: { readonly error: unknown; readonly stored: Promise<void> } | undefined
 }
 
@@ -46,7 +46,7 @@ export class KeptEntries implements EntryPublisher {
     const call = publishCall(topic, payload, options)
     const entry = this.#add(link, undefined)
     const sent = this.#host.publishQueue.publish(call.topic, call.payload, { ...call.options, link })
-    // What was stored ends with its exchange, whatever its caller was told.
+    // What was stored ends with its exchange, however the call ended.
     sent.catch((error) => {
       if (entry.publish === undefined) this.handleFailed(key, error)
     })
@@ -58,7 +58,7 @@ export class KeptEntries implements EntryPublisher {
     return this.#add({ key, ended: unheard }, publish).link
   }
 
-  /** The publish of an earlier process has ended, and nobody heard of it: it was acknowledged, or lost with its session. */
+  /** The publish of an earlier process has ended, and its queue did not hear of it: it was acknowledged, or lost with its session. */
   restoreEnded({ key }: Pick<EntryLink, 'key'>, publish: string, acknowledged: Receipt | undefined): void {
     const entry = this.#add({ key, ended: unheard }, publish)
     entry.over = { error: acknowledged === undefined ? sessionLost() : undefined, stored: Promise.resolve() }
@@ -66,7 +66,7 @@ export class KeptEntries implements EntryPublisher {
     else entry.outcome.resolve(acknowledged)
   }
 
-  /** Forgets the ends of entries that are not in the store any more: of those nobody will hear. */
+  /** Forgets the ends of entries that are not in the store any more: no queue will ask for those. */
   async forgetDeleted(store: Store): Promise<void> {
     for (const [key, { over, publish = '' }] of [...this.#entries]) {
       if (over === undefined || (await store.get(key)) !== undefined) continue
@@ -137,7 +137,7 @@ export class KeptEntries implements EntryPublisher {
     return entry
   }
 
-  // Whether the entry goes; undefined when nobody is there to hear of it.
+  // Whether the entry goes; undefined when its queue is not there.
   #settle(link: EntryLink, { publish = '' }: KeptEntry, error: unknown): boolean | undefined {
     const changes: StoreOperation[] = [{ type: 'delete', key: publish }]
     const heard = link.ended(error, changes)

@@ -90,7 +90,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     return [...this.#numbers.keys()].filter((item) => item.options.qos === 2 && !republishes(item, this.#host))
   }
 
-  /** Whether the session is the one in which they were sent, nobody knows. True while there are such. */
+  /** True while there are some of which it is unknown whether the session is the one in which they were sent. */
   get doubtful(): boolean {
     return this.#once.some(({ doubt }) => doubt !== undefined)
   }
@@ -121,7 +121,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.#numbers.set(item, number)
     if (options.link !== undefined) this.entries.handleKept(options.link.key, key)
     item.length = -size
-    // It may be in flight anew by then, in another session.
+    // It may be in flight again by then, in another session.
     const isCurrent = (): boolean => item.packetId === packetId && unacknowledged.get(packetId) === item
     const send = (): void => {
       if (isCurrent()) this.#write(item)
@@ -214,7 +214,7 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const item = this.#host.publishQueue.unacknowledged.get(packetId)
     const number = item && this.#numbers.get(item)
     if (item === undefined || number === undefined) return []
-    // What is published anew when the session is lost is needed until then.
+    // What is published again when the session is lost is needed until then.
     const payload = republishes(item, this.#host) ? payloadOf(item) : noPayload
     return [putting(this.#keys.publish(number), this.#encode(item, 'released', payload))]
   }
@@ -275,14 +275,14 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   }
 
   // Its identifier has another publish: it has ended, and the process died before the store knew that. The failure of an entry has a record, and what was
-  // released is the server's; otherwise nobody knows, and the queue does what it does then.
+  // released is the server's; otherwise the outcome is unknown, and the queue decides.
   #supersede({ number, record: { link, stage, packet } }: Found): void {
     const key = this.#keys.publish(number)
     if (link === undefined) this.#stale.push(key)
     else this.entries.restoreEnded(link, key, stage === 'released' ? receipt(0, packet.packetId) : undefined)
   }
 
-  /** Everything is read: what nobody waits for goes. */
+  /** Everything is read: records without a purpose are deleted. */
   async tidy(store: Store): Promise<void> {
     if (this.#stale.length > 0) await store.batch(this.#stale.map((key): StoreOperation => ({ type: 'delete', key })))
     await this.entries.forgetDeleted(store)

@@ -16,7 +16,7 @@ const step = 20
 /** The same, where there is no connection. */
 const longestStep = 1000
 
-/** Where the broker tells what waits, checked. */
+/** Where the broker publishes what waits, checked. */
 export interface LagCall {
   readonly topic: string
   readonly read: LagSource['read']
@@ -195,7 +195,7 @@ export class GroupMembership {
     }
   }
 
-  // Fulfils when everything was handled and nothing more comes, or when nobody reads any more.
+  // Fulfils when everything was handled and nothing more comes, or when there is no reader any more.
   async #drained(): Promise<void> {
     const { quiet, reader, share } = this.#of
     const idle = (): boolean => !reader.busy && reader.size === 0

@@ -128,7 +128,7 @@ function memberOf({ client, behind, filter, quiet, lag }: SharedCall): GroupMemb
   return reader && new GroupMembership({ client, filter, book, share, reader, quiet, behind: { platform, session, links } }, lag)
 }
 
-/** Gives the handle when it is granted, and its lag can be told. `disown`: nobody will read it any more. */
+/** Gives the handle when it is granted, and its lag is known. `disown`: it will not be read any more. */
 async function join<H extends Subscription | Handling>(
   member: GroupMembership | undefined,
   granted: Promise<H>,

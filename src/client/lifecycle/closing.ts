@@ -69,7 +69,7 @@ function reportEnd(parts: Parts, error: MqttError): void {
   parts.report('MQWIRE_NOT_CONNECTED', 'the client has ended', error)
 }
 
-/** The connection is over, where `connect` told of it. */
+/** The connection is over, where `connect` announced it. */
 export function tellDown(parts: Parts, error: MqttError | undefined, reason?: string): void {
   const { events, links } = parts
   if (!links.up) return

@@ -1,5 +1,5 @@
 /**
- * What the application may ask of the connection: that there be one, another one, at other endpoints, or authenticated anew.
+ * What the application may ask of the connection: that there be one, another one, at other endpoints, or authenticated again.
  */
 import { MqttError } from '../../errors.js'
 import { aborted, assertNotAborted, onAbort, within } from '../common/abort.js'
@@ -52,7 +52,7 @@ function recover(parts: Parts, given: Keeping & { readonly store?: Keeping }): v
   else void open(parts)
 }
 
-/** Dials now instead of after the delay; replaces a connection that is up only when told to. */
+/** Dials now instead of after the delay; replaces a connection that is up only with `force`. */
 export async function reconnect(parts: Parts, force: boolean, reason = 'replaced by reconnect()'): Promise<void> {
   const { states, links } = parts
   assertGoing(parts)

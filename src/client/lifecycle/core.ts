@@ -100,14 +100,14 @@ export class Core
     try {
       this.options.logger?.[level]?.(`mqwire ${printable(this.clientId)}: ${printable(parts.map(textOf).join(''))}`)
     } catch {
-      // A logger that fails has nobody to tell.
+      // A failure of the logger itself cannot be logged.
     }
   }
 
   report(code: ReportCode, text: string | (() => string), cause: unknown, heard?: keyof ClientEvents, count = 1): void {
     const { logger } = this.options
     const level = code === 'MQWIRE_HANDLER_FAILED' ? 'error' : 'warn'
-    // `null` says that nobody wants to know. `MQWIRE_UNSENT` is printed beside a logger: messages are lost.
+    // `null` says that no output is wanted. `MQWIRE_UNSENT` is printed beside a logger: messages are lost.
     const isSilenced = logger === null || (logger !== undefined && code !== 'MQWIRE_UNSENT') || (heard !== undefined && this.events.has(heard))
     const print = isSilenced ? undefined : this.platform.report
     // What was thrown becomes text only where that is read.

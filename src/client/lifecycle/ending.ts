@@ -3,7 +3,7 @@
  *
  * Shared filters are left, running turns end, publishes and acknowledgements leave, DISCONNECT is last; at once where there is nothing to wait for, as a
  * page that is being left has no later turn. What is given up is reported. There is one for a client, made by the first call. It must
- * never wait longer than its most impatient caller, and never hand out what nobody can acknowledge any more.
+ * never wait longer than its most impatient caller, and never hand out what cannot be acknowledged any more.
  */
 import { deferred, onAbort } from '../common/abort.js'
 import type { Consumer } from '../delivery/consumer.js'
@@ -39,7 +39,7 @@ export class Ending {
     if (goodbye.timeout === 0) hurry()
     const cease = onAbort(goodbye.signal, hurry)
     if (this.#done === undefined) {
-      // Set before anybody is told, so that a listener's own call joins.
+      // Set before listeners run, so that a listener's own call joins.
       const { promise, resolve, reject } = deferred<void>()
       this.#done = promise
       this.#stop(goodbye, drain).then(resolve, reject)

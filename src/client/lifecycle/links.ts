@@ -26,7 +26,7 @@ export type LinkHost = ConnectionHost & {
 
 /** The connections of one client, one after the other. */
 export class Links {
-  /** Finds frames faster; undefined where there is none, or not yet. */
+  /** A scanner that finds frames faster; undefined without one, or before it is loaded. */
   scanner: FrameScanner | undefined
   /** Where messages come in: the router, unless something has to be done first. */
   declare inbox: MessageTaker
@@ -59,7 +59,7 @@ export class Links {
     return this.current?.held ?? 0
   }
 
-  /** Undefined unless somebody watches packets. */
+  /** Undefined unless packets are watched. */
   get watch(): ((direction: 'in' | 'out', packet: Packet) => void) | undefined {
     const { events, platform } = this.#host
     const watched = events.has('packet') || platform.traced?.('packet') === true

@@ -1,7 +1,7 @@
 /**
  * Where a client stands: the table of its states, and what goes with each.
  *
- * It must never leave a state for one that the table does not name, and tells of each transition once.
+ * It must never leave a state for one that the table does not name, and announces each transition once.
  */
 import type { MqttError } from '../../errors.js'
 import type { ClientEvents, ClientState } from '../api/index.js'
@@ -14,7 +14,7 @@ const successors: Readonly<Record<ClientState, readonly ClientState[]>> = {
   connecting: ['connected', 'reconnecting', 'disconnecting', 'closed'],
   connected: ['reconnecting', 'disconnecting', 'closed'],
   reconnecting: ['connected', 'reconnecting', 'disconnecting', 'closed'],
-  // A connection that is made anew while the client ends makes it no more than that.
+  // A connection that is made again while the client ends does not change that state.
   disconnecting: ['closed'],
   closed: [],
 }
@@ -26,7 +26,7 @@ export class States {
   readonly closed: Deferred<MqttError | undefined> = deferred()
   /** The session ends with the connection that is being ended. */
   sessionEnds = false
-  /** A lost connection is made anew also while the client ends. */
+  /** A lost connection is made again also while the client ends. */
   draining = false
   /** Nothing new is published any more: the last turn has ended. */
   sealed = false

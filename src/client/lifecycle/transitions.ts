@@ -150,7 +150,7 @@ function expire(parts: Parts): void {
   accountForLoss(parts, 'expired', stale)()
 }
 
-// Gives what tells of it: nobody is told before everything is in order again.
+// Gives the function that announces it: nothing is announced before everything is in order again.
 function accountForLoss(parts: Parts, cause: 'absent' | 'expired', stale: number): () => void {
   tally(parts, 'sessionsLost')
   const { losses, settle } = parts.publishQueue.unacknowledged.handleSessionLost()

@@ -1,5 +1,5 @@
 /**
- * The arguments of the client's calls, checked: what a caller may pass wrong is told here, before anything happens.
+ * The arguments of the client's calls, checked: wrong ones are refused here, before anything happens.
  *
  * Pure functions from `unknown` to complete values; they never write to what they are given.
  */
@@ -204,7 +204,7 @@ export function listenCall(
   return { ...joinCall(filters, { ...listen, group, ack: listen.ack === 'auto' ? 'manual' : listen.ack }, config), listen }
 }
 
-// One at a time is in order by itself, unless somebody asks for keys that do not wait for each other.
+// One at a time is in order by itself, unless the caller asks for keys that do not wait for each other.
 function keyOf({ order, concurrency = 1 }: Ordering, requests: readonly SubscriptionRequest[]): ConsumerConfig['keyOf'] {
   if (typeof order === 'function') return order
   const many = concurrency > 1 && requests.some(({ filter }) => hasWildcard(filter) && !isShared(filter))
@@ -262,7 +262,7 @@ function assertTopic(objection: string | undefined, given: unknown, path: string
   if (objection !== undefined) throw optionError('ERR_INVALID_TOPIC', path, `${path} ${quoted(given as string)} ${objection}`)
 }
 
-/** The client: what tells of the version that is spoken. */
+/** The client, for the version that is spoken. */
 export interface Spoken {
   readonly options: Pick<Config, 'protocolVersion'>
   readonly session: { readonly negotiated: Pick<Negotiated, 'protocolVersion'> | undefined }

@@ -30,27 +30,27 @@ export interface Platform {
   readonly turnEnd?: (callback: () => void) => void
   /** Runs a callback after timers, input and everything else that waits had their turn. */
   nextTurn(callback: () => void): void
-  /** Calls back when the machine or the page may have slept, or is back on a network; gives what ends that. Absent where nothing tells. */
+  /** Calls back when the machine or the page may have slept, or is back on a network; gives a function that ends that. Absent without such signals. */
   onWake?(callback: () => void): CancelTimer
-  /** True where timers may come up to a minute late: a page that nobody sees. Absent where they never do. */
+  /** True where timers may come up to a minute late: a hidden page. Absent where they never do. */
   hidden?(): boolean
   /** Hands every event to a tracer of the program; absent where there is no such thing. */
   trace?(type: string, event: object): void
-  /** True when somebody traces events of this type. */
+  /** True when events of this type are traced. */
   traced?(type: string): boolean
-  /** A client was made: its `Parts`, which is not to be held. Absent where the end of a program tells nothing. */
+  /** A client was made: its `Parts`, not to be kept alive by this. Absent where the end of a program cannot be observed. */
   attend?(client: object): void
-  /** Prints what nobody in the program listens to; absent where nobody would read it. */
+  /** Prints what no listener in the program takes; absent where there is no console to read. */
   readonly report?: Report
   /** The URL schemes that have a transport, for a sentence. */
   readonly schemes: string
   /** The transport of a URL scheme, or undefined when this platform has none. */
   dialler(scheme: string): Dial | undefined
-  /** Makes what reads of sockets go through. Absent where there are none. */
+  /** Makes the reader of sockets. Absent where the platform has no sockets. */
   reads?(...parts: ConstructorParameters<typeof Reads>): Reads
   /** Gives memory that need not be zeroed, of exactly this size, where that is cheaper. */
   allocate?(size: number): Uint8Array
-  /** Loads the scanner that is used where the application chose none; fulfils with undefined where there is none. */
+  /** Loads the default scanner; fulfils with undefined where the platform has no such scanner. */
   loadScanner?(): Promise<FrameScanner | undefined>
   /** Keeps the session of a client, its `Parts`, in a store that does not bring what does that. Absent where it would be a part of every bundle. */
   loadKeeper?(parts: object): Promise<void>

@@ -1,7 +1,7 @@
 /**
  * Who waits until everything has been sent, or acknowledged.
  *
- * It may assume to be told of each publish that is over. It must never leave anybody waiting for a client that is over.
+ * It may assume that it hears of each publish that is over. It must never leave a call waiting for a client that is over.
  */
 import { MqttError } from '../../errors.js'
 import { type Deferred, deferred } from '../common/abort.js'

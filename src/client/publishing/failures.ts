@@ -1,5 +1,5 @@
 /**
- * Tells of publishes that failed, with `drop` events, after the call in which they did. Where nobody listens, it reports the first of a turn with the
+ * Emits `drop` events for publishes that failed, after the call in which they did. Without a listener it reports the first of a turn with the
  * count of the others.
  *
  * A listener may publish again, and fail again: events come in turns of the event loop of their own, and above a number of them at most once a
@@ -12,7 +12,7 @@ import { tally } from '../common/counters.js'
 import { quoted } from '../common/schema.js'
 import type { PublishingHost } from './ports.js'
 
-/** Events that one turn tells one by one; what fails beyond that is counted with the last of them. */
+/** Events that one turn emits one by one; failures beyond that are counted with the last of them. */
 const mostTold = 256
 /** Milliseconds until the next ones, after so many. */
 const pause = 1000
@@ -49,7 +49,7 @@ export class Failures {
     if (!this.#queued && !this.#host.states.ended) this.#queue(0)
   }
 
-  /** The client is over: all that is not told is told now, and nothing after that but reports. */
+  /** The client is over: events that are due are emitted now; after that there are only reports. */
   end(): void {
     const heard = this.#host.events.has('drop')
     this.#tell()

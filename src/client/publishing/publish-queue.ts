@@ -171,7 +171,7 @@ export class PublishQueue {
     this.#admission.giveUp(new MqttError('ERR_DROPPED'), (item) => !item.again)
   }
 
-  /** The client is over: everything ends, each with what is known about it. `asked`: because the program ends it, which tells what is given up. */
+  /** The client is over: everything ends, each with what is known about it. `asked`: because the program ends it, and what is given up is reported. */
   end(error: MqttError, asked = false): void {
     const lost = (item: QueuedPublish): boolean => !item.settled && !isKept(item)
     this.givenUp.queued += this.#backlog.select(lost).length

@@ -1,5 +1,5 @@
 /**
- * One outgoing message on its way: what was asked for, where it stands, and what its end is told with.
+ * One outgoing message on its way: what was asked for, where it stands, and how its end reaches the caller.
  *
  * Data and pure functions; the way itself is in `publish-queue.ts`.
  */
@@ -65,9 +65,9 @@ export class QueuedPublish implements Linked<QueuedPublish> {
   readonly size: number
   /** Milliseconds; 0 where it has no message expiry interval. */
   readonly since: number
-  /** As the caller gave it; a copy once the caller was told of the end before the exchange was over. */
+  /** As the caller gave it; a copy once the promise settled before the exchange was over. */
   payload: Uint8Array
-  /** The caller was told already: what follows only frees what is held. */
+  /** The promise has settled already: what follows only frees what is held. */
   settled = false
   /** It counts as sent, and stays so until its acknowledgement or the end of the session. */
   sent = false
@@ -122,13 +122,13 @@ export class QueuedPublish implements Linked<QueuedPublish> {
     this.#reject = rejectMade
   }
 
-  /** It ended well, if the caller was not told otherwise. */
+  /** It ended well, unless the promise has settled already. */
   resolve(done: Receipt): void {
     this.settled = true
     this.#resolve(done)
   }
 
-  /** It failed. A rejection that nobody awaits stays silent, unless the program is at fault. */
+  /** It failed. A rejection that is not awaited stays silent, unless the program is at fault. */
   reject(error: unknown): void {
     this.settled = true
     if (!isProgramFault(error)) this.promise.catch(ignore)
@@ -229,7 +229,7 @@ function describe({ topic, options, packetId }: QueuedPublish): InFlight {
   return { topic, qos: options.qos, packetId }
 }
 
-/** What became of messages in flight when the session was lost, for its event: those that are sent anew, and those that are not. */
+/** What became of messages in flight when the session was lost, for its event: those that are sent again, and those that are not. */
 export function lossesOf(again: readonly QueuedPublish[], lost: readonly QueuedPublish[]): Losses {
   const rejected = lost.filter((item) => !item.settled).map((item) => ({ ...describe(item), error: sessionLost() }))
   return { republished: Object.freeze(again.map(describe)), rejected: Object.freeze(rejected) }

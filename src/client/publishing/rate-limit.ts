@@ -45,7 +45,7 @@ export class RateLimit {
   /** Ends the wait for the next one. */
   stop: (() => void) | undefined
 
-  /** @param flush called when the next message may leave, after somebody was told that it may not */
+  /** @param flush called when the next message may leave, after an answer that it may not */
   constructor(
     { messages = Number.POSITIVE_INFINITY, bytes = Number.POSITIVE_INFINITY, per = 1000 }: RateOptions,
     platform: Platform,

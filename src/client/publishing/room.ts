@@ -16,7 +16,7 @@ export class Room {
   readonly #host: PublishingHost
   readonly #isThere: (post: boolean) => boolean
   #waiting: Deferred<void> | undefined
-  /** `post` took nothing since the last time that somebody was told of room. */
+  /** `post` took nothing since room was last announced. */
   #refused = false
   #grants = 0
 

@@ -1,5 +1,5 @@
 /**
- * How publishes end: the promise of each settles once, the memory of the caller is his again, and what failed unseen is told.
+ * How publishes end: the promise of each settles once, the caller may use its memory again, and unseen failures are reported.
  *
  * An exchange may go on after its promise has settled; its bytes count until it is over. It may assume that the writer hands no memory of callers to a
  * transport, so that only what it has not handed over yet is read later. It must never copy more than `maxQueuedBytes` for one message.
@@ -70,7 +70,7 @@ export class Settlement {
     if (item.settled) return
     item.reject(error)
     this.#giveBack(item, item.again || (item.sent && item.wire !== undefined))
-    // A failure that nobody awaits shows as an event.
+    // A failure that is not awaited becomes an event.
     if (!kept) this.failures.add(item.topic, error, isKept(item))
   }
 

@@ -149,7 +149,7 @@ export class Unacknowledged extends PublishTable {
     if (this.size > 0) this.#awaitAck()
   }
 
-  /** Sends the next one again; false when there is none that may go now. */
+  /** Sends the next one again; false when none may go now. */
   replay(output: PublishWriter): boolean {
     const item = this.#replays.peek()
     const { sendWindow } = this.#host.session
@@ -225,7 +225,7 @@ export class Unacknowledged extends PublishTable {
     })
   }
 
-  /** The session is gone: what was in flight is sent anew or rejected, as said; one by one. */
+  /** The session is gone: what was in flight is sent again or rejected, as its options say; one by one. */
   handleSessionLost(): { readonly losses: Losses; readonly settle: () => void } {
     const again: QueuedPublish[] = []
     const lost: QueuedPublish[] = []

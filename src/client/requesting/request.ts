@@ -102,7 +102,7 @@ export class Requests {
   /**
    * Publishes a request and gives its answer. Without a connection it waits for one. The payload must not change until it settles.
    * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
-   * ERR_INVALID_TOPIC, and whatever `listen` and `publish` reject with; `outcome` tells whether the request may have arrived
+   * ERR_INVALID_TOPIC, and whatever `listen` and `publish` reject with; `outcome` says whether the request may have arrived
    */
   request(topic: string, payload: Payload, options?: RequestOptions, more?: unknown): Promise<Message> {
     try {
@@ -239,7 +239,7 @@ export class Requests {
     route.handling?.unsubscribe().catch(() => undefined)
   }
 
-  // Refused, or ended by somebody: its requests fail, the next one tries again.
+  // Refused, or ended by the application: its requests fail, the next one tries again.
   #handleEnd(route: Route, error: unknown): void {
     // The end of the client says more.
     if (isStopping(this.#client)) return

@@ -87,7 +87,7 @@ class Answers {
     await this.#send(asked, typeof result === 'string' || viewBytes(result) !== undefined ? { payload: result } : result)
   }
 
-  /** The handler failed: what becomes of the request. Its caller is told once that is final. */
+  /** The handler failed: what becomes of the request. Its caller hears of it once that is final. */
   readonly decide = async (error: unknown, message: Message, attempt: number): Promise<HandlerFailure> => {
     const shown = message as DeliveredMessage
     const verdict = await verdictOf(this.#onError, error, shown, attempt)

@@ -66,7 +66,7 @@ export class OutboundAliases {
     this.#maximum = Math.min(maximum, mostAliases)
   }
 
-  /** The alias of a topic; negative when the server has yet to learn it, 0 when there is none. */
+  /** The alias of a topic; negative when the server has yet to learn it, 0: no alias. */
   use(topic: string): number {
     if (this.#maximum === 0) return 0
     const known = this.#aliases.get(topic)

@@ -12,7 +12,7 @@ const mostFaulty = 64
 
 /** Counts by what a message is known again by. */
 export class FaultyMessages {
-  /** A Will Delay Interval came in a PUBLISH: that is told once. */
+  /** A Will Delay Interval came in a PUBLISH: that is reported once. */
   willDelay = false
   readonly #ends = new SparseMap<string, number>()
   /** This connection ends at one. */

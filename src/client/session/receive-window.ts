@@ -24,7 +24,7 @@ const QOS2_IN_HAND = 2
 const QOS2_RECEIVED = 3
 /** PUBREC was due on an earlier connection: it counts here only when the server starts again with PUBLISH. */
 export const QOS2_EARLIER = 4
-/** PUBREL came: PUBCOMP leaves once the store has forgotten the identifier, for the server uses it anew then. */
+/** PUBREL came: PUBCOMP leaves once the store has forgotten the identifier, for the server may use it again then. */
 const QOS2_ENDING = 5
 
 // Low bits of a slot: what happened to an incoming message so far.
@@ -86,7 +86,7 @@ export class ReceiveWindow extends Arrivals {
     return this.#parked.size
   }
 
-  /** The oldest message without an acknowledgement; equal to the next ticket when there is none. */
+  /** The oldest message without an acknowledgement; equal to the next ticket when all are acknowledged. */
   get oldestTicket(): number {
     return this.unsettled === 0 ? this.oldest : (this.#parkedAt(this.oldest)?.ticket ?? this.oldest)
   }

@@ -16,7 +16,7 @@ export function tooLarge(size: number, limit: number): MqttError {
 // What to look at, by 0x84 and on.
 const advice = ['protocolVersion auto', 'clientId', 'username, password', 'username, password']
 
-/** The standard's name of a reason code (section 2.4); `packetType` tells apart those of 0x00. */
+/** The standard's name of a reason code (section 2.4); 0x00 has several, by `packetType`. */
 export function nameOf(reasonCode: number, packetType?: number): string {
   return reasonName(reasonCode, packetType) ?? 'unknown'
 }

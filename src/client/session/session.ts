@@ -234,7 +234,7 @@ export class Session {
       this.actions.push({ type: 'refused', connack: packet })
       return
     }
-    // The server took us in: if we object, it is told why.
+    // The server accepted the connection: if we end it, DISCONNECT says why.
     this.state = 'connected'
     const objection = objectionTo(connect, packet, this.#config.ownsSession || this.negotiated !== undefined)
     if (objection !== undefined) return this.fail(0x82, objection)

@@ -38,9 +38,9 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   grantedQos: QoS | undefined
   /** Sent with each SUBSCRIBE for it. */
   readonly userProperties: UserProperties | undefined
-  /** It was subscribed to anew, and the server has not said yes: it may not know of it. */
+  /** A new SUBSCRIBE was sent and not granted yet: the server may not know the subscription. */
   unconfirmed = false
-  /** Subscription Identifier that the broker sends with its copies; 0 when there is none. */
+  /** Subscription Identifier that the broker sends with its copies; 0: no identifier. */
   identifier: number
   state: SubscriptionState = 'new'
   /** Consumers with the QoS that each asked for. */
@@ -56,7 +56,7 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
   kept = false
   /** What comes behind UNSUBACK is for its readers too, and nothing of it is acknowledged unread, until it is forgotten. */
   lingers = false
-  /** UNSUBSCRIBE requests for it without an answer: while there are any, it is shared by nobody new. */
+  /** UNSUBSCRIBE requests for it without an answer: while there are any, no new reader may share it. */
   openUnsubscribes = 0
   /** The answer to the UNSUBSCRIBE that is under way. */
   leaving: Promise<UnsubscribeResult[]> | undefined

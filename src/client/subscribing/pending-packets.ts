@@ -165,7 +165,7 @@ export function unanswered(packets: readonly PendingPacket[], isOver: (packet: P
     .filter(({ filters }) => filters.length > 0)
 }
 
-// What only brings a subscription back is made anew where it is needed; what somebody asked for meanwhile goes on.
+// Packets that only restore a subscription are made again where needed; calls made meanwhile go on.
 function askedAgain({ filters, restoring = false }: PendingSubscribe): SubscribeFilter[] {
   // Nobody waits for what is on its way out.
   const isOver = ({ known, calls }: SubscribeFilter): boolean =>
@@ -178,7 +178,7 @@ function askedAgain({ filters, restoring = false }: PendingSubscribe): Subscribe
 /** Subscription Identifiers: each is used for one SUBSCRIBE at a time (section 3.8.2.1.2). */
 export class Identifiers {
   #next: number
-  /** Those that the application chose itself; and all that were in use when they last began anew, for ours are new in between. */
+  /** Identifiers that the application chose itself, and all that were in use when numbering last restarted: ours are new in between. */
   readonly #taken = new SparseSet<number>()
   #recountAt = leastRecount
 

@@ -32,7 +32,7 @@ export class Registry implements Answers {
   readonly membership: Membership
   readonly sender: SubscribeSender
   openUnsubscribes = 0
-  /** To be told of the end of the client: handlers run on whose subscription is over. */
+  /** They hear of the end of the client: their handlers still run although the subscription is over. */
   readonly unfinished = new SparseSet<() => void>()
 
   constructor(host: SubscribingHost) {
@@ -206,7 +206,7 @@ export class Registry implements Answers {
     call.joined.add(subscription)
     const first = subscription.state === 'new'
     const retainHandling = first || request.retainHandling === 0 ? request.retainHandling : 2
-    // Where nobody reads it, the next SUBSCRIBE may replace its options.
+    // Without a reader the next SUBSCRIBE may replace its options.
     const changed = difference(subscription, request, identifier) !== undefined
     if (changed) Object.assign(subscription, request, { identifier: identifier ?? subscription.identifier })
     subscription.join(call.consumer, request.qos)
@@ -225,7 +225,7 @@ export class Registry implements Answers {
   // A subscription that cannot be brought back is over, for all who read it.
   #dismiss(subscription: BrokerSubscription, error: MqttError): void {
     for (const call of withdraw([...subscription.requests])) this.#fail(call, error)
-    // A session that goes on may have it all the same: until the server has given it up, its messages are for nobody else.
+    // A resumed session may still hold it: until the server has removed it, its messages go to no other reader.
     this.membership.leaveAll(subscription, error)
     if (this.host.session.negotiated?.sessionPresent) depart(this, [subscription])
     else this.membership.forget(subscription)
@@ -282,7 +282,7 @@ export class Registry implements Answers {
     this.membership.retire(consumer)
   }
 
-  // A subscription that does not come about ends for its reader too. What waited for it was seen by nobody: it is given back.
+  // A subscription that is refused ends for its reader too. Its waiting messages were never handed out: they are given back.
   #fail(call: SubscribeCall, error: MqttError): void {
     if (call.done) return
     const { consumer } = call
@@ -302,7 +302,7 @@ export class Registry implements Answers {
     for (const call of withdraw(asked)) this.#fail(call, error)
     for (const { known: subscription, calls, sent } of asked) {
       const { requests, state, grantedQos, unconfirmed } = subscription
-      // What nobody asked for, but for a session that was lost, is brought back on the next connection.
+      // What only a lost session requires is restored on the next connection.
       if (requests.length > 0 || calls.size === 0) continue
       if ((sent || state === 'new') && grantedQos === undefined) this.membership.forget(subscription)
       // It would have brought back what the server may not have.

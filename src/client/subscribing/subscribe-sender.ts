@@ -217,12 +217,12 @@ export class SubscribeSender {
     return this.#host.session.negotiated as Negotiated
   }
 
-  // Makes packets of the oldest call; false when there is none.
+  // Makes packets of the oldest call; false without one.
   #prepare(): boolean {
     const packet = this.#queue.peek()
     if (packet === undefined) return false
     const filters = packet.type === 'subscribe' ? this.#allowed(packet) : packet.filters
-    // A refusal may have ended the connection: then it is made anew.
+    // A refusal may have ended the connection: then the packet is made again.
     if (this.#queue.peek() !== packet) return true
     this.#queue.shift()
     const { maxFiltersPerSubscribe } = this.#host.options

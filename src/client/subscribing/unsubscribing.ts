@@ -66,7 +66,7 @@ function stop(subscription: BrokerSubscription): void {
   for (const consumer of [...takers.keys()]) consumer.leave()
 }
 
-/** The same where nobody waits for the answer: of a failure the application is told. */
+/** The same where no caller waits for the answer: a failure becomes an event. */
 export function depart(by: Unsubscriber, subscriptions: readonly BrokerSubscription[]): void {
   const filters = subscriptions.map(({ filter }) => filter)
   unsubscribe(by, filters).then(
@@ -86,7 +86,7 @@ export function isSuperseded(by: Unsubscriber, { type, call }: PendingUnsubscrib
   return true
 }
 
-/** There is an answer: a code for each filter, none on 3.1.1, or why there is none. */
+/** There is an answer: a code for each filter (no codes on 3.1.1), or the reason why no answer came. */
 export function answerUnsubscribe(by: Unsubscriber, { call, filters }: PendingUnsubscribe, codes: readonly number[], failure?: MqttError): void {
   const { known, results, answer } = call
   for (const [at, filter] of filters.entries()) {
@@ -105,9 +105,9 @@ function handleAnswer({ host, membership }: Unsubscriber, subscription: BrokerSu
   subscription.openUnsubscribes -= 1
   // Servers send what they had for it behind UNSUBACK: a member that leaves its group hands that out too.
   if (lingers || (host.states.stopping && grouped && takers.size > 0)) return
-  // Refused or not, a subscription that was made anew meanwhile has taken its place.
+  // Refused or not, a subscription made since has taken its place.
   if (error === undefined || membership.byFilter.get(filter) !== subscription) membership.forget(subscription)
-  // With nobody left here to read it, it stays as good as gone: what comes is acknowledged and dropped.
+  // Without a reader it counts as gone: what arrives is acknowledged and dropped.
   else if (takers.size > 0) subscription.state = subscription.openUnsubscribes > 0 ? 'leaving' : 'active'
   else host.router.handleForgotten(subscription)
 }

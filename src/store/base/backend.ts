@@ -7,11 +7,11 @@ import type { StoreEntry, StoreOperation, StoreRange } from './store.js'
 
 /** Four methods; what goes wrong below rejects with whatever error there is. */
 export interface Backend {
-  /** The value of a key, in memory that nobody else holds, or undefined. */
+  /** The value of a key, in memory of its own, or undefined. */
   get(key: string): Promise<Uint8Array | undefined>
   /** Makes all of these changes in their order, or none. Is not called again before it has settled. */
   write(operations: readonly StoreOperation[]): Promise<void>
-  /** The first entries of a range, as few as is cheap, and none only where there are none. The range has one lower and one upper bound at most. */
+  /** The first entries of a range, as few as is cheap, but at least one while there are any. The range has one lower and one upper bound at most. */
   page(range: StoreRange): Promise<readonly StoreEntry[]>
   /** Lets go of everything. Is called once, when no write is under way. */
   close(): Promise<void>

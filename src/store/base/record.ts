@@ -38,7 +38,7 @@ export function openRecord(record: Uint8Array): Uint8Array | undefined {
   return isWhole(record) && record[0] === version ? record.subarray(headLength) : undefined
 }
 
-/** True for a record that is whole, and that a later version of mqwire wrote: whoever finds one leaves the store to that version. Never throws. */
+/** True for a record that is whole, and that a later version of mqwire wrote: such a store is left to that version. Never throws. */
 export function isOfLaterVersion(record: Uint8Array): boolean {
   return isWhole(record) && (record[0] as number) > version
 }

@@ -187,7 +187,7 @@ export class MemoryBroker {
   }
 
   /**
-   * Publishes a message from inside; true when somebody has subscribed to it. Hooks of publishing are not asked. What it is given may be changed
+   * Publishes a message from inside; true when it has a subscription. Hooks of publishing are not asked. What it is given may be changed
    * afterwards.
    *
    * @throws MqttError ERR_INVALID_OPTION for what is no message, WireError for a message that no PUBLISH could carry
@@ -198,7 +198,7 @@ export class MemoryBroker {
     if (typeof payload !== 'string' && !isBytes(payload)) throw invalid('payload', `must be a string or a Uint8Array, not ${kindOf(payload)}`)
     checkType('retain', retain, 'boolean')
     const bytes = typeof payload === 'string' ? new TextEncoder().encode(payload) : new Uint8Array(payload)
-    // What was encoded belongs to nobody else, the bytes in properties included.
+    // What was encoded has no other owner, the bytes in properties included.
     const encoded = encode({ type: 'publish', topic, qos, retain, properties, packetId: qos > 0 ? 1 : undefined })
     const packet = { ...(decode(encoded, { from: 'server' }) as PublishPacket), payload: bytes }
     const { state } = this.#core

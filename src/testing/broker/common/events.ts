@@ -1,5 +1,5 @@
 /**
- * What a broker tells its test, and a small emitter for it.
+ * The events of a broker for its test, and a small emitter for them.
  *
  * A listener that throws never disturbs the broker: the error is thrown again in a microtask, where test runners see it.
  */
@@ -124,7 +124,7 @@ export interface BrokerEvents {
   }
   /** A client broke a rule. */
   violation: Violation
-  /** A hook failed. Where nobody listens to this, the first failure of each hook is printed with `console.error`. */
+  /** A hook failed. Without a listener the first failure of each hook is printed with `console.error`. */
   hookerror: HookError
 }
 

@@ -84,7 +84,7 @@ interface Row {
   readonly lost: Set<string>
 }
 
-/** Fates that lose the packet, so that somebody will try again. */
+/** Fates that lose the packet, so that its sender will try again. */
 const losses: readonly unknown[] = ['drop', 'close-before', 'close-after', 'restart-keep', 'restart-lose']
 
 const mostRemembered = 100_000

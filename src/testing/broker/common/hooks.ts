@@ -1,5 +1,5 @@
 /**
- * Asking the hooks of a test, so that they fail closed: what is no verdict refuses, a promise is awaited for a limited time, a failure is told.
+ * Asking the hooks of a test, so that they fail closed: what is no verdict refuses, a promise is awaited for a limited time, a failure is reported.
  *
  * A hook that answers at once is obeyed at once. No promise that this file gives ever rejects.
  */
@@ -26,7 +26,7 @@ export interface Question<T> {
   read(given: unknown): T
   /** The answer in place of one that failed. */
   failed(error: unknown): T
-  /** Whether the hook throws this error to refuse: then it has not failed, and nothing is told. Default: never. */
+  /** Whether the hook throws this error to refuse: then it has not failed, and nothing is reported. Default: never. */
   meant?(error: unknown): boolean
   /** Milliseconds that a promise may take. */
   readonly timeout: number

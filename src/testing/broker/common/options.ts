@@ -1,5 +1,5 @@
 /**
- * What a broker can be told, with defaults, and the complete settings that the other files read.
+ * Options of a broker, with defaults, and the complete settings that the other files read.
  *
  * Parsing never writes to the caller's object. Limits that differ from the protocol's defaults are announced in CONNACK and enforced.
  */
@@ -37,7 +37,7 @@ export interface Refusal {
   readonly properties?: Properties | undefined
 }
 
-/** What an authentication method is told about its exchange. */
+/** What an authentication method gets about its exchange. */
 export interface BrokerAuthContext {
   /** Client Identifier of CONNECT. */
   readonly clientId: string
@@ -53,7 +53,7 @@ export interface BrokerAuthContext {
 
 /**
  * One step of an exchange: 0x18 asks the client for more, 0 (default) accepts, 0x80 or more refuses. Throwing an error with such a `reasonCode` refuses
- * with it. Any other throw, and a step that is none, refuses with 0x87 and is told as a {@link HookError}.
+ * with it. Any other throw, and an invalid step, refuses with 0x87 and is reported as a {@link HookError}.
  */
 export interface BrokerAuthStep {
   /** 0x18: go on. 0: accepted. Default 0. */
@@ -79,12 +79,12 @@ export type Interception = ClientPacket | ServerPacket | false | undefined
  * - A verdict refuses unless it is `true` or a code below 0x80. What is no verdict (nothing, a text, a fraction) refuses with 0x87.
  * - A hook that throws, rejects, or does not settle within `hookTimeout` refuses with 0x80, and so does a code that the answer cannot say.
  * - While a promise is pending, what the same client sends waits, in order and within `maxBacklog`; other clients do not wait.
- * - What failed is told: by the event `hookerror`, in `hookErrors`, and on the console when nobody listens. A hook never makes the broker throw.
+ * - Failures are reported: by the event `hookerror`, in `hookErrors`, and on the console without a listener. A hook never makes the broker throw.
  */
 export interface BrokerHooks {
   /** Decides on a CONNECT. A promise may take until `connectTimeout`. Default: everybody may come. */
   readonly authenticate?: ((connect: ConnectPacket, context: { readonly remote: string | undefined }) => Verdict | Promise<Verdict>) | undefined
-  /** Decides on a PUBLISH, or a will when it is due. At QoS 0 and on 3.1.1 the client cannot be told. Default: everything may be published. */
+  /** Decides on a PUBLISH, or a will when it is due. At QoS 0 and on 3.1.1 the client gets no answer. Default: everything may be published. */
   readonly authorizePublish?: ((client: BrokerClient, packet: PublishPacket) => boolean | number | Promise<boolean | number>) | undefined
   /** Decides on one filter of a SUBSCRIBE. Default: everything may be subscribed to. */
   readonly authorizeSubscribe?:
@@ -105,7 +105,7 @@ export interface BrokerHooks {
     | undefined
 }
 
-/** Limits that a client is told about, each with its meaning in CONNACK (section 3.2.2.3). */
+/** Limits that CONNACK states, each with its meaning there (section 3.2.2.3). */
 export interface BrokerLimits {
   /** QoS 1/2 publishes that a client may have open. Default 65,535, not announced. */
   readonly receiveMaximum?: number | undefined
@@ -172,7 +172,7 @@ export interface MemoryBrokerOptions extends BrokerLimits, BrokerBounds, BrokerH
   readonly random?: (() => number) | undefined
   /** Versions that are spoken. Default 5 and 4. */
   readonly protocolVersions?: readonly ProtocolVersion[] | undefined
-  /** Response Information for clients that ask for it (section 3.2.2.3.15). A function that fails leaves it out, which is told. Default: none. */
+  /** Response Information for clients that ask for it (section 3.2.2.3.15). A function that fails leaves it out, which is reported. Default: left out. */
   readonly responseInformation?: string | ((connect: ConnectPacket) => string | undefined | Promise<string | undefined>) | undefined
   /** Uses topic aliases towards clients that allow them. Default true. */
   readonly assignTopicAliases?: boolean | undefined

@@ -29,7 +29,7 @@ export function handleEarly(connection: HandledConnection, packet: ClientPacket)
   else connection.violate('more than AUTH and DISCONNECT before CONNACK [MQTT-3.1.2-30]', packet.type, 0x82)
 }
 
-/** The time for CONNECT and authentication is over: nobody was let in. */
+/** The time for CONNECT and authentication is over without success. */
 export function endHandshake(connection: HandledConnection, thinking: boolean): void {
   const { broker, peer } = connection
   const { clientId, exchange } = peer

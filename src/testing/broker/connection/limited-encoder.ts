@@ -50,8 +50,8 @@ export class LimitedEncoder {
   }
 
   /**
-   * The PUBLISH of a delivery at which nobody looks any more: only what is different for this client is encoded. `'large'` when it is larger than the
-   * client takes; undefined when it cannot be encoded, which is told.
+   * The PUBLISH of a delivery that is not looked at any more: only what is different for this client is encoded. `'large'` when it is larger than the
+   * client takes; undefined when it cannot be encoded, which is reported.
    */
   encodeShared({ message, qos, retain, identifiers }: Delivery, packetId: number | undefined, dup: boolean): Uint8Array | 'large' | undefined {
     const { publishBytes, clock } = this.#broker

@@ -1,7 +1,7 @@
 /**
  * What a client asked for on one connection and was not answered: PUBLISH, SUBSCRIBE and UNSUBSCRIBE by packet identifier, and PUBREC without PUBREL.
  *
- * It only keeps account: which rules the client broke is told where packets are handled.
+ * It only keeps account: broken rules are reported where packets are handled.
  */
 import type { ServerPacket } from '../../../wire/packets.js'
 import type { Peer } from './peer.js'

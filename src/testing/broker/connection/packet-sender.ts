@@ -1,7 +1,7 @@
 /**
  * The way of a packet out of one connection: past the `intercept` hook and the faults, through the client's limits, to its transport.
  *
- * It sends what it is told to, in order. What is sent next to a session is decided elsewhere.
+ * It sends what it is given, in order. What is sent next to a session is decided elsewhere.
  */
 import type { Transport } from '../../../transport/transport.js'
 import type { ConnectPacket, Properties, PublishPacket, ServerPacket } from '../../../wire/packets.js'

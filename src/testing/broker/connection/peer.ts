@@ -15,7 +15,7 @@ export interface AuthExchange {
   readonly methodName: string
   readonly method: BrokerAuthMethod
   context: BrokerAuthContext
-  /** Whose turn it is: the hook's, the client's, nobody's. */
+  /** Whose turn it is: the hook's, the client's, or neither. */
   turn: 'broker' | 'client' | 'none'
 }
 
@@ -40,7 +40,7 @@ export class Peer {
   readonly aliases = new Map<number, string>()
   /** True once CONNACK, or what a fault made of it, is on its way: no DISCONNECT goes before it [MQTT-3.14.0-1]. */
   welcomed = false
-  /** True once a fault happened to the order of packets: it tells nothing about the client any more. */
+  /** True once a fault happened to the order of packets: the order says nothing about the client any more. */
   disturbed = false
   /** Bytes of packets that came in. */
   bytesIn = 0

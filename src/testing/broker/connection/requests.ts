@@ -163,7 +163,7 @@ function resolveAlias(connection: HandledConnection, packet: PublishPacket): Pub
   return { ...packet, topic }
 }
 
-/** Limits that only 5.0 can be told of. */
+/** Limits that only 5.0 can state. */
 function breaksLimits(connection: HandledConnection, { qos, retain }: PublishPacket): boolean {
   const { maximumQoS, retainAvailable } = connection.broker.settings
   if (connection.peer.protocolVersion === 4) return false
@@ -284,7 +284,7 @@ function breaksAvailability(connection: HandledConnection, { subscriptions }: Su
   return broken !== undefined
 }
 
-/** The code that a filter is refused with, or one below 0x80: what can be told before the session is looked at. */
+/** The code that a filter is refused with, or one below 0x80: what is known before the session is looked at. */
 function verdictOnFilter({ broker, peer }: HandledConnection, request: SubscriptionRequest): Eventually<number> {
   const { settings } = broker
   if (!settings.wildcardSubscriptionAvailable && hasWildcard(request.filter)) return 0xa2

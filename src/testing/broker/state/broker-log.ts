@@ -1,5 +1,5 @@
 /**
- * What a broker tells its test: events as they happen, and lists of what was accepted, of rules that were broken and of hooks that failed.
+ * What a broker reports to its test: events as they happen, and lists of what was accepted, of rules that were broken and of hooks that failed.
  *
  * The lists are bounded. Nothing here changes what the broker does.
  */
@@ -47,7 +47,7 @@ export class BrokerLog {
     this.events.emit('violation', violation)
   }
 
-  /** A hook failed: the first time that each does is printed when nobody listens. */
+  /** A hook failed: the first failure of each is printed without a listener. */
   addHookError(hook: HookName, clientId: string, error: unknown): void {
     const event: HookError = { hook, clientId, time: this.#clock.now(), error }
     this.hookErrors.add(event)

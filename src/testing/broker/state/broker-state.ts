@@ -47,7 +47,7 @@ export class BrokerState implements WillHost {
     this.log.addHookError(hook, clientId, error)
   }
 
-  /** Takes a message over; false when nobody subscribed to it. */
+  /** Takes a message over; false without a subscription. */
   publish(message: BrokerMessage, origin: MessageOrigin): boolean {
     const { from } = message
     if (from !== undefined) this.log.addAccepted(message, from, origin)

@@ -8,7 +8,7 @@ import type { BrokerMessage } from '../common/message.js'
 
 /** A share (section 4.8.2), as far as its deliveries know it. */
 export interface DeliveryGroup {
-  /** Gives the message to a member; false when there is none. */
+  /** Gives the message to a member; false without one. */
   deliver(message: BrokerMessage): boolean
 }
 

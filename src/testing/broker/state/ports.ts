@@ -34,6 +34,6 @@ export interface SessionConnection {
 /** The broker, as far as Will Messages go. */
 export interface WillHost extends VerdictHost {
   readonly retained: RetainedStore
-  /** Publishes a message; false when nobody subscribed to it. */
+  /** Publishes a message; false without a subscription. */
   publish(message: BrokerMessage, origin: MessageOrigin): boolean
 }

@@ -89,7 +89,7 @@ export class SubscriptionTree {
     for (const filter of [...session.subscriptions.keys()]) this.remove(session, filter)
   }
 
-  /** Gives the message to everybody whom it is for; false when there is nobody. */
+  /** Gives the message to each subscriber; false without one. */
   route(message: BrokerMessage): boolean {
     const copies = new Map<SessionState, Copy>()
     const groups: ShareGroup[] = []
