@@ -4,7 +4,7 @@ import type { ClientOptions, OutboundOptions } from '../../src/client/api/index.
 import { constant } from '../../src/client/parsing/backoff.js'
 import type { ClientPacket } from '../../src/wire/packets.js'
 import { agreeable, connected, failure, type World } from './harness.js'
-import { quiet } from './incoming.js'
+import { publish, quiet } from './incoming.js'
 
 const pause = 10
 const text = (packet: ClientPacket): string => (packet.type === 'publish' ? new TextDecoder().decode(packet.payload) : '')
@@ -196,6 +196,25 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     expect(await world.outcome(poison)).toEqual({ state: 'pending' })
     expect(world.peers.length).toBeGreaterThan(20)
     expect(log.filter((text) => text.includes('"t"'))).toEqual([expect.stringMatching(/PINGREQ.*outbound\.ackTimeout/)])
+  })
+
+  it('while messages on a slow line come before the answer to PINGREQ, it is waited for', async () => {
+    let late = 0
+    const world = await connected({ keepAlive: false, reconnect: { backoff: constant(pause) } })
+    world.answer = (packet) => {
+      const { peer, clock } = world
+      if (packet.type === 'connect') {
+        late = clock.now() + 15_000
+        for (let at = 100; at < 15_000; at += 100) clock.setTimer(() => peer.send(publish('big', 'part')), at)
+        return { type: 'connack', sessionPresent: true, reasonCode: 0, properties: {} }
+      }
+      if (packet.type === 'publish') clock.setTimer(() => peer.cut(), 1)
+      if (packet.type === 'pingreq') clock.setTimer(() => peer.send({ type: 'pingresp' }), Math.max(0, late - clock.now()))
+      return undefined
+    }
+    const poison = failure(world.client.publish('t', 'poison', { qos: 1 }))
+    await world.clock.advance(900_000)
+    expect(await world.outcome(poison)).toMatchObject({ value: { code: 'ERR_POISONED' } })
   })
 
   it('poisonAfter: Infinity sends it for ever [MQTT-4.4.0-1]', async () => {

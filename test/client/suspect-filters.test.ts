@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Subscription } from '../../src/client/api/index.js'
 import { constant } from '../../src/client/parsing/backoff.js'
 import type { MqttError } from '../../src/errors.js'
+import type { PacketInput } from '../../src/wire/packet-input.js'
 import { again, pause, short } from './across.js'
 import { accepting, failure } from './harness.js'
 import { acks, publish, quiet, read, subscribe, takenTexts } from './incoming.js'
@@ -255,6 +256,46 @@ describe('while a filter is tried', () => {
     expect(await world.outcome(call)).toEqual({ state: 'pending' })
     broker.how.subscribe = []
     await world.clock.advance(60_000)
+    expect(await world.outcome(call)).toMatchObject({ state: 'fulfilled' })
+  })
+
+  // Its connections would end before the first of those messages is through.
+  it('while messages on a slow line come before the answer to PINGREQ, it is waited for', async () => {
+    const broker = await strict({ subscribe: ['bad'] })
+    const { world } = broker
+    let late = 0
+    const answers: PacketInput[] = []
+    world.answer = (packet) => {
+      const given = broker.answer(packet)
+      if (packet.type === 'connect') {
+        late = world.clock.now() + 15_000
+        answers.length = 0
+        const { peer } = world
+        for (let at = 200; at < 15_000; at += 200) world.clock.setTimer(() => peer.send(publish('big', 'part')), at)
+        world.clock.setTimer(() => peer.send(...answers), 15_000)
+      }
+      if (packet.type === 'connect' || world.clock.now() >= late) return given
+      answers.push(...(given ?? []))
+      return undefined
+    }
+    const bad = failure(world.client.subscribe('bad'))
+    const good = quiet(world.client.subscribe('good'))
+    await world.clock.advance(120_000)
+    expect(await world.outcome(good)).toMatchObject({ state: 'fulfilled' })
+    expect(await world.outcome(bad)).toMatchObject({ value: refused })
+    expect(broker.ended).toBe(4)
+  })
+
+  it('where messages never cease and PINGREQ has no answer, it goes after a while', async () => {
+    const broker = await strict({ subscribe: ['f'], ignores: ['pingreq'] })
+    const { world } = broker
+    const call = quiet(world.client.subscribe('f'))
+    await world.clock.advance(1000)
+    broker.how.subscribe = []
+    for (let second = 0; second < 35; second++) {
+      world.peer.send(publish('t', 'text'))
+      await world.clock.advance(1000)
+    }
     expect(await world.outcome(call)).toMatchObject({ state: 'fulfilled' })
   })
 })

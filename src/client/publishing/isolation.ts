@@ -3,7 +3,7 @@
  *
  * Messages go in order, so it is the oldest without an answer. One that two connections ended over is sent alone: behind a PINGREQ, with nothing after
  * it. Only an end by the server's side counts then, when the PINGREQ was answered and the whole packet had left. After that it is held back until a
- * connection has answered and has lived longer than the one before: an end meanwhile shows that the link is at fault, and counting starts anew. One
+ * connection has answered and has lived longer than the one before: an end meanwhile shows that the link is at fault, and counting restarts. One
  * that is answered although a connection ended over it shows the same: until a connection lasts, each such one asks for one more connection of the
  * next. A DISCONNECT that names a packet as its reason needs no more connections, where that message was all that lacked an answer: else it is sent
  * alone once more. It must never blame a message for a connection that we ended ourselves, nor for one that could not carry it whole.
@@ -24,6 +24,8 @@ const patient = 3
 const longestDoubt = 250
 /** Milliseconds that a connection has to live at most before it carries such a message. */
 const longestTrial = 30_000
+/** Milliseconds for which a connection at most carries messages before the answer to PINGREQ is given up. */
+const longestBusy = 600_000
 /** Suspects that were answered count as so many at most. */
 const mostDoubt = 15
 /** Milliseconds for which nothing follows it. */
@@ -90,8 +92,17 @@ export class Isolation {
       this.#wait(sure ? Math.min(longestTrial, 2 * this.#lifetime) : longestDoubt)
     }
     const answered = !session.keepAlive.asked
+    // On a slow line the answer is behind all messages that are on their way.
+    const busy = answered ? 0 : this.#busyUntil - platform.now()
+    if (busy > 0 && this.#cancel === undefined) this.#wait(busy)
     const waited = this.#cancel === undefined
     return sure ? answered && waited : answered || waited || (suspicion.unheard < patient && !suspicion.named)
+  }
+
+  // Until then the answer to PINGREQ may come: bytes came in lately.
+  get #busyUntil(): number {
+    const { receivedAt } = this.#host.session.keepAlive
+    return Math.min(receivedAt + longestDoubt, this.#since + Math.max(longestTrial, Math.min(longestBusy, 2 * this.#lifetime)))
   }
 
   /** A message was written. */
@@ -106,7 +117,7 @@ export class Isolation {
     this.#wait(longestSilence)
   }
 
-  /** The server answered a message; `last`: with the end of its exchange. One whose session is lost before that would begin anew. */
+  /** The server answered a message; `last`: with the end of its exchange. One whose session is lost before that would start over. */
   handleAnswer(item: QueuedPublish, last: boolean): void {
     if (item.suspicion !== undefined) {
       if (item.suspicion.strikes > 0) this.#doubt = Math.min(this.#doubt + 1, mostDoubt)
@@ -135,7 +146,7 @@ export class Isolation {
     const { reasonCode = 0 } = error
     const said = error.code === 'ERR_SERVER_DISCONNECT'
     const complained = said && complaints.includes(reasonCode)
-    // Whose doing it is after a wake-up nobody knows.
+    // After a wake-up it is unknown which side ended it.
     const cut = said
       ? vague.includes(reasonCode)
       : error.code === 'ERR_CONNECTION_LOST' && error.fault === 'remote' && !session.keepAlive.woken(platform.now())

@@ -34,7 +34,8 @@ export class KeepAlive {
   readonly #pingTimeout: number
   /** When a whole control packet was handed to the transport last [MQTT-3.1.2-20]. */
   sentAt: number
-  #receivedAt: number
+  /** When bytes came in last, or were left unread by our own choice. */
+  receivedAt: number
   #pingedAt = never
   /** PINGREQs that no PINGRESP has come for. */
   #unanswered = 0
@@ -52,7 +53,7 @@ export class KeepAlive {
     this.#pingTimeout = pingTimeout
     this.#interval = seconds * 1000
     this.sentAt = now
-    this.#receivedAt = now
+    this.receivedAt = now
   }
 
   /** True from a wake-up to the first byte after it. */
@@ -87,7 +88,7 @@ export class KeepAlive {
   /** Bytes came in, of whatever packet. */
   received(now: number): void {
     this.heard = true
-    this.#receivedAt = now
+    this.receivedAt = now
     this.#probedAt = never
   }
 
@@ -111,7 +112,7 @@ export class KeepAlive {
     } else this.#blockedAt = Math.min(this.#blockedAt, now)
   }
 
-  /** The transport took bytes. While it is blocked that is a sign of life; what a free buffer swallows at once is none. */
+  /** The transport took bytes. While it is blocked that is a sign of life; what a free buffer takes at once is not. */
   took(now: number): void {
     if (now - this.#blockedAt < leastWait) return
     this.#tookAt = now
@@ -135,10 +136,10 @@ export class KeepAlive {
 
   handleTimeout(now: number): KeepAliveVerdict {
     // So late that timers must have stood still: what was due meanwhile says nothing about the peer. Once it was asked, its silence counts also
-    // where every timer is late, as in a page that nobody sees.
+    // where every timer is late, as in a hidden page.
     const usual = this.probing ? Math.max(this.#interval, hiddenLateness) : this.#interval
     if (this.#interval > 0 && now - this.deadline > usual) {
-      // What stood still with us begins anew.
+      // What stood still with us restarts.
       if (this.#blockedAt < never) this.#blockedAt = now
       if (this.#partialAt < never) this.#partialAt = now
       this.probe(now)
@@ -157,14 +158,14 @@ export class KeepAlive {
   get #pingDeadline(): number {
     if (this.#interval === 0) return never
     // While an answer is outstanding (a large packet may be on its way) the server still has to hear from us once per interval.
-    return (this.#pingedAt < never ? this.sentAt : Math.min(this.sentAt, this.#receivedAt)) + this.#interval
+    return (this.#pingedAt < never ? this.sentAt : Math.min(this.sentAt, this.receivedAt)) + this.#interval
   }
 
   get #deadDeadline(): number {
     // Behind bytes that wait, PINGREQ cannot be answered that soon.
     if (this.probing) return this.#probedAt + (this.#blockedAt < never ? this.#pingTimeout : probePatience)
-    // What was taken before PINGREQ may lie in buffers that nobody sees into.
-    return Math.max(this.#pingedAt, this.#receivedAt, this.#tookAt + this.#interval) + this.#pingTimeout
+    // What was taken before PINGREQ may lie in buffers that cannot be inspected.
+    return Math.max(this.#pingedAt, this.receivedAt, this.#tookAt + this.#interval) + this.#pingTimeout
   }
 
   get #partialDeadline(): number {

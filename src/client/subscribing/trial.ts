@@ -20,6 +20,8 @@ const patience = 1000
 /** Milliseconds that a connection lives at least, and has to live at most, before the next trial. */
 const shortestLife = 250
 const longestLife = 30_000
+/** Milliseconds for which a connection at most carries messages before the answer to PINGREQ is given up. */
+const longestBusy = 600_000
 
 /** The trials of one client's filters. */
 export class Trial {
@@ -74,7 +76,7 @@ export class Trial {
         links.pump()
       }
       // Where PINGREQ has no answer it goes all the same, but is not to blame then.
-      if (keepAlive.asked) return this.#askedAt + Math.min(longestSilence, (negotiated?.pingTimeout ?? 0) / 2)
+      if (keepAlive.asked) return this.#silentAt(Math.min(longestSilence, (negotiated?.pingTimeout ?? 0) / 2))
       this.#answeredAt = now
     }
     if (publishQueue.isolating && now < this.#answeredAt + longestLife) return this.#answeredAt + longestLife
@@ -85,6 +87,14 @@ export class Trial {
     this.#waits = !idle && now < this.#answeredAt + patience
     const lived = first ? 0 : (this.#upAt ?? now) + Math.min(longestLife, Math.max(shortestLife, 2 * this.#lifetime))
     return Math.max(lived, idle ? 0 : this.#answeredAt + patience)
+  }
+
+  // When the answer to PINGREQ is so late that none will come. On a slow line it is behind all messages that are on their way, which a connection that
+  // ends too early carries again and again.
+  #silentAt(delay: number): number {
+    const { receivedAt } = this.#host.session.keepAlive
+    const busyUntil = (this.#upAt ?? 0) + Math.max(longestLife, Math.min(longestBusy, 2 * this.#lifetime))
+    return Math.max((this.#askedAt ?? 0) + delay, Math.min(receivedAt + delay, busyUntil))
   }
 
   /** It is sent alone now. */
@@ -124,7 +134,7 @@ export class Trial {
     this.alone = undefined
   }
 
-  /** Did the peer end the connection? Whose doing it is after a wake-up nobody knows. */
+  /** Did the peer end the connection? After a wake-up that cannot be known. */
   isPeers(error: MqttError): boolean {
     const { platform, session } = this.#host
     return isEndedByPeer(error) && !session.keepAlive.woken(platform.now())
