@@ -252,11 +252,27 @@ describe('while a filter is tried', () => {
     const broker = await strict({ subscribe: ['f'], ignores: ['pingreq'] })
     const { world } = broker
     const call = quiet(world.client.subscribe('f'))
+    await world.clock.advance(pause + 1100)
+    expect(wire(broker).slice(0, 2)).toEqual([['subscribe f'], ['pingreq', 'subscribe f']])
     await world.clock.advance(300_000)
     expect(await world.outcome(call)).toEqual({ state: 'pending' })
     broker.how.subscribe = []
     await world.clock.advance(60_000)
     expect(await world.outcome(call)).toMatchObject({ state: 'fulfilled' })
+  })
+
+  it('an answer to PINGREQ that takes 3 s is waited for in the end', async () => {
+    const broker = await strict({ subscribe: ['bad'] })
+    const { world } = broker
+    world.answer = (packet) => {
+      const { peer } = world
+      if (packet.type !== 'pingreq') return broker.answer(packet)
+      world.clock.setTimer(() => peer.send({ type: 'pingresp' }), 3000)
+      return undefined
+    }
+    const bad = failure(world.client.subscribe('bad'))
+    await world.clock.advance(60_000)
+    expect(await world.outcome(bad)).toMatchObject({ value: refused })
   })
 
   // Its connections would end before the first of those messages is through.

@@ -6,10 +6,17 @@ import { type } from 'arktype'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
-import { type AsyncApiOptions, asyncapi } from '../../src/asyncapi/index.js'
-import { cbor } from '../../src/typed/cbor.js'
-import * as mq from '../../src/typed/index.js'
-import { msgpack } from '../../src/typed/msgpack.js'
+import type { AsyncApiOptions } from '../../src/asyncapi/index.js'
+import type { Codec } from '../../src/typed/index.js'
+import { requireDist } from '../package/fixture.js'
+
+// The package as users get it.
+await requireDist()
+const entry = <T>(name: string): Promise<T> => import(/* @vite-ignore */ new URL(`../../dist/${name}.js`, import.meta.url).href)
+const { asyncapi } = await entry<typeof import('../../src/asyncapi/index.js')>('asyncapi/index')
+const mq = await entry<typeof import('../../src/typed/index.js')>('typed/index')
+const { cbor } = await entry<typeof import('../../src/typed/cbor.js')>('typed/cbor')
+const { msgpack } = await entry<typeof import('../../src/typed/msgpack.js')>('typed/msgpack')
 
 const require = createRequire(import.meta.url)
 const parser = new (require('@asyncapi/parser').Parser)()
@@ -19,7 +26,7 @@ const { default: Ajv } = createRequire(require.resolve('@asyncapi/parser'))('ajv
 interface Payloads {
   /** Channel, and the name of the message there. Default: `a`, `message`. */
   readonly at?: readonly [channel: string, message: string]
-  readonly codec: mq.Codec<never, unknown>
+  readonly codec: Codec<never, unknown>
   readonly sent: readonly unknown[]
   readonly refused: readonly unknown[]
 }
@@ -31,7 +38,7 @@ interface Row {
 }
 
 /** A contract of one channel, `a`, whose payloads are these. */
-function payloads(codec: mq.Codec<never, unknown>, sent: readonly unknown[], refused: readonly unknown[], options?: Partial<AsyncApiOptions>): Row {
+function payloads(codec: Codec<never, unknown>, sent: readonly unknown[], refused: readonly unknown[], options?: Partial<AsyncApiOptions>): Row {
   return { contract: mq.contract({ a: mq.channel('a', codec) }), payloads: [{ codec, sent, refused }], ...(options === undefined ? {} : { options }) }
 }
 
@@ -146,7 +153,7 @@ const rows: Readonly<Record<string, Row>> = {
 }
 
 /** How values of a codec are written where nothing is checked, and what comes of them. */
-function unchecked({ contentType }: mq.Codec<never, unknown>): { write(value: unknown): Uint8Array; read(payload: unknown): unknown } {
+function unchecked({ contentType }: Codec<never, unknown>): { write(value: unknown): Uint8Array; read(payload: unknown): unknown } {
   const { encode, decode } = contentType === 'application/msgpack' ? msgpack() : contentType === 'application/cbor' ? cbor() : mq.json()
   const bytesOf = (payload: unknown): Uint8Array =>
     typeof payload === 'string' ? new TextEncoder().encode(payload) : new Uint8Array(payload as Uint8Array)

@@ -13,8 +13,9 @@ import type { Suspicion } from './broker-subscription.js'
 import type { PendingPacket } from './pending-packets.js'
 import type { SubscribingHost } from './ports.js'
 
-/** Milliseconds to wait for an answer that does not come. */
+/** Milliseconds to wait for an answer that does not come; to PINGREQ, for twice as long as the connection before lived. */
 const longestSilence = 5000
+const leastSilence = 1000
 /** Milliseconds to wait for a moment at which no message is on its way. */
 const patience = 1000
 /** Milliseconds that a connection lives at least, and has to live at most, before the next trial. */
@@ -76,7 +77,8 @@ export class Trial {
         links.pump()
       }
       // Where PINGREQ has no answer it goes all the same, but is not to blame then.
-      if (keepAlive.asked) return this.#silentAt(Math.min(longestSilence, (negotiated?.pingTimeout ?? 0) / 2))
+      if (keepAlive.asked)
+        return this.#silentAt(Math.min(longestSilence, (negotiated?.pingTimeout ?? 0) / 2, Math.max(leastSilence, 2 * this.#lifetime)))
       this.#answeredAt = now
     }
     if (publishQueue.isolating && now < this.#answeredAt + longestLife) return this.#answeredAt + longestLife
