@@ -94,7 +94,9 @@ export class GoCodecs {
   #turn: Promise<unknown> = Promise.resolve()
 
   constructor(program: string) {
-    this.#child = spawn(program, [], { stdio: ['pipe', 'pipe', 'inherit'], env: { ...process.env, GOMAXPROCS: '1', GOGC: '800' } })
+    // Packets that announce 256 MB are among them, and the codecs take that much memory at once.
+    const env = { ...process.env, GOMAXPROCS: '1', GOGC: '800', GOMEMLIMIT: '1GiB' }
+    this.#child = spawn(program, [], { stdio: ['pipe', 'pipe', 'inherit'], env })
     this.#chunks = this.#child.stdout[Symbol.asyncIterator]() as AsyncIterator<Buffer>
     // A child that has gone shows as an answer that ends.
     this.#child.stdin.on('error', () => undefined)
