@@ -90,8 +90,7 @@ export class MemberListeners {
     if (error === undefined) return
     const entries = [...this.#entries]
     const listens = heard || entries.some(({ type }) => endings.includes(type))
-    // The pool or group listens for the state of its members itself: that does not count as the program's.
-    insideOf(member)?.report?.('MQWIRE_NOT_CONNECTED', text, error, listens ? 'state' : undefined)
+    insideOf(member)?.report?.('MQWIRE_NOT_CONNECTED', text, error, listens || undefined)
     for (const { type, tell } of entries) {
       try {
         if (type === 'error') tell({ error } as never, member)

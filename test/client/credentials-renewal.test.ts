@@ -282,14 +282,16 @@ describe('expiresAt without enhanced authentication', () => {
     expect(rig.dials).toHaveLength(3)
   })
 
-  it('as far ahead as timers do not reach is no renewal now', async () => {
-    const { options } = tokens(() => rig, 1e12)
+  it('as far ahead as timers do not reach is no renewal now, but when it is due', async () => {
+    const { options } = tokens(() => rig, 2_147_483_647 + 10 * minute)
     const rig: Rig = new Rig({ ...options, keepAlive: false })
     await rig.up()
     await rig.advance(minute)
     expect(rig.dials).toHaveLength(1)
     await rig.advance(2_147_483_647)
     expect(rig.dials).toHaveLength(1)
+    await rig.advance(9 * minute)
+    expect(rig.dials).toHaveLength(2)
     await rig.finish()
   })
 

@@ -13,6 +13,7 @@ export default defineConfig({
     root: '.',
     include: ['test/**/*.test.ts'],
     setupFiles: ['test/mutants/setup.ts', 'test/secrets-setup.ts', 'test/seed-setup.ts'],
+    testTimeout: 60_000,
     hookTimeout: 60_000,
     isolate: false,
     pool: 'threads',

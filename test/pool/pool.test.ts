@@ -2,6 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { BaseClient } from '../../src/client/client.js'
 import type { MqttError } from '../../src/errors.js'
+import type { Platform } from '../../src/client/platform/platform.js'
+import { insideOf } from '../../src/members/inside.js'
 import { poolOf } from '../../src/pool/publisher-pool.js'
 import type { Pool, PoolOptions } from '../../src/pool/types.js'
 import { openQueue } from '../../src/queue/index.js'
@@ -355,6 +357,30 @@ describe('a pool', () => {
     stop()
     await pool.disconnect()
     expect([await pool.closed, world.clock.pending]).toEqual([undefined, 0])
+  })
+
+  it.each([
+    ['is printed', false, 1],
+    ['is not where the program waits for the end of the pool', true, 0],
+  ])('a connection that has ended for good %s', async (_what, waits, count) => {
+    const said: string[] = []
+    const pool = poolOf(
+      (at, given) => {
+        const client = new world.Client(at, given)
+        const { platform } = insideOf({ client } as never) as unknown as { platform: { report: Platform['report'] } }
+        platform.report = (code, text) => void said.push(`${code} ${text().text}`)
+        return client
+      },
+      'mqtt://b',
+      { size: 2, clientId: 'p' },
+    )
+    await pool.connect()
+    await world.pass(1)
+    if (waits) void pool.closed
+    world.broker.disconnect('p-pub-1', 0x8e)
+    await world.until(() => pool.stats().up === 2)
+    expect(said).toEqual(Array(count).fill(expect.stringMatching(/MQWIRE_NOT_CONNECTED.* connection pub-1 of the pool has ended/)))
+    await pool.disconnect()
   })
 
   it('resize() takes those that have ended or are not up before healthy ones', async () => {

@@ -157,6 +157,15 @@ it('latest values show what ended their subscription, and listeners are told', a
   expect([latest.error, before.error]).toEqual([told[0], undefined])
 })
 
+it('latest values show an end that comes after the grant, too', async () => {
+  const broker = brokerOf()
+  const latest = level.on(await clientOn(broker, { clientId: 'taken' })).latest()
+  await latest.ready
+  broker.disconnect('taken', 0x8e)
+  await eventually(() => latest.error !== undefined, 'the error')
+  expect(latest.error).toMatchObject({ code: 'ERR_SESSION_TAKEN_OVER' })
+})
+
 describe('retained messages', () => {
   it('of now are given, and then it ends', async () => {
     const client = await clientOn(brokerOf())

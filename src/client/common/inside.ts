@@ -136,6 +136,6 @@ export interface Inside {
   readonly links?: { readonly connection?: { destroy(error: MqttError): void } | undefined }
   /** Writes a line of the log; not in copies of the package from before. */
   log?(level: 'error', ...parts: readonly unknown[]): void
-  /** Prints what has no listener, unless there is a logger, which gets it as a line, or a listener of `heard`. Absent in older copies of the package. */
-  report?(code: 'MQWIRE_NOT_CONNECTED' | 'MQWIRE_OPTION_IGNORED', text: string, cause: unknown, heard?: keyof ClientEvents): void
+  /** Prints what the program does not hear of (`heard`), unless there is a logger, which gets it as a line. Absent in older copies of the package. */
+  report?(code: 'MQWIRE_NOT_CONNECTED' | 'MQWIRE_OPTION_IGNORED', text: string, cause: unknown, heard?: true): void
 }

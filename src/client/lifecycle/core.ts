@@ -104,11 +104,12 @@ export class Core
     }
   }
 
-  report(code: ReportCode, text: string | (() => string), cause: unknown, heard?: keyof ClientEvents, count = 1): void {
+  report(code: ReportCode, text: string | (() => string), cause: unknown, heard?: keyof ClientEvents | true, count = 1): void {
     const { logger } = this.options
     const level = code === 'MQWIRE_HANDLER_FAILED' ? 'error' : 'warn'
     // `null` says that no output is wanted. `MQWIRE_UNSENT` is printed beside a logger: messages are lost.
-    const isSilenced = logger === null || (logger !== undefined && code !== 'MQWIRE_UNSENT') || (heard !== undefined && this.events.has(heard))
+    const isHeard = heard === true || (heard !== undefined && this.events.has(heard))
+    const isSilenced = logger === null || (logger !== undefined && code !== 'MQWIRE_UNSENT') || isHeard
     const print = isSilenced ? undefined : this.platform.report
     // What was thrown becomes text only where that is read.
     if (print === undefined && logger?.[level] === undefined) return

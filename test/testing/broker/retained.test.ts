@@ -110,6 +110,7 @@ describe('Message Expiry', () => {
     const client = await join('a', durable)
     await client.subscribe('t')
     await client.cut()
+    await clock.advance(7000)
     for (const seconds of [5, 60]) broker.publish({ topic: 't', payload: String(seconds), qos: 1, properties: { messageExpiryInterval: seconds } })
     await clock.advance(12_300)
     const again = await join('a', durable)
