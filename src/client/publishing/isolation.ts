@@ -25,7 +25,7 @@ const longestDoubt = 250
 /** Milliseconds that a connection has to live at most before it carries such a message. */
 const longestTrial = 30_000
 /** Milliseconds for which a connection at most carries messages before the answer to PINGREQ is given up. */
-const longestBusy = 600_000
+const longestBusy = 120_000
 /** Suspects that were answered count as so many at most. */
 const mostDoubt = 15
 /** Milliseconds for which nothing follows it. */

@@ -22,7 +22,7 @@ const patience = 1000
 const shortestLife = 250
 const longestLife = 30_000
 /** Milliseconds for which a connection at most carries messages before the answer to PINGREQ is given up. */
-const longestBusy = 600_000
+const longestBusy = 120_000
 
 /** The trials of one client's filters. */
 export class Trial {
