@@ -219,7 +219,10 @@ export class TopicTemplate<Template extends string = string> {
   }
 
   #join(params: object | string | undefined, wildcard: string | undefined): string {
-    if (this.template === every) return typeof params === 'string' ? params : fail("in the place of '#' a topic is given, as text", params)
+    if (this.template === every) {
+      if (typeof params !== 'string') fail("in the place of '#' a topic is given, as text", params)
+      return wildcard === undefined ? nameText(params) : params
+    }
     const given = Object(params) as Readonly<Record<string, unknown>>
     for (const key of Object.keys(given)) if (!this.parameters.includes(key)) fail(`'${this.template}' has no parameter`, key, key)
     const levels = this.#levels.map(({ text, name, kind }) => {
@@ -269,6 +272,13 @@ function levelText(value: unknown, name: string, rest: boolean): string {
   if (rest ? text !== '' && `/${text}/`.includes('//') : text === '') fail(`'${name}' must have no empty level`, text, name)
   for (const unit of text)
     if ((rest ? '+#\0' : '+#/\0').includes(unit) || isHalf(unit)) fail(`'${name}' must hold no + # / or U+0000, nor half a character`, text, name)
+  return text
+}
+
+// A topic that is given as it is.
+function nameText(text: string): string {
+  if (text === '') fail('the topic is empty', text)
+  for (const unit of text) if ('+#\0'.includes(unit) || isHalf(unit)) fail('a topic must hold no + # or U+0000, nor half a character', text)
   return text
 }
 

@@ -75,6 +75,10 @@ describe("channel('#', codec)", () => {
       await expect(numbers.publish(topic as never, 1)).rejects.toMatchObject({ code: 'ERR_INVALID_TOPIC' })
     for (const filter of ['a/#/b', '', 5, { id: 1 }, [undefined]])
       await expect(numbers.subscribe(filter as never)).rejects.toMatchObject({ code: expect.stringMatching(/ERR_INVALID_(TOPIC|OPTION)/) })
+    for (const topic of ['a/+', '#', '', 'a\0', '\ud800', undefined, { id: 1 }] as never[]) {
+      for (const make of [() => anywhere.topic.name(topic), () => anywhere.will(topic, 1), () => numbers.writableStream(topic)])
+        expect(make, String(topic)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+    }
     expect(() => mq.channel('a/#' as never, mq.number())).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
   })
 
