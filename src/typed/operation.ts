@@ -267,13 +267,17 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
         opening ??= this.#open(call, abort)
         const message = await (await opening).next()
         if (message === undefined || isOver) return leave()
-        const value = await answered(answer, message)
+        const made = answered(answer, message)
+        const value = isPromise(made) ? await within(Promise.resolve(made), abort.signal, 'unknown') : made
         return isOver ? leave() : { value, done: false }
       } catch (error) {
+        const failure = answers.has(error as object)
+          ? await within(failureOf(this.#operation, error), abort.signal, 'unknown').catch((gone: unknown) => gone)
+          : error
         const hasLeft = isOver
         leave()
         if (hasLeft) return leave()
-        throw await failureOf(this.#operation, error)
+        throw failure
       }
     }
     // One after the other, however they are called; a caller that leaves does not wait.

@@ -177,6 +177,24 @@ describe('a declared error', () => {
     })
   })
 
+  it.each(['answer', 'error'])('whose codec takes its time, or an %s, keeps nobody who aborts from going', async (what) => {
+    const { caller, server } = await pair()
+    const endless = mq.codec<string>({ encode: (value) => value, decode: () => new Promise(() => undefined) })
+    const slow = mq.operation('slow', undefined, endless, { errors: { SLOW: endless } })
+    await using _serving = await slow.on(server).serve(async function* () {
+      if (what === 'error') throw slow.error('SLOW', 'data')
+      yield 'one'
+    })
+    for (const how of ['call', 'stream'] as const) {
+      const abort = new AbortController()
+      const bound = slow.on(caller)
+      const call = failed(how === 'call' ? bound.call({ signal: abort.signal }) : bound.stream({ signal: abort.signal }).next())
+      await new Promise((resolve) => setTimeout(resolve, 100))
+      abort.abort()
+      expect(await call).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
+    }
+  })
+
   it('is raised and looked at without a client', () => {
     const error = find.error('NOT_FOUND', { id: 'a', at })
     expect(error).toMatchObject({ code: 'ERR_REMOTE', reasonName: 'NOT_FOUND', fault: 'local', data: { id: 'a', at } })
