@@ -104,7 +104,8 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
   // `at`: the channel, and the name of the message in it.
   const messageOf = (name: string, at: readonly [string, string], codec: Described, more: AsyncApiNode = {}): AsyncApiNode => {
     if (described.has(name)) refuse('contract', `has two parts of the name '${name}'`)
-    if (at.includes('$ref')) refuse('contract', `has the name '$ref', which readers of documents take for a reference`)
+    const unfit = at.find((each) => misread.includes(each))
+    if (unfit !== undefined) refuse('contract', `has the name '${unfit}', which readers of documents take for another thing`)
     described.add(name)
     const { title, description, examples } = detailsOf(name, details)
     const { contentType = 'application/octet-stream', schema } = codec
@@ -164,6 +165,9 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
     operations: Object.fromEntries(operations),
   }
 }
+
+/** Names that readers of documents take for a reference, and for a prototype. */
+const misread = ['$ref', '__proto__']
 
 type Described = Codec<never, unknown> & { readonly schema?: StandardSchema }
 

@@ -92,7 +92,9 @@ describe('an AsyncAPI document', () => {
       { a: mq.operation('a', undefined, undefined, { errors: { B: undefined } }), 'a.reply.B': plant.log },
       { a: mq.operation('a', undefined, undefined, { errors: { message: undefined } }) },
       { a: mq.operation('a', undefined, undefined, { errors: { $ref: undefined } }) },
+      { a: mq.operation('a', undefined, undefined, { errors: { ['__proto__']: undefined } }) },
       { $ref: plant.log },
+      { ['__proto__']: plant.log },
     ])
       expect(() => asyncapi(mq.contract(twice as object), options)).toThrow(refused('contract'))
     const date = mq.contract({ at: mq.channel('at', mq.json(z.date())) })
