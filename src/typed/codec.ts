@@ -133,12 +133,16 @@ export function json(schema?: StandardSchema, options?: SchemaOptions<unknown, u
   return Object.assign(textual<unknown>('application/json', encode as never, decode), more)
 }
 
-/** Writes and reads values of a schema, where there is one. What leaves is checked as it will be read, whatever the caller does to it meanwhile. */
+/**
+ * Writes and reads values of a schema, where there is one. What leaves is checked as it will be read, whatever the caller does to it meanwhile.
+ * @param copy where what is read may be part of what it is read from: a schema may write to it
+ */
 export function withSchema<Raw>(
   schema: StandardSchema | undefined,
   options: SchemaOptions<unknown, unknown> | undefined,
   write: (value: unknown) => Raw,
   read: (raw: Raw) => unknown,
+  copy: (raw: Raw) => Raw = (raw) => raw,
 ): { encode(value: unknown): Raw | Promise<Raw>; decode(raw: Raw): unknown; readonly schema?: StandardSchema } {
   if (schema === undefined) return { encode: write, decode: read }
   const validate = validatorOf(schema)
@@ -146,7 +150,7 @@ export function withSchema<Raw>(
   if (options !== undefined && typeof map !== 'function') refuse('encode', 'must be a function')
   const written = (value: unknown): Raw | Promise<Raw> => {
     const raw = write(value)
-    return after(validate(read(raw), false), () => raw)
+    return after(validate(read(copy(raw)), false), () => raw)
   }
   return {
     encode: (value) => (map === undefined ? written(value) : (after(map(value), (made): Raw | Promise<Raw> => written(made)) as Raw | Promise<Raw>)),

@@ -35,7 +35,7 @@ export function packed(
     new Walk(bytes, head).all()
     return unpack(bytes)
   }
-  return { ...withSchema(schema, options, write, read), contentType }
+  return { ...withSchema(schema, options, write, read, (raw) => new Uint8Array(raw)), contentType }
 }
 
 /** One payload, item by item. */
@@ -101,7 +101,7 @@ export class Walk {
 
   /** A list of so many items, or a map of twice as many as it has keys. Infinity, for a map with a sign: a mark ends it. */
   enter(count: number): void {
-    if (this.#around.length >= mostDepth) raise(new Error(`is more than ${mostDepth} values deep`))
+    if (this.#around.length >= mostDepth) tooDeep()
     const isCounted = Number.isFinite(count)
     // Each takes one byte or more.
     if (isCounted && this.#owed + count > this.#bytes.length - this.#at) tooShort()
@@ -132,22 +132,26 @@ export class Walk {
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
+function tooDeep(): never {
+  throw new Error(`is more than ${mostDepth} values deep`)
+}
+
 function tooShort(): never {
   throw new Error('says that it holds more than it has bytes for')
 }
 
 /** Refuses what would come as something else: of a Map or a Set, each library makes what it likes. */
 function assertPlain(value: unknown, depth: number): void {
-  if (depth > mostDepth) raise(new Error(`is more than ${mostDepth} values deep`))
   if (typeof value === 'string') return isText(value) ? undefined : raise(new Error('has a text that is not well-formed'))
   if (typeof value === 'bigint' && BigInt.asIntN(mostBits, value) !== value) raise(new Error(`has a bigint of more than ${mostBits} bits`))
   if (typeof value === 'function' || typeof value === 'symbol') raise(new Error(`has a ${typeof value}`))
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? raise(new Error('has a date that is none')) : undefined
+  if (depth >= mostDepth) tooDeep()
   if (Array.isArray(value)) {
     for (const each of value) assertPlain(each, depth + 1)
     return
   }
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? raise(new Error('has a date that is none')) : undefined
   const kind = Object.prototype.toString.call(value).slice(8, -1)
   if (kind !== 'Object') raise(new Error(`has a ${kind}: a schema with encode may map it`))
   for (const [key, each] of Object.entries(value)) {

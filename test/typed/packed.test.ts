@@ -76,6 +76,24 @@ describe.each(names)('%s()', (name) => {
       await expect(channel.publish(value)).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD', outcome: 'not-sent' })
   })
 
+  it('sends nothing that is deeper than its receivers take', () => {
+    const nested = (depth: number, innermost: unknown, around: (inner: unknown) => unknown): unknown =>
+      Array.from({ length: depth }).reduce(around, innermost)
+    for (const around of [(inner: unknown) => [inner], (inner: unknown) => ({ inner })]) {
+      for (const innermost of [1, new Date(5)]) expect(decoded(name, encoded(name, nested(500, innermost, around)))).toBeDefined()
+      for (const innermost of [[], {}]) expect(() => encoded(name, nested(500, innermost, around))).toThrow('more than 500 values deep')
+      expect(() => encoded(name, nested(501, 1, around))).toThrow('more than 500 values deep')
+    }
+  })
+
+  it('with a schema that writes to bytes in their place, sends what was given', async () => {
+    const client = await clientOn(brokerOf())
+    const reversed = mq.channel('r', { msgpack, cbor }[name](z.instanceof(Uint8Array).transform((bytes) => bytes.slice().reverse()))).on(client)
+    await using subscription = await reversed.subscribe()
+    await reversed.publish(Uint8Array.of(1, 2, 3))
+    expect(plain((await subscription.next())?.value)).toEqual(Uint8Array.of(3, 2, 1))
+  })
+
   it('with a schema, checks what its receivers will read, and maps back', async () => {
     const client = await clientOn(brokerOf())
     const make = { msgpack, cbor }[name]
