@@ -128,7 +128,11 @@ export function json(schema?: StandardSchema, options?: SchemaOptions<unknown, u
     const escaped = given.includes('__proto__') || given.includes('\\u')
     return JSON.parse(given, escaped ? (key, value) => (key === '__proto__' ? undefined : value) : undefined)
   }
-  const format = (value: unknown): string => JSON.stringify(value) ?? raise(bad('has no JSON'))
+  const format = (value: unknown): string => {
+    const given = JSON.stringify(value) ?? raise(bad('has no JSON'))
+    // Other peers would read what is not read here, nor checked.
+    return given.includes('"__proto__":') ? JSON.stringify(parse(given)) : given
+  }
   const { encode, decode, ...more } = withSchema(schema, options, format, parse)
   return Object.assign(textual<unknown>('application/json', encode as never, decode), more)
 }

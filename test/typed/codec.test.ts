@@ -87,6 +87,17 @@ function schemaOf(validate: (value: unknown) => unknown): mq.StandardSchema<{ n:
 }
 
 describe('json(schema)', () => {
+  it('sends what was checked, and no key besides that its receivers may read and it does not', async () => {
+    const client = await clientOn(brokerOf())
+    await using subscription = await client.subscribe('c')
+    const given = JSON.parse('{"n":1,"deep":[{"__proto__":{"admin":true},"text":"\\"__proto__\\":"}],"__proto__":{"admin":true}}')
+    await mq
+      .channel('c', mq.json(schemaOf((value) => ({ value }))))
+      .on(client)
+      .publish(given)
+    expect((await subscription.next())?.text()).toBe('{"n":1,"deep":[{"text":"\\"__proto__\\":"}]}')
+  })
+
   it('sends what was given, though the schema writes to it, and the caller while it takes its time', async () => {
     const client = await clientOn(brokerOf())
     await using subscription = await client.subscribe('c')
