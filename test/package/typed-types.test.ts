@@ -31,6 +31,9 @@ declare const dated: mq.StandardSchema<{ at: string }, { at: Date }>
 const shown = mq.channel('shown', mq.json<Shown>())
 const back = mq.channel('back', mq.json(dated, { encode: ({ at }) => ({ at: at.toISOString() }) }))
 const there = mq.channel('there', mq.json(dated))
+type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
+const whole = mq.channel('whole', mq.json<Json>())
+const part = mq.channel('part', mq.json<{ at: Date; more: Json }>())
 const plant = mq.contract({ level, deep: { status, setpoint, start, ask, seek } })
 `
 
@@ -96,6 +99,14 @@ async function use(): Promise<void> {
   const same: mq.Codec<{ value: number; more?: [string, null] }> = mq.json<{ value: number; more?: [string, null] }>()
   const whatever: { length: number } = (await mq.channel('w', mq.json<any>()).on(client).latest().get('w')?.value).length
   console.log(same, whatever)
+  for await (const { value } of await whole.on(client).subscribe()) {
+    const again: Json = value
+    await whole.on(client).publish({ again: [again, null] })
+  }
+  for await (const { value: { at, more } } of await part.on(client).subscribe()) {
+    const json: Json = more
+    console.log(at.trim(), json)
+  }
   await anywhere.on(client).publish('a/b', 1, { qos: 1 })
   for await (const { value, message } of await anywhere.on(client).subscribe(['a/+', 'b/#'], { qos: 1 })) console.log(value.toFixed(), message.topic)
   await anywhere.on(client).listen('a/+', ({ value }) => value.toFixed())
