@@ -3,10 +3,10 @@ import '../../src/client/durable/keeper.js'
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Message } from '../../src/client/api/index.js'
 import { memoryStore } from '../../src/store/memory.js'
-import type { Transport } from '../../src/transport/transport.js'
 import { again, keeps, lasting, steady, willing } from './across.js'
 import { accepting, connected, World } from './harness.js'
 import { acks, agreed, goodbyeCode, publish, quiet, resumed, subscribe, taken, takenTexts } from './incoming.js'
+import { patient } from './patient.js'
 
 // Room for three of the large messages, with what the objects around them cost.
 const memoryBudget = 11_000
@@ -348,39 +348,6 @@ describe('what is let go is given back', () => {
     expect(acks(world)).toHaveLength(50)
   })
 })
-
-/** The same stream, which can be paused, as sockets can. */
-function patient(transport: Transport): Transport {
-  const waiting: (() => void)[] = []
-  let paused = false
-  const later = (call: () => void): void => {
-    if (paused) waiting.push(call)
-    else call()
-  }
-  return {
-    open(sink) {
-      const bytes = new Uint8Array(65_536)
-      const take = (part: Uint8Array): void => later(() => sink.chunk(part))
-      transport.open({
-        buffer: () => bytes,
-        read: (length) => take(bytes.slice(0, length)),
-        chunk: (part) => take(part.slice()),
-        drain: () => sink.drain(),
-        closed: (cause) => later(() => sink.closed(cause)),
-      })
-    },
-    write: (bytes, written) => transport.write(bytes, written),
-    close: () => transport.close(),
-    destroy: (cause) => transport.destroy(cause),
-    pause: () => {
-      paused = true
-    },
-    resume: () => {
-      paused = false
-      while (!paused && waiting.length > 0) waiting.shift()?.()
-    },
-  }
-}
 
 describe('over the budget, on a stream that can be paused', () => {
   const flood = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((id) => publish('a', `${id} ${big}`, id))

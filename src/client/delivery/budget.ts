@@ -89,10 +89,12 @@ export class Budget {
 
   // The message that had no room is taken; nothing behind it is read before there is room for another.
   #waitsForReaders(): boolean {
-    const { links, platform, session, states } = this.#host
+    const { links, options, platform, session, states } = this.#host
     const reader = links.current?.reader
     if (this.overdrawn || states.stopping || reader?.pausable !== true || !this.#isPassive) return false
     if (this.#holds === reader) return true
+    // An earlier connection has brought the one message too many, and it is here still.
+    if (this.bytes > options.memoryBudget) return false
     // The look of an earlier connection is of no use any more.
     this.#stopLook?.()
     let least = Number.POSITIVE_INFINITY

@@ -1,0 +1,64 @@
+/** A full memory budget on a stream that can be paused: what must go on all the same, and what stays bounded. */
+import { describe, expect, it } from 'vitest'
+import type { ClientOptions, Handler, ListenOptions } from '../../src/client/api/index.js'
+import { constant } from '../../src/client/parsing/backoff.js'
+import type { PacketInput } from '../../src/wire/packet-input.js'
+import type { ClientPacket } from '../../src/wire/packets.js'
+import { lasting, willing } from './across.js'
+import { agreeable, World } from './harness.js'
+import { publish, quiet } from './incoming.js'
+import { patient } from './patient.js'
+
+// Room for three of the large messages, with what the objects around them cost.
+const memoryBudget = 11_000
+const big = 'x'.repeat(3000)
+
+/** Messages 1 to `count`. */
+const flood = (count: number, dup = false): PacketInput[] => Array.from({ length: count }, (_, index) => publish('a', big, index + 1, { dup }))
+
+/** A client whose session the server keeps. */
+async function started(options: ClientOptions = {}): Promise<World> {
+  const world = new World(
+    { ...lasting, reconnect: { backoff: constant(1000) }, clientId: 'c', cleanStart: false, memoryBudget, stats: true, ...options },
+    {},
+    1,
+    (_index, open) => patient(open()),
+  )
+  world.answer = willing(true)
+  const connecting = world.client.connect()
+  await world.settle()
+  await connecting
+  return world
+}
+
+async function listening(world: World, handler: Handler, options: ListenOptions = {}, filter = 'a'): Promise<void> {
+  const granted = world.client.listen(filter, handler, { qos: 1, ...options })
+  await world.settle()
+  await granted
+}
+
+/** Each connection brings these again. */
+function again(count: number): (packet: ClientPacket) => readonly PacketInput[] {
+  const answer = willing(true)
+  return (packet) => [answer(packet) ?? [], packet.type === 'connect' ? flood(count, true) : []].flat()
+}
+
+const waiting = (world: World, delay: number): Promise<void> => new Promise((resolve) => void world.clock.setTimer(resolve, delay))
+const never = (): Promise<void> => new Promise(() => undefined)
+
+describe('memory', () => {
+  it.each([4, 5] as const)(
+    'a handler that hangs: the budget and one message, over however many connections (version %i)',
+    async (protocolVersion) => {
+      const world = await started({ protocolVersion })
+      await listening(world, never)
+      world.answer = again(20)
+      await world.send(...flood(20))
+      for (let round = 0; round < 10; round++) {
+        await world.clock.advance(15_000)
+        expect(world.client.stats().unread).toBeLessThanOrEqual(4)
+      }
+      expect(world.peers.length).toBeGreaterThan(3)
+    },
+  )
+})
