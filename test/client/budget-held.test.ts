@@ -17,14 +17,15 @@ const big = 'x'.repeat(3000)
 const flood = (count: number, dup = false): PacketInput[] => Array.from({ length: count }, (_, index) => publish('a', big, index + 1, { dup }))
 
 /** A client whose session the server keeps. */
-async function started(options: ClientOptions = {}): Promise<World> {
-  const world = new World(
-    { ...lasting, reconnect: { backoff: constant(1000) }, clientId: 'c', cleanStart: false, memoryBudget, stats: true, ...options },
-    {},
-    1,
-    (_index, open) => patient(open()),
-  )
+function created(options: ClientOptions = {}): World {
+  const all = { ...lasting, reconnect: { backoff: constant(1000) }, clientId: 'c', cleanStart: false, memoryBudget, stats: true, ...options }
+  const world = new World(all, {}, 1, (_index, open) => patient(open()))
   world.answer = willing(true)
+  return world
+}
+
+async function started(options: ClientOptions = {}): Promise<World> {
+  const world = created(options)
   const connecting = world.client.connect()
   await world.settle()
   await connecting
@@ -61,4 +62,28 @@ describe('memory', () => {
       expect(world.peers.length).toBeGreaterThan(3)
     },
   )
+})
+
+describe('a subscription whose grant lies behind the backlog', () => {
+  /** A program that reads once `subscribe()` has fulfilled, over a server that sends this before SUBACK. */
+  async function reading(protocolVersion: 4 | 5, backlog: readonly PacketInput[]): Promise<string[]> {
+    const world = created({ protocolVersion })
+    const open = new Map(backlog.map((packet) => [(packet as { packetId: number }).packetId, packet]))
+    world.answer = (packet) => {
+      if (packet.type === 'puback') open.delete(packet.packetId)
+      return [willing(true)(packet) ?? [], packet.type === 'connect' ? [...open.values()] : []].flat()
+    }
+    const texts: string[] = []
+    const run = async (): Promise<void> => {
+      await world.client.connect()
+      for await (const message of await world.client.subscribe('a', { qos: 1 })) texts.push(message.topic)
+    }
+    quiet(run())
+    await world.clock.advance(20_000)
+    return texts
+  }
+
+  it.each([4, 5] as const)('is granted, and its reader gets everything (version %i)', async (protocolVersion) => {
+    expect(await reading(protocolVersion, flood(20, true))).toHaveLength(20)
+  })
 })

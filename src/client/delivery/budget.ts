@@ -37,6 +37,8 @@ export class Budget {
   /** Bytes that it has left beside what is held elsewhere. */
   #room = 0
   #stopLook: CancelTimer | undefined
+  /** Messages that had no room. */
+  #refused = 0
   /** Reading of one connection, stopped until the application has made room. */
   #holds: PausableReader | undefined
 
@@ -83,6 +85,7 @@ export class Budget {
     }
     if ((fits && !this.overdrawn) || this.#waitsForReaders()) return true
     this.#host.session.receiveWindow.takeBack()
+    this.#refused += 1
     if (!this.overdrawn) this.#overdraw()
     return false
   }
@@ -128,20 +131,28 @@ export class Budget {
     return [...this.#host.registry.consumers].some(({ attended, busy }) => attended || busy)
   }
 
+  // There will be a reader once a SUBSCRIBE is answered, and that answer may come behind everything that has no room.
+  get #isAwaited(): boolean {
+    return [...this.#host.registry.consumers].some(({ ended, subscription }) => !ended && subscription.granted.length === 0)
+  }
+
   // What had no room is redelivered on the next connection. What is held is handed out before, while there is a reader: otherwise it would be redelivered, too.
   #overdraw(): void {
     const { platform, session } = this.#host
     const { negotiated } = session
     this.overdrawn = true
     let most = Number.POSITIVE_INFINITY
+    let refused = 0
     let idle = 0
     const look = (): void => {
       // The end of the client is orderly, and says goodbye by itself.
       if (session.state !== 'connected' || session.negotiated !== negotiated || this.#host.states.stopping) return
       const left = session.receiveWindow.unsettled + this.bytes
-      idle = left < most ? 0 : idle + 1
+      const isAwaited = this.#isAwaited
+      idle = left < most || (isAwaited && refused < this.#refused) ? 0 : idle + 1
       most = left
-      if (this.#isRead && left > 0 && idle < mostIdleLooks) {
+      refused = this.#refused
+      if ((this.#isRead || isAwaited) && left > 0 && idle < mostIdleLooks) {
         this.#stopLook = platform.setTimer(look, lookAgain)
         return
       }
