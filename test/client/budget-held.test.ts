@@ -87,3 +87,42 @@ describe('a subscription whose grant lies behind the backlog', () => {
     expect(await reading(protocolVersion, flood(20, true))).toHaveLength(20)
   })
 })
+
+describe('answers', () => {
+  it.each([0, 1] as const)('that of a request has room, at QoS %i', async (qos) => {
+    const world = await started()
+    const answers: string[] = []
+    await listening(world, async () => {
+      const { topic } = await world.client.request('asked', 'x', { timeout: 20_000 })
+      answers.push(topic)
+    })
+    world.peer.answer = (packet) => {
+      if (packet.type !== 'publish') return agreeable(packet)
+      const { responseTopic = '', correlationData } = packet.properties
+      return publish(responseTopic, 'reply', qos === 0 ? undefined : 1000, { properties: { correlationData } })
+    }
+    await world.send(...flood(9))
+    await world.clock.advance(900)
+    expect(answers.length).toBeGreaterThanOrEqual(1)
+    expect(world.seen('drop')).toEqual([])
+  })
+
+  it('that of a re-authentication is read', async () => {
+    const auth = { method: 'M', start: () => new Uint8Array(1), continue: () => undefined }
+    const world = created({ auth })
+    const properties = { authenticationMethod: 'M' }
+    world.answer = (packet) => {
+      if (packet.type === 'connect') return { type: 'connack', sessionPresent: true, reasonCode: 0, properties }
+      return packet.type === 'auth' ? { type: 'auth', reasonCode: 0, properties } : agreeable(packet)
+    }
+    const connecting = world.client.connect()
+    await world.settle()
+    await connecting
+    await listening(world, () => waiting(world, 8000))
+    for (const packet of flood(20)) await world.send(packet)
+    const renewed = world.client.reauthenticate()
+    quiet(renewed)
+    await world.clock.advance(1000)
+    expect((await world.outcome(renewed)).state).toBe('fulfilled')
+  })
+})

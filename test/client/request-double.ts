@@ -72,7 +72,7 @@ export class ClientDouble implements RequestHost {
   readonly clock = new VirtualClock()
   state: ClientState = 'idle'
   negotiated: { readonly responseInformation: string | undefined } | undefined
-  readonly session = { negotiated: undefined, sendWindow: { asking: 0 } }
+  readonly session = { negotiated: undefined, sendWindow: { asking: 0, answersOn: undefined } }
   version: ProtocolVersion | undefined = 5
   readonly published: Published[] = []
   readonly listened: Listened[] = []
@@ -199,7 +199,7 @@ export function viewOf({ client, clock }: Pick<World, 'client' | 'clock'>): Requ
     },
     options: { protocolVersion: 'auto' },
     session: {
-      sendWindow: { asking: 0 },
+      sendWindow: { asking: 0, answersOn: undefined },
       get negotiated() {
         return client.negotiated
       },

@@ -61,12 +61,18 @@ export class Budget {
   affords(size: number, topic: string, ticket: number, qos: QoS): boolean {
     if (size > this.largest) this.largest = size
     const fits = this.bytes + size <= this.#room
-    return (fits && !this.overdrawn) || this.granted || this.#exceeds(size, topic, ticket, qos)
+    return (fits && !this.overdrawn) || this.granted || this.#answers(topic) || this.#exceeds(size, topic, ticket, qos)
   }
 
   /** The client is over. */
   stop(): void {
     this.#stopLook?.()
+  }
+
+  // A program that waits for the answer to its request makes no room before that has come.
+  #answers(topic: string): boolean {
+    const { asking, answersOn } = this.#host.session.sendWindow
+    return asking > 0 && topic === answersOn
   }
 
   #exceeds(size: number, topic: string, ticket: number, qos: QoS): boolean {

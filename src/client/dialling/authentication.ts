@@ -114,6 +114,7 @@ export class Authentication implements Extra {
     const late = (): void => this.#fail(broken('ERR_AUTH_FAILED', 'no answer to AUTH'))
     this.#renewal = { done: deferred(), abort, cancel: this.#host.platform.setTimer(late, patience), begun: false }
     this.#context = { attempt, endpoint, signal: abort.signal, reauthentication: true }
+    this.#host.session.sendWindow.asking += 1
     return this.#renewal
   }
 
@@ -148,6 +149,7 @@ export class Authentication implements Extra {
   #settle(): Deferred<void> | undefined {
     const renewal = this.#renewal
     this.#renewal = undefined
+    if (renewal !== undefined) this.#host.session.sendWindow.asking -= 1
     renewal?.cancel()
     renewal?.abort.abort()
     return renewal?.done

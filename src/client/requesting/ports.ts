@@ -20,7 +20,7 @@ export interface RequestClient {
 
 /** What requests and responders need. */
 export interface RequestHost extends Spoken {
-  readonly session: Spoken['session'] & { readonly sendWindow: { asking: number } }
+  readonly session: Spoken['session'] & { readonly sendWindow: { asking: number; answersOn: string | undefined } }
   readonly client: RequestClient
   readonly platform: Pick<Platform, 'random' | 'setTimer'>
   /** Tells of a request that was refused before it began, and gives the rejection. */

@@ -214,6 +214,7 @@ export class Requests {
     if (old?.topic === topic) return old
     const route: Route = { topic, calls: 0, handling: undefined, abort: new AbortController() }
     this.#route = route
+    this.#host.session.sendWindow.answersOn = topic
     if (old !== undefined) this.#retire(old)
     this.#subscribe(route)
     return route

@@ -41,8 +41,10 @@ export class SendWindow extends PacketIdentifiers {
   mismatched = 0
   /** Publishes at QoS 1 and 2 that this connection carries and that lack their last acknowledgement. */
   inFlight = 0
-  /** Requests whose answer is a message, and has not come, with those that wait to be sent (section 4.10). */
+  /** Requests whose answer is a message, and has not come, with those that wait to be sent (section 4.10); and a re-authentication (section 4.12.1). */
   asking = 0
+  /** The topic on which those answers come; undefined before the first request. */
+  answersOn: string | undefined
   /** Those of them at QoS 2, and how many these may be. */
   #exchanges = 0
   #mostExchanges = Number.POSITIVE_INFINITY
@@ -97,7 +99,7 @@ export class SendWindow extends PacketIdentifiers {
   }
 
   /**
-   * True while an answer is awaited, to a publish or to a request. SUBSCRIBE and UNSUBSCRIBE do not count: a server may answer the SUBSCRIBE of a
+   * True while an answer is awaited, to a publish, a request or a re-authentication. SUBSCRIBE and UNSUBSCRIBE do not count: a server may answer the SUBSCRIBE of a
    * reader that is back only behind all that waits for it.
    */
   get awaits(): boolean {
