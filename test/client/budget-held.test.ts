@@ -1,6 +1,6 @@
 /** A full memory budget on a stream that can be paused: what must go on all the same, and what stays bounded. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Handler, ListenOptions } from '../../src/client/api/index.js'
+import type { ClientOptions, Handler, ListenOptions, Message } from '../../src/client/api/index.js'
 import { constant } from '../../src/client/parsing/backoff.js'
 import type { PacketInput } from '../../src/wire/packet-input.js'
 import type { ClientPacket } from '../../src/wire/packets.js'
@@ -62,6 +62,20 @@ describe('memory', () => {
       expect(world.peers.length).toBeGreaterThan(3)
     },
   )
+})
+
+describe('retries', () => {
+  it('messages that wait for their next attempt are bounded by bufferBytes, too', async () => {
+    const world = await started()
+    let bytes = 0
+    const fail = (message: Message): void => {
+      bytes += message.payloadLength
+      throw new Error('the database is down')
+    }
+    await listening(world, fail, { concurrency: 2, bufferBytes: 9000 }, 'a/#')
+    for (let id = 1; id <= 100; id++) await world.send(publish(`a/${id}`, big, id))
+    expect(bytes).toBeLessThanOrEqual(12_000)
+  })
 })
 
 describe('a subscription whose grant lies behind the backlog', () => {

@@ -73,6 +73,8 @@ export class HandlerLoop implements MessageHandler {
   readonly #acknowledge: boolean
   /** Messages that wait for their next attempt: each gives its message up, unacknowledged. */
   readonly #retrying = new SparseSet<() => void>()
+  /** What those cost. */
+  #retryingBytes = 0
   /** Those whose time has come: with keys, they wait for a place. */
   readonly #due = new Ring<() => void>()
   /** A message that waits for its next attempt holds up its key alone, and takes no place. */
@@ -136,6 +138,7 @@ export class HandlerLoop implements MessageHandler {
   handleClosing(): void {
     for (const giveUp of this.#retrying) giveUp()
     this.#retrying.clear()
+    this.#retryingBytes = 0
   }
 
   #run(): void {
@@ -144,7 +147,8 @@ export class HandlerLoop implements MessageHandler {
     // What can no longer be acknowledged is left to the session.
     while (this.#running < this.#options.concurrency && !this.#stopped && !this.#host.states.ended) {
       const again = this.#due.shift()
-      const crowded = this.#retrying.size >= this.#consumer.config.buffer + this.#options.concurrency
+      const { buffer, bufferBytes } = this.#consumer.config
+      const crowded = this.#retrying.size >= buffer + this.#options.concurrency || this.#retryingBytes >= bufferBytes
       const message = again === undefined && !crowded ? this.#consumer.outstanding.next() : undefined
       if (again === undefined && message === undefined) break
       this.#running += 1
@@ -210,8 +214,11 @@ export class HandlerLoop implements MessageHandler {
 
   #retry(message: DeliveredMessage, attempt: number): void {
     const delay = Math.min(longestRetryDelay, firstRetryDelay * 2 ** (attempt - 1))
+    const { size } = message
+    this.#retryingBytes += size
     const again = (): void => {
       this.#retrying.delete(giveUp)
+      this.#retryingBytes -= size
       if (this.#consumer.outstanding.messages.includes(message)) this.#start(message, attempt + 1)
       else this.#leave(message)
     }
