@@ -78,6 +78,43 @@ describe('retries', () => {
   })
 })
 
+describe('who reads', () => {
+  it.each(['on-receive', 'manual'] as const)('asks for one message after the other, with ack %s: is waited for', async (ack) => {
+    const world = await started()
+    const subscribing = world.client.subscribe('a', { qos: 1, ack })
+    await world.settle()
+    const subscription = await subscribing
+    const texts: string[] = []
+    const run = async (): Promise<void> => {
+      for (let message = await subscription.next(); message !== undefined; message = await subscription.next()) {
+        if (ack === 'manual') message.ack()
+        texts.push(message.topic)
+        await waiting(world, 300)
+      }
+    }
+    quiet(run())
+    for (const packet of flood(12)) await world.send(packet)
+    await world.clock.advance(10_000)
+    expect([texts.length, world.peers.length]).toEqual([12, 1])
+  })
+
+  it('goes on where a message was larger than the budget before, and somebody else leaves a small one unread', async () => {
+    const world = await started()
+    for (let count = 0; count < 3; count++) await listening(world, () => undefined, {}, 'three')
+    const subscribing = world.client.subscribe('unread', { qos: 1 })
+    let handled = 0
+    await listening(world, async () => {
+      handled += 1
+      await waiting(world, 100)
+    })
+    await subscribing
+    await world.send(publish('three', 'x'.repeat(5000), 100), publish('unread', 'x', 101))
+    for (const packet of flood(12)) await world.send(packet)
+    await world.clock.advance(5000)
+    expect([handled, world.peers.length]).toEqual([12, 1])
+  })
+})
+
 describe('a subscription whose grant lies behind the backlog', () => {
   /** A program that reads once `subscribe()` has fulfilled, over a server that sends this before SUBACK. */
   async function reading(protocolVersion: 4 | 5, backlog: readonly PacketInput[]): Promise<string[]> {

@@ -59,7 +59,7 @@ export class Budget {
 
   /** True when a message of this size may be kept; one that may not is dealt with. */
   affords(size: number, topic: string, ticket: number, qos: QoS): boolean {
-    if (size > this.largest) this.largest = size
+    if (size > this.largest && size <= this.#host.options.memoryBudget) this.largest = size
     const fits = this.bytes + size <= this.#room
     return (fits && !this.overdrawn) || this.granted || this.#answers(topic) || this.#exceeds(size, topic, ticket, qos)
   }
@@ -134,7 +134,7 @@ export class Budget {
   }
 
   get #isRead(): boolean {
-    return [...this.#host.registry.consumers].some(({ attended, busy }) => attended || busy)
+    return [...this.#host.registry.consumers].some(({ attended, busy, outstanding }) => attended || busy || outstanding.messages.length > 0)
   }
 
   // There will be a reader once a SUBSCRIBE is answered, and that answer may come behind everything that has no room.
