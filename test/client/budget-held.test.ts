@@ -113,6 +113,15 @@ describe('who reads', () => {
     await world.clock.advance(5000)
     expect([handled, world.peers.length]).toEqual([12, 1])
   })
+
+  it('and hangs, spends no attempts to reconnect', async () => {
+    const world = await started({ reconnect: { backoff: constant(1000), maxAttempts: 3 } })
+    await listening(world, never)
+    world.answer = again(20)
+    await world.send(...flood(20))
+    await world.clock.advance(120_000)
+    expect(world.client.state).not.toBe('closed')
+  })
 })
 
 describe('a subscription whose grant lies behind the backlog', () => {

@@ -122,7 +122,8 @@ export class Supervisor<E> {
     if (this.#state.name === 'up' && policy !== false && now - this.#state.since >= policy.stableAfter) this.#settled()
     else {
       this.attempt += 1
-      if (!urgent && blame !== 'blamed') this.#spent += 1
+      // An end of our own choice says nothing of the server.
+      if (!urgent && blame !== 'blamed' && error.fault !== 'local') this.#spent += 1
     }
     this.#state = { name: 'down' }
     this.lastError = error
