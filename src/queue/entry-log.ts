@@ -92,9 +92,12 @@ export class EntryLog {
   #changes: Change[] = []
   #writing: Promise<void> | undefined
   #stopped = false
+  readonly #handleRoom: () => void
 
-  constructor(store: Store, name: string, reportDamaged: (key: string) => void) {
+  /** @param handleRoom called when there is room that no call has made: entries were found damaged, or gone */
+  constructor(store: Store, name: string, reportDamaged: (key: string) => void, handleRoom: () => void) {
     this.#records = new EntryRecords(store, name, reportDamaged)
+    this.#handleRoom = handleRoom
   }
 
   /** Reads the counts, or counts. @throws MqttError ERR_STORE */
@@ -220,8 +223,10 @@ export class EntryLog {
     const next = this.#writing === undefined ? this.#next : undefined
     return () => {
       if (next !== this.#next) return
+      if (this.#unread === 0 && this.#unreadBytes === 0) return
       this.#add(-this.#unread, -this.#unreadBytes)
       this.#handOver(this.#unread, this.#unreadBytes)
+      this.#handleRoom()
     }
   }
 
@@ -266,6 +271,7 @@ export class EntryLog {
     if (known || id <= this.#taken) return
     this.#add(-1, -size)
     this.#handOver(1, size)
+    this.#handleRoom()
   }
 
   #change(change: Change): Promise<void> {

@@ -70,7 +70,7 @@ class StoredQueue implements Queue {
       else setTimeout(() => this.#events.emit('storecorrupt', { key }), 0)
     }
     const { store, name, deadLetterStore } = config
-    this.#log = new EntryLog(store, name, corrupt)
+    this.#log = new EntryLog(store, name, corrupt, () => this.#room.handleRoom())
     this.deadLetters =
       deadLetterStore &&
       new DeadLetters(deadLetterStore, deadLetterStore === store, name, (...given) => this.#add(additionOf(...given), undefined), corrupt)
@@ -178,6 +178,8 @@ class StoredQueue implements Queue {
     } catch (error) {
       for (const other of instead) this.#drain.ahead.giveBack(other)
       void this.#drain.removals.clean()
+      // Others may have the room that it would have taken.
+      this.#room.handleRoom()
       throw error
     }
     for (const other of instead) this.#outcomes.handleLost(other, new MqttError('ERR_DROPPED', 'the queue was full, and this its oldest entry'))
