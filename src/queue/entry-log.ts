@@ -80,6 +80,8 @@ export class EntryLog {
   /** Entries and bytes that additions under way will take. */
   #claimed = 0
   #claimedBytes = 0
+  /** Numbers of the entries that are being added, in order. */
+  readonly #adding = new Set<number>()
   readonly #failed = new FailedNumbers()
   /** The entry over which connections ended last, and how many. */
   #suspect: Suspect | undefined
@@ -148,6 +150,7 @@ export class EntryLog {
     const removals = instead.map(({ entry: { id } }) => this.#records.deleting(id))
     const operations = [...removals, ...also, this.#records.putting(entry.id, value)]
     if (undo.length > 0) this.#undo.set(entry.id, undo)
+    this.#adding.add(entry.id)
     const freed = instead.reduce((sum, { size }) => sum + size, 0)
     const done = this.#change({
       operations,
@@ -179,12 +182,17 @@ export class EntryLog {
     while (!this.#failed.isEmpty) await this.remove([])
   }
 
-  /** The next entries behind this number, and how far this has read. Damaged ones are put aside. @throws MqttError ERR_STORE */
+  /**
+   * The next entries behind this number, and how far this has read. Damaged ones are put aside. A store may show what is being added before it is safe, and
+   * refuse it after that: it is left for who adds it. @throws MqttError ERR_STORE
+   */
   async read(after: number, limit: number): Promise<Page> {
     const entries: StoredEntry[] = []
     let last = after
     let seen = 0
+    const [unsafe = Number.POSITIVE_INFINITY] = this.#adding
     for await (const { id, size, entry, stays } of this.#records.rows(after, limit)) {
+      if (id >= unsafe || this.#adding.has(id)) break
       if (entry === undefined) this.#handleDamaged(id, size, stays)
       else if (!this.#failed.has(id)) entries.push({ entry, size })
       last = id
@@ -322,6 +330,7 @@ export class EntryLog {
 
   #fail(change: Change, error: MqttError): void {
     this.#claim(change, -1)
+    this.#adding.delete(change.adds ?? 0)
     change.done.reject(error)
   }
 
@@ -361,6 +370,7 @@ export class EntryLog {
     this.#add(count, bytes)
     for (const change of group) {
       this.#claim(change, -1)
+      this.#adding.delete(change.adds ?? 0)
       change.done.resolve()
       if (change.adds === undefined) continue
       this.#handOver(-1, -change.size)

@@ -56,6 +56,8 @@ export class Lookahead {
 
   /** An entry is safe. */
   handleAdded(stored: StoredEntry): void {
+    // It was read meanwhile.
+    if (stored.entry.id <= this.#read) return this.#changes.tell()
     if (this.#complete && this.#hasRoom && this.#clearing === undefined && this.#filling === undefined) {
       this.#log.handleTaken(stored)
       this.#lines.add(stored)
