@@ -90,6 +90,20 @@ it('leaves no timer behind that would keep the process, while an entry waits to 
   expect(timers()).toBe(before)
 })
 
+it('leaves no timer behind that would keep the process, where an entry is refused while it is closed', async () => {
+  const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+  const before = timers()
+  const publisher = new FakePublisher()
+  const queue = await openQueue(publisher, { store: new MapStore(), backoff: () => 1_000_000 })
+  await queue.publish('a', 'x')
+  await settled()
+  const closed = queue.close()
+  await settled()
+  publisher.calls[0]?.refuse(refusedWith(0x97))
+  await closed
+  expect(timers()).toBe(before)
+})
+
 it('gives up nothing for a publish that gets its room only after the queue was closed', async () => {
   const store = new MapStore()
   const queue = await openQueue(new FakePublisher(true, false), { store, maxEntries: 3, overflow: 'drop-oldest' })
