@@ -16,6 +16,7 @@ export class Retries {
   readonly #tries = new Map<number, number>()
   readonly #refusals = new Map<number, number>()
   readonly #timers = new Set<ReturnType<typeof setTimeout>>()
+  #stopped = false
 
   constructor(backoff: QueueConfig['backoff'], handleError: (error: unknown) => void) {
     this.#backoff = backoff
@@ -24,6 +25,7 @@ export class Retries {
 
   /** Calls `again` after the delay that the backoff gives for this failure. */
   schedule({ entry: { id } }: StoredEntry, error: unknown, again: () => void): void {
+    if (this.#stopped) return
     const tries = (this.#tries.get(id) ?? 0) + 1
     this.#tries.set(id, tries)
     const delay = this.#delay(tries, error)
@@ -60,6 +62,7 @@ export class Retries {
 
   /** Nothing is tried again. */
   stop(): void {
+    this.#stopped = true
     for (const timer of this.#timers) clearTimeout(timer)
   }
 }
