@@ -134,7 +134,7 @@ export class Drain implements AttemptOwner {
       this.#giveUp(stored, error as MqttError, verdict === 'dead', also)
     } else {
       this.#lines.hold(stored)
-      if (verdict === 'over') this.stop()
+      if (verdict === 'over') void this.#handleClosed(stored, error as MqttError)
       else this.#tryLater(stored, error)
     }
     this.#owner.handleProgress()
@@ -177,6 +177,17 @@ export class Drain implements AttemptOwner {
     }
     this.#attempts.begin(stored)
     this.#owner.handleProgress()
+  }
+
+  // What a connection had in flight ends with it, where a publisher of several goes on with others. One that is closed says so again.
+  async #handleClosed(stored: StoredEntry, error: MqttError): Promise<void> {
+    if (this.#once || error.outcome !== 'unknown') return this.stop()
+    try {
+      await within(Promise.resolve(this.#publisher.writable), this.#stop.signal)
+    } catch (reason) {
+      if (verdictOf(reason) === 'over') return this.stop()
+    }
+    this.#tryLater(stored, error)
   }
 
   #tryLater(stored: StoredEntry, error: unknown): void {
