@@ -86,6 +86,13 @@ describe('a replay', () => {
     await queue.close({ timeout: 0 })
   })
 
+  it.each([5, 'all', new Set([1])])('of %o is refused by its name', async (ids) => {
+    const store = new MapStore()
+    const queue = await openQueue(refusing(), { store, deadLetterStore: store })
+    await expect(queue.deadLetters?.replay(ids as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'ids' })
+    await queue.close({ timeout: 0 })
+  })
+
   it('called twice at once replays each letter once', async () => {
     const store = new MapStore()
     const publisher = refusing()
