@@ -4,7 +4,7 @@
  * At most `mostLetters` are kept; the oldest make room. A letter has the number of its entry; where another letter has that, the one behind the last.
  * Queues of one name may share a store of letters: none must replace a letter of another.
  */
-import type { MqttError } from '../errors.js'
+import { MqttError } from '../errors.js'
 import { openRecord, sealRecord, setAside } from '../store/base/record.js'
 import type { Store, StoreEntry, StoreOperation } from '../store/base/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
@@ -100,7 +100,8 @@ export class DeadLetters implements DeadLetterBox {
     }
   }
 
-  replay(ids?: readonly number[]): Promise<number> {
+  async replay(ids?: readonly number[]): Promise<number> {
+    if (ids !== undefined && !Array.isArray(ids)) throw new MqttError('ERR_INVALID_OPTION', 'ids must be an array of numbers of letters', { option: 'ids' })
     const replayed = this.#shelf.replaying.then(() => this.#replay(ids))
     this.#shelf.replaying = replayed.catch(() => undefined)
     return replayed
