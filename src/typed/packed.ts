@@ -12,6 +12,9 @@ const mostDepth = 500
 /** Of a bigint, with its sign. */
 const mostBits = 1024
 
+/** Bytes of a text of which no library leaves a byte order mark out. */
+const mostMarked = 64
+
 /** What one format needs. */
 export interface Format {
   readonly contentType: string
@@ -96,7 +99,8 @@ export class Walk {
   /** The same, where they are text. */
   text(length: number): void {
     this.#take(length)
-    utf8.decode(this.#bytes.subarray(this.#at - length, this.#at))
+    const text = utf8.decode(this.#bytes.subarray(this.#at - length, this.#at))
+    if (length > mostMarked && text.startsWith('\ufeff')) marked()
   }
 
   /** A list of so many items, or a map of twice as many as it has keys. Infinity, for a map with a sign: a mark ends it. */
@@ -142,7 +146,7 @@ function tooShort(): never {
 
 /** Refuses what would come as something else: of a Map or a Set, each library makes what it likes. */
 function assertPlain(value: unknown, depth: number): void {
-  if (typeof value === 'string') return isText(value) ? undefined : raise(new Error('has a text that is not well-formed'))
+  if (typeof value === 'string') return assertText(value)
   if (typeof value === 'bigint' && BigInt.asIntN(mostBits, value) !== value) raise(new Error(`has a bigint of more than ${mostBits} bits`))
   if (typeof value === 'function' || typeof value === 'symbol') raise(new Error(`has a ${typeof value}`))
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return
@@ -154,8 +158,21 @@ function assertPlain(value: unknown, depth: number): void {
   }
   const kind = Object.prototype.toString.call(value).slice(8, -1)
   if (kind !== 'Object') raise(new Error(`has a ${kind}: a schema with encode may map it`))
+  if (Symbol.iterator in value || Symbol.asyncIterator in value || typeof (value as { toJSON?: unknown }).toJSON === 'function')
+    raise(new Error('has an object that says itself how it is written: a schema with encode may map it'))
   for (const [key, each] of Object.entries(value)) {
-    if (key === '__proto__' || !isText(key)) raise(new Error('has a key that cannot be sent'))
+    if (key === '__proto__') raise(new Error('has a key that cannot be sent'))
+    assertText(key)
     assertPlain(each, depth + 1)
   }
+}
+
+function assertText(text: string): void {
+  if (!isText(text)) raise(new Error('has a text that is not well-formed'))
+  if (text.startsWith('\ufeff')) marked()
+}
+
+// Libraries leave it out of longer texts, as decoders of texts do.
+function marked(): never {
+  throw new Error('has a text that begins with a byte order mark')
 }

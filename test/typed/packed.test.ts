@@ -71,6 +71,20 @@ describe.each(names)('%s()', (name) => {
       2n ** 2000n,
       Promise.resolve(1),
       { f: () => 1 },
+      new (class {
+        a = 1;
+        *[Symbol.iterator]() {
+          yield 2
+        }
+      })(),
+      new (class {
+        a = 1
+        toJSON() {
+          return new Set([2])
+        }
+      })(),
+      `\ufeff${'a'.repeat(100)}`,
+      { [`\ufeff${'a'.repeat(100)}`]: 1 },
     ]
     for (const value of [...odd, ...others])
       await expect(channel.publish(value)).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD', outcome: 'not-sent' })
@@ -114,6 +128,17 @@ describe.each(names)('%s()', (name) => {
         .on(client)
         .publish('1' as never),
     ).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
+  })
+
+  it('a byte order mark that a peer has sent is kept, or its text is refused', () => {
+    for (const length of [3, 31, 60, 61, 62, 100, 300]) {
+      const text = new TextEncoder().encode(`\ufeff${'a'.repeat(length)}`)
+      const size = text.length < 256 ? [text.length] : [text.length >> 8, text.length & 255]
+      const bytes = Uint8Array.of((name === 'cbor' ? 0x77 : 0xd8) + size.length, ...size, ...text)
+      const read = (): unknown => decoded(name, bytes)
+      if (text.length > 64) expect(read).toThrow('byte order mark')
+      else expect(read()).toBe(`\ufeff${'a'.repeat(length)}`)
+    }
   })
 
   it('bytes of any kind are a value or an error', () => {
