@@ -56,6 +56,7 @@ const long = [
   'test/corpus/core.test.ts',
   'test/corpus/memory-*.test.ts',
   'test/fuzz/search.test.ts',
+  'test/queue/cost.test.ts',
   'test/testing/broker/outside-*.test.ts',
   'test/typed/asyncapi-contracts.test.ts',
   'test/typed/faults/*.test.ts',
