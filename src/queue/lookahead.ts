@@ -4,7 +4,7 @@
  * It may assume that it hears of each entry that is added to the store. An entry that it has passed over is never read again, so that a caller that takes
  * one out and does not delete it has to give it back.
  */
-import { type Deferred, deferred } from '../client/common/abort.js'
+import { deferred } from '../client/common/abort.js'
 import type { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'
 import type { Lines } from './lines.js'
@@ -27,8 +27,9 @@ export class Lookahead {
   #read = 0
   #complete = false
   #filling: Promise<void> | undefined
-  /** A `clear` that is under way. */
-  #clearing: Deferred<void> | undefined
+  /** A `clear` or `remove` is under way, and the end of the last one that was asked for. */
+  #clearing = false
+  #cleared: Promise<void> = Promise.resolve()
 
   constructor(lines: Lines, log: EntryLog, batchSize: number, changes: Changes, isKept: (stored: StoredEntry) => boolean) {
     this.#lines = lines
@@ -40,7 +41,7 @@ export class Lookahead {
 
   /** True while there may be more to read, and room for it. */
   get wanting(): boolean {
-    return this.#clearing === undefined && !this.#complete && this.#hasRoom
+    return !this.#clearing && !this.#complete && this.#hasRoom
   }
 
   /** Reads as much as there is room for. @throws MqttError ERR_STORE */
@@ -58,7 +59,7 @@ export class Lookahead {
   handleAdded(stored: StoredEntry): void {
     // It was read meanwhile.
     if (stored.entry.id <= this.#read) return this.#changes.tell()
-    if (this.#complete && this.#hasRoom && this.#clearing === undefined && this.#filling === undefined) {
+    if (this.#complete && this.#hasRoom && !this.#clearing && this.#filling === undefined) {
       this.#log.handleTaken(stored)
       this.#lines.add(stored)
       this.#read = stored.entry.id
@@ -81,10 +82,11 @@ export class Lookahead {
   }
 
   /** Deletes all entries up to this number that are not under way; gives how many. @throws MqttError ERR_STORE */
-  async clear(last: number, gone: (stored: StoredEntry) => void): Promise<number> {
-    // Two would delete, and count, the same.
-    while (this.#clearing !== undefined) await this.#clearing.promise
-    this.#clearing = deferred()
+  clear(last: number, gone: (stored: StoredEntry) => void): Promise<number> {
+    return this.#alone(() => this.#clear(last, gone))
+  }
+
+  async #clear(last: number, gone: (stored: StoredEntry) => void): Promise<number> {
     let count = 0
     const chunk: StoredEntry[] = []
     const take = (stored: StoredEntry): void => void (this.#isKept(stored) ? this.#lines.add(stored) : chunk.push(stored))
@@ -94,7 +96,6 @@ export class Lookahead {
       for (const stored of chunk.splice(0)) gone(stored)
     }
     try {
-      await this.#filling
       this.#lines.clear().forEach(take)
       await drop()
       // Those that are being stored may have lower numbers than `last`: they are read later.
@@ -111,35 +112,41 @@ export class Lookahead {
       // They are not read again.
       for (const stored of chunk) this.#lines.add(stored)
       throw error
-    } finally {
-      this.#clearing.resolve()
-      this.#clearing = undefined
-      this.#complete = false
-      this.#changes.tell()
     }
   }
 
   /** Deletes the entry of this number, unless it is under way; gives it. @throws MqttError ERR_STORE */
-  async remove(id: number): Promise<StoredEntry | undefined> {
-    // Nothing is read, and so nothing published, meanwhile.
-    while (this.#clearing !== undefined) await this.#clearing.promise
-    this.#clearing = deferred()
+  remove(id: number): Promise<StoredEntry | undefined> {
+    return this.#alone(() => this.#remove(id))
+  }
+
+  async #remove(id: number): Promise<StoredEntry | undefined> {
+    const waiting = this.#lines.oldestOf(({ entry }) => entry.id === id)
+    const stored = waiting ?? (id > this.#read ? (await this.#log.read(id - 1, 1)).entries[0] : undefined)
+    if (stored === undefined || stored.entry.id !== id || this.#isKept(stored)) return undefined
+    if (waiting !== undefined) this.#lines.remove(waiting)
+    await this.#log.remove([stored]).catch((error) => {
+      if (waiting !== undefined) this.#lines.add(waiting)
+      throw error
+    })
+    if (waiting === undefined) this.#log.handlePassedOver(stored)
+    return stored
+  }
+
+  // One after the other, in the order of the calls: two would delete, and count, the same. Nothing is read, and so nothing published, meanwhile.
+  async #alone<T>(work: () => Promise<T>): Promise<T> {
+    const before = this.#cleared
+    const { promise, resolve } = deferred<void>()
+    this.#cleared = promise
+    await before
+    this.#clearing = true
     try {
       await this.#filling
-      const waiting = this.#lines.oldestOf(({ entry }) => entry.id === id)
-      const stored = waiting ?? (id > this.#read ? (await this.#log.read(id - 1, 1)).entries[0] : undefined)
-      if (stored === undefined || stored.entry.id !== id || this.#isKept(stored)) return undefined
-      if (waiting !== undefined) this.#lines.remove(waiting)
-      await this.#log.remove([stored]).catch((error) => {
-        if (waiting !== undefined) this.#lines.add(waiting)
-        throw error
-      })
-      if (waiting === undefined) this.#log.handlePassedOver(stored)
-      return stored
+      return await work()
     } finally {
-      this.#clearing.resolve()
-      this.#clearing = undefined
+      this.#clearing = false
       this.#complete = false
+      resolve()
       this.#changes.tell()
     }
   }
