@@ -5,7 +5,7 @@
  */
 import { Encoder } from 'cbor-x/index-no-eval'
 import { type Codec, raise, type SchemaOptions } from './codec.js'
-import { type Format, packed, type Walk } from './packed.js'
+import { assertTime, type Format, packed, type Walk } from './packed.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from './standard-schema.js'
 
 const encoder = /* @__PURE__ */ new Encoder({ useRecords: false, mapsAsObjects: true, variableMapSize: true, tagUint8Array: false } as object)
@@ -46,7 +46,7 @@ function head(walk: Walk): void {
     case 2:
       return walk.skip(lengthOf(walk, info))
     case 3:
-      return walk.text(lengthOf(walk, info))
+      return void walk.text(lengthOf(walk, info))
     case 4:
       return walk.enter(info === 31 ? Number.POSITIVE_INFINITY : lengthOf(walk, info))
     case 5:
@@ -73,9 +73,15 @@ function tagged(walk: Walk, tag: number): void {
   const [type, info] = [first >> 5, first & 31]
   const isTime = tag === 0 ? type === 3 : tag === 1 && (type < 2 || (type === 7 && info >= 25 && info <= 27))
   if (!isTime && !(tag > 1 && type === 2)) raise(new Error(`has a tag ${tag} on what it does not fit`))
-  if (type === 7) return walk.skip(1 << (info - 24))
+  if (type === 7) return assertTime(1000 * floatOf(walk.view(1 << (info - 24))))
   const length = lengthOf(walk, info)
   if (type === 2 && length > longestNumber) raise(new Error(`has a number of more than ${longestNumber} bytes`))
-  if (type === 3) walk.text(length)
+  if (type === 3) assertTime(Date.parse(walk.text(length)))
   else if (type === 2) walk.skip(length)
+}
+
+// Of a half, which is a time in any case, whether it is a number.
+function floatOf(view: DataView): number {
+  if (view.byteLength === 2) return (view.getUint16(0) & 0x7c00) === 0x7c00 ? Number.NaN : 0
+  return view.byteLength === 4 ? view.getFloat32(0) : view.getFloat64(0)
 }

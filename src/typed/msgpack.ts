@@ -5,7 +5,7 @@
  */
 import { Packr } from 'msgpackr'
 import { type Codec, raise, type SchemaOptions } from './codec.js'
-import { type Format, packed, type Walk } from './packed.js'
+import { assertTime, type Format, packed, type Walk } from './packed.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from './standard-schema.js'
 
 const packr = /* @__PURE__ */ new Packr({ useRecords: false, variableMapSize: true, encodeUndefinedAsNil: true, skipValues: [undefined] } as object)
@@ -54,7 +54,7 @@ function head(walk: Walk): void {
   if (first < 0x80 || first >= 0xe0) return
   if (first < 0x90) return walk.enter(2 * (first & 15))
   if (first < 0xa0) return walk.enter(first & 15)
-  if (first < 0xc0) return walk.text(first & 31)
+  if (first < 0xc0) return void walk.text(first & 31)
   const length = fixed[first]
   if (length !== undefined) return walk.skip(length)
   if (first === 0xc1) return raise(new Error('has a byte that MessagePack does not use'))
@@ -62,7 +62,7 @@ function head(walk: Walk): void {
   if (first < 0xc7) return walk.skip(walk.number(1 << (first - 0xc4)))
   if (first < 0xca) return extension(walk, walk.number(1 << (first - 0xc7)))
   if (first < 0xd9) return extension(walk, 1 << (first - 0xd4))
-  if (first < 0xdc) return walk.text(walk.number(1 << (first - 0xd9)))
+  if (first < 0xdc) return void walk.text(walk.number(1 << (first - 0xd9)))
   walk.enter(walk.number(first % 2 === 0 ? 2 : 4) * (first < 0xde ? 1 : 2))
 }
 
@@ -70,5 +70,7 @@ function head(walk: Walk): void {
 function extension(walk: Walk, length: number): void {
   const type = walk.byte()
   if (type !== 0xff || ![4, 8, 12].includes(length)) raise(new Error(`has an extension of type ${(type << 24) >> 24}, and is no time`))
-  walk.skip(length)
+  const view = walk.view(length)
+  // Seconds, behind nanoseconds, in 64 bits.
+  if (length === 12) assertTime(Number(view.getBigInt64(4)) * 1000)
 }

@@ -97,10 +97,17 @@ export class Walk {
   }
 
   /** The same, where they are text. */
-  text(length: number): void {
+  text(length: number): string {
     this.#take(length)
     const text = utf8.decode(this.#bytes.subarray(this.#at - length, this.#at))
     if (length > mostMarked && text.startsWith('\ufeff')) marked()
+    return text
+  }
+
+  /** The same, to be looked at. */
+  view(length: number): DataView {
+    this.#take(length)
+    return new DataView(this.#bytes.buffer, this.#bytes.byteOffset + this.#at - length, length)
   }
 
   /** A list of so many items, or a map of twice as many as it has keys. Infinity, for a map with a sign: a mark ends it. */
@@ -132,6 +139,11 @@ export class Walk {
     if (length > this.#bytes.length - this.#at) tooShort()
     this.#at += length
   }
+}
+
+/** Refuses a time that is none, or none that a `Date` can hold. */
+export function assertTime(milliseconds: number): void {
+  if (Number.isNaN(new Date(milliseconds).getTime())) raise(new Error('has a time that is none'))
 }
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
