@@ -213,7 +213,7 @@ export interface ClientOptions {
   readonly platform?: VirtualPlatform | undefined
   /**
    * Where notes go. Without one, what no listener hears (a handler that throws, a publish that fails) is printed as a process warning, or with
-   * `console.error` where those cannot be emitted; `null` prints nothing and logs nothing. Default: no logger.
+   * `console.error` where those cannot be emitted; `null` prints nothing and logs nothing. Default: none.
    */
   readonly logger?: Logger | null | undefined
 }
