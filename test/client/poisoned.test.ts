@@ -198,6 +198,14 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     expect(log.filter((text) => text.includes('"t"'))).toEqual([expect.stringMatching(/PINGREQ.*outbound\.ackTimeout/)])
   })
 
+  it('with a PINGREQ of keep-alive right behind it, as their times are the same: the end counts', async () => {
+    const world = await deadly({ poisonAfter: 20 }, true, { keepAlive: 1 })
+    const poison = failure(world.client.publish('t', 'poison', { qos: 1 }))
+    await world.clock.advance(600_000)
+    expect(await world.outcome(poison)).toMatchObject({ value: { code: 'ERR_POISONED' } })
+    expect(world.peers.at(-2)?.received.slice(-2).map(({ type }) => type)).toEqual(['publish', 'pingreq'])
+  })
+
   it('while messages on a slow line come before the answer to PINGREQ, it is waited for', async () => {
     let late = 0
     const world = await connected({ keepAlive: false, reconnect: { backoff: constant(pause) } })

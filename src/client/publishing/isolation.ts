@@ -55,6 +55,8 @@ export class Isolation {
   #held: QueuedPublish | undefined
   /** Sent, with nothing behind it. */
   #alone: QueuedPublish | undefined
+  /** A PINGREQ that went before it was not answered by then. */
+  #early = false
   #cancel: CancelTimer | undefined
 
   constructor(host: PublishingHost) {
@@ -114,6 +116,7 @@ export class Isolation {
     item.proven ||= keepAlive.heard
     if (this.#suspicionOf(item) === undefined) return
     this.#alone = item
+    this.#early = keepAlive.asked
     this.#wait(longestSilence)
   }
 
@@ -153,7 +156,8 @@ export class Isolation {
     if (item.end === 0 || !(complained || (cut && item.end <= left))) return undefined
     item.suspicion ??= { strikes: 0, complained: false, named: false, unheard: 0 }
     const { suspicion } = item
-    if (!complained && (item === alone ? session.keepAlive.asked : suspicion.strikes >= suspicious)) {
+    // A PINGREQ of keep-alive that went behind it says nothing.
+    if (!complained && (item === alone ? this.#early && session.keepAlive.asked : suspicion.strikes >= suspicious)) {
       suspicion.unheard += 1
       if (suspicion.unheard === patient) this.#tell(item)
       return undefined
