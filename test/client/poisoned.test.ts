@@ -203,7 +203,12 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     const poison = failure(world.client.publish('t', 'poison', { qos: 1 }))
     await world.clock.advance(600_000)
     expect(await world.outcome(poison)).toMatchObject({ value: { code: 'ERR_POISONED' } })
-    expect(world.peers.at(-2)?.received.slice(-2).map(({ type }) => type)).toEqual(['publish', 'pingreq'])
+    expect(
+      world.peers
+        .at(-2)
+        ?.received.slice(-2)
+        .map(({ type }) => type),
+    ).toEqual(['publish', 'pingreq'])
   })
 
   it('while messages on a slow line come before the answer to PINGREQ, it is waited for', async () => {
