@@ -63,7 +63,7 @@ function head(walk: Walk): void {
 
 function lengthOf(walk: Walk, info: number): number {
   if (info < 24) return info
-  return info < 28 ? walk.number(1 << (info - 24)) : raise(new Error('has a length that is none'))
+  return info < 28 ? walk.number(1 << (info - 24)) : raise(new Error('has a length that is not valid'))
 }
 
 /** Times (0, 1) and numbers of any size (2, 3): section 3.4. */

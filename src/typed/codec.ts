@@ -90,8 +90,8 @@ export function bytes(): Codec<Uint8Array> {
 /** What comes of a value that JSON writes: of a `Date` its text, of a `Map` an object without keys, of a `bigint` nothing, as it cannot be written. */
 export type FromJson<T> = [T] extends [JsonData] ? T : [T] extends [Reread<T>] ? T : Reread<T>
 
-/** What JSON has words for. Types that hold themselves are compared with it, and not taken apart without end. */
-type JsonData = string | number | boolean | null | undefined | readonly JsonData[] | { readonly [Name in string]: JsonData }
+/** Values that JSON writes and reads as they are. Recursive types are compared with it, and not taken apart without end. */
+export type JsonData = string | number | boolean | null | undefined | readonly JsonData[] | { readonly [Name in string]: JsonData }
 
 type Reread<T> = unknown extends T
   ? T

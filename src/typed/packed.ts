@@ -141,9 +141,9 @@ export class Walk {
   }
 }
 
-/** Refuses a time that is none, or none that a `Date` can hold. */
+/** Refuses a time that is no number, or that a `Date` cannot hold. */
 export function assertTime(milliseconds: number): void {
-  if (Number.isNaN(new Date(milliseconds).getTime())) raise(new Error('has a time that is none'))
+  if (Number.isNaN(new Date(milliseconds).getTime())) raise(new Error('has a time that no Date can hold'))
 }
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -162,7 +162,7 @@ function assertPlain(value: unknown, depth: number): void {
   if (typeof value === 'bigint' && BigInt.asIntN(mostBits, value) !== value) raise(new Error(`has a bigint of more than ${mostBits} bits`))
   if (typeof value === 'function' || typeof value === 'symbol') raise(new Error(`has a ${typeof value}`))
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? raise(new Error('has a date that is none')) : undefined
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? raise(new Error('has a date that is not valid')) : undefined
   if (depth >= mostDepth) tooDeep()
   if (Array.isArray(value)) {
     for (const each of value) assertPlain(each, depth + 1)

@@ -13,6 +13,9 @@ const endOf = (delivered: Promise<unknown>): Promise<unknown> =>
     ({ code, outcome }: MqttError) => [code, outcome],
   )
 
+/** Timers that keep the process. */
+const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+
 it.each([1, 2, 3, 4, 5])('deletes what was acknowledged before it was closed: %i microtasks before', async (microtasks) => {
   const store = new MapStore()
   const publisher = new FakePublisher()
@@ -57,7 +60,6 @@ it('keeps an entry whose dead letter could not be kept', async () => {
 })
 
 it('leaves no timer behind that would keep the process, while its store fails', async () => {
-  const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
   const before = timers()
   const store = new MapStore()
   const publisher = new FakePublisher()
@@ -76,30 +78,26 @@ it('leaves no timer behind that would keep the process, while its store fails', 
   expect(timers()).toBe(before)
 })
 
-it('leaves no timer behind that would keep the process, while an entry waits to be sent again', async () => {
-  const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+it.each([
+  ['waits to be sent again', false],
+  ['is refused while it is closed', true],
+])('leaves no timer behind that would keep the process, where an entry %s', async (_when, late) => {
   const before = timers()
   const publisher = new FakePublisher()
   const queue = await openQueue(publisher, { store: new MapStore(), backoff: () => 1_000_000 })
   await queue.publish('a', 'x')
   await settled()
-  publisher.calls[0]?.refuse(refusedWith(0x97))
+  const refuse = async (): Promise<void> => {
+    publisher.calls[0]?.refuse(refusedWith(0x97))
+    await settled()
+  }
+  if (!late) {
+    await refuse()
+    expect([queue.size, timers() > before]).toEqual([1, true])
+  }
+  const closed = queue.close(late ? {} : { timeout: 0 })
   await settled()
-  expect([queue.size, timers() > before]).toEqual([1, true])
-  await queue.close({ timeout: 0 })
-  expect(timers()).toBe(before)
-})
-
-it('leaves no timer behind that would keep the process, where an entry is refused while it is closed', async () => {
-  const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
-  const before = timers()
-  const publisher = new FakePublisher()
-  const queue = await openQueue(publisher, { store: new MapStore(), backoff: () => 1_000_000 })
-  await queue.publish('a', 'x')
-  await settled()
-  const closed = queue.close()
-  await settled()
-  publisher.calls[0]?.refuse(refusedWith(0x97))
+  if (late) await refuse()
   await closed
   expect(timers()).toBe(before)
 })
