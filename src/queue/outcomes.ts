@@ -45,7 +45,7 @@ export class Outcomes implements DrainOwner {
     return delivered.promise
   }
 
-  /** Nobody waits any more. */
+  /** No entry is waited for any more. */
   close(reasonOf: (id: number) => MqttError): void {
     for (const [id, delivered] of this.#waiting) delivered.reject(reasonOf(id))
     this.#waiting.clear()
@@ -76,7 +76,8 @@ export class Outcomes implements DrainOwner {
     const letter = { entry, error }
     this.#events.emit('deadletter', letter)
     try {
-      onDeadLetter?.(letter)
+      // It may be an async function.
+      Promise.resolve(onDeadLetter?.(letter)).catch((thrown: unknown) => this.handleError(thrown))
     } catch (thrown) {
       this.handleError(thrown)
     }

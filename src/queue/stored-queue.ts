@@ -46,6 +46,9 @@ export async function openStoredQueue(publisher: Publisher<unknown>, options: Qu
   }
 }
 
+/** Milliseconds for which `close()` waits for the store at most, beside its `timeout`. */
+const longestWrite = 5000
+
 class StoredQueue implements Queue {
   readonly ordered = true
   readonly deadLetters: DeadLetters | undefined
@@ -201,7 +204,16 @@ class StoredQueue implements Queue {
     const [sent, kept] = [closed('unknown'), closed()]
     this.#outcomes.close((id) => (this.#drain.sends(id) ? sent : kept))
     this.#drain.abandon()
-    // Whoever opens it next is the only one who writes.
+    let isOver = false
+    const finished = this.#finish().then(() => {
+      isOver = true
+    })
+    await this.#patience(finished, longestWrite, undefined)
+    if (!isOver) this.#outcomes.handleError(new MqttError('ERR_STORE', 'the store did not answer before the queue ended', { outcome: 'unknown' }))
+  }
+
+  // The next to open it is the only one who writes.
+  async #finish(): Promise<void> {
     await this.#drain.idle()
     await this.#log.stop()
     await this.#drain.removals.cleaned

@@ -199,7 +199,8 @@ export interface Queue extends Publisher<Queued>, AsyncDisposable {
   on<K extends keyof QueueEvents>(type: K, listener: (event: QueueEvents[K]) => void, options?: ListenerOptions): Unlisten
   /**
    * Sends nothing more, waits up to `timeout` milliseconds (default 5,000) for what is being sent, and ends. What is not delivered stays in the store;
-   * its `delivered` reject with ERR_QUEUE_CLOSED.
+   * its `delivered` reject with ERR_QUEUE_CLOSED. A store that does not answer is waited for 5,000 milliseconds more: then an `error` event says so, and the
+   * queue cannot be opened again before the store has answered.
    */
   close(options?: { readonly signal?: AbortSignal | undefined; readonly timeout?: number | undefined }): Promise<void>
 }

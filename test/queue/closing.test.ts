@@ -1,5 +1,5 @@
 /** A queue that is closed while something ends: what was acknowledged is not sent again, and what has to be kept is not deleted. */
-import { expect, it } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { deferred } from '../../src/client/common/abort.js'
 import type { MqttError } from '../../src/errors.js'
 import { openQueue } from '../../src/queue/index.js'
@@ -100,6 +100,34 @@ it.each([
   if (late) await refuse()
   await closed
   expect(timers()).toBe(before)
+})
+
+it('ends over a store that does not answer, says so, and leaves its name taken until the store has answered', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  const store = new MapStore()
+  const publisher = new FakePublisher()
+  const queue = await openQueue(publisher, { store })
+  const errors: unknown[] = []
+  queue.on('error', ({ error }) => errors.push(error))
+  await queue.publish('a', 'x')
+  await vi.advanceTimersByTimeAsync(1)
+  const answer = deferred<void>()
+  const { batch } = store
+  store.batch = (operations) => answer.promise.then(() => batch.call(store, operations))
+  publisher.calls[0]?.accept()
+  await vi.advanceTimersByTimeAsync(1)
+  let ended = false
+  const closed = queue.close({ timeout: 100 }).then(() => {
+    ended = true
+  })
+  await vi.advanceTimersByTimeAsync(6000)
+  expect([ended, errors]).toEqual([true, [expect.objectContaining({ code: 'ERR_STORE', outcome: 'unknown' })]])
+  await closed
+  await expect(openQueue(publisher, { store })).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED' })
+  answer.resolve()
+  await vi.advanceTimersByTimeAsync(1)
+  expect((await openQueue(publisher, { store })).size).toBe(0)
 })
 
 it('gives up nothing for a publish that gets its room only after the queue was closed', async () => {

@@ -232,6 +232,26 @@ describe('what becomes of a failure', () => {
     expect(queue.size).toBe(0)
   })
 
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('no letter')
+      },
+    ],
+    ['rejects', () => Promise.reject(new Error('no letter'))],
+  ])('onDeadLetter that %s is an error event, and the entry ends all the same', async (_how, onDeadLetter) => {
+    await open({ onDeadLetter })
+    const errors: unknown[] = []
+    queue.on('error', ({ error }) => errors.push(error))
+    const { delivered } = await queue.publish('a', '1')
+    await settled()
+    publisher.calls[0]?.refuse(refusedWith(0x87))
+    expect(await outcome(delivered)).toBe('ERR_PUBLISH_REFUSED')
+    expect(errors).toEqual([new Error('no letter')])
+    expect(queue.size).toBe(0)
+  })
+
   it('dead letters are kept where a store is given: read, replayed, cleared', async () => {
     await open({ deadLetterStore: store })
     await queue.publish('a', '1')
