@@ -167,6 +167,22 @@ describe('answers', () => {
     expect(world.seen('drop')).toEqual([])
   })
 
+  it.each([0, 1] as const)(
+    'a flood on their topic, which another subscription has too, stays within the budget and two messages, at QoS %i',
+    async (qos) => {
+      const world = await started()
+      const { client } = world
+      const all = client.subscribe('#', { qos: 1, bufferBytes: 1_000_000 })
+      await world.settle()
+      await all
+      quiet(client.request('asked', 'x', { timeout: 20_000 }))
+      await world.settle()
+      const topic = world.peer.last('publish').properties.responseTopic ?? ''
+      await world.send(...Array.from({ length: 40 }, (_, index) => publish(topic, big, qos === 0 ? undefined : index + 1)))
+      expect(client.stats().unread).toBeLessThanOrEqual(5)
+    },
+  )
+
   it('that of a re-authentication is read', async () => {
     const auth = { method: 'M', start: () => new Uint8Array(1), continue: () => undefined }
     const world = created({ auth })

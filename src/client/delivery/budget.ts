@@ -69,10 +69,11 @@ export class Budget {
     this.#stopLook?.()
   }
 
-  // A program that waits for the answer to its request makes no room before that has come.
+  // A program that waits for the answer to its request makes no room before that has come. Other subscriptions may hold what comes on its topic, too.
   #answers(topic: string): boolean {
-    const { asking, answersOn } = this.#host.session.sendWindow
-    return asking > 0 && topic === answersOn
+    const { options, session } = this.#host
+    const { asking, answersOn } = session.sendWindow
+    return asking > 0 && topic === answersOn && this.bytes <= options.memoryBudget + this.largest
   }
 
   #exceeds(size: number, topic: string, ticket: number, qos: QoS): boolean {
