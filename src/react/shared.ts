@@ -412,7 +412,8 @@ export function dataOf(given: unknown, whole = false): string {
   return JSON.stringify(given, (_name, value) => {
     if (ArrayBuffer.isView(value)) return Array.from(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
     if (whole && (value instanceof Map || value instanceof Set)) return [...value]
-    if (typeof value === 'bigint') return `${value}n`
+    // What JSON has no word for must not be null, or a text that is sent as well.
+    if (typeof value === 'bigint' || (typeof value === 'number' && !Number.isFinite(value))) return `\0${typeof value} ${value}`
     const prototype: unknown = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.getPrototypeOf(value) : undefined
     return prototype === undefined || prototype === null || Object.getPrototypeOf(prototype) === null ? value : whole ? { ...value } : undefined
   })

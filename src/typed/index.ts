@@ -29,6 +29,7 @@ export {
   type CallOptions,
   type DeclaredError,
   type ErrorArguments,
+  type ErrorsByCode,
   Operation,
   type OperationClient,
   type OperationDefaults,

@@ -55,15 +55,18 @@ export interface OperationDefaults<Errors extends OperationErrors = OperationErr
 /** Errors of an operation, by code: the codec of their data, or undefined for those without data. */
 export type OperationErrors = Readonly<Record<string, Codec<never, unknown> | undefined>>
 
+/** Declared errors by the text of their code, which may be written as a number. */
+export type ErrorsByCode<Errors extends OperationErrors> = { readonly [Code in Exclude<keyof Errors, symbol> as `${Code}`]: Errors[Code] }
+
 /** A declared error as its caller gets it: `reasonName` is its code. */
-export type DeclaredError<Errors extends OperationErrors, Code extends keyof Errors & string = keyof Errors & string> = {
+export type DeclaredError<Errors extends OperationErrors, Code extends keyof ErrorsByCode<Errors> = keyof ErrorsByCode<Errors>> = {
   readonly [Each in Code]: MqttError & {
     /** As of every error that the other side raised. */
     readonly code: 'ERR_REMOTE'
     /** The code under which it is declared. */
     readonly reasonName: Each
     /** As its codec makes it. */
-    readonly data: Errors[Each] extends Codec<never, infer Out> ? Out : undefined
+    readonly data: ErrorsByCode<Errors>[Each] extends Codec<never, infer Out> ? Out : undefined
   }
 }[Code]
 
@@ -151,7 +154,7 @@ export class Operation<Template extends string, In, Request, Answer, Out, Errors
    * A declared error, for a handler to throw: its caller gets the code, the data and the text, at once. The text is cut off behind 256 characters.
    * @throws MqttError ERR_INVALID_OPTION for a code that is not declared
    */
-  error<Code extends keyof Errors & string>(code: Code, ...rest: ErrorArguments<Errors[Code]>): MqttError
+  error<Code extends keyof ErrorsByCode<Errors>>(code: Code, ...rest: ErrorArguments<ErrorsByCode<Errors>[Code]>): MqttError
   error(code: string, ...rest: unknown[]): MqttError {
     if (!Object.hasOwn(this.errors, code))
       refuse('code', `must be one of ${Object.keys(this.errors).join(', ') || 'the declared ones: there are none'}`)
@@ -163,7 +166,7 @@ export class Operation<Template extends string, In, Request, Answer, Out, Errors
    * True for a declared error of this operation whose data fits its codec, or for the one of this code: from a caller, or from {@link Operation.error}. All
    * other errors are as if nothing was declared.
    */
-  isError<Code extends keyof Errors & string = keyof Errors & string>(error: unknown, code?: Code): error is DeclaredError<Errors, Code> {
+  isError<Code extends keyof ErrorsByCode<Errors> = keyof ErrorsByCode<Errors>>(error: unknown, code?: Code): error is DeclaredError<Errors, Code> {
     return declaring.get(error as object) === this && (code === undefined || (error as MqttError).reasonName === code)
   }
 }

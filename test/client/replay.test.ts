@@ -361,7 +361,7 @@ it('the identifier of a QoS 1 message that is too large for the next connection 
   expect(stub.packets).toMatchObject([{ type: 'publish', packetId: 1 }])
 })
 
-it('I1 what is replayed is what was published, also when the caller was told already and uses its bytes again', async () => {
+it('what is replayed is what was published, also when the caller was told already and uses its bytes again', async () => {
   const world = await connected({ ...lasting, cleanStart: false, clientId: 'c' })
   const payload = new TextEncoder().encode('one')
   const abort = new AbortController()

@@ -246,7 +246,7 @@ describe('what was sent before', () => {
     expect(peer.all('publish')).toHaveLength(1)
   })
 
-  it('at the end of the client it rejects with outcome unknown, what was never sent with not-sent (I5)', async () => {
+  it('at the end of the client it rejects with outcome unknown, what was never sent with not-sent', async () => {
     const world = await steady({}, forgets({ receiveMaximum: 2 }))
     const sent = ['one', 'two'].map((text) => failure(world.client.publish('t', text, { qos: 1 })))
     await world.settle()

@@ -172,7 +172,7 @@ describe('disconnect({ timeout: 200 }) resolves within 250 ms, and nothing is le
   })
 })
 
-describe('I5 a lost connection settles everything, typed, with what is known of its fate', () => {
+describe('a lost connection settles everything, typed, with what is known of its fate', () => {
   const losses: Record<string, [(world: World) => unknown, string]> = {
     cut: [(world) => world.peer.cut(), 'ERR_CONNECTION_LOST'],
     end: [(world) => world.peer.end(), 'ERR_CONNECTION_LOST'],

@@ -18,13 +18,15 @@ describe('after Session Present 1', () => {
   })
 
   it('after unclaimedHold they are acknowledged in order, with an event each; later ones at once', async () => {
-    const world = await resumed()
+    const lines: string[] = []
+    const world = await resumed({ logger: { warn: (line: string) => void lines.push(line) } })
     await world.send(...series('a', 2))
     await world.clock.advance(29_000)
     expect(acks(world)).toEqual([])
     await world.clock.advance(1001)
     expect(acks(world)).toEqual(pubacks(1, 2))
     expect(unclaimed(world)).toEqual(['1', '2'])
+    expect(lines).toContainEqual(expect.stringContaining('2 messages acknowledged unread: nobody subscribed within unclaimedHold (30000 ms)'))
     await world.send(publish('a', '3', 3))
     expect(acks(world)).toEqual(pubacks(1, 3))
     expect(unclaimed(world)).toEqual(['1', '2', '3'])

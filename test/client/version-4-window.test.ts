@@ -25,6 +25,21 @@ describe('QoS 2 on 3.1.1', () => {
     expect(open(world)).toBe(most)
   })
 
+  it('a server that ends the connection above 20 gets 50 messages on one', async () => {
+    const world = await steady(four, fresh)
+    let unreleased = 0
+    world.answer = (packet) => {
+      if (packet.type === 'publish') unreleased += 1
+      if (packet.type === 'pubrel') unreleased -= 1
+      if (unreleased > 20) world.peer.cut()
+      return agreeable(packet)
+    }
+    const all = send(world, 2, ...texts(50))
+    await world.settle()
+    expect((await world.outcome(Promise.all(all))).state).toBe('fulfilled')
+    expect(world.seen('disconnect')).toEqual([])
+  })
+
   it('the next goes when an exchange is over, not before; all arrive in order', async () => {
     const world = await steady(four, fresh)
     const all = send(world, 2, ...texts(50))

@@ -13,7 +13,12 @@ import type { Hand } from './worker-process.js'
 
 const slash = (name: string): string => name.split(path.sep).join('/')
 /** They count work, and so run by themselves, and judge only the mutants that name them. */
-const alone = new Set(['test/client/cost.test.ts', 'test/client/cost-bytes.test.ts', 'test/client/subscription-cost.test.ts'])
+const alone = new Set([
+  'test/client/cost.test.ts',
+  'test/client/cost-bytes.test.ts',
+  'test/client/subscription-cost.test.ts',
+  'test/queue/cost.test.ts',
+])
 /** Milliseconds of processor time for a few test files. */
 const patience = 600_000
 const filesATime = 6

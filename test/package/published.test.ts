@@ -1,7 +1,7 @@
 /**
  * What a reader meets where the package is published: its page, with links and pictures that are there, and the addresses that package.json gives.
  */
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
@@ -10,14 +10,12 @@ import { addressesOf, anchorsOf, deadAddresses } from './links.js'
 
 let files: readonly string[] = []
 let folder = ''
-let tarball = ''
 const textOf = (name: string): string => readFileSync(path.join(folder, name), 'utf8')
 
 beforeAll(async () => {
   await requireDist()
   const made = await packed()
   files = made.files
-  tarball = made.tarball
   folder = path.join(made.folder, 'node_modules', 'mqwire')
 })
 
@@ -61,12 +59,6 @@ describe('the package page', () => {
     const linked = new Set(files.filter((name) => name.endsWith('.md')).flatMap((name) => addressesOf(textOf(name)).map((to) => resolved(name, to))))
     const alone = files.filter((name) => /^(?:docs|examples)\//.test(name) && ![...linked].some((to) => name === to || name.startsWith(`${to}/`)))
     expect(alone).toEqual([])
-  })
-
-  it('costs little: no picture above 100,000 bytes, and no tarball above 1,750 kB', () => {
-    const pictures = files.filter((name) => name.endsWith('.png'))
-    expect(pictures.filter((name) => statSync(path.join(folder, name)).size > 100_000)).toEqual([])
-    expect(statSync(tarball).size).toBeLessThanOrEqual(1_750_000)
   })
 })
 

@@ -20,11 +20,13 @@ const doubling: mq.StandardSchema<{ value: number }, { twice: number }> = {
   },
 }
 
+let delay = 0
 const late: mq.StandardSchema<{ value: number }, { twice: number }> = {
   '~standard': {
     ...doubling['~standard'],
     validate: async (given) => {
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * 3))
+      delay = (delay + 2) % 5
+      await new Promise((resolve) => setTimeout(resolve, delay))
       return doubling['~standard'].validate(given)
     },
   },

@@ -209,4 +209,11 @@ describe('a declared error', () => {
     expect(() => mq.operation('a', undefined, undefined, { errors: [] as never })).toThrow(refused('errors'))
     expect(() => (find.error as (code: string) => Error)('toString')).toThrow(refused('code'))
   })
+
+  it('may be written as a number', () => {
+    const numbered = mq.operation('a', undefined, undefined, { errors: { 404: mq.number(), 503: undefined } })
+    const error: unknown = numbered.error('404', 7)
+    const data: number | undefined = numbered.isError(error, '404') ? error.data : undefined
+    expect([data, numbered.isError(error, '503'), numbered.error('503', 'busy').message]).toEqual([7, false, 'busy'])
+  })
 })

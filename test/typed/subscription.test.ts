@@ -150,19 +150,19 @@ describe('a schema that takes its time', () => {
 
   it('listen: concurrency keeps the order of each topic', async () => {
     const { client, other } = await pair()
-    const random: mq.StandardSchema<number> = {
+    const uneven: mq.StandardSchema<number> = {
       '~standard': {
         version: 1,
         vendor: 'test',
         validate: async (value) => {
-          await new Promise((resolve) => setTimeout(resolve, Math.random() * 4))
+          await new Promise((resolve) => setTimeout(resolve, (Number(value) * 3) % 5))
           return { value: value as number }
         },
       },
     }
     const got = new Map<string, number[]>()
     await using _handling = await mq
-      .channel('o/{id}', mq.json(random))
+      .channel('o/{id}', mq.json(uneven))
       .on(client)
       .listen(({ params, value }) => void got.set(params.id, [...(got.get(params.id) ?? []), value]), { qos: 1, concurrency: 8 })
     for (let n = 0; n < 60; n++) await other.publish(`o/${n % 3}`, String(n), { qos: 1 })

@@ -156,7 +156,7 @@ describe('the monitor sees nothing wrong in', () => {
   })
 })
 
-describe('the monitor is seen to fail (I6) on', () => {
+describe('the monitor is seen to fail on', () => {
   const bad: readonly (readonly [rule: string, name: string, act: (world: Watched) => void])[] = [
     ['first packet', 'a second CONNECT', ({ up }) => up(packet.connect({ clean: false }))],
     ['auth', 'AUTH without a method', ({ up }) => up(packet.auth)],

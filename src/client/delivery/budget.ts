@@ -57,11 +57,12 @@ export class Budget {
     this.bytes += change
   }
 
-  /** True when a message of this size may be kept; one that may not is dealt with. */
-  affords(size: number, topic: string, ticket: number, qos: QoS): boolean {
-    if (size > this.largest && size <= this.#host.options.memoryBudget) this.largest = size
-    const fits = this.bytes + size <= this.#room
-    return (fits && !this.overdrawn) || this.granted || this.#answers(topic) || this.#exceeds(size, topic, ticket, qos)
+  /** True when a message of this size may be kept, so often; one that may not is dealt with. */
+  affords(size: number, topic: string, ticket: number, qos: QoS, copies = 1): boolean {
+    const all = size * copies
+    if (all > this.largest && all <= this.#host.options.memoryBudget) this.largest = all
+    const fits = this.bytes + all <= this.#room
+    return (fits && !this.overdrawn) || this.granted || this.#answers(topic) || this.#exceeds(size, all, topic, ticket, qos)
   }
 
   /** The client is over. */
@@ -76,7 +77,7 @@ export class Budget {
     return asking > 0 && topic === answersOn && this.bytes <= options.memoryBudget + this.largest
   }
 
-  #exceeds(size: number, topic: string, ticket: number, qos: QoS): boolean {
+  #exceeds(size: number, all: number, topic: string, ticket: number, qos: QoS): boolean {
     const { memoryBudget } = this.#host.options
     if (size > memoryBudget) {
       // It alone is too much, and would be again on the next connection: it is refused, not the server.
@@ -85,7 +86,7 @@ export class Budget {
       return false
     }
     // One may always come: what else is held goes by itself.
-    const fits = this.bytes === 0 || this.bytes + size <= this.#room
+    const fits = this.bytes === 0 || this.bytes + all <= this.#room
     if (ticket === noTicket) {
       if (!fits) this.#drops.add(topic)
       return fits

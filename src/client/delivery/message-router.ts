@@ -201,7 +201,7 @@ export class MessageRouter {
 
   #deliver(view: PublishView, topic: string, ticket: number, recipients: readonly Recipient[]): void {
     const size = costOf(view, topic)
-    if (!this.budget.affords(size * recipients.length, topic, ticket, view.qos)) return
+    if (!this.budget.affords(size, topic, ticket, view.qos, recipients.length)) return
     const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
     const { settler } = this.factory
     const outcome = owing > 1 ? new SharedOutcome(settler, ticket, owing) : settler

@@ -26,7 +26,7 @@ interface Keeping {
 export async function connect(parts: Parts, signal?: AbortSignal): Promise<void> {
   const { states, options } = parts
   assertGoing(parts)
-  if (states.current === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED')
+  if (states.current === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED', 'already connected: reconnect() makes a new connection')
   assertNotAborted(signal)
   const arrival = states.awaited()
   if (states.current === 'idle') {

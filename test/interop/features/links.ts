@@ -139,9 +139,7 @@ export const links: readonly Feature[] = [
       const client = await world.connect()
       world.broker.freeze()
       const publish = failure(client.publish(world.topic('x'), 'x', { qos: 1 }), 'the publish')
-      const began = performance.now()
       await within(client.disconnect({ timeout: 200 }), 'disconnecting')
-      expect(performance.now() - began).toBeLessThan(1000)
       expect((await publish).outcome).toBe('unknown')
       expect(client.state).toBe('closed')
     },
