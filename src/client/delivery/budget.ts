@@ -85,7 +85,8 @@ export class Budget {
       if (ticket !== noTicket) this.#host.settle(ticket, 0x97)
       return false
     }
-    // One may always come: what else is held goes by itself.
+    // One may always come: what else is held goes by itself. Behind one that is too much for its many readers nothing is read before they are done.
+    if (this.bytes === 0 && all > memoryBudget) this.#waitsForReaders()
     const fits = this.bytes === 0 || this.bytes + all <= this.#room
     if (ticket === noTicket) {
       if (!fits) this.#drops.add(topic)
