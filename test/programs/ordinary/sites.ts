@@ -70,7 +70,13 @@ const aedes = async (): Promise<Site> => ({
   start: (setup) => startAedes(aedesSetups[featureSetup[setup]], { server: identities().server }),
 })
 
-const room = { maxQueuedMessages: 100_000, maxQueuedBytes: 200_000_000, maximumPacketSize: 100_000_000, maxLogBytes: 1_000_000 }
+const room = {
+  maxQueuedMessages: 100_000,
+  maxQueuedBytes: 1_000_000_000,
+  maxRetainedBytes: 1_000_000_000,
+  maximumPacketSize: 100_000_000,
+  maxLogBytes: 1_000_000,
+}
 
 /** The broker of `mqwire/testing` on sockets; it goes down by closing them, and remembers. */
 class ListeningMemoryBroker implements Broker {
