@@ -8,6 +8,8 @@ import { withMosquitto } from './brokers.js'
 import { type KillsPlan, type KillsResult, runKills } from './process-kills.js'
 
 const kills = process.env['MQWIRE_LONG'] === undefined ? 20 : 300
+/** `concurrency` of a queue. */
+const mostInFlight = 64
 const timeout = 120_000 + kills * 5000
 
 beforeAll(requireDist)
@@ -32,22 +34,28 @@ async function killed(plan: Pick<KillsPlan, 'store' | 'durability' | 'broker'>):
   return result
 }
 
+/** A process that dies between CONNECT and CONNACK leaves open which session the next one finds: what was in flight at QoS 2 is a dead letter then, and nothing else. */
+function expectCertain({ dead, early, restarts }: KillsResult): void {
+  expect(dead.filter((line) => !line.startsWith('ERR_SESSION_LOST '))).toEqual([])
+  expect(dead.length).toBeLessThanOrEqual((early + restarts) * mostInFlight)
+}
+
 withMosquitto(['TCP'], () => {
   describe(`${kills} kills with SIGKILL`, () => {
     it.each([
       ['levelStore', 'sync'],
       ['fileStore', 'os'],
     ] as const)('%s, with durability %s: nothing is lost, doubled or confused', { timeout }, async (store, durability) => {
-      const { dead, sessionsLost } = await killed({ store, durability, broker: 'stays' })
-      expect(dead).toEqual([])
-      expect(sessionsLost).toBe(0)
+      const result = await killed({ store, durability, broker: 'stays' })
+      expectCertain(result)
+      expect(result.sessionsLost).toBe(0)
     })
 
     it.each(['levelStore', 'fileStore'] as const)('%s: nor where the broker is restarted meanwhile, and remembers', { timeout }, async (store) => {
-      const { dead, restarts, sessionsLost } = await killed({ store, durability: 'sync', broker: 'comes back' })
-      expect(dead).toEqual([])
-      expect(sessionsLost).toBe(0)
-      expect(restarts).toBeGreaterThan(0)
+      const result = await killed({ store, durability: 'sync', broker: 'comes back' })
+      expectCertain(result)
+      expect(result.sessionsLost).toBe(0)
+      expect(result.restarts).toBeGreaterThan(0)
     })
 
     it('a broker that forgets loses no entry in silence: at QoS 2 one whose outcome is unknown is a dead letter, and none arrives twice', {
