@@ -206,21 +206,25 @@ export class AnswerStream {
 
   /** The next answer; undefined behind the last one. */
   async next(): Promise<Message | undefined> {
-    const until = Date.now() + this.#timeout
-    for (;;) {
-      const message = this.#messages.shift()
-      if (message !== undefined) return this.#given(message)
-      if (this.#failure !== undefined) throw this.#failure
-      if (this.#ended) return undefined
-      const left = until - Date.now()
-      if (left <= 0) throw this.#tooLate()
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, left)
-        this.#wake = () => {
-          clearTimeout(timer)
-          resolve()
-        }
-      })
+    let isLate = false
+    let timer: ReturnType<typeof setTimeout> | undefined
+    try {
+      for (;;) {
+        const message = this.#messages.shift()
+        if (message !== undefined) return this.#given(message)
+        if (this.#failure !== undefined) throw this.#failure
+        if (this.#ended) return undefined
+        if (isLate) throw this.#tooLate()
+        timer ??= setTimeout(() => {
+          isLate = true
+          this.#wake?.()
+        }, this.#timeout)
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+      }
+    } finally {
+      clearTimeout(timer)
     }
   }
 

@@ -100,6 +100,8 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   readonly #topic: TopicTemplate<Template>
   readonly #limit: number
   readonly #expire: number | undefined
+  /** When each topic came last, where topics expire: of a clock that nobody sets. */
+  readonly #heard = new Map<string, number>()
   readonly #watchers = new ChangeWatchers((error) => this.#incoming.report('a listener of latest values threw: ', error))
   readonly #unlisten: readonly (() => void)[]
   readonly #abort = new AbortController()
@@ -228,7 +230,9 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
       const { params, value } = taken
       this.#put(message.topic, { params, value, at: Date.now(), message, stale: false })
       if (this.size > this.#limit) this.#evict()
-      if (this.#expire !== undefined) this.#timer ??= setTimeout(() => this.#handleTimer(), this.#expire)
+      if (this.#expire === undefined) return
+      this.#heard.set(message.topic, performance.now())
+      this.#timer ??= setTimeout(() => this.#handleTimer(), this.#expire)
     })
   }
 
@@ -243,9 +247,9 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   // Not for each one by itself: all are looked at each time.
   #handleTimer(): void {
     const expire = this.#expire as number
-    const now = Date.now()
+    const now = performance.now()
     let oldest = now
-    for (const [topic, { at }] of this) {
+    for (const [topic, at] of this.#heard) {
       if (now - at >= expire) this.#remove(topic)
       else oldest = Math.min(oldest, at)
     }
@@ -259,6 +263,7 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   }
 
   #remove(topic: string): void {
+    this.#heard.delete(topic)
     if (this.take(topic)) this.#watchers.handleRemoved(topic, this.size)
   }
 }

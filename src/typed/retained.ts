@@ -38,16 +38,16 @@ export async function* retained(client: Subscriber, filters: Filters, options: R
   })
   const stop = onAbort(signal, () => lost.abort(signal?.reason))
   try {
-    for (let until = Date.now() + quiet; ; ) {
-      const message = await subscription.next({ timeout: Math.max(0, until - Date.now()), signal: lost.signal }).catch((error: unknown) => {
+    for (let until = performance.now() + quiet; ; ) {
+      const message = await subscription.next({ timeout: Math.max(0, until - performance.now()), signal: lost.signal }).catch((error: unknown) => {
         if (failure !== undefined) throw failure
         return silence(error)
       })
       if (failure !== undefined) throw failure
-      if (message === undefined || (!message.retain && Date.now() >= until)) return
+      if (message === undefined || (!message.retain && performance.now() >= until)) return
       if (!message.retain) continue
       yield message
-      until = Date.now() + quiet
+      until = performance.now() + quiet
     }
   } finally {
     stop()

@@ -90,10 +90,10 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
     if (this.#reading) throw new MqttError('ERR_CONCURRENT_NEXT')
     this.#reading = true
     const { timeout } = options
-    const until = timeout === undefined ? 0 : Date.now() + timeout
+    const until = timeout === undefined ? 0 : performance.now() + timeout
     try {
       for (;;) {
-        const wait = timeout === undefined ? options : { ...options, timeout: Math.max(0, until - Date.now()) }
+        const wait = timeout === undefined ? options : { ...options, timeout: Math.max(0, until - performance.now()) }
         if (this.#late === undefined) {
           const message = await this.#from.next(wait)
           if (message === undefined) return undefined

@@ -1,5 +1,5 @@
 /** Reading a channel while something else goes on: schemas that take their time or never end, waits that are given up, endings of every kind. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { Client } from '../../src/client/node.js'
 import * as mq from '../../src/typed/index.js'
 import { eventually } from '../interop/waiting.js'
@@ -241,5 +241,59 @@ describe('bad payloads without end', () => {
     }
     expect([read, subscription.invalid]).toEqual([steps + 1, steps])
     expect(worst).toBeLessThan(200)
+  })
+})
+
+describe('a clock that is set back an hour', () => {
+  // Timers go on.
+  function setBack(): void {
+    const now = Date.now()
+    const spy = vi.spyOn(Date, 'now').mockImplementation(() => now - 3_600_000)
+    onTestFinished(() => spy.mockRestore())
+  }
+
+  it('a stream of answers ends after its timeout', async () => {
+    const { client, other } = await pair()
+    const counting = mq.operation('count', mq.text(), mq.json<number>())
+    await using _serving = await counting.on(other).serve(async function* () {
+      yield 1
+      await new Promise((resolve) => setTimeout(resolve, 400))
+    })
+    const stream = counting.on(client).stream('', { timeout: 150 })
+    expect((await stream.next()).value).toBe(1)
+    const next = stream.next()
+    setBack()
+    await expect(quickly(next)).rejects.toMatchObject({ code: 'ERR_TIMEOUT' })
+  })
+
+  it('next() waits no longer, whatever comes that is no value', async () => {
+    const { client, other } = await pair()
+    const { schema, open } = gate()
+    open()
+    await using subscription = await mq.channel('g', mq.json(schema), { onInvalid: 'skip' }).on(client).subscribe({ qos: 1 })
+    const next = subscription.next({ timeout: 100 })
+    setBack()
+    await send(other, -1)
+    await expect(quickly(next)).rejects.toMatchObject({ code: 'ERR_TIMEOUT' })
+  })
+
+  it('retained messages end after a silence among live ones', async () => {
+    const { client, other } = await pair()
+    const live = setInterval(() => void other.publish('g', 'live').catch(() => undefined), 5)
+    onTestFinished(() => clearInterval(live))
+    const reading = mq.retained(client, 'g', { quiet: 100 }).next()
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    setBack()
+    expect(await quickly(reading)).toEqual({ done: true, value: undefined })
+  })
+
+  it('the latest value of a topic expires', async () => {
+    const { client, other } = await pair()
+    await using latest = mq.channel('g', mq.json()).on(client).latest({ expire: 60 })
+    await latest.ready
+    await send(other, 1)
+    await eventually(() => latest.size === 1)
+    setBack()
+    await eventually(() => latest.size === 0, 'its end')
   })
 })
