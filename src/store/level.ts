@@ -90,7 +90,7 @@ class LevelBackend implements Backend {
   #stored = Number.POSITIVE_INFINITY
   /** Something was deleted whose room LevelDB may still hold; and when it was last made to give it back. */
   #deleted = false
-  #compacted = 0
+  #compacted = Number.NEGATIVE_INFINITY
 
   /** @param margin bytes that are to be free when the reserve grows */
   constructor(level: Level, folder: string, sync: boolean, margin: number) {
@@ -228,9 +228,9 @@ class LevelBackend implements Backend {
     try {
       await this.#growReserve(this.#wanted(bytes))
     } catch (error) {
-      if (!this.#deleted || Date.now() - this.#compacted < compactionInterval) throw error
+      if (!this.#deleted || performance.now() - this.#compacted < compactionInterval) throw error
       await this.#whole()
-      this.#compacted = Date.now()
+      this.#compacted = performance.now()
       this.#deleted = false
       await this.#level.compactRange('', '\u007f')
       if (!(await this.#isReserved(bytes))) await this.#growReserve(this.#wanted(bytes))

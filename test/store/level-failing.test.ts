@@ -3,7 +3,7 @@
  */
 import { existsSync, statSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterEach, beforeEach, expect, it, vi } from 'vitest'
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import type { Store } from '../../src/store/index.js'
 import { levelStore } from '../../src/store/level.js'
 import { newPlace } from './places.js'
@@ -42,6 +42,10 @@ vi.mock('classic-level', async (original) => {
     override async close(): Promise<void> {
       asked.push('close')
       await super.close()
+    }
+    override async compactRange(start: string, end: string): Promise<void> {
+      asked.push('compact')
+      await super.compactRange(start, end)
     }
     override get(key: string): Promise<Uint8Array | undefined> {
       asked.push(`get ${key}`)
@@ -176,6 +180,32 @@ it('a disk that was full: more was written than is free now, and LevelDB opens a
   await other.batch([{ type: 'delete', key: 'k0' }])
   expect(await other.get('k0')).toBe(undefined)
   await other.close()
+})
+
+it('a full disk of which something was deleted is compacted at most once a second, also where the clock is set back', async () => {
+  const megabyte = 1_048_576
+  disk = { size: 8 * megabyte, free: 8 * megabyte }
+  const other = await levelStore(newPlace())
+  onTestFinished(() => other.close())
+  await other.batch([put('a'), put('b'), put('c')])
+  const compacted = (): number => asked.filter((call) => call === 'compact').length
+  const free = async (key: string): Promise<void> => {
+    disk = { size: 8 * megabyte, free: 0 }
+    await other.batch([{ type: 'delete', key }])
+    await expect(other.batch([{ type: 'put', key: 'large', value: new Uint8Array(1_000_000) }])).rejects.toMatchObject({ code: 'ERR_STORE' })
+  }
+  await free('a')
+  expect(compacted()).toBe(1)
+  await free('b')
+  expect(compacted()).toBe(1)
+  const now = Date.now()
+  const spies = [
+    vi.spyOn(Date, 'now').mockImplementation(() => now - 3_600_000),
+    vi.spyOn(performance, 'now').mockReturnValue(performance.now() + 1001),
+  ]
+  onTestFinished(() => spies.forEach((spy) => void spy.mockRestore()))
+  await free('c')
+  expect(compacted()).toBe(2)
 })
 
 it('without classic-level: says what to install, and makes no folder', async () => {
