@@ -1,5 +1,6 @@
 /**
- * How many entries were delivered in the last seconds. `now` is an argument, in milliseconds.
+ * How many entries were delivered in the last seconds. `now` is an argument, in milliseconds of a clock that
+ * nobody sets.
  */
 
 /** Seconds that are looked at. */
@@ -26,7 +27,7 @@ export class Meter {
 
   /** The first second that is looked at in which something was counted. */
   get #oldest(): number {
-    let oldest = this.#second - seconds + 1
+    let oldest = Math.max(0, this.#second - seconds + 1)
     while (oldest < this.#second && this.#counts[oldest % seconds] === 0) oldest++
     return oldest
   }

@@ -44,7 +44,7 @@ export class Progress {
   /** As it is now. */
   get status(): QueueStatus {
     const { pending, inFlight, bytes } = this.#counted()
-    const rate = this.#meter.rate(Date.now())
+    const rate = this.#meter.rate(performance.now())
     const timeLeft = rate > 0 ? (pending / rate) * 1000 : undefined
     return { pending, inFlight, bytes, delivered: this.#delivered, lost: this.#lost, rate, timeLeft }
   }
@@ -52,7 +52,7 @@ export class Progress {
   /** An entry was delivered. */
   handleDelivered(): void {
     this.#delivered += 1
-    this.#meter.count(Date.now())
+    this.#meter.count(performance.now())
     this.handleChange()
   }
 

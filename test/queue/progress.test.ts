@@ -1,6 +1,7 @@
 /** How far a queue has come: the rate and the time that is left, from the first second on, while nothing is delivered, and after a pause. */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import { Meter } from '../../src/queue/meter.js'
+import { Progress } from '../../src/queue/progress.js'
 
 const start = Date.UTC(2030, 0, 1)
 
@@ -41,10 +42,32 @@ describe('the rate', () => {
     expect(meter.rate(start + 999)).toBe(1)
   })
 
-  it('survives a clock that is set back', () => {
-    const meter = counted(new Meter(), 10, 100, 105)
-    meter.count(start)
-    expect(meter.rate(start)).toBeGreaterThan(0)
-    expect(Number.isFinite(meter.rate(start))).toBe(true)
+  it('is what it is in the first seconds of a clock that begins at 0', () => {
+    const meter = new Meter()
+    for (let at = 0; at < 3000; at += 10) meter.count(at)
+    expect(meter.rate(3000)).toBeCloseTo(100, -1)
+  })
+
+  it.each([-3_600_000, 3_600_000])('of a queue is what it is while the clock is set by %i ms', (by) => {
+    vi.useFakeTimers({ now: start })
+    onTestFinished(() => void vi.useRealTimers())
+    const progress = new Progress(
+      () => ({ pending: 60, inFlight: 0, bytes: 0 }),
+      () => undefined,
+      () => false,
+    )
+    const deliver = (): void => {
+      for (let n = 0; n < 30; n++) {
+        vi.advanceTimersByTime(100)
+        progress.handleDelivered()
+      }
+    }
+    deliver()
+    vi.setSystemTime(start + by)
+    deliver()
+    expect(progress.status.rate).toBeCloseTo(10, 0)
+    expect(progress.status.timeLeft).toBeCloseTo(6000, -3)
+    vi.advanceTimersByTime(15_000)
+    expect(progress.status.rate).toBe(0)
   })
 })

@@ -45,6 +45,7 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'corpus/corpus.test.ts': processes,
   'queue/dead-letters.test.ts': { 'the same when it is tried again': platformTime, 'as often as maxRefusals says': platformTime },
   'queue/odd-times.test.ts': { 'what leaves has no more time than it had': 'sets the clock of a Node process' },
+  'queue/progress.test.ts': { 'is what it is while the clock is set': 'sets the clock of a Node process' },
   'queue/cost.test.ts': counted,
   'queue/closing.test.ts': { 'leaves no timer behind': 'the timers of a Node process' },
   'testing/broker/hooks.test.ts': { 'show no password': printing },

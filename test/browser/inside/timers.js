@@ -7,6 +7,7 @@ const names = ['setTimeout', 'clearTimeout', 'setInterval', 'clearInterval', 'Da
 
 let real
 let now = 0
+let began = 0
 let numbers = 0
 const timers = new Map()
 
@@ -63,15 +64,22 @@ async function runUntil(until) {
   }
 }
 
+/** As `Date` moves: no test sets that here. */
+const standingPerformance = () => now - began
+
 export const fakeTimers = {
   useFakeTimers({ now: start = Date.now() } = {}) {
     real ??= Object.fromEntries(names.map((name) => [name, globalThis[name]]))
     now = Number(start)
+    began = now
+    performance.now = standingPerformance
     timers.clear()
     Object.assign(globalThis, stand)
   },
   useRealTimers() {
     if (real !== undefined) Object.assign(globalThis, real)
+    // The one of the prototype again.
+    delete performance.now
     real = undefined
   },
   async advanceTimersByTimeAsync(milliseconds) {
