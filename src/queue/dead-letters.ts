@@ -101,7 +101,7 @@ export class DeadLetters implements DeadLetterBox {
   }
 
   async replay(ids?: readonly number[]): Promise<number> {
-    if (ids !== undefined && !Array.isArray(ids))
+    if (ids !== undefined && !(Array.isArray(ids) && ids.every((id) => Number.isSafeInteger(id) && id >= 1)))
       throw new MqttError('ERR_INVALID_OPTION', 'ids must be an array of numbers of letters', { option: 'ids' })
     const replayed = this.#shelf.replaying.then(() => this.#replay(ids))
     this.#shelf.replaying = replayed.catch(() => undefined)

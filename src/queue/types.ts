@@ -103,7 +103,7 @@ export interface DeadLetterBox {
   /**
    * Queues those that are kept now, or those with these numbers, each as a new entry; gives how many. In the queue's own store each moves in one batch;
    * from another store one is queued twice where the process dies in between.
-   * @throws MqttError as `publish` of the queue
+   * @throws MqttError ERR_INVALID_OPTION for numbers that are no whole ones of 1 or more; as `publish` of the queue
    */
   replay(ids?: readonly number[]): Promise<number>
   /** Deletes them; gives how many. @throws MqttError ERR_STORE */

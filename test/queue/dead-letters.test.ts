@@ -86,7 +86,7 @@ describe('a replay', () => {
     await queue.close({ timeout: 0 })
   })
 
-  it.each([5, 'all', new Set([1])])('of %o is refused by its name', async (ids) => {
+  it.each([[5], ['all'], [new Set([1])], [[Number.NaN]], [[1, 0]], [[1.5]], [['1']]])('of %o is refused by its name', async (ids) => {
     const store = new MapStore()
     const queue = await openQueue(refusing(), { store, deadLetterStore: store })
     await expect(queue.deadLetters?.replay(ids as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'ids' })
