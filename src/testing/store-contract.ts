@@ -228,6 +228,17 @@ const ranges: Readonly<Record<string, Check>> = {
     await assertKeys(store, { reverse: true, limit: 2 }, 'c b/9')
     await assertKeys(store, { reverse: true, lt: 'b', limit: 1 }, 'a/2')
   },
+  async 'a limit that is no whole number of 1 or more is refused with ERR_STORE'(store) {
+    await store.batch([put('a', 1), put('b', 1)])
+    for (const limit of [0, -1, 1.5, Number.NaN, Number.NEGATIVE_INFINITY]) {
+      const error: unknown = await all(store, { limit }).then(
+        () => undefined,
+        (reason) => reason,
+      )
+      assert((error as { code?: unknown } | undefined)?.code === 'ERR_STORE', `a limit of ${limit} gives ${error ?? 'no error'}`)
+    }
+    await assertKeys(store, { limit: Number.POSITIVE_INFINITY }, 'a b')
+  },
   async 'a loop may be left, and another begun'(store) {
     await store.batch(['a', 'b', 'c'].map((key) => put(key, 1)))
     for (let turn = 0; turn < 20; turn++) for await (const [key] of store.entries()) if (key === 'b') break

@@ -218,6 +218,12 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
       reverse === true ? { ...rest, reverse, gt: lt, lt: gt } : { ...rest, gt, lt },
     ),
   },
+  'a limit that is no whole number of 1 or more is refused with ERR_STORE': {
+    'of 0 there is nothing': (store) => over(store, { entries: (range) => (range?.limit === 0 ? store.entries({ lt: ' ' }) : store.entries(range)) }),
+    'of a part is cut': withRange(({ limit, ...rest }) => ({ ...rest, ...(limit !== undefined && { limit: Math.floor(limit) }) })),
+    'of NaN is none': withRange(({ limit, ...rest }) => (Number.isNaN(limit) ? rest : { ...rest, limit })),
+    'infinity is refused': withRange((range) => (range.limit === Number.POSITIVE_INFINITY ? { ...range, limit: 0 } : range)),
+  },
   'a loop may be left, and another begun': {
     'ten readers are too many': (store) => {
       let count = 0

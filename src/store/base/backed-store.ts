@@ -62,7 +62,9 @@ export class BackedStore implements Store {
     // Of two bounds the narrower one counts.
     let lower: StoreRange = gt === undefined || (gte as string) > gt ? { gte } : { gt }
     let upper: StoreRange = lt === undefined || (lte as string) < lt ? { lte } : { lt }
-    if (Number.isNaN(limit)) throw new MqttError('ERR_STORE', 'store: limit must be 1 or more, not NaN')
+    // Stores that give 0 entries, or all, would hide a mistake of the caller.
+    if (!(limit >= 1 && (limit === Number.POSITIVE_INFINITY || Number.isInteger(limit))))
+      throw new MqttError('ERR_STORE', `store: limit must be a whole number of 1 or more, not ${textOf(limit)}`)
     let left = limit
     while (left > 0) {
       const page = await this.#attempt(() => this.#backend.page({ ...lower, ...upper, reverse, limit: left }))

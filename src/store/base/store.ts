@@ -33,7 +33,7 @@ export interface StoreRange {
   readonly lte?: string | undefined
   /** From the greatest key down. Default false. */
   readonly reverse?: boolean | undefined
-  /** Entries at most, 1 or more. Default: all. */
+  /** Entries at most, a whole number of 1 or more, or `Infinity`; others are refused with ERR_STORE. Default: all. */
   readonly limit?: number | undefined
 }
 
