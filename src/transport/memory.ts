@@ -7,6 +7,7 @@
  * @module
  */
 
+import { MqttError, textOf } from '../errors.js'
 import { refuse, SinkHolder } from './sink-holder.js'
 import type { Accept, Listener, Sink, Transport } from './transport.js'
 
@@ -17,9 +18,9 @@ export type Schedule = (callback: () => void, delay: number) => () => void
 
 /** How one direction behaves. */
 export interface MemoryKnobs {
-  /** Milliseconds from `write()` to delivery. Default 0: the next task. */
+  /** Milliseconds from `write()` to delivery, 0 or more. Default 0: the next task. */
   readonly latency?: number | undefined
-  /** Most bytes of one delivery. Default: what was written at once arrives at once. */
+  /** Most bytes of one delivery, 1 or more. Default: what was written at once arrives at once. */
   readonly split?: number | undefined
   /** Cuts the stream, both ways, once this many bytes were delivered. Default: never. */
   readonly drop?: number | undefined
@@ -39,9 +40,10 @@ export interface MemoryOptions extends MemoryKnobs {
   readonly schedule?: Schedule | undefined
 }
 
-/** Two connected transports: what one writes, the other reads. */
+/** Two connected transports: what one writes, the other reads. @throws MqttError ERR_INVALID_OPTION */
 export function memoryPair(options: MemoryOptions = {}): [Transport, Transport] {
   const schedule = options.schedule ?? realSchedule
+  checkOptions(options)
   const first = new MemoryTransport({ ...options, ...options.forward }, schedule)
   const second = new MemoryTransport({ ...options, ...options.backward }, schedule)
   first.peer = second
@@ -57,8 +59,9 @@ export interface MemoryHub {
   dial(target: string | URL, options?: { readonly signal?: AbortSignal | undefined }): Promise<Transport>
 }
 
-/** Makes a hub. The options shape every connection; forward is from client to server. */
+/** Makes a hub. The options shape every connection; forward is from client to server. @throws MqttError ERR_INVALID_OPTION */
 export function createMemoryHub(options: MemoryOptions = {}): MemoryHub {
+  checkOptions(options)
   const listeners = new Map<string, { accept: Accept; open: Set<Transport> }>()
   const schedule = options.schedule ?? realSchedule
   return {
@@ -88,6 +91,24 @@ export function createMemoryHub(options: MemoryOptions = {}): MemoryHub {
       })
     },
   }
+}
+
+function checkOptions(options: MemoryOptions): void {
+  for (const knobs of [options, options.forward, options.backward]) if (knobs !== undefined) checkKnobs(knobs)
+}
+
+// A delivery of 0 bytes would have no end, and NaN would be no bound at all.
+function checkKnobs({ latency = 0, split = Infinity, drop = Infinity, highWaterMark = 0, delivery = 'chunk' }: MemoryKnobs): void {
+  const whole = (value: unknown, least: number): boolean => value === Infinity || (Number.isInteger(value) && (value as number) >= least)
+  check('latency', latency, Number.isFinite(latency) && latency >= 0, 'a number of milliseconds of 0 or more')
+  check('split', split, whole(split, 1), 'a whole number of 1 or more')
+  check('drop', drop, whole(drop, 0), 'a whole number of 0 or more')
+  check('highWaterMark', highWaterMark, whole(highWaterMark, 0), 'a whole number of 0 or more')
+  check('delivery', delivery, delivery === 'chunk' || delivery === 'buffer', "'chunk' or 'buffer'")
+}
+
+function check(option: string, value: unknown, holds: boolean, expected: string): void {
+  if (!holds) throw new MqttError('ERR_INVALID_OPTION', `${option} must be ${expected}, not ${textOf(value)}`, { option })
 }
 
 function dialled(schedule: Schedule, latency: number, signal: AbortSignal | undefined, connect: () => Transport): Promise<Transport> {

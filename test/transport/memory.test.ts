@@ -60,6 +60,33 @@ function virtualTime() {
 describe('memory knobs', () => {
   afterEach(() => vi.unstubAllGlobals())
 
+  it.each<[string, unknown]>([
+    ['split', 0],
+    ['split', 1.5],
+    ['split', Number.NaN],
+    ['drop', -1],
+    ['drop', '5'],
+    ['latency', Number.NaN],
+    ['latency', -1],
+    ['latency', Number.POSITIVE_INFINITY],
+    ['highWaterMark', -1],
+    ['highWaterMark', Number.NaN],
+    ['delivery', 'buffers'],
+  ])('%s: %o is refused by its name, of each direction too', (option, value) => {
+    const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option })
+    const knobs = { [option]: value } as MemoryOptions
+    expect(() => memoryPair(knobs)).toThrow(refused)
+    for (const way of ['forward', 'backward']) {
+      expect(() => memoryPair({ [way]: knobs })).toThrow(refused)
+      expect(() => createMemoryHub({ [way]: knobs })).toThrow(refused)
+    }
+  })
+
+  it('without an end are taken', () => {
+    const none = Number.POSITIVE_INFINITY
+    expect(memoryPair({ split: none, drop: none, highWaterMark: none, latency: 0.5, delivery: undefined })).toHaveLength(2)
+  })
+
   it('split: 1 delivers byte by byte, microtasks run between deliveries', async () => {
     const [a, b] = memoryPair({ split: 1 })
     const to = new Recorder(b).open()
