@@ -2,6 +2,7 @@
  * What callers of the queue give, checked. Nothing of theirs is written to, and nothing is kept that they may change.
  */
 import type { Backoff, Bytes, Payload, Publisher, PublishProperties } from '../client/api/index.js'
+import { innermost } from '../client/common/inside.js'
 import { plainName } from '../client/common/plain-name.js'
 import {
   anyObject,
@@ -34,7 +35,7 @@ const store: Parser<Store> = (value, path) => {
   const given = anyObject(value, path) as Partial<Store & PromiseLike<Store>>
   if (typeof given.then === 'function') invalid(path, 'a store: await the promise of levelStore()')
   for (const name of ['get', 'batch', 'entries'] as const) if (typeof given[name] !== 'function') invalid(path, `a store, with ${name}()`)
-  return given as Store
+  return innermost(given as Store)
 }
 
 const queueSchema = {

@@ -2,7 +2,7 @@
  * Stores that sessions can be kept in: each brings what keeps a session, so that clients without a store carry none of it.
  */
 
-import { keeperOf } from '../client/common/inside.js'
+import { innerStore, keeperOf } from '../client/common/inside.js'
 import { openKeeper } from '../client/durable/keeper.js'
 import { BackedStore } from './base/backed-store.js'
 import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
@@ -19,6 +19,10 @@ class Keeping implements Store {
 
   constructor(store: Store) {
     this.#store = store
+  }
+
+  get [innerStore](): Store {
+    return this.#store
   }
 
   get evicts(): boolean | undefined {

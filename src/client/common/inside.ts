@@ -12,6 +12,15 @@ export const inside: unique symbol = Symbol.for('mqwire.inside') as never
 /** What keeps a session in a store: a member of stores that bring it. The same in every copy of the package. */
 export const keeperOf: unique symbol = Symbol.for('mqwire.keeper') as never
 
+/** A member of a store that only wraps another: that one. The same in every copy of the package. */
+export const innerStore: unique symbol = /* @__PURE__ */ Symbol.for('mqwire.innerStore') as never
+
+/** The store that a wrapper stands for, or the store itself: what two users of one store have in common. */
+export function innermost(store: Store): Store {
+  const inner = (store as { readonly [innerStore]?: Store })[innerStore]
+  return inner === undefined ? store : innermost(inner)
+}
+
 /**
  * A member of handlers that are given to `listen` for many filters: those that have the same value get one copy of a message for all. The same in every
  * copy of the package.

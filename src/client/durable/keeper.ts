@@ -10,6 +10,7 @@ import { isOfLaterVersion, setAside } from '../../store/base/record.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
 import type { Receipt, Recovered } from '../api/index.js'
 import { deferred } from '../common/abort.js'
+import { innermost } from '../common/inside.js'
 import { withOutcome } from '../common/outcome.js'
 import { boolean, invalid, unknown } from '../common/schema.js'
 import type { Extra } from '../context/extra.js'
@@ -83,7 +84,7 @@ function storeConfig(given: DurableHost['options']['store']): StoreConfig {
   const { store, inbound, ...others } = 'batch' in (given as object) ? { store: given as Store, inbound: true } : (given as StoreConfig)
   for (const name of Object.keys(others)) unknown(`store.${name}`, 'option', name, ['store', 'inbound'], 'store.')
   for (const name of ['get', 'batch', 'entries'] as const) if (typeof store[name] !== 'function') invalid('store', `a store, with ${name}()`)
-  return { store, inbound: boolean(inbound ?? true, 'store.inbound') }
+  return { store: innermost(store), inbound: boolean(inbound ?? true, 'store.inbound') }
 }
 
 async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys: SessionKeys, release: () => void): Promise<SessionKeeper> {

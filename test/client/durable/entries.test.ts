@@ -4,7 +4,7 @@ import type { BaseClient } from '../../../src/client/client.js'
 import { inside } from '../../../src/client/common/inside.js'
 import type { Session } from '../../../src/client/session/session.js'
 import { openQueue } from '../../../src/queue/index.js'
-import type { Store } from '../../../src/store/index.js'
+import { type Store, sessionStore } from '../../../src/store/index.js'
 import type { MapStore } from '../../queue/rig.js'
 import { Device, kill, settled } from './rig.js'
 
@@ -155,6 +155,26 @@ describe.each([1, 2] as const)('entries at QoS %i whose publishes an earlier pro
     const times = (text: string): number => device.arrived.filter((each) => each === text).length
     expect([times('one'), times('four')]).toEqual(qos === 2 ? [1, 1] : [2, 1])
     await next.queue.close()
+    await device.world.close()
+  })
+})
+
+describe('a store, and sessionStore() of it,', () => {
+  it.each(['the client', 'the queue', 'both'])('are one: %s has the other', async (who) => {
+    const device = new Device()
+    await device.peer()
+    const store = device.store
+    const client = await device.client({ store: who === 'the queue' ? store : sessionStore(store) })
+    const queue = await openQueue(client, { store: who === 'the client' ? store : sessionStore(store), qos: 2, deadLetterStore: sessionStore(store) })
+    const locked = { code: 'ERR_STORE_LOCKED' }
+    for (const other of [store, sessionStore(store), sessionStore(sessionStore(store))]) {
+      await expect(openQueue(client, { store: other })).rejects.toMatchObject(locked)
+      await expect(device.client({ store: other })).rejects.toMatchObject(locked)
+      await expect(device.client({ store: { store: other } })).rejects.toMatchObject(locked)
+    }
+    await (await queue.publish('out/1', 'one')).delivered
+    expect(device.arrived).toEqual(['one'])
+    await queue.close()
     await device.world.close()
   })
 })
