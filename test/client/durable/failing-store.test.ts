@@ -1,10 +1,12 @@
 /**
  * A store that fails and has written all the same, or answers late: nothing half done stays, and nobody is told what is not so.
  */
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { openQueue } from '../../../src/queue/index.js'
 import type { StoreOperation } from '../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'
+import { takeOverTime } from '../../world/durable/platform-time.js'
+import { Random } from '../../world/random.js'
 import { Device, kill, settled, url } from './rig.js'
 
 /** Does what is asked for, and then says what `after` says. */
@@ -186,5 +188,57 @@ describe('acknowledgements', () => {
     await settled()
     expect(comps()).toBe(1)
     await device.world.close()
+  })
+})
+
+describe('a store of which three writes in ten fail', () => {
+  // Half of them have written all the same.
+  it.each([1, 2, 3, 4, 5, 6, 7, 8])('what a queue has taken arrives, exactly once at QoS 2, and nothing is left (seed %i)', async (seed) => {
+    const { device, store, start } = await failing()
+    const { world } = device
+    onTestFinished(takeOverTime({ now: world.now, setTimer: (callback, delay) => world.clock.setTimer(callback, delay) }))
+    const random = new Random(seed)
+    let failures = 0
+    const perhaps = (): void => {
+      if (!random.chance(0.16)) return
+      failures += 1
+      fail()
+    }
+    store.before = perhaps
+    store.after = perhaps
+    const taken: string[] = []
+    const notSent: string[] = []
+    for (let n = 0; n < 100; n++) {
+      const qos = n % 2 === 0 ? 2 : 1
+      const queued = start.queue.publish('out/1', `${qos} ${n}`, { qos })
+      void queued.then(
+        ({ delivered }) => {
+          taken.push(`${qos} ${n}`)
+          delivered.catch(() => undefined)
+        },
+        ({ code, outcome }) => notSent.push(...(code === 'ERR_STORE' && outcome === 'unknown' ? [] : [`${qos} ${n}`])),
+      )
+      if (n % 25 === 24) world.broker.disconnect('device', 0x8b)
+      if (n % 2 === 1) await world.pass(20)
+    }
+    await world.until(() => start.queue.size === 0, 600_000)
+    await world.until(() => device.keys('o').length === 0, 600_000)
+    expect(failures / store.batches).toBeGreaterThan(0.2)
+    expect(taken.length).toBeGreaterThan(50)
+    expect(taken.filter((text) => !device.arrived.includes(text))).toEqual([])
+    expect(notSent.filter((text) => device.arrived.includes(text))).toEqual([])
+    const exactlyOnce = device.arrived.filter((text) => text.startsWith('2'))
+    expect(exactlyOnce.length).toBe(new Set(exactlyOnce).size)
+    expect([start.queue.size, start.queue.bytes, [...store.content.keys()].filter((key) => key.includes('/e/'))]).toEqual([0, 0, []])
+    // So does the next process.
+    store.before = () => undefined
+    store.after = () => undefined
+    await world.until(start.queue.close())
+    await world.until(start.client.disconnect())
+    const arrived = device.arrived.length
+    const next = await world.until(device.start())
+    await world.pass(10_000)
+    expect([next.queue.size, next.queue.bytes, device.arrived.length]).toEqual([0, 0, arrived])
+    await world.close()
   })
 })
