@@ -34,9 +34,10 @@ export async function publish(
   options: IClientPublishOptions,
 ): Promise<Packet | undefined> {
   backing.ignore('publish', unknownIn(options, 'cbStorePut dup properties qos retain'))
-  const { qos = 0, retain = false, dup, properties, cbStorePut } = options
+  const { qos = 0, retain = false, dup, cbStorePut } = options
   if (dup === true) throw refused('dup')
   const payload = message ?? ''
+  const properties = spoken(backing, 'publish', options.properties)
   const own = { qos, retain, properties: propertiesOf(properties) } as PublishOptions
   const receipt = backing.publish(topic, payload, own)
   // In memory it is, from now on.
@@ -47,18 +48,26 @@ export async function publish(
   return properties === undefined ? packet : { ...packet, properties }
 }
 
+// Properties go with packets of 5.0 alone.
+function spoken<P extends object>(backing: BackingClient, call: string, properties: P | undefined): P | undefined {
+  if (backing.modern) return properties
+  backing.ignore(call, unknownIn({ properties }, ''))
+  return undefined
+}
+
 /** Subscribes to what is not there already. @throws MqttError as `listen` of mqwire, but where the broker refuses */
 export async function subscribe(backing: BackingClient, topics: SubscribeTopics, common: SubscribeOptions): Promise<Granting> {
   const { list, again } = listed(topics, common)
   const { wanted, modern } = backing
+  const properties = spoken(backing, 'subscribe', common.properties)
   const requests = list.map(([filter, options]) => requestOf(backing, filter, options))
   const fresh = requests.filter(({ filter, qos }) => again || !((wanted.get(filter)?.request.qos ?? -1) >= qos))
   if (requests.length > 0 && fresh.length === 0) return { grants: [], packet: undefined, error: undefined }
-  const { codes, error } = await granted(backing, fresh, propertiesOf(common.properties))
+  const { codes, error } = await granted(backing, fresh, propertiesOf(properties))
   const grants = fresh.map(({ filter, noLocal, retainAsPublished, retainHandling }, index) => {
     const grant = { topic: filter, qos: codes[index] as QoS }
     if (!modern) return grant
-    return { ...grant, nl: noLocal ?? false, rap: retainAsPublished ?? false, rh: retainHandling ?? 0, properties: common.properties }
+    return { ...grant, nl: noLocal ?? false, rap: retainAsPublished ?? false, rh: retainHandling ?? 0, properties }
   })
   return { grants, packet: { cmd: 'suback', granted: [...codes] }, error }
 }
@@ -79,15 +88,15 @@ async function granted(backing: BackingClient, requests: readonly FilterRequest[
 /** Unsubscribes. @throws MqttError as `unsubscribe` of mqwire */
 export async function unsubscribe(backing: BackingClient, topics: readonly string[], options: IClientUnsubscribeProperties): Promise<Packet> {
   backing.ignore('unsubscribe', unknownIn(options, 'properties'))
-  const properties = propertiesOf(options.properties)
+  const properties = propertiesOf(spoken(backing, 'unsubscribe', options.properties))
   const results = await backing.unsubscribe(topics, properties && { properties })
   return { cmd: 'unsuback', granted: results.map(({ reasonCode }) => reasonCode) }
 }
 
 function requestOf(backing: BackingClient, filter: string, options: SubscribeOptions) {
   anyObject(options, `options of ${filter}`)
-  backing.ignore('subscribe', unknownIn(options, 'nl properties qos rap rh'))
-  const { qos = 0, nl, rap, rh } = options
+  backing.ignore('subscribe', unknownIn(options, backing.modern ? 'nl properties qos rap rh' : 'properties qos'))
+  const { qos = 0, nl, rap, rh } = backing.modern ? options : { qos: options.qos }
   return { filter, qos, noLocal: nl || undefined, retainAsPublished: rap || undefined, retainHandling: (rh || undefined) as 0 | 1 | 2 | undefined }
 }
 

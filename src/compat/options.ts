@@ -61,6 +61,9 @@ const webDefaults: Readonly<Record<string, unknown>> = { binary: true, browserBu
 
 const defaults = { clean: true, connectTimeout: 30_000, keepalive: 60, protocolVersion: 4, queueQoSZero: true, resubscribe: true } as const
 
+/** Bytes of the largest packet that is taken. */
+const defaultSize = 16 * 2 ** 20
+
 /** What is not carried over. */
 export function refused(option: string, where = 'in mqwire/compat'): MqttError {
   return unsupported(option, where)
@@ -75,6 +78,16 @@ function isGiven(value: unknown): boolean {
 export function assertKnown(given: object, names: string, prefix = ''): void {
   const [unknown] = unknownIn(given, names)
   if (unknown !== undefined) throw refused(prefix + unknown)
+}
+
+// What CONNECT carries as properties: on 3.1.1 none. There MQTT.js takes messages of any size, so the size may only raise the limit.
+function spokenOf({ protocolVersion, properties = {}, will }: IClientOptions) {
+  if (protocolVersion === 5) return { properties, will, unspoken: [] }
+  const { maximumPacketSize = 0 } = properties
+  const kept = maximumPacketSize > defaultSize ? { maximumPacketSize } : {}
+  const names = unknownIn(properties, Object.keys(kept).join(' ')).map((name) => `properties.${name}`)
+  const unspoken = isGiven(will?.properties) ? [...names, 'will.properties'] : names
+  return { properties: kept, will: will && { ...will, properties: undefined }, unspoken }
 }
 
 /** Names of options that have a value and are not in the list. */
@@ -281,7 +294,6 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
   assertKinds(given)
   for (const server of given.servers ?? []) assertKinds(anyObject(server, 'servers') as IServer)
   assertKnown(given.wsOptions ?? {}, webSocketNames, 'wsOptions.')
-  assertKnown(given.properties ?? {}, propertyNames, 'properties.')
   for (const [name, value] of Object.entries(fixed)) {
     const asked = given[name as keyof IClientOptions]
     if (isGiven(asked) && asked !== value) throw refused(name, `but ${value}`)
@@ -289,11 +301,13 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
   const shown = complete(url, given)
   if (shown.protocolVersion === 3) throw refused('protocolVersion', '3, which is MQTT 3.1')
   if (shown.resubscribe === false && shown.clean === false) throw refused('resubscribe', 'false, where clean is false')
-  const { clientId, username, password, clean, keepalive, protocolVersion, connectTimeout, subscribeBatchSize, queueQoSZero, will, servers } = shown
+  const { clientId, username, password, clean, keepalive, protocolVersion, connectTimeout, subscribeBatchSize, queueQoSZero, servers } = shown
+  const { properties, will, unspoken } = spokenOf(shown)
+  assertKnown(properties, propertyNames, 'properties.')
   const hosts: readonly (IServer | undefined)[] = servers === undefined || servers.length === 0 ? [undefined] : servers
   const isUrl = url === '' || url.startsWith('/') || URL.canParse(url)
   const addresses = hosts.map((server) => (server === undefined ? shown : hostOf(shown, server)))
-  const ignored = ignoredIn(given, addresses)
+  const ignored = [...ignoredIn(given, addresses), ...unspoken]
   if (ignored.length > 0) loggerOf(given.log)?.warn?.(ignoredLine(ignored))
   // mqwire refuses an invalid one.
   const endpoints = isUrl ? addresses.map(endpointOf) : [url]
@@ -307,8 +321,8 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
     }),
     // One that is empty is refused, too.
     ...(will !== undefined && { will: only({ ...will, properties: propertiesOf(will.properties) }) }),
-    maximumPacketSize: 16 * 2 ** 20,
-    ...propertiesOf(shown.properties),
+    maximumPacketSize: defaultSize,
+    ...propertiesOf(properties),
     clientId: clientId as string,
     cleanStart: clean as boolean,
     keepAlive: keepalive as number,

@@ -345,10 +345,31 @@ describe('properties of MQTT 5.0', () => {
     expect(Buffer.isBuffer(packet.properties.correlationData)).toBe(true)
   })
 
-  it('are refused on 3.1.1, by name', async () => {
-    const { client } = await up(await tcp())
-    await expect(client.publishAsync('a', 'x', { properties: { contentType: 'x' } })).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION' })
-    await expect(client.subscribeAsync('a', { qos: 0, nl: true })).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION' })
+  it('are ignored on 3.1.1, as MQTT.js does, and named in the log once', async () => {
+    const lines: string[] = []
+    const { client, told } = await up(await tcp(), { log: ((line: string) => lines.push(line)) as never })
+    const sent: object[] = []
+    client.on('packetsend', (packet) => sent.push(packet))
+    const properties = { userProperties: { a: 'b' } }
+    for (let time = 0; time < 2; time++) {
+      expect(await client.subscribeAsync('a', { qos: 1, nl: true, rap: true, rh: 2, properties: { subscriptionIdentifier: 7 } })).toEqual([
+        { topic: 'a', qos: 1 },
+      ])
+      expect(await client.subscribeAsync({ b: { qos: 0, nl: true } }, { properties })).toEqual([{ topic: 'b', qos: 0 }])
+      expect(await client.publishAsync('a', 'x', { qos: 1, properties: { topicAlias: 1, contentType: 'x' } })).not.toHaveProperty('properties')
+      expect(await client.publishAsync('a', 'x', { properties })).toBeUndefined()
+      await client.unsubscribeAsync(['a', 'b'], { properties })
+    }
+    expect(namesIn(told).filter((event) => event !== 'message')).toEqual(['connect'])
+    expect(sent.filter((packet) => 'properties' in packet)).toEqual([])
+    expect(lines.filter((line) => line.includes('ignores'))).toEqual(
+      [
+        'subscribe({ properties })',
+        'subscribe({ nl }), subscribe({ rap }), subscribe({ rh })',
+        'publish({ properties })',
+        'unsubscribe({ properties })',
+      ].map((names) => `mqwire/compat ignores ${names}, as MQTT.js does`),
+    )
   })
 
   it('a topic alias cannot be chosen', async () => {

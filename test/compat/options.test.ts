@@ -124,9 +124,13 @@ describe('who dials', () => {
     [{ subscribeBatchSize: 7 }, { maxFiltersPerSubscribe: 7 }],
     [{ queueQoSZero: false }, { outbound: { offline: { qos0: 'reject' } } }],
     [{ reconnectPeriod: 0 }, { reconnect: false, firstConnect: 'reject' }],
-    [{ properties: { maximumPacketSize: 99, receiveMaximum: 5 } }, { maximumPacketSize: 99, receiveMaximum: 5 }],
     [
-      { properties: { userProperties: { a: ['1', '2'], b: '3' } } },
+      { protocolVersion: 5, properties: { maximumPacketSize: 99, receiveMaximum: 5 } },
+      { maximumPacketSize: 99, receiveMaximum: 5 },
+    ],
+    [{ properties: { maximumPacketSize: 2 ** 25 } }, { maximumPacketSize: 2 ** 25 }],
+    [
+      { protocolVersion: 5, properties: { userProperties: { a: ['1', '2'], b: '3' } } },
       {
         userProperties: [
           ['a', '1'],
@@ -137,7 +141,7 @@ describe('who dials', () => {
     ],
     [{ will: { topic: 't', payload: 'p', qos: 1, retain: true } }, { will: { topic: 't', payload: 'p', qos: 1, retain: true } }],
     [
-      { will: { topic: 't', payload: 'p', properties: { payloadFormatIndicator: true, userProperties: { a: '1' } } } },
+      { protocolVersion: 5, will: { topic: 't', payload: 'p', properties: { payloadFormatIndicator: true, userProperties: { a: '1' } } } },
       { will: { topic: 't', payload: 'p', properties: { payloadFormatIndicator: 1, userProperties: [['a', '1']] } } },
     ],
   ])('%j becomes %j', (given, expected) => {
@@ -220,6 +224,23 @@ describe('what MQTT.js ignores', () => {
     expect(lines).toEqual([])
   })
 
+  it('is ignored, and named in one line of the log: what CONNECT of 3.1.1 does not have', () => {
+    const lines: string[] = []
+    const log = ((line: string) => lines.push(line)) as never
+    const properties = { sessionExpiryInterval: 5, maximumPacketSize: 99, authenticationMethod: 'x' }
+    const will = { topic: 'a', payload: 'x', qos: 1, retain: true, properties: { contentType: 'x' } } as const
+    const client = connect('mqtt://127.0.0.1:1', { manualConnect: true, properties, will, log })
+    expect(client.options).toMatchObject({ properties, will })
+    expect(lines).toEqual([
+      'mqwire/compat ignores properties.sessionExpiryInterval, properties.maximumPacketSize, properties.authenticationMethod, will.properties, as MQTT.js does',
+    ])
+    const { options } = plan('mqtt://h', { properties, will })
+    expect(options).toMatchObject({ maximumPacketSize: 16_777_216, will: { topic: 'a', payload: 'x', qos: 1, retain: true } })
+    expect(options).not.toHaveProperty('sessionExpiryInterval')
+    expect(options.will).not.toHaveProperty('properties')
+    expect(lines.length).toBe(1)
+  })
+
   it('a URL that is not there: the options alone say where to dial', () => {
     for (const nothing of [undefined, null, '']) {
       const client = connect(nothing as never, { host: 'h', port: 5, clientId: 'me', manualConnect: true })
@@ -249,10 +270,8 @@ forceNativeWebSocket incomingStore keyPath messageIdProvider my outgoingStore pf
     [{ servers: [{ host: 'a' }, { host: 'b', protocol: 'mqtts' }], checkServerIdentity: () => undefined }, 'checkServerIdentity'],
     [{ wsOptions: { agent: {} } }, 'wsOptions.agent'],
     [{ wsOptions: { perMessageDeflate: false } }, 'wsOptions.perMessageDeflate'],
-    [{ properties: { authenticationMethod: 'x' } }, 'properties.authenticationMethod'],
-    [{ properties: { topic: 'x' } }, 'properties.topic'],
-    [{ properties: { sessionExpiryInterval: 5 } }, 'sessionExpiryInterval'],
-    [{ will: { topic: 'a', payload: '', properties: { contentType: 'x' } } }, 'will.properties'],
+    [{ protocolVersion: 5, properties: { authenticationMethod: 'x' } }, 'properties.authenticationMethod'],
+    [{ protocolVersion: 5, properties: { topic: 'x' } }, 'properties.topic'],
   ])('%j', (options, option) => {
     expect(refusal(() => connect('mqtt://127.0.0.1:1', options as never))).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option })
   })
