@@ -208,13 +208,25 @@ function stackOf(error: Error, site: Error): void {
   const set = (stack: unknown): void => put(error, 'stack', stack)
   const get = (): unknown => {
     tidy(site)
+    const head = textOf(site)
     let stack: unknown = site.stack
-    // An application may have its own way to write them, with another first line or not as text.
-    if (typeof stack === 'string' && stack.startsWith('Error')) stack = textOf(error) + stack.slice('Error'.length)
+    // An application may have its own way to write them: with another first line, a colon before no message, or not as text.
+    if (typeof stack === 'string' && stack.startsWith(head)) stack = textOf(error) + stack.slice(head.length).replace(/^: \n/, '\n')
     set(stack)
     return stack
   }
   Reflect.defineProperty(error, 'stack', { get, set, enumerable: false, configurable: true })
+}
+
+/** An error that stands for another, with the lines of that one: to take a second stack costs more than all else of it. */
+export function inPlaceOf(other: MqttError, make: () => MqttError): MqttError {
+  if (MqttError.wholeStacks || !capturesLate()) return make()
+  const { stackTraceLimit } = Error as { stackTraceLimit?: number }
+  Reflect.set(Error, 'stackTraceLimit', 0)
+  const error = make()
+  Reflect.set(Error, 'stackTraceLimit', stackTraceLimit)
+  stackOf(error, other)
+  return error
 }
 
 /** Leaves those lines of an error's stack out, but for its message, unless `MqttError.wholeStacks` is true. */

@@ -83,6 +83,20 @@ describe('errors', () => {
     expect([inner.stack, Object.keys(inner).includes('stack')]).toEqual(['mine', false])
   })
 
+  it('are taken once where the encoder objects to a publish: its error and the one that stands for it have the same lines', async () => {
+    const { client } = await connected()
+    const refused = [client.publish('a/#', 'x'), client.publish('a/#', 'x', { qos: 1 })]
+    const { stackTraceLimit } = Error
+    for (const error of await Promise.all(refused.map(failure))) {
+      expect(error).toMatchObject({ code: 'ERR_INVALID_TOPIC', option: 'topic' })
+      expect(error.stack?.startsWith('MqttError: topic "a/#" must not hold a wildcard\n    at ')).toBe(true)
+      expect(error.stack).toContain('wire/writer.ts')
+      expect(error.stack).toContain('error-stacks.test')
+      expect(error.stack?.split('MqttError').length).toBe(3)
+    }
+    expect(Error.stackTraceLimit).toBe(stackTraceLimit)
+  })
+
   it.each(['message', 'name', 'toString'])('can be read where an application made the %s of an error odd', (field) => {
     const error = Object.assign(new MqttError('ERR_CLOSED'), { [field]: Symbol('odd') })
     expect(error.stack).toContain('error-stacks.test')

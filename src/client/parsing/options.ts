@@ -5,7 +5,7 @@
  * The caller's object is never kept or written to; bytes are copied.
  */
 
-import { isProgramFault, type MqttError, programFault } from '../../errors.js'
+import { inPlaceOf, isProgramFault, type MqttError, programFault } from '../../errors.js'
 import type { Store } from '../../store/base/store.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
@@ -422,6 +422,7 @@ export function asInvalidOption(error: unknown, prefix = '', topic?: string): un
   const code =
     error.kind === 'too-large' || option === 'payload' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
   const { message } = error
-  const told = optionError(code, option, topic !== undefined && option === 'topic' ? message.replace(':', ` ${quoted(topic)}`) : message)
+  const text = topic !== undefined && option === 'topic' ? message.replace(':', ` ${quoted(topic)}`) : message
+  const told = inPlaceOf(error, () => optionError(code, option, text))
   return isProgramFault(error) ? programFault(told) : told
 }
