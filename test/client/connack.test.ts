@@ -1,7 +1,12 @@
 import { describe, expect, it } from 'vitest'
+import { BaseClient } from '../../src/client/client.js'
 import { MqttError } from '../../src/errors.js'
+import { ScriptedPeer } from '../../src/testing/scripted-peer.js'
+import { VirtualClock } from '../../src/testing/virtual-clock.js'
+import { virtualPlatform } from '../../src/testing/virtual-platform.js'
+import { memoryPair } from '../../src/transport/memory.js'
 import type { Properties } from '../../src/wire/packets.js'
-import { accepting, connected, World } from './harness.js'
+import { accepting, connected, failure, World } from './harness.js'
 
 /** Connects, and answers CONNECT with these bytes. */
 async function answeredWith(hex: string, options = {}): Promise<{ world: World; error: unknown }> {
@@ -61,6 +66,26 @@ describe('refusals', () => {
   it('a CONNACK of 3.1.1 that refuses the version is reported as such', async () => {
     const { error } = await answeredWith('20 02 00 01')
     expect(error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x84 })
+  })
+})
+
+describe('a server that closes before CONNACK', () => {
+  it.each([
+    ['mqtt://h:1', 'TLS (mqtts://h:1), or another port?'],
+    ['ws://h:1/a', 'TLS (wss://h:1), or another port?'],
+    ['mqtts://h:1', 'a client certificate, or another port?'],
+    ['wss://h:1/a', 'a client certificate, or another port?'],
+  ])('at %s: what the port may be', async (url, hint) => {
+    const clock = new VirtualClock()
+    const dialler = () => async () => {
+      const [near, far] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay) })
+      const peer = new ScriptedPeer(far, 5, () => void peer.end())
+      return near
+    }
+    const client = new BaseClient({ ...virtualPlatform(clock), dialler }, url, { reconnect: false })
+    const refused = failure(client.connect())
+    await clock.settle()
+    expect(await refused).toMatchObject({ code: 'ERR_CONNECT_FAILED', message: `closed before CONNACK: ${hint}`, fault: 'remote' })
   })
 })
 
