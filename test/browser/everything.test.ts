@@ -1,7 +1,13 @@
 /** The whole program in a page, a dedicated worker, a shared worker and a service worker of a real browser, against real brokers. */
+import { readFileSync } from 'node:fs'
+import { transform } from 'esbuild'
 import type { Page } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { connect } from '../../src/client/node.js'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
+import { eventually } from '../interop/waiting.js'
+import { blocksOf } from '../package/code-blocks.js'
+import { root } from '../package/fixture.js'
 import { withChromium } from './chromium.js'
 import { drivenAndSite } from './setting.js'
 
@@ -79,4 +85,51 @@ withChromium(() => {
 
   suite('aedes', startAedes)
   withMosquitto(['WebSocket'], () => suite('mosquitto', startMosquitto))
+
+  describe('a module in a page', () => {
+    let broker: Broker
+    let page: Page
+    /** Everything on the console, behind its kind. */
+    let said: string[]
+    beforeAll(async () => {
+      broker = await startAedes()
+      return () => broker.stop()
+    })
+    beforeEach(async () => {
+      said = []
+      page = await setting.browser.newPage()
+      page.on('console', (message) => said.push(`${message.type()}: ${message.text()}`))
+      page.on('pageerror', (error) => said.push(`thrown: ${error.message}`))
+      await page.goto(`${setting.site.origin}/pages/places.html`)
+      return () => page.close()
+    })
+
+    async function run(program: string): Promise<void> {
+      const { code } = await transform(program.replace("'wss://broker.example/mqtt'", `'${broker.urls.WebSocket}'`), { loader: 'ts', format: 'esm' })
+      await page.addScriptTag({ type: 'module', content: code })
+    }
+
+    it('that of the README: its title is the state, and its console has what comes until it is too warm', async () => {
+      const shown = blocksOf(readFileSync(`${root}/README.md`, 'utf8')).filter(({ code }) => code.includes('document.title'))
+      expect(shown).toHaveLength(1)
+      await run(shown[0]?.code ?? '')
+      await page.waitForFunction("document.title === 'connected'")
+      const plant = await connect(broker.urls.TCP as string)
+      await plant.publish('plant/1/temperature', '{ "celsius": 21.5 }', { qos: 1, retain: true })
+      await eventually(() => said.length === 1, 'the first line')
+      expect(await page.title()).toBe('connected')
+      await plant.publish('plant/2/temperature', '{ "celsius": 95 }', { qos: 1 })
+      await page.waitForFunction("document.title === 'closed'")
+      await plant.disconnect()
+      expect(said).toEqual(['log: plant/1/temperature 21.5', 'log: plant/2/temperature 95'])
+    })
+
+    it('whose publish nobody awaits: the console has the report as an error', async () => {
+      await run(`import { connect } from 'mqwire'
+        const client = await connect('wss://broker.example/mqtt', { clientId: 'page' })
+        client.publish('a/#', 'x')`)
+      await eventually(() => said.length > 0, 'the report')
+      expect(said).toEqual([expect.stringMatching(/^error: MQWIRE_PUBLISH_REFUSED: mqwire page: publish to "a\/#" failed: ERR_INVALID_TOPIC/)])
+    })
+  })
 })
