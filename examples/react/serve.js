@@ -30,6 +30,8 @@ const { createServer } = await import('vite')
 const server = await createServer({
   root: fileURLToPath(new URL('.', import.meta.url)),
   configFile: false,
+  // A server deletes what another one compiled into the same folder.
+  cacheDir: fileURLToPath(new URL('../../node_modules/.vite/react', import.meta.url)),
   // The package itself is linked, and may have been built a moment ago.
   optimizeDeps: { exclude: ['mqwire'] },
   server: { host: '127.0.0.1', port: values.port },

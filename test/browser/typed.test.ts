@@ -38,6 +38,29 @@ withChromium(() => {
     }
   }, 60_000)
 
+  it('the example and that of React serve their pages side by side', async () => {
+    const programs: Program[] = []
+    const addresses: string[] = []
+    try {
+      for (const file of ['react/serve.js', 'typed/serve.js']) {
+        const program = new Program(file, ['--port', '0'], '', {}, 60_000)
+        programs.push(program)
+        await program.prints('(Ctrl-C stops)')
+        addresses.push(/http:\S+/.exec(program.output)?.[0] ?? '')
+      }
+      // Opened behind the start of both, so that each page needs what its own server compiled.
+      for (const [index, text] of ['Client: connected', 'Last minute'].entries()) {
+        const page = await browser.newPage()
+        await page.goto(addresses[index] ?? '')
+        await page.getByText(text).first().waitFor({ timeout: 15_000 })
+        await page.close()
+      }
+    } finally {
+      for (const program of programs) program.signal('SIGTERM')
+      for (const { ending } of programs) expect((await ending).code).toBe(0)
+    }
+  }, 60_000)
+
   withMosquitto(['WebSocket'], () =>
     describe('real libraries in a page', () => {
       it('check, make and keep as in Node', async () => {
