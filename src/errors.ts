@@ -211,7 +211,10 @@ function stackOf(error: Error, site: Error): void {
     const head = textOf(site)
     let stack: unknown = site.stack
     // An application may have its own way to write them: with another first line, a colon before no message, or not as text.
-    if (typeof stack === 'string' && stack.startsWith(head)) stack = textOf(error) + stack.slice(head.length).replace(/^: \n/, '\n')
+    if (typeof stack === 'string' && stack.startsWith(head)) {
+      const lines = stack.slice(head.length)
+      stack = textOf(error) + (lines.startsWith(': \n') ? lines.slice(2) : lines)
+    }
     set(stack)
     return stack
   }

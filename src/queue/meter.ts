@@ -1,6 +1,5 @@
 /**
- * How many entries were delivered in the last seconds. `now` is an argument, in milliseconds of a clock that
- * nobody sets.
+ * How many entries were delivered in the last seconds. `now` is an argument, in milliseconds of a clock that is never set.
  */
 
 /** Seconds that are looked at. */

@@ -100,7 +100,7 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   readonly #topic: TopicTemplate<Template>
   readonly #limit: number
   readonly #expire: number | undefined
-  /** When each topic came last, where topics expire: of a clock that nobody sets. */
+  /** When each topic came last, where topics expire: of a clock that is never set. */
   readonly #heard = new Map<string, number>()
   readonly #watchers = new ChangeWatchers((error) => this.#incoming.report('a listener of latest values threw: ', error))
   readonly #unlisten: readonly (() => void)[]
