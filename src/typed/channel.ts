@@ -331,9 +331,9 @@ class ChannelOnClient<Template extends string, In, Out> {
 
   #filters(params: unknown, share: string | undefined): string[] {
     const { topic } = this.#channel
-    const sets = (Array.isArray(params) ? params : [params ?? {}]) as Partial<GivenParams<Template>>[]
-    // Of a list, one that is not there would stand for all.
-    return sets.map((set) => topic.filter(set ?? refuse('params', 'must be a list of objects'), { share }))
+    const sets = (Array.isArray(params) ? params : [params === undefined ? {} : params]) as Partial<GivenParams<Template>>[]
+    // One that is not there would stand for all.
+    return sets.map((set) => topic.filter(set ?? refuse('params', 'must be an object, or a list of objects'), { share }))
   }
 
   #options(given: PublishOptions | undefined): PublishOptions {

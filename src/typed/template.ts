@@ -170,11 +170,14 @@ export class TopicTemplate<Template extends string = string> {
 
   /**
    * The Topic Filter with `+` where a parameter is left out, and `#` for the rest (section 4.7.1).
-   * @throws MqttError ERR_INVALID_TOPIC that names the parameter; also for one that is given as undefined, which would subscribe to all
+   * @throws MqttError ERR_INVALID_TOPIC that names the parameter; also for one that is given as undefined, or for null in the place of all, which would
+   * subscribe to all. Undefined in that place is an argument that is left out
    */
   filter(params: Partial<GivenParams<Template>> = {}, { share }: FilterOptions = {}): string {
-    const filter =
-      this.template === every && typeof params === 'object' && Object.keys(params ?? every).length === 0 ? every : this.#join(params, '+')
+    const isObject = typeof params === 'object' && params !== null && !Array.isArray(params)
+    if (!isObject && (this.template !== every || typeof params === 'object'))
+      fail('parameters must be an object; left out, they stand for any', params, 'params')
+    const filter = this.template === every && isObject && Object.keys(params).length === 0 ? every : this.#join(params, '+')
     return share === undefined ? filter : `$share/${levelText(share, 'share', false)}/${filter}`
   }
 
@@ -227,7 +230,8 @@ export class TopicTemplate<Template extends string = string> {
     for (const key of Object.keys(given)) if (!this.parameters.includes(key)) fail(`'${this.template}' has no parameter`, key, key)
     const levels = this.#levels.map(({ text, name, kind }) => {
       if (name === undefined) return text
-      const isGiven = Object.hasOwn(given, name)
+      // Objects of a class have getters; what every object has is no parameter.
+      const isGiven = Object.hasOwn(given, name) || (name in given && !(name in Object.prototype))
       const value = isGiven ? given[name] : undefined
       if (isGiven && value === undefined) fail(`parameter '${name}' must have a value; left out, it stands for any`, value, name)
       if (!isGiven && wildcard !== undefined) return kind === 'rest' ? '#' : wildcard
@@ -308,5 +312,6 @@ function isDigit(unit: string): boolean {
 }
 
 function fail(what: string, given: unknown, option = 'topic'): never {
-  throw new MqttError('ERR_INVALID_TOPIC', `${what}: ${printable(typeof given === 'string' ? given : typeof given)}`, { option })
+  const kind = given === null ? 'null' : Array.isArray(given) ? 'array' : typeof given
+  throw new MqttError('ERR_INVALID_TOPIC', `${what}: ${printable(typeof given === 'string' ? given : kind)}`, { option })
 }

@@ -136,11 +136,49 @@ describe('a topic template', () => {
     )
   })
 
-  it('no parameters at all, as programs without types give them, are none', () => {
+  it('what is no object in the place of parameters, as programs without types give it, is refused; undefined is an argument left out', async () => {
     const template = topic('a/{id}')
-    for (const nothing of [null, undefined, 3]) {
-      expect(template.filter(nothing as never)).toBe('a/+')
-      expect(() => template.name(nothing as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC', option: 'id' }))
+    const client = await clientOn(brokerOf())
+    const [values, asked] = [mq.channel(template, mq.text()).on(client), mq.operation(template).on(client)]
+    expect(template.filter(undefined)).toBe('a/+')
+    const refused = expect.objectContaining({ code: expect.stringMatching(/ERR_INVALID_(TOPIC|OPTION)/), option: 'params' })
+    for (const nothing of [null, 3, '', 'a', true, () => undefined]) {
+      const given = nothing as never
+      expect(() => template.filter(given), String(nothing)).toThrow(refused)
+      expect(() => values.latest(given), String(nothing)).toThrow(refused)
+      await expect(values.subscribe(given), String(nothing)).rejects.toEqual(refused)
+      expect(() => values.subscription(given), String(nothing)).toThrow(refused)
     }
+    await expect(values.listen(null as never, () => undefined)).rejects.toEqual(refused)
+    await expect(asked.serve(null as never, () => undefined)).rejects.toEqual(refused)
+    expect(() => topic('a').filter(null as never)).toThrow(refused)
+    expect(() => mq.topic('#').filter(null as never)).toThrow(refused)
+    for (const list of [[], [{ id: 'a' }]]) expect(() => template.filter(list as never)).toThrow(refused)
+    for (const nothing of [null, undefined, 3])
+      expect(() => template.name(nothing as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC', option: 'id' }))
+    await (await values.subscribe(undefined)).unsubscribe()
+    await (await asked.serve(undefined, () => undefined)).unsubscribe()
+    values.latest(undefined).unsubscribe()
+  })
+
+  it('parameters may be getters of a class, and are no names that every object has', () => {
+    class Tenant {
+      readonly #tenant: string | undefined
+      constructor(tenant?: string) {
+        this.#tenant = tenant
+      }
+      get tenant() {
+        return this.#tenant
+      }
+    }
+    const template = topic('{tenant}/{device}')
+    expect(template.filter(new Tenant('a') as never)).toBe('a/+')
+    expect(template.filter(Object.create({ tenant: 'a' }))).toBe('a/+')
+    expect(() => template.filter(new Tenant() as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC', option: 'tenant' }))
+    expect(topic('{tenant}').name(new Tenant('a') as never)).toBe('a')
+    const inherited = topic('{constructor}/{toString}')
+    expect([inherited.filter(), inherited.filter(new Tenant('a') as never)]).toEqual(['+/+', '+/+'])
+    expect(inherited.name({ constructor: 'a', toString: 'b' } as never)).toBe('a/b')
+    expect(() => inherited.name({} as never)).toThrow(expect.objectContaining({ option: 'constructor' }))
   })
 })
