@@ -117,7 +117,7 @@ export function useMessages(source: string | Channel<string, unknown, unknown, I
   const most = Math.min(1, parameters.length)
   const { given, options } = apart<UseMessagesOptions<unknown, unknown>>(parameters, most, call, ['qos', 'limit'])
   const { qos, limit = 100 } = options
-  const key = dataOf([useConnection().key, typeof source === 'string' ? source : idOf(source), given, qos, limit])
+  const key = dataOf([useConnection().key, typeof source === 'string' ? source : idOf(source), dataOf(given, true), qos, limit])
   const make = (client: Client, changed: () => void, before: Shown<unknown>): Feed => {
     const subscribing = { ...(qos === undefined ? {} : { qos }), onExit: 'unsubscribe' } as const
     const bound = typeof source === 'string' ? undefined : (source.on(client) as unknown as { subscription(...call: unknown[]): Source<unknown> })
@@ -195,7 +195,7 @@ export function useLatestValues<Template extends string, In, Value, Usual extend
     'expire',
   ])
   const { limit, expire } = options
-  const key = dataOf([useConnection().key, idOf(channel), given, limit, expire])
+  const key = dataOf([useConnection().key, idOf(channel), dataOf(given, true), limit, expire])
   const make = (client: Client, changed: () => void, before: LatestSnapshot<unknown, unknown>): Values => {
     const bound = channel.on(client) as unknown as { latest(...call: unknown[]): LatestValues<unknown, unknown> }
     return new Values(client, bound.latest(...(parameters.length > 0 ? [given[0]] : []), { limit, expire }), changed, before)

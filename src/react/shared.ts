@@ -405,18 +405,39 @@ export function idOf(thing: object): number {
 }
 
 /**
- * Data as a text. Functions are left out, and objects of classes unless `whole`: they may be new in every render. Of what is `whole`, as a value that is
- * sent, they count by what they hold.
+ * Data as a text, so that what differs has another one; what is given as undefined is not what is left out. Functions count as one, and so do objects of
+ * classes unless `whole`: they may be new in every render. Of what is `whole`, as a value that is sent, they count by what they hold.
  */
-export function dataOf(given: unknown, whole = false): string {
-  return JSON.stringify(given, (_name, value) => {
-    if (ArrayBuffer.isView(value)) return Array.from(new Uint8Array(value.buffer, value.byteOffset, value.byteLength))
-    if (whole && (value instanceof Map || value instanceof Set)) return [...value]
-    // What JSON has no word for must not be null, or a text that is sent as well.
-    if (typeof value === 'bigint' || (typeof value === 'number' && !Number.isFinite(value))) return `\0${typeof value} ${value}`
-    const prototype: unknown = typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.getPrototypeOf(value) : undefined
-    return prototype === undefined || prototype === null || Object.getPrototypeOf(prototype) === null ? value : whole ? { ...value } : undefined
-  })
+export function dataOf(given: unknown, whole = false, around: readonly unknown[] = []): string {
+  if (typeof given === 'string') return JSON.stringify(given)
+  if (typeof given === 'bigint') return `${given}n`
+  if (typeof given === 'function') return 'function'
+  if (typeof given !== 'object' || given === null) return Object.is(given, -0) ? '-0' : String(given)
+  // An object that holds itself.
+  if (around.includes(given)) return `^${around.indexOf(given)}`
+  const inner = (value: unknown): string => dataOf(value, whole, [...around, given])
+  const kind = Object.prototype.toString.call(given).slice(8, -1)
+  if (ArrayBuffer.isView(given)) return `${kind}[${new Uint8Array(given.buffer, given.byteOffset, given.byteLength)}]`
+  if (given instanceof ArrayBuffer) return `${kind}[${new Uint8Array(given)}]`
+  if (given instanceof Date) return `${kind}[${given.getTime()}]`
+  if (Array.isArray(given)) return `[${Array.from(given, inner)}]`
+  const prototype: object | null = Object.getPrototypeOf(given)
+  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null
+  const name = isPlain ? '' : `${kind}${idOf(prototype)}`
+  const { toJSON } = given as { readonly toJSON?: unknown }
+  if (typeof toJSON === 'function') return `${name}(${inner(toJSON.call(given, ''))})`
+  if (!isPlain && !whole) return 'object'
+  if (given instanceof Map || given instanceof Set) return `${name}[${Array.from(given, inner)}]`
+  const fields = [...Object.entries(given), ...(isPlain ? [] : inheritedOf(given, prototype))]
+  return `${name}{${fields.map(([field, value]) => `${JSON.stringify(field)}:${inner(value)}`)}}`
+}
+
+/** What an object has of its classes, getters above all. Objects are left out: a getter may give a new one each time, without an end. */
+function inheritedOf(given: object, from: object): [name: string, value: unknown][] {
+  const next: object | null = Object.getPrototypeOf(from)
+  if (next === null) return []
+  const own = Object.getOwnPropertyNames(from).map((name): [string, unknown] => [name, given[name as keyof typeof given]])
+  return [...own.filter(([, value]) => Object(value) !== value), ...inheritedOf(given, next)]
 }
 
 const optionNames = ['select', 'equal', 'enabled', 'limit', 'expire', 'qos', 'timeout', 'window']

@@ -284,22 +284,103 @@ globalThis.react = {
     await server.disconnect()
   },
 
-  /** Values that are objects of a class, or maps: each has its own answer. */
+  /** Values of all kinds: each has its own answer, and those that hold the same share one. */
   async objects() {
     class Level {
       constructor(level) {
         this.level = level
       }
     }
-    const codec = { encode: (value) => String(value.level ?? value.get('level')), decode: (bytes) => Number(new TextDecoder().decode(bytes)) }
+    class Hidden {
+      #level
+      constructor(level) {
+        this.#level = level
+      }
+      get level() {
+        return this.#level
+      }
+    }
+    const make = () => {
+      const ring = { level: 1 }
+      ring.ring = ring
+      return [
+        ...[new Level(1), new Level(2), { level: 1 }, new Hidden(1), new Hidden(2), ring, { level: 1, ring: { level: 1 } }],
+        ...[new Map([['level', 3]]), new Map([['level', 4]]), [['level', 3]], new Set([1]), [1], [1, 2], Uint8Array.of(1, 2), Int8Array.of(1, 2)],
+        ...[new Uint8Array([1, 2]).buffer, new Date(0), new Date(0).toISOString(), new Date(Number.NaN), new URL('http://a/'), 'http://a/'],
+        ...[
+          {},
+          { a: undefined },
+          { a: null },
+          [],
+          [undefined],
+          [null],
+          1,
+          '1',
+          1n,
+          '1n',
+          null,
+          'null',
+          Number.NaN,
+          'NaN',
+          1 / 0,
+          -1 / 0,
+          0,
+          -0,
+          true,
+          '',
+        ],
+      ]
+    }
+    const lists = [make(), make()]
+    const indexOf = (value) => lists.map((list) => list.findIndex((each) => Object.is(each, value))).find((index) => index >= 0)
+    const codec = { encode: (value) => String(indexOf(value)), decode: (bytes) => Number(new TextDecoder().decode(bytes)) }
     const level = mq.operation('level', codec, mq.number())
     const { broker, strictly, shows } = setting()
     const server = await serverOf(broker)
-    await level.on(server).serve(({ value }) => value)
+    let asked = 0
+    await level.on(server).serve(({ value }) => {
+      asked += 1
+      return value
+    })
     const Answer = ({ value }) => ` ${useCall(level, value).data}`
-    const made = [new Level(1), new Level(2), new Map([['level', 3]]), new Map([['level', 4]])]
-    strictly(made.map((value, index) => <Answer key={String(index)} value={value} />))
-    await shows(' 1 2 3 4')
+    strictly(lists.flat().map((value, index) => <Answer key={String(index)} value={value} />))
+    await shows(lists.flatMap((list) => list.map((_value, index) => ` ${index}`)).join(''))
+    expected('asked', asked, lists[0].length)
+  },
+
+  /** Parameters that are not known are refused, also beside a component that shows all topics; parameters of a class count by what they hold. */
+  async unknown() {
+    class Tank {
+      #id
+      constructor(id) {
+        this.#id = id
+      }
+      get id() {
+        return this.#id
+      }
+    }
+    const { render, publish, shows } = setting()
+    const Values = ({ given }) => ` ${[...useLatestValues(level, given).values()].map(({ value }) => value)}`
+    const Texts = ({ given }) => ` ${useMessages(level, given).map(({ value }) => value)}`
+    const all = [{}, { id: undefined }, null, new Tank('a'), new Tank('b'), new Tank(undefined)]
+    render(
+      all.flatMap((given, index) =>
+        [Values, Texts].map((Each) => (
+          <Boundary key={`${Each.name}${index}`}>
+            <Each given={given} />
+          </Boundary>
+        )),
+      ),
+    )
+    const refused = 'ERR_INVALID_TOPICERR_INVALID_TOPIC'
+    await until(
+      () => document.body.lastChild.textContent.split('ERR_INVALID_TOPIC').length > 4,
+      () => document.body.lastChild.textContent,
+    )
+    await pause(50)
+    publish('tank/a/level', '1')
+    publish('tank/b/level', '2')
+    await shows(` 1,2 1,2${refused}ERR_INVALID_TOPICERR_INVALID_OPTION 1 1 2 2${refused}`)
   },
 
   /** Calls by hand: each promise has its own answer, the last call is shown, and what nobody awaits stays silent. */
