@@ -56,17 +56,23 @@ export interface OperationDefaults<Errors extends OperationErrors = OperationErr
 export type OperationErrors = Readonly<Record<string, Codec<never, unknown> | undefined>>
 
 /** Declared errors by the text of their code, which may be written as a number. */
-export type ErrorsByCode<Errors extends OperationErrors> = { readonly [Code in Exclude<keyof Errors, symbol> as `${Code}`]: Errors[Code] }
+export type ErrorsByCode<Errors extends OperationErrors> = {
+  readonly [Code in `${Exclude<keyof Errors, symbol>}`]: Code extends keyof Errors
+    ? Errors[Code]
+    : Code extends `${infer Numeric extends number}`
+      ? Errors[Extract<keyof Errors, Numeric>]
+      : never
+}
 
 /** A declared error as its caller gets it: `reasonName` is its code. */
-export type DeclaredError<Errors extends OperationErrors, Code extends keyof ErrorsByCode<Errors> = keyof ErrorsByCode<Errors>> = {
+export type DeclaredError<Errors extends OperationErrors, Code extends keyof Errors & string = keyof Errors & string> = {
   readonly [Each in Code]: MqttError & {
     /** As of every error that the other side raised. */
     readonly code: 'ERR_REMOTE'
     /** The code under which it is declared. */
     readonly reasonName: Each
     /** As its codec makes it. */
-    readonly data: ErrorsByCode<Errors>[Each] extends Codec<never, infer Out> ? Out : undefined
+    readonly data: Errors[Each] extends Codec<never, infer Out> ? Out : undefined
   }
 }[Code]
 
@@ -154,7 +160,7 @@ export class Operation<Template extends string, In, Request, Answer, Out, Errors
    * A declared error, for a handler to throw: its caller gets the code, the data and the text, at once. The text is cut off behind 256 characters.
    * @throws MqttError ERR_INVALID_OPTION for a code that is not declared
    */
-  error<Code extends keyof ErrorsByCode<Errors>>(code: Code, ...rest: ErrorArguments<ErrorsByCode<Errors>[Code]>): MqttError
+  error<Code extends keyof Errors & string>(code: Code, ...rest: ErrorArguments<Errors[Code]>): MqttError
   error(code: string, ...rest: unknown[]): MqttError {
     if (!Object.hasOwn(this.errors, code))
       refuse('code', `must be one of ${Object.keys(this.errors).join(', ') || 'the declared ones: there are none'}`)
@@ -166,7 +172,7 @@ export class Operation<Template extends string, In, Request, Answer, Out, Errors
    * True for a declared error of this operation whose data fits its codec, or for the one of this code: from a caller, or from {@link Operation.error}. All
    * other errors are as if nothing was declared.
    */
-  isError<Code extends keyof ErrorsByCode<Errors> = keyof ErrorsByCode<Errors>>(error: unknown, code?: Code): error is DeclaredError<Errors, Code> {
+  isError<Code extends keyof Errors & string = keyof Errors & string>(error: unknown, code?: Code): error is DeclaredError<Errors, Code> {
     return declaring.get(error as object) === this && (code === undefined || (error as MqttError).reasonName === code)
   }
 }
@@ -202,7 +208,7 @@ export function operation<
   request?: Codec<In, Request>,
   answer?: Codec<Answer, Out>,
   defaults: OperationDefaults<Errors> = {},
-): Operation<Template, In, Request, Answer, Out, Errors> {
+): Operation<Template, In, Request, Answer, Out, ErrorsByCode<Errors>> {
   assertOptions(defaults)
   const { errors = {} as OperationErrors } = defaults
   if (typeof errors !== 'object' || errors === null || Array.isArray(errors)) refuse('errors', 'must be codecs by the code of an error')
@@ -212,7 +218,7 @@ export function operation<
   for (const given of [request, answer, ...Object.values(errors)]) if (given !== undefined) assertCodec(given)
   assertOptions(defaults.serve)
   wholeNumber('timeout', defaults.timeout, undefined)
-  return new Operation(templateOf<Template>(topic), request, answer, defaults)
+  return new Operation(templateOf<Template>(topic), request, answer, defaults as OperationDefaults<never>)
 }
 
 class OperationOnClient<Template extends string, In, Request, Answer, Out> {

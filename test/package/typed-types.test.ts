@@ -24,6 +24,7 @@ const ask = mq.operation('pump/level', undefined, mq.number(), { qos: 1, timeout
 const set = mq.operation('pump/set', mq.number())
 const any = mq.operation('any', mq.json(), mq.json<any>())
 const seek = mq.operation('seek/{id}', mq.number(), mq.text(), { qos: 1, errors: { NOT_FOUND: mq.json<{ id: string }>(), BUSY: undefined } })
+const numbered = mq.operation('numbered', mq.text(), mq.text(), { errors: { 404: mq.number(), 503: undefined } })
 declare const thrown: unknown
 const anywhere = mq.channel('#', mq.number())
 interface Shown { at: Date; seen?: Date[]; deep: { by: Map<string, Date>; readonly n: number | null }; big: [bigint] }
@@ -84,6 +85,7 @@ async function use(): Promise<void> {
     else { const none: undefined = thrown.data; console.log(none) }
   }
   if (seek.isError(thrown, 'NOT_FOUND')) console.log(thrown.data.id.length, thrown.issues)
+  if (numbered.isError(thrown, '404')) console.log(thrown.data.toFixed(), numbered.error('404', 7), numbered.error('503', 'busy'))
   const general: mq.Operation<'seek/{id}', number, number, string, string> = seek
   console.log(sought, general.errors['NOT_FOUND'])
   await shown.on(client).publish({ at: new Date(), deep: { by: new Map(), n: 1 }, big: [1n] })
@@ -216,6 +218,8 @@ const wrong: readonly (readonly [code: string, sentence: string])[] = [
   ["mq.operation('a', undefined, undefined, { qos: 3 })", "Type '3' is not assignable to type 'QoS | undefined'"],
   ["seek.error('NOT_FUOND', { id: 'a' })", 'Argument of type \'"NOT_FUOND"\' is not assignable to parameter of type'],
   ["seek.error('NOT_FOUND', { id: 1 })", "Type 'number' is not assignable to type 'string'"],
+  ["numbered.error('405')", 'Argument of type \'"405"\' is not assignable to parameter of type'],
+  ["numbered.error('404', '7')", "Argument of type 'string' is not assignable to parameter of type 'number'"],
   ["seek.error('NOT_FOUND')", 'Expected 2-3 arguments, but got 1'],
   ["if (seek.isError(thrown, 'BUSY')) console.log(thrown.data.id)", "'thrown.data' is possibly 'undefined'"],
   ['if (set.isError(thrown)) console.log(thrown.reasonName)', "Property 'reasonName' does not exist on type 'never'"],
