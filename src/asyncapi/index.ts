@@ -4,7 +4,7 @@
  * It reads the contract and nothing else: no client, no clock. What a schema looks like as JSON Schema is the caller's to say, as each library has its own way.
  */
 import { MqttError, printable } from '../errors.js'
-import type { Channel, Codec, Operation, StandardSchema } from '../typed/index.js'
+import type { Channel, CheckedParts, Codec, Operation, StandardSchema } from '../typed/index.js'
 
 /** What the document is about. */
 export interface AsyncApiInfo {
@@ -86,6 +86,7 @@ const target: JsonSchemaTarget = { target: 'draft-07', io: 'input', typeMode: 'i
  * @throws MqttError ERR_INVALID_OPTION for an option of another type, or that JSON cannot hold, a role or details that name no part, a server address that
  * cannot be parsed, two parts with one name, a contract that holds itself, or a schema that gives no JSON Schema (see `cause`)
  */
+export function asyncapi<const Parts extends object>(contract: Parts & CheckedParts<Parts>, options: AsyncApiOptions): AsyncApiNode
 export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNode {
   const { info, servers = {}, role = {}, details = {}, toJsonSchema } = options ?? {}
   if (typeof info?.title !== 'string' || typeof info.version !== 'string') refuse('info', 'must have title and version')

@@ -30,17 +30,20 @@ interface Bindable {
   on(client: object): object
 }
 
+/** No groups. Clients and other emitters have an `on` as well, of an event and a listener. */
+type NoGroup = ((...given: never[]) => unknown) | { readonly on: unknown }
+
 /** The parts themselves. In the place of anything that cannot be a part stands a sentence that says what it must be. */
 export type CheckedParts<Parts> = {
   readonly [Name in keyof Parts]: Name extends 'on'
     ? Parts[Name]
-    : Parts[Name] extends (...given: never[]) => unknown
-      ? {
-          /** What stands here cannot be a part. */
-          readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true
-        }
-      : 'on' extends keyof Parts[Name]
-        ? Parts[Name]
+    : Parts[Name] extends Bindable
+      ? Parts[Name]
+      : Parts[Name] extends NoGroup
+        ? {
+            /** What stands here cannot be a part. */
+            readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true
+          }
         : Parts[Name] extends object
           ? CheckedParts<Parts[Name]>
           : {

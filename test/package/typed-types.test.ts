@@ -9,6 +9,7 @@ afterAll(removeProjects)
 
 const head = `
 import type { BaseClient } from 'mqwire'
+import { asyncapi } from 'mqwire/asyncapi'
 import * as mq from 'mqwire/typed'
 declare const client: BaseClient
 declare const pack: (value: any) => Uint8Array
@@ -36,6 +37,7 @@ type Json = string | number | boolean | null | Json[] | { [name: string]: Json }
 const whole = mq.channel('whole', mq.json<Json>())
 const part = mq.channel('part', mq.json<{ at: Date; more: Json }>())
 const plant = mq.contract({ level, deep: { status, setpoint, start, ask, seek } })
+const about = { info: { title: 'Plant', version: '1' } }
 `
 
 const right = `${head}
@@ -120,6 +122,18 @@ async function use(): Promise<void> {
   console.log(found, rest, was, value)
 }
 console.log(use)
+const nested = mq.contract({ plant, one: { two: mq.contract({ ...plant, status }) }, none: {} })
+for (const each of [plant, nested]) console.log(asyncapi(each, about), each.on(client))
+asyncapi(nested, { ...about, role: { send: [level, 'plant.deep.status'], receive: [nested.one.two.status] } })
+asyncapi({ level, deep: { plant, ask } } as const, about)
+asyncapi({ ...plant, more: { status } }, about)
+asyncapi(plant as object, about)
+function written<Parts extends object>(parts: mq.Contract<Parts>): object { return asyncapi(parts as object, about) }
+console.log(written(plant), nested.on(client).one.two.deep.ask.call())
+interface Shared { readonly level: typeof level }
+declare const shared: Shared
+asyncapi(shared, about)
+mq.contract({ shared, more: { shared } }).on(client)
 `
 
 /** The hooks of React, in whose types the same templates and codecs are found. */
@@ -207,6 +221,10 @@ const wrong: readonly (readonly [code: string, sentence: string])[] = [
   ["level.on(client).subscribe({}, { onInvalid: 'ignore' })", 'Type \'"ignore"\' is not assignable to type'],
   ['mq.contract({ level, a: 1 })', 'A part is a channel, an operation, a contract, or a group of them by name.'],
   ['mq.contract({ deep: { a: mq.number() } })', 'A part is a channel, an operation, a contract, or a group of them by name.'],
+  ['mq.contract({ a: client })', 'A part is a channel, an operation, a contract, or a group of them by name.'],
+  ['mq.contract({ deep: { level, a: client } })', 'A part is a channel, an operation, a contract, or a group of them by name.'],
+  ['asyncapi({ level, a: 1 }, about)', 'A part is a channel, an operation, a contract, or a group of them by name.'],
+  ['asyncapi({ ...plant, deep: { a: client } }, about)', 'A part is a channel, an operation, a contract, or a group of them by name.'],
   ["const match = thermometer.match('x'); if (match) match.line = '3'", "Cannot assign to 'line' because it is a read-only property"],
   ['mq.contract({ on: level })', 'is not assignable to type'],
   ['plant.on(publisher).level.subscribe()', "Property 'subscribe' does not exist"],
