@@ -1,6 +1,8 @@
 /**
  * Typed topics before the eyes of users' compilers, the oldest and the newest: what is right compiles, and what is wrong is told in a sentence.
  */
+import path from 'node:path'
+import ts from 'typescript-5.2'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { compilers, linkPeers, node, project, removeProjects, requireDist, writeFiles } from './fixture.js'
 
@@ -317,4 +319,55 @@ describe.each(compilers)('with TypeScript %s', (_, compiler) => {
       const large = Math.min(await time(code), await time(code))
       expect(large - plain).toBeLessThan(2000)
     })
+})
+
+describe('in an editor', () => {
+  /** By line: what is asked at `|`, and what is shown: names in a completion, the end of a hover. */
+  const lines: readonly (readonly [code: string, shown: readonly string[] | string])[] = [
+    ['level.on(client).publish({ | })', ['id', 'n']],
+    ["level.on(client).publish({ id: 'a', | })", ['n']],
+    ['plant.on(client).deep.seek.call({ | })', ['id']],
+    ["seek.error('|')", ['BUSY', 'NOT_FOUND']],
+    ["plant.deep.seek.isError(thrown, '|')", ['BUSY', 'NOT_FOUND']],
+    ['plant.on(client).deep.|', ['ask', 'seek', 'setpoint', 'start', 'status']],
+    ['thermometer.filter({ | })', ['device', 'line']],
+    ["mq.channel('a', mq.text(), { | })", ['onInvalid', 'publish', 'qos', 'retain', 'subscribe']],
+    ['plant.on(client).level.listen((received) => received.val|ue)', 'value: { value: number; }'],
+    ['level.on(client).listen({}, ({ par|ams }) => params)', 'params: { readonly id: string; readonly n: number; }'],
+    ['seek.on(client).serve((received) => String(received.val|ue))', 'value: number'],
+    ['start.on(client).serve(({ params }) => console.log(params.i|d))', 'id: string'],
+  ]
+
+  it('parameters, codes and parts are completed, and values shown as they are', async () => {
+    const connecting = "connect('mqtt://here', { | })"
+    const all = [...lines.map(([line]) => line), connecting].map((line) => `${line.replace('|', '')};\n`)
+    const text = `import { connect } from 'mqwire'${head}${all.join('')}`
+    const folder = await project({ 'asked.ts': text })
+    const file = path.join(folder, 'asked.ts')
+    const service = ts.createLanguageService({
+      getCompilationSettings: () => ts.convertCompilerOptionsFromJson(settings, folder).options,
+      getScriptFileNames: () => [file],
+      getScriptVersion: () => '1',
+      getScriptSnapshot: (name) => {
+        const read = ts.sys.readFile(name)
+        return read === undefined ? undefined : ts.ScriptSnapshot.fromString(read)
+      },
+      getCurrentDirectory: () => folder,
+      getDefaultLibFileName: (options) => ts.getDefaultLibFilePath(options),
+      fileExists: ts.sys.fileExists,
+      readFile: ts.sys.readFile,
+      directoryExists: ts.sys.directoryExists,
+    })
+    /** Where `|` stands in a line. */
+    const placeOf = (line: string): number => text.indexOf(`\n${line.replace('|', '')};`) + 1 + line.indexOf('|')
+    const completed = (line: string): string[] =>
+      (service.getCompletionsAtPosition(file, placeOf(line), {})?.entries ?? []).map(({ name }) => name).sort()
+    const hovered = (line: string): string =>
+      ts.displayPartsToString(service.getQuickInfoAtPosition(file, placeOf(line))?.displayParts).replaceAll(/\s+/g, ' ')
+    const found = lines.map(([line, shown]) => [line, typeof shown === 'string' ? hovered(line).slice(-shown.length) : completed(line)])
+    expect(found).toEqual(lines)
+    const options = completed(connecting)
+    expect(options).toEqual(expect.arrayContaining(['clientId', 'keepAlive', 'password', 'reconnect', 'username', 'will']))
+    expect(options).not.toContain('console')
+  })
 })
