@@ -52,6 +52,11 @@ async function drained(device: Device, queue: Queue): Promise<void> {
   await expect.poll(size, { timeout: 8000 }).toBe(0)
 }
 
+/** Written by the code of commit da455b4: publishes at each stage, a message that came in, entries, a dead letter. */
+const earlier = Object.entries<string>(JSON.parse(readFileSync(new URL('earlier-store.json', import.meta.url), 'utf8'))).map(
+  ([key, value]) => [key, Uint8Array.from(Buffer.from(value, 'hex'))] as const,
+)
+
 describe('a queue and its client in one store that is full', () => {
   it.each([
     ['has a limit', 1],
@@ -207,13 +212,11 @@ describe('records of publishes as they were before, with their payload', () => {
   })
 
   it('are read with all that an earlier version has left in a store', async () => {
-    // Written by the code of commit da455b4: publishes at each stage, a message that came in, entries, a dead letter.
-    const records = Object.entries<string>(JSON.parse(readFileSync(new URL('earlier-store.json', import.meta.url), 'utf8')))
     const device = new Device()
     await device.peer()
     const before = await device.world.connect(url, { clientId: 'device', cleanStart: false, sessionExpiryInterval: 300 })
     await before.disconnect()
-    const store = new MapStore(new Map(records.map(([key, value]) => [key, Uint8Array.from(Buffer.from(value, 'hex'))])))
+    const store = new MapStore(new Map(earlier))
     device.store = store
     const { client, queue } = await device.start()
     await settled(40)
@@ -225,6 +228,52 @@ describe('records of publishes as they were before, with their payload', () => {
     await settled(40)
     expect(device.arrived.at(-1)).toBe('letter')
     expect([queue.size, queue.bytes, letters.size, left(store), device.events('storecorrupt')]).toEqual([0, 0, 0, [], []])
+    await device.world.close()
+  })
+})
+
+describe('one bit that is flipped in a store with sessions, entries and dead letters,', () => {
+  /** What each record alone holds: with it that is gone. */
+  const alone: Readonly<Record<string, readonly string[]>> = {
+    'c/device/o/0000000000000002': ['session 2'],
+    'c/device/o/0000000000000003': ['session 1'],
+    'q/letters/d/0000000000000001': ['letter'],
+  }
+  const places = ['the version', 'the checksum', 'the body', 'the last byte'] as const
+
+  it.each(earlier.flatMap(([key]) => places.map((place) => [place, key] as const)))('in %s of %s', async (place, key) => {
+    const device = new Device()
+    await device.peer()
+    const before = await device.world.connect(url, { clientId: 'device', cleanStart: false, sessionExpiryInterval: 300 })
+    await before.disconnect()
+    const store = new MapStore(new Map(earlier.map(([name, value]) => [name, value.slice()])))
+    const record = store.content.get(key) as Uint8Array
+    const at = { 'the version': 0, 'the checksum': 2, 'the body': Math.floor((record.length + 5) / 2), 'the last byte': record.length - 1 }[place]
+    record[at] = (record[at] as number) ^ (place === 'the body' ? 0x10 : 1)
+    device.store = store
+    const told: string[] = []
+    const note = (queue: Queue): unknown => queue.on('storecorrupt', (event) => told.push(event.key))
+    const { client, queue } = await device.start()
+    note(queue)
+    const letters = await openQueue(client, { store, name: 'letters', deadLetterStore: store })
+    note(letters)
+    await letters.deadLetters?.replay()
+    await device.world.pass(60_000)
+    await settled(40)
+    told.push(...device.events('storecorrupt').map((event) => (event as { key: string }).key))
+    const whole = ['session 2', 'session 1', 'queue 2', 'queue 1', 'letter']
+    expect([...device.arrived].sort()).toEqual(whole.filter((text) => alone[key]?.includes(text) !== true).sort())
+    expect(new Set(told)).toEqual(new Set([key]))
+    expect([queue.size, queue.bytes, letters.size, letters.bytes]).toEqual([0, 0, 0, 0])
+    await queue.close()
+    await letters.close()
+    await client.disconnect()
+    const count = device.arrived.length
+    const next = await device.start()
+    await device.world.pass(60_000)
+    await settled(40)
+    // Where the entry was damaged, the end of its publish is kept until then.
+    expect([next.queue.size, device.arrived.length, left(store)]).toEqual([0, count, []])
     await device.world.close()
   })
 })
