@@ -139,5 +139,7 @@ function makeStoreFaults(random: Random, span: number): Fault[] {
       p: random.pick([0.2, 0.5, 1]),
     })
   if (random.chance(0.15)) faults.push({ kind: 'store-slow', at: random.float() * span, k: random.pick([200, 1000]), step: random.pick([10, 100]) })
+  // Drawn last: the rest of the schedule of a seed stays as it was.
+  if (random.chance(0.15)) faults.push({ kind: 'store-full', at: random.float() * span * 0.7, k: random.pick([50, 400, 2500]) })
   return faults
 }

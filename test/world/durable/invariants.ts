@@ -3,7 +3,7 @@
  */
 import type { BrokerSession, MemoryBroker } from '../../../src/testing/broker/index.js'
 import type { Fed, History, Outgoing } from './history.js'
-import type { Schedule, Setup } from './schedule.js'
+import { type Schedule, type Setup, storeRefuses } from './schedule.js'
 
 /** What is checked. */
 export interface Checked {
@@ -32,7 +32,7 @@ export function checkHistory(run: Checked): void {
     if (owed(run, fed)) history.report('lost', `${fed.name} was never handled`)
   }
   // What could not be stored is tried again behind what could.
-  if (setup.onSessionLost === undefined && schedule.faults.every(({ kind }) => kind !== 'store-fails')) checkOrder(run)
+  if (setup.onSessionLost === undefined && !storeRefuses(schedule)) checkOrder(run)
   // Silence may be the network's.
   for (const { packet, text } of run.broker.violations) if (packet !== undefined) history.report('broker', `${packet}: ${text}`)
 }
@@ -42,7 +42,7 @@ function checkOutgoing({ history, losses, setup, schedule }: Checked, { op, name
   if (safe && times === 0 && told === undefined && state !== 'rejected')
     history.report('lost', `${name} was stored, and neither arrived nor was given up`)
   if (op.do === 'publish' && state === 'fulfilled' && times === 0) history.report('lost', `${name} is said to have arrived`)
-  const strict = setup.onSessionLost !== 'republish' && schedule.faults.every(({ kind }) => kind !== 'store-fails')
+  const strict = setup.onSessionLost !== 'republish' && !storeRefuses(schedule)
   if (op.qos === 2 && times > 1 && (losses === 0 || (strict && history.unanswered === 0))) history.report('twice', `${name} arrived ${times} times`)
   const outcome = error?.outcome
   // Whoever died before it could forget what was refused, sends it again.

@@ -105,6 +105,9 @@ export type Fault =
   /** Each step of the disk takes so long, for `k` milliseconds. */
   | { readonly kind: 'store-slow'; readonly at: number; readonly k: number; readonly step: number }
 
+  /** For `k` milliseconds the store takes nothing but deletions, as a quota that is used up does. */
+  | { readonly kind: 'store-full'; readonly at: number; readonly k: number }
+
 export type Crash = Extract<Fault, { kind: 'crash' }>
 
 /** One run. */
@@ -116,4 +119,9 @@ export interface Schedule {
   readonly faults: readonly Fault[]
   /** Milliseconds until nothing goes wrong any more. */
   readonly span: number
+}
+
+/** True where the store refuses some of what it is given. */
+export function storeRefuses({ faults }: Schedule): boolean {
+  return faults.some(({ kind }) => kind === 'store-fails' || kind === 'store-full')
 }

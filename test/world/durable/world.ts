@@ -6,6 +6,7 @@
  */
 
 import { decodePublish, type PublishRecord } from '../../../src/client/durable/records.js'
+import { storeError } from '../../../src/store/base/backed-store.js'
 import type { StoreOperation } from '../../../src/store/base/store.js'
 import type { MemoryBroker } from '../../../src/testing/broker/index.js'
 import { type Fault as DiskFault, SimulatedDisk, simulatedStore } from '../../store/simulated-disk.js'
@@ -26,7 +27,7 @@ import { type Fed, type Finding, History } from './history.js'
 import { checkHistory, owed } from './invariants.js'
 import type { LowIdentifiers } from './low-identifiers.js'
 import { takeOverTime } from './platform-time.js'
-import { type Crash, defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
+import { type Crash, defaultSetup, type Fault, type Op, type Schedule, type Setup, storeRefuses } from './schedule.js'
 import { WireRules } from './wire-rules.js'
 
 /** What came of a run. */
@@ -85,6 +86,8 @@ export class DurableWorld {
   /** Until when the disk fails, or is slow. */
   #failing: Extract<Fault, { kind: 'store-fails' }> | undefined
   #step = 0
+  /** What the store takes is deletions. */
+  #full = false
   readonly #defect: Defect | undefined
 
   /** @param defect what is wrong with the clients, which has to be found */
@@ -154,6 +157,7 @@ export class DurableWorld {
     this.#healed = true
     this.#failing = undefined
     this.#step = 0
+    this.#full = false
     this.#network.heal()
     this.clock.onQuiet = () => this.#atRest()
     await this.clock.advance(patience)
@@ -257,6 +261,11 @@ export class DurableWorld {
       this.clock.setTimer(() => {
         this.#step = 0
       }, fault.k)
+    } else if (fault.kind === 'store-full') {
+      this.#full = true
+      this.clock.setTimer(() => {
+        this.#full = false
+      }, fault.k)
     } else {
       if (fault.kind === 'restart-lose') {
         this.losses += 1
@@ -321,6 +330,10 @@ export class DurableWorld {
       // Before anybody hears of it.
       for (const record of records) refused.delete(record.packet.packetId)
       try {
+        if (this.#full && operations.some(({ type }) => type === 'put')) {
+          this.history.note('  store: full')
+          throw storeError(Object.assign(new Error('ENOSPC'), { code: 'ENOSPC' }))
+        }
         await batch.call(store, operations)
       } catch (error) {
         for (const record of records) refused.set(record.packet.packetId, record)
@@ -385,7 +398,7 @@ export class DurableWorld {
       history,
       version: setup.version,
       inbound: setup.inbound,
-      strict: setup.onSessionLost !== 'republish' && this.schedule.faults.every(({ kind }) => kind !== 'store-fails'),
+      strict: setup.onSessionLost !== 'republish' && !storeRefuses(this.schedule),
       get view() {
         return world.#process.view
       },
