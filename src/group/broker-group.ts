@@ -85,6 +85,8 @@ class BrokerGroup implements Group {
   }
 
   get writable(): Promise<void> {
+    // As in a pool, the caller is about to publish. Where no member can be connected at first, each goes on trying.
+    if (this.#state === 'idle') void silent(this.connect())
     return silent(
       this.#readiness.wait(() => {
         this.#assertOpen()

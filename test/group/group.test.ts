@@ -2,6 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { MqttError } from '../../src/errors.js'
 import { poolOf } from '../../src/pool/publisher-pool.js'
+import { openQueue } from '../../src/queue/index.js'
 import { memoryStore } from '../../src/store/memory.js'
 import { MemoryBroker } from '../../src/testing/broker/broker.js'
 import { endOf, GroupRig } from './rig.js'
@@ -52,6 +53,26 @@ describe('connecting', () => {
     mend()
     await rig.world.until(group.connect({ require: 'all' }).catch(() => undefined))
     await rig.world.until(() => group.stats().up === 2)
+  })
+
+  it('connects when somebody waits to publish, as a queue over it does, also where no broker is there yet', async () => {
+    await rig.start('eu', 'us')
+    const group = rig.group({ names: ['eu', 'us'] })
+    const mends = ['eu', 'us'].map((name) => rig.cut(name))
+    const store = memoryStore()
+    const queue = await openQueue(group, { store })
+    const { delivered } = await queue.publish('a', 'x')
+    await rig.world.pass(60_000)
+    expect(rig.arrived).toEqual({ eu: [], us: [] })
+    for (const mend of mends) mend()
+    await rig.world.until(delivered)
+    await rig.world.until(() => group.stats().up === 2)
+    await rig.world.until(queue.publish('a', 'y').then((queued) => queued.delivered))
+    expect([rig.arrived['eu'], rig.arrived['us']].flat().sort()).toEqual(expect.arrayContaining(['a x', 'a y', 'a y']))
+    await queue.close()
+    const other = rig.group({ names: ['eu'] })
+    await rig.world.until(other.writable)
+    expect(other.state).toBe('connected')
   })
 
   it('rejects when none is up, with the error of each by name', async () => {
