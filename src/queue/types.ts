@@ -43,7 +43,10 @@ export interface QueueOptions {
   readonly publishTimeout?: number | undefined
   /** Milliseconds before a refused entry is tried again; 30 s where it throws, or gives no such number. Default `exponential()`: from 1 s to 30 s. */
   readonly backoff?: Backoff | undefined
-  /** Refusals after which an entry is a dead letter, 1 or more, whatever the server says: counted since the queue was opened. Default Infinity. */
+  /**
+   * Refusals after which an entry is a dead letter, 1 or more, whatever the server says: counted since the queue was opened, and timeouts do not
+   * count. Default Infinity.
+   */
   readonly maxRefusals?: number | undefined
   /** Called with each entry that no retry can deliver, and why. Default: none. */
   readonly onDeadLetter?: ((letter: DeadLetter) => void) | undefined
@@ -156,7 +159,7 @@ export interface QueueEvents {
   status: QueueStatus
   /** An entry is given up, as no retry can deliver it. */
   deadletter: DeadLetter
-  /** An entry is given up: it has expired, the queue was full, or `clear()`. */
+  /** An entry is given up: it has expired, the queue was full, or `remove()` or `clear()` was called. */
   drop: QueueDrop
   /** A record of the store was damaged, and was put aside. */
   storecorrupt: QueueStoreFault
