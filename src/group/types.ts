@@ -221,7 +221,8 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
   /** One of them; undefined where none has this name. */
   member(name: string): GroupMember | undefined
   /**
-   * Connects the members. Waits until each is up or has failed once; those that failed go on trying.
+   * Connects the members. Waits until each is up or has failed once; those that failed go on trying. Waiting for `writable` connects
+   * them too.
    * @throws AggregateError with the error of each member by name, where none is up, or with `require: 'all'` where one is not; MqttError ERR_ABORTED,
    * which ends only the wait; ERR_CLOSED; ERR_INVALID_OPTION
    */
