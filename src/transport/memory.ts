@@ -97,13 +97,17 @@ function checkOptions(options: MemoryOptions): void {
   for (const knobs of [options, options.forward, options.backward]) if (knobs !== undefined) checkKnobs(knobs)
 }
 
+const least = { latency: 0, split: 1, drop: 0, highWaterMark: 0 } as const
+
 // A delivery of 0 bytes would have no end, and NaN would be no bound at all.
-function checkKnobs({ latency = 0, split = Infinity, drop = Infinity, highWaterMark = 0, delivery = 'chunk' }: MemoryKnobs): void {
-  const whole = (value: unknown, least: number): boolean => value === Infinity || (Number.isInteger(value) && (value as number) >= least)
-  check('latency', latency, Number.isFinite(latency) && latency >= 0, 'a number of milliseconds of 0 or more')
-  check('split', split, whole(split, 1), 'a whole number of 1 or more')
-  check('drop', drop, whole(drop, 0), 'a whole number of 0 or more')
-  check('highWaterMark', highWaterMark, whole(highWaterMark, 0), 'a whole number of 0 or more')
+function checkKnobs(knobs: MemoryKnobs): void {
+  for (const option of Object.keys(least) as (keyof typeof least)[]) {
+    const from = least[option]
+    const { [option]: value = from } = knobs
+    const isNumber = option === 'latency' ? Number.isFinite(value) : value === Infinity || Number.isInteger(value)
+    check(option, value, isNumber && value >= from, `a number of ${from} or more`)
+  }
+  const { delivery = 'chunk' } = knobs
   check('delivery', delivery, delivery === 'chunk' || delivery === 'buffer', "'chunk' or 'buffer'")
 }
 
