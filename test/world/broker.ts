@@ -38,14 +38,17 @@ export interface ModelBroker {
 
 const encoder = new TextEncoder()
 
-/** Makes the broker of one run. */
-export function makeBroker(setup: Setup, clock: WorldClock, reset: () => void): ModelBroker {
+/** Makes the broker of one run. `reset` cuts the client's link; `speaks`: what the broker refuses it ends with DISCONNECT. */
+export function makeBroker(setup: Setup, clock: WorldClock, reset: () => void, speaks: boolean): ModelBroker {
+  const refuse = (): void => {
+    for (const clientId of broker.sessions.keys()) broker.disconnect(clientId, 0x87)
+  }
   const interceptions = [
     ...(setup.narrower ? [limiting(setup, [{}, { receiveMaximum: 1, topicAliasMaximum: 0 }])] : []),
     ...(setup.limits.length > 0 ? [limiting(setup, setup.limits)] : []),
-    interceptionOf(setup.habit, reset),
+    interceptionOf(setup.habit, { reset, refuse: speaks ? refuse : undefined }),
   ]
-  const broker = new MemoryBroker({
+  const broker: MemoryBroker = new MemoryBroker({
     clock,
     receiveMaximum: setup.brokerReceiveMaximum,
     topicAliasMaximum: setup.brokerAliases,

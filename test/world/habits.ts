@@ -60,12 +60,20 @@ interface Known {
   readonly unreleased: Set<number>
 }
 
+/** How the broker ends the client's connection. */
+export interface Ends {
+  /** Without a word. */
+  readonly reset: () => void
+  /** With DISCONNECT 0x87, on 5.0. Absent: without a word, too. */
+  readonly refuse?: (() => void) | undefined
+}
+
 /** What a habit does. */
 interface Manner {
   /** To the packets that leave. */
   readonly down?: (means: HabitMeans) => Habit
   /** To the client's packets, decoded. */
-  readonly in?: (packet: ClientPacket, reset: () => void, client: Known) => ClientPacket | false | undefined
+  readonly in?: (packet: ClientPacket, ends: Ends, client: Known) => ClientPacket | false | undefined
   /** To the broker's packets, decoded. */
   readonly out?: (client: Known) => (packet: ServerPacket) => ServerPacket | undefined
 }
@@ -201,12 +209,13 @@ export function isPoison(payload: string): boolean {
   return /^p(3|14|25|36)$/.test(payload)
 }
 
-// It closes without a word.
+// It closes there.
 const closing =
-  (at: (packet: ClientPacket) => boolean) =>
-  (packet: ClientPacket, reset: () => void): false | undefined => {
+  (at: (packet: ClientPacket) => boolean, mayRefuse = false) =>
+  (packet: ClientPacket, { reset, refuse }: Ends, { version }: Known): false | undefined => {
     if (!at(packet)) return undefined
-    reset()
+    if (mayRefuse && version === 5) (refuse ?? reset)()
+    else reset()
     return false
   }
 
@@ -216,7 +225,7 @@ function filtersOf(packet: ClientPacket): readonly string[] {
 }
 
 const poisoned = closing((packet) => packet.type === 'publish' && isPoison(payloadName(packet.payload)))
-const closesAtFilter = closing((packet) => packet.type === 'subscribe' && filtersOf(packet).includes(closedFilter))
+const closesAtFilter = closing((packet) => packet.type === 'subscribe' && filtersOf(packet).includes(closedFilter), true)
 const fewFilters = closing(
   (packet) => filtersOf(packet).length > mostFilters || (packet.type === 'subscribe' && packet.properties.subscriptionIdentifiers !== undefined),
 )
@@ -233,7 +242,7 @@ const exceeding = (limit: 'receiveMaximum' | 'maximumPacketSize') => (packet: Cl
     : undefined
 
 // Of more exchanges than it has room for it acknowledges the rest, which nobody gets.
-function onlyTwenty(packet: ClientPacket, _reset: () => void, { version, unreleased }: Known): ClientPacket | undefined {
+function onlyTwenty(packet: ClientPacket, _ends: Ends, { version, unreleased }: Known): ClientPacket | undefined {
   if (version === 5) return undefined
   if (packet.type === 'pubrel') unreleased.delete(packet.packetId)
   if (packet.type !== 'publish' || packet.qos !== 2 || unreleased.has(packet.packetId as number)) return undefined
@@ -337,8 +346,8 @@ export function habitOf(name: HabitName, means: HabitMeans): Habit | undefined {
   return all.reduce((first, second) => (packet, pass) => first(packet, (passed) => second(passed, pass)))
 }
 
-/** What is done to decoded packets; `reset` cuts the client's link. */
-export function interceptionOf(name: HabitName, reset: () => void) {
+/** What is done to decoded packets. */
+export function interceptionOf(name: HabitName, ends: Ends) {
   const all = mannersOf(name).map((manner) => manners[manner] as Manner)
   const client: Known = { version: 5, topicAliasMaximum: 0, unreleased: new Set() }
   const outs = all.flatMap(({ out }) => (out === undefined ? [] : [out(client)]))
@@ -351,7 +360,7 @@ export function interceptionOf(name: HabitName, reset: () => void) {
       client.topicAliasMaximum = now.properties.topicAliasMaximum ?? 0
     }
     for (const manner of all) {
-      const given = manner.in?.(now, reset, client)
+      const given = manner.in?.(now, ends, client)
       if (given === false) return false
       now = given ?? now
     }

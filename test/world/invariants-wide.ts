@@ -161,7 +161,8 @@ export function checkBlame({ history, setup, monitor, schedule }: Checked): void
   }
   const refused = (error: unknown): boolean => MqttError.is(error) && /^ERR_(UN)?SUBSCRIBE_REFUSED$/.test(error.code)
   const ops = operationsOf(schedule.ops)
-  const calm = !ops.some(({ do: done }) => restless.includes(done) || done === 'dispose' || done === 'detach')
+  const isTaken = schedule.faults.some(({ kind }) => kind === 'takeover')
+  const calm = !isTaken && !ops.some(({ do: done }) => restless.includes(done) || done === 'dispose' || done === 'detach')
   for (const { what, error, settled } of history.calls) {
     const closed = closes && what === `subscribe ${closedFilter}`
     if (!closed && refused(error)) history.report('blame', `${what} was refused, and the broker did not: ${String(error)}`)

@@ -178,12 +178,16 @@ export const wideScenarios: readonly Scenario[] = [
     ),
     faults: [{ kind: 'restart-lose', at: 500 }],
   },
-  scenario(
-    'a filter at which the broker closes',
-    [subscribe(1, 1), subscribe(2, 1, { at: 200, filter: closedFilter }), ...publishes(1, 20, 220, 500), ...feeds(1, 20, 230, 500)],
-    { habit: 'closes-at-filter' },
-    { span: 12_000 },
-  ),
+  ...['closes', 'says DISCONNECT'].map((what, index) => ({
+    ...scenario(
+      `a filter at which the broker ${what}`,
+      [subscribe(1, 1), subscribe(2, 1, { at: 200, filter: closedFilter }), ...publishes(1, 20, 220, 500), ...feeds(1, 20, 230, 500)],
+      { habit: 'closes-at-filter' },
+      { span: 12_000 },
+    ),
+    // The seed decides which.
+    seed: index + 1,
+  })),
   scenario(
     'messages that are larger than the client takes',
     [

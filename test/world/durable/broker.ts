@@ -28,7 +28,7 @@ export interface DurableBroker {
 /** Makes the broker of one run. */
 export function makeBroker({ clock, setup, ops, reset, failed }: BrokerMeans): DurableBroker {
   const identifiers = new LowIdentifiers()
-  const habit = interceptionOf(setup.habit, reset)
+  const habit = interceptionOf(setup.habit, { reset })
   const broker = new MemoryBroker({
     clock,
     receiveMaximum: setup.brokerReceiveMaximum,
