@@ -519,6 +519,30 @@ describe('is no refused filter', () => {
     await expect(call).resolves.toMatchObject({ granted: [{ filter: 'f', qos: 0 }] })
   })
 
+  it('a poisoned publish that waits as long as the filter is sent first, and has its silence', async () => {
+    const broker = await strict({}, { outbound: { poisonAfter: 12 } })
+    const { world } = broker
+    const dead = new Set<unknown>()
+    world.answer = (packet) => {
+      const { peer } = world
+      if (dead.has(peer)) return undefined
+      // What is read together with the publish has no answer.
+      if (packet.type === 'subscribe') return void world.clock.setTimer(() => dead.has(peer) || peer.send(...(broker.answer(packet) ?? [])), 1)
+      if (packet.type !== 'publish') return broker.answer(packet)
+      dead.add(peer)
+      world.clock.setTimer(() => peer.cut(), 1000)
+      return undefined
+    }
+    const poison = failure(world.client.publish('t', 'poison', { qos: 1 }))
+    const call = quiet(world.client.subscribe('f'))
+    await world.clock.advance(600_000)
+    expect(await poison).toMatchObject({ code: 'ERR_POISONED' })
+    await expect(call).resolves.toMatchObject({ granted: [{ filter: 'f', qos: 0 }] })
+    // With the first publish, and when that had been given up.
+    const subscribes = wire(broker).map((packets) => packets.filter((packet) => packet.startsWith('subscribe')).length)
+    expect([subscribes.shift(), subscribes.pop(), Math.max(...subscribes)]).toEqual([1, 1, 0])
+  })
+
   it('a poisoned publish and a bad filter: both come to their end, nothing else does', async () => {
     const broker = await strict({ subscribe: ['bad'] })
     const { world } = broker

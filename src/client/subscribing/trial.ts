@@ -81,7 +81,9 @@ export class Trial {
         return this.#silentAt(Math.min(longestSilence, (negotiated?.pingTimeout ?? 0) / 2, Math.max(leastSilence, 2 * this.#lifetime)))
       this.#answeredAt = now
     }
-    if (publishQueue.isolating && now < this.#answeredAt + longestLife) return this.#answeredAt + longestLife
+    // A message that is tried alone waits as long as a filter, and has its silence: an end is to blame one of them.
+    const isolatedUntil = this.#answeredAt + longestLife + longestSilence
+    if (publishQueue.isolating && now < isolatedUntil) return isolatedUntil
     const { strikes } = suspicion
     // The first trial decides nothing, unless it is the last.
     const first = strikes === 0 && options.subscriptions.poisonAfter > 1
