@@ -199,8 +199,10 @@ export class Session {
         if (isAnswer(this, packet)) this.actions.push({ type: 'answered', packet })
         return
       case 'pingresp':
-        this.persistence.confirm()
-        return this.keepAlive.pong()
+        this.keepAlive.pong()
+        // An answer says nothing of what was acknowledged after its PINGREQ: only with none open was the next one sent after this.
+        if (!this.keepAlive.asked) this.persistence.confirm()
+        return
       case 'disconnect':
         this.state = 'closed'
         this.actions.push({ type: 'server-disconnect', packet })

@@ -9,6 +9,8 @@ import { poolOf } from '../../../src/pool/publisher-pool.js'
 import { crc32c } from '../../../src/store/base/checksum.js'
 import { memoryStore, type StoreOperation, sealRecord } from '../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'
+import { agreeable, connected } from '../harness.js'
+import { publish } from '../incoming.js'
 import { Device, kill, settled, url } from './rig.js'
 
 const quiet = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error) => error)
@@ -453,6 +455,29 @@ describe('incoming messages', () => {
     await settled()
     expect(device.keys('i')).toEqual([])
     await device.world.close()
+  })
+
+  it('keep their record where both PINGREQs that are answered were sent before the acknowledgement', async () => {
+    const store = new MapStore()
+    const kept = () => [...store.content.keys()].filter((key) => key.startsWith('c/device/i/')).length
+    const world = await connected({ clientId: 'device', store, keepAlive: 30 }, (packet) =>
+      packet.type === 'pingreq' ? undefined : agreeable(packet),
+    )
+    void quiet(world.client.listen('in/#', () => undefined, { qos: 1 }))
+    const pass = async (seconds: number): Promise<void> => {
+      await world.clock.advance(seconds * 1000)
+      await world.send(publish('in/0', 'the server lives'))
+    }
+    for (let time = 0; time < 14; time++) await pass(5)
+    expect(world.peer.all('pingreq')).toHaveLength(2)
+    await world.send(publish('in/1', 'one', 7))
+    expect(world.peer.all('puback')).toHaveLength(1)
+    await world.send({ type: 'pingresp' }, { type: 'pingresp' })
+    expect(kept()).toBe(1)
+    for (let time = 0; time < 7; time++) await pass(5)
+    await world.send({ type: 'pingresp' })
+    expect(kept()).toBe(0)
+    world.client.destroy()
   })
 
   it('of a lost session are forgotten before the new one can bring any', async () => {
