@@ -175,7 +175,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a packet identifier that is in use is used again',
-    by: { world: [4, 'I6'], durable: [8, 'wire'], many: [2, 'wire'], programs: [1, 'live'] },
+    by: { world: [4, 'I6'], durable: [2, 'wire'], many: [2, 'wire'], programs: [1, 'live'] },
     make: packets(() => {
       let last: number | undefined
       const reuses = each(3)

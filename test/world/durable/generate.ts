@@ -8,7 +8,10 @@ import type { HabitName } from '../habits.js'
 import { Random } from '../random.js'
 import type { Fault, Op, Schedule, Setup } from './schedule.js'
 
-const habits: readonly HabitName[] = ['none', 'none', 'none', 'gathered', 'late', 'releases-late', 'unknown-releases', 'excessive', 'mosquitto']
+const habits: readonly HabitName[] = [
+  ...(['none', 'none', 'none', 'gathered', 'late', 'releases-late', 'unknown-releases', 'excessive', 'mosquitto'] as const),
+  ...(['acknowledges-zero', 'foreign-properties', 'dies-young', 'poisoned', 'few-filters'] as const),
+]
 const troubles = [...commonFaults, 'refuse-dial', 'connack-88', 'server-busy'] as const
 
 /** Makes the schedule of a seed. */
@@ -22,7 +25,7 @@ export function generate(seed: number): Schedule {
 }
 
 function makeSetup(random: Random): Partial<Setup> {
-  return {
+  const setup: Partial<Setup> & Pick<Setup, 'pipe'> = {
     version: random.chance(0.12) ? 4 : 5,
     queue: random.chance(0.7) ? 'shared' : 'none',
     concurrency: random.pick([1, 2, 8, 64]),
@@ -51,6 +54,9 @@ function makeSetup(random: Random): Partial<Setup> {
       delivery: random.pick(['chunk', 'buffer'] as const),
     },
   }
+  const { pipe } = setup
+  // An exchange has to fit into the life of a connection.
+  return setup.habit === 'dies-young' ? { ...setup, pipe: { ...pipe, latency: Math.min(pipe.latency, 5) } } : setup
 }
 
 // Bursts, straight or through the queue.

@@ -13,7 +13,7 @@ import { type Fault as DiskFault, SimulatedDisk, simulatedStore } from '../../st
 import type { Defect } from '../../support/defective.js'
 import { printed } from '../canary.js'
 import { WorldClock } from '../clock.js'
-import { forgottenTopic } from '../habits.js'
+import { forgottenTopic, isHarsh, mannersOf } from '../habits.js'
 import { Network } from '../network.js'
 import { payloadOf } from '../payloads.js'
 import { scriptedPlatform } from '../platform.js'
@@ -38,8 +38,9 @@ export interface Outcome {
   readonly events: number
 }
 
-/** Virtual milliseconds in which a healed world must come to rest. */
+/** Virtual milliseconds in which a healed world must come to rest; and where the broker goes on ending connections, each of which waits for the next. */
 const patience = 120_000
+const longPatience = 1_200_000
 const endPatience = 15_000
 /** Operations of one batch: more would be a journal that grows while the store fails. */
 const mostOperations = 200
@@ -160,7 +161,7 @@ export class DurableWorld {
     this.#full = false
     this.#network.heal()
     this.clock.onQuiet = () => this.#atRest()
-    await this.clock.advance(patience)
+    await this.clock.advance(isHarsh(this.setup.habit) ? longPatience : patience)
     this.clock.onQuiet = undefined
     const { device } = this
     if (device === undefined) return this.history.report('rest', 'no process runs although everything has healed')
@@ -210,7 +211,8 @@ export class DurableWorld {
 
   get #left(): string[] {
     // Whoever dies before he has written down that a session is lost, never hears of it.
-    const inbound = this.setup.keepAlive > 0 && this.losses === 0
+    // Nor does it hear more on a connection that ends before a ping.
+    const inbound = this.setup.keepAlive > 0 && this.losses === 0 && !mannersOf(this.setup.habit).includes('dies-young')
     return [...this.#process.view.entries.keys()].filter(
       (key) => key !== 'c/device/m' && key !== 'q/q/m' && !key.startsWith('q/q/d/') && (inbound || !key.startsWith('c/device/i/')),
     )
