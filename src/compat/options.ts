@@ -84,7 +84,8 @@ export function assertKnown(given: object, names: string, prefix = ''): void {
 function spokenOf({ protocolVersion, properties = {}, will }: IClientOptions) {
   if (protocolVersion === 5) return { properties, will, unspoken: [] }
   const { maximumPacketSize = 0 } = properties
-  const kept = maximumPacketSize > defaultSize ? { maximumPacketSize } : {}
+  const isSize = Number.isInteger(maximumPacketSize) && maximumPacketSize > defaultSize && maximumPacketSize < 2 ** 32
+  const kept = isSize ? { maximumPacketSize } : {}
   const names = unknownIn(properties, Object.keys(kept).join(' ')).map((name) => `properties.${name}`)
   const unspoken = isGiven(will?.properties) ? [...names, 'will.properties'] : names
   return { properties: kept, will: will && { ...will, properties: undefined }, unspoken }

@@ -34,8 +34,9 @@ import type { DeadLetter, QueueOptions } from './types.js'
 const store: Parser<Store> = (value, path) => {
   const given = anyObject(value, path) as Partial<Store & PromiseLike<Store>>
   if (typeof given.then === 'function') invalid(path, 'a store: await the promise of levelStore()')
-  for (const name of ['get', 'batch', 'entries'] as const) if (typeof given[name] !== 'function') invalid(path, `a store, with ${name}()`)
-  return innermost(given as Store)
+  const inner: Partial<Store> = innermost(given as Store)
+  for (const name of ['get', 'batch', 'entries'] as const) if (typeof inner?.[name] !== 'function') invalid(path, `a store, with ${name}()`)
+  return inner as Store
 }
 
 const queueSchema = {

@@ -406,38 +406,37 @@ export function idOf(thing: object): number {
 
 /**
  * Data as a text, so that what differs has another one; what is given as undefined is not what is left out. Functions count as one, and so do objects of
- * classes unless `whole`: they may be new in every render. Of what is `whole`, as a value that is sent, they count by what they hold.
+ * classes unless `whole`: they may be new in every render. Of what is `whole`, as a value that is sent, they count by their own fields.
  */
-export function dataOf(given: unknown, whole = false, around: readonly unknown[] = []): string {
+export function dataOf(given: unknown, whole = false, around: Map<object, number> = new Map()): string {
   if (typeof given === 'string') return JSON.stringify(given)
   if (typeof given === 'bigint') return `${given}n`
   if (typeof given === 'function') return 'function'
   if (typeof given !== 'object' || given === null) return Object.is(given, -0) ? '-0' : String(given)
   // An object that holds itself.
-  if (around.includes(given)) return `^${around.indexOf(given)}`
-  const inner = (value: unknown): string => dataOf(value, whole, [...around, given])
+  const above = around.get(given)
+  if (above !== undefined) return `^${above}`
+  around.set(given, around.size)
+  const text = objectText(given, whole, (value) => dataOf(value, whole, around))
+  around.delete(given)
+  return text
+}
+
+function objectText(given: object, whole: boolean, inner: (value: unknown) => string): string {
   const kind = Object.prototype.toString.call(given).slice(8, -1)
   if (ArrayBuffer.isView(given)) return `${kind}[${new Uint8Array(given.buffer, given.byteOffset, given.byteLength)}]`
   if (given instanceof ArrayBuffer) return `${kind}[${new Uint8Array(given)}]`
   if (given instanceof Date) return `${kind}[${given.getTime()}]`
   if (Array.isArray(given)) return `[${Array.from(given, inner)}]`
-  const prototype: object | null = Object.getPrototypeOf(given)
-  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null
-  const name = isPlain ? '' : `${kind}${idOf(prototype)}`
   const { toJSON } = given as { readonly toJSON?: unknown }
-  if (typeof toJSON === 'function') return `${name}(${inner(toJSON.call(given, ''))})`
-  if (!isPlain && !whole) return 'object'
-  if (given instanceof Map || given instanceof Set) return `${name}[${Array.from(given, inner)}]`
-  const fields = [...Object.entries(given), ...(isPlain ? [] : inheritedOf(given, prototype))]
-  return `${name}{${fields.map(([field, value]) => `${JSON.stringify(field)}:${inner(value)}`)}}`
-}
-
-/** What an object has of its classes, getters above all. Objects are left out: a getter may give a new one each time, without an end. */
-function inheritedOf(given: object, from: object): [name: string, value: unknown][] {
-  const next: object | null = Object.getPrototypeOf(from)
-  if (next === null) return []
-  const own = Object.getOwnPropertyNames(from).map((name): [string, unknown] => [name, given[name as keyof typeof given]])
-  return [...own.filter(([, value]) => Object(value) !== value), ...inheritedOf(given, next)]
+  const shown: unknown = typeof toJSON === 'function' ? toJSON.call(given, '') : given
+  if (typeof shown !== 'object' || shown === null) return `(${inner(shown)})`
+  const prototype: unknown = Object.getPrototypeOf(given)
+  const isPlain = prototype === null || Object.getPrototypeOf(prototype) === null
+  if (!isPlain && !whole && shown === given) return 'object'
+  const name = isPlain ? '' : kind
+  if (shown instanceof Map || shown instanceof Set) return `${name}[${Array.from(shown, inner)}]`
+  return `${name}{${Object.entries(shown).map(([field, value]) => `${JSON.stringify(field)}:${inner(value)}`)}}`
 }
 
 const optionNames = ['select', 'equal', 'enabled', 'limit', 'expire', 'qos', 'timeout', 'window']
@@ -483,7 +482,18 @@ export function apart<Options>(
   const isFirst = alone && names.every((name) => optionNames.includes(name) && !parameters.includes(name))
   const options = isFirst ? first : call[most] === undefined ? {} : call[most]
   assertOptions(options, own)
-  return { given: isFirst ? [] : call.slice(0, most), options: options as Partial<Options> }
+  const [params, ...values] = isFirst ? [] : call.slice(0, most)
+  const given = isFirst || most === 0 ? [] : [parameters.length === 0 ? params : named(parameters, params), ...values]
+  return { given: given.slice(0, call.length), options: options as Partial<Options> }
+}
+
+/** Parameters by name, also those that an object has of its class: as `mqwire/typed` reads them. */
+function named(parameters: readonly string[], params: unknown): unknown {
+  if (Array.isArray(params)) return Array.from(params, (each) => named(parameters, each))
+  if (Object.prototype.toString.call(params) !== '[object Object]') return params
+  const given = params as Readonly<Record<string, unknown>>
+  const inherited = parameters.filter((name) => name in given && !(name in Object.prototype))
+  return { ...given, ...Object.fromEntries(inherited.map((name) => [name, given[name]])) }
 }
 
 /** Aborts with either of them. */

@@ -331,7 +331,7 @@ class ChannelOnClient<Template extends string, In, Out> {
 
   #filters(params: unknown, share: string | undefined): string[] {
     const { topic } = this.#channel
-    const sets = (Array.isArray(params) ? params : [params === undefined ? {} : params]) as Partial<GivenParams<Template>>[]
+    const sets = (Array.isArray(params) ? Array.from(params) : [params === undefined ? {} : params]) as Partial<GivenParams<Template>>[]
     // One that is not there would stand for all.
     return sets.map((set) => topic.filter(set ?? refuse('params', 'must be an object, or a list of objects'), { share }))
   }

@@ -39,10 +39,12 @@ export async function* retained(client: Subscriber, filters: Filters, options: R
   const stop = onAbort(signal, () => lost.abort(signal?.reason))
   try {
     for (let until = performance.now() + quiet; ; ) {
-      const message = await subscription.next({ timeout: Math.max(0, until - performance.now()), signal: lost.signal }).catch((error: unknown) => {
-        if (failure !== undefined) throw failure
-        return silence(error)
-      })
+      const message = await subscription
+        .next({ timeout: Math.max(0, Math.ceil(until - performance.now())), signal: lost.signal })
+        .catch((error: unknown) => {
+          if (failure !== undefined) throw failure
+          return silence(error)
+        })
       if (failure !== undefined) throw failure
       if (message === undefined || (!message.retain && performance.now() >= until)) return
       if (!message.retain) continue

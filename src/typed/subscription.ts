@@ -93,7 +93,7 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
     const until = timeout === undefined ? 0 : performance.now() + timeout
     try {
       for (;;) {
-        const wait = timeout === undefined ? options : { ...options, timeout: Math.max(0, until - performance.now()) }
+        const wait = timeout === undefined ? options : { ...options, timeout: Math.max(0, Math.ceil(until - performance.now())) }
         if (this.#late === undefined) {
           const message = await this.#from.next(wait)
           if (message === undefined) return undefined

@@ -174,10 +174,11 @@ export class TopicTemplate<Template extends string = string> {
    * subscribe to all. Undefined in that place is an argument that is left out
    */
   filter(params: Partial<GivenParams<Template>> = {}, { share }: FilterOptions = {}): string {
-    const isObject = typeof params === 'object' && params !== null && !Array.isArray(params)
+    // A Map or a list has no parameters by name, and would stand for all.
+    const isObject = Object.prototype.toString.call(params) === '[object Object]'
     if (!isObject && (this.template !== every || typeof params === 'object'))
       fail('parameters must be an object; left out, they stand for any', params, 'params')
-    const filter = this.template === every && isObject && Object.keys(params).length === 0 ? every : this.#join(params, '+')
+    const filter = this.template === every && isObject && !('topic' in params) && Object.keys(params).length === 0 ? every : this.#join(params, '+')
     return share === undefined ? filter : `$share/${levelText(share, 'share', false)}/${filter}`
   }
 

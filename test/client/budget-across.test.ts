@@ -36,6 +36,14 @@ describe('the budget over several connections', () => {
     expect(await closes({ maximumPacketSize: 10_000 })).toEqual([64, 5, 2, 2])
   })
 
+  it('announces 1 where a message is too much for its many readers', async () => {
+    const world = await overrun({ receiveMaximum: 64, maximumPacketSize: 4000 })
+    for (let reader = 0; reader < 6; reader++) await subscribe(world, 't', { qos: 1, ack: 'manual' })
+    await flood(world)
+    await comeBack(world, willing(false))
+    expect(announced(world)).toEqual([64, 1])
+  })
+
   it('never goes below 1', async () => {
     const world = await overrun({ receiveMaximum: 3, maximumPacketSize: 1_000_000 })
     for (let round = 0; round < 3; round++) {

@@ -28,8 +28,10 @@ export class Budget {
   bytes = 0
   /** There was no room for a message: this connection brings no more at QoS 1 and 2. */
   overdrawn = false
-  /** Bytes of the largest message so far. */
+  /** Bytes of the largest message so far, of those that fit: with all its copies. */
   largest = 0
+  /** The same of all that were taken. */
+  widest = 0
   /** What comes now was counted before. */
   granted = false
   readonly #host: DeliveryHost<Consumer>
@@ -60,7 +62,9 @@ export class Budget {
   /** True when a message of this size may be kept, so often; one that may not is dealt with. */
   affords(size: number, topic: string, ticket: number, qos: QoS, copies = 1): boolean {
     const all = size * copies
-    if (all > this.largest && all <= this.#host.options.memoryBudget) this.largest = all
+    const { memoryBudget } = this.#host.options
+    if (size <= memoryBudget) this.widest = Math.max(this.widest, all)
+    if (all <= memoryBudget) this.largest = Math.max(this.largest, all)
     const fits = this.bytes + all <= this.#room
     return (fits && !this.overdrawn) || this.granted || this.#answers(topic) || this.#exceeds(size, all, topic, ticket, qos)
   }
@@ -85,13 +89,15 @@ export class Budget {
       if (ticket !== noTicket) this.#host.settle(ticket, 0x97)
       return false
     }
-    // One may always come: what else is held goes by itself. Behind one that is too much for its many readers nothing is read before they are done.
-    if (this.bytes === 0 && all > memoryBudget) this.#waitsForReaders()
-    const fits = this.bytes === 0 || this.bytes + all <= this.#room
+    // One may always come: what else is held goes by itself. At QoS 0 it comes for few enough readers.
+    const isAlone = this.bytes === 0
+    const fits = this.bytes + all <= this.#room || (isAlone && (ticket !== noTicket || all <= memoryBudget))
     if (ticket === noTicket) {
       if (!fits) this.#drops.add(topic)
       return fits
     }
+    // Behind one that is too much for its many readers nothing is read before they are done.
+    if (isAlone && all > memoryBudget) this.#waitsForReaders()
     if ((fits && !this.overdrawn) || this.#waitsForReaders()) return true
     this.#host.session.receiveWindow.takeBack()
     this.#refused += 1

@@ -115,7 +115,7 @@ function lose(parts: Parts, given: MqttError | undefined): void {
   if (given !== undefined) parts.counters?.fail(error.code)
   if (error.code === 'ERR_KEEPALIVE_TIMEOUT') tally(parts, 'pingTimeouts')
   const blame = registry.sender.blame(error)
-  const step = dialling.handleLost(error, urgent, blame, router.budget.largest)
+  const step = dialling.handleLost(error, urgent, blame, router.budget.widest)
   // A decision of the application may have been to end it.
   if (states.ended) return
   if (step.type === 'stop' && !states.stopping) return end(parts, step.error)

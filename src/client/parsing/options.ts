@@ -422,7 +422,7 @@ export function asInvalidOption(error: unknown, prefix = '', topic?: string): un
   const code =
     error.kind === 'too-large' || option === 'payload' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
   const { message } = error
-  const text = topic !== undefined && option === 'topic' ? message.replace(':', ` ${quoted(topic)}`) : message
+  const text = topic !== undefined && option === 'topic' ? message.replace(':', () => ` ${quoted(topic)}`) : message
   const told = inPlaceOf(error, () => optionError(code, option, text))
   return isProgramFault(error) ? programFault(told) : told
 }
