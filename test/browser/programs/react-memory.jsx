@@ -291,20 +291,16 @@ globalThis.react = {
         this.level = level
       }
     }
-    class Hidden {
-      #level
-      constructor(level) {
-        this.#level = level
-      }
-      get level() {
-        return this.#level
+    class Aged extends Level {
+      get age() {
+        return performance.now()
       }
     }
     const make = () => {
       const ring = { level: 1 }
       ring.ring = ring
       return [
-        ...[new Level(1), new Level(2), { level: 1 }, new Hidden(1), new Hidden(2), ring, { level: 1, ring: { level: 1 } }],
+        ...[new Level(1), new Level(2), { level: 1 }, new Aged(3), ring, { level: 1, ring: { level: 1 } }],
         ...[new Map([['level', 3]]), new Map([['level', 4]]), [['level', 3]], new Set([1]), [1], [1, 2], Uint8Array.of(1, 2), Int8Array.of(1, 2)],
         ...[new Uint8Array([1, 2]).buffer, new Date(0), new Date(0).toISOString(), new Date(Number.NaN), new URL('http://a/'), 'http://a/'],
         ...[
