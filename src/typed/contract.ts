@@ -26,12 +26,11 @@ export type Contract<Parts> = Omit<Parts, 'on'> & {
   on<Client extends object>(client: Client): BoundContract<Parts, Client>
 }
 
-interface Bindable {
+/** What can be a part: a channel, an operation, or a contract. */
+export interface Bindable {
+  /** It on a client. */
   on(client: object): object
 }
-
-/** No groups. Clients and other emitters have an `on` as well, of an event and a listener. */
-type NoGroup = ((...given: never[]) => unknown) | { readonly on: unknown }
 
 /** The parts themselves. In the place of anything that cannot be a part stands a sentence that says what it must be. */
 export type CheckedParts<Parts> = {
@@ -39,7 +38,8 @@ export type CheckedParts<Parts> = {
     ? Parts[Name]
     : Parts[Name] extends Bindable
       ? Parts[Name]
-      : Parts[Name] extends NoGroup
+      : // Clients and other emitters have an `on` as well, of an event and a listener.
+        Parts[Name] extends ((...given: never[]) => unknown) | Readonly<Record<'on', unknown>>
         ? {
             /** What stands here cannot be a part. */
             readonly 'A part is a channel, an operation, a contract, or a group of them by name.': true

@@ -20,7 +20,7 @@ export {
   type TypedHandling,
 } from './channel.js'
 export { type BytesCodec, bytes, type Codec, codec, type FromJson, type JsonData, json, number, type SchemaOptions, text } from './codec.js'
-export { type BoundContract, type CheckedParts, type Contract, contract } from './contract.js'
+export { type Bindable, type BoundContract, type CheckedParts, type Contract, contract } from './contract.js'
 export type { Delivered, Invalid, InvalidVerdict, OnInvalid, Received } from './incoming.js'
 export type { LatestChange, LatestEntry, LatestOptions, LatestSnapshot, LatestValues } from './latest.js'
 export {
