@@ -85,7 +85,8 @@ class Device {
           (reason) => reason,
         )
         if (error === undefined) continue
-        expect(error).toMatchObject({ code: 'ERR_STORE', outcome: 'not-sent', cause: { code: 'ENOSPC' } })
+        // LevelDB has a code of its own where it writes itself.
+        expect(error).toMatchObject({ code: 'ERR_STORE', outcome: 'not-sent', message: expect.stringMatching(/no space left on device/i) })
         refusals += 1
       }
     }
