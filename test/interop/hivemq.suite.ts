@@ -31,6 +31,7 @@ const lacks: Readonly<Record<string, Lack>> = {
   redelivery: batches,
   'calls inside a loop': batches,
   'inbound window': batches,
+  'inbound window at QoS 2': batches,
   unsubscribe: {
     reason: 'HiveMQ CE answers 0x00 to an UNSUBSCRIBE from what nobody had subscribed to',
     async shows(world) {
