@@ -4,12 +4,13 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { expect, it } from 'vitest'
-import { root } from './fixture.js'
+import { declarations, requireDist, root } from './fixture.js'
 import { pages } from './pages.js'
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8')
 const codesIn = (text: string): string[] => [...new Set(text.match(/\bERR_[A-Z0-9_]+\b/g))].sort()
-const codes = codesIn(read('src/errors.ts'))
+await requireDist()
+const codes = codesIn(declarations('errors.d.ts'))
 
 it('docs/errors.md has a row for each error code', () => {
   const cells = [...read('docs/errors.md').matchAll(/^\| (`ERR_[^|]*) \|/gm)].map(([, cell = '']) => cell)

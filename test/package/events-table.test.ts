@@ -1,10 +1,10 @@
 /** The table of events in `docs/events.md`: every event with each field of what it carries, and a line of code that compiles. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { eventName } from '../../src/client/parsing/event-names.js'
 import { compile } from './code-blocks.js'
-import { removeProjects, requireDist, root } from './fixture.js'
+import { declarations, removeProjects, requireDist, root } from './fixture.js'
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8')
 
@@ -37,10 +37,11 @@ function rowsIn(page: string): Row[] {
     })
 }
 
-const events = fieldsIn(read('src/client/api/events.ts'))
+await requireDist()
+const source = declarations('client/api/events.d.ts')
+const events = fieldsIn(source)
 const rows = rowsIn(read('docs/events.md'))
 
-beforeAll(requireDist)
 afterAll(removeProjects)
 
 describe('the table of events', () => {
@@ -62,7 +63,6 @@ describe('the table of events', () => {
   }, 60_000)
 
   it('an event that carries an error has it as `error`', () => {
-    const source = read('src/client/api/events.ts')
     const fields = [...source.matchAll(/^ {4}readonly (\w+): MqttError\b/gm)].map(([, field]) => field)
     expect(fields.filter((field) => field === 'error').length).toBeGreaterThan(4)
     // The former name, until it goes.

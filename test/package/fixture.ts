@@ -6,7 +6,7 @@
  */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -41,6 +41,11 @@ export const node = (args: readonly string[], cwd?: string, timeout?: number) =>
 export async function requireDist(): Promise<void> {
   const { code, output } = await node(['.ci/build.mjs', '--check'])
   if (code !== 0) throw new Error(output)
+}
+
+/** Declarations as they are published, with the indentation of the sources. It may assume `requireDist()`. */
+export function declarations(file: string): string {
+  return readFileSync(path.join(root, 'dist', file), 'utf8').replace(/^(?: {2})+/gm, (spaces) => spaces.slice(spaces.length / 2))
 }
 
 const projects: string[] = []

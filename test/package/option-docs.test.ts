@@ -6,12 +6,15 @@ import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/api/index.js'
 import { parseOptions } from '../../src/client/parsing/options.js'
-import { root } from './fixture.js'
+import { parseOptions as brokerOptions } from '../../src/testing/broker/common/options.js'
+import { declarations, requireDist, root } from './fixture.js'
 
 const read = (name: string): string => readFileSync(path.join(root, name), 'utf8')
-const folder = 'src/client/api'
-const sources = readdirSync(path.join(root, folder))
-  .map((name) => read(`${folder}/${name}`))
+await requireDist()
+const folder = 'client/api'
+const sources = readdirSync(path.join(root, 'dist', folder))
+  .filter((name) => name.endsWith('.d.ts'))
+  .map((name) => declarations(`${folder}/${name}`))
   .join('\n')
 const page = read('docs/options.md')
 
@@ -102,6 +105,17 @@ describe('the options of a client', () => {
     const docs = [...docsOf('OfflineOptions')].map(([member, text]) => [member, asValue(defaultIn(text) ?? '')])
     expect(Object.fromEntries(docs)).toEqual((parsed['outbound'] as { offline: object }).offline)
   })
+})
+
+describe('the limits of MemoryBroker', () => {
+  const text = declarations('testing/broker/common/options.d.ts')
+  const limits = ['BrokerLimits', 'BrokerBounds'].flatMap((name) => [...docsOf(name, text)])
+  const values = limits.map(([name, docs]) => [name, asValue(defaultIn(docs) ?? '')] as const)
+  const told = values.filter(([, value]) => typeof value === 'boolean' || Number.isFinite(value))
+
+  it('have defaults in their documentation', () => expect(told.length).toBeGreaterThan(20))
+
+  it.each(told)('%s is %s, as its documentation says', (name, value) => expect(brokerOptions({})).toHaveProperty(name, value))
 })
 
 /** The least and most that a docstring allows. */

@@ -1,8 +1,5 @@
 /** The broker in memory: whatever it is given is checked, and the error says what would be right. */
-import { readFileSync } from 'node:fs'
-import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { parseOptions } from '../../../src/testing/broker/common/options.js'
 import { MemoryBroker } from '../../../src/testing/index.js'
 import { listenTcp } from '../../../src/transport/tcp.js'
 import { listenUnix } from '../../../src/transport/unix.js'
@@ -124,21 +121,5 @@ describe('what publish was given', () => {
     if (message?.type !== 'publish') throw new Error('nothing came')
     expect([text(message.payload), text(message.properties.correlationData ?? new Uint8Array(0))]).toEqual(['before', 'mine'])
     expect([message.properties.userProperties, message.properties.contentType]).toEqual([[['a', 'b']], 'text'])
-  })
-})
-
-describe('defaults', () => {
-  const file = fileURLToPath(new URL('../../../src/testing/broker/common/options.ts', import.meta.url))
-  const [, bounds = ''] = readFileSync(file, 'utf8').split('export interface BrokerLimits')
-  const told = [...bounds.matchAll(/Default ([\d,]+|true|false)( [KM]iB)?[.,][^\n]*\n {2}readonly (\w+)\?:/g)]
-  const units: Readonly<Record<string, number>> = { ' KiB': 1024, ' MiB': 1024 * 1024 }
-
-  it.each(told.map(([, value = '', unit = '', name = '']) => [name, value, unit]))('%s is %s%s, as its documentation says', (name, value, unit) => {
-    const expected = value === 'true' || value === 'false' ? value === 'true' : Number(value.replaceAll(',', '')) * (units[unit] ?? 1)
-    expect(parseOptions({})).toHaveProperty(name, expected)
-  })
-
-  it('are found in the documentation', () => {
-    expect(told.length).toBeGreaterThan(20)
   })
 })
