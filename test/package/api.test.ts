@@ -20,6 +20,24 @@ const declarations = new Map(
 )
 const made = mkdtempSync(path.join(tmpdir(), 'mqwire-api-'))
 
+/** Names that declarations use and their entry does not export. */
+const named = new Set<string>()
+/** Of these the ones that no program needs to name: what is private or inside, and steps of a type. */
+const inner = [
+  'Client_base',
+  'Faults',
+  'Inside',
+  'Listeners',
+  'Platform',
+  'Printed',
+  'PropertyNotes',
+  'Reread',
+  'SessionSubscription',
+  'Slots',
+  'TopicTable',
+  'asyncDisposeSymbol',
+]
+
 const silent = { default: { logLevel: ExtractorLogLevel.None } }
 
 function configOf(report: string, file: string): ExtractorConfig {
@@ -44,10 +62,13 @@ beforeAll(async () => {
   await requireDist()
   const configs = [...declarations].map(([report, file]) => configOf(report, file))
   const compilerState = CompilerState.create(configs[0] as ExtractorConfig, { additionalEntryPoints: [...declarations.values()] })
-  const messageCallback = (message: ExtractorMessage): void => {
-    message.handled = true
+  for (const config of configs) {
+    const messageCallback = (message: ExtractorMessage): void => {
+      if (message.messageId === 'ae-forgotten-export') named.add(/"(\w+)"/.exec(message.text)?.[1] ?? message.text)
+      message.handled = true
+    }
+    Extractor.invoke(config, { compilerState, messageCallback })
   }
-  for (const config of configs) Extractor.invoke(config, { compilerState, messageCallback })
 }, 60_000)
 afterAll(() => rmSync(made, { recursive: true, force: true }))
 
@@ -56,6 +77,13 @@ describe('the public API', () => {
     const text = readFileSync(path.join(made, 'new', `${report}.api.md`), 'utf8')
     const file = path.join(root, 'test', 'package', 'api', `${report}.api.md`)
     await expect(text, 'The public API changed. If that is meant: npm run api').toMatchFileSnapshot(file)
+  })
+
+  it('has an entry that exports it, for each name that a program needs', () => {
+    const reports = [...declarations.keys()].map((report) => readFileSync(path.join(made, 'new', `${report}.api.md`), 'utf8')).join('\n')
+    const exported = new Set([...reports.matchAll(/^export (?:abstract )?(?:class|const|function|interface|type) (\w+)/gm)].map(([, name]) => name))
+    expect(exported.size).toBeGreaterThan(200)
+    expect([...named].filter((name) => !exported.has(name)).sort()).toEqual(inner)
   })
 
   it('has a report for each entry, and for nothing else', () => {
