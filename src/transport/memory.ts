@@ -94,7 +94,12 @@ export function createMemoryHub(options: MemoryOptions = {}): MemoryHub {
 }
 
 function checkOptions(options: MemoryOptions): void {
-  for (const knobs of [options, options.forward, options.backward]) if (knobs !== undefined) checkKnobs(knobs)
+  for (const name of ['forward', 'backward'] as const) {
+    const { [name]: knobs = {} } = options
+    check(name, knobs, typeof knobs === 'object' && knobs !== null, 'an object')
+    checkKnobs(knobs)
+  }
+  checkKnobs(options)
 }
 
 const least = { latency: 0, split: 1, drop: 0, highWaterMark: 0 } as const

@@ -150,7 +150,7 @@ const two = await connect(MQTT, { clientId: 'same' })\nawait pause(50)\nawait tw
   call(`client.subscribe('a/#/b')`, 'ERR_INVALID_TOPIC', 'a/#/b', 'wildcards alone in their levels, and # at its end'),
   call(`client.subscribe({ topic: 'a' })`, 'ERR_INVALID_OPTION', 'filter'),
   call(`client.subscribe({ 'a': { qos: 1 } })`, 'ERR_INVALID_OPTION', 'filter'),
-  call(`client.subscribe(['a', 7])`, 'ERR_INVALID_OPTION', 'filters[1] must be an object'),
+  call(`client.subscribe(['a', 7])`, 'ERR_INVALID_OPTION', 'filters[1] must be a topic filter'),
   call(`client.subscribe()`, 'ERR_INVALID_OPTION', 'a topic filter'),
   call(`client.on('message', () => {})`, 'ERR_INVALID_OPTION', 'subscribe() or listen()'),
   call(`client.on('close', () => {})`, 'ERR_INVALID_OPTION', 'disconnect, state'),

@@ -82,6 +82,11 @@ describe('memory knobs', () => {
     }
   })
 
+  it.each(['forward', 'backward'])('%s that is null is refused by its name', (option) => {
+    const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option })
+    expect(() => createMemoryHub({ [option]: null })).toThrow(refused)
+  })
+
   it('without an end are taken', () => {
     const none = Number.POSITIVE_INFINITY
     expect(memoryPair({ split: none, drop: none, highWaterMark: none, latency: 0.5, delivery: undefined })).toHaveLength(2)

@@ -230,6 +230,7 @@ function joinCall(filters: Filters, options: Subscribing & Ordering, { subscript
 function filterRequests(filters: unknown, options: Subscribing): readonly SubscriptionRequest[] {
   const parse = object<SubscriptionRequest>({ filter: string, ...filterOptions(options) })
   return eachFilter(filters, (item, path) => {
+    if (typeof item !== 'string' && typeof item !== 'object') invalid(path, 'a topic filter, or an object that has one')
     const request = parse(typeof item === 'string' ? { filter: item } : item, path)
     topicFilter(request.filter, path)
     // [MQTT-3.8.3-4]
