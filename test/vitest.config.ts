@@ -99,6 +99,7 @@ const sources: Plugin = {
 const entry = fileURLToPath(new URL('../src/client/node.ts', import.meta.url))
 
 const common = {
+  globalSetup: ['test/temporary.ts'],
   setupFiles: ['test/secrets-setup.ts', 'test/seed-setup.ts'],
   testTimeout: 60_000,
   hookTimeout: 60_000,

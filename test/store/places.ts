@@ -1,12 +1,11 @@
 /**
- * Folders for stores on the disk, below one that is removed in the end.
+ * Folders for stores on the disk.
  */
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 
 const root = mkdtempSync(path.join(tmpdir(), 'mqwire-store-'))
-process.once('exit', () => rmSync(root, { recursive: true, force: true }))
 let count = 0
 
 /** A path where nothing is yet. */
