@@ -269,6 +269,26 @@ describe('the end', () => {
     expect([begun, acks(world)]).toEqual([['x/b=1'], ['puback 1']])
   })
 
+  it.each<[string, ListenOptions, string[]]>([
+    ['one at a time', {}, ['x/a=1']],
+    ['two at a time', { concurrency: 2, order: 'none' }, ['x/a=1', 'x/a=2']],
+    ['two at a time, one of a topic', { concurrency: 2 }, ['x/a=1', 'x/b=3', 'x/c=5']],
+  ])('disconnect() while messages wait for their next attempt, %s: none of those behind them is begun', async (_how, options, expected) => {
+    const world = await agreed({ keepAlive: false })
+    const begun: string[] = []
+    const failing: Handler = (message) => {
+      begun.push(`${message.topic}=${message.text()}`)
+      throw new Error('not now')
+    }
+    await listen(world, 'x/#', failing, { qos: 1, ...options })
+    await world.send(...letters('aabbc'))
+    expect(begun).toEqual(expected)
+    const bye = world.client.disconnect()
+    await world.settle()
+    await bye
+    expect([begun, acks(world)]).toEqual([expected, []])
+  })
+
   it('stop leaves everything to the next', async () => {
     const world = await agreed({ keepAlive: false })
     const { handler, open } = gated()

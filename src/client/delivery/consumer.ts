@@ -141,8 +141,9 @@ export class Consumer {
    */
   close(staying: boolean, last = false): void {
     this.closing = true
-    this.readers.handler?.handleClosing()
     while (this.#overflow.dropOldest((message) => last || !isLast(message)));
+    // After the buffer: a handler that gives a message up takes the next one.
+    this.readers.handler?.handleClosing()
     if (!staying) this.readers.end(undefined)
   }
 
