@@ -78,7 +78,9 @@ function checkOver(facts: Facts, subscription: Subscribe, delivery: Delivery, { 
     const about = isCall(record, 'leave')
       ? record.call.of === id
       : isCall(record, 'unsubscribe') && record.call.filters.some((each) => call.filters.includes(each))
-    return about && record.seq < delivery.seq && (record.how === 'pending' || record.settledSeq > (goodbye?.seq ?? 0))
+    // When a call settles that is not waited for is not known.
+    const isOver = record.how !== 'pending' && !('forget' in record.call) && record.settledSeq < (goodbye?.seq ?? 0)
+    return about && record.seq < delivery.seq && !isOver
   })
   if (goodbye !== undefined && delivery.at > goodbye.at + slack && !leaving && !call.filters.some((filter) => filter.startsWith('$share/')))
     against(report, 'over', subscription, delivery, 'of a client that was leaving')
