@@ -12,9 +12,9 @@ const named = new Map([
   ['SECURITY.md', 'security-policy'],
   ['docs/README.md', 'guides'],
   ['docs/reference.md', 'reference/index'],
-  ['test/interop/MATRIX.md', 'proofs/brokers'],
-  ['test/programs/MATRIX.md', 'proofs/programs'],
-  ['test/budgets/BUDGETS.md', 'proofs/budgets'],
+  ['test/real/MATRIX.md', 'proofs/brokers'],
+  ['test/real/programs/MATRIX.md', 'proofs/programs'],
+  ['test/lab/budgets/BUDGETS.md', 'proofs/budgets'],
   ['bench/RESULTS.md', 'proofs/bench'],
 ])
 

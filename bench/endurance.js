@@ -6,7 +6,7 @@
  *     node bench/endurance.js --leaks      10,000 reconnects: heap, listeners, timers and handles
  *
  * Several may be given; with none, all run. `--messages N`, `--kills N`, `--reconnects N` and `--seed N` change them. The runs are those of the tests
- * (`test/interop`, `test/programs`), with `dist/` in the place of the sources. Exits with 1 when anything was lost, doubled or untrue.
+ * (`test/real`, `test/real/programs`), with `dist/` in the place of the sources. Exits with 1 when anything was lost, doubled or untrue.
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, rmSync } from 'node:fs'
@@ -48,7 +48,7 @@ const built = {
 
 async function load(name) {
   const outfile = path.join(cache, `${name}.mjs`)
-  const entry = path.join(root, 'test', 'interop', `${name}.ts`)
+  const entry = path.join(root, 'test', 'real', `${name}.ts`)
   const options = { bundle: true, platform: 'node', format: 'esm', target: 'node20', packages: 'external', logLevel: 'warning', plugins: [built] }
   await esbuild.build({ ...options, entryPoints: [entry], outfile })
   return import(pathToFileURL(outfile).href)
@@ -135,7 +135,7 @@ async function crashes() {
 const flags = ['--expose-gc', '--no-opt', '--no-sparkplug', '--no-flush-bytecode']
 
 function program(name, env) {
-  const run = spawnSync(process.execPath, [...flags, path.join(root, 'test', 'programs', name)], {
+  const run = spawnSync(process.execPath, [...flags, path.join(root, 'test', 'real', 'programs', name)], {
     env: { ...process.env, ...env },
     encoding: 'utf8',
   })

@@ -3,7 +3,7 @@
  */
 import { createServer } from 'node:http'
 import { WebSocketServer } from 'ws'
-import { listening } from '../servers.js'
+import { listening } from '../support/servers.js'
 
 const connack = Uint8Array.of(0x20, 3, 0, 0, 0)
 

@@ -1,8 +1,8 @@
 /** `mqwire/compat` in a real browser: the browser's entry, WebSockets, payloads without Buffer, and what a page cannot have. */
 import { build } from 'esbuild'
 import { beforeAll, expect, it } from 'vitest'
-import { type Broker, startAedes } from '../interop/brokers.js'
 import { requireDist, root } from '../package/fixture.js'
+import { type Broker, startAedes } from '../real/brokers.js'
 import { withChromium } from './chromium.js'
 import { drivenAndSite } from './setting.js'
 

@@ -2,7 +2,7 @@
  * The dashboard of the examples in a page of a real browser, as a person sees it.
  */
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
-import { eventually } from '../interop/waiting.js'
+import { eventually } from '../real/waiting.js'
 
 /** An open dashboard. */
 export class DashboardPage {

@@ -1,9 +1,9 @@
 /** Pictures of the dashboard as `npm start` opens it, after a while: light, dark, and on a phone. */
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { Program } from '../examples/program.js'
-import { eventually } from '../interop/waiting.js'
+import { Program } from '../package/examples/program.js'
 import { requireDist } from '../package/fixture.js'
+import { eventually } from '../real/waiting.js'
 import { driven, withChromium } from './chromium.js'
 import { DashboardPage } from './dashboard-page.js'
 import { shoot } from './shots.js'

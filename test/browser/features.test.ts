@@ -5,11 +5,11 @@
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/node.js'
-import { aedesSetups } from '../interop/aedes.js'
-import { type Broker, mosquittoBefore, mosquittoSetups, type Setup, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
-import { features } from '../interop/features.js'
-import { type ProxySettings, type Proxy as Running, startProxy } from '../interop/proxy.js'
-import type { Feature } from '../interop/target.js'
+import { aedesSetups } from '../real/aedes.js'
+import { type Broker, mosquittoBefore, mosquittoSetups, type Setup, startAedes, startMosquitto, withMosquitto } from '../real/brokers.js'
+import { features } from '../real/features.js'
+import { type ProxySettings, type Proxy as Running, startProxy } from '../real/proxy.js'
+import type { Feature } from '../real/target.js'
 import { withChromium } from './chromium.js'
 import { drivenAndSite } from './setting.js'
 
@@ -19,7 +19,7 @@ interface Target {
   readonly clientOptions?: ClientOptions
   /** Those that are run. Default all. */
   readonly only?: (feature: Feature) => boolean
-  /** Names of features that this broker does not have as the standard says: `test/interop` shows what there is instead. */
+  /** Names of features that this broker does not have as the standard says: `test/real` shows what there is instead. */
   readonly lacks: readonly string[]
 }
 

@@ -5,7 +5,7 @@ import { createServer } from 'node:http'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { Decoder } from '../../src/wire/decode.js'
 import { encode } from '../../src/wire/encode.js'
-import { listening } from '../servers.js'
+import { listening } from '../support/servers.js'
 
 /** A running server. */
 export interface Flooding {

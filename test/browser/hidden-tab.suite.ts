@@ -5,9 +5,9 @@
  * Says each minute how often they connected and how often a timer of 50 ms fired, and at the end what was sent and told. MQWIRE_MINUTES sets the time.
  */
 import { describe, expect, it } from 'vitest'
-import { brokerAndClient } from '../interop/broker-and-client.js'
-import { startAedes } from '../interop/brokers.js'
-import { pause } from '../pausing.js'
+import { brokerAndClient } from '../real/broker-and-client.js'
+import { startAedes } from '../real/brokers.js'
+import { pause } from '../support/pausing.js'
 import { withChromium } from './chromium.js'
 import { browserAndSite } from './setting.js'
 import { Stay } from './stay.js'

@@ -1,12 +1,12 @@
 /**
  * A tab that nobody sees, in a real browser that holds back its timers. What takes minutes is `npm run lab -- browsers hidden`,
- * and under virtual time `test/client/hidden-tab.test.ts`.
+ * and under virtual time `test/unit/client/hidden-tab.test.ts`.
  */
 import type { Page } from 'playwright-core'
 import { afterEach, describe, expect, it } from 'vitest'
-import { brokerAndClient } from '../interop/broker-and-client.js'
-import { startAedes } from '../interop/brokers.js'
-import { eventually } from '../interop/waiting.js'
+import { brokerAndClient } from '../real/broker-and-client.js'
+import { startAedes } from '../real/brokers.js'
+import { eventually } from '../real/waiting.js'
 import { withChromium } from './chromium.js'
 import { browserAndSite } from './setting.js'
 import { between, Stay } from './stay.js'

@@ -4,9 +4,9 @@
  * A lost connection would be made good after a minute: whatever comes sooner, comes because the client was woken.
  */
 import { afterEach, describe, expect, it } from 'vitest'
-import { brokerAndClient } from '../interop/broker-and-client.js'
-import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
-import { eventually, take } from '../interop/waiting.js'
+import { brokerAndClient } from '../real/broker-and-client.js'
+import { type Broker, startAedes, startMosquitto, withMosquitto } from '../real/brokers.js'
+import { eventually, take } from '../real/waiting.js'
 import { withChromium } from './chromium.js'
 import { browserAndSite } from './setting.js'
 import { between, Stay } from './stay.js'

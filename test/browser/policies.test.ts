@@ -1,8 +1,8 @@
 /** What the browser or the server forbids: a strict Content Security Policy, mixed content, and a WebSocket that is closed with a reason. */
 import type { Page } from 'playwright-core'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type Broker, startAedes, startMosquitto, withMosquitto } from '../interop/brokers.js'
-import { selfSigned } from '../transport/certificates.js'
+import { type Broker, startAedes, startMosquitto, withMosquitto } from '../real/brokers.js'
+import { selfSigned } from '../support/certificates.js'
 import { withChromium } from './chromium.js'
 import { startClosing } from './closing-server.js'
 import { drivenAndSite } from './setting.js'

@@ -1,8 +1,8 @@
 /** The simulator in a real browser: hundreds of clients in a page, over its broker in memory with no network at all, and over a real one. */
 import type { Browser } from 'playwright-core'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { startAedes } from '../interop/brokers.js'
 import { requireDist } from '../package/fixture.js'
+import { startAedes } from '../real/brokers.js'
 import { driven, withChromium } from './chromium.js'
 import { type Opening, SimulatorPage, type SimulatorSite, serveSimulator } from './simulator.js'
 

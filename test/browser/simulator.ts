@@ -3,9 +3,9 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Browser, Page } from 'playwright-core'
 import { expect } from 'vitest'
-import type { Figures, Settings } from '../examples/simulator.js'
-import { eventually, patience } from '../interop/waiting.js'
+import type { Figures, Settings } from '../package/examples/simulator.js'
 import { root } from '../package/fixture.js'
+import { eventually, patience } from '../real/waiting.js'
 
 /** A running server of the page. */
 export interface SimulatorSite {

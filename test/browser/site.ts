@@ -10,8 +10,8 @@ import { createServer as createHttpsServer } from 'node:https'
 import path from 'node:path'
 import { build } from 'esbuild'
 import { root } from '../package/fixture.js'
-import { closed, listening } from '../servers.js'
-import type { Identity } from '../transport/certificates.js'
+import type { Identity } from '../support/certificates.js'
+import { closed, listening } from '../support/servers.js'
 import { bundleInside } from './inside/bundle.js'
 
 /** A running server. */

@@ -2,7 +2,7 @@
  * A page that is connected through a tap, and its diary, as `programs/life.js` keeps it.
  */
 import type { Page } from 'playwright-core'
-import { eventually } from '../interop/waiting.js'
+import { eventually } from '../real/waiting.js'
 import type { PlainBrowser } from './chromium.js'
 import { Tap } from './tap.js'
 

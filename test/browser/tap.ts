@@ -6,7 +6,7 @@ import { createServer } from 'node:http'
 import { WebSocket, WebSocketServer } from 'ws'
 import { Decoder } from '../../src/wire/decode.js'
 import type { Packet } from '../../src/wire/packets.js'
-import { listening } from '../servers.js'
+import { listening } from '../support/servers.js'
 
 /** One connection of a client. */
 export class Link {

@@ -2,9 +2,9 @@
 import { build } from 'esbuild'
 import type { Browser } from 'playwright-core'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { Program } from '../examples/program.js'
-import { startMosquitto, withMosquitto } from '../interop/brokers.js'
+import { Program } from '../package/examples/program.js'
 import { requireDist, root } from '../package/fixture.js'
+import { startMosquitto, withMosquitto } from '../real/brokers.js'
 import { faint, nameless } from './accessible.js'
 import { driven, withChromium } from './chromium.js'
 

@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     root: '.',
     include: ['test/browser/hidden-tab.suite.ts'],
-    setupFiles: ['test/secrets-setup.ts'],
+    setupFiles: ['test/support/secrets-setup.ts'],
     hookTimeout: 60_000,
   },
 })

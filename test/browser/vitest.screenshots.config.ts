@@ -5,7 +5,7 @@ export default defineConfig({
   test: {
     root: '.',
     include: ['test/browser/*.shots.ts'],
-    setupFiles: ['test/secrets-setup.ts'],
+    setupFiles: ['test/support/secrets-setup.ts'],
     fileParallelism: false,
     testTimeout: 180_000,
     hookTimeout: 60_000,

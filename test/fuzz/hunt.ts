@@ -6,7 +6,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { root } from '../node-bundle.js'
+import { root } from '../support/node-bundle.js'
 import { bundle } from './bundler.js'
 import type { Done, Task } from './main.js'
 import type { Target } from './targets.js'

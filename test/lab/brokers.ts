@@ -1,27 +1,29 @@
 /**
- * Real brokers: the features of `test/interop`, ordinary programs and random ones (`test/programs`, `test/finder`), and the tests of MQTT.js for its own
+ * Real brokers: the features of `test/real`, ordinary programs and random ones (`test/real/programs`, `test/world/finder`), and the tests of MQTT.js for its own
  * client against `mqwire/compat`. A broker whose toolchain is missing is left out, with the reason.
  */
 import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
-import { bundle, bundles } from '../finder/bundle.js'
-import { workAll } from '../finder/run.js'
-import type { Task } from '../finder/worker.js'
-import { ordinary } from '../programs/ordinary/main.js'
+import { ordinary } from '../real/programs/ordinary/main.js'
+import { bundle, bundles } from '../world/finder/bundle.js'
+import { workAll } from '../world/finder/run.js'
+import type { Task } from '../world/finder/worker.js'
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  '`suites` of test/interop, test/programs and others on real brokers; `finder`: random programs, --replay FILE or SEED shows one; `defects`: clients with a defect, which they have to find; `programs [all] [NAME ...]`: ordinary ones, broker by broker; ' +
-  '`write`: every feature on every broker, and test/interop/MATRIX.md; `compat`: the tests of a checkout of MQTT.js that MQWIRE_MQTTJS names'
+  '`suites` of test/real and others on real brokers; `finder`: random programs, --replay FILE or SEED shows one; `defects`: clients with a defect, which they have to find; `programs [all] [NAME ...]`: ordinary ones, broker by broker; ' +
+  '`write`: every feature on every broker, and test/real/MATRIX.md; `compat`: the tests of a checkout of MQTT.js that MQWIRE_MQTTJS names'
 export const minutes = 4
 
 /** Seconds of the time that random programs get beside the suites. */
 const finderShare = 0.2
 
 const suiteNames = [
-  ...['interop/', 'programs/', 'finder/', 'compat/', 'testing/broker/outside', 'typed/mosquitto', 'typed/python'].map((name) => `test/${name}`),
-  'test/client/large-uploads-sockets',
+  ...['real/', 'lab/brokers/', 'world/finder/', 'unit/compat/', 'broker/outside', 'unit/typed/mosquitto', 'unit/typed/python'].map(
+    (name) => `test/${name}`,
+  ),
+  'test/unit/client/large-uploads-sockets',
 ]
 
 async function finder(lab: Lab, seconds: number): Promise<Result> {
@@ -58,10 +60,12 @@ async function finder(lab: Lab, seconds: number): Promise<Result> {
 
 async function write(lab: Lab): Promise<Result> {
   const report = path.join(lab.root, 'node_modules', '.cache', 'mqwire', 'interop.json')
-  const files = ['aedes', 'mosquitto', 'mosquitto-transports', 'mochi', 'hivemq'].map((name) => `test/interop/${name}.`)
+  const files = ['real/aedes', 'real/mosquitto', 'real/mosquitto-transports', 'lab/brokers/mochi', 'lab/brokers/hivemq'].map(
+    (name) => `test/${name}.`,
+  )
   const result = await lab.vitest(files, { env: { MQWIRE_PATIENCE: '40000' }, report })
-  const { tableOf } = await import('../interop/table.js')
-  writeFileSync(path.join(lab.root, 'test', 'interop', 'MATRIX.md'), tableOf(JSON.parse(readFileSync(report, 'utf8'))))
+  const { tableOf } = await import('../real/table.js')
+  writeFileSync(path.join(lab.root, 'test', 'real', 'MATRIX.md'), tableOf(JSON.parse(readFileSync(report, 'utf8'))))
   return result
 }
 
@@ -69,7 +73,7 @@ async function compat(lab: Lab): Promise<Result> {
   const checkout = process.env['MQWIRE_MQTTJS']
   if (checkout === undefined || !existsSync(path.join(checkout, 'test', 'node')))
     return { did: 'nothing', findings: [], skipped: 'MQWIRE_MQTTJS names no checkout of MQTT.js' }
-  const { code, output } = await lab.node(['test/compat/mqttjs.mjs', ...lab.words.slice(1)])
+  const { code, output } = await lab.node(['test/unit/compat/mqttjs.mjs', ...lab.words.slice(1)])
   const sum = output.split('\n').find((line) => line.startsWith('| all |')) ?? ''
   return {
     did: `tests of MQTT.js ${sum}`,

@@ -1,5 +1,5 @@
-/** Every byte sequence that a server may send, in every state of a session, in every way that bytes can come (`test/corpus`). */
-import { chosenJobs, lines, table, ways } from '../corpus/main.js'
+/** Every byte sequence that a server may send, in every state of a session, in every way that bytes can come (`test/rules/corpus`). */
+import { chosenJobs, lines, table, ways } from '../rules/corpus/main.js'
 import { type Lab, type Result, together, within } from './lab.js'
 
 export const about =
@@ -40,5 +40,5 @@ export async function run(lab: Lab): Promise<Result> {
       }),
     })
   }
-  return together(...results, await lab.vitest(['test/corpus/']))
+  return together(...results, await lab.vitest(['test/rules/corpus/']))
 }

@@ -15,7 +15,10 @@ async function alarm(lab: Lab): Promise<Result> {
 export async function run(lab: Lab): Promise<Result> {
   const has = (word: string): boolean => lab.words.length === 0 || lab.words.includes(word)
   const results: Result[] = []
-  if (has('work')) results.push(await lab.vitest(['test/client/cost', 'test/client/subscription-cost', 'test/queue/cost', 'test/typed/latest-cost']))
-  if (has('benches')) results.push(await lab.vitest(['test/bench/']), await alarm(lab))
+  if (has('work'))
+    results.push(
+      await lab.vitest(['test/unit/client/cost', 'test/unit/client/subscription-cost', 'test/unit/queue/cost', 'test/unit/typed/latest-cost']),
+    )
+  if (has('benches')) results.push(await lab.vitest(['test/lab/bench/']), await alarm(lab))
   return together(...results)
 }

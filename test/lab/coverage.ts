@@ -6,13 +6,13 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { count, objections } from '../conformance/statements.js'
+import { count, objections } from '../rules/statements.js'
 import type { Lab, Result } from './lab.js'
 
 export const about = 'branches of the codec and the session, by thresholds of vitest; each normative statement is cited by a test that passes'
 export const minutes = 3
 
-const folders = ['test/wire', 'test/client', 'test/conformance', 'test/testing']
+const folders = ['test/unit/wire', 'test/unit/client', 'test/unit/testing', 'test/rules', 'test/broker']
 const again = 'npm run lab -- coverage'
 
 interface Report {

@@ -1,5 +1,5 @@
-/** Our codec beside three foreign ones: the same packets with the same fields, or a judgement that says who is wrong (`test/differential`). */
-import { compare } from '../differential/main.js'
+/** Our codec beside three foreign ones: the same packets with the same fields, or a judgement that says who is wrong (`test/lab/differential`). */
+import { compare } from './differential/main.js'
 import type { Lab, Result } from './lab.js'
 
 export const about =

@@ -4,7 +4,7 @@ import path from 'node:path'
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  'blocks of README and guides, examples, transcripts, the site; `update` writes test/transcript anew; `comparison` asks the other clients and writes the tables'
+  'blocks of README and guides, examples, transcripts, the site; `update` writes test/package/transcript anew; `comparison` asks the other clients and writes the tables'
 export const minutes = 2
 
 const files = ['readme', 'from-mqttjs', 'site', 'comparison', 'help'].map((name) => `test/package/${name}.test.ts`)
@@ -17,12 +17,12 @@ async function program(lab: Lab, did: string, args: readonly string[]): Promise<
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  if (lab.words.includes('update')) return lab.vitest(['test/transcript/'], { env: { MQWIRE_TRANSCRIPT: 'update' } })
+  if (lab.words.includes('update')) return lab.vitest(['test/package/transcript/'], { env: { MQWIRE_TRANSCRIPT: 'update' } })
   if (lab.words.includes('comparison')) return program(lab, 'the comparison', ['bench/versus/main.js'])
   const out = path.join(lab.root, 'node_modules', '.cache', 'mqwire', 'docs-site')
   try {
     return together(
-      await lab.vitest([...files, 'test/transcript/', 'test/examples/']),
+      await lab.vitest([...files, 'test/package/transcript/', 'test/package/examples/']),
       await program(lab, 'the site built', ['.ci/docs.mjs', '--out', out]),
     )
   } finally {

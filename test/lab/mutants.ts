@@ -1,9 +1,9 @@
-/** Defects planted one at a time, drawn from all of `src` or listed in `test/mutants/hand`: what notices each, a test, the virtual world, or nothing. */
+/** Defects planted one at a time, drawn from all of `src` or listed in `test/lab/mutants/hand`: what notices each, a test, the virtual world, or nothing. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
-import { judgeAll, type Verdict } from '../mutants/court.js'
-import { type Chosen, draw, type Explained, type Mutant, readListed, readSources, type Sources, withIds } from '../mutants/draw.js'
 import type { Lab, Result } from './lab.js'
+import { judgeAll, type Verdict } from './mutants/court.js'
+import { type Chosen, draw, type Explained, type Mutant, readListed, readSources, type Sources, withIds } from './mutants/draw.js'
 
 export const about =
   'planted defects that a test or the world must notice: so many random ones (40), `hand` (those listed), `all`, `list=FILE`; `out=FILE` keeps the verdicts'
@@ -49,7 +49,7 @@ export async function run(lab: Lab): Promise<Result> {
   const sources = readSources(lab.root)
   const { mutants, gone } = choose(lab, sources, wordOf('list'))
   if (mutants.length === 0) throw new Error('the text of each of these mutants is gone')
-  const explanations = JSON.parse(readFileSync(path.join(lab.root, 'test', 'mutants', 'explained.json'), 'utf8')) as Explained[]
+  const explanations = JSON.parse(readFileSync(path.join(lab.root, 'test', 'lab', 'mutants', 'explained.json'), 'utf8')) as Explained[]
   const reasons = new Map(explanations.map(({ id, reason }) => [id, reason]))
   const verdicts: Explanation[] = []
   const out = wordOf('out')

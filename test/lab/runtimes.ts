@@ -84,7 +84,9 @@ export async function run(lab: Lab): Promise<Result> {
     ...(all && { MQWIRE_FRAMEWORKS: 'all' }),
     ...(lab.words.includes('update') && { MQWIRE_TRANSCRIPT: 'update' }),
   }
-  const here = await lab.vitest(['compat-types', 'typed-types', 'progress', 'runs', 'testing'].map((name) => `test/package/${name}.test.ts`))
+  const here = await lab.vitest(
+    ['types/compat-types', 'types/typed-types', 'package/progress', 'package/runs', 'package/testing'].map((name) => `test/${name}.test.ts`),
+  )
   const there = await lab.vitest([], { env, args: ['--config', 'test/package/runtimes/vitest.config.ts'] })
   return together(here, there, ...(missing.length > 0 ? [{ did: '', findings: [], skipped: missing.join('; ') }] : []))
 }

@@ -13,7 +13,7 @@
 import { createServer, type Server } from 'node:net'
 import { Aedes } from 'aedes'
 import { transform } from 'esbuild'
-import { listening } from '../servers.js'
+import { listening } from '../support/servers.js'
 import { compilers, link, node, project, writeFiles } from './fixture.js'
 
 export interface Block {

@@ -6,7 +6,7 @@
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { selfSigned } from '../transport/certificates.js'
+import { selfSigned } from '../support/certificates.js'
 import { entries, link, linkPeers, node, project, removeProjects, requireDist, root } from './fixture.js'
 
 /** `broker` is a `MemoryBroker`, `here` an endpoint that reaches it. */

@@ -4,7 +4,7 @@
 import { existsSync } from 'node:fs'
 import { type Browser, chromium } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { serveFolder } from '../servers.js'
+import { serveFolder } from '../support/servers.js'
 
 const executable = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((file) => existsSync(file))
 /** What a page came to: the value of its global `outcome`, awaited, and everything it wrote to the console or did not catch. */

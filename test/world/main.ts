@@ -4,7 +4,7 @@
  * It must never print: the runner collects the parts and says what came of them. A finding is shrunk here, where it can be run again.
  */
 import { parentPort, workerData } from 'node:worker_threads'
-import { eagerScanner } from '../wasm/eager.js'
+import { eagerScanner } from '../unit/wasm/eager.js'
 import { readWith } from './client-options.js'
 import { faultPairs, resets, singleFaults } from './faults.js'
 import { generate } from './generate.js'

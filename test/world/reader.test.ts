@@ -2,12 +2,12 @@
  * The independent reader of packets, on bytes written out by hand.
  */
 import { describe, expect, test } from 'vitest'
-import { bytesOf, readVectors, type Vector } from '../wire/vector-files.js'
+import { bytesOf, readVectors, type Vector } from '../unit/wire/vector-files.js'
 import { connect, publish, pubrel } from './packets.js'
 import { Random } from './random.js'
 import { Malformed, readPacket, Splitter } from './reader.js'
 
-const vectors = readVectors('../conformance/vectors.json').filter(({ fill }) => fill === undefined)
+const vectors = readVectors('../rules/vectors.json').filter(({ fill }) => fill === undefined)
 const valid = vectors.filter((vector) => vector.valid && vector.layer !== 'session' && !Array.isArray(vector.decoded))
 const old = readVectors('./vectors-311.json').filter((vector) => vector.valid && vector.fill === undefined && vector.layer !== 'session')
 

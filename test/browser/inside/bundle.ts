@@ -11,7 +11,7 @@ import { leftOut, long } from './left-out.js'
 
 const folder = path.join(root, 'test', 'browser', 'inside')
 /** Folders of tests that depend on nothing but the language. */
-const suites = ['auth', 'aws', 'client', 'conformance', 'corpus', 'queue', 'testing', 'wasm', 'wire', 'world']
+const suites = ['broker', 'rules', 'unit/auth', 'unit/aws', 'unit/client', 'unit/queue', 'unit/testing', 'unit/wasm', 'unit/wire', 'world']
 
 /** Every test file of those folders, as a path below `test`. */
 export const allFiles: readonly string[] = suites.flatMap((suite) =>
@@ -39,8 +39,8 @@ const standIns: Plugin = {
     onResolve({ filter: /\/src\/client\/node\.js$/ }, () => ({ path: path.join(root, 'src', 'client', 'browser.ts') }))
     // What starts processes stays where it is: the page has the plain data of it, and is told of the rest.
     onResolve({ filter: /\/(brokers|proxy)\.js$/ }, ({ path: name, importer }) => {
-      if (!importer.startsWith(path.join(root, 'test', 'interop'))) return undefined
-      return { path: name.endsWith('/proxy.js') ? path.join(folder, 'proxy.js') : path.join(root, 'test', 'interop', 'setups.ts') }
+      if (!importer.startsWith(path.join(root, 'test', 'real'))) return undefined
+      return { path: name.endsWith('/proxy.js') ? path.join(folder, 'proxy.js') : path.join(root, 'test', 'real', 'setups.ts') }
     })
     onResolve({ filter: /^test-files$/ }, () => ({ path: 'test-files', namespace: 'made' }))
     onLoad({ filter: /.*/, namespace: 'made' }, () => ({
@@ -58,10 +58,10 @@ const standIns: Plugin = {
 }
 
 /** Their subject is, in part, what comes from a frame. */
-const ofPages = ['client/publish.test.ts', 'wire/given-bytes.test.ts']
+const ofPages = ['unit/client/publish.test.ts', 'unit/wire/given-bytes.test.ts']
 
 /** They put a document of their own in place of the global one, which no page lets them. */
-const ofWorkers = ['client/browser-wake.test.ts']
+const ofWorkers = ['unit/client/browser-wake.test.ts']
 
 /** Where a file is run: by turns, but for what needs a document, or needs that there is none. */
 export function placeOf(name: string): 'page' | 'worker' {

@@ -3,8 +3,8 @@
  *
  * The test exposes `startBroker(setup)`, `controlBroker(number, what)` and `proxyTo(…)` to the page.
  */
-import { features } from '../../interop/features.ts'
-import { inWorld } from '../../interop/target.ts'
+import { features } from '../../real/features.ts'
+import { inWorld } from '../../real/target.ts'
 
 function brokerOf({ number, url }) {
   const control = (what) => () => globalThis.controlBroker(number, what)

@@ -1,11 +1,11 @@
-/** What `console.log` shows in Deno and Bun of everything that a program gets into its hands: as it is kept, and by the rules of `test/transcript`. */
+/** What `console.log` shows in Deno and Bun of everything that a program gets into its hands: as it is kept, and by the rules of `test/package/transcript`. */
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, it } from 'vitest'
-import { printed } from '../../transcript/in-node.js'
-import { expectKept } from '../../transcript/kept.js'
-import { type Servers, startServers } from '../../transcript/servers.js'
 import { project, removeProjects, requireDist, root } from '../fixture.js'
+import { printed } from '../transcript/in-node.js'
+import { expectKept } from '../transcript/kept.js'
+import { type Servers, startServers } from '../transcript/servers.js'
 import { flags, leftOut, runtimes, storesIn } from './fetched.js'
 
 let servers: Servers
@@ -25,7 +25,7 @@ describe.each(runtimes.filter(({ kind }) => kind !== 'node'))('$name', ({ name, 
 
   it('prints the objects of a program as it is kept', async () => {
     const folder = await project({})
-    const code = await readFile(path.join(root, 'test', 'transcript', 'programs', 'objects.js'), 'utf8')
+    const code = await readFile(path.join(root, 'test', 'package', 'transcript', 'programs', 'objects.js'), 'utf8')
     const runner = { executable, flags: flags[kind], env: storesIn(folder) }
     expectKept(kind, [['objects', await printed(folder, servers, 'objects.js', code, runner)]])
   })

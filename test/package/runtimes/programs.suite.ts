@@ -5,7 +5,7 @@
 import { spawn } from 'node:child_process'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { type Broker, startMosquitto, withMosquitto } from '../../interop/brokers.js'
+import { type Broker, startMosquitto, withMosquitto } from '../../real/brokers.js'
 import { project, removeProjects, requireDist, writeFiles } from '../fixture.js'
 import { withFramework } from './fetched.js'
 

@@ -5,7 +5,7 @@
 import { chmod, cp, readFile, rm } from 'node:fs/promises'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Broker, startAedes } from '../../interop/brokers.js'
+import { type Broker, startAedes } from '../../real/brokers.js'
 import { type Outcome, project, removeProjects, requireDist, run } from '../fixture.js'
 import { round, wellDone } from '../round.js'
 import { withFramework } from './fetched.js'

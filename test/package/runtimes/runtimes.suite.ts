@@ -2,7 +2,7 @@
  * The installed package in every supported Node, the oldest one included, and in Deno and Bun: a round over TCP and one over WebSocket.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Broker, startAedes } from '../../interop/brokers.js'
+import { type Broker, startAedes } from '../../real/brokers.js'
 import { project, removeProjects, requireDist, run, writeFiles } from '../fixture.js'
 import { programs, wellDone } from '../round.js'
 import { flags, leftOut, type Runtime, runtimes, storesIn } from './fetched.js'

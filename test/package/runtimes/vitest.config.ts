@@ -11,7 +11,7 @@ export default defineConfig({
     root: '.',
     include: ['test/package/runtimes/*.suite.ts'],
     exclude: [...configDefaults.exclude, ...leftOut.map((name) => `test/package/runtimes/${name}.suite.ts`)],
-    setupFiles: ['test/secrets-setup.ts'],
+    setupFiles: ['test/support/secrets-setup.ts'],
     fileParallelism: false,
     testTimeout: 60_000,
     hookTimeout: 60_000,

@@ -11,7 +11,7 @@ import {
   type PublishRecord,
   payloadOfEntry,
 } from '../../../src/client/durable/records.js'
-import { recovered, type SimulatedDisk } from '../../store/simulated-disk.js'
+import { recovered, type SimulatedDisk } from '../../unit/store/simulated-disk.js'
 import { payloadName } from '../reader.js'
 
 /** A publish in flight, as the disk has it. */

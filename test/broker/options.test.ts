@@ -1,0 +1,125 @@
+/** The broker in memory: whatever it is given is checked, and the error says what would be right. */
+import { describe, expect, it } from 'vitest'
+import { MemoryBroker } from '../../src/testing/index.js'
+import { listenTcp } from '../../src/transport/tcp.js'
+import { listenUnix } from '../../src/transport/unix.js'
+import { listenWebSocket } from '../../src/transport/websocket-node.js'
+import { text, world } from './raw-client.js'
+
+const invalid = (message: RegExp) => expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringMatching(message) })
+
+const fault = { packet: 'publish', direction: 'in', nth: 1, action: 'drop' }
+
+describe('options', () => {
+  it.each<[unknown, RegExp]>([
+    [null, /options must be an object/],
+    [[], /options must be an object/],
+    [{ keepalive: 3 }, /'keepalive' is unknown/],
+    [{ autenticate: () => true }, /'autenticate' is unknown; did you mean 'authenticate'/],
+    [{ maxQueuedMessage: 3 }, /did you mean 'maxQueuedMessages'/],
+    [{ authenticate: 'x' }, /authenticate must be a function, not a string/],
+    [{ authorizePublish: true }, /authorizePublish must be a function, not true/],
+    [{ authorizeSubscribe: {} }, /authorizeSubscribe must be a function, not an object/],
+    [{ authorizeDelivery: 1 }, /authorizeDelivery must be a function, not 1/],
+    [{ intercept: null }, /intercept must be a function, not null/],
+    [{ random: 4 }, /random must be a function/],
+    [{ protocolVersions: [3] }, /protocolVersions must be 5 or 4, not 3/],
+    [{ protocolVersions: [] }, /protocolVersions must be an array/],
+    [{ protocolVersions: 5 }, /protocolVersions must be an array/],
+    [{ responseInformation: 5 }, /responseInformation must be a string or a function, not 5/],
+    [{ clock: {} }, /clock must be an object with the methods now and setTimer/],
+    [{ auth: [] }, /auth must be an object/],
+    [{ auth: { m: {} } }, /auth\.m must be an object with the methods start and continue/],
+    [{ auth: { m: { start: () => ({}) } } }, /auth\.m must be/],
+    [{ connectTimeout: -1 }, /connectTimeout must be an integer from 0 to/],
+    [{ hookTimeout: '5' }, /hookTimeout must be an integer from 0 to \d+, not a string/],
+    [{ maxRetained: Number.NaN }, /maxRetained must be an integer from 0 to \d+, not NaN/],
+    [{ maxInflight: 65_536 }, /maxInflight must be an integer from 1 to 65535, not 65536/],
+    [{ maximumQoS: true }, /maximumQoS must be an integer from 0 to 2/],
+    [{ serverKeepAlive: 1.5 }, /serverKeepAlive must be an integer from 0 to 65535/],
+    [{ queueQoS0: 'yes' }, /queueQoS0 must be a boolean, not a string/],
+    [{ overflow: 'drop' }, /overflow must be 'drop-newest' or 'drop-oldest', not 'drop'/],
+    [{ faults: {} }, /faults must be an array/],
+    [{ faults: [null] }, /fault must be an object/],
+    [{ faults: [{ ...fault, action: 'lose' }] }, /fault\.action: 'lose' is unknown/],
+    [{ faults: [{ ...fault, action: 'dorp' }] }, /did you mean 'drop'/],
+    [{ faults: [{ ...fault, action: {} }] }, /fault\.action\.reasonCode must be an integer/],
+    [{ faults: [{ ...fault, action: { reasonCode: 300 } }] }, /fault\.action\.reasonCode must be an integer from 0 to 255/],
+    [{ faults: [{ ...fault, action: { replace: 5 } }] }, /fault\.action\.replace must be a function/],
+    [{ faults: [{ ...fault, packet: 'pubish' }] }, /fault\.packet: 'pubish' is unknown; did you mean 'publish'/],
+    [{ faults: [{ ...fault, direction: 'up' }] }, /fault\.direction must be 'in' or 'out', not 'up'/],
+    [{ faults: [{ ...fault, nth: 0 }] }, /fault\.nth.* must be an integer from 1/],
+    [{ faults: [{ ...fault, nth: 'all' }] }, /fault\.nth/],
+    [{ faults: [{ ...fault, delay: -5 }] }, /fault\.delay must be an integer/],
+    [{ faults: [{ ...fault, clientId: 5 }] }, /fault\.clientId must be a string/],
+    [{ faults: [{ ...fault, count: 5 }] }, /'count' is unknown/],
+  ])('%j', (options, message) => {
+    expect(() => new MemoryBroker(options as never)).toThrow(invalid(message))
+  })
+
+  it('a fault that is added later is checked as well', () => {
+    expect(() => world().broker.faults.add({ ...fault, action: 'explode' } as never)).toThrow(invalid(/'explode' is unknown/))
+  })
+
+  it('one that is undefined is not there', () => {
+    expect(() => new MemoryBroker({ authenticate: undefined, maxLog: undefined })).not.toThrow()
+  })
+})
+
+describe('calls', () => {
+  const { broker } = world()
+
+  it.each<[string, () => unknown, RegExp]>([
+    ["on('foo')", () => broker.on('foo' as never, () => undefined), /event: 'foo' is unknown; it may be connect, disconnect/],
+    ["on('conect')", () => broker.on('conect' as never, () => undefined), /did you mean 'connect'/],
+    ["on('publish')", () => broker.on('publish', undefined as never), /listener must be a function/],
+    ['publish({ payload: 5 })', () => broker.publish({ topic: 't', payload: 5 as never }), /payload must be a string or a Uint8Array, not 5/],
+    ['publish({ payload: null })', () => broker.publish({ topic: 't', payload: null as never }), /payload must be/],
+    ['publish({ payload: [1] })', () => broker.publish({ topic: 't', payload: [1] as never }), /payload must be/],
+    ['publish({ retain: 1 })', () => broker.publish({ topic: 't', retain: 1 as never }), /retain must be a boolean/],
+    ['publish({ topci })', () => broker.publish({ topci: 't' } as never), /did you mean 'topic'/],
+    ['publish()', () => (broker.publish as (message?: unknown) => boolean)(), /publish must be an object/],
+    ['restart()', () => (broker.restart as (options?: unknown) => void)(), /restart must be an object/],
+    ['restart({ keepSession })', () => broker.restart({ keepSession: true } as never), /did you mean 'keepSessions'/],
+    ['restart({ keepSessions: 1 })', () => broker.restart({ keepSessions: 1 as never }), /keepSessions must be a boolean/],
+    ['connect({ latence })', () => broker.connect({ latence: 5 } as never), /did you mean 'latency'/],
+  ])('%s', (_name, call, message) => {
+    expect(call).toThrow(invalid(message))
+    expect([broker.retained.size, broker.clients.size]).toEqual([0, 0])
+  })
+
+  it('publish with a QoS or a topic that cannot be', () => {
+    expect(() => broker.publish({ topic: 't', qos: 3 as never })).toThrow(/qos/)
+    expect(() => broker.publish({ topic: undefined as never })).toThrow(/topic/)
+  })
+
+  it.each<[string, () => Promise<unknown>, RegExp]>([
+    ['listenTcp({ prot: 1 })', () => listenTcp({ prot: 1 } as never, () => undefined), /listenTcp: 'prot' is unknown; did you mean 'port'/],
+    ['listenTcp(1883)', () => listenTcp(1883 as never, () => undefined), /listenTcp must be an object/],
+    ['listenWebSocket({ paht })', () => listenWebSocket({ paht: '/' } as never, () => undefined), /did you mean 'path'/],
+    ['listenUnix({ paht })', () => listenUnix({ paht: '/x' } as never, () => undefined), /did you mean 'path'/],
+  ])('%s', async (_name, call, message) => {
+    await expect(call()).rejects.toEqual(invalid(message))
+  })
+})
+
+describe('what publish was given', () => {
+  it('may be written over afterwards, properties included', async () => {
+    const { join, broker } = world()
+    const payload = new TextEncoder().encode('before')
+    const correlationData = new TextEncoder().encode('mine')
+    const userProperties: [string, string][] = [['a', 'b']]
+    const properties = { correlationData, userProperties, contentType: 'text' }
+    broker.publish({ topic: 't', payload, retain: true, properties })
+    payload.fill(0)
+    correlationData.fill(0)
+    userProperties.push(['more', 'more'])
+    properties.contentType = 'changed'
+    const client = await join('a')
+    await client.subscribe('t')
+    const message = client.received.at(-1)
+    if (message?.type !== 'publish') throw new Error('nothing came')
+    expect([text(message.payload), text(message.properties.correlationData ?? new Uint8Array(0))]).toEqual(['before', 'mine'])
+    expect([message.properties.userProperties, message.properties.contentType]).toEqual([[['a', 'b']], 'text'])
+  })
+})

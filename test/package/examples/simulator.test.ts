@@ -1,0 +1,287 @@
+/** The simulator's fleet over its broker in memory, under virtual time: every fault is survived, and the counters tell loss and repetition from what is allowed. */
+import { beforeAll, describe, expect, it } from 'vitest'
+import { BaseClient } from '../../../src/client/client.js'
+import { VirtualClock } from '../../../src/testing/virtual-clock.js'
+import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
+import { requireDist } from '../fixture.js'
+import { Program } from './program.js'
+import { type Settings, simulator } from './simulator.js'
+
+let modules: Awaited<ReturnType<typeof simulator>>
+beforeAll(async () => {
+  await requireDist()
+  modules = await simulator()
+})
+
+function world() {
+  const clock = new VirtualClock()
+  const broker = modules.memoryBroker({ clock })
+  let clients = 0
+  const fleet = new modules.Fleet({
+    makeClient(endpoint, options) {
+      clients += 1
+      return new BaseClient(virtualPlatform(clock, clients), endpoint, options)
+    },
+    broker,
+    clock,
+    name: 'test',
+    random: virtualPlatform(clock, 7).random,
+  })
+  return { clock, broker, fleet, faults: new modules.Faults(fleet) }
+}
+
+type World = ReturnType<typeof world>
+
+async function started(settings: Partial<Settings>, line = 'direct'): Promise<World> {
+  const made = world()
+  made.broker.setLine(line)
+  const starting = made.fleet.start({ rate: 2, ramp: 1000, ...settings })
+  await made.clock.advance(2000)
+  await starting
+  return made
+}
+
+async function stopped({ clock, fleet, broker }: World): Promise<void> {
+  const stopping = fleet.stop()
+  await clock.advance(15_000)
+  await stopping
+  expect(fleet.state).toBe('stopped')
+  expect(broker.links.size).toBe(0)
+  expect(broker.violations).toBe(0)
+  broker.close()
+  expect(clock.pending).toBe(0)
+}
+
+const texts = ({ fleet }: World): string[] => fleet.journal.entries.map(({ text }) => text)
+
+describe('the fleet', () => {
+  it('ramps up, publishes at its rate, follows its settings, and stops with everything settled and no timer left', async () => {
+    const made = world()
+    const { clock, fleet } = made
+    const starting = fleet.start({ devices: 20, rate: 1, qos: 1, ramp: 10 })
+    await clock.advance(1000)
+    await starting
+    expect(fleet.figures().connected).toBeGreaterThan(5)
+    expect(fleet.figures().connected).toBeLessThan(15)
+    await clock.advance(1500)
+    expect(fleet.figures()).toMatchObject({ devices: 20, connected: 20 })
+    const before = fleet.figures().sent
+    await clock.advance(10_000)
+    expect(fleet.figures().sent - before).toBeGreaterThan(190)
+    expect(fleet.figures().sent - before).toBeLessThan(210)
+
+    fleet.set({ rate: 0.1 })
+    await clock.advance(2000)
+    fleet.set({ devices: 5, qos: 2, rate: 4, payload: 'kilobyte' })
+    await clock.advance(1000)
+    expect(fleet.figures()).toMatchObject({ devices: 5, connected: 5 })
+    expect(fleet.figures().sent - before - 200).toBeGreaterThan(15)
+    await clock.advance(5000)
+    const [device] = fleet.devices
+    if (device === undefined) throw new Error('no device')
+    fleet.halt(device)
+    await clock.advance(1000)
+    expect(device.state).toBe('closed')
+    expect(fleet.figures().devices).toBe(4)
+    fleet.resume(device)
+    await clock.advance(1000)
+    expect(device.state).toBe('connected')
+
+    await stopped(made)
+    const { sent, acknowledged, arrived, lost, twice, repeated1, open, awaited } = fleet.figures()
+    expect([acknowledged, arrived, lost, twice, repeated1, open, awaited]).toEqual([sent, sent, 0, 0, 0, 0, 0])
+    expect(fleet.devices.map(({ state }) => state)).toEqual(Array(20).fill('closed'))
+  })
+
+  it('starts again where it was, with numbers that go on', async () => {
+    const made = await started({ devices: 3 })
+    const { clock, fleet, broker } = made
+    const stopping = fleet.stop()
+    await clock.advance(10_000)
+    await stopping
+    const { sent } = fleet.figures()
+    const starting = fleet.start({})
+    await clock.advance(3000)
+    await starting
+    expect(fleet.figures().sent).toBeGreaterThan(sent + 10)
+    expect(fleet.figures()).toMatchObject({ connected: 3, lost: 0, repeated1: 0 })
+    expect(broker.violations).toBe(0)
+    await stopped(made)
+  })
+
+  it('stops while the broker is stalled and the consumer is not there yet', async () => {
+    const made = world()
+    const starting = made.fleet.start({ devices: 3 })
+    made.faults.begin('stall')
+    await made.clock.advance(100)
+    expect(made.fleet.state).toBe('running')
+    made.faults.endAll()
+    await stopped(made)
+    await starting
+    expect(made.fleet.figures().devices).toBe(0)
+  })
+
+  it('stops with what is in flight', async () => {
+    const made = await started({ devices: 10, rate: 20, qos: 2 }, '200 ms')
+    expect(made.fleet.figures().open).toBeGreaterThan(50)
+    await stopped(made)
+    const { sent, acknowledged, arrived, unsure } = made.fleet.figures()
+    expect([acknowledged, arrived, unsure]).toEqual([sent, sent, 0])
+  })
+
+  it('holds back while nothing is acknowledged', async () => {
+    const made = await started({ devices: 1, rate: 100 })
+    made.faults.begin('stall')
+    await made.clock.advance(1900)
+    expect(made.fleet.figures()).toMatchObject({ open: 50 })
+    expect(made.fleet.figures().heldBack).toBeGreaterThan(100)
+    await stopped(made)
+  })
+})
+
+describe('a fault', () => {
+  /** What the journal says of each, so that something did happen. */
+  const traces: Readonly<Record<string, string>> = {
+    cutAll: 'connection lost: ERR_CONNECTION_LOST',
+    cutSome: 'connection lost: ERR_CONNECTION_LOST',
+    silence: 'connection lost: ERR_KEEPALIVE_TIMEOUT',
+    stall: 'over: stall the broker',
+    takeOver: 'connection lost: ERR_SESSION_TAKEN_OVER, Session taken over',
+    refuse: 'no connection: ERR_CONNECT_REFUSED, Not authorized',
+    restart: 'the consumer lost its connection: ERR_CONNECTION_LOST',
+    forget: 'session lost by the broker',
+    acknowledgements: 'connection lost: ERR_CONNECTION_LOST',
+  }
+  const names = Object.keys(traces)
+
+  it('has a button each', () => {
+    expect(Object.keys(modules.faults)).toEqual(names)
+  })
+
+  it.each(names.flatMap((name) => [1, 2].map((qos) => [name, qos as 1 | 2] as const)))(
+    '%s at QoS %i: everybody comes back, nothing acknowledged is lost, nothing comes twice at QoS 2',
+    async (name, qos) => {
+      const made = await started({ devices: 10, rate: 10, qos, payload: qos === 1 ? 'json' : 'binary' }, '20 ms')
+      const { clock, fleet, faults } = made
+      expect(fleet.figures().connected).toBe(10)
+      const connects = (): number => fleet.devices.reduce((sum, device) => sum + device.connects, 0)
+      faults.begin(name)
+      await clock.advance(1000)
+      // Without answers everything that was sent is in flight.
+      if (name === 'stall') expect(fleet.figures().open).toBeGreaterThan(80)
+      fleet.set({ rate: 2 })
+      await clock.advance(9000)
+      expect(faults.isRunning(name)).toBe(false)
+      expect(fleet.figures()).toMatchObject({ connected: 10, lost: 0, twice: 0 })
+      if (name !== 'stall') expect(connects()).toBeGreaterThan(10)
+      expect(texts(made)).toContain(traces[name])
+      expect(texts(made)).toContainEqual(expect.stringMatching(/^all connected, \d+\.\d s after the fault$/))
+      await stopped(made)
+      const { sent, acknowledged, arrived, unsure, lost, twice } = fleet.figures()
+      expect([lost, twice, acknowledged + unsure]).toEqual([0, 0, sent])
+      expect(arrived).toBeGreaterThanOrEqual(acknowledged)
+      if (name !== 'forget') expect(unsure).toBe(0)
+    },
+  )
+
+  it('takes nothing but the link of the client id that was taken over', async () => {
+    const made = await started({ devices: 3 })
+    made.faults.begin('takeOver')
+    await made.clock.advance(5000)
+    expect(made.fleet.devices.map(({ lastError }) => lastError)).toEqual([expect.stringContaining('ERR_SESSION_TAKEN_OVER'), undefined, undefined])
+    await stopped(made)
+  })
+
+  it('over slow lines in pieces is survived as well', async () => {
+    const made = await started({ devices: 5, qos: 2 }, '20 ms, in pieces of 7 bytes')
+    expect(made.fleet.figures().connected).toBe(5)
+    for (const name of ['cutAll', 'restart']) {
+      made.faults.begin(name)
+      await made.clock.advance(10_000)
+    }
+    expect(made.fleet.figures()).toMatchObject({ connected: 5, lost: 0, twice: 0 })
+    await stopped(made)
+  })
+})
+
+describe('the counters', () => {
+  it('count as lost what was acknowledged and did not arrive, whichever came first, and nothing else', () => {
+    const stream = new modules.Stream()
+    for (let count = 0; count < 5; count += 1) stream.next()
+    stream.arrive(1, 1)
+    stream.acknowledge(1, 10)
+    stream.acknowledge(2, 20)
+    stream.arrive(2, 1)
+    stream.acknowledge(3, 30)
+    stream.fail(4, 'unknown')
+    expect(stream).toMatchObject({ awaited: 1, lost: 0, unsure: 1, open: 1 })
+    stream.giveUp(29)
+    expect(stream.lost).toBe(0)
+    stream.giveUp(30)
+    expect(stream).toMatchObject({ awaited: 0, lost: 1 })
+  })
+
+  it('count what comes twice', () => {
+    const stream = new modules.Stream()
+    stream.next()
+    expect([stream.arrive(1, 2), stream.arrive(1, 2)]).toEqual([true, false])
+    expect(stream.repeated).toBe(1)
+  })
+
+  it('remember no more than a few thousand numbers', () => {
+    const stream = new modules.Stream()
+    for (let count = 0; count < 5000; count += 1) stream.acknowledge(stream.next(), count)
+    expect(stream.awaited).toBe(2000)
+    expect(stream.lost).toBe(3000)
+  })
+})
+
+describe('the figures of the fleet', () => {
+  it('tell what the consumer never got, and what it got twice', async () => {
+    const made = await started({ devices: 2, qos: 2, rate: 5 })
+    const { fleet } = made
+    const arrived = fleet.arrived.bind(fleet)
+    let count = 0
+    fleet.arrived = (message, said) => {
+      count += 1
+      if (count === 3) return
+      arrived(message, said)
+      if (count === 5) arrived(message, said)
+    }
+    await made.clock.advance(3000)
+    expect(fleet.figures()).toMatchObject({ lost: 0, awaited: 1, twice: 1 })
+    // While the consumer is connected, ten seconds are enough for any message.
+    await made.clock.advance(10_000)
+    expect(fleet.figures()).toMatchObject({ lost: 1, twice: 1 })
+    await stopped(made)
+  })
+})
+
+describe('examples/simulator/serve.js', () => {
+  it('prints where it serves the page: one policy lets nothing out, the other WebSockets only', async () => {
+    const program = new Program('simulator/serve.js', ['--port', '0'])
+    await program.prints('The simulator is at')
+    const url = /http:\S+/.exec(program.output)?.[0] ?? ''
+    const policy = async (query: string): Promise<string> => (await fetch(`${url}${query}`)).headers.get('content-security-policy') ?? ''
+    expect(await policy('')).toContain("default-src 'none'; script-src 'self'; style-src 'self'")
+    expect(await policy('')).toContain("connect-src 'none'")
+    expect(await policy('?url=ws://127.0.0.1:1')).toContain('connect-src ws: wss:')
+    for (const missing of ['package.json', '../package.json', 'serve.js', '__proto__']) expect((await fetch(`${url}${missing}`)).status).toBe(404)
+    program.signal('SIGKILL')
+    await program.ending
+  })
+})
+
+describe('the journal', () => {
+  it('is bounded, and counts what happens many times in a moment', () => {
+    let now = 0
+    const journal = new modules.Journal(() => now)
+    for (let count = 0; count < 300; count += 1) journal.note('link lost')
+    expect(journal.entries).toMatchObject([{ text: 'link lost', count: 300 }])
+    now = 2000
+    journal.note('link lost')
+    expect(journal.entries.map(({ count }) => count)).toEqual([1, 300])
+    for (let count = 0; count < 300; count += 1) journal.note(`event ${count}`)
+    expect(journal.entries).toHaveLength(200)
+  })
+})

@@ -1,0 +1,98 @@
+/** The programs of the README as somebody pastes them, and each broken in a way in which people break them. */
+import { readFileSync } from 'node:fs'
+import path from 'node:path'
+import { transform } from 'esbuild'
+import { blocksOf } from '../code-blocks.js'
+import { root } from '../fixture.js'
+
+/** What is changed in a program, and what to call that. */
+type Change = readonly [title: string, from: string, to: string]
+
+/** A program with a title. */
+export interface Program {
+  readonly title: string
+  readonly code: string
+}
+
+const blocks = blocksOf(readFileSync(path.join(root, 'README.md'), 'utf8'))
+
+function block(marked: string): string {
+  const found = blocks.find(({ code }) => code.includes(marked))
+  if (found === undefined) throw new Error(`no program of the README has ${marked}`)
+  return found.code
+}
+
+const url = "'mqtt://127.0.0.1:1883'"
+const listener = (name: string): string => `client.on('${name}', (topic, payload) => console.log(topic, String(payload)))\n`
+
+const service: readonly Change[] = [
+  ['as it is', url, url],
+  ["client.on('message')", 'const handling', `${listener('message')}const handling`],
+  ["client.on('mesage')", 'const handling', `${listener('mesage')}const handling`],
+  ["client.on('offline')", 'const handling', `${listener('offline')}const handling`],
+  ['{ keepalive: 60 }', "clientId: 'orders-1',", "clientId: 'orders-1',\n  keepalive: 60,"],
+  ['{ clean: false }', 'cleanStart: false,', 'clean: false,'],
+  ['{ reconnectPeriod: 1000 }', "clientId: 'orders-1',", "clientId: 'orders-1',\n  reconnectPeriod: 1000,"],
+  ['{ rejectUnauthorized: false }', "clientId: 'orders-1',", "clientId: 'orders-1',\n  rejectUnauthorized: false,"],
+  ['{ clientID }', 'clientId:', 'clientID:'],
+  ['{ reconnect: 1000 }', "clientId: 'orders-1',", "clientId: 'orders-1',\n  reconnect: 1000,"],
+  ['no clientId', "clientId: 'orders-1',", ''],
+  ["connect('localhost:1883')", url, "'localhost:1883'"],
+  ['wrong port', url, "'mqtt://127.0.0.1:1999'"],
+  ['all brokers dead', url, "['mqtt://127.0.0.1:1999', 'mqtt://127.0.0.1:1998']"],
+  ['an HTTP server', url, "'mqtt://127.0.0.1:8080'"],
+  ['a TLS server', url, "'mqtt://127.0.0.1:8883'"],
+  ['wrong password', `${url}, {\n  clientId: 'orders-1',`, `'mqtt://127.0.0.1:1884', {\n  clientId: 'refused-134',`],
+  ["publish('orders/#')", "publish('orders/7/created'", "publish('orders/#'"],
+  ["publish('')", "publish('orders/7/created'", "publish(''"],
+  ['publish an object', "JSON.stringify({ id: '7' })", "{ id: '7' }"],
+  ['listen() without a filter', "'orders/+/created',\n", ''],
+]
+
+const device: readonly Change[] = [
+  ['as it is', url, url],
+  ['will properties on 3.1.1', 'retain: true },\n}', 'retain: true, properties: { willDelayInterval: 5 } },\n  protocolVersion: 4,\n}'],
+  ['a will with a message', "payload: 'gone'", "message: 'gone'"],
+  ['post to a wildcard', "post('pumps/17/pressure'", "post('pumps/+/pressure'"],
+  ['not awaited', "  await client.publish('pumps/17/report', 'all well', { qos: 2,", "  client.publish('pumps/+/report', 'all well', { qos: 2,"],
+]
+
+const there = "'ws://127.0.0.1:8083/mqtt'"
+const page: readonly Change[] = [
+  ["client.on('message')", 'for await', `${listener('message')}for await`],
+  ["client.on('mesage')", 'for await', `${listener('mesage')}for await`],
+  ['{ keepalive: 60 }', "username: 'dash',", "username: 'dash', keepalive: 60,"],
+  ['mqtt: in a page', there, "'mqtt://broker.example'"],
+  ["connect('broker.example')", there, "'broker.example'"],
+  ['headers', there, "{ url: 'ws://127.0.0.1:8083/mqtt', headers: { authorization: 'x' } }"],
+  ['wrong port', there, "'ws://127.0.0.1:1999/mqtt'"],
+  ['wrong path', there, "'ws://127.0.0.1:8083/other'"],
+  ['an HTTP server', there, "'ws://127.0.0.1:8080/mqtt'"],
+  ['wss: to a server without TLS', there, "'wss://127.0.0.1:8083/mqtt'"],
+  ['ws: to a server with TLS', there, "'ws://127.0.0.1:8883/mqtt'"],
+  ['a certificate that nobody knows', there, "'wss://127.0.0.1:8883/mqtt'"],
+  ['a server without the sub-protocol', there, "'ws://127.0.0.1:8085/mqtt'"],
+  ['a server that hangs up', there, "'ws://127.0.0.1:1888/mqtt'"],
+  ['all brokers dead', there, "['ws://127.0.0.1:1999/mqtt', 'ws://127.0.0.1:1998/mqtt']"],
+  ['wrong password', `${there}, {`, "'ws://127.0.0.1:8084/mqtt', { clientId: 'refused-134',"],
+  ['subscribe() without a filter', "client.subscribe('plant/+/temperature')", 'client.subscribe()'],
+]
+
+function broken(name: string, code: string, changes: readonly Change[]): Promise<Program>[] {
+  return changes.map(async ([title, from, to]) => {
+    if (!code.includes(from)) throw new Error(`${name} has no ${from}`)
+    const changed = await transform(
+      code.replace(from, () => to),
+      { loader: 'ts', format: 'esm', target: 'es2022' },
+    )
+    return { title: `${name}: ${title}`, code: changed.code }
+  })
+}
+
+/** For Node. */
+export const inNode = (): Promise<Program[]> =>
+  Promise.all([...broken('the service', block("clientId: 'orders-1'"), service), ...broken('the device', block("clientId: 'pump-17'"), device)])
+
+/** For a page. */
+export const inPage = (): Promise<Program[]> =>
+  Promise.all(broken('the page', block('document.title = state').replace("'wss://broker.example/mqtt'", there), page))

@@ -1,0 +1,266 @@
+/**
+ * A TCP link on loopback that is as bad as it is told to be: so many bytes a second in each direction, stalls, cuts, half-closed ends, a peer that no
+ * longer reads. Without being told it forwards at once.
+ *
+ * What it cannot carry yet it does not read either, beyond 64 KiB, so that the sender feels it. It knows nothing of MQTT; an observer may look at
+ * what passes.
+ */
+import { createServer, type Server, type Socket, connect as tcp } from 'node:net'
+import { listening } from '../../support/servers.js'
+
+/** `up` is to the broker, `down` from it. */
+export type Direction = 'up' | 'down'
+
+/** What passes a link. */
+export interface Observer {
+  /** Bytes as they came in, before they are held up. */
+  bytes(direction: Direction, chunk: Buffer): void
+  /** A side ended its stream: which one did so first tells who ended the connection. */
+  end(direction: Direction): void
+}
+
+export interface LinkSettings {
+  /** Port of the broker on this machine. */
+  readonly port: number
+  /** Listens on this Unix socket, which swallows 200 kB where TCP on loopback swallows 4 MB: nearer to what a slow network takes. Default: TCP. */
+  readonly path?: string
+  /** Bytes a second. Default: no limit. */
+  readonly up?: number
+  readonly down?: number
+  /** Called for each connection. */
+  readonly observe?: () => Observer
+}
+
+/** What happens to each connection from now on, so many times. */
+export interface Doom {
+  /** Milliseconds from the first byte that the broker says to the cut. */
+  readonly after: number
+  readonly times: number
+  /** Nothing that the broker says after its first bytes gets through. Default false. */
+  readonly mute?: boolean
+}
+
+const tick = 5
+const most = 64 * 1024
+
+/** One direction of one connection. */
+class Lane {
+  #held: Buffer[] = []
+  #size = 0
+  #ended = false
+  #credit = 0
+  /** Forwards what it has, and nothing that comes after it. */
+  muted = false
+  onFirst: (() => void) | undefined
+  readonly #from: Socket
+  readonly #to: Socket
+  readonly #link: ShapedLink
+  readonly #direction: Direction
+  readonly #observer: Observer | undefined
+
+  constructor(link: ShapedLink, direction: Direction, from: Socket, to: Socket, observer: Observer | undefined) {
+    this.#link = link
+    this.#direction = direction
+    this.#from = from
+    this.#to = to
+    this.#observer = observer
+    from.on('data', (chunk: Buffer) => this.#take(chunk))
+    from.on('end', () => this.#finish())
+    to.on('drain', () => this.#refresh())
+  }
+
+  /** Sends on what the rate allows of what is held. */
+  turn(milliseconds: number): void {
+    const rate = this.#link.rates[this.#direction]
+    if (this.#link.stalled.has(this.#direction)) {
+      this.#credit = 0
+      return
+    }
+    // Half a second of silence does not become a burst.
+    this.#credit = rate === undefined ? Number.POSITIVE_INFINITY : Math.min(this.#credit + (rate * milliseconds) / 1000, Math.max(rate / 20, 1))
+    while (this.#credit >= 1 && this.#held.length > 0 && !this.#to.writableNeedDrain) this.#send()
+    this.#refresh()
+    if (this.#ended && this.#held.length === 0 && !this.#to.writableEnded) this.#to.end()
+  }
+
+  #send(): void {
+    const chunk = this.#held.shift() ?? Buffer.alloc(0)
+    const part = chunk.length <= this.#credit ? chunk : chunk.subarray(0, Math.floor(this.#credit))
+    if (part.length < chunk.length) this.#held.unshift(chunk.subarray(part.length))
+    this.#size -= part.length
+    this.#credit -= part.length
+    this.#link.carried[this.#direction] += part.length
+    this.#to.write(part)
+  }
+
+  #take(chunk: Buffer): void {
+    this.#observer?.bytes(this.#direction, chunk)
+    if (this.muted) return
+    this.#held.push(chunk)
+    this.onFirst?.()
+    this.onFirst = undefined
+    this.#size += chunk.length
+    if (this.#link.free(this.#direction)) this.turn(0)
+    else this.#refresh()
+  }
+
+  #finish(): void {
+    this.#observer?.end(this.#direction)
+    this.#ended = true
+    if (this.#link.free(this.#direction)) this.turn(0)
+  }
+
+  #refresh(): void {
+    const full = this.#size > most || this.#to.writableNeedDrain || this.#link.deaf.has(this.#direction)
+    if (full) this.#from.pause()
+    else if (this.#from.isPaused()) this.#from.resume()
+  }
+}
+
+/** One connection. */
+class Wire {
+  readonly lanes: readonly Lane[]
+  readonly #client: Socket
+  readonly #broker: Socket
+
+  constructor(link: ShapedLink, client: Socket, broker: Socket, observer: Observer | undefined) {
+    this.#client = client
+    this.#broker = broker
+    this.lanes = [new Lane(link, 'up', client, broker, observer), new Lane(link, 'down', broker, client, observer)]
+    for (const socket of [client, broker]) {
+      socket.setNoDelay(true)
+      socket.on('error', () => this.end()).on('close', () => this.#broker.destroyed || this.end())
+    }
+  }
+
+  /** Cut soon after the broker has begun to speak. */
+  doom(after: number, mute: boolean): void {
+    const [, down] = this.lanes
+    if (down === undefined) return
+    down.onFirst = () => {
+      down.muted = mute
+      setTimeout(() => this.cut(), after)
+    }
+  }
+
+  /** Sends RST to both sides; a Unix socket, which has no such thing, just ends. */
+  cut(): void {
+    if (this.#client.remoteAddress === undefined) this.#client.destroy()
+    else this.#client.resetAndDestroy()
+    this.#broker.resetAndDestroy()
+  }
+
+  /** Ends the stream to one side only. */
+  halfClose(direction: Direction): void {
+    if (direction === 'up') this.#broker.end()
+    else this.#client.end()
+  }
+
+  end(): void {
+    this.#client.destroy()
+    this.#broker.destroy()
+  }
+}
+
+/** A running link. */
+export class ShapedLink {
+  readonly rates: Partial<Record<Direction, number | undefined>>
+  /** Directions in which nothing moves. The sender's bytes are still taken in, 64 KiB of them. */
+  readonly stalled = new Set<Direction>()
+  /** Directions in which nothing is read any more. */
+  readonly deaf = new Set<Direction>()
+  /** Bytes that got to the other end. */
+  readonly carried: Record<Direction, number> = { up: 0, down: 0 }
+  /** Connections so far, and those that were cut. */
+  connections = 0
+  cuts = 0
+  port = 0
+  #doom: Doom | undefined
+  readonly #settings: LinkSettings
+  readonly #wires = new Set<Wire>()
+  readonly #server: Server
+  #timer: NodeJS.Timeout | undefined
+
+  private constructor(settings: LinkSettings) {
+    this.#settings = settings
+    this.rates = { up: settings.up, down: settings.down }
+    this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => this.#accept(client))
+  }
+
+  static async start(settings: LinkSettings): Promise<ShapedLink> {
+    const link = new ShapedLink(settings)
+    const { path } = settings
+    if (path === undefined) link.port = await listening(link.#server)
+    else await new Promise<void>((resolve, reject) => link.#server.once('error', reject).listen(path, resolve))
+    let last = performance.now()
+    link.#timer = setInterval(() => {
+      const now = performance.now()
+      for (const wire of link.#wires) for (const lane of wire.lanes) lane.turn(now - last)
+      last = now
+    }, tick)
+    return link
+  }
+
+  /** True when nothing holds this direction up. */
+  free(direction: Direction): boolean {
+    return this.rates[direction] === undefined && !this.stalled.has(direction)
+  }
+
+  /** Connections that are open. */
+  get open(): number {
+    return this.#wires.size
+  }
+
+  /** Dooms those that are opened from now on. */
+  doom(doom: Doom): void {
+    this.#doom = doom
+  }
+
+  /** Connections that are still doomed. */
+  get doomed(): number {
+    return this.#doom?.times ?? 0
+  }
+
+  /** Resets every connection. */
+  cut(): void {
+    this.cuts += this.#wires.size
+    for (const wire of this.#wires) wire.cut()
+  }
+
+  halfClose(direction: Direction): void {
+    for (const wire of this.#wires) wire.halfClose(direction)
+  }
+
+  stall(...directions: Direction[]): void {
+    for (const direction of directions.length === 0 ? (['up', 'down'] as const) : directions) this.stalled.add(direction)
+  }
+
+  goOn(): void {
+    this.stalled.clear()
+    this.deaf.clear()
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer)
+    const closed = new Promise((resolve) => this.#server.close(resolve))
+    for (const wire of this.#wires) wire.end()
+    await closed
+  }
+
+  #accept(client: Socket): void {
+    this.connections += 1
+    const broker = tcp({ port: this.#settings.port, host: '127.0.0.1', allowHalfOpen: true })
+    const wire = new Wire(this, client, broker, this.#settings.observe?.())
+    this.#wires.add(wire)
+    if (this.#doom !== undefined && this.#doom.times > 0) {
+      this.#doom = { ...this.#doom, times: this.#doom.times - 1 }
+      wire.doom(this.#doom.after, this.#doom.mute ?? false)
+    }
+    client.once('close', () => {
+      this.#wires.delete(wire)
+      wire.end()
+    })
+    broker.once('close', () => wire.end())
+    broker.once('connect', () => client.resume())
+  }
+}

@@ -1,0 +1,371 @@
+/** Section 3.2, by the bytes of a client: what CONNACK says of the session, and the limits that it sets. */
+import { describe, expect, it } from 'vitest'
+import { toy } from '../unit/client/toy-auth.js'
+import {
+  connack,
+  dialled,
+  fresh,
+  goodbye,
+  opened,
+  packet,
+  puback,
+  pubcomp,
+  publish,
+  pubrec,
+  pubrel,
+  raw,
+  refusal,
+  resumed,
+  suback,
+  text,
+  u8,
+  u16,
+  u32,
+  type Wire,
+} from './bytes.js'
+
+/** Maximum QoS, Retain Available, Maximum Packet Size, Topic Alias Maximum, Receive Maximum; identifiers are not offered. */
+const maximumQoS = (qos: number, sessionPresent = 0): string => connack(`290024${u8(qos)}`, sessionPresent)
+const noRetain = (sessionPresent = 0): string => connack('29002500', sessionPresent)
+const atMost = (size: number, sessionPresent = 0): string => connack(`290027${u32(size)}`, sessionPresent)
+const aliases = (count: number, sessionPresent = 0): string => connack(`290022${u16(count)}`, sessionPresent)
+
+describe('Session Present', () => {
+  it.each([
+    ['Clean Start 1', { cleanStart: true }],
+    ['Clean Start 1 with a client id', { cleanStart: true, clientId: 'c' }],
+    ['Clean Start 1 and expiry 0', { cleanStart: true, sessionExpiryInterval: 0 }],
+  ])('[MQTT-3.2.2-4] 1 for a client that holds none (%s): an error, DISCONNECT, the end', async (_name, options) => {
+    const wire = await dialled({ ...options, reconnect: false })
+    wire.take()
+    const failed = refusal(() => wire.client.connect())
+    await wire.give(resumed)
+    expect(wire.take()).toEqual([goodbye(0x82)])
+    expect(wire.ended).toBe(true)
+    expect(await failed).toMatchObject({ fault: 'remote' })
+    expect(wire.client.state).toBe('closed')
+    expect(wire.world.seen('connect')).toEqual([])
+  })
+
+  it('[MQTT-3.2.2-5] 0 for a client that holds one: nothing is sent as its state, and identifiers of the server mean new messages', async () => {
+    const wire = await opened({ outbound: { onSessionLost: 'reject' } })
+    const reader = await wire.subscribed('a', 2)
+    const failed = [wire.publish(1, 'one'), wire.publish(2, 'two'), wire.publish(2, 'three')].map((promise) => refusal(() => promise))
+    await wire.give(pubrec(4), publish(0x34, 'a', 7, 'first'))
+    expect(reader.read()?.text()).toBe('first')
+    reader.read()
+    await wire.settle()
+    expect(wire.take().slice(-2)).toEqual([pubrel(4), pubrec(7)])
+    // The subscription is made anew, nothing else.
+    expect(await wire.again(fresh)).toEqual([packet(0x82, u16(5), '00', text('a'), '02')])
+    await wire.give(suback(5, 2))
+    for (const error of failed) expect(await error).toMatchObject({ code: 'ERR_SESSION_LOST' })
+    await wire.give(publish(0x3c, 'a', 7, 'second'))
+    expect(reader.read()?.text()).toBe('second')
+    expect(await wire.again()).toEqual([])
+  })
+
+  it('[MQTT-3.2.2-5] 0, and what was in flight is published anew: without DUP, as new messages', async () => {
+    const wire = await opened()
+    wire.publish(1, 'one')
+    wire.publish(2, 'two', { onSessionLost: 'republish' })
+    wire.publish(2, 'three', { onSessionLost: 'republish' })
+    await wire.give(pubrec(3))
+    expect(wire.take()).toHaveLength(4)
+    const sent = await wire.again(fresh)
+    expect(sent.map((bytes) => `${bytes.slice(0, 2)} ${Buffer.from(bytes.slice(16), 'hex')}`)).toEqual(['32 one', '34 two', '34 three'])
+  })
+})
+
+describe('Maximum QoS', () => {
+  it.each([
+    [0, 1],
+    [0, 2],
+    [1, 2],
+  ] as const)('[MQTT-3.2.2-11] %i: a publish at QoS %i fails, and nothing leaves', async (maximum, qos) => {
+    const wire = await opened({}, maximumQoS(maximum))
+    expect(await refusal(() => wire.client.publish('t', 'x', { qos }))).toMatchObject({ code: 'ERR_QOS_UNSUPPORTED', outcome: 'not-sent' })
+    await wire.settle()
+    expect(wire.take()).toEqual([])
+    wire.publish(maximum, 'y')
+    await wire.settle()
+    expect(wire.take()).toHaveLength(1)
+    // That the server takes no more says nothing of what it may send.
+    wire.client.subscribe('s', { qos: 2 }).catch(() => undefined)
+    await wire.settle()
+    expect(wire.take()[0]).toMatch(/02$/)
+  })
+
+  it('[MQTT-3.2.2-11] what was queued before the connection is held to it, too', async () => {
+    const wire = await dialled()
+    const [one, two] = [wire.publish(1, 'one'), wire.publish(2, 'two')]
+    wire.take()
+    await wire.give(maximumQoS(1))
+    expect(wire.take()).toEqual([publish(0x32, 't', 1, 'one')])
+    expect(await refusal(() => two)).toMatchObject({ code: 'ERR_QOS_UNSUPPORTED' })
+    await wire.give(puback(1))
+    await one
+  })
+
+  it.each([0, 1])(
+    '[MQTT-3.2.2-11] a later server may take less: what it does not take is not sent to it, Session Present %i',
+    async (sessionPresent) => {
+      const wire = await opened({ outbound: { onSessionLost: 'republish' } })
+      const two = refusal(() => wire.publish(2, 'two'))
+      const one = refusal(() => wire.publish(1, 'one'))
+      await wire.settle()
+      expect((await wire.again(maximumQoS(0, sessionPresent))).filter((bytes) => bytes.startsWith('3'))).toEqual([])
+      expect([(await one).code, (await two).code]).toEqual(['ERR_QOS_UNSUPPORTED', 'ERR_QOS_UNSUPPORTED'])
+    },
+  )
+})
+
+describe('Retain Available 0', () => {
+  it.each([0, 1, 2] as const)('[MQTT-3.2.2-14] a publish at QoS %i with RETAIN fails, and nothing leaves', async (qos) => {
+    const wire = await opened({}, noRetain())
+    expect(await refusal(() => wire.client.publish('t', 'x', { qos, retain: true }))).toMatchObject({
+      code: 'ERR_RETAIN_UNSUPPORTED',
+      outcome: 'not-sent',
+    })
+    await wire.settle()
+    expect(wire.take()).toEqual([])
+    wire.publish(qos, 'y')
+    await wire.settle()
+    expect(wire.take()).toHaveLength(1)
+  })
+
+  it('[MQTT-3.2.2-14] what was queued before the connection is held to it, too, and so is what was in flight', async () => {
+    const wire = await dialled()
+    const queued = wire.publish(1, 'x', { retain: true })
+    wire.take()
+    await wire.give(noRetain())
+    expect(wire.take()).toEqual([])
+    expect(await refusal(() => queued)).toMatchObject({ code: 'ERR_RETAIN_UNSUPPORTED' })
+    const other = await opened()
+    other.publish(1, 'x', { retain: true })
+    await other.settle()
+    expect(other.take()).toEqual([publish(0x33, 't', 1, 'x')])
+    expect(await other.again(noRetain(1))).toEqual([])
+  })
+})
+
+describe('Maximum Packet Size', () => {
+  const size = 64
+  const published = (payload: number): string => publish(0x30, 't', 0, 'x'.repeat(payload))
+  // PUBLISH at QoS 0: 2 + 3 + 1.
+  const fits = size - 6
+
+  it('[MQTT-3.2.2-15] a PUBLISH of exactly that size leaves; one byte more fails, and nothing leaves', async () => {
+    const wire = await opened({}, atMost(size))
+    for (const [qos, most] of [
+      [0, fits],
+      [1, fits - 2],
+      [2, fits - 2],
+    ] as const) {
+      wire.publish(qos, 'x'.repeat(most))
+      await wire.settle()
+      expect(wire.take().map((bytes) => bytes.length / 2)).toEqual([size])
+      expect(await refusal(() => wire.client.publish('t', 'x'.repeat(most + 1), { qos }))).toMatchObject({
+        code: 'ERR_PACKET_TOO_LARGE',
+        outcome: 'not-sent',
+      })
+      await wire.settle()
+      expect(wire.take()).toEqual([])
+    }
+    expect(published(fits).length / 2).toBe(size)
+  })
+
+  it('[MQTT-3.2.2-15] post() takes the same limit, with a topic alias or without', async () => {
+    const wire = await opened({}, connack(`290027${u32(size)}22${u16(5)}`))
+    const bytes = (count: number): Uint8Array => new Uint8Array(count).fill(0x78)
+    wire.client.post('t', bytes(fits))
+    wire.client.post('u', bytes(fits - 3))
+    expect(await refusal(() => wire.client.post('v', bytes(fits + 1)))).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
+    await wire.settle()
+    expect(wire.take().map((sent) => sent.length / 2)).toEqual([size, size])
+  })
+
+  it('[MQTT-3.2.2-15] a payload that is handed over by reference counts as well', async () => {
+    const wire = await opened({}, atMost(100_000))
+    const most = 100_000 - 1 - 3 - 3 - 1
+    wire.client.publish('t', new Uint8Array(most)).catch(() => undefined)
+    await wire.settle()
+    expect(wire.take().map((sent) => sent.length / 2)).toEqual([100_000])
+    expect(await refusal(() => wire.client.publish('t', new Uint8Array(most + 1)))).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
+    await wire.settle()
+    expect(wire.take()).toEqual([])
+  })
+
+  it('[MQTT-3.2.2-15] SUBSCRIBE and UNSUBSCRIBE', async () => {
+    const wire = await opened({}, atMost(size))
+    // 2 + 2 + 1 + 2 + filter + 1, and the same without options.
+    wire.client.subscribe('x'.repeat(size - 8)).catch(() => undefined)
+    wire.client.unsubscribe('y'.repeat(size - 7)).catch(() => undefined)
+    await wire.settle()
+    expect(wire.take().map((sent) => sent.length / 2)).toEqual([size, size])
+    expect(await refusal(() => wire.client.subscribe('z'.repeat(size - 6)))).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
+    expect(await refusal(() => wire.client.unsubscribe('z'.repeat(size - 6)))).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
+    await wire.settle()
+    expect(wire.take()).toEqual([])
+  })
+
+  it('[MQTT-3.2.2-15] several filters are sent in several packets, none of them larger', async () => {
+    const wire = await opened({}, connack(`27${u32(size)}`))
+    const filters = Array.from({ length: 12 }, (_, index) => `filter/${index}`)
+    const done = wire.client.subscribe(filters)
+    await wire.settle()
+    const all: string[] = []
+    for (let sent = wire.take(); sent.length > 0; sent = wire.take()) {
+      all.push(...sent)
+      for (const bytes of sent) {
+        expect(bytes.length / 2).toBeLessThanOrEqual(size)
+        const count = bytes.split(raw('filter/')).length - 1
+        await wire.give(suback(Number.parseInt(bytes.slice(4, 8), 16), ...Array<number>(count).fill(0)))
+      }
+    }
+    for (const filter of filters) expect(all.join('')).toContain(raw(filter))
+    expect((await done).granted).toHaveLength(12)
+  })
+
+  it('[MQTT-3.2.2-15] a smaller limit of a later connection holds for what was in flight', async () => {
+    const wire = await opened({}, fresh)
+    const large = refusal(() => wire.publish(1, 'x'.repeat(100)))
+    wire.publish(1, 'small')
+    await wire.settle()
+    expect(await wire.again(atMost(size, 1))).toEqual([publish(0x3a, 't', 2, 'small')])
+    expect((await large).code).toBe('ERR_PACKET_TOO_LARGE')
+  })
+
+  it.each([5, 4])('[MQTT-3.2.2-15] of %i: acknowledgements that fit are sent, one that does not ends the connection', async (limit) => {
+    const wire = await opened({}, atMost(limit))
+    await wire.give(publish(0x32, 'a', 1, 'x'))
+    expect(wire.take()).toEqual([puback(1)])
+    await wire.give(pubrel(2))
+    expect(wire.take()).toEqual(limit === 5 ? [pubcomp(2, 0x92)] : [])
+    expect(wire.ended).toBe(limit === 4)
+  })
+
+  it.each([16, 4, 2])('[MQTT-3.2.2-15] of %i: DISCONNECT leaves out what has no room', async (limit) => {
+    const wire = await opened({ sessionExpiryInterval: 0 }, atMost(limit))
+    wire.client.disconnect({ reasonString: 'the long reason', userProperties: [['key', 'value']], timeout: 0 }).catch(() => undefined)
+    await wire.advance(10)
+    expect(wire.take()).toEqual(['e000'])
+  })
+
+  it('[MQTT-3.2.2-15] of 1: no packet is left to send, not even PINGREQ: the connection is given up', async () => {
+    const wire = await opened({ keepAlive: 1 }, atMost(1))
+    await wire.advance(3000)
+    expect(wire.take()).toEqual([])
+    expect(wire.ended).toBe(true)
+  })
+
+  it('[MQTT-3.2.2-15] AUTH that does not fit is not sent', async () => {
+    const method = `15${text('toy')}`
+    const wire = await opened({ auth: toy({ start: () => 'x'.repeat(100) }).auth }, connack(`290027${u32(64)}${method}`))
+    wire.client.reauthenticate().catch(() => undefined)
+    await wire.settle()
+    expect(wire.take().filter((bytes) => bytes.startsWith('f0'))).toEqual([])
+  })
+})
+
+/** Topic and alias of each PUBLISH; 0 where there is none. */
+function topicsAndAliases(sent: string[]): (readonly [string, number])[] {
+  return sent.map((bytes) => {
+    const length = Number.parseInt(bytes.slice(4, 8), 16)
+    const topic = Buffer.from(bytes.slice(8, 8 + 2 * length), 'hex').toString()
+    const properties = bytes.slice(8 + 2 * length)
+    return [topic, properties.startsWith('0323') ? Number.parseInt(properties.slice(4, 8), 16) : 0] as const
+  })
+}
+
+async function post(wire: Wire, ...topics: string[]): Promise<(readonly [string, number])[]> {
+  for (const topic of topics) wire.client.post(topic, 'x')
+  await wire.settle()
+  return topicsAndAliases(wire.take())
+}
+
+describe('Topic Alias Maximum', () => {
+  it('[MQTT-3.2.2-17] [MQTT-3.3.2-9] [MQTT-3.3.2-8] 2: aliases 1 and 2 are used, no other, however many topics there are', async () => {
+    const wire = await opened({}, aliases(2))
+    expect(await post(wire, 'a', 'b', 'a', 'b')).toEqual([
+      ['a', 1],
+      ['b', 2],
+      ['', 1],
+      ['', 2],
+    ])
+    // What has no topic means the latest topic of its alias.
+    const known = new Map<number, string>()
+    const meant: (string | undefined)[] = []
+    for (const [topic, alias] of await post(wire, 'c', 'd', 'e', 'c', 'c', 'a', 'b')) {
+      if (topic !== '') known.set(alias, topic)
+      meant.push(known.get(alias))
+      expect([1, 2]).toContain(alias)
+    }
+    expect(meant).toEqual(['c', 'd', 'e', 'c', 'c', 'a', 'b'])
+  })
+
+  it('[MQTT-3.2.2-17] [MQTT-3.3.2-9] an alias of the application’s own is refused', async () => {
+    const wire = await opened({}, aliases(2))
+    for (const topicAlias of [0, 1, 2, 3]) {
+      const properties = { topicAlias } as object
+      expect(await refusal(() => wire.client.publish('t', 'x', { properties }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    }
+    await wire.settle()
+    expect(wire.take()).toEqual([])
+  })
+
+  it.each([
+    ['none', fresh],
+    ['0', aliases(0)],
+  ])('[MQTT-3.2.2-18] %s: no alias and no empty topic at any QoS', async (_name, answer) => {
+    const wire = await opened({}, answer)
+    expect(await post(wire, 'a', 'a', 'a')).toEqual([
+      ['a', 0],
+      ['a', 0],
+      ['a', 0],
+    ])
+    for (const qos of [0, 1, 2, 0, 1, 2] as const) wire.publish(qos, 'x')
+    await wire.settle()
+    const sent = wire.take()
+    expect(sent).toHaveLength(6)
+    for (const bytes of sent) expect(bytes.slice(4, 10)).toBe(text('t'))
+    expect(sent.join()).not.toContain('0323')
+  })
+
+  it('[MQTT-3.2.2-18] [MQTT-3.3.2-7] is for one connection: the next server said nothing of it, or less', async () => {
+    const wire = await opened({}, aliases(5))
+    expect(await post(wire, 'a', 'b', 'c', 'a')).toEqual([
+      ['a', 1],
+      ['b', 2],
+      ['c', 3],
+      ['', 1],
+    ])
+    await wire.again()
+    expect(await post(wire, 'a', 'b', 'a')).toEqual([
+      ['a', 0],
+      ['b', 0],
+      ['a', 0],
+    ])
+    await wire.again(aliases(1, 1))
+    expect(await post(wire, 'c', 'c')).toEqual([
+      ['c', 1],
+      ['', 1],
+    ])
+  })
+})
+
+describe('a refusing CONNACK', () => {
+  it.each([0x80, 0x85, 0x87, 0x88, 0x8a, 0x97, 0x9b])(
+    '[MQTT-4.13.2-1] %i: the client closes, also when the server does not, and sends nothing',
+    async (code) => {
+      const wire = await dialled({ reconnect: false })
+      wire.take()
+      const failed = refusal(() => wire.client.connect())
+      await wire.give(connack('', 0, code))
+      await wire.advance(2000)
+      expect(wire.take()).toEqual([])
+      expect(wire.ended).toBe(true)
+      expect(await failed).toMatchObject({ reasonCode: code })
+    },
+  )
+})

@@ -1,0 +1,373 @@
+/** Section 3.1, by the bytes of a client: CONNECT and what stands in it, keep-alive, the session that it asks for. */
+import { describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../src/client/api/index.js'
+import { toy } from '../unit/client/toy-auth.js'
+import {
+  block,
+  connack,
+  dialled,
+  field,
+  fresh,
+  opened,
+  packet,
+  puback,
+  pubcomp,
+  publish,
+  pubrec,
+  pubrel,
+  raw,
+  refusal,
+  resumed,
+  text,
+  u16,
+  type Wire,
+} from './bytes.js'
+
+/** The parts of the only packet of a client that has dialled: its flags, and its payload. */
+async function connect(options: ClientOptions): Promise<{ flags: number; payload: string }> {
+  const wire = await dialled(options)
+  const sent = wire.take()
+  expect(sent).toHaveLength(1)
+  const [bytes = ''] = sent
+  const start = 2 + (Number.parseInt(bytes.slice(2, 4), 16) < 128 ? 2 : 4)
+  expect(bytes.slice(0, 2)).toBe('10')
+  expect(bytes.slice(start, start + 14)).toBe(`${text('MQTT')}05`)
+  const properties = Number.parseInt(bytes.slice(start + 20, start + 22), 16)
+  expect(properties).toBeLessThan(128)
+  return { flags: Number.parseInt(bytes.slice(start + 14, start + 16), 16), payload: bytes.slice(start + 22 + properties * 2) }
+}
+
+describe('CONNECT', () => {
+  it('[MQTT-3.1.0-1] is the first packet, also when other things have been asked for before, and on each connection', async () => {
+    const wire = await dialled()
+    wire.publish(1, 'x')
+    wire.client.post('t', 'x')
+    wire.client.subscribe('s').catch(() => undefined)
+    await wire.advance(5000)
+    expect(wire.take().map((bytes) => bytes.slice(0, 2))).toEqual(['10'])
+    await wire.give(fresh)
+    expect(wire.take().map((bytes) => bytes.slice(0, 2))).toEqual(['82', '32'])
+    await wire.cut()
+    wire.publish(1, 'y')
+    await wire.redialled()
+    expect(wire.take().map((bytes) => bytes.slice(0, 2))).toEqual(['10'])
+    await wire.give(resumed)
+    expect(
+      wire
+        .take()
+        .map((bytes) => bytes.slice(0, 2))
+        .sort(),
+    ).toEqual(['32', '3a', 'c0'])
+  })
+
+  it.each([
+    [5, '05'],
+    [4, '04'],
+  ] as const)('[MQTT-3.1.2-1] names the protocol MQTT, version %i', async (protocolVersion, level) => {
+    const wire = await dialled({ protocolVersion })
+    expect(wire.take()[0]).toMatch(new RegExp(`^10..00044d515454${level}`))
+  })
+
+  it.each([0, 1, 2] as const)('[MQTT-3.1.2-9] [MQTT-3.1.2-12] with a will of QoS %i: its flags, properties, topic and payload', async (qos) => {
+    expect(await connect({ will: { topic: 'w/t', payload: 'gone', qos, retain: true } })).toEqual({
+      flags: 0x26 + qos * 8,
+      payload: `${text('')}00${text('w/t')}${text('gone')}`,
+    })
+  })
+
+  it('[MQTT-3.1.2-9] a will without payload and properties has the fields of both, empty', async () => {
+    expect(await connect({ will: { topic: 'w' } })).toEqual({ flags: 0x06, payload: `${text('')}00${text('w')}${text('')}` })
+  })
+
+  it('[MQTT-3.1.2-9] a will with every property', async () => {
+    const properties = {
+      willDelayInterval: 1,
+      payloadFormatIndicator: 1,
+      messageExpiryInterval: 2,
+      contentType: 'c',
+      responseTopic: 'r',
+      correlationData: 'd',
+      userProperties: [['k', 'v']] as [string, string][],
+    }
+    const { flags, payload } = await connect({ will: { topic: 'w', payload: 'p', properties } })
+    expect(flags).toBe(0x06)
+    const head = text('')
+    const tail = `${text('w')}${text('p')}`
+    expect(payload.startsWith(head) && payload.endsWith(tail)).toBe(true)
+    const written = payload.slice(head.length, -tail.length)
+    expect(Number.parseInt(written.slice(0, 2), 16)).toBe(written.length / 2 - 1)
+    const each = ['1800000001', '0101', '0200000002', `03${text('c')}`, `08${text('r')}`, `09${text('d')}`, `26${text('k')}${text('v')}`]
+    for (const property of each) expect(written).toContain(property)
+    expect(written.length).toBe(2 + each.join('').length)
+  })
+
+  it.each([3, -1, 1.5, '1'])('[MQTT-3.1.2-12] a will of QoS %s is refused', async (qos) => {
+    expect(await refusal(() => dialled({ will: { topic: 'w', qos: qos as 1 } }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+  })
+
+  it.each([
+    ['nothing', {}],
+    ['a user name and a password', { username: 'u', password: 'p' }],
+    ['a will that is undefined', { will: undefined }],
+  ])('[MQTT-3.1.2-11] [MQTT-3.1.2-13] without a will, Will QoS and Will Retain are 0, as is the Will Flag: %s', async (_name, options) => {
+    const { flags } = await connect(options)
+    expect(flags & 0b0011_1100).toBe(0)
+  })
+
+  it('[MQTT-3.1.2-11] [MQTT-3.1.2-13] a will of earlier credentials leaves no flag behind', async () => {
+    let calls = 0
+    const wire = await opened({
+      credentials: () => {
+        calls += 1
+        return calls === 1 ? { connect: { will: { topic: 'w', qos: 2, retain: true } } } : {}
+      },
+    })
+    await wire.cut()
+    await wire.redialled()
+    expect(wire.take()[0]?.slice(18, 20)).toBe('00')
+  })
+
+  it.each([
+    ['a password alone', { password: 'p' }, 0x42, field('70')],
+    ['no password either', {}, 0x02, ''],
+  ])('[MQTT-3.1.2-16] without a user name, flag and field are not there: %s', async (_name, options, flags, rest) => {
+    expect(await connect(options)).toEqual({ flags, payload: `${text('')}${rest}` })
+  })
+
+  it.each(['u', '', 'jörg'])(
+    '[MQTT-3.1.2-17] [MQTT-3.1.2-18] with the user name "%s": flag and field; without a password neither',
+    async (username) => {
+      expect(await connect({ username })).toEqual({ flags: 0x82, payload: `${text('')}${text(username)}` })
+    },
+  )
+
+  it.each([
+    ['text', 'ß', 'c39f'],
+    ['bytes that are no UTF-8', Uint8Array.of(0, 0xff, 0xc0), '00ffc0'],
+    ['nothing', '', ''],
+  ])('[MQTT-3.1.2-19] [MQTT-3.1.2-16] a password of %s: flag and field, no user name is needed', async (_name, password, bytes) => {
+    expect(await connect({ password })).toEqual({ flags: 0x42, payload: `${text('')}${field(bytes)}` })
+  })
+
+  it('[MQTT-3.1.3-1] [MQTT-3.1.3-3] [MQTT-3.1.3-4] [MQTT-3.1.3-11] [MQTT-3.1.3-12] [rule connectPayloadOrder] every field, in this order: client id, will properties, will topic, will payload, user name, password', async () => {
+    const will = { topic: 'ẅ', payload: Uint8Array.of(0xff), qos: 1, properties: { willDelayInterval: 7 } } as const
+    expect(await connect({ clientId: 'ï', will, username: 'ü', password: 'p' })).toEqual({
+      flags: 0xce,
+      payload: ['0002c3af', '051800000007', '0003e1ba85', '0001ff', '0002c3bc', '000170'].join(''),
+    })
+  })
+
+  it('[MQTT-3.1.3-3] without a client id the field is there, empty, in front', async () => {
+    expect((await connect({ will: { topic: 'w' }, username: 'u' })).payload.slice(0, 6)).toBe('000000')
+    expect((await connect({})).payload).toBe('0000')
+  })
+})
+
+/** Times at which PINGREQ was sent within `span` milliseconds; each is answered. */
+async function pings(wire: Wire, span: number, each: () => unknown = () => undefined): Promise<number[]> {
+  const start = wire.world.clock.now()
+  const times: number[] = []
+  while (wire.world.clock.now() - start < span) {
+    await wire.advance(100)
+    await each()
+    if (!wire.take().includes('c000')) continue
+    times.push(wire.world.clock.now() - start)
+    await wire.give('d000')
+  }
+  return times
+}
+
+describe('Keep Alive', () => {
+  it('[MQTT-3.1.2-20] 1 s, and nothing else to send: PINGREQ each second', async () => {
+    const times = await pings(await opened({ keepAlive: 1 }), 5000)
+    expect(times.length).toBeGreaterThanOrEqual(4)
+    expect(Math.max(...times.map((time, index) => time - (times[index - 1] ?? 0)))).toBeLessThanOrEqual(1100)
+  })
+
+  it('[MQTT-3.1.2-20] what comes in is no reason to be silent', async () => {
+    const wire = await opened({ keepAlive: 1 })
+    const times = await pings(wire, 5000, () => wire.give(publish(0x30, 'a', 0, 'x')))
+    expect(times.length).toBeGreaterThanOrEqual(4)
+  })
+
+  it('[MQTT-3.1.2-20] no more than 1 s lies between any two packets, whatever they are', async () => {
+    const wire = await opened({ keepAlive: 1 })
+    let last = wire.world.clock.now()
+    for (let step = 1; step <= 100; step++) {
+      await wire.advance(100)
+      if (step % 17 === 0) wire.client.post('t', 'x')
+      await wire.settle()
+      const sent = wire.take()
+      if (sent.includes('c000')) await wire.give('d000')
+      const now = wire.world.clock.now()
+      if (sent.length > 0) last = now
+      expect(now - last).toBeLessThanOrEqual(1000)
+    }
+  })
+
+  it.each([0, false] as const)('[MQTT-3.1.2-20] %s: never', async (keepAlive) => {
+    const wire = await opened({ keepAlive })
+    await wire.advance(24 * 3600_000)
+    expect(wire.take()).toEqual([])
+    expect(wire.ended).toBe(false)
+  })
+
+  it.each([
+    [60, 1, 1000],
+    [60, 2, 2000],
+    [false, 2, 2000],
+    [5, 60, 60_000],
+    [1, 0, Number.POSITIVE_INFINITY],
+  ] as const)('[MQTT-3.1.2-21] [MQTT-3.2.2-21] %s s asked for, Server Keep Alive %i s: PINGREQ after %i ms', async (keepAlive, server, due) => {
+    const wire = await opened({ keepAlive }, connack(`13${u16(server)}`))
+    await wire.advance(Math.min(due, 3600_000) - 1)
+    expect(wire.take()).toEqual([])
+    await wire.advance(1)
+    expect(wire.take()).toEqual(due === Number.POSITIVE_INFINITY ? [] : ['c000'])
+  })
+
+  it('[MQTT-3.1.2-21] the word of the server is for its connection: on the next, ours counts again', async () => {
+    const wire = await opened({ keepAlive: 3 }, connack(`13${u16(60)}`))
+    expect(await wire.again()).toEqual([])
+    await wire.advance(3000)
+    expect(wire.take()).toEqual(['c000'])
+  })
+})
+
+describe('the session', () => {
+  it('[MQTT-3.1.2-4] Clean Start 1 is asked for, and nothing of another session is sent: what was published before the connection is new', async () => {
+    const wire = await dialled()
+    wire.publish(1, 'one')
+    wire.publish(2, 'two')
+    expect(wire.take()[0]?.slice(18, 20)).toBe('02')
+    await wire.give(fresh)
+    expect(wire.take()).toEqual([publish(0x32, 't', 1, 'one'), publish(0x34, 't', 2, 'two')])
+  })
+
+  it('[MQTT-3.1.2-4] [MQTT-3.2.2-4] is not answered by a session: whoever does loses the connection', async () => {
+    const wire = await dialled({ reconnect: false })
+    wire.take()
+    const failed = refusal(() => wire.client.connect())
+    await wire.give(resumed)
+    expect(wire.take()).toEqual(['e00182'])
+    expect(wire.ended).toBe(true)
+    expect((await failed).fault).toBe('remote')
+    expect(wire.client.state).toBe('closed')
+  })
+
+  it('[MQTT-3.1.2-4] [MQTT-3.1.2-23] of expiry 0 ends with its connection: Clean Start 1 on the next, nothing goes on, and identifiers mean new messages', async () => {
+    const wire = await opened({ sessionExpiryInterval: 0, outbound: { onSessionLost: 'reject' } })
+    const reader = await wire.subscribed('a', 2)
+    wire.publish(1, 'one')
+    wire.publish(2, 'two')
+    await wire.give(pubrec(3), publish(0x34, 'a', 9, 'x'))
+    expect(reader.read()?.text()).toBe('x')
+    reader.read()
+    await wire.cut()
+    await wire.redialled()
+    expect(wire.take()[0]?.slice(18, 20)).toBe('02')
+    await wire.give(fresh)
+    // The subscription is made anew, and that is all.
+    expect(wire.take().map((bytes) => bytes.slice(0, 2))).toEqual(['82'])
+    await wire.give(publish(0x34, 'a', 9, 'y'))
+    expect(reader.read()?.text()).toBe('y')
+  })
+
+  it('[MQTT-3.1.2-4] 3.1.1 with Clean Session on each connection: what was in flight is no state any more, on either side', async () => {
+    const options: ClientOptions = { protocolVersion: 4, cleanStart: true, outbound: { onSessionLost: 'reject' } }
+    const wire = await opened(options, '20020000')
+    wire.publish(1, 'one')
+    wire.publish(2, 'two')
+    await wire.give(pubrec(2), packet(0x34, text('a'), u16(9), raw('x')))
+    expect(wire.take().map((bytes) => bytes.slice(0, 2))).toEqual(['32', '34', '62', '50'])
+    await wire.cut()
+    await wire.redialled()
+    expect(wire.take()[0]?.slice(18, 20)).toBe('02')
+    await wire.give('20020000', pubrel(9))
+    // Nothing but the answer to PUBREL.
+    expect(wire.take()).toEqual([pubcomp(9)])
+  })
+
+  it('[MQTT-3.1.2-23] Session Expiry Interval above 0: what was open on either side goes on with the next connection', async () => {
+    const wire = await opened({ sessionExpiryInterval: 1000, reconnect: { backoff: () => 900_000 } })
+    wire.publish(1, 'one')
+    wire.publish(2, 'two')
+    wire.publish(2, 'three')
+    await wire.give(pubrec(3), publish(0x34, 'a', 7, 'x'))
+    expect(wire.take().at(-1)).toBe(pubrec(7))
+    await wire.cut()
+    await wire.advance(900_000 - 10)
+    await wire.redialled()
+    expect(wire.take()[0]?.slice(18, 20)).toBe('00')
+    await wire.give(resumed)
+    expect(wire.take()).toEqual([pubrel(3), publish(0x3a, 't', 1, 'one'), publish(0x3c, 't', 2, 'two')])
+    await wire.give(publish(0x3c, 'a', 7, 'x'), pubrel(7))
+    expect(wire.take()).toEqual([pubrec(7), pubcomp(7)])
+    expect(wire.world.seen('unclaimed')).toHaveLength(1)
+  })
+
+  it('[MQTT-3.1.2-30] with an Authentication Method nothing but AUTH leaves before CONNACK; the rest comes behind it', async () => {
+    const method = `15${text('toy')}`
+    const wire = await dialled({ auth: toy().auth, keepAlive: 1, connectTimeout: 60_000 })
+    expect(wire.take().map((bytes) => bytes.slice(0, 2))).toEqual(['10'])
+    wire.publish(1, 'x')
+    wire.client.post('t', 'x')
+    wire.client.subscribe('s').catch(() => undefined)
+    wire.client.unsubscribe('u').catch(() => undefined)
+    for (let round = 0; round < 3; round++) {
+      await wire.give(packet(0xf0, '18', block(method)))
+      wire.publish(1, 'y')
+      await wire.advance(5000)
+      expect(wire.take().map((bytes) => bytes.slice(0, 6))).toEqual([expect.stringMatching(/^f0..18$/)])
+    }
+    await wire.give(connack(`2900${method}`))
+    expect(
+      wire
+        .take()
+        .map((bytes) => bytes.slice(0, 2))
+        .sort(),
+    ).toEqual(['32', '32', '32', '32', '82', 'a2'])
+  })
+
+  it('[MQTT-3.1.3-2] is kept under one client id: each CONNECT of a client has the same, also one that the server gave', async () => {
+    for (const [options, answer, id] of [
+      [{ clientId: 'mine' }, fresh, 'mine'],
+      [{}, connack(`2900${'12'}${text('given')}`), 'given'],
+    ] as const) {
+      const wire = await opened(options, answer)
+      wire.publish(1, 'x')
+      await wire.settle()
+      for (let round = 0; round < 3; round++) {
+        await wire.cut()
+        await wire.redialled()
+        expect(wire.take()[0]).toMatch(new RegExp(`${text(id)}$`))
+        await wire.give(resumed)
+        expect(wire.take()).toEqual([publish(0x3a, 't', 1, 'x')])
+      }
+    }
+  })
+
+  it('[MQTT-3.1.3-2] two client ids share nothing: what one has in flight is not sent by the other', async () => {
+    const one = await opened({ clientId: 'one', cleanStart: false }, resumed)
+    one.publish(1, 'x')
+    await one.give(publish(0x34, 'a', 7, 'x'))
+    await one.cut()
+    const two = await opened({ clientId: 'two', cleanStart: false }, resumed)
+    const reader = await two.subscribed('a', 2)
+    await two.advance(1000)
+    expect(two.take()).toEqual([])
+    // Identifier 7 is new to this one.
+    await two.give(publish(0x3c, 'a', 7, 'y'))
+    expect(reader.read()?.text()).toBe('y')
+  })
+
+  it('[MQTT-3.1.2-23] PUBACK ends an exchange of the connection before', async () => {
+    const wire = await opened()
+    const done = wire.publish(1, 'x')
+    await wire.settle()
+    await wire.again()
+    await wire.give(puback(1))
+    expect(await done).toMatchObject({ packetId: 1 })
+    expect(await wire.again()).toEqual([])
+  })
+})

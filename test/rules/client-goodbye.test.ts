@@ -1,0 +1,422 @@
+/** Sections 3.14, 3.15, 4.12 and 4.13, by the bytes of a client: DISCONNECT, AUTH, and the end of a connection. */
+import { describe, expect, it } from 'vitest'
+import type { AuthMechanism, ClientOptions } from '../../src/client/api/index.js'
+import { World } from '../unit/client/harness.js'
+import { plainConnack, StalledTransport } from '../unit/client/stalled-transport.js'
+import { toy } from '../unit/client/toy-auth.js'
+import {
+  block,
+  connack,
+  dialled,
+  field,
+  fresh,
+  goodbye,
+  opened,
+  packet,
+  puback,
+  publish,
+  pubrel,
+  refusal,
+  suback,
+  text,
+  u8,
+  u16,
+  u32,
+  type Wire,
+} from './bytes.js'
+
+const all = Array.from({ length: 256 }, (_, code) => code)
+/** Section 3.14.2.1, by sender; 0x9B from a client is named by section 3.3.4 and not by the table, 0x8C from a server by table 2-6 alone. */
+const ofClient = [0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99]
+const ofServer = [
+  ...[0x00, 0x80, 0x81, 0x82, 0x83, 0x87, 0x89, 0x8b, 0x8d, 0x8e, 0x8f, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99],
+  ...[0x9a, 0x9b, 0x9c, 0x9d, 0x9e, 0x9f, 0xa0, 0xa1, 0xa2],
+]
+
+describe('the reason code of DISCONNECT', () => {
+  it('[MQTT-3.14.2-1] the application may give those that a client may send; they leave as given', async () => {
+    for (const code of ofClient) {
+      const wire = await opened({ sessionExpiryInterval: 0 })
+      wire.client.disconnect({ reasonCode: code }).catch(() => undefined)
+      await wire.settle()
+      expect(wire.take()).toEqual([code === 0 ? 'e000' : goodbye(code)])
+      expect(wire.ended).toBe(true)
+    }
+  })
+
+  it('[MQTT-3.14.2-1] every other is refused, and the connection stays', async () => {
+    const wire = await opened()
+    for (const code of [...all.filter((each) => !ofClient.includes(each)), -1, 256, 0.5, '0', null]) {
+      expect(await refusal(() => wire.client.disconnect({ reasonCode: code as number })), String(code)).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    }
+    await wire.settle()
+    expect(wire.take()).toEqual([])
+    expect(wire.client.state).toBe('connected')
+  })
+
+  it('[MQTT-3.14.2-1] a server may send those of its own; any other is answered by DISCONNECT 0x81 or 0x82', async () => {
+    const taken: number[] = []
+    for (const code of all) {
+      const wire = await opened({ reconnect: false })
+      await wire.give(goodbye(code))
+      const sent = wire.take()
+      if (sent.length === 0) taken.push(code)
+      else expect([[goodbye(0x81)], [goodbye(0x82)]], String(code)).toContainEqual(sent)
+      expect(wire.ended).toBe(true)
+    }
+    // The standard contradicts itself about 0x8C: taken, never sent.
+    expect(taken).toEqual([...ofServer, 0x8c].sort((a, b) => a - b))
+  })
+
+  it.each([
+    ['malformed [rule errorHandling.malformed] [rule errorHandling.client]', packet(0x30, field('ff'), '00'), 0x81],
+    ['a topic alias out of range', packet(0x30, text('a'), block('23ffff')), 0x94],
+    ['over our Receive Maximum [rule errorHandling.explicitProtocolError.15]', publish(0x34, 'a', 1, 'x') + publish(0x34, 'a', 2, 'x'), 0x93],
+    ['larger than we take [rule errorHandling.explicitProtocolError.12]', publish(0x30, 'a', 0, 'x'.repeat(2000)), 0x95],
+    ['130 user properties', packet(0x30, text('a'), block(`26${text('')}${text('')}`.repeat(130))), 0x97],
+    ['a second CONNACK [rule errorHandling.protocolError] [rule errorHandling.client]', fresh, 0x82],
+  ])(
+    '[MQTT-3.14.2-1] [MQTT-3.14.4-1] [MQTT-3.14.4-2] [MQTT-4.13.2-1] what the client says to bytes that are %s is in its table, last, and the end',
+    async (_what, given, code) => {
+      const letter = { receiveMaximumExceeded: 'disconnect', oversized: 'disconnect' } as const
+      const wire = await opened({ receiveMaximum: 1, ...letter, maximumPacketSize: 1000, keepAlive: 1, reconnect: false })
+      wire.publish(1, 'x')
+      await wire.settle()
+      wire.take()
+      await wire.give(given, publish(0x32, 'a', 9, 'x'), packet(0xd0))
+      const sent = wire.take().filter((each) => !each.startsWith('50'))
+      expect(sent).toEqual([goodbye(code)])
+      expect(ofClient).toContain(code)
+      expect(wire.ended).toBe(true)
+      await wire.advance(10_000)
+      expect(wire.take()).toEqual([])
+    },
+  )
+})
+
+describe('the properties of DISCONNECT', () => {
+  const reasonString = 'why it is time to go'
+  const pair = `26${text('key')}${text('value')}`
+  const reason = `1f${text(reasonString)}`
+  const expiry = `11${u32(60)}`
+  const full = packet(0xe0, '04', block(expiry, reason, pair)).length / 2
+
+  it.each([
+    [1000, [expiry, reason, pair]],
+    [full, [expiry, reason, pair]],
+    [full - 1, [expiry, reason]],
+    [full - pair.length / 2, [expiry, reason]],
+    [full - pair.length / 2 - 1, [expiry]],
+    [9, [expiry]],
+  ] as const)(
+    '[MQTT-3.14.2-3] [MQTT-3.14.2-4] Maximum Packet Size %i: what has no room is left out, and no more than that',
+    async (size, properties) => {
+      const wire = await opened({}, connack(`27${u32(size)}`))
+      wire.client.disconnect({ reasonCode: 4, reasonString, userProperties: [['key', 'value']], sessionExpiryInterval: 60 }).catch(() => undefined)
+      await wire.settle()
+      const [sent = '', ...more] = wire.take()
+      expect(more).toEqual([])
+      expect(sent.length).toBe(packet(0xe0, '04', block(...properties)).length)
+      for (const property of [expiry, reason, pair]) expect(sent.includes(property)).toBe((properties as readonly string[]).includes(property))
+    },
+  )
+
+  it.each([8, 5, 3])('[MQTT-3.14.2-3] [MQTT-3.14.2-4] Maximum Packet Size %i: the reason code is all that is left', async (size) => {
+    const wire = await opened({}, connack(`27${u32(size)}`))
+    wire.client.disconnect({ reasonCode: 4, reasonString, userProperties: [['key', 'value']], sessionExpiryInterval: 60 }).catch(() => undefined)
+    await wire.settle()
+    expect(wire.take()).toEqual([goodbye(4)])
+  })
+})
+
+describe('after DISCONNECT', () => {
+  it('[MQTT-3.14.4-1] nothing follows: not what waits for a place, not what is asked for later, no answers and no PINGREQ', async () => {
+    const wire = await opened({ keepAlive: 1, sessionExpiryInterval: 0 }, connack(`290021${u16(1)}`))
+    const reader = await wire.subscribed('a', 2, { ack: 'manual' })
+    for (let index = 0; index < 5; index++) wire.publish(1, 'x')
+    await wire.give(publish(0x32, 'a', 1, 'x'), publish(0x34, 'a', 2, 'x'))
+    const held = reader.read()
+    wire.take()
+    wire.client.disconnect({ timeout: 0 }).catch(() => undefined)
+    held?.ack()
+    wire.publish(0, 'late')
+    refusal(() => wire.client.post('t', 'late')).catch(() => undefined)
+    wire.client.subscribe('late').catch(() => undefined)
+    await wire.give(puback(2), publish(0x32, 'a', 3, 'x'), pubrel(2))
+    await wire.advance(10_000)
+    const sent = wire.take()
+    expect(sent.at(-1)).toBe('e000')
+    expect(sent.filter((each) => each.startsWith('e0'))).toHaveLength(1)
+  })
+
+  it.each([
+    ['disconnect() at once', (world: World) => world.client.disconnect({ timeout: 0 })],
+    ['disconnect()', (world: World) => world.client.disconnect({ timeout: 1000 })],
+    ['reconnect()', (world: World) => world.client.reconnect({ force: true })],
+  ])(
+    '[MQTT-3.14.4-1] nothing follows where the stream does not end, by %s: no answer to what comes in, no acknowledgement of what is in hand',
+    async (_what, leave) => {
+      const transport = new StalledTransport()
+      const world = new World({ keepAlive: 1, sessionExpiryInterval: 0, cleanStart: false, clientId: 'c', reconnect: true }, {}, 1, () => transport)
+      world.client.connect().catch(() => undefined)
+      await world.settle()
+      transport.feed(plainConnack)
+      const reader = world.client.subscription('a', { qos: 2, ack: 'manual' })
+      await world.settle()
+      transport.feed(suback(1, 2) + publish(0x32, 'a', 1, 'x') + publish(0x34, 'a', 2, 'x'))
+      await world.settle()
+      const held = [reader.read(), reader.read()]
+      Promise.resolve(leave(world)).catch(() => undefined)
+      await world.settle()
+      if (transport.written.at(-2) !== 0xe0) await world.clock.advance(1000)
+      const end = transport.written.length
+      expect(transport.written.slice(-2)).toEqual([0xe0, 0])
+      for (const message of held) message?.ack()
+      world.client.publish('t', 'late', { qos: 1 }).catch(() => undefined)
+      transport.feed(publish(0x32, 'a', 3, 'x') + pubrel(7))
+      await world.settle()
+      transport.feed(pubrel(8))
+      await world.settle()
+      expect(held.map((message) => message?.qos)).toEqual([1, 2])
+      expect(transport.written.slice(end)).toEqual([])
+    },
+  )
+
+  it.each([
+    ['disconnect()', (world: World) => world.client.disconnect({ timeout: 0 }).catch(() => undefined), ''],
+    ['bytes that are malformed', () => undefined, 'ff00'],
+    ['a protocol error', () => undefined, plainConnack],
+  ] as const)('[MQTT-3.14.4-2] [MQTT-4.13.2-1] its sender closes, also where the peer never ends its side: %s', async (_what, go, given) => {
+    const transport = new StalledTransport()
+    const world = new World({}, {}, 1, () => transport)
+    world.client.connect().catch(() => undefined)
+    await world.settle()
+    transport.feed(plainConnack)
+    await world.settle()
+    go(world)
+    if (given !== '') transport.feed(given)
+    await world.clock.advance(5000)
+    expect(transport.destroyed).toBeDefined()
+    expect(world.clock.pending).toBe(0)
+  })
+
+  it('[MQTT-4.13.2-1] with a code of 0x80 or more that cannot be written any more: the connection is closed all the same', async () => {
+    const transport = new StalledTransport(0)
+    const world = new World({}, {}, 1, () => transport)
+    world.client.connect().catch(() => undefined)
+    await world.settle()
+    transport.feed(plainConnack)
+    await world.settle()
+    transport.feed('ff00')
+    await world.clock.advance(5000)
+    expect(transport.destroyed).toBeDefined()
+    expect(world.client.state).toBe('closed')
+  })
+
+  it('[MQTT-4.13.2-1] a Maximum Packet Size that leaves no room for it: closed without', async () => {
+    const wire = await opened({ reconnect: false }, connack(`27${u32(2)}`))
+    await wire.give('ff00')
+    expect(wire.take().filter((each) => each.length > 4)).toEqual([])
+    expect(wire.ended).toBe(true)
+  })
+
+  it('[MQTT-4.13.2-1] from the server with any code: the client closes and sends nothing', async () => {
+    for (const code of ofServer) {
+      const wire = await opened({ reconnect: false, keepAlive: 1 })
+      wire.publish(1, 'x')
+      await wire.settle()
+      wire.take()
+      await wire.give(goodbye(code))
+      expect(wire.ended).toBe(true)
+      await wire.advance(10_000)
+      expect(wire.take()).toEqual([])
+      expect(await wire.client.closed).toMatchObject({ code: code === 0x8e ? 'ERR_SESSION_TAKEN_OVER' : 'ERR_SERVER_DISCONNECT', reasonCode: code })
+    }
+  })
+
+  it('[MQTT-4.13.2-1] CONNACK of 0x80 or more: the client closes, whatever the server does', async () => {
+    const transport = new StalledTransport()
+    const world = new World({}, {}, 1, () => transport)
+    const failed = refusal(() => world.client.connect())
+    await world.settle()
+    const end = transport.written.length
+    transport.feed(connack('', 0, 0x87))
+    await world.clock.advance(5000)
+    expect(await failed).toMatchObject({ reasonCode: 0x87 })
+    expect(transport.destroyed).toBeDefined()
+    expect(transport.written.length).toBe(end)
+  })
+})
+
+const method = `15${text('toy')}`
+const auth = (code: number, data?: string, properties = ''): string =>
+  packet(0xf0, u8(code), block(method, data === undefined ? '' : `16${text(data)}`, properties))
+
+/** A client whose CONNECT named a method. */
+function asked(overrides: Partial<AuthMechanism> = {}, options: ClientOptions = {}): Promise<Wire> {
+  return dialled({ auth: toy(overrides).auth, reconnect: false, ...options })
+}
+
+/** The same, connected. */
+function authenticated(overrides: Partial<AuthMechanism> = {}, properties = ''): Promise<Wire> {
+  return opened({ auth: toy(overrides).auth, reconnect: false }, connack(`2900${properties}${method}`))
+}
+
+describe('AUTH', () => {
+  it('[MQTT-4.12.0-3] [MQTT-4.12.0-5] [MQTT-3.15.2-1] 0x18 is answered by 0x18, with the method of CONNECT and the data of the mechanism', async () => {
+    const wire = await asked()
+    expect(wire.take()[0]).toContain(`${method}16${text('hello')}`)
+    for (const data of ['one', 'two']) {
+      await wire.give(auth(0x18, data))
+      expect(wire.take()).toEqual([auth(0x18, `<${data}>`)])
+    }
+    await wire.give(connack(method))
+    expect(wire.client.state).toBe('connected')
+    expect(wire.take()).toEqual([])
+  })
+
+  it('[MQTT-4.12.0-3] an answer without data has none', async () => {
+    const wire = await asked({ continue: () => undefined })
+    wire.take()
+    await wire.give(auth(0x18, 'one'))
+    expect(wire.take()).toEqual([auth(0x18)])
+  })
+
+  it('[MQTT-3.15.2-1] [MQTT-4.12.1-1] [MQTT-4.12.0-5] re-authentication begins with 0x19 and the method of CONNECT, and goes on with 0x18', async () => {
+    const wire = await authenticated()
+    const done = wire.client.reauthenticate()
+    await wire.settle()
+    expect(wire.take()).toEqual([auth(0x19, 'hello')])
+    await wire.give(auth(0x18, 'one'))
+    expect(wire.take()).toEqual([auth(0x18, '<one>')])
+    await wire.give(auth(0x00))
+    await done
+    expect(wire.ended).toBe(false)
+    expect(wire.take()).toEqual([])
+  })
+
+  it('[MQTT-3.15.2-1] before CONNACK a server may send 0x18 alone; anything else is the end', async () => {
+    for (const code of all) {
+      const wire = await asked()
+      wire.take()
+      await wire.give(auth(code))
+      expect([code, wire.ended]).toEqual([code, code !== 0x18])
+      expect(wire.take().length).toBe(code === 0x18 ? 1 : 0)
+    }
+  })
+
+  it('[MQTT-3.15.2-1] afterwards 0x18, and 0x00 as the end of an exchange; anything else is answered by DISCONNECT 0x81 or 0x82', async () => {
+    for (const code of all) {
+      const wire = await authenticated()
+      wire.client.reauthenticate().catch(() => undefined)
+      await wire.settle()
+      wire.take()
+      await wire.give(auth(code))
+      const good = code === 0x18 || code === 0
+      expect([code, wire.ended]).toEqual([code, !good])
+      if (!good) expect([[goodbye(0x81)], [goodbye(0x82)]]).toContainEqual(wire.take())
+    }
+  })
+
+  it('[MQTT-3.15.2-1] 0x00 that ends nothing is a protocol error', async () => {
+    const wire = await authenticated()
+    await wire.give(auth(0x00))
+    expect(wire.take()).toEqual([goodbye(0x82)])
+    expect(wire.ended).toBe(true)
+  })
+
+  it.each([undefined, 1000, 25])(
+    '[MQTT-3.15.2-2] [MQTT-3.15.2-3] Maximum Packet Size %s: it has its method and its data, no Reason String and no User Property',
+    async (size) => {
+      const wire = await authenticated({}, size === undefined ? '' : `27${u32(size)}`)
+      wire.client.reauthenticate().catch(() => undefined)
+      await wire.settle()
+      expect(wire.take()).toEqual([auth(0x19, 'hello')])
+      await wire.give(auth(0x18, 'one', `1f${text('because')}26${text('k')}${text('v')}`))
+      expect(wire.take()).toEqual([auth(0x18, '<one>')])
+    },
+  )
+
+  it.each([
+    ['AUTH with another method', packet(0xf0, '18', block(`15${text('toi')}`))],
+    ['AUTH without a method', packet(0xf0, '18', '00')],
+    ['AUTH without anything', 'f000'],
+  ])('[MQTT-4.12.0-5] %s: closed, and not answered', async (_what, given) => {
+    const before = await asked()
+    before.take()
+    await before.give(given)
+    expect([before.take(), before.ended]).toEqual([[], true])
+    const after = await authenticated()
+    after.client.reauthenticate().catch(() => undefined)
+    await after.settle()
+    after.take()
+    await after.give(given)
+    expect([after.take(), after.ended]).toEqual([[goodbye(0x82)], true])
+  })
+
+  it.each([
+    ['another method', connack(`15${text('toi')}`)],
+    ['no method', fresh],
+  ])('[MQTT-4.12.0-5] CONNACK with %s: DISCONNECT 0x82, the end', async (_what, given) => {
+    const wire = await asked()
+    wire.take()
+    await wire.give(given)
+    expect([wire.take(), wire.ended]).toEqual([[goodbye(0x82)], true])
+    expect(wire.world.seen('connect')).toEqual([])
+  })
+
+  it('[MQTT-4.12.0-7] [rule errorHandling.explicitProtocolError.11] without a method in CONNECT none is sent: not for reauthenticate(), not as an answer', async () => {
+    const wire = await opened({ reconnect: false })
+    expect(await refusal(() => wire.client.reauthenticate())).toBeInstanceOf(Error)
+    await wire.settle()
+    expect(wire.take()).toEqual([])
+    await wire.give(auth(0x18, 'one'))
+    expect([wire.take(), wire.ended]).toEqual([[goodbye(0x82)], true])
+    const early = await dialled({ reconnect: false })
+    early.take()
+    await early.give(auth(0x18, 'one'))
+    expect([early.take(), early.ended]).toEqual([[], true])
+  })
+
+  it('[MQTT-4.12.1-2] a re-authentication that the mechanism cannot go on with: the connection is closed', async () => {
+    const boom = (): never => {
+      throw new Error('no ticket')
+    }
+    for (const [step, overrides] of [
+      ['continue', { continue: boom }],
+      ['success', { success: boom }],
+    ] as const) {
+      let count = 0
+      const later = { ...overrides, ...(step === 'success' ? { success: () => (count++ === 0 ? undefined : boom()) } : {}) }
+      const wire = await opened({ auth: toy(later).auth, reconnect: false }, connack(`2900${method}`))
+      const failed = refusal(() => wire.client.reauthenticate())
+      await wire.settle()
+      expect(wire.take()).toEqual([auth(0x19, 'hello')])
+      await wire.give(auth(step === 'continue' ? 0x18 : 0x00, 'one'))
+      expect((await failed).code).toBe('ERR_AUTH_FAILED')
+      const sent = wire.take()
+      expect(sent.filter((each) => !each.startsWith('e0'))).toEqual([])
+      expect(wire.ended, step).toBe(true)
+    }
+  })
+
+  it('[MQTT-4.12.1-2] a server that refuses it with DISCONNECT: the connection is closed, and the call fails', async () => {
+    const wire = await authenticated()
+    const failed = refusal(() => wire.client.reauthenticate())
+    await wire.settle()
+    wire.take()
+    await wire.give(goodbye(0x87))
+    expect((await failed).reasonCode).toBe(0x87)
+    expect([wire.take(), wire.ended]).toEqual([[], true])
+  })
+
+  it('[MQTT-4.12.1-2] a server that answers nothing: the connection is closed', async () => {
+    const wire = await authenticated()
+    const failed = refusal(() => wire.client.reauthenticate())
+    await wire.settle()
+    wire.take()
+    await wire.advance(60_000)
+    expect((await failed).code).toBe('ERR_AUTH_FAILED')
+    expect(wire.ended).toBe(true)
+  })
+})

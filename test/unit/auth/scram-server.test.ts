@@ -1,0 +1,126 @@
+/** The server's side of SCRAM-SHA-256: the published vector, clients that are wrong, and the two sides against each other. */
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { scramSha256 } from '../../../src/auth/index.js'
+import { saslprep } from '../../../src/auth/saslprep.js'
+import type { BrokerAuthContext } from '../../../src/testing/broker/common/options.js'
+import { type ScramLookup, type ScramServerOptions, scramServer } from '../../../src/testing/scram-server.js'
+import { bytes, context, text, thrown, vector } from './exchange.js'
+
+const fixed: ScramServerOptions = { salt: Buffer.from(vector.salt, 'base64'), nonce: () => vector.serverNonce }
+const users = (name: string): string | undefined => (name === vector.username ? vector.password : undefined)
+
+/** What the broker tells a method of one connection. */
+function connection(): BrokerAuthContext {
+  return { clientId: 'c', username: undefined, remote: undefined, reauthentication: false, state: {} }
+}
+
+const refused = { code: 'ERR_AUTH_FAILED', reasonCode: 0x87 }
+
+/** A whole exchange. @throws what either side throws */
+async function login(username: string, password: string, lookup: ScramLookup = users): Promise<string> {
+  const [client, server, ctx, link] = [scramSha256({ username, password }), scramServer(lookup), context(), connection()]
+  const challenge = await server.start(client.start(ctx), link)
+  expect(challenge.reasonCode).toBe(0x18)
+  const verdict = await server.continue((await client.continue(challenge.data, ctx))?.slice(), link)
+  expect(verdict.reasonCode).toBe(0)
+  client.success(verdict.data, ctx)
+  return 'welcome'
+}
+
+describe('the exchange of RFC 7677', () => {
+  it('byte by byte', async () => {
+    const [server, link] = [scramServer(users, fixed), connection()]
+    const challenge = await server.start(bytes(vector.clientFirst), link)
+    expect([challenge.reasonCode, text(challenge.data)]).toEqual([0x18, vector.serverFirst])
+    const verdict = await server.continue(bytes(vector.clientFinal), link)
+    expect([verdict.reasonCode, text(verdict.data)]).toEqual([0, vector.serverFinal])
+  })
+})
+
+describe('client against server', () => {
+  it('the right password', async () => {
+    expect(await login('user', 'pencil')).toBe('welcome')
+  })
+
+  it('a wrong one and an unknown user are refused in the same way', async () => {
+    const [wrong, unknown] = [await thrown(() => login('user', 'pencils')), await thrown(() => login('nobody', 'pencil'))]
+    expect(wrong).toMatchObject(refused)
+    expect(unknown).toEqual(wrong)
+  })
+
+  it('a lookup that takes its time', async () => {
+    expect(await login('user', 'pencil', async (name) => users(name))).toBe('welcome')
+  })
+
+  it('any names and passwords, with every character that is allowed', async () => {
+    const allowed = (value: string): boolean => {
+      try {
+        return saslprep(value, 'x') !== ''
+      } catch {
+        return false
+      }
+    }
+    const word = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter(allowed)
+    await fc.assert(
+      fc.asyncProperty(fc.oneof(word, fc.constantFrom('a,b', 'a=b', '=2C', ',=,')), word, async (username, password) => {
+        const lookup = (name: string) => (name === saslprep(username, 'x') ? saslprep(password, 'x') : undefined)
+        expect(await login(username, password, lookup)).toBe('welcome')
+      }),
+      { numRuns: 40 },
+    )
+  })
+})
+
+describe('clients that are wrong', () => {
+  it.each([
+    ['nothing', undefined],
+    ['no text', '\u0000'],
+    ['channel binding', 'p=tls-unique,,n=user,r=abc'],
+    ['no header', 'n=user,r=abc'],
+    ['no user name', 'n,,n=,r=abc'],
+    ['user name with a bare equals sign', 'n,,n=a=b,r=abc'],
+    ['no nonce', 'n,,n=user,r='],
+    ['mandatory extension', 'n,,m=x,n=user,r=abc'],
+  ])('first message: %s', async (_what, first) => {
+    const [server, link] = [scramServer(users), connection()]
+    expect(await thrown(() => server.start(first === undefined ? undefined : bytes(first), link))).toMatchObject(refused)
+    expect(await thrown(() => server.continue(bytes(vector.clientFinal), link))).toMatchObject(refused)
+  })
+
+  it.each([
+    ['proof', vector.clientFinal.replace('dHzb', 'dHzc')],
+    ['proof that is cut', vector.clientFinal.replace('ndVQ=', 'ndQ==')],
+    ['proof that is no base64', vector.clientFinal.replace('dHzb', '****')],
+    ['no proof', vector.clientFinal.replace(/,p=.*/, '')],
+    ['nonce', vector.clientFinal.replace('rOpr', 'rOpX')],
+    ['channel binding', vector.clientFinal.replace('biws', 'eSws')],
+    ['words', 'hello'],
+  ])('last message: %s', async (_what, last) => {
+    const [server, link] = [scramServer(users, fixed), connection()]
+    await server.start(bytes(vector.clientFirst), link)
+    expect(await thrown(() => server.continue(bytes(last), link))).toMatchObject(refused)
+    // One try.
+    expect(await thrown(() => server.continue(bytes(vector.clientFinal), link))).toMatchObject(refused)
+  })
+
+  it('an authorization identity that the proof does not cover', async () => {
+    const [client, server, ctx, link] = [scramSha256({ username: 'user', password: 'pencil' }), scramServer(users), context(), connection()]
+    const first = `${text(client.start(ctx))}`.replace('n,,', 'n,a=admin,')
+    const last = await client.continue((await server.start(bytes(first), link)).data, ctx)
+    expect(await thrown(() => server.continue(last, link))).toMatchObject(refused)
+  })
+
+  it('a proof for another connection', async () => {
+    const server = scramServer(users, fixed)
+    await server.start(bytes(vector.clientFirst), connection())
+    expect(await thrown(() => server.continue(bytes(vector.clientFinal), connection()))).toMatchObject(refused)
+  })
+
+  it('y,, and an authorization identity are taken', async () => {
+    for (const header of ['y,,', 'n,a=admin,']) {
+      const [server, link] = [scramServer(users), connection()]
+      expect((await server.start(bytes(`${header}n=user,r=abc`), link)).reasonCode).toBe(0x18)
+    }
+  })
+})

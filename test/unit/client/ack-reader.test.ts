@@ -1,0 +1,62 @@
+/** Acknowledgements read where they lie: exactly what the decoder makes of them. */
+import { describe, expect, it } from 'vitest'
+import { takeAck } from '../../../src/client/connection/ack-reader.js'
+import type { ConnectionHost } from '../../../src/client/connection/ports.js'
+import { UNKNOWN } from '../../../src/client/session/send-window.js'
+import { decodeServerPacket } from '../../../src/wire/decode-server.js'
+import { WireError } from '../../../src/wire/error.js'
+
+const names: Readonly<Record<number, string>> = { 4: 'puback', 5: 'pubrec', 7: 'pubcomp' }
+
+/** A session that notes what it is told. */
+function noting(): { readonly told: unknown[]; readonly host: ConnectionHost } {
+  const told: unknown[] = []
+  const handleAck = (type: number, id: number, reasonCode: number): number => {
+    told.push([names[type], id, reasonCode])
+    return UNKNOWN
+  }
+  const handlePubrel = (id: number): void => void told.push(['pubrel', id])
+  const host = { session: { state: 'connected', sendWindow: { handleAck }, receiveWindow: { handlePubrel }, expectConnected: () => true } }
+  return { told, host: host as unknown as ConnectionHost }
+}
+
+function decoded(bytes: Uint8Array, version: 4 | 5): unknown[] | undefined {
+  try {
+    const packet = decodeServerPacket(bytes, 0, 2, bytes.length, version)
+    if (packet.type === 'pubrel') return [packet.type, packet.packetId]
+    return 'packetId' in packet && 'reasonCode' in packet ? [packet.type, packet.packetId, packet.reasonCode] : []
+  } catch (error) {
+    if (error instanceof WireError) return undefined
+    throw error
+  }
+}
+
+const bodies: number[][] = [[], [1], [0, 0], [0, 1], [1, 2], [255, 255], [0, 1, 0, 0], [0, 1, 0, 1, 31], [0, 1, 16, 0, 0]]
+for (let code = 0; code < 256; code++) bodies.push([0, 9, code], [0, 0, code])
+
+describe('an acknowledgement', () => {
+  it.each([4, 5, 6, 7].flatMap((type) => ([4, 5] as const).map((version) => ({ type, version }))))(
+    'of type $type in version $version is taken only where it decodes, and means the same',
+    ({ type, version }) => {
+      let taken = 0
+      for (const body of bodies) {
+        const bytes = Uint8Array.from([(type << 4) | (type === 6 ? 2 : 0), body.length, ...body])
+        const { told, host } = noting()
+        if (!takeAck(host, type, bytes, 2, bytes.length, version)) {
+          expect(told).toEqual([])
+          continue
+        }
+        taken += 1
+        expect(told).toEqual([decoded(bytes, version)])
+      }
+      expect(taken).toBeGreaterThanOrEqual(version === 4 ? 3 : 5)
+    },
+  )
+
+  it('before CONNACK ends the connection, and means nothing', () => {
+    const { told, host } = noting()
+    const closed = { ...host, session: { ...host.session, state: 'connecting', expectConnected: () => false } } as unknown as ConnectionHost
+    expect(takeAck(closed, 4, Uint8Array.of(0x40, 2, 0, 1), 2, 4, 5)).toBe(true)
+    expect(told).toEqual([])
+  })
+})

@@ -1,0 +1,109 @@
+import { describe, expect, it } from 'vitest'
+import { constant, exponential } from '../../../src/client/parsing/backoff.js'
+import { MqttError } from '../../../src/errors.js'
+import { Random } from '../../world/random.js'
+
+/** Repeatable numbers in [0, 1). */
+function seeded(seed: number): () => number {
+  const random = new Random(seed)
+  return () => random.float()
+}
+
+const attempts = Array.from({ length: 12 }, (_, index) => index + 1)
+
+describe('exponential', () => {
+  it('without jitter: the series, exactly, up to the cap', () => {
+    const backoff = exponential({ jitter: 'none' })
+    expect(attempts.map((attempt) => backoff(attempt, undefined))).toEqual([
+      1000, 2000, 4000, 8000, 16_000, 30_000, 30_000, 30_000, 30_000, 30_000, 30_000, 30_000,
+    ])
+  })
+
+  it('from its own min to its own max', () => {
+    const backoff = exponential({ min: 50, max: 500, jitter: 'none' })
+    expect(attempts.slice(0, 6).map((attempt) => backoff(attempt, undefined))).toEqual([50, 100, 200, 400, 500, 500])
+  })
+
+  it('stays at the cap for ever: no overflow, no NaN', () => {
+    for (const jitter of ['none', 'full'] as const) {
+      const backoff = exponential({ jitter })
+      for (const attempt of [100, 1024, 5000, 1e9, Number.MAX_SAFE_INTEGER]) {
+        const delay = backoff(attempt, undefined)
+        expect(delay).toBeGreaterThanOrEqual(1000)
+        expect(delay).toBeLessThanOrEqual(30_000)
+      }
+    }
+  })
+
+  it('with jitter: never below min, never above the window of its step', () => {
+    const backoff = exponential()
+    for (let seed = 1; seed <= 200; seed++) {
+      const random = seeded(seed)
+      for (const attempt of attempts) {
+        const delay = backoff(attempt, undefined, random)
+        expect(delay).toBeGreaterThanOrEqual(1000)
+        expect(delay).toBeLessThanOrEqual(Math.min(30_000, 1000 * 2 ** attempt))
+      }
+    }
+  })
+
+  it('full jitter uses the whole window, evenly', () => {
+    const backoff = exponential()
+    const random = seeded(7)
+    const delays = Array.from({ length: 5000 }, () => backoff(8, undefined, random))
+    const buckets = Array.from({ length: 29 }, (_, second) => delays.filter((delay) => Math.floor(delay / 1000) === second + 1).length)
+    expect(Math.min(...buckets)).toBeGreaterThan(100)
+    expect(Math.max(...buckets)).toBeLessThan(250)
+  })
+
+  it('the very first delay is spread too', () => {
+    const backoff = exponential()
+    const random = seeded(3)
+    const delays = new Set(Array.from({ length: 100 }, () => Math.round(backoff(1, undefined, random))))
+    expect(delays.size).toBeGreaterThan(80)
+  })
+
+  it('the same seed gives the same delays; another one others', () => {
+    const series = (seed: number): number[] => {
+      const random = seeded(seed)
+      return attempts.map((attempt) => exponential()(attempt, undefined, random))
+    }
+    expect(series(1)).toEqual(series(1))
+    expect(series(1)).not.toEqual(series(2))
+  })
+
+  it('called by hand it needs no source of randomness', () => {
+    const delay = exponential()(1, undefined)
+    expect(delay).toBeGreaterThanOrEqual(1000)
+    expect(delay).toBeLessThanOrEqual(2000)
+  })
+
+  it('min and max may be the same', () => {
+    expect(exponential({ min: 700, max: 700 })(4, undefined, () => 0.9)).toBe(700)
+  })
+
+  it.each([
+    ['min', { min: -1 }],
+    ['min', { min: Number.NaN }],
+    ['min', { min: '1s' }],
+    ['max', { max: Number.POSITIVE_INFINITY }],
+    ['max', { min: 2000, max: 1000 }],
+    ['max', { max: 500 }],
+    ['jitter', { jitter: 'some' }],
+    ['factor', { factor: 3 }],
+  ])('%s: %j is refused with its name', (option, given) => {
+    expect(() => exponential(given as object)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }) as Error)
+  })
+})
+
+describe('constant', () => {
+  it('gives the same delay whatever happened', () => {
+    const backoff = constant(250)
+    for (const attempt of attempts) expect(backoff(attempt, new MqttError('ERR_TLS'), () => 0.5)).toBe(250)
+    expect(constant(0)(1, undefined)).toBe(0)
+  })
+
+  it.each([-1, Number.NaN, Number.POSITIVE_INFINITY, '5' as unknown as number])('refuses %s', (milliseconds) => {
+    expect(() => constant(milliseconds)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }) as Error)
+  })
+})

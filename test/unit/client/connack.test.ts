@@ -1,0 +1,296 @@
+import { describe, expect, it } from 'vitest'
+import { BaseClient } from '../../../src/client/client.js'
+import { MqttError } from '../../../src/errors.js'
+import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
+import { VirtualClock } from '../../../src/testing/virtual-clock.js'
+import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
+import { memoryPair } from '../../../src/transport/memory.js'
+import type { Properties } from '../../../src/wire/packets.js'
+import { accepting, connected, failure, World } from './harness.js'
+
+/** Connects, and answers CONNECT with these bytes. */
+async function answeredWith(hex: string, options = {}): Promise<{ world: World; error: unknown }> {
+  const world = new World(options)
+  const outcome = world.client.connect().then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  await world.settle()
+  await world.sendBytes(hex)
+  return { world, error: await outcome }
+}
+
+/** The attempt failed with this code, nothing was sent but CONNECT (and a DISCONNECT with the reason), and all is closed. */
+function expectRejected({ world, error }: { world: World; error: unknown }, code: string, reasonCode: number | undefined): void {
+  expect(MqttError.is(error)).toBe(true)
+  expect(error).toMatchObject({ code, reasonCode, fault: 'remote' })
+  const [first, ...rest] = world.peer.received
+  expect(first?.type).toBe('connect')
+  for (const packet of rest) expect(packet).toMatchObject({ type: 'disconnect', reasonCode })
+  expect(world.peer.ended).toBeDefined()
+  expect(world.client.state).toBe('closed')
+  expect(world.seen('connect')).toEqual([])
+  expect(world.seen('disconnect')).toEqual([])
+  expect(world.clock.pending).toBe(0)
+}
+
+const refusals = [0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f]
+
+describe('refusals', () => {
+  it.each(refusals)('CONNACK 0x%s rejects with code, name and reason string [MQTT-3.2.2-7]', async (reasonCode) => {
+    const world = new World()
+    world.answer = (packet) =>
+      packet.type === 'connect'
+        ? { type: 'connack', sessionPresent: false, reasonCode, properties: { reasonString: 'because', serverReference: 'other:1883' } }
+        : undefined
+    const error = await Promise.all([world.client.connect().catch((thrown: unknown) => thrown), world.settle()]).then(([thrown]) => thrown)
+    expectRejected({ world, error }, 'ERR_CONNECT_REFUSED', reasonCode)
+    expect(error).toMatchObject({ outcome: 'refused', reasonString: 'because' })
+    expect((error as MqttError).reasonName).toMatch(/^[A-Z]/)
+    expect(world.peer.received).toHaveLength(1)
+    expect(world.seen('connecterror')).toMatchObject([{ error: { reasonCode }, attempt: 1, endpoint: 'memory://peer-0' }])
+    expect(await world.client.closed).toBe(error)
+  })
+
+  it.each([0x01, 0x7f, 0x8b, 0x8d, 0x92, 0xa0, 0xff])('CONNACK with a code that it may not carry: %s', async (reasonCode) => {
+    const answered = await answeredWith(`20 03 00 ${reasonCode.toString(16).padStart(2, '0')} 00`)
+    const { code, reasonCode: told } = answered.error as MqttError
+    expect([`ERR_MALFORMED_PACKET 129`, `ERR_PROTOCOL_ERROR 130`]).toContain(`${code} ${told}`)
+    expectRejected(answered, code, told)
+  })
+
+  it('Session Present with an error code [MQTT-3.2.2-6]', async () => {
+    expectRejected(await answeredWith('20 03 01 87 00', { clientId: 'a', cleanStart: false }), 'ERR_PROTOCOL_ERROR', 0x82)
+  })
+
+  it('a CONNACK of 3.1.1 that refuses the version is reported as such', async () => {
+    const { error } = await answeredWith('20 02 00 01')
+    expect(error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x84 })
+  })
+})
+
+describe('a server that closes before CONNACK', () => {
+  it.each([
+    ['mqtt://h:1', 'TLS (mqtts://h:1), or another port?'],
+    ['ws://h:1/a', 'TLS (wss://h:1), or another port?'],
+    ['mqtts://h:1', 'a client certificate, or another port?'],
+    ['wss://h:1/a', 'a client certificate, or another port?'],
+  ])('at %s: what the port may be', async (url, hint) => {
+    const clock = new VirtualClock()
+    const dialler = () => async () => {
+      const [near, far] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay) })
+      const peer = new ScriptedPeer(far, 5, () => void peer.end())
+      return near
+    }
+    const client = new BaseClient({ ...virtualPlatform(clock), dialler }, url, { reconnect: false })
+    const refused = failure(client.connect())
+    await clock.settle()
+    expect(await refused).toMatchObject({ code: 'ERR_CONNECT_FAILED', message: `closed before CONNACK: ${hint}`, fault: 'remote' })
+  })
+})
+
+describe('a session that nobody declared', () => {
+  it('Session Present 1 after Clean Start 1 [MQTT-3.2.2-4]', async () => {
+    expectRejected(await answeredWith('20 03 01 00 00'), 'ERR_PROTOCOL_ERROR', 0x82)
+    expectRejected(await answeredWith('20 03 01 00 00', { clientId: 'a', sessionExpiryInterval: 0 }), 'ERR_PROTOCOL_ERROR', 0x82)
+  })
+
+  it('Session Present 1 is welcome when a session was declared', async () => {
+    const { world, error } = await answeredWith('20 03 01 00 00', { clientId: 'a', cleanStart: false })
+    expect(error).toBeUndefined()
+    expect(world.seen('connect')).toMatchObject([{ sessionPresent: true }])
+  })
+
+  it('Session Present 0 too: the session may be empty', async () => {
+    const { world, error } = await answeredWith('20 03 00 00 00', { clientId: 'a', cleanStart: false })
+    expect(error).toBeUndefined()
+    expect(world.seen('connect')).toMatchObject([{ sessionPresent: false }])
+  })
+
+  it.each([1, 2, 3, 4, 5, 6, 7])('reserved bit %s of the acknowledge flags [MQTT-3.2.2-1]', async (bit) => {
+    const flags = (1 << bit).toString(16).padStart(2, '0')
+    expectRejected(await answeredWith(`20 03 ${flags} 00 00`), 'ERR_MALFORMED_PACKET', 0x81)
+  })
+})
+
+describe('what the server assigns and allows', () => {
+  it('an assigned identifier is exposed [MQTT-3.2.2-16]', async () => {
+    const world = await connected({}, accepting({ assignedClientIdentifier: 'auto-1' }))
+    expect(world.client.clientId).toBe('auto-1')
+    expect(world.client.negotiated).toMatchObject({ clientId: 'auto-1', assignedClientIdentifier: 'auto-1' })
+  })
+
+  it('an assigned identifier although we sent one', async () => {
+    expectRejected(await answeredWith('20 06 00 00 03 12 00 00', { clientId: 'mine' }), 'ERR_PROTOCOL_ERROR', 0x82)
+    expectRejected(await answeredWith('20 07 00 00 04 12 00 01 78', { clientId: 'mine' }), 'ERR_PROTOCOL_ERROR', 0x82)
+  })
+
+  it('Receive Maximum 0, Maximum Packet Size 0', async () => {
+    expectRejected(await answeredWith('20 06 00 00 03 21 00 00'), 'ERR_PROTOCOL_ERROR', 0x82)
+    expectRejected(await answeredWith('20 08 00 00 05 27 00 00 00 00'), 'ERR_PROTOCOL_ERROR', 0x82)
+  })
+
+  it('an authentication method that we did not name', async () => {
+    expectRejected(await answeredWith('20 07 00 00 04 15 00 01 61'), 'ERR_PROTOCOL_ERROR', 0x82)
+  })
+
+  it('everything is visible, frozen, with the defaults of the standard filled in', async () => {
+    const bare = await connected({ clientId: 'a', keepAlive: 20, sessionExpiryInterval: 77 })
+    expect(bare.client.negotiated).toEqual({
+      protocolVersion: 5,
+      sessionPresent: false,
+      clientId: 'a',
+      keepAlive: 20,
+      pingTimeout: 10_000,
+      serverKeepAlive: undefined,
+      sessionExpiryInterval: 77,
+      receiveMaximum: 65_535,
+      maximumQoS: 2,
+      retainAvailable: true,
+      maximumPacketSize: 268_435_460,
+      topicAliasMaximum: 0,
+      wildcardSubscriptionAvailable: true,
+      subscriptionIdentifierAvailable: true,
+      sharedSubscriptionAvailable: true,
+      assignedClientIdentifier: undefined,
+      responseInformation: undefined,
+      serverReference: undefined,
+      reasonString: undefined,
+      userProperties: [],
+    })
+    expect(Object.isFrozen(bare.client.negotiated)).toBe(true)
+  })
+
+  it('what the server overrides is visible', async () => {
+    const properties: Properties = {
+      sessionExpiryInterval: 5,
+      serverKeepAlive: 7,
+      receiveMaximum: 3,
+      maximumQoS: 1,
+      retainAvailable: 0,
+      maximumPacketSize: 200,
+      topicAliasMaximum: 4,
+      wildcardSubscriptionAvailable: 0,
+      subscriptionIdentifierAvailable: 0,
+      sharedSubscriptionAvailable: 0,
+      responseInformation: 'resp/1',
+      serverReference: 'other',
+      reasonString: 'ok',
+      userProperties: [
+        ['__proto__', '1'],
+        ['a', ''],
+      ],
+    }
+    const world = await connected({}, accepting(properties))
+    expect(world.client.negotiated).toMatchObject({
+      ...properties,
+      keepAlive: 7,
+      retainAvailable: false,
+      wildcardSubscriptionAvailable: false,
+      subscriptionIdentifierAvailable: false,
+      sharedSubscriptionAvailable: false,
+    })
+  })
+
+  it('what the server does not offer is refused without a byte, and the link stays', async () => {
+    const world = await connected(
+      {},
+      accepting({
+        receiveMaximum: 1,
+        maximumQoS: 0,
+        retainAvailable: 0,
+        maximumPacketSize: 64,
+        wildcardSubscriptionAvailable: 0,
+        sharedSubscriptionAvailable: 0,
+        subscriptionIdentifierAvailable: 0,
+      }),
+    )
+    const { client } = world
+    const sent = world.peer.bytes.length
+    const refused: [string, Promise<unknown>][] = [
+      ['ERR_QOS_UNSUPPORTED', client.publish('a', 'b', { qos: 1 })],
+      ['ERR_QOS_UNSUPPORTED', client.publish('a', 'b', { qos: 2 })],
+      ['ERR_RETAIN_UNSUPPORTED', client.publish('a', 'b', { retain: true })],
+      ['ERR_PACKET_TOO_LARGE', client.publish('a', new Uint8Array(60))],
+      ['ERR_PACKET_TOO_LARGE', client.subscribe('x'.repeat(60))],
+      ['ERR_PACKET_TOO_LARGE', client.unsubscribe('y'.repeat(60))],
+      ['ERR_WILDCARD_SUBS_UNSUPPORTED', client.subscribe('a/#')],
+      ['ERR_SHARED_SUBS_UNSUPPORTED', client.subscribe('$share/g/a')],
+      ['ERR_SUBSCRIPTION_IDS_UNSUPPORTED', client.subscribe('a', { properties: { subscriptionIdentifier: 5 } })],
+    ]
+    const outcomes = Promise.allSettled(refused.map(([, promise]) => promise))
+    await world.settle()
+    for (const [index, outcome] of (await outcomes).entries())
+      expect((outcome as PromiseRejectedResult).reason).toMatchObject({ code: refused[index]?.[0], outcome: 'not-sent', fault: 'local' })
+    expect(() => client.post('a', new Uint8Array(60))).toThrow(expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }) as Error)
+    await world.settle()
+    expect(world.peer.bytes).toHaveLength(sent)
+    expect(client.state).toBe('connected')
+    expect(client.post('a', 'fits')).toBe(true)
+    await world.settle()
+    expect(world.peer.last('publish')).toMatchObject({ topic: 'a', qos: 0 })
+  })
+})
+
+describe('packets that are not due', () => {
+  const early: [string, string][] = [
+    ['PUBLISH', '30 04 00 01 61 00'],
+    ['PUBACK', '40 02 00 01'],
+    ['PUBACK with a reason string', '40 08 00 01 00 04 1f 00 01 61'],
+    ['PUBREC', '50 02 00 01'],
+    ['PUBREL', '62 02 00 01'],
+    ['PUBREL with a reason string', '62 08 00 01 00 04 1f 00 01 61'],
+    ['PUBCOMP', '70 02 00 01'],
+    ['SUBACK', '90 04 00 01 00 00'],
+    ['UNSUBACK', 'b0 04 00 01 00 00'],
+    ['PINGRESP', 'd0 00'],
+    ['DISCONNECT', 'e0 00'],
+    ['AUTH', 'f0 06 18 04 15 00 01 61'],
+  ]
+
+  it.each(early)('%s before CONNACK: nothing is delivered [MQTT-3.2.0-1]', async (_name, hex) => {
+    const world = new World()
+    const subscription = world.client.subscription('#')
+    const outcome = world.client.connect().catch((error: unknown) => error)
+    await world.settle()
+    await world.sendBytes(hex)
+    expectRejected({ world, error: await outcome }, 'ERR_UNEXPECTED_PACKET', 0x82)
+    expect(subscription.size).toBe(0)
+    await expect(subscription.ready).rejects.toMatchObject({ code: 'ERR_UNEXPECTED_PACKET' })
+  })
+
+  it('a second CONNACK [MQTT-3.2.0-2]', async () => {
+    const world = await connected()
+    await world.sendBytes('20 03 00 00 00')
+    expect(world.peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
+    expect(await world.client.closed).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
+  })
+
+  it.each([
+    ['a server DISCONNECT', 'e0 02 8b 00', 'ERR_SERVER_DISCONNECT', 0x8b],
+    ['a second CONNACK', '20 03 00 00 00', 'ERR_PROTOCOL_ERROR', 0x82],
+    ['bad bytes', '00 00', 'ERR_MALFORMED_PACKET', 0x81],
+  ])('CONNACK and %s in one read: the client is closed, not left for connected', async (_name, hex, code, reasonCode) => {
+    const world = new World()
+    const connecting = world.client.connect()
+    const outcome = connecting.catch((error: unknown) => error)
+    await world.settle()
+    await world.sendBytes(`20 03 00 00 00 ${hex}`)
+    await outcome
+    expect(world.client.state).toBe('closed')
+    expect(await world.client.closed).toMatchObject({ code, reasonCode })
+    expect(world.peer.ended).toBeDefined()
+    expect(world.seen('disconnect')).toHaveLength(world.seen('connect').length)
+    expect(world.clock.pending).toBe(0)
+  })
+
+  it('a good packet behind CONNACK in one read is delivered', async () => {
+    const world = new World({ clientId: 'a', cleanStart: false })
+    const subscription = world.client.subscription('a')
+    const connecting = world.client.connect()
+    await world.settle()
+    await world.sendBytes('20 03 01 00 00', '30 05 00 01 61 00 62')
+    await connecting
+    expect(subscription.read()?.text()).toBe('b')
+  })
+})

@@ -1,0 +1,142 @@
+/** How many filters a SUBSCRIBE or UNSUBSCRIBE of our own making holds, on servers that take few of them. */
+import { describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../../src/client/api/index.js'
+import { again, forgets } from './across.js'
+import { publish, quiet, read, subscribe } from './incoming.js'
+import { Rig, welcoming } from './rig.js'
+import { type StrictBroker, type Strictness, strict } from './strict-broker.js'
+
+const filtersOf = (count: number, from = 1): string[] => Array.from({ length: count }, (_, index) => `f/${from + index}`)
+const withoutIdentifiers: Strictness = { properties: { subscriptionIdentifierAvailable: 0 } }
+
+const variants: readonly (readonly [string, Strictness, ClientOptions])[] = [
+  ['5.0 without identifiers', withoutIdentifiers, {}],
+  ['5.0 with identifiers', {}, {}],
+  ['3.1.1', { keeps: false }, { protocolVersion: 4 }],
+]
+
+/** How many filters each SUBSCRIBE of the latest connection held. */
+const sizes = (broker: StrictBroker): number[] => broker.subscribed().map(({ length }) => length)
+
+/** The session is lost with the connection. */
+async function lose(broker: StrictBroker, how: Strictness = {}): Promise<void> {
+  broker.how = { ...broker.how, ...how, keeps: false }
+  await again(broker.world, broker.answer)
+  await broker.world.clock.advance(20_000)
+}
+
+describe.each(variants)('25 calls of one filter each, on a server that closes above so many in a packet, %s', (_name, how, options) => {
+  it.each([8, 4, 1])('%i: all come back when the session is lost', async (most) => {
+    const broker = await strict({ ...how, most }, options)
+    const { world } = broker
+    const readings = []
+    for (const filter of filtersOf(25)) readings.push(read(await subscribe(world, filter)))
+    await lose(broker)
+    expect([...broker.filters].sort()).toEqual(filtersOf(25).sort())
+    expect(broker.ended).toBeLessThanOrEqual(most === 8 ? 0 : 1)
+    await world.send(...filtersOf(25).map((filter) => publish(filter, filter)))
+    expect(readings.map(({ texts }) => texts.join())).toEqual(filtersOf(25))
+    // Once more: what was learned is remembered.
+    const { ended } = broker
+    await lose(broker)
+    expect([...broker.filters].sort()).toEqual(filtersOf(25).sort())
+    expect(broker.ended - ended).toBeLessThanOrEqual(most === 1 ? 1 : 0)
+  })
+
+  it.each([8, 4])('%i: they are left in one call', async (most) => {
+    const broker = await strict({ ...how, most }, options)
+    const { world } = broker
+    for (const filter of filtersOf(25)) await subscribe(world, filter)
+    const left = quiet(world.client.unsubscribe(filtersOf(25)))
+    await world.clock.advance(20_000)
+    expect((await left).map(({ error }) => error)).toEqual(Array(25).fill(undefined))
+    expect([...broker.filters]).toEqual([])
+    expect(broker.ended).toBeLessThanOrEqual(most === 8 ? 0 : 1)
+  })
+
+  it('a call of 25 filters is granted, after one connection', async () => {
+    const broker = await strict({ ...how, most: 8 }, options)
+    const call = quiet(broker.world.client.subscribe(filtersOf(25)))
+    await broker.world.clock.advance(20_000)
+    expect((await call).granted.map(({ qos }) => qos)).toEqual(Array(25).fill(0))
+    expect(broker.ended).toBe(1)
+  })
+})
+
+describe('a packet of our own making holds', () => {
+  it('as many filters as the endpoint has acknowledged in one, of one identifier together', async () => {
+    const broker = await strict()
+    await subscribe(broker.world, filtersOf(20))
+    await subscribe(broker.world, filtersOf(30, 21))
+    await lose(broker)
+    expect(sizes(broker)).toEqual([20, 30])
+    const identifiers = (peer = broker.world.peer): unknown => peer.all('subscribe').map(({ properties }) => properties.subscriptionIdentifiers)
+    const [first] = broker.world.peers
+    expect(identifiers()).toEqual(identifiers(first))
+  })
+
+  it('eight at another endpoint, and the identifier of a group when it is split', async () => {
+    const rig = new Rig({}, { hosts: ['a', 'b'] })
+    await rig.up()
+    const filters = filtersOf(20)
+    const call = quiet(rig.client.subscribe(filters))
+    await rig.settle()
+    await call
+    rig.behave = () => welcoming({}, false)
+    rig.client.setBrokers([rig.endpoint('b')])
+    await rig.cut()
+    await rig.advance(2000)
+    const packets = rig.peer.all('subscribe')
+    expect(rig.hosts).toEqual(['a', 'b'])
+    expect(packets.map(({ subscriptions }) => subscriptions.length)).toEqual([8, 8, 4])
+    expect(new Set(packets.map(({ properties }) => String(properties.subscriptionIdentifiers))).size).toBe(1)
+  })
+
+  it('half as many after a connection that ended before the answer', async () => {
+    const broker = await strict(withoutIdentifiers)
+    const { world } = broker
+    for (const filter of filtersOf(20)) await subscribe(world, filter)
+    const held: (number | undefined)[] = []
+    world.answer = forgets(withoutIdentifiers.properties)
+    for (let round = 0; round < 5; round++) {
+      // We end it ourselves: no filter is suspect.
+      quiet(world.client.reconnect({ force: true }))
+      await world.clock.advance(2000)
+      held.push(sizes(broker)[0])
+    }
+    expect(held).toEqual([8, 4, 2, 1, 1])
+  })
+
+  it('half as many after an answer that does not fit, as of a server that gives four reason codes at most', async () => {
+    const broker = await strict(withoutIdentifiers)
+    const { world } = broker
+    for (const filter of filtersOf(20)) await subscribe(world, filter)
+    broker.how = { ...broker.how, keeps: false }
+    await again(world, (packet) => {
+      const answers = broker.answer(packet)
+      if (packet.type !== 'subscribe' || packet.subscriptions.length <= 4) return answers
+      return [{ type: 'suback', packetId: packet.packetId, reasonCodes: [0, 0, 0, 0], properties: {} }]
+    })
+    await world.clock.advance(20_000)
+    expect([...broker.filters].sort()).toEqual(filtersOf(20).sort())
+    expect(world.peers.length).toBeLessThanOrEqual(3)
+  })
+
+  it('so many as `maxFiltersPerSubscribe` says, whatever was learned', async () => {
+    for (const maxFiltersPerSubscribe of [3, 12]) {
+      const broker = await strict(withoutIdentifiers, { maxFiltersPerSubscribe })
+      for (const filter of filtersOf(24)) await subscribe(broker.world, filter)
+      await lose(broker)
+      expect(sizes(broker)).toEqual(Array(24 / maxFiltersPerSubscribe).fill(maxFiltersPerSubscribe))
+      quiet(broker.world.client.unsubscribe(filtersOf(24)))
+      await broker.world.settle()
+      expect(broker.world.peer.all('unsubscribe').map(({ filters }) => filters.length)).toEqual(sizes(broker))
+    }
+  })
+
+  it('a list that the application gives goes in one packet as before', async () => {
+    const broker = await strict()
+    await subscribe(broker.world, filtersOf(100))
+    expect(sizes(broker)).toEqual([100])
+  })
+})

@@ -1,0 +1,146 @@
+/**
+ * A client against a scripted peer under virtual time: what every client test starts from.
+ *
+ * `connected()` answers CONNECT and nothing else, unless the test says so: SUBACK, PUBACK and the rest are the test's to send.
+ */
+import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
+import { BaseClient } from '../../../src/client/client.js'
+import type { MqttError } from '../../../src/errors.js'
+import { type Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
+import { VirtualClock } from '../../../src/testing/virtual-clock.js'
+import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
+import { type MemoryOptions, memoryPair } from '../../../src/transport/memory.js'
+import type { Transport } from '../../../src/transport/transport.js'
+import type { PacketInput } from '../../../src/wire/packet-input.js'
+import type { Properties } from '../../../src/wire/packets.js'
+import { eventNames } from './event-names.js'
+
+/** Dials the endpoint of this index; `open` makes the usual pair. */
+export type Dialling = (index: number, open: () => Transport, signal: AbortSignal) => Transport | Promise<Transport>
+
+/** Everything of one test. */
+export class World {
+  readonly clock = new VirtualClock()
+  readonly client: BaseClient
+  /** One for each time the client dialled, oldest first. */
+  readonly peers: ScriptedPeer[] = []
+  /** Every event, in order. */
+  readonly events: { readonly type: keyof ClientEvents; readonly event: unknown }[] = []
+  answer: Answer | undefined
+  /** What the peers of later connections speak. */
+  version: 4 | 5
+
+  /** `dial` stands between the client and the pair: it may fail, wait, or give a transport of its own. */
+  constructor(options: ClientOptions = {}, memory: MemoryOptions = {}, endpoints = 1, dial: Dialling = (_index, open) => open()) {
+    this.version = isPlain(options) && options.protocolVersion === 4 ? 4 : 5
+    const endpoint = (index: number) => ({
+      url: `memory://peer-${index}`,
+      transport: async (_endpoint: unknown, { signal }: { signal: AbortSignal }) =>
+        dial(
+          index,
+          () => {
+            const [near, far] = memoryPair({ ...memory, schedule: (callback, delay) => this.clock.setTimer(callback, delay) })
+            this.peers.push(new ScriptedPeer(far, this.version, (packet) => this.answer?.(packet)))
+            return near
+          },
+          signal,
+        ),
+    })
+    this.client = new BaseClient(
+      virtualPlatform(this.clock),
+      Array.from({ length: endpoints }, (_, index) => endpoint(index)),
+      // Most tests are about one connection; those about several say so.
+      isPlain(options) ? { reconnect: false, ...options } : options,
+    )
+    for (const type of eventNames) this.client.on(type, (event) => this.events.push({ type, event }))
+  }
+
+  /** The peer of the latest connection. */
+  get peer(): ScriptedPeer {
+    const peer = this.peers.at(-1)
+    if (peer === undefined) throw new Error('the client has not dialled')
+    return peer
+  }
+
+  /** Events of one type. */
+  seen<K extends keyof ClientEvents>(type: K): ClientEvents[K][] {
+    return this.events.filter((entry) => entry.type === type).map((entry) => entry.event as ClientEvents[K])
+  }
+
+  /** Lets everything happen that happens by itself. */
+  settle(): Promise<void> {
+    return this.clock.settle()
+  }
+
+  /** Sends from the peer, and lets it arrive. */
+  async send(...packets: PacketInput[]): Promise<void> {
+    this.peer.send(...packets)
+    await this.settle()
+  }
+
+  /** Sends bytes from the peer, and lets them arrive. */
+  async sendBytes(...parts: (Uint8Array | readonly number[] | string)[]): Promise<void> {
+    this.peer.sendBytes(...parts)
+    await this.settle()
+  }
+
+  /** What a promise has come to by now. */
+  async outcome<T>(promise: Promise<T>): Promise<{ state: 'pending' } | { state: 'fulfilled'; value: T } | { state: 'rejected'; error: unknown }> {
+    let result: { state: 'pending' } | { state: 'fulfilled'; value: T } | { state: 'rejected'; error: unknown } = { state: 'pending' }
+    promise.then(
+      (value) => {
+        result = { state: 'fulfilled', value }
+      },
+      (error: unknown) => {
+        result = { state: 'rejected', error }
+      },
+    )
+    await this.settle()
+    return result
+  }
+}
+
+// What is no object of options goes through as it is.
+function isPlain(options: unknown): boolean {
+  return typeof options === 'object' && options !== null && !Array.isArray(options)
+}
+
+/** What a server that says yes to everything answers. */
+export const agreeable: Answer = (packet) => {
+  if (packet.type === 'connect') return { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} }
+  if (packet.type === 'subscribe')
+    return { type: 'suback', packetId: packet.packetId, reasonCodes: packet.subscriptions.map((item) => item.qos), properties: {} }
+  if (packet.type === 'unsubscribe') return { type: 'unsuback', packetId: packet.packetId, reasonCodes: packet.filters.map(() => 0), properties: {} }
+  if (packet.type === 'pingreq') return { type: 'pingresp' }
+  if (packet.type === 'publish' && packet.qos === 1) return { type: 'puback', packetId: packet.packetId as number, reasonCode: 0, properties: {} }
+  if (packet.type === 'publish' && packet.qos === 2) return { type: 'pubrec', packetId: packet.packetId as number, reasonCode: 0, properties: {} }
+  if (packet.type === 'pubrel') return { type: 'pubcomp', packetId: packet.packetId, reasonCode: 0, properties: {} }
+  return undefined
+}
+
+/** What a server answers that only accepts the connection. */
+export function accepting(properties: Properties = {}, sessionPresent = false): Answer {
+  return (packet) => (packet.type === 'connect' ? { type: 'connack', sessionPresent, reasonCode: 0, properties } : undefined)
+}
+
+/** A connected client. */
+export async function connected(options: ClientOptions = {}, answer: Answer = accepting(), memory: MemoryOptions = {}): Promise<World> {
+  const world = new World(options, memory)
+  world.answer = answer
+  const connecting = world.client.connect()
+  await world.settle()
+  await connecting
+  return world
+}
+
+/** What a promise rejects with. Listens at once, so that it may be awaited later; itself rejects when the promise fulfils. */
+export function failure(promise: PromiseLike<unknown>): Promise<MqttError> {
+  const outcome = Promise.resolve(promise).then(
+    (value) => {
+      throw new Error(`it was to reject, and fulfilled with ${String(value)}`)
+    },
+    (error: unknown) => error as MqttError,
+  )
+  outcome.catch(() => undefined)
+  return outcome
+}

@@ -1,0 +1,360 @@
+/**
+ * Keep-alive in a tab that nobody sees: its timers run at whole minutes only, while what comes in is handled at once. Half an hour of virtual time
+ * against a server that waits one and a half times the keep-alive for a packet, and not a millisecond longer [MQTT-3.1.2-22].
+ */
+import { describe, expect, it } from 'vitest'
+import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
+import type { CancelTimer, Platform } from '../../../src/client/platform/platform.js'
+import type { Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
+import type { ClientPacket } from '../../../src/wire/packets.js'
+import { agreeable } from './harness.js'
+import { publish } from './incoming.js'
+import { Rig } from './rig.js'
+
+const minute = 60_000
+const halfAnHour = 30 * minute
+
+/** A browser that holds back the timers of a page while it is hidden. */
+class Tab {
+  hidden = false
+  readonly rig: Rig
+  /** When each packet of the client came, over all connections. */
+  readonly packets: { readonly at: number; readonly type: ClientPacket['type'] }[] = []
+  /** Connections that the server ended because it heard nothing. */
+  kicks = 0
+  readonly #impatient: boolean
+  readonly #wakes = new Set<() => void>()
+  readonly #dead = new Set<ScriptedPeer>()
+  /** Timers that are due and wait for the next minute. */
+  readonly #held = new Set<() => void>()
+
+  /** `serverKeepAlive`: what CONNACK says. `impatient`: the server ends what is silent. */
+  constructor(options: ClientOptions = {}, serverKeepAlive?: number, impatient = true) {
+    this.#impatient = impatient
+    const platform: Partial<Platform> = {
+      setTimer: (callback, delay) => this.#setTimer(callback, delay),
+      // Messages of ports are not held back.
+      nextTurn: (callback) => void this.rig.clock.setTimer(callback, 0),
+      hidden: () => this.hidden,
+      onWake: (callback) => {
+        this.#wakes.add(callback)
+        return () => this.#wakes.delete(callback)
+      },
+    }
+    this.rig = new Rig({ clientId: 'tab', cleanStart: false, keepAlive: 30, ...options }, { platform })
+    this.rig.behave = (_host, dial) => this.#serve(dial, serverKeepAlive)
+  }
+
+  /** Connects while it is seen, then hides. */
+  async hide(): Promise<void> {
+    await this.rig.up()
+    this.hidden = true
+  }
+
+  /** Is seen again. */
+  async show(): Promise<void> {
+    this.hidden = false
+    for (const fire of this.#held) fire()
+    for (const callback of this.#wakes) callback()
+    await this.rig.settle()
+  }
+
+  /** Nothing goes over the connection any more, and nobody tells. */
+  die(): void {
+    this.#dead.add(this.rig.peer)
+    this.rig.peer.answer = () => undefined
+  }
+
+  /** Lets time pass, with a message of the server every so often. */
+  async traffic(duration: number, every: number): Promise<void> {
+    for (let passed = 0; passed < duration; passed += every) {
+      await this.rig.advance(every)
+      if (this.rig.peer.ended === undefined) this.rig.peer.send(publish('t', 'x'))
+      await this.rig.settle()
+    }
+  }
+
+  get losses(): number {
+    return this.rig.seen('disconnect').length
+  }
+
+  /** The longest silence of the client so far, in milliseconds. */
+  get longestSilence(): number {
+    return Math.max(...this.packets.map(({ at }, index) => (this.packets[index + 1]?.at ?? this.rig.clock.now()) - at))
+  }
+
+  pings(): number {
+    return this.packets.filter(({ type }) => type === 'pingreq').length
+  }
+
+  #setTimer(callback: () => void, delay: number): CancelTimer {
+    const { clock } = this.rig
+    let cancel: CancelTimer = () => undefined
+    const fire = (): void => {
+      cancel()
+      this.#held.delete(fire)
+      const wait = this.hidden ? (minute - (clock.now() % minute)) % minute : 0
+      if (wait === 0) return callback()
+      this.#held.add(fire)
+      cancel = clock.setTimer(fire, wait)
+    }
+    cancel = clock.setTimer(fire, delay)
+    return () => {
+      this.#held.delete(fire)
+      cancel()
+    }
+  }
+
+  #serve(dial: number, serverKeepAlive: number | undefined): Answer {
+    let patience = Number.POSITIVE_INFINITY
+    let cancel: CancelTimer = () => undefined
+    const kick = (): void => {
+      const peer = this.rig.peers[dial - 1]
+      if (peer === undefined || peer.ended !== undefined || this.#dead.has(peer)) return
+      this.kicks += 1
+      peer.send({ type: 'disconnect', reasonCode: 0x8d, properties: {} })
+      peer.end()
+    }
+    return (packet) => {
+      this.packets.push({ at: this.rig.clock.now(), type: packet.type })
+      if (packet.type === 'connect') patience = (serverKeepAlive ?? packet.keepAlive) * 1500
+      cancel()
+      if (packet.type !== 'disconnect' && this.#impatient) cancel = this.rig.clock.setTimer(kick, patience)
+      if (packet.type !== 'connect') return agreeable(packet)
+      return { type: 'connack', sessionPresent: dial > 1, reasonCode: 0, properties: { serverKeepAlive } }
+    }
+  }
+}
+
+describe('a hidden tab, timers once a minute, keep-alive of 30 s', () => {
+  it.each([1000, 5000, 14_000])('messages every %i ms: nobody ends the connection, and PINGREQ leaves in time [MQTT-3.1.2-20]', async (every) => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.traffic(halfAnHour, every)
+    expect(tab.kicks).toBe(0)
+    expect(tab.losses).toBe(0)
+    expect(tab.rig.dials).toHaveLength(1)
+    expect(tab.longestSilence).toBeLessThanOrEqual(30_000 + every)
+    // No more of them than a page that is seen would send.
+    expect(tab.pings()).toBeLessThanOrEqual(halfAnHour / 30_000)
+    await tab.rig.finish()
+  })
+
+  it.each([20_000, 44_000, 50_000])('messages every %i ms, too rare to be always in time: at most one reconnect', async (every) => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.traffic(halfAnHour, every)
+    expect(tab.losses).toBeLessThanOrEqual(1)
+    expect(tab.rig.client.state).toBe('connected')
+    await tab.rig.finish()
+  })
+
+  it('nothing comes in: one reconnect, after which the server knows to wait', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.rig.advance(halfAnHour)
+    expect(tab.kicks).toBeLessThanOrEqual(1)
+    expect(tab.rig.dials.length).toBeLessThanOrEqual(2)
+    expect(tab.losses).toBe(tab.rig.dials.length - 1)
+    expect(tab.rig.client.state).toBe('connected')
+    expect(tab.rig.peers.map((peer) => peer.last('connect').keepAlive)).toEqual([30, 180])
+    await tab.rig.finish()
+  })
+
+  it.each([0, 1, 29_999, 30_000, 31_000, 59_999])('the same, hidden %i ms after a whole minute', async (offset) => {
+    const tab = new Tab()
+    await tab.rig.advance(offset)
+    await tab.hide()
+    await tab.rig.advance(halfAnHour)
+    expect(tab.rig.dials.length).toBeLessThanOrEqual(2)
+    expect(tab.rig.client.state).toBe('connected')
+    await tab.rig.finish()
+  })
+
+  it('a QoS 1 message that was published meanwhile arrives, once', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.rig.advance(10 * minute)
+    const publishing = tab.rig.client.publish('t', 'x', { qos: 1 })
+    await tab.rig.advance(minute)
+    expect((await publishing).reasonCode).toBe(0)
+    expect(tab.packets.filter(({ type }) => type === 'publish')).toHaveLength(1)
+    await tab.rig.finish()
+  })
+
+  it('opened in the background: the server is asked to wait from the start, and nothing is lost at all', async () => {
+    const tab = new Tab()
+    tab.hidden = true
+    await tab.rig.up()
+    await tab.rig.advance(halfAnHour)
+    expect(tab.rig.peer.last('connect').keepAlive).toBe(180)
+    expect(tab.losses).toBe(0)
+    expect(tab.longestSilence).toBeLessThanOrEqual(180_000 + minute)
+    await tab.rig.finish()
+  })
+
+  it.each([
+    [300, 300],
+    [false, 0],
+  ] as const)('keepAlive: %s is left as it is', async (keepAlive, asked) => {
+    const tab = new Tab({ keepAlive })
+    tab.hidden = true
+    await tab.rig.up()
+    expect(tab.rig.peer.last('connect').keepAlive).toBe(asked)
+    await tab.rig.finish()
+  })
+
+  it('seen again: what was connected from then on is asked for as configured', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.rig.advance(5 * minute)
+    await tab.show()
+    await tab.rig.cut()
+    await tab.rig.advance(5000)
+    expect(tab.rig.client.state).toBe('connected')
+    expect(tab.rig.peer.last('connect').keepAlive).toBe(30)
+    await tab.rig.finish()
+  })
+
+  it('the link died meanwhile: found out within 1.5 s of being seen again, and replaced at once', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    tab.die()
+    await tab.rig.advance(20_000)
+    const seen = tab.rig.clock.now()
+    await tab.show()
+    await tab.rig.advance(1500)
+    expect(tab.rig.dials).toHaveLength(2)
+    expect((tab.rig.dials[1]?.at ?? 0) - seen).toBeLessThan(2000)
+    expect(tab.rig.client.state).toBe('connected')
+    await tab.rig.finish()
+  })
+})
+
+describe('what comes in sends what is due', () => {
+  it('PINGREQ leaves with the first message after it was due, once', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.traffic(29_000, 1000)
+    expect(tab.pings()).toBe(0)
+    await tab.traffic(1000, 1000)
+    expect(tab.pings()).toBe(1)
+    await tab.traffic(29_000, 1000)
+    expect(tab.pings()).toBe(1)
+    await tab.rig.finish()
+  })
+
+  it('a link over which nothing comes any more is still given up by the timer', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.traffic(30_000, 1000)
+    tab.die()
+    await tab.rig.advance(3 * minute)
+    expect(tab.rig.seen('disconnect').map(({ cause }) => cause?.code)).toEqual(['ERR_KEEPALIVE_TIMEOUT'])
+    expect(tab.rig.client.state).toBe('connected')
+    await tab.rig.finish()
+  })
+
+  it('a server that insists on a keep-alive of 60 s: with messages nobody ends the connection', async () => {
+    const tab = new Tab({}, 60)
+    await tab.hide()
+    await tab.traffic(halfAnHour, 10_000)
+    expect(tab.kicks).toBe(0)
+    expect(tab.losses).toBe(0)
+    await tab.rig.finish()
+  })
+})
+
+describe('late timers are told', () => {
+  /** What was told: when, how late, and beside which keep-alive. */
+  const told = ({ rig }: Tab): readonly (readonly number[])[] =>
+    rig.events.flatMap(({ at, type, event }) => (type === 'late' ? [[at, ...Object.values(event as ClientEvents['late'])]] : []))
+
+  it('more than half of the keep-alive: one event for each such timer, with its lateness and the keep-alive', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.traffic(5 * minute, 1000)
+    // Due after 30 s, and run after 60, when a message sends PINGREQ again: the next timer is for its answer, due after 10 s.
+    expect(told(tab).slice(0, 2)).toEqual([
+      [minute, 30_000, 30],
+      [2 * minute, 50_000, 30],
+    ])
+    expect(told(tab).length).toBeLessThanOrEqual(5)
+    expect(tab.losses).toBe(0)
+    await tab.rig.finish()
+  })
+
+  it('the server gives up before the timer runs: told right before the connection ends', async () => {
+    const tab = new Tab()
+    await tab.hide()
+    await tab.rig.advance(minute)
+    expect(tab.kicks).toBe(1)
+    expect(told(tab)).toEqual([[45_000, 15_000, 30]])
+    expect(tab.rig.order.slice(tab.rig.order.indexOf('late')).slice(0, 3)).toEqual(['late', 'state reconnecting', 'disconnect'])
+    await tab.rig.finish()
+  })
+
+  it.each([
+    [14_999, 0],
+    [15_000, 1],
+    [10_000_000, 1],
+  ])('a timer that is %i ms late, keep-alive 30 s: %i events', async (lateness, events) => {
+    const rig = await new Rig({ keepAlive: 30 }).up()
+    await rig.advance(29_999)
+    rig.clock.jump(lateness + 1)
+    await rig.settle()
+    expect(rig.seen('late')).toEqual(events === 0 ? [] : [{ lateness, keepAlive: 30 }])
+    await rig.finish()
+  })
+
+  it('a server that asks for another keep-alive: its half counts', async () => {
+    const tab = new Tab({}, 300)
+    await tab.hide()
+    await tab.rig.advance(halfAnHour)
+    expect(told(tab)).toEqual([])
+    expect(tab.losses).toBe(0)
+    await tab.rig.finish()
+  })
+
+  it('timers that are asked for with a minute of throttling in mind are late no more', async () => {
+    const tab = new Tab()
+    tab.hidden = true
+    await tab.rig.up()
+    await tab.rig.advance(halfAnHour)
+    expect(told(tab)).toEqual([])
+    await tab.rig.finish()
+  })
+
+  it('a page that is seen, and a keep-alive that is off: nothing is told', async () => {
+    const seen = new Tab()
+    await seen.rig.up()
+    await seen.traffic(halfAnHour, 20_000)
+    expect(told(seen)).toEqual([])
+    await seen.rig.finish()
+    const off = new Tab({ keepAlive: false })
+    await off.hide()
+    // The first byte of a packet, which has a deadline of its own.
+    off.rig.peer.sendBytes([0x30])
+    await off.rig.advance(10 * minute)
+    expect(told(off)).toEqual([])
+    await off.rig.finish()
+  })
+
+  it.each<readonly [string, (tab: Tab) => Promise<void>]>([
+    ['the timer runs', (tab) => tab.traffic(minute, minute)],
+    ['the server says goodbye', (tab) => tab.rig.advance(minute)],
+    ['the stream ends', (tab) => tab.rig.advance(46_000).then(() => tab.rig.cut())],
+  ])('when %s, a listener ends the client, or has the connection replaced: no PINGREQ, one disconnect', async (how, after) => {
+    for (const act of [(tab: Tab) => tab.rig.client.destroy(), (tab: Tab) => void tab.rig.client.reconnect({ force: true })]) {
+      const tab = new Tab({}, undefined, how === 'the server says goodbye')
+      tab.rig.client.on('late', () => act(tab), { once: true })
+      await tab.hide()
+      await after(tab)
+      expect(told(tab)).toHaveLength(1)
+      expect(tab.rig.peers[0]?.all('pingreq')).toEqual([])
+      expect(tab.rig.seen('disconnect')).toHaveLength(1)
+      await tab.rig.finish()
+      expect(tab.rig.clock.pending).toBe(0)
+    }
+  })
+})

@@ -1,0 +1,287 @@
+/** Hooks: what sees, changes and follows messages. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Hooks, Message } from '../../../src/client/api/index.js'
+import type { BaseClient } from '../../../src/client/client.js'
+import type { MqttError } from '../../../src/errors.js'
+import { VirtualWorld } from '../../../src/testing/virtual-world.js'
+
+let world: VirtualWorld
+let client: BaseClient
+beforeEach(async () => {
+  world = new VirtualWorld()
+  client = await world.connect('mqtt://b', { clientId: 'c' })
+})
+afterEach(() => world.close())
+
+describe('publish', () => {
+  it('is called around each publish, the first that came outermost, and may change it', async () => {
+    const story: string[] = []
+    const told = (name: string): Hooks => ({
+      publish: async (call, next) => {
+        story.push(`${name} ${call.topic} ${String(call.payload)}`)
+        const receipt = await next({ ...call, payload: `${String(call.payload)}${name}` })
+        story.push(`${name} ${receipt.reasonName}`)
+        return receipt
+      },
+    })
+    client.use(told('a'))
+    const stop = client.use(told('b'))
+    client.use({})
+    const subscription = await client.subscribe('t')
+    await client.publish('t', 'x', { qos: 1 })
+    expect((await subscription.next())?.text()).toBe('xab')
+    expect(story).toEqual(['a t x', 'b t xa', 'b Success', 'a Success'])
+    stop()
+    await client.publish('t', 'y', { qos: 1 })
+    expect((await subscription.next())?.text()).toBe('ya')
+  })
+
+  it('one that forgets to return what next() gives has published once', async () => {
+    client.use({ publish: ((_: unknown, next: () => unknown) => void next()) as never })
+    const subscription = await client.subscribe('t', { qos: 1 })
+    await client.publish('t', 'x', { qos: 1 })
+    await client.publish('t', 'y', { qos: 1 })
+    await world.pass(1)
+    const texts = [subscription.read()?.text(), subscription.read()?.text(), subscription.read()?.text()]
+    expect(texts).toEqual(['x', 'y', undefined])
+  })
+
+  it('keeps the order of the calls, where it goes on in the call', async () => {
+    client.use({ publish: (_, next) => next() })
+    const subscription = await client.subscribe('t', { qos: 1 })
+    await Promise.all(Array.from({ length: 50 }, (_, index) => client.publish('t', String(index), { qos: 1 })))
+    for (let index = 0; index < 50; index++) expect((await subscription.next())?.text()).toBe(String(index))
+  })
+
+  it('what it throws is what the call rejects with, and nobody hears of a rejection that nobody awaits', async () => {
+    const stop = client.use({
+      publish: () => {
+        throw new Error('no')
+      },
+    })
+    void client.publish('t', 'x')
+    await expect(client.publish('t', 'x')).rejects.toThrow('no')
+    stop()
+    const stopLate = client.use({ publish: async () => Promise.reject(new Error('late')) })
+    void client.publish('t', 'x')
+    await expect(client.publish('t', 'x')).rejects.toThrow('late')
+    stopLate()
+    expect((await client.publish('t', 'x')).reasonCode).toBe(0)
+  })
+
+  it.each(['drain', 'disconnect'] as const)('%s() waits for publishes that a hook has in hand', async (how) => {
+    client.use({ publish: async (call, next) => world.sleep(20).then(() => next(call)) })
+    const sent = Promise.all(['1', '2', '3'].map((text) => client.publish('t', text, { qos: 1 })))
+    const ended = client[how]()
+    expect((await world.until(sent)).map(({ reasonCode }) => reasonCode)).toEqual([0x10, 0x10, 0x10])
+    await ended
+    expect(world.broker.accepted).toHaveLength(3)
+  })
+
+  it.each([
+    ['none', () => ({ qos: 1 as const })],
+    ['one of its own', () => ({ qos: 1 as const, signal: new AbortController().signal })],
+  ])('replaces the options: the signal of the caller counts where they have %s', async (_name, options) => {
+    client.use({ publish: (call, next) => next({ ...call, options: options() }) })
+    const abort = new AbortController()
+    const sent = client.publish('t', 'x', { qos: 1, signal: abort.signal })
+    abort.abort()
+    await expect(world.until(sent)).rejects.toMatchObject({ code: 'ERR_ABORTED' })
+  })
+
+  describe.each(['before', 'after'] as const)('hangs %s next()', (when) => {
+    let go: (() => void) | undefined
+    beforeEach(() => {
+      const hang = (): Promise<void> =>
+        new Promise((resolve) => {
+          go = resolve
+        })
+      client.use({
+        publish: async (call, next) => {
+          if (when === 'before') await hang()
+          const receipt = await next(call)
+          await hang()
+          return receipt
+        },
+      })
+    })
+
+    it('an abort settles the call, and nothing is published after it', async () => {
+      const abort = new AbortController()
+      const sent = client.publish('t', 'x', { qos: 1, signal: abort.signal })
+      await world.pass(1)
+      abort.abort(new Error('enough'))
+      await expect(sent).rejects.toMatchObject({
+        name: 'AbortError',
+        code: 'ERR_ABORTED',
+        cause: { message: 'enough' },
+        outcome: when === 'before' ? 'not-sent' : 'unknown',
+      })
+      go?.()
+      await world.pass(1)
+      expect(world.broker.accepted).toHaveLength(when === 'before' ? 0 : 1)
+      const since = world.now()
+      await world.until(client.drain())
+      expect(world.now() - since).toBeLessThan(5)
+    })
+
+    it('the end of the client settles the call', async () => {
+      const sent = client.publish('t', 'x', { qos: 1 }).then(
+        ({ reasonCode }) => reasonCode,
+        (error: MqttError) => `${error.code} ${error.outcome}`,
+      )
+      await world.pass(1)
+      await world.until(client.disconnect({ timeout: 50 }))
+      expect(await sent).toBe(when === 'before' ? 'ERR_CLOSED not-sent' : 0x10)
+    })
+  })
+
+  it('an abort of what waits in the queue is not sent', async () => {
+    client.use({ publish: (call, next) => next(call) })
+    world.cut()
+    await world.pass(1)
+    const abort = new AbortController()
+    const sent = client.publish('t', 'x', { qos: 1, signal: abort.signal })
+    abort.abort()
+    await expect(sent).rejects.toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
+  })
+
+  it('sees requests and their answers', async () => {
+    const topics: string[] = []
+    client.use({
+      publish: (call, next) => {
+        topics.push(call.topic)
+        return next()
+      },
+    })
+    await client.respond('svc', (message) => message.payload)
+    expect((await client.request('svc', 'q')).text()).toBe('q')
+    expect(topics).toEqual(['svc', expect.stringContaining('mqwire/')])
+  })
+
+  it('gets refusals, and a call that it changes is checked', async () => {
+    const seen: unknown[] = []
+    client.use({ publish: (call, next) => next(call).catch((error) => void seen.push((error as MqttError).code) as never) })
+    client.use({ publish: (call, next) => next({ ...call, topic: '#' }) })
+    await client.publish('t', 'x')
+    expect(seen).toEqual(['ERR_INVALID_TOPIC'])
+  })
+})
+
+describe('deliver', () => {
+  it.each(['auto', 'manual', 'on-receive'] as const)("is called at hand-out, and told of the end, under ack: '%s'", async (ack) => {
+    const story: string[] = []
+    client.use({
+      deliver: (message, settled) => {
+        const name = message.text()
+        story.push(`in ${name}`)
+        void settled.then(({ reasonCode }) => story.push(`out ${name} ${reasonCode}`))
+      },
+    })
+    const subscription = await client.subscribe('t', { qos: 1, ack })
+    for (const text of ['1', '2']) await client.publish('t', text, { qos: 1 })
+    await world.pass(1)
+    expect(story).toEqual([])
+    const one = (await subscription.next()) as Message
+    await world.pass(1)
+    expect(story).toEqual(['in 1'])
+    if (ack === 'manual') one.ack(0x83)
+    await subscription.next()
+    await world.pass(1)
+    expect(story.slice(0, 3).sort()).toEqual(['in 1', 'in 2', ack === 'manual' ? 'out 1 131' : 'out 1 0'])
+  })
+
+  it('tells of the end of QoS 0, and of borrowed messages whose object comes again', async () => {
+    const ends: string[] = []
+    client.use({ deliver: ({ topic }, settled) => void settled.then(() => ends.push(topic)) })
+    const done: string[] = []
+    await client.listen('b', (message) => void done.push(message.text()), { lifetime: 'borrowed' })
+    for (let index = 0; index < 5; index++) await client.publish('b', String(index), { qos: (index % 2) as 0 | 1 })
+    await world.pass(1)
+    expect([done, ends.length]).toEqual([['0', '1', '2', '3', '4'], 5])
+  })
+
+  it('what it returns runs the handler, each time; the first that came outermost', async () => {
+    const story: string[] = []
+    const around =
+      (name: string): Hooks['deliver'] =>
+      () =>
+      (handler) => {
+        story.push(`<${name}`)
+        try {
+          return handler()
+        } finally {
+          story.push(`${name}>`)
+        }
+      }
+    client.use({ deliver: around('a') })
+    client.use({ deliver: around('b') })
+    let tries = 0
+    await client.listen(
+      't',
+      () => {
+        story.push('handler')
+        tries += 1
+        if (tries === 1) throw new Error('again')
+      },
+      { qos: 1 },
+    )
+    await client.publish('t', 'x', { qos: 1 })
+    await world.until(() => tries === 2)
+    expect(story).toEqual(['<a', '<b', 'handler', 'b>', 'a>', '<a', '<b', 'handler', 'b>', 'a>'])
+  })
+
+  it('tells nothing of a message that is left to the session', async () => {
+    let told = false
+    client.use({ deliver: (_, settled) => void settled.then(() => (told = true)) })
+    const handling = await client.listen('t', () => Promise.reject(new Error('no')), { qos: 1, onError: 'stop' })
+    await client.publish('t', 'x', { qos: 1 })
+    await expect(handling.done).rejects.toThrow('handler failed')
+    await world.pass(1)
+    expect(told).toBe(false)
+  })
+
+  it('leaves nothing on the message that a program sees', async () => {
+    client.use({ deliver: () => undefined })
+    const subscription = await client.subscribe('t')
+    const plain = await (await world.connect('mqtt://b')).subscribe('t')
+    await client.publish('t', 'x')
+    await world.pass(1)
+    expect(Object.keys({ ...subscription.read() })).toEqual(Object.keys({ ...plain.read() }))
+  })
+
+  it('one that throws is a line of the log, and harms nobody', async () => {
+    const lines: string[] = []
+    const other = await world.connect('mqtt://b', { logger: { error: (line) => lines.push(line) } })
+    other.use({
+      deliver: () => {
+        throw new Error('bad hook')
+      },
+    })
+    const seen: string[] = []
+    await other.listen('t', (message) => void seen.push(message.text()))
+    await client.publish('t', 'x')
+    await world.pass(1)
+    expect([seen, lines]).toEqual([['x'], [expect.stringContaining('bad hook')]])
+  })
+
+  it('hooks that come while messages wait see what is handed out from then on', async () => {
+    const subscription = await client.subscribe('t', { qos: 1 })
+    await client.publish('t', '1', { qos: 1 })
+    await client.publish('t', '2', { qos: 1 })
+    await subscription.next()
+    const seen: string[] = []
+    client.use({ deliver: (message) => void seen.push(message.text()) })
+    await subscription.next()
+    expect(seen).toEqual(['2'])
+  })
+})
+
+it.each([
+  [{ publish: 1 }, 'publish'],
+  [{ deliver: 'x' }, 'deliver'],
+  [{ post: () => undefined }, 'post'],
+  [7, ''],
+])('refuses %j', (hooks, option) => {
+  expect(() => client.use(hooks as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(option) }))
+})

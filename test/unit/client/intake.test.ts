@@ -1,0 +1,207 @@
+/** A flood is walked in slices: timers, pings and acknowledgements have their turn in between, and not a byte is lost. */
+import { expect, it } from 'vitest'
+import { sliceLength } from '../../../src/client/connection/stream-reader.js'
+import type { Sink, Transport } from '../../../src/transport/transport.js'
+import { encode } from '../../../src/wire/encode.js'
+import { agreeable, connected, World } from './harness.js'
+
+const tiny = [0x30, 4, 0, 1, 0x61, 0]
+
+function flood(count: number): Uint8Array {
+  return Uint8Array.from({ length: count * tiny.length }, (_, at) => tiny[at % tiny.length] as number)
+}
+
+/** A transport in the hands of the test, which delivers when it is told to. */
+class Fed implements Transport {
+  readonly calls: string[] = []
+  readonly written: number[] = []
+  readonly pause?: () => void
+  sink: Sink | undefined
+
+  constructor(patient: boolean) {
+    if (patient) this.pause = () => void this.calls.push('pause')
+  }
+
+  resume(): void {
+    this.calls.push('resume')
+  }
+
+  open(sink: Sink): void {
+    this.sink = sink
+  }
+
+  write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
+    this.written.push(...bytes)
+    queueMicrotask(() => written?.())
+    return true
+  }
+
+  close(): void {
+    queueMicrotask(() => this.sink?.closed(undefined))
+  }
+
+  destroy(cause?: unknown): void {
+    queueMicrotask(() => this.sink?.closed(cause))
+  }
+}
+
+async function fed(patient = true): Promise<{ world: World; transport: Fed; received: () => number }> {
+  const transport = new Fed(patient)
+  const world = new World({ stats: true }, {}, 1, () => transport)
+  const connecting = world.client.connect()
+  await world.settle()
+  transport.sink?.chunk(Uint8Array.of(0x20, 3, 0, 0, 0))
+  await connecting
+  const received = (): number => (world.client.stats().packetsReceived ?? 0) - 1
+  return { world, transport, received }
+}
+
+it('a slice of packets at a time: the rest waits for the next turn, and the transport meanwhile', async () => {
+  const { world, transport, received } = await fed()
+  const chunk = flood(3.5 * sliceLength)
+  transport.sink?.chunk(chunk)
+  const walked = received()
+  expect(walked).toBeLessThanOrEqual(sliceLength)
+  expect(transport.calls).toEqual(['pause'])
+  // The memory is the transport's again.
+  chunk.fill(0xff)
+  const seen: number[] = []
+  world.clock.setTimer(() => seen.push(received()), 0)
+  await world.settle()
+  expect(seen[0]).toBeLessThanOrEqual(2 * sliceLength)
+  expect(received()).toBe(3.5 * sliceLength)
+  expect(transport.calls).toEqual(['pause', 'resume'])
+  expect(world.client.state).toBe('connected')
+})
+
+it('many small reads of one turn count together', async () => {
+  const { world, transport, received } = await fed()
+  for (let read = 0; read < 25; read++) transport.sink?.chunk(flood(sliceLength / 10))
+  expect(received()).toBeLessThanOrEqual(sliceLength)
+  await world.settle()
+  expect(received()).toBe(2.5 * sliceLength)
+})
+
+it('control packets behind a flood are handled, and what arrives meanwhile comes after it', async () => {
+  const { world, transport, received } = await fed()
+  const publishing = world.client.publish('a', 'b', { qos: 1 })
+  await world.settle()
+  transport.sink?.chunk(flood(1.5 * sliceLength))
+  transport.sink?.chunk(Uint8Array.from([0x40, 2, 0, 1]))
+  transport.sink?.chunk(flood(10))
+  await world.settle()
+  await expect(publishing).resolves.toMatchObject({ packetId: 1 })
+  expect(received()).toBe(1.5 * sliceLength + 11)
+})
+
+it('a packet that straddles the end of what waits is put together', async () => {
+  const { world, transport, received } = await fed()
+  const bytes = flood(4 * sliceLength)
+  for (let at = 0; at < bytes.length; at += 12_370) transport.sink?.chunk(bytes.slice(at, at + 12_370))
+  await world.settle()
+  expect(received()).toBe(4 * sliceLength)
+  expect(world.client.state).toBe('connected')
+})
+
+it('the end of the stream waits for what was read before it', async () => {
+  const { world, transport, received } = await fed()
+  const goodbye = encode({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
+  transport.sink?.chunk(Uint8Array.from([...flood(3 * sliceLength), ...goodbye]))
+  expect(received()).toBeLessThanOrEqual(sliceLength)
+  transport.sink?.closed(undefined)
+  expect(world.seen('serverdisconnect')).toMatchObject([{ packet: { reasonCode: 0x8b } }])
+  expect(received()).toBe(3 * sliceLength + 1)
+})
+
+it('a malformed packet behind a flood ends the connection with 0x81, once it is read', async () => {
+  const { world, transport } = await fed()
+  transport.written.length = 0
+  transport.sink?.chunk(Uint8Array.from([...flood(1.5 * sliceLength), 0x00, 0x00]))
+  expect(world.client.state).toBe('connected')
+  await world.settle()
+  expect(transport.written).toEqual([0xe0, 1, 0x81])
+  expect(world.client.state).toBe('closed')
+})
+
+it('nothing is walked after the client was destroyed in between, and the transport is not left waiting', async () => {
+  const { world, transport, received } = await fed()
+  transport.sink?.chunk(flood(3 * sliceLength))
+  const walked = received()
+  world.client.destroy()
+  await world.settle()
+  expect(received()).toBe(walked)
+  expect(transport.calls.at(-1)).toBe('resume')
+})
+
+it('where a transport knows no patience, a mebibyte waits at most', async () => {
+  const { transport, received } = await fed(false)
+  transport.sink?.chunk(flood(2 * sliceLength))
+  expect(received()).toBeLessThanOrEqual(sliceLength)
+  transport.sink?.chunk(flood(1024 * 100))
+  expect(received()).toBeLessThanOrEqual(sliceLength)
+  transport.sink?.chunk(flood(1024 * 155))
+  expect(received()).toBe(2 * sliceLength + 1024 * 255)
+})
+
+it('five milliseconds of work are a slice as well', async () => {
+  const world = await connected({ stats: true }, agreeable)
+  // Whoever watches makes every packet cost time.
+  world.client.on('packet', ({ packet }) => {
+    if (packet.type === 'publish') world.clock.jump(1)
+  })
+  const before = world.client.stats().packetsReceived ?? 0
+  const turns: number[] = []
+  const tick = (): void => {
+    turns.push((world.client.stats().packetsReceived ?? 0) - before)
+    if ((turns.at(-1) ?? 0) < 600) world.clock.setTimer(tick, 0)
+  }
+  world.clock.setTimer(tick, 0)
+  world.peer.sendBytes(flood(600))
+  await world.clock.advance(5_000)
+  expect(turns.at(-1)).toBe(600)
+  const steps = turns.map((turn, index) => turn - (turns[index - 1] ?? 0))
+  expect(Math.max(...steps)).toBeLessThanOrEqual(128)
+})
+
+it('five milliseconds of work over many small reads of one turn, too', async () => {
+  const { world, transport, received } = await fed()
+  world.client.on('packet', () => world.clock.jump(1))
+  for (let read = 0; read < 100; read++) transport.sink?.chunk(flood(4))
+  expect(received()).toBeLessThanOrEqual(64)
+  await world.clock.advance(1000)
+  expect(received()).toBe(400)
+})
+
+it.each([
+  ['PUBACK', 0x40, [0x91, 0x4e], 10_000],
+  ['PINGRESP', 0xd0, [0x91, 0x4e], 10_000],
+  ['SUBACK', 0x90, [0x9f, 0x8d, 0x06], 100_000],
+  ['DISCONNECT', 0xe0, [0x9f, 0x8d, 0x06], 100_000],
+  ['AUTH', 0xf0, [0x9f, 0x8d, 0x06], 100_000],
+] as const)('%s above its cap is refused at the header, before its body came', async (_name, type, length, _cap) => {
+  const world = await connected({}, agreeable)
+  await world.sendBytes([type, ...length])
+  expect(world.peer.last('disconnect')).toMatchObject({ reasonCode: 0x95 })
+  expect(world.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_PACKET_TOO_LARGE', fault: 'remote' } }])
+})
+
+it('a packet of exactly its cap is read', async () => {
+  const world = await connected({}, agreeable)
+  // PUBACK of 10,000 bytes: fixed header 3, the rest 9,997.
+  const reason = 9997 - 2 - 1 - 2 - 3
+  const properties = 3 + reason
+  const body = [0, 9, 0, 0x80 | (properties & 127), properties >> 7, 0x1f, reason >> 8, reason & 255, ...new Array<number>(reason).fill(0x61)]
+  expect(body.length).toBe(9997)
+  await world.sendBytes([0x40, 0x80 | (9997 & 127), 9997 >> 7, ...body])
+  expect(world.client.state).toBe('connected')
+})
+
+it('a DISCONNECT of exactly its cap is read', async () => {
+  const world = await connected({}, agreeable)
+  const bytesWith = (length: number): Uint8Array =>
+    encode({ type: 'disconnect', reasonCode: 0x8b, properties: { reasonString: 'x'.repeat(60_000), userProperties: [['', 'y'.repeat(length)]] } })
+  const bytes = bytesWith(30_000 + 100_000 - bytesWith(30_000).length)
+  expect(bytes.length).toBe(100_000)
+  await world.sendBytes(bytes)
+  expect(world.seen('serverdisconnect').map(({ packet }) => packet.reasonCode)).toEqual([0x8b])
+})

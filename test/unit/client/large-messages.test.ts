@@ -1,0 +1,90 @@
+/** Large messages over a transport that reads in place: their payload is read to where it is to stay, among others and for whoever gets it. */
+import { describe, expect, it } from 'vitest'
+import { WasmFrames } from '../../../src/wasm/frames.js'
+import type { FrameScanner } from '../../../src/wire/frames.js'
+import type { PacketInput } from '../../../src/wire/packet-input.js'
+import { instantiate } from '../wasm/scanner.js'
+import { acks, bytesOf, pubacks, publish, quiet, subscribe, taken } from './incoming.js'
+import { windowed } from './windowed.js'
+
+const big = (letter: string, size: number, id: number): PacketInput =>
+  publish('a', letter.repeat(size), id, { properties: { contentType: `t${letter}` } })
+
+function inWebAssembly(): FrameScanner {
+  const memory = instantiate()
+  return { window: memory.window, frames: (options) => new WasmFrames(memory, options) }
+}
+
+describe.each([
+  ['without a scanner', (): FrameScanner | false => false],
+  ['with the scanner in WebAssembly', inWebAssembly],
+] as const)('%s', (_how, scanner) => {
+  it.each(['owned', 'borrowed'] as const)('among small ones, to a handler: %s', async (lifetime) => {
+    const rig = await windowed({ receiveMaximum: 65_535, scanner: scanner() })
+    const seen: string[] = []
+    const handler = rig.world.client.listen(
+      'a',
+      (message) => void seen.push(`${message.payloadLength} ${message.text().slice(0, 3)} ${message.properties.contentType ?? '-'}`),
+      { qos: 1, lifetime },
+    )
+    quiet(handler)
+    await rig.world.settle()
+    await rig.busy()
+    await rig.send(
+      publish('a', 'one', 1),
+      big('b', 100_000, 2),
+      publish('a', 'two', 3),
+      big('c', 300_000, 4),
+      big('d', 20_000, 5),
+      publish('a', 'end', 6),
+    )
+    expect(seen).toEqual(['3 one -', '100000 bbb tb', '3 two -', '300000 ccc tc', '20000 ddd td', '3 end -'])
+    expect(acks(rig.world)).toEqual(pubacks(1, 6))
+  })
+
+  it('one behind the other, larger than a window: of all but the first, a sixteenth and a little is read before there is a place for it', async () => {
+    const rig = await windowed({ scanner: scanner() })
+    const subscription = await subscribe(rig.world, 'a', { buffer: 100 })
+    await rig.busy()
+    const link = rig.links[0]
+    if (link === undefined) throw new Error('no link')
+    const before = link.windows.length
+    const whole = link.latest?.length ?? 0
+    const size = 2 * whole
+    await rig.send(...Array.from({ length: 3 }, () => publish('a', 'z'.repeat(size))), publish('a', 'end'), publish('a', 'more'))
+    expect([subscription.read(), subscription.read(), subscription.read()].map((message) => message?.payloadLength)).toEqual([size, size, size])
+    expect([taken(subscription).text(), taken(subscription).text()]).toEqual(['end', 'more'])
+    const given = link.windows.slice(before).map(({ length }) => length)
+    const peek = size / 16 + 512
+    // The beginning of each in a window, the rest in its place.
+    expect(given.filter((length) => length === peek)).toHaveLength(3)
+    expect(given.filter((length) => length < whole && length !== peek)).toEqual([])
+    expect(link.latest?.length).toBe(whole)
+  })
+
+  it('left behind by one subscription, and got by the next', async () => {
+    const rig = await windowed({ receiveMaximum: 65_535, scanner: scanner() })
+    const first = await subscribe(rig.world, 'a', { qos: 1, lifetime: 'borrowed', onExit: 'detach' })
+    await rig.busy()
+    await rig.send(big('z', 200_000, 1), publish('a', 'y'.repeat(70_000), 2))
+    const message = taken(first)
+    const kept = message.detach()
+    expect([message.payload.length, message.properties.contentType, kept.properties.contentType]).toEqual([200_000, 'tz', 'tz'])
+    first.detach()
+    const second = await subscribe(rig.world, 'a', { qos: 1 })
+    const again = taken(second)
+    expect([again.text() === 'z'.repeat(200_000), again.properties.contentType, again.payload.buffer.byteLength]).toEqual([true, 'tz', 200_000])
+    expect(taken(second).text()).toBe('y'.repeat(70_000))
+    expect([kept.text().length, kept.payload.buffer.byteLength]).toEqual([200_000, 200_000])
+  })
+
+  it('cut off in its midst: nothing of it is left, and the next connection reads on', async () => {
+    const rig = await windowed({ reconnect: { backoff: () => 10 }, scanner: scanner() })
+    const subscription = await subscribe(rig.world, 'a', { qos: 1 })
+    await rig.world.sendBytes(bytesOf([publish('a', 'z'.repeat(200_000), 1)]).subarray(0, 100_000))
+    rig.world.peer.cut()
+    await rig.world.clock.advance(1000)
+    await rig.send(publish('a', 'after', 7))
+    expect([taken(subscription).text(), subscription.size]).toEqual(['after', 0])
+  })
+})

@@ -1,0 +1,169 @@
+/** The `packet` event: everything in both directions, in order, as plain objects, without secrets. */
+import { describe, expect, it } from 'vitest'
+import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
+import type { Packet } from '../../../src/wire/packets.js'
+import { ack, StubWorld, stubbed } from './stub.js'
+
+type Seen = ClientEvents['packet']
+
+/** Connects with a listener in place from the start. */
+async function watchedWorld(options: ClientOptions = {}): Promise<{ world: StubWorld; seen: Seen[] }> {
+  const world = new StubWorld(options)
+  const seen: Seen[] = []
+  world.client.on('packet', (event) => seen.push(event))
+  await world.connect()
+  return { world, seen }
+}
+
+/** Everything that can be found in a value, as text. */
+const everything = (value: unknown): string =>
+  JSON.stringify(value, (_, item) => (item instanceof Uint8Array ? Buffer.from(item).toString('latin1') : item))
+
+describe('packet event', () => {
+  it('tells of each packet of a conversation, in order', async () => {
+    const { world, seen } = await watchedWorld({ keepAlive: 10 })
+    world.client.publish('t', 'x', { qos: 2 })
+    await world.settle()
+    await world.deliver(ack('pubrec', 1))
+    await world.deliver(ack('pubcomp', 1))
+    const subscription = world.client.subscription('s', { qos: 2 })
+    await world.settle()
+    const { packetId } = world.stub.packets.find((packet) => packet.type === 'subscribe') as { packetId: number }
+    await world.deliver({ type: 'suback', packetId, reasonCodes: [2], properties: {} })
+    await subscription.ready
+    await world.deliver({ type: 'publish', topic: 's', qos: 2, packetId: 7, payload: Uint8Array.of(1) })
+    await subscription.next()
+    subscription.next().catch(() => undefined)
+    await world.settle()
+    await world.deliver({ type: 'pubrel', packetId: 7, reasonCode: 0, properties: {} })
+    await world.clock.advance(10_000)
+    await world.deliver({ type: 'pingresp' })
+    world.client.disconnect({ timeout: 0 })
+    await world.settle()
+    expect(seen.map(({ direction, packet }) => `${direction} ${packet.type}`)).toEqual([
+      'out connect',
+      'in connack',
+      'out publish',
+      'in pubrec',
+      'out pubrel',
+      'in pubcomp',
+      'out subscribe',
+      'in suback',
+      'in publish',
+      'out pubrec',
+      'in pubrel',
+      'out pubcomp',
+      'out pingreq',
+      'in pingresp',
+      'out disconnect',
+    ])
+  })
+
+  it('has every field of the packet, QoS 0 and posts and large payloads included', async () => {
+    const { world, seen } = await watchedWorld()
+    seen.length = 0
+    world.client.publish('a', 'x', { retain: true, properties: { contentType: 'c' } })
+    world.client.publish('b', 'y', { qos: 1 })
+    world.client.post('c', 'z')
+    world.client.publish('d', new Uint8Array(40_000), { qos: 1 })
+    await world.settle()
+    expect(seen.map(({ packet }) => packet)).toEqual(world.stub.packets.map((packet) => ({ ...packet, properties: expect.anything() })))
+    expect(seen[0]?.packet).toMatchObject({
+      type: 'publish',
+      dup: false,
+      qos: 0,
+      retain: true,
+      packetId: undefined,
+      properties: { contentType: 'c' },
+    })
+    expect(Object.keys(seen[0]?.packet ?? {}).sort()).toEqual(['dup', 'packetId', 'payload', 'properties', 'qos', 'retain', 'topic', 'type'])
+  })
+
+  it('shows no secret of CONNECT: user name, password, authentication data', async () => {
+    const { world, seen } = await watchedWorld({ clientId: 'visible', username: 'hidden-user', password: 'hidden-word' })
+    expect(seen[0]?.packet).toMatchObject({ type: 'connect', clientId: 'visible', properties: {} })
+    const text = everything(seen)
+    expect(text).not.toContain('hidden-user')
+    expect(text).not.toContain('hidden-word')
+    expect(world.client.state).toBe('connected')
+  })
+
+  it('what a listener does to the packet does not reach the wire', async () => {
+    const world = new StubWorld({ clientId: 'a', username: 'u', password: 'p', userProperties: [['a', 'b']] })
+    world.client.on('packet', ({ packet }) => {
+      const loose = packet as unknown as Record<string, unknown>
+      loose['clientId'] = 'changed'
+      loose['topic'] = 'changed'
+      loose['packetId'] = 77
+      loose['reasonCode'] = 0x80
+    })
+    const connecting = world.client.connect()
+    await world.settle()
+    expect(world.stub.packets[0]).toMatchObject({ clientId: 'a', username: 'u' })
+    world.stub.deliver({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
+    await connecting
+    await world.settle()
+    expect(world.client.state).toBe('connected')
+    world.client.publish('t', 'x', { qos: 1 })
+    await world.settle()
+    expect(world.stub.packets.at(-1)).toMatchObject({ type: 'publish', topic: 't', packetId: 1 })
+  })
+
+  it.each([
+    ['Uint8Array', new Uint8Array(64)],
+    ['Buffer', Buffer.alloc(64)],
+  ])('an incoming packet and a message may be kept: later bytes do not change them, of a %s neither', async (_, shared) => {
+    const { world, seen } = await watchedWorld()
+    const subscription = world.client.subscription('t')
+    await world.settle()
+    await world.deliver({ type: 'suback', packetId: 1, reasonCodes: [0], properties: {} })
+    seen.length = 0
+    const chunk = (text: string): Uint8Array => Uint8Array.from([0x30, 4 + text.length, 0, 1, 0x74, 0, ...Buffer.from(text)])
+    for (const text of ['one', 'two']) {
+      const bytes = chunk(text)
+      shared.set(bytes)
+      world.stub.sink?.chunk(shared.subarray(0, bytes.length))
+      await world.settle()
+    }
+    shared.fill(0)
+    const messages = [subscription.read(), subscription.read()]
+    expect(messages.map((message) => message?.text())).toEqual(['one', 'two'])
+    expect(messages[0]?.payload.buffer.byteLength).toBe(3)
+    expect(seen.map(({ packet }) => Buffer.from((packet as Extract<Packet, { type: 'publish' }>).payload).toString())).toEqual(['one', 'two'])
+  })
+
+  it('a listener that throws harms nothing', async () => {
+    const messages: string[] = []
+    const world = new StubWorld({ logger: { error: (message) => messages.push(message) } })
+    world.client.on('packet', () => {
+      throw new Error('listener')
+    })
+    await world.connect()
+    const receipt = world.client.publish('t', 'x', { qos: 1 })
+    await world.settle()
+    await world.deliver(ack('puback', 1))
+    expect((await receipt).packetId).toBe(1)
+    expect(messages.length).toBeGreaterThan(0)
+  })
+
+  it('stops when the listener is removed, and costs nothing then', async () => {
+    const world = await stubbed()
+    const seen: Seen[] = []
+    const stop = world.client.on('packet', (event) => seen.push(event))
+    world.client.publish('t', 'x')
+    stop()
+    world.client.publish('t', 'y')
+    await world.settle()
+    expect(seen).toHaveLength(1)
+    expect(world.stub.payloads).toEqual(['x', 'y'])
+  })
+
+  it('a broken packet is not told as a good one', async () => {
+    const { world, seen } = await watchedWorld()
+    seen.length = 0
+    world.stub.sink?.chunk(Uint8Array.of(0x30, 4, 0, 1, 0x2b, 0))
+    await world.settle()
+    expect(seen.filter(({ direction }) => direction === 'in')).toEqual([])
+    expect(seen.map(({ packet }) => packet.type)).toEqual(['disconnect'])
+  })
+})

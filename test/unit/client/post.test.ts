@@ -1,0 +1,108 @@
+/** `post`: QoS 0 at once or not at all, and what may be done with the bytes afterwards. */
+import { describe, expect, it } from 'vitest'
+import type { PublishPacket } from '../../../src/wire/packets.js'
+import { StubWorld, stubbed, watched } from './stub.js'
+
+describe('post', () => {
+  it('says true, and sends QoS 0 in the same turn', async () => {
+    const world = await stubbed()
+    expect(world.client.post('t', 'hi')).toBe(true)
+    await Promise.resolve()
+    expect([...(world.stub.writes[0] ?? [])]).toEqual([0x30, 6, 0, 1, 0x74, 0, 0x68, 0x69])
+  })
+
+  it.each(
+    [3, 32_767, 32_768, 100_000]
+      .flatMap((size) => [['Uint8Array', new Uint8Array(size)] as const, ['Buffer', Buffer.alloc(size)] as const])
+      .map(([kind, payload]) => ({ kind, size: payload.length, payload })),
+  )('copies: $size bytes of a $kind may change as soon as it returns', async ({ size, payload }) => {
+    const world = await stubbed()
+    payload.fill(1)
+    expect(world.client.post('t', payload)).toBe(true)
+    payload.fill(2)
+    await world.settle()
+    const [packet] = world.stub.packets as PublishPacket[]
+    expect(Buffer.compare(packet?.payload ?? new Uint8Array(0), new Uint8Array(size).fill(1))).toBe(0)
+  })
+
+  it('says false before, between and without connections, and never queues', async () => {
+    const world = new StubWorld({ outbound: { offline: { qos0: 'queue' } } })
+    expect(world.client.post('t', 'x')).toBe(false)
+    const connecting = world.client.connect()
+    expect(world.client.post('t', 'x')).toBe(false)
+    await world.settle()
+    expect(world.client.post('t', 'x')).toBe(false)
+    world.stub.deliver({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
+    await connecting
+    await world.settle()
+    expect(world.stub.payloads).toEqual([])
+    expect(world.client.outbound.size).toBe(0)
+  })
+
+  it('says false while the transport asks for patience, and true again afterwards', async () => {
+    const world = await stubbed()
+    world.stub.takes = false
+    expect(world.client.post('t', 'a')).toBe(true)
+    await world.settle()
+    expect(world.client.post('t', 'b')).toBe(false)
+    world.stub.release()
+    expect(world.client.post('t', 'c')).toBe(true)
+    await world.settle()
+    expect(world.stub.payloads).toEqual(['a', 'c'])
+  })
+
+  it('a refusal is no loss that anybody is told of', async () => {
+    const world = await stubbed()
+    world.stub.takes = false
+    world.client.post('t', 'a')
+    await world.settle()
+    world.client.post('t', 'b')
+    await world.settle()
+    expect(world.drops).toEqual([])
+  })
+
+  it('does not overtake QoS 0 publishes that wait', async () => {
+    const world = await stubbed()
+    world.stub.takes = false
+    world.client.post('t', 'a')
+    await world.settle()
+    const waiting = watched(world.client.publish('t', 'b'))
+    await world.settle()
+    expect(waiting.state).toBe('pending')
+    world.stub.release()
+    world.client.post('t', 'c')
+    await world.settle()
+    expect(world.stub.payloads).toEqual(['a', 'b', 'c'])
+  })
+
+  it('throws what can never be sent, connected or not', async () => {
+    const online = await stubbed()
+    const offline = new StubWorld()
+    for (const { client } of [online, offline]) {
+      for (const topic of ['', 'a/#', 'a\u0000', 'a'.repeat(65_536)])
+        expect(() => client.post(topic, 'x')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+      expect(() => client.post('t', 5 as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'payload' }))
+      expect(() => client.post(5 as never, 'x')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+    }
+    await online.settle()
+    expect(online.stub.writes).toEqual([])
+  })
+
+  it('after the end it is false, also from a timer that goes on; what can never be sent throws as ever', async () => {
+    const world = await stubbed()
+    world.client.destroy()
+    expect(world.client.post('t', 'x')).toBe(false)
+    expect(() => world.client.post('a/#', 'x')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+  })
+
+  it('keeps the order with publish, and joins its write', async () => {
+    const world = await stubbed()
+    world.client.publish('t', 'a')
+    world.client.post('t', 'b')
+    world.client.publish('t', 'c', { qos: 1 })
+    world.client.post('t', 'd')
+    await world.settle()
+    expect(world.stub.writes).toHaveLength(1)
+    expect(world.stub.payloads).toEqual(['a', 'b', 'c', 'd'])
+  })
+})

@@ -1,0 +1,120 @@
+/** A process that ends while publishes are on their way says so, once for all clients of Node; nothing listens once these are over. */
+import { afterEach, beforeEach, expect, it } from 'vitest'
+import { Client as BrowserClient } from '../../../src/client/browser.js'
+import { Client, type ClientOptions } from '../../../src/client/node.js'
+import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
+import { memoryPair } from '../../../src/transport/memory.js'
+import { turn } from '../../support/pausing.js'
+import { agreeable } from './harness.js'
+import { quiet } from './incoming.js'
+
+const before = process.listeners('exit')
+/** What the clients put there. */
+const listeners = () => process.listeners('exit').filter((listener) => !before.includes(listener))
+
+let warnings: (Error & { readonly code?: string })[] = []
+const note = (warning: Error): void => void warnings.push(warning)
+// Node prints them.
+const others = process.listeners('warning')
+const clients: (Client | BrowserClient)[] = []
+
+beforeEach(() => {
+  warnings = []
+  for (const other of others) process.off('warning', other)
+  process.on('warning', note)
+})
+
+afterEach(async () => {
+  process.off('warning', note)
+  for (const other of others) process.on('warning', other)
+  for (const client of clients.splice(0)) client.destroy()
+  await turn()
+  expect(listeners()).toEqual([])
+})
+
+/** What is said when the process ends now. */
+function saidAtTheEnd(): string[] {
+  warnings = []
+  for (const listener of listeners()) listener.call(process, 0)
+  return warnings.map(({ name, code, message }) => `${name} ${code} ${message}`)
+}
+
+/** A client of a server that takes connections and publishes, and acknowledges or not. */
+function made(clientId: string, acknowledges = false, Made: typeof Client | typeof BrowserClient = Client, options: ClientOptions = {}) {
+  const transport = () => {
+    const [near, far] = memoryPair()
+    new ScriptedPeer(far, 5, (packet) => (packet.type === 'connect' || acknowledges ? agreeable(packet) : undefined))
+    return near
+  }
+  const client = new Made({ url: 'memory://test', transport }, { clientId, keepAlive: false, ...options })
+  clients.push(client)
+  return client
+}
+
+it('publishes in flight and in the queue are counted over all clients, in one warning that names these', async () => {
+  const one = made('one')
+  const two = made('two\n')
+  const three = made('three')
+  await Promise.all([one.connect(), three.connect()])
+  quiet(one.publish('a', 'x', { qos: 1 }))
+  quiet(one.publish('a', 'x', { qos: 2 }))
+  // It never connects.
+  quiet(two.publish('a', 'x', { qos: 1 }))
+  await turn()
+  await turn()
+  expect(listeners()).toHaveLength(1)
+  expect(saidAtTheEnd()).toEqual([
+    'Warning MQWIRE_UNSENT The process ends before mqwire is done (publishes queued or in flight: 3, bytes perhaps not written: 0, clients: one, two\\u{a}): await client.drain() first',
+  ])
+})
+
+it('what was posted and not written counts in bytes; once it is written nothing is said', async () => {
+  const client = made('one')
+  await client.connect()
+  expect(saidAtTheEnd()).toEqual([])
+  client.post('abc', 'xyz')
+  expect(saidAtTheEnd()).toEqual([
+    'Warning MQWIRE_UNSENT The process ends before mqwire is done (publishes queued or in flight: 0, bytes perhaps not written: 11, clients: one): await client.drain() first',
+  ])
+  await client.flush()
+  expect(saidAtTheEnd()).toEqual([])
+  quiet(client.publish('abc', 'x', { qos: 1 }))
+  client.post('abc', 'xyz')
+  expect(saidAtTheEnd()).toEqual([
+    'Warning MQWIRE_UNSENT The process ends before mqwire is done (publishes queued or in flight: 1, bytes perhaps not written: 22, clients: one): await client.drain() first',
+  ])
+})
+
+it('of many clients a few are named', async () => {
+  for (let number = 1; number <= 20; number++) quiet(made(`${number}`).publish('a', 'x', { qos: 1 }))
+  expect(listeners()).toHaveLength(1)
+  expect(saidAtTheEnd()).toEqual([
+    expect.stringContaining('publishes queued or in flight: 20, bytes perhaps not written: 0, clients: 1, 2, 3, 4, …)') as string,
+  ])
+})
+
+it('nothing is said of what was acknowledged, nor of clients that were ended, at once', async () => {
+  const done = made('done', true)
+  const destroyed = made('destroyed')
+  const drained = made('drained', true)
+  await Promise.all([done.connect(), destroyed.connect(), drained.connect()])
+  await done.publish('a', 'x', { qos: 1 })
+  quiet(drained.publish('a', 'x', { qos: 1 }))
+  quiet(destroyed.publish('a', 'x', { qos: 1 }))
+  destroyed.post('a', 'x')
+  await drained.drain()
+  expect(saidAtTheEnd()).toEqual([expect.stringContaining('clients: destroyed') as string])
+  destroyed.destroy()
+  expect(saidAtTheEnd()).toEqual([])
+  expect(listeners()).toHaveLength(1)
+  await done.disconnect()
+  await turn()
+  expect(listeners()).toEqual([])
+})
+
+it('clients for browsers put no listener there', async () => {
+  const client = made('page', true, BrowserClient)
+  await client.connect()
+  quiet(client.publish('a', 'x', { qos: 1 }))
+  expect(listeners()).toEqual([])
+})

@@ -1,0 +1,194 @@
+/** How fast publishes leave, measured at the broker on the virtual clock. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { ClientOptions, OutboundOptions } from '../../../src/client/api/index.js'
+import type { BaseClient } from '../../../src/client/client.js'
+import { VirtualWorld } from '../../../src/testing/virtual-world.js'
+
+let world: VirtualWorld
+/** Milliseconds in which PUBLISH packets arrived. */
+let arrivals: number[]
+let texts: string[]
+let bytes: number
+beforeEach(() => {
+  arrivals = []
+  texts = []
+  bytes = 0
+  world = new VirtualWorld({
+    broker: {
+      intercept: (direction, packet) => {
+        if (direction !== 'in' || packet.type !== 'publish') return
+        arrivals.push(world.now())
+        texts.push(new TextDecoder().decode(packet.payload))
+        bytes += packet.payload.length
+      },
+    },
+  })
+})
+afterEach(() => world.close())
+
+const connected = (rate: OutboundOptions['rate'], more: ClientOptions = {}): Promise<BaseClient> =>
+  world.connect('mqtt://b', { ...more, outbound: { ...more.outbound, rate } })
+
+/** The most that arrived in any time as long as this. */
+function densest(length: number): number {
+  let most = 0
+  let first = 0
+  for (const [last, at] of arrivals.entries()) {
+    while (at - (arrivals[first] as number) >= length) first += 1
+    most = Math.max(most, last - first + 1)
+  }
+  return most
+}
+
+describe('outbound.rate', () => {
+  it.each([
+    [{ messages: 100 }, 0],
+    [{ messages: 40 }, 2],
+    [{ messages: 30, per: 60_000 }, 1],
+    [{ messages: 500, per: 10_000 }, 1],
+  ] as const)('%j at QoS %i: over a minute it is that, evenly, within 2 %%', async (rate, qos) => {
+    const client = await connected(rate, { outbound: { maxQueuedMessages: 200_000 } })
+    const { messages } = rate
+    const per = 'per' in rate ? rate.per : 1000
+    const expected = (60_000 / per) * messages
+    for (let count = 0; count < expected * 1.1; count++) void client.publish('t', 'x', { qos })
+    await world.pass(60_000)
+    expect(arrivals.length / expected).toBeGreaterThan(0.98)
+    expect(arrivals.length / expected).toBeLessThan(1.02 + 1 / expected)
+    // No interval holds more than belong to it and 50 ms.
+    expect(densest(per)).toBeLessThanOrEqual(Math.ceil(messages * (1 + 50 / per)) + 1)
+    client.destroy()
+  })
+
+  it('counts bytes, also of a message that is larger than what belongs to an interval', async () => {
+    const client = await connected({ bytes: 10_000 })
+    for (let count = 0; count < 100; count++) void client.publish('t', new Uint8Array(25_000), { qos: 1 })
+    await world.pass(60_000)
+    expect(bytes / 600_000).toBeGreaterThan(0.98)
+    expect(bytes / 600_000).toBeLessThan(1.05)
+    client.destroy()
+  })
+
+  it('after a pause no burst leaves', async () => {
+    const client = await connected({ messages: 100 })
+    await world.pass(60_000)
+    for (let count = 0; count < 300; count++) void client.publish('t', 'x', { qos: 1 })
+    await world.pass(1000)
+    expect(arrivals.length).toBeLessThanOrEqual(107)
+    expect(arrivals.length).toBeGreaterThanOrEqual(98)
+    client.destroy()
+  })
+
+  it('QoS 0 and the others take turns while both wait; each in its order', async () => {
+    const client = await connected({ messages: 100 })
+    for (let count = 0; count < 300; count++) {
+      void client.publish('t', `z${count}`)
+      void client.publish('t', `o${count}`, { qos: 1 })
+    }
+    await world.pass(2000)
+    const zero = texts.filter((text) => text.startsWith('z'))
+    const one = texts.filter((text) => text.startsWith('o'))
+    expect(Math.abs(zero.length - one.length)).toBeLessThanOrEqual(10)
+    expect(zero).toEqual(zero.map((_, index) => `z${index}`))
+    expect(one).toEqual(one.map((_, index) => `o${index}`))
+    client.destroy()
+  })
+
+  it('post with writable takes its turn, never starves the others, and is not starved by those that wait for an acknowledgement', async () => {
+    const client = await connected({ messages: 100 }, { outbound: { maxInflight: 1 } })
+    let posted = 0
+    const end = new AbortController()
+    const posting = (async () => {
+      while (!end.signal.aborted) {
+        if (client.post('t', 'z')) posted += 1
+        else await client.writable
+      }
+    })()
+    const published = Array.from({ length: 200 }, (_, index) => client.publish('t', `o${index}`, { qos: 1 }))
+    await world.pass(2000)
+    const ones = texts.filter((text) => text.startsWith('o')).length
+    expect(ones).toBeGreaterThan(60)
+    expect(posted).toBeGreaterThan(60)
+    expect(arrivals.length).toBeLessThanOrEqual(210)
+    end.abort()
+    await world.until(Promise.all(published))
+    await world.until(posting)
+  })
+
+  it('control packets do not wait: subscriptions, acknowledgements and the handshake of QoS 2', async () => {
+    const client = await connected({ messages: 1, per: 10_000 })
+    await client.publish('t', 'x', { qos: 2 })
+    const later = client.publish('t', 'y', { qos: 1 })
+    const subscription = await client.subscribe('u', { qos: 1 })
+    world.broker.publish({ topic: 'u', payload: 'in', qos: 1 })
+    expect((await subscription.next())?.text()).toBe('in')
+    expect(texts).toEqual(['x'])
+    await world.until(later)
+    expect((arrivals[1] as number) - (arrivals[0] as number)).toBe(10_000)
+  })
+
+  it('what is sent again after a loss counts', async () => {
+    const client = await connected({ messages: 100 }, { clientId: 'c' })
+    const all = Array.from({ length: 200 }, (_, index) => client.publish('t', String(index), { qos: 1 }))
+    await world.pass(1000)
+    const mend = world.cut('c')
+    await world.pass(10)
+    mend()
+    await world.until(Promise.all(all))
+    expect(densest(1000)).toBeLessThanOrEqual(107)
+    expect(new Set(texts).size).toBe(200)
+  })
+
+  it('writable waits where post would be refused; an abort, a time to live and the end settle what waits', async () => {
+    const client = await connected({ messages: 10 })
+    while (client.post('t', 'x'));
+    const at = world.now()
+    await world.until(client.writable)
+    expect(world.now() - at).toBeLessThanOrEqual(101)
+    expect(client.post('t', 'x')).toBe(true)
+    const ends = [
+      client.publish('t', 'x', { qos: 1, ttl: 1 }),
+      client.publish('t', 'x', { signal: AbortSignal.abort() }),
+      client.publish('t', 'last', { qos: 1 }),
+      client.publish('t', 'x'),
+    ].map((promise) =>
+      promise.then(
+        () => 'fulfilled',
+        ({ code }) => code,
+      ),
+    )
+    await world.pass(2)
+    await world.until(client.drain())
+    expect(await Promise.all(ends)).toEqual(['ERR_EXPIRED', 'ERR_ABORTED', 'fulfilled', 'fulfilled'])
+    expect(world.clock.pending).toBe(0)
+  })
+
+  it.each([
+    [{ messages: 0 }, 'outbound.rate.messages'],
+    [{ messages: 1.5 }, 'outbound.rate.messages'],
+    [{ bytes: -1 }, 'outbound.rate.bytes'],
+    [{ per: 0 }, 'outbound.rate.per'],
+    [{ message: 1 }, 'outbound.rate.message'],
+    [5, 'outbound.rate'],
+  ])('refuses %j', (rate, option) => {
+    expect(() => new world.Client('mqtt://b', { outbound: { rate: rate as never } })).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }),
+    )
+  })
+
+  it('a wait longer than timers take is several', async () => {
+    const day = 86_400_000
+    const client = await connected({ bytes: 1000, per: day }, { keepAlive: false })
+    const delays: number[] = []
+    const { setTimer } = world.clock
+    world.clock.setTimer = (callback, delay) => {
+      delays.push(delay)
+      return setTimer.call(world.clock, callback, delay)
+    }
+    void client.publish('t', new Uint8Array(100_000), { qos: 1 })
+    const second = client.publish('t', 'x', { qos: 1 })
+    await world.pass(90 * day)
+    expect([arrivals.length, Math.max(...delays), delays.length < 100]).toEqual([1, 2_147_483_647, true])
+    await world.until(second, 20 * day)
+  })
+})

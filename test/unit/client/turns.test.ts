@@ -1,0 +1,222 @@
+/** Acknowledgements leave together before the turn has ended, few at first on a new connection; a turn of consumers is told from the next. */
+import { describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../../src/client/api/index.js'
+import { TurnEnd } from '../../../src/client/connection/turn-end.js'
+import { ReaderTurns } from '../../../src/client/delivery/reader-turns.js'
+import type { Platform } from '../../../src/client/platform/platform.js'
+import { VirtualClock } from '../../../src/testing/virtual-clock.js'
+import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
+import type { SubscribePacket } from '../../../src/wire/packets.js'
+import { acks, agreed, pubacks, publish, quiet, series, subscribe, taken } from './incoming.js'
+import { stubbed } from './stub.js'
+
+async function hops(count: number): Promise<void> {
+  for (let left = count; left > 0; left--) await undefined
+}
+
+describe('TurnEnd', () => {
+  function made(platform: Pick<Platform, 'microtask' | 'turnEnd'> = virtualPlatform(new VirtualClock())) {
+    const calls = { count: 0 }
+    const turnEnd = new TurnEnd(platform as Platform, () => {
+      calls.count += 1
+    })
+    return { turnEnd, calls }
+  }
+
+  it('calls back once for all that asked, as soon as what runs has ended', async () => {
+    const { turnEnd, calls } = made()
+    expect([turnEnd.ask(false), turnEnd.ask(false), turnEnd.ask(true)]).toEqual([true, false, false])
+    expect(calls.count).toBe(0)
+    await hops(1)
+    expect(calls.count).toBe(1)
+    await hops(20)
+    expect(calls.count).toBe(1)
+  })
+
+  it('lets the patient wait for a few microtasks without news', async () => {
+    const { turnEnd, calls } = made()
+    for (let count = 0; count < 5; count++) turnEnd.ask(true)
+    await hops(5)
+    expect(calls.count).toBe(0)
+    await hops(5)
+    expect(calls.count).toBe(1)
+    for (let count = 0; count < 5; count++) {
+      turnEnd.ask(true)
+      await hops(5)
+    }
+    expect(calls.count).toBe(1)
+    await hops(9)
+    expect(calls.count).toBe(2)
+  })
+
+  it('does not let those wait who come after the patient, nor run before what was there already', async () => {
+    const { turnEnd, calls } = made()
+    turnEnd.ask(true)
+    await hops(3)
+    const order: string[] = []
+    queueMicrotask(() => order.push(`other ${calls.count}`))
+    expect(turnEnd.ask(false)).toBe(false)
+    turnEnd.ask(true)
+    await hops(2)
+    expect([calls.count, order]).toEqual([1, ['other 0']])
+  })
+
+  it('calls nobody back after cancel, and is there for whoever asks next', async () => {
+    const { turnEnd, calls } = made()
+    turnEnd.ask(false)
+    turnEnd.cancel()
+    expect(turnEnd.ask(true)).toBe(true)
+    turnEnd.cancel()
+    await hops(20)
+    expect(calls.count).toBe(0)
+    expect(turnEnd.ask(false)).toBe(true)
+    turnEnd.cancel()
+    turnEnd.ask(false)
+    await hops(2)
+    expect(calls.count).toBe(1)
+  })
+
+  it('waits for the end of a turn where the platform tells it, whoever asks', () => {
+    const due: (() => void)[] = []
+    const { turnEnd, calls } = made({ turnEnd: (callback) => void due.push(callback), microtask: () => expect.unreachable() })
+    for (const patient of [true, false]) {
+      turnEnd.ask(patient)
+      turnEnd.ask(patient)
+      expect(due).toHaveLength(1)
+      due.shift()?.()
+    }
+    expect(calls.count).toBe(2)
+  })
+})
+
+describe('ReaderTurns', () => {
+  it('a mark is over when consumers had their turn', async () => {
+    const turns = new ReaderTurns(virtualPlatform(new VirtualClock()))
+    const first = turns.readerTurn()
+    expect([turns.readerTurn(), turns.readerTurns]).toEqual([first, first])
+    await Promise.resolve()
+    expect(turns.readerTurns).not.toBe(first)
+    const second = turns.readerTurn()
+    expect(second).toBe(turns.readerTurns)
+    await Promise.resolve()
+    expect(turns.readerTurns).not.toBe(second)
+  })
+})
+
+describe('acknowledgements', () => {
+  it('of a loop over messages that are there all leave', async () => {
+    const world = await agreed()
+    const subscription = await subscribe(world, 'a', { qos: 1 })
+    await world.send(...series('a', 50))
+    ;(async () => {
+      for await (const message of subscription) message.text()
+    })()
+    await world.settle()
+    expect(acks(world)).toEqual(pubacks(1, 50))
+  })
+
+  it('leave in one write for all that one turn settles', async () => {
+    const world = await stubbed({ receiveMaximum: 65_535 })
+    const waiting = world.client.subscribe('a', { qos: 1 })
+    await world.settle()
+    world.stub.deliver({ type: 'suback', packetId: (world.stub.packets[0] as SubscribePacket).packetId, reasonCodes: [1] })
+    const subscription = await waiting
+    ;(async () => {
+      for await (const message of subscription) message.text()
+    })()
+    let sent = 0
+    const writesOf = async (count: number): Promise<number[]> => {
+      world.forget()
+      world.stub.deliver(...series('a', count, sent + 1))
+      sent += count
+      await world.settle()
+      return world.stub.writes.map((bytes) => bytes.length / 4)
+    }
+    expect([await writesOf(1), await writesOf(5), await writesOf(5000)]).toEqual([[1], [5], [5000]])
+  })
+
+  /** Connects once more after a connection that broke, and sends messages; how many were acknowledged at once, and after each of some milliseconds. */
+  async function afterBreak(options: ClientOptions, held: number, messages: number, waits: readonly number[]): Promise<number[]> {
+    const world = await agreed({ reconnect: { backoff: () => 1 }, receiveMaximum: 65_535, ...options })
+    const subscription = world.client.subscription('a', { qos: 1 })
+    ;(async () => {
+      for await (const message of subscription) message.text()
+    })()
+    await world.clock.advance(held)
+    world.peer.cut()
+    await world.clock.advance(10)
+    await world.send(...series('a', messages))
+    const counts = [acks(world).length]
+    for (const wait of waits) {
+      await world.clock.advance(wait)
+      counts.push(acks(world).length)
+    }
+    expect(acks(world)).toEqual(pubacks(1, counts.at(-1) as number))
+    return counts
+  }
+
+  it('leave a few in a millisecond where the connection before did not hold: what leaves in one go is lost in one go', async () => {
+    expect(await afterBreak({}, 100, 5000, [1, 1, 8, 88, 2])).toEqual([8, 16, 24, 88, 792, 5000])
+  })
+
+  it('all leave at once after a connection that was stable', async () => {
+    expect(await afterBreak({}, 31_000, 2000, [])).toEqual([2000])
+  })
+
+  it('leave all when the timer comes late, and all before DISCONNECT', async () => {
+    expect(await afterBreak({}, 100, 2000, [1000])).toEqual([8, 2000])
+  })
+
+  it('leave though nobody reads the rest, and other messages wait for ever', async () => {
+    const world = await agreed()
+    const nobody = await subscribe(world, 'b', { qos: 1 })
+    const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
+    await world.send(publish('b', 'x', 100), ...series('a', 10))
+    expect(nobody.size).toBe(1)
+    for (const count of [1, 2, 3]) {
+      taken(subscription).ack()
+      await world.settle()
+      // What came in first is not acknowledged: nothing behind it may be.
+      expect(acks(world), String(count)).toEqual([])
+    }
+    taken(nobody)
+    nobody.read()
+    await world.settle()
+    expect(acks(world)).toEqual(['puback 100', ...pubacks(1, 3)])
+  })
+
+  it('leave before a SUBSCRIBE that was asked for after them', async () => {
+    const world = await agreed()
+    const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
+    await world.send(...series('a', 4))
+    taken(subscription).ack()
+    taken(subscription).ack()
+    quiet(world.client.subscribe('b', { qos: 1 }))
+    await world.settle()
+    expect(world.peer.received.map(({ type }) => type).slice(-3)).toEqual(['puback', 'puback', 'subscribe'])
+  })
+
+  it.each(['disconnect', 'drain'] as const)('leave before DISCONNECT: %s()', async (how) => {
+    const world = await agreed()
+    const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
+    await world.send(...series('a', 10))
+    for (let count = 0; count < 5; count++) taken(subscription).ack()
+    const ending = world.client[how]({ timeout: 100 })
+    await world.clock.advance(2000)
+    await ending
+    const kinds = world.peer.received.map(({ type }) => type)
+    expect(kinds.slice(-6)).toEqual([...new Array(5).fill('puback'), 'disconnect'])
+  })
+
+  it('leave when the connection is replaced, before the goodbye of the old one', async () => {
+    const world = await agreed({ reconnect: true })
+    const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
+    await world.send(...series('a', 4))
+    taken(subscription).ack()
+    taken(subscription).ack()
+    world.client.reconnect({ force: true })
+    await world.clock.advance(2000)
+    const [first] = world.peers
+    expect(first?.received.map(({ type }) => type).slice(-3)).toEqual(['puback', 'puback', 'disconnect'])
+  })
+})

@@ -1,0 +1,121 @@
+/**
+ * Clients of `mqwire/compat` with a broker of their own, and a link to it that a test can cut. What they tell is kept in order.
+ */
+import { createServer, connect as dial, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+import { connect, type IClientOptions, type MqttClient, type MqttClientEventCallbacks } from '../../../src/compat/index.js'
+import type { Broker } from '../../real/brokers.js'
+import { startAedes } from '../../real/brokers.js'
+import { eventually } from '../../real/waiting.js'
+import { closed, listening } from '../../support/servers.js'
+
+/** Done when the test is over, the last first. */
+export function atEnd(end: () => unknown): void {
+  onTestFinished(async () => {
+    await end()
+  })
+}
+
+/** A broker for this test. */
+export async function broker(): Promise<Broker> {
+  const started = await startAedes()
+  atEnd(() => started.stop())
+  return started
+}
+
+/** A way to a broker that can be cut, and closed. */
+export interface Way {
+  readonly port: number
+  readonly url: string
+  /** Connections so far. */
+  readonly count: number
+  /** Cuts what is open; the next one may come. */
+  cut(): void
+  /** Nobody listens any more. */
+  shut(): Promise<void>
+  /** Somebody does again. */
+  open(): Promise<void>
+}
+
+/** A way to the broker. */
+export async function wayTo(url: string): Promise<Way> {
+  const sockets = new Set<Socket>()
+  let count = 0
+  const target = Number(new URL(url).port)
+  const make = () =>
+    createServer((near) => {
+      count += 1
+      const far = dial(target, '127.0.0.1')
+      for (const [from, to] of [
+        [near, far],
+        [far, near],
+      ] as const) {
+        sockets.add(from)
+        from
+          .on('error', () => undefined)
+          .on('close', () => {
+            sockets.delete(from)
+            to.destroy()
+          })
+        from.pipe(to)
+      }
+    })
+  let server = make()
+  const port = await listening(server)
+  const cut = () => {
+    for (const socket of sockets) socket.destroy()
+  }
+  const shut = async () => {
+    const all = closed(server)
+    cut()
+    await all
+  }
+  atEnd(() => (server.listening ? shut() : undefined))
+  return {
+    port,
+    url: `mqtt://127.0.0.1:${port}`,
+    get count() {
+      return count
+    },
+    cut,
+    shut,
+    async open() {
+      server = make()
+      await listening(server, port)
+    },
+  }
+}
+
+/** Every event by its name, as it was told. */
+export type Told = readonly [event: keyof MqttClientEventCallbacks, ...given: unknown[]]
+
+const events = ['connect', 'message', 'disconnect', 'error', 'close', 'end', 'reconnect', 'offline', 'outgoingEmpty'] as const
+
+/** Writes down what a client tells. */
+export function recorded(client: MqttClient): Told[] {
+  const told: Told[] = []
+  for (const event of events) client.on(event, ((...given: unknown[]) => told.push([event, ...given])) as never)
+  return told
+}
+
+/** Names of events. */
+export const namesIn = (told: readonly Told[]): string[] => told.map(([event]) => event)
+
+/** A client that is ended after the test, and what it tells. */
+export function started(url: string | IClientOptions, options?: IClientOptions): { readonly client: MqttClient; readonly told: Told[] } {
+  const client = connect(url, options)
+  atEnd(() => new Promise<void>((resolve) => client.end(true, () => resolve())))
+  return { client, told: recorded(client) }
+}
+
+/** Waits until an event was told so many times. */
+export async function toldOf(told: readonly Told[], event: string, times = 1): Promise<void> {
+  await eventually(() => namesIn(told).filter((name) => name === event).length >= times, `${event} in [${namesIn(told)}]`)
+}
+
+/** A client that is up. */
+export async function up(url: string | IClientOptions, options?: IClientOptions): Promise<{ readonly client: MqttClient; readonly told: Told[] }> {
+  const made = started(url, options)
+  await toldOf(made.told, 'connect')
+  return made
+}

@@ -1,0 +1,120 @@
+/** What reads in a group while its members go and come. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { Group, GroupMember, GroupMessage } from '../../../src/group/types.js'
+import { endOf, GroupRig } from './rig.js'
+
+let rig: GroupRig
+let group: Group
+beforeEach(async () => {
+  rig = new GroupRig()
+  await rig.start('a', 'b')
+  group = rig.group({ names: ['a', 'b'] })
+  await group.connect()
+})
+afterEach(() => rig.stop())
+
+const link = (name: string) => ({ url: 'memory://b', transport: rig.link(name) })
+
+/** Takes 200 ms for each message; gives the members of those that it is done with. */
+async function slowReader(way: string, qos: 0 | 1): Promise<{ readonly ended: string[] }> {
+  const ended: string[] = []
+  const turn = async ({ member }: { readonly member: string }): Promise<void> => {
+    await rig.world.sleep(200)
+    ended.push(member)
+  }
+  if (way === 'listen') await group.listen('t', turn, { qos })
+  else {
+    const subscription = await group.subscribe('t', { qos })
+    void (async () => {
+      for await (const message of subscription) await turn(message)
+    })()
+  }
+  return { ended }
+}
+
+const ways = ['listen', 'for await'].flatMap((way) =>
+  ([0, 1] as const).flatMap((qos) => (['remove', 'drain', 'disconnect'] as const).map((end) => [way, qos, end] as const)),
+)
+
+it.each(ways)('%s at QoS %i: %s() waits for the turn that runs, which is acknowledged', async (way, qos, end) => {
+  const { ended } = await slowReader(way, qos)
+  const told: unknown[] = []
+  const deliver = (_: unknown, settled: Promise<{ reasonCode?: number }>): void => void settled.then(({ reasonCode }) => told.push(reasonCode))
+  const { client } = group.member('a') as GroupMember
+  ;(client as unknown as { use(hooks: object): void }).use({ deliver })
+  rig.brokers['a']?.publish({ topic: 't', payload: 'x', qos })
+  await rig.world.pass(50)
+  await rig.world.until(end === 'remove' ? group.remove('a') : group[end]())
+  expect([ended, told]).toEqual([['a'], [0]])
+})
+
+describe('a member that was removed', () => {
+  it('leaves no trace in what listens on', async () => {
+    const handling = await group.listen('t', () => undefined)
+    const subscription = await group.subscribe('t')
+    for (let count = 0; count < 3; count++) {
+      await group.remove('b')
+      await group.add('b', link('b'))
+    }
+    await rig.world.pass(1)
+    expect([handling, subscription].map(({ granted }) => granted.map(({ member }) => member))).toEqual([
+      ['a', 'b'],
+      ['a', 'b'],
+    ])
+  })
+
+  it('of those that were asked the last one: whoever came meanwhile may grant it', async () => {
+    const late = rig.group({ names: ['a'], shared: { clientId: 'h' } })
+    rig.cut('a')
+    const first = late.connect().catch(() => undefined)
+    const texts: string[] = []
+    const note = (message: GroupMessage): unknown => texts.push(`${message.member} ${message.text()}`)
+    const calls = [late.subscribe('t', { qos: 1 }), late.listen('t', note, { qos: 1 })] as const
+    await rig.world.pass(1)
+    await late.add('b', link('b'))
+    const removed = late.remove('a', { timeout: 100 })
+    await rig.world.until(Promise.all([first, removed, ...calls]))
+    rig.brokers['b']?.publish({ topic: 't', payload: 'x', qos: 1 })
+    await rig.world.pass(1)
+    expect([texts, (await calls[0]).read()?.text()]).toEqual([['b x'], 'x'])
+  })
+
+  it("does not fail require: 'all', and another one is not blamed for it", async () => {
+    const hung = rig.group({ names: ['a', 'b'], shared: { clientId: 'h' } })
+    const mend = rig.cut('a')
+    await rig.world.until(hung.connect())
+    const all = [hung.subscribe('t', { require: 'all' }), hung.listen('t', () => undefined, { require: 'all' })]
+    await rig.world.until(hung.remove('a'))
+    expect((await Promise.all(all)).map(({ granted }) => granted.map(({ member }) => member))).toEqual([['b'], ['b']])
+    mend()
+    await rig.world.until(hung.disconnect())
+  })
+
+  it('may have been the last: what reads on all waits for the next one', async () => {
+    const seen: string[] = []
+    const note = ({ member }: { readonly member: string }): void => void seen.push(member)
+    const handling = await group.listen('t', note, { qos: 1 })
+    const subscription = await group.subscribe('t', { qos: 1 })
+    const loop = (async () => {
+      for await (const message of subscription) note(message)
+    })()
+    const idle = await group.subscribe('t', { qos: 1 })
+    const chosen = await group.subscribe('t', { members: ['a', 'b'] })
+    const over = chosen.next()
+    await group.remove('a')
+    await group.remove('b')
+    expect(await over).toBeUndefined()
+    expect(idle.granted).toEqual([])
+    await group.add('c', { url: 'memory://b', transport: rig.link('a') })
+    await rig.world.pass(1)
+    rig.brokers['a']?.publish({ topic: 't', payload: 'x', qos: 1 })
+    await rig.world.pass(1)
+    const message = idle.read()
+    expect([seen, message?.member, message?.ack()]).toEqual([['c', 'c'], 'c', true])
+    await group.remove('c')
+    const last = Promise.all([handling.done, loop, idle.next()])
+    await group.disconnect()
+    await last
+    expect(await endOf(handling.done)).toBe('fulfilled')
+  })
+})

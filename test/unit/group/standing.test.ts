@@ -1,0 +1,220 @@
+/** Groups of which a member is down, does not answer, or has ended for good: nothing waits for it, and the program can see it. */
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import type { GroupMessage } from '../../../src/group/types.js'
+import { channel } from '../../../src/typed/channel.js'
+import { json } from '../../../src/typed/codec.js'
+import { endOf, GroupRig } from './rig.js'
+
+let rig: GroupRig
+beforeEach(async () => {
+  rig = new GroupRig()
+  await rig.start('a', 'b')
+})
+afterEach(() => rig.stop())
+
+const takenOver = (name: string) => rig.brokers[name]?.disconnect(`g-${name}`, 0x8e)
+
+describe('a member that has ended for good', () => {
+  it('is told as an event and in the log, and left out', async () => {
+    const lines: string[] = []
+    const group = rig.group({ names: ['a', 'b'], shared: { clientId: 'g', logger: { warn: (line) => lines.push(line) } } })
+    await group.connect()
+    const errors: unknown[] = []
+    group.on('error', ({ member, error }) => errors.push([member, error.code]))
+    takenOver('b')
+    await rig.world.pass(1)
+    expect(errors).toEqual([['b', 'ERR_SESSION_TAKEN_OVER']])
+    expect(lines).toEqual([expect.stringContaining('member b of the group has ended')])
+    expect(group.member('b')).toMatchObject({ state: 'closed', healthy: false, error: { code: 'ERR_SESSION_TAKEN_OVER' } })
+    const subscription = await group.subscribe('t')
+    await group.listen('u', () => undefined)
+    await group.writable
+    expect((await group.publish('t', 'x', { qos: 1 })).members).toMatchObject({ a: { status: 'fulfilled' }, b: { status: 'rejected' } })
+    await subscription.unsubscribe()
+    await group.disconnect()
+  })
+
+  it('was the last one: calls say so, and nothing hangs', async () => {
+    const group = rig.group({ names: ['a', 'b'] })
+    await group.connect()
+    const handling = await group.listen('t', () => undefined)
+    const subscription = await group.subscribe('t')
+    for (const name of ['a', 'b']) rig.hushed.add(name)
+    const [writable, publish] = [group.writable, endOf(group.publish('t', 'x', { qos: 1 }))]
+    await writable
+    await rig.world.pass(1)
+    rig.hushed.clear()
+    for (const name of ['a', 'b']) takenOver(name)
+    await rig.world.pass(1)
+    expect(await publish).toBe('ERR_SESSION_TAKEN_OVER')
+    const calls = [group.writable, group.publish('t', 'x', { qos: 1 }), group.subscribe('t'), group.listen('t', () => undefined), group.connect()]
+    expect(await Promise.all(calls.map(endOf))).toEqual(['ERR_CLOSED', 'ERR_NOT_CONNECTED', 'ERR_CLOSED', 'ERR_CLOSED', 'ERR_SESSION_TAKEN_OVER'])
+    expect(await Promise.all([handling.done, subscription.next()].map(endOf))).toEqual(['ERR_SESSION_TAKEN_OVER', 'ERR_SESSION_TAKEN_OVER'])
+    for (const call of [subscription.unsubscribe(), handling.unsubscribe(), group.drain(), group.disconnect()])
+      expect(await endOf(call)).toBe('fulfilled')
+  })
+
+  it('ends the wait for writable', async () => {
+    const group = rig.group({ names: ['a', 'b'] })
+    await group.connect()
+    for (const name of ['a', 'b']) rig.cut(name)
+    await rig.world.pass(1)
+    const waiting = endOf(group.writable)
+    for (const { client } of group.members()) await client.disconnect()
+    expect(await rig.world.until(waiting)).toBe('ERR_CLOSED')
+  })
+})
+
+describe('a member that is down', () => {
+  it('holds up neither unsubscribe() nor a grant that is under way when it is lost', async () => {
+    const group = rig.group({ names: ['a', 'b'] })
+    await group.connect()
+    const subscription = await group.subscribe('t')
+    const handling = await group.listen('u', () => undefined)
+    rig.hushed.add('b')
+    const late = endOf(group.subscribe('late'))
+    const leaving = endOf(handling.unsubscribe())
+    await rig.world.pass(1)
+    rig.cut('b')
+    expect(await rig.world.until(Promise.all([late, leaving, endOf(subscription.unsubscribe())]), 1000)).toEqual(Array(3).fill('fulfilled'))
+  })
+
+  it('all are: unsubscribe() waits for the first that comes, as that of a client does', async () => {
+    const group = rig.group({ names: ['a', 'b'] })
+    await group.connect()
+    const subscription = await group.subscribe('t')
+    const mend = rig.cut('a')
+    rig.cut('b')
+    await rig.world.pass(1)
+    const left = endOf(subscription.unsubscribe())
+    mend()
+    expect(await rig.world.until(left)).toBe('fulfilled')
+  })
+
+  it.each(['ttl', 'signal'] as const)('does not answer, and its late broadcast is given up by %s: it is healthy again', async (how) => {
+    const group = rig.group({ names: ['a', 'b'], stalledAfter: 30, shared: { clientId: 'g', outbound: { maxInflight: 1 } } })
+    await group.connect()
+    rig.hushed.add('b')
+    const abort = new AbortController()
+    const receipt = group.publish('t', 'x', { qos: 1, ...(how === 'ttl' ? { ackTimeout: 100 } : { signal: abort.signal }) })
+    await rig.world.pass(30)
+    await receipt
+    expect(group.member('b')?.healthy).toBe(false)
+    rig.hushed.clear()
+    await rig.world.pass(100)
+    abort.abort()
+    await rig.world.pass(1)
+    expect(group.member('b')?.healthy).toBe(true)
+  })
+
+  it('two that do not answer are disconnected at the same time', async () => {
+    const group = rig.group({ names: ['a', 'b'] })
+    await group.connect()
+    for (const name of ['a', 'b']) rig.hushed.add(name)
+    const sent = endOf(group.publish('t', 'x', { qos: 1 }))
+    const since = rig.world.now()
+    await rig.world.until(group.disconnect({ timeout: 500 }))
+    expect([await sent, rig.world.now() - since]).toEqual(['ERR_CLOSED', 500])
+  })
+})
+
+describe('a duplicate', () => {
+  const deduplicate = { key: (message: GroupMessage) => message.text(), window: 60_000 }
+  const feed = (...names: string[]) => names.map((name) => rig.brokers[name]?.publish({ topic: 't', payload: 'x', qos: 1 }))
+
+  it('of a message whose handler runs waits for that: where it fails, or its member is removed, the duplicate is handled', async () => {
+    const group = rig.group({ names: ['a', 'b'] })
+    await group.connect()
+    const seen: string[] = []
+    const ends: ((error?: Error) => void)[] = []
+    const handle = ({ member }: GroupMessage): Promise<void> => {
+      seen.push(member)
+      return new Promise((resolve, reject) => ends.push((error) => (error === undefined ? resolve() : reject(error))))
+    }
+    const handling = await group.listen('t', handle, { qos: 1, deduplicate })
+    feed('a', 'b')
+    await rig.world.pass(1)
+    expect([seen, handling.duplicates]).toEqual([['a'], 0])
+    const removed = group.remove('a', { timeout: 50 })
+    ends[0]?.(new Error('no'))
+    await rig.world.until(removed)
+    expect(seen).toEqual(['a', 'b'])
+    ends[1]?.()
+    await rig.world.pass(1)
+    feed('b')
+    await rig.world.pass(1)
+    expect([seen, handling.duplicates]).toEqual([['a', 'b'], 1])
+  })
+
+  it('whose first copy hangs in a member that is removed is handled when that has gone', async () => {
+    const group = rig.group({ names: ['a', 'b'] })
+    await group.connect()
+    const seen: string[] = []
+    const hang = ({ member }: GroupMessage) => (seen.push(member) === 1 ? new Promise(() => undefined) : undefined)
+    await group.listen('t', hang, { qos: 1, deduplicate })
+    feed('a', 'b')
+    await rig.world.pass(1)
+    await rig.world.until(group.remove('a', { timeout: 50 }))
+    await rig.world.pass(1)
+    expect(seen).toEqual(['a', 'b'])
+  })
+
+  it('in the batch of its message is acknowledged with that', async () => {
+    const group = rig.group({ names: ['a', 'b'], shared: { clientId: 'g' } })
+    await group.connect()
+    const subscription = await group.subscribe('t', { qos: 1, deduplicate })
+    feed('a', 'b')
+    await rig.world.pass(1)
+    const batches = subscription.batches()
+    expect((await batches.next()).value).toHaveLength(1)
+    await rig.world.pass(1)
+    const pending = () => ['a', 'b'].map((name) => rig.brokers[name]?.sessions.get(`g-${name}`)?.inflight)
+    expect(pending()).toEqual([1, 1])
+    void batches.next()
+    await rig.world.pass(1)
+    expect(pending()).toEqual([0, 0])
+  })
+})
+
+describe('what a group refuses', () => {
+  it('raises drop where a client raises it, once', async () => {
+    const group = rig.group({ names: ['a', 'b'] })
+    const drops: unknown[] = []
+    group.on('drop', ({ topic, error }) => drops.push([topic, error?.code]))
+    const typed = channel('typed', json<unknown>())
+    const round: bigint = 1n
+    const calls = [
+      group.publish('t', 'x', { qos: 1 }),
+      group.publish('t', 'x', { routing: 'hash' }),
+      group.publish('t', {} as never),
+      typed.on(group).publish(round),
+    ]
+    await Promise.all(calls.map(endOf))
+    await rig.world.pass(1)
+    expect(drops.sort()).toEqual([
+      ['t', 'ERR_INVALID_OPTION'],
+      ['t', 'ERR_NOT_CONNECTED'],
+      ['t', 'ERR_NO_HEALTHY_PUBLISHERS'],
+      ['typed', 'ERR_INVALID_PAYLOAD'],
+    ])
+  })
+
+  it('a payload that is none of its kind is told by the member that it came to', async () => {
+    const group = rig.group({ names: ['a', 'b'] })
+    await group.connect()
+    const told: unknown[] = []
+    group.on('invalid', ({ member, topic }) => told.push([member, topic]))
+    await channel('typed', json<unknown>())
+      .on(group)
+      .listen(() => undefined)
+    rig.brokers['b']?.publish({ topic: 'typed', payload: '{' })
+    await rig.world.pass(1)
+    expect(told).toEqual([['b', 'typed']])
+  })
+
+  it('a callback is a fault of the program', async () => {
+    const group = rig.group({ names: ['a', 'b'] })
+    const publish = group.publish as (...given: unknown[]) => Promise<unknown>
+    await expect(publish.call(group, 't', 'x', undefined, () => undefined)).rejects.toThrow(/await the promise/)
+  })
+})

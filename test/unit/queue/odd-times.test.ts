@@ -1,0 +1,127 @@
+/** Clocks that are set, backoffs that fail, and publishes that all come at once. */
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { exponential } from '../../../src/client/parsing/backoff.js'
+import { openQueue, type Queue, type QueueOptions } from '../../../src/queue/index.js'
+import { FakePublisher, MapStore, refusedWith, settled } from './rig.js'
+
+const start = Date.UTC(2030, 0, 1)
+const hour = 3_600_000
+let store: MapStore
+let publisher: FakePublisher
+let queue: Queue
+
+async function open(options: Partial<QueueOptions> = {}): Promise<void> {
+  queue = await openQueue(publisher, { store, ...options })
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ now: start })
+  store = new MapStore()
+  publisher = new FakePublisher()
+})
+
+afterEach(async () => {
+  const closed = queue.close({ timeout: 0 })
+  await vi.advanceTimersByTimeAsync(1000)
+  await closed
+  vi.useRealTimers()
+})
+
+describe('a clock that is set', () => {
+  it.each([
+    ['back', -hour, [10]],
+    ['forward', hour, []],
+  ])('%s: what leaves has no more time than it had', async (_how, by, expected) => {
+    publisher.online = false
+    await open()
+    await queue.publish('a', '1', { ttl: 10_000 })
+    vi.setSystemTime(start + by)
+    publisher.online = true
+    await settled()
+    expect(publisher.calls.map(({ options }) => options.properties?.messageExpiryInterval)).toEqual(expected)
+  })
+})
+
+describe('a backoff', () => {
+  it('that throws is told, and the entry is tried again', async () => {
+    await open({
+      backoff: () => {
+        throw new Error('mine')
+      },
+    })
+    const errors: unknown[] = []
+    queue.on('error', ({ error }) => errors.push((error as Error).message))
+    await queue.publish('a', '1')
+    await settled()
+    publisher.calls[0]?.refuse(refusedWith(0x97))
+    await vi.advanceTimersByTimeAsync(30_000)
+    expect([errors, publisher.calls.length]).toEqual([['mine'], 2])
+  })
+
+  it.each([Number.NaN, -1, undefined, 1e12])('that gives %o is no reason to hurry', async (delay) => {
+    await open({ backoff: () => delay as number })
+    await queue.publish('a', '1')
+    await settled()
+    publisher.calls[0]?.refuse(refusedWith(0x97))
+    await vi.advanceTimersByTimeAsync(20_000)
+    expect(publisher.calls).toHaveLength(1)
+  })
+})
+
+describe('drop-oldest', () => {
+  it('gives up the oldest of those that come at once, and never the newest', async () => {
+    publisher.online = false
+    await open({ maxEntries: 10, overflow: 'drop-oldest', backoff: exponential() })
+    const drops: number[] = []
+    queue.on('drop', ({ id }) => drops.push(id))
+    const all = await Promise.allSettled(Array.from({ length: 25 }, (_, at) => queue.publish('a', `${at}`)))
+    expect(all.filter(({ status }) => status === 'rejected')).toEqual([])
+    expect([queue.size, drops]).toEqual([10, Array.from({ length: 15 }, (_, at) => at + 1)])
+    publisher.online = true
+    await settled()
+    expect(publisher.texts).toEqual(Array.from({ length: 10 }, (_, at) => `${at + 15}`))
+  })
+})
+
+describe('what is told', () => {
+  it('of damage that openQueue() itself found', async () => {
+    publisher.online = false
+    await open()
+    await queue.publish('a', '1')
+    await queue.close({ timeout: 0 })
+    const [damaged] = [...store.content.keys()].filter((key) => key.includes('/e/')) as [string]
+    store.content.set(damaged, new Uint8Array(9))
+    await open()
+    const told: string[] = []
+    queue.on('storecorrupt', ({ key }) => told.push(key))
+    await vi.advanceTimersByTimeAsync(1)
+    expect(told).toEqual([damaged])
+  })
+
+  it('of a store that fails is one error a second, however many entries wait for it', async () => {
+    await open()
+    const errors: unknown[] = []
+    queue.on('error', ({ error }) => errors.push(error))
+    await Promise.all(Array.from({ length: 50 }, (_, at) => queue.publish(`${at}`, '')))
+    await settled()
+    store.before = () => {
+      throw new Error('EIO')
+    }
+    for (const call of publisher.calls) call.accept()
+    await vi.advanceTimersByTimeAsync(4500)
+    expect(errors.length).toBeLessThanOrEqual(5)
+    expect(errors.length).toBeGreaterThan(1)
+    store.before = () => undefined
+    await vi.advanceTimersByTimeAsync(1500)
+    expect(queue.size).toBe(0)
+  })
+
+  it('of a promise in the place of a store: await it', async () => {
+    await open()
+    await expect(openQueue(publisher, { store: Promise.resolve(store) as never })).rejects.toThrow(/await the promise of levelStore/)
+    await expect(openQueue(publisher, { store, deadLetterStore: Promise.resolve(store) as never })).rejects.toThrow(
+      /deadLetterStore.* await the promise/,
+    )
+    await expect(openQueue(Promise.resolve(publisher) as never, { store })).rejects.toThrow(/publisher.* await the promise/)
+  })
+})

@@ -1,0 +1,112 @@
+/**
+ * Doubles for tests of the queue: a store in memory whose writes can be made to fail, and a publisher that answers as it is told.
+ */
+
+import type { PublishOptions, Receipt } from '../../../src/client/api/index.js'
+import { deferred } from '../../../src/client/common/abort.js'
+import { MqttError } from '../../../src/errors.js'
+import type { Store, StoreEntry, StoreOperation, StoreRange } from '../../../src/store/base/store.js'
+
+/** A store whose content survives as long as its map. */
+export class MapStore implements Store {
+  evicts: boolean | undefined
+  /** Batches that were asked for. */
+  batches = 0
+  /** Called before each batch: what it throws is what the batch rejects with. */
+  before: (operations: readonly StoreOperation[]) => void = () => undefined
+  readonly content: Map<string, Uint8Array>
+
+  constructor(content: Map<string, Uint8Array> = new Map()) {
+    this.content = content
+  }
+
+  async get(key: string): Promise<Uint8Array | undefined> {
+    return this.content.get(key)?.slice()
+  }
+
+  async batch(operations: readonly StoreOperation[]): Promise<void> {
+    this.batches += 1
+    await undefined
+    this.before(operations)
+    for (const operation of operations) {
+      if (operation.type === 'put') this.content.set(operation.key, operation.value.slice())
+      else this.content.delete(operation.key)
+    }
+  }
+
+  async *entries({ gt, gte, lt, lte, reverse, limit = Number.POSITIVE_INFINITY }: StoreRange = {}): AsyncIterableIterator<StoreEntry> {
+    const wanted = (key: string): boolean => !((gt && key <= gt) || (gte && key < gte) || (lt && key >= lt) || (lte && key > lte))
+    const keys = [...this.content.keys()].filter(wanted).sort()
+    if (reverse) keys.reverse()
+    for (const key of keys.slice(0, limit)) {
+      const value = this.content.get(key)
+      if (value !== undefined) yield [key, value.slice()]
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  /** What a process finds that starts now. */
+  copy(): MapStore {
+    return new MapStore(new Map([...this.content].map(([key, value]) => [key, value.slice()])))
+  }
+}
+
+const receipt: Receipt = { reasonCode: 0, reasonName: 'Success', reasonString: undefined, userProperties: [], packetId: 1 }
+
+/** A publish that has no answer yet. */
+export interface Pending {
+  readonly topic: string
+  readonly text: string
+  readonly options: PublishOptions
+  accept(): void
+  refuse(error: unknown): void
+}
+
+/** A publisher under control. */
+export class FakePublisher {
+  /** Every publish, in order. */
+  readonly calls: Pending[] = []
+  /** Answers each at once, unless undefined. */
+  answer: ((call: Pending) => void) | undefined
+  #online = deferred<void>()
+
+  readonly ordered: boolean
+
+  constructor(ordered = true, online = true) {
+    this.ordered = ordered
+    if (online) this.#online.resolve()
+  }
+
+  get writable(): Promise<void> {
+    return this.#online.promise
+  }
+
+  /** The connection comes or goes. */
+  set online(online: boolean) {
+    if (online) this.#online.resolve()
+    else this.#online = deferred()
+  }
+
+  publish(topic: string, payload: unknown, options: PublishOptions = {}): Promise<Receipt> {
+    const { promise, resolve, reject } = deferred<Receipt>()
+    const call: Pending = { topic, text: new TextDecoder().decode(payload as Uint8Array), options, accept: () => resolve(receipt), refuse: reject }
+    this.calls.push(call)
+    this.answer?.(call)
+    return promise
+  }
+
+  get texts(): string[] {
+    return this.calls.map(({ text }) => text)
+  }
+}
+
+/** A refusal by the server. */
+export function refusedWith(reasonCode: number): MqttError {
+  return new MqttError('ERR_PUBLISH_REFUSED', undefined, { reasonCode, outcome: 'refused', fault: 'remote' })
+}
+
+/** Lets everything that is due happen. */
+export async function settled(turns = 60): Promise<void> {
+  for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+}

@@ -1,0 +1,324 @@
+/**
+ * Stores that break one rule each, made of one that keeps them all: by the case of the contract that has to notice, and by what is wrong.
+ */
+import type { Store, StoreEntry, StoreOperation, StoreRange } from '../../../src/store/index.js'
+
+type Breaks = (store: Store) => Store
+type Batch = Store['batch']
+
+const over = (store: Store, members: Partial<Store>): Store => ({
+  get: (key) => store.get(key),
+  batch: (operations) => store.batch(operations),
+  entries: (range) => store.entries(range),
+  close: () => store.close(),
+  ...members,
+})
+
+const withBatch =
+  (made: (batch: Batch, operations: readonly StoreOperation[], store: Store) => Promise<void>): Breaks =>
+  (store) =>
+    over(store, { batch: (operations) => made((each) => store.batch(each), operations, store) })
+
+const withGet =
+  (made: (value: Uint8Array | undefined, key: string, store: Store) => Uint8Array | undefined | Promise<Uint8Array | undefined>): Breaks =>
+  (store) =>
+    over(store, { get: async (key) => made(await store.get(key), key, store) })
+
+const withEntries =
+  (made: (entries: StoreEntry[], range: StoreRange) => Iterable<StoreEntry>): Breaks =>
+  (store) =>
+    over(store, {
+      async *entries(range = {}) {
+        const found: StoreEntry[] = []
+        for await (const entry of store.entries(range)) found.push(entry)
+        yield* made(found, range)
+      },
+    })
+
+const withRange =
+  (made: (range: StoreRange) => StoreRange): Breaks =>
+  (store) =>
+    over(store, { entries: (range = {}) => store.entries(made(range)) })
+
+const swallow = (): undefined => undefined
+const isPut = (each: StoreOperation): boolean => each.type === 'put'
+const later = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1))
+
+/** Keeps what it was given, not a copy of it. */
+const sharing = (onRead: (value: Uint8Array) => Uint8Array, onWrite: (value: Uint8Array) => Uint8Array): Breaks => {
+  const kept = new Map<string, Uint8Array>()
+  return (store) =>
+    over(store, {
+      batch(operations) {
+        for (const each of operations) if (each.type === 'put') kept.set(each.key, onWrite(each.value))
+        return store.batch(operations)
+      },
+      async get(key) {
+        const value = kept.get(key)
+        return value && onRead(value)
+      },
+    })
+}
+
+/** By the name of the case. */
+export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>> = {
+  'get() of a key that is not there is undefined': {
+    'gives empty bytes': withGet((value) => value ?? new Uint8Array(0)),
+    'gives the next one': withGet(async (value, key, store) => {
+      for await (const [, next] of store.entries({ gte: key, limit: 1 })) return next
+      return value
+    }),
+  },
+  'a value is what was put, empty ones and long ones too': {
+    'cuts long ones': withGet((value) => value?.slice(0, 65_536)),
+    'takes empty ones for none': withGet((value) => (value?.length === 0 ? undefined : value)),
+    'stores the memory behind a view': withBatch((batch, operations) =>
+      batch(operations.map((each) => (each.type === 'put' ? { ...each, value: new Uint8Array(each.value.buffer) } : each))),
+    ),
+    'gives other values to readers': withEntries((entries) => entries.map(([key]): StoreEntry => [key, new Uint8Array(0)])),
+  },
+  'a value is replaced, and deleted': {
+    'never deletes': withBatch((batch, operations) => batch(operations.filter(isPut))),
+    'never replaces': withBatch(async (batch, operations, store) => {
+      for (const each of operations) if (each.type === 'delete' || (await store.get(each.key)) === undefined) await batch([each])
+    }),
+    'refuses to delete what is not there': withBatch(async (batch, operations, store) => {
+      for (const each of operations) {
+        if (each.type === 'delete' && (await store.get(each.key)) === undefined) throw new Error('not there')
+        await batch([each])
+      }
+    }),
+  },
+  'bytes of a batch belong to the caller again once it has settled': {
+    'keeps them': sharing(
+      (value) => value.slice(),
+      (value) => value,
+    ),
+  },
+  'a value belongs to its reader': {
+    'gives out its own': sharing(
+      (value) => value,
+      (value) => value.slice(),
+    ),
+  },
+  'keys are ASCII text of 1 to 1,024 characters, and others are refused with ERR_STORE': {
+    'takes every key': (store) =>
+      over(store, { batch: (operations) => store.batch(operations).catch(swallow), get: (key) => store.get(key).catch(swallow) }),
+    'has an error of its own': (store) =>
+      over(store, {
+        batch: (operations) =>
+          store.batch(operations).catch(() => {
+            throw new Error('no')
+          }),
+      }),
+    'has shorter keys': withBatch((batch, operations) =>
+      operations.some(({ key }) => key.length > 512) ? Promise.reject(new Error('too long')) : batch(operations),
+    ),
+  },
+  'changes of a batch take effect in their order': {
+    'deletes first': withBatch((batch, operations) => batch([...operations].sort((one, other) => (one.type < other.type ? -1 : 1)))),
+    'deletes last': withBatch((batch, operations) => batch([...operations].sort((one, other) => (one.type > other.type ? -1 : 1)))),
+    'the first one of a key counts': withBatch((batch, operations) =>
+      batch(operations.filter(({ key }, at) => operations.findIndex((each) => each.key === key) === at)),
+    ),
+  },
+  'batches take effect in the order of the calls': {
+    'every seventh waits': (store) => {
+      let count = 0
+      return over(store, {
+        async batch(operations) {
+          count += 1
+          if (count % 7 === 6) await later()
+          return store.batch(operations)
+        },
+      })
+    },
+    'they settle in any order': (store) => {
+      let count = 0
+      return over(store, {
+        async batch(operations) {
+          count += 1
+          const slow = count === 3
+          await store.batch(operations)
+          if (slow) await later()
+        },
+      })
+    },
+  },
+  'a batch that is refused changes nothing, and stops no other': {
+    'does one change after the other': withBatch(async (batch, operations) => {
+      for (const each of operations) await batch([each])
+    }),
+    'leaves out what is wrong': withBatch((batch, operations) =>
+      batch(operations.filter((each) => each.type === 'delete' || each.value instanceof Uint8Array)),
+    ),
+    'fails for ever': (store) => {
+      let failure: Promise<void> | undefined
+      return over(store, {
+        async batch(operations) {
+          const doing = failure ?? store.batch(operations)
+          doing.catch(() => {
+            failure = doing
+          })
+          await later()
+          return doing.then(() => failure)
+        },
+      })
+    },
+  },
+  'an empty batch fulfils': {
+    'it is refused': withBatch((batch, operations) => (operations.length === 0 ? Promise.reject(new Error('empty')) : batch(operations))),
+  },
+  'many calls at once': {
+    'loses the first one': withGet((value, key) => (key === 'k000' ? undefined : value)),
+    'drops what comes while it is busy': (store) => {
+      let busy = false
+      return over(store, {
+        async batch(operations) {
+          if (busy) return
+          busy = true
+          await store.batch(operations)
+          busy = false
+        },
+      })
+    },
+    'has one reader at a time': (store) => {
+      let reading = false
+      return over(store, {
+        async *entries(range) {
+          if (reading) return
+          reading = true
+          yield* store.entries(range)
+          reading = false
+        },
+      })
+    },
+  },
+  'entries come in the order of their keys, by code unit': {
+    'by the order of a language': withEntries((entries) => entries.sort(([one], [other]) => one.localeCompare(other, 'en'))),
+    'by number': withEntries((entries) => entries.sort(([one], [other]) => one.length - other.length || (one < other ? -1 : 1))),
+  },
+  'each bound, and limit': {
+    'gt is gte': withRange(({ gt, gte, ...rest }) => ({ ...rest, gte: gt ?? gte })),
+    'gte is gt': withRange(({ gt, gte, ...rest }) => ({ ...rest, gt: gt ?? gte })),
+    'lt is lte': withRange(({ lt, lte, ...rest }) => ({ ...rest, lte: lt ?? lte })),
+    'lte is lt': withRange(({ lt, lte, ...rest }) => ({ ...rest, lt: lt ?? lte })),
+    'gte hides gt': withRange(({ gt, gte, ...rest }) => ({ ...rest, ...(gte === undefined ? { gt } : { gte }) })),
+    'lt hides lte': withRange(({ lt, lte, ...rest }) => ({ ...rest, ...(lt === undefined ? { lte } : { lt }) })),
+    'limit does not count': withRange(({ limit, ...rest }) => rest),
+    'an empty range is refused': withRange((range) => {
+      if ((range.gt ?? range.gte ?? '') > (range.lt ?? range.lte ?? '~')) throw new Error('no range')
+      return range
+    }),
+  },
+  'each bound, and limit, from the greatest key down': {
+    'it goes up': withRange(({ reverse, ...rest }) => rest),
+    'limit counts from below': withEntries((entries, { limit = 100, reverse }) => (reverse === true ? entries.slice(-limit).slice(1) : entries)),
+    'bounds change places': withRange(({ reverse, gt, lt, ...rest }) =>
+      reverse === true ? { ...rest, reverse, gt: lt, lt: gt } : { ...rest, gt, lt },
+    ),
+  },
+  'a limit that is no whole number of 1 or more is refused with ERR_STORE': {
+    'of 0 there is nothing': (store) => over(store, { entries: (range) => (range?.limit === 0 ? store.entries({ lt: ' ' }) : store.entries(range)) }),
+    'of a part is cut': withRange(({ limit, ...rest }) => ({ ...rest, ...(limit !== undefined && { limit: Math.floor(limit) }) })),
+    'of NaN is none': withRange(({ limit, ...rest }) => (Number.isNaN(limit) ? rest : { ...rest, limit })),
+    'infinity is refused': withRange((range) => (range.limit === Number.POSITIVE_INFINITY ? { ...range, limit: 0 } : range)),
+  },
+  'a loop may be left, and another begun': {
+    'ten readers are too many': (store) => {
+      let count = 0
+      return over(store, {
+        entries(range) {
+          count += 1
+          if (count > 10) throw new Error('too many readers')
+          return store.entries(range)
+        },
+      })
+    },
+    'goes on where the last one stopped': (store) => {
+      let one: AsyncIterable<StoreEntry> | undefined
+      return over(store, {
+        entries(range) {
+          one ??= store.entries(range)
+          return one
+        },
+      })
+    },
+  },
+  'as many entries as there are packet identifiers, in order, both ways': {
+    'a page is all': withEntries((entries) => entries.slice(0, 1000)),
+    'the border of a page comes twice': withEntries((entries) => [...entries.slice(0, 1000), ...entries.slice(999)]),
+    'two change places': withEntries(([one, other, ...rest]) => (one && other ? [other, one, ...rest] : rest)),
+    'values are those of others': withEntries((entries) => entries.map(([key], at): StoreEntry => [key, entries[at ^ 1]?.[1] ?? new Uint8Array(0)])),
+  },
+  'a reader may delete what it reads': {
+    'counts places': (store) =>
+      over(store, {
+        async *entries(range) {
+          for (let at = 0; ; at++) {
+            const found: StoreEntry[] = []
+            for await (const entry of store.entries({ ...range, limit: at + 1 })) found.push(entry)
+            const entry = found[at]
+            if (entry === undefined) return
+            yield entry
+          }
+        },
+      }),
+  },
+  'close() fulfils once, and what is asked for later rejects with ERR_STORE, "store closed"': {
+    'reads on': (store) => over(store, { get: (key) => store.get(key).catch(swallow) }),
+    'writes on': (store) => over(store, { batch: (operations) => store.batch(operations).catch(swallow) }),
+    'iterates on': (store) =>
+      over(store, {
+        async *entries(range) {
+          try {
+            yield* store.entries(range)
+          } catch {
+            // Nothing is there any more.
+          }
+        },
+      }),
+    'refuses the second': (store) => {
+      let count = 0
+      return over(store, {
+        close() {
+          count += 1
+          return count === 2 ? Promise.reject(new Error('closed already')) : store.close()
+        },
+      })
+    },
+    'says something else': (store) =>
+      over(store, {
+        get: (key) =>
+          store.get(key).catch(() => {
+            throw Object.assign(new Error('gone'), { code: 'ERR_STORE' })
+          }),
+      }),
+  },
+  'close() waits for what was asked for': {
+    'it does not': (store) =>
+      over(store, {
+        async batch(operations) {
+          await store.batch(operations)
+          await later()
+        },
+      }),
+    'gives up what waits': (store) => {
+      let closed = false
+      return over(store, {
+        async batch(operations) {
+          await Promise.resolve()
+          if (closed) throw new Error('store closed')
+          return store.batch(operations)
+        },
+        close() {
+          closed = true
+          return store.close()
+        },
+      })
+    },
+  },
+  'what was stored is there after close() and opening again': {
+    'it forgets': (store) => store,
+  },
+}

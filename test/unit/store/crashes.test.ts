@@ -1,0 +1,197 @@
+/**
+ * Crashes and failures at every step of a store on a simulated disk: what is found afterwards is a state between what was synced last and what was
+ * written last, and finding it twice gives the same.
+ */
+import { describe, expect, it } from 'vitest'
+import type { Store, StoreOperation } from '../../../src/store/index.js'
+import { type Fault, recovered, SimulatedDisk, simulatedStore } from './simulated-disk.js'
+
+/** The nth batch of the program: two keys that only change together, one that comes and one that goes. */
+function batchOf(number: number): StoreOperation[] {
+  const value = Uint8Array.of(number)
+  const changes: StoreOperation[] = [
+    { type: 'put', key: 'left', value },
+    { type: 'put', key: `q/${number}`, value },
+    { type: 'put', key: 'right', value },
+  ]
+  return number > 2 ? [...changes, { type: 'delete', key: `q/${number - 2}` }] : changes
+}
+
+/** How many batches are called in each turn: alone, and several that may share a write. */
+const turns = [1, 3, 1, 1, 4, 2, 1]
+const total = turns.reduce((sum, count) => sum + count, 0)
+
+type State = string
+
+const stateOf = (entries: Iterable<readonly [string, Uint8Array]>): State =>
+  [...entries]
+    .map(([key, value]) => `${key}=${value.join()}`)
+    .sort()
+    .join(' ')
+
+/** The states after those of the batches that took effect, in order. */
+function stateAfter(numbers: readonly number[]): State {
+  const entries = new Map<string, Uint8Array>()
+  for (const number of numbers)
+    for (const each of batchOf(number)) {
+      if (each.type === 'put') entries.set(each.key, each.value)
+      else entries.delete(each.key)
+    }
+  return stateOf(entries)
+}
+
+const numbersTo = (count: number): number[] => Array.from({ length: count }, (_, at) => at + 1)
+
+interface Run {
+  readonly called: number
+  readonly fulfilled: readonly number[]
+  readonly rejected: readonly number[]
+}
+
+/** Calls the batches turn by turn, until all are done or the disk is dead. */
+async function play(store: Store, disk: SimulatedDisk): Promise<Run> {
+  const [fulfilled, rejected]: [number[], number[]] = [[], []]
+  let called = 0
+  for (const count of turns) {
+    const calls = Array.from({ length: count }, () => {
+      called += 1
+      const number = called
+      return store.batch(batchOf(number)).then(
+        () => fulfilled.push(number),
+        (error) => {
+          expect(error).toMatchObject({ code: 'ERR_STORE', cause: { code: expect.stringMatching(/^E/) } })
+          rejected.push(number)
+        },
+      )
+    })
+    const settled = Promise.all(calls).then(() => true)
+    const dead = new Promise<boolean>((resolve) => setImmediate(() => setImmediate(() => resolve(!disk.dead))))
+    if (!(await Promise.race([settled, dead.then((lives) => lives && settled)]))) break
+  }
+  return { called, fulfilled, rejected }
+}
+
+/** What the next process finds, found twice. */
+async function found(disk: SimulatedDisk): Promise<State> {
+  const first = recovered(disk.written)
+  const again = recovered(new SimulatedDisk(disk.written.slice(0, first.length)).written)
+  expect(stateOf(again.entries)).toBe(stateOf(first.entries))
+  const store = simulatedStore(disk)
+  const entries: [string, Uint8Array][] = []
+  for await (const [key, value] of store.entries()) entries.push([key, value])
+  await store.close()
+  expect(stateOf(entries)).toBe(stateOf(first.entries))
+  return stateOf(entries)
+}
+
+/** How many steps the whole program takes. */
+async function stepsOf(durability: 'sync' | 'os'): Promise<number> {
+  const disk = new SimulatedDisk()
+  const run = await play(simulatedStore(disk, durability), disk)
+  expect(run.fulfilled).toEqual(numbersTo(total))
+  return disk.steps
+}
+
+async function playWith(durability: 'sync' | 'os', fault: SimulatedDisk['fault']): Promise<{ disk: SimulatedDisk; run: Run }> {
+  const disk = new SimulatedDisk()
+  disk.fault = fault
+  return { disk, run: await play(simulatedStore(disk, durability), disk) }
+}
+
+describe('a crash at every step', () => {
+  it('several batches of one turn share a write, and its sync', async () => {
+    expect(await stepsOf('sync')).toBe(2 * turns.length)
+    expect(await stepsOf('os')).toBe(turns.length)
+  })
+
+  it.each(['sync', 'os'] as const)('%s: at every step, with the last write torn at every byte', async (durability) => {
+    let states = 0
+    const steps = await stepsOf(durability)
+    for (let crashAt = 1; crashAt <= steps; crashAt++) {
+      // All of the write reaches the disk; how much of it outlives the crash is chosen below.
+      const { disk, run } = await playWith(durability, (step, length) => (step === crashAt ? { code: 'crash', bytes: length } : undefined))
+      expect(disk.dead).toBe(true)
+      const unsynced = disk.written.length - disk.synced
+      for (let rest = 0; rest <= unsynced; rest++) {
+        const state = await found(disk.afterCrash(rest))
+        // With 'os', what the process was told is safe is so from its own end only.
+        const least = durability === 'sync' || rest === unsynced ? run.fulfilled.length : 0
+        const possible = numbersTo(run.called - least + 1).map((more) => stateAfter(numbersTo(least + more - 1)))
+        expect(possible).toContain(state)
+        states += 1
+      }
+    }
+    expect(states).toBeGreaterThan(500)
+  })
+
+  it('a sync that does nothing loses what came after the last true one, and no more', async () => {
+    const disk = new SimulatedDisk()
+    const store = simulatedStore(disk)
+    await store.batch(batchOf(1))
+    const { synced } = disk
+    await store.batch(batchOf(2))
+    await store.batch(batchOf(3))
+    disk.synced = synced
+    expect(await found(disk.afterCrash(0))).toBe(stateAfter([1]))
+  })
+})
+
+describe('a write or a sync that fails', () => {
+  const codes: readonly Fault['code'][] = ['ENOSPC', 'EIO']
+
+  it.each(codes)(
+    '%s at every step, with as many bytes written as there may be: rejects, nothing is stored by half, and the rest goes on',
+    async (code) => {
+      let rejections = 0
+      const steps = await stepsOf('sync')
+      for (let failAt = 1; failAt <= steps; failAt++) {
+        for (const part of [0, 0.3, 0.999, 1]) {
+          const { disk, run } = await playWith('sync', (step, length) => (step === failAt ? { code, bytes: Math.floor(length * part) } : undefined))
+          expect(run.called).toBe(total)
+          // One that shared its write is done again by itself.
+          expect(run.rejected.length).toBeLessThanOrEqual(1)
+          if (run.rejected.length === 1) rejections += 1
+          expect([...run.fulfilled, ...run.rejected].sort((one, other) => one - other)).toEqual(numbersTo(total))
+          // What was rejected may be there all the same, but never in part.
+          expect([stateAfter(run.fulfilled), stateAfter(numbersTo(total))]).toContain(await found(disk.afterCrash(0)))
+        }
+      }
+      expect(rejections).toBeGreaterThan(10)
+    },
+  )
+
+  it('a batch that is too large for the disk fails alone, whoever shares its turn', async () => {
+    const disk = new SimulatedDisk()
+    disk.fault = (_step, length) => (length > 3000 ? { code: 'ENOSPC', bytes: 2000 } : undefined)
+    const store = simulatedStore(disk)
+    const large: StoreOperation[] = [{ type: 'put', key: 'large', value: new Uint8Array(3000) }, ...batchOf(9)]
+    const outcomes = await Promise.allSettled([batchOf(1), large, batchOf(2), batchOf(3)].map((each) => store.batch(each)))
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled'])
+    expect(await found(disk.afterCrash(0))).toBe(stateAfter([1, 2, 3]))
+  })
+
+  it('a disk that stays full: every batch rejects, what is there can be read, and room makes it work again', async () => {
+    const disk = new SimulatedDisk()
+    const store = simulatedStore(disk)
+    await store.batch(batchOf(1))
+    disk.fault = () => ({ code: 'ENOSPC', bytes: 0 })
+    for (const number of [2, 3]) await expect(store.batch(batchOf(number))).rejects.toMatchObject({ code: 'ERR_STORE' })
+    expect(await store.get('left')).toEqual(Uint8Array.of(1))
+    disk.fault = () => undefined
+    await store.batch(batchOf(4))
+    await store.close()
+    expect(await found(disk)).toBe(stateAfter([1, 4]))
+  })
+
+  it('a backend that cannot close: close() says so, once more too', async () => {
+    const { BackedStore } = await import('../../../src/store/base/backed-store.js')
+    const store = new BackedStore({
+      get: async () => undefined,
+      write: async () => undefined,
+      page: async () => [],
+      close: () => Promise.reject(new Error('EIO: close')),
+    })
+    await expect(store.close()).rejects.toMatchObject({ code: 'ERR_STORE', message: 'store: Error: EIO: close' })
+    await expect(store.close()).rejects.toMatchObject({ code: 'ERR_STORE' })
+  })
+})

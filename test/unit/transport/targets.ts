@@ -1,0 +1,38 @@
+/** Targets and pairs for the tests of transports. */
+
+import type { Accept, Dial, Listener, Target, Transport } from '../../../src/transport/transport.js'
+import type { Pair } from './contract.js'
+
+/** A target with defaults for everything but its URL. */
+export function target(url: string, parts: Partial<Omit<Target, 'url'>> = {}): Target {
+  return { url: new URL(url), tls: {}, socket: {}, headers: {}, protocols: ['mqtt'], ...parts }
+}
+
+/** A signal that nobody aborts. */
+export const { signal: never } = new AbortController()
+
+/** Listens, dials once and gives both ends. */
+export async function dialledPair(
+  listen: (accept: Accept) => Promise<Listener>,
+  dial: Dial,
+  parts: Partial<Omit<Target, 'url'>> = {},
+): Promise<Pair> {
+  let accepted: (transport: Transport) => void = () => {}
+  const far = new Promise<Transport>((resolve) => {
+    accepted = resolve
+  })
+  const listener = await listen((transport) => accepted(transport))
+  const a = await dial(target(listener.url, parts), { signal: never })
+  return { a, b: await far, cleanup: () => listener.close() }
+}
+
+/** The error that a promise rejects with. */
+export async function failure(promise: Promise<unknown>): Promise<Error & { code?: unknown; reason?: unknown; option?: unknown }> {
+  try {
+    await promise
+  } catch (error) {
+    if (error instanceof Error) return error
+    throw new Error(`Rejected with something that is no error: ${String(error)}`)
+  }
+  throw new Error('It did not reject')
+}

@@ -1,0 +1,212 @@
+/** What both WebSocket transports have to do against servers that speak by hand: O14 to O20, T04, T22. */
+
+import { afterEach, describe, expect, it } from 'vitest'
+import type { Dial } from '../../../src/transport/transport.js'
+import { pause } from '../../support/pausing.js'
+import { pattern, Recorder } from './recorder.js'
+import { failure, never, target } from './targets.js'
+import { answer, closeFrame, frame, type RawServer, rawServer } from './websocket-server.js'
+
+/** Runs the cases. */
+export function websocketSuite(name: string, dial: Dial): void {
+  describe(name, () => {
+    const servers: RawServer[] = []
+
+    afterEach(async () => {
+      for (const server of servers.splice(0)) await server.close()
+    })
+
+    async function serve(upgrade: Parameters<typeof rawServer>[0]): Promise<RawServer> {
+      const server = await rawServer(upgrade)
+      servers.push(server)
+      return server
+    }
+
+    /** Dials a server that sends these frames after the handshake. */
+    async function receive(frames: Buffer, options: { maximumPacketSize?: number } = {}): Promise<Recorder> {
+      const { url } = await serve((socket, request) => {
+        socket.write(answer(request))
+        setTimeout(() => socket.write(frames), 20)
+        // The client writes nothing but its close frame.
+        socket.on('data', () => socket.end())
+      })
+      return new Recorder(await dial(target(url), { signal: never, ...options })).open()
+    }
+
+    it('offers mqtt and connects when the server picks it (MQTT-6.0.0-3)', async () => {
+      const { url, requests } = await serve((socket, request) => socket.write(answer(request)))
+      const a = new Recorder(await dial(target(url), { signal: never })).open()
+      expect(requests[0]?.headers['sec-websocket-protocol']).toBe('mqtt')
+      a.destroy()
+      await a.untilClosed()
+    })
+
+    it('offers every given sub-protocol', async () => {
+      const { url, requests } = await serve((socket, request) => socket.write(answer(request, { 'Sec-WebSocket-Protocol': 'mqttv3.1' })))
+      const a = new Recorder(await dial(target(url, { protocols: ['mqtt', 'mqttv3.1'] }), { signal: never })).open()
+      expect(requests[0]?.headers['sec-websocket-protocol']?.replace(' ', '')).toBe('mqtt,mqttv3.1')
+      a.destroy()
+      await a.untilClosed()
+    })
+
+    it.each([
+      ['picks no sub-protocol', { 'Sec-WebSocket-Protocol': undefined }],
+      ['picks a sub-protocol that was not offered', { 'Sec-WebSocket-Protocol': 'chat' }],
+      ['answers with a wrong accept key', { 'Sec-WebSocket-Accept': 'AAAAAAAAAAAAAAAAAAAAAAAAAAA=' }],
+      ['answers without an accept key', { 'Sec-WebSocket-Accept': undefined }],
+      ['answers with another upgrade', { Upgrade: 'h2c' }],
+      ['forces permessage-deflate', { 'Sec-WebSocket-Extensions': 'x-unknown' }],
+    ])('rejects when the server %s', async (_name, changes) => {
+      let closed = false
+      const { url } = await serve((socket, request) => {
+        socket.on('close', () => {
+          closed = true
+        })
+        socket.resume()
+        socket.write(answer(request, changes))
+      })
+      expect((await failure(dial(target(url), { signal: never }))).message).not.toBe('')
+      await pause(30)
+      expect(closed).toBe(true)
+    })
+
+    it.each([
+      ['404', 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'],
+      ['401', 'HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'],
+      ['no HTTP at all', 'hello\r\n\r\n'],
+    ])('rejects when the answer is %s', async (_name, text) => {
+      const { url } = await serve((socket) => socket.end(text))
+      await failure(dial(target(url), { signal: never }))
+    })
+
+    it('never follows a redirect', async () => {
+      const second = await serve((socket, request) => socket.write(answer(request)))
+      const { url } = await serve((socket) => socket.end(`HTTP/1.1 302 Found\r\nLocation: ${second.url}\r\nContent-Length: 0\r\n\r\n`))
+      await failure(dial(target(url), { signal: never }))
+      await pause(30)
+      expect(second.requests).toEqual([])
+    })
+
+    it('rejects with the reason when aborted, before and during the handshake', async () => {
+      let closed = false
+      const { url, requests } = await serve((socket) => {
+        socket.on('close', () => {
+          closed = true
+        })
+        socket.resume()
+      })
+      const reason = new Error('changed my mind')
+      await expect(dial(target(url), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+      expect(requests).toEqual([])
+      const controller = new AbortController()
+      const dialled = dial(target(url), { signal: controller.signal })
+      const rejected = expect(dialled).rejects.toBe(reason)
+      await pause(30)
+      controller.abort(reason)
+      await rejected
+      await pause(30)
+      expect([requests.length, closed]).toEqual([1, true])
+    })
+
+    it('takes several packets in one message, one packet over several messages and over fragments (MQTT-6.0.0-2)', async () => {
+      const data = pattern(1000)
+      const part = (from: number, to: number) => data.subarray(from, to)
+      const frames = [
+        frame(2, part(0, 500)),
+        frame(2, part(500, 501)),
+        frame(2, part(501, 700), false),
+        frame(0, part(700, 701), false),
+        frame(0, part(701, 1000)),
+      ]
+      const a = await receive(Buffer.concat(frames))
+      await a.until(() => a.length >= 1000, 'all bytes')
+      expect(a.bytes.equals(data)).toBe(true)
+      a.destroy()
+      await a.untilClosed()
+    })
+
+    it('a text message ends the stream with an error; nothing of it is delivered (MQTT-6.0.0-1)', async () => {
+      const a = await receive(Buffer.concat([frame(2, pattern(3)), frame(1, Buffer.from('hello')), frame(2, pattern(4))]))
+      await a.untilClosed()
+      expect((a.cause as Error).message).toContain('text message')
+      expect(a.length).toBe(3)
+    })
+
+    it('a message over the limit ends the stream with an error; one below does not', async () => {
+      const limit = 1000 + 256 * 1024
+      const a = await receive(Buffer.concat([frame(2, pattern(limit)), frame(2, pattern(limit + 1))]), { maximumPacketSize: 1000 })
+      await a.untilClosed()
+      // With the limit and the way out, also where the platform says something else.
+      expect(a.cause).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE', fault: 'remote', message: expect.stringMatching(`${limit}.*maximumPacketSize`) })
+      expect(a.length).toBe(limit)
+    })
+
+    it('a message over the limit ends the stream even if the server never closes its side', async () => {
+      const { url } = await serve((socket, request) => {
+        socket.write(answer(request))
+        setTimeout(() => socket.write(frame(2, pattern(300_000))), 20)
+      })
+      const a = new Recorder(await dial(target(url), { signal: never, maximumPacketSize: 100 })).open()
+      await a.until(() => a.ends > 0, 'closed()', 2000)
+      expect([a.length, a.cause]).toEqual([0, expect.any(Error)])
+    })
+
+    it('a close code and its reason reach the cause, made printable', async () => {
+      const a = await receive(closeFrame(4401, 'expired\u001b[31m'))
+      await a.untilClosed()
+      expect(a.cause).toMatchObject({ message: 'WebSocket closed with 4401 expired\\u{1b}[31m', code: 4401, reason: 'expired\u001b[31m' })
+    })
+
+    it.each([
+      ['1000', closeFrame(1000, 'bye')],
+      ['no code', frame(8, new Uint8Array(0))],
+    ])('a close with %s is an orderly end', async (_name, close) => {
+      const a = await receive(close)
+      await a.untilClosed()
+      expect(a.cause).toBeUndefined()
+    })
+
+    it('a socket that ends without a close frame is an error', async () => {
+      const { url } = await serve((socket, request) => {
+        socket.write(answer(request))
+        setTimeout(() => socket.destroy(), 20)
+      })
+      const a = new Recorder(await dial(target(url), { signal: never })).open()
+      await a.untilClosed()
+      expect(a.cause).toMatchObject({ code: 1006 })
+    })
+
+    it('writes messages of at most 64 KiB', async () => {
+      const heads: number[] = []
+      let kinds = 0
+      let received = Buffer.alloc(0)
+      const { url } = await serve((socket, request) => {
+        socket.write(answer(request))
+        socket.on('data', (data: Buffer) => {
+          received = Buffer.concat([received, data])
+          for (let size = frameSize(received); size && received.length >= size.total; size = frameSize(received)) {
+            heads.push(size.payload)
+            kinds |= received[0] as number
+            received = received.subarray(size.total)
+          }
+        })
+      })
+      const a = new Recorder(await dial(target(url), { signal: never })).open()
+      a.write(pattern(150_000))
+      await pause(100)
+      expect(heads).toEqual([65536, 65536, 150_000 - 131_072])
+      expect(kinds).toBe(0x82)
+      a.destroy()
+      await a.untilClosed()
+    })
+  })
+}
+
+// Length of the client's frame at the start of these bytes, once its head is there.
+function frameSize(bytes: Buffer): { payload: number; total: number } | undefined {
+  if (bytes.length < 10) return undefined
+  const short = (bytes[1] as number) & 127
+  if (short < 126) return { payload: short, total: 6 + short }
+  const payload = short === 126 ? bytes.readUInt16BE(2) : Number(bytes.readBigUInt64BE(2))
+  return { payload, total: payload + (short === 126 ? 8 : 14) }
+}

@@ -1,0 +1,213 @@
+/** Contracts as AsyncAPI 3.0 documents: read by the official parser, and compared with what channels send and refuse. */
+import { createRequire } from 'node:module'
+import { type } from 'arktype'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import { asyncapi } from '../../../src/asyncapi/index.js'
+import * as mq from '../../../src/typed/index.js'
+
+const require = createRequire(import.meta.url)
+const { Parser } = require('@asyncapi/parser')
+
+const plant = mq.contract({
+  temperature: mq.channel('plant/{line}/{n:number}/temperature', mq.json(z.object({ value: z.number() })), { qos: 1, retain: true }),
+  log: mq.channel('log/{rest...}', mq.text()),
+  control: { setpoint: mq.operation('plant/{line}/setpoint', mq.number(), mq.json()) },
+})
+
+const options = {
+  info: { title: 'Plant', version: '1.0.0' },
+  servers: { here: 'mqtts://broker.example:8883', there: { host: 'x.example', protocol: 'ws' } },
+  role: { send: ['temperature'], receive: ['control.setpoint', plant.log] },
+  toJsonSchema: (schema: z.ZodType) => z.toJSONSchema(schema),
+}
+
+describe('an AsyncAPI document', () => {
+  it('has channels, messages, servers and operations', () => {
+    expect(asyncapi(plant, options)).toEqual({
+      asyncapi: '3.0.0',
+      info: options.info,
+      defaultContentType: 'application/json',
+      servers: { here: { host: 'broker.example:8883', protocol: 'mqtts' }, there: { host: 'x.example', protocol: 'ws' } },
+      channels: {
+        temperature: {
+          address: 'plant/{line}/{n}/temperature',
+          parameters: { line: {}, n: {} },
+          messages: {
+            message: {
+              name: 'temperature',
+              contentType: 'application/json',
+              payload: expect.objectContaining({ type: 'object', properties: { value: { type: 'number' } }, required: ['value'] }),
+            },
+          },
+        },
+        log: { address: 'log/{rest}', parameters: { rest: {} }, messages: { message: { name: 'log', contentType: 'text/plain' } } },
+        'control.setpoint': {
+          address: 'plant/{line}/setpoint',
+          parameters: { line: {} },
+          messages: {
+            message: expect.objectContaining({ name: 'control.setpoint', correlationId: { location: '$message.header#/correlationData' } }),
+          },
+        },
+        'control.setpoint.reply': { address: null, messages: { message: { name: 'control.setpoint.reply', contentType: 'application/json' } } },
+      },
+      operations: {
+        'send.temperature': {
+          action: 'send',
+          channel: { $ref: '#/channels/temperature' },
+          messages: [{ $ref: '#/channels/temperature/messages/message' }],
+          bindings: { mqtt: { qos: 1, retain: true, bindingVersion: '0.2.0' } },
+        },
+        'receive.control.setpoint': {
+          action: 'receive',
+          channel: { $ref: '#/channels/control.setpoint' },
+          messages: [{ $ref: '#/channels/control.setpoint/messages/message' }],
+          reply: {
+            address: { location: '$message.header#/responseTopic' },
+            channel: { $ref: '#/channels/control.setpoint.reply' },
+            messages: [{ $ref: '#/channels/control.setpoint.reply/messages/message' }],
+          },
+        },
+        'receive.log': {
+          action: 'receive',
+          channel: { $ref: '#/channels/log' },
+          messages: [{ $ref: '#/channels/log/messages/message' }],
+          bindings: { mqtt: { qos: 0, bindingVersion: '0.2.0' } },
+        },
+      },
+    })
+  })
+
+  it('refuses what would make a wrong document, and names it', () => {
+    const refused = (option: string) => expect.objectContaining({ code: 'ERR_INVALID_OPTION', option })
+    expect(() => asyncapi(plant, { ...options, role: { send: ['setpoint'] } })).toThrow(refused('role.send'))
+    for (const x of ['no url', 'localhost:1883', 'unix:///run/mosquitto', { host: 'x' }, null])
+      expect(() => asyncapi(plant, { ...options, servers: { x: x as never } })).toThrow(refused('servers.x'))
+    expect(() => asyncapi(plant, { ...options, details: { setpoint: {} } })).toThrow(refused('details.setpoint'))
+    expect(() => asyncapi(plant.log as never, options)).toThrow(refused('contract'))
+    expect(() => asyncapi(plant, undefined as never)).toThrow(refused('info'))
+    for (const twice of [
+      { 'a.b': plant.log, a: { b: plant.log } },
+      { a: plant.control.setpoint, 'a.reply': plant.log },
+      { a: mq.operation('a', undefined, undefined, { errors: { B: undefined } }), 'a.reply.B': plant.log },
+      { a: mq.operation('a', undefined, undefined, { errors: { message: undefined } }) },
+      { a: mq.operation('a', undefined, undefined, { errors: { $ref: undefined } }) },
+      { a: mq.operation('a', undefined, undefined, { errors: { ['__proto__']: undefined } }) },
+      { $ref: plant.log },
+      { ['__proto__']: plant.log },
+    ])
+      expect(() => asyncapi(mq.contract(twice as object), options)).toThrow(refused('contract'))
+    const date = mq.contract({ at: mq.channel('at', mq.json(z.date())) })
+    expect(() => asyncapi(date, { info: options.info })).toThrow(refused('toJsonSchema'))
+    expect(() => asyncapi(date, { info: options.info })).toThrow(/'at'.*Date/)
+  })
+
+  it('says what each end does: QoS and expiry of a publish, QoS of a subscription', () => {
+    const own = { publish: { qos: 1, properties: { messageExpiryInterval: 60 } }, subscribe: { qos: 2 }, retain: true } as const
+    const { operations } = asyncapi(mq.contract({ a: mq.channel('a', mq.text(), own) }), { ...options, role: { send: ['a'], receive: ['a'] } }) as {
+      operations: Record<string, { bindings: { mqtt: object } }>
+    }
+    expect(operations['send.a']?.bindings.mqtt).toMatchObject({ qos: 1, retain: true, messageExpiryInterval: 60 })
+    expect(operations['receive.a']?.bindings.mqtt).toEqual({ qos: 2, bindingVersion: '0.2.0' })
+  })
+})
+
+describe('declared errors of an operation', () => {
+  const document = asyncapi(
+    mq.contract({
+      find: mq.operation('find/{id}', mq.number(), mq.text(), { errors: { NOT_FOUND: mq.json(z.object({ id: z.string() })), 'SO/SO': undefined } }),
+    }),
+    { info: options.info, role: { send: ['find'] }, details: { 'find.reply.NOT_FOUND': { title: 'None', examples: [{ id: 'a' }] } } },
+  )
+
+  it('are messages of the answer, told apart by a header', () => {
+    const { channels } = document as { channels: Record<string, { messages: object }> }
+    const header = (code: string) => ({ type: 'object', properties: { error: { const: code } }, required: ['error'] })
+    expect(channels['find.reply']?.messages).toEqual({
+      message: { name: 'find.reply', contentType: 'text/plain' },
+      NOT_FOUND: {
+        name: 'find.reply.NOT_FOUND',
+        contentType: 'application/json',
+        payload: expect.objectContaining({ properties: { id: { type: 'string' } } }),
+        title: 'None',
+        examples: [{ payload: { id: 'a' } }],
+        headers: header('NOT_FOUND'),
+      },
+      'SO/SO': { name: 'find.reply.SO/SO', contentType: 'text/plain', headers: header('SO/SO') },
+    })
+  })
+
+  it('are found by the official parser', async () => {
+    const { document: parsed, diagnostics } = await new Parser().parse(JSON.stringify(document))
+    expect(diagnostics.filter(({ severity }: { severity: number }) => severity === 0)).toEqual([])
+    const reply = parsed?.operations().get('send.find')?.reply()
+    const names = reply
+      ?.messages()
+      .all()
+      .map((message: { name(): string }) => message.name())
+    expect(names).toEqual(['find.reply', 'find.reply.NOT_FOUND', 'find.reply.SO/SO'])
+  })
+})
+
+const Tree = z.object({
+  name: z.string().default('leaf'),
+  get branches() {
+    return z.array(Tree)
+  },
+})
+const Place = z.object({ x: z.number() }).meta({ id: 'Place' })
+const draft2020 = (schema: z.ZodType) => z.toJSONSchema(schema, { io: 'input' })
+
+/** By the name of a channel: its schema, payloads that it sends, payloads that it refuses. */
+const schemas: Readonly<Record<string, readonly [z.ZodType, sent: readonly unknown[], refused: readonly unknown[]]>> = {
+  defaults: [z.object({ a: z.number().default(3), b: z.string() }), [{ b: 'x' }, { a: 1, b: 'x', more: true }], [{ a: 1 }, { a: 'x', b: 'x' }]],
+  tuple: [z.tuple([z.string(), z.number()]), [['x', 1]], [[1, 'x'], ['x'], ['x', 1, 2]]],
+  rest: [z.tuple([z.string()]).rest(z.number()), [['x'], ['x', 1, 2]], [['x', 'y'], []]],
+  'shared/~ 1': [z.object({ from: Place, to: Place }), [{ from: { x: 1 }, to: { x: 2 } }], [{ from: { x: 'a' }, to: { x: 2 } }]],
+  root: [Place, [{ x: 1 }], [{}]],
+  tree: [Tree, [{ branches: [{ branches: [], name: 'a' }] }], [{ branches: [{ branches: [{}] }] }]],
+  transformed: [z.string().transform((text) => text.length), ['abc'], [3]],
+  literal: [z.object({ $ref: z.literal('#/x'), default: z.number() }), [{ $ref: '#/x', default: 1 }], [{ $ref: '#/y', default: 1 }]],
+}
+
+describe.each([
+  ['of the schema itself', undefined],
+  ['of the library', z.toJSONSchema as never],
+  ['of a function that writes draft 2020-12', draft2020],
+] as const)('payloads in a document, by the JSON Schema %s', (_name, toJsonSchema) => {
+  const contract = mq.contract(Object.fromEntries(Object.entries(schemas).map(([name, [schema]]) => [name, mq.channel('a', mq.json(schema))])))
+  const details = { tuple: { title: 'Pair', description: 'Two.', examples: [['x', 1]] } }
+  const document = asyncapi(contract, { info: options.info, role: { send: Object.keys(schemas) }, details, toJsonSchema })
+
+  it('the official parser reads it, and finds titles, descriptions and examples', async () => {
+    // The parser takes a property that is named `$ref` for a reference.
+    const { literal: _, ...channels } = document['channels'] as object & { literal: object }
+    const { 'send.literal': __, ...operations } = document['operations'] as object & { 'send.literal': object }
+    const { document: parsed, diagnostics } = await new Parser().parse(JSON.stringify({ ...document, channels, operations }))
+    expect(diagnostics.filter(({ severity }: { severity: number }) => severity === 0)).toEqual([])
+    const pair = parsed?.channels().get('tuple')?.messages().all()[0]
+    expect([pair?.title(), pair?.description(), pair?.examples().all()[0]?.payload()]).toEqual(['Pair', 'Two.', ['x', 1]])
+  })
+
+  it.each(Object.keys(schemas))('%s: what the channel sends passes, what it refuses does not', async (name) => {
+    const ajv = new (createRequire(require.resolve('@asyncapi/parser'))('ajv').default)({ strict: false, validateFormats: false })
+    ajv.addSchema(document, 'document')
+    const pointer = `document#/channels/${encodeURIComponent(name.replaceAll('~', '~0').replaceAll('/', '~1'))}/messages/message/payload`
+    const check = ajv.compile({ $ref: pointer })
+    const [schema, sent, refused] = schemas[name] ?? []
+    for (const value of sent ?? []) {
+      await mq.json(schema as z.ZodType).encode(value)
+      expect([value, check(value)]).toEqual([value, true])
+    }
+    for (const value of refused ?? []) {
+      expect(() => mq.json(schema as z.ZodType).encode(value)).toThrow('invalid payload')
+      expect([value, check(value)]).toEqual([value, false])
+    }
+  })
+})
+
+it('payloads of arktype are described by themselves', () => {
+  const contract = mq.contract({ a: mq.channel('a', mq.json(type({ 'n?': 'number' }))) })
+  const { channels } = asyncapi(contract, { info: options.info }) as { channels: { a: { messages: { message: object } } } }
+  expect(channels.a.messages.message).toMatchObject({ payload: { properties: { n: { type: 'number' } } } })
+})

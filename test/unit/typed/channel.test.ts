@@ -1,0 +1,466 @@
+/** Channels on clients: what is published, what is received, and what becomes of payloads that are none. */
+import { describe, expect, it } from 'vitest'
+import type { ClientEvents } from '../../../src/client/api/index.js'
+import type { MqttError } from '../../../src/errors.js'
+import * as mq from '../../../src/typed/index.js'
+import { eventually } from '../../real/waiting.js'
+import { brokerOf, clientOn } from './rig.js'
+
+const temperature = mq.channel('plant/{line}/{device}/temperature', mq.json<{ value: number }>(), { qos: 1 })
+
+/** A schema as libraries make them: numbers in `value`, doubled on receipt. */
+const doubling: mq.StandardSchema<{ value: number }, { twice: number }> = {
+  '~standard': {
+    version: 1,
+    vendor: 'test',
+    validate: (given) => {
+      const value = (given as { value?: unknown } | null)?.value
+      return typeof value === 'number' ? { value: { twice: value * 2 } } : { issues: [{ message: 'no number', path: ['value'] }] }
+    },
+  },
+}
+
+let delay = 0
+const late: mq.StandardSchema<{ value: number }, { twice: number }> = {
+  '~standard': {
+    ...doubling['~standard'],
+    validate: async (given) => {
+      delay = (delay + 2) % 5
+      await new Promise((resolve) => setTimeout(resolve, delay))
+      return doubling['~standard'].validate(given)
+    },
+  },
+}
+
+async function pair(options = {}): Promise<{
+  client: Awaited<ReturnType<typeof clientOn>>
+  other: Awaited<ReturnType<typeof clientOn>>
+  told: ClientEvents['invalid'][]
+  warnings: string[]
+}> {
+  const broker = brokerOf()
+  const warnings: string[] = []
+  const client = await clientOn(broker, { logger: { warn: (line: string) => void warnings.push(line) }, ...options })
+  const other = await clientOn(broker)
+  const told: ClientEvents['invalid'][] = []
+  client.on('invalid', (event) => void told.push(event))
+  return { client, other, told, warnings }
+}
+
+describe('a channel', () => {
+  it('publishes and receives values with their parameters', async () => {
+    const { client } = await pair()
+    const bound = temperature.on(client)
+    await using subscription = await bound.subscribe({ line: 3 })
+    expect(subscription.granted.map(({ filter, qos }) => [filter, qos])).toEqual([['plant/3/+/temperature', 1]])
+    await bound.publish({ line: '3', device: 'a1' }, { value: 21.5 })
+    await bound.publish({ line: '4', device: 'a1' }, { value: 1 })
+    await bound.publish({ line: '3', device: 'a2' }, { value: 22 })
+    const first = await subscription.next()
+    expect([first?.params, first?.value, first?.message.qos]).toEqual([{ line: '3', device: 'a1' }, { value: 21.5 }, 1])
+    expect(first?.message.properties.contentType).toBe('application/json')
+    expect((await subscription.next())?.params.device).toBe('a2')
+    expect(subscription.invalid).toBe(0)
+  })
+
+  it('without parameters has no argument for them', async () => {
+    const { client } = await pair()
+    const status = mq.channel('status', mq.text(), { retain: true, qos: 1 }).on(client)
+    await status.publish('up')
+    await using subscription = await status.subscribe({ qos: 0 })
+    expect((await subscription.next())?.value).toBe('up')
+    expect(status.post('posted')).toBe(true)
+    expect((await subscription.next())?.value).toBe('posted')
+    await status.clear()
+    const values: unknown[] = []
+    const handling = await status.listen(({ value }) => void values.push(value), { qos: 0 })
+    await status.publish('again')
+    await eventually(() => values.length === 1)
+    expect(values).toEqual(['again'])
+    await handling.unsubscribe()
+  })
+
+  it('several sets of parameters are one SUBSCRIBE', async () => {
+    const { client } = await pair()
+    const packets: number[] = []
+    client.on('packet', ({ packet }) => packet.type === 'subscribe' && packets.push(packet.subscriptions.length))
+    await using subscription = await temperature.on(client).subscribe([{ line: 1 }, { line: 2, device: 'x' }])
+    expect(packets).toEqual([2])
+    expect(subscription.granted.map(({ filter }) => filter)).toEqual(['plant/1/+/temperature', 'plant/2/x/temperature'])
+  })
+
+  it('what is said of one direction goes over what is said of both', async () => {
+    const { client } = await pair()
+    const bound = mq.channel('a', mq.text(), { qos: 0, retain: false, publish: { qos: 2, retain: true }, subscribe: { qos: 1 } }).on(client)
+    expect(bound.will('x')).toMatchObject({ qos: 2, retain: true })
+    await using subscription = await bound.subscribe()
+    expect(subscription.granted.map(({ qos }) => qos)).toEqual([1])
+  })
+
+  it('gives a will', () => {
+    expect(temperature.will({ line: 1, device: 'a' }, { value: 0 }, { retain: true })).toEqual({
+      topic: 'plant/1/a/temperature',
+      payload: '{"value":0}',
+      qos: 1,
+      retain: true,
+      properties: { contentType: 'application/json', payloadFormatIndicator: 1 },
+    })
+  })
+
+  it('checks values before a byte is sent, and sends them as given', async () => {
+    const { client } = await pair()
+    const checked = mq.channel('c/{n}', mq.json(doubling)).on(client)
+    const published: string[] = []
+    client.on(
+      'packet',
+      ({ direction, packet }) => packet.type === 'publish' && direction === 'out' && published.push(new TextDecoder().decode(packet.payload)),
+    )
+    await expect(checked.publish({ n: 1 }, { value: 'x' as never })).rejects.toMatchObject({
+      code: 'ERR_INVALID_PAYLOAD',
+      outcome: 'not-sent',
+      message: 'invalid payload: value: no number',
+      issues: [{ message: 'no number', path: ['value'] }],
+    })
+    expect(() => checked.post({ n: 1 }, {} as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_PAYLOAD' }))
+    await using subscription = await checked.subscribe()
+    await checked.publish({ n: 1 }, { value: 4 })
+    expect((await subscription.next())?.value).toEqual({ twice: 8 })
+    expect(published).toEqual(['{"value":4}'])
+  })
+
+  it('asynchronous schemas keep the order; what cannot wait says so', async () => {
+    const { client } = await pair()
+    const slow = mq.channel('s', mq.json(late), { qos: 1 }).on(client)
+    const unsupported = expect.objectContaining({ code: 'ERR_UNSUPPORTED_OPTION' })
+    expect(() => slow.post({ value: 1 })).toThrow(unsupported)
+    expect(() => slow.will({ value: 1 })).toThrow(unsupported)
+    await using subscription = await slow.subscribe()
+    for (let n = 0; n < 30; n++) await slow.publish({ value: n })
+    await eventually(() => subscription.size === 30)
+    expect(() => subscription.read()).toThrow(unsupported)
+    const got: number[] = []
+    got.push((await subscription.next())?.value.twice as number)
+    for await (const { value } of subscription) {
+      got.push(value.twice)
+      if (got.length === 30) break
+    }
+    expect(got).toEqual(Array.from({ length: 30 }, (_, n) => n * 2))
+    await expect(slow.publish({ value: '1' as never })).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
+  })
+
+  it('publishes of an asynchronous schema leave in the order of the calls', async () => {
+    const { client } = await pair()
+    const sent: string[] = []
+    client.on(
+      'packet',
+      ({ direction, packet }) => direction === 'out' && packet.type === 'publish' && sent.push(new TextDecoder().decode(packet.payload)),
+    )
+    const slow = mq.channel('s', mq.json(late), { qos: 1 }).on(client)
+    const calls = Array.from({ length: 40 }, (_, n) => slow.publish({ value: n === 7 ? ('x' as never) : n }).catch((error: MqttError) => error.code))
+    expect((await Promise.all(calls))[7]).toBe('ERR_INVALID_PAYLOAD')
+    expect(sent).toEqual(Array.from({ length: 40 }, (_, n) => `{"value":${n}}`).filter((_, n) => n !== 7))
+  })
+
+  it('on a mere publisher there is no subscribe, by type', async () => {
+    const { client } = await pair()
+    const publisher: mq.Publisher = client
+    const bound = temperature.on(publisher)
+    await bound.publish({ line: 1, device: 'a' }, { value: 1 })
+    // @ts-expect-error there is none
+    expect(bound.subscribe).toBeTypeOf('function')
+  })
+
+  it('content types are compared without parameters and case; JSON takes +json; none is fine', async () => {
+    const { client, other } = await pair()
+    await using subscription = await mq.channel('t', mq.json<number>()).on(client).subscribe({ onInvalid: 'deliver' })
+    const types = [undefined, 'application/json', 'Application/JSON; charset=utf-8', 'application/senml+json', 'text/plain', 'application/jsonx']
+    for (const contentType of types) await other.publish('t', '1', { properties: { contentType } })
+    const fine: boolean[] = []
+    for (const _ of types) fine.push((await subscription.next())?.error === undefined)
+    expect(fine).toEqual([true, true, true, true, false, false])
+  })
+
+  it('bytes are owned by whoever decodes, unless in place', async () => {
+    const { client } = await pair()
+    const kept: Uint8Array[] = []
+    const keeping = mq.codec<Uint8Array>({ encode: (value) => value, decode: (bytes) => bytes })
+    const handling = await mq
+      .channel('b', keeping)
+      .on(client)
+      .listen(({ value }) => void kept.push(value), { lifetime: 'borrowed' })
+    for (let n = 0; n < 300; n++) await client.publish('b', Uint8Array.of(n & 255, 1, 2))
+    await eventually(() => kept.length === 300)
+    expect(kept.every((bytes, n) => bytes[0] === (n & 255) && bytes.length === 3)).toBe(true)
+    await handling.unsubscribe()
+  })
+})
+
+const bad = ['{', 'nothing', '{"value":"x"}', '\u0000']
+const ackModes = ['auto', 'manual', 'on-receive'] as const
+const qualities = [0, 1, 2] as const
+const policies = ['skip', 'reject', 'throw', 'deliver'] as const
+const readings = ['for await', 'next', 'batches', 'listen'] as const
+const versions = [5, 4] as const
+
+interface Cell {
+  readonly policy: (typeof policies)[number]
+  readonly qos: (typeof qualities)[number]
+  readonly ack: (typeof ackModes)[number]
+  readonly reading: (typeof readings)[number]
+  readonly version: (typeof versions)[number]
+}
+
+/** Seven good payloads, the bad ones behind the first of them. */
+const payloads = ['{"value":0}', ...bad, ...Array.from({ length: 6 }, (_, n) => `{"value":${n + 1}}`)]
+
+const boundTo = (client: Awaited<ReturnType<typeof clientOn>>, qos: Cell['qos']) => mq.channel('v', mq.json(doubling), { qos }).on(client)
+
+/** Reads in the way of the cell until seven values came; gives what is to be waited for, and what counts and ends it. */
+async function reader({ reading, policy: onInvalid, ack }: Cell, bound: ReturnType<typeof boundTo>) {
+  const values: number[] = []
+  const errors: MqttError[] = []
+  const take = (received: mq.Received<object, { twice: number }> | mq.Invalid<object>): boolean => {
+    if (received.error === undefined) values.push(received.value.twice / 2)
+    else errors.push(received.error)
+    if (ack === 'manual') received.message.ack()
+    return values.length < 7
+  }
+  if (reading === 'listen') {
+    const handling = await bound.listen((received) => void take(received), { onInvalid, ack: ack === 'manual' ? 'auto' : ack })
+    const done = onInvalid === 'throw' ? () => handling.done : () => eventually(() => values.length === 7, 'seven values')
+    return { values, errors, source: handling, done }
+  }
+  const subscription = await bound.subscribe({ onInvalid, ack })
+  const ways = {
+    next: async () => {
+      while (take((await subscription.next({ timeout: 4000 })) as never));
+    },
+    batches: async () => {
+      for await (const batch of subscription.batches()) if (!batch.map((each) => take(each as never)).every(Boolean)) break
+    },
+    'for await': async () => {
+      for await (const each of subscription) if (!take(each as never)) break
+    },
+  }
+  return { values, errors, source: subscription, done: ways[reading] }
+}
+
+/** Reason codes of the acknowledgements that leave. */
+function acknowledgements(client: Awaited<ReturnType<typeof clientOn>>): number[] {
+  const codes: number[] = []
+  client.on('packet', ({ direction, packet }) => {
+    if (direction === 'out' && (packet.type === 'puback' || packet.type === 'pubrec')) codes.push(packet.reasonCode)
+  })
+  return codes
+}
+
+/** How the acknowledgements of all payloads are to come out. */
+async function expectAcknowledged(codes: readonly number[], { policy, qos, ack, reading, version }: Cell): Promise<void> {
+  if (qos === 0) return
+  // The last one of a bare `next()` is acknowledged with the one after it.
+  const open = reading === 'next' && ack === 'auto' ? 1 : 0
+  await eventually(() => codes.length === payloads.length - open, 'every acknowledgement')
+  const hasRefused = policy === 'reject' && ack !== 'on-receive' && version === 5
+  expect(codes.filter((code) => code !== 0)).toEqual(hasRefused ? bad.map(() => 0x99) : [])
+}
+
+describe('bad payloads', () => {
+  const cells: Cell[] = policies.flatMap((policy) =>
+    qualities.flatMap((qos) =>
+      ackModes.flatMap((ack) => readings.flatMap((reading) => versions.map((version) => ({ policy, qos, ack, reading, version })))),
+    ),
+  )
+  it.each(cells.filter(({ ack, reading }) => reading !== 'listen' || ack !== 'manual'))(
+    '$policy, QoS $qos, ack $ack, $reading, MQTT version $version',
+    async (cell) => {
+      const { policy, qos, ack, version } = cell
+      const { client, other, told, warnings } = await pair({ receiveMaximum: version === 5 ? 3 : undefined, protocolVersion: version })
+      const codes = acknowledgements(client)
+      const bound = boundTo(client, qos)
+      const { values, errors, source, done } = await reader(cell, bound)
+      for (const payload of payloads) other.publish('v', payload, { qos }).catch(() => undefined)
+      if (policy === 'throw') {
+        await expect(done()).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
+        expect(values).toEqual([0])
+        expect(told.length).toBe(1)
+        // What a refused message is acknowledged with: 3.1.1 has no reason codes.
+        const refused = version === 5 ? 0x99 : 0
+        if (qos > 0 && ack !== 'on-receive') await eventually(() => codes.length >= 2 && codes.includes(refused), 'an acknowledgement')
+      } else {
+        await done()
+        expect(values).toEqual([0, 1, 2, 3, 4, 5, 6])
+        expect(source.invalid).toBe(bad.length)
+        expect(told.map(({ topic, error, start }) => [topic, error.code, new TextDecoder().decode(start)])).toEqual(
+          bad.map((text) => ['v', 'ERR_INVALID_PAYLOAD', text]),
+        )
+        expect(errors.length).toBe(policy === 'deliver' ? bad.length : 0)
+        await expectAcknowledged(codes, cell)
+      }
+      expect(warnings.filter((line) => line.includes('invalid payload'))).toHaveLength(1)
+      expect(client.state).toBe('connected')
+      await source.unsubscribe()
+      // The window is free: as many again go through.
+      if (policy !== 'throw') {
+        await using again = await bound.subscribe()
+        for (let n = 0; n < 10; n++) other.publish('v', `{"value":${n}}`, { qos }).catch(() => undefined)
+        for (let n = 0; n < 10; n++) expect((await again.next({ timeout: 4000 }))?.value.twice).toBe(n * 2)
+      }
+    },
+  )
+
+  it('a function decides for each, and one that fails has no opinion', async () => {
+    const { client, other } = await pair()
+    await using subscription = await mq
+      .channel('{kind}/v', mq.number())
+      .on(client)
+      .subscribe({}, { onInvalid: ({ params }) => (params?.kind === 'a' ? 'deliver' : JSON.parse('no')) })
+    for (const [topic, payload] of [
+      ['a/v', 'x'],
+      ['b/v', 'x'],
+      ['b/v', '2'],
+    ] as const)
+      await other.publish(topic, payload)
+    expect((await subscription.next())?.error).toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
+    expect((await subscription.next())?.value).toBe(2)
+    expect(subscription.invalid).toBe(2)
+  })
+
+  it('a level that does not parse is invalid; an empty retained payload is not', async () => {
+    const { client, other, told } = await pair()
+    await other.publish('n/7', '7', { retain: true, qos: 1 })
+    await using subscription = await mq.channel('n/{n:number}', mq.json<number>()).on(client).subscribe({}, { onInvalid: 'deliver', qos: 1 })
+    expect((await subscription.next())?.params).toEqual({ n: 7 })
+    await other.publish('n/x', '1')
+    expect((await subscription.next())?.params).toBeUndefined()
+    await other.publish('n/7', '', { retain: true, qos: 1 })
+    await other.publish('n/8', '8')
+    expect((await subscription.next())?.value).toBe(8)
+    expect(told).toHaveLength(1)
+  })
+
+  it('one that fails in its handler is counted and told once, however often it is tried', async () => {
+    const { client, other, told } = await pair()
+    let attempts = 0
+    const handling = await mq
+      .channel('v', mq.number())
+      .on(client)
+      .listen(
+        () => {
+          attempts += 1
+          if (attempts < 3) throw new Error('again')
+        },
+        { qos: 1, onInvalid: 'deliver' },
+      )
+    await other.publish('v', 'x', { qos: 1 })
+    await eventually(() => attempts === 3)
+    await other.publish('v', 'y', { qos: 1 })
+    await eventually(() => attempts === 4)
+    expect([handling.invalid, told.length]).toEqual([2, 2])
+    const wrong = mq
+      .channel('v', mq.number())
+      .on(client)
+      .listen(() => undefined, { onInvalid: 'throw', onError: 'ignore' as never })
+    await expect(wrong).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'onError' })
+  })
+
+  it('a policy that answers later has no opinion, and ends nothing', async () => {
+    const { client, other } = await pair()
+    await using subscription = await mq
+      .channel('v', mq.number())
+      .on(client)
+      .subscribe({ qos: 1, onInvalid: (async () => Promise.reject(new Error('later'))) as never })
+    await other.publish('v', 'x', { qos: 1 })
+    await other.publish('v', '1', { qos: 1 })
+    expect((await subscription.next({ timeout: 2000 }))?.value).toBe(1)
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  })
+
+  it('two bindings of one channel are one: one line of the log, one order', async () => {
+    const { client, other, warnings } = await pair()
+    const channel = mq.channel('v', mq.json(late), { qos: 1 })
+    expect(channel.on(client)).toBe(channel.on(client))
+    expect(channel.on(client)).not.toBe(channel.on(other))
+    await using one = await channel.on(client).subscribe()
+    await using two = await channel.on(client).subscribe()
+    await other.publish('v', 'x', { qos: 1 })
+    const calls = Array.from({ length: 20 }, (_, value) => channel.on(client).publish({ value }))
+    const cleared = channel.on(client).clear()
+    await Promise.all([...calls, cleared])
+    for (const subscription of [one, two]) for (let n = 0; n < 20; n++) expect((await subscription.next())?.value.twice).toBe(n * 2)
+    expect([one.invalid, two.invalid, warnings.length]).toEqual([1, 1, 1])
+  })
+
+  it('what is given as undefined is left out: the defaults of the channel go', async () => {
+    const { client } = await pair()
+    const channel = mq.channel('v', mq.number(), { qos: 1, retain: true, publish: { properties: { messageExpiryInterval: 9 } } }).on(client)
+    const sent: unknown[] = []
+    client.on('packet', ({ direction, packet }) => {
+      if (direction === 'out' && packet.type === 'publish') sent.push([packet.qos, packet.retain, packet.properties?.messageExpiryInterval])
+      if (direction === 'out' && packet.type === 'subscribe') sent.push(packet.subscriptions[0]?.qos)
+    })
+    await channel.publish(1, { qos: undefined, retain: undefined, properties: undefined })
+    await using _subscription = await channel.subscribe({ qos: undefined, onInvalid: undefined })
+    expect(sent).toEqual([[1, true, 9], 1])
+  })
+
+  it('a publish that waits for a schema that never answers is given up with its signal, and those behind it go on', async () => {
+    const { client } = await pair()
+    let first = true
+    const hanging: mq.StandardSchema<number> = {
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate: (value) => {
+          if (!first) return { value: value as number }
+          first = false
+          return new Promise(() => undefined)
+        },
+      },
+    }
+    const channel = mq.channel('v', mq.json(hanging), { qos: 1 }).on(client)
+    await using subscription = await client.subscribe('v')
+    const abort = new AbortController()
+    const one = channel.publish(1, { signal: abort.signal })
+    const two = channel.publish(2)
+    abort.abort()
+    await expect(one).rejects.toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
+    await two
+    expect((await subscription.next())?.text()).toBe('2')
+  })
+
+  it('handlers and listeners that call back do no harm', async () => {
+    const { client, other, told } = await pair()
+    const channel = mq.channel('v/{id}', mq.number(), { qos: 1 }).on(client)
+    const got: number[] = []
+    const handling = await channel.listen(async ({ params, value }) => {
+      got.push(value)
+      if (value < 5) await channel.publish({ id: params.id }, value + 1)
+      else await handling.unsubscribe()
+    })
+    client.on('invalid', () => void channel.publish({ id: 'a' }, 1))
+    await other.publish('v/a', 'x', { qos: 1 })
+    await eventually(() => got.length === 5)
+    expect(got).toEqual([1, 2, 3, 4, 5])
+    expect(told).toHaveLength(1)
+    await using subscription = await channel.subscribe([{ id: 'b' }, { id: 'b' }, {}])
+    await channel.publish({ id: 'b' }, 7)
+    expect((await subscription.next())?.value).toBe(7)
+    await new Promise((resolve) => setTimeout(resolve, 10))
+    expect(subscription.size).toBe(0)
+  })
+
+  it('hundreds of channels on one client: each gets its own', async () => {
+    const { client, other } = await pair()
+    const got: string[] = []
+    const channels = Array.from({ length: 300 }, (_, n) => mq.channel(`many/${n}/{id}` as 'many/0/{id}', mq.number()))
+    await Promise.all(channels.map((channel, n) => channel.on(client).listen(({ params, value }) => void got.push(`${n} ${params.id} ${value}`))))
+    for (let n = 0; n < 300; n += 7) await other.publish(`many/${n}/x`, String(n))
+    await eventually(() => got.length === 43)
+    expect(got).toEqual(Array.from({ length: 43 }, (_, n) => `${n * 7} x ${n * 7}`))
+  })
+
+  it.each([{ onInvalid: 'ignore' }, { onInvalid: 1 }])('%j is refused', async (options) => {
+    const { client } = await pair()
+    await expect(temperature.on(client).subscribe({}, options as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'onInvalid' })
+  })
+})

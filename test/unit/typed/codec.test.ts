@@ -1,0 +1,282 @@
+/** Codecs: what they refuse, what they leave as it is, and what may be made of them. */
+import { describe, expect, it } from 'vitest'
+import type { Message } from '../../../src/client/api/index.js'
+import { MqttError } from '../../../src/errors.js'
+import * as mq from '../../../src/typed/index.js'
+import { decoded } from '../../../src/typed/payload.js'
+import { brokerOf, clientOn } from './rig.js'
+
+const invalid = expect.objectContaining({ code: 'ERR_INVALID_PAYLOAD' })
+
+/** What a codec makes of payloads that a peer sent: values, or what is wrong. */
+async function received<T>(codec: mq.Codec<never, T>, payloads: readonly (string | Uint8Array)[]): Promise<(T | string)[]> {
+  const broker = brokerOf()
+  const client = await clientOn(broker)
+  const other = await clientOn(broker)
+  await using subscription = await mq.channel('c', codec).on(client).subscribe({ onInvalid: 'deliver', qos: 1 })
+  const found: (T | string)[] = []
+  for (const payload of payloads) {
+    await other.publish('c', payload, { qos: 1 })
+    const each = await subscription.next({ timeout: 3000 })
+    found.push(each?.error === undefined ? (each?.value as T) : each.error.code)
+  }
+  expect(client.state).toBe('connected')
+  return found
+}
+
+const bad = 'ERR_INVALID_PAYLOAD'
+const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+describe('number()', () => {
+  it('takes decimals, and nothing that is a number by chance', async () => {
+    const texts = ['21.5', '-3', ' 7\n', '1e3', '1e+21', '+4', '0', '-0.0', '1E-7']
+    expect(await received(mq.number(), texts)).toEqual(texts.map(Number))
+    const none = ['0x10', '0b1', '0o7', ' ', 'Infinity', '-Infinity', 'NaN', '1e400', '1_000', '1,5', '--1', 'e', '٣', '1 2']
+    expect(await received(mq.number(), none)).toEqual(none.map(() => bad))
+  })
+
+  it('sends finite numbers only', () => {
+    for (const value of [Number.NaN, Number.POSITIVE_INFINITY, '1', null, undefined, 1n])
+      expect(() => mq.number().encode(value as never)).toThrow(invalid)
+  })
+})
+
+describe('text()', () => {
+  it('sends no half characters, and no values that are no text', () => {
+    for (const value of ['\ud800', 'a\udc00b', '\udc00\ud800', 5, null, bytesOf('a')]) expect(() => mq.text().encode(value as never)).toThrow(invalid)
+    expect(mq.text().encode('a\ud83d\ude00 \ufffd\ufeff')).toBe('a\ud83d\ude00 \ufffd\ufeff')
+  })
+
+  it('keeps a byte order mark and U+FFFD, and refuses what is no UTF-8', async () => {
+    const payloads = ['\ufeffa', 'x\ufffdy', Uint8Array.of(0x61, 0xff), Uint8Array.of(0xed, 0xa0, 0x80), Uint8Array.of(0xc3)]
+    expect(await received(mq.text(), payloads)).toEqual(['\ufeffa', 'x\ufffdy', bad, bad, bad])
+  })
+})
+
+describe('json()', () => {
+  it('refuses what is no UTF-8 also inside of texts', async () => {
+    const ill = Uint8Array.of(0x22, 0xff, 0x22)
+    expect(await received(mq.json(), [ill, '"\ufffd"', '\ufeff1'])).toEqual([bad, '\ufffd', bad])
+  })
+
+  it('leaves keys out that would become prototypes, and bears any depth', async () => {
+    const [plain, deep, open, closed] = await received(mq.json<object>(), [
+      '{"__proto__":{"admin":true},"a":1}',
+      '{"\\u005f_proto__":{"admin":true},"constructor":{"prototype":{"admin":true}}}',
+      '['.repeat(1_000_000),
+      `${'['.repeat(200_000)}${']'.repeat(200_000)}`,
+    ])
+    expect(Object.keys(plain as object)).toEqual(['a'])
+    expect((plain as { admin?: boolean }).admin).toBeUndefined()
+    expect(Object.keys(deep as object)).toEqual(['constructor'])
+    expect(open).toBe(bad)
+    expect(Array.isArray(closed) || closed === bad).toBe(true)
+  })
+
+  it('has no JSON for what has none', async () => {
+    const cycle: Record<string, unknown> = {}
+    cycle['self'] = cycle
+    const channel = mq.channel('x', mq.json()).on({ publish: async () => undefined, writable: Promise.resolve(), ordered: true })
+    for (const value of [undefined, () => 1, Symbol('x'), 1n, cycle]) await expect(channel.publish(value)).rejects.toMatchObject({ code: bad })
+  })
+})
+
+/** A schema that does what it likes. */
+function schemaOf(validate: (value: unknown) => unknown): mq.StandardSchema<{ n: number }> {
+  return { '~standard': { version: 1, vendor: 'test', validate: validate as never } }
+}
+
+describe('json(schema)', () => {
+  it('sends what was checked, and no key besides that its receivers may read and it does not', async () => {
+    const client = await clientOn(brokerOf())
+    await using subscription = await client.subscribe('c')
+    const given = JSON.parse('{"n":1,"deep":[{"__proto__":{"admin":true},"text":"\\"__proto__\\":"}],"__proto__":{"admin":true}}')
+    await mq
+      .channel('c', mq.json(schemaOf((value) => ({ value }))))
+      .on(client)
+      .publish(given)
+    expect((await subscription.next())?.text()).toBe('{"n":1,"deep":[{"text":"\\"__proto__\\":"}]}')
+  })
+
+  it('sends what was given, though the schema writes to it, and the caller while it takes its time', async () => {
+    const client = await clientOn(brokerOf())
+    await using subscription = await client.subscribe('c')
+    const writing = schemaOf((value) => ({ value: Object.assign(value as object, { n: 9, more: true }) }))
+    await mq.channel('c', mq.json(writing)).on(client).publish({ n: 1 })
+    expect((await subscription.next())?.text()).toBe('{"n":1}')
+    const slow = schemaOf(async (value) => {
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      return { value }
+    })
+    const mine = { n: 2 }
+    const sent = mq.channel('c', mq.json(slow)).on(client).publish(mine)
+    mine.n = 3
+    await sent
+    expect((await subscription.next())?.text()).toBe('{"n":2}')
+  })
+
+  it('a schema is called as what it is a method of', async () => {
+    const strict: mq.StandardSchema<{ n: number }> & { readonly least: number } = {
+      least: 3,
+      '~standard': {
+        version: 1,
+        vendor: 'test',
+        validate(this: { version: number }, value) {
+          return this.version === 1 ? { value: value as { n: number } } : { issues: [{ message: 'lost' }] }
+        },
+      },
+    }
+    expect(await received(mq.json(strict), ['{"n":1}'])).toEqual([{ n: 1 }])
+  })
+
+  it.each([
+    ['throws', () => JSON.parse('{')],
+    ['throws nothing', () => Promise.reject(undefined)],
+    ['rejects', async () => JSON.parse('{')],
+    ['gives nothing', () => undefined],
+    ['gives null', async () => null],
+    ['gives issues that are none', () => ({ issues: 'all of it' })],
+    ['gives a path that is none', () => ({ issues: [{ message: 'x', path: 'a.b' }] })],
+    ['gives steps that are none', async () => ({ issues: [{ message: 'x', path: [null, undefined, Symbol('s'), { key: 1 }] }] })],
+    ['gives no issue', () => ({ issues: [] })],
+    [
+      'overflows the stack',
+      function again(): unknown {
+        return [again()]
+      },
+    ],
+  ])('a schema that %s is a bad payload, both ways', async (_, validate) => {
+    const codec = mq.json(schemaOf(validate))
+    expect(await received(codec, ['{"n":1}', '{"n":2}'])).toEqual([bad, bad])
+    const client = await clientOn(brokerOf())
+    await expect(mq.channel('c', codec).on(client).publish({ n: 1 })).rejects.toMatchObject({ code: bad, outcome: 'not-sent' })
+  })
+
+  it('what is said of it can be printed, and is bounded', async () => {
+    const client = await clientOn(brokerOf())
+    const told: MqttError[] = []
+    client.on('invalid', ({ error }) => void told.push(error))
+    const echo = schemaOf((value) => ({ issues: [{ message: `unknown ${String(value)}`, path: [String(value)] }] }))
+    await using _subscription = await mq.channel('c', mq.json(echo)).on(client).subscribe()
+    const reading = _subscription.next({ timeout: 300 }).catch(() => undefined)
+    await client.publish('c', JSON.stringify(`\u001b[2J\n\u202e${'x'.repeat(5000)}`), { properties: { contentType: `a/b\u0007` } })
+    await client.publish('c', JSON.stringify(`\u001b[2J\n\u202e${'x'.repeat(5000)}`))
+    await reading
+    expect(told).toHaveLength(2)
+    for (const { message } of told) {
+      expect(message.length).toBeLessThan(400)
+      expect([...message].every((unit) => unit >= ' ' && unit !== '\u202e' && unit !== '\u0007')).toBe(true)
+    }
+  })
+})
+
+describe('codecs of one’s own', () => {
+  it('may be made of others: a decode of its own is the one that is used', async () => {
+    const doubled = mq.codec<number>({ ...mq.number(), decode: (bytes) => Number(new TextDecoder().decode(bytes)) * 2 })
+    expect(await received(doubled, ['4'])).toEqual([8])
+    const other = mq.codec<number>({ ...mq.number(), encode: (value) => String(value + 1) })
+    expect(await received(other, ['4', '0x4'])).toEqual([4, bad])
+  })
+
+  it('have both functions', () => {
+    const { encode, decode } = mq.number()
+    for (const [option, given] of [
+      ['encode', { decode }],
+      ['decode', { encode }],
+      ['decode', { encode, decode: 'x' }],
+      ['encode', undefined],
+    ] as const)
+      expect(() => mq.codec(given as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }))
+  })
+
+  it('may be objects of a class', async () => {
+    class Shifted implements mq.Codec<number> {
+      readonly #by: number
+      constructor(by: number) {
+        this.#by = by
+      }
+      encode(value: number): string {
+        return String(value + this.#by)
+      }
+      decode(bytes: Uint8Array): number {
+        return Number(new TextDecoder().decode(bytes)) - this.#by
+      }
+    }
+    const client = await clientOn(brokerOf())
+    const channel = mq.channel('s', mq.codec(new Shifted(5))).on(client)
+    await using subscription = await channel.subscribe()
+    await channel.publish(1)
+    const got = await subscription.next()
+    expect([got?.value, got?.message.text()]).toEqual([1, '6'])
+  })
+
+  it.each([
+    ['nothing', () => undefined],
+    ['an object', () => ({ length: 3 })],
+    ['a number, later', async () => 5],
+    ['an error, later', () => Promise.reject(new Error('no'))],
+    ['an error', () => JSON.parse('{')],
+    ['a buffer', () => new ArrayBuffer(3)],
+  ])('that encode %s are refused before a byte is sent', async (_, encode) => {
+    const client = await clientOn(brokerOf())
+    const channel = mq.channel('s', mq.codec<number>({ encode: encode as never, decode: () => 1 })).on(client)
+    await expect(channel.publish(1)).rejects.toMatchObject({ code: bad, outcome: 'not-sent' })
+  })
+
+  it('own their bytes, whoever subscribes: also of one whose messages are slices of a pool', async () => {
+    const pool = Buffer.from('abcdef')
+    const message = { topic: 't', payload: pool.subarray(1, 3), payloadLength: 2, properties: {}, ack: () => true, detach: () => message }
+    let handler: (message: unknown) => unknown = () => undefined
+    const subscriber = {
+      subscribe: async () => undefined,
+      subscription: () => undefined,
+      on: () => () => undefined,
+      listen: async (_filters: unknown, handle: typeof handler) => {
+        handler = handle
+        return { done: Promise.resolve(), granted: [], unsubscribe: async () => undefined, detach: () => undefined }
+      },
+    } as unknown as mq.Subscriber
+    const kept: Uint8Array[] = []
+    await mq
+      .channel('t', mq.bytes())
+      .on(subscriber)
+      .listen(({ value }) => void kept.push(value))
+    handler(message)
+    pool.fill(0)
+    expect(new TextDecoder().decode(kept[0])).toBe('bc')
+  })
+})
+
+/** How often the limit of stacks is set meanwhile, as each error does. */
+function limitsSet(work: () => void): number {
+  const usual = Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit') as PropertyDescriptor
+  let count = 0
+  Object.defineProperty(Error, 'stackTraceLimit', { get: () => 10, set: () => void count++, configurable: true })
+  try {
+    work()
+  } finally {
+    Object.defineProperty(Error, 'stackTraceLimit', usual)
+  }
+  return count
+}
+
+describe('a payload that is none', () => {
+  const strict: mq.StandardSchema<number> = {
+    '~standard': { version: 1, vendor: 'test', validate: (value) => (value === 1 ? { value } : { issues: [{ message: 'must be 1' }] }) },
+  }
+  const cases: readonly { who: string; codec: mq.Codec<never, unknown>; text: string; contentType?: string }[] = [
+    { who: 'a schema', codec: mq.json(strict) as mq.Codec<never, unknown>, text: '2' },
+    { who: 'json()', codec: mq.json(), text: '{' },
+    { who: 'number()', codec: mq.number(), text: 'x' },
+    { who: 'a content type', codec: mq.json(), text: '1', contentType: 'text/plain' },
+  ]
+  // A peer may send many: no error is made that nobody sees, with lines of a stack that say nothing.
+  it.each(cases)('$who refuses it at the cost of one error', ({ codec, text, contentType }) => {
+    const payload = new TextEncoder().encode(text)
+    const message = { payload, text: () => text, properties: { contentType } } as unknown as Message
+    const refuse = (): void => {
+      expect(() => decoded(codec, message)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_PAYLOAD', fault: 'remote' }))
+    }
+    expect(limitsSet(refuse)).toBe(limitsSet(() => new MqttError('ERR_INVALID_PAYLOAD')))
+  })
+})

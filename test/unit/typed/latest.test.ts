@@ -1,0 +1,249 @@
+/** Latest values, retained messages of now, and web streams. */
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import * as mq from '../../../src/typed/index.js'
+import { eventually } from '../../real/waiting.js'
+import { brokerOf, clientOn } from './rig.js'
+
+const level = mq.channel('tank/{id}/level', mq.json<number>(), { qos: 1 })
+
+describe('latest values', () => {
+  it('come from retained and live messages, and go with an empty retained one', async () => {
+    const broker = brokerOf()
+    const client = await clientOn(broker)
+    const tanks = level.on(client)
+    await tanks.publish({ id: 'a' }, 1, { retain: true })
+    await tanks.publish({ id: 'b' }, 2, { retain: true })
+    await using latest = tanks.latest()
+    await latest.ready
+    await eventually(() => latest.size === 2, 'two values')
+    expect(latest.get('tank/a/level')).toMatchObject({ params: { id: 'a' }, value: 1, stale: false })
+    await tanks.publish({ id: 'a' }, 3)
+    await eventually(() => latest.get('tank/a/level')?.value === 3)
+    await tanks.clear({ id: 'b' })
+    await eventually(() => !latest.has('tank/b/level'))
+    expect([...latest.keys()]).toEqual(['tank/a/level'])
+    expect(latest.invalid).toBe(0)
+    await client.publish('tank/a/level', 'x', { qos: 1 })
+    await eventually(() => latest.invalid === 1)
+    expect(latest.get('tank/a/level')?.value).toBe(3)
+  })
+
+  it('tell of changes: each reader of each topic once', async () => {
+    const client = await clientOn(brokerOf())
+    const tanks = level.on(client)
+    await using latest = tanks.latest({ id: 'a' })
+    await latest.ready
+    const changes = latest.changes()
+    await tanks.publish({ id: 'a' }, 1)
+    await tanks.publish({ id: 'b' }, 2)
+    expect(await changes.next()).toMatchObject({ value: { topic: 'tank/a/level', entry: { value: 1 } }, done: false })
+    const waiting = changes.next()
+    await tanks.publish({ id: 'a' }, 4)
+    expect((await waiting).value.entry.value).toBe(4)
+    const last = changes.next()
+    await latest.unsubscribe()
+    expect(await last).toEqual({ value: undefined, done: true })
+    expect((await latest.changes().next()).done).toBe(true)
+  })
+
+  it('are pending until the server has granted the subscription or refused it, and listeners hear of both', async () => {
+    const client = await clientOn(brokerOf({ authorizeSubscribe: (_client, { filter }) => filter.startsWith('tank') || 0x87 }))
+    const other = mq.channel('other/{id}', mq.text())
+    for (const channel of [level, other] as const) {
+      const latest = channel.on(client).latest()
+      const pending: boolean[] = []
+      latest.subscribe(() => pending.push(latest.getSnapshot().isPending))
+      expect([latest.isPending, latest.getSnapshot().isPending]).toEqual([true, true])
+      await latest.ready.catch(() => undefined)
+      expect([latest.isPending, latest.getSnapshot().isPending]).toEqual([false, false])
+      await eventually(() => pending.length > 0, 'the listener')
+      expect(pending).toEqual([false])
+      await latest.unsubscribe()
+    }
+  })
+
+  it('snapshots stay the same until something changes; listeners hear of many changes once', async () => {
+    const client = await clientOn(brokerOf())
+    const tanks = level.on(client)
+    await using latest = tanks.latest()
+    await latest.ready
+    const { subscribe, getSnapshot } = latest
+    const empty = getSnapshot()
+    expect(getSnapshot()).toBe(empty)
+    const seen: number[] = []
+    const stop = subscribe(() => void seen.push(getSnapshot().size))
+    await Promise.all(Array.from({ length: 50 }, (_, id) => tanks.publish({ id }, id)))
+    await eventually(() => seen.at(-1) === 50)
+    expect(seen.length).toBeLessThan(25)
+    const full = getSnapshot()
+    expect([full.size, empty.size, getSnapshot() === full]).toEqual([50, 0, true])
+    stop()
+    await tanks.publish({ id: 0 }, 7)
+    await eventually(() => latest.get('tank/0/level')?.value === 7)
+    expect(full.get('tank/0/level')?.value).toBe(0)
+    expect(seen.at(-1)).toBe(50)
+  })
+
+  it('are bounded, and expire', async () => {
+    const client = await clientOn(brokerOf())
+    const tanks = level.on(client)
+    await using bounded = tanks.latest({}, { limit: 3 })
+    await using brief = tanks.latest({}, { expire: 60 })
+    await Promise.all([bounded.ready, brief.ready])
+    for (let id = 0; id < 6; id++) await tanks.publish({ id }, id)
+    await eventually(() => bounded.has('tank/5/level'))
+    expect([...bounded.keys()]).toEqual(['tank/3/level', 'tank/4/level', 'tank/5/level'])
+    await eventually(() => brief.size === 0)
+    for (const options of [{ limit: 0 }, { limit: 1.5 }, { expire: 0 }, { expire: Number.NaN }])
+      expect(() => tanks.latest({}, options), JSON.stringify(options)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+  })
+
+  it('expire each by its own age', async () => {
+    vi.useFakeTimers({ toFake: ['Date', 'performance'], now: 1_000_000 })
+    onTestFinished(() => void vi.useRealTimers())
+    const tanks = level.on(await clientOn(brokerOf()))
+    await using latest = tanks.latest({}, { expire: 60 })
+    await latest.ready
+    await tanks.publish({ id: 'old' }, 1)
+    await eventually(() => latest.size === 1)
+    vi.advanceTimersByTime(60)
+    await tanks.publish({ id: 'young' }, 2)
+    await eventually(() => latest.has('tank/young/level') && !latest.has('tank/old/level'))
+    expect([...latest.keys()]).toEqual(['tank/young/level'])
+  })
+
+  it('what a new connection has not confirmed is stale', async () => {
+    const broker = brokerOf()
+    const client = await clientOn(broker)
+    const other = await clientOn(broker)
+    await level.on(other).publish({ id: 'kept' }, 1, { retain: true })
+    await using latest = level.on(client).latest()
+    await latest.ready
+    await level.on(other).publish({ id: 'live' }, 2)
+    await eventually(() => latest.size === 2)
+    // What is acknowledged does not come again.
+    await client.publish('other', '', { qos: 1 })
+    const during: (boolean | undefined)[] = []
+    client.on('state', ({ state }) => state === 'reconnecting' && during.push(latest.get('tank/live/level')?.stale))
+    client.on('disconnect', () => during.push(latest.get('tank/kept/level')?.stale))
+    broker.disconnect(client.clientId, 0x8b)
+    await eventually(() => during.length === 2, 'the outage')
+    expect(during.at(-1)).toBe(true)
+    await eventually(() => latest.get('tank/live/level')?.stale === true && latest.get('tank/kept/level')?.stale === false)
+    await level.on(other).publish({ id: 'live' }, 3)
+    await eventually(() => latest.get('tank/live/level')?.stale === false)
+  })
+})
+
+it('latest values count the topics that made room, and log the first', async () => {
+  const lines: string[] = []
+  const client = await clientOn(brokerOf(), { logger: { error: (line: string) => void lines.push(line) } })
+  await using latest = level.on(client).latest({}, { limit: 2 })
+  await latest.ready
+  for (let id = 0; id < 5; id++) await level.on(client).publish({ id }, id)
+  await eventually(() => latest.evicted === 3, 'three that went')
+  expect(lines).toEqual([expect.stringContaining("'tank/{id}/level' has more topics than its limit of 2")])
+})
+
+it('latest values show what ended their subscription, and listeners are told', async () => {
+  const latest = level.on(await clientOn(brokerOf({ authorizeSubscribe: () => 0x87 }))).latest()
+  const before = latest.getSnapshot()
+  const told: unknown[] = []
+  latest.subscribe(() => told.push(latest.getSnapshot().error))
+  expect([latest.error, before.error]).toEqual([undefined, undefined])
+  await latest.ready.catch(() => undefined)
+  await eventually(() => told.length === 1, 'the listener')
+  expect(told).toEqual([expect.objectContaining({ code: 'ERR_SUBSCRIBE_REFUSED' })])
+  expect([latest.error, before.error]).toEqual([told[0], undefined])
+})
+
+it('latest values show an end that comes after the grant, too', async () => {
+  const broker = brokerOf()
+  const latest = level.on(await clientOn(broker, { clientId: 'taken' })).latest()
+  await latest.ready
+  broker.disconnect('taken', 0x8e)
+  await eventually(() => latest.error !== undefined, 'the error')
+  expect(latest.error).toMatchObject({ code: 'ERR_SESSION_TAKEN_OVER' })
+})
+
+describe('retained messages', () => {
+  it('of now are given, and then it ends', async () => {
+    const client = await clientOn(brokerOf())
+    for (let n = 0; n < 30; n++) await client.publish(`r/${n}`, String(n), { retain: true, qos: 1 })
+    const live = setInterval(() => void client.publish('r/live', 'x').catch(() => undefined), 5)
+    const got: string[] = []
+    for await (const message of mq.retained(client, 'r/#', { quiet: 100 })) got.push(message.text())
+    clearInterval(live)
+    expect(got.map(Number).sort((a, b) => a - b)).toEqual(Array.from({ length: 30 }, (_, n) => n))
+    for await (const _ of mq.retained(client, 'none', { quiet: 20 })) throw new Error('there is none')
+    await expect(mq.retained(client, 'r/#', { quiet: 0 }).next()).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'quiet' })
+  })
+})
+
+describe('a writable stream', () => {
+  it('bridges two brokers, in order; closing waits for the acknowledgements', async () => {
+    const [near, far] = [await clientOn(brokerOf()), await clientOn(brokerOf())]
+    await using there = await far.subscribe('copy', { qos: 1 })
+    await using here = await near.subscribe('source', { qos: 1, ack: 'manual' })
+    const abort = new AbortController()
+    const bridge = here
+      .readable()
+      .pipeThrough(
+        new TransformStream({
+          transform: (message, controller) => {
+            controller.enqueue(message.payload)
+            message.ack()
+          },
+        }),
+      )
+      .pipeTo(mq.writableStream(far, 'copy', { qos: 1 }), { signal: abort.signal })
+    bridge.catch(() => undefined)
+    for (let n = 0; n < 50; n++) await near.publish('source', String(n), { qos: 1 })
+    for (let n = 0; n < 50; n++) expect((await there.next())?.text()).toBe(String(n))
+    abort.abort()
+    await expect(bridge).rejects.toThrow()
+  })
+
+  it('fails with what a publish failed with, and takes the bridge down', async () => {
+    const client = await clientOn(brokerOf())
+    const stream = mq.writableStream(client, 'a/#')
+    const writer = stream.getWriter()
+    await expect(writer.write('x').then(() => writer.closed)).rejects.toMatchObject({ code: 'ERR_INVALID_TOPIC' })
+  })
+
+  it('of a channel takes values', async () => {
+    const client = await clientOn(brokerOf())
+    await using subscription = await level.on(client).subscribe()
+    const writer = level.on(client).writableStream({ id: 1 }).getWriter()
+    for (let n = 0; n < 5; n++) await writer.write(n)
+    await writer.close()
+    for (let n = 0; n < 5; n++) expect((await subscription.next())?.value).toBe(n)
+  })
+})
+
+describe('a contract', () => {
+  const plant = mq.contract({
+    level,
+    status: mq.channel('status', mq.text()),
+    deep: { setpoint: mq.operation('set/{id}', mq.number(), mq.number()) },
+  })
+
+  it('binds all of it, nested and merged', async () => {
+    const client = await clientOn(brokerOf())
+    const merged = mq.contract({ ...plant, more: plant })
+    const bound = merged.on(client)
+    await using _serving = await bound.more.deep.setpoint.serve(({ value }) => value + 1)
+    expect(await bound.deep.setpoint.call({ id: 1 }, 41)).toBe(42)
+    await using subscription = await bound.level.subscribe()
+    await bound.more.level.publish({ id: 'x' }, 5)
+    expect((await subscription.next())?.value).toBe(5)
+    expect(Object.keys(plant)).toEqual(['level', 'status', 'deep'])
+  })
+
+  it('has no part of the name on, and none that is nothing', () => {
+    const invalid = expect.objectContaining({ code: 'ERR_INVALID_OPTION' })
+    expect(() => mq.contract({ on: level } as never)).toThrow(invalid)
+    expect(() => mq.contract({ a: undefined } as never)).toThrow(invalid)
+    expect(() => mq.contract({ a: { b: 7 } } as never)).toThrow(invalid)
+  })
+})

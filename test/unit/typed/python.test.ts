@@ -1,0 +1,156 @@
+/** Operations and streams that a program in another language answers, with the convention of the guide: Python and paho-mqtt, through mosquitto. */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import path from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { Client } from '../../../src/client/node.js'
+import * as mq from '../../../src/typed/index.js'
+import { type Broker, startMosquitto, withMosquitto } from '../../real/brokers.js'
+import { ProcessBroker } from '../../real/process-broker.js'
+import { eventually } from '../../real/waiting.js'
+
+const script = fileURLToPath(new URL('foreign/responder.py', import.meta.url))
+
+/** A Python that has paho-mqtt: Debian's, or whichever comes first. */
+const python = ['/usr/bin/python3', 'python3'].find((command) => {
+  try {
+    execFileSync(command, ['-c', 'import paho.mqtt.properties'], { stdio: 'ignore' })
+    return true
+  } catch {
+    return false
+  }
+})
+
+interface Job {
+  readonly fail?: string
+}
+
+/** What the responder says of a stream that is over. */
+interface Over {
+  readonly how: 'ended' | 'cancelled' | 'starved'
+  readonly given: number
+  readonly said: readonly string[]
+}
+
+const jobs = mq.operation('jobs/{n:number}', mq.json<Job>(), mq.json<number>())
+
+// Where it is missing the tests fail in CI; elsewhere the reason is printed and they are left out.
+function withPython(define: (command: string) => void): void {
+  if (python !== undefined) return define(python)
+  console.warn('The tests with a Python responder are left out: there is no python3 with paho-mqtt')
+  it('python3 with paho-mqtt not found', () => expect(process.env['CI']).toBeUndefined())
+}
+
+withPython((command) =>
+  withMosquitto(['TCP'], (transport) => {
+    describe('a responder in Python', () => {
+      let broker: Broker
+      let responder: ProcessBroker
+      let client: Client
+
+      beforeAll(async () => {
+        broker = await startMosquitto()
+        const { hostname, port } = new URL(broker.urls[transport] ?? '')
+        const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-python-'))
+        const parameters = ['-u', script, hostname, port]
+        responder = new ProcessBroker({ name: 'the responder', command, parameters, folder, urls: {}, doors: [], ready: 'ready' })
+        await responder.live()
+        client = new Client(broker.urls[transport] ?? '')
+        await client.connect()
+      })
+      afterAll(async () => {
+        await client?.disconnect()
+        await responder?.stop()
+        await broker?.stop()
+      })
+
+      /** The streams that are over, oldest first. */
+      const over = (): Over[] =>
+        responder.log
+          .split('\n')
+          .filter((line) => line.startsWith('{'))
+          .map((line) => JSON.parse(line) as Over)
+
+      /** What became of the next stream that a test asks for. */
+      async function overOf(ask: () => Promise<void>): Promise<Over> {
+        const before = over().length
+        await ask()
+        await eventually(() => over().length > before, 'the end of the stream')
+        return over()[before] as Over
+      }
+
+      async function read(stream: AsyncIterable<number>): Promise<number[]> {
+        const got: number[] = []
+        for await (const n of stream) got.push(n)
+        return got
+      }
+
+      it('answers a call', async () => {
+        expect(await jobs.on(client).call({ n: 42 }, {}, { timeout: 5000 })).toBe(42)
+        expect(await Promise.all([1, 2, 3].map((n) => jobs.on(client).call({ n }, {}, { qos: 1, timeout: 5000 })))).toEqual([1, 2, 3])
+      })
+
+      it('answers a call with an error', async () => {
+        const call = jobs.on(client).call({ n: 1 }, { fail: 'JAMMED' }, { timeout: 5000 })
+        await expect(call).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'JAMMED', message: 'as asked' })
+      })
+
+      it.each([0, 1, 3])('streams %d answers, which need no credit', async (n) => {
+        const { how, given, said } = await overOf(async () =>
+          expect(await read(jobs.on(client).stream({ n }, {}, { timeout: 5000, window: 8 }))).toEqual(Array.from({ length: n }, (_, index) => index)),
+        )
+        expect({ how, given, said }).toEqual({ how: 'ended', given: n, said: [] })
+      })
+
+      it('streams on credit: how many answers may come in all', async () => {
+        const { how, given, said } = await overOf(async () =>
+          expect(await read(jobs.on(client).stream({ n: 50 }, {}, { timeout: 5000, window: 4 }))).toEqual(Array.from({ length: 50 }, (_, n) => n)),
+        )
+        expect([how, given]).toEqual(['ended', 50])
+        // Half a window at a time; what comes behind the last answer may be heard or not.
+        const credit = Array.from({ length: 25 }, (_, index) => String(6 + 2 * index))
+        expect(said.length).toBeGreaterThanOrEqual(23)
+        expect(credit.slice(0, said.length)).toEqual(said)
+      })
+
+      it('gives no more than there is credit for', async () => {
+        const stream = jobs.on(client).stream({ n: 50 }, {}, { timeout: 5000, window: 4 })
+        const { how, given, said } = await overOf(async () => {
+          expect((await stream.next()).value).toBe(0)
+          await new Promise((resolve) => setTimeout(resolve, 200))
+          await stream.return?.()
+        })
+        expect({ how, given, said }).toEqual({ how: 'cancelled', given: 4, said: ['cancel'] })
+      })
+
+      it('hears that its caller has left', async () => {
+        const { how, given, said } = await overOf(async () => {
+          for await (const n of jobs.on(client).stream({ n: 1000 }, {}, { timeout: 5000, window: 10 })) if (n === 30) break
+        })
+        expect(how).toBe('cancelled')
+        expect(given).toBeLessThanOrEqual(41)
+        expect(said.at(-1)).toBe('cancel')
+      })
+
+      it('ends a stream with an error behind its answers', async () => {
+        const got: number[] = []
+        const reading = (async () => {
+          for await (const n of jobs.on(client).stream({ n: 3 }, { fail: 'JAMMED' }, { timeout: 5000 })) got.push(n)
+        })()
+        await expect(reading).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'JAMMED', message: 'as asked' })
+        expect(got).toEqual([0, 1, 2])
+      })
+
+      it('streams on after the connection of the caller was lost', async () => {
+        const got: number[] = []
+        for await (const n of jobs.on(client).stream({ n: 60 }, {}, { timeout: 10_000, window: 4 })) {
+          got.push(n)
+          if (n === 20) await client.reconnect({ force: true })
+        }
+        expect(got).toEqual(Array.from({ length: 60 }, (_, n) => n))
+      })
+    })
+  }),
+)

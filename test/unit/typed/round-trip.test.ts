@@ -1,0 +1,88 @@
+/** Values that JSON has no word for: what is published is what is received, or is refused before a byte is sent. */
+import { type } from 'arktype'
+import * as v from 'valibot'
+import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
+import * as mq from '../../../src/typed/index.js'
+import { brokerOf, clientOn } from './rig.js'
+
+const at = new Date('2026-01-02T03:04:05.000Z')
+const iso = z.codec(z.iso.datetime(), z.date(), { decode: (text) => new Date(text), encode: (date) => date.toISOString() })
+const stamped = z.object({ at: iso, n: z.number() })
+const counts = z.array(z.tuple([z.string(), z.string().transform(BigInt)])).transform((entries) => new Map(entries))
+
+/** What comes of a value that was published, with the text on the way. */
+async function sent<In, Out>(codec: mq.Codec<In, Out>, value: In): Promise<{ value: Out; text: string }> {
+  const client = await clientOn(brokerOf())
+  const channel = mq.channel('t', codec).on(client)
+  await using subscription = await channel.subscribe()
+  await channel.publish(value)
+  const received = (await subscription.next({ timeout: 3000 })) as mq.Received<object, Out>
+  return { value: received.value, text: received.message.text() }
+}
+
+describe('json(schema, { encode })', () => {
+  it.each<[string, mq.Codec<never, unknown>, value: unknown, text: string]>([
+    ['a codec of zod', mq.json(stamped, { encode: stamped.encode }), { at, n: 1 }, `{"at":"${at.toJSON()}","n":1}`],
+    [
+      'a transform of valibot',
+      mq.json(
+        v.pipe(
+          v.string(),
+          v.isoTimestamp(),
+          v.transform((text) => new Date(text)),
+        ),
+        { encode: (date) => date.toISOString() },
+      ),
+      at,
+      `"${at.toJSON()}"`,
+    ],
+    ['a morph of arktype', mq.json(type('string.date.iso.parse'), { encode: (date) => date.toISOString() }), at, `"${at.toJSON()}"`],
+    [
+      'a Map of bigints',
+      mq.json(counts, { encode: (map) => Array.from(map, ([name, count]): [string, string] => [name, String(count)]) }),
+      new Map([['a', 2n ** 70n]]),
+      `[["a","${2n ** 70n}"]]`,
+    ],
+    ['one that takes its time', mq.json(stamped, { encode: async (value) => stamped.encode(value) }), { at, n: 1 }, `{"at":"${at.toJSON()}","n":1}`],
+  ])('maps back by %s: what comes is what was published', async (_name, codec, value, text) => {
+    expect(await sent(codec, value as never)).toEqual({ value, text })
+  })
+
+  it('what it maps to is checked, and so is what it is', async () => {
+    const client = await clientOn(brokerOf())
+    const wrong = mq.channel('t', mq.json(iso, { encode: () => 'noon' })).on(client)
+    await expect(wrong.publish(at)).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD', outcome: 'not-sent' })
+    const failing = mq.channel('t', mq.json(iso, { encode: (date) => date.toISOString() })).on(client)
+    await expect(failing.publish(new Date(Number.NaN))).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD', outcome: 'not-sent' })
+    expect(() => mq.json(iso, { encode: 'iso' as never })).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'encode' }))
+  })
+})
+
+describe('json(schema)', () => {
+  it('checks what its receivers will read: a date that is read as text is refused where it is published', async () => {
+    const client = await clientOn(brokerOf())
+    for (const [schema, value, what] of [
+      [z.date(), at, /date/],
+      [z.object({ at: z.date() }), { at }, /^invalid payload: at: /],
+      [z.map(z.string(), z.number()), new Map([['a', 1]]), /map/],
+      [z.set(z.string()), new Set(['a']), /set/],
+      [z.any().refine(Number.isNaN), Number.NaN, /./],
+    ] as const) {
+      const published = mq
+        .channel('t', mq.json(schema as z.ZodType<unknown, unknown>))
+        .on(client)
+        .publish(value)
+      await expect(published).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD', outcome: 'not-sent', message: expect.stringMatching(what) })
+    }
+  })
+
+  it('a date that is read from text is one at both ends', async () => {
+    expect(await sent(mq.json(z.coerce.date<Date>()), at)).toEqual({ value: at, text: `"${at.toJSON()}"` })
+  })
+
+  it('what JSON leaves out may be left out', async () => {
+    const optional = z.object({ a: z.number().optional(), b: z.string() })
+    expect(await sent(mq.json(optional), { a: undefined, b: 'x' })).toEqual({ value: { b: 'x' }, text: '{"b":"x"}' })
+  })
+})

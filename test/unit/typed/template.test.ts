@@ -1,0 +1,184 @@
+/** Topic templates: names, filters and matches; what is no template, no level and no match. */
+import * as fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import * as mq from '../../../src/typed/index.js'
+import { type Checked, TopicTemplate, topic } from '../../../src/typed/template.js'
+import { matches } from '../../../src/wire/topics.js'
+import { brokerOf, clientOn } from './rig.js'
+
+const thermometer = topic('plant/{line}/{device}/temperature')
+const templateOf = (text: string): TopicTemplate<string> => new TopicTemplate(text as Checked<string>)
+
+describe('a topic template', () => {
+  it('a parameter that is given without a value never stands for any', async () => {
+    const tenants = mq.topic('tenants/{tenant}/{rest...}')
+    expect([tenants.filter(), tenants.filter({})]).toEqual(['tenants/+/#', 'tenants/+/#'])
+    for (const params of [{ tenant: undefined }, { tenant: null }, { rest: undefined }])
+      expect(() => tenants.filter(params as never), JSON.stringify(params)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+    const bound = mq.channel(tenants, mq.text()).on(await clientOn(brokerOf()))
+    for (const params of [{ tenant: undefined }, [{ tenant: 'a' }, { tenant: undefined }], [undefined]]) {
+      const refused = expect.objectContaining({ code: expect.stringMatching(/ERR_INVALID_(TOPIC|OPTION)/) })
+      await expect(bound.subscribe(params as never)).rejects.toEqual(refused)
+      await expect(bound.listen(params as never, () => undefined)).rejects.toEqual(refused)
+    }
+    expect(() => bound.latest({ tenant: undefined } as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+  })
+
+  it('builds names', () => {
+    expect(thermometer.name({ line: '3', device: 'a1' })).toBe('plant/3/a1/temperature')
+    expect(thermometer.name({ line: 3, device: -0.5 })).toBe('plant/3/-0.5/temperature')
+    expect(topic('status').name()).toBe('status')
+    expect(topic('log/{rest...}').name({ rest: 'a/b' })).toBe('log/a/b')
+    expect(topic('log/{rest...}').name({ rest: '' })).toBe('log')
+  })
+
+  it('builds filters, shared ones too', () => {
+    expect(thermometer.filter({ line: '3' })).toBe('plant/3/+/temperature')
+    expect(thermometer.filter()).toBe('plant/+/+/temperature')
+    expect(thermometer.filter({}, { share: 'workers' })).toBe('$share/workers/plant/+/+/temperature')
+    expect(topic('a/{n:number}/{rest...}').filter({ n: 2 })).toBe('a/2/#')
+    expect(topic('a').filter()).toBe('a')
+    for (const share of ['', 'a/b', '+', '#']) expect(() => thermometer.filter({}, { share }), share).toThrow("'share'")
+  })
+
+  it('matches names, and gives their parameters', () => {
+    expect(thermometer.match('plant/3/a1/temperature')).toEqual({ line: '3', device: 'a1' })
+    for (const other of [
+      'plant/3/a1',
+      'plant/3/a1/temperature/x',
+      'plant/3/a1/temp',
+      'plan/3/a1/temperature',
+      'plant//a1/temperature',
+      '',
+      '/',
+      'plant/3/a1/temperature/',
+    ])
+      expect(thermometer.match(other), other).toBeUndefined()
+    const rest = topic('log/{rest...}')
+    expect(rest.match('log/a/b')).toEqual({ rest: 'a/b' })
+    expect(rest.match('log')).toEqual({ rest: '' })
+    for (const other of ['log/', 'log//a', 'log/a/', 'log/a//b', 'logs']) expect(rest.match(other), other).toBeUndefined()
+  })
+
+  it('a number is a canonical decimal, so that the name of a match is the name', () => {
+    const counted = topic('n/{n:number}')
+    for (const [text, value] of [
+      ['0', 0],
+      ['12', 12],
+      ['-3', -3],
+      ['1.5', 1.5],
+      ['-0.25', -0.25],
+    ] as const) {
+      expect(counted.match(`n/${text}`)).toEqual({ n: value })
+      expect(counted.name({ n: value })).toBe(`n/${text}`)
+    }
+    for (const text of ['', '01', '+1', '1.0', '1.', '.5', '-0', '1e3', '0x10', 'Infinity', 'NaN', ' 1', '1 ', '9007199254740993', '1e21'])
+      expect(counted.match(`n/${text}`), text).toBeUndefined()
+    for (const n of [Number.NaN, Number.POSITIVE_INFINITY, 1e21, 1e-7, '3' as never]) expect(() => counted.name({ n }), String(n)).toThrow("'n'")
+  })
+
+  it('refuses what cannot be a level, and names the parameter', () => {
+    for (const device of ['a/b', '+', '#', 'x#', '\0', '', '\ud800', Number.NaN, true, null, undefined, {}, [], Symbol('x')])
+      expect(() => thermometer.name({ line: '3', device: device as never })).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_TOPIC', option: 'device' }),
+      )
+    for (const rest of ['/', 'a/', '/a', 'a//b', 'a/+', '#']) expect(() => topic('a/{rest...}').name({ rest }), rest).toThrow("'rest'")
+    expect(() => topic('{rest...}').name({ rest: '' })).toThrow('empty')
+    expect(() => thermometer.name({ line: '3', device: 'a', devcie: 'b' } as never)).toThrow('devcie')
+    expect(() => thermometer.filter({ lnie: '3' } as never)).toThrow('lnie')
+  })
+
+  it.each([
+    '',
+    '/a',
+    'a/',
+    'a//b',
+    'a/dev-{id}',
+    'a/{id}x',
+    'a/+/b',
+    'a/#',
+    'a/{}',
+    'a/{r...}/b',
+    'a/{n:date}',
+    'a/{x}/{x}',
+    'a/{__proto__}',
+    'a/{x y}',
+    'a\0',
+    7,
+    undefined,
+  ])('%j is no template', (text) => {
+    expect(() => templateOf(text as string)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+  })
+
+  it('what it names it matches, and what it matches it names; its filter takes them all', () => {
+    const level = fc.string({ minLength: 1, maxLength: 6, unit: fc.constantFrom('a', 'b', '1', ' ', 'é', '-', '.', '$', '😀') })
+    const template = topic('x/{a}/y/{n:number}/{rest...}')
+    fc.assert(
+      fc.property(
+        level,
+        fc.double({ noNaN: true, noDefaultInfinity: true }).filter((n) => !String(n).includes('e')),
+        fc.array(level, { maxLength: 3 }),
+        (a, n, rest) => {
+          const params = { a, n: n === 0 ? 0 : n, rest: rest.join('/') }
+          const name = template.name(params)
+          expect(template.match(name)).toEqual(params)
+          expect(matches(template.filter(), name)).toBe(true)
+        },
+      ),
+    )
+    const noise = fc.string({ maxLength: 20, unit: fc.constantFrom('x', 'y', '/', '1', '.', '-', '0', 'e') })
+    fc.assert(
+      fc.property(noise, (name) => {
+        const found = template.match(name)
+        if (found !== undefined) expect(template.name(found)).toBe(name)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('what is no object in the place of parameters, as programs without types give it, is refused; undefined is an argument left out', async () => {
+    const template = topic('a/{id}')
+    const client = await clientOn(brokerOf())
+    const [values, asked] = [mq.channel(template, mq.text()).on(client), mq.operation(template).on(client)]
+    expect(template.filter(undefined)).toBe('a/+')
+    const refused = expect.objectContaining({ code: expect.stringMatching(/ERR_INVALID_(TOPIC|OPTION)/), option: 'params' })
+    for (const nothing of [null, 3, '', 'a', true, () => undefined]) {
+      const given = nothing as never
+      expect(() => template.filter(given), String(nothing)).toThrow(refused)
+      expect(() => values.latest(given), String(nothing)).toThrow(refused)
+      await expect(values.subscribe(given), String(nothing)).rejects.toEqual(refused)
+      expect(() => values.subscription(given), String(nothing)).toThrow(refused)
+    }
+    await expect(values.listen(null as never, () => undefined)).rejects.toEqual(refused)
+    await expect(asked.serve(null as never, () => undefined)).rejects.toEqual(refused)
+    expect(() => topic('a').filter(null as never)).toThrow(refused)
+    expect(() => mq.topic('#').filter(null as never)).toThrow(refused)
+    for (const list of [[], [{ id: 'a' }]]) expect(() => template.filter(list as never)).toThrow(refused)
+    for (const nothing of [null, undefined, 3])
+      expect(() => template.name(nothing as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC', option: 'id' }))
+    await (await values.subscribe(undefined)).unsubscribe()
+    await (await asked.serve(undefined, () => undefined)).unsubscribe()
+    values.latest(undefined).unsubscribe()
+  })
+
+  it('parameters may be getters of a class, and are no names that every object has', () => {
+    class Tenant {
+      readonly #tenant: string | undefined
+      constructor(tenant?: string) {
+        this.#tenant = tenant
+      }
+      get tenant() {
+        return this.#tenant
+      }
+    }
+    const template = topic('{tenant}/{device}')
+    expect(template.filter(new Tenant('a') as never)).toBe('a/+')
+    expect(template.filter(Object.create({ tenant: 'a' }))).toBe('a/+')
+    expect(() => template.filter(new Tenant() as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC', option: 'tenant' }))
+    expect(topic('{tenant}').name(new Tenant('a') as never)).toBe('a')
+    const inherited = topic('{constructor}/{toString}')
+    expect([inherited.filter(), inherited.filter(new Tenant('a') as never)]).toEqual(['+/+', '+/+'])
+    expect(inherited.name({ constructor: 'a', toString: 'b' } as never)).toBe('a/b')
+    expect(() => inherited.name({} as never)).toThrow(expect.objectContaining({ option: 'constructor' }))
+  })
+})

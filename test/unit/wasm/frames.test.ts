@@ -1,0 +1,190 @@
+/**
+ * What the frames of the scanner promise beyond telling the same as the Framer: where they read, what they copy, and what happens when it fails.
+ */
+import { describe, expect, it, vi } from 'vitest'
+import { WasmFrames, type Worth } from '../../../src/wasm/frames.js'
+import type { Memory } from '../../../src/wasm/memory.js'
+import { PublishView } from '../../../src/wire/publish.js'
+import { TopicTable } from '../../../src/wire/topic-table.js'
+import { field, join, packet, variable } from '../../fuzz/build.js'
+import { always, differs, instantiate, tellFramer, tellScanner } from './scanner.js'
+import { type Delivery, tell } from './story.js'
+
+const setting = { protocolVersion: 5, maximumPacketSize: 1 << 20 } as const
+const never: Worth = { ...always, rich: 1e6, plain: 1e6, copied: 1e6 }
+const publish = (size: number, topic = 'a/b'): Uint8Array => packet(0x30, field(topic), 0, new Uint8Array(size).fill(0x70))
+const many = (count: number, size = 20): Uint8Array => join(...Array.from({ length: count }, () => publish(size)))
+
+/** How often the scanner is asked for a chunk, delivered in place or not. */
+function asked(memory: Memory, bytes: Uint8Array, inPlace: boolean, worth?: Worth): number {
+  const scan = vi.spyOn(memory, 'scan')
+  expect(differs(tellFramer(setting, [{ bytes }]), tellScanner(memory, setting, [{ bytes, inPlace }], worth))).toBeUndefined()
+  const { length } = scan.mock.calls
+  scan.mockRestore()
+  return length
+}
+
+/** How often for each of these, one after the other on one connection. */
+function askedEach(memory: Memory, deliveries: readonly Delivery[]): number[] {
+  const scan = vi.spyOn(memory, 'scan')
+  const frames = new WasmFrames(memory, setting)
+  const calls = deliveries.map((delivery) => {
+    const before = scan.mock.calls.length
+    tell(frames, [delivery], memory.window)
+    return scan.mock.calls.length - before
+  })
+  scan.mockRestore()
+  return calls
+}
+
+/** Walks what is left, and gives how many frames that were. */
+function walk(frames: WasmFrames): number {
+  let count = 0
+  while (frames.next()) count += 1
+  return count
+}
+
+describe('the scanner is asked', () => {
+  const memory = instantiate()
+
+  it('for a chunk in the window with sixteen frames, or two with properties', () => {
+    expect(asked(memory, many(16), true)).toBe(1)
+    expect(asked(memory, many(15), true)).toBe(0)
+    const rich = packet(0x30, field('a/b'), variable(9), 38, field('k'), field('val'))
+    const deliveries = [1, 2, 2, 1].map((count) => ({ bytes: join(...new Array<Uint8Array>(count).fill(rich)), inPlace: true }))
+    // What came last tells what will come.
+    expect(askedEach(memory, deliveries)).toEqual([0, 1, 1, 0])
+  })
+
+  it('for small frames elsewhere, which are copied in, as far as the window is long', () => {
+    expect(asked(memory, publish(20), false)).toBe(1)
+    expect(asked(memory, many(40), false)).toBe(1)
+    expect(asked(memory, publish(20).subarray(0, 5), false)).toBe(0)
+    expect(asked(memory, publish(505), false)).toBe(0)
+    expect(asked(memory, many(40, 600), false)).toBe(0)
+    expect(asked(memory, many(2300), false)).toBeGreaterThan(1)
+    expect(asked(memory, many(2500), false)).toBe(0)
+  })
+
+  it('never for memory elsewhere that is given with its view: that is as good as the window', () => {
+    expect(askedEach(memory, [{ bytes: many(40), viewed: true }, { bytes: many(40) }])).toEqual([0, 1])
+  })
+
+  it('again when there are more frames than rows', () => {
+    expect(asked(memory, many(1000), true)).toBe(4)
+  })
+
+  it('behind a frame whose beginning came before', () => {
+    const bytes = many(100)
+    const deliveries = [10, 1000, 2500].map((end, index, ends) => ({ bytes: bytes.slice(ends[index - 1] ?? 0, end), inPlace: true }))
+    const scan = vi.spyOn(memory, 'scan')
+    expect(differs(tellFramer(setting, deliveries), tellScanner(memory, setting, deliveries))).toBeUndefined()
+    expect(scan.mock.calls).toHaveLength(2)
+    scan.mockRestore()
+  })
+})
+
+describe('frames', () => {
+  it('lie in the window, and are read without a copy', () => {
+    const memory = instantiate()
+    const frames = new WasmFrames(memory, setting)
+    const bytes = many(40)
+    memory.window.bytes.set(bytes)
+    frames.push(memory.window.bytes, bytes.length, memory.window.data)
+    const view = new PublishView()
+    expect(frames.next()).toBe(true)
+    frames.read(view, new TopicTable())
+    expect(frames.bytes).toBe(memory.window.bytes)
+    expect(view.bytes).toBe(memory.window.bytes)
+    expect(view.payload().buffer).toBe(memory.window.bytes.buffer)
+    expect(walk(frames)).toBe(39)
+    expect(frames.bytes).toHaveLength(0)
+  })
+
+  it('are found in a part of the window too', () => {
+    const memory = instantiate()
+    const frames = new WasmFrames(memory, setting)
+    const bytes = many(40)
+    memory.window.bytes.set(bytes, 1000)
+    frames.push(memory.window.bytes.subarray(1000, 1000 + bytes.length))
+    expect(frames.next()).toBe(true)
+    expect(frames.bytes.slice(frames.start, frames.end)).toEqual(publish(20))
+    expect(walk(frames)).toBe(39)
+  })
+
+  it('of another connection are not overwritten while they are walked', () => {
+    const memory = instantiate()
+    const one = new WasmFrames(memory, setting, always)
+    const other = new WasmFrames(memory, setting, always)
+    one.push(many(30))
+    expect(one.next()).toBe(true)
+    other.push(many(50))
+    expect(walk(other)).toBe(50)
+    expect(walk(one)).toBe(29)
+    // The window is free again.
+    const scan = vi.spyOn(memory, 'scan')
+    other.push(many(50))
+    expect(walk(other)).toBe(50)
+    expect(scan).toHaveBeenCalledTimes(1)
+  })
+
+  it.each(['clear', 'keep', 'the end'])('give the window back at %s', (how) => {
+    const memory = instantiate()
+    for (const worth of [always, never]) {
+      const frames = new WasmFrames(memory, setting, worth)
+      const bytes = many(3)
+      memory.window.bytes.set(bytes)
+      frames.push(memory.window.bytes, bytes.length, memory.window.data)
+      expect(frames.next()).toBe(true)
+      expect(memory.owner === frames).toBe(true)
+      if (how === 'clear') frames.clear()
+      else if (how === 'keep') frames.keep()
+      else expect(walk(frames)).toBe(2)
+      expect(memory.owner === undefined).toBe(true)
+    }
+  })
+
+  it('are over when another connection reads into the window in their midst', () => {
+    const memory = instantiate()
+    const one = new WasmFrames(memory, setting, always)
+    const other = new WasmFrames(memory, setting, always)
+    one.push(many(30))
+    expect(one.next()).toBe(true)
+    const bytes = many(5)
+    memory.window.bytes.set(bytes)
+    other.push(memory.window.bytes, bytes.length, memory.window.data)
+    expect(walk(other)).toBe(5)
+    expect(one.next()).toBe(false)
+    expect([one.unread, one.pending]).toEqual([0, 0])
+    one.push(many(7))
+    expect(walk(one)).toBe(7)
+  })
+
+  it('hold nothing after clear', () => {
+    const frames = new WasmFrames(instantiate(), setting, always)
+    frames.push(join(many(3), [0x30, 9]))
+    expect(walk(frames)).toBe(3)
+    expect(frames.pending).toBe(2)
+    frames.clear()
+    expect([frames.pending, frames.unread]).toEqual([0, 0])
+    expect(frames.next()).toBe(false)
+  })
+})
+
+describe('a scanner that fails', () => {
+  it('is not asked again, for any connection, and nothing is lost', () => {
+    const memory = instantiate()
+    const failing = vi.fn(() => {
+      throw new WebAssembly.RuntimeError('unreachable')
+    })
+    const broken = new (memory.constructor as new (exports: object) => Memory)({ memory: { buffer: memory.window.bytes.buffer }, scan: failing })
+    const stream = [
+      { bytes: many(30), inPlace: true },
+      { bytes: many(30), inPlace: false },
+    ]
+    expect(differs(tellFramer(setting, stream), tellScanner(broken, setting, stream, always))).toBeUndefined()
+    expect(differs(tellFramer(setting, stream), tellScanner(broken, setting, stream, always))).toBeUndefined()
+    expect(failing).toHaveBeenCalledTimes(1)
+    expect(broken.broken).toBe(true)
+  })
+})

@@ -1,0 +1,144 @@
+/**
+ * The encoder is as strict as the decoder: what it writes, the decoder takes; what it would refuse, the encoder refuses by name.
+ *
+ * Shapes that only JavaScript has: holes, inherited and hidden fields, getters, look-alikes of bytes.
+ */
+import { describe, expect, it } from 'vitest'
+import type { DecodeOptions, PacketInput } from '../../../src/wire/index.js'
+import { Decoder, decode, encode, MqttError, WireError } from '../../../src/wire/index.js'
+
+function thrown(attempt: () => unknown): unknown {
+  try {
+    return attempt() instanceof Uint8Array ? 'encoded' : 'nothing thrown'
+  } catch (error) {
+    return error
+  }
+}
+
+const refusal = (packet: unknown): unknown => thrown(() => encode(packet as PacketInput))
+const local = (option: string): unknown => expect.objectContaining({ fault: 'local', option })
+
+describe('lists with holes', () => {
+  it.each([
+    ['subscriptions[0]', { type: 'subscribe', packetId: 1, subscriptions: new Array(1) }],
+    ['subscriptions[1]', { type: 'subscribe', packetId: 1, subscriptions: Object.assign(new Array(2), { 0: { filter: 'a' } }) }],
+    ['filters[0]', { type: 'unsubscribe', packetId: 1, filters: new Array(2) }],
+    ['reasonCodes[0]', { type: 'suback', packetId: 1, reasonCodes: new Array(1) }],
+    ['reasonCodes[0]', { type: 'unsuback', packetId: 1, reasonCodes: new Array(1) }],
+    ['properties.subscriptionIdentifiers', { type: 'publish', topic: 'a', properties: { subscriptionIdentifiers: new Array(1) } }],
+    ['properties.userProperties', { type: 'publish', topic: 'a', properties: { userProperties: new Array(1) } }],
+    ['properties.userProperties', { type: 'publish', topic: 'a', properties: { userProperties: [new Array(2)] } }],
+  ])('%s is missing: refused [MQTT-3.8.3-2] [MQTT-3.10.3-2]', (option, packet) => {
+    const error = refusal(packet)
+    expect(error).toBeInstanceOf(WireError)
+    expect(error).toEqual(local(option))
+  })
+})
+
+/** Each way in which a field can be there to be read, and not be written. */
+const elsewhere: [name: string, make: (key: string, value: unknown) => object][] = [
+  ['inherited', (key, value) => Object.create({ [key]: value }) as object],
+  ['hidden', (key, value) => Object.defineProperty({}, key, { value })],
+  [
+    'gone when it is read again',
+    (key, value) => {
+      let left = 1
+      return Object.defineProperty({}, key, { enumerable: true, get: () => (left-- > 0 ? value : undefined) })
+    },
+  ],
+]
+
+describe('fields that others depend on', () => {
+  for (const [name, make] of elsewhere) {
+    it(`a topic alias that is ${name} stands for no topic [MQTT-4.7.3-1]`, () => {
+      const bytes = thrown(() => decode(encode({ type: 'publish', topic: '', properties: make('topicAlias', 5) }), { from: 'client' }))
+      // Written with its alias, or refused by name; never without.
+      if (bytes !== 'nothing thrown') expect(bytes).toEqual(local('topic'))
+    })
+
+    it(`an authentication method that is ${name} is none (sections 3.1.2.11.10, 3.15.2.2.2)`, () => {
+      const auth = thrown(() => decode(encode({ type: 'auth', reasonCode: 0x18, properties: make('authenticationMethod', 'm') }), { from: 'client' }))
+      if (auth !== 'nothing thrown') expect(auth).toEqual(local('properties.authenticationMethod'))
+      const properties = Object.assign(make('authenticationMethod', 'm'), { authenticationData: Uint8Array.of(1) })
+      const connect = thrown(() => decode(encode({ type: 'connect', properties }), { from: 'client' }))
+      if (connect !== 'nothing thrown') expect(connect).toEqual(local('properties.authenticationMethod'))
+    })
+  }
+
+  it('are looked for where they are written: objects without a prototype, and class instances, do', () => {
+    class Given {
+      topicAlias = 5
+    }
+    for (const properties of [Object.assign(Object.create(null) as object, { topicAlias: 5 }), new Given()]) {
+      expect(decode(encode({ type: 'publish', topic: '', properties }), { from: 'client' })).toMatchObject({ properties: { topicAlias: 5 } })
+    }
+  })
+})
+
+describe('look-alikes', () => {
+  const fakes: [string, unknown][] = [
+    ['a tag', { [Symbol.toStringTag]: 'Uint8Array', length: 3, 0: 0x30 }],
+    ['a prototype', Object.create(Uint8Array.prototype)],
+    ['a DataView', new DataView(new ArrayBuffer(3))],
+    ['clamped bytes', new Uint8ClampedArray(3)],
+    ['wider integers', new Uint16Array(3)],
+    ['an ArrayBuffer', new ArrayBuffer(3)],
+    ['a list', [0xd0, 0]],
+  ]
+  it.each(fakes)('%s is not bytes', (_name, value) => {
+    expect(refusal({ type: 'publish', topic: 'a', payload: value })).toEqual(local('payload'))
+    expect(refusal({ type: 'connect', password: value })).toEqual(local('password'))
+    expect(refusal({ type: 'publish', topic: 'a', properties: { correlationData: value } })).toEqual(local('properties.correlationData'))
+    const invalid = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'bytes' })
+    expect(thrown(() => decode(value as Uint8Array, { from: 'server' }))).toEqual(invalid)
+    expect(thrown(() => new Decoder({ from: 'server' }).push(value as Uint8Array))).toEqual(invalid)
+  })
+
+  it('wrapped texts, booleans and numbers are none', () => {
+    expect(refusal({ type: 'publish', topic: new String('a') })).toEqual(local('topic'))
+    expect(refusal({ type: 'publish', topic: 'a', retain: new Boolean(true) })).toEqual(local('retain'))
+    expect(refusal({ type: 'puback', packetId: new Number(1) })).toEqual(local('packetId'))
+  })
+})
+
+describe('lengths that are none', () => {
+  it.each([
+    ['a BigInt', 1n],
+    ['a Symbol', Symbol('length')],
+    ['a text', '268435456'],
+    ['an object', {}],
+    ['infinity', Number.POSITIVE_INFINITY],
+  ])('%s as the length of what should be a text of a user property is refused by name', (_name, length) => {
+    for (const pair of [[{ length }, { length: 1 }], [{ length: 1 }, { length }], ['a', { length }], { length }]) {
+      expect(refusal({ type: 'publish', topic: 'a', properties: { userProperties: [pair] } })).toEqual(local('properties.userProperties'))
+    }
+  })
+
+  it.each([1n, Symbol('length'), 'x', -1, {}])('%s as the length of a topic is refused by name', (length) => {
+    expect(refusal({ type: 'publish', topic: { length } })).toEqual(local('topic'))
+    expect(refusal({ type: 'connect', clientId: { length } })).toEqual(local('clientId'))
+    expect(refusal({ type: 'subscribe', packetId: 1, subscriptions: { length } })).toEqual(local('subscriptions'))
+  })
+})
+
+describe('options', () => {
+  it.each([undefined, null, 42, 'server', {}, { from: 'broker' }])('of %j are refused by decode and Decoder, as ERR_INVALID_OPTION', (options) => {
+    for (const attempt of [
+      () => decode(Uint8Array.of(0xd0, 0), options as unknown as DecodeOptions),
+      () => new Decoder(options as unknown as DecodeOptions),
+    ]) {
+      const error = thrown(attempt)
+      expect(error).toBeInstanceOf(MqttError)
+      expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    }
+  })
+
+  it('of encode may be absent; what is no object is refused', () => {
+    expect(encode({ type: 'pingreq' }, undefined)).toEqual(Uint8Array.of(0xc0, 0))
+    for (const options of [{ protocolVersion: 6 }, { protocolVersion: '5' }, { protocolVersion: null }]) {
+      expect(thrown(() => encode({ type: 'pingreq' }, options as never))).toEqual(local('protocolVersion'))
+    }
+    const error = thrown(() => encode({ type: 'pingreq' }, null as never))
+    if (error !== 'encoded') expect(error).toBeInstanceOf(MqttError)
+  })
+})
