@@ -17,7 +17,7 @@ async function program(lab: Lab, did: string, args: readonly string[]): Promise<
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  if (lab.words.includes('update')) return lab.vitest(['test/package/transcript/'], { env: { MQWIRE_TRANSCRIPT: 'update' } })
+  if (lab.words.includes('update')) return lab.vitest(['--no-file-parallelism', 'test/package/transcript/'], { env: { MQWIRE_TRANSCRIPT: 'update' } })
   if (lab.words.includes('comparison')) return program(lab, 'the comparison', ['bench/versus/main.js'])
   const out = path.join(lab.root, 'node_modules', '.cache', 'mqwire', 'docs-site')
   try {

@@ -9,7 +9,7 @@ import type { Fetched, Runtime } from '../package/runtimes/fetched.js'
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  'the package in Node 20.19 and 26, Deno, Bun, bundlers, checkers, and programs over mqwire/compat; `all`: the versions of Node in between, Next and React Native (750 MB more); `update` writes what Deno and Bun print'
+  'the package in Node 20.19 and 26, Deno, Bun, bundlers, checkers, and programs over mqwire/compat; `all`: the versions of Node in between, Next and React Native (750 MB more)'
 export const minutes = 2
 
 /** What `.ci/fetch.mjs` offers. */
@@ -82,7 +82,6 @@ export async function run(lab: Lab): Promise<Result> {
   const env = {
     MQWIRE_RUNTIMES: file,
     ...(all && { MQWIRE_FRAMEWORKS: 'all' }),
-    ...(lab.words.includes('update') && { MQWIRE_TRANSCRIPT: 'update' }),
   }
   const here = await lab.vitest(
     ['types/compat-types', 'types/typed-types', 'package/progress', 'package/runs', 'package/testing'].map((name) => `test/${name}.test.ts`),

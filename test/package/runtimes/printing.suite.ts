@@ -1,10 +1,10 @@
-/** What `console.log` shows in Deno and Bun of everything that a program gets into its hands: as it is kept, and by the rules of `test/package/transcript`. */
+/** What `console.log` shows in Deno and Bun of everything that a program gets into its hands: by the rules of `test/package/transcript`. */
 import { readFile } from 'node:fs/promises'
 import path from 'node:path'
-import { afterAll, beforeAll, describe, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { project, removeProjects, requireDist, root } from '../fixture.js'
 import { printed } from '../transcript/in-node.js'
-import { expectKept } from '../transcript/kept.js'
+import { expectRules } from '../transcript/kept.js'
 import { type Servers, startServers } from '../transcript/servers.js'
 import { flags, leftOut, runtimes, storesIn } from './fetched.js'
 
@@ -23,10 +23,12 @@ describe.each(runtimes.filter(({ kind }) => kind !== 'node'))('$name', ({ name, 
     return
   }
 
-  it('prints the objects of a program as it is kept', async () => {
+  it('prints each object by the rules', async () => {
     const folder = await project({})
     const code = await readFile(path.join(root, 'test', 'package', 'transcript', 'programs', 'objects.js'), 'utf8')
     const runner = { executable, flags: flags[kind], env: storesIn(folder) }
-    expectKept(kind, [['objects', await printed(folder, servers, 'objects.js', code, runner)]])
+    const text = await printed(folder, servers, 'objects.js', code, runner)
+    expectRules([['objects', text]])
+    expect(text.split('\n').filter((line) => line.startsWith('-- '))).not.toEqual([])
   })
 })

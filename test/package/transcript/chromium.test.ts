@@ -6,10 +6,10 @@ import { driven, withChromium } from '../../browser/chromium.js'
 import { packed, requireDist, root } from '../fixture.js'
 import { inPage } from './broken.js'
 import { type Pages, startPages } from './in-chromium.js'
-import { expectKept } from './kept.js'
+import { expectHeads, expectKept, expectRules } from './kept.js'
 import { startServers } from './servers.js'
 
-const source = (name: string) => readFile(`${root}/test/transcript/programs/${name}.js`, 'utf8')
+const source = (name: string) => readFile(`${root}/test/package/transcript/programs/${name}.js`, 'utf8')
 
 withChromium(() => {
   let browser: Browser
@@ -31,15 +31,11 @@ withChromium(() => {
   it('is what is kept for the page of the README, and each line follows the rules', async () => {
     const transcript: [string, string][] = []
     for (const [index, { title, code }] of (await inPage()).entries()) transcript.push([title, await pages.printed(`page-${index}.js`, code)])
-    expectKept(
-      'chromium-programs',
-      transcript.map(([title, text], index) => [title, text.replaceAll(`page-${index}.js`, 'page.js')]),
-    )
+    expectKept(transcript.map(([title, text], index) => [title, text.replaceAll(`page-${index}.js`, 'page.js')]))
   }, 60_000)
 
-  it('is what is kept for errors and for objects, and each line follows the rules', async () => {
-    const transcript: [string, string][] = []
-    for (const name of ['calling', 'objects']) transcript.push([name, await pages.printed(`${name}.js`, await source(name))])
-    expectKept('chromium', transcript)
+  it('says the same of errors as Node, and each line follows the rules, those of objects too', async () => {
+    expectHeads('calling', await pages.printed('calling.js', await source('calling')))
+    expectRules([['objects', await pages.printed('objects.js', await source('objects'))]])
   }, 60_000)
 })

@@ -20,7 +20,7 @@ beforeAll(async () => {
 })
 afterAll(removeProjects)
 
-const source = (name: string) => readFile(`${root}/test/transcript/programs/${name}.js`, 'utf8')
+const source = (name: string) => readFile(`${root}/test/package/transcript/programs/${name}.js`, 'utf8')
 
 it('is what is kept for programs of the README, and each line follows the rules', async () => {
   const folder = await project({})
@@ -32,17 +32,14 @@ it('is what is kept for programs of the README, and each line follows the rules'
     for (const [index, { title, code }] of next) transcript[index] = [title, await printed(folder, own, `program-${index}.mjs`, code)]
   }
   await Promise.all(lanes.map(lane))
-  expectKept(
-    'node-programs',
-    transcript.map(([title, text], index) => [title, text.replaceAll(`program-${index}.mjs`, 'program.mjs')]),
-  )
+  expectKept(transcript.map(([title, text], index) => [title, text.replaceAll(`program-${index}.mjs`, 'program.mjs')]))
 }, 60_000)
 
 it('is what is kept for errors and for objects, and each line follows the rules', async () => {
   const folder = await project({})
   const names = ['connecting', 'calling', 'objects']
   const texts = await Promise.all(names.map(async (name) => [name, await printed(folder, servers, `${name}.js`, await source(name))] as const))
-  expectKept('node', texts)
+  expectKept(texts)
 }, 60_000)
 
 it('shows all lines of a stack when asked for', async () => {
