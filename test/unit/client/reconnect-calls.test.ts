@@ -1,181 +1,133 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../../src/client/api/index.js'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
+import { constant } from '../../../src/client/parsing/backoff.js'
 import { eventNames } from './event-names.js'
-import { agreeable, failure } from './harness.js'
-import { down, Rig, reconnect, welcoming } from './rig.js'
+import { accepting, agreeable, connected, failure } from './harness.js'
+import { publish, quiet, series, subscribe } from './incoming.js'
+import { down, type Rig, reconnect, welcoming } from './rig.js'
+import { lost, rigged, story, up, within } from './rigged.js'
+
+/** Streams that are open when another is dialled: the most of them. */
+function overlap(rig: Rig): () => number {
+  let most = 0
+  rig.client.on('dial', () => {
+    most = Math.max(most, rig.open)
+  })
+  return () => most
+}
 
 describe('reconnect()', () => {
   it('while up: nothing happens, ten times over', async () => {
-    const rig = await new Rig().up()
+    const rig = await up()
     const before = rig.events.length
     await Promise.all([...Array.from({ length: 10 }, () => rig.client.reconnect()), rig.settle()])
     await rig.advance(20_000)
-    expect(rig.dials).toHaveLength(1)
-    expect(rig.events).toHaveLength(before)
-    expect(rig.peer.ended).toBeUndefined()
-    await rig.finish()
+    expect([rig.dials.length, rig.events.length, rig.peer.ended]).toEqual([1, before, undefined])
   })
 
   it('force: the old link is closed in order, a new one comes at once, the session is resumed', async () => {
-    const rig = await new Rig({ clientId: 'c' }).up()
+    const rig = await up({ clientId: 'c' })
     const old = rig.peer
     rig.behave = () => welcoming({}, true)
     const forced = rig.client.reconnect({ force: true, reason: 'new network' })
     await rig.settle()
     old.end()
-    await rig.settle()
-    await forced
-    expect(rig.dials.map(({ at }) => at)).toEqual([0, 0])
+    await within(rig, 0, forced)
+    expect(story(rig)).toMatchObject({ state: 'connected', times: [0, 0] })
     expect(old.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0 })
     expect(old.ended).toEqual({ cause: undefined })
     expect(rig.peer.last('connect')).toMatchObject({ cleanStart: false, clientId: 'c' })
     expect(rig.seen('disconnect')).toEqual([{ cause: undefined, reason: 'new network' }])
-    expect(rig.seen('serverdisconnect')).toEqual([])
-    expect(rig.seen('sessionlost')).toEqual([])
-    expect(rig.client.state).toBe('connected')
-    await rig.finish()
+    expect([...rig.seen('serverdisconnect'), ...rig.seen('sessionlost')]).toEqual([])
   })
 
   it('also seen: a reconnect() that forgets: what was in flight is completed on the new link, once', async () => {
-    const rig = new Rig({ clientId: 'c', cleanStart: false })
-    rig.behave = (_host, dial) => (packet) =>
-      dial === 1 && packet.type === 'publish' ? undefined : dial === 1 ? agreeable(packet) : welcoming({}, true)(packet)
-    await rig.up()
+    const rig = await up({ clientId: 'c', cleanStart: false }, { behave: () => accepting() })
+    rig.behave = () => welcoming({}, true)
     const publishing = rig.client.publish('t', 'x', { qos: 1 })
     await rig.settle()
-    const forced = rig.client.reconnect({ force: true })
-    await rig.advance(2000)
-    await forced
+    await within(rig, 2000, rig.client.reconnect({ force: true }))
     expect((await publishing).reasonCode).toBe(0)
     expect(rig.peers[1]?.all('publish')).toMatchObject([{ topic: 't', dup: true }])
-    await rig.finish()
   })
 
   it.each([1, 2] as const)(
     'force: what is acknowledged at QoS %i while the old link ends is not handled again, and acknowledged on the new one',
     async (qos) => {
-      const rig = await new Rig({ clientId: 'c', cleanStart: false }).up()
-      const subscribing = rig.client.subscribe('t', { qos, ack: 'manual' })
-      await rig.settle()
-      const subscription = await subscribing
+      const rig = await up({ clientId: 'c', cleanStart: false })
+      const subscription = await within(rig, 0, rig.client.subscribe('t', { qos, ack: 'manual' }))
       const old = rig.peer
-      const message = (packetId: number, dup: boolean): PacketInput => ({
-        type: 'publish',
-        topic: 't',
-        payload: new Uint8Array([packetId]),
-        qos,
-        packetId,
-        dup,
-      })
-      old.send(message(1, false), message(2, false), message(3, false))
+      const messages = (dup: boolean) => [1, 2, 3].map((id) => publish('t', `${id}`, id, { qos, dup }))
+      old.send(...messages(false))
       await rig.settle()
-      const [first, second] = await Promise.all([subscription.next(), subscription.next(), subscription.next()])
+      const [first, second] = [subscription.read(), subscription.read(), subscription.read()]
       rig.behave = () => welcoming({}, true)
       const forced = rig.client.reconnect({ force: true })
       await rig.settle()
       expect(old.received.at(-1)?.type).toBe('disconnect')
       expect([first?.ack(), second?.ack()]).toEqual([true, true])
-      await rig.advance(1500)
-      await forced
+      await within(rig, 1500, forced)
       expect(old.received.at(-1)?.type).toBe('disconnect')
-      rig.peer.send(message(1, true), message(2, true), message(3, true))
+      rig.peer.send(...messages(true))
       await rig.settle()
-      expect(rig.peer.received.slice(1)).toMatchObject([1, 2].map((packetId) => ({ type: qos === 1 ? 'puback' : 'pubrec', packetId, reasonCode: 0 })))
-      await rig.finish()
+      const type = qos === 1 ? 'puback' : 'pubrec'
+      const acks = [1, 2].map((packetId) => ({ type, packetId, reasonCode: 0 }))
+      expect(rig.peer.received.slice(1)).toMatchObject(acks)
     },
   )
 
-  it('force: a server that does not end its side is not waited for', async () => {
-    const rig = await new Rig().up()
-    const forced = rig.client.reconnect({ force: true })
-    await rig.advance(1500)
-    await forced
-    expect(rig.dials).toHaveLength(2)
-    expect(rig.open).toBe(1)
-    await rig.finish()
-  })
-
-  it('force twice: one new connection', async () => {
-    const rig = await new Rig().up()
-    const forced = [rig.client.reconnect({ force: true }), rig.client.reconnect({ force: true }), rig.client.reconnect()]
-    await rig.advance(3000)
-    await Promise.all(forced)
-    expect(rig.dials).toHaveLength(2)
-    expect(rig.seen('disconnect')).toHaveLength(1)
-    await rig.finish()
+  it('force, also twice: one new connection; a server that does not end its side is not waited for', async () => {
+    const rig = await up()
+    const options = [{ force: true }, { force: true }, {}]
+    await within(rig, 1500, Promise.all(options.map((each) => rig.client.reconnect(each))))
+    expect(story(rig)).toMatchObject({ hosts: 'aa', open: 1, lost: [undefined] })
   })
 
   it('force right after a forced one came up replaces that too: no second stream is ever open', async () => {
-    const rig = await new Rig().up()
-    let most = 0
-    rig.client.on('dial', () => {
-      most = Math.max(most, rig.open)
-    })
-    for (let round = 0; round < 5; round++) {
-      const forced = rig.client.reconnect({ force: true })
-      await rig.advance(1500)
-      await forced
-    }
-    expect(rig.dials).toHaveLength(6)
-    expect(most).toBe(0)
-    await rig.finish()
+    const rig = await up()
+    const most = overlap(rig)
+    for (let round = 0; round < 5; round++) await within(rig, 1500, rig.client.reconnect({ force: true }))
+    expect([rig.dials.length, most()]).toEqual([6, 0])
   })
 
   it('while it waits: tries now, and joins', async () => {
-    const rig = await new Rig().up()
-    rig.behave = (_host, dial) => (dial < 6 ? down : agreeable)
-    await rig.cut()
-    await rig.advance(1000 + 2000 + 4000 + 8000 + 100)
+    const rig = await lost((_host, dial) => (dial < 6 ? down : agreeable), 15_100)
     expect(rig.dials).toHaveLength(5)
-    const joined = [rig.client.reconnect(), rig.client.reconnect(), rig.client.connect()]
-    await rig.settle()
-    await Promise.all(joined)
-    expect(rig.dials).toHaveLength(6)
-    expect(rig.client.state).toBe('connected')
+    const { client } = rig
+    await within(rig, 0, Promise.all([client.reconnect(), client.reconnect(), client.connect()]))
     await rig.advance(40_000)
-    expect(rig.dials).toHaveLength(6)
-    await rig.finish()
+    expect(story(rig)).toMatchObject({ hosts: 'aaaaaa', state: 'connected' })
   })
 
   it('while an attempt is under way: joins that, however often', async () => {
-    const rig = await new Rig().up()
-    rig.behave = () => 'hang'
-    await rig.cut()
-    await rig.advance(1500)
+    const rig = await lost(() => 'hang', 1500)
     for (let index = 0; index < 50; index++) failure(rig.client.reconnect())
     await rig.advance(1000)
     expect(rig.dials).toHaveLength(2)
-    await rig.finish()
   })
 
   it('rejects with what ended the client meanwhile', async () => {
-    const rig = await new Rig({ reconnect: { ...reconnect, maxAttempts: 3 } }).up()
-    rig.behave = () => down
-    await rig.cut()
-    const joined = failure(rig.client.reconnect())
-    await rig.advance(60_000)
-    expect((await joined).code).toBe('ERR_RETRIES_EXHAUSTED')
+    const rig = await lost(() => down, 0, { reconnect: { ...reconnect, maxAttempts: 3 } })
+    const joined = await within(rig, 60_000, failure(rig.client.reconnect()))
+    expect(joined.code).toBe('ERR_RETRIES_EXHAUSTED')
     expect((await failure(rig.client.reconnect())).code).toBe('ERR_CLOSED')
   })
 
   it.each([{ force: 1 }, { reason: 5 }, { now: true }, 5])('%j is refused', async (options) => {
-    const rig = await new Rig().up()
-    expect((await failure(rig.client.reconnect(options as { force: boolean }))).code).toBe('ERR_INVALID_OPTION')
-    await rig.finish()
+    const rig = await up()
+    const error = await failure(rig.client.reconnect(options as object))
+    expect(error.code).toBe('ERR_INVALID_OPTION')
   })
 })
 
 describe('reconnect() inside events', () => {
   it.each(['disconnect', 'state', 'connecterror', 'reconnecting'] as const)('in %s: at once, one connection', async (type) => {
-    const rig = await new Rig({ connectTimeout: 5000 }).up()
+    const rig = await up({ connectTimeout: 5000 })
     await rig.advance(60_000)
     if (type === 'connecterror') rig.behave = (_host, dial) => (dial === 2 ? 'hang' : agreeable)
     const promises: Promise<unknown>[] = []
-    let once = false
-    rig.client.on(type, (event) => {
-      if (once || (type === 'state' && (event as ClientEvents['state']).state !== 'reconnecting')) return
-      once = true
+    rig.client.on(type, () => {
+      if (promises.length > 0 || rig.client.state !== 'reconnecting') return
       promises.push(rig.client.reconnect())
     })
     await rig.cut()
@@ -183,125 +135,110 @@ describe('reconnect() inside events', () => {
     if (type === 'connecterror') await rig.advance(1000 + 5000)
     expect(rig.client.state).toBe('connected')
     expect(rig.dials.at(-1)?.at).toBe(rig.clock.now())
+    expect(promises).toHaveLength(1)
     await Promise.all(promises)
     await rig.advance(40_000)
-    expect(rig.open).toBe(1)
-    expect(rig.dials).toHaveLength(type === 'connecterror' ? 3 : 2)
-    await rig.finish()
+    expect(story(rig)).toMatchObject({ open: 1, hosts: type === 'connecterror' ? 'aaa' : 'aa' })
   })
 
   it.each(['connecterror', 'reconnecting', 'disconnect'] as const)('in every %s: no storm, whatever the program asks for', async (type) => {
-    const rig = await new Rig().up()
+    const rig = await up()
     let calls = 0
     rig.client.on(type, () => {
       // What spins in one instant has to end for the test to end.
-      if (++calls < 300) rig.client.reconnect().catch(() => undefined)
+      if (++calls < 300) quiet(rig.client.reconnect())
     })
-    if (type === 'disconnect') {
-      rig.client.on('connect', () => {
-        if (calls < 300) rig.peer.cut()
-      })
-    } else rig.behave = () => down
+    if (type === 'disconnect') rig.client.on('connect', () => calls < 300 && rig.peer.cut())
+    else rig.behave = () => down
     await rig.cut()
     await rig.advance(10_000)
     expect(rig.dials.length).toBeLessThanOrEqual(15)
-    await rig.finish()
   })
 
   it('the delay that is announced after a hurried attempt is the one that passes', async () => {
-    const rig = await new Rig().up()
+    const rig = await up()
+    rig.client.on('connecterror', () => void quiet(rig.client.reconnect()))
     rig.behave = () => down
-    rig.client.on('connecterror', () => {
-      rig.client.reconnect().catch(() => undefined)
-    })
     await rig.cut()
     await rig.advance(10_000)
-    const waits = rig.events.filter(({ type }) => type === 'reconnecting')
-    expect(waits.length).toBeGreaterThan(3)
-    for (const { at, event } of waits.slice(0, -1))
-      expect(rig.dials.map((dial) => dial.at)).toContain(at + (event as ClientEvents['reconnecting']).delay)
-    await rig.finish()
+    const waits = rig.events.filter(({ type }) => type === 'reconnecting').slice(0, -1)
+    expect(waits.length).toBeGreaterThan(2)
+    const ends = waits.map(({ at, event }) => at + (event as ClientEvents['reconnecting']).delay)
+    expect(story(rig).times).toEqual(expect.arrayContaining(ends))
   })
 
   it('a program that calls it in every disconnect gets one connection at a time', async () => {
-    const rig = await new Rig().up()
-    rig.client.on('disconnect', () => {
-      rig.client.reconnect().catch(() => undefined)
-    })
-    let most = 0
-    rig.client.on('dial', () => {
-      most = Math.max(most, rig.open)
-    })
+    const rig = await up()
+    rig.client.on('disconnect', () => void quiet(rig.client.reconnect()))
+    const most = overlap(rig)
     for (let round = 0; round < 20; round++) {
       await rig.advance(40_000)
       if (rig.client.state === 'connected') await rig.cut()
     }
-    expect(most).toBe(0)
+    expect(most()).toBe(0)
     expect(rig.open).toBeLessThanOrEqual(1)
-    await rig.finish()
   })
 
   it('in serverdisconnect the connection is still there: nothing happens', async () => {
-    const rig = await new Rig().up()
-    rig.client.on('serverdisconnect', () => {
-      rig.client.reconnect().catch(() => undefined)
-    })
+    const rig = await up()
+    rig.client.on('serverdisconnect', () => void quiet(rig.client.reconnect()))
     await rig.goodbye(0x8b)
-    expect(rig.delays).toEqual([1000])
     await rig.advance(1000)
-    expect(rig.dials).toHaveLength(2)
-    await rig.finish()
+    expect(story(rig)).toMatchObject({ hosts: 'aa', delays: [1000] })
   })
 
   it('force in connect: a new connection, and no end of it unless the program asks for that', async () => {
-    const rig = new Rig()
+    const rig = rigged()
     let count = 0
     rig.client.on('connect', () => {
-      count += 1
-      if (count <= 3) rig.client.reconnect({ force: true }).catch(() => undefined)
+      if (++count <= 3) quiet(rig.client.reconnect({ force: true }))
     })
-    const connecting = rig.client.connect()
-    await rig.advance(10_000)
-    await connecting
-    expect(rig.dials).toHaveLength(4)
-    expect(rig.seen('connect')).toHaveLength(4)
-    expect(rig.seen('disconnect')).toHaveLength(3)
-    expect(rig.open).toBe(1)
-    await rig.finish()
+    await within(rig, 10_000, rig.client.connect())
+    expect([rig.dials.length, count, rig.seen('disconnect').length, rig.open]).toEqual([4, 4, 3, 1])
   })
 })
 
-describe('listeners that throw', () => {
-  it.each(eventNames)('in %s: reported to the logger, and everything goes on', async (type) => {
-    const rig = new Rig({ firstConnect: 'wait' }, { behave: (_host, dial) => (dial === 1 ? down : agreeable) })
+describe('what throws', () => {
+  it.each(eventNames)('a listener of %s: reported to the logger, and everything goes on', async (type) => {
+    const behave = (_host: string, dial: number) => (dial === 1 ? down : agreeable)
+    const rig = rigged({ firstConnect: 'wait' }, { behave })
     rig.client.on(type, () => {
       throw new Error('listener is broken')
     })
-    const connecting = rig.client.connect()
-    await rig.advance(1000)
-    await connecting
+    await within(rig, 1000, rig.client.connect())
     await rig.cut()
     await rig.advance(2000)
     expect(rig.client.state).toBe('connected')
     await rig.goodbye(0x8b)
     await rig.advance(4000)
-    expect(rig.client.state).toBe('connected')
-    expect(rig.dials).toHaveLength(4)
+    expect(story(rig)).toMatchObject({ state: 'connected', hosts: 'aaaa' })
     const thrown = rig.log.filter((line) => line.includes(`'${type}' threw`))
     expect(thrown).toHaveLength(rig.seen(type).length)
-    await rig.finish()
-    expect(rig.clock.pending).toBe(0)
   })
 
-  it('a logger that throws, backoff, credentials and decide that throw: all at once', async () => {
+  it('a logger, a listener, backoff and decide: all at once', async () => {
     const boom = (): never => {
       throw new Error('everything is broken')
     }
-    const rig = await new Rig({ logger: { info: boom, warn: boom, error: boom }, reconnect: { backoff: boom, decide: boom } }).up()
+    const logger = { info: boom, warn: boom, error: boom }
+    const rig = await up({ logger, reconnect: { backoff: boom, decide: boom } })
     rig.client.on('disconnect', boom)
     await rig.cut()
     await rig.advance(30_000)
     expect(rig.client.state).toBe('connected')
-    await rig.finish()
   })
+})
+
+it("a server that exceeds Receive Maximum gets 0x93 on each connection under 'disconnect'", async () => {
+  const limit = { receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' } as const
+  const world = await connected({ ...limit, reconnect: { backoff: constant(10) } }, agreeable)
+  await subscribe(world, 'jobs', { qos: 1, ack: 'manual' })
+  await world.send(...series('jobs', 3))
+  expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
+  await world.clock.advance(2000)
+  expect([world.client.state, world.peers.length]).toEqual(['connected', 2])
+  await world.send(...series('jobs', 2, 11))
+  expect(world.peer.all('disconnect')).toEqual([])
+  await world.send(...series('jobs', 1, 13))
+  expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
 })

@@ -1,168 +1,90 @@
 import { describe, expect, it } from 'vitest'
-import { constant, exponential } from '../../../src/client/parsing/backoff.js'
-import type { MqttError } from '../../../src/errors.js'
-import { agreeable, failure, World } from './harness.js'
-import { type Behaviour, down, Rig, reconnect, refusing } from './rig.js'
+import { exponential } from '../../../src/client/parsing/backoff.js'
+import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
+import { accepting, failure } from './harness.js'
+import { type Behaviour, down, reconnect, welcoming } from './rig.js'
+import { lost, rigged, story, up, within } from './rigged.js'
 
 const silent = (): undefined => undefined
-/** CONNACK 0x00. */
-const welcome = { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} } as const
+const doubling = [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]
+const durable = { clientId: 'c', cleanStart: false, keepAlive: 30, pingTimeout: 10_000 }
+const waiting = { firstConnect: 'wait' } as const
 
 describe('a lost connection', () => {
-  it.each(['reset', 'end'] as const)('%s: one disconnect with cause, then reconnect', async (kind) => {
-    const rig = await new Rig().up()
-    if (kind === 'reset') rig.peer.cut(new Error('ECONNRESET'))
-    else rig.peer.end()
-    await rig.settle()
-    expect(rig.client.state).toBe('reconnecting')
-    expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_CONNECTION_LOST', fault: 'remote' } }])
+  it.each(['cut', 'end'] as const)('%s: one disconnect with cause, then reconnect', async (how) => {
+    const rig = await up()
+    rig.peer[how]()
     await rig.advance(999)
-    expect(rig.dials).toHaveLength(1)
+    const cause = { code: 'ERR_CONNECTION_LOST', fault: 'remote' }
+    expect(rig.seen('disconnect')).toMatchObject([{ cause }])
+    expect(story(rig)).toMatchObject({ state: 'reconnecting', times: [0] })
     await rig.advance(1)
-    expect(rig.client.state).toBe('connected')
-    expect(rig.dials.map((dial) => dial.at)).toEqual([0, 1000])
+    expect(story(rig)).toMatchObject({ state: 'connected', times: [0, 1000], lost: [cause.code] })
     expect(rig.seen('connect')).toHaveLength(2)
-    expect(rig.seen('disconnect')).toHaveLength(1)
-    await rig.finish()
-    expect(rig.clock.pending).toBe(0)
   })
 
-  it('six failures in a row: the series, exactly, on the clock', async () => {
-    const rig = await new Rig({ reconnect: { backoff: exponential({ jitter: 'none' }) } }).up()
-    rig.behave = () => down
-    await rig.cut()
-    await rig.advance(120_000)
-    const gaps = rig.dials.slice(1).map((dial, index) => dial.at - (rig.dials[index]?.at ?? 0))
-    expect(gaps.slice(0, 7)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
-    expect(rig.delays.slice(0, 7)).toEqual(gaps.slice(0, 7))
-    expect(rig.seen('reconnecting').map(({ attempt, endpoint }) => [attempt, endpoint])).toEqual(
-      rig.delays.map((_delay, index) => [index + 2, 'x://a']),
-    )
-    await rig.finish()
-  })
-
-  it('the default jitters from the platform: inside each band, and by the seed alone', async () => {
-    const run = async (seed: number): Promise<number[]> => {
-      const rig = new Rig({ reconnect: true, firstConnect: 'wait' }, { seed, behave: () => down })
-      failure(rig.client.connect())
-      await rig.advance(300_000)
-      await rig.finish()
-      return rig.delays
+  it('six failures in a row: the series, exactly, on the clock; a new Client starts with the minimum', async () => {
+    for (let round = 0; round < 2; round++) {
+      const rig = await lost(() => down, 120_000, { reconnect: { backoff: exponential({ jitter: 'none' }) } })
+      const { times } = story(rig)
+      const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0))
+      expect([gaps.slice(0, 7), rig.delays.slice(0, 7)]).toEqual([doubling, doubling])
+      const told = rig.seen('reconnecting').map(({ attempt, endpoint }) => [attempt, endpoint])
+      expect(told).toEqual(rig.delays.map((_delay, index) => [index + 2, 'x://a']))
     }
-    const delays = await run(123_456_789)
-    expect(delays.length).toBeGreaterThan(8)
-    delays.forEach((delay, index) => {
-      expect(delay).toBeGreaterThanOrEqual(1000)
-      expect(delay).toBeLessThanOrEqual(Math.min(30_000, 1000 * 2 ** (index + 1)))
-    })
-    expect(new Set(delays).size).toBe(delays.length)
-    expect(await run(123_456_789)).toEqual(delays)
-    expect(await run(987_654_321)).not.toEqual(delays)
   })
 
   it('a connection shorter than stableAfter: delays go on growing; a longer one: back to the minimum', async () => {
-    const rig = await new Rig({ reconnect: { ...reconnect, stableAfter: 5000 } }).up()
-    for (let round = 0; round < 3; round++) {
+    const rig = await up({ reconnect: { ...reconnect, stableAfter: 5000 } })
+    for (const delay of [1000, 2000, 4000]) {
       await rig.advance(4999)
       await rig.cut()
-      await rig.advance(rig.delays.at(-1) ?? 0)
+      expect(rig.delays.at(-1)).toBe(delay)
+      await rig.advance(delay)
       expect(rig.client.state).toBe('connected')
     }
-    expect(rig.delays).toEqual([1000, 2000, 4000])
     await rig.advance(5000)
     await rig.cut()
-    expect(rig.delays.at(-1)).toBe(1000)
-    expect(rig.seen('reconnecting').at(-1)?.attempt).toBe(1)
-    await rig.finish()
-  })
-
-  it('a new Client starts with the minimum', async () => {
-    for (let round = 0; round < 2; round++) {
-      const rig = await new Rig().up()
-      rig.behave = () => down
-      await rig.cut()
-      await rig.advance(10_000)
-      expect(rig.delays.slice(0, 3)).toEqual([1000, 2000, 4000])
-      await rig.finish()
-      expect(rig.clock.pending).toBe(0)
-    }
+    expect(rig.seen('reconnecting').at(-1)).toMatchObject({ delay: 1000, attempt: 1 })
   })
 
   it('reconnect off: one attempt, everything pending settles', async () => {
-    const rig = new Rig({ reconnect: false }, { behave: () => (packet) => (packet.type === 'connect' ? welcome : undefined) })
-    await rig.up()
-    const pending = [
-      rig.client.publish('a', 'b', { qos: 1 }),
-      rig.client.publish('a', 'b', { qos: 2 }),
-      rig.client.subscribe('a'),
-      rig.client.unsubscribe('b'),
-    ].map((promise) => failure(promise))
+    const rig = await up({ reconnect: false }, { behave: () => accepting() })
+    const { client } = rig
+    const calls = ([1, 2] as const).map((qos) => failure(client.publish('a', 'b', { qos })))
+    calls.push(failure(client.subscribe('a')), failure(client.unsubscribe('b')))
     await rig.settle()
     await rig.cut()
-    for (const error of await Promise.all(pending)) expect(error.code).toBe('ERR_CONNECTION_LOST')
-    expect(rig.client.state).toBe('closed')
-    expect(await rig.client.closed).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
+    for (const error of [...calls, client.closed]) expect((await error)?.code).toBe('ERR_CONNECTION_LOST')
     await rig.advance(1_000_000)
-    expect(rig.dials).toHaveLength(1)
+    expect(story(rig)).toMatchObject({ state: 'closed', hosts: 'a' })
     expect(rig.clock.pending).toBe(0)
-  })
-
-  it('a flapping link: what is queued is on the wire at most once per connection', async () => {
-    // Every other connection ends right after CONNACK, some with half of it answered.
-    const rig = new Rig({ clientId: 'c', cleanStart: false }, {})
-    rig.behave = (_host, dial) => (packet) => {
-      if (packet.type === 'connect') return { type: 'connack', sessionPresent: dial > 1, reasonCode: 0, properties: {} }
-      if (dial < 6) {
-        if (packet.type === 'subscribe' || packet.type === 'publish') rig.clock.setTimer(() => rig.dials[dial - 1]?.peer?.cut(), 0)
-        return undefined
-      }
-      return agreeable(packet)
-    }
-    const subscription = rig.client.subscription('f', { qos: 1 })
-    const publishing = rig.client.publish('t', 'x', { qos: 1 })
-    const connecting = rig.client.connect()
-    await rig.advance(200_000)
-    await connecting
-    expect((await publishing).reasonCode).toBe(0)
-    expect((await subscription.ready).granted).toMatchObject([{ filter: 'f', qos: 1 }])
-    expect(rig.peers).toHaveLength(6)
-    for (const [index, peer] of rig.peers.entries()) {
-      expect(peer.all('subscribe').length).toBeLessThanOrEqual(1)
-      expect(peer.all('publish').map((packet) => packet.dup)).toEqual([index > 0])
-    }
-    await rig.finish()
   })
 })
 
 describe('the first connection', () => {
   it('rejected by default: one round, then closed', async () => {
-    const rig = new Rig({}, { behave: () => down })
-    const error = await Promise.all([failure(rig.client.connect()), rig.settle()]).then(([thrown]) => thrown)
+    const rig = rigged({}, { behave: () => down })
+    const error = await within(rig, 1_000_000, failure(rig.client.connect()))
     expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', cause: down })
-    expect(rig.client.state).toBe('closed')
-    await rig.advance(1_000_000)
-    expect(rig.dials).toHaveLength(1)
     expect(rig.order).toEqual(['state connecting', 'dial', 'connecterror', 'state closed'])
     expect(await failure(rig.client.connect())).toMatchObject({ code: 'ERR_CLOSED' })
   })
 
   it('wait: goes on until it works; connect() joins and fulfils then', async () => {
-    const rig = new Rig({ firstConnect: 'wait' }, { behave: () => down })
+    const rig = rigged(waiting, { behave: () => down })
     const connecting = [rig.client.connect()]
     await rig.advance(7500)
     connecting.push(rig.client.connect())
-    expect(rig.dials.map((dial) => dial.at)).toEqual([0, 1000, 3000, 7000])
-    expect(rig.client.state).toBe('connecting')
-    rig.behave = () => (packet) => (packet.type === 'connect' ? welcome : undefined)
+    expect(story(rig)).toMatchObject({ state: 'connecting', times: [0, 1000, 3000, 7000] })
+    rig.behave = () => accepting()
     await rig.advance(7500)
     await Promise.all(connecting)
-    expect(rig.client.state).toBe('connected')
     expect(rig.seen('state').map(({ state }) => state)).toEqual(['connecting', 'connected'])
-    await rig.finish()
   })
 
-  it('wait: a signal of whoever began it gives up, between two attempts too', async () => {
-    const rig = new Rig({ firstConnect: 'wait' }, { behave: () => down })
+  it('wait: a signal of the one who began it gives up, between two attempts too', async () => {
+    const rig = rigged(waiting, { behave: () => down })
     const controller = new AbortController()
     const connecting = failure(rig.client.connect({ signal: controller.signal }))
     const joined = failure(rig.client.connect())
@@ -171,170 +93,80 @@ describe('the first connection', () => {
     expect((await connecting).name).toBe('AbortError')
     await joined
     await rig.settle()
-    expect(rig.client.state).toBe('closed')
-    expect(rig.clock.pending).toBe(0)
-  })
-
-  it('wait: a signal of a joiner drops only the joiner', async () => {
-    const rig = new Rig({ firstConnect: 'wait' }, { behave: (_host, dial) => (dial < 3 ? down : () => welcome) })
-    const connecting = rig.client.connect()
-    const controller = new AbortController()
-    const joined = failure(rig.client.connect({ signal: controller.signal }))
-    await rig.advance(1500)
-    controller.abort()
-    expect((await joined).code).toBe('ERR_ABORTED')
-    await rig.advance(5000)
-    await connecting
-    await rig.finish()
-  })
-
-  it('wait: what every server refuses is refused at once', async () => {
-    const rig = new Rig({ firstConnect: 'wait' }, { behave: () => refusing(0x8a) })
-    const error = failure(rig.client.connect())
-    await rig.settle()
-    expect(await error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x8a })
-    expect(rig.client.state).toBe('closed')
-  })
-
-  it('wait and maxAttempts: retries exhausted', async () => {
-    const rig = new Rig({ firstConnect: 'wait', reconnect: { backoff: constant(10), maxAttempts: 4 } }, { behave: () => down })
-    const error = failure(rig.client.connect())
-    await rig.advance(1000)
-    expect(await error).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause: { code: 'ERR_CONNECT_FAILED' } })
-    expect(rig.dials).toHaveLength(4)
-    expect(rig.client.state).toBe('closed')
-    expect(rig.clock.pending).toBe(0)
+    expect([rig.client.state, rig.clock.pending]).toEqual(['closed', 0])
   })
 
   it('reconnect() on an idle client connects', async () => {
-    const rig = new Rig()
-    const connecting = rig.client.reconnect()
-    await rig.settle()
-    await connecting
-    expect(rig.client.state).toBe('connected')
-    expect(rig.dials).toHaveLength(1)
-    await rig.finish()
+    const rig = rigged()
+    await within(rig, 0, rig.client.reconnect())
+    expect([rig.client.state, rig.dials.length]).toEqual(['connected', 1])
   })
 })
 
 describe('an attempt that comes to nothing', () => {
-  it.each([
+  const attempts: [string, Behaviour, string, number][] = [
     ['no CONNACK', silent, 'ERR_CONNECT_TIMEOUT', 10_000],
     ['a dial that never opens', 'hang', 'ERR_CONNECT_TIMEOUT', 10_000],
     ['a refused port, a wrong host, DNS', down, 'ERR_CONNECT_FAILED', 0],
-  ] as [string, Behaviour, string, number][])(
-    '%s: an error at the deadline, nothing left behind, and the next attempt by policy',
-    async (_name, behaviour, code, after) => {
-      const rig = await new Rig().up()
-      rig.behave = () => behaviour
-      await rig.cut()
-      await rig.advance(1000)
-      await rig.advance(after)
-      expect(rig.seen('connecterror')).toMatchObject([{ attempt: 2, endpoint: 'x://a', error: { code, fault: 'remote' } }])
-      expect(rig.open).toBe(0)
-      expect(rig.delays).toEqual([1000, 2000])
-      rig.behave = () => () => welcome
-      await rig.advance(2000)
-      expect(rig.client.state).toBe('connected')
-      await rig.finish()
-      expect(rig.clock.pending).toBe(0)
-    },
-  )
-
-  it.each(['end', 'cut'] as const)('the stream is closed (%s) before CONNACK', async (how) => {
-    const rig = await new Rig().up()
-    rig.behave = (_host, dial) => (): undefined => {
-      rig.clock.setTimer((): void => rig.dials[dial - 1]?.peer?.[how](), 5)
-    }
-    await rig.cut()
-    await rig.advance(1100)
-    expect(rig.seen('connecterror')).toMatchObject([{ error: { code: 'ERR_CONNECT_FAILED' } }])
-    expect(rig.client.state).toBe('reconnecting')
-    expect(rig.delays).toEqual([1000, 2000])
-    await rig.finish()
-    expect(rig.clock.pending).toBe(0)
+  ]
+  it.each(attempts)('%s: an error at the deadline, nothing left behind, and the next attempt by policy', async (_name, behaviour, code, after) => {
+    const rig = await lost(() => behaviour, 1000 + after)
+    const error = { code, fault: 'remote' }
+    expect(rig.seen('connecterror')).toMatchObject([{ attempt: 2, endpoint: 'x://a', error }])
+    expect(story(rig)).toMatchObject({ open: 0, delays: [1000, 2000] })
+    rig.behave = () => accepting()
+    await rig.advance(2000)
+    expect(rig.client.state).toBe('connected')
   })
 
-  it('each attempt asks the resolver anew; a slow one is given up at its deadline', async () => {
-    const rig = new Rig(
-      { firstConnect: 'wait', connectTimeout: 3000 },
-      { behave: (_host, dial) => (dial === 1 ? 'hang' : dial < 4 ? down : () => welcome) },
-    )
-    const connecting = rig.client.connect()
-    await rig.advance(3000 + 1000 + 2000 + 4000)
-    await connecting
-    expect(rig.dials.map((dial) => dial.at)).toEqual([0, 4000, 6000, 10_000])
+  const http = new TextEncoder().encode('HTTP/1.1 302 Found\r\nLocation: http://portal/\r\n\r\n')
+  const wrong = /^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|UNEXPECTED_PACKET|PACKET_TOO_LARGE)$/
+  it.each<[string, (peer: ScriptedPeer) => unknown, RegExp]>([
+    ['the end of the stream', (peer) => peer.end(), /^ERR_CONNECT_FAILED$/],
+    ['a reset', (peer) => peer.cut(), /^ERR_CONNECT_FAILED$/],
+    ['HTTP, of a proxy', (peer) => peer.sendBytes(http), wrong],
+  ])('%s instead of CONNACK: a typed error, and back-off', async (_what, act, code) => {
+    const rig = await lost(() => silent, 1000)
+    rig.clock.setTimer(() => act(rig.peer), 5)
+    await rig.advance(100)
+    expect(story(rig)).toMatchObject({ state: 'reconnecting', delays: [1000, 2000] })
+    expect(story(rig).failed).toEqual([expect.stringMatching(code)])
+  })
+
+  it('each attempt asks the resolver again; a slow one is given up at its deadline', async () => {
+    const behaviours: Behaviour[] = ['hang', down, down, accepting()]
+    const behave = (_host: string, dial: number) => behaviours[dial - 1] ?? down
+    const rig = rigged({ ...waiting, connectTimeout: 3000 }, { behave })
+    await within(rig, 3000 + 1000 + 2000 + 4000, rig.client.connect())
+    expect(story(rig).times).toEqual([0, 4000, 6000, 10_000])
     expect(rig.dials[0]?.signal.aborted).toBe(true)
-    await rig.finish()
-  })
-
-  it('a dial that opens after its deadline is destroyed: it has no owner', async () => {
-    const opened: (() => void)[] = []
-    const world = new World({ connectTimeout: 1000, reconnect: { backoff: () => 500 }, firstConnect: 'wait' }, {}, 1, (_index, open) => {
-      if (opened.length > 0) return open()
-      return new Promise((resolve) => {
-        opened.push(() => resolve(open()))
-      })
-    })
-    world.answer = agreeable
-    const connecting = world.client.connect()
-    await world.clock.advance(1500)
-    await connecting
-    opened[0]?.()
-    await world.settle()
-    expect(world.peers).toHaveLength(2)
-    // The late one came second.
-    expect(world.peers[1]?.bytes).toEqual([])
-    expect(world.peers[1]?.ended).toBeDefined()
-    expect(world.peers[0]?.ended).toBeUndefined()
-    world.client.destroy()
-  })
-
-  it('a proxy that answers HTTP: a typed error, and back-off', async () => {
-    const rig = await new Rig().up()
-    rig.behave = (_host, dial) => (): undefined => {
-      rig.dials[dial - 1]?.peer?.sendBytes(new TextEncoder().encode('HTTP/1.1 302 Found\r\nLocation: http://portal/\r\n\r\n'))
-    }
-    await rig.cut()
-    await rig.advance(1000)
-    expect(rig.seen('connecterror')[0]?.error.code).toMatch(/^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|UNEXPECTED_PACKET|PACKET_TOO_LARGE)$/)
-    expect(rig.delays).toEqual([1000, 2000])
-    await rig.finish()
   })
 
   it('a certificate that is not accepted is tried again, slowly: one error for each attempt', async () => {
-    const rig = await new Rig({}, { platform: { isTlsError: (error) => error === certificate } }).up()
-    rig.behave = () => certificate
-    await rig.cut()
-    await rig.advance(70_000)
-    expect(rig.seen('connecterror').every(({ error }) => error.code === 'ERR_TLS')).toBe(true)
-    expect(rig.seen('connecterror')).toHaveLength(rig.dials.length - 1)
-    expect(rig.seen('disconnect')).toHaveLength(1)
-    expect(rig.delays.slice(0, 5)).toEqual([1000, 2000, 4000, 8000, 16_000])
-    await rig.finish()
+    const certificate = new Error('CERT_HAS_EXPIRED')
+    const platform = { isTlsError: (error: unknown) => error === certificate }
+    const rig = await lost(() => certificate, 70_000, {}, { platform })
+    const { failed, lost: ends, delays, hosts } = story(rig)
+    expect(failed).toEqual(Array.from(hosts.slice(1), () => 'ERR_TLS'))
+    expect([ends.length, delays.slice(0, 5)]).toEqual([1, doubling.slice(0, 5)])
   })
 
-  it('disconnect() during each phase of an attempt: one terminal event, nothing left', async () => {
-    for (const phase of ['hang', 'silent', 'waiting'] as const) {
-      const rig = await new Rig().up()
-      rig.behave = () => (phase === 'hang' ? 'hang' : () => undefined)
-      await rig.cut()
-      if (phase !== 'waiting') await rig.advance(1500)
-      const ending = [rig.client.disconnect(), rig.client.disconnect({ timeout: 0 })]
-      await Promise.all(ending)
-      rig.client.destroy()
-      expect(rig.seen('state').filter(({ state }) => state === 'closed')).toHaveLength(1)
-      expect(rig.seen('disconnect')).toHaveLength(1)
-      expect(await rig.client.closed).toBeUndefined()
-      expect(rig.dials.at(-1)?.signal.aborted ?? true).toBe(phase !== 'waiting')
-      await rig.settle()
-      expect(rig.open).toBe(0)
-      expect(rig.clock.pending).toBe(0)
-    }
+  it.each([
+    ['hang', 'hang', 1500],
+    ['silent', silent, 1500],
+    ['waiting', silent, 0],
+  ] as [string, Behaviour, number][])('disconnect() while %s: one terminal event, nothing left', async (phase, behaviour, time) => {
+    const rig = await lost(() => behaviour, time)
+    await Promise.all([rig.client.disconnect(), rig.client.disconnect({ timeout: 0 })])
+    rig.client.destroy()
+    const ends = rig.order.filter((type) => /^(state closed|disconnect)$/.test(type))
+    expect(ends).toEqual(['disconnect', 'state closed'])
+    expect(await rig.client.closed).toBeUndefined()
+    expect(rig.dials.at(-1)?.signal.aborted ?? true).toBe(phase !== 'waiting')
+    await rig.settle()
+    expect([rig.open, rig.clock.pending]).toEqual([0, 0])
   })
 })
-
-const certificate = new Error('CERT_HAS_EXPIRED')
 
 describe('the options', () => {
   it.each([
@@ -349,35 +181,65 @@ describe('the options', () => {
     ['refreshBefore', { refreshBefore: -1 }],
     ['connectTimeout', { connectTimeout: Number.POSITIVE_INFINITY }],
   ])('%s: %j is refused with its name', (option, options) => {
-    expect(() => new Rig(options as object)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }) as Error)
+    const error = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option })
+    expect(() => rigged(options as object)).toThrow(error)
   })
 
   it('are read once: what is written to them later means nothing', async () => {
     const options = { reconnect: { backoff: (): number => 1000, maxAttempts: 5 } }
-    const rig = await new Rig(options).up()
-    options.reconnect.maxAttempts = 1
-    options.reconnect.backoff = () => 7
+    const rig = await up(options)
+    Object.assign(options.reconnect, { maxAttempts: 1, backoff: () => 7 })
     await rig.cut()
     expect(rig.delays).toEqual([1000])
-    await rig.finish()
   })
 })
 
-describe('the error that ends it', () => {
-  it('retries exhausted: reported on closed, on what was pending, and by the disconnect that already came', async () => {
-    const rig = await new Rig({ reconnect: { ...reconnect, maxAttempts: 3 } }).up()
-    rig.behave = () => down
-    const subscription = await Promise.all([rig.client.subscribe('a'), rig.settle()]).then(([made]) => made)
-    const next = failure(subscription.next())
+it('retries exhausted: reported on closed, on what was pending, and by the disconnect that already came', async () => {
+  const rig = await up({ reconnect: { ...reconnect, maxAttempts: 3 } })
+  rig.behave = () => down
+  const subscription = await within(rig, 0, rig.client.subscribe('a'))
+  const next = failure(subscription.next())
+  await rig.cut()
+  const publishing = failure(rig.client.publish('a', 'x', { qos: 1 }))
+  const connecting = failure(rig.client.connect())
+  await rig.advance(100_000)
+  expect(rig.dials).toHaveLength(1 + 3)
+  for (const error of await Promise.all([publishing, connecting, next, rig.client.closed]))
+    expect(error).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause: { code: 'ERR_CONNECT_FAILED' } })
+  expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_CONNECTION_LOST' } }])
+  expect(rig.clock.pending).toBe(0)
+})
+
+describe('a server that says nothing any more', () => {
+  it('PINGRESP never comes: keep-alive timeout at the millisecond, reconnect, session resumed', async () => {
+    const rig = await up(durable)
+    rig.behave = () => welcoming({}, true)
+    rig.peer.answer = silent
+    const publishing = rig.client.publish('t', 'x', { qos: 1 })
+    await rig.advance(30_000)
+    expect(rig.peer.all('pingreq')).toHaveLength(1)
+    await rig.advance(9999)
+    expect(rig.client.state).toBe('connected')
+    await rig.advance(1)
+    expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_KEEPALIVE_TIMEOUT', fault: 'remote' } }])
+    expect(rig.peers[0]?.all('disconnect')).toEqual([])
+    expect(rig.peers[0]?.ended).toBeDefined()
+    await rig.advance(1000)
+    expect(rig.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
+    expect((await publishing).reasonCode).toBe(0)
+    expect(rig.peers[1]?.all('publish')).toMatchObject([{ dup: true }])
+    expect(rig.seen('sessionlost')).toEqual([])
+  })
+
+  it('keep-alive begins with each connection: no deadline of the old one counts', async () => {
+    const rig = await up(durable)
+    await rig.advance(29_000)
     await rig.cut()
-    const publishing = failure(rig.client.publish('a', 'x', { qos: 1 }))
-    const waiting = failure(rig.client.connect())
-    await rig.advance(100_000)
-    expect(rig.dials).toHaveLength(1 + 3)
-    const errors: MqttError[] = await Promise.all([publishing, waiting, next])
-    for (const error of errors) expect(error).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause: { code: 'ERR_CONNECT_FAILED' } })
-    expect(await rig.client.closed).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED' })
-    expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_CONNECTION_LOST' } }])
-    expect(rig.clock.pending).toBe(0)
+    await rig.advance(1000)
+    expect(rig.client.state).toBe('connected')
+    await rig.advance(29_000)
+    expect(rig.peers[1]?.all('pingreq')).toHaveLength(0)
+    await rig.advance(1000)
+    expect(rig.peers[1]?.all('pingreq')).toHaveLength(1)
   })
 })
