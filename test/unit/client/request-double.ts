@@ -1,7 +1,4 @@
-/**
- * A client as requests and responders see one, in the hands of a test: it connects, loses its link and ends when told to, and shows what was asked
- * of it. Also the same view of a real client.
- */
+/** A client as requests and responders see one, in the hands of a test; also the same view of a real client. */
 import type {
   ClientEvents,
   ClientState,
@@ -27,12 +24,11 @@ import { PublishView } from '../../../src/wire/publish.js'
 import { TopicTable } from '../../../src/wire/topic-table.js'
 import { Random } from '../../world/random.js'
 import type { World } from './harness.js'
-import { type Gate, gate } from './incoming.js'
+import { type Gate, gate, publish } from './incoming.js'
 
 /** One call of `publish`, to be settled by the test; an abort settles it with this outcome. */
 export interface Published {
   readonly topic: string
-  readonly text: string
   readonly options: PublishOptions
   readonly gate: Gate
   outcome: 'not-sent' | 'unknown'
@@ -48,20 +44,16 @@ export interface Listened {
   unsubscribed: boolean
 }
 
-const utf8 = new TextEncoder()
-/** Nobody wants to know what becomes of a message. */
-const nobody = { settle: () => false }
-
-/** A message as it is handed to a handler. */
-export function message(topic: string, text: string, properties: MessageProperties = {}, qos: 0 | 1 | 2 = 0): Message {
-  const bytes = encode({ type: 'publish', topic, payload: utf8.encode(text), qos, packetId: qos > 0 ? 1 : undefined })
+/** A message as it is handed to a handler; its properties may be such that no server may send. */
+function message(topic: string, text: string, properties: MessageProperties): Message {
+  const bytes = encode(publish(topic, text))
   const framer = new Framer({ from: 'server', protocolVersion: 5, maximumPacketSize: 100_000 })
   framer.push(bytes)
   framer.next()
   const view = new PublishView()
   framer.read(view, new TopicTable())
-  const made = new OwnedMessage(0, nobody, false).place(view, topic, new Piece(bytes), 0, noTicket, undefined)
-  // Also such that no server may send.
+  const owner = new OwnedMessage(0, { settle: () => false }, false)
+  const made = owner.place(view, topic, new Piece(bytes), 0, noTicket, undefined)
   return Object.defineProperty(made, 'properties', { value: properties })
 }
 
@@ -93,26 +85,27 @@ export class ClientDouble implements RequestHost {
     return { protocolVersion: this.version ?? 'auto' }
   }
 
-  // As a client
-
-  publish(topic: string, payload: Payload, options: PublishOptions): Promise<unknown> {
-    const item: Published = { topic, text: new TextDecoder().decode(payload as Uint8Array), options, gate: gate(), outcome: 'unknown' }
+  publish(topic: string, _payload: Payload, options: PublishOptions): Promise<unknown> {
+    const item: Published = { topic, options, gate: gate(), outcome: 'unknown' }
     this.published.push(item)
-    options.signal?.addEventListener('abort', () => item.gate.fail(new MqttError('ERR_ABORTED', undefined, { outcome: item.outcome })))
+    const abort = (): void => item.gate.fail(new MqttError('ERR_ABORTED', undefined, { outcome: item.outcome }))
+    options.signal?.addEventListener('abort', abort)
     if (this.#obliging) item.gate.open()
     return item.gate.promise
   }
 
-  async listen(filter: unknown, handler: Handler, options: ListenOptions): Promise<Handling> {
-    const entry: Listened = { filter: String(filter), options, handler, grant: gate(), end: gate(), unsubscribed: false }
+  async listen(given: unknown, handler: Handler, options: ListenOptions): Promise<Handling> {
+    const [grant, end] = [gate(), gate()]
+    const entry: Listened = { filter: String(given), options, handler, grant, end, unsubscribed: false }
     this.listened.push(entry)
-    if (this.#obliging) entry.grant.open()
-    await entry.grant.promise
+    if (this.#obliging) grant.open()
+    await grant.promise
     const unsubscribe = async (): Promise<void> => {
       entry.unsubscribed = true
-      entry.end.open()
+      end.open()
     }
-    return { granted: [], done: entry.end.promise, unsubscribe, detach: () => undefined, [asyncDisposeSymbol]: unsubscribe }
+    const detach = (): void => undefined
+    return { granted: [], done: end.promise, unsubscribe, detach, [asyncDisposeSymbol]: unsubscribe }
   }
 
   on<K extends 'state' | 'connect'>(type: K, listener: (event: ClientEvents[K]) => void): () => void {
@@ -154,8 +147,8 @@ export class ClientDouble implements RequestHost {
   }
 
   /** A message for a subscription. */
-  async deliver(to: Listened | undefined, text: string, properties: MessageProperties = {}, qos: 0 | 1 | 2 = 0): Promise<void> {
-    await to?.handler(message(to.filter, text, properties, qos))
+  async deliver(to: Listened | undefined, text: string, properties: MessageProperties = {}): Promise<void> {
+    await to?.handler(message(to.filter, text, properties))
     await this.clock.settle()
   }
 
@@ -167,9 +160,9 @@ export class ClientDouble implements RequestHost {
   }
 
   /** What a responder needs to know of a request. */
-  request(index: number): { readonly responseTopic: string; readonly correlationData: ReturnType<Uint8Array['slice']> } {
+  request(index: number): { readonly responseTopic: string; readonly correlationData: Uint8Array<ArrayBuffer> } {
     const { responseTopic = '', correlationData } = this.published[index]?.options.properties ?? {}
-    return { responseTopic, correlationData: (correlationData as Uint8Array).slice() }
+    return { responseTopic, correlationData: Uint8Array.from(correlationData as Uint8Array) }
   }
 
   #enter(state: ClientState): void {
@@ -187,16 +180,10 @@ let viewsMade = 0
 
 /** A real client, as requests see it. */
 export function viewOf({ client, clock }: Pick<World, 'client' | 'clock'>): RequestHost {
-  let seed = viewsMade++ * 0.0123
+  const random = new Random(viewsMade++)
   return {
     client,
-    platform: {
-      random: () => {
-        seed = (seed + 0.377) % 1
-        return seed
-      },
-      setTimer: (callback, delay) => clock.setTimer(callback, delay),
-    },
+    platform: { random: () => random.float(), setTimer: (callback, delay) => clock.setTimer(callback, delay) },
     options: { protocolVersion: 'auto' },
     session: {
       sendWindow: { asking: 0, answersOn: undefined },
@@ -210,9 +197,7 @@ export function viewOf({ client, clock }: Pick<World, 'client' | 'clock'>): Requ
 /** What became of a promise so far. */
 export function watched<T>(promise: Promise<T>): { readonly settled: unknown[] } {
   const settled: unknown[] = []
-  promise.then(
-    (value) => settled.push(value),
-    (error: unknown) => settled.push(error),
-  )
+  const note = (end: unknown): unknown => settled.push(end)
+  promise.then(note, note)
   return { settled }
 }
