@@ -6,11 +6,15 @@ import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { accepting, agreeable, connected, World } from './harness.js'
 import { publish, series } from './incoming.js'
 import { Ledger } from './ledger.js'
-import { consume, RandomLife } from './random-life.js'
 import { plainConnack, StalledTransport } from './stalled-transport.js'
 import { unhandledInFile } from './unhandled.js'
 
 const unhandled = unhandledInFile()
+const never = () => new Promise<never>(() => undefined)
+
+async function consume(subscription: Subscription): Promise<void> {
+  for await (const message of subscription) message.text()
+}
 
 /** One call of every kind that may wait, on a client in any state. */
 function callEverything(ledger: Ledger, client: BaseClient): void {
@@ -25,52 +29,36 @@ function callEverything(ledger: Ledger, client: BaseClient): void {
   ledger.add('flush', () => client.flush())
   ledger.add('writable', () => client.writable)
   ledger.add('closed', () => client.closed)
-  let subscription: Subscription | undefined
+  let own: Subscription | undefined
   ledger.add('ready', () => {
-    subscription = client.subscription(['s/4', 's/5'])
-    return subscription.ready
+    own = client.subscription(['s/4', 's/5'])
+    return own.ready
   })
-  if (subscription === undefined) return
-  const own = subscription
-  ledger.add('next', () => own.next())
+  // A client that has ended makes none.
+  if (own === undefined) return
+  const subscription = own
   const iterated = client.subscription('s/6')
-  ledger.add('iterator', () => consume(iterated))
   const batched = client.subscription('s/7', { ack: 'manual' })
+  ledger.add('next', () => subscription.next())
+  ledger.add('iterator', () => consume(iterated))
   ledger.add('batches', () => batched.batches().next())
   ledger.add('next manual', () => batched.next({ timeout: 60_000 }))
   ledger.add('unsubscribe of a subscription', () => client.subscription('s/8').unsubscribe())
   ledger.add('dispose', () => client.subscription('s/9')[Symbol.asyncDispose]())
 }
 
-/** States of a client, and how to get there. */
+/** A client with a message in hand, and a server that answers nothing any more. */
+async function reading(): Promise<World> {
+  const world = await connected({}, agreeable)
+  const subscription = world.client.subscription('u', { qos: 1 })
+  await world.send(publish('u', '', 10))
+  await subscription.next()
+  world.answer = accepting()
+  return world
+}
+
+/** States of a client beside those of `lifecycle-settle.test.ts`, and how to get there. */
 const situations: Record<string, () => Promise<World>> = {
-  idle: async () => new World(),
-  'waiting for credentials': async () => {
-    const world = new World({ credentials: () => new Promise(() => undefined) })
-    world.client.connect().catch(() => undefined)
-    await world.settle()
-    return world
-  },
-  dialling: async () => {
-    const world = new World({}, {}, 1, () => new Promise<never>(() => undefined))
-    world.client.connect().catch(() => undefined)
-    await world.settle()
-    return world
-  },
-  'waiting for CONNACK': async () => {
-    const world = new World()
-    world.client.connect().catch(() => undefined)
-    await world.settle()
-    return world
-  },
-  'in the middle of CONNACK': async () => {
-    const world = new World()
-    world.client.connect().catch(() => undefined)
-    await world.settle()
-    await world.sendBytes('20 03 00')
-    return world
-  },
-  connected: () => connected(),
   'connected to a peer that is deaf': async () => {
     const transport = new StalledTransport(100)
     const world = new World({}, {}, 1, () => transport)
@@ -86,103 +74,53 @@ const situations: Record<string, () => Promise<World>> = {
     return world
   },
   'connected, with a turn that never ends': async () => {
-    const world = await connected({}, agreeable)
-    world.client.listen('t', () => new Promise(() => undefined), { qos: 1 }).catch(() => undefined)
-    const subscription = world.client.subscription('u', { qos: 1 })
+    const world = await reading()
+    world.answer = agreeable
+    world.client.listen('t', never, { qos: 1 }).catch(() => undefined)
     const manual = world.client.subscription('v', { qos: 1, ack: 'manual' })
-    await world.send(...series('t', 3), publish('u', '', 10), publish('v', '', 11))
-    await subscription.next()
+    await world.send(...series('t', 3), publish('v', '', 11))
     await manual.next()
     world.answer = accepting()
     return world
   },
   'disconnecting, held up by a turn': async () => {
-    const world = await connected({}, agreeable)
-    const subscription = world.client.subscription('u', { qos: 1 })
-    await world.send(publish('u', '', 10))
-    await subscription.next()
-    world.answer = accepting()
+    const world = await reading()
     world.client.disconnect({ timeout: 60_000 })
     await world.settle()
     expect(world.client.state).toBe('disconnecting')
     return world
   },
-  closed: async () => {
-    const world = await connected()
-    world.client.destroy()
-    await world.settle()
-    return world
-  },
 }
 
-describe('every promise settles within 50 ms of disconnect({ timeout: 0 }), typed', () => {
-  it.each(Object.keys(situations))('%s', async (name) => {
+/** Nothing waits, and what was rejected is typed. */
+function expectSettled(ledger: Ledger, world: World): void {
+  const { pending, untyped } = ledger
+  expect({ pending, untyped, timers: world.clock.pending }).toEqual({ pending: [], untyped: [], timers: 0 })
+}
+
+describe('every promise settles, typed, and nothing is left', () => {
+  const rows = Object.keys(situations).flatMap((name) => [0, 200].map((timeout) => [name, timeout] as const))
+  it.each(rows)('%s: within 50 ms of disconnect({ timeout: %i })', async (name, timeout) => {
     const world = (await situations[name]?.()) as World
     const ledger = new Ledger()
     callEverything(ledger, world.client)
     await world.settle()
     callEverything(ledger, world.client)
-    ledger.add('disconnect', () => world.client.disconnect({ timeout: 0 }))
+    ledger.add('disconnect', () => world.client.disconnect({ timeout }))
     callEverything(ledger, world.client)
-    await world.clock.advance(50)
-    expect(ledger.pending).toEqual([])
-    expect(ledger.untyped).toEqual([])
-    expect(world.client.state).toBe('closed')
+    await world.clock.advance(timeout + 50)
+    expect([ledger.pending, world.client.state]).toEqual([[], 'closed'])
     await world.clock.advance(1000)
-    expect(world.clock.pending).toBe(0)
-  })
-})
-
-describe('disconnect({ timeout: 200 }) resolves within 250 ms, and nothing is left', () => {
-  it.each(Object.keys(situations))('%s', async (name) => {
-    const world = (await situations[name]?.()) as World
-    const ledger = new Ledger()
-    callEverything(ledger, world.client)
-    ledger.add('disconnect', () => world.client.disconnect({ timeout: 200 }))
-    await world.clock.advance(250)
-    expect(ledger.pending).toEqual([])
-    expect(world.client.state).toBe('closed')
-    expect(world.clock.pending).toBe(0)
+    expectSettled(ledger, world)
   })
 
-  it('at each byte of CONNECT and CONNACK', async () => {
-    for (let drop = 0; drop <= 40; drop++) {
-      const world = new World({}, { forward: { drop: drop === 0 ? undefined : drop }, split: 1 })
-      world.answer = agreeable
-      const ledger = new Ledger()
-      ledger.add('connect', () => world.client.connect())
-      await world.clock.advance(1)
-      ledger.add('disconnect', () => world.client.disconnect({ timeout: 200 }))
-      await world.clock.advance(250)
-      expect(ledger.pending).toEqual([])
-      expect(ledger.untyped).toEqual([])
-      expect(world.clock.pending).toBe(0)
-    }
-    for (let length = 0; length <= 5; length++) {
-      const world = new World()
-      const ledger = new Ledger()
-      ledger.add('connect', () => world.client.connect())
-      await world.settle()
-      await world.sendBytes([0x20, 3, 0, 0, 0].slice(0, length))
-      ledger.add('disconnect', () => world.client.disconnect({ timeout: 200 }))
-      await world.clock.advance(250)
-      expect(ledger.pending).toEqual([])
-      expect(world.clock.pending).toBe(0)
-    }
-  })
-})
-
-describe('a lost connection settles everything, typed, with what is known of its fate', () => {
-  const losses: Record<string, [(world: World) => unknown, string]> = {
-    cut: [(world) => world.peer.cut(), 'ERR_CONNECTION_LOST'],
-    end: [(world) => world.peer.end(), 'ERR_CONNECTION_LOST'],
-    'server DISCONNECT': [(world) => world.peer.sendBytes('e0 02 89 00'), 'ERR_SERVER_DISCONNECT'],
-    'bad bytes': [(world) => world.peer.sendBytes('00 00'), 'ERR_MALFORMED_PACKET'],
-    silence: [(world) => world.clock.advance(40_000), 'ERR_KEEPALIVE_TIMEOUT'],
-  }
-
-  it.each(Object.keys(losses))('%s', async (name) => {
-    const [lose, code] = losses[name] as (typeof losses)[string]
+  it.each<[string, (world: World) => unknown, string]>([
+    ['cut', (world) => world.peer.cut(), 'ERR_CONNECTION_LOST'],
+    ['end', (world) => world.peer.end(), 'ERR_CONNECTION_LOST'],
+    ['server DISCONNECT', (world) => world.peer.sendBytes('e0 02 89 00'), 'ERR_SERVER_DISCONNECT'],
+    ['bad bytes', (world) => world.peer.sendBytes('00 00'), 'ERR_MALFORMED_PACKET'],
+    ['silence', (world) => world.clock.advance(40_000), 'ERR_KEEPALIVE_TIMEOUT'],
+  ])('a lost connection: %s', async (_name, lose, code) => {
     const world = await connected({}, accepting({ receiveMaximum: 1 }))
     const ledger = new Ledger()
     callEverything(ledger, world.client)
@@ -191,17 +129,15 @@ describe('a lost connection settles everything, typed, with what is known of its
     const ended = lose(world)
     await world.settle()
     await ended
-    expect(ledger.pending).toEqual([])
-    expect(ledger.untyped).toEqual([])
-    const waiting = ['publish 1', 'publish 2', 'subscribe', 'listen', 'unsubscribe', 'ready', 'next', 'iterator', 'batches', 'next manual']
-    for (const entry of waiting)
-      expect(ledger.codes.filter((line) => line.startsWith(`${entry}:`))).toEqual([`${entry}: ${code}`, `${entry}: ${code}`])
-    expect(world.clock.pending).toBe(0)
+    expectSettled(ledger, world)
+    const waiting = ['publish 1', 'publish 2', 'subscribe', 'listen', 'unsubscribe', 'ready', 'next']
+    for (const entry of [...waiting, 'iterator', 'batches', 'next manual'])
+      expect(ledger.codes.filter((line) => line === `${entry}: ${code}`)).toHaveLength(2)
   })
 
   it('a handler that never ends does not keep `done` of its handling from settling', async () => {
     const world = await connected({}, agreeable)
-    const starting = world.client.listen('a', () => new Promise(() => undefined), { qos: 1 })
+    const starting = world.client.listen('a', never, { qos: 1 })
     await world.settle()
     const { done } = await starting
     await world.send(publish('a', '', 1))
@@ -224,37 +160,29 @@ describe('a signal aborts each call, and the link is not affected', () => {
     next: (client, signal) => client.subscription('a').next({ signal }),
   }
 
-  it.each(Object.keys(abortable).flatMap((name) => [true, false].map((sent) => [name, sent] as const)))('%s, sent: %s', async (name, sent) => {
-    const world = await connected({})
-    const controller = new AbortController()
-    const reason = new Error('enough')
-    const ledger = new Ledger()
-    let error: unknown
-    ledger.add(name, () =>
-      abortable[name]?.(world.client, controller.signal).catch((thrown: unknown) => {
-        error = thrown
-        throw thrown
-      }),
-    )
-    if (sent) await world.settle()
-    expect(ledger.pending).toEqual([name])
-    controller.abort(reason)
-    await world.settle()
-    expect(ledger.codes).toEqual([`${name}: ERR_ABORTED`])
-    expect(error).toMatchObject({ name: 'AbortError', cause: reason })
-    expect(world.client.state).toBe('connected')
-    world.answer = agreeable
-    const publishing = world.client.publish('b', 'x', { qos: 1 })
-    await world.settle()
-    await publishing
+  it.each(Object.keys(abortable))('%s: before it was sent, and after', async (name) => {
+    for (const sent of [true, false]) {
+      const world = await connected({})
+      const controller = new AbortController()
+      const cause = new Error('enough')
+      const call = abortable[name]?.(world.client, controller.signal) as Promise<unknown>
+      call.catch(() => undefined)
+      if (sent) await world.settle()
+      controller.abort(cause)
+      const error = { code: 'ERR_ABORTED', name: 'AbortError', cause }
+      expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error })
+      expect(world.client.state).toBe('connected')
+      world.answer = agreeable
+      const publishing = world.client.publish('b', 'x', { qos: 1 })
+      await world.settle()
+      await publishing
+    }
   })
 
   it.each(Object.keys(abortable))('%s: aborted before it began: nothing is sent', async (name) => {
     const world = await connected({})
-    const ledger = new Ledger()
-    ledger.add(name, () => abortable[name]?.(world.client, AbortSignal.abort()))
-    await world.settle()
-    expect(ledger.codes).toEqual([`${name}: ERR_ABORTED`])
+    const call = abortable[name]?.(world.client, AbortSignal.abort()) as Promise<unknown>
+    expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { code: 'ERR_ABORTED' } })
     if (name !== 'next') expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect'])
   })
 })
@@ -280,51 +208,7 @@ it('what nobody awaits is no unhandled rejection: closed, ready, writable, done,
   expect(unhandled).toEqual([])
 })
 
-const long = process.env['MQWIRE_LONG'] !== undefined
-
-/** Nothing of a life is pending, and no timer stays; gives the states that it went through. */
-async function settledStates(seed: number, { ledger, world }: RandomLife): Promise<string[]> {
-  const { pending, untyped } = ledger
-  expect({ seed, pending, untyped, state: world.client.state }).toEqual({ seed, pending: [], untyped: [], state: 'closed' })
-  await world.clock.advance(2000)
-  expect({ seed, timers: world.clock.pending }).toEqual({ seed, timers: 0 })
-  return world.seen('state').map(({ state }) => state)
-}
-
-// 10,000 in `npm run lab -- fuzz long`.
-describe(`${long ? '10,000' : 300} random orders of calls: nothing stays pending, no timer stays`, () => {
-  const rounds = long ? 400 : 12
-  it.each(Array.from({ length: 25 }, (_, block) => block))('block %s', { timeout: long ? 600_000 : 20_000 }, async (block) => {
-    for (let round = 0; round < rounds; round++) {
-      const seed = block * rounds + round + 1
-      const life = await new RandomLife(seed).live()
-      const { world } = life
-      const states = await settledStates(seed, life)
-      expect({ seed, states: new Set(states).size }).toEqual({ seed, states: states.length })
-      expect({ seed, ends: world.seen('disconnect').length }).toEqual({ seed, ends: states.includes('connected') ? 1 : 0 })
-    }
-    expect(unhandled).toEqual([])
-  })
-
-  it.each(Array.from({ length: 10 }, (_, block) => block))(
-    'lives of several connections, block %s',
-    { timeout: long ? 600_000 : 20_000 },
-    async (block) => {
-      for (let round = 0; round < rounds; round++) {
-        const seed = 1_000_000 + block * rounds + round
-        const life = await new RandomLife(seed, true).live()
-        const { world } = life
-        const states = await settledStates(seed, life)
-        const from = states.includes('disconnecting') ? states.indexOf('disconnecting') : states.length - 1
-        // Nothing comes between the beginning of the end and the end.
-        expect({ seed, states: states.slice(from).filter((state) => state !== 'disconnecting') }).toEqual({ seed, states: ['closed'] })
-        expect({ seed, ends: world.seen('disconnect').length }).toEqual({ seed, ends: world.seen('connect').length })
-      }
-      expect(unhandled).toEqual([])
-    },
-  )
-})
-
+const goodbye = { type: 'disconnect', reasonCode: 0x8b, properties: {} } as const
 const ends: Record<string, (world: World) => unknown> = {
   'disconnect()': ({ client }) => client.disconnect(),
   'disconnect({ timeout: 0 })': ({ client }) => client.disconnect({ timeout: 0 }),
@@ -333,13 +217,12 @@ const ends: Record<string, (world: World) => unknown> = {
   'destroy()': ({ client }) => client.destroy(),
   'end of the block': ({ client }) => client[Symbol.asyncDispose](),
   'a lost connection': ({ peer }) => peer.ended ?? peer.cut(),
-  'DISCONNECT of the server': ({ peer }) => peer.ended ?? peer.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} }),
+  'DISCONNECT of the server': ({ peer }) => peer.ended ?? peer.send(goodbye),
 }
-const names = Object.keys(ends)
 
 /** Turns that take 50 ms, readers of every kind, a group, publishes in flight and queued, UNSUBSCRIBE without an answer. */
 async function full(reconnect: boolean): Promise<{ world: World; ledger: Ledger }> {
-  const quiet: Answer = (packet) => (packet.type === 'publish' || packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+  const quiet: Answer = (packet) => (/^(publish|unsubscribe)$/.test(packet.type) ? undefined : agreeable(packet))
   const world = await connected({ reconnect: reconnect && { backoff: constant(20) } }, quiet)
   const ledger = new Ledger()
   const { client, clock } = world
@@ -364,6 +247,7 @@ async function full(reconnect: boolean): Promise<{ world: World; ledger: Ledger 
 }
 
 describe('every end, begun before, with and after every other', () => {
+  const names = Object.keys(ends)
   const rows = names.flatMap((first) => names.map((second) => [first, second] as const))
   it.each(rows)('%s, and %s', async (first, second) => {
     for (const reconnect of [true, false]) {
@@ -374,15 +258,9 @@ describe('every end, begun before, with and after every other', () => {
         ledger.add('second', () => ends[second]?.(world))
         ledger.add('last', () => world.client.disconnect({ timeout: 1000 }))
         await world.clock.advance(3000)
-        const at = { reconnect, delay }
-        expect({ ...at, pending: ledger.pending, untyped: ledger.untyped, timers: world.clock.pending }).toEqual({
-          ...at,
-          pending: [],
-          untyped: [],
-          timers: 0,
-        })
-        expect(world.seen('state').filter(({ state }) => state === 'closed')).toHaveLength(1)
-        expect(world.seen('state').at(-1)?.state).toBe('closed')
+        expectSettled(ledger, world)
+        const states = world.seen('state').map(({ state }) => state)
+        expect(states.indexOf('closed')).toBe(states.length - 1)
         expect(world.seen('disconnect')).toHaveLength(world.seen('connect').length)
       }
     }
