@@ -12,13 +12,13 @@ export const minutes = 3
 const suites = [
   'test/unit/wasm/',
   'test/fuzz/search',
-  ...['hostile-properties', 'inbound-bytes', 'reconnect-fleet', 'registry-model', 'replay-bytes', 'session-lost-bytes', 'settle'].map(
+  ...['hostile-properties', 'inbound-bytes', 'reconnect-fleet', 'registry-model', 'replay-bytes', 'settle'].map(
     (name) => `test/unit/client/${name}.test.ts`,
   ),
   ...['faults/', 'latest-attacks', 'operation.test.ts', 'asyncapi-contracts'].map((name) => `test/unit/typed/${name}`),
 ]
 /** Suites that have a long form, which takes as long as it takes: about six minutes on two cores. */
-const longSuites = ['hostile-mutated', 'replay-bytes', 'settle'].map((name) => `test/unit/client/${name}.test.ts`)
+const longSuites = ['hostile-mutated', 'replay-bytes'].map((name) => `test/unit/client/${name}.test.ts`)
 
 async function search(lab: Lab, file: string, target: string, share: number): Promise<Result> {
   const { inputs, edges, findings } = await hunt(file, target, lab.seed, lab.minutes * 60 * share, availableParallelism())

@@ -1,12 +1,17 @@
-/** The server has forgotten the session: every message that was in flight is accounted for, one by one. */
+/** The server has forgotten the session: every message that was in flight is accounted for, one by one; also while listeners act. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
-import { again, carried, comeBack, forgets, lose, send, steady, willing } from './across.js'
-import { failure } from './harness.js'
-import { publish, subscribe, taken } from './incoming.js'
+import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
+import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
+import { again, carried, comeBack, forgets, lose, pause, send, steady, willing } from './across.js'
+import { failure, type World } from './harness.js'
+import { publish, quiet, subscribe, taken, takenTexts } from './incoming.js'
+import { ack } from './stub.js'
 
-const puback = (packetId: number) => ({ type: 'puback', packetId, reasonCode: 0, properties: {} }) as const
-const pubrec = (packetId: number) => ({ type: 'pubrec', packetId, reasonCode: 0, properties: {} }) as const
+const lostUnknown = { code: 'ERR_SESSION_LOST', outcome: 'unknown' }
+const republish = { onSessionLost: 'republish' } as const
+/** What a connection carried, without packet identifiers. */
+const lines = (peer: ScriptedPeer) => carried(peer).map((line) => line.replace(/ #\d+/, ''))
+const identifiers = (world: World) => world.peer.all('publish').map(({ packetId }) => packetId ?? 0)
 
 describe('QoS 1 in flight', () => {
   it('is published as new: DUP 0, in order, before what was never sent; it settles with that', async () => {
@@ -16,14 +21,10 @@ describe('QoS 1 in flight', () => {
     await lose(world)
     promises.push(...send(world, 1, 'new'))
     const peer = await comeBack(world, forgets())
-    expect(peer.all('publish').map((packet) => [new TextDecoder().decode(packet.payload), packet.qos, packet.dup])).toEqual([
-      ['a', 1, false],
-      ['b', 1, false],
-      ['new', 1, false],
-    ])
-    const ids = peer.all('publish').map((packet) => packet.packetId)
+    expect(lines(peer)).toEqual(['publish t=a q1', 'publish t=b q1', 'publish t=new q1'])
+    const ids = identifiers(world)
     expect(new Set(ids).size).toBe(3)
-    await world.send(...ids.map((id) => puback(id ?? 0)))
+    await world.send(...ids.map((id) => ack('puback', id)))
     await expect(Promise.all(promises)).resolves.toMatchObject(ids.map((packetId) => ({ packetId })))
     expect(world.seen('drop')).toEqual([])
   })
@@ -31,25 +32,24 @@ describe('QoS 1 in flight', () => {
   it('carries the same payload and properties, also a large one that was handed over as it lies', async () => {
     const world = await steady()
     const large = new Uint8Array(50_000).map((_, index) => index * 7)
-    const properties = { contentType: 'x', correlationData: 'abc', userProperties: [['a', '1']] as [string, string][] }
-    world.client.publish('t', 'small', { qos: 1, retain: true, properties }).catch(() => undefined)
-    world.client.publish('t', large, { qos: 1, properties }).catch(() => undefined)
+    const userProperties: [string, string][] = [['a', '1']]
+    const properties = { contentType: 'x', correlationData: 'abc', userProperties }
+    quiet(world.client.publish('t', 'small', { qos: 1, retain: true, properties }))
+    quiet(world.client.publish('t', large, { qos: 1, properties }))
     await world.settle()
-    const before = world.peer.all('publish')
+    const before = world.peer.all('publish').map((packet) => ({ ...packet, packetId: 0 }))
     const peer = await again(world, forgets())
-    const strip = ({ packetId: _id, ...rest }: { packetId?: number | undefined }) => rest
-    expect(peer.all('publish').map(strip)).toEqual(before.map(strip))
+    expect(peer.all('publish').map((packet) => ({ ...packet, packetId: 0 }))).toEqual(before)
   })
 
   it('is rejected with ERR_SESSION_LOST, outcome unknown, where that is asked for', async () => {
     const world = await steady({ outbound: { onSessionLost: 'reject' } })
     const error = failure(world.client.publish('t', 'a', { qos: 1 }))
-    const kept = world.client.publish('t', 'b', { qos: 1, onSessionLost: 'republish' })
-    kept.catch(() => undefined)
+    quiet(world.client.publish('t', 'b', { qos: 1, ...republish }))
     await world.settle()
     const peer = await again(world, forgets())
-    expect(await error).toMatchObject({ code: 'ERR_SESSION_LOST', outcome: 'unknown' })
-    expect(carried(peer)).toEqual([expect.stringMatching(/^publish t=b q1 #\d+$/)])
+    expect(await error).toMatchObject(lostUnknown)
+    expect(lines(peer)).toEqual(['publish t=b q1'])
   })
 })
 
@@ -57,50 +57,33 @@ describe('QoS 2 in flight', () => {
   it('rejects with ERR_SESSION_LOST, outcome unknown, whether PUBREC had come or not; its PUBREL is not sent', async () => {
     const world = await steady()
     const errors = ['one', 'two'].map((text) => failure(world.client.publish('t', text, { qos: 2 })))
-    await world.send(pubrec(2))
+    await world.send(ack('pubrec', 2))
     const peer = await again(world, forgets())
-    for (const error of errors) expect(await error).toMatchObject({ code: 'ERR_SESSION_LOST', outcome: 'unknown' })
+    expect(await Promise.all(errors)).toMatchObject([lostUnknown, lostUnknown])
     expect(carried(peer)).toEqual([])
   })
 
-  it.each([
-    ['for the client', { outbound: { onSessionLost: 'republish' } }, {}],
-    ['for this one', {}, { onSessionLost: 'republish' }],
-    ['for this one, over the client', { outbound: { onSessionLost: 'reject' } }, { onSessionLost: 'republish' }],
-  ] as [string, ClientOptions, { onSessionLost?: 'republish' }][])('is published anew where that is asked %s', async (_name, options, own) => {
+  it.each<[string, ClientOptions, Partial<typeof republish>]>([
+    ['for the client', { outbound: republish }, {}],
+    ['for this one', {}, republish],
+    ['for this one, over the client', { outbound: { onSessionLost: 'reject' } }, republish],
+  ])('is published again where that is asked %s, in the order of the calls, whatever PUBREC had come', async (_name, options, own) => {
     const world = await steady(options)
-    const promise = world.client.publish('t', 'one', { qos: 2, ...own })
-    promise.catch(() => undefined)
-    const released = world.client.publish('t', 'two', { qos: 2, ...own })
-    released.catch(() => undefined)
-    await world.send(pubrec(2))
+    const calls = ['a', 'b', 'c', 'd'].map((text) => quiet(world.client.publish('t', text, { qos: text === 'c' ? 1 : 2, ...own })))
+    await world.send(ack('pubrec', 4), ack('pubrec', 2))
     const peer = await again(world, willing(false))
-    const texts = peer.all('publish').map((packet) => [new TextDecoder().decode(packet.payload), packet.qos, packet.dup])
-    expect(texts.sort()).toEqual([
-      ['one', 2, false],
-      ['two', 2, false],
-    ])
-    await expect(Promise.all([promise, released])).resolves.toHaveLength(2)
-  })
-
-  it('published anew it keeps the order of the calls, whatever PUBREC had come', async () => {
-    const world = await steady({ outbound: { onSessionLost: 'republish' } })
-    send(world, 2, 'a', 'b')
-    send(world, 1, 'c')
-    send(world, 2, 'd')
-    await world.send(pubrec(4), pubrec(2))
-    const peer = await again(world, forgets())
-    expect(peer.all('publish').map((packet) => new TextDecoder().decode(packet.payload))).toEqual(['a', 'b', 'c', 'd'])
+    const published = ['publish t=a q2', 'publish t=b q2', 'publish t=c q1', 'publish t=d q2']
+    expect(lines(peer).filter((line) => line.startsWith('publish'))).toEqual(published)
+    await expect(Promise.all(calls)).resolves.toHaveLength(4)
   })
 
   it('that was never sent stays queued', async () => {
     const world = await steady({}, forgets({ receiveMaximum: 1 }))
     const sent = failure(world.client.publish('t', 'sent', { qos: 2 }))
-    const waiting = world.client.publish('t', 'waiting', { qos: 2 })
-    waiting.catch(() => undefined)
+    const waiting = quiet(world.client.publish('t', 'waiting', { qos: 2 }))
     await world.settle()
     const peer = await again(world, willing(false))
-    expect(await sent).toMatchObject({ code: 'ERR_SESSION_LOST' })
+    expect(await sent).toMatchObject(lostUnknown)
     await expect(waiting).resolves.toMatchObject({ reasonCode: 0 })
     expect(peer.all('publish')).toHaveLength(1)
   })
@@ -110,11 +93,11 @@ describe('the `sessionlost` event', () => {
   it('accounts for every message in flight, one by one, and for none that was queued or settled', async () => {
     const world = await steady()
     const [acknowledged] = send(world, 1, 'acknowledged')
-    await world.send(puback(1))
+    await world.send(ack('puback', 1))
     await acknowledged
     send(world, 1, 'a')
     send(world, 2, 'b', 'c')
-    await world.send(pubrec(4))
+    await world.send(ack('pubrec', 4))
     await lose(world)
     send(world, 1, 'queued')
     send(world, 2, 'queued')
@@ -122,31 +105,20 @@ describe('the `sessionlost` event', () => {
     const [event, ...rest] = world.seen('sessionlost')
     expect(rest).toEqual([])
     expect(event).toMatchObject({ cause: 'absent', stale: 0, republished: [{ topic: 't', qos: 1, packetId: 2 }] })
-    expect(event?.republished).toHaveLength(1)
     const rejected = [...(event?.rejected ?? [])].sort((one, other) => one.packetId - other.packetId)
-    expect(rejected).toMatchObject([
-      { topic: 't', qos: 2, packetId: 3, error: { code: 'ERR_SESSION_LOST', outcome: 'unknown' } },
-      { topic: 't', qos: 2, packetId: 4, error: { code: 'ERR_SESSION_LOST', outcome: 'unknown' } },
-    ])
+    expect(rejected).toMatchObject([3, 4].map((packetId) => ({ topic: 't', qos: 2, packetId, error: lostUnknown })))
     expect(Object.isFrozen(event)).toBe(true)
   })
 
   it('comes once for each loss, with the connection that shows it, also when nothing was in flight', async () => {
-    const world = await steady()
+    const world = await steady({ clientId: 'c', cleanStart: false }, forgets())
     await again(world, forgets())
     expect(world.seen('sessionlost')).toEqual([{ cause: 'absent', republished: [], rejected: [], stale: 0 }])
+    // It does not come with the first connection, nor where the session was kept.
     await again(world)
-    expect(world.seen('sessionlost')).toHaveLength(1)
     await again(world, forgets())
-    expect(world.seen('sessionlost')).toHaveLength(2)
-    const order = world.events.map(({ type }) => type).filter((type) => type === 'connect' || type === 'sessionlost')
+    const order = world.events.map(({ type }) => type).filter((type) => /^(connect|sessionlost)$/.test(type))
     expect(order).toEqual(['connect', 'connect', 'sessionlost', 'connect', 'connect', 'sessionlost'])
-  })
-
-  it('does not come with the first connection, nor where the session was kept', async () => {
-    const world = await steady({ clientId: 'c', cleanStart: false }, forgets())
-    await again(world)
-    expect(world.seen('sessionlost')).toEqual([])
   })
 
   it('a message republished after one loss is accounted for again at the next, and arrives once', async () => {
@@ -161,13 +133,12 @@ describe('the `sessionlost` event', () => {
     await expect(one).resolves.toMatchObject({ reasonCode: 0 })
   })
 
-  it('a message whose caller was told already (timeout, abort) is neither republished nor counted as rejected twice', async () => {
+  it('a message whose caller has been answered already is neither republished nor counted as rejected twice', async () => {
     const world = await steady()
     const late = failure(world.client.publish('t', 'late', { qos: 1, ackTimeout: 5 }))
     await world.clock.advance(5)
     expect((await late).code).toBe('ERR_TIMEOUT')
-    const peer = await again(world, forgets())
-    expect(carried(peer)).toEqual([])
+    expect(carried(await again(world, forgets()))).toEqual([])
     expect(world.seen('sessionlost')).toMatchObject([{ republished: [], rejected: [] }])
     expect(world.seen('drop')).toHaveLength(1)
   })
@@ -185,7 +156,7 @@ describe('incoming messages of a lost session', () => {
     expect(world.seen('sessionlost')).toMatchObject([{ stale: 3 }])
     expect(messages.map((message) => message.ack())).toEqual([false, false, false])
     await world.settle()
-    expect(carried(peer)).toEqual([expect.stringMatching(/^subscribe t #\d+$/)])
+    expect(lines(peer)).toEqual(['subscribe t'])
   })
 
   it('a QoS 2 identifier of it brings a new message', async () => {
@@ -197,7 +168,7 @@ describe('incoming messages of a lost session', () => {
     await world.settle()
     await again(world, willing(false))
     await world.send(publish('t', 'new', 1, { qos: 2, dup: true }))
-    expect(subscription.read()?.text()).toBe('new')
+    expect(takenTexts(subscription)).toEqual(['new'])
   })
 
   it('what was buffered and not read can still be read', async () => {
@@ -205,55 +176,142 @@ describe('incoming messages of a lost session', () => {
     const subscription = await subscribe(world, 't', { qos: 1 })
     await world.send(publish('t', 'one', 1), publish('t', 'two', 2))
     const peer = await again(world, willing(false))
-    expect([subscription.read()?.text(), subscription.read()?.text(), subscription.read()]).toEqual(['one', 'two', undefined])
+    expect(takenTexts(subscription)).toEqual(['one', 'two'])
     await world.settle()
-    expect(carried(peer)).toEqual([expect.stringMatching(/^subscribe t/)])
+    expect(lines(peer)).toEqual(['subscribe t'])
   })
 })
 
 describe('what was sent before', () => {
-  it('is out of reach of `ttl`, message expiry and `clear()` also after it was taken back', async () => {
-    const world = await steady({ outbound: { ttl: 100 } }, forgets({ receiveMaximum: 2 }))
-    const [one, two] = [
-      world.client.publish('t', 'one', { qos: 1 }),
-      world.client.publish('t', 'two', { qos: 1, properties: { messageExpiryInterval: 1 } }),
-    ]
-    for (const promise of [one, two]) promise.catch(() => undefined)
+  /** Two in flight; the next connection has room for one: the other waits to be republished. */
+  async function waiting(options?: ClientOptions, second = {}) {
+    const world = await steady(options, forgets({ receiveMaximum: 2 }))
+    const calls = [{}, second].map((more) => quiet(world.client.publish('t', 'x', { qos: 1, ...more })))
     await world.settle()
-    // The next connection has room for none: the window is used up by what it holds back.
     await again(world, forgets({ receiveMaximum: 1 }))
+    return { world, calls }
+  }
+
+  it('is out of reach of `ttl`, message expiry and `clear()` also after it was taken back', async () => {
+    const expiring = { properties: { messageExpiryInterval: 1 } }
+    const { world, calls } = await waiting({ outbound: { ttl: 100 } }, expiring)
     await world.clock.advance(5000)
     world.client.outbound.clear()
-    expect(await world.outcome(two)).toEqual({ state: 'pending' })
-    const id = world.peer.all('publish')[0]?.packetId ?? 0
-    await world.send(puback(id))
-    const packets = world.peer.all('publish')
-    expect(packets.map((packet) => new TextDecoder().decode(packet.payload))).toEqual(['one', 'two'])
-    await world.send(puback(packets[1]?.packetId ?? 0))
-    await expect(Promise.all([one, two])).resolves.toHaveLength(2)
+    expect(await world.outcome(calls[1] as Promise<unknown>)).toEqual({ state: 'pending' })
+    for (const index of [0, 1]) await world.send(ack('puback', identifiers(world)[index] ?? 0))
+    expect(lines(world.peer)).toEqual(['publish t=x q1', 'publish t=x q1'])
+    await expect(Promise.all(calls)).resolves.toHaveLength(2)
   })
 
   it('an abort of one that waits to be republished rejects with outcome unknown: it was sent once', async () => {
-    const world = await steady({}, forgets({ receiveMaximum: 2 }))
     const controller = new AbortController()
-    send(world, 1, 'first')
-    const error = failure(world.client.publish('t', 'second', { qos: 1, signal: controller.signal }))
-    await world.settle()
-    const peer = await again(world, forgets({ receiveMaximum: 1 }))
+    const { world, calls } = await waiting({}, { signal: controller.signal })
     controller.abort()
-    expect(await error).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
-    await world.send(puback(peer.all('publish')[0]?.packetId ?? 0))
-    expect(peer.all('publish')).toHaveLength(1)
+    expect(await failure(calls[1] as Promise<unknown>)).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
+    await world.send(ack('puback', identifiers(world)[0] ?? 0))
+    expect(lines(world.peer)).toHaveLength(1)
   })
 
   it('at the end of the client it rejects with outcome unknown, what was never sent with not-sent', async () => {
-    const world = await steady({}, forgets({ receiveMaximum: 2 }))
-    const sent = ['one', 'two'].map((text) => failure(world.client.publish('t', text, { qos: 1 })))
-    await world.settle()
-    await again(world, forgets({ receiveMaximum: 1 }))
-    const never = failure(world.client.publish('t', 'three', { qos: 1 }))
+    const { world, calls } = await waiting()
+    calls.push(world.client.publish('t', 'three', { qos: 1 }))
+    const errors = calls.map(failure)
     world.client.destroy()
-    for (const error of sent) expect(await error).toMatchObject({ code: 'ERR_CLOSED', outcome: 'unknown' })
-    expect(await never).toMatchObject({ code: 'ERR_CLOSED', outcome: 'not-sent' })
+    const outcomes = (await Promise.all(errors)).map(({ code, outcome }) => `${code} ${outcome}`)
+    expect(outcomes).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
+  })
+})
+
+/** Two QoS 2 messages and one at QoS 1 in flight; the server forgets, and `act` runs in the first event of this type. */
+async function losing(type: keyof ClientEvents, act: (world: World) => unknown) {
+  const world = await steady()
+  const errors = ['a', 'b'].map((text) => failure(world.client.publish('t', text, { qos: 2 })))
+  send(world, 1, 'c')
+  await world.settle()
+  world.client.on(type, () => void act(world), { once: true })
+  await lose(world)
+  world.answer = forgets()
+  await world.clock.advance(pause)
+  return { world, errors }
+}
+
+describe('a listener that ends the client', () => {
+  it.each([
+    ...(['drop', 'sessionlost', 'state', 'connect', 'disconnect'] as const).map((type) => [type, 'destroy'] as const),
+    ...(['drop', 'sessionlost', 'connect'] as const).map((type) => [type, 'disconnect'] as const),
+  ])('on `%s`, by %s(): it stays closed, everything settles, no timer is left', async (type, how) => {
+    const { world, errors } = await losing(type, ({ client }) => (how === 'destroy' ? client.destroy() : quiet(client.disconnect({ timeout: 0 }))))
+    await world.clock.advance(60_000)
+    expect([world.client.state, world.seen('state').at(-1)?.state]).toEqual(['closed', 'closed'])
+    for (const error of errors) expect(await error).toMatchObject({ outcome: 'unknown' })
+    expect([world.client.outbound.size, world.clock.pending]).toEqual([0, 0])
+    expect(world.seen('connect').length).toBe(world.seen('disconnect').length)
+  })
+
+  it('on `drop` of a session that expires', async () => {
+    const world = await steady({ sessionExpiryInterval: 0 })
+    const error = failure(world.client.publish('t', 'a', { qos: 2 }))
+    await world.settle()
+    world.client.on('drop', () => world.client.destroy(), { once: true })
+    await lose(world)
+    await world.clock.advance(60_000)
+    expect(await error).toMatchObject({ outcome: 'unknown' })
+    expect([world.client.state, world.peers.length, world.clock.pending]).toEqual(['closed', 1, 0])
+  })
+
+  it('on `error` of a filter that is refused while it is brought back', async () => {
+    const world = await steady({}, willing(false))
+    for (const filter of ['a', 'b']) await subscribe(world, filter)
+    world.client.on('error', () => world.client.destroy(), { once: true })
+    await again(world, (packet) =>
+      packet.type === 'subscribe'
+        ? { type: 'suback', packetId: packet.packetId, reasonCodes: packet.subscriptions.map(() => 0x87) }
+        : willing(false)(packet),
+    )
+    await world.clock.advance(60_000)
+    expect([world.client.state, world.clock.pending]).toEqual(['closed', 0])
+  })
+})
+
+describe('a listener that goes on', () => {
+  it.each(['drop', 'sessionlost'] as const)('publishing and subscribing on `%s` works: each on the wire once', async (type) => {
+    const { world } = await losing(type, ({ client }) => {
+      quiet(client.publish('t', 'new', { qos: 1 }))
+      quiet(client.subscribe('s'))
+    })
+    expect(lines(world.peer).sort()).toEqual(['publish t=c q1', 'publish t=new q1', 'subscribe s'])
+  })
+
+  it('publishing the rejected messages again, on `drop`: one connection carries each once, no loop', async () => {
+    const world = await steady()
+    quiet(world.client.publish('t', 'a', { qos: 2 }))
+    await world.settle()
+    let count = 0
+    world.client.on('drop', () => {
+      count += 1
+      quiet(world.client.publish('t', 'a', { qos: 2 }))
+    })
+    for (let round = 1; round <= 3; round++) {
+      expect(lines(await again(world, forgets()))).toEqual(['publish t=a q2'])
+      expect(count).toBe(round)
+    }
+  })
+
+  it('`reconnect({ force: true })` on `sessionlost` gives one more connection, which knows the session', async () => {
+    const { world } = await losing('sessionlost', (world) => {
+      world.answer = willing(true)
+      quiet(world.client.reconnect({ force: true }))
+    })
+    await world.clock.advance(1000)
+    expect([world.client.state, world.peers.length]).toEqual(['connected', 3])
+    expect(carried(world.peer)[0]).toMatch(/^publish t=c q1 #\d+( dup)?$/)
+  })
+
+  it('a listener that throws is logged, and changes nothing', async () => {
+    const { world, errors } = await losing('drop', () => {
+      throw new Error('listener')
+    })
+    expect(await Promise.all(errors)).toMatchObject([lostUnknown, lostUnknown])
+    expect([world.client.state, world.peer.all('publish').length]).toEqual(['connected', 1])
   })
 })
