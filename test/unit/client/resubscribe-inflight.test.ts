@@ -1,15 +1,21 @@
-/** SUBSCRIBE and UNSUBSCRIBE that a lost connection leaves without an answer: sent again once, settled once. */
+/** SUBSCRIBE and UNSUBSCRIBE that a lost connection leaves without an answer: sent again once, settled once; and what joins them meanwhile. */
 import { describe, expect, it } from 'vitest'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { again, carried, comeBack, forgets, lose, steady, willing } from './across.js'
-import { failure } from './harness.js'
-import { publish, quiet, read, subscribe, takenTexts } from './incoming.js'
+import { again, carried, comeBack, forgets, keeps, lose, steady, willing } from './across.js'
+import { agreeable, connected, failure, type World } from './harness.js'
+import { publish, quiet, read, subscribe, taken, takenTexts } from './incoming.js'
 
-/** Everything is answered but these. */
+/** All is answered but these. */
 const without =
   (type: 'subscribe' | 'unsubscribe', base: Answer): Answer =>
   (packet) =>
     packet.type === type ? undefined : base(packet)
+
+/** Answers SUBSCRIBE with these codes. */
+const answering =
+  (present: boolean, ...reasonCodes: number[]): Answer =>
+  (packet) =>
+    packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes, properties: {} } : willing(present)(packet)
 
 /** How often a promise settled. */
 function counted<T>(promise: Promise<T>): { readonly promise: Promise<T>; count: number } {
@@ -21,6 +27,12 @@ function counted<T>(promise: Promise<T>): { readonly promise: Promise<T>; count:
   return result
 }
 
+/** What the latest connection carried, without packet identifiers. */
+const lines = (world: World) => carried(world.peer).map((line) => line.replace(/ #\d+$/, ''))
+const filtersOf = (world: World) => world.peer.all('subscribe').map(({ subscriptions }) => subscriptions.map(({ filter, qos }) => [filter, qos]))
+const joining = { qos: 1, retainHandling: 2 } as const
+const refused = { code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 }
+
 describe.each([
   ['kept', true],
   ['lost', false],
@@ -29,33 +41,32 @@ describe.each([
     const world = await steady({}, without('subscribe', willing(false)))
     const call = counted(world.client.subscribe([{ filter: 'a', qos: 2, retainHandling: 1 }, 'b'], { qos: 1 }))
     await world.settle()
-    const [first] = world.peer.all('subscribe')
-    const peer = await again(world, willing(present))
-    const packets = peer.all('subscribe')
+    const first = world.peer.last('subscribe')
+    const packets = (await again(world, willing(present))).all('subscribe')
     // One at a time: the connection may have ended because of one of them.
-    expect(packets.map(({ subscriptions }) => subscriptions)).toEqual(first?.subscriptions.map((item) => [item]))
-    expect(packets[0]?.packetId).not.toBe(first?.packetId)
-    await world.send({ type: 'suback', packetId: first?.packetId ?? 0, reasonCodes: [0x80, 0x80], properties: {} })
+    expect(packets.map(({ subscriptions }) => subscriptions)).toEqual(first.subscriptions.map((item) => [item]))
+    expect(packets[0]?.packetId).not.toBe(first.packetId)
+    await world.send({ type: 'suback', packetId: first.packetId, reasonCodes: [0x80, 0x80], properties: {} })
     expect((await call.promise).granted.map(({ qos }) => qos)).toEqual([2, 1])
-    expect(call.count).toBe(1)
     await again(world, willing(true))
-    expect(carried(world.peer)).toEqual([])
+    expect([call.count, lines(world)]).toEqual([1, []])
   })
 
   it('UNSUBSCRIBE without UNSUBACK: once more, settled once; the filter is not subscribed to again', async () => {
     const world = await steady({}, without('unsubscribe', willing(false)))
-    await subscribe(world, 'a')
-    await subscribe(world, 'b')
+    for (const filter of ['a', 'b']) await subscribe(world, filter)
     const call = counted(world.client.unsubscribe(['a', 'x']))
     await world.settle()
-    const [first] = world.peer.all('unsubscribe')
+    const first = world.peer.last('unsubscribe')
     const peer = await again(world, willing(present))
-    expect(peer.all('unsubscribe').map(({ filters }) => filters)).toEqual([['a'], ['x']])
-    expect(peer.all('unsubscribe')[0]?.packetId).not.toBe(first?.packetId)
+    const packets = peer.all('unsubscribe')
+    expect(packets.map(({ filters }) => filters)).toEqual([['a'], ['x']])
+    expect(packets[0]?.packetId).not.toBe(first.packetId)
     expect(await call.promise).toMatchObject([{ filter: 'a' }, { filter: 'x' }])
-    expect(call.count).toBe(1)
+    const subscribed = peer.all('subscribe').flatMap((packet) => packet.subscriptions.map((item) => item.filter))
+    expect(subscribed).toEqual(present ? [] : ['b'])
     await again(world, willing(false))
-    expect(peer.all('subscribe').flatMap((packet) => packet.subscriptions.map((item) => item.filter))).toEqual(present ? [] : ['b'])
+    expect([call.count, lines(world)]).toEqual([1, ['subscribe b']])
   })
 
   it('a message that comes before the answer is routed', async () => {
@@ -69,16 +80,14 @@ describe.each([
   })
 
   it('several calls keep their order', async () => {
-    const silent: Answer = (packet) => (packet.type === 'connect' ? forgets()(packet) : undefined)
-    const world = await steady({}, silent)
+    const world = await steady({}, forgets())
     quiet(world.client.subscribe('a'))
     await world.settle()
     quiet(world.client.unsubscribe('z'))
     await world.settle()
     quiet(world.client.subscribe('b'))
-    await lose(world)
-    const peer = await comeBack(world, willing(present))
-    expect(carried(peer).map((line) => line.replace(/ #\d+$/, ''))).toEqual(['pingreq', 'subscribe a', 'unsubscribe z', 'subscribe b'])
+    await again(world, willing(present))
+    expect(lines(world)).toEqual(['pingreq', 'subscribe a', 'unsubscribe z', 'subscribe b'])
   })
 
   it('an abort in the gap ends the call: nothing is sent for it, its outcome is unknown', async () => {
@@ -96,64 +105,49 @@ describe.each([
 })
 
 describe('offline', () => {
-  it('calls wait for the link and leave in their order, one SUBSCRIBE each', async () => {
+  /** A client that has lost its connection. */
+  async function away(...filters: string[]) {
     const world = await steady({}, willing(false))
+    const subscriptions = []
+    for (const filter of filters) subscriptions.push(await subscribe(world, filter, { qos: 1 }))
     await lose(world)
-    const one = quiet(world.client.subscribe('a', { qos: 1 }))
-    const two = quiet(world.client.unsubscribe('other'))
-    const three = quiet(world.client.subscribe(['b', 'c']))
-    expect(await world.outcome(one)).toEqual({ state: 'pending' })
-    const peer = await comeBack(world, willing(true))
-    expect(carried(peer).map((line) => line.replace(/ #\d+$/, ''))).toEqual(['subscribe a', 'unsubscribe other', 'subscribe b,c'])
-    await expect(Promise.all([one, two, three])).resolves.toHaveLength(3)
-  })
+    return { world, subscriptions }
+  }
 
-  it('an abort removes the call, others are unaffected; its outcome is not-sent', async () => {
-    const world = await steady({}, willing(false))
-    await lose(world)
+  it('calls wait for the link and leave in their order, one SUBSCRIBE each; one that aborts does not', async () => {
+    const { world } = await away()
+    const { client } = world
     const controller = new AbortController()
-    const error = failure(world.client.subscribe('a', { signal: controller.signal }))
-    const other = quiet(world.client.subscribe('b'))
+    const one = client.subscribe('a', { qos: 1 })
+    const aborted = failure(client.subscribe('no', { signal: controller.signal }))
+    const rest = [client.unsubscribe('other'), client.subscribe(['b', 'c'])]
+    expect(await world.outcome(one)).toEqual({ state: 'pending' })
     controller.abort()
-    expect(await error).toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
-    const peer = await comeBack(world, willing(true))
-    expect(carried(peer)).toEqual([expect.stringMatching(/^subscribe b #/)])
-    await expect(other).resolves.toBeDefined()
-  })
-
-  it('a subscription that comes and goes without a link never shows on the wire', async () => {
-    const world = await steady({}, willing(false))
-    await lose(world)
-    const subscription = world.client.subscription('a')
-    const left = quiet(subscription.unsubscribe())
-    await world.settle()
-    await left
-    expect(carried(await comeBack(world, willing(true)))).toEqual([])
+    expect(await aborted).toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
+    await comeBack(world, willing(true))
+    expect(lines(world)).toEqual(['subscribe a', 'unsubscribe other', 'subscribe b,c'])
+    await expect(Promise.all([one, ...rest])).resolves.toHaveLength(3)
   })
 
   it('a filter that is known is left without a link, and asked for again: the server hears of both, in order', async () => {
-    const world = await steady({}, willing(false))
-    const before = await subscribe(world, 'a')
-    await lose(world)
-    const left = quiet(before.unsubscribe())
-    const after = quiet(world.client.subscribe('a', { qos: 1 }))
-    const peer = await comeBack(world, willing(true))
-    expect(carried(peer).map((line) => line.replace(/ #\d+$/, ''))).toEqual(['unsubscribe a', 'subscribe a'])
+    const { world, subscriptions } = await away('a')
+    const left = quiet(subscriptions[0]?.unsubscribe() as Promise<unknown>)
+    const after = world.client.subscribe('a', { qos: 1 })
+    await comeBack(world, willing(true))
+    expect(lines(world)).toEqual(['unsubscribe a', 'subscribe a'])
     await left
     await world.send(publish('a', 'x', 1))
     expect(takenTexts(await after)).toEqual(['x'])
   })
 
   it('a joiner while the link is away shares the filter: one SUBSCRIBE for its higher QoS, or none', async () => {
-    const world = await steady({}, willing(false))
-    const one = await subscribe(world, 'a', { qos: 1 })
-    await lose(world)
-    const two = quiet(world.client.subscribe('a', { qos: 1, retainHandling: 2 }))
-    const three = quiet(world.client.subscribe('a', { qos: 2, retainHandling: 2 }))
-    const peer = await comeBack(world, willing(true))
-    expect(peer.all('subscribe').map((packet) => packet.subscriptions.map(({ filter, qos }) => [filter, qos]))).toEqual([[['a', 2]]])
+    const { world, subscriptions } = await away('a')
+    const joined = ([1, 2] as const).map((qos) => world.client.subscribe('a', { ...joining, qos }))
+    await comeBack(world, willing(true))
+    expect(filtersOf(world)).toEqual([[['a', 2]]])
     await world.send(publish('a', 'x'))
-    expect([takenTexts(one), takenTexts(await two), takenTexts(await three)]).toEqual([['x'], ['x'], ['x']])
+    const all = [...subscriptions, ...(await Promise.all(joined))]
+    expect(all.map(takenTexts)).toEqual([['x'], ['x'], ['x']])
   })
 })
 
@@ -161,84 +155,166 @@ describe('an answer that cannot be right', () => {
   it.each([
     ['fewer', [0]],
     ['more', [0, 0, 0]],
-  ])('%s codes than filters: close(0x82), and that call is rejected, not tried again for ever', async (_name, reasonCodes) => {
-    const wrong: Answer = (packet) =>
-      packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes, properties: {} } : willing(true)(packet)
-    const world = await steady({}, (packet) => (packet.type === 'connect' ? forgets()(packet) : wrong(packet)))
+  ])('%s codes than filters: close(0x82), and that call is rejected, not tried again for ever', async (_name, codes) => {
+    const world = await steady({}, answering(false, ...codes))
     const error = failure(world.client.subscribe(['a', 'b']))
     await world.settle()
     expect(world.peer.last('disconnect').reasonCode).toBe(0x82)
-    world.answer = wrong
+    world.answer = answering(true, ...codes)
     await world.clock.advance(10)
-    expect(await world.outcome(error)).toMatchObject({ state: 'fulfilled', value: { code: 'ERR_PROTOCOL_ERROR' } })
+    expect(await error).toMatchObject({ code: 'ERR_PROTOCOL_ERROR' })
     expect(world.peer.all('subscribe')).toEqual([])
   })
 
   it('when it answers what brings a session back: the connection ends, and a server that does better gets it again', async () => {
     const world = await steady({}, willing(false))
     await subscribe(world, ['a', 'b'])
-    await again(world, (packet) =>
-      packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0], properties: {} } : willing(false)(packet),
-    )
+    await again(world, answering(false, 0))
     expect(world.peer.last('disconnect').reasonCode).toBe(0x82)
     world.answer = willing(true)
     await world.clock.advance(10)
-    expect(carried(world.peer)).toEqual([expect.stringMatching(/^subscribe a,b #/)])
+    expect(lines(world)).toEqual(['subscribe a,b'])
   })
 })
 
 describe('a SUBSCRIBE for a filter that others read already, in flight at the drop', () => {
-  it('brings the filter back when the session is lost, in one packet, at the higher QoS', async () => {
+  /** One reader at QoS 0; a second one asks for QoS 1, and has no answer. */
+  async function joined() {
     const world = await steady({}, willing(false))
     const one = await subscribe(world, 'a', { qos: 0 })
     world.answer = without('subscribe', willing(false))
-    const two = quiet(world.client.subscribe('a', { qos: 1, retainHandling: 2 }))
+    const two = quiet(world.client.subscribe('a', joining))
     await world.settle()
-    const peer = await again(world, willing(false))
-    expect(peer.all('subscribe').map((packet) => packet.subscriptions.map(({ filter, qos }) => [filter, qos]))).toEqual([[['a', 1]]])
+    return { world, one, two }
+  }
+
+  it('brings the filter back when the session is lost, in one packet, at the higher QoS', async () => {
+    const { world, one, two } = await joined()
+    await again(world, willing(false))
+    expect(filtersOf(world)).toEqual([[['a', 1]]])
     await world.send(publish('a', 'x', 1))
     expect([takenTexts(one), takenTexts(await two)]).toEqual([['x'], ['x']])
   })
 
-  it('is refused when the session is lost: the filter is gone for all its readers, not only for the one who asked', async () => {
-    const world = await steady({}, willing(false))
-    const one = await subscribe(world, 'a', { qos: 0 })
+  it.each([
+    ['lost: the filter is gone for all its readers', false, { texts: [], end: { state: 'failed', error: refused } }],
+    ['kept: the server has the filter as it was, and its reader goes on', true, { texts: ['x'], end: { state: 'running' } }],
+  ])('is refused when the session is %s', async (_what, present, expected) => {
+    const { world, one, two } = await joined()
     const reading = read(one)
-    world.answer = without('subscribe', willing(false))
-    const two = failure(world.client.subscribe('a', { qos: 1, retainHandling: 2 }))
-    await world.settle()
-    await again(world, (packet) =>
-      packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87], properties: {} } : willing(false)(packet),
-    )
-    expect(await two).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 })
-    expect(reading.end).toMatchObject({ state: 'failed', error: { code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 } })
-  })
-
-  it('is refused when the session is kept: the server has the filter as it was, and its reader goes on', async () => {
-    const world = await steady({}, willing(false))
-    const one = await subscribe(world, 'a', { qos: 0 })
-    const reading = read(one)
-    world.answer = without('subscribe', willing(false))
-    const two = failure(world.client.subscribe('a', { qos: 1, retainHandling: 2 }))
-    await world.settle()
-    await again(world, (packet) =>
-      packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87], properties: {} } : willing(true)(packet),
-    )
-    expect(await two).toMatchObject({ reasonCode: 0x87 })
+    await again(world, answering(present, 0x87))
+    expect(await failure(two)).toMatchObject(refused)
     await world.send(publish('a', 'x'))
-    expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
+    expect(reading).toMatchObject(expected)
   })
 })
 
-describe('the end of the client', () => {
-  it('rejects what waits for a link, or for an answer from an earlier one, each once', async () => {
-    const world = await steady({}, without('unsubscribe', without('subscribe', willing(false))))
-    const sent = [failure(world.client.subscribe('a')), failure(world.client.unsubscribe('b'))]
-    await world.settle()
-    await lose(world)
-    const waiting = [failure(world.client.subscribe('c')), failure(world.client.unsubscribe('d'))]
-    world.client.destroy()
-    for (const error of [...sent, ...waiting]) expect((await error).code).toBe('ERR_CLOSED')
-    expect((await Promise.all(waiting)).map(({ outcome }) => outcome)).toEqual(['not-sent', 'not-sent'])
+it('the end of the client rejects what waits for a link, or for an answer from an earlier one, each once', async () => {
+  const world = await steady({}, without('unsubscribe', without('subscribe', willing(false))))
+  const { client } = world
+  const sent = [client.subscribe('a'), client.unsubscribe('b')].map(failure)
+  await world.settle()
+  await lose(world)
+  const waiting = [client.subscribe('c'), client.unsubscribe('d')].map(failure)
+  client.destroy()
+  expect(await Promise.all(sent)).toMatchObject([{ code: 'ERR_CLOSED' }, { code: 'ERR_CLOSED' }])
+  const unsent = { code: 'ERR_CLOSED', outcome: 'not-sent' }
+  expect(await Promise.all(waiting)).toMatchObject([unsent, unsent])
+})
+
+describe('a subscription that joins one that is being brought back', () => {
+  const filter = 'in/#'
+  const unsupported = { wildcardSubscriptionAvailable: 0 }
+
+  /** A reader that has its grant; with the next connection the session is lost, and SUBSCRIBE has no answer. */
+  async function restoring(joinsAtOnce = false, answer = forgets()) {
+    const world = await steady({}, willing(false))
+    const first = await subscribe(world, filter, { qos: joinsAtOnce ? 0 : 1 })
+    const reader = failure(first.next())
+    /** Called as soon as the connection is up. */
+    let early: Promise<unknown> = Promise.reject(new Error('it was not up'))
+    quiet(early)
+    const stop = world.client.on('state', ({ state }) => {
+      if (state === 'connected' && joinsAtOnce) early = quiet(world.client.subscribe(filter, { qos: 1 }))
+    })
+    await again(world, answer)
+    stop()
+    const join = async () => {
+      const call = quiet(world.client.subscribe(filter, joining))
+      await world.settle()
+      return { call }
+    }
+    return { world, reader, early, join }
+  }
+
+  it('is granted, though that SUBSCRIBE is lost, also where it joins before that has left', async () => {
+    const { world, join } = await restoring()
+    expect(world.peer.all('subscribe')).toHaveLength(1)
+    const { call } = await join()
+    await again(world, willing(true))
+    expect(await world.outcome(call)).toMatchObject({ state: 'fulfilled' })
+    const other = await restoring(true)
+    await again(other.world, willing(true))
+    expect(await other.world.outcome(other.early)).toMatchObject({ state: 'fulfilled' })
+  })
+
+  it('is rejected where the server cannot bring it back, and so is the older reader', async () => {
+    const { world, reader, early } = await restoring(true, forgets(unsupported))
+    await world.clock.advance(1000)
+    expect(await reader).toMatchObject({ code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' })
+    expect(await world.outcome(early)).toMatchObject({ state: 'rejected' })
+  })
+
+  it('is not left waiting where the SUBACK makes no sense', async () => {
+    const { world, join } = await restoring()
+    const { call } = await join()
+    world.answer = (packet) => (packet.type === 'connect' ? keeps()(packet) : agreeable(packet))
+    await world.send({ type: 'suback', packetId: world.peer.last('subscribe').packetId, reasonCodes: [1, 1] })
+    await world.clock.advance(1000)
+    expect(await world.outcome(call)).not.toMatchObject({ state: 'pending' })
+  })
+
+  it('does not leave the older reader waiting where another server cannot take it', async () => {
+    const { world, reader, join } = await restoring()
+    const { call } = await join()
+    await again(world, forgets(unsupported))
+    await world.clock.advance(1000)
+    expect(await world.outcome(call)).toMatchObject({ state: 'rejected' })
+    expect(await world.outcome(reader)).toMatchObject({ value: { code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' } })
   })
 })
+
+it('stalled is told also on a later connection, where the server repeats what is in hand', async () => {
+  const world = await steady({ cleanStart: false, clientId: 'c', receiveMaximum: 1 }, willing(false))
+  const subscription = await subscribe(world, '#', { qos: 1 })
+  await world.send(publish('t', 'x', 1))
+  taken(subscription)
+  await again(world)
+  // The watch of the first connection has stopped meanwhile.
+  await lose(world)
+  await world.clock.advance(5)
+  await comeBack(world)
+  await world.clock.advance(2000)
+  await world.send(publish('t', 'x', 1, { dup: true }))
+  await world.clock.advance(60_000)
+  expect(world.seen('stalled')).toHaveLength(1)
+})
+
+it.each(['subscribe', 'unsubscribe'] as const)(
+  '%s whose sending ends the connection, as a listener of `packet` may: every filter has its answer',
+  async (type) => {
+    const world = await connected({ maxFiltersPerSubscribe: 2, reconnect: { backoff: () => 100 } }, agreeable)
+    let calls = 0
+    world.client.on('packet', ({ direction, packet }) => {
+      if (direction === 'out' && packet.type === type && calls++ === 0) quiet(world.client.reconnect({ force: true }))
+    })
+    const filters = ['a', 'b', 'c', 'd', 'e']
+    const { client } = world
+    const call = type === 'subscribe' ? client.subscription(filters).ready : client.unsubscribe(filters)
+    await world.clock.advance(1000)
+    const answer = await call
+    const answered = 'granted' in answer ? answer.granted : answer
+    expect(answered).toMatchObject(filters.map((filter) => ({ filter, reasonCode: 0 })))
+    expect(client.state).toBe('connected')
+  },
+)
