@@ -1,4 +1,4 @@
-/** T17 N36: secrets given in every way, lives of every kind; nothing that a client says, to anybody, holds one of them. */
+/** Secrets given in every way, lives of every kind; nothing that a client says, to anybody, holds one of them. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Credentials, CredentialsContext, Endpoint, ReconnectOptions } from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
@@ -72,10 +72,11 @@ class Life {
         return undefined
       },
     }
-    const credentials = more.credentials ?? options.credentials
-    const asking: ClientOptions = credentials === undefined ? {} : { credentials: (context) => credentials(this.#heard(context)) }
-    const all = { clientId: 'a', stats: true, logger: this.listener.logger, reconnect, connectTimeout: 5000, ...options, ...more, ...asking }
-    this.client = new BaseClient(platform, endpoint, all)
+    const all = { ...options, ...more }
+    const { credentials } = all
+    const asking = credentials && { credentials: (context: CredentialsContext) => credentials(this.#heard(context)) }
+    const common = { clientId: 'a', stats: true, logger: this.listener.logger, reconnect, connectTimeout: 5000 }
+    this.client = new BaseClient(platform, endpoint, { ...common, ...all, ...asking })
     this.listener.attend(this.client)
     this.listener.interrogate(this.client)
   }
@@ -112,18 +113,17 @@ class Life {
 
   /** Calls of every kind, which may come to nothing. */
   async work(): Promise<void> {
-    this.call('publish()', this.client.publish('a', 'b', { qos: 1 }))
-    this.call('publish()', this.client.publish('a', 'b', { qos: 2, ackTimeout: 10 }))
-    this.call('publish()', this.client.publish('a/#', 'b'))
-    this.call('subscribe()', this.client.subscribe('a'))
-    this.call(
-      'listen()',
-      this.client.listen('b', () => undefined),
-    )
-    this.call('request()', this.client.request('c', 'd', { timeout: 10 }))
-    this.call('unsubscribe()', this.client.unsubscribe('none'))
-    this.call('reauthenticate()', this.client.reauthenticate())
-    this.call('connect()', this.client.connect())
+    const { client } = this
+    this.call('publish()', client.publish('a', 'b', { qos: 1 }))
+    this.call('publish()', client.publish('a', 'b', { qos: 2, ackTimeout: 10 }))
+    this.call('publish()', client.publish('a/#', 'b'))
+    this.call('subscribe()', client.subscribe('a'))
+    const nothing = () => undefined
+    this.call('listen()', client.listen('b', nothing))
+    this.call('request()', client.request('c', 'd', { timeout: 10 }))
+    this.call('unsubscribe()', client.unsubscribe('none'))
+    this.call('reauthenticate()', client.reauthenticate())
+    this.call('connect()', client.connect())
     await this.clock.settle()
   }
 
@@ -146,6 +146,7 @@ class Life {
 }
 
 const welcome: Answer = (packet) => agreeable(packet)
+const silent: Answer = () => undefined
 const refusal =
   (reasonCode: number): Answer =>
   (packet) =>
@@ -159,94 +160,72 @@ function withServerData(answer: Answer, type: 'connack' | 'auth' = 'auth'): Answ
   return (packet) => {
     const given = answer(packet)
     if (given === undefined || !('type' in given) || given.type !== type) return given
-    return { ...given, properties: { ...given.properties, authenticationData: bytes(secrets.serverData) } }
+    const authenticationData = bytes(secrets.serverData)
+    return { ...given, properties: { ...given.properties, authenticationData } }
   }
 }
 
-type Story = (way: Way) => Promise<Life>
-
-const stories: Record<string, Story> = {
-  'all goes well': async (way) => {
-    const life = await new Life(way, () => yes(way)).up()
-    await life.work()
-    await life.clock.advance(1000)
-    return life
-  },
-  'refused for good': async (way) => new Life(way, () => refusal(0x8a)).up(),
-  'refused for the login, refreshed, refused again': async (way) => new Life(way, () => refusal(0x86)).up(),
-  'refused, then let in': async (way) => {
-    const life = await new Life(way, (dial) => (dial < 3 ? refusal(0x88) : yes(way)), { firstConnect: 'wait' }).up()
-    await life.work()
-    await life.clock.advance(5000)
-    return life
-  },
-  'no CONNACK': async (way) => {
-    const life = await new Life(way, () => () => undefined).up()
-    await life.clock.advance(6000)
-    return life
-  },
-  'nobody there': async (way) => new Life(way, () => Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })).up(),
-  'cut before CONNACK': async (way) => {
-    const life = await new Life(way, () => () => undefined).up()
-    life.peer.cut()
-    await life.clock.settle()
-    return life
-  },
-  'cut with work in flight, and made again': async (way) => {
-    const life = await new Life(way, () => yes(way)).up()
-    life.peer.answer = () => undefined
-    await life.work()
-    life.peer.cut()
-    await life.clock.advance(5000)
-    return life
-  },
-  'no PINGRESP': async (way) => {
-    const life = await new Life(way, () => yes(way), { keepAlive: 5, pingTimeout: 1000 }).up()
-    life.peer.answer = () => undefined
-    await life.work()
-    await life.clock.advance(10_000)
-    return life
-  },
-  'malformed bytes': async (way) => {
-    const life = await new Life(way, () => yes(way)).up()
-    life.peer.sendBytes('00 00')
-    await life.clock.advance(3000)
-    return life
-  },
-  'malformed instead of CONNACK': async (way) => {
-    const life = await new Life(way, () => () => undefined).up()
-    life.peer.sendBytes('48 54 54 50 2f 31 2e 31')
-    await life.clock.settle()
-    return life
-  },
-  'taken over': async (way) => {
-    const life = await new Life(way, () => yes(way)).up()
-    life.peer.send({ type: 'disconnect', reasonCode: 0x8e, properties: { reasonString: 'another' } })
-    await life.clock.settle()
-    return life
-  },
-  'sent elsewhere': async (way) => {
-    const life = await new Life(way, () => yes(way), { serverReferences: ['elsewhere'] }).up()
-    life.peer.send({ type: 'disconnect', reasonCode: 0x9c, properties: { serverReference: 'elsewhere' } })
-    await life.clock.advance(5000)
-    return life
-  },
-  'another list of brokers': async (way) => {
-    const life = await new Life(way, () => yes(way)).up()
-    life.client.setBrokers([ways[way].endpoint, `mqtt://${secrets.urlUser}:${secrets.urlPassword}@third/?${secrets.query}`])
-    life.call('reconnect()', life.client.reconnect({ force: true, reason: 'moved' }))
-    await life.clock.advance(8000)
-    life.peer.cut()
-    await life.clock.advance(5000)
-    return life
-  },
+const unreachable = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+const goodbye = (life: Life, reasonCode: number, serverReference?: string): void =>
+  life.peer.send({ type: 'disconnect', reasonCode, properties: { reasonString: 'no', serverReference } })
+const work = (life: Life): Promise<void> => life.work()
+/** The server answers nothing any more, and calls are made. */
+const deaf = (life: Life): Promise<void> => {
+  life.peer.answer = silent
+  return life.work()
 }
 
-const table = Object.entries(stories).flatMap(([name, story]) => (Object.keys(ways) as Way[]).map((way) => ({ name, way, story })))
+/** What a dial meets, what happens then, how much time passes, and further options. */
+type Story = [
+  meets: (dial: number, way: Way) => Answer | Error,
+  act?: ((life: Life, way: Way) => unknown) | undefined,
+  time?: number,
+  options?: ClientOptions,
+]
+const good: Story[0] = (_dial, way) => yes(way)
+
+const stories: Record<string, Story> = {
+  'all goes well': [good, work, 1000],
+  'refused for good': [() => refusal(0x8a)],
+  'refused for the login, refreshed, refused again': [() => refusal(0x86)],
+  'refused, then let in': [(dial, way) => (dial < 3 ? refusal(0x88) : yes(way)), work, 5000, { firstConnect: 'wait' }],
+  'no CONNACK': [() => silent, undefined, 6000],
+  'nobody there': [() => unreachable],
+  'cut before CONNACK': [() => silent, (life) => life.peer.cut()],
+  'cut with work in flight, and made again': [
+    good,
+    async (life) => {
+      await deaf(life)
+      life.peer.cut()
+    },
+    5000,
+  ],
+  'no PINGRESP': [good, deaf, 10_000, { keepAlive: 5, pingTimeout: 1000 }],
+  'malformed bytes': [good, (life) => life.peer.sendBytes('00 00'), 3000],
+  'malformed instead of CONNACK': [() => silent, (life) => life.peer.sendBytes('48 54 54 50 2f 31')],
+  'taken over': [good, (life) => goodbye(life, 0x8e)],
+  'sent elsewhere': [good, (life) => goodbye(life, 0x9c, 'elsewhere'), 5000, { serverReferences: ['elsewhere'] }],
+  'another list of brokers': [
+    good,
+    async (life, way) => {
+      const third = `mqtt://${secrets.urlUser}:${secrets.urlPassword}@third/?${secrets.query}`
+      life.client.setBrokers([ways[way].endpoint, third])
+      life.call('reconnect()', life.client.reconnect({ force: true, reason: 'moved' }))
+      await life.clock.advance(8000)
+      life.peer.cut()
+    },
+    5000,
+  ],
+}
+
+const table = Object.keys(stories).flatMap((name) => (Object.keys(ways) as Way[]).map((way) => ({ name, way })))
 
 describe('secrets never come out', () => {
-  it.each(table)('given by $way: $name', async ({ way, story }) => {
-    const life = await story(way)
+  it.each(table)('given by $way: $name', async ({ way, name }) => {
+    const [meets, act, time = 0, options] = stories[name] as Story
+    const life = await new Life(way, (dial) => meets(dial, way), options).up()
+    await act?.(life, way)
+    await life.clock.advance(time)
     expect(await life.over()).toEqual([])
     expect(life.listener.heard.get('log')).toBeGreaterThan(0)
     expect(life.listener.heard.get('client')).toBeGreaterThan(5)
@@ -276,36 +255,19 @@ describe('secrets never come out', () => {
 })
 
 describe('re-authentication and renewal', () => {
-  const renewing = (life: () => Life, more: Partial<Credentials> = {}) => ({
-    refreshBefore: 1000,
-    credentials: (): Credentials => ({
-      username: secrets.givenUsername,
-      password: secrets.givenPassword,
-      expiresAt: life().clock.now() + 10_000,
-      ...more,
-    }),
-  })
-
-  it('that works', async () => {
-    const life: Life = await new Life('auth', () => yes('auth')).up()
-    life.call('reauthenticate()', life.client.reauthenticate())
-    await life.clock.advance(1000)
-    expect(life.peers).toHaveLength(1)
-    expect(life.peer.all('auth').length).toBeGreaterThan(3)
-    expect(await life.over()).toEqual([])
-  })
-
   it.each([
+    ['works', undefined],
     ['the server refuses', 'f0 02 87 00'],
     ['the server ends it', 'e0 02 87 00'],
     ['the server is wrong', 'f0 00'],
     ['the server falls silent', ''],
   ])('%s', async (_name, hex) => {
-    const life: Life = await new Life('auth', () => yes('auth')).up()
-    life.peer.answer = () => undefined
+    const life = await new Life('auth', () => yes('auth')).up()
+    if (hex !== undefined) life.peer.answer = silent
     life.call('reauthenticate()', life.client.reauthenticate())
     await life.clock.settle()
-    if (hex !== '') life.peer.sendBytes(hex)
+    if (hex === undefined) expect([life.peers.length, life.peer.all('auth').length > 3]).toEqual([1, true])
+    else if (hex !== '') life.peer.sendBytes(hex)
     await life.clock.advance(40_000)
     expect(await life.over()).toEqual([])
   })
@@ -314,53 +276,36 @@ describe('re-authentication and renewal', () => {
     const boom = (): never => {
       throw new Error('no ticket')
     }
-    for (const broken of [boom, () => ({ [secrets.wrong]: secrets.wrong }) as never, () => Promise.reject(new Error('late'))]) {
-      const auth = toy({ start: () => secrets.authData, continue: () => secrets.authData, [step]: broken }).auth
+    const wrong = () => ({ [secrets.wrong]: secrets.wrong }) as never
+    for (const broken of [boom, wrong, () => Promise.reject(new Error('late'))]) {
+      const data = () => secrets.authData
+      const { auth } = toy({ start: data, continue: data, [step]: broken })
       const life = await new Life('auth', () => yes('auth'), { auth }).up()
       await life.work()
       expect(await life.over()).toEqual([])
     }
   })
 
-  it('by a new connection before they run out', async () => {
-    const life: Life = new Life(
-      'url',
-      () => welcome,
-      renewing(() => life),
-    )
-    await life.up()
-    await life.clock.advance(25_000)
-    expect(life.peers.length).toBeGreaterThan(1)
-    expect(await life.over()).toEqual([])
-    expect(life.sung).toEqual(expect.arrayContaining(['givenUsername', 'givenPassword']))
-  })
-
-  it('by re-authentication before they run out', async () => {
-    const life: Life = new Life(
-      'auth',
-      () => yes('auth'),
-      renewing(() => life),
-    )
-    await life.up()
-    await life.clock.advance(25_000)
-    expect(life.peers[0]?.all('auth').length).toBeGreaterThan(2)
-    expect(await life.over()).toEqual([])
-  })
-
-  it('with credentials() that fail the second time', async () => {
+  it.each([
+    ['by a new connection', 'url', Number.POSITIVE_INFINITY],
+    ['by re-authentication', 'auth', Number.POSITIVE_INFINITY],
+    ['with credentials() that fail the second time', 'url', 1],
+    ['with credentials() that fail at once', 'url', 0],
+  ] as const)('before they run out, %s', async (_how, way, answers) => {
     let calls = 0
-    const life: Life = new Life('url', () => welcome, {
-      refreshBefore: 1000,
-      credentials: () => {
-        calls += 1
-        if (calls > 1) throw new Error('no vault')
-        return { username: secrets.givenUsername, password: secrets.givenPassword, expiresAt: life.clock.now() + 10_000 }
-      },
-    })
+    const credentials = (): Credentials => {
+      if (++calls > answers) throw new Error('no vault')
+      const expiresAt = life.clock.now() + 10_000
+      return { username: secrets.givenUsername, password: secrets.givenPassword, expiresAt }
+    }
+    const life: Life = new Life(way, () => yes(way), { refreshBefore: 1000, credentials })
     await life.up()
-    await life.clock.advance(40_000)
-    expect(calls).toBeGreaterThan(1)
+    await life.clock.advance(25_000)
+    if (answers > 0) expect(calls).toBeGreaterThan(1)
+    if (way === 'auth') expect(life.peers[0]?.all('auth').length).toBeGreaterThan(2)
+    else if (answers > 1) expect(life.peers.length).toBeGreaterThan(1)
     expect(await life.over()).toEqual([])
+    if (way === 'url' && answers > 0) expect(life.sung).toEqual(expect.arrayContaining(['givenUsername', 'givenPassword']))
   })
 
   it.each([
