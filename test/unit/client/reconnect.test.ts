@@ -1,7 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { exponential } from '../../../src/client/parsing/backoff.js'
 import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
-import { accepting, failure } from './harness.js'
+import { accepting, failure, World } from './harness.js'
+import { gate } from './incoming.js'
 import { type Behaviour, down, reconnect, welcoming } from './rig.js'
 import { lost, rigged, story, up, within } from './rigged.js'
 
@@ -140,6 +141,25 @@ describe('an attempt that comes to nothing', () => {
     await within(rig, 3000 + 1000 + 2000 + 4000, rig.client.connect())
     expect(story(rig).times).toEqual([0, 4000, 6000, 10_000])
     expect(rig.dials[0]?.signal.aborted).toBe(true)
+  })
+
+  it('a dial that opens after its deadline is destroyed: it has no owner', async () => {
+    const late = gate()
+    let dials = 0
+    const options = { connectTimeout: 1000, reconnect: { backoff: () => 500 }, ...waiting }
+    const world = new World(options, {}, 1, (_index, open) => (dials++ > 0 ? open() : late.promise.then(open)))
+    world.answer = accepting()
+    const connecting = world.client.connect()
+    await world.clock.advance(1500)
+    await connecting
+    late.open()
+    await world.settle()
+    // The late one came second.
+    expect(world.peers.map(({ ended, bytes }) => [ended !== undefined, bytes.length > 0])).toEqual([
+      [false, true],
+      [true, false],
+    ])
+    world.client.destroy()
   })
 
   it('a certificate that is not accepted is tried again, slowly: one error for each attempt', async () => {

@@ -183,8 +183,8 @@ it('requests made while the link is lost wait for it, and follow the subscriptio
   expect(world.peer.last('publish').properties.responseTopic).toBe(filter)
 })
 
-describe('what is ignored, and counted', () => {
-  it('correlation data that is unknown, missing, empty, of another length, or answered before', async () => {
+describe('correlation data', () => {
+  it('that is unknown, missing, empty, of another length, or answered before is ignored, and counted', async () => {
     const { client, requests, ask } = await online()
     const { reply } = await ask()
     const key = client.request(0).correlationData
@@ -197,27 +197,6 @@ describe('what is ignored, and counted', () => {
     expect(requests.ignored).toBe(wrong.length + 1)
   })
 
-  it('an answer that comes too late', async () => {
-    const { client, requests, ask } = await online()
-    const { seen } = await ask({ timeout: 10 })
-    await client.clock.advance(10)
-    expect(seen).toMatchObject([[timedOut('unknown')]])
-    await client.answer(0, 'late')
-    expect(requests.ignored).toBe(1)
-  })
-
-  it('not a payload of any kind: that is the application’s affair', async () => {
-    const { client, requests } = await online()
-    const reply = requests.request('svc', '')
-    await client.clock.settle()
-    await client.answer(0, '{bad')
-    const message = await reply
-    expect(() => message.json()).toThrow(SyntaxError)
-    expect(requests.ignored).toBe(0)
-  })
-})
-
-describe('correlation data', () => {
   it('no two requests of many have the same, and each gets its own answer in any order', async () => {
     const { client, requests, keys } = await online()
     const indexes = Array.from({ length: 500 }, (_, index) => index)
@@ -241,14 +220,15 @@ describe('correlation data', () => {
 })
 
 describe('deadlines and signals', () => {
-  it('30 seconds by default; the outcome is unknown when it was sent', async () => {
-    const { client, ask } = await online()
+  it('30 seconds by default; the outcome is unknown when it was sent; an answer that comes too late is ignored', async () => {
+    const { client, requests, ask } = await online()
     const { seen } = await ask()
     await client.clock.advance(29_999)
     expect(seen).toEqual([[]])
     await client.clock.advance(1)
     expect(seen).toMatchObject([[timedOut('unknown')]])
-    expect(client.clock.pending).toBe(0)
+    await client.answer(0, 'late')
+    expect([requests.ignored, client.clock.pending]).toEqual([1, 0])
   })
 
   it.each(['the first connection', 'the grant'])('a deadline while it waits for %s: it was not sent, nor is it later', async (what) => {
@@ -317,16 +297,6 @@ describe('offline, and across reconnects', () => {
       ['a', 'b', 'c'],
       [[], [], []],
     ])
-  })
-
-  it('a call goes on across a lost link: the subscription is the registry’s to restore, the answer comes later', async () => {
-    const { client, ask } = await online()
-    const { reply } = await ask()
-    await client.lose()
-    await client.connect()
-    expect(client.listened).toHaveLength(1)
-    await client.answer(0, 'after all')
-    expect(await reply).toBe('after all')
   })
 
   it.each([

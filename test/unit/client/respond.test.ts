@@ -1,10 +1,11 @@
 /** `respond`: what is answered, where, with what, and what happens when the handler or the answer fails. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Message, Reply, Responding, RespondOptions } from '../../../src/client/api/index.js'
+import type { Message, Reply, Responding, RespondOptions } from '../../../src/client/api/index.js'
 import { respond } from '../../../src/client/requesting/respond.js'
 import { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { accepting, agreeable, failure } from './harness.js'
+import { willing } from './across.js'
+import { failure } from './harness.js'
 import { acks, agreed, gate, obliging, publish, quiet } from './incoming.js'
 import { ClientDouble, viewOf } from './request-double.js'
 
@@ -18,8 +19,8 @@ function request(text: string, packetId?: number, responseTopic = 'mqwire/r', co
 }
 
 /** A client with a responder for `svc`. */
-async function responding(handler: Responding, options: RespondOptions = {}, client: ClientOptions = {}, answer?: Answer) {
-  const world = await agreed({ keepAlive: false, ...client }, answer)
+async function responding(handler: Responding, options: RespondOptions = {}, answer?: Answer) {
+  const world = await agreed({ keepAlive: false }, answer)
   let calls = 0
   const counted = ((message) => {
     calls += 1
@@ -79,12 +80,8 @@ describe('answers', () => {
   })
 
   it('an answer that is too large, and so is the word of that: the caller hears nothing, once', async () => {
-    const { world, responder, answers } = await responding(
-      () => 'x',
-      {},
-      {},
-      (packet) => (packet.type === 'connect' ? accepting({ maximumPacketSize: 30 })(packet) : agreeable(packet)),
-    )
+    const small = willing(false, { maximumPacketSize: 30 })
+    const { world, responder, answers } = await responding(() => 'x', {}, small)
     await world.send(request('a', undefined, 'r'.repeat(40)))
     expect([answers(), responder.failed]).toEqual([[], 2])
   })
@@ -98,7 +95,7 @@ describe('answers', () => {
   it('with QoS and properties of its own; by default at the QoS of the request', async () => {
     const properties = { userProperties, contentType: 't', responseTopic: 'back' }
     const replies: (Reply | string)[] = [{ payload: '1', qos: 2, properties }, '2', '3']
-    const { world } = await responding(() => replies.shift() ?? '', { qos: 2 }, {}, obliging)
+    const { world } = await responding(() => replies.shift() ?? '', { qos: 2 }, obliging)
     await world.send(request('a', 1), request('b', 2), request('c'))
     const [first, second, third] = world.peer.all('publish')
     expect([first?.qos, second?.qos, third?.qos]).toEqual([2, 1, 0])
@@ -106,12 +103,8 @@ describe('answers', () => {
   })
 
   it('a request is acknowledged when its answer is, one after the other', async () => {
-    const { world, answers } = await responding(
-      (message) => message.text(),
-      { qos: 1 },
-      {},
-      (packet) => (packet.type === 'publish' ? undefined : obliging(packet)),
-    )
+    const silent: Answer = (packet) => (packet.type === 'publish' ? undefined : obliging(packet))
+    const { world, answers } = await responding((message) => message.text(), { qos: 1 }, silent)
     await world.send(request('a', 1), request('b', 2))
     expect([answers(), acks(world)]).toEqual([['mqwire/r 1 k a'], []])
     await world.send({ type: 'puback', packetId: world.peer.last('publish').packetId ?? 0, reasonCode: 0 })
@@ -204,7 +197,7 @@ describe('failures', () => {
     expect(world.peer.last('publish').properties.userProperties).toEqual([['error', 'ERR_HANDLER_FAILED']])
     const error = { code: 'ERR_HANDLER_FAILED', cause: new Error('secret') }
     expect(world.seen('error')).toMatchObject([{ error }])
-    expect(acks(world)).toEqual(qos === 0 ? [] : ['puback 1 0x80'])
+    expect(acks(world)).toEqual(['puback 1 0x80'].slice(0, qos))
     expect([responder.failed, responder.ignored]).toEqual([0, 0])
   })
 
@@ -265,13 +258,13 @@ describe('failures', () => {
   })
 
   it('an error that cannot be published is counted', async () => {
-    const { world, responder, ask } = await responding(failing, { qos: 1, onError: 'reject' }, {}, refusing)
+    const { world, responder, ask } = await responding(failing, { qos: 1, onError: 'reject' }, refusing)
     await ask()
     expect([responder.failed, acks(world)]).toEqual([1, ['puback 1 0x80']])
   })
 
   it('an answer that is refused is counted and shows as drop; the handler does not run again', async () => {
-    const { world, responder, calls, ask } = await responding(() => 'x', { qos: 1 }, {}, refusing)
+    const { world, responder, calls, ask } = await responding(() => 'x', { qos: 1 }, refusing)
     await ask()
     expect([calls(), responder.failed, acks(world)]).toEqual([1, 1, ['puback 1']])
     const error = { code: 'ERR_PUBLISH_REFUSED' }
@@ -327,15 +320,9 @@ describe('handling and arguments', () => {
   })
 
   it('a filter that is refused rejects', async () => {
-    const error = await failure(
-      responding(
-        () => '',
-        {},
-        {},
-        (packet) => (packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] } : obliging(packet)),
-      ),
-    )
-    expect(error).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED' })
+    const no: Answer = (packet) =>
+      packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] } : obliging(packet)
+    expect(await failure(responding(() => '', {}, no))).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED' })
   })
 
   it.each([undefined, 5, {}])('a handler that is none: %j', async (handler) => {
