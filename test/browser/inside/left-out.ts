@@ -79,7 +79,6 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
  */
 export const long: readonly string[] = [
   'unit/client/backpressure.test.ts',
-  'unit/client/durable-random.test.ts',
   'unit/client/flow-control.test.ts',
   'unit/client/half-written.test.ts',
   'unit/client/hostile-bytes.test.ts',

@@ -1,12 +1,19 @@
-/** Who owns a session, and how CONNECT says so: Clean Start over several connections, state of an earlier process, and the end of it. */
+/**
+ * Who owns a session, and how CONNECT says so: Clean Start over several connections, state of an earlier process, the end of it; and messages that it
+ * brings before anybody subscribed.
+ */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { again, carried, comeBack, forgets, keeps, lasting, lose, send, short, steady, willing } from './across.js'
 import { agreeable, connected, failure, World } from './harness.js'
-import { quiet } from './incoming.js'
+import { acks, publish, quiet, subscribe, takenTexts } from './incoming.js'
+import { refusing } from './rig.js'
 
 const durable: ClientOptions = { ...lasting, clientId: 'mine', cleanStart: false }
 const connects = (world: World) => world.peers.map((peer) => peer.all('connect')[0])
+const cleanStarts = (world: World) => connects(world).map((packet) => packet?.cleanStart)
+const ack = (type: 'puback' | 'pubrec' | 'pubcomp', packetId = 0, reasonCode = 0) => ({ type, packetId, reasonCode, properties: {} }) as const
 
 describe('Clean Start', () => {
   it('is 0 where a session is asked for, on every connection', async () => {
@@ -14,36 +21,23 @@ describe('Clean Start', () => {
     await again(world)
     await again(world, forgets())
     await again(world)
-    expect(connects(world).map((packet) => packet?.cleanStart)).toEqual([false, false, false, false])
+    expect(cleanStarts(world)).toEqual([false, false, false, false])
   })
 
   it('is as configured until the first CONNACK that takes us in, then 0', async () => {
     const world = new World({ ...lasting, firstConnect: 'wait' })
     const connecting = world.client.connect()
-    world.answer = (packet) => (packet.type === 'connect' ? { type: 'connack', sessionPresent: false, reasonCode: 0x88, properties: {} } : undefined)
+    world.answer = refusing(0x88)
     await world.clock.advance(25)
     expect(connects(world).length).toBeGreaterThanOrEqual(2)
-    expect(connects(world).every((packet) => packet?.cleanStart === true)).toBe(true)
     world.answer = forgets()
     await world.clock.advance(10)
     await connecting
-    expect(connects(world).at(-1)?.cleanStart).toBe(true)
+    expect(new Set(cleanStarts(world))).toEqual(new Set([true]))
     await again(world)
     await again(world, forgets())
     await again(world)
-    expect(
-      connects(world)
-        .slice(-3)
-        .map((packet) => packet?.cleanStart),
-    ).toEqual([false, false, false])
-  })
-
-  it('the client identifier that the server assigned is used from then on', async () => {
-    const world = await steady({}, forgets({ assignedClientIdentifier: 'assigned-7' }))
-    expect(world.client.clientId).toBe('assigned-7')
-    await again(world)
-    await again(world)
-    expect(connects(world).map((packet) => packet?.clientId)).toEqual(['', 'assigned-7', 'assigned-7'])
+    expect(cleanStarts(world).slice(-3)).toEqual([false, false, false])
   })
 
   it('the session is there: nothing is subscribed to, nothing is sent but what was in flight', async () => {
@@ -56,15 +50,6 @@ describe('Clean Start', () => {
     expect(world.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
   })
 
-  it('Session Present 1 to a first Clean Start 1, or on a session that was never declared: close(0x82)', async () => {
-    const world = new World({ ...lasting })
-    world.answer = keeps()
-    const error = failure(world.client.connect())
-    await world.settle()
-    expect(await error).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
-    expect(world.peer.last('disconnect').reasonCode).toBe(0x82)
-  })
-
   it('a keep-alive timeout is a drop like any other: the session goes on', async () => {
     const world = await steady({ keepAlive: 10, pingTimeout: 5000 })
     const [one] = send(world, 1, 'one')
@@ -72,7 +57,7 @@ describe('Clean Start', () => {
     await world.clock.advance(15_000 + 10)
     expect(world.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_KEEPALIVE_TIMEOUT' } }])
     expect(carried(world.peer)).toEqual(['publish t=one q1 #1 dup'])
-    await world.send({ type: 'puback', packetId: 1, reasonCode: 0, properties: {} })
+    await world.send(ack('puback', 1))
     await expect(one).resolves.toMatchObject({ packetId: 1 })
   })
 
@@ -96,25 +81,11 @@ describe('Clean Start', () => {
 })
 
 describe('the end', () => {
-  it('of a durable client leaves its session as CONNECT said: DISCONNECT says nothing of it', async () => {
-    const world = await connected({ ...durable, sessionExpiryInterval: 1000 })
-    const done = world.client.disconnect()
-    await world.settle()
-    expect(world.peer.last('disconnect').properties).toEqual({})
-    world.peer.end()
-    await world.clock.advance(5000)
-    await done
-  })
-
   it('of one with cleanStart ends the session: expiry 0; also after it came back with Clean Start 0', async () => {
     const world = await steady()
     await again(world)
-    const done = world.client.disconnect()
-    await world.settle()
+    await Promise.all([world.client.disconnect(), world.settle()])
     expect(world.peer.last('disconnect').properties).toEqual({ sessionExpiryInterval: 0 })
-    world.peer.end()
-    await world.clock.advance(5000)
-    await done
   })
 
   it('a new client with the same options starts afresh', async () => {
@@ -128,22 +99,19 @@ describe('the end', () => {
 })
 
 describe('a session whose past this process does not know', () => {
-  const pubcomp = (packetId: number, reasonCode = 0) => ({ type: 'pubcomp', packetId, reasonCode, properties: {} }) as const
-
-  it.each([0, 0x92])('a QoS 2 identifier is cleared by PUBREL before its first use; PUBCOMP 0x%x is good enough', async (code) => {
+  it.each([0, 0x92])('a QoS 2 identifier is cleared before its first use: PUBCOMP %i', async (code) => {
     const world = await connected(durable, keeps())
-    const promise = world.client.publish('t', 'two', { qos: 2 })
-    promise.catch(() => undefined)
+    const promise = quiet(world.client.publish('t', 'two', { qos: 2 }))
     await world.settle()
     const cleared = world.peer.all('pubrel').map((packet) => packet.packetId)
     expect(cleared.length).toBeGreaterThan(0)
     expect(world.peer.all('publish')).toEqual([])
-    await world.send(...cleared.map((id) => pubcomp(id, code)))
+    await world.send(...cleared.map((id) => ack('pubcomp', id, code)))
     const [packet] = world.peer.all('publish')
     expect(cleared).toContain(packet?.packetId)
     expect(packet?.dup).toBe(false)
-    await world.send({ type: 'pubrec', packetId: packet?.packetId ?? 0, reasonCode: 0, properties: {} })
-    await world.send(pubcomp(packet?.packetId ?? 0))
+    await world.send(ack('pubrec', packet?.packetId))
+    await world.send(ack('pubcomp', packet?.packetId))
     await expect(promise).resolves.toMatchObject({ packetId: packet?.packetId })
   })
 
@@ -161,12 +129,12 @@ describe('a session whose past this process does not know', () => {
     const left = new Set(Array.from({ length: 40 }, (_, index) => index + 1))
     const accepted: string[] = []
     const world = await connected(durable, (packet) => {
-      if (packet.type === 'connect') return { type: 'connack', sessionPresent: true, reasonCode: 0, properties: { receiveMaximum: 5 } }
+      if (packet.type === 'connect') return keeps({ receiveMaximum: 5 })(packet)
       if (packet.type === 'publish' && packet.qos === 2 && !left.has(packet.packetId ?? 0)) {
         accepted.push(new TextDecoder().decode(packet.payload))
         left.add(packet.packetId ?? 0)
       }
-      if (packet.type === 'pubrel') return pubcomp(packet.packetId, left.delete(packet.packetId) ? 0 : 0x92)
+      if (packet.type === 'pubrel') return ack('pubcomp', packet.packetId, left.delete(packet.packetId) ? 0 : 0x92)
       return agreeable(packet)
     })
     const texts = Array.from({ length: 100 }, (_, index) => `m${index}`)
@@ -181,18 +149,18 @@ describe('a session whose past this process does not know', () => {
     const promise = quiet(world.client.publish('t', 'one', { qos: 1 }))
     await world.settle()
     const [first] = world.peer.all('publish')
-    await world.send({ type: 'puback', packetId: first?.packetId ?? 0, reasonCode: 0x91, properties: {} })
+    await world.send(ack('puback', first?.packetId, 0x91))
     const [, second] = world.peer.all('publish')
     expect([second?.dup, second?.packetId === first?.packetId]).toEqual([false, false])
     expect(await world.outcome(promise)).toEqual({ state: 'pending' })
-    await world.send({ type: 'puback', packetId: second?.packetId ?? 0, reasonCode: 0, properties: {} })
+    await world.send(ack('puback', second?.packetId))
     await expect(promise).resolves.toMatchObject({ packetId: second?.packetId })
   })
 
   it('in a session that is known PUBACK 0x91 is a refusal like any other', async () => {
     const world = await connected(durable, forgets())
     const error = failure(world.client.publish('t', 'one', { qos: 1 }))
-    await world.send({ type: 'puback', packetId: 1, reasonCode: 0x91, properties: {} })
+    await world.send(ack('puback', 1, 0x91))
     expect(await error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x91, outcome: 'refused' })
   })
 
@@ -201,11 +169,12 @@ describe('a session whose past this process does not know', () => {
     ['for one sent again: that may be our own first copy', true, 'unknown'],
   ])('PUBREC 0x91 %s', async (_, cut, outcome) => {
     const world = await connected(durable, forgets())
-    world.answer = (packet) => (packet.type === 'publish' ? undefined : willing(true)(packet))
+    const silent: Answer = (packet) => (packet.type === 'publish' ? undefined : willing(true)(packet))
+    world.answer = silent
     const error = failure(world.client.publish('t', 'one', { qos: 2 }))
     await world.settle()
-    if (cut) await again(world, (packet) => (packet.type === 'publish' ? undefined : willing(true)(packet)))
-    await world.send({ type: 'pubrec', packetId: 1, reasonCode: 0x91, properties: {} })
+    if (cut) await again(world, silent)
+    await world.send(ack('pubrec', 1, 0x91))
     expect(world.peer.last('publish').dup).toBe(cut)
     expect(await error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x91, outcome })
   })
@@ -230,18 +199,13 @@ describe('a session whose past this process does not know', () => {
 
   it('first SUBSCRIBE of this process is sent although the session is there, with its own Retain Handling', async () => {
     const world = await connected(durable, willing(true))
-    world.client.subscription(
-      [
-        { filter: 'a', retainHandling: 0 },
-        { filter: 'b', retainHandling: 2 },
-      ],
-      { qos: 1 },
-    )
+    const filters = [
+      { filter: 'a', retainHandling: 0 },
+      { filter: 'b', retainHandling: 2 },
+    ] as const
+    world.client.subscription(filters, { qos: 1 })
     await world.settle()
-    expect(world.peer.last('subscribe').subscriptions.map(({ filter, retainHandling }) => [filter, retainHandling])).toEqual([
-      ['a', 0],
-      ['b', 2],
-    ])
+    expect(world.peer.last('subscribe').subscriptions).toMatchObject(filters)
     // On later connections the session has it.
     await again(world, willing(true))
     expect(carried(world.peer)).toEqual([])
@@ -262,5 +226,95 @@ describe('two losses in a row', () => {
     await lose(world)
     const peer = await comeBack(world)
     expect(carried(peer)).toEqual(['publish t=a q1 #1', 'publish t=b q2 #2', 'publish t=c q1 #3'])
+  })
+})
+
+/** Messages that nobody claims are held so long. */
+const held: ClientOptions = { clientId: 'mine', cleanStart: false, unclaimedHold: 5000 }
+
+describe('messages that nobody claimed yet', () => {
+  it('are held over a drop, bound to their repeats, and handed to whoever subscribes, once and in order', async () => {
+    const world = await steady(held, willing(true))
+    await world.send(publish('t', 'one', 1), publish('t', 'two', 2, { qos: 2 }))
+    expect(acks(world)).toEqual([])
+    await again(world, willing(true))
+    await world.send(publish('t', 'one', 1, { dup: true }), publish('t', 'two', 2, { qos: 2, dup: true }))
+    expect(acks(world)).toEqual([])
+    const subscription = await subscribe(world, 't', { qos: 2 })
+    expect(takenTexts(subscription)).toEqual(['one', 'two'])
+    subscription.read()
+    await world.settle()
+    expect(acks(world)).toEqual(['puback 1', 'pubrec 2'])
+  })
+
+  it('the time of `unclaimedHold` runs from the first CONNACK, and on over a drop; then they are acknowledged with the event', async () => {
+    const log: string[] = []
+    const world = await steady({ ...held, logger: { warn: (text) => log.push(text) } }, willing(true))
+    await world.send(publish('t', 'one', 1))
+    await world.clock.advance(4000)
+    await again(world, willing(true))
+    await world.send(publish('t', 'one', 1, { dup: true }))
+    await world.clock.advance(989)
+    expect(world.seen('unclaimed')).toEqual([])
+    await world.clock.advance(1)
+    expect(world.seen('unclaimed')).toHaveLength(1)
+    expect(acks(world)).toEqual(['puback 1'])
+    expect(log).toEqual([expect.stringMatching(/1 message .*unclaimedHold.*5000 ms/)])
+    // After it nothing is held, on no later connection.
+    await again(world, willing(true))
+    await world.send(publish('t', 'two', 2))
+    expect(acks(world)).toEqual(['puback 2'])
+    expect(world.seen('unclaimed')).toHaveLength(2)
+  })
+
+  it('the time may end while there is no connection: the acknowledgement waits for the repeat', async () => {
+    const world = await steady(held, willing(true))
+    await world.send(publish('t', 'one', 1))
+    world.answer = () => undefined
+    await lose(world)
+    await world.clock.advance(6000)
+    expect(world.seen('unclaimed')).toHaveLength(1)
+    await lose(world)
+    await comeBack(world, willing(true))
+    expect(acks(world)).toEqual([])
+    await world.send(publish('t', 'one', 1, { dup: true }))
+    expect(acks(world)).toEqual(['puback 1'])
+    expect(world.seen('unclaimed')).toHaveLength(1)
+  })
+
+  it('are forgotten with the session: a later subscription does not get them as messages that it could acknowledge', async () => {
+    const world = await steady(held, willing(true))
+    await world.send(publish('t', 'one', 1))
+    await again(world, willing(false))
+    expect(world.seen('sessionlost')).toMatchObject([{ cause: 'absent', stale: 1 }])
+    const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual' })
+    for (let message = subscription.read(); message !== undefined; message = subscription.read()) expect(message.ack()).toBe(false)
+    await world.settle()
+    expect(acks(world)).toEqual([])
+  })
+})
+
+describe('a subscription that was left to the broker (detach)', () => {
+  it('is made again when the session is lost, as the broker is to go on sending', async () => {
+    const world = await steady(held, willing(false))
+    const subscription = await subscribe(world, 't', { qos: 1 })
+    subscription.detach()
+    await again(world, willing(false))
+    expect(carried(world.peer)).toEqual([expect.stringMatching(/^subscribe t #\d+$/)])
+    await world.send(publish('t', 'kept', 1))
+    expect(acks(world)).toEqual([])
+    expect(takenTexts(await subscribe(world, 't', { qos: 1, retainHandling: 2 }))).toEqual(['kept'])
+  })
+
+  it('`client.unsubscribe(filter)` while there is no connection releases it: nothing brings it back', async () => {
+    const world = await steady(held, willing(false))
+    const subscription = await subscribe(world, 't', { qos: 1 })
+    subscription.detach()
+    await lose(world)
+    const left = world.client.unsubscribe('t')
+    await comeBack(world, willing(true))
+    await left
+    await again(world, willing(false))
+    expect(world.peer.all('subscribe')).toEqual([])
   })
 })
