@@ -1,123 +1,113 @@
-import { describe, expect, it } from 'vitest'
+/** Re-authentication on an open connection, begun by the client or by the server. */
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { MqttError } from '../../../src/errors.js'
 import { agreeable, failure } from './harness.js'
+import { publish } from './incoming.js'
 import { Rig } from './rig.js'
 import { asking, bytes, text, toy } from './toy-auth.js'
 
-/** Connected, with a server that asks this much of a re-authentication; undefined answers it nothing. */
-async function authenticated(
-  overrides: Parameters<typeof toy>[0] = {},
-  ...challenges: string[]
-): Promise<{ rig: Rig; calls: ReturnType<typeof toy>['calls'] }> {
+/** Connected, with a server that asks this much of a re-authentication. */
+async function authenticated(overrides: Parameters<typeof toy>[0] = {}, ...challenges: string[]) {
   const { auth, calls } = toy(overrides)
   const rig = await new Rig({ auth, clientId: 'c', cleanStart: false }, { behave: () => asking(...challenges) }).up()
+  onTestFinished(() => rig.finish())
   calls.length = 0
-  return { rig, calls }
+  return { rig, calls, names: () => calls.map(({ name }) => name) }
 }
 
-const satisfied = { type: 'auth', reasonCode: 0, properties: { authenticationMethod: 'toy' } } as const
-
-/** The server falls silent about AUTH. */
-function mute(rig: Rig): void {
-  rig.peer.answer = (packet) => (packet.type === 'auth' ? undefined : agreeable(packet))
+/** The same, with a server that is silent about AUTH. */
+async function mute(overrides?: Parameters<typeof toy>[0]) {
+  const made = await authenticated(overrides)
+  made.rig.peer.answer = (packet) => (packet.type === 'auth' ? undefined : agreeable(packet))
+  return made
 }
+
+/** The same, in the midst of `reauthenticate()`. */
+async function renewing() {
+  const made = await mute()
+  const error = failure(made.rig.client.reauthenticate())
+  await made.rig.settle()
+  return { ...made, error }
+}
+
+const auth = (reasonCode: number, authenticationMethod = 'toy') => ({ type: 'auth', reasonCode, properties: { authenticationMethod } }) as const
+
+async function give(rig: Rig, ...packets: Parameters<Rig['peer']['send']>): Promise<void> {
+  rig.peer.send(...packets)
+  await rig.settle()
+}
+
+const expectProtocolError = (rig: Rig): void => expect(rig.peers[0]?.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
 
 describe('reauthenticate()', () => {
   it('AUTH 0x19, 0x18 both ways, 0x00: resolves, on the open connection [MQTT-4.12.1-1]', async () => {
     const { rig, calls } = await authenticated({}, 'one')
     const from = rig.peer.received.length
     await Promise.all([rig.client.reauthenticate(), rig.settle()])
-    const sent = rig.peer.received.slice(from)
-    expect(sent).toMatchObject([
-      { type: 'auth', reasonCode: 0x19, properties: { authenticationMethod: 'toy' } },
-      { type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy' } },
-    ])
+    expect(rig.peer.received.slice(from)).toMatchObject([auth(0x19), auth(0x18)])
     expect(calls.map(({ name, data, context }) => [name, data, context.reauthentication])).toEqual([
       ['start', undefined, true],
       ['continue', 'one', true],
       ['success', 'bye', true],
     ])
-    expect(rig.dials).toHaveLength(1)
-    expect(rig.seen('disconnect')).toEqual([])
-    await rig.finish()
+    expect([rig.dials.length, rig.seen('disconnect')]).toEqual([1, []])
   })
 
-  // The row reads it as success; the vector `auth-length-0` as a protocol error, and vectors decide.
-  it('AUTH with Remaining Length 0 names no method: DISCONNECT 0x82 [MQTT-4.12.0-5]', async () => {
-    const { rig, calls } = await authenticated()
-    mute(rig)
-    const renewing = failure(rig.client.reauthenticate())
+  it.each([
+    // The row reads it as success; the vector `auth-length-0` as a protocol error, and vectors decide.
+    ['AUTH with Remaining Length 0 names no method [MQTT-4.12.0-5]', 'f0 00'],
+    ['success with another method', 'f0 0a 00 08 15 00 05 70 6c 61 69 6e'],
+    ['a challenge with another method', 'f0 0a 18 08 15 00 05 70 6c 61 69 6e'],
+  ])('%s: DISCONNECT 0x82', async (_title, hex) => {
+    const { rig, names, error } = await renewing()
+    rig.peer.sendBytes(hex)
     await rig.settle()
-    rig.peer.sendBytes('f0 00')
-    await rig.settle()
-    expect(await renewing).toMatchObject({ reasonCode: 0x82 })
-    expect(rig.peers[0]?.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    expect(calls.map(({ name }) => name)).toEqual(['start'])
-    await rig.finish()
+    expect(await error).toMatchObject({ reasonCode: 0x82 })
+    expectProtocolError(rig)
+    expect(names()).toEqual(['start'])
   })
 
-  it('success without data', async () => {
-    const { rig, calls } = await authenticated()
-    mute(rig)
-    const renewing = rig.client.reauthenticate()
+  it('messages go both ways meanwhile, and success may have no data [section 4.12.1]', async () => {
+    const { rig, calls } = await mute()
+    const done = rig.client.reauthenticate()
     await rig.settle()
-    rig.peer.send(satisfied)
-    await rig.settle()
-    await renewing
-    expect(calls.at(-1)).toMatchObject({ name: 'success', data: undefined })
-    await rig.finish()
-  })
-
-  it('messages go both ways meanwhile [section 4.12.1]', async () => {
-    const { rig } = await authenticated()
-    mute(rig)
-    const renewing = rig.client.reauthenticate()
-    await rig.settle()
-    const subscription = await Promise.all([rig.client.subscribe('t'), rig.settle()]).then(([made]) => made)
+    const [subscription] = await Promise.all([rig.client.subscribe('t'), rig.settle()])
     const publishing = rig.client.publish('t', 'x', { qos: 1 })
-    rig.peer.send({ type: 'publish', topic: 't', payload: bytes('y'), qos: 0, retain: false, dup: false, properties: {} })
-    await rig.settle()
-    expect((await publishing).reasonCode).toBe(0)
-    expect(subscription.size).toBe(1)
-    rig.peer.send(satisfied)
-    await rig.settle()
-    await renewing
-    await rig.finish()
+    await give(rig, publish('t', 'y'))
+    expect([(await publishing).reasonCode, subscription.size]).toEqual([0, 1])
+    await give(rig, auth(0))
+    await done
+    expect(calls.at(-1)).toMatchObject({ name: 'success', data: undefined })
   })
 
   it('called again meanwhile it joins; afterwards it is a new exchange', async () => {
-    const { rig, calls } = await authenticated()
+    const { rig, names } = await authenticated()
     await Promise.all([rig.client.reauthenticate(), rig.client.reauthenticate(), rig.settle()])
     expect(rig.peer.all('auth')).toHaveLength(1)
     await Promise.all([rig.client.reauthenticate(), rig.settle()])
     expect(rig.peer.all('auth')).toHaveLength(2)
-    expect(calls.filter(({ name }) => name === 'start')).toHaveLength(2)
-    await rig.finish()
+    expect(names().filter((name) => name === 'start')).toHaveLength(2)
   })
 
   it('its signal drops the caller, not the exchange', async () => {
-    const { rig } = await authenticated()
-    mute(rig)
+    const { rig } = await mute()
     const controller = new AbortController()
-    const renewing = failure(rig.client.reauthenticate({ signal: controller.signal }))
+    const aborted = failure(rig.client.reauthenticate({ signal: controller.signal }))
     const other = rig.client.reauthenticate()
     await rig.settle()
     controller.abort()
-    expect(await renewing).toMatchObject({ name: 'AbortError', outcome: 'unknown' })
-    rig.peer.send(satisfied)
-    await rig.settle()
+    expect(await aborted).toMatchObject({ name: 'AbortError', outcome: 'unknown' })
+    await give(rig, auth(0))
     await other
-    await rig.finish()
   })
 
   it('no answer for 30 s: rejects, and the connection is made anew', async () => {
-    const { rig } = await authenticated()
-    mute(rig)
-    const renewing = failure(rig.client.reauthenticate())
+    const { rig, error } = await renewing()
     await rig.advance(29_999)
     expect(rig.client.state).toBe('connected')
     rig.behave = () => asking()
     await rig.advance(1)
-    expect(await renewing).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+    expect(await error).toMatchObject({ code: 'ERR_AUTH_FAILED' })
     expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_AUTH_FAILED' } }])
     await rig.advance(1000)
     expect(rig.client.state).toBe('connected')
@@ -125,91 +115,46 @@ describe('reauthenticate()', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('success with another method', async () => {
-    const { rig } = await authenticated()
-    mute(rig)
-    const renewing = failure(rig.client.reauthenticate())
-    await rig.settle()
-    rig.peer.send({ type: 'auth', reasonCode: 0, properties: { authenticationMethod: 'plain' } })
-    await rig.settle()
-    await renewing
-    expect(rig.peers[0]?.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    await rig.finish()
-  })
-
-  it('a challenge with another method', async () => {
-    const { rig, calls } = await authenticated()
-    mute(rig)
-    const renewing = failure(rig.client.reauthenticate())
-    await rig.settle()
-    rig.peer.send({ type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'plain' } })
-    await rig.settle()
-    await renewing
-    expect(calls.map(({ name }) => name)).toEqual(['start'])
-    expect(rig.peers[0]?.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    await rig.finish()
-  })
-
-  it.each(['start', 'continue', 'success'] as const)('%s that throws ends the connection without a further byte', async (name) => {
+  it.each([
+    ['start', []],
+    ['continue', [0x19]],
+    ['success', [0x19, 0x18]],
+  ] as const)('%s that throws ends the connection at once', async (name, expected) => {
     const cause = new Error('no ticket')
     let broken = false
-    const { auth } = toy()
+    const whole = toy().auth[name] as (...all: unknown[]) => unknown
     const guarded = (...given: unknown[]): unknown => {
       if (broken) throw cause
-      return (auth[name] as (...all: unknown[]) => unknown)(...given)
+      return whole(...given)
     }
     const { rig } = await authenticated({ [name]: guarded }, 'one')
     broken = true
-    const [peer] = rig.peers
-    const before = peer?.received.length ?? 0
-    const renewing = failure(rig.client.reauthenticate())
+    const { peer } = rig
+    const before = peer.received.length
+    const error = failure(rig.client.reauthenticate())
     await rig.settle()
-    expect(await renewing).toMatchObject({ code: 'ERR_AUTH_FAILED', cause })
-    expect(peer?.ended).toBeDefined()
-    const expected = { start: [], continue: [0x19], success: [0x19, 0x18] }[name]
-    expect(peer?.received.slice(before).map((packet) => packet.type === 'auth' && packet.reasonCode)).toEqual(expected)
-    await rig.finish()
+    expect(await error).toMatchObject({ code: 'ERR_AUTH_FAILED', cause })
+    expect(peer.ended).toBeDefined()
+    expect(peer.received.slice(before).map((packet) => packet.type === 'auth' && packet.reasonCode)).toEqual(expected)
   })
 
-  it('rejects when the connection is lost, when the server says no, and when the client ends', async () => {
-    for (const [end, code] of [
-      ['cut', 'ERR_CONNECTION_LOST'],
-      ['goodbye', 'ERR_SERVER_DISCONNECT'],
-      ['finish', 'ERR_CLOSED'],
-    ] as const) {
-      const { rig } = await authenticated()
-      mute(rig)
-      const renewing = failure(rig.client.reauthenticate())
-      await rig.settle()
-      await rig[end](0x87)
-      expect((await renewing).code).toBe(code)
-      await rig.finish()
-      expect(rig.clock.pending).toBe(0)
-    }
-  })
-
-  it('the signal of the mechanism aborts when the exchange is given up', async () => {
-    const { rig, calls } = await authenticated()
-    mute(rig)
-    failure(rig.client.reauthenticate())
-    await rig.settle()
+  it.each([
+    ['the connection is lost', 'cut', 'ERR_CONNECTION_LOST'],
+    ['the server says no', 'goodbye', 'ERR_SERVER_DISCONNECT'],
+    ['the client ends', 'finish', 'ERR_CLOSED'],
+  ] as const)('rejects when %s, and the signal of the mechanism aborts', async (_when, end, code) => {
+    const { rig, calls, error } = await renewing()
     expect(calls[0]?.context.signal.aborted).toBe(false)
-    await rig.cut()
-    expect(calls[0]?.context.signal.aborted).toBe(true)
+    await rig[end](0x87)
+    expect([(await error).code, calls[0]?.context.signal.aborted]).toEqual([code, true])
     await rig.finish()
+    expect(rig.clock.pending).toBe(0)
   })
 
   it('a late answer of the mechanism leaves on no other connection', async () => {
     const answers: ((value: string) => void)[] = []
     let slow = false
-    const { rig } = await authenticated({
-      start: () =>
-        slow
-          ? new Promise<string>((resolve) => {
-              answers.push(resolve)
-            })
-          : 'x',
-    })
+    const { rig } = await authenticated({ start: () => (slow ? new Promise<string>((resolve) => void answers.push(resolve)) : 'x') })
     slow = true
     failure(rig.client.reauthenticate())
     await rig.settle()
@@ -220,69 +165,43 @@ describe('reauthenticate()', () => {
     answers[0]?.('late')
     await rig.settle()
     expect(rig.peers.map((peer) => peer.all('auth').length)).toEqual([0, 0])
-    await rig.finish()
   })
 
   it('is refused where it cannot be', async () => {
+    const refusal = ({ client }: Rig, signal?: AbortSignal): Promise<MqttError> => failure(client.reauthenticate(signal && { signal }))
     const plain = await new Rig().up()
-    expect(await failure(plain.client.reauthenticate())).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'auth' })
+    expect(await refusal(plain)).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'auth' })
     await plain.finish()
     const { rig } = await authenticated()
-    expect((await failure(rig.client.reauthenticate({ signal: 5 as unknown as AbortSignal }))).code).toBe('ERR_INVALID_OPTION')
-    const controller = new AbortController()
-    controller.abort()
-    expect((await failure(rig.client.reauthenticate({ signal: controller.signal }))).code).toBe('ERR_ABORTED')
+    expect((await refusal(rig, 5 as never)).code).toBe('ERR_INVALID_OPTION')
+    expect((await refusal(rig, AbortSignal.abort())).code).toBe('ERR_ABORTED')
     expect(rig.peer.all('auth')).toEqual([])
     await rig.cut()
-    expect((await failure(rig.client.reauthenticate())).code).toBe('ERR_NOT_CONNECTED')
+    expect((await refusal(rig)).code).toBe('ERR_NOT_CONNECTED')
     await rig.finish()
-    expect((await failure(rig.client.reauthenticate())).code).toBe('ERR_CLOSED')
+    expect((await refusal(rig)).code).toBe('ERR_CLOSED')
   })
 })
 
 describe('re-authentication that the server begins', () => {
   it('is answered, on the open connection, as one', async () => {
-    const { rig, calls } = await authenticated()
-    mute(rig)
-    rig.peer.send({ type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy', authenticationData: bytes('who?') } })
-    await rig.settle()
+    const { rig, calls } = await mute()
+    const { properties } = auth(0x18)
+    await give(rig, { ...auth(0x18), properties: { ...properties, authenticationData: bytes('who?') } })
     expect(rig.peer.all('auth')).toMatchObject([{ reasonCode: 0x18 }])
     expect(text(rig.peer.last('auth').properties.authenticationData)).toBe('<who?>')
-    rig.peer.send(satisfied)
-    await rig.settle()
+    await give(rig, auth(0))
     expect(calls.map(({ name, context }) => [name, context.reauthentication])).toEqual([
       ['continue', true],
       ['success', true],
     ])
     expect(rig.client.state).toBe('connected')
-    await rig.finish()
-  })
-
-  it('success that nobody asked for is a protocol error', async () => {
-    const { rig } = await authenticated()
-    rig.peer.send(satisfied)
-    await rig.settle()
-    expect(rig.peers[0]?.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    await rig.finish()
-  })
-
-  it('no more than 16 rounds', async () => {
-    const { rig, calls } = await authenticated()
-    rig.peer.answer = (packet) =>
-      packet.type === 'auth' ? { type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy' } } : agreeable(packet)
-    rig.peer.send({ type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy' } })
-    await rig.settle()
-    expect(calls.filter(({ name }) => name === 'continue')).toHaveLength(16)
-    expect(rig.peers[0]?.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    await rig.finish()
   })
 
   it('one that it never ends is given up after 30 s', async () => {
-    const { rig } = await authenticated()
-    mute(rig)
-    rig.peer.send({ type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy' } })
+    const { rig } = await mute()
+    rig.peer.send(auth(0x18))
     await rig.advance(31_000)
     expect(rig.seen('disconnect')).toHaveLength(1)
-    await rig.finish()
   })
 })
