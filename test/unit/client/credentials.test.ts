@@ -1,5 +1,6 @@
-import { describe, expect, it } from 'vitest'
-import type { Credentials, CredentialsContext, Endpoint } from '../../../src/client/api/index.js'
+/** Credentials that a function gives: before every CONNECT, with what an attempt dials and says, and anew before they expire. */
+import { describe, expect, it, onTestFinished } from 'vitest'
+import type { AuthMechanism, ClientOptions, Credentials, CredentialsContext, Endpoint } from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
 import type { Platform } from '../../../src/client/platform/platform.js'
 import { MqttError } from '../../../src/errors.js'
@@ -7,129 +8,171 @@ import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import type { Target } from '../../../src/transport/transport.js'
 import { agreeable, failure, World } from './harness.js'
+import { down, Rig, refusing, welcoming } from './rig.js'
 import { StalledTransport } from './stalled-transport.js'
 
+const minute = 60_000
 const text = (value: Uint8Array | undefined): string => new TextDecoder().decode(value)
+const passwords = (rig: Rig): string[] => rig.peers.map((peer) => text(peer.last('connect').password))
+const never = (): Promise<never> => new Promise(() => undefined)
 
-/** A client of this endpoint on a platform with TCP, TLS and WebSocket where only TLS takes `tls`, and only WebSocket takes `headers`. */
-async function dialled(
-  endpoint: Endpoint,
-  credentials: () => unknown,
-): Promise<{ targets: Target[]; error: MqttError | undefined; written: string }> {
-  const clock = new VirtualClock()
-  const targets: Target[] = []
-  const transport = new StalledTransport()
-  const platform: Platform = {
-    ...virtualPlatform(clock),
-    dialler: (scheme) =>
-      ['mqtt', 'mqtts', 'ws', 'wss'].includes(scheme)
-        ? async (target) => {
-            targets.push(target)
-            return transport
-          }
-        : undefined,
-    unsupported({ url, tls, headers }) {
-      if (Object.keys(tls).length > 0 && !['mqtts:', 'wss:'].includes(url.protocol)) return 'tls'
-      return Object.keys(headers).length > 0 && !url.protocol.startsWith('ws') ? 'headers' : undefined
-    },
+/** A client whose calls of `credentials()` are kept, with their times; ends with its test. */
+function asking(give: (context: CredentialsContext, count: number, clock: VirtualClock) => unknown, options: ClientOptions = {}) {
+  const contexts: (CredentialsContext & { readonly at: number })[] = []
+  const credentials = (context: CredentialsContext): Credentials => {
+    contexts.push({ ...context, signal: context.signal, at: rig.clock.now() })
+    return give(context, contexts.length, rig.clock) as Credentials
   }
-  const client = new BaseClient(platform, endpoint, { credentials: credentials as () => Credentials })
-  let error: MqttError | undefined
-  client.connect().catch((thrown: MqttError) => {
-    error = thrown
-  })
-  await clock.settle()
-  const outcome = error
-  client.destroy()
-  return { targets, error: outcome, written: Buffer.from(transport.written).toString('latin1') }
+  const rig: Rig = new Rig({ credentials, ...options })
+  onTestFinished(() => rig.finish())
+  return { rig, contexts }
 }
 
-describe('credentials as a function', () => {
-  it('is awaited before every attempt, and its values are on the wire', async () => {
+/** Tokens that are numbered, and good for so long, of a server that keeps the session. */
+function tokens(lifetime: number | undefined, options: ClientOptions = {}) {
+  const give = async (_context: CredentialsContext, count: number, clock: VirtualClock): Promise<Credentials> => ({
+    username: 'u',
+    password: `token-${count}`,
+    expiresAt: lifetime === undefined ? undefined : clock.now() + lifetime,
+  })
+  const made = asking(give, { clientId: 'c', cleanStart: false, ...options })
+  made.rig.behave = (_host, dial) => welcoming({}, dial > 1)
+  return made
+}
+
+/** Ends the client: nothing is left. */
+async function expectNothingLeft(rig: Rig): Promise<void> {
+  await rig.finish()
+  expect(rig.clock.pending).toBe(0)
+}
+
+describe('credentials() before every CONNECT', () => {
+  it('is awaited, and its values are on the wire; a refusal asks once more, then the next server', async () => {
     const contexts: CredentialsContext[] = []
-    const world = new World(
-      {
-        username: 'static',
-        password: 'static',
-        credentials: async (context) => {
-          contexts.push(context)
-          await new Promise<void>((resolve) => world.clock.setTimer(resolve, 100))
-          return { username: `user-${context.attempt}`, password: `token-${context.attempt}` }
-        },
-      },
-      {},
-      3,
-    )
-    world.answer = (packet) =>
-      packet.type === 'connect' && packet.username !== 'user-3'
-        ? { type: 'connack', sessionPresent: false, reasonCode: 0x86, properties: {} }
-        : agreeable(packet)
+    const credentials = async (context: CredentialsContext): Promise<Credentials> => {
+      contexts.push(context)
+      await new Promise<void>((resolve) => world.clock.setTimer(resolve, 100))
+      return { username: `user-${context.attempt}`, password: `token-${context.attempt}` }
+    }
+    const world: World = new World({ username: 'static', password: 'static', credentials }, {}, 3)
+    world.answer = (packet) => (packet.type === 'connect' && packet.username !== 'user-3' ? refusing(0x86)(packet) : agreeable(packet))
     const connecting = world.client.connect()
     await world.clock.advance(99)
     expect(world.peers).toHaveLength(0)
     await world.clock.advance(1000)
     await connecting
-    expect(world.peers.map((peer) => [peer.last('connect').username, text(peer.last('connect').password)])).toEqual([
-      ['user-1', 'token-1'],
-      ['user-2', 'token-2'],
-      ['user-3', 'token-3'],
-    ])
-    expect(contexts.map(({ attempt, endpoint, lastError }) => [attempt, endpoint, lastError?.reasonCode])).toEqual([
-      [1, 'memory://peer-0', undefined],
-      // Asked once more with fresh credentials, then the next one.
-      [2, 'memory://peer-0', 0x86],
-      [3, 'memory://peer-1', 0x86],
+    const sent = world.peers.map((peer) => [peer.last('connect').username, text(peer.last('connect').password)])
+    expect(sent).toEqual([1, 2, 3].map((attempt) => [`user-${attempt}`, `token-${attempt}`]))
+    expect(contexts).toMatchObject([
+      { attempt: 1, endpoint: 'memory://peer-0', lastError: undefined },
+      { attempt: 2, endpoint: 'memory://peer-0', lastError: { reasonCode: 0x86 } },
+      { attempt: 3, endpoint: 'memory://peer-1', lastError: { reasonCode: 0x86 } },
     ])
     for (const { signal } of contexts) expect(signal).toBeInstanceOf(AbortSignal)
   })
 
-  it('what it leaves out comes from the options; null-like answers are fine', async () => {
-    for (const answer of [undefined, {}, { username: undefined }] as Credentials[]) {
-      const world = new World({ username: 'u', password: 'p', credentials: () => answer })
-      world.answer = agreeable
-      await Promise.all([world.client.connect(), world.settle()])
-      expect([world.peer.last('connect').username, text(world.peer.last('connect').password)]).toEqual(['u', 'p'])
-    }
+  it('after losses and failures too: what was used once is never on the wire again', async () => {
+    const { rig, contexts } = tokens(undefined, { firstConnect: 'wait', cleanStart: true })
+    rig.behave = (_host, dial) => (dial === 2 ? refusing(0x88) : dial === 3 ? down : agreeable)
+    await rig.up()
+    await rig.cut()
+    await rig.advance(10_000)
+    expect(passwords(rig)).toEqual(['token-1', 'token-2', 'token-4'])
+    expect(contexts).toMatchObject([
+      { attempt: 1, endpoint: 'x://a', lastError: undefined },
+      { attempt: 2, endpoint: 'x://a', lastError: { code: 'ERR_CONNECTION_LOST' } },
+      { attempt: 3, endpoint: 'x://a', lastError: { code: 'ERR_CONNECT_REFUSED', reasonCode: 0x88 } },
+      { attempt: 4, endpoint: 'x://a', lastError: { code: 'ERR_CONNECT_FAILED' } },
+    ])
   })
 
-  it('a throw or a rejection fails that attempt only', async () => {
+  it.each([undefined, {}, { username: undefined }] as Credentials[])('what %j leaves out comes from the options', async (answer) => {
+    const { rig } = asking(() => answer, { username: 'u', password: 'p' })
+    await rig.up()
+    expect([rig.peer.last('connect').username, ...passwords(rig)]).toEqual(['u', 'p'])
+  })
+
+  it.each(['throw', 'rejection'])('a %s fails that attempt only, with back-off', async (how) => {
+    let healthy = true
     const cause = new Error('vault is sealed')
-    for (const credentials of [
-      ({ attempt }: CredentialsContext) => {
-        if (attempt === 1) throw cause
-        return {}
-      },
-      ({ attempt }: CredentialsContext) => (attempt === 1 ? Promise.reject(cause) : Promise.resolve({})),
-    ]) {
-      const world = new World({ credentials }, {}, 2)
-      world.answer = agreeable
-      await Promise.all([world.client.connect(), world.settle()])
-      expect(world.seen('connecterror')).toMatchObject([{ attempt: 1, error: { code: 'ERR_CONNECT_FAILED', fault: 'local', cause } }])
-      expect(world.peers).toHaveLength(1)
-      expect(world.client.state).toBe('connected')
-    }
+    const { rig } = asking(() => {
+      if (healthy) return {}
+      if (how === 'throw') throw cause
+      return Promise.reject(cause)
+    })
+    await rig.up()
+    healthy = false
+    await rig.cut()
+    await rig.advance(3000)
+    const error = { code: 'ERR_CONNECT_FAILED', fault: 'local', cause }
+    expect(rig.seen('connecterror')).toMatchObject([2, 3].map((attempt) => ({ attempt, error })))
+    expect([rig.delays, rig.dials.length]).toEqual([[1000, 2000, 4000], 1])
+    healthy = true
+    await rig.advance(4000)
+    expect(rig.client.state).toBe('connected')
   })
 
-  it('its signal aborts with disconnect(), and with the caller', async () => {
-    for (const stop of ['disconnect', 'abort'] as const) {
-      const controller = new AbortController()
-      let given: AbortSignal | undefined
-      const world = new World({
-        credentials: ({ signal }) => {
-          given = signal
-          return new Promise(() => undefined)
-        },
-      })
-      const connecting = failure(world.client.connect({ signal: controller.signal }))
-      await world.settle()
-      if (stop === 'disconnect') world.client.disconnect()
-      else controller.abort()
-      expect(given?.aborted).toBe(true)
-      expect((await connecting).code).toBe(stop === 'disconnect' ? 'ERR_CLOSED' : 'ERR_ABORTED')
-      await world.settle()
-      expect(world.peers).toHaveLength(0)
-      expect(world.clock.pending).toBe(0)
-    }
+  it('slow ones are bounded by credentialsTimeout, and their signal aborts', async () => {
+    const { rig, contexts } = asking((_context, count) => (count === 1 ? {} : never()), { credentialsTimeout: 2000, connectTimeout: 1000 })
+    await rig.up()
+    await rig.cut()
+    await rig.advance(1000 + 2000)
+    expect(rig.seen('connecterror')).toMatchObject([{ error: { code: 'ERR_CONNECT_TIMEOUT' } }])
+    expect([contexts[1]?.signal.aborted, rig.delays]).toEqual([true, [1000, 2000]])
+    await expectNothingLeft(rig)
+  })
+
+  it('slower ones than connectTimeout lead to a connection: the time to connect begins behind them', async () => {
+    const slow = (clock: VirtualClock) => new Promise((resolve) => clock.setTimer(() => resolve({}), 5000))
+    const { rig } = asking((_context, _count, clock) => slow(clock), { connectTimeout: 1000, firstConnect: 'wait' })
+    rig.behave = (_host, dial) => (dial === 1 ? 'hang' : agreeable)
+    const connecting = rig.client.connect()
+    await rig.advance(5000 + 999)
+    expect(rig.seen('connecterror')).toEqual([])
+    await rig.advance(1)
+    expect(rig.seen('connecterror')).toMatchObject([{ error: { code: 'ERR_CONNECT_TIMEOUT', message: expect.stringContaining('1000 ms') } }])
+    await rig.advance(1000 + 5000)
+    await connecting
+    expect(rig.client.state).toBe('connected')
+  })
+
+  it.each(['disconnect', 'abort'] as const)('its signal aborts with %s', async (stop) => {
+    const controller = new AbortController()
+    const { rig, contexts } = asking(never)
+    const connecting = failure(rig.client.connect({ signal: controller.signal }))
+    await rig.settle()
+    if (stop === 'disconnect') void rig.client.disconnect()
+    else controller.abort()
+    expect(contexts[0]?.signal.aborted).toBe(true)
+    expect((await connecting).code).toBe(stop === 'disconnect' ? 'ERR_CLOSED' : 'ERR_ABORTED')
+    await rig.settle()
+    expect([rig.dials.length, rig.clock.pending]).toEqual([0, 0])
+  })
+})
+
+describe('what an attempt says', () => {
+  it('an url and what CONNECT says may change with each', async () => {
+    const limit = { receiveMaximum: 7 }
+    const own = { sessionExpiryInterval: 9, userProperties: [['n', '1']] }
+    const changes = [{}, { keepAlive: 5, will: { topic: 'w', payload: 'gone' }, ...own }]
+    const give = (_context: unknown, count: number) => ({ url: `x://host-${count}`, connect: changes[count - 1] })
+    const { rig } = asking(give, { keepAlive: 30, ...limit })
+    await rig.up()
+    await rig.cut()
+    await rig.advance(1000)
+    expect(rig.hosts).toEqual(['host-1', 'host-2'])
+    expect(rig.peers.map((peer) => peer.last('connect'))).toMatchObject([
+      { keepAlive: 30, will: undefined, properties: { ...limit, sessionExpiryInterval: 300 } },
+      { keepAlive: 5, will: { topic: 'w' }, properties: { ...limit, ...own } },
+    ])
+    expect(rig.client.negotiated?.keepAlive).toBe(5)
+  })
+
+  it.each(['clientId', 'cleanStart', 'protocolVersion', 'username'])('connect.%s is refused: that attempt fails', async (name) => {
+    const { rig } = asking(() => ({ connect: { [name]: name === 'cleanStart' ? false : 'x' } }))
+    const [error] = await Promise.all([failure(rig.client.connect()), rig.settle()])
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option: expect.stringContaining(name) })
+    expect(rig.dials).toEqual([])
   })
 
   it.each([
@@ -151,44 +194,68 @@ describe('credentials as a function', () => {
     await Promise.all([world.client.connect(), world.settle()])
     const [first] = world.seen('connecterror')
     expect(MqttError.is(first?.error)).toBe(true)
-    expect(first?.error).toMatchObject({
-      fault: 'local',
-      code: expect.stringMatching(/^ERR_(INVALID_OPTION|INVALID_BROKER_URL|CONNECT_FAILED)$/) as string,
-    })
-    for (const peer of world.peers.slice(0, -1)) {
-      expect(peer.bytes).toEqual([])
-      expect(peer.ended).toBeDefined()
-    }
+    const code = expect.stringMatching(/^ERR_(INVALID_OPTION|INVALID_BROKER_URL|CONNECT_FAILED)$/)
+    expect(first?.error).toMatchObject({ fault: 'local', code })
+    for (const { bytes, ended } of world.peers.slice(0, -1)) expect([bytes, ended === undefined]).toEqual([[], false])
     expect(world.client.state).toBe('connected')
     await Promise.all([world.client.disconnect(), world.settle()])
     expect(world.clock.pending).toBe(0)
   })
+})
 
-  it('url: dialled instead, with its own user-info, for this attempt', async () => {
-    const { targets, written } = await dialled('wss://host/mqtt', () => ({ url: 'wss://other/mqtt?signature=1', headers: { authorization: 'x' } }))
-    expect(targets.map((target) => target.url.href)).toEqual(['wss://other/mqtt?signature=1'])
-    expect(targets[0]?.headers).toEqual({ authorization: 'x' })
-    expect(written).not.toBe('')
-    const login = await dialled('mqtt://host', () => ({ url: 'mqtt://signeduser:signedpass@other' }))
-    expect(login.targets[0]?.url.href).toBe('mqtt://other')
-    expect(login.written).toContain('signeduser')
+describe('what an attempt dials', () => {
+  /** On a platform with TCP, TLS and WebSocket where only TLS takes `tls`, and only WebSocket takes `headers`. */
+  async function dialled(endpoint: Endpoint, credentials: unknown) {
+    const clock = new VirtualClock()
+    const targets: Target[] = []
+    const transport = new StalledTransport()
+    const dial = async (target: Target): Promise<StalledTransport> => {
+      targets.push(target)
+      return transport
+    }
+    const platform: Platform = {
+      ...virtualPlatform(clock),
+      dialler: (scheme) => (['mqtt', 'mqtts', 'ws', 'wss'].includes(scheme) ? dial : undefined),
+      unsupported({ url, tls, headers }) {
+        if (Object.keys(tls).length > 0 && !['mqtts:', 'wss:'].includes(url.protocol)) return 'tls'
+        return Object.keys(headers).length > 0 && !url.protocol.startsWith('ws') ? 'headers' : undefined
+      },
+    }
+    const client = new BaseClient(platform, endpoint, { credentials: () => credentials as Credentials })
+    const connecting = failure(client.connect())
+    await clock.settle()
+    client.destroy()
+    const seen = targets.map(({ url, headers }) => [url.href, headers])
+    return { seen, error: await connecting, written: Buffer.from(transport.written).toString('latin1') }
+  }
+
+  it.each([
+    [
+      'the url instead of the endpoint, with headers',
+      'wss://host/mqtt',
+      { url: 'wss://other/mqtt?signature=1', headers: { authorization: 'x' } },
+      ['wss://other/mqtt?signature=1', { authorization: 'x' }],
+      'MQTT',
+    ],
+    ['its own user-info', 'mqtt://h', { url: 'mqtt://signed:pass@other' }, ['mqtt://other', {}], 'signed'],
+    [
+      'headers are added to those of the endpoint',
+      { url: 'ws://host', headers: { a: '1', b: '1' } },
+      { headers: { b: '2', c: '2' } },
+      [expect.stringContaining('ws://host'), { a: '1', b: '2', c: '2' }],
+      'MQTT',
+    ],
+  ] as const)('%s', async (_title, endpoint, credentials, target, written) => {
+    const made = await dialled(endpoint, credentials)
+    expect(made.seen).toEqual([target])
+    expect(made.written).toContain(written)
   })
 
-  it('headers are added to those of the endpoint', async () => {
-    const { targets } = await dialled({ url: 'ws://host', headers: { a: '1', b: '1' } }, () => ({ headers: { b: '2', c: '2' } }))
-    expect(targets[0]?.headers).toEqual({ a: '1', b: '2', c: '2' })
-  })
-
-  it('headers that the platform or the transport cannot honour fail the attempt, never ignored', async () => {
-    const { targets, error } = await dialled('mqtt://host', () => ({ headers: { a: '1' } }))
-    expect(error).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION' })
-    expect(targets).toEqual([])
-  })
-
-  it('a url that would drop the TLS settings of the endpoint fails the attempt', async () => {
-    const { targets, error } = await dialled({ url: 'mqtts://host', tls: { servername: 'x' } }, () => ({ url: 'mqtt://host' }))
-    expect(error).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION' })
-    expect(targets).toEqual([])
+  it.each([
+    ['headers that the transport cannot honour', 'mqtt://host', { headers: { a: '1' } }],
+    ['a url that would drop the TLS settings of the endpoint', { url: 'mqtts://host', tls: { servername: 'x' } }, { url: 'mqtt://host' }],
+  ])('%s fail the attempt, and are never ignored', async (_title, endpoint, credentials) => {
+    expect(await dialled(endpoint, credentials)).toMatchObject({ error: { code: 'ERR_UNSUPPORTED_OPTION' }, seen: [] })
   })
 
   it('url and headers reach a custom transport', async () => {
@@ -204,40 +271,256 @@ describe('credentials as a function', () => {
     client.destroy()
     expect(String((given[0] as { url: unknown }).url)).toBe('x://other/b')
   })
+
+  it('user-info of a URL that CONNECT cannot hold is refused before anything is dialled', async () => {
+    const transport = (): never => expect.unreachable('dialled')
+    const endpoint = { url: `x://${'u'.repeat(65_536)}@host`, transport }
+    const platform = virtualPlatform(new VirtualClock())
+    const connecting = async (): Promise<unknown> => new BaseClient(platform, endpoint, {}).connect()
+    const code = expect.stringMatching(/^ERR_INVALID_(OPTION|BROKER_URL)$/)
+    await expect(connecting()).rejects.toMatchObject({ fault: 'local', code })
+  })
 })
 
-it('user-info of a URL that CONNECT cannot hold is refused before anything is dialled', async () => {
-  let dials = 0
-  const clock = new VirtualClock()
-  const transports: StalledTransport[] = []
-  const make = (): BaseClient =>
-    new BaseClient(
-      virtualPlatform(clock),
-      {
-        url: `x://${'u'.repeat(65_536)}@host`,
-        transport: () => {
-          dials += 1
-          const transport = new StalledTransport()
-          transports.push(transport)
-          return transport
-        },
+describe('expiresAt without enhanced authentication', () => {
+  it('a session-keeping reconnect, refreshBefore ahead, in order, without a cause and with a reason', async () => {
+    const { rig } = tokens(10 * minute, { stats: true })
+    await rig.up()
+    await rig.advance(9 * minute - 1)
+    expect(rig.dials).toHaveLength(1)
+    const old = rig.peer
+    await rig.advance(1)
+    old.end()
+    await rig.settle()
+    expect(rig.dials.map(({ at }) => at)).toEqual([0, 9 * minute])
+    expect(passwords(rig)).toEqual(['token-1', 'token-2'])
+    expect(old.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0 })
+    expect(rig.peer.last('connect').cleanStart).toBe(false)
+    expect([rig.seen('sessionlost'), rig.client.stats().failures]).toEqual([[], {}])
+    expect(rig.seen('disconnect')).toEqual([{ cause: undefined, reason: 'credentials expire' }])
+    await rig.cut()
+    expect(rig.seen('disconnect')[1]).toMatchObject({ cause: { code: 'ERR_CONNECTION_LOST' }, reason: undefined })
+    await expectNothingLeft(rig)
+  })
+
+  it.each([
+    ['again and again, before the token in use runs out', 300, 120, 31, 180, 181.1, 10],
+    ['shorter than refreshBefore before it runs out, without hurry', 30, undefined, 5, 5, 29.9, 6],
+  ])('what lives %s is renewed', async (_title, lifetime, before, minutes, least, most, times) => {
+    const { rig } = tokens(lifetime * 1000, before === undefined ? {} : { refreshBefore: before * 1000 })
+    await rig.up()
+    await rig.advance(minutes * minute)
+    const gaps = rig.dials.slice(1).map(({ at }, index) => at - (rig.dials[index]?.at ?? 0))
+    expect(Math.min(...gaps)).toBeGreaterThanOrEqual(least * 1000)
+    expect(Math.max(...gaps)).toBeLessThanOrEqual(most * 1000)
+    expect(rig.dials.length).toBeGreaterThanOrEqual(times)
+    expect(rig.client.state).toBe('connected')
+  })
+
+  it('a Date is as good as a number; a loss before it is due starts anew', async () => {
+    const { rig } = asking((_context, _count, clock) => ({ expiresAt: new Date(clock.now() + 10 * minute) }))
+    await rig.up()
+    await rig.advance(5 * minute)
+    await rig.cut()
+    await rig.advance(1000)
+    await rig.advance(9 * minute - 1)
+    expect(rig.dials).toHaveLength(2)
+    await rig.advance(1 + 1100)
+    expect(rig.dials).toHaveLength(3)
+  })
+
+  it.each([
+    ['has run out', -10 * minute],
+    ['runs out now', 0],
+    ['runs out in a blink', 5],
+  ])('a clock that is wrong: what always %s makes no loop', async (_name, lifetime) => {
+    const { rig } = tokens(lifetime)
+    await rig.up()
+    await rig.advance(10 * minute)
+    // At the cap of the back-off there are twenty.
+    expect(rig.dials.length).toBeLessThanOrEqual(40)
+  })
+
+  it('without reconnecting too: it is no lost connection; one that fails ends the client', async () => {
+    const { rig } = tokens(10 * minute, { reconnect: false })
+    await rig.up()
+    await rig.advance(9 * minute + 1100)
+    expect([rig.client.state, ...passwords(rig)]).toEqual(['connected', 'token-1', 'token-2'])
+    rig.behave = () => down
+    await rig.advance(9 * minute + 1100)
+    expect(await rig.client.closed).toMatchObject({ code: 'ERR_CONNECT_FAILED' })
+    expect(rig.dials).toHaveLength(3)
+  })
+
+  it('as far ahead as timers do not reach is no renewal now, but when it is due', async () => {
+    const { rig } = tokens(2_147_483_647 + 10 * minute, { keepAlive: false })
+    await rig.up()
+    for (const [span, dials] of [
+      [minute, 1],
+      [2_147_483_647, 1],
+      [9 * minute, 2],
+    ] as const) {
+      await rig.advance(span)
+      expect(rig.dials).toHaveLength(dials)
+    }
+  })
+
+  it('a server that ends it before we do: fresh credentials, recovered', async () => {
+    const { rig } = tokens(10 * minute)
+    await rig.up()
+    await rig.advance(minute)
+    await rig.goodbye(0x87)
+    await rig.advance(1000)
+    expect([rig.client.state, ...passwords(rig)]).toEqual(['connected', 'token-1', 'token-2'])
+  })
+
+  it('a token that the server takes back twice, with a long life in between, is refreshed twice', async () => {
+    const { rig } = tokens(undefined)
+    await rig.up()
+    for (let round = 0; round < 3; round++) {
+      await rig.advance(minute)
+      rig.behave = (_host, dial) => (dial % 2 === 0 ? refusing(0x86) : agreeable)
+      await rig.goodbye(0x8b)
+      await rig.advance(5000)
+      expect(rig.client.state).toBe('connected')
+    }
+    expect(passwords(rig)).toEqual([1, 2, 3, 4, 5, 6, 7].map((count) => `token-${count}`))
+  })
+
+  it('asked before the old connection is given up, and once: the new one goes with what was given', async () => {
+    const { rig, contexts } = asking(
+      async (_context, count, clock) => {
+        if (count > 1) await new Promise<void>((resolve) => clock.setTimer(resolve, 20_000))
+        return { username: 'u', password: `token-${count}`, expiresAt: clock.now() + 10 * minute }
       },
-      {},
+      { clientId: 'c', cleanStart: false },
     )
-  let error: MqttError | undefined
-  let client: BaseClient | undefined
-  try {
-    client = make()
-    const connecting = failure(client.connect())
-    await clock.settle()
-    error = await connecting
-  } catch (thrown) {
-    error = thrown as MqttError
+    rig.behave = (_host, dial) => welcoming({}, dial > 1)
+    await rig.up()
+    await rig.advance(9 * minute + 19_999)
+    expect(contexts.length).toBe(2)
+    expect(rig.client.state).toBe('connected')
+    expect(rig.peer.all('disconnect')).toEqual([])
+    await rig.advance(1 + 1100)
+    expect([contexts.length, rig.client.state]).toEqual([2, 'connected'])
+    expect(passwords(rig)).toEqual(['token-1', 'token-2'])
+    // A loss after that is none of the renewal: asked as ever.
+    await rig.cut()
+    await rig.advance(1000 + 20_000)
+    expect(passwords(rig)).toEqual(['token-1', 'token-2', 'token-3'])
+    await expectNothingLeft(rig)
+  })
+
+  it.each(['throws', 'hangs'])(
+    'a function that %s: the old connection stays up past the end of the old ones, and it is asked again with backoff',
+    async (how) => {
+      let sealed = false
+      const { rig, contexts } = asking(
+        (_context, _count, clock) => {
+          if (sealed && how === 'hangs') return never()
+          if (sealed) throw new Error('sealed')
+          return { expiresAt: clock.now() + 10 * minute }
+        },
+        { clientId: 'c', cleanStart: false, credentialsTimeout: 1000 },
+      )
+      rig.behave = (_host, dial) => welcoming({}, dial > 1)
+      await rig.up()
+      sealed = true
+      await rig.advance(30 * minute)
+      expect([rig.client.state, rig.dials.length]).toEqual(['connected', 1])
+      expect((await Promise.all([rig.client.publish('t', 'x', { qos: 1 }), rig.settle()]))[0].reasonCode).toBe(0)
+      const gaps = contexts.slice(2).map(({ at }, index) => at - (contexts[index + 1]?.at as number))
+      expect(contexts[1]?.at).toBe(9 * minute)
+      expect(gaps[0]).toBeLessThanOrEqual(3000)
+      expect(Math.max(...gaps)).toBeLessThanOrEqual(5 * minute + 1000)
+      expect(gaps.length).toBeGreaterThan(8)
+      expect(gaps.length).toBeLessThan(25)
+      const errors = contexts.slice(0, 3).map(({ lastError }) => lastError?.code)
+      expect(errors.join()).toBe(`,,ERR_CONNECT_${how === 'hangs' ? 'TIMEOUT' : 'FAILED'}`)
+      const lines = rig.log.filter((line) => line.includes('renewal failed'))
+      expect(lines).toHaveLength(contexts.length - 1)
+      sealed = false
+      await rig.advance(5 * minute + 2100)
+      expect([rig.dials.length, rig.client.state]).toEqual([2, 'connected'])
+      await expectNothingLeft(rig)
+    },
+  )
+
+  it('a connection that is lost while it asks: given up, and asked for the attempt', async () => {
+    const { rig, contexts } = asking((_context, count, clock) =>
+      count === 2 ? never() : { password: `token-${count}`, expiresAt: clock.now() + 10 * minute },
+    )
+    await rig.up()
+    await rig.advance(9 * minute)
+    await rig.cut()
+    expect(contexts.map(({ signal }) => signal.aborted)).toEqual([false, true])
+    await rig.advance(1000)
+    expect(passwords(rig)).toEqual(['token-1', 'token-3'])
+    await expectNothingLeft(rig)
+  })
+})
+
+describe('expiresAt with enhanced authentication', () => {
+  /** Credentials for ten minutes, but for calls where `odd` says otherwise; the server agrees, or answers AUTH so. */
+  function renewing(odd: (count: number) => unknown = () => undefined, answer: object = { type: 'auth', reasonCode: 0 }) {
+    const starts: boolean[] = []
+    const auth: AuthMechanism = {
+      method: 'toy',
+      start: ({ reauthentication }) => `start-${starts.push(reauthentication)}`,
+      continue: () => undefined,
+    }
+    const made = asking((_context, count, clock) => odd(count) ?? { expiresAt: clock.now() + 10 * minute }, { auth })
+    const properties = { authenticationMethod: 'toy' }
+    made.rig.behave = () => (packet) => {
+      if (packet.type === 'connect') return { type: 'connack', sessionPresent: false, reasonCode: 0, properties }
+      return packet.type === 'auth' ? ({ properties, ...answer } as never) : agreeable(packet)
+    }
+    return { ...made, starts }
   }
-  expect(MqttError.is(error)).toBe(true)
-  expect(error).toMatchObject({ fault: 'local', code: expect.stringMatching(/^ERR_INVALID_(OPTION|BROKER_URL)$/) as string })
-  for (const transport of transports) expect(transport.destroyed).toBeDefined()
-  expect(transports.flatMap((transport) => transport.written)).toEqual([])
-  expect(dials).toBeLessThanOrEqual(1)
-  expect(clock.pending).toBe(0)
+
+  it('renewed in place: AUTH 0x19 on the same connection, again and again', async () => {
+    const { rig, starts, contexts } = renewing()
+    await rig.up()
+    await rig.advance(9 * minute)
+    expect(rig.dials).toHaveLength(1)
+    expect(rig.peer.all('auth')).toMatchObject([{ reasonCode: 0x19, properties: { authenticationMethod: 'toy' } }])
+    expect(text(rig.peer.last('auth').properties.authenticationData)).toBe('start-2')
+    await rig.advance(9 * minute)
+    expect(rig.peer.all('auth').length).toBe(2)
+    expect(starts).toEqual([false, true, true])
+    expect(contexts.length).toBe(3)
+    expect([rig.dials.length, rig.seen('disconnect')]).toEqual([1, []])
+    await expectNothingLeft(rig)
+  })
+
+  it('credentials() that fail once at renewal are asked again before what is in use runs out', async () => {
+    const { rig, contexts } = renewing((count) => {
+      if (count === 2) throw new Error('vault is sealed')
+    })
+    await rig.up()
+    await rig.advance(9 * minute)
+    expect(contexts).toHaveLength(2)
+    await rig.advance(minute)
+    expect(contexts.length).toBeGreaterThan(2)
+  })
+
+  it('credentials() that never answer at renewal: asked again, and their signal aborts with the client', async () => {
+    const { rig, contexts } = renewing((count) => (count === 1 ? undefined : never()))
+    await rig.up()
+    await rig.advance(9 * minute)
+    expect(contexts).toHaveLength(2)
+    await rig.advance(minute - 1)
+    expect(contexts.length).toBeGreaterThan(2)
+    await expectNothingLeft(rig)
+    expect(contexts.slice(1).every(({ signal }) => signal.aborted)).toBe(true)
+  })
+
+  it('a server that does not agree: the connection is made anew', async () => {
+    const { rig } = renewing(undefined, { type: 'disconnect', reasonCode: 0x87, properties: {} })
+    await rig.up()
+    await rig.advance(9 * minute)
+    expect(rig.seen('serverdisconnect')).toMatchObject([{ packet: { reasonCode: 0x87 } }])
+    await rig.advance(5000)
+    expect([rig.client.state, rig.dials.length]).toEqual(['connected', 2])
+  })
 })
