@@ -1,3 +1,4 @@
+/** CONNACK: refusals, what it may not carry, what the server assigns and allows, and packets that are not due beside it. */
 import { describe, expect, it } from 'vitest'
 import { BaseClient } from '../../../src/client/client.js'
 import { MqttError } from '../../../src/errors.js'
@@ -21,61 +22,78 @@ async function answeredWith(hex: string, options = {}): Promise<{ world: World; 
 }
 
 /** The attempt failed with this code, nothing was sent but CONNECT (and a DISCONNECT with the reason), and all is closed. */
-function expectRejected({ world, error }: { world: World; error: unknown }, code: string, reasonCode: number | undefined): void {
+function expectRejected(
+  { world, error }: { world: World; error: unknown },
+  code = 'ERR_PROTOCOL_ERROR',
+  reasonCode: number | undefined = 0x82,
+): void {
   expect(MqttError.is(error)).toBe(true)
   expect(error).toMatchObject({ code, reasonCode, fault: 'remote' })
   const [first, ...rest] = world.peer.received
   expect(first?.type).toBe('connect')
   for (const packet of rest) expect(packet).toMatchObject({ type: 'disconnect', reasonCode })
   expect(world.peer.ended).toBeDefined()
-  expect(world.client.state).toBe('closed')
-  expect(world.seen('connect')).toEqual([])
-  expect(world.seen('disconnect')).toEqual([])
-  expect(world.clock.pending).toBe(0)
+  expect([world.seen('connect'), world.seen('disconnect')]).toEqual([[], []])
+  expect([world.client.state, world.clock.pending]).toEqual(['closed', 0])
 }
 
-const refusals = [0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f]
+const hexOf = (byte: number): string => byte.toString(16).padStart(2, '0')
+
+/** What a server may not offer. */
+const flags = ['retain', 'wildcardSubscription', 'subscriptionIdentifier', 'sharedSubscription'].map((name) => `${name}Available`)
+/** Options of a client that may have a session. */
+const declared = { clientId: 'a', cleanStart: false }
 
 describe('refusals', () => {
-  it.each(refusals)('CONNACK 0x%s rejects with code, name and reason string [MQTT-3.2.2-7]', async (reasonCode) => {
-    const world = new World()
-    world.answer = (packet) =>
-      packet.type === 'connect'
-        ? { type: 'connack', sessionPresent: false, reasonCode, properties: { reasonString: 'because', serverReference: 'other:1883' } }
-        : undefined
-    const error = await Promise.all([world.client.connect().catch((thrown: unknown) => thrown), world.settle()]).then(([thrown]) => thrown)
-    expectRejected({ world, error }, 'ERR_CONNECT_REFUSED', reasonCode)
-    expect(error).toMatchObject({ outcome: 'refused', reasonString: 'because' })
-    expect((error as MqttError).reasonName).toMatch(/^[A-Z]/)
-    expect(world.peer.received).toHaveLength(1)
-    expect(world.seen('connecterror')).toMatchObject([{ error: { reasonCode }, attempt: 1, endpoint: 'memory://peer-0' }])
-    expect(await world.client.closed).toBe(error)
-  })
+  it.each([0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f])(
+    'CONNACK 0x%s rejects with code, name and reason string [MQTT-3.2.2-7]',
+    async (reasonCode) => {
+      const { world, error } = await answeredWith(`20 0b 00 ${hexOf(reasonCode)} 08 1f 00 05 77 68 79 20 3f`)
+      expectRejected({ world, error }, 'ERR_CONNECT_REFUSED', reasonCode)
+      const reasonName = expect.stringMatching(/^[A-Z]/)
+      expect(error).toMatchObject({ outcome: 'refused', reasonString: 'why ?', reasonName })
+      expect(world.peer.received).toHaveLength(1)
+      expect(world.seen('connecterror')).toMatchObject([{ error: { reasonCode }, attempt: 1, endpoint: 'memory://peer-0' }])
+      expect(await world.client.closed).toBe(error)
+    },
+  )
 
   it.each([0x01, 0x7f, 0x8b, 0x8d, 0x92, 0xa0, 0xff])('CONNACK with a code that it may not carry: %s', async (reasonCode) => {
-    const answered = await answeredWith(`20 03 00 ${reasonCode.toString(16).padStart(2, '0')} 00`)
-    const { code, reasonCode: told } = answered.error as MqttError
-    expect([`ERR_MALFORMED_PACKET 129`, `ERR_PROTOCOL_ERROR 130`]).toContain(`${code} ${told}`)
-    expectRejected(answered, code, told)
-  })
-
-  it('Session Present with an error code [MQTT-3.2.2-6]', async () => {
-    expectRejected(await answeredWith('20 03 01 87 00', { clientId: 'a', cleanStart: false }), 'ERR_PROTOCOL_ERROR', 0x82)
+    const answered = await answeredWith(`20 03 00 ${hexOf(reasonCode)} 00`)
+    const { code, reasonCode: given } = answered.error as MqttError
+    expect([`ERR_MALFORMED_PACKET 129`, `ERR_PROTOCOL_ERROR 130`]).toContain(`${code} ${given}`)
+    expectRejected(answered, code, given)
   })
 
   it('a CONNACK of 3.1.1 that refuses the version is reported as such', async () => {
     const { error } = await answeredWith('20 02 00 01')
     expect(error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x84 })
   })
-})
 
-describe('a server that closes before CONNACK', () => {
+  it.each([
+    ['Session Present and an error [MQTT-3.2.2-6]', '20 03 01 87 00', declared],
+    ['Session Present 1 after Clean Start 1 [MQTT-3.2.2-4]', '20 03 01 00 00', {}],
+    ['Session Present 1 after expiry 0', '20 03 01 00 00', { sessionExpiryInterval: 0 }],
+    ['an empty assigned identifier', '20 06 00 00 03 12 00 00', { clientId: 'mine' }],
+    ['an assigned one to one of ours', '20 07 00 00 04 12 00 01 78', { clientId: 'mine' }],
+    ['Receive Maximum 0', '20 06 00 00 03 21 00 00', {}],
+    ['Maximum Packet Size 0', '20 08 00 00 05 27 00 00 00 00', {}],
+    ['an authentication method that we did not name', '20 07 00 00 04 15 00 01 61', {}],
+  ])('%s', async (_title, hex, options) => {
+    expectRejected(await answeredWith(hex, options))
+  })
+
+  it.each([1, 2, 3, 4, 5, 6, 7])('reserved bit %s of the flags [MQTT-3.2.2-1]', async (bit) => {
+    const answered = await answeredWith(`20 03 ${hexOf(1 << bit)} 00 00`)
+    expectRejected(answered, 'ERR_MALFORMED_PACKET', 0x81)
+  })
+
   it.each([
     ['mqtt://h:1', 'TLS (mqtts://h:1), or another port?'],
     ['ws://h:1/a', 'TLS (wss://h:1), or another port?'],
     ['mqtts://h:1', 'a client certificate, or another port?'],
     ['wss://h:1/a', 'a client certificate, or another port?'],
-  ])('at %s: what the port may be', async (url, hint) => {
+  ])('a server at %s that closes before CONNACK: what the port may be', async (url, hint) => {
     const clock = new VirtualClock()
     const dialler = () => async () => {
       const [near, far] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay) })
@@ -85,126 +103,65 @@ describe('a server that closes before CONNACK', () => {
     const client = new BaseClient({ ...virtualPlatform(clock), dialler }, url, { reconnect: false })
     const refused = failure(client.connect())
     await clock.settle()
-    expect(await refused).toMatchObject({ code: 'ERR_CONNECT_FAILED', message: `closed before CONNACK: ${hint}`, fault: 'remote' })
-  })
-})
-
-describe('a session that nobody declared', () => {
-  it('Session Present 1 after Clean Start 1 [MQTT-3.2.2-4]', async () => {
-    expectRejected(await answeredWith('20 03 01 00 00'), 'ERR_PROTOCOL_ERROR', 0x82)
-    expectRejected(await answeredWith('20 03 01 00 00', { clientId: 'a', sessionExpiryInterval: 0 }), 'ERR_PROTOCOL_ERROR', 0x82)
-  })
-
-  it('Session Present 1 is welcome when a session was declared', async () => {
-    const { world, error } = await answeredWith('20 03 01 00 00', { clientId: 'a', cleanStart: false })
-    expect(error).toBeUndefined()
-    expect(world.seen('connect')).toMatchObject([{ sessionPresent: true }])
-  })
-
-  it('Session Present 0 too: the session may be empty', async () => {
-    const { world, error } = await answeredWith('20 03 00 00 00', { clientId: 'a', cleanStart: false })
-    expect(error).toBeUndefined()
-    expect(world.seen('connect')).toMatchObject([{ sessionPresent: false }])
-  })
-
-  it.each([1, 2, 3, 4, 5, 6, 7])('reserved bit %s of the acknowledge flags [MQTT-3.2.2-1]', async (bit) => {
-    const flags = (1 << bit).toString(16).padStart(2, '0')
-    expectRejected(await answeredWith(`20 03 ${flags} 00 00`), 'ERR_MALFORMED_PACKET', 0x81)
+    const message = `closed before CONNACK: ${hint}`
+    expect(await refused).toMatchObject({ code: 'ERR_CONNECT_FAILED', message, fault: 'remote' })
   })
 })
 
 describe('what the server assigns and allows', () => {
+  it.each([0, 1])('Session Present %i is welcome to a declared session', async (flag) => {
+    const { world, error } = await answeredWith(`20 03 0${flag} 00 00`, declared)
+    expect([error, world.seen('connect')]).toMatchObject([undefined, [{ sessionPresent: flag === 1 }]])
+  })
+
   it('an assigned identifier is exposed [MQTT-3.2.2-16]', async () => {
-    const world = await connected({}, accepting({ assignedClientIdentifier: 'auto-1' }))
-    expect(world.client.clientId).toBe('auto-1')
-    expect(world.client.negotiated).toMatchObject({ clientId: 'auto-1', assignedClientIdentifier: 'auto-1' })
-  })
-
-  it('an assigned identifier although we sent one', async () => {
-    expectRejected(await answeredWith('20 06 00 00 03 12 00 00', { clientId: 'mine' }), 'ERR_PROTOCOL_ERROR', 0x82)
-    expectRejected(await answeredWith('20 07 00 00 04 12 00 01 78', { clientId: 'mine' }), 'ERR_PROTOCOL_ERROR', 0x82)
-  })
-
-  it('Receive Maximum 0, Maximum Packet Size 0', async () => {
-    expectRejected(await answeredWith('20 06 00 00 03 21 00 00'), 'ERR_PROTOCOL_ERROR', 0x82)
-    expectRejected(await answeredWith('20 08 00 00 05 27 00 00 00 00'), 'ERR_PROTOCOL_ERROR', 0x82)
-  })
-
-  it('an authentication method that we did not name', async () => {
-    expectRejected(await answeredWith('20 07 00 00 04 15 00 01 61'), 'ERR_PROTOCOL_ERROR', 0x82)
+    const { client } = await connected({}, accepting({ assignedClientIdentifier: 'auto-1' }))
+    expect(client.clientId).toBe('auto-1')
+    expect(client.negotiated).toMatchObject({ clientId: 'auto-1', assignedClientIdentifier: 'auto-1' })
   })
 
   it('everything is visible, frozen, with the defaults of the standard filled in', async () => {
-    const bare = await connected({ clientId: 'a', keepAlive: 20, sessionExpiryInterval: 77 })
-    expect(bare.client.negotiated).toEqual({
-      protocolVersion: 5,
-      sessionPresent: false,
-      clientId: 'a',
-      keepAlive: 20,
-      pingTimeout: 10_000,
-      serverKeepAlive: undefined,
-      sessionExpiryInterval: 77,
-      receiveMaximum: 65_535,
-      maximumQoS: 2,
-      retainAvailable: true,
-      maximumPacketSize: 268_435_460,
-      topicAliasMaximum: 0,
-      wildcardSubscriptionAvailable: true,
-      subscriptionIdentifierAvailable: true,
-      sharedSubscriptionAvailable: true,
-      assignedClientIdentifier: undefined,
-      responseInformation: undefined,
-      serverReference: undefined,
-      reasonString: undefined,
-      userProperties: [],
-    })
-    expect(Object.isFrozen(bare.client.negotiated)).toBe(true)
+    const { client } = await connected({ clientId: 'a', keepAlive: 20, sessionExpiryInterval: 77 })
+    const { userProperties, ...rest } = { ...client.negotiated }
+    const known = Object.entries(rest).filter(([, value]) => value !== undefined)
+    expect(known.map(([name, value]) => `${name} ${value}`).sort()).toEqual([
+      'clientId a',
+      'keepAlive 20',
+      'maximumPacketSize 268435460',
+      'maximumQoS 2',
+      'pingTimeout 10000',
+      'protocolVersion 5',
+      'receiveMaximum 65535',
+      'retainAvailable true',
+      'sessionExpiryInterval 77',
+      'sessionPresent false',
+      'sharedSubscriptionAvailable true',
+      'subscriptionIdentifierAvailable true',
+      'topicAliasMaximum 0',
+      'wildcardSubscriptionAvailable true',
+    ])
+    expect(userProperties).toEqual([])
+    expect(Object.isFrozen(client.negotiated)).toBe(true)
   })
 
   it('what the server overrides is visible', async () => {
-    const properties: Properties = {
-      sessionExpiryInterval: 5,
-      serverKeepAlive: 7,
-      receiveMaximum: 3,
-      maximumQoS: 1,
-      retainAvailable: 0,
-      maximumPacketSize: 200,
-      topicAliasMaximum: 4,
-      wildcardSubscriptionAvailable: 0,
-      subscriptionIdentifierAvailable: 0,
-      sharedSubscriptionAvailable: 0,
-      responseInformation: 'resp/1',
-      serverReference: 'other',
-      reasonString: 'ok',
-      userProperties: [
-        ['__proto__', '1'],
-        ['a', ''],
-      ],
-    }
-    const world = await connected({}, accepting(properties))
-    expect(world.client.negotiated).toMatchObject({
-      ...properties,
-      keepAlive: 7,
-      retainAvailable: false,
-      wildcardSubscriptionAvailable: false,
-      subscriptionIdentifierAvailable: false,
-      sharedSubscriptionAvailable: false,
-    })
+    const userProperties: [string, string][] = [
+      ['__proto__', '1'],
+      ['a', ''],
+    ]
+    const limits = { receiveMaximum: 3, maximumQoS: 1, maximumPacketSize: 200, topicAliasMaximum: 4 }
+    const words = { responseInformation: 'resp/1', serverReference: 'other', reasonString: 'ok' }
+    const times = { sessionExpiryInterval: 5, serverKeepAlive: 7 }
+    const properties: Properties = { ...limits, ...words, ...times, userProperties }
+    const all = (value: unknown) => Object.fromEntries(flags.map((name) => [name, value]))
+    const { client } = await connected({}, accepting({ ...properties, ...all(0) }))
+    expect(client.negotiated).toMatchObject({ ...properties, keepAlive: 7, ...all(false) })
   })
 
   it('what the server does not offer is refused without a byte, and the link stays', async () => {
-    const world = await connected(
-      {},
-      accepting({
-        receiveMaximum: 1,
-        maximumQoS: 0,
-        retainAvailable: 0,
-        maximumPacketSize: 64,
-        wildcardSubscriptionAvailable: 0,
-        sharedSubscriptionAvailable: 0,
-        subscriptionIdentifierAvailable: 0,
-      }),
-    )
+    const limits = { receiveMaximum: 1, maximumQoS: 0, maximumPacketSize: 64 }
+    const missing = Object.fromEntries(flags.map((name) => [name, 0]))
+    const world = await connected({}, accepting({ ...limits, ...missing }))
     const { client } = world
     const sent = world.peer.bytes.length
     const refused: [string, Promise<unknown>][] = [
@@ -218,14 +175,12 @@ describe('what the server assigns and allows', () => {
       ['ERR_SHARED_SUBS_UNSUPPORTED', client.subscribe('$share/g/a')],
       ['ERR_SUBSCRIPTION_IDS_UNSUPPORTED', client.subscribe('a', { properties: { subscriptionIdentifier: 5 } })],
     ]
-    const outcomes = Promise.allSettled(refused.map(([, promise]) => promise))
+    const errors = Promise.all(refused.map(([, promise]) => failure(promise)))
     await world.settle()
-    for (const [index, outcome] of (await outcomes).entries())
-      expect((outcome as PromiseRejectedResult).reason).toMatchObject({ code: refused[index]?.[0], outcome: 'not-sent', fault: 'local' })
-    expect(() => client.post('a', new Uint8Array(60))).toThrow(expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }) as Error)
+    expect(await errors).toMatchObject(refused.map(([code]) => ({ code, outcome: 'not-sent', fault: 'local' })))
+    expect(() => client.post('a', new Uint8Array(60))).toThrow(expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }))
     await world.settle()
-    expect(world.peer.bytes).toHaveLength(sent)
-    expect(client.state).toBe('connected')
+    expect([world.peer.bytes.length, client.state]).toEqual([sent, 'connected'])
     expect(client.post('a', 'fits')).toBe(true)
     await world.settle()
     expect(world.peer.last('publish')).toMatchObject({ topic: 'a', qos: 0 })
@@ -233,7 +188,7 @@ describe('what the server assigns and allows', () => {
 })
 
 describe('packets that are not due', () => {
-  const early: [string, string][] = [
+  it.each([
     ['PUBLISH', '30 04 00 01 61 00'],
     ['PUBACK', '40 02 00 01'],
     ['PUBACK with a reason string', '40 08 00 01 00 04 1f 00 01 61'],
@@ -246,15 +201,13 @@ describe('packets that are not due', () => {
     ['PINGRESP', 'd0 00'],
     ['DISCONNECT', 'e0 00'],
     ['AUTH', 'f0 06 18 04 15 00 01 61'],
-  ]
-
-  it.each(early)('%s before CONNACK: nothing is delivered [MQTT-3.2.0-1]', async (_name, hex) => {
+  ])('%s before CONNACK: nothing is delivered [MQTT-3.2.0-1]', async (_name, hex) => {
     const world = new World()
     const subscription = world.client.subscription('#')
-    const outcome = world.client.connect().catch((error: unknown) => error)
+    const error = failure(world.client.connect())
     await world.settle()
     await world.sendBytes(hex)
-    expectRejected({ world, error: await outcome }, 'ERR_UNEXPECTED_PACKET', 0x82)
+    expectRejected({ world, error: await error }, 'ERR_UNEXPECTED_PACKET')
     expect(subscription.size).toBe(0)
     await expect(subscription.ready).rejects.toMatchObject({ code: 'ERR_UNEXPECTED_PACKET' })
   })
@@ -271,21 +224,15 @@ describe('packets that are not due', () => {
     ['a second CONNACK', '20 03 00 00 00', 'ERR_PROTOCOL_ERROR', 0x82],
     ['bad bytes', '00 00', 'ERR_MALFORMED_PACKET', 0x81],
   ])('CONNACK and %s in one read: the client is closed, not left for connected', async (_name, hex, code, reasonCode) => {
-    const world = new World()
-    const connecting = world.client.connect()
-    const outcome = connecting.catch((error: unknown) => error)
-    await world.settle()
-    await world.sendBytes(`20 03 00 00 00 ${hex}`)
-    await outcome
-    expect(world.client.state).toBe('closed')
+    const { world } = await answeredWith(`20 03 00 00 00 ${hex}`)
     expect(await world.client.closed).toMatchObject({ code, reasonCode })
     expect(world.peer.ended).toBeDefined()
     expect(world.seen('disconnect')).toHaveLength(world.seen('connect').length)
-    expect(world.clock.pending).toBe(0)
+    expect([world.client.state, world.clock.pending]).toEqual(['closed', 0])
   })
 
   it('a good packet behind CONNACK in one read is delivered', async () => {
-    const world = new World({ clientId: 'a', cleanStart: false })
+    const world = new World(declared)
     const subscription = world.client.subscription('a')
     const connecting = world.client.connect()
     await world.settle()
