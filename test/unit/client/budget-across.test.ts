@@ -7,6 +7,9 @@ import { acks, publish, subscribe, takenTexts } from './incoming.js'
 
 const announced = (world: World) => world.peers.map((peer) => peer.all('connect')[0]?.properties.receiveMaximum)
 
+const messages = (count: number, size = 3000, dup = false) =>
+  Array.from({ length: count }, (_, index) => publish('t', 'x'.repeat(size), index + 1, { dup }))
+
 /** A client with 20,000 bytes for messages, whose reader never comes. */
 async function overrun(options: ClientOptions): Promise<World> {
   const world = await steady({ memoryBudget: 20_000, ...options }, willing(false))
@@ -16,7 +19,7 @@ async function overrun(options: ClientOptions): Promise<World> {
 
 /** As many QoS 1 messages of 3,000 bytes as fit, and one more. */
 async function flood(world: World): Promise<void> {
-  await world.send(...Array.from({ length: 8 }, (_, index) => publish('t', 'x'.repeat(3000), index + 1)))
+  await world.send(...messages(8))
 }
 
 describe('the budget over several connections', () => {
@@ -47,7 +50,7 @@ describe('the budget over several connections', () => {
   it('never goes below 1', async () => {
     const world = await overrun({ receiveMaximum: 3, maximumPacketSize: 1_000_000 })
     for (let round = 0; round < 3; round++) {
-      await world.send(...Array.from({ length: 3 }, (_, index) => publish('t', 'x'.repeat(9000), index + 1)))
+      await world.send(...messages(3, 9000))
       await comeBack(world, willing(false))
     }
     const all = announced(world) as number[]
@@ -70,39 +73,36 @@ describe('the budget over several connections', () => {
     await flood(world)
     await comeBack(world, willing(false))
     expect(announced(world).at(-1)).toBe(5)
-    await world.send(...Array.from({ length: 6 }, (_, index) => publish('t', 'x', index + 1)))
+    await world.send(...messages(6, 1))
     expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
   })
 
-  it.each([1, 2] as const)(
-    'QoS %i: what did not fit any more is delivered when it comes again, and everything is acknowledged in order',
-    async (qos) => {
-      const world = await steady({ memoryBudget: 20_000, maximumPacketSize: 4000, receiveMaximum: 8 }, willing(false))
-      const subscription = await subscribe(world, 't', { qos })
-      const texts: string[] = []
-      const acked: string[] = []
-      let open = Array.from({ length: 20 }, (_, index) => publish('t', String(index).padEnd(3000), index + 1, { qos }))
-      let connections = 0
-      while (open.length > 0 && connections < 10) {
-        connections += 1
-        // A server without regard to our window.
-        await world.send(...open)
-        texts.push(...takenTexts(subscription))
-        subscription.read()
-        await world.settle()
-        const told = acks(world)
-        acked.push(...told)
-        open = open.slice(told.length).map((message) => ({ ...message, dup: true }))
-        if (world.client.state === 'connected') await lose(world)
-        await comeBack(world, willing(true))
-      }
-      // At QoS 1 a message whose acknowledgement was cut off comes again.
-      const numbers = texts.map(Number)
-      expect(qos === 1 ? [...new Set(numbers)] : numbers).toEqual(Array.from({ length: 20 }, (_, index) => index))
-      expect(acked).toEqual(Array.from({ length: 20 }, (_, index) => `${qos === 1 ? 'puback' : 'pubrec'} ${index + 1}`))
-      expect(connections).toBeLessThan(9)
-    },
-  )
+  it.each([1, 2] as const)('QoS %i: what did not fit is delivered when it comes again, in order', async (qos) => {
+    const world = await steady({ memoryBudget: 20_000, maximumPacketSize: 4000, receiveMaximum: 8 }, willing(false))
+    const subscription = await subscribe(world, 't', { qos })
+    const texts: string[] = []
+    const acked: string[] = []
+    let open = Array.from({ length: 20 }, (_, index) => publish('t', String(index).padEnd(3000), index + 1, { qos }))
+    let connections = 0
+    while (open.length > 0 && connections < 10) {
+      connections += 1
+      // A server without regard to our window.
+      await world.send(...open)
+      texts.push(...takenTexts(subscription))
+      subscription.read()
+      await world.settle()
+      const told = acks(world)
+      acked.push(...told)
+      open = open.slice(told.length).map((message) => ({ ...message, dup: true }))
+      if (world.client.state === 'connected') await lose(world)
+      await comeBack(world, willing(true))
+    }
+    // At QoS 1 a message whose acknowledgement was cut off comes again.
+    const numbers = texts.map(Number)
+    expect(qos === 1 ? [...new Set(numbers)] : numbers).toEqual(Array.from({ length: 20 }, (_, index) => index))
+    expect(acked).toEqual(Array.from({ length: 20 }, (_, index) => `${qos === 1 ? 'puback' : 'pubrec'} ${index + 1}`))
+    expect(connections).toBeLessThan(9)
+  })
 
   it('messages in hand are not delivered again after it', async () => {
     const world = await steady({ memoryBudget: 20_000, maximumPacketSize: 4000, receiveMaximum: 8 }, willing(false))
@@ -112,7 +112,7 @@ describe('the budget over several connections', () => {
     const buffered = subscription.size
     expect(buffered).toBeGreaterThan(0)
     await comeBack(world, willing(true))
-    await world.send(...Array.from({ length: 5 }, (_, index) => publish('t', 'x'.repeat(3000), index + 1, { dup: true })))
+    await world.send(...messages(5, 3000, true))
     expect(subscription.size).toBe(buffered)
   })
 })

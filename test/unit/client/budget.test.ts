@@ -1,10 +1,13 @@
-/** The memory budget of a connection: QoS 0 is dropped, QoS 1 and 2 end the link with 0x97, and what is let go is given back. */
+/** The memory budget of a connection: QoS 0 is dropped, QoS 1 and 2 end the link with 0x97 or wait for room, and what is let go is given back. */
 import '../../../src/client/durable/keeper.js'
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Message } from '../../../src/client/api/index.js'
+import type { ClientOptions, Handler, ListenOptions, Message } from '../../../src/client/api/index.js'
+import { constant } from '../../../src/client/parsing/backoff.js'
 import { memoryStore } from '../../../src/store/memory.js'
+import type { Answer } from '../../../src/testing/scripted-peer.js'
+import type { PacketInput } from '../../../src/wire/packet-input.js'
 import { again, keeps, lasting, steady, willing } from './across.js'
-import { accepting, connected, World } from './harness.js'
+import { accepting, agreeable, connected, World } from './harness.js'
 import { acks, agreed, goodbyeCode, publish, quiet, resumed, subscribe, taken, takenTexts } from './incoming.js'
 import { patient } from './patient.js'
 
@@ -12,7 +15,27 @@ import { patient } from './patient.js'
 const memoryBudget = 11_000
 const big = 'x'.repeat(3000)
 
+/** Messages 1 to `count`, which begin with their number. */
+const flood = (count: number, dup = false): PacketInput[] =>
+  Array.from({ length: count }, (_, index) => publish('a', `${index + 1} ${big}`, index + 1, { dup }))
+const numberOf = (message: Message): string => message.text().split(' ')[0] as string
+const upTo = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index + 1))
+
 const dropCount = (world: World): number => world.seen('drop').reduce((sum, event) => sum + event.count, 0)
+/** Reason codes with which connections ended. */
+const ends = (world: World) => world.seen('disconnect').map(({ cause }) => cause?.reasonCode)
+const waiting = ({ clock }: World, delay: number): Promise<void> => new Promise((resolve) => void clock.setTimer(resolve, delay))
+const never = (): Promise<void> => new Promise(() => undefined)
+
+async function oneByOne(world: World, packets: readonly PacketInput[]): Promise<void> {
+  for (const packet of packets) await world.send(packet)
+}
+
+async function listening(world: World, handler: Handler, options: ListenOptions = {}, filter = 'a'): Promise<void> {
+  const granted = world.client.listen(filter, handler, { qos: 1, ...options })
+  await world.settle()
+  await granted
+}
 
 describe('over the budget', () => {
   it('QoS 0 is dropped and counted; the connection goes on', async () => {
@@ -22,8 +45,7 @@ describe('over the budget', () => {
     expect(subscription.size).toBeGreaterThanOrEqual(2)
     expect(subscription.size).toBeLessThanOrEqual(3)
     await world.clock.advance(1000)
-    expect(dropCount(world)).toBe(10 - subscription.size)
-    expect(world.client.state).toBe('connected')
+    expect([dropCount(world), world.client.state]).toEqual([10 - subscription.size, 'connected'])
   })
 
   it('topics that are remembered take a small part of it', async () => {
@@ -40,133 +62,86 @@ describe('over the budget', () => {
 
   it('QoS 0 over several subscriptions, each far below its own bounds', async () => {
     const world = await agreed({ memoryBudget, keepAlive: false })
-    const subscriptions = await Promise.all(['a', 'b', 'c', 'd', 'e'].map((filter) => subscribe(world, filter)))
-    for (const filter of ['a', 'b', 'c', 'd', 'e']) await world.send(publish(filter, big))
+    const filters = ['a', 'b', 'c', 'd', 'e']
+    const subscriptions = await Promise.all(filters.map((filter) => subscribe(world, filter)))
+    for (const filter of filters) await world.send(publish(filter, big))
     expect(subscriptions.reduce((sum, subscription) => sum + subscription.size, 0)).toBeLessThanOrEqual(3)
   })
 
-  it.each([
-    [0, 0],
-    [1, 1],
-  ] as const)(
-    'several consumers of one message count as often as they hold it: at QoS %i one that is too much for all comes %i times',
-    async (qos, times) => {
-      const world = await agreed({ memoryBudget })
-      const subscriptions = await Promise.all([1, 2, 3, 4, 5, 6].map(() => subscribe(world, 'a', { qos })))
-      const send = (id: number) => world.send(publish('a', big, qos === 0 ? undefined : id, { qos }))
-      await send(1)
-      expect(subscriptions.map(({ size }) => size)).toEqual(Array(6).fill(times))
-      for (const subscription of subscriptions) takenTexts(subscription)
-      await send(2)
-      await send(3)
-      expect(subscriptions.map(({ size }) => size)).toEqual(Array(6).fill(times))
-      await world.clock.advance(2000)
-      expect(dropCount(world)).toBe(qos === 0 ? 3 : 0)
-    },
-  )
+  it.each([0, 1] as const)('each consumer of a message counts: at QoS %i it comes so often', async (qos) => {
+    const world = await agreed({ memoryBudget })
+    const subscriptions = await Promise.all(upTo(6).map(() => subscribe(world, 'a', { qos })))
+    const send = (id: number) => world.send(publish('a', big, qos === 0 ? undefined : id, { qos }))
+    await send(1)
+    expect(subscriptions.map(({ size }) => size)).toEqual(Array(6).fill(qos))
+    for (const subscription of subscriptions) takenTexts(subscription)
+    await send(2)
+    await send(3)
+    expect(subscriptions.map(({ size }) => size)).toEqual(Array(6).fill(qos))
+    await world.clock.advance(2000)
+    expect(dropCount(world)).toBe(qos === 0 ? 3 : 0)
+  })
 
-  it.each([1, 2] as const)('QoS %i ends the link with 0x97; nothing of it is acknowledged', async (qos) => {
+  it.each([1, 2] as const)('QoS %i ends the link with 0x97, unacknowledged', async (qos) => {
     const world = await agreed({ memoryBudget })
     const subscription = await subscribe(world, 'a', { qos })
-    for (let id = 1; id <= 4; id++) await world.send(publish('a', big, id, { qos }))
-    expect(goodbyeCode(world)).toBe(0x97)
-    expect(acks(world)).toEqual([])
+    await oneByOne(world, [...[1, 2, 3, 4].map((id) => publish('a', big, id, { qos })), publish('a', 'small', 5, { qos })])
+    expect([goodbyeCode(world), acks(world)]).toEqual([0x97, []])
     expect(await world.client.closed).toMatchObject({ reasonCode: 0x97, fault: 'local' })
     expect(subscription.size).toBeLessThanOrEqual(3)
     expect(takenTexts(subscription).every((text) => text === big)).toBe(true)
   })
 
-  it('on 3.1.1, too, answers are read: a handler that waits for its own publish goes on', async () => {
-    const pausable = { pause: () => undefined, resume: () => undefined }
-    const options = { memoryBudget, protocolVersion: 4, clientId: 'c', cleanStart: false } as const
-    const world = new World(options, {}, 1, (_index, open) => Object.assign(open(), pausable))
-    world.answer = willing(false)
-    const connecting = world.client.connect()
-    await world.settle()
-    await connecting
-    const handled: string[] = []
-    const listening = world.client.listen(
-      'a',
-      async (message) => {
-        await world.client.publish('done', 'x', { qos: 1 })
-        handled.push(message.topic)
-      },
-      { qos: 1 },
-    )
-    await world.settle()
-    await listening
-    await world.send(...[1, 2, 3, 4, 5, 6].map((id) => publish('a', big, id)))
-    await world.clock.advance(900)
-    expect(handled.length).toBeGreaterThanOrEqual(3)
-  })
-
-  it('messages of a detached filter count', async () => {
-    const world = await agreed({ memoryBudget })
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    subscription.detach()
-    for (let id = 1; id <= 4; id++) await world.send(publish('a', big, id))
+  it.each(['detached', 'unclaimed'])('messages of a %s filter count', async (which) => {
+    const world = await (which === 'detached' ? agreed({ memoryBudget }) : resumed({ memoryBudget }))
+    if (which === 'detached') (await subscribe(world, 'a', { qos: 1 })).detach()
+    await oneByOne(world, flood(4))
     expect(goodbyeCode(world)).toBe(0x97)
-  })
-
-  it('unclaimed messages that are held count', async () => {
-    const world = await resumed({ memoryBudget })
-    for (let id = 1; id <= 4; id++) await world.send(publish('a', big, id))
-    expect(goodbyeCode(world)).toBe(0x97)
-  })
-
-  it('messages behind the one that was too much are not delivered', async () => {
-    const world = await agreed({ memoryBudget })
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    await world.send(...[1, 2, 3, 4, 5].map((id) => publish('a', id === 5 ? 'small' : big, id)))
-    expect(takenTexts(subscription)).not.toContain('small')
   })
 })
 
 describe('over the budget while somebody reads: what had no room comes again once the rest is handed out', () => {
   // Six messages: three fit.
-  const flood = [1, 2, 3, 4, 5, 6].map((id) => publish('a', `${id} ${big}`, id))
+  const rest = flood(6, true).slice(3)
+
+  const keeping = (): Promise<World> => steady({ memoryBudget, cleanStart: false, clientId: 'slow' }, willing(false))
 
   /** A handler that takes so many milliseconds for each message, and what it was given. */
-  async function slow(delay: number): Promise<{ readonly world: World; readonly texts: string[] }> {
-    const world = await steady({ memoryBudget, cleanStart: false, clientId: 'slow' }, willing(false))
-    const texts: string[] = []
+  async function slow(delay: number): Promise<{ readonly world: World; readonly numbers: string[] }> {
+    const world = await keeping()
+    const numbers: string[] = []
     const handle = (message: Message): Promise<void> => {
-      texts.push(message.text().slice(0, 1))
-      return new Promise((resolve) => void world.clock.setTimer(resolve, delay))
+      numbers.push(numberOf(message))
+      return waiting(world, delay)
     }
-    const listening = world.client.listen('a', handle, { qos: 1 })
-    await world.settle()
-    await listening
-    return { world, texts }
+    await listening(world, handle)
+    await world.send(...flood(6))
+    return { world, numbers }
   }
 
   it('each is handled once, in order', async () => {
-    const { world, texts } = await slow(400)
-    await world.send(...flood)
+    const { world, numbers } = await slow(400)
     // A small one behind them stays behind them, too.
     await world.send(publish('a', '7', 7))
     await world.clock.advance(1199)
     expect(goodbyeCode(world)).toBe(undefined)
-    expect([texts, acks(world)]).toEqual([
-      ['1', '2', '3'],
-      ['puback 1', 'puback 2'],
-    ])
+    expect(numbers).toEqual(upTo(3))
+    expect(acks(world)).toEqual(['puback 1', 'puback 2'])
     const first = world.peer
     world.answer = willing(true)
     await world.clock.advance(110)
     expect(acks({ ...world, peer: first } as World)).toEqual(['puback 1', 'puback 2', 'puback 3'])
     expect(first.last('disconnect').reasonCode).toBe(0x97)
     expect(world.peer).not.toBe(first)
-    await world.send(...flood.slice(3).map((packet) => ({ ...packet, dup: true })), publish('a', '7', 7))
+    await world.send(...rest, publish('a', '7', 7))
     await world.clock.advance(2000)
-    expect(texts).toEqual(['1', '2', '3', '4', '5', '6', '7'])
+    expect(numbers).toEqual(upTo(7))
     expect(acks(world)).toEqual(['puback 4', 'puback 5', 'puback 6', 'puback 7'])
     expect(world.seen('drop')).toEqual([])
   })
 
   it('what else the server has to say is heard meanwhile', async () => {
     const { world } = await slow(400)
-    await world.send(...flood)
     const published = world.client.publish('b', 'x', { qos: 1 })
     await world.settle()
     await expect(published).resolves.toMatchObject({ reasonCode: 0 })
@@ -174,327 +149,422 @@ describe('over the budget while somebody reads: what had no room comes again onc
 
   it('a handler that hangs is not waited for', async () => {
     const { world } = await slow(1_000_000)
-    await world.send(...flood)
     await world.clock.advance(1099)
-    expect(world.seen('disconnect')).toEqual([])
+    expect(ends(world)).toEqual([])
     await world.clock.advance(1)
-    expect(world.seen('disconnect').map(({ cause }) => cause?.reasonCode)).toEqual([0x97])
+    expect(ends(world)).toEqual([0x97])
   })
 
   it('a handler of borrowed messages sees nothing before what had no room', async () => {
-    const world = await steady({ memoryBudget, cleanStart: false, clientId: 'slow' }, willing(false))
-    const texts: string[] = []
-    const wait = (delay: number): Promise<void> => new Promise((resolve) => void world.clock.setTimer(resolve, delay))
+    const world = await keeping()
+    const numbers: string[] = []
     const handle = (message: Message): Promise<void> => {
-      texts.push(message.text().slice(0, 1))
-      return wait(10)
+      numbers.push(numberOf(message))
+      return waiting(world, 10)
     }
-    const listening = Promise.all([
-      world.client.listen('a', handle, { qos: 1, lifetime: 'borrowed' }),
-      world.client.listen('other', () => wait(600), { qos: 1 }),
-    ])
-    await world.settle()
-    await listening
-    await world.send(publish('other', 'x', 20), ...flood)
-    const taken = texts.length + 3
+    await Promise.all([listening(world, handle, { lifetime: 'borrowed' }), listening(world, () => waiting(world, 600), {}, 'other')])
+    await world.send(publish('other', 'x', 20), ...flood(6))
+    const most = numbers.length + 3
     await world.clock.advance(100)
     await world.send(publish('a', '7', 7))
     await world.clock.advance(400)
-    expect(texts.length).toBeLessThanOrEqual(taken)
-    expect(texts).not.toContain('7')
+    expect(numbers.length).toBeLessThanOrEqual(most)
+    expect(numbers).not.toContain('7')
     expect(goodbyeCode(world)).toBe(undefined)
   })
 
   it('who asks for one message after the other counts as a reader while it works', async () => {
-    const world = await steady({ memoryBudget, cleanStart: false, clientId: 'slow' }, willing(false))
+    const world = await keeping()
     const subscription = await subscribe(world, 'a', { qos: 1 })
-    const texts: string[] = []
-    const reading = (async () => {
-      for (let message = await subscription.next(); message !== undefined; message = await subscription.next()) {
-        texts.push(message.text().slice(0, 1))
-        await new Promise<void>((resolve) => void world.clock.setTimer(resolve, 300))
+    const numbers: string[] = []
+    const next = () => subscription.next()
+    const run = async (): Promise<void> => {
+      for (let message = await next(); message !== undefined; message = await next()) {
+        numbers.push(numberOf(message))
+        await waiting(world, 300)
       }
-    })()
-    quiet(reading)
-    await world.send(...flood)
+    }
+    quiet(run())
+    await world.send(...flood(6))
     await world.clock.advance(850)
-    expect([texts, acks(world), goodbyeCode(world)]).toEqual([['1', '2', '3'], ['puback 1', 'puback 2'], undefined])
+    expect(numbers).toEqual(upTo(3))
+    expect(acks(world)).toEqual(['puback 1', 'puback 2'])
+    expect(goodbyeCode(world)).toBe(undefined)
     await world.clock.advance(500)
     // The first one never lay in the buffer: four had room.
-    expect(texts).toEqual(['1', '2', '3', '4'])
+    expect(numbers).toEqual(upTo(4))
     expect(world.peers[0]?.last('disconnect').reasonCode).toBe(0x97)
   })
 
   it('the end of the client stays an orderly one', async () => {
-    const { world, texts } = await slow(2000)
-    await world.send(...flood)
+    const { world, numbers } = await slow(2000)
     const ended = world.client.disconnect({ timeout: 6000 })
     await world.clock.advance(1990)
     expect(goodbyeCode(world)).toBe(undefined)
     await world.clock.advance(1100)
     await ended
-    expect([texts, acks(world), goodbyeCode(world)]).toEqual([['1'], ['puback 1'], 0])
+    expect([numbers, acks(world), goodbyeCode(world)]).toEqual([['1'], ['puback 1'], 0])
     expect(await world.client.closed).toBe(undefined)
   })
 
   it('the next connection is made at once, and without a growing delay', async () => {
     const { world } = await slow(20)
     world.answer = willing(true)
-    await world.send(...flood)
     await world.clock.advance(300)
     expect(world.peers).toHaveLength(2)
     expect(world.seen('reconnecting').every(({ delay }) => delay <= 1000)).toBe(true)
   })
 
   it('a connection that is lost meanwhile takes the matter with it', async () => {
-    const { world, texts } = await slow(100)
-    await world.send(...flood)
+    const { world, numbers } = await slow(100)
     await again(world, willing(true))
     await world.clock.advance(500)
-    await world.send(...flood.slice(3).map((packet) => ({ ...packet, dup: true })))
+    await world.send(...rest)
     await world.clock.advance(5000)
-    expect(texts).toEqual(['1', '2', '3', '4', '5', '6'])
-    expect(world.seen('disconnect').map(({ cause }) => cause?.reasonCode)).not.toContain(0x97)
+    expect(numbers).toEqual(upTo(6))
+    expect(ends(world)).not.toContain(0x97)
   })
 })
 
 describe('what is let go is given back', () => {
+  const manual = { qos: 1, ack: 'manual', retainHandling: 2 } as const
+
+  it.each<[string, (world: World, round: number) => Promise<void>]>([
+    [
+      'by unsubscribing',
+      async (world, round) => {
+        const subscription = await subscribe(world, 'a', { qos: 1 })
+        await world.send(publish('a', big, round * 2), publish('a', big, round * 2 + 1))
+        await Promise.all([subscription.unsubscribe(), world.settle()])
+      },
+    ],
+    [
+      'by detaching and a new subscription',
+      async (world, round) => {
+        const subscription = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
+        await world.send(publish('a', big, round))
+        subscription.detach()
+        const next = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
+        expect(takenTexts(next)).toEqual([big])
+        next.detach()
+      },
+    ],
+    [
+      'by client.unsubscribe of a detached filter',
+      async (world, round) => {
+        const subscription = await subscribe(world, 'a', { qos: 1 })
+        await world.send(publish('a', big, round))
+        subscription.detach()
+        await Promise.all([world.client.unsubscribe('a'), world.settle()])
+        expect(acks(world)).toHaveLength(round)
+      },
+    ],
+    [
+      'by ack() of a message that a detached filter keeps',
+      async (world, round) => {
+        const subscription = await subscribe(world, 'a', manual)
+        await world.send(publish('a', big, round))
+        const message = taken(subscription)
+        subscription.detach()
+        expect(message.ack()).toBe(true)
+        await world.settle()
+      },
+    ],
+  ])('%s', async (_how, round) => {
+    const world = await agreed({ memoryBudget })
+    for (let count = 1; count <= 10; count++) await round(world, count)
+    expect(world.client.state).toBe('connected')
+  })
+
   it('by reading', async () => {
     const world = await agreed({ memoryBudget })
     const subscription = await subscribe(world, 'a', { qos: 1 })
-    for (let id = 1; id <= 50; id++) {
-      await world.send(publish('a', big, id))
-      expect(taken(subscription).text()).toHaveLength(3000)
+    for (const packet of flood(50)) {
+      await world.send(packet)
+      expect(taken(subscription).payloadLength).toBeGreaterThan(3000)
     }
     expect(world.client.state).toBe('connected')
   })
 
-  it('by a handler', async () => {
+  it('by a handler, also where nobody subscribed: nothing piles up', async () => {
     const world = await agreed({ memoryBudget })
     let count = 0
-    const handling = world.client.listen(
-      'a',
-      () => {
-        count += 1
-      },
-      { qos: 1 },
-    )
-    await world.settle()
-    await handling
-    for (let id = 1; id <= 50; id++) await world.send(publish('a', big, id))
+    await listening(world, () => void count++)
+    await oneByOne(world, flood(50))
     expect(count).toBe(50)
-  })
-
-  it('by unsubscribing', async () => {
-    const world = await agreed({ memoryBudget })
-    for (let round = 1; round <= 10; round++) {
-      const subscription = await subscribe(world, 'a', { qos: 1 })
-      await world.send(publish('a', big, round * 2), publish('a', big, round * 2 + 1))
-      const left = subscription.unsubscribe()
-      await world.settle()
-      await left
-    }
-    expect(world.client.state).toBe('connected')
-  })
-
-  it('by detaching and a new subscription', async () => {
-    const world = await agreed({ memoryBudget })
-    for (let round = 1; round <= 10; round++) {
-      const subscription = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
-      await world.send(publish('a', big, round))
-      subscription.detach()
-      const next = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
-      expect(takenTexts(next)).toEqual([big])
-      next.detach()
-    }
-    expect(world.client.state).toBe('connected')
-  })
-
-  it('by client.unsubscribe of a detached filter', async () => {
-    const world = await agreed({ memoryBudget })
-    for (let round = 1; round <= 10; round++) {
-      const subscription = await subscribe(world, 'a', { qos: 1 })
-      await world.send(publish('a', big, round))
-      subscription.detach()
-      const released = world.client.unsubscribe('a')
-      await world.settle()
-      await released
-    }
-    expect(world.client.state).toBe('connected')
-    expect(acks(world)).toHaveLength(10)
-  })
-
-  it('by ack() of a message that a detached filter keeps', async () => {
-    const world = await agreed({ memoryBudget })
-    for (let round = 1; round <= 10; round++) {
-      const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual', retainHandling: 2 })
-      await world.send(publish('a', big, round))
-      const message = taken(subscription)
-      subscription.detach()
-      expect(message.ack()).toBe(true)
-      await world.settle()
-    }
-    expect(world.client.state).toBe('connected')
+    const unclaimed = await connected({ memoryBudget }, accepting())
+    await oneByOne(unclaimed, flood(50))
+    expect(acks(unclaimed)).toHaveLength(50)
   })
 
   it('by overflow', async () => {
     const world = await agreed({ memoryBudget })
     const subscription = await subscribe(world, 'a', { qos: 1, buffer: 1, overflow: 'drop-oldest' })
-    for (let id = 1; id <= 50; id++) await world.send(publish('a', big, id))
+    await oneByOne(world, flood(50))
     expect(world.client.state).toBe('connected')
     expect(subscription.dropped).toBeGreaterThanOrEqual(47)
   })
 
   it('by the end of unclaimedHold', async () => {
     const world = await resumed({ memoryBudget, unclaimedHold: 1000, keepAlive: false })
-    for (let id = 1; id <= 3; id++) await world.send(publish('a', big, id))
+    await oneByOne(world, flood(3))
     await world.clock.advance(1001)
     const subscription = await subscribe(world, 'a', { qos: 1 })
-    for (let id = 1; id <= 3; id++) await world.send(publish('a', big, id))
-    expect(subscription.size).toBe(3)
-    expect(world.client.state).toBe('connected')
-  })
-
-  it('nobody subscribed: nothing piles up', async () => {
-    const world = await connected({ memoryBudget }, accepting())
-    for (let id = 1; id <= 50; id++) await world.send(publish('a', big, id))
-    expect(acks(world)).toHaveLength(50)
+    await oneByOne(world, flood(3))
+    expect([subscription.size, world.client.state]).toEqual([3, 'connected'])
   })
 })
 
 describe('over the budget, on a stream that can be paused', () => {
-  const flood = [1, 2, 3, 4, 5, 6, 7, 8, 9].map((id) => publish('a', `${id} ${big}`, id))
+  const session = { clientId: 'c', cleanStart: false } as const
+  const coming = { reconnect: { backoff: constant(1000) } }
 
-  /** A handler, and what it was given. */
-  async function handling(
-    handle: (message: Message, world: World) => Promise<unknown>,
-    more: ClientOptions = {},
-  ): Promise<{ readonly world: World; readonly texts: string[] }> {
-    const options = { ...lasting, protocolVersion: 4, memoryBudget, stats: true, ...more } as const
-    const world = new World(options, {}, 1, (_index, open) => patient(open()))
-    world.answer = willing(false)
-    const connecting = world.client.connect()
-    await world.settle()
-    await connecting
-    const texts: string[] = []
-    const listening = world.client.listen(
-      'a',
-      async (message) => {
-        texts.push(message.text().slice(0, 1))
-        await handle(message, world)
-      },
-      { qos: 1 },
-    )
-    await world.settle()
-    await listening
-    return { world, texts }
+  /** A client over such a stream. */
+  function created(options: ClientOptions, answer: Answer = willing(true)): World {
+    const all = { ...lasting, memoryBudget, stats: true, ...options }
+    const world = new World(all, {}, 1, (_index, open) => patient(open()))
+    world.answer = answer
+    return world
   }
 
-  const taking =
-    (delay: number) =>
-    (_message: Message, { clock }: World): Promise<void> =>
-      new Promise((resolve) => void clock.setTimer(resolve, delay))
+  async function started(options: ClientOptions = {}): Promise<World> {
+    const world = created({ ...coming, ...session, ...options })
+    await Promise.all([world.client.connect(), world.settle()])
+    return world
+  }
 
-  it.each([20, 400, 2500, 9000])(
-    'nothing more is read until a handler that takes %i ms has made room: one connection, each message once',
-    async (delay) => {
-      // PINGRESP is not read for longer than a ping timeout.
-      const { world, texts } = await handling(taking(delay), { keepAlive: 10 })
-      for (const packet of flood) await world.send(packet)
-      // What was taken is the budget and one message.
-      expect(world.client.stats().unread).toBeLessThanOrEqual(4)
-      await world.clock.advance(9 * delay + 2000)
-      expect(texts.join('')).toBe('123456789')
-      expect(acks(world)).toEqual(flood.map((_, index) => `puback ${index + 1}`))
-      expect([world.peers.length, world.seen('disconnect')]).toEqual([1, []])
-    },
-  )
+  /** A client of 3.1.1 with a handler, and what it was given. */
+  async function handling(handle: (world: World) => Promise<unknown>, more: ClientOptions = {}) {
+    const world = created({ protocolVersion: 4, ...more }, willing(false))
+    await Promise.all([world.client.connect(), world.settle()])
+    const numbers: string[] = []
+    const handler = async (message: Message): Promise<void> => {
+      numbers.push(numberOf(message))
+      await handle(world)
+    }
+    await listening(world, handler)
+    return { world, numbers }
+  }
 
-  it.each([2, 65_535])('a server of 5.0 is not read from either, whether it exceeds Receive Maximum (%i) or not', async (receiveMaximum) => {
-    const { world, texts } = await handling(taking(20), { protocolVersion: 5, receiveMaximum })
-    await world.send(...flood)
+  const taking = (delay: number) => (world: World) => waiting(world, delay)
+
+  /** Each connection brings these again. */
+  const repeating =
+    (count: number): Answer =>
+    (packet) =>
+      [willing(true)(packet) ?? [], packet.type === 'connect' ? flood(count, true) : []].flat()
+
+  it.each([20, 400, 2500, 9000])('reading waits for a handler that takes %i ms: each message once', async (delay) => {
+    // PINGRESP is not read for longer than a ping timeout.
+    const { world, numbers } = await handling(taking(delay), { keepAlive: 10 })
+    await oneByOne(world, flood(9))
+    // What was taken is the budget and one message.
+    expect(world.client.stats().unread).toBeLessThanOrEqual(4)
+    await world.clock.advance(9 * delay + 2000)
+    expect(numbers).toEqual(upTo(9))
+    expect(acks(world)).toEqual(upTo(9).map((id) => `puback ${id}`))
+    expect([world.peers.length, ends(world)]).toEqual([1, []])
+  })
+
+  it.each([2, 65_535])('nor is a server of 5.0 read from, Receive Maximum %i', async (receiveMaximum) => {
+    const { world, numbers } = await handling(taking(20), { protocolVersion: 5, receiveMaximum })
+    await world.send(...flood(9))
     await world.clock.advance(2000)
-    expect(texts.join('')).toBe('123456789')
-    expect(world.peers.length).toBe(1)
+    expect([numbers, world.peers.length]).toEqual([upTo(9), 1])
   })
 
   it('a backlog that comes before the answer to SUBSCRIBE waits for its reader, too: one connection, each message once', async () => {
-    const options = { ...lasting, protocolVersion: 4, memoryBudget, cleanStart: false, clientId: 'c' } as const
-    const world = new World(options, {}, 1, (_index, open) => patient(open()))
-    world.answer = keeps()
-    const texts: string[] = []
-    const listening = world.client.listen(
-      'a',
-      async (message) => {
-        texts.push(message.text().slice(0, 1))
-        await taking(400)(message, world)
-      },
-      { qos: 1 },
-    )
-    const connecting = world.client.connect()
-    await world.settle()
-    await connecting
+    const world = created({ protocolVersion: 4, ...session }, keeps())
+    const numbers: string[] = []
+    const handler = async (message: Message): Promise<void> => {
+      numbers.push(numberOf(message))
+      await waiting(world, 400)
+    }
+    const granted = world.client.listen('a', handler, { qos: 1 })
+    await Promise.all([world.client.connect(), world.settle()])
     const { packetId } = world.peer.last('subscribe')
-    await world.send(...flood, { type: 'suback', packetId, reasonCodes: [1], properties: {} })
+    await world.send(...flood(9), { type: 'suback', packetId, reasonCodes: [1], properties: {} })
     await world.clock.advance(9 * 400 + 1000)
-    await listening
-    expect(texts.join('')).toBe('123456789')
-    expect([world.peers.length, world.seen('disconnect')]).toEqual([1, []])
+    await granted
+    expect([numbers, world.peers.length, ends(world)]).toEqual([upTo(9), 1, []])
   })
 
   it('answers are read: a handler that waits for its own publish goes on', async () => {
-    const { world, texts } = await handling((_message, { client }) => client.publish('done', 'x', { qos: 1 }))
-    await world.send(...flood)
+    const { world, numbers } = await handling(({ client }) => client.publish('done', 'x', { qos: 1 }))
+    await world.send(...flood(9))
     await world.clock.advance(900)
-    expect(texts.length).toBeGreaterThanOrEqual(3)
+    expect(numbers.length).toBeGreaterThanOrEqual(3)
     await world.clock.advance(5000)
     expect(world.client.state).toBe('connected')
   })
 
   it('messages are read where one of them may be the answer to a request', async () => {
-    const { world } = await handling((_message, { client }) => client.request('asked', 'x', { timeout: 60_000 }).catch(() => undefined), {
-      protocolVersion: 5,
-      receiveMaximum: 2,
-    })
-    await world.send(...flood)
+    const ask = ({ client }: World) => client.request('asked', 'x', { timeout: 60_000 }).catch(() => undefined)
+    const { world } = await handling(ask, { protocolVersion: 5, receiveMaximum: 2 })
+    await world.send(...flood(9))
     await world.clock.advance(3000)
-    expect(world.seen('disconnect').map(({ cause }) => cause?.reasonCode)).toEqual([0x97])
+    expect(ends(world)).toEqual([0x97])
   })
 
   it('a handler that waits for a SUBSCRIBE of its own goes on after ten seconds', async () => {
-    const { world, texts } = await handling((_message, { client }) => client.subscribe('more', { qos: 1 }))
-    await world.send(...flood)
+    const { world, numbers } = await handling(({ client }) => client.subscribe('more', { qos: 1 }))
+    await world.send(...flood(9))
     await world.clock.advance(9000)
-    expect(texts).toEqual(['1'])
+    expect(numbers).toEqual(['1'])
     await world.clock.advance(3000)
-    expect(texts.length).toBeGreaterThanOrEqual(3)
+    expect(numbers.length).toBeGreaterThanOrEqual(3)
   })
 
   it('a handler that hangs for ten seconds ends the connection, as on 5.0', async () => {
-    const { world } = await handling(taking(1_000_000))
-    await world.send(...flood)
+    const { world } = await handling(never)
+    await world.send(...flood(9))
     await world.clock.advance(9900)
-    expect(world.seen('disconnect')).toEqual([])
+    expect(ends(world)).toEqual([])
     await world.clock.advance(1500)
-    expect(world.seen('disconnect').map(({ cause }) => cause?.reasonCode)).toEqual([0x97])
+    expect(ends(world)).toEqual([0x97])
   })
 
   it('a session in a store, which keeps from reading on by itself, is not read from either', async () => {
     const { world } = await handling(taking(9000), { store: memoryStore() })
-    for (const packet of flood) {
+    for (const packet of flood(9)) {
       await world.send(packet)
       await world.settle()
     }
     expect(world.client.stats().unread).toBeLessThanOrEqual(4)
     await world.clock.advance(90_000)
-    expect([world.peers.length, world.seen('disconnect')]).toEqual([1, []])
+    expect([world.peers.length, ends(world)]).toEqual([1, []])
   })
 
   it('disconnect() in the meantime hands out what was taken, and ends', async () => {
     const { world } = await handling(taking(100))
-    await world.send(...flood)
+    await world.send(...flood(9))
     const ended = world.client.disconnect()
     await world.clock.advance(3000)
     expect((await world.outcome(ended)).state).toBe('fulfilled')
+  })
+
+  it.each([4, 5] as const)(
+    'a handler that hangs: the budget and one message, over however many connections, and no attempts are spent (version %i)',
+    async (protocolVersion) => {
+      const world = await started({ protocolVersion, reconnect: { backoff: constant(1000), maxAttempts: 3 } })
+      await listening(world, never)
+      world.answer = repeating(20)
+      await world.send(...flood(20))
+      for (let round = 0; round < 10; round++) {
+        await world.clock.advance(15_000)
+        expect(world.client.stats().unread).toBeLessThanOrEqual(4)
+      }
+      expect(world.peers.length).toBeGreaterThan(3)
+      expect(world.client.state).not.toBe('closed')
+    },
+  )
+
+  it('messages that wait for their next attempt are bounded by bufferBytes, too', async () => {
+    const world = await started()
+    let bytes = 0
+    const failing = (message: Message): void => {
+      bytes += message.payloadLength
+      throw new Error('the database is down')
+    }
+    await listening(world, failing, { concurrency: 2, bufferBytes: 9000 }, 'a/#')
+    for (let id = 1; id <= 100; id++) await world.send(publish(`a/${id}`, big, id))
+    expect(bytes).toBeLessThanOrEqual(12_000)
+  })
+
+  it.each(['on-receive', 'manual'] as const)('one next() after the other is waited for, with ack %s', async (ack) => {
+    const world = await started()
+    const subscription = await subscribe(world, 'a', { qos: 1, ack })
+    let count = 0
+    const next = () => subscription.next()
+    const run = async (): Promise<void> => {
+      for (let message = await next(); message !== undefined; message = await next()) {
+        if (ack === 'manual') message.ack()
+        count += 1
+        await waiting(world, 300)
+      }
+    }
+    quiet(run())
+    await oneByOne(world, flood(12))
+    await world.clock.advance(10_000)
+    expect([count, world.peers.length]).toEqual([12, 1])
+  })
+
+  it('a handler goes on where a message was larger than the budget before, and somebody else leaves a small one unread', async () => {
+    const world = await started()
+    for (let count = 0; count < 3; count++) await listening(world, () => undefined, {}, 'three')
+    await subscribe(world, 'unread', { qos: 1 })
+    let handled = 0
+    const handler = (): Promise<void> => {
+      handled += 1
+      return waiting(world, 100)
+    }
+    await listening(world, handler)
+    await world.send(publish('three', 'x'.repeat(5000), 100), publish('unread', 'x', 101))
+    await oneByOne(world, flood(12))
+    await world.clock.advance(5000)
+    expect([handled, world.peers.length]).toEqual([12, 1])
+  })
+
+  it.each([4, 5] as const)('a grant behind the backlog comes, and all of that (version %i)', async (version) => {
+    const open = new Map(flood(20, true).map((packet, index) => [index + 1, packet]))
+    const answer: Answer = (packet) => {
+      if (packet.type === 'puback') open.delete(packet.packetId)
+      const backlog = packet.type === 'connect' ? [...open.values()] : []
+      return [willing(true)(packet) ?? [], backlog].flat()
+    }
+    const world = created({ ...coming, ...session, protocolVersion: version }, answer)
+    const numbers: string[] = []
+    const run = async (): Promise<void> => {
+      await world.client.connect()
+      for await (const message of await world.client.subscribe('a', { qos: 1 })) numbers.push(numberOf(message))
+    }
+    quiet(run())
+    await world.clock.advance(20_000)
+    expect(numbers).toHaveLength(20)
+  })
+
+  it.each([0, 1] as const)('the answer of a request has room, at QoS %i', async (qos) => {
+    const world = await started()
+    const answers: string[] = []
+    const handler = async (): Promise<void> => void answers.push((await world.client.request('asked', 'x', { timeout: 20_000 })).topic)
+    await listening(world, handler)
+    world.peer.answer = (packet) => {
+      if (packet.type !== 'publish') return agreeable(packet)
+      const { responseTopic = '', correlationData } = packet.properties
+      return publish(responseTopic, 'reply', qos === 0 ? undefined : 1000, { properties: { correlationData } })
+    }
+    await world.send(...flood(9))
+    await world.clock.advance(900)
+    expect(answers.length).toBeGreaterThanOrEqual(1)
+    expect(world.seen('drop')).toEqual([])
+  })
+
+  it.each([0, 1] as const)(
+    'a flood on the topic of answers, which another subscription has too, stays within the budget and two messages, at QoS %i',
+    async (qos) => {
+      const world = await started()
+      await subscribe(world, '#', { qos: 1, bufferBytes: 1_000_000 })
+      quiet(world.client.request('asked', 'x', { timeout: 20_000 }))
+      await world.settle()
+      const topic = world.peer.last('publish').properties.responseTopic ?? ''
+      const answer = (_: unknown, index: number) => publish(topic, big, qos === 0 ? undefined : index + 1)
+      await world.send(...Array.from({ length: 40 }, answer))
+      expect(world.client.stats().unread).toBeLessThanOrEqual(5)
+    },
+  )
+
+  it('the answer to a re-authentication is read', async () => {
+    const auth = { method: 'M', start: () => new Uint8Array(1), continue: () => undefined }
+    const properties = { authenticationMethod: 'M' }
+    const world = created({ auth, ...session }, (packet) => {
+      if (packet.type === 'connect') return { type: 'connack', sessionPresent: true, reasonCode: 0, properties }
+      return packet.type === 'auth' ? { type: 'auth', reasonCode: 0, properties } : agreeable(packet)
+    })
+    await Promise.all([world.client.connect(), world.settle()])
+    await listening(world, () => waiting(world, 8000))
+    await oneByOne(world, flood(20))
+    const renewed = quiet(world.client.reauthenticate())
+    await world.clock.advance(1000)
+    expect((await world.outcome(renewed)).state).toBe('fulfilled')
   })
 })
