@@ -4,7 +4,8 @@
  * Each row prepares a world for so many, and then does what counts. Rows differ in the call, in the kind of packet, or in the order of the ends.
  */
 import { expect } from 'vitest'
-import { again, comeBack, lose, willing } from './across.js'
+import type { PublishOptions, SubscribeOptions } from '../../../src/client/api/index.js'
+import { again, lose, willing } from './across.js'
 import {
   costsEvenly,
   filters,
@@ -24,28 +25,84 @@ import {
 import { accepting, agreeable, connected, World } from './harness.js'
 import { bytesOf, obliging, publish, quick, quiet, series } from './incoming.js'
 
+/** Does this for each, then lets all settle. */
+const each = (world: World, indices: readonly number[], act: (index: number) => unknown) => async (): Promise<void> => {
+  for (const index of indices) act(index)
+  await world.settle()
+}
+const coming = { reconnect: { backoff: () => 10 } }
+const inAnyOrder = (count: number): number[] => shuffled(upTo(count))
+const answer = (type: 'puback' | 'pubrec', index: number) => ({ type, packetId: index + 1, reasonCode: 0, properties: {} }) as const
+/** One message on each topic. */
+const onEach = (count: number) => bytesOf(filters(count).map((topic, index) => publish(topic, 'x', index + 1)))
+
+/** One call for each of these, in one turn. */
+const subscribeEach = (world: World, names: readonly string[], options: SubscribeOptions = {}) =>
+  settled(world, Promise.all(names.map((name) => world.client.subscribe(name, { qos: 1, ...options }))))
+
+/** Publishes of one turn, to their end. */
+const publishing = (qos: 0 | 1 | 2, topic = (_index: number): string => 't'): Row => {
+  const options: PublishOptions = { qos }
+  return async (count) => {
+    const world = await open({ outbound })
+    const send = (index: number) => world.client.publish(topic(index), String(index), options)
+    return () => settled(world, Promise.all(upTo(count).map(send)))
+  }
+}
+
+/** The next connection with so much in flight; the session is there or not. */
+const returning = (hasSession: boolean): Row => {
+  return async (count) => {
+    const { world, all } = await inFlight(count, 1, { ...coming, cleanStart: false, clientId: 'me' })
+    return async () => {
+      await again(world, willing(hasSession))
+      await settled(world, all)
+    }
+  }
+}
+
+/** Aborts calls that wait, in any order. */
+async function aborting(world: World, count: number, call: (signal: AbortSignal) => Promise<unknown>): Promise<() => Promise<void>> {
+  const controllers = upTo(count).map(() => new AbortController())
+  for (const { signal } of controllers) quiet(call(signal))
+  await world.settle()
+  return each(world, inAnyOrder(count), (index) => controllers[index]?.abort())
+}
+
+/** Messages for a loop. */
+const reading = (qos: 0 | 1 | 2): Row => {
+  return async (count) => {
+    const world = await open()
+    const subscription = await settled(world, world.client.subscribe('t', { qos }))
+    let seen = 0
+    const loop = (async () => {
+      for await (const message of subscription) if (message.topic === 't' && ++seen === count) break
+    })()
+    await world.settle()
+    const packets = qos === 0 ? quick('t', count) : series('t', count).map((packet) => ({ ...packet, qos }) as typeof packet)
+    return async () => {
+      await world.sendBytes(bytesOf(packets))
+      await settled(world, loop)
+    }
+  }
+}
+
+/** Handlers that wait to be ended. */
+function waiting(): { readonly handle: () => Promise<void>; readonly ends: (() => void)[] } {
+  const ends: (() => void)[] = []
+  return { handle: () => new Promise((resolve) => void ends.push(resolve)), ends }
+}
+
 const rows: Readonly<Record<string, Row>> = {
   // Sending
 
-  async 'publishes at QoS 0 in one turn'(count) {
-    const world = await open()
-    return () => settled(world, Promise.all(upTo(count).map((index) => world.client.publish(`t/${index}`, 'x'))))
-  },
+  'publishes at QoS 0 in one turn': publishing(0, (index) => `t/${index}`),
   async 'posts in one turn'(count) {
     const world = await open()
-    return async () => {
-      for (const index of upTo(count)) world.client.post('t', String(index))
-      await world.settle()
-    }
+    return each(world, upTo(count), (index) => world.client.post('t', String(index)))
   },
-  async 'publishes at QoS 1, answered'(count) {
-    const world = await open({ outbound })
-    return () => settled(world, Promise.all(upTo(count).map((index) => world.client.publish('t', String(index), { qos: 1 }))))
-  },
-  async 'publishes at QoS 2, with their whole exchange'(count) {
-    const world = await open({ outbound })
-    return () => settled(world, Promise.all(upTo(count).map((index) => world.client.publish('t', String(index), { qos: 2 }))))
-  },
+  'publishes at QoS 1, answered': publishing(1),
+  'publishes at QoS 2, with their whole exchange': publishing(2),
   async 'publishes one after the other, each awaited'(count) {
     const world = await open()
     return async () => {
@@ -55,41 +112,22 @@ const rows: Readonly<Record<string, Row>> = {
   async 'PUBACKs in any order'(count) {
     const { world, all } = await inFlight(count, 1)
     return async () => {
-      for (const index of shuffled(upTo(count))) world.peer.send({ type: 'puback', packetId: index + 1, reasonCode: 0, properties: {} })
+      await each(world, inAnyOrder(count), (index) => world.peer.send(answer('puback', index)))()
       await settled(world, all)
     }
   },
   async 'PUBRECs in any order'(count) {
     const { world } = await inFlight(count, 2)
     return async () => {
-      for (const index of shuffled(upTo(count))) world.peer.send({ type: 'pubrec', packetId: index + 1, reasonCode: 0, properties: {} })
-      await world.settle()
+      await each(world, inAnyOrder(count), (index) => world.peer.send(answer('pubrec', index)))()
       expect(world.peer.all('pubrel')).toHaveLength(count)
     }
   },
-  async 'a replay of what was in flight'(count) {
-    const { world, all } = await inFlight(count, 1, { reconnect: { backoff: () => 10 }, cleanStart: false, clientId: 'me' })
-    return async () => {
-      await again(world, willing(true))
-      await settled(world, all)
-    }
-  },
-  async 'a session that is lost with all that was in flight'(count) {
-    const { world, all } = await inFlight(count, 1, { reconnect: { backoff: () => 10 }, cleanStart: false, clientId: 'me' })
-    return async () => {
-      await again(world, willing(false))
-      await settled(world, all)
-    }
-  },
+  'a replay of what was in flight': returning(true),
+  'a session that is lost with all that was in flight': returning(false),
   async 'aborts of what is in flight, in any order'(count) {
     const world = await connected({ ...wide, outbound }, silentTo('publish'))
-    const controllers = upTo(count).map(() => new AbortController())
-    for (const { signal } of controllers) quiet(world.client.publish('t', 'x', { qos: 1, signal }))
-    await world.settle()
-    return async () => {
-      for (const index of shuffled(upTo(count))) controllers[index]?.abort()
-      await world.settle()
-    }
+    return aborting(world, count, (signal) => world.client.publish('t', 'x', { qos: 1, signal }))
   },
   async 'a queue that is filled offline, and sent'(count) {
     const { world, all } = offline(count)
@@ -100,24 +138,16 @@ const rows: Readonly<Record<string, Row>> = {
     }
   },
   async 'a queue that overflows, the oldest dropped'(count) {
-    const world = new World({ ...wide, outbound: { maxQueuedMessages: count, overflow: 'drop-oldest' }, reconnect: false })
-    const fill = (): void => {
-      for (const index of upTo(count)) quiet(world.client.publish('t', String(index), { qos: 1 }))
-    }
-    fill()
-    return async () => {
-      fill()
-      await world.settle()
-    }
+    const policy = { maxQueuedMessages: count, overflow: 'drop-oldest' } as const
+    const world = new World({ ...wide, outbound: policy, reconnect: false })
+    const send = (index: number) => quiet(world.client.publish('t', String(index), { qos: 1 }))
+    const fill = each(world, upTo(count), send)
+    await fill()
+    return fill
   },
   async 'aborts in a queue, in any order'(count) {
     const world = new World({ ...wide, outbound, reconnect: false })
-    const controllers = upTo(count).map(() => new AbortController())
-    for (const { signal } of controllers) quiet(world.client.publish('t', 'x', { qos: 1, signal }))
-    return async () => {
-      for (const index of shuffled(upTo(count))) controllers[index]?.abort()
-      await world.settle()
-    }
+    return aborting(world, count, (signal) => world.client.publish('t', 'x', { qos: 1, signal }))
   },
   async 'times to live in a queue, all over at once'(count) {
     const { world } = offline(count, { ttl: 100 })
@@ -128,11 +158,8 @@ const rows: Readonly<Record<string, Row>> = {
     return () => world.clock.advance(200)
   },
   async 'topics under an alias, once each'(count) {
-    const world = await connected(wide, (packet) =>
-      packet.type === 'connect'
-        ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: { topicAliasMaximum: 20 } }
-        : agreeable(packet),
-    )
+    const properties = { topicAliasMaximum: 20 }
+    const world = await connected(wide, (packet) => (packet.type === 'connect' ? accepting(properties)(packet) : agreeable(packet)))
     return () => settled(world, Promise.all(filters(count).map((topic) => world.client.publish(topic, 'x'))))
   },
   async 'user properties of one message'(count) {
@@ -142,20 +169,14 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'clear() of a queue'(count) {
     const { world } = offline(count)
-    return async () => {
-      world.client.outbound.clear()
-      await world.settle()
-    }
+    return each(world, [0], () => world.client.outbound.clear())
   },
   async 'destroy() with everything pending'(count) {
     const { world } = await inFlight(count, 1)
-    return async () => {
-      world.client.destroy()
-      await world.settle()
-    }
+    return each(world, [0], () => world.client.destroy())
   },
   async 'waits for writable'(count) {
-    const world = await connected({ ...wide, reconnect: { backoff: () => 10 }, outbound: { offline: { qos0: 'reject' } } }, agreeable)
+    const world = await connected({ ...wide, ...coming, outbound: { offline: { qos0: 'reject' } } }, agreeable)
     await lose(world)
     return async () => {
       const all = Promise.allSettled(upTo(count).map(() => world.client.writable))
@@ -166,48 +187,35 @@ const rows: Readonly<Record<string, Row>> = {
 
   // Receiving
 
-  ...Object.fromEntries(
-    ([0, 1, 2] as const).map((qos) => [
-      `messages at QoS ${qos} for a loop`,
-      async (count: number) => {
-        const world = await open()
-        const subscription = await settled(world, world.client.subscribe('t', { qos }))
-        let seen = 0
-        const loop = (async () => {
-          for await (const message of subscription) if (message.topic === 't' && ++seen === count) break
-        })()
-        await world.settle()
-        const packets = qos === 0 ? quick('t', count) : series('t', count).map((packet) => ({ ...packet, qos }) as typeof packet)
-        return async () => {
-          await world.sendBytes(bytesOf(packets))
-          await settled(world, loop)
-        }
-      },
-    ]),
-  ),
+  'messages at QoS 0 for a loop': reading(0),
+  'messages at QoS 1 for a loop': reading(1),
+  'messages at QoS 2 for a loop': reading(2),
   async 'messages for as many filters'(count) {
     const { world } = await subscribed(count)
-    return () => world.sendBytes(bytesOf(filters(count).map((topic, index) => publish(topic, 'x', index + 1))))
+    return () => world.sendBytes(onEach(count))
   },
   async 'one message for as many consumers of a filter'(count) {
     const world = await open()
-    const calls = Promise.all(upTo(count).map(() => world.client.subscribe('t', { qos: 1 })))
-    await settled(world, calls)
+    await subscribeEach(
+      world,
+      upTo(count).map(() => 't'),
+    )
     return () => world.send(publish('t', 'x', 1))
   },
   async 'messages under aliases of their own'(count) {
     const world = await open({ topicAliasMaximum: 65_535 })
     await settled(world, world.client.subscribe('#', { qos: 0 }))
-    const first = upTo(count).map((index) => publish(`t/${index}`, 'x', undefined, { properties: { topicAlias: index + 1 } }))
-    const next = upTo(count).map((index) => publish('', 'x', undefined, { properties: { topicAlias: index + 1 } }))
-    return () => world.sendBytes(bytesOf([...first, ...next]))
+    const aliased = (topic: (index: number) => string) =>
+      upTo(count).map((index) => publish(topic(index), 'x', undefined, { properties: { topicAlias: index + 1 } }))
+    return () => world.sendBytes(bytesOf([...aliased((index) => `t/${index}`), ...aliased(() => '')]))
   },
   async 'user properties of messages'(count) {
     const world = await open()
     const subscription = await settled(world, world.client.subscribe('t'))
     const userProperties = upTo(100).map((index) => [`name ${index}`, 'value'] as [string, string])
+    const packet = publish('t', 'x', undefined, { properties: { userProperties } })
     return async () => {
-      await world.sendBytes(bytesOf(upTo(count).map(() => publish('t', 'x', undefined, { properties: { userProperties } }))))
+      await world.sendBytes(bytesOf(upTo(count).map(() => packet)))
       for (const _ of upTo(count)) expect(subscription.read()?.properties.userProperties).toHaveLength(100)
     }
   },
@@ -223,16 +231,14 @@ const rows: Readonly<Record<string, Row>> = {
   async 'acknowledgements by hand, in any order'(count) {
     const { world, messages } = await handed(count)
     return async () => {
-      for (const index of shuffled(upTo(count))) messages[index]?.ack()
-      await world.settle()
+      await each(world, inAnyOrder(count), (index) => messages[index]?.ack())()
       expect(world.peer.all('puback')).toHaveLength(count)
     }
   },
   async 'acknowledgements by hand at QoS 2, the youngest first'(count) {
     const { world, messages } = await handed(count, 2)
     return async () => {
-      for (const message of messages.reverse()) message.ack()
-      await world.settle()
+      await each(world, upTo(count).reverse(), (index) => messages[index]?.ack())()
       expect(world.peer.all('pubrec')).toHaveLength(count)
     }
   },
@@ -240,24 +246,21 @@ const rows: Readonly<Record<string, Row>> = {
     const { world, messages } = await handed(count, 1, { lifetime: 'borrowed' })
     return async () => {
       const kept = messages.map((message) => message.detach())
-      for (const index of shuffled(upTo(count))) kept[index]?.ack()
-      await world.settle()
+      await each(world, inAnyOrder(count), (index) => kept[index]?.ack())()
     }
   },
   async batches(count) {
     const world = await open()
     const subscription = await settled(world, world.client.subscribe('t', { qos: 1 }))
     await world.sendBytes(bytesOf(series('t', count)))
-    return async () => {
+    const loop = async (): Promise<void> => {
       let seen = 0
-      const loop = (async () => {
-        for await (const batch of subscription.batches(10)) {
-          seen += batch.length
-          if (seen >= count) break
-        }
-      })()
-      await settled(world, loop)
+      for await (const batch of subscription.batches(10)) {
+        seen += batch.length
+        if (seen >= count) break
+      }
     }
+    return () => settled(world, loop())
   },
   async 'a buffer that is full, the oldest dropped'(count) {
     const world = await open()
@@ -279,16 +282,14 @@ const rows: Readonly<Record<string, Row>> = {
   // Each end walks over those that run at once: how many may is what `concurrency` bounds.
   async 'handlers, 50 at once, that end in any order'(count) {
     const world = await open()
-    const ends: (() => void)[] = []
-    const handle = (): Promise<void> => new Promise((resolve) => void ends.push(resolve))
+    const { handle, ends } = waiting()
     await settled(world, world.client.listen('t', handle, { qos: 1, concurrency: 50, order: 'none' }))
     await world.sendBytes(bytesOf(series('t', count)))
     return async () => {
       for (let ended = 0; ended < count; ) {
         const now = ends.splice(0)
         ended += now.length
-        for (const index of shuffled(upTo(now.length))) now[index]?.()
-        await world.settle()
+        await each(world, inAnyOrder(now.length), (index) => now[index]?.())()
       }
     }
   },
@@ -309,11 +310,15 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'calls of one turn'(count) {
     const world = await open()
-    return () => settled(world, Promise.all(filters(count).map((filter) => world.client.subscribe(filter, { qos: 1 }))))
+    return () => subscribeEach(world, filters(count))
   },
   async 'calls of one turn for one filter'(count) {
     const world = await open()
-    return () => settled(world, Promise.all(upTo(count).map(() => world.client.subscribe('a', { qos: 1 }))))
+    return () =>
+      subscribeEach(
+        world,
+        upTo(count).map(() => 'a'),
+      )
   },
   async 'SUBSCRIBEs of one filter that wait for their answers, and then get them'(count) {
     const world = await connected(wide, silentTo('subscribe'))
@@ -330,20 +335,17 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'subscriptions that are aborted in any order while they wait'(count) {
     const world = await connected(wide, silentTo('subscribe'))
-    const controllers = upTo(count).map(() => new AbortController())
-    for (const { signal } of controllers) quiet(world.client.subscribe('a', { qos: 1, signal }))
-    await world.settle()
-    return async () => {
-      for (const index of shuffled(upTo(count))) controllers[index]?.abort()
-      await world.settle()
-    }
+    return aborting(world, count, (signal) => world.client.subscribe('a', { qos: 1, signal }))
   },
   async 'identifiers of the application, then automatic ones'(count) {
     const world = await open()
     return async () => {
-      const own = filters(count).map((filter, index) => world.client.subscribe(filter, { qos: 1, properties: { subscriptionIdentifier: index + 1 } }))
-      await settled(world, Promise.all(own))
-      await settled(world, Promise.all(filters(count).map((filter) => world.client.subscribe(`own/${filter}`, { qos: 1 }))))
+      const own = (index: number) => ({ qos: 1, properties: { subscriptionIdentifier: index + 1 } }) as const
+      await settled(world, Promise.all(filters(count).map((filter, index) => world.client.subscribe(filter, own(index)))))
+      await subscribeEach(
+        world,
+        filters(count).map((filter) => `own/${filter}`),
+      )
     }
   },
   async 'unsubscribe() of filters, one call'(count) {
@@ -365,16 +367,12 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'subscriptions of a session that was lost'(count) {
     const { world } = await subscribed(count)
-    return async () => {
-      await lose(world)
-      await comeBack(world, willing(false))
-    }
+    return () => again(world, willing(false))
   },
   async 'loops that are left one after the other while their bodies run'(count) {
     const world = await open()
-    const calls = Promise.all(filters(count).map((filter) => world.client.subscribe(filter, { qos: 1, ack: 'manual' })))
-    const subscriptions = await settled(world, calls)
-    await world.sendBytes(bytesOf(filters(count).map((topic, index) => publish(topic, 'x', index + 1))))
+    const subscriptions = await subscribeEach(world, filters(count), { ack: 'manual' })
+    await world.sendBytes(onEach(count))
     for (const subscription of subscriptions) subscription.read()
     return async () => {
       for (const subscription of subscriptions) {
@@ -388,10 +386,9 @@ const rows: Readonly<Record<string, Row>> = {
 
   async 'handlers that end one after the other while the client does'(count) {
     const world = await open()
-    const ends: (() => void)[] = []
-    const wait = (): Promise<void> => new Promise((resolve) => void ends.push(resolve))
-    await settled(world, Promise.all(filters(count).map((filter) => world.client.listen(filter, wait, { qos: 1 }))))
-    await world.sendBytes(bytesOf(filters(count).map((topic, index) => publish(topic, 'x', index + 1))))
+    const { handle, ends } = waiting()
+    await settled(world, Promise.all(filters(count).map((filter) => world.client.listen(filter, handle, { qos: 1 }))))
+    await world.sendBytes(onEach(count))
     expect(ends).toHaveLength(count)
     return async () => {
       const ended = world.client.disconnect({ timeout: 60_000 })
@@ -404,16 +401,16 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'requests, answered in any order'(count) {
     const world = await open()
-    const all = Promise.all(upTo(count).map((index) => world.client.request('service', String(index), { timeout: 60_000 })))
-    quiet(all)
+    const ask = (index: number) => world.client.request('service', String(index), { timeout: 60_000 })
+    const all = quiet(Promise.all(upTo(count).map(ask)))
     await world.settle()
     const asked = world.peer.all('publish')
     expect(asked).toHaveLength(count)
     return async () => {
-      for (const index of shuffled(upTo(count))) {
+      await each(world, inAnyOrder(count), (index) => {
         const { responseTopic = '', correlationData } = asked[index]?.properties ?? {}
         world.peer.send(publish(responseTopic, 'yes', undefined, { properties: { correlationData } }))
-      }
+      })()
       await settled(world, all)
     }
   },
@@ -425,10 +422,8 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async responses(count) {
     const world = await open()
-    await settled(
-      world,
-      world.client.respond('service', () => 'yes', { qos: 1, concurrency: 10 }),
-    )
+    const responding = world.client.respond('service', () => 'yes', { qos: 1, concurrency: 10 })
+    await settled(world, responding)
     const requests = upTo(count).map((index) => publish('service', 'x', index + 1, { properties: { responseTopic: `answers/${index}` } }))
     return async () => {
       await world.sendBytes(bytesOf(requests))
@@ -440,7 +435,7 @@ const rows: Readonly<Record<string, Row>> = {
     const world = await connected(wide, accepting())
     return async () => {
       const stops = upTo(count).map(() => world.client.on('late', () => undefined))
-      for (const index of shuffled(upTo(count))) stops[index]?.()
+      for (const index of inAnyOrder(count)) stops[index]?.()
     }
   },
 }

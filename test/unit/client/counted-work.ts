@@ -24,7 +24,7 @@ const lookups = [
   [Map.prototype, ['get', 'set', 'has', 'delete']],
   [Set.prototype, ['add', 'has', 'delete']],
 ] as const
-const walks = ['every', 'filter', 'find', 'findIndex', 'flatMap', 'forEach', 'includes', 'indexOf', 'map', 'some', 'splice'] as const
+const walks = 'every filter find findIndex flatMap forEach includes indexOf map some splice'.split(' ')
 /** What walks over a collection: each step counts. */
 const iterators = [new Map().values(), new Set().values(), [].values()].map((iterator) => Object.getPrototypeOf(iterator) as object)
 const bytes = Object.getPrototypeOf(Uint8Array.prototype) as object
@@ -41,7 +41,8 @@ function counting(): { readonly steps: Map<string, number>; readonly stop: () =>
     const counted: Method = function (...args) {
       const length = count(this, undefined, undefined)
       const result = Reflect.apply(original, this, args)
-      set.call(steps, place, ((get.call(steps, place) as number | undefined) ?? 0) + length + count(none, result, args[0]))
+      const before = (get.call(steps, place) as number | undefined) ?? 0
+      set.call(steps, place, before + length + count(none, result, args[0]))
       return result
     }
     Reflect.set(object, name, counted)
@@ -52,8 +53,9 @@ function counting(): { readonly steps: Map<string, number>; readonly stop: () =>
   const made = (_own: unknown, result: unknown): number => (Array.isArray(result) ? result.length : 0)
   for (const name of ['slice', 'concat']) replace(Array.prototype, name, made)
   for (const name of ['keys', 'values', 'entries']) replace(Object, name, made)
-  replace(bytes, 'set', (_own, _result, given) => ((given as Sized | undefined)?.length ?? 0) / wordsOfBytes)
-  replace(bytes, 'slice', (_own, result) => ((result as Sized | undefined)?.length ?? 0) / wordsOfBytes)
+  const words = (copied: unknown): number => ((copied as Sized | undefined)?.length ?? 0) / wordsOfBytes
+  replace(bytes, 'set', (_own, _result, given) => words(given))
+  replace(bytes, 'slice', (_own, result) => words(result))
   replace(bytes, 'copyWithin', (own) => own.length / wordsOfBytes)
   const stop = (): void => {
     for (const back of undo) back()
