@@ -19,7 +19,8 @@ function page() {
   const fire = (name: string, more: object = {}): void => {
     for (const listener of listeners.get(name) ?? []) listener({ type: name.split(' ')[1], ...more })
   }
-  return { document, window: target('window'), fire, count: () => [...listeners.values()].reduce((sum, { size }) => sum + size, 0) }
+  const count = () => [...listeners.values()].reduce((sum, { size }) => sum + size, 0)
+  return { document, window: target('window'), fire, count }
 }
 
 let shown: ReturnType<typeof page>

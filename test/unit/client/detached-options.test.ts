@@ -1,14 +1,18 @@
-/** A filter that was detached from: nobody reads it, so the next subscription may ask for other options, and the server is told. */
+/** A filter that was detached from: without readers, so the next subscription may ask for other options, and the server is told. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, SubscribeOptions } from '../../../src/client/api/index.js'
-import type { Answer } from '../../../src/testing/scripted-peer.js'
+import type { SubscribeOptions } from '../../../src/client/api/index.js'
+import { willing } from './across.js'
 import { agreeable, connected, failure, type World } from './harness.js'
 import { acks, publish, read, subscribe } from './incoming.js'
 
-const durable: ClientOptions = { clientId: 'c', cleanStart: false, reconnect: { backoff: () => 10 } }
-
-const kept: Answer = (packet) =>
-  packet.type === 'connect' ? { type: 'connack', sessionPresent: true, reasonCode: 0, properties: {} } : agreeable(packet)
+/** A client that has detached from `a`, with a message that waits. */
+async function detached(options: SubscribeOptions = {}, waits = true): Promise<World> {
+  const world = await connected({ clientId: 'c', cleanStart: false, reconnect: { backoff: () => 10 } }, agreeable)
+  const first = await subscribe(world, 'a', { qos: 1, ...options })
+  first.detach()
+  if (waits) await world.send(publish('a', 'waited', 1))
+  return world
+}
 
 /** What each SUBSCRIBE of the latest connection asked for. */
 const asked = (world: World): unknown[] =>
@@ -17,36 +21,30 @@ const asked = (world: World): unknown[] =>
     return { qos, noLocal, retainAsPublished, identifier: properties.subscriptionIdentifiers?.[0] }
   })
 
-const cases: readonly (readonly [string, SubscribeOptions, object])[] = [
-  ['noLocal', { noLocal: true }, { noLocal: true }],
-  ['retainAsPublished', { retainAsPublished: true }, { retainAsPublished: true }],
-  ['subscriptionIdentifier', { properties: { subscriptionIdentifier: 7 } }, { identifier: 7 }],
-]
-
 describe('after detach()', () => {
-  it.each(cases)('another %s is a conflict with nobody: one more SUBSCRIBE says so', async (_name, options, expected) => {
-    const world = await connected(durable, agreeable)
-    const first = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
-    first.detach()
-    await world.send(publish('a', 'waited', 1))
+  const cases: readonly (readonly [string, SubscribeOptions, object])[] = [
+    ['noLocal', { noLocal: true }, { noLocal: true }],
+    ['retainAsPublished', { retainAsPublished: true }, { retainAsPublished: true }],
+    ['subscriptionIdentifier', { properties: { subscriptionIdentifier: 7 } }, { identifier: 7 }],
+  ]
+
+  it.each(cases)('another %s is one more SUBSCRIBE, no conflict', async (_name, options, expected) => {
+    const world = await detached({ retainHandling: 2 })
     const second = await subscribe(world, 'a', { qos: 1, retainHandling: 2, ...options })
-    expect(asked(world)).toHaveLength(2)
-    expect(asked(world)[1]).toMatchObject({ qos: 1, ...expected })
+    expect(asked(world)).toMatchObject([{}, { qos: 1, ...expected }])
     expect(second.granted).toMatchObject([{ qos: 1 }])
     const reading = read(second)
     await world.send(publish('a', 'new', 2))
-    expect(reading.texts).toEqual(['waited', 'new'])
     // The last one is in hand.
-    expect(acks(world)).toEqual(['puback 1', 'puback 2'])
+    expect([reading.texts, acks(world)]).toEqual([
+      ['waited', 'new'],
+      ['puback 1', 'puback 2'],
+    ])
   })
 
-  it.each(cases)('in the same turn too, and the options come back after a lost session: %s', async (_name, options, expected) => {
-    const world = await connected(durable, agreeable)
-    const first = await subscribe(world, 'a', { qos: 1 })
-    first.detach()
-    const second = world.client.subscribe('a', { qos: 1, ...options })
-    await world.settle()
-    await second
+  it.each(cases)('and is asked for again after a lost session: %s', async (_name, options, expected) => {
+    const world = await detached({}, false)
+    await subscribe(world, 'a', { qos: 1, ...options })
     expect(asked(world)[1]).toMatchObject(expected)
     world.peer.cut()
     await world.clock.advance(10)
@@ -54,23 +52,20 @@ describe('after detach()', () => {
   })
 
   it('the same options need no SUBSCRIBE, and those who read it still conflict with others', async () => {
-    const world = await connected(durable, agreeable)
-    const first = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
-    first.detach()
+    const world = await detached({ retainHandling: 2 }, false)
     await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
     expect(asked(world)).toHaveLength(1)
     expect(await failure(world.client.subscribe('a', { noLocal: true }))).toMatchObject({ code: 'ERR_SUBSCRIPTION_CONFLICT' })
   })
 
   it('offline: what is sent on the next connection is what was asked for last', async () => {
-    const world = await connected(durable, agreeable)
-    const first = await subscribe(world, 'a', { qos: 1 })
-    world.answer = kept
+    const world = await detached({}, false)
+    world.answer = willing(true)
+    const back = await subscribe(world, 'a', { qos: 1 })
     world.peer.cut()
     await world.settle()
-    first.detach()
-    const second = world.client.subscription('a', { qos: 1, noLocal: true })
-    second.detach()
+    back.detach()
+    world.client.subscription('a', { qos: 1, noLocal: true }).detach()
     const third = world.client.subscription('a', { qos: 0, retainAsPublished: true })
     await world.clock.advance(10)
     await third.ready
@@ -79,10 +74,7 @@ describe('after detach()', () => {
   })
 
   it('a refusal leaves the subscription detached, with what waits for a reader', async () => {
-    const world = await connected(durable, agreeable)
-    const first = await subscribe(world, 'a', { qos: 1 })
-    first.detach()
-    await world.send(publish('a', 'waited', 1))
+    const world = await detached()
     world.peer.answer = (packet) =>
       packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87], properties: {} } : agreeable(packet)
     const error = failure(world.client.subscribe('a', { qos: 1, noLocal: true }))
@@ -91,15 +83,11 @@ describe('after detach()', () => {
     world.peer.answer = agreeable
     const third = read(await subscribe(world, 'a', { qos: 1 }))
     await world.settle()
-    expect(third.texts).toEqual(['waited'])
-    expect(world.peer.all('unsubscribe')).toEqual([])
+    expect([third.texts, world.peer.all('unsubscribe')]).toEqual([['waited'], []])
   })
 
   it('aborted before it left: the filter and its messages stay for the next one', async () => {
-    const world = await connected(durable, agreeable)
-    const first = await subscribe(world, 'a', { qos: 1 })
-    first.detach()
-    await world.send(publish('a', 'waited', 1))
+    const world = await detached()
     const abort = new AbortController()
     const error = failure(world.client.subscribe('a', { qos: 1, noLocal: true, signal: abort.signal }))
     abort.abort()
