@@ -8,17 +8,17 @@ import { WireError } from '../../../src/wire/error.js'
 
 const names: Readonly<Record<number, string>> = { 4: 'puback', 5: 'pubrec', 7: 'pubcomp' }
 
-/** A session that notes what it is told. */
-function noting(): { readonly told: unknown[]; readonly host: ConnectionHost } {
-  const told: unknown[] = []
+/** A session that notes what it hears. */
+function noting(): { readonly heard: unknown[]; readonly host: ConnectionHost } {
+  const heard: unknown[] = []
   const handleAck = (type: number, id: number, reasonCode: number): number => {
-    told.push([names[type], id, reasonCode])
+    heard.push([names[type], id, reasonCode])
     return UNKNOWN
   }
-  const handlePubrel = (id: number): void => void told.push(['pubrel', id])
+  const handlePubrel = (id: number): void => void heard.push(['pubrel', id])
   const windows = { sendWindow: { handleAck }, receiveWindow: { handlePubrel } }
   const session = { state: 'connected', ...windows, expectConnected: () => true }
-  return { told, host: { session } as unknown as ConnectionHost }
+  return { heard, host: { session } as unknown as ConnectionHost }
 }
 
 function decoded(bytes: Uint8Array, version: 4 | 5): unknown[] | undefined {
@@ -43,21 +43,21 @@ describe('an acknowledgement', () => {
     let taken = 0
     for (const body of bodies) {
       const bytes = Uint8Array.from([(type << 4) | (type === 6 ? 2 : 0), body.length, ...body])
-      const { told, host } = noting()
+      const { heard, host } = noting()
       if (!takeAck(host, type, bytes, 2, bytes.length, version)) {
-        expect(told).toEqual([])
+        expect(heard).toEqual([])
         continue
       }
       taken += 1
-      expect(told).toEqual([decoded(bytes, version)])
+      expect(heard).toEqual([decoded(bytes, version)])
     }
     expect(taken).toBeGreaterThanOrEqual(version === 4 ? 3 : 5)
   })
 
   it('before CONNACK ends the connection, and means nothing', () => {
-    const { told, host } = noting()
+    const { heard, host } = noting()
     const closed = { ...host, session: { ...host.session, state: 'connecting', expectConnected: () => false } } as unknown as ConnectionHost
     expect(takeAck(closed, 4, Uint8Array.of(0x40, 2, 0, 1), 2, 4, 5)).toBe(true)
-    expect(told).toEqual([])
+    expect(heard).toEqual([])
   })
 })

@@ -17,7 +17,7 @@ it('`stalled` after ten seconds without a single acknowledgement, once', async (
   expect(world.client.state).toBe('connected')
 })
 
-it('progress begins it anew, also progress of another message', async () => {
+it('progress begins it again, also of another message', async () => {
   const world = await connected({ keepAlive: false }, accepting())
   for (const text of ['1', '2', '3']) world.client.publish('a', text, { qos: 1 }).catch(ignored)
   await world.clock.advance(9_000)
@@ -31,7 +31,7 @@ it('progress begins it anew, also progress of another message', async () => {
   expect(world.seen('stalled')).toMatchObject([{ inFlight: 2 }, { inFlight: 1 }])
 })
 
-it('nothing is told, and no timer left, when all is acknowledged', async () => {
+it('nothing is reported, and no timer left, when all is acknowledged', async () => {
   const world = await connected({ keepAlive: false }, agreeable)
   const before = world.clock.pending
   for (const qos of [1, 2] as const) await Promise.all([world.client.publish('a', 'x', { qos }), world.settle()])

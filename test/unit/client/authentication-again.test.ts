@@ -101,7 +101,7 @@ describe('reauthenticate()', () => {
     await other
   })
 
-  it('no answer for 30 s: rejects, and the connection is made anew', async () => {
+  it('no answer for 30 s: rejects, and a new connection is made', async () => {
     const { rig, error } = await renewing()
     await rig.advance(29_999)
     expect(rig.client.state).toBe('connected')

@@ -1,6 +1,6 @@
 /**
  * Borrowed messages over a transport that reads in place, and whose windows are full of other bytes after each read: what may be read is right for as
- * long as it may be read, whoever keeps, detaches, acknowledges, drops or hands it on.
+ * long as it may be read, whether it is kept, detached, acknowledged, dropped or handed on.
  */
 import { describe, expect, it } from 'vitest'
 import type { Handler, Handling, ListenOptions, Message, Subscription } from '../../../src/client/api/index.js'

@@ -5,7 +5,7 @@ import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { memoryPair } from '../../../src/transport/memory.js'
 import { agreeable } from './harness.js'
 
-/** A page, in so far as it tells what happens to it. */
+/** A page, as far as its events go. */
 function page() {
   const listeners = new Map<string, Set<(event: object) => void>>()
   const target = (name: string) => ({

@@ -91,9 +91,9 @@ describe('the budget over several connections', () => {
       texts.push(...takenTexts(subscription))
       subscription.read()
       await world.settle()
-      const told = acks(world)
-      acked.push(...told)
-      open = open.slice(told.length).map((message) => ({ ...message, dup: true }))
+      const acknowledged = acks(world)
+      acked.push(...acknowledged)
+      open = open.slice(acknowledged.length).map((message) => ({ ...message, dup: true }))
       if (world.client.state === 'connected') await lose(world)
       await comeBack(world, willing(true))
     }

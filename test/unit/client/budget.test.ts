@@ -286,7 +286,7 @@ describe('what is let go is given back', () => {
     expect(world.client.state).toBe('connected')
   })
 
-  it('by a handler, also where nobody subscribed: nothing piles up', async () => {
+  it('by a handler, also without a subscription: nothing piles up', async () => {
     const world = await agreed({ memoryBudget })
     let count = 0
     await listening(world, () => void count++)

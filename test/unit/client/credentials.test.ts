@@ -1,4 +1,4 @@
-/** Credentials that a function gives: before every CONNECT, with what an attempt dials and says, and anew before they expire. */
+/** Credentials that a function gives: before every CONNECT, with what an attempt dials and says, and again before they expire. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AuthMechanism, ClientOptions, Credentials, CredentialsContext, Endpoint } from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
@@ -317,7 +317,7 @@ describe('expiresAt without enhanced authentication', () => {
     expect(rig.client.state).toBe('connected')
   })
 
-  it('a Date is as good as a number; a loss before it is due starts anew', async () => {
+  it('a Date is as good as a number; a loss before it is due starts again', async () => {
     const { rig } = asking((_context, _count, clock) => ({ expiresAt: new Date(clock.now() + 10 * minute) }))
     await rig.up()
     await rig.advance(5 * minute)
@@ -515,7 +515,7 @@ describe('expiresAt with enhanced authentication', () => {
     expect(contexts.slice(1).every(({ signal }) => signal.aborted)).toBe(true)
   })
 
-  it('a server that does not agree: the connection is made anew', async () => {
+  it('a server that does not agree: a new connection is made', async () => {
     const { rig } = renewing(undefined, { type: 'disconnect', reasonCode: 0x87, properties: {} })
     await rig.up()
     await rig.advance(9 * minute)

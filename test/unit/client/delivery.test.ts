@@ -275,7 +275,7 @@ describe('topic aliases', () => {
     expect(goodbyeCode(world)).toBe(0x97)
   })
 
-  it('one that is defined anew takes the place of the one before', async () => {
+  it('one that is defined again takes the place of the one before', async () => {
     const world = await agreed(many)
     for (let round = 0; round < 40; round++) await world.send(aliased(`${long}${round}`, 1 + (round % 8)))
     await world.send(aliased('', 3))
@@ -297,7 +297,7 @@ describe('floods', () => {
     expect(world.client.state).toBe('connected')
   })
 
-  it('[MQTT-4.5.0-2] nobody subscribed: acknowledged by its QoS, with an event', async () => {
+  it('[MQTT-4.5.0-2] no subscription: acknowledged by its QoS, with an event', async () => {
     const world = await connected({}, accepting())
     await world.send(publish('a', '0'), publish('a', '1', 1), qos2('2', 2))
     expect(acks(world)).toEqual(['puback 1', 'pubrec 2'])

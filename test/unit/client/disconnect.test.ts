@@ -239,7 +239,7 @@ describe('open turns', () => {
 })
 
 describe('publishes under way', () => {
-  it.each(hows)('%s(): of 200 that nobody awaits 200 arrive', async (how) => {
+  it.each(hows)('%s(): of 200 publishes without await 200 arrive', async (how) => {
     const world = await connected({}, allowing({ receiveMaximum: 20 }))
     for (let count = 0; count < 200; count++) void world.client.publish('a', String(count), { qos: 1 })
     await Promise.all([world.client[how](), world.settle()])
@@ -445,7 +445,7 @@ describe('publishes under way', () => {
 })
 
 describe('what disconnect() gives up', () => {
-  /** A client that nobody listens to, of a server that acknowledges nothing. */
+  /** A client without listeners, of a server that acknowledges nothing. */
   async function unheard(options: ClientOptions = {}): Promise<Unheard> {
     const world = new Unheard(options)
     world.answer = accepting({ receiveMaximum: 2 })
@@ -469,7 +469,7 @@ describe('what disconnect() gives up', () => {
     expect([lines, world.said]).toEqual([[`warn ${text}`], [`MQWIRE_UNSENT ${text}`]])
   })
 
-  it('is reported where nobody listens, awaited or not, and once; not with logger null', async () => {
+  it('is reported without listeners, awaited or not, and once; not with logger null', async () => {
     for (const options of [{}, { logger: null }]) {
       const world = await unheard(options)
       const all = [1, 2, 3].map(() => failure(world.client.publish('a', 'x', { qos: 1 })))
@@ -516,8 +516,8 @@ describe('stopping', () => {
     expect(world.clock.pending).toBe(0)
     await world.clock.advance(2000)
     expect(subscription.size).toBe(0)
-    const told = world.events.slice(events).map(({ type }) => type)
-    expect(told).toEqual(['state', 'state', 'disconnect'])
+    const seen = world.events.slice(events).map(({ type }) => type)
+    expect(seen).toEqual(['state', 'state', 'disconnect'])
   })
 
   it('destroy cuts without DISCONNECT, so that the will is published', async () => {
@@ -534,7 +534,7 @@ describe('stopping', () => {
     expect([world.seen('disconnect').length, world.clock.pending]).toEqual([1, 0])
   })
 
-  it('twice, joined; before connect; after the end; nothing is told after closed', async () => {
+  it('twice, joined; before connect; after the end; no event after closed', async () => {
     const world = await connected({}, agreeable)
     await Promise.all([world.client.disconnect(), world.client.disconnect(), world.settle()])
     const before = world.events.length

@@ -229,11 +229,11 @@ describe('two losses in a row', () => {
   })
 })
 
-/** Messages that nobody claims are held so long. */
+/** Unclaimed messages are held so long. */
 const held: ClientOptions = { clientId: 'mine', cleanStart: false, unclaimedHold: 5000 }
 
-describe('messages that nobody claimed yet', () => {
-  it('are held over a drop, bound to their repeats, and handed to whoever subscribes, once and in order', async () => {
+describe('messages without a subscription', () => {
+  it('are held over a drop, bound to their repeats, and handed to the first subscription, once and in order', async () => {
     const world = await steady(held, willing(true))
     await world.send(publish('t', 'one', 1), publish('t', 'two', 2, { qos: 2 }))
     expect(acks(world)).toEqual([])

@@ -31,7 +31,7 @@ async function connecting(
 /** The same with CONNECT. */
 const atConnect = (device: Device, act: (client: BaseClient) => unknown, options?: ClientOptions) => connecting(device, 'out connect', act, options)
 
-/** The next process, and what it has told of the publishes that were left to it. */
+/** The next process, and what it reports of the publishes that were left to it. */
 async function recovered(device: Device): Promise<unknown[]> {
   await device.client()
   await settled()

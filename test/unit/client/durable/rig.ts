@@ -47,7 +47,7 @@ export class Device {
   onPacket: ((packet: string, client: BaseClient) => unknown) | undefined
   /** Every client that was made. */
   readonly clients: BaseClient[] = []
-  readonly #told: [string, unknown][] = []
+  readonly #heard: [string, unknown][] = []
 
   /** A device with its peer, in a world that ends with the test. */
   static async opened(): Promise<Device> {
@@ -66,7 +66,7 @@ export class Device {
 
   /** Starts a client. */
   async client(options: ClientOptions = {}): Promise<BaseClient> {
-    const note = (name: string) => (event: unknown) => void this.#told.push([name, event])
+    const note = (name: string) => (event: unknown) => void this.#heard.push([name, event])
     const names = ['recovered', 'connect', 'storecorrupt', 'sessionlost', 'error'] as const
     const on = Object.fromEntries(names.map((name) => [name, note(name)]))
     const client = new this.world.Client(url, { clientId: 'device', store: this.store, on, ...options })
@@ -135,7 +135,7 @@ export class Device {
 
   /** What was said by events of this name. */
   events(name: string): unknown[] {
-    return this.#told.filter(([each]) => each === name).map(([, event]) => event)
+    return this.#heard.filter(([each]) => each === name).map(([, event]) => event)
   }
 
   /** Keys of publishes in flight, or of incoming messages. */
