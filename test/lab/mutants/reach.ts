@@ -65,7 +65,7 @@ function testFiles(root: string): string[] {
     file: string
     projectName: string
   }[]
-  const stands = (file: string, project: string): boolean => project === 'pure' || /^test\/(compat|store|transport)\//.test(file)
+  const stands = (file: string, project: string): boolean => project === 'pure' || /^test\/unit\/(compat|store|transport)\//.test(file)
   const standing = listed.map(({ file, projectName }) => [slash(path.relative(root, file)), projectName] as const).filter((each) => stands(...each))
   return [...new Set([...standing.map(([file]) => file), ...alone])].filter((file) => existsSync(path.join(root, file))).sort()
 }
