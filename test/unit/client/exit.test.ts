@@ -1,135 +1,95 @@
-/** Leaving the loop: what happens to the broker's subscription and to messages nobody has acknowledged. */
+/** Leaving the loop: what happens to the broker's subscription and to messages that are not acknowledged. */
 import { describe, expect, it } from 'vitest'
-import type { Message, SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
+import type { SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
 import type { World } from './harness.js'
-import { acks, agreed, pubacks, publish, quiet, series, subscribe, taken, takenTexts } from './incoming.js'
+import { acks, agreed, pubacks, publish, series, subscribe, taken, takenTexts } from './incoming.js'
+import { settled } from './steps.js'
 
-type Leave = (subscription: Subscription) => Promise<void>
+type Leave = (subscription: Subscription) => Promise<unknown>
 
-const ways: readonly (readonly [string, Leave])[] = [
-  [
-    'break',
-    async (subscription) => {
-      for await (const _ of subscription) break
-    },
-  ],
-  [
-    'return',
-    async (subscription) => {
-      for await (const _ of subscription) return
-    },
-  ],
-  [
-    'throw',
-    async (subscription) => {
-      try {
-        for await (const _ of subscription) throw new Error('out')
-      } catch {
-        // Only leaving matters here.
-      }
-    },
-  ],
-  [
-    'dispose with a message in hand',
-    async (subscription) => {
-      await subscription.next()
-      await subscription[Symbol.asyncDispose]()
-    },
-  ],
-  [
-    'await using',
-    async (subscription) => {
-      await using mine = subscription
-      await mine.next()
-    },
-  ],
-  [
-    'break out of batches',
-    async (subscription) => {
-      for await (const _ of subscription.batches(1)) break
-    },
-  ],
-]
+const leaveByBreak: Leave = async (subscription) => {
+  for await (const _ of subscription) break
+}
+const ways: Readonly<Record<string, Leave>> = {
+  break: leaveByBreak,
+  return: async (subscription) => {
+    for await (const _ of subscription) return
+  },
+  throw: (subscription) =>
+    (async () => {
+      for await (const _ of subscription) throw new Error('out')
+    })().catch(() => undefined),
+  'dispose with a message in hand': (subscription) => subscription.next().then(() => subscription[Symbol.asyncDispose]()),
+  'await using': async (subscription) => {
+    await using mine = subscription
+    await mine.next()
+  },
+  'break out of batches': async (subscription) => {
+    for await (const _ of subscription.batches(1)) break
+  },
+}
 
-async function left(options: SubscribeOptions, leave: Leave, filter = 'a'): Promise<{ world: World; subscription: Subscription }> {
-  const world = await agreed()
+const unsubscribed = (world: World): string[] => world.peer.all('unsubscribe').flatMap(({ filters }) => filters)
+
+/** What the next subscription on `a` gets, and acknowledges. */
+async function next(world: World, qos: 0 | 1 = 1): Promise<string[]> {
+  const texts = takenTexts(await subscribe(world, 'a', { qos }))
+  await world.settle()
+  return texts
+}
+
+/** A subscription that gets three messages and is left. */
+async function left(options: SubscribeOptions, leave: Leave = leaveByBreak, filter = 'a', session = {}) {
+  const world = await agreed(session)
   const subscription = await subscribe(world, filter, { qos: 1, ...options })
   await world.send(...series('a', 3))
-  const leaving = leave(subscription)
-  await world.settle()
-  await leaving
+  await settled(world, leave(subscription))
   await world.settle()
   return { world, subscription }
 }
 
-describe.each(ways)('%s', (_what, leave) => {
+describe.each(Object.entries(ways))('%s', (_what, leave) => {
   it("onExit 'unsubscribe' acknowledges what is in hand and buffered, counts it, and unsubscribes", async () => {
     const dropped: string[] = []
     const { world, subscription } = await left({ onExit: 'unsubscribe', onDrop: (message) => dropped.push(message.text()) }, leave)
     expect(acks(world)).toEqual(pubacks(1, 3))
-    expect(world.peer.all('unsubscribe').map((packet) => packet.filters)).toEqual([['a']])
-    expect(dropped).toEqual(['2', '3'])
-    expect(subscription.dropped).toBe(2)
-    expect(world.seen('drop').reduce((sum, event) => sum + event.count, 0)).toBeGreaterThanOrEqual(1)
+    expect(unsubscribed(world)).toEqual(['a'])
+    expect([dropped, subscription.dropped]).toEqual([['2', '3'], 2])
+    expect(world.seen('drop').length).toBeGreaterThanOrEqual(1)
     expect(await subscription.next()).toBeUndefined()
   })
 
   it("onExit 'detach' leaves the broker's subscription and every unacknowledged message alone", async () => {
     const { world, subscription } = await left({ onExit: 'detach' }, leave)
-    expect(acks(world)).toEqual([])
-    expect(world.peer.all('unsubscribe')).toEqual([])
-    expect(subscription.dropped).toBe(0)
-    const next = await subscribe(world, 'a', { qos: 1 })
-    expect(takenTexts(next)).toEqual(['1', '2', '3'])
-    await world.settle()
+    expect([acks(world), unsubscribed(world), subscription.dropped]).toEqual([[], [], 0])
+    expect(await next(world)).toEqual(['1', '2', '3'])
     expect(acks(world)).toEqual(pubacks(1, 3))
   })
 
   it('under manual acks leaving acknowledges only what was never handed out', async () => {
     const { world } = await left({ onExit: 'unsubscribe', ack: 'manual' }, leave)
-    expect(world.peer.all('unsubscribe')).toHaveLength(1)
-    expect(acks(world)).toEqual([])
+    expect([unsubscribed(world), acks(world)]).toEqual([['a'], []])
   })
 })
 
 describe('which way', () => {
-  const [, leave] = ways[0] as (typeof ways)[number]
-
-  it('the default is unsubscribe for a session of this connection', async () => {
-    const { world } = await left({}, leave)
-    expect(world.peer.all('unsubscribe')).toHaveLength(1)
-  })
-
-  it('the default is detach for $share', async () => {
-    const { world } = await left({}, leave, '$share/g/a')
-    expect(world.peer.all('unsubscribe')).toEqual([])
-    expect(acks(world)).toEqual([])
-  })
-
-  it('the default is detach for a durable session', async () => {
-    const world = await agreed({ clientId: 'c', cleanStart: false })
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    await world.send(...series('a', 2))
-    await leave(subscription)
-    await world.settle()
-    expect(world.peer.all('unsubscribe')).toEqual([])
-    expect(acks(world)).toEqual([])
-  })
-
-  it('onExit wins over the default', async () => {
-    const { world } = await left({ onExit: 'unsubscribe' }, leave, '$share/g/a')
-    expect(world.peer.all('unsubscribe').map((packet) => packet.filters)).toEqual([['$share/g/a']])
+  it.each<[string, string, SubscribeOptions, object, number]>([
+    ['unsubscribe for a session of this connection', 'a', {}, {}, 1],
+    ['detach for $share', '$share/g/a', {}, {}, 0],
+    ['detach for a durable session', 'a', {}, { clientId: 'c', cleanStart: false }, 0],
+    ['what onExit says', '$share/g/a', { onExit: 'unsubscribe' }, {}, 1],
+  ])('the default is %s', async (_what, filter, options, session, packets) => {
+    const { world } = await left(options, leaveByBreak, filter, session)
+    expect(unsubscribed(world)).toEqual(packets === 0 ? [] : [filter])
+    if (packets === 0) expect(acks(world)).toEqual([])
   })
 
   it('ack() and break finishes the one in hand', async () => {
     const { world } = await left({ onExit: 'detach' }, async (subscription) => {
-      for await (const message of subscription) {
-        message.ack()
-        break
-      }
+      for await (const message of subscription) if (message.ack()) break
     })
     expect(acks(world)).toEqual(['puback 1'])
-    expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual(['2', '3'])
+    expect(await next(world)).toEqual(['2', '3'])
   })
 
   it('unsubscribes only when it was the last on its filter', async () => {
@@ -137,10 +97,8 @@ describe('which way', () => {
     const first = await subscribe(world, 'a', { qos: 1 })
     const second = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
     await world.send(publish('a', 'x', 1))
-    await leave(first)
-    await world.settle()
-    expect(world.peer.all('unsubscribe')).toEqual([])
-    expect(acks(world)).toEqual([])
+    await settled(world, leaveByBreak(first))
+    expect([unsubscribed(world), acks(world)]).toEqual([[], []])
     taken(second).ack()
     await world.settle()
     expect(acks(world)).toEqual(['puback 1'])
@@ -157,22 +115,16 @@ describe('which way', () => {
 })
 
 describe('detached', () => {
-  async function detached(filters: string | string[] = 'a', options: SubscribeOptions = {}): Promise<World> {
-    const world = await agreed()
-    const subscription = await subscribe(world, filters, { qos: 1, onExit: 'detach', ...options })
-    await world.send(...series('a', 3))
-    subscription.detach()
-    await world.settle()
-    return world
-  }
+  const detached = async (options: SubscribeOptions = {}): Promise<World> =>
+    (await left({ onExit: 'detach', ...options }, async (subscription) => subscription.detach())).world
 
   it('the next subscription on the filter gets them in order, those that came meanwhile last', async () => {
     const world = await detached()
     await world.send(...series('a', 2, 4))
     expect(acks(world)).toEqual([])
-    const next = await subscribe(world, 'a', { qos: 1 })
+    const subscription = await subscribe(world, 'a', { qos: 1 })
     await world.send(...series('a', 1, 6))
-    expect(takenTexts(next)).toEqual(['1', '2', '3', '4', '5', '6'])
+    expect(takenTexts(subscription)).toEqual(['1', '2', '3', '4', '5', '6'])
     await world.settle()
     expect(acks(world)).toEqual(pubacks(1, 6))
   })
@@ -183,32 +135,20 @@ describe('detached', () => {
     await world.send(...series('a', 3))
     const message = taken(subscription)
     subscription.detach()
-    const next = await subscribe(world, 'a', { qos: 1 })
-    expect(takenTexts(next)).toEqual(['1', '2', '3'])
-    await world.settle()
+    expect(await next(world)).toEqual(['1', '2', '3'])
     expect(message.ack()).toBe(false)
   })
 
-  it('a message in hand may still be acknowledged by whoever holds it: nobody gets it then', async () => {
+  it.each([1, 0] as const)('one in hand that is acknowledged does not go on: QoS %i', async (qos) => {
     const world = await agreed()
     const subscription = await subscribe(world, 'a', { qos: 1 })
     await world.send(...series('a', 2))
     const message = taken(subscription)
     subscription.detach()
     expect(message.ack()).toBe(true)
-    await world.settle()
-    expect(acks(world)).toEqual(['puback 1'])
-    expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual(['2'])
-  })
-
-  it('what was acknowledged meanwhile is not given to a next subscription that asks for QoS 0 either', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    await world.send(...series('a', 2))
-    const message = taken(subscription)
-    subscription.detach()
-    expect(message.ack()).toBe(true)
-    expect(takenTexts(await subscribe(world, 'a', { qos: 0 }))).toEqual(['2'])
+    if (qos === 1) await world.settle()
+    if (qos === 1) expect(acks(world)).toEqual(['puback 1'])
+    expect(await next(world, qos)).toEqual(['2'])
   })
 
   it('of two filters they come in the order of arrival', async () => {
@@ -223,7 +163,7 @@ describe('detached', () => {
     const world = await detached()
     await world.send(publish('a', 'lost'))
     expect(world.seen('drop')).toMatchObject([{ direction: 'in', topic: 'a', count: 1 }])
-    expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual(['1', '2', '3'])
+    expect(await next(world)).toEqual(['1', '2', '3'])
   })
 
   it('they are kept without a time limit, and stalled fires', async () => {
@@ -231,27 +171,25 @@ describe('detached', () => {
     await world.clock.advance(3_600_000)
     expect(acks(world)).toEqual([])
     expect(world.seen('stalled').length).toBeGreaterThanOrEqual(1)
-    expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual(['1', '2', '3'])
+    expect(await next(world)).toEqual(['1', '2', '3'])
   })
 
   it('client.unsubscribe releases them, acknowledged in order', async () => {
     const world = await detached()
-    const call = world.client.unsubscribe('a')
-    await world.settle()
-    await call
+    await settled(world, world.client.unsubscribe('a'))
     expect(acks(world)).toEqual(pubacks(1, 3))
     await world.send(publish('a', 'x', 4))
     expect(acks(world)).toEqual(pubacks(1, 4))
-    expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual([])
+    expect(await next(world)).toEqual([])
   })
 
   it('a new subscription on another filter gets none of them', async () => {
-    const world = await detached('a')
+    const world = await detached()
     expect(takenTexts(await subscribe(world, '#', { qos: 1 }))).toEqual([])
     expect(acks(world)).toEqual([])
   })
 
-  it('what one leaves unacknowledged is acknowledged where only a reader at QoS 0 stays, who had its copy', async () => {
+  it('what one leaves unacknowledged is acknowledged where only a reader at QoS 0 stays, which had its copy', async () => {
     const world = await agreed()
     const first = await subscribe(world, 'a', { qos: 1 })
     const second = await subscribe(world, 'a', { qos: 0 })
@@ -259,8 +197,7 @@ describe('detached', () => {
     expect(acks(world)).toEqual([])
     first.detach()
     await world.settle()
-    expect(acks(world)).toEqual(pubacks(1, 1))
-    expect(takenTexts(second)).toEqual(['x'])
+    expect([acks(world), takenTexts(second)]).toEqual([pubacks(1, 1), ['x']])
   })
 
   it('a subscription that is detached with another on the filter gives up its share: the other decides, and nothing stalls', async () => {
@@ -273,37 +210,30 @@ describe('detached', () => {
     expect(acks(world)).toEqual([])
     taken(second).ack()
     await world.settle()
-    expect(acks(world)).toEqual(['puback 1'])
-    expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual([])
+    expect([acks(world), await next(world)]).toEqual([['puback 1'], []])
   })
 
   it('a next subscription that asks for QoS 0 does not delay the acks', async () => {
     const world = await detached()
-    const next = await subscribe(world, 'a', { qos: 0 })
-    expect(acks(world)).toEqual(pubacks(1, 3))
-    expect(takenTexts(next)).toEqual(['1', '2', '3'])
+    const subscription = await subscribe(world, 'a', { qos: 0 })
+    expect([acks(world), takenTexts(subscription)]).toEqual([pubacks(1, 3), ['1', '2', '3']])
   })
 
   it('disconnect() leaves them unacknowledged', async () => {
     const world = await detached()
-    const done = quiet(world.client.disconnect())
-    await world.settle()
-    await done
-    expect(acks(world)).toEqual([])
-    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
+    await settled(world, world.client.disconnect())
+    expect([acks(world), world.peer.received.at(-1)?.type]).toEqual([[], 'disconnect'])
   })
 
   it('QoS 2 the same', async () => {
     const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 2 })
+    const first = await subscribe(world, 'a', { qos: 2 })
     await world.send(publish('a', '1', 1, { qos: 2 }), publish('a', '2', 2, { qos: 2 }))
-    subscription.detach()
+    first.detach()
     expect(acks(world)).toEqual([])
-    const got: Message[] = []
-    const next = await subscribe(world, 'a', { qos: 2 })
-    for (let message = next.read(); message !== undefined; message = next.read()) got.push(message)
+    const second = await subscribe(world, 'a', { qos: 2 })
+    expect([taken(second).qos, taken(second).qos, second.read()]).toEqual([2, 2, undefined])
     await world.settle()
-    expect(got.map((message) => message.qos)).toEqual([2, 2])
     expect(acks(world)).toEqual(['pubrec 1', 'pubrec 2'])
   })
 
@@ -314,6 +244,6 @@ describe('detached', () => {
     subscription.detach()
     expect(await subscription.next()).toBeUndefined()
     await world.settle()
-    expect(world.peer.all('unsubscribe')).toEqual([])
+    expect(unsubscribed(world)).toEqual([])
   })
 })

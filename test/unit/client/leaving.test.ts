@@ -1,19 +1,23 @@
-/** Leaving with a full buffer: what `disconnect()` still hands out, what it lets go, and how it tells. */
+/** Leaving with a full buffer: what `disconnect()` still hands out, what it lets go, and how it reports that. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
-import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { agreeable, connected, type World } from './harness.js'
-import { acks, gate, obliging, pubacks, publish, quick, quiet, read, series, subscribe } from './incoming.js'
+import type { ClientOptions, Message } from '../../../src/client/api/index.js'
+import { connected, type World } from './harness.js'
+import { acks, agreed, gate, obliging, pubacks, publish, quick, quiet, read, series, subscribe } from './incoming.js'
+import { deafTo, listen, loop, settled, sleep, unsuback } from './steps.js'
 
 const filter = '$share/g/a'
 
-/** Says yes to everything but UNSUBSCRIBE, which the test answers. */
-const holding: Answer = (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+/** UNSUBSCRIBE is answered by the test. */
+const holding = deafTo('unsubscribe')
 
-async function leaveGroup(world: World): Promise<void> {
-  const { packetId, filters } = world.peer.last('unsubscribe')
-  await world.send({ type: 'unsuback', packetId, reasonCodes: filters.map(() => 0), properties: {} })
+/** Disconnects, answers UNSUBSCRIBE, and lets the rest of the work take its time. */
+async function leave(world: World, work = 0, done = world.client.disconnect()): Promise<void> {
+  await world.settle()
+  await unsuback(world)
+  await settled(world, done, work)
 }
+
+const disconnected = (world: World): Promise<void> => settled(world, world.client.disconnect())
 
 /** What the client sent after CONNECT and SUBSCRIBE. */
 const sent = (world: World): string[] => world.peer.received.map((packet) => packet.type).filter((type) => type !== 'connect' && type !== 'subscribe')
@@ -21,15 +25,14 @@ const sent = (world: World): string[] => world.peer.received.map((packet) => pac
 const losses = (world: World): number => world.seen('drop').reduce((sum, event) => sum + event.count, 0)
 
 /** A client whose handler works for 10 ms on each message. */
-async function working(options: ClientOptions = {}, listen: object = {}): Promise<{ world: World; seen: string[] }> {
+async function working(options: ClientOptions = {}, listening: object = {}): Promise<{ world: World; seen: string[] }> {
   const world = await connected({ stats: true, ...options }, holding)
   const seen: string[] = []
-  const handler = async (message: { text(): string }): Promise<void> => {
-    await new Promise<void>((resolve) => world.clock.setTimer(resolve, 10))
+  const handler = async (message: Message): Promise<void> => {
+    await sleep(world, 10)
     seen.push(message.text())
   }
-  quiet(world.client.listen(filter, handler, listen))
-  await world.settle()
+  await listen(world, filter, handler, listening)
   return { world, seen }
 }
 
@@ -42,65 +45,49 @@ describe('a member of a group that leaves', () => {
     expect(sent(world)).toEqual(['unsubscribe'])
     expect(world.peer.last('unsubscribe').filters).toEqual([filter])
     await world.send(...quick('a', 2, 4))
-    await leaveGroup(world)
+    await unsuback(world)
     await world.clock.advance(49)
     expect(sent(world)).toEqual(['unsubscribe'])
-    await world.clock.advance(1)
-    await done
+    await settled(world, done, 1)
     expect(seen).toEqual(['1', '2', '3', '4', '5'])
     expect(sent(world)).toEqual(['unsubscribe', 'disconnect'])
     expect([losses(world), world.client.stats().dropped]).toEqual([0, 0])
-    expect(world.clock.now()).toBe(50)
-    expect(world.clock.pending).toBe(0)
+    expect([world.clock.now(), world.clock.pending]).toEqual([50, 0])
   })
 
-  it.each([0, 1] as const)('hands out what comes behind UNSUBACK while it still works, QoS %i', async (qos) => {
-    const { world, seen } = await working({}, { qos })
-    await world.send(...(qos === 0 ? quick('a', 2) : series('a', 2)))
+  it.each([
+    [0, 1],
+    [1, 1],
+    [1, 4],
+  ] as const)('hands out what comes behind UNSUBACK: QoS %i, %i at a time', async (qos, concurrency) => {
+    const { world, seen } = await working({}, { qos, concurrency })
+    const some = qos === 0 ? quick : series
+    await world.send(...some('a', 9))
     const done = world.client.disconnect()
     await world.settle()
-    await leaveGroup(world)
-    await world.send(...(qos === 0 ? quick('a', 1, 3) : series('a', 1, 3)))
-    await world.clock.advance(100)
-    await done
-    expect(seen).toHaveLength(3)
+    await unsuback(world)
+    await world.send(...some('a', 1, 10))
+    await settled(world, done, 100)
+    expect(seen).toHaveLength(10)
     expect(world.seen('unclaimed')).toEqual([])
     expect(losses(world)).toBe(0)
-    if (qos === 1) expect(acks(world)).toEqual(pubacks(1, 3))
+    expect(acks(world)).toEqual(qos === 0 ? [] : pubacks(1, 10))
+    expect(sent(world).at(-1)).toBe('disconnect')
   })
 
   it('waits for UNSUBACK also when nothing is buffered', async () => {
     const { world, seen } = await working()
-    const done = quiet(world.client.disconnect())
+    const done = world.client.disconnect()
     await world.clock.advance(100)
     await world.send(publish('a', 'late'))
-    await leaveGroup(world)
-    await world.clock.advance(10)
-    await done
+    await leave(world, 10, done)
     expect(seen).toEqual(['late'])
   })
 
-  it('at QoS 1 acknowledges what it hands out', async () => {
-    const { world, seen } = await working({}, { qos: 1, concurrency: 4 })
-    await world.send(...series('a', 10))
-    const done = world.client.disconnect()
-    await world.settle()
-    await leaveGroup(world)
-    await world.clock.advance(100)
-    await done
-    expect(seen).toHaveLength(10)
-    expect(acks(world)).toEqual(pubacks(1, 10))
-    expect(sent(world).at(-1)).toBe('disconnect')
-  })
-
-  it('is not held up longer than `timeout`, and tells what was let go', async () => {
+  it('is not held up longer than `timeout`, and reports what was let go', async () => {
     const { world, seen } = await working()
     await world.send(...quick('a', 100))
-    const done = world.client.disconnect({ timeout: 205 })
-    await world.settle()
-    await leaveGroup(world)
-    await world.clock.advance(205)
-    await done
+    await leave(world, 205, world.client.disconnect({ timeout: 205 }))
     expect(seen).toHaveLength(20)
     // One is in hand.
     expect([losses(world), world.client.stats().dropped]).toEqual([79, 79])
@@ -111,9 +98,7 @@ describe('a member of a group that leaves', () => {
 
   it('a server that never answers UNSUBSCRIBE holds it up no longer than `timeout`', async () => {
     const { world } = await working()
-    const done = world.client.disconnect({ timeout: 300 })
-    await world.clock.advance(300)
-    await done
+    await settled(world, world.client.disconnect({ timeout: 300 }), 300)
     expect(sent(world)).toEqual(['unsubscribe', 'disconnect'])
     expect(world.clock.pending).toBe(0)
   })
@@ -121,71 +106,48 @@ describe('a member of a group that leaves', () => {
   it('timeout 0: no UNSUBSCRIBE, nothing is handed out', async () => {
     const { world, seen } = await working()
     await world.send(...quick('a', 4))
-    const done = world.client.disconnect({ timeout: 0 })
-    await world.clock.advance(50)
-    await done
+    await settled(world, world.client.disconnect({ timeout: 0 }), 50)
     expect(sent(world)).toEqual(['disconnect'])
-    expect(seen).toEqual(['1'])
-    expect(losses(world)).toBe(3)
+    expect([seen, losses(world)]).toEqual([['1'], 3])
   })
 
-  it('a loop reads to the end of its buffer', async () => {
-    const world = await connected({}, agreeable)
-    const subscription = await subscribe(world, filter)
+  it.each(['auto', 'manual'] as const)('a loop under %s acks reads its buffer to the end', async (ack) => {
+    const world = await agreed()
+    const subscription = await subscribe(world, filter, { ack })
     await world.send(...quick('a', 50))
     const reading = read(subscription)
-    const done = world.client.disconnect()
-    await world.settle()
-    await done
+    await disconnected(world)
     expect(reading.texts).toHaveLength(50)
-    expect(reading.end.state).toBe('done')
-  })
-
-  it('a loop under manual acks at QoS 0 does not keep it waiting', async () => {
-    const world = await connected({}, agreeable)
-    const subscription = await subscribe(world, filter, { ack: 'manual' })
-    await world.send(...quick('a', 50))
-    const reading = read(subscription)
-    const done = world.client.disconnect()
-    await world.settle()
-    await done
-    expect(reading.texts).toHaveLength(50)
-    expect(world.clock.now()).toBe(0)
+    expect([reading.end.state, world.clock.now()]).toEqual(['done', 0])
   })
 
   it('batches are handed out to the end', async () => {
-    const world = await connected({}, agreeable)
+    const world = await agreed()
     const subscription = await subscribe(world, filter, { qos: 1, ack: 'manual' })
     await world.send(...series('a', 25))
     const sizes: number[] = []
-    const loop = (async () => {
-      for await (const batch of subscription.batches(10)) {
-        sizes.push(batch.length)
-        for (const message of batch) message.ack()
-      }
-    })()
-    const done = world.client.disconnect()
-    await world.settle()
-    await Promise.all([done, loop])
+    const reading = loop(subscription.batches(10), (batch) => {
+      sizes.push(batch.length)
+      for (const message of batch) message.ack()
+    })
+    await Promise.all([disconnected(world), reading])
     expect(sizes).toEqual([10, 10, 5])
     expect(acks(world)).toEqual(pubacks(1, 25))
   })
 
-  it('whoever reads with `next()` gets what there is, and then the end', async () => {
-    const world = await connected({}, agreeable)
+  it('readers with `next()` get what there is, and then the end', async () => {
+    const world = await agreed()
     const subscription = await subscribe(world, filter)
     await world.send(...quick('a', 5))
     const texts: string[] = []
-    const loop = (async () => {
+    const reading = (async () => {
       for (let message = await subscription.next(); message !== undefined; message = await subscription.next()) {
-        await new Promise<void>((resolve) => world.clock.setTimer(resolve, 10))
+        await sleep(world, 10)
         texts.push(message.text())
       }
     })()
     await world.settle()
-    const done = world.client.disconnect()
-    await world.clock.advance(60)
-    await Promise.all([done, loop])
+    await settled(world, Promise.all([world.client.disconnect(), reading]), 60)
     expect(texts).toEqual(['1', '2', '3', '4', '5'])
   })
 
@@ -196,7 +158,7 @@ describe('a member of a group that leaves', () => {
     expect(subscription.read()?.text()).toBe('1')
     const done = world.client.disconnect()
     await world.settle()
-    await leaveGroup(world)
+    await unsuback(world)
     expect([subscription.read()?.text(), world.client.state]).toEqual(['2', 'disconnecting'])
     expect(subscription.read()?.text()).toBe('3')
     await world.settle()
@@ -208,94 +170,61 @@ describe('a member of a group that leaves', () => {
   it('a call of `next()` that waits gets what comes before UNSUBACK', async () => {
     const world = await connected({}, holding)
     const subscription = await subscribe(world, filter)
-    const [first] = [quiet(subscription.next())]
+    const first = quiet(subscription.next())
     const done = world.client.disconnect()
     await world.settle()
     await world.send(publish('a', 'late'))
     expect((await first)?.text()).toBe('late')
     const second = quiet(subscription.next())
-    await leaveGroup(world)
+    await leave(world, 0, done)
     expect(await second).toBeUndefined()
-    await done
   })
 
-  it('nobody reads: it is not waited for, and what was there is told', async () => {
-    const world = await connected({ stats: true }, agreeable)
-    const subscription = await subscribe(world, filter)
-    await world.send(...quick('a', 7))
-    const done = world.client.disconnect()
-    await world.settle()
-    await done
-    expect(world.clock.now()).toBe(0)
+  it.each([0, 1] as const)('QoS %i without a reader: nothing is waited for', async (qos) => {
+    const world = await agreed({ stats: true })
+    const subscription = await subscribe(world, filter, { qos })
+    await world.send(...(qos === 0 ? quick('a', 7) : series('a', 7)))
+    await disconnected(world)
+    expect([world.clock.now(), acks(world)]).toEqual([0, []])
+    if (qos === 1) return
     expect(world.seen('drop')).toMatchObject([{ direction: 'in', topic: 'a', count: 7 }])
     expect([subscription.dropped, world.client.stats().dropped]).toEqual([7, 7])
   })
 
-  it('nobody reads at QoS 1: what was there stays unacknowledged', async () => {
-    const world = await connected({}, agreeable)
-    await subscribe(world, filter, { qos: 1 })
-    await world.send(...series('a', 7))
-    const done = world.client.disconnect()
-    await world.settle()
-    await done
-    expect(acks(world)).toEqual([])
-  })
-
-  it('a loop that breaks is not waited for any more', async () => {
+  it.each(['a loop that breaks', 'a handling that is detached'])('%s meanwhile is not waited for any more', async (which) => {
     const world = await connected({}, holding)
-    const subscription = await subscribe(world, filter)
-    await world.send(...quick('a', 5))
     const turn = gate()
-    const loop = (async () => {
-      for await (const _ of subscription) {
+    const subscription = which.includes('loop') ? await subscribe(world, filter) : undefined
+    const handling = subscription === undefined ? await listen(world, filter, () => turn.promise) : undefined
+    const reading = (async () => {
+      for await (const _ of subscription ?? []) {
         await turn.promise
         break
       }
     })()
-    const done = world.client.disconnect()
-    await world.settle()
-    await leaveGroup(world)
-    turn.open()
-    await world.settle()
-    await Promise.all([done, loop])
-    expect(losses(world)).toBe(4)
-    expect(world.clock.now()).toBe(0)
-  })
-
-  it('a handling that is detached meanwhile is not waited for', async () => {
-    const world = await connected({}, holding)
-    const turn = gate()
-    const starting = world.client.listen(filter, () => turn.promise)
-    await world.settle()
-    const handling = await starting
     await world.send(...quick('a', 5))
     const done = world.client.disconnect()
     await world.settle()
-    await leaveGroup(world)
-    handling.detach()
+    await unsuback(world)
+    handling?.detach()
     turn.open()
-    await world.settle()
-    await done
-    expect(losses(world)).toBe(4)
+    await settled(world, Promise.all([done, reading]))
+    expect([losses(world), world.clock.now()]).toEqual([4, 0])
   })
 
-  it('of a subscription on two filters only the share is handed out; the rest is told', async () => {
+  it('of a subscription on two filters only the share is handed out; the rest is reported', async () => {
     const world = await connected({}, holding)
     const turn = gate()
     const seen: string[] = []
-    const handler = async (message: { text(): string }): Promise<void> => {
+    await listen(world, [filter, 'b'], (message) => {
       seen.push(message.text())
-      await turn.promise
-    }
-    quiet(world.client.listen([filter, 'b'], handler))
-    await world.settle()
+      return turn.promise
+    })
     await world.send(publish('b', 'b1'), publish('a', 'a1'), publish('b', 'b2'), publish('a', 'a2'))
-    const done = quiet(world.client.disconnect())
+    const done = world.client.disconnect()
     await world.send(publish('b', 'b3'), publish('a', 'a3'))
-    await leaveGroup(world)
     turn.open()
-    await world.settle()
-    await done
+    await leave(world, 0, done)
     expect(world.peer.last('unsubscribe').filters).toEqual([filter])
     expect(seen).toEqual(['b1', 'a1', 'a2', 'a3'])
     expect(losses(world)).toBe(2)
@@ -307,9 +236,7 @@ describe('a member of a group that leaves', () => {
     const done = world.client.disconnect()
     await world.clock.advance(10)
     await world.send(publish('a', '2', 2))
-    await leaveGroup(world)
-    await world.clock.advance(10)
-    await done
+    await leave(world, 10, done)
     expect(seen).toEqual(['1', '2'])
     expect(acks(world)).toEqual(pubacks(1, 2))
   })
@@ -318,9 +245,7 @@ describe('a member of a group that leaves', () => {
     const world = await connected({}, obliging)
     const reading = read(await subscribe(world, filter, { qos: 2 }))
     await world.send(publish('a', '1', 1, { qos: 2 }), publish('a', '2', 2, { qos: 2 }))
-    const done = world.client.disconnect()
-    await world.settle()
-    await done
+    await disconnected(world)
     expect(reading.texts).toEqual(['1', '2'])
     expect(acks(world).filter((ack) => ack.startsWith('pubrec'))).toEqual(['pubrec 1', 'pubrec 2'])
   })
@@ -330,10 +255,8 @@ describe('a member of a group that leaves', () => {
     await world.send(...quick('a', 2))
     const done = world.client.disconnect()
     await world.settle()
-    const { packetId } = world.peer.last('unsubscribe')
-    await world.send({ type: 'unsuback', packetId, reasonCodes: [0x87], properties: {} })
-    await world.clock.advance(20)
-    await done
+    await unsuback(world, 0x87)
+    await settled(world, done, 20)
     expect(seen).toEqual(['1', '2'])
     expect(world.clock.now()).toBe(20)
   })
@@ -341,28 +264,21 @@ describe('a member of a group that leaves', () => {
   it('drain() does the same', async () => {
     const { world, seen } = await working()
     await world.send(...quick('a', 3))
-    const done = world.client.drain()
-    await world.settle()
-    await leaveGroup(world)
-    await world.clock.advance(30)
-    await done
+    await leave(world, 30, world.client.drain())
     expect(seen).toEqual(['1', '2', '3'])
   })
 
   it('a responder sends the answers of what it still handles', async () => {
-    const world = await connected({}, agreeable)
-    quiet(
+    const world = await agreed()
+    await settled(
+      world,
       world.client.respond(filter, async (request) => {
-        await new Promise<void>((resolve) => world.clock.setTimer(resolve, 10))
+        await sleep(world, 10)
         return request.text()
       }),
     )
-    await world.settle()
-    const requests = quick('a', 8).map((packet) => ({ ...packet, properties: { responseTopic: 'answers' } }))
-    await world.send(...requests)
-    const done = world.client.disconnect()
-    await world.clock.advance(80)
-    await done
+    await world.send(...quick('a', 8).map((packet) => ({ ...packet, properties: { responseTopic: 'answers' } })))
+    await settled(world, world.client.disconnect(), 80)
     expect(world.peer.all('publish')).toHaveLength(8)
     expect(sent(world).at(-1)).toBe('disconnect')
   })
@@ -370,24 +286,14 @@ describe('a member of a group that leaves', () => {
   it('a handler that failed while it leaves is not called again, and the others go on', async () => {
     const world = await connected({}, holding)
     const seen: string[] = []
-    quiet(
-      world.client.listen(
-        filter,
-        async (message) => {
-          await new Promise<void>((resolve) => world.clock.setTimer(resolve, 10))
-          seen.push(message.text())
-          if (message.text() === '2') throw new Error('mine')
-        },
-        { qos: 1 },
-      ),
-    )
-    await world.settle()
+    const handler = async (message: Message): Promise<void> => {
+      await sleep(world, 10)
+      seen.push(message.text())
+      if (message.text() === '2') throw new Error('mine')
+    }
+    await listen(world, filter, handler, { qos: 1 })
     await world.send(...series('a', 3))
-    const done = world.client.disconnect()
-    await world.settle()
-    await leaveGroup(world)
-    await world.clock.advance(30)
-    await done
+    await leave(world, 30)
     expect(seen).toEqual(['1', '2', '3'])
     expect(acks(world)).toEqual(['puback 1'])
   })
@@ -399,20 +305,15 @@ describe('a session that outlives the goodbye keeps its share', () => {
   it('no UNSUBSCRIBE; at QoS 1 what is buffered is left to it, without a word of loss', async () => {
     const { world, seen } = await working(durable, { qos: 1 })
     await world.send(...series('a', 5))
-    const done = world.client.disconnect()
-    await world.clock.advance(10)
-    await done
+    await settled(world, world.client.disconnect(), 10)
     expect(sent(world)).toEqual(['puback', 'disconnect'])
-    expect(seen).toEqual(['1'])
-    expect([losses(world), world.client.stats().dropped]).toEqual([0, 0])
+    expect([seen, losses(world), world.client.stats().dropped]).toEqual([['1'], 0, 0])
   })
 
   it('at QoS 0, which it would not keep, what is buffered is handed out', async () => {
     const { world, seen } = await working(durable)
     await world.send(...quick('a', 5))
-    const done = world.client.disconnect()
-    await world.clock.advance(50)
-    await done
+    await settled(world, world.client.disconnect(), 50)
     expect(sent(world)).toEqual(['disconnect'])
     expect(seen).toEqual(['1', '2', '3', '4', '5'])
   })
@@ -420,58 +321,46 @@ describe('a session that outlives the goodbye keeps its share', () => {
   it('disconnect({ sessionExpiryInterval: 0 }) ends it, so the group is left', async () => {
     const { world, seen } = await working(durable, { qos: 1 })
     await world.send(...series('a', 2))
-    const done = world.client.disconnect({ sessionExpiryInterval: 0 })
-    await world.settle()
-    await leaveGroup(world)
-    await world.clock.advance(20)
-    await done
+    await leave(world, 20, world.client.disconnect({ sessionExpiryInterval: 0 }))
     expect(seen).toEqual(['1', '2'])
   })
 })
 
 describe('other subscriptions', () => {
-  it('hand out nothing more: QoS 0 that was buffered, and that comes before the goodbye, is told in one event', async () => {
-    const world = await connected({ stats: true }, agreeable)
+  it('hand out nothing more: QoS 0 that was buffered, and that comes before the goodbye, is reported in one event', async () => {
+    const world = await agreed({ stats: true })
     const turn = gate()
     const dropped: string[] = []
-    quiet(world.client.listen('a', () => turn.promise, { onDrop: (message) => dropped.push(message.text()) }))
-    await world.settle()
+    await listen(world, 'a', () => turn.promise, { onDrop: (message) => dropped.push(message.text()) })
     await world.send(...quick('a', 3))
     const done = world.client.disconnect()
     await world.settle()
     await world.send(publish('a', '4'))
     turn.open()
-    await world.settle()
-    await done
+    await settled(world, done)
     expect(dropped).toEqual(['2', '3', '4'])
     expect(world.seen('drop')).toEqual([{ direction: 'in', topic: 'a', count: 3, error: undefined }])
-    expect(world.client.stats().dropped).toBe(3)
-    expect(world.clock.pending).toBe(0)
+    expect([world.client.stats().dropped, world.clock.pending]).toEqual([3, 0])
   })
 
   it.each([
     [true, 2],
     [false, 0],
-  ])('QoS 1 stays unacknowledged; with clean start %s that is a loss of %s', async (cleanStart, lost) => {
-    const world = await connected({ clientId: 'c', cleanStart }, agreeable)
+  ])('QoS 1 stays unacknowledged; clean start %s: a loss of %s', async (cleanStart, lost) => {
+    const world = await agreed({ clientId: 'c', cleanStart })
     await subscribe(world, 'a', { qos: 1 })
     await world.send(...series('a', 2))
-    const done = world.client.disconnect()
-    await world.settle()
-    await done
-    expect(acks(world)).toEqual([])
-    expect(losses(world)).toBe(lost)
+    await disconnected(world)
+    expect([acks(world), losses(world)]).toEqual([[], lost])
   })
 
   it('a loop whose subscription was unsubscribed before reads to the end of its buffer', async () => {
-    const world = await connected({}, agreeable)
+    const world = await agreed()
     const subscription = await subscribe(world, 'a', { qos: 1 })
     await world.send(...series('a', 20))
     const reading = read(subscription)
     quiet(subscription.unsubscribe())
-    const done = world.client.disconnect()
-    await world.settle()
-    await done
+    await disconnected(world)
     expect(reading.texts).toHaveLength(20)
     expect(acks(world)).toEqual(pubacks(1, 20))
   })
@@ -481,28 +370,23 @@ describe('other subscriptions', () => {
     ['drain', 0],
     ['disconnect', 1],
   ] as const)('a loop under manual acks does as well: %s, QoS %i', async (ending, qos) => {
-    const world = await connected({}, agreeable)
+    const world = await agreed()
     const subscription = await subscribe(world, 'a', { qos, ack: 'manual' })
     const seen: string[] = []
-    quiet(
-      (async () => {
-        for await (const message of subscription) {
-          await new Promise<void>((resolve) => world.clock.setTimer(resolve, 10))
-          seen.push(message.text())
-          message.ack()
-        }
-      })(),
-    )
+    const body = async (message: Message): Promise<void> => {
+      await sleep(world, 10)
+      seen.push(message.text())
+      message.ack()
+    }
+    quiet(loop(subscription, body))
     await world.send(...(qos === 0 ? quick('a', 5) : series('a', 5)))
-    await Promise.all([subscription.unsubscribe(), world.settle()])
-    const done = world.client[ending]()
-    await world.clock.advance(100)
-    await done
+    await settled(world, subscription.unsubscribe())
+    await settled(world, world.client[ending](), 100)
     expect(seen).toHaveLength(5)
   })
 
   it('a listener of `drop` that calls back does no harm', async () => {
-    const world = await connected({}, agreeable)
+    const world = await agreed()
     const subscription = await subscribe(world, 'a')
     world.client.on('drop', () => {
       world.client.destroy()
@@ -510,65 +394,51 @@ describe('other subscriptions', () => {
       expect(subscription.read()).toBeUndefined()
     })
     await world.send(...quick('a', 3))
-    const done = world.client.disconnect()
-    await world.settle()
-    await done
+    await disconnected(world)
     expect(losses(world)).toBe(3)
     expect(world.seen('state').map(({ state }) => state)).toEqual(['connecting', 'connected', 'disconnecting', 'closed'])
   })
 })
 
 describe('destroy() hands out nothing more', () => {
-  it('a loop ends after the message in hand, a handler is not called again, and what they had is told', async () => {
-    const world = await connected({ stats: true }, agreeable)
+  it('a loop ends after the message in hand, a handler is not called again, and what they had is reported', async () => {
+    const world = await agreed({ stats: true })
     const turn = gate()
     const texts: string[] = []
+    const body = (message: Message): Promise<void> => {
+      texts.push(message.text())
+      return turn.promise
+    }
     const subscription = await subscribe(world, 'a')
-    const loop = (async () => {
-      for await (const message of subscription) {
-        texts.push(message.text())
-        await turn.promise
-      }
-    })()
-    quiet(
-      world.client.listen('b', (message) => {
-        texts.push(message.text())
-        return turn.promise
-      }),
-    )
-    await world.settle()
+    const reading = loop(subscription, body)
+    await listen(world, 'b', body)
     await world.send(...quick('a', 3), ...quick('b', 3, 11))
     world.client.destroy()
     turn.open()
-    await world.settle()
-    await loop
+    await settled(world, reading)
     expect(texts.sort()).toEqual(['1', '11'])
     expect(world.seen('drop')).toEqual([{ direction: 'in', topic: 'b', count: 4, error: undefined }])
     expect([subscription.dropped, world.client.stats().dropped]).toEqual([2, 4])
   })
 
   it('read(), next() and a new loop find nothing', async () => {
-    const world = await connected({}, agreeable)
+    const world = await agreed()
     const subscription = await subscribe(world, 'a', { qos: 1 })
     await world.send(...series('a', 3))
     world.client.destroy()
-    expect(subscription.size).toBe(0)
-    expect(subscription.read()).toBeUndefined()
-    expect(await subscription.next()).toBeUndefined()
+    expect([subscription.size, subscription.read(), await subscription.next()]).toEqual([0, undefined, undefined])
     const reading = read(subscription)
     await world.settle()
     expect(reading).toMatchObject({ texts: [], end: { state: 'done' } })
   })
 
   it('a loop whose subscription was unsubscribed before ends too', async () => {
-    const world = await connected({}, agreeable)
+    const world = await agreed()
     const subscription = await subscribe(world, 'a', { ack: 'manual' })
     await world.send(...quick('a', 3))
     const iterator = subscription[Symbol.asyncIterator]()
     await iterator.next()
-    const left = quiet(subscription.unsubscribe())
-    await world.settle()
-    await left
+    await settled(world, subscription.unsubscribe())
     world.client.destroy()
     expect((await iterator.next()).done).toBe(true)
   })
@@ -579,33 +449,26 @@ describe('destroy() hands out nothing more', () => {
     const done = world.client.disconnect()
     await world.clock.advance(10)
     world.client.destroy()
-    await world.clock.advance(100)
-    await done
+    await settled(world, done, 100)
     // The second was in hand.
-    expect(seen).toEqual(['1', '2'])
-    expect(losses(world)).toBe(3)
-    expect(world.clock.pending).toBe(0)
+    expect([seen, losses(world), world.clock.pending]).toEqual([['1', '2'], 3, 0])
   })
 })
 
 it('post() from a turn that still runs is false, where publish() is taken', async () => {
-  const world = await connected({}, agreeable)
+  const world = await agreed()
   const turn = gate()
   const posted: boolean[] = []
-  quiet(
-    world.client.listen('a', async () => {
-      await turn.promise
-      posted.push(world.client.post('b', 'x'))
-      await world.client.publish('b', 'y')
-    }),
-  )
-  await world.settle()
+  await listen(world, 'a', async () => {
+    await turn.promise
+    posted.push(world.client.post('b', 'x'))
+    await world.client.publish('b', 'y')
+  })
   await world.send(publish('a', 'x'))
   const done = world.client.disconnect()
   await world.settle()
   turn.open()
-  await world.settle()
-  await done
+  await settled(world, done)
   expect(posted).toEqual([false])
   expect(world.peer.all('publish')).toHaveLength(1)
 })
