@@ -1,68 +1,64 @@
 /** Reading: next, read, iterators, timeouts, aborts, one reader at a time, and how it all ends. */
 import { describe, expect, it } from 'vitest'
-import type { NextOptions } from '../../../src/client/api/index.js'
+import type { NextOptions, Subscription } from '../../../src/client/api/index.js'
+import { failure, type World } from './harness.js'
 import { acks, agreed, publish, quick, quiet, read, series, subscribe, taken, takenTexts } from './incoming.js'
+import { loop, settled } from './steps.js'
+
+async function reader(options = {}): Promise<{ world: World; subscription: Subscription }> {
+  const world = await agreed({ keepAlive: false })
+  return { world, subscription: await subscribe(world, 'a', options) }
+}
+
+const concurrent = { code: 'ERR_CONCURRENT_NEXT' }
 
 describe('next()', () => {
   it('gives what waits at once, and waits for what does not', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
+    const { world, subscription } = await reader()
     await world.send(publish('a', '1'))
     expect((await subscription.next())?.text()).toBe('1')
     const waiting = subscription.next()
     expect(await world.outcome(waiting)).toEqual({ state: 'pending' })
     await world.send(publish('a', '2'))
-    expect((await waiting)?.text()).toBe('2')
-    expect(subscription.size).toBe(0)
+    expect([(await waiting)?.text(), subscription.size]).toEqual(['2', 0])
   })
 
-  it('times out with ERR_TIMEOUT, and loses nothing', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
+  it('times out with ERR_TIMEOUT, and loses nothing; a message in time cancels the timer', async () => {
+    const { world, subscription } = await reader()
     const waiting = quiet(subscription.next({ timeout: 500 }))
     await world.clock.advance(499)
     expect(await world.outcome(waiting)).toEqual({ state: 'pending' })
     await world.clock.advance(1)
-    expect(await world.outcome(waiting)).toMatchObject({ state: 'rejected', error: { code: 'ERR_TIMEOUT' } })
+    expect(await failure(waiting)).toMatchObject({ code: 'ERR_TIMEOUT' })
     await world.send(publish('a', 'x'))
     expect((await subscription.next({ timeout: 500 }))?.text()).toBe('x')
-  })
-
-  it('a message in time cancels the timer', async () => {
-    const world = await agreed({ keepAlive: false })
-    const subscription = await subscribe(world, 'a')
-    const waiting = subscription.next({ timeout: 500 })
-    await world.send(publish('a', 'x'))
-    await waiting
-    expect(world.clock.pending).toBe(0)
+    const another = subscription.next({ timeout: 500 })
+    await world.send(publish('a', 'y'))
+    expect([(await another)?.text(), world.clock.pending]).toEqual(['y', 0])
   })
 
   it('an abort ends the wait with its reason, and loses nothing', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
+    const { world, subscription } = await reader()
     const abort = new AbortController()
-    const waiting = quiet(subscription.next({ signal: abort.signal }))
+    const waiting = failure(subscription.next({ signal: abort.signal }))
     await world.settle()
     abort.abort('enough')
-    expect(await world.outcome(waiting)).toMatchObject({ state: 'rejected', error: { code: 'ERR_ABORTED', name: 'AbortError', cause: 'enough' } })
+    expect(await waiting).toMatchObject({ code: 'ERR_ABORTED', name: 'AbortError', cause: 'enough' })
     await world.send(publish('a', 'x'))
     expect((await subscription.next())?.text()).toBe('x')
   })
 
   it('a signal that has aborted takes no message and ends no turn', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1 })
+    const { world, subscription } = await reader({ qos: 1 })
     await world.send(...series('a', 2))
     taken(subscription)
-    await expect(subscription.next({ signal: AbortSignal.abort() })).rejects.toMatchObject({ code: 'ERR_ABORTED' })
+    expect(await failure(subscription.next({ signal: AbortSignal.abort() }))).toMatchObject({ code: 'ERR_ABORTED' })
     await world.settle()
-    expect(acks(world)).toEqual([])
-    expect(subscription.size).toBe(1)
+    expect([acks(world), subscription.size]).toEqual([[], 1])
   })
 
   it('an abort after the message came does nothing', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
+    const { world, subscription } = await reader()
     const abort = new AbortController()
     const waiting = subscription.next({ signal: abort.signal })
     await world.send(publish('a', 'x'))
@@ -70,145 +66,110 @@ describe('next()', () => {
     expect((await waiting)?.text()).toBe('x')
   })
 
-  it.each([{ timeout: -1 }, { timeout: 'x' }, { timeout: Number.NaN }, { signal: {} }])('options that are none: %j', async (options) => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
-    expect(await world.outcome(Promise.resolve().then(() => subscription.next(options as NextOptions)))).toMatchObject({
-      state: 'rejected',
-      error: { code: 'ERR_INVALID_OPTION' },
-    })
+  it.each([{ timeout: -1 }, { timeout: 'x' }, { timeout: Number.NaN }, { signal: {} }])('wrong options: %j', async (options) => {
+    const { subscription } = await reader()
+    const call = Promise.resolve().then(() => subscription.next(options as NextOptions))
+    expect(await failure(call)).toMatchObject({ code: 'ERR_INVALID_OPTION' })
   })
 
   it('read() never waits', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
+    const { world, subscription } = await reader()
     expect(subscription.read()).toBeUndefined()
     await world.send(...quick('a', 2))
-    expect(subscription.size).toBe(2)
-    expect(takenTexts(subscription)).toEqual(['1', '2'])
+    expect([subscription.size, takenTexts(subscription)]).toEqual([2, ['1', '2']])
   })
 })
 
 describe('one reader at a time', () => {
   it('under automatic acks overlapping next() is ERR_CONCURRENT_NEXT, and the first goes on', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
+    const { world, subscription } = await reader()
     const waiting = subscription.next()
-    await expect(subscription.next()).rejects.toMatchObject({ code: 'ERR_CONCURRENT_NEXT' })
-    expect(() => subscription.read()).toThrow(expect.objectContaining({ code: 'ERR_CONCURRENT_NEXT' }))
+    expect(await failure(subscription.next())).toMatchObject(concurrent)
+    expect(() => subscription.read()).toThrow(expect.objectContaining(concurrent))
     await world.send(publish('a', 'x'))
     expect((await waiting)?.text()).toBe('x')
   })
 
   it('a second loop is ERR_CONCURRENT_NEXT, and the first goes on', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
+    const { world, subscription } = await reader()
     const first = read(subscription)
     await world.settle()
     const second = read(subscription)
     await world.settle()
-    expect(second.end).toMatchObject({ state: 'failed', error: { code: 'ERR_CONCURRENT_NEXT' } })
+    expect(second.end).toMatchObject({ state: 'failed', error: concurrent })
     await world.send(publish('a', 'x'))
     expect(first).toMatchObject({ texts: ['x'], end: { state: 'running' } })
     expect(world.peer.all('unsubscribe')).toEqual([])
   })
 
   it('a second loop while the body of the first runs is refused too', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    let inner: Promise<unknown> | undefined
-    ;(async () => {
-      for await (const _ of subscription) {
-        inner = quiet(
-          (async () => {
-            for await (const message of subscription) return message
-            return undefined
-          })(),
-        )
-        await inner.catch(() => undefined)
-      }
-    })()
+    const { world, subscription } = await reader({ qos: 1 })
+    const inner: Promise<unknown>[] = []
+    quiet(
+      loop(subscription, () => {
+        inner.push(failure(loop(subscription)))
+        return inner[0]
+      }),
+    )
     await world.send(...series('a', 2))
-    await expect(inner).rejects.toMatchObject({ code: 'ERR_CONCURRENT_NEXT' })
+    expect(await inner[0]).toMatchObject(concurrent)
   })
 
   it('under manual acks several loops share the messages', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { ack: 'manual' })
+    const { world, subscription } = await reader({ ack: 'manual' })
     const readings = [read(subscription), read(subscription)]
     await world.send(...quick('a', 4))
-    expect(readings.flatMap((reading) => reading.texts).sort()).toEqual(['1', '2', '3', '4'])
+    expect(readings.flatMap(({ texts }) => texts).sort()).toEqual(['1', '2', '3', '4'])
   })
 
   it('next() after next() in turn is no overlap', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
+    const { world, subscription } = await reader()
     await world.send(...quick('a', 3))
-    const texts: (string | undefined)[] = []
-    for (let index = 0; index < 3; index++) texts.push((await subscription.next())?.text())
-    expect(texts).toEqual(['1', '2', '3'])
+    for (const text of ['1', '2', '3']) expect((await subscription.next())?.text()).toBe(text)
   })
 })
 
 describe('the end', () => {
   it('a clean stop: next() gives undefined, loops are done', async () => {
-    const world = await agreed()
-    const waiting = (await subscribe(world, 'a')).next()
+    const { world, subscription } = await reader()
+    const waiting = subscription.next()
     const looping = read(await subscribe(world, 'b'))
     const batching = (await subscribe(world, 'c')).batches().next()
-    const done = world.client.disconnect()
-    await world.settle()
-    await done
-    expect(await waiting).toBeUndefined()
-    expect(looping.end.state).toBe('done')
-    expect(await batching).toEqual({ done: true, value: undefined })
+    await settled(world, world.client.disconnect())
+    expect([await waiting, looping.end.state, await batching]).toEqual([undefined, 'done', { done: true, value: undefined }])
   })
 
   it('a fatal error: next() and loops reject with it', async () => {
-    const world = await agreed()
-    const waiting = quiet((await subscribe(world, 'a')).next())
-    const subscription = await subscribe(world, 'b')
-    const looping = read(subscription)
+    const { world, subscription } = await reader()
+    const waiting = failure(subscription.next())
+    const looping = read(await subscribe(world, 'b'))
     await world.send({ type: 'disconnect', reasonCode: 0x8e, properties: {} })
-    expect(await world.outcome(waiting)).toMatchObject({ state: 'rejected', error: { code: 'ERR_SESSION_TAKEN_OVER' } })
-    expect(looping.end).toMatchObject({ state: 'failed', error: { code: 'ERR_SESSION_TAKEN_OVER' } })
-    await expect(subscription.next()).rejects.toMatchObject({ code: 'ERR_SESSION_TAKEN_OVER' })
+    const error = { code: 'ERR_SESSION_TAKEN_OVER' }
+    expect([await waiting, await failure(subscription.next())]).toMatchObject([error, error])
+    expect(looping.end).toMatchObject({ state: 'failed', error })
   })
 
   it('what came before the error can still be read', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
+    const { world, subscription } = await reader()
     await world.send(...quick('a', 2))
     world.peer.cut()
     await world.settle()
     expect(takenTexts(subscription)).toEqual(['1', '2'])
-    await expect(subscription.next()).rejects.toMatchObject({ code: 'ERR_CONNECTION_LOST' })
+    expect(await failure(subscription.next())).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
   })
 
   it('after unsubscribe() next() gives undefined, again and again', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
-    const left = subscription.unsubscribe()
-    await world.settle()
-    await left
-    expect(await subscription.next()).toBeUndefined()
-    expect(await subscription.next()).toBeUndefined()
-    expect(subscription.read()).toBeUndefined()
+    const { world, subscription } = await reader()
+    await settled(world, subscription.unsubscribe())
+    expect([await subscription.next(), await subscription.next(), subscription.read()]).toEqual([undefined, undefined, undefined])
     expect(read(subscription).texts).toEqual([])
   })
 
-  it('an iterator that was returned is done, and its pending next() too', async () => {
-    const world = await agreed()
-    const iterator = (await subscribe(world, 'a'))[Symbol.asyncIterator]()
-    const waiting = iterator.next()
-    expect(await iterator.return?.()).toEqual({ done: true, value: undefined })
-    expect(await waiting).toEqual({ done: true, value: undefined })
-    expect(await iterator.next()).toEqual({ done: true, value: undefined })
-  })
-
-  it('an iterator is iterable itself', async () => {
-    const world = await agreed()
-    const iterator = (await subscribe(world, 'a'))[Symbol.asyncIterator]()
+  it('an iterator is iterable itself; once returned it is done, and its pending next() too', async () => {
+    const { subscription } = await reader()
+    const iterator = subscription[Symbol.asyncIterator]()
     expect(iterator[Symbol.asyncIterator]()).toBe(iterator)
+    const waiting = iterator.next()
+    for (const result of [iterator.return?.(), waiting, iterator.next()]) expect(await result).toEqual({ done: true, value: undefined })
   })
 })

@@ -2,16 +2,14 @@
 import { describe, expect, it } from 'vitest'
 import type { Handler, Handling, ListenOptions } from '../../../src/client/api/index.js'
 import { MqttError } from '../../../src/errors.js'
-import type { World } from './harness.js'
-import { acks, agreed, type Gate, gate, obliging, pubacks, publish, quiet, series, subscribe, takenTexts } from './incoming.js'
+import { failure, type World } from './harness.js'
+import { acks, agreed, type Gate, gate, obliging, pubacks, publish, series, subscribe, takenTexts } from './incoming.js'
+import { settled, listen as withOptions } from './steps.js'
 
-async function listen(world: World, handler: Handler, options: ListenOptions = { qos: 1 }, filter = 'a'): Promise<Handling> {
-  const promise = quiet(world.client.listen(filter, handler, options))
-  await world.settle()
-  return promise
-}
+const listen = (world: World, handler: Handler, options: ListenOptions = {}, filter = 'a'): Promise<Handling> =>
+  withOptions(world, filter, handler, { qos: 1, ...options })
 
-/** A handler whose calls each wait for their own gate. */
+/** A handler that notes what it gets, and whose calls each wait for their own gate. */
 function gated() {
   const texts: string[] = []
   const gates: Gate[] = []
@@ -24,69 +22,59 @@ function gated() {
   return { texts, gates, handler }
 }
 
-const failing = (): Handler => () => Promise.reject(new Error('handler'))
+/** A handler that notes what it gets, and fails: always, or with these texts, or that often. */
+function failing(when: { texts?: string[]; times?: number } = {}) {
+  const calls: string[] = []
+  const handler: Handler = (message) => {
+    calls.push(message.text())
+    if (when.texts?.includes(message.text()) ?? calls.length <= (when.times ?? Number.POSITIVE_INFINITY)) throw new Error('poison')
+  }
+  return { calls, handler }
+}
+
+/** What the next subscription on `a` gets. */
+const next = async (world: World): Promise<string[]> => takenTexts(await subscribe(world, 'a', { qos: 1 }))
+
+const fulfilled = { state: 'fulfilled' }
+const invalid = { code: 'ERR_INVALID_OPTION' }
 
 describe('handling', () => {
-  it('one after the other, in order, acknowledged when done', async () => {
+  it.each([1, 3])('concurrency %i: starts and acks are in the order of arrival', async (concurrency) => {
     const world = await agreed()
     const { texts, gates, handler } = gated()
-    await listen(world, handler)
-    await world.send(...series('a', 3))
-    expect(texts).toEqual(['1'])
-    expect(acks(world)).toEqual([])
-    gates[0]?.open()
-    await world.settle()
-    expect(texts).toEqual(['1', '2'])
-    expect(acks(world)).toEqual(['puback 1'])
-    gates[1]?.open()
-    await world.settle()
-    gates[2]?.open()
-    await world.settle()
-    expect(texts).toEqual(['1', '2', '3'])
-    expect(acks(world)).toEqual(pubacks(1, 3))
-  })
-
-  it('concurrency: that many at a time, started in order; acks in the order of arrival whatever ends first', async () => {
-    const world = await agreed()
-    const { texts, gates, handler } = gated()
-    await listen(world, handler, { qos: 1, concurrency: 3 })
+    await listen(world, handler, { concurrency })
     await world.send(...series('a', 5))
-    expect(texts).toEqual(['1', '2', '3'])
-    gates[1]?.open()
-    gates[2]?.open()
+    expect(texts).toHaveLength(concurrency)
+    for (let index = concurrency - 1; index > 0; index--) gates[index]?.open()
     await world.settle()
-    expect(texts).toEqual(['1', '2', '3', '4', '5'])
-    expect(acks(world)).toEqual([])
+    expect([texts.length, acks(world)]).toEqual([concurrency === 1 ? 1 : 5, []])
     gates[0]?.open()
     await world.settle()
-    expect(acks(world)).toEqual(pubacks(1, 3))
-  })
-
-  it('a synchronous handler, one that gives something, one that gives a thenable', async () => {
-    const thenable = Object.fromEntries([['then', (done: () => void) => done()]])
-    for (const handler of [() => undefined, () => 5, () => thenable] as Handler[]) {
-      const world = await agreed()
-      await listen(world, handler)
-      await world.send(...series('a', 2))
-      expect(acks(world)).toEqual(pubacks(1, 2))
+    expect(acks(world)).toEqual(pubacks(1, concurrency))
+    for (let index = 1; index < 5; index++) {
+      gates[index]?.open()
+      await world.settle()
     }
+    expect(texts).toEqual(['1', '2', '3', '4', '5'])
+    expect(acks(world)).toEqual(pubacks(1, 5))
   })
 
-  it('the handler runs after the read that brought its message', async () => {
+  it.each<[string, Handler]>([
+    ['nothing', () => undefined],
+    ['something', () => 5],
+    ['a thenable', () => Object.fromEntries([['then', (done: () => void) => done()]])],
+  ])('a synchronous handler that gives %s', async (_what, handler) => {
     const world = await agreed()
-    const sizes: number[] = []
-    const handling = await listen(world, () => {
-      sizes.push(world.peer.all('puback').length)
-    })
-    await world.send(...series('a', 3))
-    expect(sizes).toHaveLength(3)
+    const handling = await listen(world, handler)
+    await world.send(...series('a', 2))
+    expect(acks(world)).toEqual(pubacks(1, 2))
     expect(handling.granted).toMatchObject([{ filter: 'a', qos: 1 }])
   })
 
   it("ack 'on-receive' acknowledges before the handler is done, and never refuses", async () => {
     const world = await agreed()
     const { gates, handler } = gated()
-    await listen(world, handler, { qos: 1, ack: 'on-receive', onError: 'reject' })
+    await listen(world, handler, { ack: 'on-receive', onError: 'reject' })
     await world.send(...series('a', 2))
     expect(acks(world)).toEqual(pubacks(1, 2))
     gates[0]?.fail(new Error('late'))
@@ -97,94 +85,85 @@ describe('handling', () => {
 
   it('ack() inside the handler decides; a failure after it changes nothing', async () => {
     const world = await agreed()
-    await listen(
-      world,
-      (message) => {
-        message.ack(0x99)
-        throw new Error('after')
-      },
-      { qos: 1, onError: 'reject' },
-    )
+    const handler: Handler = (message) => {
+      message.ack(0x99)
+      throw new Error('after')
+    }
+    await listen(world, handler, { onError: 'reject' })
     await world.send(publish('a', 'x', 1))
     expect(acks(world)).toEqual(['puback 1 0x99'])
   })
 
-  it.each([undefined, 5, {}])('a handler that is none is ERR_INVALID_HANDLER: %j', async (handler) => {
+  it.each([
+    [undefined, {}, { code: 'ERR_INVALID_HANDLER' }],
+    [5, {}, { code: 'ERR_INVALID_HANDLER' }],
+    [{}, {}, { code: 'ERR_INVALID_HANDLER' }],
+    [() => undefined, { concurrency: 0 }, invalid],
+    [() => undefined, { concurrency: 1.5 }, invalid],
+    [() => undefined, { onError: 'panic' }, invalid],
+    [() => undefined, { ack: 'manual' }, invalid],
+    [() => undefined, { order: 5 }, { ...invalid, option: 'order' }],
+    [() => undefined, { order: 'key' }, { ...invalid, option: 'order' }],
+    [() => undefined, { order: null }, { ...invalid, option: 'order' }],
+    [() => undefined, { order: {} }, { ...invalid, option: 'order' }],
+  ])('a handler or options that are none: %o, %j', async (handler, options, refusal) => {
     const world = await agreed()
-    const call = quiet(world.client.listen('a', handler as unknown as Handler))
-    expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { code: 'ERR_INVALID_HANDLER' } })
+    expect(await failure(listen(world, handler as Handler, options as ListenOptions))).toMatchObject(refusal)
     expect(world.peer.all('subscribe')).toEqual([])
-  })
-
-  it.each([{ concurrency: 0 }, { concurrency: 1.5 }, { onError: 'panic' }, { ack: 'manual' }])('options that are none: %j', async (options) => {
-    const world = await agreed()
-    const call = quiet(world.client.listen('a', () => undefined, options as ListenOptions))
-    expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { code: 'ERR_INVALID_OPTION' } })
   })
 
   it('a refused filter rejects', async () => {
     const world = await agreed({}, (packet) =>
       packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] } : obliging(packet),
     )
-    const call = quiet(world.client.listen('a', () => undefined))
-    expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { code: 'ERR_SUBSCRIBE_REFUSED' } })
+    expect(await failure(listen(world, () => undefined))).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED' })
   })
 })
 
 describe('onError', () => {
   it("'retry', the default at QoS 1: five times with growing delays, then 0x80 with an error event, then on", async () => {
     const world = await agreed({ keepAlive: false })
-    const calls: { text: string; at: number }[] = []
+    const { calls, handler } = failing({ texts: ['1'] })
+    const times: number[] = []
     await listen(world, (message) => {
-      calls.push({ text: message.text(), at: world.clock.now() })
-      if (message.text() === '1') throw new Error('poison')
+      times.push(world.clock.now())
+      return handler(message)
     })
     await world.send(...series('a', 2))
-    expect(calls.map((call) => call.text)).toEqual(['1'])
+    expect(calls).toEqual(['1'])
     await world.clock.advance(120_000)
-    expect(calls.map((call) => call.text)).toEqual(['1', '1', '1', '1', '1', '1', '2'])
-    const delays = calls.slice(1, 6).map((call, index) => call.at - (calls[index]?.at ?? 0))
-    for (let index = 1; index < delays.length; index++) expect(delays[index]).toBeGreaterThan(delays[index - 1] ?? 0)
+    expect(calls).toEqual(['1', '1', '1', '1', '1', '1', '2'])
+    const delays = times.slice(1, 6).map((time, index) => time - (times[index] ?? 0))
+    expect([...new Set(delays)].sort((a, b) => a - b)).toEqual(delays)
     expect(acks(world)).toEqual(['puback 1 0x80', 'puback 2'])
-    expect(world.seen('error')).toHaveLength(1)
-    expect(world.seen('error')[0]?.error).toMatchObject({ code: 'ERR_HANDLER_FAILED', cause: { message: 'poison' } })
+    expect(world.seen('error')).toMatchObject([{ error: { code: 'ERR_HANDLER_FAILED', cause: { message: 'poison' } } }])
   })
 
   it("'retry' that succeeds: one ack, no event, order kept", async () => {
     const world = await agreed({ keepAlive: false })
-    const texts: string[] = []
-    await listen(world, async (message) => {
-      texts.push(message.text())
-      if (texts.length <= 2) throw new Error('not yet')
-    })
+    const { calls, handler } = failing({ times: 2 })
+    await listen(world, async (message) => handler(message))
     await world.send(...series('a', 2))
     await world.clock.advance(60_000)
-    expect(texts).toEqual(['1', '1', '1', '2'])
-    expect(acks(world)).toEqual(pubacks(1, 2))
-    expect(world.seen('error')).toEqual([])
-    expect(world.clock.pending).toBe(0)
+    expect([calls, acks(world)]).toEqual([['1', '1', '1', '2'], pubacks(1, 2)])
+    expect([world.seen('error'), world.clock.pending]).toEqual([[], 0])
   })
 
   it("'reject', the default at QoS 0: no second call, an error event, then on", async () => {
     const world = await agreed()
-    const texts: string[] = []
-    await listen(
-      world,
-      (message) => {
-        texts.push(message.text())
-        throw new Error('no')
-      },
-      {},
-    )
+    const { calls, handler } = failing()
+    await listen(world, handler, { qos: 0 })
     await world.send(publish('a', '1'), publish('a', '2'))
     await world.clock.advance(60_000)
-    expect(texts).toEqual(['1', '2'])
-    expect(world.seen('error')).toHaveLength(2)
+    expect([calls, world.seen('error').length]).toEqual([['1', '2'], 2])
   })
 
-  it("'reject': 0x80 at QoS 1 and 2", async () => {
+  it("'reject': 0x80 at QoS 1 and 2, also where a listener of error throws", async () => {
     const world = await agreed({}, obliging)
-    await listen(world, failing(), { qos: 2, onError: 'reject' })
+    world.client.on('error', () => {
+      throw new Error('listener')
+    })
+    await listen(world, failing().handler, { qos: 2, onError: 'reject' })
     await world.send(publish('a', '1', 1), publish('a', '2', 2, { qos: 2 }))
     expect(acks(world)).toEqual(['puback 1 0x80', 'pubrec 2 0x80'])
     expect(world.seen('error')).toHaveLength(2)
@@ -192,87 +171,60 @@ describe('onError', () => {
 
   it("'stop' detaches: the message and those behind it wait for the next subscription; done rejects", async () => {
     const world = await agreed()
-    let calls = 0
-    const handling = await listen(
-      world,
-      () => {
-        calls += 1
-        throw new Error('stop here')
-      },
-      { qos: 1, onError: 'stop' },
-    )
+    const { calls, handler } = failing()
+    const handling = await listen(world, handler, { onError: 'stop' })
     await world.send(...series('a', 3))
-    expect(calls).toBe(1)
-    expect(acks(world)).toEqual([])
-    expect(world.peer.all('unsubscribe')).toEqual([])
-    expect(await world.outcome(handling.done)).toMatchObject({
-      state: 'rejected',
-      error: { code: 'ERR_HANDLER_FAILED', cause: { message: 'stop here' } },
-    })
-    expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual(['1', '2', '3'])
+    expect([calls, acks(world), world.peer.all('unsubscribe')]).toEqual([['1'], [], []])
+    expect(await failure(handling.done)).toMatchObject({ code: 'ERR_HANDLER_FAILED', cause: { message: 'poison' } })
+    expect(await next(world)).toEqual(['1', '2', '3'])
   })
 
-  it('a function is told error, message and attempt, and decides each time', async () => {
+  it('a function gets error, message and attempt, and decides each time', async () => {
     const world = await agreed({ keepAlive: false })
-    const told: unknown[] = []
+    const given: unknown[] = []
     const problem = new Error('again')
-    await listen(world, () => Promise.reject(problem), {
-      qos: 1,
-      onError: async (error, message, attempt) => {
-        told.push([error, message.text(), attempt])
-        return attempt < 8 ? 'retry' : 'reject'
-      },
-    })
+    const onError: ListenOptions['onError'] = async (error, message, attempt) => {
+      given.push([error, message.text(), attempt])
+      return attempt < 8 ? 'retry' : 'reject'
+    }
+    await listen(world, () => Promise.reject(problem), { onError })
     await world.send(publish('a', 'x', 1))
     await world.clock.advance(600_000)
-    expect(told).toEqual(Array.from({ length: 8 }, (_, index) => [problem, 'x', index + 1]))
+    expect(given).toEqual(Array.from({ length: 8 }, (_, index) => [problem, 'x', index + 1]))
     expect(acks(world)).toEqual(['puback 1 0x80'])
   })
 
-  it.each([
-    [
-      'throws',
-      () => {
-        throw new Error('worse')
-      },
-    ],
+  it.each<[string, () => unknown]>([
+    ['throws', () => expect.fail('worse')],
     ['rejects', () => Promise.reject(new Error('worse'))],
-    ['says nonsense', () => 'whatever' as 'retry'],
+    ['says nonsense', () => 'whatever'],
   ])('a function that %s counts as reject', async (_what, onError) => {
     const world = await agreed({ keepAlive: false })
-    await listen(world, failing(), { qos: 1, onError: onError as () => 'retry' })
+    await listen(world, failing().handler, { onError: onError as () => 'retry' })
     await world.send(publish('a', 'x', 1))
     await world.clock.advance(60_000)
-    expect(acks(world)).toEqual(['puback 1 0x80'])
-    expect(world.seen('error')).toHaveLength(1)
+    expect([acks(world), world.seen('error').length]).toEqual([['puback 1 0x80'], 1])
   })
 
   it('while one message waits for its retry, others are handled up to the concurrency', async () => {
     const world = await agreed({ keepAlive: false })
-    const texts: string[] = []
-    await listen(
-      world,
-      (message) => {
-        texts.push(message.text())
-        if (message.text() === '1') throw new Error('always')
-      },
-      { qos: 1, concurrency: 2 },
-    )
+    const { calls, handler } = failing({ texts: ['1'] })
+    await listen(world, handler, { concurrency: 2 })
     await world.send(...series('a', 4))
-    expect(texts).toEqual(['1', '2', '3', '4'])
-    expect(acks(world)).toEqual([])
+    expect([calls, acks(world)]).toEqual([['1', '2', '3', '4'], []])
     await world.clock.advance(120_000)
     expect(acks(world)).toEqual(['puback 1 0x80', 'puback 2', 'puback 3', 'puback 4'])
   })
 
-  it('a throwing error listener harms nobody', async () => {
+  it.each([[undefined], [null], ['text'], [new MqttError('ERR_TIMEOUT', 'x')]])('nothing that is thrown escapes: %s', async (thrown) => {
     const world = await agreed()
-    world.client.on('error', () => {
-      throw new Error('listener')
-    })
-    await listen(world, failing(), { qos: 1, onError: 'reject' })
-    await world.send(...series('a', 2))
-    expect(acks(world)).toEqual(['puback 1 0x80', 'puback 2 0x80'])
+    const handler = (): never => {
+      throw thrown
+    }
+    const handling = await listen(world, handler, { onError: 'reject' })
+    await world.send(publish('a', 'x', 1))
+    await settled(world, handling.unsubscribe())
+    expect(acks(world)).toEqual(['puback 1 0x80'])
   })
 })
 
@@ -282,28 +234,23 @@ describe('ending', () => {
     const { gates, handler } = gated()
     const handling = await listen(world, handler)
     await world.send(publish('a', 'x', 1))
-    const left = handling.unsubscribe()
-    await world.settle()
-    await left
+    await settled(world, handling.unsubscribe())
     expect(await world.outcome(handling.done)).toEqual({ state: 'pending' })
     gates[0]?.open()
-    expect(await world.outcome(handling.done)).toMatchObject({ state: 'fulfilled' })
-    expect(acks(world)).toEqual(['puback 1'])
-    expect(world.peer.all('unsubscribe')).toHaveLength(1)
+    expect(await world.outcome(handling.done)).toMatchObject(fulfilled)
+    expect([acks(world), world.peer.all('unsubscribe').length]).toEqual([['puback 1'], 1])
   })
 
   it('unsubscribe() inside the handler', async () => {
     const world = await agreed()
     const texts: string[] = []
-    let handling: Handling | undefined
-    handling = await listen(world, async (message) => {
+    const handling: Handling = await listen(world, async (message) => {
       texts.push(message.text())
-      await handling?.unsubscribe()
+      await handling.unsubscribe()
     })
     await world.send(...series('a', 2))
-    expect(texts).toEqual(['1', '2'])
-    expect(await world.outcome(handling.done)).toMatchObject({ state: 'fulfilled' })
-    expect(acks(world)).toEqual(pubacks(1, 2))
+    expect([texts, acks(world)]).toEqual([['1', '2'], pubacks(1, 2)])
+    expect(await world.outcome(handling.done)).toMatchObject(fulfilled)
   })
 
   it('detach(): a running turn does not acknowledge any more, the next subscription gets its message', async () => {
@@ -313,126 +260,88 @@ describe('ending', () => {
     await world.send(...series('a', 2))
     handling.detach()
     gates[0]?.open()
-    expect(await world.outcome(handling.done)).toMatchObject({ state: 'fulfilled' })
-    expect(acks(world)).toEqual([])
-    expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual(['1', '2'])
+    expect(await world.outcome(handling.done)).toMatchObject(fulfilled)
+    expect([acks(world), await next(world)]).toEqual([[], ['1', '2']])
   })
 
   it('detach() while a message waits for its retry: it is not handled here again', async () => {
     const world = await agreed({ keepAlive: false })
-    let calls = 0
-    const handling = await listen(world, () => {
-      calls += 1
-      throw new Error('no')
-    })
+    const { calls, handler } = failing()
+    const handling = await listen(world, handler)
     await world.send(publish('a', 'x', 1))
     handling.detach()
     await world.clock.advance(60_000)
-    expect(calls).toBe(1)
-    expect(takenTexts(await subscribe(world, 'a', { qos: 1 }))).toEqual(['x'])
+    expect([calls, await next(world)]).toEqual([['x'], ['x']])
   })
 
   it('until and async dispose', async () => {
     const world = await agreed()
     const until = new AbortController()
-    const first = await listen(world, () => undefined, { qos: 1, until: until.signal })
+    const first = await listen(world, () => undefined, { until: until.signal })
     until.abort()
-    expect(await world.outcome(first.done)).toMatchObject({ state: 'fulfilled' })
-    const second = await listen(world, () => undefined, { qos: 1 }, 'b')
+    expect(await world.outcome(first.done)).toMatchObject(fulfilled)
+    const second = await listen(world, () => undefined, {}, 'b')
     await second[Symbol.asyncDispose]()
-    expect(await world.outcome(second.done)).toMatchObject({ state: 'fulfilled' })
-    expect(world.peer.all('unsubscribe').map((packet) => packet.filters)).toEqual([['a'], ['b']])
+    expect(await world.outcome(second.done)).toMatchObject(fulfilled)
+    expect(world.peer.all('unsubscribe').map(({ filters }) => filters)).toEqual([['a'], ['b']])
   })
 
   it('a lost connection: done rejects with the cause', async () => {
     const world = await agreed()
     const handling = await listen(world, () => undefined)
     world.peer.cut()
-    expect(await world.outcome(handling.done)).toMatchObject({ state: 'rejected', error: { code: 'ERR_CONNECTION_LOST' } })
+    expect(await settled(world, failure(handling.done))).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
   })
 
-  it('disconnect() lets the running handler finish, acknowledges it, and starts no other; it may publish meanwhile', async () => {
+  it.each([1, 0] as const)('disconnect() waits for the handler in hand, QoS %i', async (qos) => {
     const world = await agreed()
     const body = gate()
     const texts: string[] = []
     let receipt: unknown
-    const handling = await listen(world, async (message) => {
+    const handler: Handler = async (message) => {
       texts.push(message.text())
       await body.promise
       receipt = await world.client.publish('b', 'last', { qos: 1 })
-    })
-    await world.send(...series('a', 2))
-    const done = quiet(world.client.disconnect())
+    }
+    const handling = await listen(world, handler, { qos })
+    await world.send(publish('a', '1', qos || undefined), publish('a', '2', qos === 0 ? undefined : 2))
+    const done = world.client.disconnect()
     await world.settle()
-    expect(world.client.state).toBe('disconnecting')
+    expect([world.client.state, world.peer.all('disconnect')]).toEqual(['disconnecting', []])
     body.open()
-    await world.settle()
-    expect(await world.outcome(done)).toMatchObject({ state: 'fulfilled' })
-    expect(await world.outcome(handling.done)).toMatchObject({ state: 'fulfilled' })
+    await settled(world, Promise.all([done, handling.done]))
     expect(receipt).toMatchObject({ reasonCode: 0 })
-    expect(texts).toEqual(['1'])
-    expect(acks(world)).toEqual(['puback 1'])
+    expect([texts, acks(world)]).toEqual([['1'], qos === 0 ? [] : ['puback 1']])
     expect(world.peer.received.at(-1)?.type).toBe('disconnect')
   })
 
-  it('disconnect() lets a running handler of a QoS 0 message finish too', async () => {
+  it.each(['retry', 'reject', 'stop'] as const)('%s: what fails during disconnect() has no ack', async (onError) => {
     const world = await agreed()
     const { gates, handler } = gated()
-    await listen(world, handler, {})
-    await world.send(publish('a', 'x'))
-    const done = quiet(world.client.disconnect())
+    await listen(world, handler, { onError })
+    await world.send(publish('a', 'x', 1))
+    const done = world.client.disconnect()
     await world.settle()
-    expect(world.peer.all('disconnect')).toEqual([])
-    gates[0]?.open()
-    expect(await world.outcome(done)).toMatchObject({ state: 'fulfilled' })
-    expect(world.peer.all('disconnect')).toHaveLength(1)
+    gates[0]?.fail(new Error('late'))
+    await settled(world, done)
+    expect([acks(world), world.peer.received.at(-1)?.type]).toEqual([[], 'disconnect'])
   })
-
-  it.each(['retry', 'reject', 'stop'] as const)(
-    'a handler that fails after disconnect() began leaves its message unacknowledged: %s',
-    async (onError) => {
-      const world = await agreed()
-      const { gates, handler } = gated()
-      await listen(world, handler, { qos: 1, onError })
-      await world.send(publish('a', 'x', 1))
-      const done = quiet(world.client.disconnect())
-      await world.settle()
-      gates[0]?.fail(new Error('late'))
-      await world.settle()
-      expect(await world.outcome(done)).toMatchObject({ state: 'fulfilled' })
-      expect(acks(world)).toEqual([])
-      expect(world.peer.received.at(-1)?.type).toBe('disconnect')
-    },
-  )
 
   it('disconnect() during the wait for a retry: no further call, unacknowledged, bounded by the timeout', async () => {
     const world = await agreed()
-    let calls = 0
-    await listen(world, () => {
-      calls += 1
-      throw new Error('no')
-    })
+    const { calls, handler } = failing()
+    await listen(world, handler)
     await world.send(publish('a', 'x', 1))
-    const done = quiet(world.client.disconnect({ timeout: 5000 }))
-    await world.clock.advance(5000)
-    expect(await world.outcome(done)).toMatchObject({ state: 'fulfilled' })
-    expect(calls).toBe(1)
-    expect(acks(world)).toEqual([])
-    expect(world.clock.pending).toBe(0)
+    await settled(world, world.client.disconnect({ timeout: 5000 }), 5000)
+    expect([calls, acks(world), world.clock.pending]).toEqual([['x'], [], 0])
   })
 
   it('disconnect({ timeout: 0 }) inside the handler', async () => {
     const world = await agreed()
-    let error: unknown
-    await listen(world, async () => {
-      await world.client.disconnect({ timeout: 0 }).catch((reason: unknown) => {
-        error = reason
-      })
-    })
+    const ends: unknown[] = []
+    await listen(world, async () => void ends.push(await world.client.disconnect({ timeout: 0 })))
     await world.send(publish('a', 'x', 1))
-    expect(error).toBeUndefined()
-    expect(world.client.state).toBe('closed')
-    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
+    expect([ends, world.client.state, world.peer.received.at(-1)?.type]).toEqual([[undefined], 'closed', 'disconnect'])
   })
 
   it('publish, subscribe and unsubscribe of another filter inside the handler', async () => {
@@ -450,21 +359,36 @@ describe('ending', () => {
     expect(acks(world).filter((ack) => ack.startsWith('puback'))).toEqual(pubacks(1, 2))
   })
 
-  it('nothing that a handler throws escapes', async () => {
+  it.each<[string, (world: World, handling: Handling) => unknown]>([
+    ['client.unsubscribe()', (world) => world.client.unsubscribe('a')],
+    ['handling.unsubscribe()', (_world, handling) => handling.unsubscribe()],
+    ['handling.detach()', (_world, handling) => handling.detach()],
+  ])('`done` settles after %s with the client, though a handler hangs', async (_name, leave) => {
     const world = await agreed()
-    for (const thrown of [undefined, null, 'text', new MqttError('ERR_TIMEOUT', 'x')]) {
-      const handling = await listen(
-        world,
-        () => {
-          throw thrown
-        },
-        { qos: 1, onError: 'reject' },
-      )
-      await world.send(publish('a', 'x', 1))
-      const left = handling.unsubscribe()
-      await world.settle()
-      await left
-    }
-    expect(acks(world)).toEqual(new Array(4).fill('puback 1 0x80'))
+    const handling = await listen(world, () => new Promise(() => undefined))
+    await world.send(publish('a', 'x', 1))
+    await settled(world, Promise.resolve(leave(world, handling)))
+    expect(await world.outcome(handling.done)).toEqual({ state: 'pending' })
+    world.client.destroy()
+    expect((await world.outcome(handling.done)).state).not.toBe('pending')
+  })
+
+  it('`done` settles when a handler of borrowed messages ends its own subscription, and acknowledges what it was in', async () => {
+    const world = await agreed()
+    const handling: Handling = await listen(world, () => handling.detach(), { lifetime: 'borrowed' })
+    await world.send(...series('a', 2))
+    expect(await world.outcome(handling.done)).toEqual({ state: 'fulfilled', value: undefined })
+  })
+
+  it('a message that waits for its next attempt is let go with the client: no timer stays, no handler runs', async () => {
+    const world = await agreed()
+    const { calls, handler } = failing()
+    const handling = await listen(world, handler)
+    await world.send(publish('a', 'x', 1))
+    handling.detach()
+    world.client.destroy()
+    await world.settle()
+    expect([calls, world.clock.pending]).toEqual([['x'], 0])
+    expect((await world.outcome(handling.done)).state).not.toBe('pending')
   })
 })
