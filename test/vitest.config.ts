@@ -28,7 +28,6 @@ const long = [
   'test/unit/client/reconnect-fleet.test.ts',
   'test/unit/client/registry-model.test.ts',
   'test/unit/client/replay-bytes.test.ts',
-  'test/unit/client/hostile-properties.test.ts',
   'test/unit/client/settle.test.ts',
   'test/rules/corpus/core.test.ts',
   'test/rules/corpus/memory-*.test.ts',

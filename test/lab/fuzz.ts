@@ -12,7 +12,7 @@ export const minutes = 3
 const suites = [
   'test/unit/wasm/',
   'test/fuzz/search',
-  ...['hostile-properties', 'inbound-bytes', 'reconnect-fleet', 'registry-model', 'replay-bytes', 'settle'].map(
+  ...['inbound-bytes', 'reconnect-fleet', 'registry-model', 'replay-bytes', 'settle'].map(
     (name) => `test/unit/client/${name}.test.ts`,
   ),
   ...['faults/', 'latest-attacks', 'operation.test.ts', 'asyncapi-contracts'].map((name) => `test/unit/typed/${name}`),

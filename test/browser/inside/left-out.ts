@@ -83,7 +83,6 @@ export const long: readonly string[] = [
   'unit/client/half-written.test.ts',
   'unit/client/hostile-bytes.test.ts',
   'unit/client/hostile-mutated.test.ts',
-  'unit/client/hostile-properties.test.ts',
   'unit/client/hostile.test.ts',
   'unit/client/inbound-bytes.test.ts',
   'unit/client/large-uploads.test.ts',

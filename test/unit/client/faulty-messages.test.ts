@@ -5,42 +5,42 @@ import { packet, pairs, properties, publish as publishBytes, text, uint16 } from
 import { comeBack, steady, willing } from './across.js'
 import { agreeable, connected, failure, World } from './harness.js'
 import { acks, goodbyeCode, obliging, publish, subscribe, takenTexts } from './incoming.js'
+import { settled } from './steps.js'
 
-/** Each of these, at QoS 1 with this identifier and payload. */
-const faults: readonly (readonly [name: string, bytes: (id: number, payload: string) => Uint8Array, code: number])[] = [
-  ['a wildcard in the topic', (id, payload) => publishBytes({ topic: 'a/#', qos: 1, id, payload }), 0x82],
-  ['ill-formed text in the topic', (id, payload) => packet(0x32, uint16(3), [0x61, 0xff, 0x62], uint16(id), 0, payload), 0x81],
-  ['a property that is none of a PUBLISH', (id, payload) => publishBytes({ qos: 1, id, payload, properties: properties([0x11, 0, 0, 0, 1]) }), 0x81],
-  ['a Property Length beyond the packet', (id, payload) => packet(0x32, text('a'), uint16(id), 0x7f, payload), 0x81],
-  ['more user properties than any needs', (id, payload) => publishBytes({ qos: 1, id, payload, properties: properties(pairs(129)) }), 0x97],
-  ['an alias that is out of range', (id, payload) => publishBytes({ qos: 1, id, payload, properties: properties([0x23, 0, 99]) }), 0x94],
-]
+const kept = willing(true)
 
 async function rig(options: ClientOptions = {}): Promise<{ readonly world: World; readonly warnings: string[] }> {
   const warnings: string[] = []
-  const world = await steady(
-    { clientId: 'c', cleanStart: false, topicAliasMaximum: 10, stats: true, logger: { warn: (line) => void warnings.push(line) }, ...options },
-    willing(true),
-  )
+  const logger = { warn: (line: string) => void warnings.push(line) }
+  const world = await steady({ clientId: 'c', cleanStart: false, topicAliasMaximum: 10, stats: true, logger, ...options }, kept)
   return { world, warnings }
 }
 
+/** Ends three connections with these bytes, each time with this code; gives them a fourth time. */
+async function fourTimes(world: World, bytes: (id: number) => Uint8Array, code?: number): Promise<void> {
+  for (let id = 1; id < 4; id++) {
+    await world.sendBytes(bytes(id))
+    if (code !== undefined) expect([goodbyeCode(world), world.seen('error')]).toEqual([code, []])
+    await comeBack(world, kept)
+  }
+  await world.sendBytes(bytes(4))
+}
+
 describe('a PUBLISH whose contents break a rule', () => {
-  it.each(faults)('%s: ends three connections with its reason code, and is read past on the fourth', async (_name, bytes, code) => {
+  /** Each of these, at QoS 1 with this identifier. */
+  it.each<[string, (id: number) => Uint8Array, number]>([
+    ['a wildcard in the topic', (id) => publishBytes({ topic: 'a/#', qos: 1, id, payload: 'p' }), 0x82],
+    ['ill-formed text in the topic', (id) => packet(0x32, uint16(3), [0x61, 0xff, 0x62], uint16(id), 0, 'p'), 0x81],
+    ['a property that is none of a PUBLISH', (id) => publishBytes({ qos: 1, id, properties: properties([0x11, 0, 0, 0, 1]) }), 0x81],
+    ['a Property Length beyond the packet', (id) => packet(0x32, text('a'), uint16(id), 0x7f, 'p'), 0x81],
+    ['more user properties than any needs', (id) => publishBytes({ qos: 1, id, properties: properties(pairs(129)) }), 0x97],
+    ['an alias that is out of range', (id) => publishBytes({ qos: 1, id, properties: properties([0x23, 0, 99]) }), 0x94],
+  ])('%s: ends three connections, and then no more', async (_name, bytes, code) => {
     const { world, warnings } = await rig()
     const subscription = await subscribe(world, '#', { qos: 1 })
-    for (let round = 0; round < 3; round++) {
-      // Each time under another identifier.
-      await world.sendBytes(bytes(round + 1, 'payload'))
-      expect(goodbyeCode(world)).toBe(code)
-      expect(world.seen('error')).toEqual([])
-      await comeBack(world, willing(true))
-    }
-    await world.sendBytes(bytes(9, 'payload'))
+    await fourTimes(world, bytes, code)
     await world.send(publish('a', 'next', 10))
-    expect(world.client.state).toBe('connected')
-    expect(takenTexts(subscription)).toEqual(['next'])
-    expect(acks(world)).toEqual(['puback 9 0x97'])
+    expect([world.client.state, takenTexts(subscription), acks(world)]).toEqual(['connected', ['next'], ['puback 4 0x97']])
     expect(world.seen('error')).toMatchObject([{ error: { fault: 'remote', reasonCode: code } }])
     expect(world.client.stats().dropped).toBe(1)
     expect(warnings.filter((line) => line.includes('read past'))).toHaveLength(1)
@@ -49,16 +49,13 @@ describe('a PUBLISH whose contents break a rule', () => {
   it('two connections, one that was cut, and one more: that is not in a row', async () => {
     const { world } = await rig()
     const bytes = publishBytes({ topic: 'a/+' })
-    for (const send of [true, true, false, true, true]) {
+    for (const send of [true, true, false, true, true, true]) {
       if (send) await world.sendBytes(bytes)
       else world.peer.cut()
       await world.settle()
       expect(world.client.state).toBe('reconnecting')
-      await comeBack(world, willing(true))
+      await comeBack(world, kept)
     }
-    await world.sendBytes(bytes)
-    expect(world.client.state).toBe('reconnecting')
-    await comeBack(world, willing(true))
     await world.sendBytes(bytes)
     expect(world.client.state).toBe('connected')
   })
@@ -68,87 +65,69 @@ describe('a PUBLISH whose contents break a rule', () => {
     const two = [publishBytes({ topic: 'a/+' }), publishBytes({ topic: 'b/+' })]
     for (let round = 0; round < 6; round++) {
       await world.sendBytes(two[round % 2] as Uint8Array)
-      await comeBack(world, willing(true))
+      await comeBack(world, kept)
     }
-    for (const bytes of two) await world.sendBytes(bytes)
-    expect(world.client.state).toBe('connected')
-    expect(world.seen('error')).toHaveLength(2)
+    await world.sendBytes(...two)
+    expect([world.client.state, world.seen('error').length]).toEqual(['connected', 2])
   })
 
-  it.each([
+  it.each<[string, Uint8Array, string[], ClientOptions?]>([
     ['at QoS 0', publishBytes({ topic: 'a/+' }), []],
     ['at QoS 2', publishBytes({ topic: 'a/+', qos: 2, id: 5 }), ['pubrec 5 0x97']],
-    ['with identifier 0, which nobody can answer', publishBytes({ topic: 'a', qos: 1, id: 0 }), []],
-  ] as const)('%s it is answered as any other', async (_name, bytes, answers) => {
-    const { world } = await rig()
-    for (let round = 0; round < 3; round++) {
-      await world.sendBytes(bytes)
-      await comeBack(world, willing(true))
-    }
-    await world.sendBytes(bytes)
+    ['with identifier 0, which cannot be answered', publishBytes({ topic: 'a', qos: 1, id: 0 }), []],
+    ['on 3.1.1', publishBytes({ topic: 'a/+', qos: 2, id: 5, version: 4 }), ['pubrec 5'], { protocolVersion: 4, topicAliasMaximum: undefined }],
+    [
+      'above maximumPacketSize',
+      publishBytes({ topic: 'a/+', qos: 1, id: 5, payload: 'x'.repeat(3000) }),
+      ['puback 5 0x97'],
+      { maximumPacketSize: 1000 },
+    ],
+  ])('%s it is answered as any other', async (name, bytes, answers, options) => {
+    const { world } = await rig(options)
+    await fourTimes(world, () => bytes, name.includes('maximum') ? 0x82 : undefined)
     expect([world.client.state, acks(world)]).toEqual(['connected', answers])
-  })
-
-  it('on 3.1.1 it is answered plainly, and an exchange of QoS 2 is completed', async () => {
-    const { world } = await rig({ protocolVersion: 4, topicAliasMaximum: undefined })
-    const bytes = publishBytes({ topic: 'a/+', qos: 2, id: 5, version: 4 })
-    for (let round = 0; round < 3; round++) {
-      await world.sendBytes(bytes)
-      await comeBack(world, willing(true))
-    }
-    world.answer = obliging
-    await world.sendBytes(bytes)
+    if (options?.protocolVersion !== 4) return
+    // The exchange is completed.
+    await world.send({ type: 'pubrel', packetId: 5 })
     expect(acks(world)).toEqual(['pubrec 5', 'pubcomp 5'])
-  })
-
-  it('above maximumPacketSize, too', async () => {
-    const { world } = await rig({ maximumPacketSize: 1000 })
-    const bytes = publishBytes({ topic: 'a/+', qos: 1, id: 5, payload: 'x'.repeat(3000) })
-    for (let round = 0; round < 3; round++) {
-      await world.sendBytes(bytes)
-      expect(goodbyeCode(world)).toBe(0x82)
-      await comeBack(world, willing(true))
-    }
-    await world.sendBytes(bytes)
-    expect([world.client.state, acks(world)]).toEqual(['connected', ['puback 5 0x97']])
   })
 })
 
-describe('a Will Delay Interval in a PUBLISH', () => {
-  it('is ignored, and told once', async () => {
-    const warnings: string[] = []
-    const world = await connected({ logger: { warn: (line) => void warnings.push(line) } }, obliging)
-    const subscription = await subscribe(world, '#')
-    for (const payload of ['one', 'two']) await world.sendBytes(publishBytes({ payload, properties: properties([0x18, 0, 0, 0, 5, 1, 1]) }))
-    const message = subscription.read()
-    expect([message?.text(), message?.properties]).toEqual(['one', { payloadFormatIndicator: 1 }])
-    expect(takenTexts(subscription)).toEqual(['two'])
-    expect(warnings).toEqual([expect.stringContaining('Will Delay Interval')])
-  })
+it('a Will Delay Interval in a PUBLISH is ignored, and logged once', async () => {
+  const warnings: string[] = []
+  const world = await connected({ logger: { warn: (line) => void warnings.push(line) } }, obliging)
+  const subscription = await subscribe(world, '#')
+  for (const payload of ['one', 'two']) await world.sendBytes(publishBytes({ payload, properties: properties([0x18, 0, 0, 0, 5, 1, 1]) }))
+  const message = subscription.read()
+  expect([message?.text(), message?.properties]).toEqual(['one', { payloadFormatIndicator: 1 }])
+  expect(takenTexts(subscription)).toEqual(['two'])
+  expect(warnings).toEqual([expect.stringContaining('Will Delay Interval')])
 })
 
 describe('an acknowledgement of packet identifier 0, which mochi sends after a restart', () => {
+  const plain = (
+    [
+      ['PUBACK', 0x40],
+      ['PUBREC', 0x50],
+      ['PUBREL', 0x62],
+      ['PUBCOMP', 0x70],
+    ] as const
+  ).flatMap(([name, first]) => ([5, 4] as const).map((version) => [name, version, packet(first, uint16(0))] as const))
   it.each([
-    ['PUBACK', 5, packet(0x40, uint16(0))],
-    ['PUBREC', 5, packet(0x50, uint16(0))],
-    ['PUBREL', 5, packet(0x62, uint16(0))],
-    ['PUBCOMP', 5, packet(0x70, uint16(0))],
+    ...plain,
     ['PUBREC with a reason', 5, packet(0x50, uint16(0), 0x10, 0)],
     ['SUBACK', 5, packet(0x90, uint16(0), 0, 1)],
     ['UNSUBACK', 5, packet(0xb0, uint16(0), 0, 0)],
-    ['PUBACK of 3.1.1', 4, packet(0x40, uint16(0))],
-    ['PUBREC of 3.1.1', 4, packet(0x50, uint16(0))],
-    ['PUBREL of 3.1.1', 4, packet(0x62, uint16(0))],
-    ['PUBCOMP of 3.1.1', 4, packet(0x70, uint16(0))],
-    ['SUBACK of 3.1.1', 4, packet(0x90, uint16(0), 0)],
-    ['UNSUBACK of 3.1.1', 4, packet(0xb0, uint16(0))],
-  ] as const)('%s is ignored, counted, and told once a connection', async (_name, protocolVersion, bytes) => {
+    ['SUBACK', 4, packet(0x90, uint16(0), 0)],
+    ['UNSUBACK', 4, packet(0xb0, uint16(0))],
+  ] as const)('%s, version %i: ignored, counted, and logged once', async (_name, protocolVersion, bytes) => {
     const warnings: string[] = []
-    const world = await steady({ protocolVersion, stats: true, logger: { warn: (line) => void warnings.push(line) } }, willing(false))
+    const logger = { warn: (line: string) => void warnings.push(line) }
+    const world = await steady({ protocolVersion, stats: true, logger }, willing(false))
     world.client.on('packet', () => undefined)
     await world.sendBytes(bytes, bytes)
     expect(world.client.state).toBe('connected')
-    expect(await world.outcome(world.client.publish('a', 'x', { qos: 2 }))).toMatchObject({ state: 'fulfilled' })
+    await settled(world, world.client.publish('a', 'x', { qos: 2 }))
     expect(world.client.stats().unsolicitedAcks).toBe(2)
     expect(warnings.filter((line) => line.includes('identifier 0'))).toHaveLength(1)
     expect(acks(world)).toEqual([])
@@ -168,10 +147,9 @@ it('[MQTT-3.1.2-29] a Reason String that was not asked for does no harm, and the
   const options = { requestProblemInformation: false, logger: { warn: (text: string) => log.push(text) } }
   const world = await connected(options, (packet) => {
     const answer = agreeable(packet)
-    return answer === undefined ? undefined : ({ ...answer, properties: { reasonString: 'because' } } as typeof answer)
+    return answer && ({ ...answer, properties: { reasonString: 'because' } } as typeof answer)
   })
-  const calls = [world.client.subscribe('a'), world.client.subscribe('b'), world.client.publish('t', 'x', { qos: 1 })]
-  await world.settle()
-  await expect(Promise.all(calls)).resolves.toHaveLength(3)
+  const { client } = world
+  await settled(world, Promise.all([client.subscribe('a'), client.subscribe('b'), client.publish('t', 'x', { qos: 1 })]))
   expect(log).toEqual([expect.stringContaining('explains itself')])
 })

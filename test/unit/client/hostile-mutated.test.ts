@@ -1,13 +1,13 @@
 /**
- * Packets of a server, changed here and there, in every state that a connection can be in and cut anywhere: nothing is thrown outside the API, nobody's
- * rejection is left alone, little is held, and each connection that they end is ended by a typed error. The share of CI is small;
+ * Packets of a server, changed here and there, in every state that a connection can be in and cut anywhere: nothing is thrown outside the API, no rejection
+ * is left alone, little is held, and each connection that they end is ended by a typed error. The share of CI is small;
  * `npm run lab -- fuzz long` sends ten million.
  */
 import { expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
 import { join, packet, text, uint16 } from '../../lab/budgets/bytes.js'
 import { Random } from '../../world/random.js'
 import { World } from './harness.js'
+import { loop } from './steps.js'
 import { unhandledInFile } from './unhandled.js'
 
 const long = process.env['MQWIRE_LONG'] !== undefined
@@ -17,7 +17,7 @@ const packets = Number(process.env['MQWIRE_PACKETS'] ?? (long ? 10_000_000 : 20_
 const states = {
   'before CONNACK': () => undefined,
   idle: () => undefined,
-  'with a reader': ({ client }: World) => void drain(client.subscription('#', { qos: 2 })),
+  'with a reader': ({ client }: World) => void loop(client.subscription('#', { qos: 2 })).catch(nothing),
   'with a reader that hangs': ({ client }: World) => void client.subscription('+', { qos: 2 }).next(),
   'with a subscription that nobody reads': ({ client }: World) => void client.subscription('+/#', { qos: 1, buffer: 4 }),
   'with publishes in flight': ({ client }: World) => {
@@ -33,14 +33,6 @@ type State = keyof typeof states
 const names = Object.keys(states) as State[]
 
 const nothing = (): void => undefined
-
-async function drain(subscription: AsyncIterable<unknown>): Promise<void> {
-  try {
-    for await (const _ of subscription);
-  } catch {
-    // The end of the client is told by the client.
-  }
-}
 
 /** Every packet that a server may send, right as it stands. */
 function goodPackets(version: 4 | 5): readonly Buffer[] {
@@ -84,79 +76,56 @@ function changed(good: readonly Buffer[], random: Random): { readonly count: num
 }
 
 /** One client and its connections, in states by chance. */
-class Life {
-  readonly world: World
-  readonly #random: Random
-  readonly #counts: Counts
-  readonly #good: readonly Buffer[]
-  #state: State = 'idle'
-  #isFresh = true
-
-  constructor(version: 4 | 5, random: Random, counts: Counts) {
-    this.#random = random
-    this.#counts = counts
-    this.#good = goodPackets(version)
-    const options: ClientOptions = {
-      protocolVersion: version,
-      clientId: 'c',
-      cleanStart: false,
-      reconnect: { backoff: () => 1, decide: () => 'retry' },
-      memoryBudget: 4 * 1024 * 1024,
-      auth: version === 5 ? { method: 'a', start: () => undefined, continue: () => undefined } : undefined,
-    }
-    this.world = new World(options)
-    this.world.answer = (heard) => {
-      if (heard.type !== 'connect') return undefined
-      counts.connections += 1
-      this.#isFresh = true
-      this.#state = random.pick(names)
-      if (this.#state === 'before CONNACK') return undefined
-      const properties = version === 5 ? { authenticationMethod: 'a' } : {}
-      return { type: 'connack', sessionPresent: random.chance(0.5), reasonCode: 0, properties }
-    }
+async function live(version: 4 | 5, random: Random, counts: Counts): Promise<World> {
+  const good = goodPackets(version)
+  const world = new World({
+    protocolVersion: version,
+    clientId: 'c',
+    cleanStart: false,
+    reconnect: { backoff: () => 1, decide: () => 'retry' },
+    memoryBudget: 4 * 1024 * 1024,
+    auth: version === 5 ? { method: 'a', start: () => undefined, continue: () => undefined } : undefined,
+  })
+  const { client, clock } = world
+  let state = 'idle' as State
+  let isFresh = true
+  world.answer = (heard) => {
+    if (heard.type !== 'connect') return undefined
+    counts.connections += 1
+    isFresh = true
+    state = random.pick(names)
+    if (state === 'before CONNACK') return undefined
+    const properties = version === 5 ? { authenticationMethod: 'a' } : {}
+    return { type: 'connack', sessionPresent: random.chance(0.5), reasonCode: 0, properties }
   }
-
-  async begin(): Promise<void> {
-    this.world.client.connect().catch(nothing)
-    await this.world.settle()
-  }
-
-  /** A few packets, on the connection that there is or on the next. */
-  async step(): Promise<void> {
-    const { client, clock } = this.world
+  client.connect().catch(nothing)
+  await world.settle()
+  for (let round = 0; round < 500 && counts.sent < packets; round++) {
     if (client.state !== 'connecting' && client.state !== 'connected') await clock.advance(20)
-    const state = this.#state
-    if (this.#isFresh && client.state === 'connected') states[state](this.world)
-    this.#isFresh = false
-    this.#counts.seen.set(state, (this.#counts.seen.get(state) ?? 0) + 1)
-    const { count, pieces } = changed(this.#good, this.#random)
-    this.#counts.sent += count
-    for (const piece of pieces) this.world.peer.sendBytes(piece)
-    if (this.#random.below(4) === 0) await clock.advance(2)
+    if (isFresh && client.state === 'connected') states[state](world)
+    isFresh = false
+    counts.seen.set(state, (counts.seen.get(state) ?? 0) + 1)
+    const { count, pieces } = changed(good, random)
+    counts.sent += count
+    for (const piece of pieces) world.peer.sendBytes(piece)
+    if (random.below(4) === 0) await clock.advance(2)
   }
-
-  /** Also while it says goodbye, with a turn that does not end. */
-  async end(): Promise<void> {
-    const ending = this.world.client.disconnect({ timeout: this.#random.below(2) * 50 })
-    this.world.peer.sendBytes(Buffer.concat(this.#good.slice(this.#random.below(this.#good.length))))
-    await this.world.clock.advance(2000)
-    await ending
-  }
+  // Also while it says goodbye, with a turn that does not end.
+  const ending = client.disconnect({ timeout: random.below(2) * 50 })
+  world.peer.sendBytes(Buffer.concat(good.slice(random.below(good.length))))
+  await clock.advance(2000)
+  await ending
+  return world
 }
 
 const strays = unhandledInFile()
+const timeout = packets > 20_000 ? 7_200_000 : 60_000
 
-it(`${packets.toLocaleString('en')} packets, changed and cut, in ${names.length} states: typed ends only`, {
-  timeout: packets > 20_000 ? 7_200_000 : 60_000,
-}, async () => {
+it(`${packets.toLocaleString('en')} packets, changed and cut, in ${names.length} states: typed ends only`, { timeout }, async () => {
   const random = new Random(0x2545f491)
   const counts: Counts = { seen: new Map(), sent: 0, ends: 0, connections: 0 }
   for (let number = 0; counts.sent < packets; number++) {
-    const life = new Life(number % 3 === 0 ? 4 : 5, random, counts)
-    const { world } = life
-    await life.begin()
-    for (let round = 0; round < 500 && counts.sent < packets; round++) await life.step()
-    await life.end()
+    const world = await live(number % 3 === 0 ? 4 : 5, random, counts)
     expect([number, world.client.state, world.clock.pending]).toEqual([number, 'closed', 0])
     for (const { cause } of world.seen('disconnect')) {
       counts.ends += 1
