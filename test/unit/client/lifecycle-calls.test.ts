@@ -1,72 +1,86 @@
+/** Calls from every callback, in every state and at random: no deadlock, everything settles, nothing is left. */
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../../src/client/api/index.js'
-import { agreeable } from './harness.js'
-import { down, Rig, reconnect, refusing, welcoming } from './rig.js'
+import { Random } from '../../world/random.js'
+import { accepting, agreeable, failure } from './harness.js'
+import { publish, quiet } from './incoming.js'
+import { type Behaviour, down, Rig, reconnect, refusing, welcoming } from './rig.js'
 
-/** Where a program may call from. */
-const places = [
-  'state connecting',
-  'state connected',
-  'state reconnecting',
-  'state disconnecting',
-  'state closed',
-  'dial',
-  'connect',
-  'connecterror',
-  'reconnecting',
-  'disconnect',
-  'serverdisconnect',
-  'sessionlost',
-  'credentials',
-  'decide',
-  'backoff',
-  'transport',
-  'handler',
-] as const
-
-/** What it may call; each gives every promise that came of it. */
-const calls: Readonly<Record<string, (rig: Rig) => Promise<unknown>[]>> = {
-  'publish QoS 0': ({ client }) => [client.publish('t', 'x')],
-  'publish QoS 1': ({ client }) => [client.publish('t', 'x', { qos: 1 })],
-  'publish QoS 2': ({ client }) => [client.publish('t', 'x', { qos: 2 })],
-  post: ({ client }) => [attempted(() => client.post('t', 'x'))],
-  subscribe: ({ client }) => [client.subscribe('s')],
-  unsubscribe: ({ client }) => [client.unsubscribe('s')],
-  listen: ({ client }) => [client.listen('l', () => undefined)],
-  request: ({ client }) => [client.request('svc', 'x', { timeout: 100 })],
+/** What a program may call; each gives every promise that came of it, or throws. */
+type Call = (rig: Rig) => unknown
+const calls: Readonly<Record<string, Call>> = {
+  'publish QoS 0': ({ client }) => client.publish('t', 'x'),
+  'publish QoS 0, flushed': ({ client }) => client.publish('t', 'x', { flush: true }),
+  'publish QoS 1': ({ client }) => client.publish('t', 'x', { qos: 1 }),
+  'publish QoS 2': ({ client }) => client.publish('t', 'x', { qos: 2 }),
+  post: ({ client }) => void client.post('t', 'x'),
+  subscribe: ({ client }) => client.subscribe(['s', 'c/#'], { qos: 1 }),
+  subscription: ({ client }) => {
+    const subscription = client.subscription('f', { ack: 'manual' })
+    const reading = [subscription.next(), subscription[Symbol.asyncIterator]().next()]
+    return [subscription.ready, ...reading, subscription.unsubscribe()]
+  },
+  unsubscribe: ({ client }) => client.unsubscribe('s'),
+  listen: ({ client }) => client.listen('l', () => undefined, { qos: 1 }).then((handling) => handling.done),
+  request: ({ client }) => client.request('svc', 'x', { timeout: 100 }),
   flush: ({ client }) => [client.flush(), client.writable],
-  reauthenticate: ({ client }) => [client.reauthenticate()],
-  stats: ({ client }) => [attempted(() => client.stats())],
-  connect: ({ client }) => [client.connect()],
-  reconnect: ({ client }) => [client.reconnect()],
-  'reconnect force': ({ client }) => [client.reconnect({ force: true })],
-  setBrokers: (rig) => [attempted(() => rig.client.setBrokers([rig.endpoint('b'), rig.endpoint('c')]))],
-  disconnect: ({ client }) => [client.disconnect({ timeout: 1000 })],
-  'disconnect at once': ({ client }) => [client.disconnect({ timeout: 0 })],
-  drain: ({ client }) => [client.drain({ timeout: 1000 })],
-  destroy: ({ client }) => [attempted(() => client.destroy())],
+  reauthenticate: ({ client }) => client.reauthenticate(),
+  stats: ({ client }) => void client.stats(),
+  connect: ({ client }) => client.connect(),
+  reconnect: ({ client }) => client.reconnect(),
+  'reconnect force': ({ client }) => client.reconnect({ force: true }),
+  setBrokers: (rig) => rig.client.setBrokers([rig.endpoint('b'), rig.endpoint('c')]),
+  disconnect: ({ client }) => client.disconnect({ timeout: 1000 }),
+  'disconnect at once': ({ client }) => client.disconnect({ timeout: 0 }),
+  drain: ({ client }) => client.drain({ timeout: 50 }),
+  destroy: ({ client }) => client.destroy(),
 }
 
-function attempted(call: () => unknown): Promise<unknown> {
-  return new Promise((resolve) => {
-    resolve(call())
-  })
-}
+/** Keeps count of promises. */
+class Tally {
+  pending = 0
+  total = 0
 
-/** A life in which every event comes: refused once, up, cut, down once, up, told goodbye, up without its session, ended. */
-async function life(place: string, call: (rig: Rig) => Promise<unknown>[], once: boolean): Promise<{ rig: Rig; pending: number; called: number }> {
-  let called = 0
-  let pending = 0
-  const settled = (): void => {
-    pending -= 1
-  }
-  const here = (at: string): void => {
-    if (at !== place || (once && called > 0) || called >= 25) return
-    called += 1
-    for (const promise of call(rig)) {
-      pending += 1
-      promise.then(settled, settled)
+  make(call: Call, rig: Rig): void {
+    try {
+      this.add(...([call(rig)].flat() as Promise<unknown>[]))
+    } catch {
+      // Refused at once.
     }
+  }
+
+  add(...promises: unknown[]): void {
+    for (const promise of promises) {
+      this.pending += 1
+      this.total += 1
+      const settled = (): void => void this.pending--
+      Promise.resolve(promise).then(settled, settled)
+    }
+  }
+}
+
+/** It is over: everything has settled, and no stream and no timer is left. */
+async function expectOver(rig: Rig, tally: Tally, what?: unknown): Promise<void> {
+  expect([what, tally.pending, rig.client.state]).toEqual([what, 0, 'closed'])
+  await rig.advance(2000)
+  expect([what, rig.open, rig.clock.pending]).toEqual([what, 0, 0])
+  expect(rig.seen('connect')).toHaveLength(rig.seen('disconnect').length)
+  expect(rig.seen('state').filter(({ state }) => state === 'closed')).toHaveLength(1)
+}
+
+const events = ['dial', 'connect', 'connecterror', 'reconnecting', 'disconnect', 'serverdisconnect', 'sessionlost'] as const
+const states = ['connecting', 'connected', 'reconnecting', 'disconnecting', 'closed'].map((state) => `state ${state}`)
+/** Where a program may call from. */
+const places = [...states, ...events, 'credentials', 'decide', 'backoff', 'transport', 'handler']
+
+/** A life in which every event comes: refused once, up, cut, down once, up, goodbye, up without its session, ended. */
+async function life(place: string, made: readonly Call[], most: number): Promise<number> {
+  let called = 0
+  const tally = new Tally()
+  const here = (at: string): void => {
+    if (at !== place || called >= most) return
+    called += 1
+    for (const call of made) tally.make(call, rig)
   }
   const rig: Rig = new Rig({
     clientId: 'c',
@@ -92,54 +106,37 @@ async function life(place: string, call: (rig: Rig) => Promise<unknown>[], once:
     if (dial === 1) return refusing(0x88)
     return dial === 3 ? down : welcoming({}, dial === 4)
   }
-  for (const type of ['state', 'dial', 'connect', 'connecterror', 'reconnecting', 'disconnect', 'serverdisconnect', 'sessionlost'] as const)
-    rig.client.on(type, (event) => here(type === 'state' ? `state ${(event as ClientEvents['state']).state}` : type))
-  const listening = rig.client.listen('in', () => here('handler'), { qos: 1 }).catch(() => undefined)
-  rig.client.connect().catch(() => undefined)
+  for (const type of events) rig.client.on(type, () => here(type))
+  rig.client.on('state', ({ state }: ClientEvents['state']) => here(`state ${state}`))
+  tally.add(
+    rig.client.listen('in', () => here('handler'), { qos: 1 }),
+    rig.client.connect(),
+  )
   await rig.advance(1500)
-  const peer = (): Rig['peer'] | undefined => rig.peers.at(-1)
-  peer()?.send({ type: 'publish', topic: 'in', payload: new Uint8Array(1), qos: 1, retain: false, dup: false, packetId: 9, properties: {} })
+  rig.peers.at(-1)?.send(publish('in', 'x', 9))
   await rig.settle()
-  peer()?.cut()
+  rig.peers.at(-1)?.cut()
   await rig.advance(10_000)
-  peer()?.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
-  peer()?.end()
+  rig.peers.at(-1)?.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
+  rig.peers.at(-1)?.end()
   await rig.advance(60_000)
-  const ending = rig.client.disconnect({ timeout: 200 })
+  tally.add(rig.client.disconnect({ timeout: 200 }))
   await rig.advance(2000)
-  await ending
-  await listening
-  return { rig, pending, called }
+  await expectOver(rig, tally, place)
+  return called
 }
 
-function checkEnd({ rig, pending }: { rig: Rig; pending: number }): void {
-  expect(pending).toBe(0)
-  expect(rig.client.state).toBe('closed')
-  expect(rig.open).toBe(0)
-  expect(rig.clock.pending).toBe(0)
-  expect(rig.seen('connect')).toHaveLength(rig.seen('disconnect').length)
-  expect(rig.seen('state').filter(({ state }) => state === 'closed')).toHaveLength(1)
-}
-
-describe('calls from every callback', () => {
-  it('the life that they are made in has every one of them', async () => {
-    for (const place of places) {
-      const { called, rig } = await life(place, () => [], true)
-      expect([place, called]).toEqual([place, 1])
-      checkEnd({ rig, pending: 0 })
-    }
+describe.each(places)('calls from %s', (place) => {
+  it('the life that they are made in has it', async () => {
+    expect(await life(place, [], 1)).toBe(1)
   })
 
-  for (const place of places) {
-    it.each(Object.keys(calls))(`${place}: %s, the first time: no deadlock, everything settles`, async (name) => {
-      const result = await life(place, calls[name] ?? (() => []), true)
-      expect(result.called).toBe(1)
-      checkEnd(result)
-    })
-  }
+  it.each(Object.keys(calls))('%s, once: everything settles', async (name) => {
+    expect(await life(place, [calls[name] as Call], 1)).toBe(1)
+  })
 
-  it.each(places)('%s: each call, every time', async (place) => {
-    for (const call of Object.values(calls)) checkEnd(await life(place, call, false))
+  it('each call, every time', async () => {
+    for (const call of Object.values(calls)) await life(place, [call], 25)
   })
 })
 
@@ -157,62 +154,39 @@ describe('what a call from a callback comes to', () => {
 
   it('subscribe in connect, every time: one SUBSCRIBE for each', async () => {
     const rig = new Rig({ clientId: 'c', cleanStart: false })
-    rig.client.on('connect', () => {
-      rig.client.subscription(`s/${rig.dials.length}`)
-    })
+    rig.client.on('connect', () => void rig.client.subscription(`s/${rig.dials.length}`))
     await rig.up()
     rig.behave = () => welcoming({}, true)
     await rig.cut()
     await rig.advance(1000)
-    expect(rig.peers.map((peer) => peer.all('subscribe').flatMap((packet) => packet.subscriptions.map(({ filter }) => filter)))).toEqual([
-      ['s/1'],
-      ['s/2'],
-    ])
+    const subscribed = rig.peers.map((peer) => peer.all('subscribe').flatMap(({ subscriptions }) => subscriptions))
+    expect(subscribed).toMatchObject([[{ filter: 's/1' }], [{ filter: 's/2' }]])
     await rig.finish()
   })
 
   it('destroy in dial: nothing is sent, no stream stays', async () => {
     const rig = new Rig()
     rig.client.on('dial', () => rig.client.destroy())
-    const connecting = rig.client.connect().catch((error: unknown) => error)
+    const connecting = failure(rig.client.connect())
     await rig.settle()
     expect(await connecting).toMatchObject({ code: 'ERR_CLOSED' })
-    expect(rig.peers.flatMap((peer) => peer.bytes)).toEqual([])
-    expect(rig.open).toBe(0)
-    expect(rig.clock.pending).toBe(0)
+    expect([rig.peers.flatMap((peer) => peer.bytes), rig.open, rig.clock.pending]).toEqual([[], 0, 0])
   })
 
-  it('disconnect in reconnecting: the wait is over, one end', async () => {
+  it.each(['reconnecting', 'serverdisconnect'] as const)('disconnect in %s: no reconnect', async (type) => {
     const rig = await new Rig().up()
-    rig.client.on('reconnecting', () => {
-      rig.client.disconnect().catch(() => undefined)
-    })
-    await rig.cut()
-    expect(rig.client.state).toBe('closed')
-    expect(rig.clock.pending).toBe(0)
-    expect(await rig.client.closed).toBeUndefined()
+    rig.client.on(type, () => void quiet(rig.client.disconnect()))
+    await (type === 'reconnecting' ? rig.cut() : rig.goodbye(0x8b))
+    if (type === 'reconnecting') expect([rig.client.state, rig.clock.pending, await rig.client.closed]).toEqual(['closed', 0, undefined])
     await rig.advance(100_000)
-    expect(rig.dials).toHaveLength(1)
-  })
-
-  it('disconnect in serverdisconnect: an end by our choice, and no reconnect', async () => {
-    const rig = await new Rig().up()
-    rig.client.on('serverdisconnect', () => {
-      rig.client.disconnect().catch(() => undefined)
-    })
-    await rig.goodbye(0x8b)
-    await rig.advance(100_000)
-    expect(rig.dials).toHaveLength(1)
-    expect(rig.client.state).toBe('closed')
-    expect(rig.seen('disconnect')).toHaveLength(1)
-    expect(rig.clock.pending).toBe(0)
+    expect([rig.dials.length, rig.client.state, rig.seen('disconnect').length, rig.clock.pending]).toEqual([1, 'closed', 1, 0])
   })
 
   it('a custom transport that calls back into the client while it opens', async () => {
     const rig = new Rig()
     rig.behave = () => {
-      rig.client.connect().catch(() => undefined)
-      rig.client.reconnect({ force: true }).catch(() => undefined)
+      quiet(rig.client.connect())
+      quiet(rig.client.reconnect({ force: true }))
       return agreeable
     }
     await rig.up()
@@ -220,4 +194,132 @@ describe('what a call from a callback comes to', () => {
     expect(rig.dials).toHaveLength(1)
     await rig.finish()
   })
+})
+
+/** Takes us in and answers nothing else. */
+const mute = accepting()
+const silent: Behaviour = () => undefined
+
+/** States in which a client may be asked to end. */
+const situations: Readonly<Record<string, (rig: Rig) => unknown>> = {
+  idle: () => undefined,
+  'waiting for credentials': (rig) => begin(rig, agreeable),
+  dialling: (rig) => begin(rig, 'hang'),
+  'waiting for CONNACK': (rig) => begin(rig, silent),
+  'waiting to dial for the first time again': (rig) => begin(rig, down, 500),
+  connected: (rig) => rig.up(),
+  'connected to one that answers nothing': (rig) => begin(rig, mute),
+  'waiting to reconnect': (rig) => rig.up().then(() => rig.cut()),
+  'dialling again': (rig) => again(rig, 'hang'),
+  'waiting for CONNACK again': (rig) => again(rig, silent),
+  'being replaced': (rig) => rig.up().then(() => void quiet(rig.client.reconnect({ force: true }))),
+  disconnecting: async (rig) => {
+    await begin(rig, mute)
+    quiet(rig.client.publish('t', 'x', { qos: 1 }))
+    quiet(rig.client.drain({ timeout: 60_000 }))
+    await rig.settle()
+  },
+  closed: (rig) => rig.client.destroy(),
+}
+
+async function begin(rig: Rig, behaviour: Behaviour, wait = 0): Promise<void> {
+  rig.behave = () => behaviour
+  quiet(rig.client.connect())
+  await rig.advance(wait)
+}
+
+async function again(rig: Rig, behaviour: Behaviour): Promise<void> {
+  await rig.up()
+  rig.behave = () => behaviour
+  await rig.cut()
+  await rig.advance(1200)
+}
+
+const ending = /^(reconnect force|setBrokers|disconnect|drain|destroy)/
+const harmless = Object.entries(calls).flatMap(([name, call]) => (ending.test(name) ? [] : [call]))
+
+describe.each(Object.keys(situations))('the end while %s: every promise settles', (name) => {
+  /** In that state, with every call under way. */
+  async function situation(all = true): Promise<{ rig: Rig; tally: Tally }> {
+    const never = name === 'waiting for credentials' ? { credentials: () => new Promise<never>(() => undefined) } : {}
+    const rig = new Rig({ firstConnect: 'wait', ...never })
+    await situations[name]?.(rig)
+    const tally = new Tally()
+    if (all) for (const call of harmless) tally.make(call, rig)
+    return { rig, tally }
+  }
+
+  it('within 50 ms of disconnect({ timeout: 0 })', async () => {
+    const { rig, tally } = await situation()
+    await rig.settle()
+    tally.add(rig.client.disconnect({ timeout: 0 }))
+    await rig.advance(50)
+    expect(tally.total).toBeGreaterThan(8)
+    await expectOver(rig, tally)
+  })
+
+  it('at once with destroy()', async () => {
+    const { rig, tally } = await situation()
+    await rig.settle()
+    rig.client.destroy()
+    await rig.settle()
+    expect([tally.pending, rig.open, rig.clock.pending]).toEqual([0, 0, 0])
+  })
+
+  it('within 250 ms of disconnect({ timeout: 200 }) and drain()', async () => {
+    const { rig } = await situation()
+    const tally = new Tally()
+    tally.add(rig.client.disconnect({ timeout: 200 }), rig.client.drain({ timeout: 200 }))
+    await rig.advance(250)
+    await expectOver(rig, tally)
+  })
+
+  it('twice and destroyed: idempotent', async () => {
+    const { rig, tally } = await situation(false)
+    tally.add(rig.client.disconnect({ timeout: 0 }), rig.client.disconnect(), rig.client.drain())
+    rig.client.destroy()
+    await rig.settle()
+    await expectOver(rig, tally)
+  })
+})
+
+it('disconnect() while CONNACK comes byte by byte', async () => {
+  const bytes = [0x20, 0x03, 0x00, 0x00, 0x00]
+  for (let count = 0; count <= bytes.length; count++) {
+    const rig = new Rig()
+    await begin(rig, silent)
+    for (const byte of bytes.slice(0, count)) rig.peer.sendBytes([byte])
+    await rig.settle()
+    const tally = new Tally()
+    tally.add(rig.client.disconnect({ timeout: 200 }))
+    await rig.advance(250)
+    await expectOver(rig, tally, count)
+  }
+})
+
+it('10,000 calls in random orders, on links that come and go: none is left pending', { timeout: 60_000 }, async () => {
+  const random = new Random(12_345)
+  const behaviours = [agreeable, agreeable, welcoming({}, true), mute, down, 'hang', refusing(0x88), refusing(0x8a), silent] as const
+  const links: Call[] = [
+    (rig) => void rig.peers.at(-1)?.cut(),
+    (rig) => void rig.peers.at(-1)?.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} }),
+    ({ client }) => client.publish('t', 'x', { qos: 1, signal: AbortSignal.abort() }),
+    ...['reconnect force', 'setBrokers'].map((name) => calls[name] as Call),
+  ]
+  for (let round = 0; round < 250; round++) {
+    const firstConnect = round % 2 === 0 ? 'wait' : 'reject'
+    const options = { firstConnect, clientId: 'c', cleanStart: false, reconnect: { backoff: () => 20 } } as const
+    const rig = new Rig(options, { behave: () => random.pick(behaviours) })
+    const tally = new Tally()
+    tally.add(rig.client.closed)
+    for (let step = 0; step < 40; step++) {
+      // The end comes late, or nothing else would be seen.
+      const late = step >= 34 ? [calls['drain'] as Call, calls['destroy'] as Call] : []
+      tally.make(random.pick([...harmless, ...links, ...late]), rig)
+      if (random.chance(0.5)) await rig.advance(random.below(30))
+    }
+    tally.add(rig.client.disconnect({ timeout: 0 }))
+    await rig.advance(50)
+    await expectOver(rig, tally, round)
+  }
 })
