@@ -1,43 +1,41 @@
 import { describe, expect, it } from 'vitest'
-import type { Endpoint } from '../../../src/client/api/index.js'
+import type { ClientOptions, Endpoint } from '../../../src/client/api/index.js'
 import { Client as BrowserClient } from '../../../src/client/browser.js'
 import { BaseClient } from '../../../src/client/client.js'
 import { Client } from '../../../src/client/node.js'
-import type { Platform } from '../../../src/client/platform/platform.js'
 import { MqttError } from '../../../src/errors.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import type { Target } from '../../../src/transport/transport.js'
 import { agreeable, failure, World } from './harness.js'
 import { StalledTransport } from './stalled-transport.js'
+import { settled } from './steps.js'
 
 const schemes = ['mqtt', 'tcp', 'mqtts', 'ssl', 'tls', 'ws', 'wss', 'unix']
 
-/** Dials endpoints on a platform that notes what it is to dial; gives what the transports were told, and the CONNECT bytes. */
-async function dialled(endpoint: Endpoint): Promise<{ target: Target; written: Buffer }> {
+/** Dials an endpoint on a platform that notes what it is to dial; gives what the transport was to do, and the CONNECT bytes as text. */
+async function dialled(endpoint: Endpoint, options: ClientOptions = {}): Promise<{ target: Target; written: string }> {
   const clock = new VirtualClock()
   const targets: Target[] = []
   const transport = new StalledTransport()
-  const platform: Platform = {
-    ...virtualPlatform(clock),
-    dialler: (scheme) =>
-      schemes.includes(scheme)
-        ? async (target) => {
-            targets.push(target)
-            return transport
-          }
-        : undefined,
+  const dial = async (target: Target): Promise<StalledTransport> => {
+    targets.push(target)
+    return transport
   }
-  const client = new BaseClient(platform, endpoint, {})
+  const platform = { ...virtualPlatform(clock), dialler: (scheme: string) => (schemes.includes(scheme) ? dial : undefined) }
+  const client = new BaseClient(platform, endpoint, options)
   failure(client.connect())
   await clock.settle()
   client.destroy()
-  return { target: targets[0] as Target, written: Buffer.from(transport.written) }
+  return { target: targets[0] as Target, written: Buffer.from(transport.written).toString('utf8') }
 }
 
-function thrown(make: () => unknown): MqttError {
+const inNode = (endpoint: unknown): Client => new Client(endpoint as Endpoint)
+const inBrowser = (endpoint: unknown): BrowserClient => new BrowserClient(endpoint as Endpoint)
+
+function refused(make: (endpoint: unknown) => unknown, endpoint: unknown): MqttError {
   try {
-    make()
+    make(endpoint)
   } catch (error) {
     return error as MqttError
   }
@@ -57,263 +55,135 @@ describe('URL forms', () => {
     ['ws://host/mqtt', 'host', ''],
     ['wss://host:443/mqtt?x=1', 'host', ''],
     ['unix:///run/mqtt.sock', '', ''],
-  ])('%s', async (url, hostname, port) => {
+  ])('%s, also as an object', async (url, hostname, port) => {
     const { target } = await dialled(url)
-    expect([target.url.hostname, target.url.port]).toEqual([hostname, port])
-    expect(target.protocols).toEqual(['mqtt'])
-    const object = await dialled(new URL(url))
-    expect(object.target.url.href).toBe(target.url.href)
-    const settings = await dialled({ url })
-    expect(settings.target.url.href).toBe(target.url.href)
+    expect([target.url.hostname, target.url.port, target.protocols]).toEqual([hostname, port, ['mqtt']])
+    for (const form of [new URL(url), { url }]) expect((await dialled(form)).target.url.href).toBe(target.url.href)
   })
 
-  it('credentials in the URL go into CONNECT, decoded, and nowhere else', async () => {
+  it('credentials in the URL go into CONNECT, decoded, and nowhere else; options go over them', async () => {
     const { target, written } = await dialled('mqtt://us%40er:p%3Ass%C3%BC@host:1883')
     expect(target.url.href).toBe('mqtt://host:1883')
-    expect(written.toString('utf8')).toContain('us@er')
-    expect(written.toString('utf8')).toContain('p:ssü')
-    const [user] = [await dialled('mqtt://only@host')]
-    expect(user.written.toString('utf8')).toContain('only')
+    expect(written).toMatch(/us@er.*p:ssü/)
+    expect((await dialled('mqtt://only@host')).written).toContain('only')
+    const over = await dialled('mqtt://urluser:urlpass@host', { username: 'optuser', password: 'optpass' })
+    expect(over.written).toMatch(/optuser.*optpass/)
+    expect(over.written).not.toContain('url')
   })
 
-  it('options go over the credentials of the URL', async () => {
-    const clock = new VirtualClock()
-    const transport = new StalledTransport()
-    const client = new BaseClient(
-      virtualPlatform(clock),
-      { url: 'x://urluser:urlpass@host', transport: () => transport },
-      { username: 'optuser', password: 'optpass' },
-    )
-    failure(client.connect())
-    await clock.settle()
-    const text = Buffer.from(transport.written).toString('latin1')
-    expect(text).toContain('optuser')
-    expect(text).toContain('optpass')
-    expect(text).not.toContain('url')
-    client.destroy()
-  })
-
-  it('the URL object of the caller is not written to, and read once', () => {
+  it('the URL object of the caller is not written to', () => {
     const url = new URL('mqtt://user:pass@host')
-    const client = new Client(url)
+    inNode(url).destroy()
     expect(url.href).toBe('mqtt://user:pass@host')
-    client.destroy()
   })
 
   it.each([
-    ['no URL', 'ERR_INVALID_BROKER_URL'],
-    ['', 'ERR_INVALID_BROKER_URL'],
-    ['host', 'ERR_INVALID_BROKER_URL'],
-    ['host:1883', 'ERR_INVALID_BROKER_URL'],
-    ['mqtt://', 'ERR_INVALID_BROKER_URL'],
-    ['mqtt:host', 'ERR_INVALID_BROKER_URL'],
-    ['mqtt://host:99999', 'ERR_INVALID_BROKER_URL'],
-    ['http://host', 'ERR_INVALID_BROKER_URL'],
-    ['mqtt+tls://host', 'ERR_INVALID_BROKER_URL'],
-    ['constructor://host', 'ERR_INVALID_BROKER_URL'],
-    ['socks5://proxy:1080', 'ERR_INVALID_BROKER_URL'],
-    ['mqtt://us%E0er@host', 'ERR_INVALID_BROKER_URL'],
-    ['unix://', 'ERR_INVALID_BROKER_URL'],
-  ])('%s is refused', (url, code) => {
-    expect(thrown(() => new Client(url))).toMatchObject({ code, fault: 'local', outcome: 'not-sent', option: 'url' })
+    ...['no URL', '', 'host', 'host:1883', 'mqtt://', 'mqtt:host', 'mqtt://host:99999', 'http://host', 'mqtt+tls://host'],
+    ...['constructor://host', 'socks5://proxy:1080', 'mqtt://us%E0er@host', 'unix://'],
+  ])('%s is refused', (url) => {
+    expect(refused(inNode, url)).toMatchObject({ code: 'ERR_INVALID_BROKER_URL', fault: 'local', outcome: 'not-sent', option: 'url' })
   })
 
   it.each(['ws://host/mqtt#x', 'ws://host/mqtt#', 'mqtt://user:pass#word@host', 'mqtt://u:1#secret@host'])(
     '%s: a fragment, which a WebSocket refuses and which often is half a password, is refused before anything is dialled',
     (url) => {
-      for (const make of [() => new Client(url), () => new BrowserClient(url.replace('mqtt:', 'ws:'))]) {
-        const error = thrown(make)
+      for (const error of [refused(inNode, url), refused(inBrowser, url.replace('mqtt:', 'ws:'))]) {
         expect(error).toMatchObject({ code: 'ERR_INVALID_BROKER_URL', option: 'url' })
         expect(error.message).not.toMatch(/secret|pass|word/)
       }
     },
   )
 
+  it('sub-protocols of which no handshake can come are refused in Node and in a browser; any token is taken', () => {
+    const wrong = [[], ['mq tt'], ['mqtt', 'mqtt'], [''], ['mqtt', 'a,b'], ['ü'], ['a\n'], ['a/b'], ['a"'], [5], 'mqtt', { 0: 'mqtt' }]
+    for (const protocols of wrong)
+      for (const make of [inNode, inBrowser])
+        expect(refused(make, { url: 'ws://host', protocols })).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'endpoint.protocols' })
+    inNode({ url: 'ws://host', protocols: ['mqtt', 'mqttv3.1', "!#$%&'*+-.^_`|~09azAZ"] }).destroy()
+  })
+
   it.each([
-    [[]],
-    [['mq tt']],
-    [['mqtt', 'mqtt']],
-    [['']],
-    [['mqtt', 'a,b']],
-    [['ü']],
-    [['a\n']],
-    [['a/b']],
-    [['a"']],
-    [[5]],
-    ['mqtt'],
-    [{ 0: 'mqtt' }],
-  ])('the sub-protocols %j, of which no handshake can come, are refused in Node and in a browser', (protocols) => {
-    for (const make of [
-      () => new Client({ url: 'ws://host', protocols: protocols as never }),
-      () => new BrowserClient({ url: 'ws://host', protocols: protocols as never }),
-    ])
-      expect(thrown(make)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'endpoint.protocols' })
+    [inNode, 'http://host', ' "http://host": no transport for http: but mqtt:, tcp:, mqtts:, ssl:, tls:, ws:, wss:, unix:'],
+    [inBrowser, 'mqtt://host', ' "mqtt://host": no transport for mqtt: but wss:, ws: (WebSocket port of the broker)'],
+    // This scheme may be a user name.
+    [inNode, 'user:pass@host', ': no scheme, as in mqtt://host or wss://host'],
+    [inNode, 'host name', ' "host name": no scheme, as in mqtt://host or wss://host'],
+    [inNode, 'ws://host:99999', ' "ws://host:99999": the port must be from 1 to 65535'],
+  ])('%s %s: the message says what is wrong%s', (make, url, message) => {
+    expect(refused(make, url).message).toBe(`invalid broker URL${message}`)
   })
 
-  it("sub-protocols may be any token: all of HTTP's characters", () => {
-    new Client({ url: 'ws://host', protocols: ['mqtt', 'mqttv3.1', "!#$%&'*+-.^_`|~09azAZ"] }).destroy()
-  })
-
-  it('the scheme that has no transport is named; where it may be a user name, the form is', () => {
-    expect(thrown(() => new Client('http://host')).message).toBe(
-      'invalid broker URL "http://host": no transport for http: but mqtt:, tcp:, mqtts:, ssl:, tls:, ws:, wss:, unix:',
-    )
-    expect(thrown(() => new BrowserClient('mqtt://host')).message).toBe(
-      'invalid broker URL "mqtt://host": no transport for mqtt: but wss:, ws: (WebSocket port of the broker)',
-    )
-    expect(thrown(() => new Client('user:pass@host')).message).toBe('invalid broker URL: no scheme, as in mqtt://host or wss://host')
-    // Neither can be parsed.
-    expect(thrown(() => new Client('host name')).message).toBe('invalid broker URL "host name": no scheme, as in mqtt://host or wss://host')
-    expect(thrown(() => new Client('ws://host:99999')).message).toBe('invalid broker URL "ws://host:99999": the port must be from 1 to 65535')
-  })
-
-  it('no endpoint at all', () => {
-    for (const endpoints of [undefined, null, []] as never[]) expect(thrown(() => new Client(endpoints)).code).toBe('ERR_MISSING_BROKER')
-  })
-
-  it.each([[5], [true], [() => 'x'], [Symbol('x')], [{}], [{ url: 5 }], [{ url: undefined }], [[undefined]], [[['mqtt://a']]]])(
-    '%s is no endpoint',
-    (endpoint) => {
-      const error = thrown(() => new Client(endpoint as never))
+  it('what is no endpoint is refused, and one of a list is named', () => {
+    for (const endpoints of [undefined, null, []]) expect(refused(inNode, endpoints).code).toBe('ERR_MISSING_BROKER')
+    for (const endpoint of [5, true, () => 'x', Symbol('x'), {}, { url: 5 }, { url: undefined }, [undefined], [['mqtt://a']]]) {
+      const error = refused(inNode, endpoint)
       expect(MqttError.is(error)).toBe(true)
       expect(error.code).toMatch(/^ERR_(INVALID_OPTION|MISSING_BROKER)$/)
-    },
-  )
-
-  it('one bad endpoint of a list is named', () => {
-    expect(thrown(() => new Client(['mqtt://a', { url: 'mqtt://b', socket: { family: 5 as never } }]))).toMatchObject({
-      code: 'ERR_INVALID_OPTION',
-      option: 'endpoints[1].socket.family',
-    })
+    }
+    const list = ['mqtt://a', { url: 'mqtt://b', socket: { family: 5 } }]
+    expect(refused(inNode, list)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'endpoints[1].socket.family' })
   })
 })
 
 describe('settings that cannot be honoured are refused', () => {
   it.each([
-    [{ url: 'mqtt://h', headers: { a: 'b' } }, 'endpoint.headers'],
-    [{ url: 'mqtt://h', tls: { servername: 'x' } }, 'endpoint.tls'],
-    [{ url: 'ws://h', tls: { ca: 'x' } }, 'endpoint.tls'],
-    [{ url: 'unix:///x', socket: { noDelay: true } }, 'endpoint.socket'],
-  ] as [Endpoint, string][])('Node: %o', (endpoint, option) => {
-    expect(thrown(() => new Client(endpoint))).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option })
-  })
-
-  it.each([
-    [{ url: 'wss://h', headers: { a: 'b' } }, 'endpoint.headers'],
-    [{ url: 'wss://h', tls: { ca: 'x' } }, 'endpoint.tls'],
-    [{ url: 'wss://h', socket: { family: 4 } }, 'endpoint.socket'],
-  ] as [Endpoint, string][])('browser: %o', (endpoint, option) => {
-    expect(thrown(() => new BrowserClient(endpoint))).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option })
+    [inNode, { url: 'mqtt://h', headers: { a: 'b' } }, 'headers'],
+    [inNode, { url: 'mqtt://h', tls: { servername: 'x' } }, 'tls'],
+    [inNode, { url: 'ws://h', tls: { ca: 'x' } }, 'tls'],
+    [inNode, { url: 'unix:///x', socket: { noDelay: true } }, 'socket'],
+    [inBrowser, { url: 'wss://h', headers: { a: 'b' } }, 'headers'],
+    [inBrowser, { url: 'wss://h', tls: { ca: 'x' } }, 'tls'],
+    [inBrowser, { url: 'wss://h', socket: { family: 4 } }, 'socket'],
+  ])('%s: %o', (make, endpoint, option) => {
+    expect(refused(make, endpoint)).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: `endpoint.${option}` })
   })
 
   it('browser: schemes other than ws and wss', () => {
-    for (const url of ['mqtt://h', 'mqtts://h', 'unix:///x']) expect(thrown(() => new BrowserClient(url)).code).toBe('ERR_INVALID_BROKER_URL')
+    for (const url of ['mqtt://h', 'mqtts://h', 'unix:///x']) expect(refused(inBrowser, url).code).toBe('ERR_INVALID_BROKER_URL')
   })
 
   it.each([
-    [{ url: 'mqtts://h', tls: { insecure: true } }, 'endpoint.tls.insecure'],
-    [{ url: 'mqtts://h', tls: { insecure: '' } }, 'endpoint.tls.insecure'],
-    [{ url: 'mqtts://h', tls: { minVersion: 'TLSv1' } }, 'endpoint.tls.minVersion'],
-    [{ url: 'mqtts://h', tls: { rejectUnauthorized: false } }, 'endpoint.tls.rejectUnauthorized'],
-    [{ url: 'mqtt://h', keepAlive: 5 }, 'endpoint.keepAlive'],
-    [{ url: 'ws://h', headers: { a: 5 } }, 'endpoint.headers'],
-    [{ url: 'ws://h', protocols: 'mqtt' }, 'endpoint.protocols'],
-    [{ url: 'ws://h', transport: 'x' }, 'endpoint.transport'],
-    [{ url: 'mqtt://h', socket: { lookup: 1 } }, 'endpoint.socket.lookup'],
+    [{ url: 'mqtts://h', tls: { insecure: true } }, 'tls.insecure'],
+    [{ url: 'mqtts://h', tls: { insecure: '' } }, 'tls.insecure'],
+    [{ url: 'mqtts://h', tls: { minVersion: 'TLSv1' } }, 'tls.minVersion'],
+    [{ url: 'mqtts://h', tls: { rejectUnauthorized: false } }, 'tls.rejectUnauthorized'],
+    [{ url: 'mqtt://h', keepAlive: 5 }, 'keepAlive'],
+    [{ url: 'ws://h', headers: { a: 5 } }, 'headers'],
+    [{ url: 'ws://h', transport: 'x' }, 'transport'],
+    [{ url: 'mqtt://h', socket: { lookup: 1 } }, 'socket.lookup'],
   ])('%o', (endpoint, option) => {
-    expect(thrown(() => new Client(endpoint as never))).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+    expect(refused(inNode, endpoint)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: `endpoint.${option}` })
   })
 
   it('a custom transport takes any scheme and every setting', async () => {
     const given: unknown[] = []
-    const clock = new VirtualClock()
-    const endpoint = {
-      url: 'carrier-pigeon://loft',
-      headers: { a: 'b' },
-      transport: (...parameters: unknown[]) => {
-        given.push(...parameters)
-        return new StalledTransport()
-      },
+    const transport = (...parameters: unknown[]): StalledTransport => {
+      given.push(...parameters)
+      return new StalledTransport()
     }
-    const client = new BaseClient(virtualPlatform(clock), endpoint, {})
-    failure(client.connect())
-    await clock.settle()
-    expect(given[0]).toBe(endpoint)
-    expect(given[1]).toMatchObject({ signal: expect.any(AbortSignal) as unknown })
-    client.destroy()
+    const endpoint = { url: 'carrier-pigeon://loft', headers: { a: 'b' }, transport }
+    await dialled(endpoint)
+    expect(given).toEqual([endpoint, expect.objectContaining({ signal: expect.any(AbortSignal) as unknown })])
   })
 })
 
+// More of lists of endpoints in failover.test.ts.
 describe('the first round', () => {
-  const down = (index: number): Error => Object.assign(new Error(`down ${index}`), { code: 'ECONNREFUSED' })
-
-  /** Endpoints of which only some can be dialled. */
-  function round(up: readonly boolean[]): { world: World; tried: number[] } {
-    const tried: number[] = []
-    const world = new World({}, {}, up.length, (index, open) => {
-      tried.push(index)
-      if (up[index] !== true) throw down(index)
-      return open()
-    })
-    world.answer = agreeable
-    return { world, tried }
-  }
-
-  it('all down: tried in order, once each, with one cause for each', async () => {
-    const { world, tried } = round([false, false, false])
-    const error = await failure(world.client.connect())
-    expect(tried).toEqual([0, 1, 2])
-    expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', fault: 'remote' })
-    const causes = (error.cause as AggregateError).errors as MqttError[]
-    expect(causes.map((cause) => [cause.code, (cause.cause as Error).message])).toEqual(
-      [0, 1, 2].map((index) => ['ERR_CONNECT_FAILED', `down ${index}`]),
-    )
-    expect(world.seen('connecterror').map(({ attempt, endpoint, error: one }) => [attempt, endpoint, one])).toEqual(
-      causes.map((cause, index) => [index + 1, `memory://peer-${index}`, cause]),
-    )
-    expect(world.seen('dial')).toEqual([0, 1, 2].map((index) => ({ attempt: index + 1, endpoint: `memory://peer-${index}` })))
-    expect(await world.client.closed).toBe(error)
-    expect(world.clock.pending).toBe(0)
-  })
-
-  it('only the last up', async () => {
-    const { world, tried } = round([false, false, true])
-    await Promise.all([world.client.connect(), world.settle()])
-    expect(tried).toEqual([0, 1, 2])
-    expect(world.seen('connect')).toMatchObject([{ endpoint: 'memory://peer-2' }])
-    expect(world.seen('connecterror')).toHaveLength(2)
-  })
-
-  it('the first up: the others are left alone', async () => {
-    const { world, tried } = round([true, true])
-    await Promise.all([world.client.connect(), world.settle()])
-    expect(tried).toEqual([0])
-    expect(world.seen('connecterror')).toEqual([])
-  })
-
   it('a refusal, silence and a bad packet, then one that works: a clean start for each', async () => {
+    const answers = [() => [], () => ({ type: 'connack', reasonCode: 0x87 }) as const, () => ({ type: 'pingresp' }) as const, agreeable]
     const world = new World({ clientId: 'a', username: 'u', will: { topic: 'w' } }, {}, 4, (index, open) => {
-      world.answer = [
-        (): never[] => [],
-        () => ({ type: 'connack', sessionPresent: false, reasonCode: 0x87, properties: {} }) as const,
-        () => ({ type: 'pingresp' }) as const,
-        agreeable,
-      ][index]
+      world.answer = answers[index]
       return open()
     })
-    const connecting = world.client.connect()
-    await world.clock.advance(10_000)
-    await connecting
-    expect(world.seen('connecterror').map(({ error }) => error.code)).toEqual(['ERR_CONNECT_TIMEOUT', 'ERR_CONNECT_REFUSED', 'ERR_UNEXPECTED_PACKET'])
+    await settled(world, world.client.connect(), 10_000)
+    const codes = ['ERR_CONNECT_TIMEOUT', 'ERR_CONNECT_REFUSED', 'ERR_UNEXPECTED_PACKET']
+    expect(world.seen('connecterror').map(({ error }) => error.code)).toEqual(codes)
     expect(world.peers).toHaveLength(4)
     for (const peer of world.peers) expect(peer.bytes).toEqual(world.peers[0]?.bytes)
     for (const peer of world.peers.slice(0, 3)) expect(peer.ended).toBeDefined()
-    expect(world.client.state).toBe('connected')
-    expect(world.seen('state')).toHaveLength(2)
-    const publishing = world.client.publish('a', 'b', { qos: 1 })
-    await world.settle()
-    await publishing
-    await Promise.all([world.client.disconnect(), world.settle()])
+    expect([world.client.state, world.seen('state').length]).toEqual(['connected', 2])
+    await settled(world, world.client.publish('a', 'b', { qos: 1 }))
+    await settled(world, world.client.disconnect())
     expect(world.clock.pending).toBe(0)
   })
 
@@ -323,29 +193,22 @@ describe('the first round', () => {
     await world.clock.advance(2999)
     expect(world.client.state).toBe('connecting')
     await world.clock.advance(1)
-    const error = await connecting
-    expect(((error.cause as AggregateError).errors as MqttError[]).map((one) => one.code)).toEqual(Array(3).fill('ERR_CONNECT_TIMEOUT'))
+    const { errors } = (await connecting).cause as AggregateError
+    expect((errors as MqttError[]).map(({ code }) => code)).toEqual(Array(3).fill('ERR_CONNECT_TIMEOUT'))
   })
 
-  it('a transport function that throws, or gives something else', async () => {
-    for (const bad of [
-      () => {
-        throw new TypeError('mine')
-      },
-      () => Promise.reject('text'),
-      () => undefined,
-      () => ({}),
-    ] as (() => never)[]) {
-      const world = new World({}, {}, 2, (index, open) => {
-        if (index === 1) return open()
-        return bad()
-      })
-      world.answer = agreeable
-      await Promise.all([world.client.connect(), world.settle()])
-      expect(world.seen('connecterror')).toMatchObject([{ error: { code: 'ERR_CONNECT_FAILED' } }])
-      expect(world.client.state).toBe('connected')
-      await Promise.all([world.client.disconnect(), world.settle()])
-      expect(world.clock.pending).toBe(0)
-    }
+  it.each<[string, () => unknown]>([
+    ['throws', () => expect.fail('mine')],
+    ['rejects with text', () => Promise.reject('text')],
+    ['gives nothing', () => undefined],
+    ['gives something else', () => ({})],
+  ])('a transport function that %s: the next endpoint is tried', async (_what, bad) => {
+    const world = new World({}, {}, 2, (index, open) => (index === 1 ? open() : (bad() as never)))
+    world.answer = agreeable
+    await settled(world, world.client.connect())
+    expect(world.seen('connecterror')).toMatchObject([{ error: { code: 'ERR_CONNECT_FAILED' } }])
+    expect(world.client.state).toBe('connected')
+    await settled(world, world.client.disconnect())
+    expect(world.clock.pending).toBe(0)
   })
 })

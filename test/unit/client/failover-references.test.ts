@@ -1,129 +1,110 @@
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, CredentialsContext } from '../../../src/client/api/index.js'
-import type { Properties } from '../../../src/wire/packets.js'
+import type { ClientOptions } from '../../../src/client/api/index.js'
 import { agreeable, failure } from './harness.js'
-import { type Behaviour, causes, down, Rig, refusing } from './rig.js'
+import { type Behaviour, causes, down, Rig, refusing, welcoming } from './rig.js'
+import { settled } from './steps.js'
 
 const departures = [
   ['9c', 0x9c],
   ['9d', 0x9d],
 ] as const
+const allowed = { serverReferences: ['b:1'] }
+
+/** Host `a:1` refuses with this code and reference, the others do that. */
+const away =
+  (code: number, serverReference: string, then: (host: string) => Behaviour = () => agreeable) =>
+  (host: string): Behaviour =>
+    host === 'a:1' ? refusing(code, { serverReference }) : then(host)
 
 /** Connects to `a:1`, is sent away with this reference, and lets ten seconds pass. */
-async function sentAway(
-  reference: string,
-  options: ClientOptions = {},
-  hosts: readonly string[] = ['a:1'],
-  then: (host: string) => Behaviour = () => agreeable,
-): Promise<Rig> {
+async function sentAway(serverReference: string, options: ClientOptions, hosts = ['a:1'], code = 0x9c): Promise<Rig> {
   const rig = await new Rig(options, { hosts }).up()
-  rig.behave = then
-  await rig.goodbye(0x9c, { serverReference: reference })
+  rig.behave = (host) => (host === 'b:1' && hosts.length > 1 ? down : agreeable)
+  await rig.goodbye(code, { serverReference })
   await rig.advance(10_000)
   return rig
 }
 
+async function expectDials(rig: Rig, ...hosts: string[]): Promise<void> {
+  expect(rig.hosts).toEqual(hosts)
+  await rig.finish()
+}
+
 describe('Server Reference without an allow-list', () => {
-  it.each(departures)('0x%s in DISCONNECT: told, not followed, no blind retry', async (_hex, code) => {
-    const rig = await new Rig({}, { hosts: ['a:1'] }).up()
-    await rig.goodbye(code, { serverReference: 'b:1' })
+  it.each(departures)('0x%s in DISCONNECT: not followed, no blind retry', async (_hex, code) => {
+    const rig = await sentAway('b:1', {}, ['a:1'], code)
     expect(rig.seen('serverdisconnect')).toMatchObject([{ packet: { reasonCode: code, properties: { serverReference: 'b:1' } } }])
     await rig.advance(1_000_000)
-    expect(rig.hosts).toEqual(['a:1'])
     expect(await rig.client.closed).toMatchObject({ code: 'ERR_SERVER_DISCONNECT', reasonCode: code })
+    await expectDials(rig, 'a:1')
   })
 
   it.each(departures)('0x%s in CONNACK: not followed; a list moves on', async (_hex, code) => {
-    const rig = new Rig({}, { hosts: ['a:1', 'c:1'] })
-    rig.behave = (host) => (host === 'a:1' ? refusing(code, { serverReference: 'b:1' }) : agreeable)
-    await rig.up()
-    expect(rig.hosts).toEqual(['a:1', 'c:1'])
-    await rig.finish()
-  })
-
-  it.each(departures)('0x%s: setBrokers in the event follows by the application’s own choice', async (_hex, code) => {
-    const rig = await new Rig({}, { hosts: ['a:1'] }).up()
-    rig.client.on('serverdisconnect', ({ packet }) => {
-      const { serverReference } = packet.properties as Properties
-      if (serverReference !== undefined) rig.client.setBrokers(rig.endpoint(serverReference))
-    })
-    await rig.goodbye(code, { serverReference: 'b:1' })
-    await rig.advance(1000)
-    expect(rig.hosts).toEqual(['a:1', 'b:1'])
-    await rig.finish()
+    const rig = new Rig({}, { hosts: ['a:1', 'c:1'], behave: away(code, 'b:1') })
+    await expectDials(await rig.up(), 'a:1', 'c:1')
   })
 })
 
 describe('Server Reference with an allow-list', () => {
-  it('is not followed where the application chose another server in the event', async () => {
-    const rig = await new Rig({ serverReferences: ['b:1'] }, { hosts: ['a:1'] }).up()
+  it.each([{}, allowed])('%j: the application chooses in the event', async (options) => {
+    const rig = await new Rig(options, { hosts: ['a:1'] }).up()
     rig.client.on('serverdisconnect', () => rig.client.setBrokers(rig.endpoint('c:1')))
     await rig.goodbye(0x9c, { serverReference: 'b:1' })
     await rig.advance(1000)
-    expect(rig.hosts).toEqual(['a:1', 'c:1'])
-    await rig.finish()
+    await expectDials(rig, 'a:1', 'c:1')
   })
 
-  it.each(departures)('0x%s in DISCONNECT to an allowed host is followed at once, with the session', async (_hex, code) => {
-    const rig = await new Rig({ serverReferences: ['b:1'], clientId: 'c', cleanStart: false }, { hosts: ['a:1', 'c:1'] }).up()
+  it.each(departures)('0x%s in DISCONNECT: followed, with the session', async (_hex, code) => {
+    const rig = await new Rig({ ...allowed, clientId: 'c', cleanStart: false }, { hosts: ['a:1', 'c:1'] }).up()
     await rig.goodbye(code, { serverReference: 'b:1' })
-    expect(rig.hosts).toEqual(['a:1', 'b:1'])
     expect(rig.client.state).toBe('connected')
     expect(rig.peer.last('connect')).toMatchObject({ clientId: 'c', cleanStart: false })
-    await rig.finish()
+    await expectDials(rig, 'a:1', 'b:1')
   })
 
-  it.each(departures)('0x%s in CONNACK is followed within the same connect()', async (_hex, code) => {
-    const rig = new Rig({ serverReferences: ['b'] }, { hosts: ['a:1'] })
-    rig.behave = (host) => (host === 'a:1' ? refusing(code, { serverReference: 'b:1' }) : agreeable)
-    await rig.up()
-    expect(rig.hosts).toEqual(['a:1', 'b:1'])
+  it.each(departures)('0x%s in CONNACK: followed within connect()', async (_hex, code) => {
+    const rig = await new Rig({ serverReferences: ['b'] }, { hosts: ['a:1'], behave: away(code, 'b:1') }).up()
     expect(rig.seen('connecterror')).toMatchObject([{ endpoint: 'x://a:1', error: { reasonCode: code } }])
-    await rig.finish()
+    await expectDials(rig, 'a:1', 'b:1')
   })
 
   it.each([
-    ['another host', 'evil:1', ['b:1']],
-    ['the metadata service', '169.254.169.254:80', ['b:1']],
-    ['another port of an allowed host:port', 'b:22', ['b:1']],
-    ['another port of an allowed host', 'b:22', ['b']],
-    ['a name that ends like an allowed one', 'evil-b:1', ['b:1']],
-    ['a name that begins like an allowed one', 'b:1.evil', ['b:1']],
-    ['user-info before an allowed host', 'user@b:1', ['b:1']],
-    ['a host that stands in user-info', 'b:1@evil:1', ['b:1']],
-    ['a scheme of its own', 'mqtt://b:1', ['b:1']],
-    ['nothing', '', ['b:1']],
-    ['blanks', '   ', ['b:1']],
-  ])('%s is not followed', async (_name, reference, serverReferences) => {
-    const rig = await sentAway(reference, { serverReferences })
-    expect(rig.hosts).toEqual(['a:1'])
+    ['another host', 'evil:1', 'b:1'],
+    ['the metadata service', '169.254.169.254:80', 'b:1'],
+    ['another port of an allowed host:port', 'b:22', 'b:1'],
+    ['another port of an allowed host', 'b:22', 'b'],
+    ['a name that ends like an allowed one', 'evil-b:1', 'b:1'],
+    ['a name that begins like an allowed one', 'b:1.evil', 'b:1'],
+    ['user-info before an allowed host', 'user@b:1', 'b:1'],
+    ['a host that stands in user-info', 'b:1@evil:1', 'b:1'],
+    ['a scheme of its own', 'mqtt://b:1', 'b:1'],
+    ['nothing', '', 'b:1'],
+    ['blanks', '   ', 'b:1'],
+  ])('%s is not followed', async (_name, reference, entry) => {
+    const rig = await sentAway(reference, { serverReferences: [entry] })
     expect(rig.client.state).toBe('closed')
+    await expectDials(rig, 'a:1')
   })
 
-  it('an entry without a port opens the port in use, no other', async () => {
-    const rig = await sentAway('b:1', { serverReferences: ['b'] })
-    expect(rig.hosts).toEqual(['a:1', 'b:1'])
-    await rig.finish()
-  })
-
-  it('of several names the first allowed one', async () => {
-    const rig = await sentAway('evil:1 c:1 b:1', { serverReferences: ['b:1', 'c:1'] })
-    expect(rig.hosts).toEqual(['a:1', 'c:1'])
-    await rig.finish()
+  it.each([
+    ['an entry without a port opens the port in use', 'b:1', ['b']],
+    ['of several names the first allowed one is followed', 'evil:1 b:1 c:1', ['c:1', 'b:1']],
+  ])('%s', async (_what, reference, serverReferences) => {
+    await expectDials(await sentAway(reference, { serverReferences }), 'a:1', 'b:1')
   })
 
   it('at most three hops, then it is over', async () => {
     const names = ['b:1', 'c:1', 'd:1', 'e:1', 'f:1']
     const rig = new Rig({ serverReferences: names }, { hosts: ['a:1'] })
-    rig.behave = (host) => refusing(0x9c, { serverReference: names[host === 'a:1' ? 0 : names.indexOf(host) + 1] ?? '' })
-    const error = await Promise.all([failure(rig.client.connect()), rig.advance(10_000)]).then(([thrown]) => thrown)
-    expect(rig.hosts).toEqual(['a:1', 'b:1', 'c:1', 'd:1'])
+    rig.behave = (host) => refusing(0x9c, { serverReference: names[names.indexOf(host) + 1] ?? '' })
+    const error = await settled(rig, failure(rig.client.connect()), 10_000)
     expect(causes(error).at(-1)).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x9c })
+    await expectDials(rig, 'a:1', 'b:1', 'c:1', 'd:1')
   })
 
   it('two servers that send us to each other: no loop', async () => {
     const rig = new Rig({ serverReferences: ['a:1', 'b:1'], firstConnect: 'wait' }, { hosts: ['a:1'] })
-    rig.behave = (host) => refusing(0x9d, { serverReference: host === 'a:1' ? 'b:1' : 'a:1' })
+    rig.behave = away(0x9d, 'b:1', () => refusing(0x9d, { serverReference: 'a:1' }))
     failure(rig.client.connect())
     await rig.advance(600_000)
     expect(rig.dials.length).toBeLessThanOrEqual(5)
@@ -132,60 +113,45 @@ describe('Server Reference with an allow-list', () => {
 
   it('two servers that take us in and send us to each other: no storm', async () => {
     const rig = await new Rig({ serverReferences: ['a:1', 'b:1'] }, { hosts: ['a:1'] }).up()
-    for (let round = 0; round < 20 && rig.client.state === 'connected'; round++) {
+    for (let round = 0; round < 20 && rig.client.state === 'connected'; round++)
       await rig.goodbye(0x9c, { serverReference: rig.hosts.at(-1) === 'a:1' ? 'b:1' : 'a:1' })
-    }
     expect(rig.dials.length).toBeLessThanOrEqual(4)
     await rig.finish()
   })
 
-  it('credentials are asked anew, for the host that we were sent to; TLS and path stay', async () => {
-    const contexts: CredentialsContext[] = []
-    const rig = await sentAway('b:1', {
-      serverReferences: ['b:1'],
-      credentials: (context) => {
-        contexts.push(context)
-        return { username: `user of ${context.endpoint}` }
-      },
-    })
-    expect(contexts.map(({ endpoint }) => endpoint)).toEqual(['x://a:1', 'x://b:1'])
-    expect(rig.peer.last('connect').username).toBe('user of x://b:1')
+  it('credentials are asked for again, for the host that we were sent to', async () => {
+    const credentials = ({ endpoint }: { endpoint: string }) => ({ username: `user of ${endpoint}` })
+    const rig = await sentAway('b:1', { ...allowed, credentials })
+    expect(rig.peers.map((peer) => peer.last('connect').username)).toEqual(['user of x://a:1', 'user of x://b:1'])
     await rig.finish()
   })
 
   it('when the host that we were sent to is down, the list gets its turn again, with back-off', async () => {
-    const rig = await sentAway('b:1', { serverReferences: ['b:1'] }, ['a:1', 'c:1'], (host) => (host === 'b:1' ? down : agreeable))
+    const rig = await sentAway('b:1', allowed, ['a:1', 'c:1'])
     expect(rig.hosts.slice(0, 2)).toEqual(['a:1', 'b:1'])
     expect(['a:1', 'c:1']).toContain(rig.hosts[2])
     expect(rig.client.state).toBe('connected')
     await rig.finish()
   })
 
-  it('a detour that leads nowhere takes nobody’s turn in the first round', async () => {
-    const rig = new Rig({ serverReferences: ['x:1'] }, { hosts: ['a:1', 'b:1'] })
-    rig.behave = (host) => (host === 'a:1' ? refusing(0x9c, { serverReference: 'x:1' }) : host === 'x:1' ? down : agreeable)
-    const connecting = rig.client.connect().catch((error: unknown) => error)
-    await rig.settle()
-    expect(await connecting).toBeUndefined()
-    expect(rig.hosts.slice(0, 2)).toEqual(['a:1', 'x:1'])
-    expect(rig.hosts.at(-1)).toBe('b:1')
+  it('a detour that leads nowhere takes no other’s turn in the first round', async () => {
+    const behave = away(0x9c, 'b:1', (host) => (host === 'b:1' ? down : agreeable))
+    const rig = await new Rig(allowed, { hosts: ['a:1', 'c:1'], behave }).up()
+    expect(rig.hosts.slice(0, 2)).toEqual(['a:1', 'b:1'])
+    expect(rig.hosts.at(-1)).toBe('c:1')
     await rig.finish()
   })
 
-  it('what is on the wire elsewhere sends nobody anywhere: a reference in a CONNACK that accepts', async () => {
-    const rig = new Rig({ serverReferences: ['b:1'] }, { hosts: ['a:1'] })
-    rig.behave = () => (packet) =>
-      packet.type === 'connect' ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: { serverReference: 'b:1' } } : undefined
-    await rig.up()
+  it('a reference in a CONNACK that accepts is not followed', async () => {
+    const behave = () => welcoming({ serverReference: 'b:1' })
+    const rig = await new Rig(allowed, { hosts: ['a:1'], behave }).up()
     await rig.advance(5000)
     expect(rig.client.negotiated?.serverReference).toBe('b:1')
-    expect(rig.hosts).toEqual(['a:1'])
-    await rig.finish()
+    await expectDials(rig, 'a:1')
   })
 
   it.each([5, 'b:1', [5], {}])('%j as allow-list is refused', (serverReferences) => {
-    expect(() => new Rig({ serverReferences: serverReferences as string[] })).toThrow(
-      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'serverReferences' }) as Error,
-    )
+    const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'serverReferences' }) as Error
+    expect(() => new Rig({ serverReferences: serverReferences as string[] })).toThrow(refused)
   })
 })

@@ -1,45 +1,63 @@
 import { describe, expect, it } from 'vitest'
+import type { ClientOptions } from '../../../src/client/api/index.js'
 import { MqttError } from '../../../src/errors.js'
 import { agreeable, failure } from './harness.js'
-import { causes, down, Rig, reconnect, refusing } from './rig.js'
+import { type Behaviour, causes, down, Rig, reconnect, refusing } from './rig.js'
+import { settled } from './steps.js'
 
+type Behave = (host: string, dial: number) => Behaviour
+
+/** These hosts are up. */
 const up =
-  (...names: string[]) =>
-  (host: string) =>
+  (names: string): Behave =>
+  (host) =>
     names.includes(host) ? agreeable : down
+
+/** `a` does this, every other host agrees. */
+const only =
+  (behaviour: Behaviour): Behave =>
+  (host) =>
+    host === 'a' ? behaviour : agreeable
+
+const rigOf = (hosts: string, behave: Behave = () => agreeable, options: ClientOptions = {}): Rig => new Rig(options, { hosts: [...hosts], behave })
+
+const brokers = (rig: Rig, hosts: string): void => rig.client.setBrokers([...hosts].map((host) => rig.endpoint(host)))
+
+/** Which hosts were dialled, and it ended up connected, or not. */
+async function expectDials(rig: Rig, hosts: string, state = 'connected'): Promise<void> {
+  expect([rig.hosts.join(''), rig.client.state]).toEqual([hosts, state])
+  await rig.finish()
+}
 
 describe('a list of servers', () => {
   it('all down: tried in order, once each, and the error has each of them', async () => {
-    const rig = new Rig({}, { hosts: ['a', 'b', 'c'], behave: () => down })
-    const error = await Promise.all([failure(rig.client.connect()), rig.settle()]).then(([thrown]) => thrown)
-    expect(rig.hosts).toEqual(['a', 'b', 'c'])
+    const rig = rigOf('abc', () => down)
+    const error = await settled(rig, failure(rig.client.connect()))
     expect(error.code).toBe('ERR_CONNECT_FAILED')
     expect(causes(error).map((cause) => [cause.code, cause.cause])).toEqual(Array.from({ length: 3 }, () => ['ERR_CONNECT_FAILED', down]))
-    const texts = ['a', 'b', 'c'].map((host) => `x://${host}: connect failed: connect ECONNREFUSED`)
-    expect(error.message).toBe(texts.join('\n'))
-    expect(rig.seen('connecterror').map(({ endpoint, attempt }) => [endpoint, attempt])).toEqual([
-      ['x://a', 1],
-      ['x://b', 2],
-      ['x://c', 3],
-    ])
-    expect(rig.delays).toEqual([])
+    const endpoints = ['x://a', 'x://b', 'x://c']
+    expect(error.message).toBe(endpoints.map((endpoint) => `${endpoint}: connect failed: connect ECONNREFUSED`).join('\n'))
+    const dials = endpoints.map((endpoint, index) => ({ attempt: index + 1, endpoint }))
+    expect(rig.seen('dial')).toEqual(dials)
+    expect(rig.seen('connecterror')).toMatchObject(dials.map((dial, index) => ({ ...dial, error: causes(error)[index] })))
+    expect(await rig.client.closed).toBe(error)
+    expect([rig.delays, rig.clock.pending]).toEqual([[], 0])
+    await expectDials(rig, 'abc', 'closed')
   })
 
   it.each([
-    ['only the last is up', ['c'], 'abc'],
-    ['only the first is up', ['a'], 'a'],
-    ['the second and third are up', ['b', 'c'], 'ab'],
-  ])('%s', async (_name, names, order) => {
-    const rig = await new Rig({}, { hosts: ['a', 'b', 'c'], behave: up(...names) }).up()
-    expect(rig.hosts.join('')).toBe(order)
+    ['only the last', 'c', 'abc'],
+    ['only the first', 'a', 'a'],
+    ['the second and third', 'bc', 'ab'],
+  ])('up: %s', async (_which, names, order) => {
+    const rig = await rigOf('abc', up(names)).up()
     expect(rig.seen('connect')).toMatchObject([{ endpoint: `x://${order.at(-1)}` }])
-    await rig.finish()
+    await expectDials(rig, order)
   })
 
   it('one that is refused counts as tried: mixed reasons are all there', async () => {
-    const rig = new Rig({}, { hosts: ['a', 'b', 'c'] })
-    rig.behave = (host) => (host === 'a' ? down : refusing(host === 'b' ? 0x89 : 0x8a))
-    const error = await Promise.all([failure(rig.client.connect()), rig.settle()]).then(([thrown]) => thrown)
+    const rig = rigOf('abc', (host) => (host === 'a' ? down : refusing(host === 'b' ? 0x89 : 0x8a)))
+    const error = await settled(rig, failure(rig.client.connect()))
     expect(causes(error).map(({ code, reasonCode }) => [code, reasonCode])).toEqual([
       ['ERR_CONNECT_FAILED', undefined],
       ['ERR_CONNECT_REFUSED', 0x89],
@@ -49,7 +67,7 @@ describe('a list of servers', () => {
   })
 
   it('wait: the round is without delay, then one at a time with back-off', async () => {
-    const rig = new Rig({ firstConnect: 'wait' }, { hosts: ['a', 'b'], behave: () => down })
+    const rig = rigOf('ab', () => down, { firstConnect: 'wait' })
     failure(rig.client.connect())
     await rig.advance(7000)
     expect(rig.dials.map(({ at, host }) => `${host} ${at}`)).toEqual(['a 0', 'b 0', 'a 1000', 'b 3000', 'a 7000'])
@@ -57,160 +75,139 @@ describe('a list of servers', () => {
   })
 
   it('what worked sticks: it is tried first after a loss, then the next in turn', async () => {
-    const rig = await new Rig({}, { hosts: ['a', 'b', 'c'], behave: up('b') }).up()
-    await rig.advance(60_000)
-    await rig.cut()
-    await rig.advance(1000)
-    expect(rig.hosts.join('')).toBe('abb')
-    expect(rig.client.state).toBe('connected')
-    await rig.advance(60_000)
-    rig.behave = up('a')
-    await rig.cut()
-    await rig.advance(10_000)
-    expect(rig.hosts.join('')).toBe('abbbca')
-    expect(rig.client.state).toBe('connected')
+    const rig = await rigOf('abc', up('b')).up()
+    for (const names of ['b', 'a']) {
+      await rig.advance(60_000)
+      rig.behave = up(names)
+      await rig.cut()
+      await rig.advance(10_000)
+      expect(rig.hosts.join('')).toBe(names === 'b' ? 'abb' : 'abbbca')
+      expect(rig.client.state).toBe('connected')
+    }
     await rig.finish()
   })
 
-  it('who refused is asked again once another one has worked and is lost', async () => {
-    const rig = new Rig({}, { hosts: ['a', 'b'] })
-    rig.behave = (host) => (host === 'a' ? refusing(0x8a) : agreeable)
-    await rig.up()
+  it('one that refused is asked again once another one has worked and is lost', async () => {
+    const rig = await rigOf('ab', only(refusing(0x8a))).up()
     await rig.advance(60_000)
     rig.behave = up('a')
     await rig.cut()
     await rig.advance(10_000)
-    expect(rig.hosts.join('')).toBe('abba')
-    expect(rig.client.state).toBe('connected')
-    await rig.finish()
+    await expectDials(rig, 'abba')
   })
 
   it('one that takes us in and hangs up again and again is not all there is: the others get their turn', async () => {
-    const rig = await new Rig({}, { hosts: ['a', 'b'], behave: up('a', 'b') }).up()
+    const rig = await rigOf('ab').up()
     for (let round = 0; round < 4 && rig.hosts.at(-1) === 'a'; round++) {
       await rig.advance(50)
       await rig.cut()
       await rig.advance(rig.delays.at(-1) ?? 0)
     }
-    expect(rig.hosts).toContain('b')
-    expect(rig.hosts.slice(0, 2)).toEqual(['a', 'a'])
+    expect(rig.hosts.join('')).toMatch(/^aa+b/)
     await rig.finish()
   })
 
-  it('who refused is asked no more while another is merely down', async () => {
-    const rig = new Rig({ firstConnect: 'wait' }, { hosts: ['a', 'b', 'c'] })
-    rig.behave = (host) => (host === 'b' ? refusing(0x8a) : down)
+  it('one that refused is asked no more while another is merely down', async () => {
+    const rig = rigOf('abc', (host) => (host === 'b' ? refusing(0x8a) : down), { firstConnect: 'wait' })
     failure(rig.client.connect())
     await rig.advance(60_000)
-    expect(rig.hosts.slice(0, 3)).toEqual(['a', 'b', 'c'])
-    expect(rig.hosts.length).toBeGreaterThan(5)
-    expect(rig.hosts.slice(3).join('')).toMatch(/^(ac)+a?$/)
+    expect(rig.hosts.join('')).toMatch(/^abc(ac){2,}a?$/)
     await rig.finish()
+  })
+
+  it('maxAttempts counts attempts, not rounds', async () => {
+    const rig = await rigOf('ab', undefined, { reconnect: { ...reconnect, maxAttempts: 5 } }).up()
+    rig.behave = () => down
+    await rig.cut()
+    await rig.advance(100_000)
+    expect(await rig.client.closed).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED' })
+    await expectDials(rig, 'aababa', 'closed')
   })
 })
 
 describe('setBrokers', () => {
+  it('before connect(): the new list is dialled', async () => {
+    const rig = new Rig()
+    brokers(rig, 'b')
+    await expectDials(await rig.up(), 'b')
+  })
+
   it('while connected: the connection stays, the next dial goes to the new list', async () => {
-    const rig = await new Rig({}, { hosts: ['a', 'b'] }).up()
-    rig.client.setBrokers([rig.endpoint('c'), rig.endpoint('d')])
+    const rig = await rigOf('ab').up()
+    brokers(rig, 'cd')
     await rig.advance(60_000)
-    expect(rig.client.state).toBe('connected')
-    expect(rig.hosts).toEqual(['a'])
+    expect([rig.client.state, rig.hosts]).toEqual(['connected', ['a']])
     await rig.cut()
     await rig.advance(1000)
-    expect(rig.hosts).toEqual(['a', 'c'])
-    await rig.finish()
+    await expectDials(rig, 'ac')
   })
 
-  it('while waiting: the next dial, at its time or at once with reconnect()', async () => {
-    for (const hurry of [false, true]) {
-      const rig = await new Rig().up()
-      rig.behave = up('b')
-      await rig.cut()
-      await rig.advance(1500)
-      rig.client.setBrokers(rig.endpoint('b'))
-      if (hurry) rig.client.reconnect()
-      await rig.settle()
-      expect(rig.client.state).toBe(hurry ? 'connected' : 'reconnecting')
-      await rig.advance(1500)
-      expect(rig.hosts).toEqual(['a', 'a', 'b'])
-      expect(rig.client.state).toBe('connected')
-      await rig.finish()
-    }
-  })
-
-  it('while an attempt is under way at one that is not in it: given up, told as such, and the new list is dialled at once', async () => {
+  it.each([false, true])('while waiting: with the next dial, in a hurry: %s', async (hurry) => {
     const rig = await new Rig().up()
-    rig.behave = (host) => (host === 'a' ? 'hang' : agreeable)
+    rig.behave = up('b')
+    await rig.cut()
+    await rig.advance(1500)
+    brokers(rig, 'b')
+    if (hurry) rig.client.reconnect()
+    await rig.settle()
+    expect(rig.client.state).toBe(hurry ? 'connected' : 'reconnecting')
+    await rig.advance(1500)
+    await expectDials(rig, 'aab')
+  })
+
+  it('while an attempt is under way at one that is not in it: given up, reported as such, not counted, and the new list is dialled at once', async () => {
+    const rig = await rigOf('a', undefined, { reconnect: { ...reconnect, maxAttempts: 1 } }).up()
+    rig.behave = only('hang')
     await rig.cut()
     await rig.advance(1100)
-    rig.client.setBrokers([rig.endpoint('b'), rig.endpoint('c')])
+    brokers(rig, 'bc')
     await rig.settle()
-    expect(rig.dials.map(({ host, at }) => [host, at])).toEqual([
-      ['a', 0],
-      ['a', 1000],
-      ['b', 1100],
-    ])
+    expect(rig.dials.map(({ host, at }) => `${host} ${at}`)).toEqual(['a 0', 'a 1000', 'b 1100'])
     expect(rig.dials[1]?.signal.aborted).toBe(true)
-    expect(rig.seen('connecterror')).toMatchObject([{ endpoint: 'x://a', error: { code: 'ERR_CONNECT_FAILED', fault: 'local' } }])
-    expect(rig.client.state).toBe('connected')
-    await rig.finish()
+    // Each `dial` has its end.
+    const error = { code: 'ERR_CONNECT_FAILED', fault: 'local', message: expect.stringContaining('setBrokers') as string }
+    expect(rig.seen('connecterror')).toMatchObject([{ endpoint: 'x://a', error }])
+    await expectDials(rig, 'aab')
   })
 
   it('while an attempt is under way at one that is in it: that goes on, and the list with what follows it', async () => {
-    const rig = await new Rig({ connectTimeout: 500 }).up()
-    rig.behave = (host) => (host === 'a' ? 'hang' : agreeable)
+    const rig = await rigOf('a', undefined, { connectTimeout: 500 }).up()
+    rig.behave = only('hang')
     await rig.cut()
     await rig.advance(1100)
-    rig.client.setBrokers([rig.endpoint('b'), rig.endpoint('a'), rig.endpoint('c')])
+    brokers(rig, 'bac')
     await rig.settle()
     expect(rig.dials[1]?.signal.aborted).toBe(false)
     await rig.advance(400 + 2000)
-    expect(rig.hosts.join('')).toBe('aac')
-    expect(rig.client.state).toBe('connected')
-    await rig.finish()
+    await expectDials(rig, 'aac')
   })
 
-  it.each(['reject', 'wait'] as const)(
-    'during the first dial (%s): a dial that hangs at the old endpoint is given up for the new one',
-    async (firstConnect) => {
-      const rig = new Rig({ firstConnect }, { behave: (host) => (host === 'a' ? 'hang' : agreeable) })
-      const connecting = rig.client.connect()
-      await rig.advance(300)
-      rig.client.setBrokers(rig.endpoint('b'))
-      await rig.settle()
-      await connecting
-      expect(rig.dials.map(({ host, at }) => [host, at])).toEqual([
-        ['a', 0],
-        ['b', 300],
-      ])
-      expect(rig.seen('connect')).toMatchObject([{ endpoint: 'x://b' }])
-      await rig.finish()
-    },
-  )
-
-  it('during the first dial, with the endpoint of it in the new list: the round goes on with the others, each once', async () => {
-    const rig = new Rig({ connectTimeout: 500 }, { behave: (host) => (host === 'a' ? 'hang' : down) })
-    const error = failure(rig.client.connect())
-    await rig.advance(300)
-    rig.client.setBrokers([rig.endpoint('b'), rig.endpoint('a'), rig.endpoint('c')])
-    await rig.advance(1000)
-    expect(rig.hosts.join('')).toBe('acb')
-    expect(causes(await error).map(({ code }) => code)).toEqual(['ERR_CONNECT_TIMEOUT', 'ERR_CONNECT_FAILED', 'ERR_CONNECT_FAILED'])
-  })
-
-  it('after the stream is open and before CONNACK: that handshake is given up too', async () => {
-    const rig = new Rig({}, { behave: (host) => (host === 'a' ? () => undefined : agreeable) })
+  it.each<[string, ClientOptions, Behaviour]>([
+    ['reject: the dial hangs', { firstConnect: 'reject' }, 'hang'],
+    ['wait: the dial hangs', { firstConnect: 'wait' }, 'hang'],
+    ['CONNACK does not come', {}, () => undefined],
+  ])('gives up the first attempt, %s', async (_what, options, behaviour) => {
+    const rig = rigOf('a', only(behaviour), options)
     const connecting = rig.client.connect()
     await rig.advance(300)
     const [silent] = rig.peers
-    rig.client.setBrokers(rig.endpoint('b'))
-    await rig.settle()
-    await connecting
-    expect(silent?.ended).toBeDefined()
-    expect(rig.open).toBe(1)
+    brokers(rig, 'b')
+    await settled(rig, connecting)
+    expect(rig.dials.map(({ host, at }) => `${host} ${at}`)).toEqual(['a 0', 'b 300'])
+    expect([silent?.ended !== undefined, rig.open]).toEqual([silent !== undefined, 1])
     expect(rig.seen('connect')).toMatchObject([{ endpoint: 'x://b' }])
     await rig.finish()
+  })
+
+  it('during the first dial, with the endpoint of it in the new list: the round goes on with the others, each once', async () => {
+    const rig = rigOf('a', (host) => (host === 'a' ? 'hang' : down), { connectTimeout: 500 })
+    const error = failure(rig.client.connect())
+    await rig.advance(300)
+    brokers(rig, 'bac')
+    await rig.advance(1000)
+    expect(rig.hosts.join('')).toBe('acb')
+    const codes = ['ERR_CONNECT_TIMEOUT', 'ERR_CONNECT_FAILED', 'ERR_CONNECT_FAILED']
+    expect(causes(await error).map(({ code }) => code)).toEqual(codes)
   })
 
   it('while credentials() hangs: its signal aborts, and the new endpoint is asked for', async () => {
@@ -223,16 +220,14 @@ describe('setBrokers', () => {
     })
     const connecting = rig.client.connect()
     await rig.settle()
-    rig.client.setBrokers(rig.endpoint('b'))
-    await rig.settle()
-    await connecting
+    brokers(rig, 'b')
+    await settled(rig, connecting)
     expect(signals.map((signal) => signal.aborted)).toEqual([true, false])
-    expect(rig.hosts).toEqual(['b'])
-    await rig.finish()
+    await expectDials(rig, 'b')
   })
 
   it('in every `dial`, with another host each time: a dial a second, no more', async () => {
-    const rig = new Rig({ firstConnect: 'wait' }, { behave: () => 'hang' })
+    const rig = rigOf('a', () => 'hang', { firstConnect: 'wait' })
     let round = 0
     rig.client.on('dial', () => rig.client.setBrokers(rig.endpoint(`host-${round++}`)))
     failure(rig.client.connect())
@@ -244,67 +239,39 @@ describe('setBrokers', () => {
   })
 
   it('in connecterror of the first round without reconnecting: the round goes on with the new list', async () => {
-    const rig = new Rig({ reconnect: false }, { behave: up('b') })
-    rig.client.on('connecterror', () => rig.client.setBrokers([rig.endpoint('c'), rig.endpoint('b')]), { once: true })
-    const connecting = rig.client.connect()
+    const rig = rigOf('a', up('b'), { reconnect: false })
+    rig.client.on('connecterror', () => brokers(rig, 'cb'), { once: true })
+    await settled(rig, rig.client.connect(), 1000)
+    await expectDials(rig, 'acb')
+  })
+
+  it.each([0x8e, 0x98, 0x9c, 0x87])('in serverdisconnect it turns the end into a try: %i', async (code) => {
+    const rig = await new Rig().up()
+    rig.client.on('serverdisconnect', () => brokers(rig, 'b'))
+    await rig.goodbye(code)
+    expect(rig.client.state).toBe('reconnecting')
     await rig.advance(1000)
-    await connecting
-    expect(rig.hosts).toEqual(['a', 'c', 'b'])
-    await rig.finish()
+    await expectDials(rig, 'ab')
   })
 
-  it('a dial that was given up counts for nothing against maxAttempts', async () => {
-    const rig = await new Rig({ reconnect: { ...reconnect, maxAttempts: 1 } }).up()
-    rig.behave = (host) => (host === 'a' ? 'hang' : agreeable)
-    await rig.cut()
-    await rig.advance(1100)
-    rig.client.setBrokers(rig.endpoint('b'))
-    await rig.settle()
-    expect(rig.client.state).toBe('connected')
-    // Each `dial` has its end.
-    expect(rig.seen('connecterror')).toMatchObject([
-      { endpoint: 'x://a', error: { code: 'ERR_CONNECT_FAILED', message: expect.stringContaining('setBrokers') } },
-    ])
-    await rig.finish()
-  })
-
-  it('in serverdisconnect it turns the end into a try of the new list', async () => {
-    for (const code of [0x8e, 0x98, 0x9c, 0x87]) {
-      const rig = await new Rig().up()
-      rig.client.on('serverdisconnect', () => rig.client.setBrokers(rig.endpoint('b')))
-      await rig.goodbye(code)
-      expect(rig.client.state).toBe('reconnecting')
-      await rig.advance(1000)
-      expect(rig.hosts).toEqual(['a', 'b'])
-      expect(rig.client.state).toBe('connected')
-      await rig.finish()
-    }
-  })
-
-  it('in connecterror it turns the end into a try of the new list, at the first connect too', async () => {
-    for (const firstConnect of ['reject', 'wait'] as const) {
-      const rig = new Rig({ firstConnect }, { behave: (host) => (host === 'a' ? refusing(0x8a) : agreeable) })
-      rig.client.on('connecterror', () => rig.client.setBrokers(rig.endpoint('b')))
-      const connecting = rig.client.connect()
-      await rig.advance(1000)
-      await connecting
-      expect(rig.hosts).toEqual(['a', 'b'])
-      await rig.finish()
-    }
+  it.each(['reject', 'wait'] as const)('in connecterror it turns the end into a try: %s', async (firstConnect) => {
+    const rig = rigOf('a', only(refusing(0x8a)), { firstConnect })
+    rig.client.on('connecterror', () => brokers(rig, 'b'))
+    await settled(rig, rig.client.connect(), 1000)
+    await expectDials(rig, 'ab')
   })
 
   it('in connecterror of a later attempt, and the list begins with its first', async () => {
-    const rig = await new Rig({}, { hosts: ['a', 'z'] }).up()
-    rig.behave = (host) => (host === 'a' ? refusing(0x8a) : agreeable)
-    rig.client.on('connecterror', () => rig.client.setBrokers([rig.endpoint('b'), rig.endpoint('c')]))
+    const rig = await rigOf('az').up()
+    rig.behave = only(refusing(0x8a))
+    rig.client.on('connecterror', () => brokers(rig, 'bc'))
     await rig.cut()
     await rig.advance(1000 + 2000)
-    expect(rig.hosts).toEqual(['a', 'a', 'b'])
-    await rig.finish()
+    await expectDials(rig, 'aab')
   })
 
   it('in connecterror every time: never without back-off', async () => {
-    const rig = new Rig({ firstConnect: 'wait' }, { behave: () => refusing(0x8a) })
+    const rig = rigOf('a', () => refusing(0x8a), { firstConnect: 'wait' })
     let round = 0
     rig.client.on('connecterror', () => rig.client.setBrokers(rig.endpoint(`host-${round++}`)))
     failure(rig.client.connect())
@@ -314,54 +281,30 @@ describe('setBrokers', () => {
   })
 
   it('an endpoint that refused is asked again when it is in the new list', async () => {
-    const rig = new Rig({ firstConnect: 'wait' }, { hosts: ['a', 'b'] })
-    rig.behave = (host) => (host === 'a' ? refusing(0x8a) : down)
+    const rig = rigOf('ab', (host) => (host === 'a' ? refusing(0x8a) : down), { firstConnect: 'wait' })
     failure(rig.client.connect())
     await rig.advance(2000)
-    rig.client.setBrokers([rig.endpoint('a')])
+    brokers(rig, 'a')
     rig.behave = up('a')
     await rig.advance(2000)
-    expect(rig.hosts.at(-1)).toBe('a')
-    expect(rig.client.state).toBe('connected')
-    await rig.finish()
-  })
-
-  it('before connect(): the new list is dialled', async () => {
-    const rig = new Rig()
-    rig.client.setBrokers([rig.endpoint('b')])
-    await rig.up()
-    expect(rig.hosts).toEqual(['b'])
+    expect([rig.hosts.at(-1), rig.client.state]).toEqual(['a', 'connected'])
     await rig.finish()
   })
 
   it('is checked like the constructor, and changes nothing when it throws', async () => {
     const rig = await new Rig().up()
-    const thrown = (call: () => void): unknown => {
+    const refused = (list: unknown): unknown => {
       try {
-        call()
+        return rig.client.setBrokers(list as string)
       } catch (error) {
         return (error as MqttError).code
       }
-      return undefined
     }
-    expect(thrown(() => rig.client.setBrokers([]))).toBe('ERR_MISSING_BROKER')
-    expect(thrown(() => rig.client.setBrokers('nowhere'))).toBe('ERR_INVALID_BROKER_URL')
-    expect(thrown(() => rig.client.setBrokers(5 as unknown as string))).toMatch(/^ERR_INVALID_(OPTION|BROKER_URL)$/)
+    expect([refused([]), refused('nowhere')]).toEqual(['ERR_MISSING_BROKER', 'ERR_INVALID_BROKER_URL'])
+    expect(refused(5)).toMatch(/^ERR_INVALID_(OPTION|BROKER_URL)$/)
     await rig.cut()
     await rig.advance(1000)
-    expect(rig.hosts).toEqual(['a', 'a'])
-    await rig.finish()
-    expect(thrown(() => rig.client.setBrokers(rig.endpoint('b')))).toBe('ERR_CLOSED')
-  })
-})
-
-describe('maxAttempts over a list', () => {
-  it('counts attempts, not rounds', async () => {
-    const rig = await new Rig({ reconnect: { ...reconnect, maxAttempts: 5 } }, { hosts: ['a', 'b'] }).up()
-    rig.behave = () => down
-    await rig.cut()
-    await rig.advance(100_000)
-    expect(rig.hosts.join('')).toBe('aababa')
-    expect(await rig.client.closed).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED' })
+    await expectDials(rig, 'aa')
+    expect(refused(rig.endpoint('b'))).toBe('ERR_CLOSED')
   })
 })
