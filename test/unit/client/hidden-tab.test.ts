@@ -10,6 +10,7 @@ import type { ClientPacket } from '../../../src/wire/packets.js'
 import { agreeable } from './harness.js'
 import { publish } from './incoming.js'
 import { Rig } from './rig.js'
+import { settled } from './steps.js'
 
 const minute = 60_000
 const halfAnHour = 30 * minute
@@ -43,12 +44,6 @@ class Tab {
     }
     this.rig = new Rig({ clientId: 'tab', cleanStart: false, keepAlive: 30, ...options }, { platform })
     this.rig.behave = (_host, dial) => this.#serve(dial, serverKeepAlive)
-  }
-
-  /** Connects while it is seen, then hides. */
-  async hide(): Promise<void> {
-    await this.rig.up()
-    this.hidden = true
   }
 
   /** Is seen again. */
@@ -126,173 +121,147 @@ class Tab {
   }
 }
 
+/** A tab, and the end of its client after the test. */
+async function within(tab: Tab, test: (tab: Tab) => Promise<unknown>, before?: 'hidden' | 'seen'): Promise<void> {
+  if (before === 'hidden') tab.hidden = true
+  await tab.rig.up()
+  if (before === undefined) tab.hidden = true
+  await test(tab)
+  await tab.rig.finish()
+}
+
 describe('a hidden tab, timers once a minute, keep-alive of 30 s', () => {
-  it.each([1000, 5000, 14_000])('messages every %i ms: nobody ends the connection, and PINGREQ leaves in time [MQTT-3.1.2-20]', async (every) => {
-    const tab = new Tab()
-    await tab.hide()
-    await tab.traffic(halfAnHour, every)
-    expect(tab.kicks).toBe(0)
-    expect(tab.losses).toBe(0)
-    expect(tab.rig.dials).toHaveLength(1)
-    expect(tab.longestSilence).toBeLessThanOrEqual(30_000 + every)
-    // No more of them than a page that is seen would send.
-    expect(tab.pings()).toBeLessThanOrEqual(halfAnHour / 30_000)
-    await tab.rig.finish()
-  })
+  it.each([1000, 5000, 14_000])('messages every %i ms: the connection stays, and PINGREQ leaves in time [MQTT-3.1.2-20]', (every) =>
+    within(new Tab(), async (tab) => {
+      await tab.traffic(halfAnHour, every)
+      expect([tab.kicks, tab.losses, tab.rig.dials.length]).toEqual([0, 0, 1])
+      expect(tab.longestSilence).toBeLessThanOrEqual(30_000 + every)
+      // No more of them than a page that is seen would send.
+      expect(tab.pings()).toBeLessThanOrEqual(halfAnHour / 30_000)
+    }),
+  )
 
-  it.each([20_000, 44_000, 50_000])('messages every %i ms, too rare to be always in time: at most one reconnect', async (every) => {
-    const tab = new Tab()
-    await tab.hide()
-    await tab.traffic(halfAnHour, every)
-    expect(tab.losses).toBeLessThanOrEqual(1)
-    expect(tab.rig.client.state).toBe('connected')
-    await tab.rig.finish()
-  })
+  it.each([20_000, 44_000, 50_000])('messages every %i ms, too rare to be always in time: at most one reconnect', (every) =>
+    within(new Tab(), async (tab) => {
+      await tab.traffic(halfAnHour, every)
+      expect(tab.losses).toBeLessThanOrEqual(1)
+      expect(tab.rig.client.state).toBe('connected')
+    }),
+  )
 
-  it('nothing comes in: one reconnect, after which the server knows to wait', async () => {
-    const tab = new Tab()
-    await tab.hide()
-    await tab.rig.advance(halfAnHour)
-    expect(tab.kicks).toBeLessThanOrEqual(1)
-    expect(tab.rig.dials.length).toBeLessThanOrEqual(2)
-    expect(tab.losses).toBe(tab.rig.dials.length - 1)
-    expect(tab.rig.client.state).toBe('connected')
-    expect(tab.rig.peers.map((peer) => peer.last('connect').keepAlive)).toEqual([30, 180])
-    await tab.rig.finish()
-  })
+  it.each([0, 1, 29_999, 30_000, 31_000, 59_999])(
+    'nothing comes in, hidden %i ms after a whole minute: one reconnect, after which the server knows to wait',
+    async (offset) => {
+      const tab = new Tab()
+      await tab.rig.advance(offset)
+      await within(tab, async () => {
+        await tab.rig.advance(halfAnHour)
+        expect(tab.kicks).toBeLessThanOrEqual(1)
+        expect([tab.rig.client.state, tab.losses]).toEqual(['connected', tab.rig.dials.length - 1])
+        const asked = tab.rig.peers.map((peer) => peer.last('connect').keepAlive)
+        expect(asked).toEqual([30, 180].slice(0, offset === 0 ? 2 : asked.length))
+      })
+    },
+  )
 
-  it.each([0, 1, 29_999, 30_000, 31_000, 59_999])('the same, hidden %i ms after a whole minute', async (offset) => {
-    const tab = new Tab()
-    await tab.rig.advance(offset)
-    await tab.hide()
-    await tab.rig.advance(halfAnHour)
-    expect(tab.rig.dials.length).toBeLessThanOrEqual(2)
-    expect(tab.rig.client.state).toBe('connected')
-    await tab.rig.finish()
-  })
+  it('a QoS 1 message that was published meanwhile arrives, once', () =>
+    within(new Tab(), async (tab) => {
+      await tab.rig.advance(10 * minute)
+      expect((await settled(tab.rig, tab.rig.client.publish('t', 'x', { qos: 1 }), minute)).reasonCode).toBe(0)
+      expect(tab.packets.filter(({ type }) => type === 'publish')).toHaveLength(1)
+    }))
 
-  it('a QoS 1 message that was published meanwhile arrives, once', async () => {
-    const tab = new Tab()
-    await tab.hide()
-    await tab.rig.advance(10 * minute)
-    const publishing = tab.rig.client.publish('t', 'x', { qos: 1 })
-    await tab.rig.advance(minute)
-    expect((await publishing).reasonCode).toBe(0)
-    expect(tab.packets.filter(({ type }) => type === 'publish')).toHaveLength(1)
-    await tab.rig.finish()
-  })
-
-  it('opened in the background: the server is asked to wait from the start, and nothing is lost at all', async () => {
-    const tab = new Tab()
-    tab.hidden = true
-    await tab.rig.up()
-    await tab.rig.advance(halfAnHour)
-    expect(tab.rig.peer.last('connect').keepAlive).toBe(180)
-    expect(tab.losses).toBe(0)
-    expect(tab.longestSilence).toBeLessThanOrEqual(180_000 + minute)
-    await tab.rig.finish()
-  })
+  it('opened in the background: the server is asked to wait from the start, and nothing is lost or late', () =>
+    within(
+      new Tab(),
+      async (tab) => {
+        await tab.rig.advance(halfAnHour)
+        expect(tab.rig.peer.last('connect').keepAlive).toBe(180)
+        expect([tab.losses, late(tab)]).toEqual([0, []])
+        expect(tab.longestSilence).toBeLessThanOrEqual(180_000 + minute)
+      },
+      'hidden',
+    ))
 
   it.each([
     [300, 300],
     [false, 0],
-  ] as const)('keepAlive: %s is left as it is', async (keepAlive, asked) => {
-    const tab = new Tab({ keepAlive })
-    tab.hidden = true
-    await tab.rig.up()
-    expect(tab.rig.peer.last('connect').keepAlive).toBe(asked)
-    await tab.rig.finish()
-  })
+  ] as const)('keepAlive: %s is left as it is', (keepAlive, asked) =>
+    within(new Tab({ keepAlive }), async (tab) => expect(tab.rig.peer.last('connect').keepAlive).toBe(asked), 'hidden'),
+  )
 
-  it('seen again: what was connected from then on is asked for as configured', async () => {
-    const tab = new Tab()
-    await tab.hide()
-    await tab.rig.advance(5 * minute)
-    await tab.show()
-    await tab.rig.cut()
-    await tab.rig.advance(5000)
-    expect(tab.rig.client.state).toBe('connected')
-    expect(tab.rig.peer.last('connect').keepAlive).toBe(30)
-    await tab.rig.finish()
-  })
+  it('seen again: what was connected from then on is asked for as configured', () =>
+    within(new Tab(), async (tab) => {
+      await tab.rig.advance(5 * minute)
+      await tab.show()
+      await tab.rig.cut()
+      await tab.rig.advance(5000)
+      expect([tab.rig.client.state, tab.rig.peer.last('connect').keepAlive]).toEqual(['connected', 30])
+    }))
 
-  it('the link died meanwhile: found out within 1.5 s of being seen again, and replaced at once', async () => {
-    const tab = new Tab()
-    await tab.hide()
-    tab.die()
-    await tab.rig.advance(20_000)
-    const seen = tab.rig.clock.now()
-    await tab.show()
-    await tab.rig.advance(1500)
-    expect(tab.rig.dials).toHaveLength(2)
-    expect((tab.rig.dials[1]?.at ?? 0) - seen).toBeLessThan(2000)
-    expect(tab.rig.client.state).toBe('connected')
-    await tab.rig.finish()
-  })
+  it('the link died meanwhile: found out within 1.5 s of being seen again, and replaced at once', () =>
+    within(new Tab(), async (tab) => {
+      tab.die()
+      await tab.rig.advance(20_000)
+      const seen = tab.rig.clock.now()
+      await tab.show()
+      await tab.rig.advance(1500)
+      expect([tab.rig.dials.length, tab.rig.client.state]).toEqual([2, 'connected'])
+      expect((tab.rig.dials[1]?.at ?? 0) - seen).toBeLessThan(2000)
+    }))
+
+  it('PINGREQ leaves with the first message after it was due, once', () =>
+    within(new Tab(), async (tab) => {
+      for (const [duration, pings] of [
+        [29_000, 0],
+        [1000, 1],
+        [29_000, 1],
+      ] as const) {
+        await tab.traffic(duration, 1000)
+        expect(tab.pings()).toBe(pings)
+      }
+    }))
+
+  it('a link over which nothing comes any more is still given up by the timer', () =>
+    within(new Tab(), async (tab) => {
+      await tab.traffic(30_000, 1000)
+      tab.die()
+      await tab.rig.advance(3 * minute)
+      expect(tab.rig.seen('disconnect').map(({ cause }) => cause?.code)).toEqual(['ERR_KEEPALIVE_TIMEOUT'])
+      expect(tab.rig.client.state).toBe('connected')
+    }))
+
+  it('a server that insists on a keep-alive of 60 s: with messages the connection stays', () =>
+    within(new Tab({}, 60), async (tab) => {
+      await tab.traffic(halfAnHour, 10_000)
+      expect([tab.kicks, tab.losses]).toEqual([0, 0])
+    }))
 })
 
-describe('what comes in sends what is due', () => {
-  it('PINGREQ leaves with the first message after it was due, once', async () => {
-    const tab = new Tab()
-    await tab.hide()
-    await tab.traffic(29_000, 1000)
-    expect(tab.pings()).toBe(0)
-    await tab.traffic(1000, 1000)
-    expect(tab.pings()).toBe(1)
-    await tab.traffic(29_000, 1000)
-    expect(tab.pings()).toBe(1)
-    await tab.rig.finish()
-  })
+/** Events of late timers: when, how late, and beside which keep-alive. */
+function late({ rig }: Tab): readonly (readonly number[])[] {
+  return rig.events.flatMap(({ at, type, event }) => (type === 'late' ? [[at, ...Object.values(event as ClientEvents['late'])]] : []))
+}
 
-  it('a link over which nothing comes any more is still given up by the timer', async () => {
-    const tab = new Tab()
-    await tab.hide()
-    await tab.traffic(30_000, 1000)
-    tab.die()
-    await tab.rig.advance(3 * minute)
-    expect(tab.rig.seen('disconnect').map(({ cause }) => cause?.code)).toEqual(['ERR_KEEPALIVE_TIMEOUT'])
-    expect(tab.rig.client.state).toBe('connected')
-    await tab.rig.finish()
-  })
+describe('late timers are reported', () => {
+  it('more than half of the keep-alive: one event for each such timer, with its lateness and the keep-alive', () =>
+    within(new Tab(), async (tab) => {
+      await tab.traffic(5 * minute, 1000)
+      // Due after 30 s, and run after 60, when a message sends PINGREQ again: the next timer is for its answer, due after 10 s.
+      expect(late(tab).slice(0, 2)).toEqual([
+        [minute, 30_000, 30],
+        [2 * minute, 50_000, 30],
+      ])
+      expect(late(tab).length).toBeLessThanOrEqual(5)
+      expect(tab.losses).toBe(0)
+    }))
 
-  it('a server that insists on a keep-alive of 60 s: with messages nobody ends the connection', async () => {
-    const tab = new Tab({}, 60)
-    await tab.hide()
-    await tab.traffic(halfAnHour, 10_000)
-    expect(tab.kicks).toBe(0)
-    expect(tab.losses).toBe(0)
-    await tab.rig.finish()
-  })
-})
-
-describe('late timers are told', () => {
-  /** What was told: when, how late, and beside which keep-alive. */
-  const told = ({ rig }: Tab): readonly (readonly number[])[] =>
-    rig.events.flatMap(({ at, type, event }) => (type === 'late' ? [[at, ...Object.values(event as ClientEvents['late'])]] : []))
-
-  it('more than half of the keep-alive: one event for each such timer, with its lateness and the keep-alive', async () => {
-    const tab = new Tab()
-    await tab.hide()
-    await tab.traffic(5 * minute, 1000)
-    // Due after 30 s, and run after 60, when a message sends PINGREQ again: the next timer is for its answer, due after 10 s.
-    expect(told(tab).slice(0, 2)).toEqual([
-      [minute, 30_000, 30],
-      [2 * minute, 50_000, 30],
-    ])
-    expect(told(tab).length).toBeLessThanOrEqual(5)
-    expect(tab.losses).toBe(0)
-    await tab.rig.finish()
-  })
-
-  it('the server gives up before the timer runs: told right before the connection ends', async () => {
-    const tab = new Tab()
-    await tab.hide()
-    await tab.rig.advance(minute)
-    expect(tab.kicks).toBe(1)
-    expect(told(tab)).toEqual([[45_000, 15_000, 30]])
-    expect(tab.rig.order.slice(tab.rig.order.indexOf('late')).slice(0, 3)).toEqual(['late', 'state reconnecting', 'disconnect'])
-    await tab.rig.finish()
-  })
+  it('the server gives up before the timer runs: right before the connection ends', () =>
+    within(new Tab(), async (tab) => {
+      await tab.rig.advance(minute)
+      expect([tab.kicks, late(tab)]).toEqual([1, [[45_000, 15_000, 30]]])
+      expect(tab.rig.order.slice(tab.rig.order.indexOf('late')).slice(0, 3)).toEqual(['late', 'state reconnecting', 'disconnect'])
+    }))
 
   it.each([
     [14_999, 0],
@@ -307,37 +276,22 @@ describe('late timers are told', () => {
     await rig.finish()
   })
 
-  it('a server that asks for another keep-alive: its half counts', async () => {
-    const tab = new Tab({}, 300)
-    await tab.hide()
-    await tab.rig.advance(halfAnHour)
-    expect(told(tab)).toEqual([])
-    expect(tab.losses).toBe(0)
-    await tab.rig.finish()
-  })
+  it('a server that asks for another keep-alive: its half counts', () =>
+    within(new Tab({}, 300), async (tab) => {
+      await tab.rig.advance(halfAnHour)
+      expect([late(tab), tab.losses]).toEqual([[], 0])
+    }))
 
-  it('timers that are asked for with a minute of throttling in mind are late no more', async () => {
-    const tab = new Tab()
-    tab.hidden = true
-    await tab.rig.up()
-    await tab.rig.advance(halfAnHour)
-    expect(told(tab)).toEqual([])
-    await tab.rig.finish()
-  })
-
-  it('a page that is seen, and a keep-alive that is off: nothing is told', async () => {
+  it('a page that is seen, and a keep-alive that is off: no event', async () => {
     const seen = new Tab()
-    await seen.rig.up()
-    await seen.traffic(halfAnHour, 20_000)
-    expect(told(seen)).toEqual([])
-    await seen.rig.finish()
+    await within(seen, () => seen.traffic(halfAnHour, 20_000), 'seen')
     const off = new Tab({ keepAlive: false })
-    await off.hide()
-    // The first byte of a packet, which has a deadline of its own.
-    off.rig.peer.sendBytes([0x30])
-    await off.rig.advance(10 * minute)
-    expect(told(off)).toEqual([])
-    await off.rig.finish()
+    await within(off, async () => {
+      // The first byte of a packet, which has a deadline of its own.
+      off.rig.peer.sendBytes([0x30])
+      await off.rig.advance(10 * minute)
+    })
+    expect([late(seen), late(off)]).toEqual([[], []])
   })
 
   it.each<readonly [string, (tab: Tab) => Promise<void>]>([
@@ -348,12 +302,10 @@ describe('late timers are told', () => {
     for (const act of [(tab: Tab) => tab.rig.client.destroy(), (tab: Tab) => void tab.rig.client.reconnect({ force: true })]) {
       const tab = new Tab({}, undefined, how === 'the server says goodbye')
       tab.rig.client.on('late', () => act(tab), { once: true })
-      await tab.hide()
-      await after(tab)
-      expect(told(tab)).toHaveLength(1)
-      expect(tab.rig.peers[0]?.all('pingreq')).toEqual([])
-      expect(tab.rig.seen('disconnect')).toHaveLength(1)
-      await tab.rig.finish()
+      await within(tab, async () => {
+        await after(tab)
+        expect([late(tab).length, tab.rig.seen('disconnect').length, tab.rig.peers[0]?.all('pingreq')]).toEqual([1, 1, []])
+      })
       expect(tab.rig.clock.pending).toBe(0)
     }
   })

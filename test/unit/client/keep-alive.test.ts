@@ -1,84 +1,69 @@
+/** Keep-alive of a client: what `session/keep-alive.test.ts` shows of the session alone, over its connection and with its options. */
 import { expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
-import { accepting, agreeable, connected, failure, World } from './harness.js'
-import { publish } from './incoming.js'
-import { plainConnack, StalledTransport } from './stalled-transport.js'
+import { willing } from './across.js'
+import { accepting, connected, failure, World } from './harness.js'
+import { agreed, publish } from './incoming.js'
+import { StalledTransport } from './stalled-transport.js'
+import { listen, over, settled } from './steps.js'
 
 const pings = (world: World): number => world.peer.all('pingreq').length
 
 /** Connected to a peer that has stopped; what comes in is fed by the test. */
-async function stalled(options: ClientOptions, room?: number): Promise<{ world: World; transport: StalledTransport }> {
-  const transport = new StalledTransport(room)
-  const world = new World(options, {}, 1, () => transport)
-  const connecting = world.client.connect()
-  await world.settle()
-  transport.feed(plainConnack)
-  await connecting
-  return { world, transport }
+async function stalled(options: ClientOptions): Promise<{ world: World; transport: StalledTransport }> {
+  const transport = new StalledTransport(200)
+  return { world: await over(transport, () => transport.feed('20 03 00 00 00'), options), transport }
+}
+
+/** What happens in each of so many seconds. */
+async function everySecond(world: World, seconds: number, act: () => unknown): Promise<void> {
+  for (let second = 0; second < seconds; second++) {
+    await world.clock.advance(1000)
+    await act()
+  }
 }
 
 it('an idle link: PINGREQ when the keep-alive has passed, and again after PINGRESP [MQTT-3.1.2-20]', async () => {
-  const world = await connected({ keepAlive: 20 }, agreeable)
-  await world.clock.advance(19_999)
-  expect(pings(world)).toBe(0)
-  await world.clock.advance(1)
-  expect(pings(world)).toBe(1)
-  await world.clock.advance(20_000)
-  expect(pings(world)).toBe(2)
-  await world.clock.advance(60_000)
-  expect(pings(world)).toBe(5)
-  expect(world.client.state).toBe('connected')
+  const world = await agreed({ keepAlive: 20 })
+  const counts: number[] = []
+  for (const time of [19_999, 1, 20_000, 60_000]) {
+    await world.clock.advance(time)
+    counts.push(pings(world))
+  }
+  expect([counts, world.client.state]).toEqual([[0, 1, 2, 5], 'connected'])
 })
 
 it('what is sent puts PINGREQ off', async () => {
-  const world = await connected({ keepAlive: 20 }, agreeable)
+  const world = await agreed({ keepAlive: 20 })
   for (let round = 0; round < 10; round++) {
     await world.clock.advance(15_000)
-    await Promise.all([world.client.publish('a', 'b', { qos: 1 }), world.settle()])
+    await settled(world, world.client.publish('a', 'b', { qos: 1 }))
   }
   expect(pings(world)).toBe(0)
 })
 
-it('the keep-alive of the server goes over ours [MQTT-3.1.2-21]', async () => {
-  const world = await connected({ keepAlive: 60 }, (packet) =>
-    packet.type === 'connect' ? accepting({ serverKeepAlive: 5 })(packet) : agreeable(packet),
-  )
-  await world.clock.advance(5000)
-  expect(pings(world)).toBe(1)
-})
-
-it.each([0, false] as const)('keep-alive %s: never PINGREQ', async (keepAlive) => {
-  const world = await connected({ keepAlive })
-  expect(world.peer.last('connect').keepAlive).toBe(0)
+it.each([
+  [60, 5, 10],
+  [60, 1, 50],
+  [10, 0, 0],
+  [0, undefined, 0],
+  [false, undefined, 0],
+] as const)('%s s, the server %s s: %i PINGREQ in 50 s [MQTT-3.1.2-21]', async (keepAlive, serverKeepAlive, count) => {
+  const world = await connected({ keepAlive }, willing(false, { serverKeepAlive }))
+  expect(world.peer.last('connect').keepAlive).toBe(Number(keepAlive))
+  await world.clock.advance(50_000)
+  expect(pings(world)).toBe(count)
+  if (count > 0) return
   await world.clock.advance(10 * 3_600_000)
-  expect(pings(world)).toBe(0)
-  expect(world.client.state).toBe('connected')
-  expect(world.clock.pending).toBe(0)
+  expect([pings(world), world.client.state, world.clock.pending]).toEqual([0, 'connected', 0])
 })
 
-it('the server turns it off', async () => {
-  const world = await connected({ keepAlive: 10 }, accepting({ serverKeepAlive: 0 }))
-  await world.clock.advance(3_600_000)
-  expect(pings(world)).toBe(0)
-  expect(world.client.state).toBe('connected')
-})
-
-it('traffic towards us only: PINGREQ is sent on time', async () => {
-  const world = await connected({ keepAlive: 10 }, agreeable)
-  for (let second = 0; second < 35; second++) {
-    await world.clock.advance(1000)
+it.each(['nothing else', 'calls that send nothing'])('traffic towards us, %s: [MQTT-3.1.2-20]', async (what) => {
+  const world = await agreed({ keepAlive: 10 })
+  await everySecond(world, 35, async () => {
     await world.send(publish('a', 'x'))
-  }
-  expect(pings(world)).toBe(3)
-})
-
-it('calls that send nothing do not count as sending [MQTT-3.1.2-20]', async () => {
-  const world = await connected({ keepAlive: 10 }, agreeable)
-  for (let second = 0; second < 35; second++) {
-    await world.clock.advance(1000)
-    await world.send(publish('a', 'x'))
-    await Promise.all([world.client.flush(), world.settle()])
-  }
+    if (what !== 'nothing else') await settled(world, world.client.flush())
+  })
   expect(pings(world)).toBe(3)
 })
 
@@ -86,8 +71,7 @@ it('no PINGRESP: closed as keep-alive timeout after pingTimeout, everything pend
   const world = await connected({ keepAlive: 10, pingTimeout: 4000 })
   const publishing = failure(world.client.publish('a', 'b', { qos: 1 }))
   await world.clock.advance(13_999)
-  expect(pings(world)).toBe(1)
-  expect(world.client.state).toBe('connected')
+  expect([pings(world), world.client.state]).toEqual([1, 'connected'])
   await world.clock.advance(1)
   expect(world.client.state).toBe('closed')
   const cause = await world.client.closed
@@ -100,18 +84,13 @@ it('no PINGRESP: closed as keep-alive timeout after pingTimeout, everything pend
 
 it('outgoing QoS 0 does not hide a peer that is silent', async () => {
   const world = await connected({ keepAlive: 10, pingTimeout: 5000 })
-  for (let second = 0; second < 15; second++) {
-    world.client.post('a', 'x')
-    await world.clock.advance(1000)
-  }
+  await everySecond(world, 15, () => world.client.post('a', 'x'))
   expect(await world.client.closed).toMatchObject({ code: 'ERR_KEEPALIVE_TIMEOUT' })
 })
 
 it('a late timer neither doubles nor drifts', async () => {
-  const world = await connected({ keepAlive: 10, pingTimeout: 60_000 }, agreeable)
+  const world = await agreed({ keepAlive: 10, pingTimeout: 60_000 })
   world.clock.jump(35_000)
-  await world.settle()
-  expect(pings(world)).toBe(1)
   await world.clock.advance(9999)
   expect(pings(world)).toBe(1)
   await world.clock.advance(1)
@@ -120,36 +99,26 @@ it('a late timer neither doubles nor drifts', async () => {
 
 it('a late PINGRESP: one schedule goes on', async () => {
   const world = await connected({ keepAlive: 10, pingTimeout: 4500 })
-  await world.clock.advance(10_000)
-  await world.clock.advance(4000)
+  await world.clock.advance(14_000)
   await world.send({ type: 'pingresp' })
   await world.clock.advance(9999)
-  expect(pings(world)).toBe(1 + 1)
-  expect(world.client.state).toBe('connected')
+  expect([pings(world), world.client.state]).toEqual([2, 'connected'])
 })
 
 it('a packet that takes longer than the keep-alive: PINGREQs go out meanwhile, its bytes are life', async () => {
   const world = await connected({ keepAlive: 10, pingTimeout: 5000 })
   const subscription = world.client.subscription('a')
   await world.sendBytes([0x30, 44, 0, 1, 0x61, 0])
-  for (let at = 0; at < 40; at++) {
-    await world.clock.advance(1000)
-    await world.sendBytes([0x78])
-  }
+  await everySecond(world, 40, () => world.sendBytes([0x78]))
   expect(pings(world)).toBeGreaterThanOrEqual(3)
-  expect(world.client.state).toBe('connected')
-  expect(subscription.read()?.text()).toBe('x'.repeat(40))
+  expect([world.client.state, subscription.read()?.text()]).toEqual(['connected', 'x'.repeat(40)])
 })
 
 it('a started packet that drips for ever is given up within max(2 × keep-alive, 60 s)', async () => {
   const world = await connected({ keepAlive: 10, pingTimeout: 5000 })
   await world.sendBytes([0x30, 0xff, 0x7f, 0, 1, 0x61, 0])
-  for (let second = 0; second < 61; second++) {
-    await world.sendBytes([0x78])
-    await world.clock.advance(1000)
-  }
-  expect(world.client.state).toBe('closed')
-  expect(world.clock.pending).toBe(0)
+  await everySecond(world, 61, () => world.sendBytes([0x78]))
+  expect([world.client.state, world.clock.pending]).toEqual(['closed', 0])
 })
 
 it('a large packet that keeps 1 KiB/s is let through', async () => {
@@ -161,92 +130,70 @@ it('a large packet that keeps 1 KiB/s is let through', async () => {
     await world.clock.advance(980)
     await world.sendBytes(new Uint8Array(second === 99 ? 1020 : 1024))
   }
-  expect(world.client.state).toBe('connected')
-  expect(subscription.read()?.payload.length).toBe(length - 4)
+  expect([world.client.state, subscription.read()?.payload.length]).toEqual(['connected', length - 4])
 })
 
 it('a flood of QoS 0 that lasts longer than the keep-alive: the link stays', async () => {
-  const world = await connected({ keepAlive: 10, pingTimeout: 2000 }, agreeable)
+  const world = await agreed({ keepAlive: 10, pingTimeout: 2000 })
   for (let step = 0; step < 400; step++) {
     for (let index = 0; index < 20; index++) world.client.post('a', 'x')
     await world.clock.advance(100)
   }
-  expect(world.client.state).toBe('connected')
-  expect(world.peer.all('publish').length).toBe(8000)
+  expect([world.client.state, world.peer.all('publish').length]).toEqual(['connected', 8000])
   expect(pings(world)).toBeGreaterThanOrEqual(3)
 })
 
 it('a peer that stops reading: given up after keep-alive and pingTimeout, even if it still sends', async () => {
-  const { world, transport } = await stalled({ keepAlive: 10, pingTimeout: 5000 }, 200)
+  const { world, transport } = await stalled({ keepAlive: 10, pingTimeout: 5000 })
   const publishing = failure(world.client.publish('a', new Uint8Array(1000), { qos: 1 }))
   await world.settle()
   const waiting = failure(world.client.publish('a', 'b'))
-  for (let second = 0; second < 16; second++) {
-    await world.clock.advance(1000)
-    if (transport.destroyed === undefined) transport.feed('30 04 00 01 61 00')
-  }
+  await everySecond(world, 16, () => transport.destroyed ?? transport.feed('30 04 00 01 61 00'))
   await world.settle()
   expect(transport.destroyed).toBeDefined()
   expect(await world.client.closed).toMatchObject({ code: 'ERR_KEEPALIVE_TIMEOUT' })
-  expect(await publishing).toMatchObject({ outcome: 'unknown' })
-  expect(await waiting).toMatchObject({ outcome: 'not-sent' })
+  expect([await publishing, await waiting]).toMatchObject([{ outcome: 'unknown' }, { outcome: 'not-sent' }])
   expect(world.clock.pending).toBe(0)
 })
 
 it('a peer that reads again in time is kept', async () => {
-  const { world, transport } = await stalled({ keepAlive: 10, pingTimeout: 5000 }, 200)
+  const { world, transport } = await stalled({ keepAlive: 10, pingTimeout: 5000 })
   failure(world.client.publish('a', new Uint8Array(1000), { qos: 1 }))
   await world.clock.advance(9000)
   transport.drain()
-  for (let second = 0; second < 20; second++) {
-    await world.clock.advance(1000)
-    transport.feed('d0 00')
-  }
+  await everySecond(world, 20, () => transport.feed('d0 00'))
   expect(world.client.state).toBe('connected')
 })
 
-it('a PINGRESP that nobody asked for is ignored', async () => {
-  const world = await connected({ keepAlive: 10 }, agreeable)
+it('a PINGRESP that was not asked for is ignored', async () => {
+  const world = await agreed({ keepAlive: 10 })
   await world.send({ type: 'pingresp' }, { type: 'pingresp' })
   await world.clock.advance(25_000)
-  expect(world.client.state).toBe('connected')
-  expect(pings(world)).toBe(2)
+  expect([world.client.state, pings(world)]).toEqual(['connected', 2])
 })
 
 it('keep-alive below 0, above 65,535, a fraction: refused', () => {
-  for (const keepAlive of [-1, 65_536, 1.5, Number.NaN, '10', true, null] as never[])
-    expect(() => new World({ keepAlive })).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'keepAlive' }) as Error)
-})
-
-it('the keep-alive of one second is kept', async () => {
-  const world = await connected({}, (packet) => (packet.type === 'connect' ? accepting({ serverKeepAlive: 1 })(packet) : agreeable(packet)))
-  await world.clock.advance(10_000)
-  expect(pings(world)).toBe(10)
+  const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'keepAlive' }) as Error
+  for (const keepAlive of [-1, 65_536, 1.5, Number.NaN, '10', true, null] as never[]) expect(() => new World({ keepAlive })).toThrow(refused)
 })
 
 it('a handler that is busy for five keep-alives: pings flow, no disconnect', async () => {
-  const world = await connected({ keepAlive: 10 }, agreeable)
-  const handling = world.client.listen('a', () => new Promise(() => undefined), { qos: 1 })
-  await world.settle()
-  await handling
-  for (let second = 0; second < 50; second++) {
-    await world.clock.advance(1000)
-    await world.send(publish('a', 'x'))
-  }
-  expect(pings(world)).toBe(5)
-  expect(world.client.state).toBe('connected')
+  const world = await agreed({ keepAlive: 10 })
+  await listen(world, 'a', () => new Promise(() => undefined), { qos: 1 })
+  await everySecond(world, 50, () => world.send(publish('a', 'x')))
+  expect([world.client.state, pings(world)]).toEqual(['connected', 5])
 })
 
-it('a pingTimeout over half the keep-alive that is in force: half of it counts, told once where it was asked for', async () => {
+it('a pingTimeout over half the keep-alive that is in force: half of it counts, logged once where it was asked for', async () => {
   const lines: string[] = []
   const logger = { warn: (line: string) => void lines.push(line) }
   const asked = await connected({ keepAlive: 10, pingTimeout: 60_000, logger })
   expect(asked.client.negotiated?.pingTimeout).toBe(5000)
-  expect(lines).toEqual([expect.stringContaining('5000 ms') as string])
+  expect(lines.splice(0)).toEqual([expect.stringContaining('5000 ms') as string])
   await asked.clock.advance(15_000)
   expect(await asked.client.closed).toMatchObject({ code: 'ERR_KEEPALIVE_TIMEOUT' })
-  lines.length = 0
-  const usual = await connected({ keepAlive: 10, logger })
-  const within = await connected({ keepAlive: 10, pingTimeout: 5000, logger })
-  expect([usual.client.negotiated?.pingTimeout, within.client.negotiated?.pingTimeout, lines]).toEqual([5000, 5000, []])
+  for (const pingTimeout of [undefined, 5000]) {
+    const world = await connected({ keepAlive: 10, pingTimeout, logger }, accepting())
+    expect([world.client.negotiated?.pingTimeout, lines]).toEqual([5000, []])
+  }
 })

@@ -3,9 +3,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as passed } from 'node:timers/promises'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Endpoint } from '../../../src/client/api/index.js'
-import { connect } from '../../../src/client/node.js'
+import { type Client, connect } from '../../../src/client/node.js'
 import { memoryPair } from '../../../src/transport/memory.js'
 import { listenTcp } from '../../../src/transport/tcp.js'
 import type { Accept, Transport } from '../../../src/transport/transport.js'
@@ -63,14 +63,10 @@ const identity = hasOpenssl() ? selfSigned('localhost') : undefined
 /** A listener, and where it is to be found. */
 type Way = (accept: Accept) => Promise<{ endpoint: Endpoint; close(): unknown }>
 
+const listening = (listener: { url: string; close(): unknown }) => ({ endpoint: listener.url, close: () => listener.close() })
+
 const ways: [string, Way][] = [
-  [
-    'tcp',
-    async (accept) => {
-      const listener = await listenTcp({}, accept)
-      return { endpoint: listener.url, close: () => listener.close() }
-    },
-  ],
+  ['tcp', async (accept) => listening(await listenTcp({}, accept))],
   [
     'unix',
     async (accept) => {
@@ -79,77 +75,65 @@ const ways: [string, Way][] = [
       return { endpoint: listener.url, close: () => listener.close().then(() => rmSync(folder, { recursive: true })) }
     },
   ],
-  [
-    'WebSocket',
-    async (accept) => {
-      const listener = await listenWebSocket({ maximumPacketSize: 2 * size }, accept)
-      return { endpoint: listener.url, close: () => listener.close() }
-    },
-  ],
+  ['WebSocket', async (accept) => listening(await listenWebSocket({ maximumPacketSize: 2 * size }, accept))],
   [
     'memory',
-    async (accept) => ({
-      endpoint: {
-        url: 'x://memory',
-        transport: async () => {
-          const [near, far] = memoryPair({ latency: 1 })
-          accept(far)
-          return near
-        },
-      },
-      close: () => undefined,
-    }),
+    async (accept) => {
+      const transport = async () => {
+        const [near, far] = memoryPair({ latency: 1 })
+        accept(far)
+        return near
+      }
+      return { endpoint: { url: 'x://memory', transport }, close: () => undefined }
+    },
   ],
 ]
 if (identity !== undefined)
   ways.push([
     'TLS',
     async (accept) => {
-      const listener = await listenTcp({ tls: identity }, accept)
-      return { endpoint: { url: listener.url, tls: { ca: identity.cert } }, close: () => listener.close() }
+      const { endpoint, close } = listening(await listenTcp({ tls: identity }, accept))
+      return { endpoint: { url: endpoint, tls: { ca: identity.cert } }, close }
     },
   ])
 
-it.each(ways)('%s: aborted in the middle of 12 MB and written over at once, the packet goes on as it was', async (_name, listen) => {
-  for (const qos of [0, 1] as const) {
+describe.each(ways)('%s', (_name, listen) => {
+  /** A client of a peer that does not read, with a payload of 12 MB. */
+  async function reluctant(test: (client: Client, payload: Uint8Array, reader: Reader) => Promise<void>): Promise<void> {
     const reader = new Reader()
     const { endpoint, close } = await listen(reader.accept)
     const client = await connect(endpoint, { reconnect: false })
-    const payload = new Uint8Array(size).fill(A)
-    const abort = new AbortController()
-    const call = client.publish('a', payload, { qos, signal: abort.signal })
-    await passed(20)
-    abort.abort()
-    payload.fill(B)
-    await expect(call).rejects.toMatchObject({ code: 'ERR_ABORTED' })
-    expect(await reader.packet(1)).toEqual([`${size} true`])
+    await test(client, new Uint8Array(size).fill(A), reader)
     client.destroy()
     await close()
   }
-})
 
-it.each(ways)('%s: post() of 12 MB, written over at once', async (_name, listen) => {
-  const reader = new Reader()
-  const { endpoint, close } = await listen(reader.accept)
-  const client = await connect(endpoint, { reconnect: false })
-  const payload = new Uint8Array(size).fill(A)
-  expect(client.post('a', payload)).toBe(true)
-  payload.fill(B)
-  expect(await reader.packet(1)).toEqual([`${size} true`])
-  client.destroy()
-  await close()
-})
+  it.each([0, 1] as const)('QoS %i, aborted and written over: 12 MB go on as they were', (qos) =>
+    reluctant(async (client, payload, reader) => {
+      const abort = new AbortController()
+      const call = client.publish('a', payload, { qos, signal: abort.signal })
+      await passed(20)
+      abort.abort()
+      payload.fill(B)
+      await expect(call).rejects.toMatchObject({ code: 'ERR_ABORTED' })
+      expect(await reader.packet(1)).toEqual([`${size} true`])
+    }),
+  )
 
-it.each(ways)('%s: disconnect({ timeout: 0 }) in the middle of it: the packet as it was and DISCONNECT, or neither', async (_name, listen) => {
-  const reader = new Reader()
-  const { endpoint, close } = await listen(reader.accept)
-  const client = await connect(endpoint, { reconnect: false })
-  const payload = new Uint8Array(size).fill(A)
-  const call = client.publish('a', payload).catch(() => payload.fill(B))
-  await passed(20)
-  await client.disconnect({ timeout: 0 })
-  await call
-  const got = await reader.packet(2)
-  expect(got.length === 0 || (got[0] === `${size} true` && got.length === 2)).toBe(true)
-  await close()
+  it('post() of 12 MB, written over at once', () =>
+    reluctant(async (client, payload, reader) => {
+      expect(client.post('a', payload)).toBe(true)
+      payload.fill(B)
+      expect(await reader.packet(1)).toEqual([`${size} true`])
+    }))
+
+  it('disconnect({ timeout: 0 }) in the middle of it: the packet as it was and DISCONNECT, or neither', () =>
+    reluctant(async (client, payload, reader) => {
+      const call = client.publish('a', payload).catch(() => payload.fill(B))
+      await passed(20)
+      await client.disconnect({ timeout: 0 })
+      await call
+      const got = await reader.packet(2)
+      expect(got.length === 0 || (got[0] === `${size} true` && got.length === 2)).toBe(true)
+    }))
 })
