@@ -7,12 +7,18 @@ import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import { connected, failure } from './harness.js'
 
+/** Puts this in the place of the engine's way to write stacks, for one test. */
+function prepareWith(prepare: NonNullable<typeof Error.prepareStackTrace>): void {
+  const { prepareStackTrace } = Error
+  onTestFinished(() => {
+    Error.prepareStackTrace = prepareStackTrace
+  })
+  Error.prepareStackTrace = prepare
+}
+
 describe('errors', () => {
-  it.each(['node:17/#/x', 'a (node:b', 'a\n at node:b', '/mqwire/dist/'])(
-    'keep their message on the stack where it reads like a place: %j',
-    (text) => {
-      expect(new MqttError('ERR_INVALID_TOPIC', text).stack).toContain(text)
-    },
+  it.each(['node:17/#/x', 'a (node:b', 'a\n at node:b', '/mqwire/dist/'])('keep a message that reads like a place: %j', (text) =>
+    expect(new MqttError('ERR_INVALID_TOPIC', text).stack).toContain(text),
   )
 
   it('leave what an application threw as it is, but for lines that are not its own', () => {
@@ -31,11 +37,7 @@ describe('errors', () => {
     expect(cause.stack).toBe(`Error: odd\n${own}`)
   })
 
-  it.each([
-    ['null', null],
-    ['a number', 5],
-    ['an array', ['x']],
-  ])('are made also where the stack of their cause is %s', (_name, stack) => {
+  it.each([[null], [5], [['x']]])('are made also where the stack of their cause is %j', (stack) => {
     const cause = Object.assign(new Error('odd'), { stack })
     expect(new MqttError('ERR_ABORTED', undefined, { cause }).cause).toBe(cause)
     expect(cause.stack).toBe(stack)
@@ -63,14 +65,10 @@ describe('errors', () => {
 
   it('are written when they are read, once: who catches an error and looks at its code pays for no text', () => {
     let written = 0
-    const { prepareStackTrace } = Error
-    onTestFinished(() => {
-      Error.prepareStackTrace = prepareStackTrace
-    })
-    Error.prepareStackTrace = (error, frames) => {
+    prepareWith((error, frames) => {
       written += 1
       return [String(error), ...frames.map((frame) => `    at ${frame.toString()}`)].join('\n')
-    }
+    })
     const inner = new MqttError('ERR_CLOSED')
     const error = new MqttError('ERR_INVALID_TOPIC', 'topic must not be\n    at all', { cause: inner })
     expect([error.code, written]).toEqual(['ERR_INVALID_TOPIC', 0])
@@ -97,17 +95,13 @@ describe('errors', () => {
     expect(Error.stackTraceLimit).toBe(stackTraceLimit)
   })
 
-  it.each(['message', 'name', 'toString'])('can be read where an application made the %s of an error odd', (field) => {
+  it.each(['message', 'name', 'toString'])('can be read where an application made %s odd', (field) => {
     const error = Object.assign(new MqttError('ERR_CLOSED'), { [field]: Symbol('odd') })
     expect(error.stack).toContain('error-stacks.test')
   })
 
   it('are what an application makes of them, also where it makes no text', () => {
-    const { prepareStackTrace } = Error
-    onTestFinished(() => {
-      Error.prepareStackTrace = prepareStackTrace
-    })
-    Error.prepareStackTrace = (_error, frames) => frames
+    prepareWith((_error, frames) => frames)
     expect(Array.isArray(new MqttError('ERR_CLOSED').stack)).toBe(true)
   })
 
@@ -135,21 +129,11 @@ describe('errors', () => {
     expect(new MqttError('ERR_TIMEOUT').name).toBe('MqttError')
   })
 
-  it.each(['https://h/?token=SECRET', 'wsss://h/mqtt?token=SECRET', 'wss//h/mqtt?token=SECRET'])(
-    'that quote a URL leave its query out: %s',
-    (url) => {
-      const make = (): BaseClient => new BaseClient(virtualPlatform(new VirtualClock()), url, {})
-      const error = (() => {
-        try {
-          return make().setBrokers('x//y?token=SECRET')
-        } catch (thrown) {
-          return thrown as Error
-        }
-      })()
-      expect(String(error)).not.toContain('SECRET')
-      expect(error).toBeInstanceOf(MqttError)
-    },
-  )
+  it.each(['https://h/?token=SECRET', 'wsss://h/mqtt?token=SECRET', 'wss//h/mqtt?token=SECRET'])('leave the query of a URL out: %s', (url) => {
+    const make = (): unknown => new BaseClient(virtualPlatform(new VirtualClock()), url, {})
+    expect(make).toThrow(MqttError)
+    expect(make).not.toThrow('SECRET')
+  })
 })
 
 describe('a dial that fails in an odd way', () => {

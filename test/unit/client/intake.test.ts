@@ -3,15 +3,15 @@ import { expect, it } from 'vitest'
 import { sliceLength } from '../../../src/client/connection/stream-reader.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
 import { encode } from '../../../src/wire/encode.js'
-import { agreeable, connected, World } from './harness.js'
+import { packet, properties, text, varint } from '../../lab/budgets/bytes.js'
+import type { World } from './harness.js'
+import { agreed } from './incoming.js'
+import { over } from './steps.js'
 
-const tiny = [0x30, 4, 0, 1, 0x61, 0]
+/** So many messages of six bytes. */
+const flood = (count: number): Uint8Array => new Uint8Array(Buffer.alloc(count * 6, Buffer.of(0x30, 4, 0, 1, 0x61, 0)))
 
-function flood(count: number): Uint8Array {
-  return Uint8Array.from({ length: count * tiny.length }, (_, at) => tiny[at % tiny.length] as number)
-}
-
-/** A transport in the hands of the test, which delivers when it is told to. */
+/** A transport in the hands of the test, which delivers when it is asked to. */
 class Fed implements Transport {
   readonly calls: string[] = []
   readonly written: number[] = []
@@ -37,7 +37,7 @@ class Fed implements Transport {
   }
 
   close(): void {
-    queueMicrotask(() => this.sink?.closed(undefined))
+    this.destroy()
   }
 
   destroy(cause?: unknown): void {
@@ -47,13 +47,8 @@ class Fed implements Transport {
 
 async function fed(patient = true): Promise<{ world: World; transport: Fed; received: () => number }> {
   const transport = new Fed(patient)
-  const world = new World({ stats: true }, {}, 1, () => transport)
-  const connecting = world.client.connect()
-  await world.settle()
-  transport.sink?.chunk(Uint8Array.of(0x20, 3, 0, 0, 0))
-  await connecting
-  const received = (): number => (world.client.stats().packetsReceived ?? 0) - 1
-  return { world, transport, received }
+  const world = await over(transport, (connack) => transport.sink?.chunk(connack), { stats: true })
+  return { world, transport, received: () => (world.client.stats().packetsReceived ?? 0) - 1 }
 }
 
 it('a slice of packets at a time: the rest waits for the next turn, and the transport meanwhile', async () => {
@@ -144,8 +139,8 @@ it('where a transport knows no patience, a mebibyte waits at most', async () => 
 })
 
 it('five milliseconds of work are a slice as well', async () => {
-  const world = await connected({ stats: true }, agreeable)
-  // Whoever watches makes every packet cost time.
+  const world = await agreed({ stats: true })
+  // Every packet costs time.
   world.client.on('packet', ({ packet }) => {
     if (packet.type === 'publish') world.clock.jump(1)
   })
@@ -173,35 +168,25 @@ it('five milliseconds of work over many small reads of one turn, too', async () 
 })
 
 it.each([
-  ['PUBACK', 0x40, [0x91, 0x4e], 10_000],
-  ['PINGRESP', 0xd0, [0x91, 0x4e], 10_000],
-  ['SUBACK', 0x90, [0x9f, 0x8d, 0x06], 100_000],
-  ['DISCONNECT', 0xe0, [0x9f, 0x8d, 0x06], 100_000],
-  ['AUTH', 0xf0, [0x9f, 0x8d, 0x06], 100_000],
-] as const)('%s above its cap is refused at the header, before its body came', async (_name, type, length, _cap) => {
-  const world = await connected({}, agreeable)
-  await world.sendBytes([type, ...length])
+  ['PUBACK', 0x40, 10_001],
+  ['PINGRESP', 0xd0, 10_001],
+  ['SUBACK', 0x90, 100_001],
+  ['DISCONNECT', 0xe0, 100_001],
+  ['AUTH', 0xf0, 100_001],
+])('%s above its cap is refused at the header, before its body came', async (_name, type, size) => {
+  const world = await agreed()
+  await world.sendBytes([type, ...varint(size - 1 - varint(size).length)])
   expect(world.peer.last('disconnect')).toMatchObject({ reasonCode: 0x95 })
   expect(world.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_PACKET_TOO_LARGE', fault: 'remote' } }])
 })
 
-it('a packet of exactly its cap is read', async () => {
-  const world = await connected({}, agreeable)
-  // PUBACK of 10,000 bytes: fixed header 3, the rest 9,997.
-  const reason = 9997 - 2 - 1 - 2 - 3
-  const properties = 3 + reason
-  const body = [0, 9, 0, 0x80 | (properties & 127), properties >> 7, 0x1f, reason >> 8, reason & 255, ...new Array<number>(reason).fill(0x61)]
-  expect(body.length).toBe(9997)
-  await world.sendBytes([0x40, 0x80 | (9997 & 127), 9997 >> 7, ...body])
+it('PUBACK and DISCONNECT of exactly their cap are read', async () => {
+  const world = await agreed()
+  const puback = packet(0x40, [0, 9, 0], properties(0x1f, text('x'.repeat(9989))))
+  const disconnect = packet(0xe0, 0x8b, properties(0x1f, text('x'.repeat(60_000)), 0x26, text(''), text('y'.repeat(39_984))))
+  expect([puback.length, disconnect.length]).toEqual([10_000, 100_000])
+  await world.sendBytes(puback)
   expect(world.client.state).toBe('connected')
-})
-
-it('a DISCONNECT of exactly its cap is read', async () => {
-  const world = await connected({}, agreeable)
-  const bytesWith = (length: number): Uint8Array =>
-    encode({ type: 'disconnect', reasonCode: 0x8b, properties: { reasonString: 'x'.repeat(60_000), userProperties: [['', 'y'.repeat(length)]] } })
-  const bytes = bytesWith(30_000 + 100_000 - bytesWith(30_000).length)
-  expect(bytes.length).toBe(100_000)
-  await world.sendBytes(bytes)
+  await world.sendBytes(disconnect)
   expect(world.seen('serverdisconnect').map(({ packet }) => packet.reasonCode)).toEqual([0x8b])
 })
