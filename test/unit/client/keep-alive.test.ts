@@ -1,6 +1,5 @@
 /** Keep-alive of a client: what `session/keep-alive.test.ts` shows of the session alone, over its connection and with its options. */
 import { expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
 import { willing } from './across.js'
 import { accepting, connected, failure, World } from './harness.js'
 import { agreed, publish } from './incoming.js'
@@ -8,12 +7,6 @@ import { StalledTransport } from './stalled-transport.js'
 import { listen, over, settled } from './steps.js'
 
 const pings = (world: World): number => world.peer.all('pingreq').length
-
-/** Connected to a peer that has stopped; what comes in is fed by the test. */
-async function stalled(options: ClientOptions): Promise<{ world: World; transport: StalledTransport }> {
-  const transport = new StalledTransport(200)
-  return { world: await over(transport, () => transport.feed('20 03 00 00 00'), options), transport }
-}
 
 /** What happens in each of so many seconds. */
 async function everySecond(world: World, seconds: number, act: () => unknown): Promise<void> {
@@ -33,15 +26,6 @@ it('an idle link: PINGREQ when the keep-alive has passed, and again after PINGRE
   expect([counts, world.client.state]).toEqual([[0, 1, 2, 5], 'connected'])
 })
 
-it('what is sent puts PINGREQ off', async () => {
-  const world = await agreed({ keepAlive: 20 })
-  for (let round = 0; round < 10; round++) {
-    await world.clock.advance(15_000)
-    await settled(world, world.client.publish('a', 'b', { qos: 1 }))
-  }
-  expect(pings(world)).toBe(0)
-})
-
 it.each([
   [60, 5, 10],
   [60, 1, 50],
@@ -58,7 +42,7 @@ it.each([
   expect([pings(world), world.client.state, world.clock.pending]).toEqual([0, 'connected', 0])
 })
 
-it.each(['nothing else', 'calls that send nothing'])('traffic towards us, %s: [MQTT-3.1.2-20]', async (what) => {
+it.each(['nothing else', 'calls that send nothing'])('traffic towards us, and %s: PINGREQ in time [MQTT-3.1.2-20]', async (what) => {
   const world = await agreed({ keepAlive: 10 })
   await everySecond(world, 35, async () => {
     await world.send(publish('a', 'x'))
@@ -82,29 +66,6 @@ it('no PINGRESP: closed as keep-alive timeout after pingTimeout, everything pend
   expect(world.clock.pending).toBe(0)
 })
 
-it('outgoing QoS 0 does not hide a peer that is silent', async () => {
-  const world = await connected({ keepAlive: 10, pingTimeout: 5000 })
-  await everySecond(world, 15, () => world.client.post('a', 'x'))
-  expect(await world.client.closed).toMatchObject({ code: 'ERR_KEEPALIVE_TIMEOUT' })
-})
-
-it('a late timer neither doubles nor drifts', async () => {
-  const world = await agreed({ keepAlive: 10, pingTimeout: 60_000 })
-  world.clock.jump(35_000)
-  await world.clock.advance(9999)
-  expect(pings(world)).toBe(1)
-  await world.clock.advance(1)
-  expect(pings(world)).toBe(2)
-})
-
-it('a late PINGRESP: one schedule goes on', async () => {
-  const world = await connected({ keepAlive: 10, pingTimeout: 4500 })
-  await world.clock.advance(14_000)
-  await world.send({ type: 'pingresp' })
-  await world.clock.advance(9999)
-  expect([pings(world), world.client.state]).toEqual([2, 'connected'])
-})
-
 it('a packet that takes longer than the keep-alive: PINGREQs go out meanwhile, its bytes are life', async () => {
   const world = await connected({ keepAlive: 10, pingTimeout: 5000 })
   const subscription = world.client.subscription('a')
@@ -112,13 +73,6 @@ it('a packet that takes longer than the keep-alive: PINGREQs go out meanwhile, i
   await everySecond(world, 40, () => world.sendBytes([0x78]))
   expect(pings(world)).toBeGreaterThanOrEqual(3)
   expect([world.client.state, subscription.read()?.text()]).toEqual(['connected', 'x'.repeat(40)])
-})
-
-it('a started packet that drips for ever is given up within max(2 × keep-alive, 60 s)', async () => {
-  const world = await connected({ keepAlive: 10, pingTimeout: 5000 })
-  await world.sendBytes([0x30, 0xff, 0x7f, 0, 1, 0x61, 0])
-  await everySecond(world, 61, () => world.sendBytes([0x78]))
-  expect([world.client.state, world.clock.pending]).toEqual(['closed', 0])
 })
 
 it('a large packet that keeps 1 KiB/s is let through', async () => {
@@ -130,7 +84,8 @@ it('a large packet that keeps 1 KiB/s is let through', async () => {
     await world.clock.advance(980)
     await world.sendBytes(new Uint8Array(second === 99 ? 1020 : 1024))
   }
-  expect([world.client.state, subscription.read()?.payload.length]).toEqual(['connected', length - 4])
+  expect(world.client.state).toBe('connected')
+  expect(subscription.read()?.payload.length).toEqual(length - 4)
 })
 
 it('a flood of QoS 0 that lasts longer than the keep-alive: the link stays', async () => {
@@ -144,7 +99,8 @@ it('a flood of QoS 0 that lasts longer than the keep-alive: the link stays', asy
 })
 
 it('a peer that stops reading: given up after keep-alive and pingTimeout, even if it still sends', async () => {
-  const { world, transport } = await stalled({ keepAlive: 10, pingTimeout: 5000 })
+  const transport = new StalledTransport(200)
+  const world = await over(transport, () => transport.feed('20 03 00 00 00'), { keepAlive: 10, pingTimeout: 5000 })
   const publishing = failure(world.client.publish('a', new Uint8Array(1000), { qos: 1 }))
   await world.settle()
   const waiting = failure(world.client.publish('a', 'b'))
@@ -154,22 +110,6 @@ it('a peer that stops reading: given up after keep-alive and pingTimeout, even i
   expect(await world.client.closed).toMatchObject({ code: 'ERR_KEEPALIVE_TIMEOUT' })
   expect([await publishing, await waiting]).toMatchObject([{ outcome: 'unknown' }, { outcome: 'not-sent' }])
   expect(world.clock.pending).toBe(0)
-})
-
-it('a peer that reads again in time is kept', async () => {
-  const { world, transport } = await stalled({ keepAlive: 10, pingTimeout: 5000 })
-  failure(world.client.publish('a', new Uint8Array(1000), { qos: 1 }))
-  await world.clock.advance(9000)
-  transport.drain()
-  await everySecond(world, 20, () => transport.feed('d0 00'))
-  expect(world.client.state).toBe('connected')
-})
-
-it('a PINGRESP that was not asked for is ignored', async () => {
-  const world = await agreed({ keepAlive: 10 })
-  await world.send({ type: 'pingresp' }, { type: 'pingresp' })
-  await world.clock.advance(25_000)
-  expect([world.client.state, pings(world)]).toEqual(['connected', 2])
 })
 
 it('keep-alive below 0, above 65,535, a fraction: refused', () => {
