@@ -31,8 +31,7 @@ async function uploading(options: ClientOptions = {}, line: Line = { rate: megab
 }
 
 /** Publishes so many bytes, and gives how that stands. */
-const sending = ({ world }: Upload, length: number, qos: 0 | 1 | 2 = 0): ReturnType<typeof watched> =>
-  watched(world.client.publish('a', new Uint8Array(length), { qos }))
+const sending = ({ world }: Upload, length: number, qos: 0 | 1 | 2 = 0) => watched(world.client.publish('a', new Uint8Array(length), { qos }))
 
 /** What each publish arrived as: its length, and the bytes that it is made of. */
 const publishes = ({ packets }: SlowLink): [number, string][] =>
@@ -42,43 +41,8 @@ const [A, B] = ['A'.charCodeAt(0), 'B'.charCodeAt(0)]
 const letters = (length = size): Uint8Array => new Uint8Array(length).fill(A)
 
 describe('what the caller writes into its memory after a publish has settled never leaves', () => {
-  /** Begins a publish of these bytes, and writes over them as soon as they are the caller's again. */
-  type Act = (upload: Upload, payload: Uint8Array, free: () => void) => unknown
-  const each = (name: string, levels: readonly (0 | 1 | 2)[], act: (qos: 0 | 1 | 2) => Act): [string, Act][] =>
-    levels.map((qos) => [`QoS ${qos}: ${name}`, act(qos)])
-
-  it.each<[string, Act]>([
-    ...each('aborted in the middle of its packet', [0, 1, 2], (qos) => async ({ world, link }, payload, free) => {
-      const abort = new AbortController()
-      const call = failure(world.client.publish('a', payload, { qos, signal: abort.signal }))
-      await sleep(world, 100)
-      expect(link.packets).toHaveLength(1)
-      abort.abort()
-      free()
-      expect(await call).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
-    }),
-    ...each(
-      'ackTimeout',
-      [1, 2],
-      (qos) =>
-        ({ world }, payload, free) =>
-          world.client.publish('a', payload, { qos, ackTimeout: 200 }).catch(free),
-    ),
-    ...each('an acknowledgement with an error before the last byte', [1, 2], (qos) => async ({ world, link }, payload, free) => {
-      world.client.publish('a', payload, { qos }).catch(free)
-      await sleep(world, 100)
-      link.answer = () => undefined
-      link.feed({ type: qos === 1 ? 'puback' : 'pubrec', packetId: 1, reasonCode: 0x97, properties: {} })
-    }),
-    ['request timeout', ({ world }, payload, free) => world.client.request('a', payload, { timeout: 500 }).catch(free)],
-    [
-      'post()',
-      ({ world }, payload, free) => {
-        expect(world.client.post('a', payload)).toBe(true)
-        free()
-      },
-    ],
-  ])('%s: the packet goes on as it was', async (_name, act) => {
+  /** Begins a publish of these bytes, and writes over them as soon as they are the caller's again: the packet goes on as it was. */
+  async function goesOn(act: (upload: Upload, payload: Uint8Array, free: () => void) => unknown): Promise<void> {
     const upload = await uploading()
     const payload = letters()
     const acting = act(upload, payload, () => void payload.fill(B))
@@ -87,7 +51,40 @@ describe('what the caller writes into its memory after a publish has settled nev
     expect(payload[0]).toBe(B)
     expect(publishes(upload.link)).toEqual([[size, 'A']])
     expect([upload.world.client.state, upload.world.client.outbound.size]).toEqual(['connected', 0])
-  })
+  }
+
+  it.each([0, 1, 2] as const)('QoS %i: aborted in the middle of its packet', (qos) =>
+    goesOn(async ({ world, link }, payload, free) => {
+      const abort = new AbortController()
+      const call = failure(world.client.publish('a', payload, { qos, signal: abort.signal }))
+      await sleep(world, 100)
+      expect(link.packets).toHaveLength(1)
+      abort.abort()
+      free()
+      expect(await call).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
+    }),
+  )
+
+  it.each([1, 2] as const)('QoS %i: ackTimeout', (qos) =>
+    goesOn(({ world }, payload, free) => world.client.publish('a', payload, { qos, ackTimeout: 200 }).catch(free)),
+  )
+
+  it.each(['puback', 'pubrec'] as const)('%s with an error before the last byte', (type) =>
+    goesOn(async ({ world, link }, payload, free) => {
+      world.client.publish('a', payload, { qos: type === 'puback' ? 1 : 2 }).catch(free)
+      await sleep(world, 100)
+      link.answer = () => undefined
+      link.feed({ type, packetId: 1, reasonCode: 0x97, properties: {} })
+    }),
+  )
+
+  it('request timeout', () => goesOn(({ world }, payload, free) => world.client.request('a', payload, { timeout: 500 }).catch(free)))
+
+  it('post()', () =>
+    goesOn(({ world }, payload, free) => {
+      expect(world.client.post('a', payload)).toBe(true)
+      free()
+    }))
 
   it.each([0, 1] as const)('QoS %i: disconnect({ timeout: 0 }) gives a packet a second', async (qos) => {
     const { world, link } = await uploading()
@@ -115,7 +112,9 @@ describe('what the caller writes into its memory after a publish has settled nev
     else await settled(world, world.client.disconnect({ timeout: 0 }))
     await call
     await world.clock.advance(10_000)
-    expect([link.types, link.destroyed !== undefined, world.clock.pending]).toEqual([['connect'], true, 0])
+    expect(link.types).toEqual(['connect'])
+    expect(link.destroyed !== undefined).toBe(true)
+    expect(world.clock.pending).toBe(0)
   })
 
   it.each([1, 2] as const)('QoS %i: aborted while it is sent again', async (qos) => {
@@ -310,11 +309,12 @@ describe('when byte quota comes free, what waits for it leaves', () => {
     const upload = await uploading({}, { rate: 10 * megabyte })
     const { client, clock } = upload.world
     const calls = [900_000, 16_500_000, 10].map((length) => sending(upload, length))
-    calls.push(watched(client.flush()))
+    const flushed = watched(client.flush())
     await clock.advance(3000)
-    calls.push(...[900_000, 16_500_000].map((length) => sending(upload, length)), watched(client.drain()))
+    calls.push(...[900_000, 16_500_000].map((length) => sending(upload, length)))
+    const drained = watched(client.drain())
     await clock.advance(3000)
-    expect(calls.map(({ state }) => state)).toEqual(Array(7).fill('fulfilled'))
+    expect([...calls, flushed, drained].map(({ state }) => state)).toEqual(Array(7).fill('fulfilled'))
   })
 
   it.each(['abort', 'ttl'] as const)('also after what stood in front: %s', async (how) => {
