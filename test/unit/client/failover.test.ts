@@ -300,7 +300,8 @@ describe('setBrokers', () => {
         return (error as MqttError).code
       }
     }
-    expect([refused([]), refused('nowhere')]).toEqual(['ERR_MISSING_BROKER', 'ERR_INVALID_BROKER_URL'])
+    expect(refused([])).toBe('ERR_MISSING_BROKER')
+    expect(refused('nowhere')).toBe('ERR_INVALID_BROKER_URL')
     expect(refused(5)).toMatch(/^ERR_INVALID_(OPTION|BROKER_URL)$/)
     await rig.cut()
     await rig.advance(1000)

@@ -212,7 +212,8 @@ describe('the end', () => {
     expect(world.client.state).toBe('disconnecting')
     await open('x/b=1')
     await bye
-    expect([begun.filter((name) => name.startsWith('x/b')), acks(world)]).toEqual([['x/b=1'], ['puback 1']])
+    expect(begun.filter((name) => name.startsWith('x/b'))).toEqual(['x/b=1'])
+    expect(acks(world)).toEqual(['puback 1'])
   })
 
   it.each<[string, ListenOptions, string[]]>([
