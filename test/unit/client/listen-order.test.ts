@@ -212,28 +212,21 @@ describe('the end', () => {
     expect(world.client.state).toBe('disconnecting')
     await open('x/b=1')
     await bye
-    expect(begun.filter((name) => name.startsWith('x/b'))).toEqual(['x/b=1'])
+    // Nothing else is begun, not even what waited behind one that was given up.
+    expect(begun).toEqual(['x/b=1', 'x/a=2'])
     expect(acks(world)).toEqual(['puback 1'])
   })
 
-  it.each<[string, ListenOptions, string[]]>([
-    ['one at a time', {}, ['x/a=1']],
-    ['two at a time', { concurrency: 2, order: 'none' }, ['x/a=1', 'x/a=2']],
-    ['two at a time, one of a topic', { concurrency: 2 }, ['x/a=1', 'x/b=3', 'x/c=5']],
-  ])('disconnect() while messages wait for their next attempt, %s: none of those behind them is begun', async (_how, options, expected) => {
-    const world = await agreed({ keepAlive: false })
-    const begun: string[] = []
-    const failing: Handler = (message) => {
-      begun.push(`${message.topic}=${message.text()}`)
-      throw new Error('not now')
-    }
-    await listen(world, 'x/#', failing, { qos: 1, ...options })
-    await world.send(...letters('aabbc'))
-    expect(begun).toEqual(expected)
-    const bye = world.client.disconnect()
-    await world.settle()
-    await bye
-    expect([begun, acks(world)]).toEqual([expected, []])
+  it.each<[string, ListenOptions]>([
+    ['one at a time', { concurrency: 1 }],
+    ['in the order of arrival', { order: 'none' }],
+  ])('disconnect() while a message waits for its next attempt, %s: the next one is not begun', async (_name, options) => {
+    const { world, begun } = await working(options, 'x/#', () => true)
+    await world.send(...letters('abcd'))
+    const before = [...begun]
+    await settled(world, world.client.disconnect())
+    expect(begun).toEqual(before)
+    expect(acks(world)).toEqual([])
   })
 
   it('stop leaves everything to the next', async () => {
