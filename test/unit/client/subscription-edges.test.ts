@@ -1,21 +1,30 @@
-/** Corners of subscriptions: merging while offline, answers that cross, calls from inside callbacks, signals that outlive everything. */
+/** Corners of subscriptions: merging while offline, answers that cross, calls from inside callbacks, and how one is called off by a signal. */
 import { describe, expect, it } from 'vitest'
 import type { SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { agreeable, connected, World } from './harness.js'
+import { agreeable, connected, failure, World } from './harness.js'
 import { acks, agreed, publish, quiet, read, series, subscribe, taken, takenTexts } from './incoming.js'
+import { welcoming } from './rig.js'
 
 const silent: Answer = (packet) => (packet.type === 'subscribe' || packet.type === 'unsubscribe' ? undefined : agreeable(packet))
 
-async function connect(world: World): Promise<void> {
-  world.answer ??= agreeable
-  const connecting = world.client.connect()
-  await world.settle()
-  await connecting
+/** A client that is not connected yet, and how it connects. */
+function idle(): { readonly world: World; readonly connect: () => Promise<unknown> } {
+  const world = new World()
+  world.answer = agreeable
+  return { world, connect: () => world.outcome(world.client.connect()) }
 }
 
-/** A signal that counts who listens to it. */
-function counted(): { readonly signal: AbortSignal; readonly listeners: () => number; abort(): void } {
+const types = (world: World) => world.peer.received.map((packet) => packet.type)
+const subscribed = (world: World) => world.peer.all('subscribe').flatMap(({ subscriptions }) => subscriptions.map(({ filter }) => filter))
+const unsubscribed = (world: World) => world.peer.all('unsubscribe').flatMap(({ filters }) => filters)
+
+/** Answers the latest SUBSCRIBE or UNSUBSCRIBE. */
+const answer = (world: World, type: 'suback' | 'unsuback', reasonCode = 0) =>
+  world.send({ type, packetId: world.peer.last(type === 'suback' ? 'subscribe' : 'unsubscribe').packetId, reasonCodes: [reasonCode] })
+
+/** A signal that counts its listeners. */
+function counted() {
   const controller = new AbortController()
   const { signal } = controller
   const known = new Set<unknown>()
@@ -29,33 +38,33 @@ function counted(): { readonly signal: AbortSignal; readonly listeners: () => nu
     known.delete(listener)
     remove(type, listener)
   }
-  return { signal, listeners: () => known.size, abort: () => controller.abort() }
+  return { signal, listeners: () => known.size, abort: (reason?: unknown) => controller.abort(reason) }
 }
 
 describe('offline', () => {
   it('subscriptions on one filter become one SUBSCRIBE, in the order of the calls', async () => {
-    const world = new World()
+    const { world, connect } = idle()
     const first = world.client.subscription('a')
     await world.settle()
     const second = world.client.subscription('a', { qos: 2, retainHandling: 1 })
     world.client.subscription('b', { qos: 1 })
-    await connect(world)
-    expect(world.peer.all('subscribe').map((packet) => packet.subscriptions)).toMatchObject([
-      [{ filter: 'a', qos: 2, retainHandling: 0 }],
-      [{ filter: 'b', qos: 1 }],
-    ])
-    expect((await first.ready).granted[0]?.qos).toBe(2)
-    expect((await second.ready).granted[0]?.qos).toBe(2)
+    await connect()
+    const [one, other] = [
+      { filter: 'a', qos: 2, retainHandling: 0 },
+      { filter: 'b', qos: 1 },
+    ]
+    expect(world.peer.all('subscribe').map((packet) => packet.subscriptions)).toMatchObject([[one], [other]])
+    for (const { ready } of [first, second]) expect((await ready).granted[0]?.qos).toBe(2)
   })
 
   it('subscribed, unsubscribed and subscribed again: only the last leaves', async () => {
-    const world = new World()
+    const { world, connect } = idle()
     const first = world.client.subscription('a', { qos: 1 })
     expect(await world.outcome(first.unsubscribe())).toMatchObject({ state: 'fulfilled' })
-    await expect(first.ready).rejects.toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
+    expect(await failure(first.ready)).toMatchObject({ code: 'ERR_ABORTED', outcome: 'not-sent' })
     const second = world.client.subscription('a', { qos: 2 })
-    await connect(world)
-    expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect', 'subscribe'])
+    await connect()
+    expect(types(world)).toEqual(['connect', 'subscribe'])
     expect(world.peer.last('subscribe').subscriptions[0]?.qos).toBe(2)
     await world.send(publish('a', 'x', 1))
     expect(takenTexts(second)).toEqual(['x'])
@@ -63,12 +72,11 @@ describe('offline', () => {
   })
 
   it('one of two on a filter leaves: the SUBSCRIBE stays', async () => {
-    const world = new World()
-    const first = world.client.subscription('a')
-    const second = world.client.subscription('a')
+    const { world, connect } = idle()
+    const [first, second] = [world.client.subscription('a'), world.client.subscription('a')]
     await first.unsubscribe()
-    await connect(world)
-    expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect', 'subscribe'])
+    await connect()
+    expect(types(world)).toEqual(['connect', 'subscribe'])
     await world.send(publish('a', 'x'))
     expect(takenTexts(second)).toEqual(['x'])
   })
@@ -79,14 +87,15 @@ describe('answers that cross', () => {
     const world = await connected({}, silent)
     const first = quiet(world.client.subscribe('a'))
     await world.settle()
+    const { packetId } = world.peer.last('subscribe')
     const second = quiet(world.client.subscribe('a', { qos: 1 }))
     await world.settle()
-    const [one, other] = world.peer.all('subscribe').map((packet) => packet.packetId)
-    await world.send({ type: 'suback', packetId: one ?? 0, reasonCodes: [0x97] }, { type: 'suback', packetId: other ?? 0, reasonCodes: [1] })
+    await world.send({ type: 'suback', packetId, reasonCodes: [0x97] })
+    await answer(world, 'suback', 1)
     expect(await world.outcome(first)).toMatchObject({ state: 'rejected' })
     await world.send(publish('a', 'x', 1))
     expect(takenTexts(await second)).toEqual(['x'])
-    expect(world.peer.all('unsubscribe')).toEqual([])
+    expect(unsubscribed(world)).toEqual([])
   })
 
   it('client.unsubscribe while SUBSCRIBE is not answered: granted, then ended', async () => {
@@ -96,8 +105,8 @@ describe('answers that cross', () => {
     await world.settle()
     const gone = quiet(world.client.unsubscribe('a'))
     await world.settle()
-    await world.send({ type: 'suback', packetId: world.peer.last('subscribe').packetId, reasonCodes: [0] })
-    await world.send({ type: 'unsuback', packetId: world.peer.last('unsubscribe').packetId, reasonCodes: [0] })
+    await answer(world, 'suback')
+    await answer(world, 'unsuback')
     expect(await world.outcome(gone)).toMatchObject({ state: 'fulfilled' })
     expect(reading.end.state).toBe('done')
     expect((await world.outcome(subscription.ready)).state).not.toBe('pending')
@@ -112,33 +121,30 @@ describe('answers that cross', () => {
     expect(takenTexts(await call)).toEqual(['1', '2'])
   })
 
-  it('an UNSUBACK refusal after the loop was left: messages do not pile up for nobody', async () => {
-    const world = await connected({}, (packet) =>
-      packet.type === 'unsubscribe' ? { type: 'unsuback', packetId: packet.packetId, reasonCodes: [0x87] } : agreeable(packet),
-    )
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    await subscription[Symbol.asyncDispose]()
+  it('an UNSUBACK refusal after the loop was left: messages do not pile up', async () => {
+    const world = await agreed({}, silent)
+    const call = world.client.subscribe('a', { qos: 1 })
     await world.settle()
+    await answer(world, 'suback')
+    await (await call)[Symbol.asyncDispose]()
+    await world.settle()
+    await answer(world, 'unsuback', 0x87)
     await world.send(publish('a', 'x', 1))
     expect(acks(world)).toEqual(['puback 1'])
   })
 })
 
-describe('what a server does not limit', () => {
+describe('what is asked for', () => {
   it('Maximum QoS of CONNACK is about publishing: a subscription may ask for more', async () => {
-    const world = await connected({}, (packet) =>
-      packet.type === 'connect' ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: { maximumQoS: 0 } } : agreeable(packet),
-    )
+    const world = await connected({}, welcoming({ maximumQoS: 0 }))
     expect((await subscribe(world, 'a', { qos: 2 })).granted[0]?.qos).toBe(2)
   })
 
   it("the caller's objects are never written to", async () => {
     const world = await agreed()
     const filter = Object.freeze({ filter: 'a', qos: 0 as const, retainHandling: 2 as const })
-    const options: SubscribeOptions = Object.freeze({
-      ack: 'manual',
-      properties: Object.freeze({ userProperties: [['k', 'v'] as [string, string]] }),
-    })
+    const userProperties = [['k', 'v'] as [string, string]]
+    const options: SubscribeOptions = Object.freeze({ ack: 'manual', properties: Object.freeze({ userProperties }) })
     const calls = [world.client.subscribe(Object.freeze([filter]), options), world.client.subscribe({ filter: 'a', qos: 2 }, options)]
     await world.settle()
     await Promise.all(calls)
@@ -150,26 +156,20 @@ describe('what a server does not limit', () => {
 describe('from inside callbacks', () => {
   it('onDrop detaches: the message that came is kept for the next subscription as well', async () => {
     const world = await agreed()
-    let subscription: Subscription | undefined
-    subscription = await subscribe(world, 'a', { qos: 1, buffer: 2, overflow: 'drop-oldest', onDrop: () => subscription?.detach() })
-    for (let id = 1; id <= 4; id++) await world.send(publish('a', String(id), id))
-    const next = await subscribe(world, 'a', { qos: 1 })
-    expect(takenTexts(next).at(-1)).toBe('4')
+    const onDrop = (): void => subscription.detach()
+    const subscription: Subscription = await subscribe(world, 'a', { qos: 1, buffer: 2, overflow: 'drop-oldest', onDrop })
+    for (const packet of series('a', 4)) await world.send(packet)
+    expect(takenTexts(await subscribe(world, 'a', { qos: 1 })).at(-1)).toBe('4')
     await world.settle()
     expect(acks(world)).toHaveLength(4)
   })
 
   it('onDrop unsubscribes: everything is acknowledged', async () => {
     const world = await agreed()
-    let subscription: Subscription | undefined
     const left: Promise<void>[] = []
-    subscription = await subscribe(world, 'a', {
-      qos: 1,
-      buffer: 2,
-      overflow: 'drop-oldest',
-      onDrop: () => left.push(quiet(subscription?.unsubscribe() ?? Promise.resolve())),
-    })
-    for (let id = 1; id <= 5; id++) await world.send(publish('a', String(id), id))
+    const onDrop = (): void => void left.push(quiet(subscription.unsubscribe()))
+    const subscription: Subscription = await subscribe(world, 'a', { qos: 1, buffer: 2, overflow: 'drop-oldest', onDrop })
+    for (const packet of series('a', 5)) await world.send(packet)
     await Promise.all(left)
     expect(acks(world)).toHaveLength(5)
     expect(world.client.state).toBe('connected')
@@ -179,59 +179,153 @@ describe('from inside callbacks', () => {
     const world = await agreed()
     const subscription = await subscribe(world, 'a', { buffer: 1, overflow: 'drop-newest' })
     world.client.on('drop', () => world.client.destroy())
-    for (let index = 1; index <= 3; index++) await world.send(publish('a', String(index)))
+    for (const text of ['1', '2', '3']) await world.send(publish('a', text))
     expect(world.client.state).toBe('closed')
     // destroy() hands out nothing more.
     expect(takenTexts(subscription)).toEqual([])
   })
 
-  it('subscribe while disconnecting settles with ERR_CLOSED', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
-    await world.send(publish('a', 'x', 1))
-    taken(subscription)
-    const done = quiet(world.client.disconnect({ timeout: 100 }))
+  it('everything that is pending settles when the client ends, and so does a subscribe() meanwhile', async () => {
+    const world = await connected({}, (packet) => (packet.type === 'subscribe' && packet.packetId === 1 ? agreeable(packet) : silent(packet)))
+    const open = await subscribe(world, 'open', { qos: 1, ack: 'manual' })
+    const { client } = world
+    const pending = [
+      client.subscribe('a'),
+      client.subscription('b').ready,
+      client.subscription('c').next(),
+      client.subscription('d')[Symbol.asyncIterator]().next(),
+      client.subscription('e').batches().next(),
+      client.listen('f', () => undefined),
+      client.unsubscribe('g'),
+    ].map((promise) => quiet<unknown>(promise))
+    await world.send(publish('open', 'x', 1))
+    taken(open)
+    pending.push(quiet(open.unsubscribe()))
+    const done = quiet(client.disconnect({ timeout: 100 }))
     await world.settle()
-    expect(world.client.state).toBe('disconnecting')
-    const late = quiet(world.client.subscribe('b'))
-    await world.clock.advance(200)
-    await done
-    expect((await world.outcome(late)).state).not.toBe('pending')
-  })
-
-  it('everything that is pending settles when the client ends', async () => {
-    const world = await connected({}, (packet) =>
-      packet.type === 'subscribe' && packet.subscriptions[0]?.filter === 'open' ? agreeable(packet) : silent(packet),
-    )
-    const open = await subscribe(world, 'open')
-    const pending: Promise<unknown>[] = [
-      world.client.subscribe('a'),
-      world.client.subscription('b').ready,
-      world.client.subscription('c').next(),
-      world.client.subscription('d')[Symbol.asyncIterator]().next(),
-      world.client.subscription('e').batches().next(),
-      world.client.listen('f', () => undefined),
-      open.unsubscribe(),
-      world.client.unsubscribe('g'),
-    ].map((promise) => quiet(promise as Promise<unknown>))
-    await world.settle()
-    const done = world.client.disconnect({ timeout: 0 })
-    await world.settle()
+    expect(client.state).toBe('disconnecting')
+    pending.push(quiet(client.subscribe('late')))
+    await world.clock.advance(1200)
     await done
     for (const promise of pending) expect((await world.outcome(promise)).state).not.toBe('pending')
   })
 })
 
-describe('signals', () => {
-  it('the signal of subscribe is let go of with the grant', async () => {
+describe('a signal', () => {
+  const aborted = { code: 'ERR_ABORTED', outcome: 'not-sent' }
+
+  it('that has aborted: nothing is sent, outcome not-sent', async () => {
     const world = await agreed()
-    const { signal, listeners } = counted()
-    await subscribe(world, 'a', { signal })
-    await world.settle()
-    expect(listeners()).toBe(0)
+    const outcome = await world.outcome(world.client.subscribe('a', { signal: AbortSignal.abort('why') }))
+    expect(outcome).toMatchObject({ state: 'rejected', error: { ...aborted, name: 'AbortError', cause: 'why' } })
+    expect(types(world)).toEqual(['connect'])
   })
 
-  it.each(['unsubscribe', 'detach', 'break', 'end of the client'])('until is let go of with the subscription: %s', async (how) => {
+  it('that aborts while offline: nothing is sent later, and the reader ends', async () => {
+    const { world, connect } = idle()
+    const { signal, abort } = counted()
+    const subscription = world.client.subscription('a', { signal })
+    const reading = read(subscription)
+    abort(new Error('enough'))
+    expect(await failure(subscription.ready)).toMatchObject({ ...aborted, cause: { message: 'enough' } })
+    await connect()
+    expect(types(world)).toEqual(['connect'])
+    expect(reading.end.state).not.toBe('running')
+  })
+
+  it('of hundreds of calls that wait for the connection, those that nobody aborted are sent, in order', async () => {
+    const { world, connect } = idle()
+    const filters = Array.from({ length: 300 }, (_, index) => `a/${index}`)
+    const calls = filters.map((filter, index) => {
+      const abort = new AbortController()
+      const { ready } = world.client.subscription(filter, { signal: abort.signal })
+      if (index % 3 > 0) abort.abort()
+      return quiet(ready)
+    })
+    await connect()
+    const wanted = filters.filter((_, index) => index % 3 === 0)
+    expect(subscribed(world)).toEqual(wanted)
+    const states = await Promise.allSettled(calls)
+    expect(states.filter(({ status }) => status === 'fulfilled')).toHaveLength(wanted.length)
+  })
+
+  it('that aborts before the grant: outcome unknown, UNSUBSCRIBE follows, a late SUBACK changes nothing', async () => {
+    const world = await connected()
+    const { signal, abort } = counted()
+    const call = quiet(world.client.subscribe('a', { signal }))
+    await world.settle()
+    abort()
+    expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { code: 'ERR_ABORTED', outcome: 'unknown' } })
+    expect(unsubscribed(world)).toEqual(['a'])
+    await answer(world, 'suback')
+    await answer(world, 'unsuback')
+    expect(world.client.state).toBe('connected')
+  })
+
+  it('that aborts before the grant leaves those alone who share the filter', async () => {
+    const world = await connected()
+    const { signal, abort } = counted()
+    quiet(world.client.subscribe('a', { signal }))
+    const second = world.client.subscribe('a')
+    await world.settle()
+    abort()
+    await answer(world, 'suback')
+    const reading = read(await second)
+    await world.send(publish('a', 'x'))
+    expect(reading.texts).toEqual(['x'])
+    expect(unsubscribed(world)).toEqual([])
+  })
+
+  it('is let go of with the grant, and does nothing after it', async () => {
+    const world = await agreed()
+    const { signal, abort, listeners } = counted()
+    const reading = read(await subscribe(world, 'a', { signal }))
+    expect(listeners()).toBe(0)
+    abort()
+    await world.send(publish('a', 'x'))
+    expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
+  })
+
+  it('of next() is let go of with its answer', async () => {
+    const world = await agreed()
+    const subscription = await subscribe(world, 'a')
+    const { signal, listeners } = counted()
+    const waiting = subscription.next({ signal })
+    expect(listeners()).toBe(1)
+    await world.send(publish('a', 'x'))
+    await waiting
+    expect(listeners()).toBe(0)
+    quiet(subscription.next({ signal, timeout: 10 }))
+    await world.clock.advance(20)
+    expect(listeners()).toBe(0)
+  })
+})
+
+describe('until', () => {
+  it.each([
+    ['unsubscribe', ['a']],
+    ['detach', []],
+  ] as const)('ends the subscription as onExit says: %s', async (onExit, left) => {
+    const world = await agreed()
+    const { signal, abort } = counted()
+    const reading = read(await subscribe(world, 'a', { until: signal, onExit }))
+    abort()
+    await world.settle()
+    expect(reading.end.state).toBe('done')
+    expect(unsubscribed(world)).toEqual(left)
+  })
+
+  it('that has aborted: the subscription is over before it began', async () => {
+    const world = await agreed()
+    const subscription = world.client.subscription('a', { until: AbortSignal.abort() })
+    const reading = read(subscription)
+    await world.settle()
+    expect(reading.end.state).toBe('done')
+    expect(await failure(subscription.ready)).toMatchObject({ code: 'ERR_ABORTED' })
+    expect(subscribed(world)).toEqual([])
+  })
+
+  it.each(['unsubscribe', 'detach', 'break', 'destroy'])('is let go of: %s', async (how) => {
     const world = await agreed()
     const { signal, listeners } = counted()
     const subscription = await subscribe(world, 'a', { until: signal })
@@ -244,22 +338,7 @@ describe('signals', () => {
     expect(listeners()).toBe(0)
   })
 
-  it('the signal of next() is let go of with its answer', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
-    const { signal, listeners } = counted()
-    const waiting = subscription.next({ signal })
-    expect(listeners()).toBe(1)
-    await world.send(publish('a', 'x'))
-    await waiting
-    expect(listeners()).toBe(0)
-    const timed = quiet(subscription.next({ signal, timeout: 10 }))
-    await world.clock.advance(20)
-    await timed.catch(() => undefined)
-    expect(listeners()).toBe(0)
-  })
-
-  it('until in the middle of a message: the turn goes on, what is buffered follows onExit', async () => {
+  it('in the middle of a message: the turn goes on, what is buffered follows onExit', async () => {
     const world = await agreed()
     const { signal, abort } = counted()
     const subscription = await subscribe(world, 'a', { qos: 1, until: signal, onExit: 'detach' })

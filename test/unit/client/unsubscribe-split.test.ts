@@ -1,41 +1,38 @@
 /** UNSUBSCRIBE on servers with a small Maximum Packet Size: in packets that fit, and what becomes of a filter that cannot be unsubscribed from. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
-
 import { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { encode } from '../../../src/wire/encode.js'
-import { agreeable, connected, failure, type World } from './harness.js'
+import { again, willing } from './across.js'
+import { connected, type World } from './harness.js'
 import { acks, publish, quiet, read, series, subscribe } from './incoming.js'
 
 /** A server that takes so many bytes, and says yes to everything. */
-const taking =
-  (maximumPacketSize: number, sessionPresent = false): Answer =>
-  (packet) =>
-    packet.type === 'connect' ? { type: 'connack', sessionPresent, reasonCode: 0, properties: { maximumPacketSize } } : agreeable(packet)
+const taking = (maximumPacketSize: number, sessionPresent = false): Answer => willing(sessionPresent, { maximumPacketSize })
 
+/** The same, but UNSUBSCRIBE has no answer. */
+const withholding: Answer = (packet) => (packet.type === 'unsubscribe' ? undefined : taking(4096)(packet))
+
+const durable: ClientOptions = { clientId: 'c', cleanStart: false, reconnect: { backoff: () => 10 } }
+const long = 'x'.repeat(200)
 const filtersOf = (count: number): string[] => Array.from({ length: count }, (_, index) => `site/${index}/temperature/celsius`)
-
-function limited(maximumPacketSize: number, options: ClientOptions = {}): Promise<World> {
-  return connected(options, taking(maximumPacketSize))
-}
-
-function sizesOf(world: World): number[] {
-  return world.peer.all('unsubscribe').map((packet) => encode(packet).length)
-}
-
+const sizesOf = (world: World): number[] => world.peer.all('unsubscribe').map((packet) => encode(packet).length)
 const unsubscribed = (world: World): string[] => world.peer.all('unsubscribe').flatMap((packet) => packet.filters)
+const settled = async <T>(world: World, call: Promise<T>): Promise<T> => {
+  await world.settle()
+  return call
+}
 
 describe('UNSUBSCRIBE in packets that the server takes', () => {
-  it.each([64, 256, 4096])('leaving a loop over 500 filters on a server that takes %i bytes: every filter is unsubscribed', async (limit) => {
-    const world = await limited(limit, { clientId: 'c', cleanStart: false })
+  it.each([64, 256, 4096])('leaving a loop over 500 filters, %i bytes a packet', async (limit) => {
+    const world = await connected({ clientId: 'c', cleanStart: false }, taking(limit))
     const subscription = await subscribe(world, filtersOf(500), { qos: 1, onExit: 'unsubscribe' })
     const loop = (async () => {
       for await (const _message of subscription) break
     })()
     await world.send(publish('site/1/temperature/celsius', 'x', 1))
-    await loop
-    await world.settle()
+    await settled(world, loop)
     expect(unsubscribed(world)).toEqual(filtersOf(500))
     expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(limit)
     // Close to as few packets as can be.
@@ -44,24 +41,20 @@ describe('UNSUBSCRIBE in packets that the server takes', () => {
     expect(acks(world)).toEqual(['puback 1'])
   })
 
-  it('client.unsubscribe of 500 filters tells for each, in the order asked', async () => {
+  it('client.unsubscribe of 500 filters gives a result for each, in the order asked', async () => {
+    const codeOf = (filter: string): number => (filter.includes('/7') ? 0x11 : 0)
     const world = await connected({}, (packet) => {
       if (packet.type !== 'unsubscribe') return taking(512)(packet)
-      return { type: 'unsuback', packetId: packet.packetId, reasonCodes: packet.filters.map((filter) => (filter.includes('/7') ? 0x11 : 0)) }
+      return { type: 'unsuback', packetId: packet.packetId, reasonCodes: packet.filters.map(codeOf) }
     })
-    const call = world.client.unsubscribe(filtersOf(500))
-    await world.settle()
-    expect((await call).map(({ filter, reasonCode, error }) => [filter, reasonCode, error])).toEqual(
-      filtersOf(500).map((filter) => [filter, filter.includes('/7') ? 0x11 : 0, undefined]),
-    )
+    const results = await settled(world, world.client.unsubscribe(filtersOf(500)))
+    expect(results).toMatchObject(filtersOf(500).map((filter) => ({ filter, reasonCode: codeOf(filter), error: undefined })))
   })
 
   it('user properties count too, and go with each packet', async () => {
-    const world = await limited(256)
+    const world = await connected({}, taking(256))
     const userProperties: [string, string][] = [['reason', 'x'.repeat(100)]]
-    const call = world.client.unsubscribe(filtersOf(20), { properties: { userProperties } })
-    await world.settle()
-    await call
+    await settled(world, world.client.unsubscribe(filtersOf(20), { properties: { userProperties } }))
     expect(unsubscribed(world)).toEqual(filtersOf(20))
     expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(256)
     for (const packet of world.peer.all('unsubscribe')) expect(packet.properties.userProperties).toEqual(userProperties)
@@ -69,40 +62,28 @@ describe('UNSUBSCRIBE in packets that the server takes', () => {
 
   it('a filter that could just be subscribed to can be unsubscribed from', async () => {
     // SUBSCRIBE: two bytes of header, identifier, properties with a Subscription Identifier of up to five bytes, filter, options.
-    const world = await connected({}, (packet) =>
-      packet.type === 'connect'
-        ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: { maximumPacketSize: 64, subscriptionIdentifierAvailable: 0 } }
-        : agreeable(packet),
-    )
+    const world = await connected({}, willing(false, { maximumPacketSize: 64, subscriptionIdentifierAvailable: 0 }))
     const filter = 'f'.repeat(64 - 8)
     const subscription = await subscribe(world, filter)
     expect(encode(world.peer.last('subscribe'))).toHaveLength(64)
-    const call = subscription.unsubscribe()
-    await world.settle()
-    await call
+    await settled(world, subscription.unsubscribe())
     expect(unsubscribed(world)).toEqual([filter])
   })
 
   it('what a lost connection left unanswered is split anew for a server that takes less', async () => {
-    const world = await connected({ clientId: 'c', cleanStart: false, reconnect: { backoff: () => 10 } }, (packet) =>
-      packet.type === 'unsubscribe' ? undefined : taking(4096)(packet),
-    )
+    const world = await connected(durable, withholding)
     await subscribe(world, filtersOf(100))
     const call = world.client.unsubscribe(filtersOf(100))
     await world.settle()
     expect(sizesOf(world)).toHaveLength(1)
-    world.answer = taking(256, true)
-    world.peer.cut()
-    await world.clock.advance(10)
+    await again(world, taking(256, true))
     expect(unsubscribed(world)).toEqual(filtersOf(100))
     expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(256)
     expect((await call).every((result) => result.error === undefined)).toBe(true)
   })
 
   it('maxFiltersPerSubscribe holds on the next connection too', async () => {
-    const world = await connected({ clientId: 'c', cleanStart: false, maxFiltersPerSubscribe: 3, reconnect: { backoff: () => 10 } }, (packet) =>
-      packet.type === 'unsubscribe' ? undefined : taking(4096)(packet),
-    )
+    const world = await connected({ ...durable, maxFiltersPerSubscribe: 3 }, withholding)
     const call = world.client.unsubscribe(filtersOf(8))
     await world.settle()
     world.answer = taking(4096, true)
@@ -116,31 +97,30 @@ describe('UNSUBSCRIBE in packets that the server takes', () => {
 })
 
 describe('an UNSUBSCRIBE that the server does not take', () => {
+  const tooLarge = { code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' }
+
   it('user properties that are too large: the call rejects, and the subscription goes on', async () => {
-    const world = await limited(256)
+    const world = await connected({}, taking(256))
     const reading = read(await subscribe(world, ['a', 'b'], { qos: 1 }))
-    const error = failure(world.client.unsubscribe(['a', 'b'], { properties: { userProperties: [['k', 'x'.repeat(300)]] } }))
-    await world.settle()
-    expect(await error).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' })
-    expect(world.peer.all('unsubscribe')).toEqual([])
+    const properties = { userProperties: [['k', 'x'.repeat(300)]] as [string, string][] }
+    expect(await world.outcome(world.client.unsubscribe(['a', 'b'], { properties }))).toMatchObject({ error: tooLarge })
+    expect(unsubscribed(world)).toEqual([])
     await world.send(publish('a', '1', 1), publish('b', '2', 2))
     expect(reading.texts).toEqual(['1', '2'])
   })
 
   it('one filter of several is too long: the others are unsubscribed, and the result names it', async () => {
-    const world = await limited(128)
-    const call = world.client.unsubscribe(['a', 'x'.repeat(200), 'b'])
-    await world.settle()
-    const results = await call
-    expect(results.map(({ filter }) => filter.length)).toEqual([1, 200, 1])
+    const world = await connected({}, taking(128))
+    const results = await settled(world, world.client.unsubscribe(['a', long, 'b']))
+    expect(results.map(({ filter }) => filter)).toEqual(['a', long, 'b'])
     expect(results.map(({ error }) => error?.code)).toEqual([undefined, 'ERR_PACKET_TOO_LARGE', undefined])
     expect(results[1]?.error).toBeInstanceOf(MqttError)
     expect(unsubscribed(world)).toEqual(['a', 'b'])
   })
 
-  /** A durable session on which `long` was left while away: the next server takes less, and is not told. */
-  async function stranded(long: string): Promise<World> {
-    const world = await connected({ clientId: 'c', cleanStart: false, receiveMaximum: 8, reconnect: { backoff: () => 10 } }, taking(4096))
+  /** A durable session on which `long` was left while away: the next server takes less, and never gets the UNSUBSCRIBE. */
+  async function stranded(): Promise<World> {
+    const world = await connected({ ...durable, receiveMaximum: 8 }, taking(4096))
     const leaving = await subscribe(world, [long, 'b'], { qos: 1, onExit: 'unsubscribe' })
     world.answer = taking(128, true)
     world.peer.cut()
@@ -152,8 +132,7 @@ describe('an UNSUBSCRIBE that the server does not take', () => {
   }
 
   it('messages of a filter that could not be unsubscribed are acknowledged and counted: nothing else waits for them', async () => {
-    const long = 'x'.repeat(200)
-    const world = await stranded(long)
+    const world = await stranded()
     expect(world.seen('error').map(({ error }) => error.code)).toEqual(['ERR_PACKET_TOO_LARGE'])
     const other = read(await subscribe(world, 'c', { qos: 1 }))
     for (let round = 0; round < 5; round++) {
@@ -171,46 +150,33 @@ describe('an UNSUBSCRIBE that the server does not take', () => {
   })
 
   it('it can be subscribed to again, and unsubscribed from later', async () => {
-    const long = 'x'.repeat(200)
-    const world = await stranded(long)
-    world.answer = taking(4096, true)
-    world.peer.cut()
-    await world.clock.advance(10)
-    const again = await subscribe(world, long, { qos: 1 })
-    const reading = read(again)
+    const world = await stranded()
+    await again(world, taking(4096, true))
+    const subscription = await subscribe(world, long, { qos: 1 })
+    const reading = read(subscription)
     await world.send(publish(long, 'x', 1))
     expect(reading.texts).toEqual(['x'])
-    const call = again.unsubscribe()
-    await world.settle()
-    await call
+    await settled(world, subscription.unsubscribe())
     expect(unsubscribed(world)).toEqual([long])
   })
 
   it('UNSUBACK with the wrong number of codes fails its own filters only; the rest of the call goes on', async () => {
-    const world = await connected({ clientId: 'c', cleanStart: false, maxFiltersPerSubscribe: 2, reconnect: { backoff: () => 10 } }, (packet) =>
-      packet.type === 'unsubscribe' ? undefined : taking(4096)(packet),
-    )
+    const world = await connected({ ...durable, maxFiltersPerSubscribe: 2 }, withholding)
     const call = world.client.unsubscribe(['a', 'b', 'c'])
     await world.settle()
     world.answer = taking(4096, true)
     await world.send({ type: 'unsuback', packetId: world.peer.all('unsubscribe')[0]?.packetId as number, reasonCodes: [0] })
     await world.clock.advance(10)
-    const results = await call
-    expect(results.map(({ error }) => error?.outcome)).toEqual(['unknown', 'unknown', undefined])
+    expect((await call).map(({ error }) => error?.outcome)).toEqual(['unknown', 'unknown', undefined])
     expect(unsubscribed(world)).toEqual(['c'])
   })
 
   it('a subscription whose unsubscribe() failed reads on', async () => {
-    const long = 'x'.repeat(200)
-    const world = await connected({ clientId: 'c', cleanStart: false, reconnect: { backoff: () => 10 } }, taking(4096))
+    const world = await connected(durable, taking(4096))
     const subscription = await subscribe(world, long, { qos: 1 })
     const reading = read(subscription)
-    world.answer = taking(128, true)
-    world.peer.cut()
-    await world.clock.advance(10)
-    const error = failure(subscription.unsubscribe())
-    await world.settle()
-    expect(await error).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' })
+    await again(world, taking(128, true))
+    expect(await world.outcome(subscription.unsubscribe())).toMatchObject({ state: 'rejected', error: tooLarge })
     await world.send(publish(long, 'x', 1))
     expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
   })
