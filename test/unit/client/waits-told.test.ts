@@ -1,9 +1,10 @@
 /** What a client says while it waits: for what a goodbye waits, where it dials and when again, and a keep-alive that was meant otherwise. */
 import { describe, expect, it } from 'vitest'
-import type { DisconnectOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { lasting, lose, send, willing } from './across.js'
 import { accepting, agreeable, connected, World } from './harness.js'
-import { agreed, gate, publish, quiet, subscribe, taken } from './incoming.js'
+import { gate, publish, quiet, subscribe, taken } from './incoming.js'
 import { down, Rig } from './rig.js'
 import { plainConnack, StalledTransport } from './stalled-transport.js'
 
@@ -14,10 +15,23 @@ function journal() {
   return { lines, logger: { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') } }
 }
 
+/** A connected client with a journal. */
+async function noted(options: ClientOptions = {}, answer: Answer = agreeable) {
+  const { lines, logger } = journal()
+  return { lines, world: await connected({ logger, ...options }, answer) }
+}
+
+/** A message is taken of a subscription to this filter, which is not acknowledged. */
+async function holding(world: World, filter: string, topic = filter, id = 1, ack?: 'manual'): Promise<void> {
+  const subscription = await subscribe(world, filter, { qos: 1, ack })
+  await world.send(publish(topic, 'x', id))
+  taken(subscription)
+}
+
 /** What is said by when: nothing before a second has passed, then at most once. */
-async function saidBy(world: World, lines: string[], how: 'disconnect' | 'drain' = 'disconnect', options: DisconnectOptions = {}): Promise<string[]> {
+async function saidBy({ world, lines }: { world: World; lines: string[] }, how: 'disconnect' | 'drain' = 'disconnect'): Promise<string[]> {
   lines.length = 0
-  const done = quiet(world.client[how](options))
+  const done = quiet(world.client[how]())
   await world.clock.advance(999)
   const warnings = (): string[] => lines.filter((line) => line.startsWith('warn') && line.includes('()'))
   expect(warnings()).toEqual([])
@@ -28,86 +42,74 @@ async function saidBy(world: World, lines: string[], how: 'disconnect' | 'drain'
 }
 
 describe('a goodbye that waits for more than a second says for what', () => {
+  const withholding: Answer = (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+
   it('a message that next() gave', async () => {
-    const { lines, logger } = journal()
-    const world = await agreed({ logger })
-    const subscription = await subscribe(world, 'jobs/#', { qos: 1 })
-    await world.send(publish('jobs/1', 'x', 1))
-    taken(subscription)
-    expect(await saidBy(world, lines)).toEqual(['warn disconnect() waits for next() or ack() on jobs/#'])
+    const made = await noted()
+    await holding(made.world, 'jobs/#', 'jobs/1')
+    expect(await saidBy(made)).toEqual(['warn disconnect() waits for next() or ack() on jobs/#'])
   })
 
   it('acknowledgements, loops, handlers, each with its filters; drain() too', async () => {
-    const { lines, logger } = journal()
-    const world = await agreed({ logger })
-    const manual = await subscribe(world, 'm', { qos: 1, ack: 'manual' })
+    const made = await noted()
+    const { world } = made
+    await holding(world, 'm', 'm', 1, 'manual')
     const looped = await subscribe(world, ['l/1', 'l/2'], { qos: 1 })
     const looping = (async () => {
       for await (const _ of looped) await gate().promise
     })()
     quiet(looping)
     quiet(world.client.listen('h', () => gate().promise, { qos: 1 }))
-    await world.send(publish('m', 'x', 1), publish('l/1', 'x', 2), publish('h', 'x', 3))
-    taken(manual)
-    expect(await saidBy(world, lines, 'drain')).toEqual(['warn drain() waits for next() or ack() on m, a loop on l/1,l/2, a handler on h'])
+    await world.send(publish('l/1', 'x', 2), publish('h', 'x', 3))
+    expect(await saidBy(made, 'drain')).toEqual(['warn drain() waits for next() or ack() on m, a loop on l/1,l/2, a handler on h'])
   })
 
-  it('of many turns the first few are named, in a line of bounded length', async () => {
-    for (const name of ['', 'long'.repeat(200)]) {
-      const { lines, logger } = journal()
-      const world = await agreed({ logger })
-      for (let number = 1; number <= 20; number++) {
-        const subscription = await subscribe(world, `${number}${name}`, { qos: 1 })
-        await world.send(publish(`${number}${name}`, 'x', number))
-        taken(subscription)
-      }
-      const [line = ''] = await saidBy(world, lines)
-      expect(line).toMatch(/^warn disconnect\(\) waits for next\(\) or ack\(\) on 1/)
-      expect(line.match(/ on /g)?.length).toBe(name === '' ? 9 : 1)
-      expect(line.length).toBeLessThan(300)
-    }
+  it.each([
+    ['', 9],
+    ['long'.repeat(200), 1],
+  ])('of many turns the first few are named, in a bounded line: %s', async (name, named) => {
+    const made = await noted()
+    for (let number = 1; number <= 20; number++) await holding(made.world, `${number}${name}`, undefined, number)
+    const [line = ''] = await saidBy(made)
+    expect(line).toMatch(/^warn disconnect\(\) waits for next\(\) or ack\(\) on 1/)
+    expect(line.match(/ on /g)?.length).toBe(named)
+    expect(line.length).toBeLessThan(300)
   })
 
   it('the answer to an UNSUBSCRIBE', async () => {
-    const { lines, logger } = journal()
-    const world = await agreed({ logger }, (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet)))
-    const subscriptions = [await subscribe(world, 'a'), await subscribe(world, 'b')]
-    for (const subscription of subscriptions) quiet(subscription.unsubscribe())
-    await world.settle()
-    expect(await saidBy(world, lines)).toEqual(['warn disconnect() waits for UNSUBACK on a, UNSUBACK on b'])
+    const made = await noted({}, withholding)
+    for (const filter of ['a', 'b']) quiet((await subscribe(made.world, filter)).unsubscribe())
+    await made.world.settle()
+    expect(await saidBy(made)).toEqual(['warn disconnect() waits for UNSUBACK on a, UNSUBACK on b'])
   })
 
   it('the answer to an UNSUBSCRIBE of what nobody subscribed to here', async () => {
-    const { lines, logger } = journal()
-    const world = await agreed({ logger }, (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet)))
-    quiet(world.client.unsubscribe('elsewhere'))
-    await world.settle()
-    expect(await saidBy(world, lines)).toEqual(['warn disconnect() waits for the server'])
+    const made = await noted({}, withholding)
+    quiet(made.world.client.unsubscribe('elsewhere'))
+    await made.world.settle()
+    expect(await saidBy(made)).toEqual(['warn disconnect() waits for the server'])
   })
 
   it('drain(): publishes without acknowledgement and those in the queue', async () => {
-    const { lines, logger } = journal()
-    const world = await connected({ logger }, accepting({ receiveMaximum: 2 }))
-    send(world, 1, 'one', 'two', 'three')
-    expect(await saidBy(world, lines, 'drain')).toEqual([
+    const made = await noted({}, accepting({ receiveMaximum: 2 }))
+    send(made.world, 1, 'one', 'two', 'three')
+    expect(await saidBy(made, 'drain')).toEqual([
       'warn drain() waits for 2 PUBLISH in flight, 1 queued',
       'warn drain() gave up 3 publishes (1 queued, 2 sent and not acknowledged): its timeout was 5000 ms; a longer { timeout } waits longer',
     ])
   })
 
   it('disconnect(): publishes, too', async () => {
-    const { lines, logger } = journal()
-    const world = await connected({ logger }, accepting())
-    send(world, 1, 'one')
-    expect((await saidBy(world, lines))[0]).toEqual('warn disconnect() waits for 1 PUBLISH in flight, 0 queued')
+    const made = await noted({}, accepting())
+    send(made.world, 1, 'one')
+    expect((await saidBy(made))[0]).toEqual('warn disconnect() waits for 1 PUBLISH in flight, 0 queued')
   })
 
   it('drain(): a connection', async () => {
-    const { lines, logger } = journal()
-    const world = await connected({ ...lasting, reconnect: { backoff: () => 60_000 }, logger }, willing(false))
-    await lose(world)
-    send(world, 1, 'one')
-    expect(await saidBy(world, lines, 'drain')).toEqual([
+    const made = await noted({ ...lasting, reconnect: { backoff: () => 60_000 } }, willing(false))
+    await lose(made.world)
+    send(made.world, 1, 'one')
+    expect(await saidBy(made, 'drain')).toEqual([
       'warn drain() waits for 0 PUBLISH in flight, 1 queued, a connection',
       'warn drain() gave up 1 publish (1 queued, 0 sent and not acknowledged): there was no connection; a longer { timeout } waits longer',
     ])
@@ -126,15 +128,12 @@ describe('a goodbye that waits for more than a second says for what', () => {
     await Promise.all([connecting, world.settle()])
     while (world.client.post('a', 'x'.repeat(100)));
     if (reads) world.clock.setTimer(() => stalled.drain(), 100)
-    expect(await saidBy(world, lines)).toEqual(['warn disconnect() waits for the server'])
+    expect(await saidBy({ world, lines })).toEqual(['warn disconnect() waits for the server'])
   })
 
-  it.each(['short', 'destroyed'] as const)('nothing is said of a wait that is shorter, also where destroy() made it so: %s', async (how) => {
-    const { lines, logger } = journal()
-    const world = await agreed({ logger })
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    await world.send(publish('a', 'x', 1))
-    taken(subscription)
+  it.each(['short', 'destroyed'] as const)('nothing is said of a shorter wait: %s', async (how) => {
+    const { world, lines } = await noted()
+    await holding(world, 'a')
     const done = quiet(world.client.disconnect({ timeout: how === 'short' ? 1000 : 5000 }))
     await world.clock.advance(500)
     if (how === 'destroyed') world.client.destroy()
@@ -152,18 +151,14 @@ describe('while there is no connection', () => {
     rig.client.setBrokers({ ...(rig.endpoint('a') as object), url: 'x://user:secret1@a/path?token=secret2' })
     quiet(rig.client.connect())
     await rig.settle()
-    expect(lines).toEqual([
-      'debug attempt 1 at x://a/path',
-      'warn attempt 1 at x://a/path: connect failed: connect ECONNREFUSED',
-      'info attempt 2 at x://a/path in 1000 ms',
-    ])
-    lines.length = 0
-    await rig.advance(1000)
-    expect(lines).toEqual([
-      'debug attempt 2 at x://a/path',
-      'warn attempt 2 at x://a/path: connect failed: connect ECONNREFUSED',
-      'info attempt 3 at x://a/path in 2000 ms',
-    ])
+    for (const attempt of [1, 2]) {
+      expect(lines.splice(0)).toEqual([
+        `debug attempt ${attempt} at x://a/path`,
+        `warn attempt ${attempt} at x://a/path: connect failed: connect ECONNREFUSED`,
+        `info attempt ${attempt + 1} at x://a/path in ${attempt}000 ms`,
+      ])
+      await rig.advance(1000)
+    }
     await rig.finish()
   })
 
@@ -180,18 +175,17 @@ describe('while there is no connection', () => {
 })
 
 describe('keepAlive', () => {
-  const warnings = async (keepAlive: number | false | undefined): Promise<string[]> => {
-    const { lines, logger } = journal()
-    const world = await connected({ keepAlive, logger })
-    world.peer.cut()
-    await world.settle()
-    return lines.filter((line) => line.includes('keepAlive'))
-  }
-
-  it('of more than an hour: it is said once that these are seconds, and how many hours', async () => {
-    expect(await warnings(30_000)).toEqual(['warn keepAlive: 8 hours'])
-    expect(await warnings(3601)).toEqual(['warn keepAlive: 1 hours'])
+  it.each<[number | false | undefined, string[]]>([
+    [30_000, ['warn keepAlive: 8 hours']],
+    [3601, ['warn keepAlive: 1 hours']],
+    [3600, []],
+    [60, []],
+    [0, []],
+    [false, []],
+    [undefined, []],
+  ])('of more than an hour is said, in hours: %s', async (keepAlive, expected) => {
+    const { world, lines } = await noted({ keepAlive }, accepting())
+    await lose(world)
+    expect(lines.filter((line) => line.includes('keepAlive'))).toEqual(expected)
   })
-
-  it.each([3600, 60, 0, false, undefined] as const)('%s: nothing is said', async (keepAlive) => expect(await warnings(keepAlive)).toEqual([]))
 })
