@@ -1,12 +1,13 @@
 /** Acknowledgements leave together before the turn has ended, few at first on a new connection; a turn of consumers is told from the next. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions, Subscription } from '../../../src/client/api/index.js'
 import { TurnEnd } from '../../../src/client/connection/turn-end.js'
 import { ReaderTurns } from '../../../src/client/delivery/reader-turns.js'
 import type { Platform } from '../../../src/client/platform/platform.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import type { SubscribePacket } from '../../../src/wire/packets.js'
+import type { World } from './harness.js'
 import { acks, agreed, pubacks, publish, quiet, series, subscribe, taken } from './incoming.js'
 import { stubbed } from './stub.js'
 
@@ -104,14 +105,25 @@ describe('ReaderTurns', () => {
 })
 
 describe('acknowledgements', () => {
+  /** Reads everything, in a loop. */
+  async function loop(subscription: Subscription): Promise<void> {
+    for await (const message of subscription) message.text()
+  }
+
+  /** So many messages wait for the application, which settles the first few. */
+  async function settling(count: number, settled: number, options: ClientOptions = {}): Promise<World> {
+    const world = await agreed(options)
+    const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
+    await world.send(...series('a', count))
+    for (let left = settled; left > 0; left--) taken(subscription).ack()
+    return world
+  }
+  const lastTypes = (world: World, count: number) => world.peers[0]?.received.map(({ type }) => type).slice(-count)
+
   it('of a loop over messages that are there all leave', async () => {
     const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1 })
+    quiet(loop(await subscribe(world, 'a', { qos: 1 })))
     await world.send(...series('a', 50))
-    ;(async () => {
-      for await (const message of subscription) message.text()
-    })()
-    await world.settle()
     expect(acks(world)).toEqual(pubacks(1, 50))
   })
 
@@ -120,28 +132,25 @@ describe('acknowledgements', () => {
     const waiting = world.client.subscribe('a', { qos: 1 })
     await world.settle()
     world.stub.deliver({ type: 'suback', packetId: (world.stub.packets[0] as SubscribePacket).packetId, reasonCodes: [1] })
-    const subscription = await waiting
-    ;(async () => {
-      for await (const message of subscription) message.text()
-    })()
+    quiet(loop(await waiting))
     let sent = 0
     const writesOf = async (count: number): Promise<number[]> => {
       world.forget()
-      world.stub.deliver(...series('a', count, sent + 1))
+      await world.deliver(...series('a', count, sent + 1))
       sent += count
-      await world.settle()
       return world.stub.writes.map((bytes) => bytes.length / 4)
     }
     expect([await writesOf(1), await writesOf(5), await writesOf(5000)]).toEqual([[1], [5], [5000]])
   })
 
-  /** Connects once more after a connection that broke, and sends messages; how many were acknowledged at once, and after each of some milliseconds. */
-  async function afterBreak(options: ClientOptions, held: number, messages: number, waits: readonly number[]): Promise<number[]> {
-    const world = await agreed({ reconnect: { backoff: () => 1 }, receiveMaximum: 65_535, ...options })
-    const subscription = world.client.subscription('a', { qos: 1 })
-    ;(async () => {
-      for await (const message of subscription) message.text()
-    })()
+  it.each<[string, number, number, number[], number[]]>([
+    // What leaves in one go is lost in one go.
+    ['a few in a millisecond where the connection before did not hold', 100, 5000, [1, 1, 8, 88, 2], [8, 16, 24, 88, 792, 5000]],
+    ['all at once after a connection that was stable', 31_000, 2000, [], [2000]],
+    ['all when the timer comes late', 100, 2000, [1000], [8, 2000]],
+  ])('leave %s', async (_name, held, messages, waits, expected) => {
+    const world = await agreed({ reconnect: { backoff: () => 1 }, receiveMaximum: 65_535 })
+    quiet(loop(world.client.subscription('a', { qos: 1 })))
     await world.clock.advance(held)
     world.peer.cut()
     await world.clock.advance(10)
@@ -151,20 +160,8 @@ describe('acknowledgements', () => {
       await world.clock.advance(wait)
       counts.push(acks(world).length)
     }
-    expect(acks(world)).toEqual(pubacks(1, counts.at(-1) as number))
-    return counts
-  }
-
-  it('leave a few in a millisecond where the connection before did not hold: what leaves in one go is lost in one go', async () => {
-    expect(await afterBreak({}, 100, 5000, [1, 1, 8, 88, 2])).toEqual([8, 16, 24, 88, 792, 5000])
-  })
-
-  it('all leave at once after a connection that was stable', async () => {
-    expect(await afterBreak({}, 31_000, 2000, [])).toEqual([2000])
-  })
-
-  it('leave all when the timer comes late, and all before DISCONNECT', async () => {
-    expect(await afterBreak({}, 100, 2000, [1000])).toEqual([8, 2000])
+    expect(counts).toEqual(expected)
+    expect(acks(world)).toEqual(pubacks(1, messages))
   })
 
   it('leave though nobody reads the rest, and other messages wait for ever', async () => {
@@ -173,11 +170,11 @@ describe('acknowledgements', () => {
     const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
     await world.send(publish('b', 'x', 100), ...series('a', 10))
     expect(nobody.size).toBe(1)
-    for (const count of [1, 2, 3]) {
+    for (let count = 0; count < 3; count++) {
       taken(subscription).ack()
       await world.settle()
       // What came in first is not acknowledged: nothing behind it may be.
-      expect(acks(world), String(count)).toEqual([])
+      expect(acks(world)).toEqual([])
     }
     taken(nobody)
     nobody.read()
@@ -186,37 +183,22 @@ describe('acknowledgements', () => {
   })
 
   it('leave before a SUBSCRIBE that was asked for after them', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
-    await world.send(...series('a', 4))
-    taken(subscription).ack()
-    taken(subscription).ack()
+    const world = await settling(4, 2)
     quiet(world.client.subscribe('b', { qos: 1 }))
     await world.settle()
-    expect(world.peer.received.map(({ type }) => type).slice(-3)).toEqual(['puback', 'puback', 'subscribe'])
+    expect(lastTypes(world, 3)).toEqual(['puback', 'puback', 'subscribe'])
   })
 
   it.each(['disconnect', 'drain'] as const)('leave before DISCONNECT: %s()', async (how) => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
-    await world.send(...series('a', 10))
-    for (let count = 0; count < 5; count++) taken(subscription).ack()
-    const ending = world.client[how]({ timeout: 100 })
-    await world.clock.advance(2000)
-    await ending
-    const kinds = world.peer.received.map(({ type }) => type)
-    expect(kinds.slice(-6)).toEqual([...new Array(5).fill('puback'), 'disconnect'])
+    const world = await settling(10, 5)
+    await Promise.all([world.client[how]({ timeout: 100 }), world.clock.advance(2000)])
+    expect(lastTypes(world, 6)).toEqual([...new Array(5).fill('puback'), 'disconnect'])
   })
 
   it('leave when the connection is replaced, before the goodbye of the old one', async () => {
-    const world = await agreed({ reconnect: true })
-    const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
-    await world.send(...series('a', 4))
-    taken(subscription).ack()
-    taken(subscription).ack()
+    const world = await settling(4, 2, { reconnect: true })
     world.client.reconnect({ force: true })
     await world.clock.advance(2000)
-    const [first] = world.peers
-    expect(first?.received.map(({ type }) => type).slice(-3)).toEqual(['puback', 'puback', 'disconnect'])
+    expect(lastTypes(world, 3)).toEqual(['puback', 'puback', 'disconnect'])
   })
 })
