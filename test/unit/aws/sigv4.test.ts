@@ -27,8 +27,9 @@ const signed = async (options: Partial<SigV4Options> = {}, url = endpoint): Prom
   (await sigv4({ region: 'eu-west-1', credentials: keys, now: () => date, ...options })({ endpoint: url, signal })).url
 
 describe('the vectors of AWS', () => {
-  it.each(vectors)('$name', async ({ method, path, query, sessionToken, tokenIsAddedLater, ...expected }) => {
-    const result = await presign({ ...common, method, path, query: pairsOf(query), sessionToken, signsToken: tokenIsAddedLater !== true })
+  it.each(vectors)('$name', async ({ method, path, query, sessionToken, ...expected }) => {
+    const signsToken = expected.tokenIsAddedLater !== true
+    const result = await presign({ ...common, method, path, query: pairsOf(query), sessionToken, signsToken })
     expect(result.canonicalRequest.split('\n')).toEqual(expected.canonicalRequest)
     expect(result.stringToSign.split('\n')).toEqual(expected.stringToSign)
     expect(result.signature).toBe(expected.signature)
@@ -73,30 +74,19 @@ describe('the URL that is dialled', () => {
 
   it('keeps the query of the endpoint, in order, and replaces an earlier signature', async () => {
     const first = await signed({}, `${endpoint}?z=1&a=b%20c&!=%27`)
-    expect(
-      pairsOf(first.search)
-        .slice(0, 3)
-        .map(([name]) => name),
-    ).toEqual(['!', 'X-Amz-Algorithm', 'X-Amz-Credential'])
+    const names = pairsOf(first.search).map(([name]) => name)
+    expect(names.slice(0, 3)).toEqual(['!', 'X-Amz-Algorithm', 'X-Amz-Credential'])
     expect(first.search).toContain('%21=%27&')
-    expect(pairsOf(first.search)).toEqual(
-      expect.arrayContaining([
-        ['a', 'b c'],
-        ['z', '1'],
-      ]),
-    )
+    expect(first.searchParams.get('a')).toBe('b c')
+    expect(first.searchParams.get('z')).toBe('1')
     expect((await signed({}, first.href)).href).toBe(first.href)
     expect((await signed({ expires: 60 }, first.href)).search.match(/X-Amz-Expires=\d+/g)).toEqual(['X-Amz-Expires=60'])
   })
 
   it('is signed for the port too, where it is not that of the scheme', async () => {
-    const [plain, same, other] = [
-      await signed(),
-      await signed({}, endpoint.replace('/mqtt', ':443/mqtt')),
-      await signed({}, endpoint.replace('/mqtt', ':8443/mqtt')),
-    ]
-    expect(same.href).toBe(plain.href)
-    expect(other.search).not.toBe(plain.search)
+    const plain = await signed()
+    expect((await signed({}, endpoint.replace('/mqtt', ':443/mqtt'))).href).toBe(plain.href)
+    expect((await signed({}, endpoint.replace('/mqtt', ':8443/mqtt'))).search).not.toBe(plain.search)
   })
 })
 
