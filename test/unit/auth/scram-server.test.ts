@@ -16,6 +16,7 @@ function connection(): BrokerAuthContext {
 }
 
 const refused = { code: 'ERR_AUTH_FAILED', reasonCode: 0x87 }
+const isRefused = async (call: () => unknown): Promise<void> => expect(await thrown(call)).toMatchObject(refused)
 
 /** A whole exchange. @throws what either side throws */
 async function login(username: string, password: string, lookup: ScramLookup = users): Promise<string> {
@@ -39,18 +40,15 @@ describe('the exchange of RFC 7677', () => {
 })
 
 describe('client against server', () => {
-  it('the right password', async () => {
-    expect(await login('user', 'pencil')).toBe('welcome')
-  })
-
   it('a wrong one and an unknown user are refused in the same way', async () => {
-    const [wrong, unknown] = [await thrown(() => login('user', 'pencils')), await thrown(() => login('nobody', 'pencil'))]
+    const wrong = await thrown(() => login('user', 'pencils'))
+    const unknown = await thrown(() => login('nobody', 'pencil'))
     expect(wrong).toMatchObject(refused)
     expect(unknown).toEqual(wrong)
   })
 
-  it('a lookup that takes its time', async () => {
-    expect(await login('user', 'pencil', async (name) => users(name))).toBe('welcome')
+  it('the right password, also from a lookup that takes its time', async () => {
+    for (const lookup of [users, async (name: string) => users(name)]) expect(await login('user', 'pencil', lookup)).toBe('welcome')
   })
 
   it('any names and passwords, with every character that is allowed', async () => {
@@ -84,8 +82,8 @@ describe('clients that are wrong', () => {
     ['mandatory extension', 'n,,m=x,n=user,r=abc'],
   ])('first message: %s', async (_what, first) => {
     const [server, link] = [scramServer(users), connection()]
-    expect(await thrown(() => server.start(first === undefined ? undefined : bytes(first), link))).toMatchObject(refused)
-    expect(await thrown(() => server.continue(bytes(vector.clientFinal), link))).toMatchObject(refused)
+    await isRefused(() => server.start(first === undefined ? undefined : bytes(first), link))
+    await isRefused(() => server.continue(bytes(vector.clientFinal), link))
   })
 
   it.each([
@@ -99,22 +97,22 @@ describe('clients that are wrong', () => {
   ])('last message: %s', async (_what, last) => {
     const [server, link] = [scramServer(users, fixed), connection()]
     await server.start(bytes(vector.clientFirst), link)
-    expect(await thrown(() => server.continue(bytes(last), link))).toMatchObject(refused)
+    await isRefused(() => server.continue(bytes(last), link))
     // One try.
-    expect(await thrown(() => server.continue(bytes(vector.clientFinal), link))).toMatchObject(refused)
+    await isRefused(() => server.continue(bytes(vector.clientFinal), link))
   })
 
   it('an authorization identity that the proof does not cover', async () => {
     const [client, server, ctx, link] = [scramSha256({ username: 'user', password: 'pencil' }), scramServer(users), context(), connection()]
     const first = `${text(client.start(ctx))}`.replace('n,,', 'n,a=admin,')
     const last = await client.continue((await server.start(bytes(first), link)).data, ctx)
-    expect(await thrown(() => server.continue(last, link))).toMatchObject(refused)
+    await isRefused(() => server.continue(last, link))
   })
 
   it('a proof for another connection', async () => {
     const server = scramServer(users, fixed)
     await server.start(bytes(vector.clientFirst), connection())
-    expect(await thrown(() => server.continue(bytes(vector.clientFinal), connection()))).toMatchObject(refused)
+    await isRefused(() => server.continue(bytes(vector.clientFinal), connection()))
   })
 
   it('y,, and an authorization identity are taken', async () => {

@@ -8,10 +8,18 @@ import { bytes, context, text, thrown, vector } from './exchange.js'
 const { username, password, nonce } = vector
 const made = (rest: Partial<ScramOptions> = {}) => scramSha256({ username, password, nonce, ...rest })
 
+/** An exchange that has begun. */
+function started(rest: Partial<ScramOptions> = {}) {
+  const [scram, ctx] = [made(rest), context()]
+  scram.start(ctx)
+  return { scram, ctx }
+}
+
+const fails = async (call: () => unknown): Promise<void> => expect(await thrown(call)).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+
 /** An exchange of which the server has the proof. */
 async function proven() {
-  const [scram, ctx] = [made(), context()]
-  scram.start(ctx)
+  const { scram, ctx } = started()
   await scram.continue(bytes(vector.serverFirst), ctx)
   return { scram, ctx }
 }
@@ -38,7 +46,7 @@ describe('the exchange of RFC 7677', () => {
   it('the signature twice is checked twice', async () => {
     const { scram, ctx } = await proven()
     await scram.continue(bytes(vector.serverFinal), ctx)
-    expect(await thrown(() => scram.success(bytes('v=7rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4='), ctx))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+    await fails(() => scram.success(bytes('v=7rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4='), ctx))
   })
 
   it.each([
@@ -46,20 +54,13 @@ describe('the exchange of RFC 7677', () => {
     ['visible characters in the nonce, the first and the last of ASCII among them,', vector.serverFirst.replace('%hv', '!~')],
     ['the most rounds', vector.serverFirst.replace('4096', '1000000')],
   ])('%s are taken', async (_what, challenge) => {
-    const [scram, ctx] = [made(), context()]
-    scram.start(ctx)
+    const { scram, ctx } = started()
     expect(text(await scram.continue(bytes(challenge), ctx))).toMatch(/^c=biws,r=.*,p=[\w+/]{43}=$/)
   })
 
   it('optional extensions behind the signature are ignored', async () => {
     const { scram, ctx } = await proven()
     expect(scram.success(bytes(`${vector.serverFinal},x=whatever`), ctx)).toBeUndefined()
-  })
-
-  it('no channel binding, no authorization identity: n,, first and c=biws last', async () => {
-    const [scram, ctx] = [made(), context()]
-    expect(text(scram.start(ctx))?.slice(0, 3)).toBe('n,,')
-    expect(text(await scram.continue(bytes(vector.serverFirst), ctx))?.slice(0, 7)).toBe(`c=${btoa('n,,')},`)
   })
 
   it('a comma and an equals sign in a user name have other spellings; the name is prepared first', () => {
@@ -71,8 +72,7 @@ describe('the exchange of RFC 7677', () => {
 
   it('the password is prepared: two spellings of it give one proof', async () => {
     const proofs = ['pencil', 'p\u00adencil', '\uff50encil'].map(async (spelling) => {
-      const [scram, ctx] = [made({ password: spelling }), context()]
-      scram.start(ctx)
+      const { scram, ctx } = started({ password: spelling })
       return text(await scram.continue(bytes(vector.serverFirst), ctx))
     })
     expect(new Set(await Promise.all(proofs))).toEqual(new Set([vector.clientFinal]))
@@ -95,7 +95,7 @@ describe('nonces', () => {
     expect([scram.start(context()), scram.start(context())].map(nonceOf)).toEqual(['n1', 'n2'])
   })
 
-  it.each(['', 'a,b', 'a b', 'ä', 'a\u0000', 'x'.repeat(1025), 5])('one that is none is ERR_INVALID_OPTION: %j', async (bad) => {
+  it.each(['', 'a,b', 'a b', 'ä', 'a\u0000', 'x'.repeat(1025), 5])('is refused: %j', async (bad) => {
     expect(await thrown(() => made({ nonce: bad as string }))).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'nonce' })
     const scram = made({ nonce: () => bad as string })
     expect(await thrown(() => scram.start(context()))).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'nonce' })
@@ -136,14 +136,13 @@ describe('a server that is wrong is refused', () => {
     ['nothing', ''],
     ['more than anybody needs', `${serverFirst},x=${'x'.repeat(5000)}`],
   ])('challenge: %s', async (_what, challenge) => {
-    const [scram, ctx] = [made(), context()]
-    scram.start(ctx)
+    const { scram, ctx } = started()
     const error = await thrown(() => scram.continue(bytes(challenge), ctx))
     expect(error).toBeInstanceOf(MqttError)
     expect(error).toMatchObject({ code: 'ERR_AUTH_FAILED', fault: 'remote' })
     // The exchange is over, whatever comes now.
-    expect(await thrown(() => scram.continue(bytes(serverFirst), ctx))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
-    expect(await thrown(() => scram.success(bytes(vector.serverFinal), ctx))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+    await fails(() => scram.continue(bytes(serverFirst), ctx))
+    await fails(() => scram.success(bytes(vector.serverFinal), ctx))
   })
 
   it.each([
@@ -160,15 +159,14 @@ describe('a server that is wrong is refused', () => {
     const [early, late] = [await proven(), await proven()]
     for (const call of [() => early.scram.continue(bytes(last), early.ctx), () => late.scram.success(bytes(last), late.ctx)])
       expect(await thrown(call)).toMatchObject({ code: 'ERR_AUTH_FAILED', fault: 'remote' })
-    expect(await thrown(() => early.scram.success(undefined, early.ctx))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
-    expect(await thrown(() => early.scram.success(bytes(vector.serverFinal), early.ctx))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+    await fails(() => early.scram.success(undefined, early.ctx))
+    await fails(() => early.scram.success(bytes(vector.serverFinal), early.ctx))
   })
 
   it('an error that the server names is told, what it adds is not', async () => {
     const { scram, ctx } = await proven()
-    expect(await thrown(() => scram.success(bytes('e=invalid-proof'), ctx))).toMatchObject({
-      message: 'SCRAM-SHA-256: the server says invalid-proof',
-    })
+    const message = 'SCRAM-SHA-256: the server says invalid-proof'
+    expect(await thrown(() => scram.success(bytes('e=invalid-proof'), ctx))).toMatchObject({ message })
     const second = await proven()
     const error = (await thrown(() => second.scram.success(bytes('e=Line\nbreak'), second.ctx))) as Error
     expect(error.message).toBe('SCRAM-SHA-256: the server says other-error')
@@ -176,48 +174,43 @@ describe('a server that is wrong is refused', () => {
 
   it('a success that nothing was proved for', async () => {
     const [scram, ctx] = [made(), context()]
-    for (const data of [undefined, bytes(vector.serverFinal)])
-      expect(await thrown(() => scram.success(data, ctx))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+    for (const data of [undefined, bytes(vector.serverFinal)]) await fails(() => scram.success(data, ctx))
     scram.start(ctx)
     for (const data of [undefined, bytes('v=')]) {
       scram.start(ctx)
-      expect(await thrown(() => scram.success(data, ctx))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+      await fails(() => scram.success(data, ctx))
     }
     const { scram: other, ctx: its } = await proven()
-    for (const data of [undefined, new Uint8Array(0)]) expect(await thrown(() => other.success(data, its))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+    for (const data of [undefined, new Uint8Array(0)]) await fails(() => other.success(data, its))
   })
 
   it('data that is none, and bytes that are no UTF-8', async () => {
     for (const data of [undefined, new Uint8Array(0), Uint8Array.of(0x72, 0x3d, 0xff)]) {
-      const [scram, ctx] = [made(), context()]
-      scram.start(ctx)
-      expect(await thrown(() => scram.continue(data, ctx))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+      const { scram, ctx } = started()
+      await fails(() => scram.continue(data, ctx))
     }
   })
 
   it('one challenge too many', async () => {
     const { scram, ctx } = await proven()
     await scram.continue(bytes(vector.serverFinal), ctx)
-    expect(await thrown(() => scram.continue(bytes(vector.serverFinal), ctx))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+    await fails(() => scram.continue(bytes(vector.serverFinal), ctx))
   })
 
   it('a second success', async () => {
     const { scram, ctx } = await proven()
     scram.success(bytes(vector.serverFinal), ctx)
-    for (const data of [bytes(vector.serverFinal), undefined])
-      expect(await thrown(() => scram.success(data, ctx))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+    for (const data of [bytes(vector.serverFinal), undefined]) await fails(() => scram.success(data, ctx))
   })
 
   it('a mandatory extension is named as the reason', async () => {
-    const [scram, ctx] = [made(), context()]
-    scram.start(ctx)
+    const { scram, ctx } = started()
     const error = await thrown(() => scram.continue(bytes(`m=x,${serverFirst}`), ctx))
     expect(error).toMatchObject({ message: 'SCRAM-SHA-256: the server demands an extension that is not known' })
   })
 
   it('two challenges at once: one is answered', async () => {
-    const [scram, ctx] = [made(), context()]
-    scram.start(ctx)
+    const { scram, ctx } = started()
     const answers = await Promise.allSettled([scram.continue(bytes(serverFirst), ctx), scram.continue(bytes(serverFirst), ctx)])
     expect(answers.map((answer) => answer.status)).toEqual(['fulfilled', 'rejected'])
   })
@@ -243,7 +236,7 @@ describe('several exchanges of one value', () => {
       expect(text(await scram.continue(bytes(vector.serverFirst), ctx))).toBe(vector.clientFinal)
       scram.success(bytes(vector.serverFinal), ctx)
     }
-    expect(await thrown(() => scram.continue(bytes(vector.serverFirst), context()))).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+    await fails(() => scram.continue(bytes(vector.serverFirst), context()))
   })
 })
 
