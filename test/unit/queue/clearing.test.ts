@@ -1,12 +1,11 @@
-/** `clear` while other things go on: each entry is deleted, told and counted once. */
+/** `clear` while other things go on: each entry is deleted, reported and counted once. */
 import { expect, it } from 'vitest'
 import { deferred } from '../../../src/client/common/abort.js'
-import { openQueue } from '../../../src/queue/index.js'
-import { FakePublisher, MapStore, settled } from './rig.js'
+import { opened } from './opened.js'
+import { accepting, offline, settled } from './rig.js'
 
-it.each([0, 1, 2, 3, 5, 8, 13])('two at once count what they delete once: after %i microtasks', async (microtasks) => {
-  const store = new MapStore()
-  const queue = await openQueue(new FakePublisher(true, false), { store })
+it.each([0, 1, 2, 3, 5, 8, 13])('two at once count once: after %i turns', async (microtasks) => {
+  const { store, queue } = await opened({ publisher: offline() })
   const drops: number[] = []
   queue.on('drop', ({ id }) => drops.push(id))
   const publishes = Promise.all(['1', '2', '3', '4'].map((text) => queue.publish('a', text)))
@@ -14,17 +13,14 @@ it.each([0, 1, 2, 3, 5, 8, 13])('two at once count what they delete once: after 
   const counts = await Promise.all([queue.clear(), queue.clear(), queue.clear()])
   await publishes
   await settled()
-  const left = [...store.content.keys()].filter((key) => key.includes('/e/')).length
+  const left = store.entryKeys.length
   expect(queue.size).toBe(left)
   expect(counts.reduce((sum, count) => sum + count)).toBe(4 - left)
   expect(new Set(drops).size).toBe(drops.length)
-  await queue.close({ timeout: 0 })
 })
 
 it('remove() deletes one entry, whether it was read or not, and not one that is being sent', async () => {
-  const store = new MapStore()
-  const publisher = new FakePublisher()
-  const queue = await openQueue(publisher, { store, concurrency: 1 })
+  const { publisher, queue } = await opened({ concurrency: 1 })
   const all = await Promise.all(Array.from({ length: 1200 }, (_, at) => queue.publish('a', `${at + 1}`)))
   await settled()
   const ended = [2, 1150].map((id) => all[id - 1]?.delivered.catch(({ code }) => code))
@@ -36,15 +32,11 @@ it('remove() deletes one entry, whether it was read or not, and not one that is 
   publisher.calls[0]?.accept()
   for (let round = 0; round < 400 && queue.size > 0; round++) await settled()
   expect([queue.size, queue.bytes, publisher.texts.length]).toEqual([0, 0, 1198])
-  await queue.close({ timeout: 0 })
 })
 
 it('what is still being stored when it is called is published afterwards, however long that and reading take', async () => {
-  const store = new MapStore()
   const [written, read] = [deferred<void>(), deferred<void>()]
-  const publisher = new FakePublisher()
-  publisher.answer = (call) => call.accept()
-  const queue = await openQueue(publisher, { store })
+  const { store, publisher, queue } = await opened({ publisher: accepting() })
   const batch = store.batch.bind(store)
   store.batch = (operations) => written.promise.then(() => batch(operations))
   const publishes = Promise.all(['1', '2'].map((text) => queue.publish('a', text)))
@@ -63,14 +55,11 @@ it('what is still being stored when it is called is published afterwards, howeve
   read.resolve()
   await settled()
   expect([queue.size, publisher.texts]).toEqual([0, ['1', '2']])
-  await queue.close({ timeout: 0 })
 })
 
 it('what it could not delete for certain is published, and the size comes to 0', async () => {
-  const store = new MapStore()
-  const publisher = new FakePublisher(true, false)
+  const { store, publisher, queue } = await opened({ publisher: offline() })
   publisher.answer = (call) => call.accept()
-  const queue = await openQueue(publisher, { store })
   await Promise.all(Array.from({ length: 1200 }, (_, at) => queue.publish('a', `${at + 1}`)))
   await settled()
   const batch = store.batch.bind(store)
@@ -85,5 +74,4 @@ it('what it could not delete for certain is published, and the size comes to 0',
   publisher.online = true
   for (let round = 0; round < 100 && queue.size > 0; round++) await settled()
   expect([queue.size, queue.bytes, publisher.texts.length]).toEqual([0, 0, 176])
-  await queue.close({ timeout: 0 })
 })

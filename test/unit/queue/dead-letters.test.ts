@@ -1,7 +1,9 @@
 /** Dead letters that are kept: their limit, their numbers, and what a replay does. */
 import { describe, expect, it } from 'vitest'
 import { type DeadLetterBox, type KeptLetter, openQueue, type Queue } from '../../../src/queue/index.js'
-import { FakePublisher, MapStore, refusedWith, settled } from './rig.js'
+import type { StoreOperation } from '../../../src/store/base/store.js'
+import { opened } from './opened.js'
+import { FakePublisher, fail, MapStore, refusedWith, settled } from './rig.js'
 
 const collect = async (queue: Queue): Promise<KeptLetter[]> => {
   const all: KeptLetter[] = []
@@ -15,6 +17,19 @@ function refusing(): FakePublisher {
   const publisher = new FakePublisher()
   publisher.answer = (call) => call.refuse(refusedWith(0x87))
   return publisher
+}
+
+/** A queue whose server refuses everything, and that keeps dead letters in the store of its entries. */
+const letterBox = (store = new MapStore()) => opened({ store, publisher: refusing(), deadLetterStore: store })
+
+/** The store does what it is asked for, and says that it failed, the first time that `at` says so. */
+function failOnce(store: MapStore, at: (operations: readonly StoreOperation[]) => boolean = () => true): void {
+  const { batch } = MapStore.prototype
+  let failures = 1
+  store.batch = async (operations) => {
+    await batch.call(store, operations)
+    if (at(operations) && failures-- > 0) fail()
+  }
 }
 
 async function until(condition: () => boolean): Promise<void> {
@@ -39,21 +54,16 @@ class LiveStore extends MapStore {
 
 describe('a replay', () => {
   it('ends while the server refuses them again: each is published once', async () => {
-    const store = new LiveStore()
-    const publisher = refusing()
-    const queue = await openQueue(publisher, { store, deadLetterStore: store })
+    const { store, publisher, queue } = await letterBox(new LiveStore())
     for (let at = 0; at < 10; at++) await queue.publish('a', `${at}`)
     await until(() => keys(store, 'd').length === 10)
     expect(await queue.deadLetters?.replay()).toBe(10)
     await until(() => queue.size === 0)
     expect([publisher.calls.length, keys(store, 'd').length]).toEqual([20, 10])
-    await queue.close({ timeout: 0 })
   })
 
   it('moves each letter in one batch: no crash leaves it in both places, or in none', async () => {
-    const store = new MapStore()
-    const publisher = refusing()
-    const queue = await openQueue(publisher, { store, deadLetterStore: store })
+    const { store, publisher, queue } = await letterBox()
     for (const topic of ['a', 'b', 'c']) await queue.publish(topic, '')
     await until(() => queue.size === 0)
     publisher.answer = undefined
@@ -65,38 +75,26 @@ describe('a replay', () => {
     }
     await queue.deadLetters?.replay()
     expect(found).toEqual([3, 3, 3])
-    await queue.close({ timeout: 0 })
   })
 
   it('that cannot be stored, or may be, leaves the letter', async () => {
-    const store = new MapStore()
-    const publisher = refusing()
-    const queue = await openQueue(publisher, { store, deadLetterStore: store })
+    const { store, queue } = await letterBox()
     await queue.publish('a', '')
     await until(() => queue.size === 0)
-    const { batch } = MapStore.prototype
-    let failures = 1
-    store.batch = async (operations) => {
-      await batch.call(store, operations)
-      if (failures-- > 0) throw new Error('EIO')
-    }
+    failOnce(store)
     await expect(queue.deadLetters?.replay()).rejects.toMatchObject({ code: 'ERR_STORE' })
     await settled()
     expect([keys(store, 'd').length, keys(store, 'e').length]).toEqual([1, 0])
-    await queue.close({ timeout: 0 })
   })
 
-  it.each([[5], ['all'], [new Set([1])], [[Number.NaN]], [[1, 0]], [[1.5]], [['1']]])('of %o is refused by its name', async (ids) => {
-    const store = new MapStore()
-    const queue = await openQueue(refusing(), { store, deadLetterStore: store })
+  const noIds: [unknown][] = [[5], ['all'], [new Set([1])], [[Number.NaN]], [[1, 0]], [[1.5]], [['1']]]
+  it.each(noIds)('of %o is refused', async (ids) => {
+    const { queue } = await letterBox()
     await expect(queue.deadLetters?.replay(ids as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'ids' })
-    await queue.close({ timeout: 0 })
   })
 
   it('called twice at once replays each letter once', async () => {
-    const store = new MapStore()
-    const publisher = refusing()
-    const queue = await openQueue(publisher, { store, deadLetterStore: store })
+    const { publisher, queue } = await letterBox()
     for (const topic of ['a', 'b', 'c']) await queue.publish(topic, '')
     await until(() => queue.size === 0)
     publisher.answer = (call) => call.accept()
@@ -104,7 +102,6 @@ describe('a replay', () => {
     expect(await Promise.all([deadLetters?.replay(), deadLetters?.replay()])).toEqual([3, 0])
     await until(() => queue.size === 0)
     expect(publisher.calls).toHaveLength(6)
-    await queue.close({ timeout: 0 })
   })
 })
 
@@ -170,19 +167,12 @@ describe('the number of a letter', () => {
   })
 
   it('is the same when it is tried again: a letter that was kept although the store said no is kept once', async () => {
-    const store = new MapStore()
     const letters = new MapStore()
-    const { batch } = MapStore.prototype
-    let failures = 1
-    letters.batch = async (operations) => {
-      await batch.call(letters, operations)
-      if (failures-- > 0) throw new Error('EIO')
-    }
-    const queue = await openQueue(refusing(), { store, deadLetterStore: letters })
+    failOnce(letters)
+    const { queue } = await opened({ publisher: refusing(), deadLetterStore: letters })
     await queue.publish('a', '')
     await expect.poll(() => queue.size, { timeout: 5000 }).toBe(0)
     expect(keys(letters, 'd')).toHaveLength(1)
-    await queue.close({ timeout: 0 })
   })
 })
 
@@ -191,14 +181,8 @@ it.each(['one store', 'a store of their own'])(
   async (where) => {
     const store = new MapStore()
     const letters = where === 'one store' ? store : new MapStore()
-    const publisher = refusing()
-    const queue = await openQueue(publisher, { store, deadLetterStore: letters })
-    const { batch } = MapStore.prototype
-    let failures = 1
-    letters.batch = async (operations) => {
-      await batch.call(letters, operations)
-      if (operations.some(({ type, key }) => type === 'put' && key.includes('/d/')) && failures-- > 0) throw new Error('EIO')
-    }
+    const { publisher, queue } = await opened({ store, publisher: refusing(), deadLetterStore: letters })
+    failOnce(letters, (operations) => operations.some(({ type, key }) => type === 'put' && key.includes('/d/')))
     await queue.publish('a', '')
     await until(() => keys(letters, 'd').length === 1)
     publisher.answer = (call) => call.accept()
@@ -207,19 +191,17 @@ it.each(['one store', 'a store of their own'])(
     expect([await queue.deadLetters?.replay(), await queue.deadLetters?.replay()]).toEqual([1, 0])
     await until(() => queue.size === 0)
     expect([publisher.calls.length, keys(letters, 'd')]).toEqual([2, []])
-    await queue.close({ timeout: 0 })
   },
 )
 
 it('an entry that was refused as often as maxRefusals says is a dead letter, whatever the server said', async () => {
   const publisher = new FakePublisher()
   publisher.answer = (call) => call.refuse(call.topic === 'a' ? refusedWith(0x97) : new Error('no answer'))
-  const queue = await openQueue(publisher, { store: new MapStore(), maxRefusals: 3, backoff: () => 0 })
+  const { queue } = await opened({ publisher, maxRefusals: 3, backoff: () => 0 })
   const { delivered } = await queue.publish('a', '')
   await queue.publish('b', '')
   await expect(delivered).rejects.toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x97 })
   const tried = (topic: string): number => publisher.calls.filter((call) => call.topic === topic).length
   await expect.poll(() => tried('b')).toBeGreaterThan(5)
   expect([tried('a'), queue.size]).toEqual([3, 1])
-  await queue.close({ timeout: 0 })
 })

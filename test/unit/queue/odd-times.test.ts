@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { exponential } from '../../../src/client/parsing/backoff.js'
 import { openQueue, type Queue, type QueueOptions } from '../../../src/queue/index.js'
-import { FakePublisher, MapStore, refusedWith, settled } from './rig.js'
+import { FakePublisher, fail, MapStore, refusedWith, settled } from './rig.js'
 
 const start = Date.UTC(2030, 0, 1)
 const hour = 3_600_000
@@ -43,26 +43,27 @@ describe('a clock that is set', () => {
 })
 
 describe('a backoff', () => {
-  it('that throws is told, and the entry is tried again', async () => {
-    await open({
-      backoff: () => {
-        throw new Error('mine')
-      },
-    })
-    const errors: unknown[] = []
-    queue.on('error', ({ error }) => errors.push((error as Error).message))
+  async function refusedOnce(): Promise<void> {
     await queue.publish('a', '1')
     await settled()
     publisher.calls[0]?.refuse(refusedWith(0x97))
+  }
+
+  it('that throws is told, and the entry is tried again', async () => {
+    const backoff = (): never => {
+      throw new Error('mine')
+    }
+    await open({ backoff })
+    const errors: unknown[] = []
+    queue.on('error', ({ error }) => errors.push((error as Error).message))
+    await refusedOnce()
     await vi.advanceTimersByTimeAsync(30_000)
     expect([errors, publisher.calls.length]).toEqual([['mine'], 2])
   })
 
-  it.each([Number.NaN, -1, undefined, 1e12])('that gives %o is no reason to hurry', async (delay) => {
+  it.each([Number.NaN, -1, undefined, 1e12])('that gives %o makes no hurry', async (delay) => {
     await open({ backoff: () => delay as number })
-    await queue.publish('a', '1')
-    await settled()
-    publisher.calls[0]?.refuse(refusedWith(0x97))
+    await refusedOnce()
     await vi.advanceTimersByTimeAsync(20_000)
     expect(publisher.calls).toHaveLength(1)
   })
@@ -89,7 +90,7 @@ describe('what is told', () => {
     await open()
     await queue.publish('a', '1')
     await queue.close({ timeout: 0 })
-    const [damaged] = [...store.content.keys()].filter((key) => key.includes('/e/')) as [string]
+    const [damaged] = store.entryKeys as [string]
     store.content.set(damaged, new Uint8Array(9))
     await open()
     const told: string[] = []
@@ -104,9 +105,7 @@ describe('what is told', () => {
     queue.on('error', ({ error }) => errors.push(error))
     await Promise.all(Array.from({ length: 50 }, (_, at) => queue.publish(`${at}`, '')))
     await settled()
-    store.before = () => {
-      throw new Error('EIO')
-    }
+    store.before = fail
     for (const call of publisher.calls) call.accept()
     await vi.advanceTimersByTimeAsync(4500)
     expect(errors.length).toBeLessThanOrEqual(5)
@@ -119,9 +118,8 @@ describe('what is told', () => {
   it('of a promise in the place of a store: await it', async () => {
     await open()
     await expect(openQueue(publisher, { store: Promise.resolve(store) as never })).rejects.toThrow(/await the promise of levelStore/)
-    await expect(openQueue(publisher, { store, deadLetterStore: Promise.resolve(store) as never })).rejects.toThrow(
-      /deadLetterStore.* await the promise/,
-    )
+    const deadLetterStore = Promise.resolve(store) as never
+    await expect(openQueue(publisher, { store, deadLetterStore })).rejects.toThrow(/deadLetterStore.* await the promise/)
     await expect(openQueue(Promise.resolve(publisher) as never, { store })).rejects.toThrow(/publisher.* await the promise/)
   })
 })

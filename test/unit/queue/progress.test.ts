@@ -1,5 +1,5 @@
 /** How far a queue has come: the rate and the time that is left, from the first second on, while nothing is delivered, and after a pause. */
-import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { expect, it, onTestFinished, vi } from 'vitest'
 import { Meter } from '../../../src/queue/meter.js'
 import { Progress } from '../../../src/queue/progress.js'
 
@@ -11,63 +11,61 @@ function counted(meter: Meter, perSecond: number, from: number, to: number): Met
   return meter
 }
 
-describe('the rate', () => {
-  it('is 0 before anything was delivered', () => {
-    expect(new Meter().rate(start)).toBe(0)
-  })
+it('is 0 before anything was delivered', () => {
+  expect(new Meter().rate(start)).toBe(0)
+})
 
-  it.each([1, 2, 5, 10, 60])('is what it is after %i seconds', (seconds) => {
-    const meter = counted(new Meter(), 100, 0, seconds)
-    expect(meter.rate(start + seconds * 1000)).toBeCloseTo(100, -1)
-  })
+it.each([1, 2, 5, 10, 60])('is what it is after %i seconds', (seconds) => {
+  const meter = counted(new Meter(), 100, 0, seconds)
+  expect(meter.rate(start + seconds * 1000)).toBeCloseTo(100, -1)
+})
 
-  it('is what it is soon after a pause, of which it knows nothing', () => {
-    const meter = counted(new Meter(), 100, 0, 20)
-    counted(meter, 100, 3600, 3602)
-    expect(meter.rate(start + 3_602_000)).toBe(100)
-  })
+it('is what it is soon after a pause, of which it knows nothing', () => {
+  const meter = counted(new Meter(), 100, 0, 20)
+  counted(meter, 100, 3600, 3602)
+  expect(meter.rate(start + 3_602_000)).toBe(100)
+})
 
-  it('goes down while nothing is delivered, and is 0 after ten seconds', () => {
-    const meter = counted(new Meter(), 100, 0, 5)
-    const rates = [5, 6, 10, 14].map((seconds) => meter.rate(start + seconds * 1000))
-    expect(rates).toEqual([...rates].sort((one, other) => other - one))
-    expect(rates[0]).toBe(100)
-    expect(rates[2]).toBeLessThan(60)
-    expect(meter.rate(start + 15_000)).toBe(0)
-  })
+it('goes down while nothing is delivered, and is 0 after ten seconds', () => {
+  const meter = counted(new Meter(), 100, 0, 5)
+  const rates = [5, 6, 10, 14].map((seconds) => meter.rate(start + seconds * 1000))
+  expect(rates).toEqual([...rates].sort((one, other) => other - one))
+  expect(rates[0]).toBe(100)
+  expect(rates[2]).toBeLessThan(60)
+  expect(meter.rate(start + 15_000)).toBe(0)
+})
 
-  it('counts the first second as a whole one, so that one entry is no thousand a second', () => {
-    const meter = new Meter()
-    meter.count(start + 999)
-    expect(meter.rate(start + 999)).toBe(1)
-  })
+it('counts the first second as a whole one, so that one entry is no thousand a second', () => {
+  const meter = new Meter()
+  meter.count(start + 999)
+  expect(meter.rate(start + 999)).toBe(1)
+})
 
-  it('is what it is in the first seconds of a clock that begins at 0', () => {
-    const meter = new Meter()
-    for (let at = 0; at < 3000; at += 10) meter.count(at)
-    expect(meter.rate(3000)).toBeCloseTo(100, -1)
-  })
+it('is what it is in the first seconds of a clock that begins at 0', () => {
+  const meter = new Meter()
+  for (let at = 0; at < 3000; at += 10) meter.count(at)
+  expect(meter.rate(3000)).toBeCloseTo(100, -1)
+})
 
-  it.each([-3_600_000, 3_600_000])('of a queue is what it is while the clock is set by %i ms', (by) => {
-    vi.useFakeTimers({ now: start })
-    onTestFinished(() => void vi.useRealTimers())
-    const progress = new Progress(
-      () => ({ pending: 60, inFlight: 0, bytes: 0 }),
-      () => undefined,
-      () => false,
-    )
-    const deliver = (): void => {
-      for (let n = 0; n < 30; n++) {
-        vi.advanceTimersByTime(100)
-        progress.handleDelivered()
-      }
+it.each([-3_600_000, 3_600_000])('of a queue is what it is while the clock is set by %i ms', (by) => {
+  vi.useFakeTimers({ now: start })
+  onTestFinished(() => void vi.useRealTimers())
+  const progress = new Progress(
+    () => ({ pending: 60, inFlight: 0, bytes: 0 }),
+    () => undefined,
+    () => false,
+  )
+  const deliver = (): void => {
+    for (let n = 0; n < 30; n++) {
+      vi.advanceTimersByTime(100)
+      progress.handleDelivered()
     }
-    deliver()
-    vi.setSystemTime(start + by)
-    deliver()
-    expect(progress.status.rate).toBeCloseTo(10, 0)
-    expect(progress.status.timeLeft).toBeCloseTo(6000, -3)
-    vi.advanceTimersByTime(15_000)
-    expect(progress.status.rate).toBe(0)
-  })
+  }
+  deliver()
+  vi.setSystemTime(start + by)
+  deliver()
+  expect(progress.status.rate).toBeCloseTo(10, 0)
+  expect(progress.status.timeLeft).toBeCloseTo(6000, -3)
+  vi.advanceTimersByTime(15_000)
+  expect(progress.status.rate).toBe(0)
 })

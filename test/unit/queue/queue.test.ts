@@ -1,7 +1,7 @@
 /** The queue over a publisher under control: what is stored, sent, tried again, given up, in which order. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { MqttError } from '../../../src/errors.js'
-import { type DeadLetterBox, openQueue, type Queue, type QueueOptions } from '../../../src/queue/index.js'
+import { type DeadLetterBox, openQueue, type Queue, type Queued, type QueueOptions } from '../../../src/queue/index.js'
 import { FakePublisher, MapStore, refusedWith, settled } from './rig.js'
 
 const start = Date.UTC(2030, 0, 1)
@@ -24,6 +24,31 @@ async function outcome(promise: Promise<unknown>): Promise<string> {
   )
   return Promise.race([state, settled(5).then(() => 'pending')])
 }
+
+/** Publishes texts, to the topic that each begins with. */
+async function publishAll(...texts: string[]): Promise<void> {
+  for (const text of texts) await queue.publish(text.slice(0, 1), text)
+}
+
+/** The same to one topic, and what leaves at once has left; gives the first. */
+async function sending(...texts: string[]): Promise<Queued> {
+  const all: Queued[] = []
+  for (const text of texts) all.push(await queue.publish('a', text))
+  await settled()
+  return all[0] as Queued
+}
+
+async function accept(at: number): Promise<void> {
+  publisher.calls[at]?.accept()
+  await settled()
+}
+
+async function refuse(at: number, error: unknown): Promise<void> {
+  publisher.calls[at]?.refuse(error)
+  await settled()
+}
+
+const numbers = (count: number): string[] => Array.from({ length: count }, (_, index) => `${index}`)
 
 async function collect<T>(entries: AsyncIterable<T>): Promise<T[]> {
   const all: T[] = []
@@ -50,15 +75,14 @@ describe('publish', () => {
     const queued = await queue.publish('a', 'one')
     expect(queued.id).toBe(1)
     expect(queue.size).toBe(1)
-    expect([...store.content.keys()].filter((key) => key.includes('/e/'))).toHaveLength(1)
+    expect(store.entryKeys).toHaveLength(1)
     await settled()
     expect(publisher.calls).toMatchObject([{ topic: 'a', text: 'one', options: { qos: 1, retain: false } }])
     expect(await outcome(queued.delivered)).toBe('pending')
     publisher.calls[0]?.accept()
     expect((await queued.delivered).reasonCode).toBe(0)
-    expect(queue.size).toBe(0)
-    expect(queue.bytes).toBe(0)
-    expect([...store.content.keys()].filter((key) => key.includes('/e/'))).toEqual([])
+    expect([queue.size, queue.bytes]).toEqual([0, 0])
+    expect(store.entryKeys).toEqual([])
   })
 
   it('sends nothing before the store has it, and nothing at all where the store fails', async () => {
@@ -88,9 +112,8 @@ describe('publish', () => {
     await done
     publisher.online = true
     await settled()
-    expect(publisher.calls).toMatchObject([
-      { text: 'mine', options: { retain: true, properties: { correlationData: new Uint8Array([1, 2, 3]), userProperties: [['a', 'b']] } } },
-    ])
+    const properties = { correlationData: new Uint8Array([1, 2, 3]), userProperties: [['a', 'b']] }
+    expect(publisher.calls).toMatchObject([{ text: 'mine', options: { retain: true, properties } }])
   })
 
   it('refuses QoS 0, QoS 2 without leave, and what is wrong by its name', async () => {
@@ -114,7 +137,7 @@ describe('publish', () => {
   it('many of one turn share a batch', async () => {
     publisher.online = false
     await open()
-    await Promise.all(Array.from({ length: 200 }, (_, index) => queue.publish('a', `${index}`)))
+    await Promise.all(numbers(200).map((text) => queue.publish('a', text)))
     expect(store.batches).toBeLessThan(4)
     expect(queue.size).toBe(200)
   })
@@ -153,7 +176,7 @@ describe('order', () => {
   it('of each topic is that of the calls; topics take turns', async () => {
     publisher.online = false
     await open()
-    for (const text of ['a1', 'a2', 'b1', 'a3']) await queue.publish(text.slice(0, 1), text)
+    await publishAll('a1', 'a2', 'b1', 'a3')
     publisher.online = true
     await settled()
     expect(publisher.texts.filter((text) => text.startsWith('a'))).toEqual(['a1', 'a2', 'a3'])
@@ -163,44 +186,38 @@ describe('order', () => {
   it('over a publisher that keeps none, one of a topic is under way at a time', async () => {
     publisher = new FakePublisher(false)
     await open()
-    for (const text of ['a1', 'a2', 'b1']) await queue.publish(text.slice(0, 1), text)
+    await publishAll('a1', 'a2', 'b1')
     await settled()
     expect(publisher.texts).toEqual(['a1', 'b1'])
-    publisher.calls[0]?.accept()
-    await settled()
+    await accept(0)
     expect(publisher.texts).toEqual(['a1', 'b1', 'a2'])
   })
 
   it('no more are under way than concurrency says', async () => {
     await open({ concurrency: 3 })
-    for (let index = 0; index < 10; index++) await queue.publish('a', `${index}`)
-    await settled()
+    await sending(...numbers(10))
     expect(publisher.calls).toHaveLength(3)
-    publisher.calls[1]?.accept()
-    await settled()
+    await accept(1)
     expect(publisher.calls).toHaveLength(4)
   })
 
   it('a refused one is tried again before those of its topic that were not sent; others go on', async () => {
     await open({ concurrency: 1 })
-    await Promise.all(['a1', 'a2', 'b1'].map((text) => queue.publish(text.slice(0, 1), text)))
+    await publishAll('a1', 'a2', 'b1')
     await settled()
-    publisher.calls[0]?.refuse(refusedWith(0x97))
-    await settled()
+    await refuse(0, refusedWith(0x97))
     expect(publisher.texts).toEqual(['a1', 'b1'])
-    publisher.calls[1]?.accept()
-    await settled()
+    await accept(1)
     expect(publisher.texts).toEqual(['a1', 'b1'])
     await vi.advanceTimersByTimeAsync(1000)
     expect(publisher.texts).toEqual(['a1', 'b1', 'a1'])
-    publisher.calls[2]?.accept()
-    await settled()
+    await accept(2)
     expect(publisher.texts).toEqual(['a1', 'b1', 'a1', 'a2'])
   })
 })
 
 describe('what becomes of a failure', () => {
-  it.each([0x80, 0x83, 0x97])('reason code %i: tried again, after delays of the backoff', async (reasonCode) => {
+  it.each([0x80, 0x83, 0x97])('code %i: tried again, after the backoff', async (reasonCode) => {
     const tries: number[] = []
     await open({ backoff: (attempt) => tries.push(attempt) * 100 })
     const { delivered } = await queue.publish('a', '1')
@@ -224,28 +241,23 @@ describe('what becomes of a failure', () => {
   ])('%s: a dead letter at once, with the reason', async (_name, error) => {
     const letters: unknown[] = []
     await open({ onDeadLetter: ({ entry, error: why }) => letters.push([entry.topic, why]) })
-    const { delivered } = await queue.publish('a', '1')
-    await settled()
+    const { delivered } = await sending('1')
     publisher.calls[0]?.refuse(error)
     expect(await outcome(delivered)).toBe(error.code)
     expect(letters).toEqual([['a', error]])
     expect(queue.size).toBe(0)
   })
 
-  it.each([
-    [
-      'throws',
-      () => {
-        throw new Error('no letter')
-      },
-    ],
-    ['rejects', () => Promise.reject(new Error('no letter'))],
-  ])('onDeadLetter that %s is an error event, and the entry ends all the same', async (_how, onDeadLetter) => {
+  it.each(['throws', 'rejects'])('onDeadLetter that %s is an error event', async (how) => {
+    const error = new Error('no letter')
+    const onDeadLetter = (): Promise<never> => {
+      if (how === 'throws') throw error
+      return Promise.reject(error)
+    }
     await open({ onDeadLetter })
     const errors: unknown[] = []
     queue.on('error', ({ error }) => errors.push(error))
-    const { delivered } = await queue.publish('a', '1')
-    await settled()
+    const { delivered } = await sending('1')
     publisher.calls[0]?.refuse(refusedWith(0x87))
     expect(await outcome(delivered)).toBe('ERR_PUBLISH_REFUSED')
     expect(errors).toEqual([new Error('no letter')])
@@ -254,28 +266,24 @@ describe('what becomes of a failure', () => {
 
   it('dead letters are kept where a store is given: read, replayed, cleared', async () => {
     await open({ deadLetterStore: store })
-    await queue.publish('a', '1')
-    await queue.publish('b', '2')
+    await publishAll('a1', 'b2')
     await settled()
     for (const call of publisher.calls) call.refuse(refusedWith(0x87))
     await settled()
-    const kept = await collect((queue.deadLetters as DeadLetterBox).entries())
-    expect(kept).toMatchObject([
-      { entry: { topic: 'a', id: 1 }, code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x87, at: start },
-      { entry: { topic: 'b', id: 2 } },
-    ])
+    const [first, second] = await collect((queue.deadLetters as DeadLetterBox).entries())
+    expect(first).toMatchObject({ entry: { topic: 'a', id: 1 }, code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x87, at: start })
+    expect(second).toMatchObject({ entry: { topic: 'b', id: 2 } })
     publisher.answer = (call) => call.accept()
     expect(await queue.deadLetters?.replay([1])).toBe(1)
     await settled()
-    expect(publisher.texts).toEqual(['1', '2', '1'])
+    expect(publisher.texts).toEqual(['a1', 'b2', 'a1'])
     expect(await queue.deadLetters?.clear()).toBe(1)
     expect(await collect((queue.deadLetters as DeadLetterBox).entries())).toEqual([])
   })
 
   it('without an answer it is tried again after publishTimeout; time without a connection does not count', async () => {
     await open({ publishTimeout: 10_000 })
-    const { delivered } = await queue.publish('a', '1')
-    await settled()
+    const { delivered } = await sending('1')
     publisher.online = false
     await vi.advanceTimersByTimeAsync(60_000)
     expect(publisher.calls).toHaveLength(1)
@@ -287,16 +295,13 @@ describe('what becomes of a failure', () => {
     // The first one arrives after all.
     publisher.calls[0]?.accept()
     await delivered
-    publisher.calls[1]?.accept()
-    await settled()
+    await accept(1)
     expect(queue.size).toBe(0)
   })
 
   it('a publisher that is closed ends it quietly: what is left stays in the store', async () => {
     await open()
-    await queue.publish('a', '1')
-    await queue.publish('a', '2')
-    await settled()
+    await sending('1', '2')
     for (const call of publisher.calls) call.refuse(new MqttError('ERR_CLOSED'))
     await vi.advanceTimersByTimeAsync(60_000)
     expect(publisher.calls).toHaveLength(2)
@@ -305,16 +310,10 @@ describe('what becomes of a failure', () => {
 
   it('a publisher that throws, or gives no promise', async () => {
     let round = 0
-    const odd = {
-      ordered: true,
-      writable: Promise.resolve(),
-      publish: () => {
-        round += 1
-        if (round === 1) throw new Error('no')
-        return undefined as never
-      },
+    const publish = (): undefined => {
+      if (++round === 1) throw new Error('no')
     }
-    await open({}, odd as never)
+    await open({}, { ordered: true, writable: Promise.resolve(), publish } as never)
     const { delivered } = await queue.publish('a', '1')
     await vi.advanceTimersByTimeAsync(1000)
     expect(await outcome(delivered)).toBe('fulfilled')
@@ -343,8 +342,7 @@ describe('a full queue', () => {
   it('drop-newest refuses the newest', async () => {
     publisher.online = false
     await open({ maxEntries: 2 })
-    await queue.publish('a', '1')
-    await queue.publish('a', '2')
+    for (const text of ['1', '2']) await queue.publish('a', text)
     await expect(queue.publish('a', '3')).rejects.toMatchObject({ code: 'ERR_DROPPED', outcome: 'not-sent' })
     expect((await collect(queue.entries())).map(({ id }) => id)).toEqual([1, 2])
   })
@@ -376,9 +374,7 @@ describe('a full queue', () => {
 
   it('wait waits for room in the order of the calls, as many as the queue holds, and an abort leaves it', async () => {
     await open({ maxEntries: 2, overflow: 'wait' })
-    await queue.publish('a', '1')
-    await queue.publish('a', '2')
-    await settled()
+    await sending('1', '2')
     const abort = new AbortController()
     const third = queue.publish('a', '3', { signal: abort.signal })
     const fourth = queue.publish('a', '4')
@@ -405,7 +401,7 @@ describe('a queue that is opened again', () => {
     await open()
     expect(queue.oldest).toBe(start)
     await vi.advanceTimersByTimeAsync(10)
-    expect(publisher.texts).toEqual(Array.from({ length: 100 }, (_, index) => `${index}`))
+    expect(publisher.texts).toEqual(numbers(100))
     expect(queue.size).toBe(0)
     expect((await queue.publish('a', 'x')).id).toBe(101)
   })
@@ -462,8 +458,7 @@ describe('the store fails', () => {
     store.before = (operations) => {
       if (operations.some(({ type }) => type === 'delete')) throw new Error('EIO')
     }
-    const { delivered } = await queue.publish('a', '1')
-    await settled()
+    const { delivered } = await sending('1')
     expect(errors).toMatchObject([{ code: 'ERR_STORE' }])
     expect(await outcome(delivered)).toBe('pending')
     store.before = () => undefined
@@ -475,8 +470,7 @@ describe('the store fails', () => {
 
   it('a full disk refuses what takes room and lets go what frees it', async () => {
     await open()
-    const first = await queue.publish('a', '1')
-    await settled()
+    const first = await sending('1')
     store.before = (operations) => {
       if (operations.some(({ type, key }) => type === 'put' && key.includes('/e/'))) throw new Error('ENOSPC')
     }
@@ -491,7 +485,7 @@ describe('the store fails', () => {
 describe('clear, close, status', () => {
   it('clear deletes everything that is not under way', async () => {
     await open({ concurrency: 1 })
-    const all = await Promise.all(Array.from({ length: 50 }, (_, index) => queue.publish('a', `${index}`)))
+    const all = await Promise.all(numbers(50).map((text) => queue.publish('a', text)))
     await settled()
     expect(await queue.clear()).toBe(49)
     expect(queue.size).toBe(1)
@@ -516,13 +510,12 @@ describe('clear, close, status', () => {
     expect(publisher.calls).toHaveLength(1)
     await expect(queue.publish('a', '3')).rejects.toMatchObject({ code: 'ERR_QUEUE_CLOSED' })
     await expect(queue.writable).rejects.toMatchObject({ code: 'ERR_QUEUE_CLOSED' })
-    expect([...store.content.keys()].filter((key) => key.includes('/e/'))).toHaveLength(1)
+    expect(store.entryKeys).toHaveLength(1)
   })
 
   it('close gives up after its timeout, or with its signal', async () => {
     await open()
-    const { delivered } = await queue.publish('a', '1')
-    await settled()
+    const { delivered } = await sending('1')
     const closing = queue.close({ timeout: 3000 })
     await vi.advanceTimersByTimeAsync(3000)
     await closing
@@ -534,7 +527,7 @@ describe('clear, close, status', () => {
     await open({ concurrency: 2 })
     const seen: unknown[] = []
     const reading = (async () => {
-      for await (const status of queue.status()) seen.push([status.pending, status.inFlight, status.delivered])
+      for await (const { pending, inFlight, delivered } of queue.status()) seen.push(`${pending} ${inFlight} ${delivered}`)
     })()
     await Promise.all(['1', '2', '3'].map((text) => queue.publish('a', text)))
     await vi.advanceTimersByTimeAsync(250)
@@ -542,12 +535,7 @@ describe('clear, close, status', () => {
     await vi.advanceTimersByTimeAsync(250)
     await queue.close({ timeout: 0 })
     await reading
-    expect(seen).toEqual([
-      [0, 0, 0],
-      [3, 2, 0],
-      [1, 1, 2],
-      [1, 0, 2],
-    ])
+    expect(seen).toEqual(['0 0 0', '3 2 0', '1 1 2', '1 0 2'])
   })
 
   it('an unknown event is refused by its name', async () => {

@@ -1,5 +1,5 @@
 /**
- * Doubles for tests of the queue: a store in memory whose writes can be made to fail, and a publisher that answers as it is told.
+ * Doubles for tests of the queue: a store in memory whose writes can be made to fail, and a publisher that answers as the test says.
  */
 
 import type { PublishOptions, Receipt } from '../../../src/client/api/index.js'
@@ -45,6 +45,11 @@ export class MapStore implements Store {
   }
 
   async close(): Promise<void> {}
+
+  /** Keys of the entries, in order. */
+  get entryKeys(): string[] {
+    return [...this.content.keys()].filter((key) => key.includes('/e/')).sort()
+  }
 
   /** What a process finds that starts now. */
   copy(): MapStore {
@@ -100,6 +105,25 @@ export class FakePublisher {
     return this.calls.map(({ text }) => text)
   }
 }
+
+/** A publisher without a connection. */
+export const offline = (): FakePublisher => new FakePublisher(true, false)
+
+/** One that accepts everything. */
+export function accepting(): FakePublisher {
+  const publisher = new FakePublisher()
+  publisher.answer = (call) => call.accept()
+  return publisher
+}
+
+/** A batch that fails. */
+export const fail = (): never => {
+  throw new Error('EIO')
+}
+
+/** A batch that adds an entry. */
+export const isAddition = (operations: readonly StoreOperation[]): boolean =>
+  operations.some(({ type, key }) => type === 'put' && key.includes('/e/'))
 
 /** A refusal by the server. */
 export function refusedWith(reasonCode: number): MqttError {

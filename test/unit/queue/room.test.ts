@@ -2,11 +2,10 @@
 import { expect, it } from 'vitest'
 import { deferred } from '../../../src/client/common/abort.js'
 import type { MqttError } from '../../../src/errors.js'
-import { openQueue } from '../../../src/queue/index.js'
-import type { StoreEntry, StoreOperation, StoreRange } from '../../../src/store/base/store.js'
-import { FakePublisher, MapStore, settled } from './rig.js'
+import type { StoreEntry, StoreRange } from '../../../src/store/base/store.js'
+import { opened } from './opened.js'
+import { accepting, fail, isAddition, MapStore, offline, settled } from './rig.js'
 
-const isAddition = (operations: readonly StoreOperation[]): boolean => operations.some(({ type, key }) => type === 'put' && key.includes('/e/'))
 const endOf = (promise: Promise<unknown>): Promise<unknown> =>
   Promise.race([
     promise.then(
@@ -16,39 +15,22 @@ const endOf = (promise: Promise<unknown>): Promise<unknown> =>
     settled(400).then(() => 'waits'),
   ])
 
-it('a publish that waits is let in where the one before it could not be stored', async () => {
-  const store = new MapStore()
-  const queue = await openQueue(new FakePublisher(true, false), { store, maxEntries: 1, overflow: 'wait' })
+it.each(['publish', 'writable'])('%s that waits goes on where another failed', async (what) => {
+  const overflow = what === 'publish' ? 'wait' : 'drop-newest'
+  const { store, queue } = await opened({ publisher: offline(), maxEntries: 1, overflow })
   let failures = 1
-  store.before = (operations) => {
-    if (isAddition(operations) && failures-- > 0) throw new Error('EIO')
-  }
-  const ends = [endOf(queue.publish('a', '1')), endOf(queue.publish('a', '2'))]
+  store.before = (operations) => isAddition(operations) && failures-- > 0 && fail()
+  const ends = [endOf(queue.publish('a', '1')), endOf(what === 'publish' ? queue.publish('a', '2') : queue.writable)]
   expect(await Promise.all(ends)).toEqual(['ERR_STORE', 'fulfilled'])
-  await queue.close({ timeout: 0 })
 })
 
-it('writable fulfils where what took the last room could not be stored', async () => {
-  const store = new MapStore()
-  const queue = await openQueue(new FakePublisher(true, false), { store, maxEntries: 1 })
-  store.before = (operations) => {
-    if (isAddition(operations)) throw new Error('EIO')
-  }
-  const ends = [endOf(queue.publish('a', '1')), endOf(queue.writable)]
-  expect(await Promise.all(ends)).toEqual(['ERR_STORE', 'fulfilled'])
-  await queue.close({ timeout: 0 })
-})
-
-it.each(['damaged', 'gone'])('a publish that waits is let in where the entries in its way are %s', async (how) => {
-  const content = new Map<string, Uint8Array>()
-  const first = await openQueue(new FakePublisher(true, false), { store: new MapStore(content), maxEntries: 1025 })
-  await Promise.all(Array.from({ length: 1025 }, (_, at) => first.publish('a', String(at))))
-  await first.close({ timeout: 0 })
+it.each(['damaged', 'gone'])('a publish that waits is let in where entries are %s', async (how) => {
+  const first = await opened({ publisher: offline(), maxEntries: 1025 })
+  await Promise.all(Array.from({ length: 1025 }, (_, at) => first.queue.publish('a', String(at))))
+  await first.queue.close({ timeout: 0 })
+  const { content, entryKeys } = first.store
   // The last one is not read before others have left.
-  const last = [...content.keys()]
-    .filter((key) => key.includes('/e/'))
-    .sort()
-    .at(-1) as string
+  const last = entryKeys.at(-1) as string
   if (how === 'gone') content.delete(last)
   else content.set(last, new Uint8Array(40))
   const read = deferred<void>()
@@ -58,13 +40,9 @@ it.each(['damaged', 'gone'])('a publish that waits is let in where the entries i
       yield* super.entries(range)
     }
   }
-  const store = new SlowStore(content)
-  const publisher = new FakePublisher()
-  publisher.answer = (call) => call.accept()
-  const queue = await openQueue(publisher, { store, maxBytes: 60_000, overflow: 'wait' })
+  const { queue } = await opened({ store: new SlowStore(content), publisher: accepting(), maxBytes: 60_000, overflow: 'wait' })
   const waits = queue.publish('a', new Uint8Array(59_950))
   await expect.poll(() => queue.size, { timeout: 3000 }).toBe(1)
   read.resolve()
   await expect.poll(() => endOf(waits), { timeout: 3000 }).toBe('fulfilled')
-  await queue.close({ timeout: 0 })
 })
