@@ -7,9 +7,7 @@ let rig: GroupRig
 let group: Group
 beforeEach(async () => {
   rig = new GroupRig()
-  await rig.start('a', 'b')
-  group = rig.group({ names: ['a', 'b'] })
-  await group.connect()
+  group = await rig.up(['a', 'b'])
 })
 afterEach(() => rig.stop())
 
@@ -36,7 +34,7 @@ const ways = ['listen', 'for await'].flatMap((way) =>
   ([0, 1] as const).flatMap((qos) => (['remove', 'drain', 'disconnect'] as const).map((end) => [way, qos, end] as const)),
 )
 
-it.each(ways)('%s at QoS %i: %s() waits for the turn that runs, which is acknowledged', async (way, qos, end) => {
+it.each(ways)('%s at QoS %i: %s() waits for the turn, and acknowledges', async (way, qos, end) => {
   const { ended } = await slowReader(way, qos)
   const told: unknown[] = []
   const deliver = (_: unknown, settled: Promise<{ reasonCode?: number }>): void => void settled.then(({ reasonCode }) => told.push(reasonCode))
@@ -57,10 +55,7 @@ describe('a member that was removed', () => {
       await group.add('b', link('b'))
     }
     await rig.world.pass(1)
-    expect([handling, subscription].map(({ granted }) => granted.map(({ member }) => member))).toEqual([
-      ['a', 'b'],
-      ['a', 'b'],
-    ])
+    for (const { granted } of [handling, subscription]) expect(granted.map(({ member }) => member)).toEqual(['a', 'b'])
   })
 
   it('of those that were asked the last one: whoever came meanwhile may grant it', async () => {

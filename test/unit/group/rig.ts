@@ -43,6 +43,14 @@ export class GroupRig {
     return groupOf((at, given) => new this.world.Client(at, given), { shared: { clientId: 'g' }, ...others, members })
   }
 
+  /** A connected group of these members, whose brokers are started. */
+  async up(names: readonly string[], options: Omit<GroupOptions, 'members'> = {}): Promise<Group> {
+    await this.start(...names.filter((name) => !(name in this.brokers)))
+    const group = this.group({ names, ...options })
+    await group.connect()
+    return group
+  }
+
   readonly #links = new Map<string, { down: boolean; ends: Set<{ destroy(): void }> }>()
 
   /** A transport to a broker, over a link that can be cut. */

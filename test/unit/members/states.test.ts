@@ -44,51 +44,50 @@ const subjects = {
   },
 } as const
 
+async function connect(subject: Subject): Promise<void> {
+  await subject.connect()
+  await world.pass(10)
+}
+
+/** The link is cut; gives what mends it. */
+async function cut(subject: Subject): Promise<() => void> {
+  await connect(subject)
+  const mend = world.cut()
+  await world.pass(10)
+  return mend
+}
+
+const publishBefore = (subject: Subject): void => void subject.publish('a/b', 'before', { qos: 1 }).catch(() => undefined)
+
 /** Each leads there, and gives what leads out again where that is not up to the program. */
-const states: Readonly<Record<string, (subject: Subject) => Promise<(() => void) | undefined>>> = {
+const states: Readonly<Record<string, (subject: Subject) => Promise<unknown>>> = {
   idle: async () => undefined,
   connecting: async (subject) => void subject.connect().catch(() => undefined),
-  connected: async (subject) => void (await subject.connect()),
-  reconnecting: async (subject) => {
-    await subject.connect()
-    await world.pass(10)
-    const mend = world.cut()
-    await world.pass(10)
-    return mend
-  },
+  connected: (subject) => subject.connect(),
+  reconnecting: cut,
   'with one member that has ended': async (subject) => {
-    await subject.connect()
-    await world.pass(10)
+    await connect(subject)
     destroy(subject.members()[0] as never)
-    return undefined
   },
   'with members that have all ended': async (subject) => {
-    await subject.connect()
-    await world.pass(10)
+    await connect(subject)
     for (const member of subject.members()) destroy(member)
     await world.pass(10)
-    return undefined
   },
   draining: async (subject) => {
-    await subject.connect()
-    await world.pass(10)
-    const mend = world.cut()
-    await world.pass(10)
-    subject.publish('a/b', 'before', { qos: 1 }).catch(() => undefined)
+    const mend = await cut(subject)
+    publishBefore(subject)
     subject.drain().catch(() => undefined)
     return mend
   },
   disconnecting: async (subject) => {
-    await subject.connect()
-    await world.pass(10)
-    subject.publish('a/b', 'before', { qos: 1 }).catch(() => undefined)
+    await connect(subject)
+    publishBefore(subject)
     subject.disconnect().catch(() => undefined)
-    return undefined
   },
   closed: async (subject) => {
     await subject.connect()
     await subject.disconnect()
-    return undefined
   },
 }
 
@@ -114,7 +113,7 @@ describe.each(Object.keys(subjects) as (keyof typeof subjects)[])('each call of 
         ...more,
       }
       const call = Object.keys(calls)[number] as string
-      const mend = await states[state]?.(subject)
+      const mend = (await states[state]?.(subject)) as (() => void) | undefined
       table[call] = 'never'
       const end = (error: unknown): void => {
         const { code, name: kind } = Object(error) as { code?: string; name?: string }

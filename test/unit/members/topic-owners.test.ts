@@ -35,6 +35,15 @@ class Rig {
   }
 }
 
+/** One call is under way at `a`, which takes nothing more. */
+function leaving(): Rig {
+  const rig = new Rig()
+  void rig.run('1')
+  rig.up = ['b']
+  rig.gone.add('a')
+  return rig
+}
+
 const turns = async (): Promise<void> => {
   for (let step = 0; step < 10; step++) await undefined
 }
@@ -53,10 +62,7 @@ it('goes on with the member that has something in flight, though another one is 
 })
 
 it('waits for what a member that takes nothing more has in flight', async () => {
-  const rig = new Rig()
-  void rig.run('1')
-  rig.up = ['b']
-  rig.gone.add('a')
+  const rig = leaving()
   void rig.run('2')
   void rig.run('3')
   await turns()
@@ -104,10 +110,7 @@ it('keeps a topic where it is while no other member is up', () => {
 })
 
 it('an abort ends the wait of its call alone', async () => {
-  const rig = new Rig()
-  void rig.run('1')
-  rig.up = ['b']
-  rig.gone.add('a')
+  const rig = leaving()
   const abort = new AbortController()
   const two = rig.run('2', abort.signal)
   void rig.run('3')
@@ -119,10 +122,7 @@ it('an abort ends the wait of its call alone', async () => {
 })
 
 it('lets no more than 10,000 calls wait', async () => {
-  const rig = new Rig()
-  void rig.run('0')
-  rig.up = ['b']
-  rig.gone.add('a')
+  const rig = leaving()
   for (let count = 0; count < 10_000; count++) void rig.run(String(count))
   await expect(rig.run('x')).rejects.toMatchObject({ code: 'ERR_QUEUE_FULL' })
   rig.sent[0]?.end.resolve('')
@@ -142,12 +142,8 @@ it('a call that throws rejects, and those behind it go on', async () => {
     patience: { size: 1, watch: () => () => undefined },
   })
   const first = owners.run('t', call(1, fail))
-  expect(
-    await owners.run(
-      't',
-      call(2, () => Promise.resolve('sent')),
-    ),
-  ).toBe('sent')
+  const second = call(2, () => Promise.resolve('sent'))
+  expect(await owners.run('t', second)).toBe('sent')
   await expect(first).rejects.toThrow('no promise')
   expect(owners.size).toBe(0)
 })

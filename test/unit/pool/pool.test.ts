@@ -1,5 +1,5 @@
 /** Pools, on the virtual clock. */
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { BaseClient } from '../../../src/client/client.js'
 import type { Platform } from '../../../src/client/platform/platform.js'
 import type { MqttError } from '../../../src/errors.js'
@@ -21,6 +21,15 @@ beforeEach(() => {
 afterEach(() => world.close())
 
 const makePool = (options?: PoolOptions): Pool => poolOf((at, given) => new world.Client(at, given), 'mqtt://b', options)
+/** A pool whose connections are up. */
+async function upPool(options?: PoolOptions): Promise<Pool> {
+  const pool = makePool(options)
+  await pool.connect()
+  await world.pass(1)
+  return pool
+}
+const texts = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index))
+const clientIds = (pool: Pool) => pool.members().map(({ client }) => (client as unknown as { clientId: string }).clientId)
 const codeOf = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     () => 'fulfilled',
@@ -38,612 +47,562 @@ async function reader(): Promise<{ readonly texts: string[]; readonly by: Map<st
   return { texts, by }
 }
 
-describe('a pool', () => {
-  it('connects as often as asked, with client identifiers of its own', async () => {
-    const pool = makePool({ size: 3, clientId: 'svc' })
-    expect(pool.state).toBe('idle')
-    await pool.connect()
-    await world.pass(1)
-    expect(pool.state).toBe('connected')
-    expect(pool.members().map(({ name, state }) => [name, state])).toEqual([
-      ['pub-1', 'connected'],
-      ['pub-2', 'connected'],
-      ['pub-3', 'connected'],
-    ])
-    expect(pool.members().map(({ client }) => (client as unknown as { clientId: string }).clientId)).toEqual(['svc-pub-1', 'svc-pub-2', 'svc-pub-3'])
-    await pool.connect()
-    await pool.disconnect()
-    expect(pool.state).toBe('closed')
-    expect(await codeOf(pool.publish('a', 'x'))).toBe('ERR_CLOSED')
-    expect(await codeOf(pool.connect())).toBe('ERR_CLOSED')
-    expect(pool.post('a', 'x')).toBe(false)
-    expect(await codeOf(pool.writable)).toBe('ERR_CLOSED')
-  })
+it('connects as often as asked, with client identifiers of its own', async () => {
+  const pool = makePool({ size: 3, clientId: 'svc' })
+  expect(pool.state).toBe('idle')
+  await pool.connect()
+  await world.pass(1)
+  expect(pool.state).toBe('connected')
+  const states = pool.members().map(({ name, state }) => `${name} ${state}`)
+  expect(states).toEqual(['pub-1 connected', 'pub-2 connected', 'pub-3 connected'])
+  expect(clientIds(pool)).toEqual(['svc-pub-1', 'svc-pub-2', 'svc-pub-3'])
+  await pool.connect()
+  await pool.disconnect()
+  expect(pool.state).toBe('closed')
+  expect(await codeOf(pool.publish('a', 'x'))).toBe('ERR_CLOSED')
+  expect(await codeOf(pool.connect())).toBe('ERR_CLOSED')
+  expect(pool.post('a', 'x')).toBe(false)
+  expect(await codeOf(pool.writable)).toBe('ERR_CLOSED')
+})
 
-  it('connects when somebody waits to publish, as a queue over it does', async () => {
-    const { texts } = await reader()
-    const store = memoryStore()
-    const queue = await openQueue(makePool({ size: 2 }), { store })
-    const { delivered } = await queue.publish('a', 'x')
-    await world.until(delivered)
-    expect(texts).toEqual(['x'])
-    await queue.close()
-    const pool = makePool({ size: 2 })
-    await world.until(pool.writable)
-    expect(pool.state).toBe('connected')
-  })
+it('connects when somebody waits to publish, as a queue over it does', async () => {
+  const { texts } = await reader()
+  const store = memoryStore()
+  const queue = await openQueue(makePool({ size: 2 }), { store })
+  const { delivered } = await queue.publish('a', 'x')
+  await world.until(delivered)
+  expect(texts).toEqual(['x'])
+  await queue.close()
+  const pool = makePool({ size: 2 })
+  await world.until(pool.writable)
+  expect(pool.state).toBe('connected')
+})
 
-  it('asks a function for the client identifiers', async () => {
-    const pool = makePool({ size: 2, clientId: (n) => `x${n * 10}` })
-    await pool.connect()
-    expect(pool.members().map(({ client }) => (client as unknown as { clientId: string }).clientId)).toEqual(['x10', 'x20'])
-  })
+it('asks a function for the client identifiers', async () => {
+  const pool = makePool({ size: 2, clientId: (n) => `x${n * 10}` })
+  await pool.connect()
+  expect(clientIds(pool)).toEqual(['x10', 'x20'])
+})
 
-  it('publishes by one after the other', async () => {
-    const { texts } = await reader()
-    const pool = makePool({ size: 3, options: { stats: true } })
-    await pool.connect()
-    await world.pass(1)
-    await Promise.all(Array.from({ length: 9 }, (_, index) => pool.publish('a', String(index), { qos: 1 })))
-    expect(pool.members().map(({ name }) => pool.stats().members[name]?.publishesSent)).toEqual([3, 3, 3])
-    expect(texts.sort()).toEqual(['0', '1', '2', '3', '4', '5', '6', '7', '8'])
-    expect(pool.ordered).toBe(false)
-  })
+it('publishes by one after the other', async () => {
+  const { texts: received } = await reader()
+  const pool = await upPool({ size: 3, options: { stats: true } })
+  await Promise.all(Array.from({ length: 9 }, (_, index) => pool.publish('a', String(index), { qos: 1 })))
+  expect(pool.members().map(({ name }) => pool.stats().members[name]?.publishesSent)).toEqual([3, 3, 3])
+  expect(received.sort()).toEqual(texts(9))
+  expect(pool.ordered).toBe(false)
+})
 
-  it('publishes by that which has the fewest in flight', async () => {
-    const pool = makePool({ size: 2, routing: 'least-in-flight', clientId: 'p', options: { stats: true } })
-    await pool.connect()
-    await world.pass(1)
-    const mend = world.cut('p-pub-1', { silently: true })
-    const slow = pool.publish('a', 'slow', { qos: 1 })
-    const slower = pool.publish('a', 'next', { qos: 1 })
-    await slower
-    for (let count = 0; count < 5; count++) await pool.publish('a', 'x', { qos: 1 })
-    expect(pool.members().map(({ inFlight }) => inFlight)).toEqual([1, 0])
+it('publishes by that which has the fewest in flight', async () => {
+  const pool = await upPool({ size: 2, routing: 'least-in-flight', clientId: 'p', options: { stats: true } })
+  const mend = world.cut('p-pub-1', { silently: true })
+  const slow = pool.publish('a', 'slow', { qos: 1 })
+  const slower = pool.publish('a', 'next', { qos: 1 })
+  await slower
+  for (let count = 0; count < 5; count++) await pool.publish('a', 'x', { qos: 1 })
+  expect(pool.members().map(({ inFlight }) => inFlight)).toEqual([1, 0])
+  mend()
+  await world.until(slow)
+})
+
+it('by hash: the order of each topic holds through losses', async () => {
+  const { by } = await reader()
+  const pool = makePool({ size: 3, routing: 'hash', clientId: 'p' })
+  expect(pool.ordered).toBe(true)
+  await pool.connect()
+  await world.pass(1)
+  const all: Promise<unknown>[] = []
+  for (let round = 0; round < 30; round++) {
+    const mend = world.cut(`p-pub-${(round % 3) + 1}`, { silently: round % 2 === 0 })
+    for (let topic = 0; topic < 5; topic++) all.push(pool.publish(`t/${topic}`, String(round), { qos: 1 }))
+    await world.pass(300)
     mend()
-    await world.until(slow)
+  }
+  await world.until(Promise.all(all))
+  for (let topic = 0; topic < 5; topic++) {
+    const seen = [...new Set(by.get(`t/${topic}`))]
+    expect(seen).toEqual(texts(30))
+  }
+})
+
+it('publishes of the time before the first connection leave in their order, and before later ones', async () => {
+  const { texts } = await reader()
+  const pool = makePool({ size: 1 })
+  const before = [pool.publish('a', '1'), pool.publish('a', '2')]
+  const after = pool.connect().then(() => pool.publish('a', '3'))
+  await Promise.all([...before, after])
+  await world.pass(1)
+  expect(texts).toEqual(['1', '2', '3'])
+})
+
+it('before the first connection, options are those of the call, and time runs', async () => {
+  const mend = world.cut(undefined, { silently: true })
+  const pool = makePool({ size: 1, options: { outbound: { ttl: 60_000 } } })
+  const pairs: [string, string][] = [['n', '1']]
+  const options = { qos: 1 as QoS, retain: false, properties: { userProperties: pairs, messageExpiryInterval: 30 } }
+  const sent = pool.publish('t', 'x', options)
+  Object.assign(options, { qos: 0, retain: true })
+  pairs[0] = ['n', '2']
+  const short = [{ ttl: 100 }, { properties: { messageExpiryInterval: 1 } }]
+  const expired = short.map((given) => codeOf(pool.publish('t', 'short', given)))
+  expect(await codeOf(pool.publish('t', 'x', { qos: 3 as QoS }))).toBe('ERR_INVALID_OPTION')
+  const usual = codeOf(pool.publish('t', 'usual', { qos: 1 }))
+  await world.pass(2500)
+  expect(await Promise.all(expired)).toEqual(['ERR_EXPIRED', 'ERR_EXPIRED'])
+  mend()
+  await world.until(sent)
+  const [message] = world.broker.accepted
+  expect(message).toMatchObject({ qos: 1, retain: false, properties: { userProperties: [['n', '1']] } })
+  expect(message?.properties.messageExpiryInterval).toBeLessThan(29)
+  expect([world.broker.accepted.length, await usual]).toEqual([2, 'fulfilled'])
+})
+
+it('drain() sends what was published in the same turn, before there was a connection; disconnect() does not wait for it', async () => {
+  const { texts } = await reader()
+  const pool = makePool({ size: 2 })
+  const sent = Array.from({ length: 20 }, (_, index) => codeOf(pool.publish('a', String(index), { qos: 1 })))
+  const drained = pool.drain()
+  const late = codeOf(pool.publish('a', 'late'))
+  await world.pass(1000)
+  expect(pool.state).toBe('closed')
+  await drained
+  expect(new Set(await Promise.all(sent))).toEqual(new Set(['fulfilled']))
+  expect([await late, pool.state, texts.length]).toEqual(['ERR_CLOSED', 'closed', 20])
+  const other = makePool({ size: 2 })
+  const given = codeOf(other.publish('a', 'x'))
+  await world.until(other.disconnect())
+  expect(await given).toBe('ERR_CLOSED')
+})
+
+it('drain() twice in one turn is one', async () => {
+  const { texts } = await reader()
+  const pool = makePool({ size: 2 })
+  const sent = codeOf(pool.publish('a', 'x', { qos: 1 }))
+  await world.until(Promise.all([pool.drain(), pool.drain()]))
+  expect([await sent, texts]).toEqual(['fulfilled', ['x']])
+})
+
+it('wrong options of resize() end nothing; what the server does not take a connection goes without', async () => {
+  const pool = await upPool({ size: 2, options: { protocolVersion: 4 } })
+  const [, second] = pool.members()
+  expect(await codeOf(pool.resize(1, { timeout: -1 }))).toBe('ERR_INVALID_OPTION')
+  expect([pool.size, second?.client.state]).toEqual([2, 'connected'])
+  expect(await codeOf(pool.resize(1, { reasonString: 'bye' }))).toBe('ERR_UNSUPPORTED_OPTION')
+  await world.pass(10)
+  expect([pool.size, second?.client.state]).toEqual([1, 'closed'])
+})
+
+it.each(['round-robin', 'hash'] as const)(
+  '%s: what is no topic is refused, before the first connection and behind it; others go on',
+  async (routing) => {
+    const pool = makePool({ size: 2, routing })
+    const early = [codeOf(pool.publish(undefined as never, 'x')), codeOf(pool.publish('t', 'x', { qos: 1 }))]
+    expect(await world.until(Promise.all(early))).toEqual(['ERR_INVALID_TOPIC', 'fulfilled'])
+    expect(await codeOf(pool.publish(undefined as never, 'x'))).toBe('ERR_INVALID_TOPIC')
+    expect(() => pool.post(undefined as never, 'x')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+  },
+)
+
+it.each(['round-robin', 'hash'] as const)('%s: rejects as its fallback throws', async (routing) => {
+  world.cut()
+  const publish = (): never => {
+    throw new Error('full')
+  }
+  const fallback = { ordered: true, writable: Promise.resolve(), publish }
+  const pool = makePool({ size: 2, routing, fallback })
+  const early = ['a', 'b'].map((topic) => pool.publish(topic, 'x').catch((error: Error) => error.message))
+  expect(await world.until(Promise.all(early))).toEqual(['full', 'full'])
+  await expect(pool.publish('a', 'x')).rejects.toThrow('full')
+})
+
+it.each(['x', -1, Number.POSITIVE_INFINITY])('a timeout of %s ends nothing', async (timeout) => {
+  const pool = makePool({ size: 2 })
+  const sent = codeOf(pool.publish('t', 'x', { qos: 1 }))
+  expect(await codeOf(pool.drain({ timeout: timeout as number }))).toBe('ERR_INVALID_OPTION')
+  expect(await world.until(sent)).toBe('fulfilled')
+  expect(await codeOf(pool.disconnect({ timeout: timeout as number }))).toBe('ERR_INVALID_OPTION')
+  expect([pool.state, await codeOf(pool.publish('t', 'x', { qos: 1 }))]).toEqual(['connected', 'fulfilled'])
+})
+
+it('disconnect({ timeout }) waits no longer for a connection that leaves', async () => {
+  const pool = await upPool({ size: 2, clientId: 'p' })
+  world.cut('p-pub-2', { silently: true })
+  void Promise.all(Array.from({ length: 2 }, () => codeOf(pool.publish('t', 'x', { qos: 1 }))))
+  const resized = codeOf(pool.resize(1, { timeout: 600_000 }))
+  const since = world.clock.now()
+  await world.until(pool.disconnect({ timeout: 100 }))
+  expect([await resized, world.clock.now() - since < 1000]).toEqual(['fulfilled', true])
+})
+
+it('says who failed where no connection can be had, and goes on trying', async () => {
+  const mend = world.cut()
+  const pool = makePool({ size: 2, offline: 'reject' })
+  const connecting = pool.connect()
+  const early = codeOf(pool.publish('a', 'x', { qos: 1 }))
+  await world.until(connecting.catch(() => undefined))
+  await expect(connecting).rejects.toMatchObject({
+    name: 'AggregateError',
+    code: 'ERR_CONNECT_FAILED',
+    message: expect.stringMatching(/pub-1: .*\npub-2: /s),
   })
+  expect(await early).toBe('ERR_NO_HEALTHY_PUBLISHERS')
+  mend()
+  await world.until(() => pool.stats().up === 2)
+  expect(await codeOf(pool.publish('a', 'x', { qos: 1 }))).toBe('fulfilled')
+})
 
-  it('by hash: the order of each topic holds through losses', async () => {
-    const { by } = await reader()
-    const pool = makePool({ size: 3, routing: 'hash', clientId: 'p' })
-    expect(pool.ordered).toBe(true)
-    await pool.connect()
-    await world.pass(1)
-    const all: Promise<unknown>[] = []
-    for (let round = 0; round < 30; round++) {
-      const mend = world.cut(`p-pub-${(round % 3) + 1}`, { silently: round % 2 === 0 })
-      for (let topic = 0; topic < 5; topic++) all.push(pool.publish(`t/${topic}`, String(round), { qos: 1 }))
-      await world.pass(300)
-      mend()
-    }
-    await world.until(Promise.all(all))
-    for (let topic = 0; topic < 5; topic++) {
-      const seen = [...new Set(by.get(`t/${topic}`))]
-      expect(seen).toEqual(Array.from({ length: 30 }, (_, index) => String(index)))
-    }
+it.each([0, 1] as const)('QoS %i: publishes in a blip wait, in order', async (qos) => {
+  const { texts } = await reader()
+  const pool = await upPool({ size: 2, clientId: 'p' })
+  const mends = ['p-pub-1', 'p-pub-2'].map((id) => world.cut(id))
+  await world.pass(1)
+  const sent = ['1', '2', '3'].map((text) => pool.publish('a', text, { qos }))
+  const refused = codeOf(pool.publish('a', 'x', { qos, offline: 'reject' }))
+  expect([await refused, pool.stats().queued]).toEqual(['ERR_NO_HEALTHY_PUBLISHERS', 3])
+  mends[1]?.()
+  await world.until(Promise.all(sent))
+  await world.pass(1)
+  expect([texts, pool.stats()]).toMatchObject([['1', '2', '3'], { queued: 0, up: 1 }])
+})
+
+it('a blip rejects where outbound.offline of the clients says so', async () => {
+  const pool = makePool({ size: 1, clientId: 'p', options: { outbound: { offline: { qos1: 'reject' } } } })
+  await pool.connect()
+  world.cut('p-pub-1')
+  await world.pass(1)
+  expect(await codeOf(pool.publish('a', 'x', { qos: 1 }))).toBe('ERR_NO_HEALTHY_PUBLISHERS')
+})
+
+it.each([
+  ['wait', [1500], 'ERR_QUEUE_FULL'],
+  ['drop-newest', [1500], 'ERR_DROPPED'],
+  ['drop-oldest', [700, 700], 'ERR_DROPPED'],
+] as const)('limits hold before there is a connection: %s', async (overflow, kept, code) => {
+  const mend = world.cut()
+  const pool = makePool({ size: 2, options: { outbound: { maxQueuedBytes: 2048, overflow } } })
+  const ends = Promise.all([1500, 700, 700].map((size) => codeOf(pool.publish('a', new Uint8Array(size), { qos: 1 }))))
+  expect(pool.stats().queued).toBe(kept.length)
+  mend()
+  expect(new Set(await world.until(ends))).toEqual(new Set(['fulfilled', code]))
+  expect(world.broker.accepted.map(({ payload }) => payload.length)).toEqual(kept)
+})
+
+it('before the first connection no more messages wait than one client may have queued', async () => {
+  world.cut()
+  const pool = makePool({ size: 2, options: { outbound: { maxQueuedMessages: 100 } } })
+  const ends = Array.from({ length: 200 }, () => codeOf(pool.publish('a', 'x')))
+  expect(pool.stats().queued).toBe(100)
+  await pool.disconnect()
+  expect((await Promise.all(ends)).filter((end) => end === 'ERR_QUEUE_FULL')).toHaveLength(100)
+})
+
+it('what waits for a connection that leaves has the limits of a client', async () => {
+  const pool = await upPool({ size: 2, clientId: 'p', routing: 'hash', options: { outbound: { maxQueuedBytes: 1000 } } })
+  world.cut('p-pub-2', { silently: true })
+  const publish = (size: number) => Array.from({ length: 10 }, (_, index) => codeOf(pool.publish(`t/${index}`, new Uint8Array(size), { qos: 1 })))
+  const first = publish(1)
+  await world.pass(1)
+  void pool.resize(1, { timeout: 100 })
+  const second = publish(600)
+  expect(pool.stats().queued).toBe(1)
+  await world.until(pool.disconnect({ timeout: 200 }))
+  await Promise.all(first)
+  expect(await Promise.all(second)).toContain('ERR_QUEUE_FULL')
+})
+
+it('drain() waits for a connection, and no longer than it was told to', async () => {
+  world.cut()
+  const pool = makePool({ size: 2 })
+  const sent = codeOf(pool.publish('a', 'x', { qos: 1 }))
+  const since = world.now()
+  await world.until(pool.drain({ timeout: 3000 }))
+  expect([await sent, world.now() - since, pool.state]).toEqual(['ERR_CLOSED', 3000, 'closed'])
+})
+
+it('replaces a connection that has ended for good while another one is up, later and later', async () => {
+  const pool = makePool({ size: 2, clientId: 'p' })
+  const ends: [string, string | undefined, number][] = []
+  await pool.connect()
+  await world.pass(1)
+  const stop = pool.use({ publish: (call, next) => next({ ...call, topic: `hooked/${call.topic}` }) })
+  let since = world.now()
+  pool.on('error', ({ member, error }) => {
+    ends.push([member, error.code, world.now() - since])
+    since = world.now()
   })
-
-  it('publishes of the time before the first connection leave in their order, and before later ones', async () => {
-    const { texts } = await reader()
-    const pool = makePool({ size: 1 })
-    const before = [pool.publish('a', '1'), pool.publish('a', '2')]
-    const after = pool.connect().then(() => pool.publish('a', '3'))
-    await Promise.all([...before, after])
-    await world.pass(1)
-    expect(texts).toEqual(['1', '2', '3'])
-  })
-
-  it('before the first connection, options are those of the call, and time runs', async () => {
-    const mend = world.cut(undefined, { silently: true })
-    const pool = makePool({ size: 1, options: { outbound: { ttl: 60_000 } } })
-    const pairs: [string, string][] = [['n', '1']]
-    const options = { qos: 1 as QoS, retain: false, properties: { userProperties: pairs, messageExpiryInterval: 30 } }
-    const sent = pool.publish('t', 'x', options)
-    Object.assign(options, { qos: 0, retain: true })
-    pairs[0] = ['n', '2']
-    const expired = [
-      codeOf(pool.publish('t', 'ttl', { ttl: 100 })),
-      codeOf(pool.publish('t', 'interval', { properties: { messageExpiryInterval: 1 } })),
-    ]
-    expect(await codeOf(pool.publish('t', 'x', { qos: 3 as QoS }))).toBe('ERR_INVALID_OPTION')
-    const usual = codeOf(pool.publish('t', 'usual', { qos: 1 }))
-    await world.pass(2500)
-    expect(await Promise.all(expired)).toEqual(['ERR_EXPIRED', 'ERR_EXPIRED'])
-    mend()
-    await world.until(sent)
-    const [message] = world.broker.accepted
-    expect(message).toMatchObject({ qos: 1, retain: false, properties: { userProperties: [['n', '1']] } })
-    expect(message?.properties.messageExpiryInterval).toBeLessThan(29)
-    expect([world.broker.accepted.length, await usual]).toEqual([2, 'fulfilled'])
-  })
-
-  it('drain() sends what was published in the same turn, before there was a connection; disconnect() does not wait for it', async () => {
-    const { texts } = await reader()
-    const pool = makePool({ size: 2 })
-    const sent = Array.from({ length: 20 }, (_, index) => codeOf(pool.publish('a', String(index), { qos: 1 })))
-    const drained = pool.drain()
-    const late = codeOf(pool.publish('a', 'late'))
-    await world.pass(1000)
-    expect(pool.state).toBe('closed')
-    await drained
-    expect(new Set(await Promise.all(sent))).toEqual(new Set(['fulfilled']))
-    expect([await late, pool.state, texts.length]).toEqual(['ERR_CLOSED', 'closed', 20])
-    const other = makePool({ size: 2 })
-    const given = codeOf(other.publish('a', 'x'))
-    await world.until(other.disconnect())
-    expect(await given).toBe('ERR_CLOSED')
-  })
-
-  it('drain() twice in one turn is one', async () => {
-    const { texts } = await reader()
-    const pool = makePool({ size: 2 })
-    const sent = codeOf(pool.publish('a', 'x', { qos: 1 }))
-    await world.until(Promise.all([pool.drain(), pool.drain()]))
-    expect([await sent, texts]).toEqual(['fulfilled', ['x']])
-  })
-
-  it('wrong options of resize() end nothing; what the server does not take a connection goes without', async () => {
-    const pool = makePool({ size: 2, options: { protocolVersion: 4 } })
-    await pool.connect()
-    await world.pass(1)
-    const [, second] = pool.members()
-    expect(await codeOf(pool.resize(1, { timeout: -1 }))).toBe('ERR_INVALID_OPTION')
-    expect([pool.size, second?.client.state]).toEqual([2, 'connected'])
-    expect(await codeOf(pool.resize(1, { reasonString: 'bye' }))).toBe('ERR_UNSUPPORTED_OPTION')
-    await world.pass(10)
-    expect([pool.size, second?.client.state]).toEqual([1, 'closed'])
-  })
-
-  it.each(['round-robin', 'hash'] as const)(
-    '%s: what is no topic is refused, before the first connection and behind it; others go on',
-    async (routing) => {
-      const pool = makePool({ size: 2, routing })
-      const early = [codeOf(pool.publish(undefined as never, 'x')), codeOf(pool.publish('t', 'x', { qos: 1 }))]
-      expect(await world.until(Promise.all(early))).toEqual(['ERR_INVALID_TOPIC', 'fulfilled'])
-      expect(await codeOf(pool.publish(undefined as never, 'x'))).toBe('ERR_INVALID_TOPIC')
-      expect(() => pool.post(undefined as never, 'x')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
-    },
-  )
-
-  it.each(['round-robin', 'hash'] as const)('%s: a fallback that throws is what the publish rejects with', async (routing) => {
-    world.cut()
-    const fallback = {
-      ordered: true,
-      writable: Promise.resolve(),
-      publish(): never {
-        throw new Error('full')
-      },
-    }
-    const pool = makePool({ size: 2, routing, fallback })
-    const early = ['a', 'b'].map((topic) => pool.publish(topic, 'x').catch((error: Error) => error.message))
-    expect(await world.until(Promise.all(early))).toEqual(['full', 'full'])
-    await expect(pool.publish('a', 'x')).rejects.toThrow('full')
-  })
-
-  it.each(['x', -1, Number.POSITIVE_INFINITY])('disconnect() and drain() with a timeout of %s end nothing, connected or not', async (timeout) => {
-    const pool = makePool({ size: 2 })
-    const sent = codeOf(pool.publish('t', 'x', { qos: 1 }))
-    expect(await codeOf(pool.drain({ timeout: timeout as number }))).toBe('ERR_INVALID_OPTION')
-    expect(await world.until(sent)).toBe('fulfilled')
-    expect(await codeOf(pool.disconnect({ timeout: timeout as number }))).toBe('ERR_INVALID_OPTION')
-    expect([pool.state, await codeOf(pool.publish('t', 'x', { qos: 1 }))]).toEqual(['connected', 'fulfilled'])
-  })
-
-  it('disconnect({ timeout }) waits no longer for a connection that leaves', async () => {
-    const pool = makePool({ size: 2, clientId: 'p' })
-    await pool.connect()
-    await world.pass(1)
-    world.cut('p-pub-2', { silently: true })
-    void Promise.all(Array.from({ length: 2 }, () => codeOf(pool.publish('t', 'x', { qos: 1 }))))
-    const resized = codeOf(pool.resize(1, { timeout: 600_000 }))
-    const since = world.clock.now()
-    await world.until(pool.disconnect({ timeout: 100 }))
-    expect([await resized, world.clock.now() - since < 1000]).toEqual(['fulfilled', true])
-  })
-
-  it('says who failed where no connection can be had, and goes on trying', async () => {
-    const mend = world.cut()
-    const pool = makePool({ size: 2, offline: 'reject' })
-    const connecting = pool.connect()
-    const early = codeOf(pool.publish('a', 'x', { qos: 1 }))
-    await world.until(connecting.catch(() => undefined))
-    await expect(connecting).rejects.toMatchObject({
-      name: 'AggregateError',
-      code: 'ERR_CONNECT_FAILED',
-      message: expect.stringMatching(/pub-1: .*\npub-2: /s),
-    })
-    expect(await early).toBe('ERR_NO_HEALTHY_PUBLISHERS')
-    mend()
-    await world.until(() => pool.stats().up === 2)
+  for (let round = 0; round < 5; round++) {
+    world.broker.disconnect('p-pub-1', 0x8e)
+    await world.until(() => pool.members()[0]?.state === 'closed')
+    expect([pool.size, pool.members()[0]?.error?.code, pool.state]).toEqual([2, 'ERR_SESSION_TAKEN_OVER', 'connected'])
     expect(await codeOf(pool.publish('a', 'x', { qos: 1 }))).toBe('fulfilled')
-  })
+    await world.until(() => pool.stats().up === 2)
+  }
+  expect(ends.map(([member, code]) => [member, code])).toEqual(Array(5).fill(['pub-1', 'ERR_SESSION_TAKEN_OVER']))
+  const delays = ends.map(([, , delay]) => delay).slice(1)
+  expect(Math.min(...delays)).toBeGreaterThanOrEqual(1000)
+  expect(Math.max(...delays)).toBeGreaterThan(2000)
+  expect(new Set(world.broker.accepted.map(({ topic }) => topic))).toEqual(new Set(['hooked/a']))
+  stop()
+  await pool.disconnect()
+  expect([await pool.closed, world.clock.pending]).toEqual([undefined, 0])
+})
 
-  it.each([0, 1] as const)('QoS %i: what is published in a blip waits for the first connection that is up, in order', async (qos) => {
-    const { texts } = await reader()
-    const pool = makePool({ size: 2, clientId: 'p' })
-    await pool.connect()
-    await world.pass(1)
-    const mends = ['p-pub-1', 'p-pub-2'].map((id) => world.cut(id))
-    await world.pass(1)
-    const sent = ['1', '2', '3'].map((text) => pool.publish('a', text, { qos }))
-    const refused = codeOf(pool.publish('a', 'x', { qos, offline: 'reject' }))
-    expect([await refused, pool.stats().queued]).toEqual(['ERR_NO_HEALTHY_PUBLISHERS', 3])
-    mends[1]?.()
-    await world.until(Promise.all(sent))
-    await world.pass(1)
-    expect([texts, pool.stats()]).toMatchObject([['1', '2', '3'], { queued: 0, up: 1 }])
-  })
+it.each([
+  ['is printed', false, 1],
+  ['is not where the program waits for the end of the pool', true, 0],
+])('a connection that has ended for good %s', async (_what, waits, count) => {
+  const said: string[] = []
+  const pool = poolOf(
+    (at, given) => {
+      const client = new world.Client(at, given)
+      const { platform } = insideOf({ client } as never) as unknown as { platform: { report: Platform['report'] } }
+      platform.report = (code, text) => void said.push(`${code} ${text().text}`)
+      return client
+    },
+    'mqtt://b',
+    { size: 2, clientId: 'p' },
+  )
+  await pool.connect()
+  await world.pass(1)
+  if (waits) void pool.closed
+  world.broker.disconnect('p-pub-1', 0x8e)
+  await world.until(() => pool.stats().up === 2)
+  expect(said).toEqual(Array(count).fill(expect.stringMatching(/MQWIRE_NOT_CONNECTED.* connection pub-1 of the pool has ended/)))
+  await pool.disconnect()
+})
 
-  it('a blip rejects where outbound.offline of the clients says so', async () => {
-    const pool = makePool({ size: 1, clientId: 'p', options: { outbound: { offline: { qos1: 'reject' } } } })
-    await pool.connect()
-    world.cut('p-pub-1')
-    await world.pass(1)
-    expect(await codeOf(pool.publish('a', 'x', { qos: 1 }))).toBe('ERR_NO_HEALTHY_PUBLISHERS')
-  })
+it('resize() takes those that have ended or are not up before healthy ones', async () => {
+  const pool = await upPool({ size: 3, clientId: 'p' })
+  world.broker.disconnect('p-pub-1', 0x8e)
+  world.cut('p-pub-2')
+  await world.pass(1)
+  await world.until(pool.resize(1))
+  expect(pool.members().map(({ name, state }) => [name, state])).toEqual([['pub-3', 'connected']])
+  await world.pass(60_000)
+  expect(pool.stats()).toMatchObject({ size: 1, up: 1 })
+})
 
-  it.each([
-    ['wait', [1500], 'ERR_QUEUE_FULL'],
-    ['drop-newest', [1500], 'ERR_DROPPED'],
-    ['drop-oldest', [700, 700], 'ERR_DROPPED'],
-  ] as const)("limits hold before the first connection, overflow '%s'", async (overflow, kept, code) => {
-    const mend = world.cut()
-    const pool = makePool({ size: 2, options: { outbound: { maxQueuedBytes: 2048, overflow } } })
-    const ends = Promise.all([1500, 700, 700].map((size) => codeOf(pool.publish('a', new Uint8Array(size), { qos: 1 }))))
-    expect(pool.stats().queued).toBe(kept.length)
-    mend()
-    expect(new Set(await world.until(ends))).toEqual(new Set(['fulfilled', code]))
-    expect(world.broker.accepted.map(({ payload }) => payload.length)).toEqual(kept)
-  })
-
-  it('before the first connection no more messages wait than one client may have queued', async () => {
-    world.cut()
-    const pool = makePool({ size: 2, options: { outbound: { maxQueuedMessages: 100 } } })
-    const ends = Array.from({ length: 200 }, () => codeOf(pool.publish('a', 'x')))
-    expect(pool.stats().queued).toBe(100)
-    await pool.disconnect()
-    expect((await Promise.all(ends)).filter((end) => end === 'ERR_QUEUE_FULL')).toHaveLength(100)
-  })
-
-  it('what waits for a connection that leaves has the limits of a client', async () => {
-    const pool = makePool({ size: 2, clientId: 'p', routing: 'hash', options: { outbound: { maxQueuedBytes: 1000 } } })
-    await pool.connect()
-    await world.pass(1)
-    world.cut('p-pub-2', { silently: true })
-    const publish = (size: number) => Array.from({ length: 10 }, (_, index) => codeOf(pool.publish(`t/${index}`, new Uint8Array(size), { qos: 1 })))
-    const first = publish(1)
-    await world.pass(1)
-    void pool.resize(1, { timeout: 100 })
-    const second = publish(600)
-    expect(pool.stats().queued).toBe(1)
-    await world.until(pool.disconnect({ timeout: 200 }))
-    await Promise.all(first)
-    expect(await Promise.all(second)).toContain('ERR_QUEUE_FULL')
-  })
-
-  it('drain() waits for a connection, and no longer than it was told to', async () => {
-    world.cut()
-    const pool = makePool({ size: 2 })
-    const sent = codeOf(pool.publish('a', 'x', { qos: 1 }))
-    const since = world.now()
-    await world.until(pool.drain({ timeout: 3000 }))
-    expect([await sent, world.now() - since, pool.state]).toEqual(['ERR_CLOSED', 3000, 'closed'])
-  })
-
-  it('replaces a connection that has ended for good while another one is up, later and later', async () => {
-    const pool = makePool({ size: 2, clientId: 'p' })
-    const ends: [string, string | undefined, number][] = []
-    await pool.connect()
-    await world.pass(1)
-    const stop = pool.use({ publish: (call, next) => next({ ...call, topic: `hooked/${call.topic}` }) })
-    let since = world.now()
-    pool.on('error', ({ member, error }) => {
-      ends.push([member, error.code, world.now() - since])
-      since = world.now()
+it('is closed with the last error when all connections are refused, and every call says so', async () => {
+  world = new VirtualWorld({ broker: { authenticate: () => 0x87 } })
+  const pool = makePool({ size: 2 })
+  const connecting = pool.connect()
+  const calls = [pool.publish('a', 'x', { qos: 1 }), pool.writable, pool.closed.then((error) => Promise.reject(error))].map(codeOf)
+  await world.until(connecting.catch(() => undefined))
+  await expect(connecting).rejects.toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x87 })
+  expect(await world.until(Promise.all(calls))).toEqual(['ERR_CLOSED', 'ERR_CLOSED', 'ERR_CONNECT_REFUSED'])
+  expect(pool.state).toBe('closed')
+  for (const call of [pool.publish('a', 'x'), pool.connect(), pool.writable, pool.resize(3)])
+    await expect(call).rejects.toMatchObject({
+      code: 'ERR_CLOSED',
+      cause: { code: 'ERR_CONNECT_REFUSED' },
+      message: expect.stringContaining('new pool'),
     })
-    for (let round = 0; round < 5; round++) {
-      world.broker.disconnect('p-pub-1', 0x8e)
-      await world.until(() => pool.members()[0]?.state === 'closed')
-      expect([pool.size, pool.members()[0]?.error?.code, pool.state]).toEqual([2, 'ERR_SESSION_TAKEN_OVER', 'connected'])
-      expect(await codeOf(pool.publish('a', 'x', { qos: 1 }))).toBe('fulfilled')
-      await world.until(() => pool.stats().up === 2)
-    }
-    expect(ends.map(([member, code]) => [member, code])).toEqual(Array(5).fill(['pub-1', 'ERR_SESSION_TAKEN_OVER']))
-    const delays = ends.map(([, , delay]) => delay).slice(1)
-    expect(Math.min(...delays)).toBeGreaterThanOrEqual(1000)
-    expect(Math.max(...delays)).toBeGreaterThan(2000)
-    expect(new Set(world.broker.accepted.map(({ topic }) => topic))).toEqual(new Set(['hooked/a']))
-    stop()
-    await pool.disconnect()
-    expect([await pool.closed, world.clock.pending]).toEqual([undefined, 0])
-  })
+  await pool.drain()
+  await pool.disconnect()
+  expect(world.clock.pending).toBe(0)
+})
 
-  it.each([
-    ['is printed', false, 1],
-    ['is not where the program waits for the end of the pool', true, 0],
-  ])('a connection that has ended for good %s', async (_what, waits, count) => {
-    const said: string[] = []
-    const pool = poolOf(
-      (at, given) => {
-        const client = new world.Client(at, given)
-        const { platform } = insideOf({ client } as never) as unknown as { platform: { report: Platform['report'] } }
-        platform.report = (code, text) => void said.push(`${code} ${text().text}`)
-        return client
-      },
-      'mqtt://b',
-      { size: 2, clientId: 'p' },
-    )
-    await pool.connect()
-    await world.pass(1)
-    if (waits) void pool.closed
-    world.broker.disconnect('p-pub-1', 0x8e)
-    await world.until(() => pool.stats().up === 2)
-    expect(said).toEqual(Array(count).fill(expect.stringMatching(/MQWIRE_NOT_CONNECTED.* connection pub-1 of the pool has ended/)))
-    await pool.disconnect()
-  })
+it('what a pool cannot do is refused by name, typed too', async () => {
+  const pool = makePool({ size: 1 })
+  const typed = channel('t', json<unknown>()).on(pool as unknown as BaseClient)
+  const answered = operation('t', json<unknown>(), json<unknown>()).on(pool as never) as unknown as Record<
+    'call' | 'serve',
+    (...given: unknown[]) => Promise<unknown>
+  >
+  const calls = [typed.subscribe(), typed.listen(() => undefined), answered.call(1), answered.serve(() => 1)]
+  for (const call of calls)
+    await expect(call).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: 'client',
+      message: expect.stringContaining('pools and queues only publish'),
+    })
+  for (const call of [() => typed.subscription(), () => typed.latest()]) expect(call).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+  const drops: unknown[] = []
+  pool.on('drop', ({ topic, error }) => drops.push([topic, error?.code]))
+  expect(await codeOf(typed.publish(1n))).toBe('ERR_INVALID_PAYLOAD')
+  await world.pass(1)
+  expect(drops).toEqual([['t', 'ERR_INVALID_PAYLOAD']])
+})
 
-  it('resize() takes those that have ended or are not up before healthy ones', async () => {
-    const pool = makePool({ size: 3, clientId: 'p' })
-    await pool.connect()
-    await world.pass(1)
-    world.broker.disconnect('p-pub-1', 0x8e)
-    world.cut('p-pub-2')
-    await world.pass(1)
-    await world.until(pool.resize(1))
-    expect(pool.members().map(({ name, state }) => [name, state])).toEqual([['pub-3', 'connected']])
-    await world.pass(60_000)
-    expect(pool.stats()).toMatchObject({ size: 1, up: 1 })
-  })
+it('what it refuses before a client has it is told where what a client refuses is', async () => {
+  world.cut()
+  const pool = makePool({ size: 2, offline: 'reject', options: { outbound: { maxQueuedMessages: 1 } } })
+  const drops: (string | undefined)[] = []
+  pool.on('drop', ({ error }) => drops.push(error?.code))
+  const given = [pool.publish('a', 'x', { ttl: 5 }), pool.publish('a', 'x'), pool.publish(7 as never, 'x'), pool.publish('a', {} as never)]
+  await world.until(Promise.all(given.map(codeOf)))
+  await world.until(codeOf(pool.publish('a', 'x')))
+  await world.pass(1)
+  expect(drops.sort().join(' ')).toBe('ERR_INVALID_OPTION ERR_INVALID_TOPIC ERR_NO_HEALTHY_PUBLISHERS ERR_NO_HEALTHY_PUBLISHERS ERR_QUEUE_FULL')
+})
 
-  it('is closed with the last error when all connections are refused, and every call says so', async () => {
-    world = new VirtualWorld({ broker: { authenticate: () => 0x87 } })
-    const pool = makePool({ size: 2 })
-    const connecting = pool.connect()
-    const calls = [pool.publish('a', 'x', { qos: 1 }), pool.writable, pool.closed.then((error) => Promise.reject(error))].map(codeOf)
-    await world.until(connecting.catch(() => undefined))
-    await expect(connecting).rejects.toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x87 })
-    expect(await world.until(Promise.all(calls))).toEqual(['ERR_CLOSED', 'ERR_CLOSED', 'ERR_CONNECT_REFUSED'])
-    expect(pool.state).toBe('closed')
-    for (const call of [pool.publish('a', 'x'), pool.connect(), pool.writable, pool.resize(3)])
-      await expect(call).rejects.toMatchObject({
-        code: 'ERR_CLOSED',
-        cause: { code: 'ERR_CONNECT_REFUSED' },
-        message: expect.stringContaining('new pool'),
-      })
-    await pool.drain()
-    await pool.disconnect()
-    expect(world.clock.pending).toBe(0)
-  })
+it('gives what comes while all are down to the fallback, counted', async () => {
+  const taken: string[] = []
+  const fallback = { ordered: true, writable: Promise.resolve(), publish: async (topic: string) => void taken.push(topic) }
+  const pool = await upPool({ size: 2, fallback, clientId: 'p' })
+  const mend = [world.cut('p-pub-1'), world.cut('p-pub-2')]
+  await world.pass(1)
+  await pool.publish('a', 'x')
+  await pool.writable
+  expect([taken, pool.stats().fallback]).toEqual([['a'], 1])
+  for (const one of mend) one()
+  await world.until(() => pool.stats().up === 2)
+  await pool.publish('b', 'x')
+  expect([taken, pool.stats().fallback]).toEqual([['a'], 1])
+})
 
-  it('what a pool cannot do is refused by name, typed too', async () => {
-    const pool = makePool({ size: 1 })
-    const typed = channel('t', json<unknown>()).on(pool as unknown as BaseClient)
-    const answered = operation('t', json<unknown>(), json<unknown>()).on(pool as never) as unknown as Record<
-      'call' | 'serve',
-      (...given: unknown[]) => Promise<unknown>
-    >
-    const calls = [typed.subscribe(), typed.listen(() => undefined), answered.call(1), answered.serve(() => 1)]
-    for (const call of calls)
-      await expect(call).rejects.toMatchObject({
-        code: 'ERR_INVALID_OPTION',
-        option: 'client',
-        message: expect.stringContaining('pools and queues only publish'),
-      })
-    for (const call of [() => typed.subscription(), () => typed.latest()])
-      expect(call).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
-    const drops: unknown[] = []
-    pool.on('drop', ({ topic, error }) => drops.push([topic, error?.code]))
-    expect(await codeOf(typed.publish(1n))).toBe('ERR_INVALID_PAYLOAD')
-    await world.pass(1)
-    expect(drops).toEqual([['t', 'ERR_INVALID_PAYLOAD']])
-  })
+it('grows, and shrinks when what is in flight is acknowledged', async () => {
+  const { texts } = await reader()
+  const pool = makePool({ size: 1, clientId: 'p' })
+  await pool.connect()
+  await pool.resize(3)
+  await world.pass(1)
+  expect(pool.stats()).toMatchObject({ size: 3, up: 3 })
+  const mend = world.cut('p-pub-3', { silently: true })
+  const publishes = Array.from({ length: 3 }, (_, index) => pool.publish('a', String(index), { qos: 1 }))
+  const shrunk = pool.resize(1, { timeout: 600_000 })
+  expect(pool.size).toBe(1)
+  await world.pass(100)
+  mend()
+  await world.until(Promise.all(publishes))
+  await world.until(shrunk)
+  expect([...new Set(texts)].sort()).toEqual(['0', '1', '2'])
+  expect(pool.members().map(({ name }) => name)).toEqual(['pub-1'])
+  await pool.resize(2)
+  // A number is never given twice.
+  expect(pool.members().map(({ name }) => name)).toEqual(['pub-1', 'pub-4'])
+})
 
-  it('what it refuses before a client has it is told where what a client refuses is', async () => {
-    world.cut()
-    const pool = makePool({ size: 2, offline: 'reject', options: { outbound: { maxQueuedMessages: 1 } } })
-    const drops: (string | undefined)[] = []
-    pool.on('drop', ({ error }) => drops.push(error?.code))
-    const given = [pool.publish('a', 'x', { ttl: 5 }), pool.publish('a', 'x'), pool.publish(7 as never, 'x'), pool.publish('a', {} as never)]
-    await world.until(Promise.all(given.map(codeOf)))
-    await world.until(codeOf(pool.publish('a', 'x')))
-    await world.pass(1)
-    expect(drops.sort()).toEqual([
-      'ERR_INVALID_OPTION',
-      'ERR_INVALID_TOPIC',
-      'ERR_NO_HEALTHY_PUBLISHERS',
-      'ERR_NO_HEALTHY_PUBLISHERS',
-      'ERR_QUEUE_FULL',
-    ])
-  })
+it('gives what a client that ended has not sent to another one', async () => {
+  const { texts } = await reader()
+  const pool = await upPool({ size: 2, clientId: 'p', routing: 'hash', onLost: 'wait' })
+  const mend = world.cut('p-pub-1')
+  const mendOther = world.cut('p-pub-2')
+  await world.pass(1)
+  // With none up nothing is taken: with one of them back, its client has what was queued.
+  mendOther()
+  await world.until(() => pool.stats().up === 1)
+  mend()
+  await world.until(() => pool.stats().up === 2)
+  const [first] = pool.members()
+  const cut = world.cut('p-pub-1', { silently: true })
+  const sent = Array.from({ length: 40 }, (_, index) => codeOf(pool.publish(`t/${index}`, `s${index}`, { qos: 1 })))
+  await world.pass(1)
+  void first?.client.disconnect({ timeout: 0 })
+  await world.until(Promise.all(sent))
+  cut()
+  const ends = await Promise.all(sent)
+  // What was sent may have arrived, and is told; nothing waits for ever.
+  for (const [index, end] of ends.entries()) if (end === 'fulfilled') expect(texts).toContain(`s${index}`)
+  expect(ends.filter((end) => end === 'fulfilled').length).toBeGreaterThan(10)
+  expect(await codeOf(pool.publish('t/0', 'x', { qos: 1 }))).toBe('fulfilled')
+})
 
-  it('gives what comes while all are down to the fallback, counted', async () => {
-    const taken: string[] = []
-    const fallback = { ordered: true, writable: Promise.resolve(), publish: async (topic: string) => void taken.push(topic) }
-    const pool = makePool({ size: 2, fallback, clientId: 'p' })
-    await pool.connect()
-    await world.pass(1)
-    const mend = [world.cut('p-pub-1'), world.cut('p-pub-2')]
-    await world.pass(1)
-    await pool.publish('a', 'x')
-    await pool.writable
-    expect([taken, pool.stats().fallback]).toEqual([['a'], 1])
-    for (const one of mend) one()
-    await world.until(() => pool.stats().up === 2)
-    await pool.publish('b', 'x')
-    expect([taken, pool.stats().fallback]).toEqual([['a'], 1])
-  })
+it('drain() sends what waits for a connection that leaves', async () => {
+  const { by } = await reader()
+  const pool = await upPool({ size: 2, clientId: 'p', routing: 'hash' })
+  const mend = world.cut('p-pub-2', { silently: true })
+  const topics = Array.from({ length: 10 }, (_, index) => `t/${index}`)
+  const publishAll = (text: string) => topics.map((topic) => codeOf(pool.publish(topic, text, { qos: 1 })))
+  const first = publishAll('1')
+  const shrunk = pool.resize(1, { timeout: 600_000 })
+  const second = publishAll('2')
+  const drained = pool.drain({ timeout: 500_000 })
+  const late = [pool.post('a', 'late'), await codeOf(pool.publish('a', 'late')), await codeOf(pool.writable)]
+  expect(late).toEqual([false, 'ERR_CLOSED', 'ERR_CLOSED'])
+  await world.pass(100)
+  mend()
+  await world.until(Promise.all([drained, shrunk]))
+  expect(new Set(await Promise.all([...first, ...second]))).toEqual(new Set(['fulfilled']))
+  for (const topic of topics) expect([...new Set(by.get(topic))]).toEqual(['1', '2'])
+})
 
-  it('grows, and shrinks when what is in flight is acknowledged', async () => {
-    const { texts } = await reader()
-    const pool = makePool({ size: 1, clientId: 'p' })
-    await pool.connect()
-    await pool.resize(3)
-    await world.pass(1)
-    expect(pool.stats()).toMatchObject({ size: 3, up: 3 })
-    const mend = world.cut('p-pub-3', { silently: true })
-    const publishes = Array.from({ length: 3 }, (_, index) => pool.publish('a', String(index), { qos: 1 }))
-    const shrunk = pool.resize(1, { timeout: 600_000 })
-    expect(pool.size).toBe(1)
-    await world.pass(100)
-    mend()
-    await world.until(Promise.all(publishes))
-    await world.until(shrunk)
-    expect([...new Set(texts)].sort()).toEqual(['0', '1', '2'])
-    expect(pool.members().map(({ name }) => name)).toEqual(['pub-1'])
-    await pool.resize(2)
-    // A number is never given twice.
-    expect(pool.members().map(({ name }) => name)).toEqual(['pub-1', 'pub-4'])
-  })
+it.each(['disconnect', 'drain'] as const)('%s() waits as long as its timeout', async (how) => {
+  const pool = await upPool({ size: 2, clientId: 'p' })
+  world.cut('p-pub-2', { silently: true })
+  const open = [1, 2].map(() => codeOf(pool.publish('a', 'x', { qos: 1 })))
+  await world.pass(1)
+  const shrunk = pool.resize(1, { timeout: 600_000 })
+  const since = world.now()
+  await world.until(pool[how]({ timeout: 200 }))
+  expect(world.now() - since).toBeLessThan(300)
+  await shrunk
+  expect(await Promise.all(open)).toEqual(['fulfilled', 'ERR_CLOSED'])
+})
 
-  it('gives what a client that ended has not sent to another one', async () => {
-    const { texts } = await reader()
-    const pool = makePool({ size: 2, clientId: 'p', routing: 'hash', onLost: 'wait' })
-    await pool.connect()
-    await world.pass(1)
-    const mend = world.cut('p-pub-1')
-    const mendOther = world.cut('p-pub-2')
-    await world.pass(1)
-    // With none up nothing is taken: with one of them back, its client has what was queued.
-    mendOther()
-    await world.until(() => pool.stats().up === 1)
-    mend()
-    await world.until(() => pool.stats().up === 2)
-    const [first] = pool.members()
-    const cut = world.cut('p-pub-1', { silently: true })
-    const sent = Array.from({ length: 40 }, (_, index) => codeOf(pool.publish(`t/${index}`, `s${index}`, { qos: 1 })))
-    await world.pass(1)
-    void first?.client.disconnect({ timeout: 0 })
-    await world.until(Promise.all(sent))
-    cut()
-    const ends = await Promise.all(sent)
-    // What was sent may have arrived, and is told; nothing waits for ever.
-    for (const [index, end] of ends.entries()) if (end === 'fulfilled') expect(texts).toContain(`s${index}`)
-    expect(ends.filter((end) => end === 'fulfilled').length).toBeGreaterThan(10)
-    expect(await codeOf(pool.publish('t/0', 'x', { qos: 1 }))).toBe('fulfilled')
-  })
+it('tells events with the name of the connection, those of later connections too', async () => {
+  const pool = makePool({ size: 1 })
+  const seen: string[] = []
+  const stop = pool.on('connect', ({ member }) => seen.push(member))
+  await pool.connect()
+  await pool.resize(2)
+  await world.pass(1)
+  expect(seen).toEqual(['pub-1', 'pub-2'])
+  stop()
+  await pool.resize(3)
+  await world.pass(1)
+  expect(seen).toHaveLength(2)
+  expect(() => pool.on('conect' as never, () => undefined)).toThrow(/did you mean connect/)
+  const once: string[] = []
+  pool.on('connect', ({ member }) => once.push(member), { once: true })
+  await pool.resize(5)
+  await world.pass(1)
+  expect(once).toHaveLength(1)
+})
 
-  it('drain() sends what waits for a connection that leaves', async () => {
-    const { by } = await reader()
-    const pool = makePool({ size: 2, clientId: 'p', routing: 'hash' })
-    await pool.connect()
-    await world.pass(1)
-    const mend = world.cut('p-pub-2', { silently: true })
-    const topics = Array.from({ length: 10 }, (_, index) => `t/${index}`)
-    const publishAll = (text: string) => topics.map((topic) => codeOf(pool.publish(topic, text, { qos: 1 })))
-    const first = publishAll('1')
-    const shrunk = pool.resize(1, { timeout: 600_000 })
-    const second = publishAll('2')
-    const drained = pool.drain({ timeout: 500_000 })
-    expect([await codeOf(pool.publish('a', 'late')), pool.post('a', 'late'), await codeOf(pool.writable)]).toEqual([
-      'ERR_CLOSED',
-      false,
-      'ERR_CLOSED',
-    ])
-    await world.pass(100)
-    mend()
-    await world.until(Promise.all([drained, shrunk]))
-    expect(new Set(await Promise.all([...first, ...second]))).toEqual(new Set(['fulfilled']))
-    for (const topic of topics) expect([...new Set(by.get(topic))]).toEqual(['1', '2'])
-  })
+it.each(['a/#', '', 'a\0'])('topic %j is refused at once, though none is up', async (topic) => {
+  const pool = makePool({ size: 2 })
+  expect([await codeOf(pool.publish(topic, 'x')), pool.stats().queued]).toEqual(['ERR_INVALID_TOPIC', 0])
+})
 
-  it.each(['disconnect', 'drain'] as const)('%s() waits no longer for one that leaves than it was told to', async (how) => {
-    const pool = makePool({ size: 2, clientId: 'p' })
-    await pool.connect()
-    await world.pass(1)
-    world.cut('p-pub-2', { silently: true })
-    const open = [1, 2].map(() => codeOf(pool.publish('a', 'x', { qos: 1 })))
-    await world.pass(1)
-    const shrunk = pool.resize(1, { timeout: 600_000 })
-    const since = world.now()
-    await world.until(pool[how]({ timeout: 200 }))
-    expect(world.now() - since).toBeLessThan(300)
-    await shrunk
-    expect(await Promise.all(open)).toEqual(['fulfilled', 'ERR_CLOSED'])
-  })
+it('posts by way of the fallback while all are down, and counts what that took', async () => {
+  const takes = [false, true, false]
+  const fallback = { ordered: true, writable: Promise.resolve(), publish: async () => undefined, post: () => takes.shift() ?? false }
+  const pool = makePool({ size: 2, fallback: fallback as never })
+  expect([1, 2, 3].map((number) => pool.post('a', `${number}`))).toEqual([false, true, false])
+  expect(pool.stats().fallback).toBe(1)
+})
 
-  it('tells events with the name of the connection, those of later connections too', async () => {
-    const pool = makePool({ size: 1 })
-    const seen: string[] = []
-    const stop = pool.on('connect', ({ member }) => seen.push(member))
-    await pool.connect()
-    await pool.resize(2)
-    await world.pass(1)
-    expect(seen).toEqual(['pub-1', 'pub-2'])
-    stop()
-    await pool.resize(3)
-    await world.pass(1)
-    expect(seen).toHaveLength(2)
-    expect(() => pool.on('conect' as never, () => undefined)).toThrow(/did you mean connect/)
-    let once = 0
-    pool.on(
-      'connect',
-      () => {
-        once += 1
-      },
-      { once: true },
-    )
-    await pool.resize(5)
-    await world.pass(1)
-    expect(once).toBe(1)
-  })
+it('posts, and says where it could not', async () => {
+  const { texts } = await reader()
+  const pool = makePool({ size: 2 })
+  expect(pool.post('a', 'early')).toBe(false)
+  await pool.connect()
+  await world.pass(1)
+  expect([pool.post('a', '1'), pool.post('a', '2')]).toEqual([true, true])
+  await world.pass(1)
+  expect(texts.sort()).toEqual(['1', '2'])
+})
 
-  it.each(['a/#', '', 'a\0'])('a topic that no connection could send (%j) is refused at once, though none is up', async (topic) => {
-    const pool = makePool({ size: 2 })
-    expect([await codeOf(pool.publish(topic, 'x')), pool.stats().queued]).toEqual(['ERR_INVALID_TOPIC', 0])
-  })
+it.each([
+  [{ size: 0 }, 'size'],
+  [{ size: 1001 }, 'size'],
+  [{ size: 1.5 }, 'size'],
+  [{ routing: 'random' }, 'routing'],
+  [{ onLost: 'drop' }, 'onLost'],
+  [{ fallback: {} }, 'fallback'],
+  [{ offline: 'wait' }, 'offline'],
+  [{ clientId: 7 }, 'clientId'],
+  [{ options: { clientId: 7 } }, 'options.clientId'],
+  [{ option: 1 }, 'option'],
+  [{ options: { keepAlive: -1 } }, 'keepAlive'],
+  [null, 'options'],
+])('refuses %j, and names the option', (options, option) => {
+  expect(() => makePool(options as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(option) }))
+})
 
-  it('posts by way of the fallback while all are down, and counts what that took', async () => {
-    const takes = [false, true, false]
-    const fallback = { ordered: true, writable: Promise.resolve(), publish: async () => undefined, post: () => takes.shift() ?? false }
-    const pool = makePool({ size: 2, fallback: fallback as never })
-    expect([1, 2, 3].map((number) => pool.post('a', `${number}`))).toEqual([false, true, false])
-    expect(pool.stats().fallback).toBe(1)
-  })
-
-  it('posts, and says where it could not', async () => {
-    const { texts } = await reader()
-    const pool = makePool({ size: 2 })
-    expect(pool.post('a', 'early')).toBe(false)
-    await pool.connect()
-    await world.pass(1)
-    expect([pool.post('a', '1'), pool.post('a', '2')]).toEqual([true, true])
-    await world.pass(1)
-    expect(texts.sort()).toEqual(['1', '2'])
-  })
-
-  it.each([
-    [{ size: 0 }, 'size'],
-    [{ size: 1001 }, 'size'],
-    [{ size: 1.5 }, 'size'],
-    [{ routing: 'random' }, 'routing'],
-    [{ onLost: 'drop' }, 'onLost'],
-    [{ fallback: {} }, 'fallback'],
-    [{ offline: 'wait' }, 'offline'],
-    [{ clientId: 7 }, 'clientId'],
-    [{ options: { clientId: 7 } }, 'options.clientId'],
-    [{ option: 1 }, 'option'],
-    [{ options: { keepAlive: -1 } }, 'keepAlive'],
-    [null, 'options'],
-  ])('refuses %j, and names the option', (options, option) => {
-    expect(() => makePool(options as never)).toThrow(
-      expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(option) }),
-    )
-  })
-
-  it('an aborted publish ends, whatever it waits for', async () => {
-    const mend = world.cut(undefined, { silently: true })
-    const pool = makePool({ size: 2 })
-    const abort = new AbortController()
-    const early = codeOf(pool.publish('a', 'x', { signal: abort.signal }))
-    abort.abort()
-    expect(await early).toBe('ERR_ABORTED')
-    const waiting = codeOf(pool.connect({ signal: AbortSignal.abort() }))
-    expect(await waiting).toBe('ERR_ABORTED')
-    const ended = codeOf(pool.publish('a', 'x'))
-    const writable = codeOf(pool.writable)
-    await world.until(pool.disconnect())
-    expect([await ended, await writable]).toEqual(['ERR_CLOSED', 'ERR_CLOSED'])
-    mend()
-  })
+it('an aborted publish ends, whatever it waits for', async () => {
+  const mend = world.cut(undefined, { silently: true })
+  const pool = makePool({ size: 2 })
+  const abort = new AbortController()
+  const early = codeOf(pool.publish('a', 'x', { signal: abort.signal }))
+  abort.abort()
+  expect(await early).toBe('ERR_ABORTED')
+  const waiting = codeOf(pool.connect({ signal: AbortSignal.abort() }))
+  expect(await waiting).toBe('ERR_ABORTED')
+  const ended = codeOf(pool.publish('a', 'x'))
+  const writable = codeOf(pool.writable)
+  await world.until(pool.disconnect())
+  expect([await ended, await writable]).toEqual(['ERR_CLOSED', 'ERR_CLOSED'])
+  mend()
 })
