@@ -6,7 +6,7 @@ import {
   type MetricData,
   PeriodicExportingMetricReader,
 } from '@opentelemetry/sdk-metrics'
-import { afterEach, beforeEach, expect, it } from 'vitest'
+import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { VirtualWorld } from '../../../src/testing/virtual-world.js'
 import { measured } from '../../../src/tracing/index.js'
 
@@ -49,31 +49,22 @@ it('gives every counter of stats()', async () => {
   await world.pass(100)
   const second = await read()
   expect(pointsOf(second.get('mqtt.client.ping_round_trip'))?.[0]?.[0]).toBeLessThan(1)
-  expect(pointsOf(second.get('mqtt.client.failures'))).toContainEqual([
-    expect.any(Number),
-    { ...common, 'error.type': expect.stringMatching('^ERR_') },
-  ])
+  const failure = { ...common, 'error.type': expect.stringMatching('^ERR_') }
+  expect(pointsOf(second.get('mqtt.client.failures'))).toContainEqual([expect.any(Number), failure])
   // One instrument for each field.
   expect(second.size).toBe(Object.keys(client.stats()).length)
 })
 
 it('asks nothing any more when it was ended', async () => {
-  const { clientId, stats } = { clientId: 'c', stats: (await world.connect('mqtt://b')).stats() }
-  let asked = 0
-  const client = {
-    clientId,
-    stats: () => {
-      asked += 1
-      return stats
-    },
-  }
-  const stop = measured(client, { meter: provider.getMeter('test') })
+  const client = await world.connect('mqtt://b')
+  const stats = vi.fn(() => client.stats())
+  const stop = measured({ clientId: 'c', stats }, { meter: provider.getMeter('test') })
   expect((await read()).size).toBeGreaterThan(20)
-  expect(asked).toBe(1)
+  expect(stats).toHaveBeenCalledTimes(1)
   stop()
   stop[Symbol.dispose]()
   await read()
-  expect(asked).toBe(1)
+  expect(stats).toHaveBeenCalledTimes(1)
 })
 
 it('goes to the global meter, which may be none, and refuses other options', async () => {

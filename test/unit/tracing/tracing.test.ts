@@ -54,26 +54,14 @@ describe('the tree', () => {
     const back = recorder.names.find((name) => name.startsWith('publish mqwire/')) as string
     const asked = 'root > publish in > process in > request svc'
     const served = `${asked} > publish svc > process svc`
-    expect(recorder.paths).toEqual(
-      [
-        'root',
-        'root > publish in',
-        'root > publish in > process in',
-        asked,
-        `${asked} > publish svc`,
-        served,
-        `${served} > work`,
-        `${served} > ${back}`,
-        `${served} > ${back} > ${back.replace('publish', 'process')}`,
-      ].sort(),
-    )
+    const paths = ['root', 'root > publish in', 'root > publish in > process in', asked, `${asked} > publish svc`, served]
+    const answered = `${served} > ${back}`
+    paths.push(`${served} > work`, answered, `${answered} > ${back.replace('publish', 'process')}`)
+    expect(recorder.paths).toEqual(paths.sort())
     expect(tracesOf(recorder.all).size).toBe(1)
     expect(recorder.one('process svc').parentSpanContext?.isRemote).toBe(true)
-    expect(['publish in', 'process in', 'request svc'].map((name) => recorder.one(name).kind)).toEqual([
-      SpanKind.PRODUCER,
-      SpanKind.CONSUMER,
-      SpanKind.CLIENT,
-    ])
+    const kinds = ['publish in', 'process in', 'request svc'].map((name) => recorder.one(name).kind)
+    expect(kinds).toEqual([SpanKind.PRODUCER, SpanKind.CONSUMER, SpanKind.CLIENT])
   })
 
   it('keeps requests apart that wait for the response subscription together', async () => {
@@ -192,11 +180,10 @@ describe('spans of publishes', () => {
 
   it('one that a hook inside of it throws at ends', async () => {
     traceBoth()
-    a.use({
-      publish: () => {
-        throw new TypeError('no')
-      },
-    })
+    const publish = (): never => {
+      throw new TypeError('no')
+    }
+    a.use({ publish })
     await expect(a.publish('t', 'x')).rejects.toThrow('no')
     expect(recorder.one('publish t').attributes['error.type']).toBe('TypeError')
   })
@@ -211,30 +198,15 @@ describe('spans of publishes', () => {
   it("write to copies, and in place of what another hop wrote; the caller's stay first", async () => {
     traceBoth()
     const subscription = await b.subscribe('t')
-    const options: PublishOptions = {
-      qos: 0,
-      properties: {
-        contentType: 'a/b',
-        userProperties: [
-          ['k', '1'],
-          ['traceparent', parentOf(1)],
-          ['tracestate', 'old=1'],
-          ['k', '2'],
-        ],
-      },
-    }
+    const pairs = { k: '1', traceparent: parentOf(1), tracestate: 'old=1', K: '2' }
+    const options: PublishOptions = { qos: 0, properties: { contentType: 'a/b', userProperties: Object.entries(pairs) } }
     const before = structuredClone(options)
     await a.publish('t', 'x', options)
     expect(options).toEqual(before)
     const { spanId, traceId } = recorder.one('publish t').spanContext()
-    expect((await subscription.next())?.properties).toMatchObject({
-      contentType: 'a/b',
-      userProperties: [
-        ['k', '1'],
-        ['k', '2'],
-        ['traceparent', `00-${traceId}-${spanId}-01`],
-      ],
-    })
+    const written = { k: '1', K: '2', traceparent: `00-${traceId}-${spanId}-01` }
+    const properties = { contentType: 'a/b', userProperties: Object.entries(written) }
+    expect((await subscription.next())?.properties).toMatchObject(properties)
   })
 
   it('go by the given propagator, else by the global one, else by traceContext', async () => {
@@ -264,19 +236,15 @@ describe('spans of turns', () => {
   it('have all attempts in one, each failure an event; the last attempt decides', async () => {
     traceBoth()
     const contexts: unknown[] = []
-    await b.listen(
-      't',
-      async () => {
-        contexts.push(trace.getSpan(context.active()))
-        if (contexts.length < 3) throw new RangeError('payload: hello')
-      },
-      { qos: 1 },
-    )
+    const handler = async (): Promise<void> => {
+      if (contexts.push(trace.getSpan(context.active())) < 3) throw new RangeError('payload: hello')
+    }
+    await b.listen('t', handler, { qos: 1 })
     await a.publish('t', 'hello', { qos: 1 })
     await world.until(() => recorder.names.includes('process t'))
     const { status, events, attributes } = recorder.one('process t')
     expect([status.code, new Set(contexts).size, attributes['error.type']]).toEqual([SpanStatusCode.UNSET, 1, undefined])
-    expect(events.map((event) => event.attributes)).toEqual([{ 'exception.type': 'RangeError' }, { 'exception.type': 'RangeError' }])
+    expect(events.map((event) => event.attributes)).toEqual(Array(2).fill({ 'exception.type': 'RangeError' }))
   })
 
   it.each([
@@ -310,19 +278,17 @@ describe('spans of turns', () => {
 
   it('fail with a refusal by reason code, and see nothing behind their end', async () => {
     traceBoth()
-    await b.listen(
-      't',
-      async (message) => {
-        message.ack(0x83)
-        await world.sleep(10)
-        throw new Error('late')
-      },
-      { qos: 1, onError: 'reject' },
-    )
+    const refuse = async (message: Message): Promise<void> => {
+      message.ack(0x83)
+      await world.sleep(10)
+      throw new Error('late')
+    }
+    await b.listen('t', refuse, { qos: 1, onError: 'reject' })
     await a.publish('t', 'x', { qos: 1 })
     await world.pass(100)
     const { status, attributes, events } = recorder.one('process t')
-    expect([status.code, attributes['error.type'], attributes['mqtt.reason_code'], events.length]).toEqual([SpanStatusCode.ERROR, '131', 131, 0])
+    expect(attributes).toMatchObject({ 'error.type': '131', 'mqtt.reason_code': 131 })
+    expect([status.code, events]).toEqual([SpanStatusCode.ERROR, []])
   })
 
   it('fail where the handler stops the subscription', async () => {
@@ -379,7 +345,7 @@ describe('a propagator that throws', () => {
     },
   })
 
-  it.each(['inject', 'extract', 'fields'] as const)('in %s fails neither publish nor message nor request, and spans end', async (name) => {
+  it.each(['inject', 'extract', 'fields'] as const)('in %s fails nothing', async (name) => {
     traceBoth({ propagator: broken(name) })
     const got: string[] = []
     await b.listen('t', (message) => void got.push(message.text()), { qos: 1 })
@@ -457,7 +423,7 @@ describe('clients', () => {
     expect(recorder.names).toEqual(['process'])
   })
 
-  it.each([4, 'auto'] as const)('of MQTT 3.1.1 get nothing to send (protocolVersion: %j)', async (protocolVersion) => {
+  it.each([4, 'auto'] as const)('of 3.1.1 get nothing (version %j)', async (protocolVersion) => {
     await using old = new VirtualWorld({ broker: { protocolVersions: [4] } as never })
     const client = new old.Client('mqtt://b', { protocolVersion })
     tracing(client, { tracer: recorder.tracer })
@@ -508,9 +474,8 @@ describe('options', () => {
     [{ errorMessages: 1 }, 'errorMessages'],
     [{ tracers: 1 }, 'tracers'],
   ])('%j is refused', (options, option) => {
-    expect(() => tracing(a, options as never)).toThrow(
-      expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(option) }),
-    )
+    const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(option) })
+    expect(() => tracing(a, options as never)).toThrow(refused)
   })
 
   it('are those of traceContext', () => {
