@@ -1,9 +1,7 @@
 /** Enhanced authentication as the session sees it: which AUTH packets fit, in which order, and how many (section 4.12). */
 import { describe, expect, it } from 'vitest'
-import type { Session } from '../../../../src/client/session/session.js'
-import { PUBACK } from '../../../../src/wire/constants.js'
 import type { AuthPacket, Properties } from '../../../../src/wire/packets.js'
-import { connackPacket, connected, connecting, connectPacket, expectClose, expectQuiet, reconnect, takeActions } from './drive.js'
+import { connackPacket, connected, connecting, connectPacket, type Driven } from './drive.js'
 
 const method: Properties = { authenticationMethod: 'SCRAM' }
 const bytes = (text: string) => new TextEncoder().encode(text)
@@ -15,100 +13,85 @@ const begun = () => connecting({}, { properties: method })
 /** CONNACK with that method has come. */
 const established = () => connected({}, method, { properties: method })
 
-function expectSent(session: Session, reasonCode: number, data: Uint8Array | undefined): void {
-  expect(takeActions(session)).toEqual([
-    { type: 'send', packet: { type: 'auth', reasonCode, properties: { authenticationMethod: 'SCRAM', authenticationData: data } } },
-  ])
+/** AUTH comes in, so many times. */
+function hear(session: Driven, packet: AuthPacket, count = 1, now = 0): void {
+  for (let round = 0; round < count; round++) session.handlePacket(packet, now)
+}
+
+/** Sends AUTH, and nothing else leaves. */
+function say(session: Driven, reasonCode: 0x18 | 0x19, data?: Uint8Array<ArrayBuffer>): void {
+  session.authExchange.authenticate(reasonCode, data)
+  const properties = { authenticationMethod: 'SCRAM', authenticationData: data }
+  expect(session.takeActions()).toEqual([{ type: 'send', packet: { type: 'auth', reasonCode, properties } }])
 }
 
 describe('the exchange before CONNACK', () => {
   it('AUTH is handed on, our answer is AUTH 0x18 with the method of CONNECT, CONNACK ends it [MQTT-4.12.0-2] [MQTT-4.12.0-3]', () => {
     const session = begun()
     const challenge = auth(0x18, { ...method, authenticationData: bytes('nonce') })
-    session.handlePacket(challenge, 0)
-    expect(takeActions(session)).toEqual([{ type: 'auth', packet: challenge }])
-    session.authExchange.authenticate(0x18, bytes('proof'))
-    expectSent(session, 0x18, bytes('proof'))
+    hear(session, challenge)
+    expect(session.takeActions()).toEqual([{ type: 'auth', packet: challenge }])
+    say(session, 0x18, bytes('proof'))
+    // Data may be left out.
+    say(session, 0x18)
     session.handlePacket(connackPacket(method), 0)
-    expect(takeActions(session)).toMatchObject([{ type: 'connected' }])
+    expect(session.takeActions()).toMatchObject([{ type: 'connected' }])
     expect(session.authExchange.running).toBe(false)
   })
 
-  it('data may be left out', () => {
-    const session = begun()
-    session.authExchange.authenticate(0x18, undefined)
-    expectSent(session, 0x18, undefined)
-  })
-
   it.each([
-    ['another method', auth(0x18, { authenticationMethod: 'KERBEROS' })],
-    ['no method', auth(0x18, {})],
-  ])('AUTH with %s: close(0x82) [MQTT-4.12.0-5]', (_name, packet) => {
-    const session = begun()
-    session.handlePacket(packet, 0)
-    expectClose(session, 0x82)
+    ['another method', auth(0x18, { authenticationMethod: 'KERBEROS' }), begun],
+    ['no method', auth(0x18, {}), begun],
+    ['success instead of CONNACK', auth(0), begun, 'ERR_UNEXPECTED_PACKET'],
+    ['a method although CONNECT named none [MQTT-4.12.0-6]', auth(0x18), connecting, 'ERR_UNEXPECTED_PACKET'],
+    ['the same on 3.1.1', auth(0x18), () => connecting({}, { protocolVersion: 4 }), 'ERR_UNEXPECTED_PACKET'],
+  ])('AUTH with %s: close(0x82) [MQTT-4.12.0-5]', (_name, packet, open, code?: string) => {
+    const session = open()
+    hear(session, packet)
+    session.expectClose(0x82, code)
   })
 
-  it('AUTH although CONNECT named no method: close(0x82), on both versions [MQTT-4.12.0-6]', () => {
-    for (const protocolVersion of [4, 5] as const) {
-      const session = connecting({}, { protocolVersion })
-      session.handlePacket(auth(0x18), 0)
-      expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
-    }
-  })
-
-  it('success instead of CONNACK is no end of it: close(0x82)', () => {
+  it('16 rounds are enough for every mechanism, on each connection: the 17th closes', () => {
     const session = begun()
-    session.handlePacket(auth(0), 0)
-    expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
-  })
-
-  it('16 rounds are enough for every mechanism: the 17th closes', () => {
-    const session = begun()
-    for (let round = 1; round <= 16; round++) {
-      session.handlePacket(auth(0x18), 0)
-      expect(takeActions(session)).toHaveLength(1)
-    }
-    session.handlePacket(auth(0x18), 0)
-    expectClose(session, 0x82)
-  })
-
-  it('rounds are counted for each connection anew', () => {
-    const session = begun()
-    for (let round = 1; round <= 16; round++) session.handlePacket(auth(0x18), 0)
+    hear(session, auth(0x18), 16)
+    expect(session.takeActions()).toHaveLength(16)
     session.suspend()
-    takeActions(session)
     session.connect(connectPacket({ properties: method }))
-    takeActions(session)
-    session.handlePacket(auth(0x18), 0)
-    expect(takeActions(session)).toMatchObject([{ type: 'auth' }])
-    expect(session.state).toBe('connecting')
+    hear(session, auth(0x18), 16)
+    expect([session.takeActions().length, session.state]).toEqual([17, 'connecting'])
+    hear(session, auth(0x18))
+    session.expectClose(0x82)
   })
 
-  it('nothing is sent once the session is closed', () => {
+  it('nothing is sent once the session is closed, nor without a connection', () => {
     const session = begun()
-    session.handlePacket(auth(0x18), 0)
+    hear(session, auth(0x18))
     session.fail(0x82, 'test')
-    takeActions(session)
-    session.authExchange.authenticate(0x18, bytes('late'))
-    expect(takeActions(session)).toEqual([])
+    const gone = established()
+    gone.suspend()
+    for (const each of [session, gone]) {
+      each.takeActions()
+      each.authExchange.authenticate(0x19, bytes('late'))
+      expect(each.takeActions()).toEqual([])
+    }
   })
 })
 
 describe('re-authentication', () => {
   it('begins with AUTH 0x19 and the method of CONNECT, goes on with 0x18, and ends with success [MQTT-4.12.1-1]', () => {
     const session = established()
-    session.authExchange.authenticate(0x19, bytes('first'))
-    expectSent(session, 0x19, bytes('first'))
+    say(session, 0x19, bytes('first'))
     expect(session.authExchange.running).toBe(true)
-    session.handlePacket(auth(0x18), 0)
-    expect(takeActions(session)).toMatchObject([{ type: 'auth' }])
-    session.authExchange.authenticate(0x18, bytes('second'))
-    expectSent(session, 0x18, bytes('second'))
+    hear(session, auth(0x18))
+    expect(session.takeActions()).toMatchObject([{ type: 'auth' }])
+    say(session, 0x18, bytes('second'))
     const success = auth(0, { ...method, authenticationData: bytes('last word') })
-    session.handlePacket(success, 0)
-    expect(takeActions(session)).toEqual([{ type: 'auth', packet: success }])
+    hear(session, success)
+    expect(session.takeActions()).toEqual([{ type: 'auth', packet: success }])
     expect([session.authExchange.running, session.state]).toEqual([false, 'connected'])
+    // A second success was not asked for.
+    hear(session, auth(0))
+    session.expectClose(0x82, 'ERR_UNEXPECTED_PACKET')
   })
 
   it.each([
@@ -119,113 +102,76 @@ describe('re-authentication', () => {
     ['success with another method', auth(0, { authenticationMethod: 'KERBEROS' })],
   ])('%s: close(0x82)', (_name, packet) => {
     const session = established()
-    session.authExchange.authenticate(0x19, undefined)
-    takeActions(session)
-    session.handlePacket(packet, 0)
-    expectClose(session, 0x82)
-  })
-
-  it('success that nobody asked for: close(0x82); also a second one', () => {
-    const session = established()
-    session.handlePacket(auth(0), 0)
-    expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
-    const again = established()
-    again.authExchange.authenticate(0x19, undefined)
-    again.handlePacket(auth(0), 0)
-    takeActions(again)
-    again.handlePacket(auth(0), 0)
-    expectClose(again, 0x82, 'ERR_UNEXPECTED_PACKET')
+    say(session, 0x19)
+    hear(session, packet)
+    session.expectClose(0x82)
   })
 
   it('has 16 rounds too, counted for each exchange', () => {
     const session = established()
     for (let exchange = 0; exchange < 3; exchange++) {
-      session.authExchange.authenticate(0x19, undefined)
-      for (let round = 1; round <= 15; round++) session.handlePacket(auth(0x18), 0)
-      session.handlePacket(auth(0), 0)
-      expect(session.state).toBe('connected')
-      takeActions(session)
+      say(session, 0x19)
+      hear(session, auth(0x18), 15)
+      hear(session, auth(0))
+      expect([session.state, session.takeActions().length]).toEqual(['connected', 16])
     }
-    session.authExchange.authenticate(0x19, undefined)
-    for (let round = 1; round <= 16; round++) session.handlePacket(auth(0x18), 0)
-    takeActions(session)
-    session.handlePacket(auth(0x18), 0)
-    expectClose(session, 0x82)
+    say(session, 0x19)
+    hear(session, auth(0x18), 16)
+    expect(session.takeActions()).toHaveLength(16)
+    hear(session, auth(0x18))
+    session.expectClose(0x82)
   })
 
   it('may be begun by the server: an exchange of its own, with 16 rounds of its own, and an end', () => {
     const session = established()
     const challenge = auth(0x18, { ...method, authenticationData: bytes('who?') })
-    session.handlePacket(challenge, 0)
-    expect(takeActions(session)).toEqual([{ type: 'auth', packet: challenge }])
-    expect(session.authExchange.running).toBe(true)
-    for (let round = 2; round <= 16; round++) session.handlePacket(auth(0x18), 0)
-    expect(takeActions(session)).toHaveLength(15)
-    session.handlePacket(auth(0x18), 0)
-    expectClose(session, 0x82)
+    hear(session, challenge)
+    expect([session.takeActions(), session.authExchange.running]).toEqual([[{ type: 'auth', packet: challenge }], true])
+    hear(session, auth(0x18), 15)
+    expect(session.takeActions()).toHaveLength(15)
+    hear(session, auth(0x18))
+    session.expectClose(0x82)
     // The rounds before CONNACK are not counted in it, and success ends it.
     const patient = begun()
-    for (let round = 1; round <= 16; round++) patient.handlePacket(auth(0x18), 0)
+    hear(patient, auth(0x18), 16)
     patient.handlePacket(connackPacket(method), 0)
-    takeActions(patient)
-    for (let round = 1; round <= 15; round++) patient.handlePacket(auth(0x18), 0)
-    patient.handlePacket(auth(0), 0)
-    expect([takeActions(patient).length, patient.authExchange.running, patient.state]).toEqual([16, false, 'connected'])
+    patient.takeActions()
+    hear(patient, auth(0x18), 15)
+    hear(patient, auth(0))
+    expect([patient.takeActions().length, patient.authExchange.running, patient.state]).toEqual([16, false, 'connected'])
   })
 
   it('exchanges that the server begins share 16 rounds a minute', () => {
     const session = established()
-    const exchange = (now: number): void => {
-      session.handlePacket(auth(0x18), now)
+    // A minute after the first of them it counts from none again.
+    for (const now of [1, 2, 3, 4, 5, 6, 7, 8, ...Array(8).fill(60_001)]) {
+      hear(session, auth(0x18), 1, now)
       session.authExchange.authenticate(0x18, undefined)
-      session.handlePacket(auth(0), now)
-      takeActions(session)
+      hear(session, auth(0), 1, now)
+      session.takeActions()
     }
-    for (let count = 1; count <= 8; count++) exchange(count)
     expect(session.state).toBe('connected')
-    // A minute after the first of them it counts anew.
-    for (let count = 1; count <= 8; count++) exchange(60_001)
-    expect(session.state).toBe('connected')
-    session.handlePacket(auth(0x18), 60_002)
-    expectClose(session, 0x82)
+    hear(session, auth(0x18), 1, 60_002)
+    session.expectClose(0x82)
   })
 
   it('AUTH and success again and again, without waiting for an answer, is one exchange however long it goes on', () => {
     const session = established()
-    for (let round = 1; round <= 16; round += 2) {
-      session.handlePacket(auth(0x18), round * 60_000)
-      session.handlePacket(auth(0), round * 60_000)
-    }
-    expect(takeActions(session)).toHaveLength(16)
-    session.handlePacket(auth(0x18), 2_000_000)
-    expectClose(session, 0x82)
+    for (let round = 1; round <= 16; round++) hear(session, auth(round % 2 === 1 ? 0x18 : 0), 1, round * 60_000)
+    expect(session.takeActions()).toHaveLength(16)
+    hear(session, auth(0x18), 1, 2_000_000)
+    session.expectClose(0x82)
   })
 
-  it('leaves messages alone: publishes and their acknowledgements go on in between', () => {
+  it('leaves messages alone: publishes and their acknowledgements go on in between; and ends with the connection', () => {
     const session = established()
-    session.authExchange.authenticate(0x19, undefined)
-    takeActions(session)
-    const id = session.sendWindow.publish(1)
-    expect(session.sendWindow.handleAck(PUBACK, id, 0)).toBe(1)
-    expect(session.receiveWindow.handlePublish(1, 1)).toBeGreaterThanOrEqual(0)
-    expect(session.state).toBe('connected')
-  })
-
-  it('ends with the connection', () => {
-    const session = established()
-    session.authExchange.authenticate(0x19, undefined)
+    say(session, 0x19)
+    expect([session.got('puback', session.publish(1)), session.receive(1, 1), session.state]).toEqual(['done', 0, 'connected'])
     expect(session.authExchange.running).toBe(true)
-    reconnect(session, true, method, { properties: method })
+    session.reconnect(true, method, { properties: method })
     expect(session.authExchange.running).toBe(false)
-    expectQuiet(session)
-    session.handlePacket(auth(0), 0)
-    expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
-  })
-
-  it('needs a connection', () => {
-    const session = established()
-    session.suspend()
-    session.authExchange.authenticate(0x19, undefined)
-    expect(takeActions(session)).toEqual([])
+    session.expectQuiet()
+    hear(session, auth(0))
+    session.expectClose(0x82, 'ERR_UNEXPECTED_PACKET')
   })
 })

@@ -1,11 +1,10 @@
+/** The end of a connection and of a session, and that nothing follows it. */
 import { describe, expect, it } from 'vitest'
-import { Session } from '../../../../src/client/session/session.js'
 import { MqttError } from '../../../../src/errors.js'
-import { PUBACK, PUBCOMP } from '../../../../src/wire/constants.js'
 import type { ServerPacket } from '../../../../src/wire/packets.js'
-import { configuration, connackPacket, connected, connecting, connectPacket, expectClose, takeAcks, takeActions } from './drive.js'
+import { connackPacket, connected, connecting, connectPacket, Driven } from './drive.js'
 
-const connectAgain = connectPacket({ clientId: 'again' })
+const packet = { type: 'disconnect', reasonCode: 0x8b, properties: { reasonString: 'why', serverReference: 'there' } } as const
 
 /** Everything that the control plane can be given. */
 const packets: ServerPacket[] = [
@@ -13,56 +12,50 @@ const packets: ServerPacket[] = [
   { type: 'suback', packetId: 1, properties: {}, reasonCodes: [0] },
   { type: 'unsuback', packetId: 1, properties: {}, reasonCodes: [0] },
   { type: 'pingresp' },
-  { type: 'disconnect', reasonCode: 0x8b, properties: {} },
+  packet,
   { type: 'auth', reasonCode: 0x18, properties: {} },
 ]
 
 /** The ways into `closed`. */
-const ends: Record<string, (session: Session) => void> = {
-  'our DISCONNECT': (session) => session.disconnect(0, {}),
-  'the server’s DISCONNECT': (session) => session.handlePacket({ type: 'disconnect', reasonCode: 0x8b, properties: {} }, 0),
-  'a protocol error': (session) => session.fail(0x82, 'test'),
-  'a dead link': (session) => {
-    session.handleTimeout(30_000)
-    session.handleTimeout(40_000)
-  },
-  'our own reason': (session) => session.close(new MqttError('ERR_CLOSED', 'test'), undefined),
-}
+const ends: [string, (session: Driven) => unknown][] = [
+  ['our DISCONNECT', (session) => session.disconnect(0, {})],
+  ['the server’s DISCONNECT', (session) => session.handlePacket(packet, 0)],
+  ['a protocol error', (session) => session.fail(0x82, 'test')],
+  ['a dead link', (session) => [session.handleTimeout(30_000), session.handleTimeout(40_000)]],
+  ['our own reason', (session) => session.close(new MqttError('ERR_CLOSED', 'test'), undefined)],
+]
 
 describe('the end of a connection', () => {
   it('our DISCONNECT is the last thing sent, with what the caller gave [MQTT-3.14.4-1]', () => {
     const session = connected()
-    session.disconnect(0x04, { reasonString: 'bye' })
-    expect(takeActions(session)).toEqual([{ type: 'send', packet: { type: 'disconnect', reasonCode: 0x04, properties: { reasonString: 'bye' } } }])
+    const ours = { type: 'disconnect', reasonCode: 0x04, properties: { reasonString: 'bye' } } as const
+    session.disconnect(ours.reasonCode, ours.properties)
     session.disconnect(0, {})
-    expect(takeActions(session)).toEqual([])
-    expect(session.state).toBe('closed')
+    expect([session.takeActions(), session.state]).toEqual([[{ type: 'send', packet: ours }], 'closed'])
   })
 
   it('no DISCONNECT before CONNACK, nor before CONNECT', () => {
-    for (const session of [connecting(), new Session(configuration)]) {
+    for (const session of [connecting(), new Driven()]) {
       session.disconnect(0, {})
-      expect(session.state).toBe('closed')
-      expect(takeActions(session)).toEqual([])
+      expect([session.state, session.takeActions()]).toEqual(['closed', []])
     }
   })
 
-  it.each([0, 0x80, 0x8b, 0x8e, 0x98, 0x9c])('the server’s DISCONNECT %i is handed on whole', (reasonCode) => {
+  it.each([0, 0x80, 0x8b, 0x8e, 0x98, 0x9c])('a DISCONNECT %i is handed on whole', (reasonCode) => {
     const session = connected()
-    const packet = { type: 'disconnect', reasonCode, properties: { reasonString: 'why', serverReference: 'there' } } as const
-    session.handlePacket(packet, 0)
-    expect(takeActions(session)).toEqual([{ type: 'server-disconnect', packet }])
+    session.handlePacket({ ...packet, reasonCode }, 0)
+    expect(session.takeActions()).toEqual([{ type: 'server-disconnect', packet: { ...packet, reasonCode } }])
     expect([session.state, session.deadline]).toEqual(['closed', Number.POSITIVE_INFINITY])
   })
 
-  it('our reason goes out as DISCONNECT where one was given, in the order of events', () => {
+  it('our reason goes out as DISCONNECT where one was given, in the order of events, and the first counts', () => {
     const session = connected()
     const error = new MqttError('ERR_CONNECTION_LOST', 'over budget')
     session.handleTimeout(30_000)
     session.close(error, 0x97)
     session.close(new MqttError('ERR_CLOSED', 'later'), 0x80)
     session.fail(0x82, 'later')
-    expect(takeActions(session)).toEqual([
+    expect(session.takeActions()).toEqual([
       { type: 'send', packet: { type: 'pingreq' } },
       { type: 'close', error, reasonCode: 0x97 },
     ])
@@ -71,89 +64,46 @@ describe('the end of a connection', () => {
   it('a protocol error names its reason code', () => {
     const session = connected()
     session.fail(0x93, 'too much')
-    expect(takeActions(session)).toMatchObject([
-      {
-        type: 'close',
-        reasonCode: 0x93,
-        error: {
-          code: 'ERR_PROTOCOL_ERROR',
-          message: 'too much',
-          fault: 'remote',
-          outcome: 'unknown',
-          reasonCode: 0x93,
-          reasonName: expect.any(String),
-        },
-      },
-    ])
+    const error = { code: 'ERR_PROTOCOL_ERROR', message: 'too much', outcome: 'unknown', reasonName: expect.any(String) }
+    expect(session.takeActions()).toMatchObject([{ type: 'close', reasonCode: 0x93, error: { ...error, fault: 'remote', reasonCode: 0x93 } }])
   })
 
-  it('AUTH that nobody asked for: close(0x82)', () => {
+  it.each(['auth', 'publish', 'puback', 'pubrec', 'pubrel', 'pubcomp'] as const)('a %s on the control plane is refused by name', (type) => {
     const session = connected()
-    session.handlePacket({ type: 'auth', reasonCode: 0x19, properties: {} }, 0)
-    expectClose(session, 0x82, 'ERR_UNEXPECTED_PACKET')
-  })
-
-  it.each(['publish', 'puback', 'pubrec', 'pubrel', 'pubcomp'] as const)('a %s on the control plane is refused by name', (type) => {
-    const session = connected()
-    const packet =
-      type === 'publish'
-        ? ({ type, dup: false, qos: 0, retain: false, topic: 't', packetId: undefined, properties: {}, payload: new Uint8Array(0) } as const)
-        : ({ type, packetId: 1, reasonCode: 0, properties: {} } as const)
-    session.handlePacket(packet, 0)
-    expect(takeActions(session)).toMatchObject([
-      { type: 'close', reasonCode: 0x82, error: { code: 'ERR_UNEXPECTED_PACKET', message: `${type.toUpperCase()} is not expected here` } },
-    ])
+    session.handlePacket({ type, packetId: 1, reasonCode: 0x19, topic: 't', qos: 0, payload: new Uint8Array(0), properties: {} } as never, 0)
+    const error = { code: 'ERR_UNEXPECTED_PACKET', message: `${type.toUpperCase()} is not expected here` }
+    expect(session.takeActions()).toMatchObject([{ type: 'close', reasonCode: 0x82, error }])
   })
 })
 
 describe('closed accepts nothing', () => {
-  const cases = Object.keys(ends).flatMap((end) => packets.map((packet) => ({ end, packet, type: packet.type })))
+  const cases = ends.flatMap(([end, close]) => packets.map((heard) => ({ end, close, heard, type: heard.type })))
 
-  it.each(cases)('after $end: $type', ({ end, packet }) => {
+  it.each(cases)('after $end: $type; a new CONNECT leaves it', ({ close, heard }) => {
     const session = connected()
     session.sendWindow.request('subscribe', 1)
-    ;(ends[end] as (session: Session) => void)(session)
-    takeActions(session)
-    session.handlePacket(packet, 0)
+    close(session)
+    session.takeActions()
+    session.handlePacket(heard, 0)
     session.handleTimeout(1e9)
     session.fail(0x82, 'later')
-    expect(session.expectConnected()).toBe(false)
-    expect(takeActions(session)).toEqual([])
-    expect(session.state).toBe('closed')
+    expect([session.expectConnected(), session.takeActions(), session.state]).toEqual([false, [], 'closed'])
     expect(session.deadline).toBe(Number.POSITIVE_INFINITY)
-  })
-
-  it('a new CONNECT leaves it', () => {
-    const session = connected()
-    session.fail(0x82, 'test')
-    takeActions(session)
-    session.connect(connectAgain)
-    expect(takeActions(session)).toEqual([{ type: 'send', packet: connectAgain }])
+    const again = connectPacket({ clientId: 'again' })
+    session.connect(again)
+    expect(session.takeActions()).toEqual([{ type: 'send', packet: again }])
     session.handlePacket(connackPacket(), 50_000)
     expect(session.state).toBe('connected')
   })
 })
 
-describe('a session that is gone', () => {
-  it('nothing in flight counts any more, in either direction', () => {
-    const session = connected({ receiveMaximum: 2 }, { receiveMaximum: 2 })
-    const { receiveWindow, sendWindow } = session
-    receiveWindow.settle(receiveWindow.handlePublish(1, 1), 0)
-    receiveWindow.settle(receiveWindow.handlePublish(2, 2), 0)
-    const ticket = receiveWindow.handlePublish(3, 1)
-    sendWindow.publish(1)
-    sendWindow.publish(2)
-    sendWindow.request('subscribe', 1)
-    session.reset()
-    expect(takeAcks(session.acks)).toEqual([])
-    expect([receiveWindow.open, receiveWindow.unsettled, sendWindow.inFlight, sendWindow.mayPublish]).toEqual([0, 0, 0, false])
-    expect(receiveWindow.settle(ticket, 0)).toBe(false)
-    sendWindow.start(2)
-    expect(sendWindow.mayPublish).toBe(true)
-    session.handlePacket({ type: 'suback', packetId: 3, properties: {}, reasonCodes: [0] }, 0)
-    receiveWindow.handlePubrel(2)
-    expect([sendWindow.handleAck(PUBACK, 1, 0), sendWindow.handleAck(PUBCOMP, 2, 0), sendWindow.unsolicited]).toEqual([0, 0, 3])
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 2, 0x92]])
-    expect(takeActions(session)).toEqual([])
-  })
+it('of a session that is gone nothing in flight counts any more, in either direction', () => {
+  const session = connected({ receiveMaximum: 2 }, { receiveMaximum: 2 }).play(`
+    in 1 q1 = 0; settle 0 = true, puback 1; in 2 q2 = 1; settle 1 = true, pubrec 2; in 3 q1 = 2
+    out q1 q2 = 1 2; subscribe 1 = 3; reset; read open unsettled inFlight mayPublish = 0 0 0 false
+    settle 2 = false`)
+  session.sendWindow.start(2)
+  session.play(
+    'read mayPublish = true; suback 3 1 = ignored; puback 1 = ignored; pubcomp 2 = ignored; read unsolicited = 3; pubrel 2 = pubcomp 2 0x92',
+  )
 })

@@ -1,112 +1,163 @@
+/** Packet identifiers (section 2.2.1): their table, which one is next, and those of a session whose past this process does not know. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { DONE } from '../../../../src/client/session/send-window.js'
-import type { Session } from '../../../../src/client/session/session.js'
-import { PUBACK, PUBCOMP, PUBREC } from '../../../../src/wire/constants.js'
-import { connected, expectQuiet } from './drive.js'
+import { IdTable, maximumPacketIdentifier } from '../../../../src/client/session/id-table.js'
+import { connected, type Driven, inherited } from './drive.js'
 
 const times = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
+const everyId = times(maximumPacketIdentifier).map((index) => index + 1)
+
+describe('the table', () => {
+  /** What a table says when asked for everything. */
+  function entries(table: IdTable): [number, number][] {
+    return [0, ...everyId].flatMap((id): [number, number][] => (table.get(id) === 0 ? [] : [[id, table.get(id)]]))
+  }
+
+  it('behaves like a map, whatever is written in whatever order, across pages', () => {
+    const id = fc.oneof(fc.integer({ min: 1, max: 65_535 }), fc.constantFrom(1, 254, 255, 256, 257, 511, 512, 65_279, 65_280, 65_535))
+    const change = fc.oneof({ weight: 20, arbitrary: fc.tuple(id, fc.integer({ min: 0, max: 6 })) }, { weight: 1, arbitrary: fc.constant(undefined) })
+    fc.assert(
+      fc.property(fc.array(change, { maxLength: 120 }), (changes) => {
+        const table = new IdTable()
+        const model = new Map<number, number>()
+        for (const one of changes) {
+          if (one === undefined) {
+            table.clear()
+            model.clear()
+          } else {
+            table.set(one[0], one[1])
+            model.set(one[0], one[1])
+            if (one[1] === 0) model.delete(one[0])
+          }
+          expect(table.size).toBe(model.size)
+        }
+        expect(entries(table)).toEqual([...model].sort((a, b) => a[0] - b[0]))
+      }),
+    )
+  })
+
+  it('holds all 65,535 identifiers, counts each once, and none after they are freed', () => {
+    const table = new IdTable()
+    for (const state of [2, 3, 3]) for (const id of everyId) table.set(id, state)
+    expect([table.size, entries(table)]).toEqual([65_535, everyId.map((id) => [id, 3])])
+    for (const id of [...everyId, ...everyId]) table.set(id, 0)
+    expect([table.size, entries(table)]).toEqual([0, []])
+  })
+
+  it('finds nothing of the past in a page that it uses again', () => {
+    const table = new IdTable()
+    for (const state of [4, 0]) for (let id = 256; id < 512; id++) table.set(id, state)
+    table.set(1024, 1)
+    expect([table.size, entries(table)]).toEqual([1, [[1024, 1]]])
+  })
+})
 
 /** Publishes at QoS 1 and has each acknowledged at once. */
-function walk({ sendWindow }: Session, count: number): number[] {
+function walk(session: Driven, count: number): number[] {
   return times(count).map(() => {
-    const id = sendWindow.publish(1)
-    if (sendWindow.handleAck(PUBACK, id, 0) !== DONE) throw new Error(`PUBACK ${id} was not expected`)
+    const id = session.publish(1)
+    if (session.got('puback', id) !== 'done') throw new Error(`PUBACK ${id} was not expected`)
     return id
   })
 }
 
-describe('packet identifiers (section 2.2.1)', () => {
+describe('identifiers of a session', () => {
   it('run from 1 to 65,535 and wrap to 1, never 0 [MQTT-2.2.1-3]', () => {
-    const session = connected()
-    expect(walk(session, 65_535)).toEqual(times(65_535).map((index) => index + 1))
-    expect(walk(session, 3)).toEqual([1, 2, 3])
+    expect(walk(connected(), 65_538)).toEqual([...everyId, 1, 2, 3])
   })
 
-  it('skip those in use after the wrap', () => {
-    const session = connected()
-    const { sendWindow } = session
-    const held = [sendWindow.publish(1), sendWindow.publish(2), sendWindow.request('subscribe', 1), sendWindow.publish(1)]
-    expect(held).toEqual([1, 2, 3, 4])
-    walk(session, 65_531)
-    expect(sendWindow.handleAck(PUBACK, 4, 0)).toBe(DONE)
-    expect([sendWindow.publish(1), sendWindow.publish(1)]).toEqual([4, 5])
-  })
-
-  it('are shared by PUBLISH, SUBSCRIBE and UNSUBSCRIBE [MQTT-2.2.1-3]', () => {
-    const { sendWindow } = connected()
-    const ids = times(300).map((index) => {
-      if (index % 3 === 0) return sendWindow.publish(1 + (index % 2))
-      return sendWindow.request(index % 3 === 1 ? 'subscribe' : 'unsubscribe', 1)
-    })
-    expect(ids).toEqual(times(300).map((index) => index + 1))
+  it('are shared by PUBLISH, SUBSCRIBE and UNSUBSCRIBE; those in use are skipped after the wrap [MQTT-2.2.1-3]', () => {
+    const session = connected().play(`
+      out q1 q2 = 1 2; subscribe 1 = 3; unsubscribe 1 = 4; out q1 = 5`)
+    walk(session, 65_530)
+    session.play('puback 5 = done; out q1 q1 = 5 6')
   })
 
   it('are found in random holes, every one of them', () => {
     fc.assert(
       fc.property(fc.uniqueArray(fc.integer({ min: 1, max: 65_535 }), { minLength: 1, maxLength: 60 }), (holes) => {
-        const { sendWindow } = connected()
-        for (let id = 1; id <= 65_535; id++) sendWindow.publish(1)
-        for (const id of holes) sendWindow.handleAck(PUBACK, id, 0)
-        const found = holes.map(() => sendWindow.publish(1))
-        expect(found).toEqual([...holes].sort((a, b) => a - b))
-        expect(sendWindow.mayPublish).toBe(false)
+        const session = connected()
+        for (const _id of everyId) session.publish(1)
+        for (const id of holes) session.got('puback', id)
+        expect(holes.map(() => session.publish(1))).toEqual([...holes].sort((a, b) => a - b))
+        session.play('read mayPublish = false')
       }),
       { numRuns: 20 },
     )
   })
 
   it('with acknowledgements withheld exactly 65,535 leave, none twice, the rest waits [MQTT-4.9.0-2]', () => {
-    const { sendWindow } = connected()
-    const ids = new Set<number>()
-    for (let wanted = 70_000; wanted > 0 && sendWindow.mayPublish; wanted--) ids.add(sendWindow.publish(1))
-    expect([ids.size, Math.min(...ids), Math.max(...ids), sendWindow.inFlight]).toEqual([65_535, 1, 65_535, 65_535])
-    expect(sendWindow.hasIdentifier).toBe(false)
-    expect(sendWindow.handleAck(PUBACK, 40_000, 0)).toBe(DONE)
-    expect([sendWindow.mayPublish, sendWindow.hasIdentifier]).toEqual([true, true])
-    expect(sendWindow.publish(2)).toBe(40_000)
-    expect([sendWindow.mayPublish, sendWindow.hasIdentifier]).toEqual([false, false])
+    const session = connected()
+    const ids: number[] = []
+    while (ids.length < 70_000 && session.sendWindow.mayPublish) ids.push(session.publish(1))
+    expect(ids).toEqual(everyId)
+    session.play(`
+      read inFlight hasIdentifier = 65535 false; puback 40000 = done
+      read mayPublish hasIdentifier = true true; out q2 = 40000
+      read mayPublish hasIdentifier = false false`)
   })
 
   it('all used by subscriptions: a publish waits although there is quota, and goes on after one answer', () => {
-    const { sendWindow } = connected()
-    expect(times(65_535).map(() => sendWindow.request('subscribe', 1))).toEqual(times(65_535).map((index) => index + 1))
-    expect([sendWindow.inFlight, sendWindow.mayPublish, sendWindow.hasIdentifier]).toEqual([0, false, false])
-    expect(sendWindow.handleAnswer('subscribe', 12, 1)).toBe(DONE)
-    expect(sendWindow.mayPublish).toBe(true)
-    expect(sendWindow.publish(1)).toBe(12)
+    const session = connected()
+    expect(everyId.map(() => session.sendWindow.request('subscribe', 1))).toEqual(everyId)
+    session.play(`
+      read inFlight mayPublish hasIdentifier = 0 false false; suback 12 1 = done
+      read mayPublish = true; out q1 = 12`)
   })
 
   it('stay in use until their last acknowledgement, whatever the caller gave up [MQTT-4.3.2-1] [MQTT-4.3.3-1]', () => {
-    const session = connected()
-    const { sendWindow } = session
-    expect([sendWindow.publish(1), sendWindow.publish(2)]).toEqual([1, 2])
-    sendWindow.handleAck(PUBREC, 2, 0)
+    const session = connected().play('out q1 q2 = 1 2; pubrec 2 = released, pubrel 2')
     walk(session, 65_533)
     expect(walk(session, 2)).toEqual([3, 4])
-    expect(sendWindow.handleAck(PUBCOMP, 2, 0)).toBe(DONE)
+    session.play('pubcomp 2 = done')
     walk(session, 65_535 - 4 - 1)
     expect(walk(session, 2)).toEqual([65_535, 2])
   })
 
   it('a withdrawn packet gives back its identifier and its quota, and its acknowledgement is nobody’s', () => {
-    const session = connected({}, { receiveMaximum: 1 })
-    const { sendWindow } = session
-    for (const qos of [1, 2]) {
-      const id = sendWindow.publish(qos)
-      expect([sendWindow.inFlight, sendWindow.mayPublish]).toEqual([1, false])
-      sendWindow.withdraw(id)
-      expect([sendWindow.inFlight, sendWindow.mayPublish]).toEqual([0, true])
-      expect(sendWindow.handleAck(PUBACK, id, 0)).not.toBe(DONE)
-    }
-    for (const kind of ['subscribe', 'unsubscribe'] as const) {
-      const id = sendWindow.request(kind, 2)
-      sendWindow.withdraw(id)
-      expect(sendWindow.inFlight).toBe(0)
-      expect(sendWindow.handleAnswer(kind, id, 2)).not.toBe(DONE)
-    }
-    expectQuiet(session)
-    for (let id = 0; id < 65_535; id++) sendWindow.request('subscribe', 1)
-    expect(sendWindow.hasIdentifier).toBe(false)
+    const session = connected({}, { receiveMaximum: 1 }).play(`
+      out q1 = 1; read inFlight mayPublish = 1 false; withdraw 1
+      read inFlight mayPublish = 0 true; puback 1 = ignored; out q2 = 2
+      read inFlight mayPublish = 1 false; withdraw 2; read inFlight mayPublish = 0 true
+      puback 2 = ignored; subscribe 2 = 3; withdraw 3; suback 3 2 = ignored; unsubscribe 2 = 4
+      withdraw 4; unsuback 4 2 = ignored; read inFlight = 0`)
+    for (const _id of everyId) session.sendWindow.request('subscribe', 1)
+    session.play('read hasIdentifier = false')
+  })
+})
+
+/** An identifier that was cleared by PUBREL is not in use: what is said about it is said about nothing. */
+describe('identifier 1 of a session whose past this process does not know', () => {
+  // One message at a time, so that one identifier is cleared at a time.
+  const clearing = 'prepare 2 = false, pubrel 1'
+  const cleared = `${clearing}; pubcomp 1 = cleared`
+  const used = 'prepare 2 = true; out q2 = 1; pubrec 1 = released, pubrel 1; pubcomp 1 = done'
+  const answered = 'ignored, pubrel 1 0x92'
+  const broken = 'fault, close 130'
+  const inputs = ['puback 1', 'pubrec 1', 'pubrec 1 0x80', 'pubcomp 1', 'suback 1 1', 'unsuback 1 1']
+  const notInUse = ['ignored', answered, 'ignored', 'ignored', 'ignored', 'ignored']
+  const states: [state: string, script: string, meant: string[]][] = [
+    ['being cleared', clearing, [broken, answered, 'ignored', 'cleared', broken, broken]],
+    ['cleared', cleared, notInUse],
+    ['used once, and free again', `${cleared}; ${used}`, notInUse],
+  ]
+  const cases = states.flatMap(([state, script, meant]) => inputs.map((input, at) => [state, input, meant[at] ?? '', script] as const))
+
+  it.each(cases)('%s, %s: %s', (_state, input, meant, script) => {
+    const session = inherited(1).play(script).play(`${input} = ${meant}`)
+    expect(session.sendWindow.unsolicited).toBe(meant.startsWith('ignored') ? 1 : 0)
+    expect(session.state).toBe(meant === broken ? 'closed' : 'connected')
+  })
+
+  it('a PUBREC that came twice is answered twice, and the second PUBCOMP ends nothing', () => {
+    inherited(1).play(`
+      ${cleared}; out q2 = 1; pubrec 1 = released, pubrel 1; pubrec 1 = released, pubrel 1
+      pubcomp 1 = done; pubcomp 1 = ignored`)
+  })
+
+  it('is still cleared by the PUBCOMP that follows an unexpected PUBREC, and then used', () => {
+    inherited(1).play(`
+      ${clearing}; pubrec 1 = ${answered}; prepare 2 = false; pubcomp 1 = cleared; prepare 2 = true
+      out q2 = 1`)
   })
 })

@@ -1,61 +1,73 @@
+/** Keep-alive (section 3.1.2.10): PINGREQ in time, dead links, packets that come in part, and the time after a sleep. */
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import type { Action } from '../../../../src/client/session/actions.js'
 import { KeepAlive } from '../../../../src/client/session/keep-alive.js'
-import { connackPacket, connected, connecting, reconnect, takeActions } from './drive.js'
+import { connackPacket, connected, connecting, type Driven } from './drive.js'
+
+/** What can be told to a keep-alive at a time. */
+const calls: Record<string, (keepAlive: KeepAlive, now: number, bytes: number) => unknown> = {
+  at: (keepAlive, now) => keepAlive.handleTimeout(now),
+  deadline: (keepAlive) => keepAlive.deadline / 1000,
+  probing: (keepAlive) => keepAlive.probing,
+  asked: (keepAlive) => keepAlive.asked,
+  woken: (keepAlive, now) => keepAlive.woken(now),
+  sent: (keepAlive, now) => void Object.assign(keepAlive, { sentAt: now }),
+  received: (keepAlive, now) => keepAlive.received(now),
+  pong: (keepAlive) => keepAlive.pong(),
+  ask: (keepAlive, now) => keepAlive.ask(now),
+  probe: (keepAlive, now) => keepAlive.probe(now),
+  blocked: (keepAlive, now) => keepAlive.blocked(true, now),
+  free: (keepAlive, now) => keepAlive.blocked(false, now),
+  took: (keepAlive, now) => keepAlive.took(now),
+  /** So many bytes of a packet that goes on; or of the next one, as another has come to its end. */
+  part: (keepAlive, now, bytes) => keepAlive.partial(bytes, false, now),
+  next: (keepAlive, now, bytes) => keepAlive.partial(bytes, true, now),
+}
 
 /** Keep-alive of 30 s and a ping timeout of 10 s, connected at time 0. */
-function started(seconds = 30, pingTimeout = 10_000): KeepAlive {
-  return new KeepAlive(pingTimeout, seconds, 0)
+const started = (seconds = 30, pingTimeout = 10_000): KeepAlive => new KeepAlive(pingTimeout, seconds, 0)
+
+/** Plays `calls time = what it says`, between semicolons, times in seconds. `5-60/5 sent+received` does so from 5 to 60, each 5 s, and nothing is due. */
+function play(script: string, keepAlive = started()): void {
+  const say = (names: string, now: number, bytes: number): unknown =>
+    names
+      .split('+')
+      .map((name) => calls[name]?.(keepAlive, now, bytes))
+      .at(-1)
+  for (const line of script.split(/[;\n]/).map((text) => text.trim())) {
+    const [call = '', expected = 'undefined'] = line.split(' = ')
+    const [first = '', second = '', bytes] = call.split(' ')
+    const [, from, to, step] = (/^(\d+)-(\d+)(?:\/([\d.]+))?$/.exec(first) ?? []).map(Number)
+    if (from === undefined || to === undefined) {
+      if (first !== '') expect(`${call} = ${say(first, Math.round(Number(second) * 1000), Number(bytes))}`).toBe(`${call} = ${expected}`)
+    } else
+      for (let now = from * 1000; now <= to * 1000; now += (step || 1) * 1000) {
+        say(second, now, 0)
+        expect(`${keepAlive.handleTimeout(now)} at ${now}`).toBe(`idle at ${now}`)
+      }
+  }
 }
 
-/** A PINGRESP comes in. */
-function answer(keepAlive: KeepAlive, now: number): void {
-  keepAlive.received(now)
-  keepAlive.pong()
-}
-
-describe('PINGREQ (section 3.1.2.10)', () => {
+describe('PINGREQ', () => {
   it('is due one keep-alive after CONNACK on an idle link, and again after each answer [MQTT-3.1.2-20]', () => {
-    const keepAlive = started()
-    for (const due of [30_000, 60_000, 90_000]) {
-      expect(keepAlive.deadline).toBe(due)
-      expect(keepAlive.handleTimeout(due - 1)).toBe('idle')
-      expect(keepAlive.handleTimeout(due)).toBe('ping')
-      answer(keepAlive, due + 5)
-    }
+    play(`
+      deadline = 30; at 29.999 = idle; at 30 = ping; received+pong 30.005; deadline = 60
+      at 59.999 = idle; at 60 = ping; received+pong 60.005; deadline = 90; at 89.999 = idle
+      at 90 = ping`)
   })
 
-  it('is put off by traffic in both directions', () => {
-    const keepAlive = started()
-    keepAlive.sentAt = 20_000
-    keepAlive.received(21_000)
-    expect(keepAlive.deadline).toBe(50_000)
-    expect(keepAlive.handleTimeout(49_999)).toBe('idle')
-    expect(keepAlive.handleTimeout(50_000)).toBe('ping')
-  })
-
-  it('is sent on time while only the server sends', () => {
-    const keepAlive = started()
-    for (let now = 1000; now < 30_000; now += 1000) keepAlive.received(now)
-    expect(keepAlive.deadline).toBe(30_000)
-    expect(keepAlive.handleTimeout(30_000)).toBe('ping')
+  it('is put off by traffic in both directions, not by what only the server sends', () => {
+    play('sent 20; received 21; deadline = 50; at 49.999 = idle; at 50 = ping')
+    play('1-29 received; deadline = 30; at 30 = ping')
   })
 
   it('is sent on time while only we send, so that a dead link shows', () => {
-    const keepAlive = started()
-    for (let now = 1000; now < 30_000; now += 1000) keepAlive.sentAt = now
-    expect(keepAlive.handleTimeout(30_000)).toBe('ping')
-    for (let now = 31_000; now < 40_000; now += 1000) {
-      keepAlive.sentAt = now
-      expect(keepAlive.handleTimeout(now)).toBe('idle')
-    }
-    expect(keepAlive.handleTimeout(40_000)).toBe('dead')
+    play('1-29 sent; at 30 = ping; 31-39 sent; at 40 = dead')
   })
 
   it('is never sent with keep-alive 0, and nothing else times out either', () => {
-    const keepAlive = started(0)
-    keepAlive.blocked(true, 10)
-    expect(keepAlive.deadline).toBe(Number.POSITIVE_INFINITY)
-    expect(keepAlive.handleTimeout(1e12)).toBe('idle')
+    play('blocked 0.01; deadline = Infinity; at 1000000000 = idle', started(0))
   })
 
   it.each([
@@ -64,247 +76,334 @@ describe('PINGREQ (section 3.1.2.10)', () => {
     [60, {}, 60_000],
     [60, { serverKeepAlive: 0 }, Number.POSITIVE_INFINITY],
     [65_535, {}, 65_535_000],
-  ])('our keep-alive %i, CONNACK %o: due after %i ms [MQTT-3.1.2-21] [MQTT-3.2.2-21]', (keepAlive, properties, due) => {
+  ])('%i, CONNACK %o: %i ms [MQTT-3.1.2-21] [MQTT-3.2.2-21]', (keepAlive, properties, due) => {
     expect(connected({}, properties, { keepAlive }).deadline).toBe(due)
   })
 
-  it('a timer that comes late asks for one PINGREQ, and the next counts from there', () => {
-    const keepAlive = started()
-    expect(keepAlive.handleTimeout(200_000)).toBe('ping')
-    expect(keepAlive.handleTimeout(200_000)).toBe('idle')
-    answer(keepAlive, 200_010)
-    expect(keepAlive.deadline).toBe(230_000)
+  it('is asked for once by a timer that comes late, and the next counts from there', () => {
+    play('at 200 = ping; at 200 = idle; received+pong 200.01; deadline = 230')
   })
 
-  it('timers that are always late ask once: what is silent after that is dead', () => {
-    const keepAlive = started()
-    expect(keepAlive.handleTimeout(120_000)).toBe('ping')
-    expect(keepAlive.handleTimeout(180_000)).toBe('dead')
-  })
-
-  it('timers that are always late ask again where something came meanwhile', () => {
-    const keepAlive = started()
-    expect(keepAlive.handleTimeout(120_000)).toBe('ping')
-    answer(keepAlive, 120_010)
-    expect(keepAlive.handleTimeout(180_020)).toBe('ping')
+  it('by timers that are always late: what is silent after it is dead, and it comes again where something came meanwhile', () => {
+    play('at 120 = ping; at 180 = dead')
+    play('at 120 = ping; received+pong 120.01; at 180.02 = ping')
   })
 
   it('a late PINGRESP restores the schedule without doubling it', () => {
-    const keepAlive = started(5, 60_000)
-    expect(keepAlive.handleTimeout(5000)).toBe('ping')
-    expect(keepAlive.handleTimeout(10_000)).toBe('ping')
-    answer(keepAlive, 14_000)
-    answer(keepAlive, 14_000)
-    expect(keepAlive.deadline).toBe(15_000)
-    expect(keepAlive.handleTimeout(15_000)).toBe('ping')
-    expect(keepAlive.handleTimeout(15_000)).toBe('idle')
+    const script = 'at 5 = ping; at 10 = ping; received+pong 14; received+pong 14; deadline = 15; at 15 = ping; at 15 = idle'
+    play(script, started(5, 60_000))
   })
 
   it('of two that are under way the first answer says nothing of what was written between them', () => {
-    const keepAlive = started()
-    expect(keepAlive.handleTimeout(30_000)).toBe('ping')
-    keepAlive.ask(30_001)
-    answer(keepAlive, 30_002)
-    expect(keepAlive.asked).toBe(true)
     // A server that answers both at once is not given up.
-    expect(keepAlive.deadline).toBe(60_001)
-    answer(keepAlive, 30_003)
-    expect(keepAlive.asked).toBe(false)
+    play(`
+      at 30 = ping; ask 30.001; received+pong 30.002; asked = true; deadline = 60.001
+      received+pong 30.003; asked = false`)
   })
 
   it('an unasked PINGRESP changes nothing', () => {
-    const keepAlive = started()
-    keepAlive.pong()
-    keepAlive.ask(0)
-    expect(keepAlive.asked).toBe(true)
-    keepAlive.pong()
-    expect(keepAlive.deadline).toBe(30_000)
-    expect(keepAlive.handleTimeout(30_000)).toBe('ping')
+    play('pong; ask 0; asked = true; pong; deadline = 30; at 30 = ping')
   })
 })
 
 describe('a dead link', () => {
   it('is given up one ping timeout after PINGREQ without a sign of life', () => {
-    const keepAlive = started()
-    expect(keepAlive.handleTimeout(30_000)).toBe('ping')
-    expect(keepAlive.deadline).toBe(40_000)
-    expect(keepAlive.handleTimeout(39_999)).toBe('idle')
-    expect(keepAlive.handleTimeout(40_000)).toBe('dead')
+    play('at 30 = ping; deadline = 40; at 39.999 = idle; at 40 = dead')
   })
 
   it('a ping timeout above the keep-alive counts from the first PINGREQ that was not answered', () => {
-    const keepAlive = started(5, 12_000)
-    expect([5000, 10_000, 15_000].map((now) => keepAlive.handleTimeout(now))).toEqual(['ping', 'ping', 'ping'])
-    expect(keepAlive.deadline).toBe(17_000)
-    expect(keepAlive.handleTimeout(17_000)).toBe('dead')
+    play('at 5 = ping; at 10 = ping; at 15 = ping; deadline = 17; at 17 = dead', started(5, 12_000))
   })
 
   it('bytes of a long packet count as life, and PINGREQ goes on in the middle of it', () => {
-    const keepAlive = started(5, 3000)
-    const verdicts = new Map<string, number[]>()
-    for (let now = 1000; now <= 60_000; now += 1000) {
-      keepAlive.received(now)
-      const verdict = keepAlive.handleTimeout(now)
-      verdicts.set(verdict, [...(verdicts.get(verdict) ?? []), now])
-    }
-    expect(verdicts.get('ping')).toEqual([5000, 10_000, 15_000, 20_000, 25_000, 30_000, 35_000, 40_000, 45_000, 50_000, 55_000, 60_000])
-    expect(verdicts.get('dead')).toBeUndefined()
-    expect(keepAlive.deadline).toBe(63_000)
-    expect(keepAlive.handleTimeout(63_000)).toBe('dead')
+    const rounds = Array.from({ length: 12 }, (_, at) => `${5 * at + 1}-${5 * at + 4} received; received+at ${5 * at + 5} = ping`)
+    play(`${rounds.join(';')}; deadline = 63; at 63 = dead`, started(5, 3000))
   })
 
   it('a flood both ways that outlasts the keep-alive needs no PINGREQ and keeps the link', () => {
-    const keepAlive = started()
-    for (let now = 0; now <= 300_000; now += 100) {
-      keepAlive.sentAt = now
-      keepAlive.received(now)
-      expect(keepAlive.handleTimeout(now)).toBe('idle')
-    }
+    play('0-300/0.1 sent+received')
   })
 
   it('a transport that takes no bytes is given up after keep-alive and ping timeout, although the peer sends', () => {
-    const keepAlive = started()
-    keepAlive.blocked(true, 10_000)
-    for (let now = 11_000; now < 50_000; now += 1000) {
-      keepAlive.received(now)
-      keepAlive.pong()
-      keepAlive.sentAt = now
-      expect(keepAlive.handleTimeout(now)).toBe('idle')
-    }
-    keepAlive.blocked(true, 49_000)
-    expect(keepAlive.deadline).toBe(50_000)
-    expect(keepAlive.handleTimeout(50_000)).toBe('blocked')
+    play('blocked 10; 11-49 received+pong+sent; blocked 49; deadline = 50; at 50 = blocked')
   })
 
   it('a transport that takes bytes again in time is kept', () => {
-    const keepAlive = started()
-    keepAlive.blocked(true, 10_000)
-    keepAlive.blocked(false, 20_000)
-    keepAlive.blocked(false, 20_000)
-    expect(keepAlive.deadline).toBe(30_000)
-    keepAlive.blocked(true, 25_000)
-    answer(keepAlive, 60_000)
-    keepAlive.sentAt = 60_000
-    expect(keepAlive.deadline).toBe(65_000)
+    play(`
+      blocked 10; free 20; free 20; deadline = 30; blocked 25; received+pong 60; sent 60
+      deadline = 65`)
   })
 
   it('a transport that takes bytes now and then, though never all of them, is kept', () => {
-    const keepAlive = started()
-    keepAlive.blocked(true, 10_000)
-    for (let now = 15_000; now < 335_000; now += 5000) {
-      if (now < 300_000) keepAlive.took(now)
-      answer(keepAlive, now)
-      keepAlive.sentAt = now
-      expect(keepAlive.handleTimeout(now)).toBe('idle')
-    }
-    expect(keepAlive.handleTimeout(335_000)).toBe('blocked')
+    play(`
+      blocked 10; 15-295/5 took+received+pong+sent; 300-330/5 received+pong+sent; at 335 = blocked`)
   })
 
   it('what had to wait for the transport lies before PINGREQ: its answer gets a keep-alive more', () => {
-    const keepAlive = started()
-    keepAlive.blocked(true, 20_000)
-    keepAlive.blocked(false, 29_000)
-    expect(keepAlive.handleTimeout(30_000)).toBe('ping')
-    keepAlive.sentAt = 35_000
-    expect(keepAlive.handleTimeout(65_000)).toBe('ping')
-    expect(keepAlive.deadline).toBe(29_000 + 30_000 + 10_000)
-    expect(keepAlive.handleTimeout(69_000)).toBe('dead')
+    play('blocked 20; free 29; at 30 = ping; sent 35; at 65 = ping; deadline = 69; at 69 = dead')
   })
 
   it('what a free buffer swallows proves nothing', () => {
-    const keepAlive = started()
-    for (let now = 1000; now < 30_000; now += 1000) {
-      keepAlive.blocked(true, now)
-      keepAlive.took(now + 50)
-      keepAlive.blocked(false, now + 99)
-      keepAlive.took(now + 500)
-    }
-    expect(keepAlive.handleTimeout(30_000)).toBe('ping')
-    expect(keepAlive.deadline).toBe(40_000)
+    const swallowed = (at: number): string => `blocked ${at}; took ${at}.05; free ${at}.099; took ${at}.5`
+    play(`${Array.from({ length: 29 }, (_, at) => swallowed(at + 1)).join(';')}; at 30 = ping; deadline = 40`)
   })
 
   it('after a wake-up a transport that is blocked has a ping timeout to take bytes, one that is not 1.5 s to bring some', () => {
-    const blocked = started()
-    blocked.blocked(true, 10_000)
-    blocked.probe(12_000)
-    expect(blocked.deadline).toBe(22_000)
-    blocked.took(14_000)
-    expect(blocked.probing).toBe(false)
-    const free = started()
-    free.probe(12_000)
-    expect(free.deadline).toBe(13_500)
+    play('blocked 10; probe 12; deadline = 22; took 14; probing = false')
+    play('probe 12; deadline = 13.5')
   })
 
   it('is woken from a wake-up until the server answered and a moment has passed, and not by the wake-up of a connection before', () => {
     const session = connected()
-    const { keepAlive } = session
-    expect(keepAlive.woken(0)).toBe(false)
-    keepAlive.probe(1000)
-    expect([keepAlive.woken(1000), keepAlive.woken(9000)]).toEqual([true, true])
-    keepAlive.received(1100)
-    expect([keepAlive.woken(2500), keepAlive.woken(2501)]).toEqual([true, false])
-    keepAlive.probe(3000)
-    reconnect(session)
-    expect(session.keepAlive.woken(3100)).toBe(false)
+    const script = 'woken 0 = false; probe 1; woken 1 = true; woken 9 = true; received 1.1; woken 2.5 = true; woken 2.501 = false; probe 3'
+    play(script, session.keepAlive)
+    session.reconnect()
+    play('woken 3.1 = false', session.keepAlive)
   })
 
   it('counts nothing of the connection before', () => {
     const session = connected()
-    session.keepAlive.handleTimeout(30_000)
-    session.keepAlive.blocked(true, 30_000)
-    reconnect(session, true, { serverKeepAlive: 20 }, {}, 100_000)
-    const { keepAlive } = session
-    expect(keepAlive.deadline).toBe(120_000)
-    expect(keepAlive.handleTimeout(119_999)).toBe('idle')
-    expect(keepAlive.handleTimeout(120_000)).toBe('ping')
+    play('at 30 = ping; blocked 30', session.keepAlive)
+    session.reconnect(true, { serverKeepAlive: 20 }, {}, 100_000)
+    play('deadline = 120; at 119.999 = idle; at 120 = ping', session.keepAlive)
   })
 })
+
+/** With keep-alive off nothing else is timed. */
+describe('a packet that comes in part', () => {
+  it('has 60 s, or twice the keep-alive where that is longer, from its first byte', () => {
+    play('part 5 1; part 30 2; deadline = 65; at 64.999 = idle; at 65 = slow', started(0))
+    // A timer that is late changes nothing.
+    play('part 5 1; at 66 = slow', started(0))
+    play('part 0 1; 1-199 sent+received; at 200 = slow', started(100))
+  })
+
+  it('is not timed once it is complete, nor is anything where no packet was begun, nor after a wake-up', () => {
+    play('next 0.001 0; deadline = Infinity', started(0))
+    play('part 1 9; next 50 0; deadline = Infinity; at 1000000 = idle', started(0))
+    play('at 1000 = ping; pong; 1001-1299 sent+received', started(60))
+  })
+
+  it('each has its own time: the end of one is the beginning of the next', () => {
+    play('part 0 9; next 50 3; deadline = 110; at 60 = idle; at 110 = slow', started(0))
+  })
+
+  it('may take longer while 1 KiB a second comes, and not when that stops', () => {
+    const [first, second] = [1 + 60 * 1024, 1 + 120 * 1024 - 1]
+    play(
+      `
+      part 0 0; part 0 1; part 59 ${first}; at 60 = idle; deadline = 120; part 119 ${second}
+      at 120 = slow`,
+      started(0),
+    )
+  })
+
+  it('PINGREQ goes on meanwhile', () => {
+    play(`
+      part 0 1; at 30 = ping; received 35; received 44; received 53; part 59 100000; received 59
+      at 60 = ping; at 60 = idle`)
+  })
+
+  it('is forgotten with its connection; ends a session as a keep-alive timeout, without DISCONNECT', () => {
+    const session = connected({}, {}, { keepAlive: 0 })
+    session.keepAlive.partial(9, false, 0)
+    session.reconnect(false, {}, { keepAlive: 0 })
+    expect(session.deadline).toBe(Number.POSITIVE_INFINITY)
+    session.keepAlive.partial(9, false, 0)
+    expect(timedOut(session, 60_000)).toMatchObject(dead)
+  })
+})
+
+const ping = [{ type: 'send', packet: { type: 'pingreq' } }]
+const error = { code: 'ERR_KEEPALIVE_TIMEOUT', outcome: 'unknown' }
+const dead = [{ type: 'close', reasonCode: undefined, error }]
+const stoppedReading = [{ type: 'close', reasonCode: undefined, error: { ...error, message: 'the server stopped reading' } }]
+
+/** What a session asks for at this time. */
+function timedOut(session: Driven, now: number): Action[] {
+  session.handleTimeout(now)
+  return session.takeActions()
+}
+
+/** PINGRESP comes in: when something is due next. */
+function answered(session: Driven, now: number): number {
+  session.keepAlive.received(now)
+  session.handlePacket({ type: 'pingresp' }, now)
+  return session.deadline
+}
 
 describe('keep-alive of a session', () => {
   it('asks for PINGREQ at the time it named, and for nothing before', () => {
     const session = connected()
-    expect(session.deadline).toBe(30_000)
-    session.handleTimeout(29_999)
-    expect(takeActions(session)).toEqual([])
-    session.handleTimeout(30_000)
-    expect(takeActions(session)).toEqual([{ type: 'send', packet: { type: 'pingreq' } }])
-    session.keepAlive.received(30_020)
-    session.handlePacket({ type: 'pingresp' }, 30_020)
-    expect(session.deadline).toBe(60_000)
-    expect(session.state).toBe('connected')
+    expect([session.deadline, timedOut(session, 29_999), timedOut(session, 30_000)]).toEqual([30_000, [], ping])
+    expect([answered(session, 30_020), session.state]).toEqual([60_000, 'connected'])
   })
 
   it('ends the connection as a keep-alive timeout, without DISCONNECT', () => {
     const session = connected()
-    session.handleTimeout(30_000)
-    takeActions(session)
-    session.handleTimeout(40_000)
-    expect(takeActions(session)).toMatchObject([
-      { type: 'close', reasonCode: undefined, error: { code: 'ERR_KEEPALIVE_TIMEOUT', outcome: 'unknown' } },
-    ])
-    expect(session.state).toBe('closed')
-    expect(session.deadline).toBe(Number.POSITIVE_INFINITY)
-    session.handleTimeout(80_000)
-    expect(takeActions(session)).toEqual([])
+    expect([timedOut(session, 30_000), timedOut(session, 40_000)]).toMatchObject([ping, dead])
+    expect([session.state, session.deadline, timedOut(session, 80_000)]).toEqual(['closed', Number.POSITIVE_INFINITY, []])
   })
 
   it('ends the connection when the server stops reading, and says so', () => {
     const session = connected()
     session.keepAlive.blocked(true, 0)
-    session.keepAlive.sentAt = 39_000
-    session.keepAlive.received(39_000)
-    session.handleTimeout(40_000)
-    expect(takeActions(session)).toMatchObject([
-      { type: 'close', reasonCode: undefined, error: { code: 'ERR_KEEPALIVE_TIMEOUT', message: 'the server stopped reading' } },
-    ])
+    play('sent+received 39', session.keepAlive)
+    expect(timedOut(session, 40_000)).toMatchObject(stoppedReading)
   })
 
   it('never times out before CONNACK', () => {
     const session = connecting()
-    expect(session.deadline).toBe(Number.POSITIVE_INFINITY)
-    session.handleTimeout(1e9)
-    expect(takeActions(session)).toEqual([])
+    expect([session.deadline, timedOut(session, 1e9)]).toEqual([Number.POSITIVE_INFINITY, []])
     session.handlePacket(connackPacket(), 5000)
     expect(session.deadline).toBe(35_000)
   })
+})
+
+describe('a wake-up that the platform reports', () => {
+  it.each([30, 0])('sends PINGREQ, and has 1.5 s for any byte: keep-alive %i', (keepAlive) => {
+    const session = connected({}, {}, { keepAlive })
+    session.probe(5000)
+    expect([session.takeActions(), session.keepAlive.probing, session.deadline]).toEqual([ping, true, 6500])
+    expect([timedOut(session, 6499), timedOut(session, 6500)]).toMatchObject([[], dead])
+    // What redials knows that there is nothing to wait for.
+    expect(session.keepAlive.probing).toBe(true)
+  })
+
+  it('any byte will do, whatever packet it is of; a second wake-up is no second question, and gives no more time', () => {
+    const session = connected()
+    session.probe(5000)
+    session.probe(6000)
+    expect([session.takeActions(), session.deadline]).toEqual([ping, 6500])
+    session.keepAlive.received(6499)
+    // The PINGREQ is still to be answered within the ping timeout.
+    expect([session.keepAlive.probing, timedOut(session, 6500), session.deadline]).toEqual([false, [], 16_499])
+    session.handlePacket({ type: 'pingresp' }, 7000)
+    expect(session.deadline).toBe(35_000)
+  })
+
+  it('means nothing without a connection', () => {
+    for (const session of [connecting(), connected().play('suspend')]) {
+      session.probe(0)
+      expect(session.takeActions()).toEqual([])
+    }
+  })
+
+  it('is forgotten with its connection, as is a PINGREQ that the transport did not take [MQTT-3.1.0-1]', () => {
+    const session = connected()
+    session.probe(5000)
+    session.reconnect()
+    expect([session.keepAlive.probing, session.deadline]).toEqual([false, 30_000])
+  })
+})
+
+describe('a timer that comes late', () => {
+  const hour = 3_600_000
+
+  it('by more than the keep-alive: probed once, not given up and not flooded', () => {
+    const session = connected()
+    expect([timedOut(session, hour), session.deadline]).toEqual([ping, hour + 1500])
+    expect([answered(session, hour + 100), session.takeActions()]).toEqual([hour + 30_000, []])
+  })
+
+  it('a link that died meanwhile is found out 1.5 s after the wake-up', () => {
+    const session = connected()
+    expect([timedOut(session, 8 * hour), timedOut(session, 8 * hour + 1500)]).toMatchObject([ping, dead])
+  })
+
+  it.each([false, true])('also with a PINGREQ on its way into the sleep (probe %s)', (probe) => {
+    const session = connected()
+    if (probe) session.probe(1000)
+    else session.handleTimeout(30_000)
+    session.takeActions()
+    expect([timedOut(session, hour), session.state, session.deadline]).toEqual([ping, 'connected', hour + 1500])
+  })
+
+  it('by less than the keep-alive is none: the usual PINGREQ, and the usual patience', () => {
+    const session = connected()
+    expect([timedOut(session, 32_000), session.keepAlive.probing, session.deadline]).toEqual([ping, false, 42_000])
+  })
+
+  it('what stood still with us begins again: a transport that takes nothing has its whole time', () => {
+    const session = connected()
+    session.keepAlive.blocked(true, 10_000)
+    expect(timedOut(session, hour)).toEqual(ping)
+    answered(session, hour + 100)
+    // One keep-alive and the ping timeout from the wake-up, not from when it blocked.
+    timedOut(session, hour + 30_000)
+    expect([session.state, session.deadline]).toEqual(['connected', hour + 40_000])
+    session.keepAlive.received(hour + 39_999)
+    timedOut(session, hour + 39_999)
+    expect(session.state).toBe('connected')
+    expect(timedOut(session, hour + 40_000)).toMatchObject(stoppedReading)
+  })
+
+  it('and so has a packet that came in part', () => {
+    const session = connected()
+    session.keepAlive.partial(9, false, 10_000)
+    expect(timedOut(session, hour)).toEqual(ping)
+    for (let now = hour + 1000; now < hour + 60_000; now += 1000) {
+      play(`sent ${now / 1000}`, session.keepAlive)
+      answered(session, now)
+      timedOut(session, now)
+    }
+    expect([session.state, session.deadline]).toEqual(['connected', hour + 60_000])
+    timedOut(session, hour + 60_000)
+    expect(session.state).toBe('closed')
+  })
+})
+
+/** What happens on a link, each after a pause in milliseconds. A `dribble` is bytes of a packet that is not whole. */
+const events = fc.array(fc.tuple(fc.nat(25_000), fc.constantFrom('sent', 'dribble', 'pong', 'nothing')), { maxLength: 60 })
+
+it.each([10_000, 45_000])('any traffic, %i: dead after silence, never later', (pingTimeout) => {
+  fc.assert(
+    fc.property(events, (history) => {
+      const interval = 30_000
+      const keepAlive = started(interval / 1000, pingTimeout)
+      let [now, lastSent, lastReceived] = [0, 0, 0]
+      /** The first PINGREQ without an answer. */
+      let asked: number | undefined
+      const sends = (): void => {
+        expect(now - lastSent, 'the server heard from us in time').toBeLessThanOrEqual(interval)
+        lastSent = now
+      }
+      /** A perfect timer, until then: whether the link is still there. */
+      const lives = (until: number): boolean => {
+        for (; keepAlive.deadline <= until; expect(keepAlive.deadline).toBeGreaterThan(now)) {
+          expect(keepAlive.deadline).toBeGreaterThanOrEqual(now)
+          now = keepAlive.deadline
+          const verdict = keepAlive.handleTimeout(now)
+          if (verdict === 'dead') return false
+          expect(verdict).toBe('ping')
+          sends()
+          asked ??= now
+        }
+        now = until
+        return true
+      }
+      const expectDeath = (): void => {
+        expect(asked, 'nothing is given up unasked').toBeDefined()
+        expect(now - (asked ?? 0), 'there was time to answer').toBeGreaterThanOrEqual(pingTimeout)
+        expect(now - lastReceived, 'there was silence').toBeGreaterThanOrEqual(pingTimeout)
+      }
+      for (const [pause, event] of history) {
+        if (!lives(now + pause)) return expectDeath()
+        expect(now - lastReceived, 'silence was noticed').toBeLessThanOrEqual(interval + pingTimeout)
+        if (event === 'sent') {
+          sends()
+          keepAlive.sentAt = now
+        } else if (event !== 'nothing') {
+          lastReceived = now
+          keepAlive.received(now)
+        }
+        if (event !== 'pong') continue
+        keepAlive.pong()
+        asked = undefined
+      }
+      expect(lives(now + interval + pingTimeout), 'silence is noticed').toBe(false)
+      expectDeath()
+    }),
+    { numRuns: 500 },
+  )
 })

@@ -1,422 +1,180 @@
+/** A session that is kept in a store: what waits for the store, answers that come late, and what an earlier process left. */
 import { describe, expect, it } from 'vitest'
-import { AckQueue } from '../../../../src/client/session/ack-queue.js'
-import { forgetful } from '../../../../src/client/session/persistence.js'
-import { QOS2_EARLIER, REPEAT, ReceiveWindow } from '../../../../src/client/session/receive-window.js'
-import { DONE, RELEASED, SendWindow } from '../../../../src/client/session/send-window.js'
-import { Session } from '../../../../src/client/session/session.js'
-import { FAULT } from '../../../../src/client/session/window-host.js'
-import { PUBACK, PUBCOMP, PUBREC } from '../../../../src/wire/constants.js'
-import {
-  configuration,
-  connackPacket,
-  connected,
-  connectPacket,
-  durablyConnected,
-  expectClose,
-  expectQuiet,
-  RecordingPort,
-  reconnect,
-  takeAcks,
-  takeActions,
-} from './drive.js'
+import { forgetful, type PersistPort } from '../../../../src/client/session/persistence.js'
+import { QOS2_EARLIER } from '../../../../src/client/session/receive-window.js'
+import { connackPacket, connected, connectPacket, Driven, durablyConnected } from './drive.js'
 
 describe('a durable store', () => {
-  it('PUBREC waits until the identifier is safe', () => {
-    const { session, port } = durablyConnected()
-    session.receiveWindow.settle(session.receiveWindow.handlePublish(9, 2), 0)
-    expect(port.requests).toEqual([['put-inbound', 9]])
-    expect(takeAcks(session.acks)).toEqual([])
-    expect(session.receiveWindow.handlePublish(9, 2)).toBe(REPEAT)
-    expect(takeAcks(session.acks)).toEqual([])
-    port.grant(0)
-    expect(takeAcks(session.acks)).toEqual([['pubrec', 9, 0]])
-    expect(port.requests).toHaveLength(1)
-    expectQuiet(session)
-  })
-
-  it('a message in store cannot be settled again', () => {
-    const { session, port } = durablyConnected()
-    const ticket = session.receiveWindow.handlePublish(9, 2)
-    expect([session.receiveWindow.settle(ticket, 0x10), session.receiveWindow.settle(ticket, 0)]).toEqual([true, false])
-    expect(port.requests).toHaveLength(1)
-    port.grant(0)
-    expect(takeAcks(session.acks)).toEqual([['pubrec', 9, 0x10]])
+  it('PUBREC waits until the identifier is safe; the message cannot be settled again meanwhile', () => {
+    durablyConnected().play(`
+      in 9 q2 = 0; settle 0 0x10 = true, put-inbound 9; settle 0 = false; in 9 q2 = repeat
+      grant 0 = pubrec 9 0x10`)
   })
 
   it('what comes behind waits too, QoS 1 included [MQTT-4.6.0-2]', () => {
-    const { session, port } = durablyConnected()
-    session.receiveWindow.settle(session.receiveWindow.handlePublish(1, 2), 0)
-    session.receiveWindow.settle(session.receiveWindow.handlePublish(2, 1), 0)
-    session.receiveWindow.settle(session.receiveWindow.handlePublish(3, 2), 0)
-    expect(port.requests).toEqual([
-      ['put-inbound', 1],
-      ['put-inbound', 3],
-    ])
-    port.grant(1)
-    expect(takeAcks(session.acks)).toEqual([])
-    port.grant(0)
-    expect(takeAcks(session.acks)).toEqual([
-      ['pubrec', 1, 0],
-      ['puback', 2, 0],
-      ['pubrec', 3, 0],
-    ])
+    durablyConnected().play(`
+      in 1 q2 = 0; settle 0 = true, put-inbound 1; in 2 q1 = 1; settle 1 = true; in 3 q2 = 2
+      settle 2 = true, put-inbound 3; grant 1; grant 0 = pubrec 1, puback 2, pubrec 3`)
   })
 
-  it('QoS 1 and refused QoS 2 need no record', () => {
-    const { session, port } = durablyConnected()
-    session.receiveWindow.settle(session.receiveWindow.handlePublish(1, 1), 0)
-    session.receiveWindow.settle(session.receiveWindow.handlePublish(2, 2), 0x80)
-    expect(port.requests).toEqual([])
-    expect(takeAcks(session.acks)).toEqual([
-      ['puback', 1, 0],
-      ['pubrec', 2, 0x80],
-    ])
-    expectQuiet(session)
+  it('QoS 1, refused QoS 2, final acknowledgements, requests and withdrawn packets need no record', () => {
+    durablyConnected().play(`
+      in 1 q1 = 0; settle 0 = true, puback 1; in 2 q2 = 1; settle 1 0x80 = true, pubrec 2 0x80
+      out q1 q2 = 1 2; puback 1 = done; pubrec 2 0x97 = done; subscribe 1 = 3; suback 3 1 = done
+      out q1 = 4; withdraw 4`)
   })
 
   it('PUBREL waits until the release is safe, however often PUBREC comes', () => {
-    const { session, port } = durablyConnected()
-    const { sendWindow } = session
-    const id = sendWindow.publish(2)
-    expect([sendWindow.handleAck(PUBREC, id, 0), sendWindow.handleAck(PUBREC, id, 0)]).toEqual([RELEASED, RELEASED])
-    expect(port.requests).toEqual([['put-release', id]])
-    expect(takeAcks(session.acks)).toEqual([])
-    port.grant(0)
-    expect(takeAcks(session.acks)).toEqual([['pubrel', id, 0]])
-    expect(sendWindow.handleAck(PUBCOMP, id, 0)).toBe(DONE)
-    // Whoever keeps the publish sees that it is over.
-    expect(port.requests).toHaveLength(1)
-    expectQuiet(session)
-  })
-
-  it.each([
-    ['PUBACK', 1],
-    ['a failing PUBREC', 2],
-  ])('%s ends the exchange, and asks for nothing', (_name, qos) => {
-    const { session, port } = durablyConnected()
-    const id = session.sendWindow.publish(qos)
-    expect(qos === 1 ? session.sendWindow.handleAck(PUBACK, id, 0) : session.sendWindow.handleAck(PUBREC, id, 0x97)).toBe(DONE)
-    expect(port.requests).toEqual([])
-    expectQuiet(session)
-  })
-
-  it('requests write nothing, withdrawn packets neither', () => {
-    const { session, port } = durablyConnected()
-    session.sendWindow.handleAnswer('subscribe', session.sendWindow.request('subscribe', 1), 1)
-    session.sendWindow.withdraw(session.sendWindow.publish(1))
-    expect(port.requests).toEqual([])
-    expectQuiet(session)
+    durablyConnected().play(`
+      out q2 = 1; pubrec 1 = released, put-release 1; pubrec 1 = released; grant 0 = pubrel 1
+      pubcomp 1 = done`)
   })
 
   it('each request is answered by itself, and once', () => {
-    const { session, port } = durablyConnected()
-    for (const id of [1, 2, 3]) session.receiveWindow.settle(session.receiveWindow.handlePublish(id, 2), 0)
-    expect(port.requests).toEqual([1, 2, 3].map((id) => ['put-inbound', id]))
-    for (const place of [-1, 3, 99]) port.grant(place)
-    expect(takeAcks(session.acks)).toEqual([])
-    port.grant(0)
-    port.grant(0)
-    expect(takeAcks(session.acks)).toEqual([['pubrec', 1, 0]])
+    durablyConnected().play(`
+      in 1 q2 = 0; settle 0 = true, put-inbound 1; in 2 q2 = 1; settle 1 = true, put-inbound 2
+      grant -1 2 99; grant 0 = pubrec 1; grant 0; grant 1 = pubrec 2`)
   })
 
-  it('hears of every reset of the session, and of nothing else that happens to it', () => {
-    const { session, port } = durablyConnected()
-    reconnect(session)
-    expect(port.resets).toBe(0)
-    reconnect(session, false)
-    expect(port.resets).toBe(1)
-    session.reset()
-    expect(port.resets).toBe(2)
-    expect(port.requests).toEqual([])
+  it('hears of every reset of the session and of PINGRESP, which confirms what was sent before it, and of nothing else', () => {
+    const session = durablyConnected().play('next')
+    expect(session.port.resets).toBe(0)
+    session.play('lost = 0; reset')
+    expect([session.port.resets, session.port.confirmed]).toEqual([2, 0])
+    session.ask(0)
+    session.handlePacket({ type: 'pingresp' }, 0)
+    expect(session.port.confirmed).toBe(1)
   })
 })
 
 describe('PUBCOMP where the session is kept in a store', () => {
-  /** PUBREC was sent for identifier 9; the request for its record has place 0. */
-  function received() {
-    const { session, port } = durablyConnected()
-    session.receiveWindow.settle(session.receiveWindow.handlePublish(9, 2), 0)
-    port.grant(0)
-    expect(takeAcks(session.acks)).toEqual([['pubrec', 9, 0]])
-    return { session, port, receiveWindow: session.receiveWindow }
-  }
+  /** PUBREC was sent for identifier 9. */
+  const received = () =>
+    durablyConnected().play(`
+    in 9 q2 = 0; settle 0 = true, put-inbound 9; grant 0 = pubrec 9`)
 
-  it('waits until the identifier is forgotten, as the server uses it anew then', () => {
-    const { session, port, receiveWindow } = received()
-    receiveWindow.handlePubrel(9)
-    expect(port.requests.slice(1)).toEqual([['delete-inbound', 9]])
-    expectQuiet(session)
-    port.grant(1)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 9, 0]])
-    expect(receiveWindow.handlePublish(9, 2)).toBeGreaterThan(0)
-    expectQuiet(session)
-  })
-
-  it('a second PUBREL meanwhile is answered with the first; one behind PUBCOMP is unknown, and writes nothing', () => {
-    const { session, port, receiveWindow } = received()
-    receiveWindow.handlePubrel(9)
-    receiveWindow.handlePubrel(9)
-    expectQuiet(session)
-    port.grant(1)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 9, 0]])
-    receiveWindow.handlePubrel(9)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 9, 0x92]])
-    expect(port.requests.slice(1)).toEqual([['delete-inbound', 9]])
-    expect(receiveWindow.open).toBe(0)
+  it.each(['', 'next'])('waits until the identifier is forgotten: "%s"', (before) => {
+    // A second PUBREL meanwhile is answered with the first; one behind PUBCOMP is unknown, and writes nothing.
+    received().play(`
+      ${before}; pubrel 9 = delete-inbound 9; pubrel 9; grant 1 = pubcomp 9
+      pubrel 9 = pubcomp 9 0x92; read open = 0; in 9 q2 = 1`)
   })
 
   it('an identifier that is being forgotten brings no new message: the same at QoS 2, broken at QoS 1', () => {
-    const { session, port, receiveWindow } = received()
-    receiveWindow.handlePubrel(9)
-    expect(receiveWindow.handlePublish(9, 2, true)).toBe(REPEAT)
-    expectQuiet(session)
-    expect(receiveWindow.handlePublish(9, 1)).toBe(FAULT)
-    expectClose(session, 0x82)
-    expect(port.requests).toHaveLength(2)
+    received().play('pubrel 9 = delete-inbound 9; in 9 q2 dup = repeat; in 9 q1 = fault, close 130')
   })
 
   it('several wait, each for its own', () => {
-    const { session, port } = durablyConnected()
-    const { receiveWindow } = session
-    for (const id of [1, 2]) receiveWindow.settle(receiveWindow.handlePublish(id, 2), 0)
-    for (const place of [0, 1]) port.grant(place)
-    takeAcks(session.acks)
-    for (const id of [1, 2]) receiveWindow.handlePubrel(id)
-    port.grant(3)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 2, 0]])
-    port.grant(2)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 1, 0]])
+    received().play(`
+      in 2 q2 = 1; settle 1 = true, put-inbound 2; grant 1 = pubrec 2; pubrel 9 = delete-inbound 9
+      pubrel 2 = delete-inbound 2; grant 3 = pubcomp 2; grant 2 = pubcomp 9`)
   })
 
-  it('when the connection ends before: PUBREL on the next one waits for an answer of its own, and the late one sends nothing', () => {
-    const { session, port, receiveWindow } = received()
-    receiveWindow.handlePubrel(9)
-    reconnect(session)
-    receiveWindow.handlePubrel(9)
-    port.grant(1)
-    expectQuiet(session)
-    expect(port.requests.slice(1)).toEqual([
-      ['delete-inbound', 9],
-      ['delete-inbound', 9],
-    ])
-    port.grant(2)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 9, 0]])
-  })
+  it.each(['next; pubrel 9 = delete-inbound 9; grant 1', 'suspend; grant 1; next; pubrel 9 = delete-inbound 9'])(
+    'when the connection ends before, PUBREL on the next one asks again, and the late answer sends nothing: %s',
+    (rest) => {
+      received().play(`pubrel 9 = delete-inbound 9; ${rest}; grant 2 = pubcomp 9`)
+    },
+  )
 
   it('when the connection ends before: a repeat of PUBLISH on the next one is not delivered', () => {
-    const { session, receiveWindow } = received()
-    receiveWindow.handlePubrel(9)
-    reconnect(session)
-    expect(receiveWindow.handlePublish(9, 2, true)).toBe(REPEAT)
-    expect(takeAcks(session.acks)).toEqual([['pubrec', 9, 0]])
-  })
-
-  it('when the store answers between two connections: nothing is sent, and PUBREL asks again', () => {
-    const { session, port, receiveWindow } = received()
-    receiveWindow.handlePubrel(9)
-    session.suspend()
-    port.grant(1)
-    expect([takeActions(session), takeAcks(session.acks)]).toEqual([[], []])
-    reconnect(session)
-    receiveWindow.handlePubrel(9)
-    port.grant(2)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 9, 0]])
-  })
-
-  it('PINGRESP confirms what was sent before it', () => {
-    const { session, port } = durablyConnected()
-    session.ask(0)
-    takeActions(session)
-    session.handlePacket({ type: 'pingresp' }, 0)
-    expect(port.confirmed).toBe(1)
+    received().play('pubrel 9 = delete-inbound 9; next; in 9 q2 dup = repeat, pubrec 9')
   })
 
   it('a late answer for an earlier connection does not stand for a later exchange with the same identifier', () => {
-    const { session, port, receiveWindow } = received()
-    receiveWindow.handlePubrel(9)
-    reconnect(session)
-    receiveWindow.handlePubrel(9)
-    port.grant(2)
-    receiveWindow.settle(receiveWindow.handlePublish(9, 2), 0)
-    port.grant(3)
-    takeAcks(session.acks)
-    receiveWindow.handlePubrel(9)
-    expect(port.requests.slice(1)).toEqual([
-      ['delete-inbound', 9],
-      ['delete-inbound', 9],
-      ['put-inbound', 9],
-      ['delete-inbound', 9],
-    ])
-    port.grant(1)
-    expectQuiet(session)
-    port.grant(4)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 9, 0]])
-  })
-
-  it('what was received on an earlier connection waits as well', () => {
-    const { session, port, receiveWindow } = received()
-    reconnect(session)
-    receiveWindow.handlePubrel(9)
-    expect(port.requests.slice(1)).toEqual([['delete-inbound', 9]])
-    expectQuiet(session)
-    port.grant(1)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 9, 0]])
+    received().play(`
+      pubrel 9 = delete-inbound 9; next; pubrel 9 = delete-inbound 9; grant 2 = pubcomp 9
+      in 9 q2 = 1; settle 1 = true, put-inbound 9; grant 3 = pubrec 9; pubrel 9 = delete-inbound 9
+      grant 1; grant 4 = pubcomp 9`)
   })
 })
 
 describe('a store that confirms after a reset all the same', () => {
   it('acknowledges and releases nothing', () => {
-    const acks = new AckQueue()
-    const port = new RecordingPort()
-    const host = { acks, actions: [], persistence: port, fail: () => undefined }
-    const inbound = new ReceiveWindow(host, 10, true)
-    const outbound = new SendWindow(host)
-    inbound.settle(inbound.handlePublish(1, 2), 0)
-    inbound.settle(inbound.handlePublish(2, 2), 0)
-    port.grant(0)
-    inbound.handlePubrel(1)
-    outbound.start(1)
-    outbound.handleAck(PUBREC, outbound.publish(2), 0)
-    expect(takeAcks(acks)).toEqual([['pubrec', 1, 0]])
-    inbound.reset()
-    outbound.reset()
-    expect(port.requests).toHaveLength(4)
-    for (const place of port.requests.keys()) port.grant(place)
-    expect(takeAcks(acks)).toEqual([])
-    expect([inbound.unsettled, inbound.open, outbound.inFlight]).toEqual([0, 0, 0])
+    durablyConnected().play(`
+      in 1 q2 = 0; settle 0 = true, put-inbound 1; in 2 q2 = 1; settle 1 = true, put-inbound 2
+      grant 0 = pubrec 1; pubrel 1 = delete-inbound 1; out q2 = 1
+      pubrec 1 = released, put-release 1; reset; grant 1; grant 2; grant 3
+      read unsettled open inFlight = 0 0 0`)
   })
 
   it('and nothing for an identifier that is in use again', () => {
-    const { session, port } = durablyConnected()
-    const { receiveWindow, sendWindow } = session
-    const release = (): number => {
-      const id = sendWindow.publish(2)
-      sendWindow.handleAck(PUBREC, id, 0)
-      return id
-    }
-    receiveWindow.settle(receiveWindow.handlePublish(1, 2), 0)
-    const id = release()
-    session.reset()
+    const session = durablyConnected()
+    const { sendWindow } = session
+    session.play(`
+      in 1 q2 = 0; settle 0 = true, put-inbound 1; out q2 = 1; pubrec 1 = released, put-release 1
+      reset`)
     sendWindow.start(10)
-    receiveWindow.settle(receiveWindow.handlePublish(1, 2), 0)
     for (let count = 1; count < 65_535; count++) sendWindow.withdraw(sendWindow.publish(1))
-    expect(release()).toBe(id)
-    expect(port.requests.slice(2)).toEqual([
-      ['put-inbound', 1],
-      ['put-release', id],
-    ])
-    for (const place of [0, 1]) port.grant(place)
-    expect(takeAcks(session.acks)).toEqual([])
-    for (const place of [3, 2]) port.grant(place)
-    expect(takeAcks(session.acks)).toEqual([
-      ['pubrel', id, 0],
-      ['pubrec', 1, 0],
-    ])
+    session.play(`
+      in 1 q2 = 1; settle 1 = true, put-inbound 1; out q2 = 1; pubrec 1 = released, put-release 1
+      grant 0; grant 1; grant 3 = pubrel 1; grant 2 = pubrec 1`)
   })
 
   it('nor for one that is being forgotten again', () => {
-    const { session, port } = durablyConnected()
-    const { receiveWindow } = session
-    const forget = (place: number): void => {
-      receiveWindow.settle(receiveWindow.handlePublish(1, 2), 0)
-      port.grant(place)
-      receiveWindow.handlePubrel(1)
-    }
-    forget(0)
-    reconnect(session, false)
-    forget(2)
-    takeAcks(session.acks)
-    port.grant(1)
-    expectQuiet(session)
-    port.grant(3)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 1, 0]])
+    durablyConnected().play(`
+      in 1 q2 = 0; settle 0 = true, put-inbound 1; grant 0 = pubrec 1; pubrel 1 = delete-inbound 1
+      lost = 0; in 1 q2 = 1; settle 1 = true, put-inbound 1; grant 2 = pubrec 1
+      pubrel 1 = delete-inbound 1; grant 1; grant 3 = pubcomp 1`)
   })
 })
 
-describe('identifiers that an earlier process has received', () => {
+describe('an identifier that an earlier process has received', () => {
   /** The first connection of a session that goes on, with identifier 5 restored. */
-  function restored() {
-    const session = new Session({ ...configuration, ownsSession: true })
-    const port = new RecordingPort()
-    session.persistence = port
+  function restored(more: Partial<PersistPort> = {}): Driven {
+    const session = new Driven({ ownsSession: true })
+    session.persistence = Object.assign(session.port, more)
     session.receiveWindow.ids.set(5, QOS2_EARLIER)
     session.connect(connectPacket({ cleanStart: false }))
     session.handlePacket(connackPacket({}, { sessionPresent: true }), 0)
-    takeActions(session)
-    return { session, port, receiveWindow: session.receiveWindow }
+    return session.play('read open = 0, send, connected')
   }
 
-  it('PUBLISH at QoS 2 gets PUBREC and is not delivered [MQTT-4.3.3-10]; its PUBREL gets PUBCOMP once it is forgotten', () => {
-    const { session, port, receiveWindow } = restored()
-    expect(receiveWindow.handlePublish(5, 2, true)).toBe(REPEAT)
-    expect(takeAcks(session.acks)).toEqual([['pubrec', 5, 0]])
-    expect(receiveWindow.open).toBe(1)
-    expect(port.requests).toEqual([])
-    receiveWindow.handlePubrel(5)
-    expect(port.requests).toEqual([['delete-inbound', 5]])
-    expectQuiet(session)
-    port.grant(0)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 5, 0]])
-    expect(receiveWindow.open).toBe(0)
-    expect(receiveWindow.handlePublish(5, 2)).toBeGreaterThanOrEqual(0)
+  it('PUBLISH at QoS 2 gets PUBREC behind messages before it, and is not delivered; its PUBREL gets PUBCOMP once it is forgotten [MQTT-4.3.3-10] [MQTT-4.6.0-3]', () => {
+    restored().play(`
+      in 1 q1 = 0; in 5 q2 dup = repeat; settle 0 = true, puback 1, pubrec 5; read open = 1
+      pubrel 5 = delete-inbound 5; grant 0 = pubcomp 5; read open = 0; in 5 q2 = 2`)
   })
 
-  it('PUBREL at once gets PUBCOMP', () => {
-    const { session, port, receiveWindow } = restored()
-    receiveWindow.handlePubrel(5)
-    expect(port.requests).toEqual([['delete-inbound', 5]])
-    port.grant(0)
-    expect(takeAcks(session.acks)).toEqual([['pubcomp', 5, 0]])
-    expect(receiveWindow.open).toBe(0)
+  it('PUBREL without PUBLISH gets PUBCOMP too', () => {
+    restored().play('pubrel 5 = delete-inbound 5; grant 0 = pubcomp 5; read open = 0')
   })
 
   it('counts for no message of another identifier, and not at all once the session is lost', () => {
-    const { session, receiveWindow } = restored()
-    expect(receiveWindow.open).toBe(0)
-    expect(receiveWindow.handlePublish(6, 2)).toBeGreaterThanOrEqual(0)
-    expectQuiet(session)
-    reconnect(session, false)
-    expect(receiveWindow.handlePublish(5, 2, true)).toBeGreaterThanOrEqual(0)
+    restored().play('in 6 q2 = 0; lost = 1; in 5 q2 dup = 1')
+  })
+
+  it.each(['', 'dup'])('gets a ticket where content tells repeats: "%s"', (dup) => {
+    restored({ recognises: true }).play(`in 5 q2 ${dup} = 0`)
+  })
+
+  it('PUBREL whose record was not written when the connection ended is answered on the next, once its own is written', () => {
+    restored().play(`
+      pubrel 5 = delete-inbound 5; next; pubrel 5 = delete-inbound 5; pubrel 5; grant 0
+      grant 1 = pubcomp 5`)
+  })
+
+  it('and a message with that identifier is a new one', () => {
+    restored().play(`
+      pubrel 5 = delete-inbound 5; next; in 5 q1 = 0, delete-inbound 5; grant 0
+      settle 0 = true, puback 5`)
   })
 })
 
 describe('a memory store', () => {
-  it('queues no action, for a whole life of every kind of exchange', () => {
+  it('is asked for nothing, for a whole life of every kind of exchange, also when its answers would be the only ones', () => {
     const session = connected()
-    const { receiveWindow, sendWindow } = session
     expect(session.persistence).toBe(forgetful)
-    receiveWindow.settle(receiveWindow.handlePublish(1, 1), 0)
-    receiveWindow.settle(receiveWindow.handlePublish(2, 2), 0)
-    receiveWindow.settle(receiveWindow.handlePublish(3, 2), 0x80)
-    receiveWindow.handlePubrel(2)
-    sendWindow.handleAck(PUBACK, sendWindow.publish(1), 0)
-    const id = sendWindow.publish(2)
-    sendWindow.handleAck(PUBREC, id, 0)
-    sendWindow.handleAck(PUBCOMP, id, 0)
-    sendWindow.handleAck(PUBREC, sendWindow.publish(2), 0x97)
-    expect(takeActions(session)).toEqual([])
-    expect(takeAcks(session.acks)).toEqual([
-      ['puback', 1, 0],
-      ['pubrec', 2, 0],
-      ['pubrec', 3, 0x80],
-      ['pubcomp', 2, 0],
-      ['pubrel', id, 0],
-    ])
-    expectQuiet(session)
-  })
-
-  it('is asked for nothing, also when its answers would be the only ones', () => {
-    const asked: string[] = []
-    const session = connected()
-    session.persistence = { durable: false, request: (operation) => void asked.push(operation), confirm: () => undefined, reset: () => undefined }
-    const { receiveWindow, sendWindow } = session
-    receiveWindow.settle(receiveWindow.handlePublish(1, 2), 0)
-    receiveWindow.handlePubrel(1)
-    receiveWindow.settle(receiveWindow.handlePublish(2, 2), 0)
-    sendWindow.handleAck(PUBREC, sendWindow.publish(2), 0)
-    reconnect(session)
-    receiveWindow.handlePublish(2, 1)
-    expect(asked).toEqual([])
+    for (const persistence of [forgetful, Object.assign(session.port, { durable: false })]) {
+      const each = connected()
+      each.persistence = persistence
+      each.play(`
+        in 1 q1 = 0; settle 0 = true, puback 1; in 2 q2 = 1; settle 1 = true, pubrec 2
+        in 3 q2 = 2; settle 2 0x80 = true, pubrec 3 0x80; pubrel 2 = pubcomp 2
+        out q1 q2 q2 = 1 2 3; puback 1 = done; pubrec 2 = released, pubrel 2; pubcomp 2 = done
+        pubrec 3 0x97 = done; in 2 q2 = 3; settle 3 = true, pubrec 2; next; in 2 q1 = 4`)
+    }
+    expect(session.port.requests).toEqual([])
   })
 
   it('grants nothing', () => {
