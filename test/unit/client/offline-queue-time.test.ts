@@ -1,127 +1,116 @@
 /** Time while publishes wait: message expiry counts down, time to live ends, and neither touches what was sent. */
 import { describe, expect, it } from 'vitest'
+import type { ClientOptions, PublishOptions } from '../../../src/client/api/index.js'
 import { constant } from '../../../src/client/parsing/backoff.js'
 import { again, comeBack, forgets, lose, send, steady, willing } from './across.js'
 import { failure, type World } from './harness.js'
 import { quiet } from './incoming.js'
+import { ack } from './stub.js'
 
-/** Without a link for so long. */
-async function away(world: World, milliseconds: number): Promise<void> {
-  world.answer = () => undefined
+/** Milliseconds to the next connection. */
+const wait = 1_000_000
+
+/** A client that has lost its link, for so long. */
+async function away(options: ClientOptions = {}): Promise<World> {
+  const reconnect = { backoff: constant(wait) }
+  const world = await steady({ keepAlive: false, sessionExpiryInterval: 4_294_967_295, reconnect, ...options })
   await lose(world)
-  await world.clock.advance(milliseconds)
+  world.answer = willing(true)
+  return world
 }
 
-const slow = { keepAlive: false, sessionExpiryInterval: 4_294_967_295, reconnect: { backoff: constant(1_000_000) } } as const
+const expiring = (messageExpiryInterval: number): PublishOptions => ({ qos: 1, properties: { messageExpiryInterval } })
 const intervals = (world: World) => world.peer.all('publish').map((packet) => packet.properties.messageExpiryInterval)
+const expired = { code: 'ERR_EXPIRED', outcome: 'not-sent' }
 
 describe('Message Expiry Interval', () => {
-  it('goes down by the whole seconds that the message waited here [MQTT-3.3.2-6]', async () => {
-    const world = await steady(slow)
-    await away(world, 0)
-    const promises = [quiet(world.client.publish('t', 'a', { qos: 1, properties: { messageExpiryInterval: 5000 } }))]
+  it('goes down by the whole seconds that the message waited here, in a copy of the properties [MQTT-3.3.2-6]', async () => {
+    const world = await away()
+    const properties = Object.freeze({ messageExpiryInterval: 5000, contentType: 'c' })
+    const promises = [quiet(world.client.publish('t', 'a', Object.freeze({ qos: 1, properties } as const)))]
     await world.clock.advance(7900)
-    promises.push(quiet(world.client.publish('t', 'b', { qos: 2, properties: { messageExpiryInterval: 5000 } })))
-    await world.clock.advance(999_990 - 7900)
-    world.answer = willing(true)
-    await world.clock.advance(10)
-    expect(intervals(world)).toEqual([4000, 5000 - 992])
+    promises.push(quiet(world.client.publish('t', 'b', { ...expiring(5000), qos: 2 })))
+    await world.clock.advance(wait - 7900)
+    expect(world.peer.all('publish').map((packet) => packet.properties)).toMatchObject([
+      { messageExpiryInterval: 4000, contentType: 'c' },
+      { messageExpiryInterval: 5000 - 992 },
+    ])
     await expect(Promise.all(promises)).resolves.toHaveLength(2)
+    expect(properties).toEqual({ messageExpiryInterval: 5000, contentType: 'c' })
   })
 
   it('at its end the message is dropped: ERR_EXPIRED, not-sent, and a `drop` event', async () => {
-    const world = await steady(slow)
-    await away(world, 0)
-    const expired = failure(world.client.publish('t', 'a', { qos: 1, properties: { messageExpiryInterval: 3 } }))
+    const world = await away()
+    const gone = failure(world.client.publish('t', 'a', expiring(3)))
     const kept = quiet(world.client.publish('t', 'b', { qos: 1 }))
     await world.clock.advance(2999)
     expect(world.client.outbound.size).toBe(2)
     await world.clock.advance(1)
-    expect(await expired).toMatchObject({ code: 'ERR_EXPIRED', outcome: 'not-sent' })
+    expect(await gone).toMatchObject(expired)
     expect(world.client.outbound.size).toBe(1)
     expect(world.seen('drop')).toMatchObject([{ direction: 'out', topic: 't', count: 1, error: { code: 'ERR_EXPIRED' } }])
-    world.answer = willing(true)
-    await world.clock.advance(1_000_000)
+    await world.clock.advance(wait)
     await expect(kept).resolves.toBeDefined()
     expect(world.peer.all('publish')).toHaveLength(1)
   })
 
-  it('counts while the message waits for quota, too', async () => {
+  it('counts while the message waits for quota, too; what is sent at once keeps its interval', async () => {
     const world = await steady({}, forgets({ receiveMaximum: 1 }))
-    send(world, 1, 'first')
-    const expired = failure(world.client.publish('t', 'a', { qos: 1, properties: { messageExpiryInterval: 2 } }))
-    const kept = quiet(world.client.publish('t', 'b', { qos: 1, properties: { messageExpiryInterval: 60 } }))
+    quiet(world.client.publish('t', 'first', expiring(10)))
+    const gone = failure(world.client.publish('t', 'a', expiring(2)))
+    const kept = quiet(world.client.publish('t', 'b', expiring(60)))
     await world.clock.advance(10_000)
-    expect(await expired).toMatchObject({ code: 'ERR_EXPIRED' })
-    await world.send({ type: 'puback', packetId: 1, reasonCode: 0, properties: {} })
-    expect(intervals(world)).toEqual([undefined, 50])
-    await world.send({ type: 'puback', packetId: 2, reasonCode: 0, properties: {} })
+    expect(await gone).toMatchObject(expired)
+    await world.send(ack('puback', 1))
+    expect(intervals(world)).toEqual([10, 50])
+    await world.send(ack('puback', 2))
     await expect(kept).resolves.toBeDefined()
   })
 
   it('a replay carries what the first transmission carried (byte for byte), however long it took', async () => {
-    const world = await steady(slow)
-    const promise = quiet(world.client.publish('t', 'a', { qos: 1, properties: { messageExpiryInterval: 10 } }))
+    const world = await steady({ keepAlive: false, sessionExpiryInterval: 4_294_967_295, reconnect: { backoff: constant(wait) } })
+    const promise = quiet(world.client.publish('t', 'a', expiring(10)))
     await world.settle()
-    await away(world, 999_999)
+    await lose(world)
     world.answer = willing(true)
-    await world.clock.advance(1)
+    await world.clock.advance(wait)
     expect(intervals(world)).toEqual([10])
     await expect(promise).resolves.toBeDefined()
   })
 
-  it('one that is published anew after a lost session is not dropped; its interval is what is left, at least 1', async () => {
-    const world = await steady({})
-    const promise = quiet(world.client.publish('t', 'a', { qos: 1, properties: { messageExpiryInterval: 10 } }))
-    const old = quiet(world.client.publish('t', 'b', { qos: 1, properties: { messageExpiryInterval: 2 } }))
+  it('one that is published again after a lost session is not dropped; its interval is what is left, at least 1', async () => {
+    const world = await steady()
+    const promises = [10, 2].map((seconds) => quiet(world.client.publish('t', 'a', expiring(seconds))))
     await world.clock.advance(4000)
     await again(world, willing(false))
     expect(intervals(world)).toEqual([6, 1])
-    await expect(Promise.all([promise, old])).resolves.toHaveLength(2)
-  })
-
-  it('the properties of the caller are left as they are', async () => {
-    const world = await steady(slow)
-    await away(world, 0)
-    const properties = Object.freeze({ messageExpiryInterval: 5000 })
-    const options = Object.freeze({ qos: 1, properties } as const)
-    quiet(world.client.publish('t', 'a', options))
-    world.answer = willing(true)
-    await world.clock.advance(1_000_000)
-    expect(intervals(world)).toEqual([4000])
-    expect(properties).toEqual({ messageExpiryInterval: 5000 })
+    await expect(Promise.all(promises)).resolves.toHaveLength(2)
   })
 })
 
 describe('`ttl`', () => {
   it('ends what waits for a link, for the client and per publish', async () => {
-    const world = await steady({ ...slow, outbound: { ttl: 10_000 } })
-    await away(world, 0)
+    const world = await away({ outbound: { ttl: 10_000 } })
     const usual = failure(world.client.publish('t', 'usual', { qos: 1 }))
     const short = failure(world.client.publish('t', 'short', { qos: 2, ttl: 1000 }))
-    const long = quiet(world.client.publish('t', 'long', { qos: 1, ttl: 2_000_000 }))
+    const long = quiet(world.client.publish('t', 'long', { qos: 1, ttl: 2 * wait }))
     await world.clock.advance(1000)
-    expect(await short).toMatchObject({ code: 'ERR_EXPIRED', outcome: 'not-sent' })
+    expect(await short).toMatchObject(expired)
     expect(world.client.outbound.size).toBe(2)
     await world.clock.advance(9000)
-    expect(await usual).toMatchObject({ code: 'ERR_EXPIRED', outcome: 'not-sent' })
-    world.answer = willing(true)
-    await world.clock.advance(1_000_000)
+    expect(await usual).toMatchObject(expired)
+    await world.clock.advance(wait)
     await expect(long).resolves.toBeDefined()
     expect(world.peer.all('publish')).toHaveLength(1)
   })
 
   it('and message expiry: whichever comes first', async () => {
-    const world = await steady(slow)
-    await away(world, 0)
-    const errors = [
-      failure(world.client.publish('t', 'a', { qos: 1, ttl: 500, properties: { messageExpiryInterval: 1 } })),
-      failure(world.client.publish('t', 'b', { qos: 1, ttl: 5000, properties: { messageExpiryInterval: 1 } })),
-    ]
-    await world.clock.advance(500)
-    expect(world.client.outbound.size).toBe(1)
-    await world.clock.advance(500)
-    expect(world.client.outbound.size).toBe(0)
+    const world = await away()
+    const errors = [500, 5000].map((ttl) => failure(world.client.publish('t', 'a', { ...expiring(1), ttl })))
+    for (const left of [1, 0]) {
+      await world.clock.advance(500)
+      expect(world.client.outbound.size).toBe(left)
+    }
     for (const error of errors) expect((await error).code).toBe('ERR_EXPIRED')
   })
 
@@ -130,8 +119,7 @@ describe('`ttl`', () => {
     const [one] = send(world, 1, 'one')
     await world.clock.advance(1000)
     expect(await world.outcome(one as Promise<unknown>)).toEqual({ state: 'pending' })
-    await lose(world)
-    await comeBack(world, willing(true))
+    await again(world, willing(true))
     await expect(one).resolves.toBeDefined()
   })
 

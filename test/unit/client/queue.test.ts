@@ -1,320 +1,424 @@
-/** What waits to be sent: limits, what happens at them, and the way from offline to online. */
+/** What waits to be sent: kept or rejected as said, bounded, sent in order once there is a connection, and nothing left unsettled. */
 import { describe, expect, it } from 'vitest'
-import type { OutboundOptions } from '../../../src/client/api/index.js'
-import type { PublishPacket } from '../../../src/wire/packets.js'
-import { ack, StubWorld, stubbed, watched } from './stub.js'
+import type { ClientOptions, OutboundOptions, PublishOptions } from '../../../src/client/api/index.js'
+import type { Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
+import { again, carried, comeBack, forgets, keeps, lasting, lose, steady, willing } from './across.js'
+import { World } from './harness.js'
+import { fates, texts } from './publishes.js'
+import { refusing } from './rig.js'
+import { ack, stubbed } from './stub.js'
 
-/** Payloads that are told apart by their first characters. */
-const named = (name: string, size: number): string => name.padEnd(size, '.')
+const levels = [0, 1, 2] as const
+const offline = (policy: 'queue' | 'reject'): ClientOptions => ({ outbound: { offline: { qos0: policy, qos1: policy, qos2: policy } } })
+const done = (count: number): string[] => Array(count).fill('done')
 
-/** Connects a client that has publishes waiting. */
-async function online(world: StubWorld): Promise<void> {
-  const connecting = world.client.connect()
-  await world.settle()
-  world.forget()
-  world.stub.deliver({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
-  await connecting
-  await world.settle()
+/** Publishes these at QoS 1, in payloads of this size. */
+const put = (world: Pick<World, 'client'>, names: string, size = 1): string[] =>
+  fates(...[...names].map((name) => world.client.publish('t', name.padEnd(size, '.'), { qos: 1 })))
+
+/** A client that has lost its connection. */
+async function lost(options: ClientOptions = {}): Promise<World> {
+  const world = await steady(options, willing(false))
+  await lose(world)
+  return world
 }
 
-const sent = (world: StubWorld): string[] => world.stub.payloads.map((text) => text.replaceAll('.', ''))
+/** The next connection, with the session. */
+const back = (world: World, properties = {}): Promise<ScriptedPeer> => comeBack(world, willing(true, properties))
 
-describe('before the first connection', () => {
-  it('QoS 0 is refused at once, QoS 1 and 2 are sent after CONNACK in the order of the calls', async () => {
-    const world = new StubWorld()
-    const zero = watched(world.client.publish('t', 'zero'))
-    const calls = [1, 2, 1, 2].map((qos, index) => watched(world.client.publish('t', `${index}`, { qos: qos as 1 | 2 })))
-    await world.settle()
-    expect(zero.error).toMatchObject({ code: 'ERR_NOT_CONNECTED', outcome: 'not-sent', fault: 'local' })
-    expect(world.client.outbound.size).toBe(4)
-    await online(world)
-    expect(sent(world)).toEqual(['0', '1', '2', '3'])
-    await world.deliver(ack('puback', 1), ack('pubrec', 2), ack('puback', 3), ack('pubrec', 4), ack('pubcomp', 2), ack('pubcomp', 4))
-    expect(calls.map((one) => one.state)).toEqual(['fulfilled', 'fulfilled', 'fulfilled', 'fulfilled'])
-  })
+interface Away {
+  readonly world: World
+  online(answer?: Answer): Promise<ScriptedPeer>
+}
 
-  it('the policy of each QoS decides', async () => {
-    for (const keep of [true, false]) {
-      const policy = keep ? 'queue' : 'reject'
-      const world = new StubWorld({ outbound: { offline: { qos0: policy, qos1: policy, qos2: policy } } })
-      const calls = ([0, 1, 2] as const).map((qos) => watched(world.client.publish('t', `${qos}`, { qos })))
-      await world.settle()
-      expect(calls.map((one) => one.state)).toEqual(keep ? ['pending', 'pending', 'pending'] : ['rejected', 'rejected', 'rejected'])
-      for (const one of calls) if (!keep) expect(one.error).toMatchObject({ code: 'ERR_NOT_CONNECTED', outcome: 'not-sent' })
-      await online(world)
-      expect(sent(world)).toEqual(keep ? ['0', '1', '2'] : [])
-      expect(calls[0]?.state).toBe(keep ? 'fulfilled' : 'rejected')
+/** Clients without a connection, and their way to one. */
+const places: Record<string, (options?: ClientOptions) => Promise<Away>> = {
+  async first(options) {
+    const world = new World({ ...lasting, ...options })
+    const online = async (answer: Answer = willing(false)) => {
+      world.answer = answer
+      await Promise.all([world.client.connect(), world.settle()])
+      return world.peer
     }
+    return { world, online }
+  },
+  async next(options) {
+    const world = await lost(options)
+    return { world, online: (answer = willing(true)) => comeBack(world, answer) }
+  },
+}
+
+describe.each(['first', 'next'])('before the %s connection', (place) => {
+  const away = places[place] as (typeof places)[string]
+  const policies = [undefined, 'queue', 'reject'] as const
+
+  it.each(levels.flatMap((qos) => policies.flatMap((policy) => policies.map((own) => [qos, policy, own] as const))))(
+    'QoS %d, policy of the client %s, of the publish %s',
+    async (qos, policy, own) => {
+      const kept = (own ?? policy ?? (qos === 0 ? 'reject' : 'queue')) === 'queue'
+      const { world, online } = await away(policy && offline(policy))
+      const calls = fates(world.client.publish('t', 'x', { qos, offline: own }))
+      await world.settle()
+      expect(calls).toEqual([kept ? 'pending' : 'ERR_NOT_CONNECTED not-sent'])
+      // `post` takes nothing, whatever the policy.
+      expect([world.client.outbound.size, world.client.post('t', 'y')]).toEqual([kept ? 1 : 0, false])
+      const peer = await online()
+      expect(peer.all('publish').map((packet) => `${packet.qos} ${packet.dup}`)).toEqual(kept ? [`${qos} false`] : [])
+      expect(calls).toEqual([kept ? 'done' : 'ERR_NOT_CONNECTED not-sent'])
+    },
+  )
+
+  it('call order is kept within QoS 1 and 2, and within QoS 0; listeners of the connection come behind', async () => {
+    const { world, online } = await away(offline('queue'))
+    const all = Array.from({ length: 60 }, (_, index) => world.client.publish('t', `${index}`, { qos: (index % 3) as 0 | 1 | 2 }))
+    const late = (name: string) => (event: object) => {
+      if ('state' in event && event.state !== 'connected') return
+      for (const qos of [1, 0] as const) all.push(world.client.publish('t', name, { qos }))
+    }
+    world.client.on('state', late('state'))
+    world.client.on('connect', late('event'))
+    const peer = await online(willing(place === 'next', { receiveMaximum: 3 }))
+    await expect(Promise.all(all)).resolves.toHaveLength(64)
+    const order = [...Array(60).keys(), 'state', 'event'].map(String)
+    const zero = order.filter((name) => !(Number(name) % 3 > 0))
+    const publishes = peer.all('publish')
+    const sent = (wanted: boolean) => texts(peer).filter((_, index) => (publishes[index]?.qos === 0) === wanted)
+    expect(sent(true)).toEqual(zero)
+    expect(sent(false)).toEqual(order.filter((name) => !(Number(name) % 3 === 0)))
   })
 
-  it('publishes made while connecting and in the `connect` event come after those before, class by class', async () => {
-    const world = new StubWorld({ outbound: { offline: { qos0: 'queue' } } })
-    for (const qos of [1, 0] as const) world.client.publish('t', `${qos}-before`, { qos })
-    world.client.on('state', ({ state }) => {
-      if (state === 'connected') for (const qos of [1, 0] as const) world.client.publish('t', `${qos}-state`, { qos })
-    })
-    world.client.on('connect', () => {
-      for (const qos of [1, 0] as const) world.client.publish('t', `${qos}-event`, { qos })
-    })
-    await online(world)
-    for (const qos of ['1', '0'])
-      expect(sent(world).filter((text) => text.startsWith(qos))).toEqual([`${qos}-before`, `${qos}-state`, `${qos}-event`])
-  })
-
-  it('what can never be sent is refused at once, not queued', async () => {
-    const world = new StubWorld()
-    await expect(world.client.publish('a/#', 'x', { qos: 1 })).rejects.toMatchObject({ code: 'ERR_INVALID_TOPIC', outcome: 'not-sent' })
-    await expect(world.client.publish('a', 'x', { qos: 1, properties: { responseTopic: '+' } })).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION' })
-    expect(world.client.outbound.size).toBe(0)
-  })
-
-  it('a first connection that fails settles everything as not sent', async () => {
-    const world = new StubWorld()
-    const call = watched(world.client.publish('t', 'x', { qos: 1 }))
-    const connecting = watched(world.client.connect())
-    await world.settle()
-    world.stub.deliver({ type: 'connack', sessionPresent: false, reasonCode: 0x87, properties: {} })
-    await world.settle()
-    expect(connecting.error).toMatchObject({ code: 'ERR_CONNECT_REFUSED' })
-    expect(call).toMatchObject({ state: 'rejected', settled: 1, error: { code: 'ERR_CONNECT_REFUSED', outcome: 'not-sent' } })
-    expect(world.client.outbound.size).toBe(0)
-  })
-})
-
-describe('a full queue', () => {
-  /** Ten publishes of about 1,000 bytes before the first connection. */
-  async function ten(outbound: OutboundOptions): Promise<{ world: StubWorld; states: string[]; codes: unknown[] }> {
-    const world = new StubWorld({ outbound })
-    const calls = Array.from({ length: 10 }, (_, index) => watched(world.client.publish('t', named(`${index}`, 1000), { qos: 1 })))
-    await world.settle()
-    const states = calls.map((one) => one.state)
-    const codes = calls.map((one) => (one.error as { code?: string } | undefined)?.code)
-    for (const one of calls) if (one.state === 'rejected') expect(one.error).toMatchObject({ outcome: 'not-sent', fault: 'local' })
-    expect(world.drops.map(({ direction, topic, count }) => ({ direction, topic, count }))).toEqual(
-      codes.filter((code) => code !== undefined).map(() => ({ direction: 'out', topic: 't', count: 1 })),
+  it('what can never be sent is refused at once', async () => {
+    const { world } = await away()
+    const calls = fates(
+      world.client.publish('a/#', 'x', { qos: 1 }),
+      world.client.publish('t', 'x', { qos: 1, properties: { responseTopic: '+' } }),
+      world.client.publish('t', 'x', { qos: 1, properties: { contentType: 'x'.repeat(70_000) } }),
     )
-    await online(world)
-    return { world, states, codes }
-  }
-
-  it.each<[string, OutboundOptions]>([
-    ['messages', { maxQueuedMessages: 4 }],
-    // Four fit with any bookkeeping below 200 bytes a message.
-    ['bytes', { maxQueuedBytes: 4900 }],
-  ])("counted in %s, 'reject': the new ones", async (_, limit) => {
-    const { world, codes } = await ten({ ...limit, overflow: 'reject' })
-    expect(codes.slice(0, 4)).toEqual([undefined, undefined, undefined, undefined])
-    expect(new Set(codes.slice(4))).toEqual(new Set(['ERR_QUEUE_FULL']))
-    expect(sent(world)).toEqual(['0', '1', '2', '3'])
-  })
-
-  it.each<[string, OutboundOptions]>([
-    ['messages', { maxQueuedMessages: 4 }],
-    ['bytes', { maxQueuedBytes: 4900 }],
-  ])("counted in %s, 'drop-newest': the new ones", async (_, limit) => {
-    const { world, codes } = await ten({ ...limit, overflow: 'drop-newest' })
-    expect(new Set(codes.slice(4))).toEqual(new Set(['ERR_DROPPED']))
-    expect(sent(world)).toEqual(['0', '1', '2', '3'])
-  })
-
-  it.each<[string, OutboundOptions]>([
-    ['messages', { maxQueuedMessages: 4 }],
-    ['bytes', { maxQueuedBytes: 4900 }],
-  ])("counted in %s, 'drop-oldest': the old ones", async (_, limit) => {
-    const { world, codes } = await ten({ ...limit, overflow: 'drop-oldest' })
-    expect(new Set(codes.slice(0, 6))).toEqual(new Set(['ERR_DROPPED']))
-    expect(sent(world)).toEqual(['6', '7', '8', '9'])
-  })
-
-  it.each<[string, OutboundOptions]>([
-    ['messages', { maxQueuedMessages: 4 }],
-    ['bytes', { maxQueuedBytes: 4900 }],
-  ])("counted in %s, 'wait' (the default): as many again, then the new ones", async (name, limit) => {
-    const { world, codes } = await ten(limit)
-    const kept = codes.filter((code) => code === undefined).length
-    expect(name === 'messages' ? [8] : [8, 9]).toContain(kept)
-    expect(new Set(codes.slice(kept))).toEqual(new Set(['ERR_QUEUE_FULL']))
-    // What is in flight counts as well: the rest follows the acknowledgements.
-    for (let id = 1; id <= kept; id++) await world.deliver(ack('puback', id))
-    expect(sent(world)).toEqual(Array.from({ length: kept }, (_, index) => `${index}`))
-  })
-
-  it('the same limits hold while the transport or the quota makes them wait', async () => {
-    const world = await stubbed({ outbound: { maxQueuedMessages: 2, overflow: 'reject' } }, { receiveMaximum: 1 })
-    const calls = Array.from({ length: 5 }, (_, index) => watched(world.client.publish('t', `${index}`, { qos: 1 })))
     await world.settle()
-    expect(calls.map((one) => one.state)).toEqual(['pending', 'pending', 'pending', 'rejected', 'rejected'])
-    world.stub.takes = false
-    world.client.post('fill', '')
-    await world.settle()
-    const zero = watched(world.client.publish('t', 'zero'))
-    await world.settle()
-    expect(zero.error).toMatchObject({ code: 'ERR_QUEUE_FULL', outcome: 'not-sent' })
+    expect(calls).toEqual(['ERR_INVALID_TOPIC not-sent', 'ERR_INVALID_OPTION not-sent', 'ERR_INVALID_OPTION not-sent'])
+    expect(world.client.outbound.size).toBe(0)
   })
 
-  it('a message that could never fit makes no other one leave', async () => {
-    const world = new StubWorld({ outbound: { maxQueuedBytes: 5000, overflow: 'drop-oldest' } })
-    const kept = [0, 1, 2].map((index) => watched(world.client.publish('t', named(`${index}`, 1000), { qos: 1 })))
-    const huge = watched(world.client.publish('t', named('huge', 6000), { qos: 1 }))
+  it('an aborted one is taken out, the others keep their order', async () => {
+    const { world, online } = await away()
+    const controller = new AbortController()
+    put(world, 'a')
+    const call = fates(world.client.publish('t', 'b', { qos: 1, signal: controller.signal }))
+    put(world, 'c')
+    controller.abort()
     await world.settle()
-    expect(huge.error).toMatchObject({ outcome: 'not-sent' })
-    expect(kept.map((one) => one.state)).toEqual(['pending', 'pending', 'pending'])
+    expect(call).toEqual(['ERR_ABORTED not-sent'])
+    expect(carried(await online(forgets()))).toEqual(['publish t=a q1 #1', 'publish t=c q1 #2'])
   })
 
-  it('maxQueuedBytes counts what was sent and not acknowledged', async () => {
-    const world = await stubbed({ outbound: { maxQueuedBytes: 5000, overflow: 'reject' } })
-    const calls = Array.from({ length: 50 }, (_, index) => watched(world.client.publish('t', named(`${index}`, 1000), { qos: 1 })))
-    await world.settle()
-    const open = calls.filter((one) => one.state === 'pending').length
-    expect(open).toBeLessThanOrEqual(6)
-    expect(calls.at(-1)?.error).toMatchObject({ code: 'ERR_QUEUE_FULL', outcome: 'not-sent' })
-    await world.deliver(ack('puback', 1), ack('puback', 2))
-    const next = watched(world.client.publish('t', named('next', 1000), { qos: 1 }))
-    await world.settle()
-    expect(next.state).toBe('pending')
-  })
-
-  describe('maxQueuedBytes', () => {
-    const topics = ['a', 'b', 'c', 'd']
-    /** The smallest limit at which these publishes are taken before the first connection. */
-    function leastFor(count: number): number {
-      for (let maxQueuedBytes = count * 1000; ; maxQueuedBytes++) {
-        const world = new StubWorld({ outbound: { maxQueuedBytes, overflow: 'reject' } })
-        for (const topic of topics.slice(0, count)) world.client.publish(topic, named(topic, 1000), { qos: 1 }).catch(() => undefined)
-        if (world.client.outbound.size === count) return maxQueuedBytes
-      }
+  // Four fit in 4,900 bytes with any bookkeeping below 200 bytes a message; what is in flight counts as well.
+  it.each([
+    ['reject', 'ERR_QUEUE_FULL', 'abcd'],
+    ['drop-newest', 'ERR_DROPPED', 'abcd'],
+    ['drop-oldest', 'ERR_DROPPED', 'ghij'],
+    // The default: as many again wait.
+    [undefined, 'ERR_QUEUE_FULL', 'abcdefgh'],
+  ] as const)("a full queue under '%s': %s for all but %s", async (overflow, code, least) => {
+    for (const limit of [{ maxQueuedMessages: 4 }, { maxQueuedBytes: 4900 }]) {
+      const { world, online } = await away({ outbound: { ...limit, overflow } })
+      const calls = put(world, 'abcdefghij', 1000)
+      await world.settle()
+      const more = 'maxQueuedBytes' in limit && overflow === undefined && calls[8] === 'pending'
+      const kept = more ? `${least}i` : least
+      const expected = (end: string) => [...'abcdefghij'].map((name) => (kept.includes(name) ? end : `${code} not-sent`))
+      expect(calls).toEqual(expected('pending'))
+      const drop = { direction: 'out', topic: 't', count: 1, error: { code, fault: 'local' } }
+      expect(world.seen('drop')).toMatchObject(Array(10 - kept.length).fill(drop))
+      expect(world.client.outbound.size).toBe(kept.length)
+      expect(texts(await online()).map((text) => text.charAt(0))).toEqual([...kept])
+      expect(calls).toEqual(expected('done'))
     }
-    const one = leastFor(1)
-
-    it('holds what is exactly as large', () => {
-      expect([leastFor(2), leastFor(3)]).toEqual([2 * one, 3 * one])
-    })
-
-    it.each([
-      { userProperties: [['k', 'v'.repeat(2000)]] as [string, string][] },
-      { correlationData: new Uint8Array(2000) },
-      { responseTopic: 'r'.repeat(2000) },
-      { contentType: 'c'.repeat(2000) },
-    ])('counts properties: %o', async (properties) => {
-      const world = new StubWorld({ outbound: { maxQueuedBytes: 2000, overflow: 'reject' } })
-      const plain = watched(world.client.publish('t', 'x', { qos: 1 }))
-      const large = watched(world.client.publish('t', 'x', { qos: 1, properties }))
-      await world.settle()
-      expect([plain.state, large.error]).toMatchObject(['pending', { code: 'ERR_QUEUE_FULL' }])
-    })
-
-    it.each([
-      [3 * one, ['a', 'b', 'c']],
-      [3 * one - 1, ['a', 'b']],
-    ])('of %i bytes lets as many be under way as it holds', async (maxQueuedBytes, expected) => {
-      const world = await stubbed({ outbound: { maxQueuedBytes, overflow: 'reject' } })
-      const calls = topics.map((topic) => watched(world.client.publish(topic, named(topic, 1000), { qos: 1 })))
-      await world.settle()
-      expect(sent(world)).toEqual(expected)
-      expect(calls.map(({ state }) => state)).toEqual(topics.map((topic) => (expected.includes(topic) ? 'pending' : 'rejected')))
-    })
-
-    it("under 'drop-oldest' counts what is under way: the oldest that waits goes where that makes exactly room", async () => {
-      const world = await stubbed({ outbound: { maxQueuedBytes: 2 * one, overflow: 'drop-oldest' } }, { receiveMaximum: 1 })
-      const calls = topics.map((topic) => watched(world.client.publish(topic, named(topic, 1000), { qos: 1 })))
-      await world.settle()
-      expect(calls.map(({ state }) => state)).toEqual(['pending', 'rejected', 'rejected', 'pending'])
-    })
   })
 
-  it('maxQueuedBytes is given back when a publish ends, however it ends', async () => {
-    const world = await stubbed({ outbound: { maxQueuedBytes: 3000, overflow: 'reject' } }, { receiveMaximum: 1, maximumPacketSize: 2000 })
-    for (let round = 0; round < 20; round++) {
-      const abort = new AbortController()
-      const one = watched(world.client.publish('t', named('a', 1000), { qos: 2 }))
-      const two = watched(world.client.publish('t', named('b', 1000), { qos: 1, signal: abort.signal }))
-      const three = watched(world.client.publish('t', named('c', 2500), { qos: 1 }))
-      await world.settle()
-      abort.abort()
-      await world.deliver(ack('pubrec', round + 1, round % 2 === 0 ? 0x80 : 0))
-      if (round % 2 === 1) await world.deliver(ack('pubcomp', round + 1))
-      expect([one.state, two.state, three.error]).toMatchObject([
-        round % 2 === 0 ? 'rejected' : 'fulfilled',
-        'rejected',
-        { code: 'ERR_PACKET_TOO_LARGE' },
-      ])
-      expect((two.error as { code: string }).code).toBe('ERR_ABORTED')
-    }
+  it('one publish may name another overflow policy', async () => {
+    const { world, online } = await away({ outbound: { maxQueuedMessages: 2, overflow: 'reject' } })
+    put(world, 'ab')
+    const overflows = ['drop-oldest', 'drop-newest', 'wait', undefined] as const
+    const calls = fates(...overflows.map((overflow, index) => world.client.publish('t', 'cdef'.charAt(index), { qos: 1, overflow })))
+    expect(texts(await online())).toEqual(['b', 'c', 'e'])
+    expect(calls).toEqual(['done', 'ERR_DROPPED not-sent', 'done', 'ERR_QUEUE_FULL not-sent'])
   })
 })
 
-describe('the view', () => {
-  it('outbound.size is live, and clear() gives up what was not sent', async () => {
-    const world = await stubbed({}, { receiveMaximum: 1 })
-    const { outbound } = world.client
-    const calls = [0, 1, 2].map((index) => watched(world.client.publish('t', `${index}`, { qos: 1 })))
+it('a first connection that fails for good rejects all that waits with its error, as not sent', async () => {
+  const world = new World(lasting)
+  const calls = fates(...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })))
+  world.answer = refusing(0x87)
+  await Promise.all([expect(world.client.connect()).rejects.toMatchObject({ reasonCode: 0x87 }), world.settle()])
+  expect([...calls, world.client.outbound.size]).toEqual(['ERR_CONNECT_REFUSED not-sent', 'ERR_CONNECT_REFUSED not-sent', 0])
+})
+
+describe('queued when the link drops', () => {
+  it('QoS 1 and 2 that wait for quota stay, or go where the policy is to reject: not-sent', async () => {
+    const world = await steady({}, forgets({ receiveMaximum: 1 }))
+    const calls = fates(
+      world.client.publish('t', 'in flight', { qos: 1 }),
+      world.client.publish('t', 'stays', { qos: 2 }),
+      world.client.publish('t', 'goes', { qos: 1, offline: 'reject' }),
+    )
+    await lose(world)
+    expect(calls).toEqual(['pending', 'pending', 'ERR_NOT_CONNECTED not-sent'])
+    expect(texts(await back(world))).toEqual(['in flight', 'stays'])
+    expect(calls.slice(0, 2)).toEqual(done(2))
+  })
+
+  it.each(['reject', 'queue'] as const)('QoS 0 that was not taken yet: %s', async (policy) => {
+    const world = new World({ ...lasting, ...offline(policy) }, { forward: { highWaterMark: 64, latency: 5 } })
+    world.answer = willing(false)
+    await Promise.all([world.client.connect(), world.clock.advance(10)])
+    const blocking = fates(world.client.publish('t', 'x'.repeat(200)))
+    await world.settle()
+    const waiting = fates(world.client.publish('t', 'waits'))
+    await lose(world)
+    const kept = policy === 'queue'
+    expect([...blocking, ...waiting]).toEqual(['done', kept ? 'pending' : 'ERR_NOT_CONNECTED not-sent'])
+    world.answer = willing(true)
+    await world.clock.advance(30)
+    expect(texts(world.peer)).toEqual(kept ? ['waits'] : [])
+    expect(waiting).toEqual([kept ? 'done' : 'ERR_NOT_CONNECTED not-sent'])
+  })
+
+  it('those that await their acknowledgement are no matter of the policy: they were sent', async () => {
+    const world = await steady(offline('reject'))
+    const calls = fates(...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })))
+    await world.settle()
+    const peer = await again(world, willing(true))
+    expect(peer.all('publish').map((packet) => packet.dup)).toEqual([true, true])
+    expect(calls).toEqual(done(2))
+  })
+
+  it('`clear()` rejects what was never sent and leaves what was', async () => {
+    const world = await steady({}, forgets({ receiveMaximum: 1 }))
+    const calls = put(world, 'abc')
     await world.settle()
     expect(world.client.outbound.size).toBe(2)
-    expect(outbound.size).toBe(2)
-    outbound.clear()
-    await world.settle()
-    expect(outbound.size).toBe(0)
-    expect(calls.map((one) => one.state)).toEqual(['pending', 'rejected', 'rejected'])
-    expect(calls[1]?.error).toMatchObject({ code: 'ERR_DROPPED', outcome: 'not-sent' })
-    await world.deliver(ack('puback', 1))
-    expect(calls[0]?.state).toBe('fulfilled')
-    expect(sent(world)).toEqual(['0'])
-  })
-
-  it('writable waits until a publish would find room', async () => {
-    const world = new StubWorld({ outbound: { maxQueuedMessages: 2, overflow: 'reject', offline: { qos0: 'queue' } } })
-    for (let index = 0; index < 2; index++) world.client.publish('t', 'x', { qos: 1 })
-    const writable = watched(world.client.writable)
-    await world.settle()
-    expect(writable.state).toBe('pending')
+    await lose(world)
     world.client.outbound.clear()
     await world.settle()
-    expect(writable.state).toBe('fulfilled')
+    expect(calls).toEqual(['pending', 'ERR_DROPPED not-sent', 'ERR_DROPPED not-sent'])
+    expect([world.client.outbound.size, ...carried(await back(world))]).toEqual([0, 'publish t=a q1 #1 dup'])
+    expect(calls[0]).toBe('done')
+  })
+})
+
+describe('limits of the next server', () => {
+  const long = { contentType: 'x'.repeat(100) }
+  it.each<[string, object, PublishOptions]>([
+    ['ERR_QOS_UNSUPPORTED', { maximumQoS: 1 }, { qos: 2 }],
+    ['ERR_RETAIN_UNSUPPORTED', { retainAvailable: 0 }, { qos: 1, retain: true }],
+    ['ERR_PACKET_TOO_LARGE', { maximumPacketSize: 100 }, { qos: 1, properties: long }],
+  ])('%s: one that breaks %j is rejected alone', async (code, limits, options) => {
+    for (const queued of [true, false]) {
+      const world = await steady()
+      if (queued) await lose(world)
+      const [before, bad, after] = [put(world, 'a'), fates(world.client.publish('t', 'bad', options)), put(world, 'b')]
+      await world.settle()
+      const peer = await (queued ? comeBack : again)(world, willing(true, limits))
+      expect([before, bad, after].flat()).toEqual(['done', `${code} ${queued ? 'not-sent' : 'unknown'}`, 'done'])
+      expect([texts(peer), peer.all('publish').map(({ dup }) => dup)]).toEqual([
+        ['a', 'b'],
+        [!queued, !queued],
+      ])
+      expect(world.client.state).toBe('connected')
+      // A server that takes it again gets no more of it.
+      expect(carried(await again(world, keeps()))).toEqual([])
+    }
+  })
+
+  it('a queued QoS 0 message that breaks them does not hold up the others', async () => {
+    const world = await lost(offline('queue'))
+    const calls = fates(world.client.publish('t', 'bad', { retain: true }), world.client.publish('t', 'good'))
+    await back(world, { retainAvailable: 0 })
+    expect(calls).toEqual(['ERR_RETAIN_UNSUPPORTED not-sent', 'done'])
+  })
+})
+
+describe('maxQueuedBytes', () => {
+  /** The smallest limit at which so many publishes are taken before the first connection. */
+  function leastFor(count: number): number {
+    for (let maxQueuedBytes = count * 1000; ; maxQueuedBytes++) {
+      const world = new World({ outbound: { maxQueuedBytes, overflow: 'reject' } })
+      put(world, 'abc'.slice(0, count), 1000)
+      if (world.client.outbound.size === count) return maxQueuedBytes
+    }
+  }
+  const one = leastFor(1)
+
+  it('holds what is exactly as large', () => expect([leastFor(2), leastFor(3)]).toEqual([2 * one, 3 * one]))
+
+  it.each([
+    { userProperties: [['k', 'v'.repeat(2000)]] as [string, string][] },
+    { correlationData: new Uint8Array(2000) },
+    { responseTopic: 'r'.repeat(2000) },
+    { contentType: 'c'.repeat(2000) },
+  ])('counts properties: %o', async (properties) => {
+    const world = new World({ outbound: { maxQueuedBytes: 2000, overflow: 'reject' } })
+    const calls = fates(world.client.publish('t', 'x', { qos: 1 }), world.client.publish('t', 'x', { qos: 1, properties }))
+    await world.settle()
+    expect(calls).toEqual(['pending', 'ERR_QUEUE_FULL not-sent'])
+  })
+
+  it.each<[OutboundOptions, number, string, string]>([
+    // As many are under way as it holds.
+    [{ maxQueuedBytes: 3 * one, overflow: 'reject' }, 65_535, 'abc', 'abc'],
+    [{ maxQueuedBytes: 3 * one - 1, overflow: 'reject' }, 65_535, 'ab', 'ab'],
+    // Counts what is under way: the oldest that waits goes where that makes exactly room.
+    [{ maxQueuedBytes: 2 * one, overflow: 'drop-oldest' }, 1, 'a', 'ad'],
+  ])('%j, window %i: %s leave, %s stay', async (outbound, receiveMaximum, left, kept) => {
+    const world = await stubbed({ outbound }, { receiveMaximum })
+    const calls = put(world, 'abcd', 1000)
+    await world.settle()
+    expect(world.stub.payloads.map((text) => text.charAt(0)).join('')).toBe(left)
+    expect([...'abcd'].filter((_, index) => calls[index] === 'pending').join('')).toBe(kept)
+  })
+
+  it('is given back when a publish ends, however it ends', async () => {
+    const limits = { receiveMaximum: 1, maximumPacketSize: 2000 }
+    const world = await stubbed({ outbound: { maxQueuedBytes: 3000, overflow: 'reject' } }, limits)
+    for (let round = 1; round <= 20; round++) {
+      const abort = new AbortController()
+      const refused = round % 2 === 0
+      const calls = fates(
+        world.client.publish('t', 'a'.repeat(1000), { qos: 2 }),
+        world.client.publish('t', 'b'.repeat(1000), { qos: 1, signal: abort.signal }),
+        world.client.publish('t', 'c'.repeat(2500), { qos: 1 }),
+      )
+      await world.settle()
+      abort.abort()
+      await world.deliver(ack('pubrec', round, refused ? 0x80 : 0))
+      if (!refused) await world.deliver(ack('pubcomp', round))
+      const [first, ...rest] = calls
+      expect(first).toBe(refused ? 'ERR_PUBLISH_REFUSED refused' : 'done')
+      expect(rest).toEqual(['ERR_ABORTED not-sent', 'ERR_PACKET_TOO_LARGE not-sent'])
+    }
+  })
+
+  it("under 'drop-oldest' never drops what was sent, nor anything for what could never fit", async () => {
+    const world = await steady({ outbound: { maxQueuedBytes: 5000, overflow: 'drop-oldest' } }, forgets())
+    const calls = put(world, 'x', 3000)
+    await world.settle()
+    await lose(world)
+    const waiting = put(world, 'yz', 1000)
+    const huge = put(world, 'w', 4000)
+    await world.settle()
+    expect([...waiting, ...huge]).toEqual(['ERR_DROPPED not-sent', 'pending', 'ERR_DROPPED not-sent'])
+    expect(world.client.outbound.size).toBe(1)
+    await back(world)
+    expect([calls[0], waiting[1]]).toEqual(done(2))
+  })
+
+  it('counts once what is taken back after a lost session', async () => {
+    const world = await steady({ outbound: { maxQueuedBytes: 10_000, overflow: 'reject' } }, forgets())
+    const calls = put(world, 'xy', 4000)
+    await world.settle()
+    await again(world, willing(false))
+    expect(calls).toEqual(done(2))
+    // All of it is free again.
+    await lose(world)
+    const [next, more] = [put(world, 'x', 9000), put(world, 'y', 2000)]
+    await world.settle()
+    expect([...next, ...more]).toEqual(['pending', 'ERR_QUEUE_FULL not-sent'])
+  })
+
+  it("under 'wait' one that is larger waits like any other, and small ones may wait behind one that is sent", async () => {
+    const world = await steady({ outbound: { maxQueuedBytes: 5000 } }, forgets())
+    const [sent, small] = [put(world, 'x', 15_000), put(world, 'y')]
+    await world.settle()
+    expect([...sent, ...small]).toEqual(['pending', 'pending'])
+    for (const packetId of [1, 2]) await world.send(ack('puback', packetId))
+    expect([...sent, ...small]).toEqual(done(2))
+    await lose(world)
+    const [large, behind] = [put(world, 'x', 50_000), put(world, 'y')]
+    await back(world)
+    expect([...large, ...behind]).toEqual(['done', 'ERR_QUEUE_FULL not-sent'])
+  })
+
+  it('100,000 offline publishes of 1 KB hold no more than 1 MiB; each loser rejects', { timeout: 60_000 }, async () => {
+    const limits = { maxQueuedBytes: 1024 * 1024, maxQueuedMessages: 1e6, ttl: 10_000 }
+    const { client } = new World({ outbound: { ...limits, overflow: 'drop-oldest' } })
+    const codes: string[] = []
+    const payload = new Uint8Array(1024)
+    let most = 0
+    for (let index = 0; index < 100_000; index++) {
+      client.publish('t', payload, { qos: 1 }).catch(({ code }: { code: string }) => codes.push(code))
+      most = Math.max(most, client.outbound.size)
+    }
+    expect(most * 1024).toBeLessThanOrEqual(1024 * 1024)
+    await Promise.resolve()
+    await Promise.resolve()
+    expect([codes.length, new Set(codes)]).toEqual([100_000 - client.outbound.size, new Set(['ERR_DROPPED'])])
+    client.destroy()
+  })
+})
+
+it('the same limits hold while the transport or the quota makes them wait', async () => {
+  const world = await stubbed({ outbound: { maxQueuedMessages: 2, overflow: 'reject' } }, { receiveMaximum: 1 })
+  const calls = put(world, 'abcde')
+  await world.settle()
+  const full = 'ERR_QUEUE_FULL not-sent'
+  expect(calls).toEqual(['pending', 'pending', 'pending', full, full])
+  world.stub.takes = false
+  world.client.post('fill', '')
+  await world.settle()
+  const zero = fates(world.client.publish('t', 'zero'))
+  await world.settle()
+  expect(zero).toEqual([full])
+})
+
+describe('writable', () => {
+  it.each<[string, (world: World) => unknown]>([
+    ['cleared', (world) => world.client.outbound.clear()],
+    ['connected again', back],
+  ])('waits until a publish would find room: %s', async (_how, makeRoom) => {
+    const world = await lost({ outbound: { maxQueuedMessages: 1, overflow: 'reject', offline: { qos0: 'queue' } } })
+    put(world, 'a')
+    const writable = fates(world.client.writable)
+    await world.settle()
+    expect(writable).toEqual(['pending'])
+    await makeRoom(world)
+    await world.settle()
+    expect(writable).toEqual(['done'])
   })
 
   it("a loop of writable and publish never runs into the limit, under 'reject' too", async () => {
     const world = await stubbed({ outbound: { maxQueuedMessages: 3, overflow: 'reject' } }, { receiveMaximum: 2 })
-    const results: { state: string }[] = []
+    const calls: string[][] = []
     const loop = async (): Promise<void> => {
-      for (let index = 0; index < 20; index++) {
+      for (const name of 'abcdefghijklmnopqrst') {
         await world.client.writable
-        results.push(watched(world.client.publish('t', `${index}`, { qos: 1 })))
+        calls.push(put(world, name))
       }
     }
-    const done = watched(loop())
+    const end = fates(loop())
     await world.settle()
     for (let id = 1; id <= 20; id++) await world.deliver(ack('puback', id))
-    expect(done.state).toBe('fulfilled')
-    expect(results.map((one) => one.state)).toEqual(results.map(() => 'fulfilled'))
-    expect(sent(world)).toEqual(Array.from({ length: 20 }, (_, index) => `${index}`))
-  })
-})
-
-describe('message expiry while queued', () => {
-  it('[MQTT-3.3.2-6] the interval goes down by the whole seconds that it waited, and what ran out is dropped', async () => {
-    const world = new StubWorld()
-    const properties = { messageExpiryInterval: 10, contentType: 'c' }
-    const short = watched(world.client.publish('t', 'short', { qos: 1, properties: { messageExpiryInterval: 3 } }))
-    const long = watched(world.client.publish('t', 'long', { qos: 1, properties }))
-    const none = watched(world.client.publish('t', 'none', { qos: 1 }))
-    await world.clock.advance(4000)
-    await online(world)
-    expect(short.error).toMatchObject({ code: 'ERR_EXPIRED', outcome: 'not-sent' })
-    expect([long.state, none.state]).toEqual(['pending', 'pending'])
-    expect(world.stub.packets.map((packet) => (packet as PublishPacket).properties)).toMatchObject([
-      { messageExpiryInterval: 6, contentType: 'c' },
-      {},
-    ])
-    expect(properties).toEqual({ messageExpiryInterval: 10, contentType: 'c' })
+    expect([end, ...calls].flat()).toEqual(done(21))
+    expect(world.stub.payloads).toEqual([...'abcdefghijklmnopqrst'])
   })
 
-  it('while it waits for quota as well; what is sent at once keeps its interval', async () => {
-    const world = await stubbed({}, { receiveMaximum: 1 })
-    world.client.publish('t', 'first', { qos: 1, properties: { messageExpiryInterval: 10 } })
-    world.client.publish('t', 'second', { qos: 1, properties: { messageExpiryInterval: 10 } })
-    await world.clock.advance(7000)
-    await world.deliver(ack('puback', 1))
-    const publishes = world.stub.packets.filter((packet): packet is PublishPacket => packet.type === 'publish')
-    expect(publishes.map((packet) => packet.properties.messageExpiryInterval)).toEqual([10, 3])
+  it('waits for a connection offline, after `post` took nothing, also where QoS 0 is queued', async () => {
+    const world = await lost(offline('queue'))
+    await world.client.writable
+    expect(world.client.post('t', 'x')).toBe(false)
+    const writable = fates(world.client.writable)
+    await world.settle()
+    expect(writable).toEqual(['pending'])
+    // What is queued is queued at once all the same.
+    const queued = fates(world.client.publish('t', 'y'))
+    await back(world)
+    expect([...writable, ...queued, world.client.post('t', 'x')]).toEqual(['done', 'done', true])
+  })
+
+  it('a refusal of `post` counts until there is room again, also where nothing waited for it', async () => {
+    const world = await lost(offline('queue'))
+    expect(world.client.post('t', 'x')).toBe(false)
+    await back(world)
+    await lose(world)
+    expect(await world.outcome(world.client.writable)).toMatchObject({ state: 'fulfilled' })
   })
 })
