@@ -3,7 +3,6 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Message, Subscription } from '../../../src/client/api/index.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
-import type { World } from './harness.js'
 import { agreed, obliging, publish, subscribe } from './incoming.js'
 
 const consumer = fc.record({
@@ -21,92 +20,13 @@ interface Reader extends ConsumerOf {
   readonly hand: Message[]
 }
 
-const step = fc.oneof(
-  {
-    weight: 3,
-    arbitrary: fc.record({ type: fc.constant('feed' as const), count: fc.integer({ min: 1, max: 30 }), qos: fc.integer({ min: 0, max: 2 }) }),
-  },
-  { weight: 3, arbitrary: fc.record({ type: fc.constant('read' as const), who: fc.nat(3), count: fc.integer({ min: 1, max: 5 }) }) },
-  { weight: 2, arbitrary: fc.record({ type: fc.constant('ack' as const), who: fc.nat(3), which: fc.nat(10) }) },
-)
-
-type StepOf = typeof step extends fc.Arbitrary<infer T> ? T : never
-
-/** A broker that sends as much as Receive Maximum allows, and the consumers of what it sends. */
-class Window {
-  readonly world: World
-  readonly sent: { readonly topic: string; readonly text: string }[] = []
-  readonly waiting: { readonly topic: string; readonly qos: 0 | 1 | 2 }[] = []
-  readonly #receiveMaximum: number
-  readonly #readers: readonly Reader[]
-  /** A burst at QoS 0 may exceed a buffer. */
-  readonly #keepsToBuffers: boolean
-  #opened = 0
-  #id = 0
-
-  constructor(world: World, receiveMaximum: number, readers: readonly Reader[], keepsToBuffers: boolean) {
-    this.world = world
-    this.#receiveMaximum = receiveMaximum
-    this.#readers = readers
-    this.#keepsToBuffers = keepsToBuffers
-  }
-
-  /** What Receive Maximum leaves. */
-  get free(): number {
-    const { peer } = this.world
-    return this.#receiveMaximum - this.#opened + peer.all('puback').length + peer.all('pubcomp').length
-  }
-
-  async step(one: StepOf): Promise<void> {
-    const { sent, waiting } = this
-    if (one.type === 'feed') {
-      for (let at = 0; at < one.count; at++) waiting.push({ topic: (sent.length + at * one.count) % 3 === 0 ? 'b' : 'a', qos: one.qos as 0 | 1 | 2 })
-    } else {
-      const reader = this.#readers[one.who % this.#readers.length] as Reader
-      if (one.type === 'read') for (let at = 0; at < one.count; at++) take(reader)
-      else reader.hand.splice(one.which % Math.max(1, reader.hand.length), 1)[0]?.ack()
-    }
-    await this.world.settle()
-    await this.#pump()
-    expect(this.world.client.state).toBe('connected')
-  }
-
-  /** All read, in any order, and acknowledged, until nothing more comes. */
-  async finish(): Promise<void> {
-    for (let quiet = 0; quiet < 3; ) {
-      let moved = false
-      for (const reader of this.#readers) {
-        moved = take(reader) || moved
-        for (const message of reader.hand.splice(0).reverse()) moved = message.ack() || moved
-      }
-      await this.world.settle()
-      const before = this.sent.length
-      await this.#pump()
-      quiet = moved || this.sent.length > before ? 0 : quiet + 1
-    }
-  }
-
-  async #pump(): Promise<void> {
-    for (let batch = this.#batch(); batch.length > 0; batch = this.#batch()) {
-      await this.world.send(...batch)
-      for (const { overflow, subscription, buffer = 1024, qos } of this.#readers)
-        if (this.#keepsToBuffers && overflow !== 'backpressure' && qos > 0) expect(subscription.size).toBeLessThanOrEqual(buffer)
-    }
-  }
-
-  #batch(): PacketInput[] {
-    const batch: PacketInput[] = []
-    for (let [next] = this.waiting; next !== undefined && (next.qos === 0 || this.free > 0); [next] = this.waiting) {
-      const { topic, qos } = next
-      this.waiting.shift()
-      const text = String(this.sent.length)
-      this.sent.push({ topic, text })
-      if (qos > 0) this.#opened += 1
-      batch.push(publish(topic, text, qos === 0 ? undefined : ++this.#id, { qos }))
-    }
-    return batch
-  }
-}
+const step = fc.record({
+  type: fc.constantFrom('feed', 'feed', 'feed', 'read', 'read', 'read', 'ack', 'ack'),
+  count: fc.integer({ min: 1, max: 30 }),
+  qos: fc.constantFrom(0 as const, 1 as const, 2 as const),
+  who: fc.nat(3),
+  which: fc.nat(10),
+})
 
 function take(reader: Reader): boolean {
   const message = reader.subscription.read()
@@ -116,42 +36,74 @@ function take(reader: Reader): boolean {
   return true
 }
 
-async function readersOf(world: World, configs: readonly ConsumerOf[]): Promise<Reader[]> {
-  const readers: Reader[] = []
-  for (const { topic, ...options } of configs) {
-    const dropped: string[] = []
-    const subscription = await subscribe(world, topic, { ...options, onDrop: (message) => dropped.push(message.text()) })
-    readers.push({ topic, ...options, subscription, dropped, seen: [], hand: [] })
-  }
-  return readers
-}
-
 const ascending = (texts: readonly string[]): number[] => texts.map(Number).sort((first, second) => first - second)
-
-/** Every message of its topic, read or dropped, once; and what was read, in order. */
-function judge({ topic: filter, seen, dropped, subscription }: Reader, sent: Window['sent']): void {
-  for (const topic of ['a', 'b'].filter((name) => name === filter || filter === '#')) {
-    const texts = sent.filter((message) => message.topic === topic).map(({ text }) => text)
-    const mine = new Set(texts)
-    expect(ascending([...seen, ...dropped].filter((text) => mine.has(text))).map(String)).toEqual(texts)
-  }
-  expect(seen.map(Number)).toEqual(ascending(seen))
-  expect([subscription.dropped, subscription.size]).toEqual([dropped.length, 0])
-}
 
 it('whatever the policies, the acknowledgements and Receive Maximum are', async () => {
   const consumers = fc.array(consumer, { minLength: 1, maxLength: 4 })
   await fc.assert(
     fc.asyncProperty(fc.integer({ min: 1, max: 12 }), consumers, fc.array(step, { maxLength: 25 }), async (receiveMaximum, configs, steps) => {
       const world = await agreed({ receiveMaximum, keepAlive: false, receiveMaximumExceeded: 'disconnect' }, obliging)
-      const readers = await readersOf(world, configs)
-      const owed = steps.every((one) => one.type !== 'feed' || one.qos > 0)
-      const window = new Window(world, receiveMaximum, readers, owed)
-      for (const one of steps) await window.step(one)
-      // Nothing stands still.
-      await window.finish()
-      expect([window.waiting.length, window.free]).toEqual([0, receiveMaximum])
-      for (const reader of readers) judge(reader, window.sent)
+      const readers: Reader[] = []
+      for (const config of configs) {
+        const { topic, ...options } = config
+        const dropped: string[] = []
+        const subscription = await subscribe(world, topic, { ...options, onDrop: (message) => dropped.push(message.text()) })
+        readers.push({ ...config, subscription, dropped, seen: [], hand: [] })
+      }
+      /** A burst at QoS 0 may exceed a buffer. */
+      const keepsToBuffers = steps.every((one) => one.type !== 'feed' || one.qos > 0)
+      const sent: string[] = []
+      const waiting: { readonly topic: string; readonly qos: 0 | 1 | 2 }[] = []
+      let opened = 0
+      /** What Receive Maximum leaves. */
+      const free = (): number => receiveMaximum - opened + world.peer.all('puback').length + world.peer.all('pubcomp').length
+      const batch = (): PacketInput[] => {
+        const packets: PacketInput[] = []
+        for (let [next] = waiting; next !== undefined && (next.qos === 0 || free() > 0); [next] = waiting) {
+          const { topic, qos } = next
+          waiting.shift()
+          if (qos > 0) opened += 1
+          packets.push(publish(topic, String(sent.length), qos === 0 ? undefined : opened, { qos }))
+          sent.push(topic)
+        }
+        return packets
+      }
+      /** The broker sends as much as Receive Maximum allows. */
+      const pump = async (): Promise<void> => {
+        await world.settle()
+        for (let packets = batch(); packets.length > 0; packets = batch()) {
+          await world.send(...packets)
+          for (const { overflow, subscription, buffer = 1024, qos } of readers)
+            if (keepsToBuffers && overflow !== 'backpressure' && qos > 0) expect(subscription.size).toBeLessThanOrEqual(buffer)
+        }
+        expect(world.client.state).toBe('connected')
+      }
+      for (const { type, count, qos, who, which } of steps) {
+        const reader = readers[who % readers.length] as Reader
+        if (type === 'ack') reader.hand.splice(which % Math.max(1, reader.hand.length), 1)[0]?.ack()
+        else if (type === 'read') for (let at = 0; at <= count % 5; at++) take(reader)
+        else for (let at = 0; at < count; at++) waiting.push({ topic: (sent.length + at * count) % 3 === 0 ? 'b' : 'a', qos })
+        await pump()
+      }
+      // Nothing stands still: all is read and acknowledged, in any order, until nothing more comes.
+      for (let quiet = 0; quiet < 3; ) {
+        let moved = false
+        for (const reader of readers) {
+          moved = take(reader) || moved
+          for (const message of reader.hand.splice(0).reverse()) moved = message.ack() || moved
+        }
+        const before = sent.length
+        await pump()
+        quiet = moved || sent.length > before ? 0 : quiet + 1
+      }
+      expect([waiting.length, free()]).toEqual([0, receiveMaximum])
+      // Every message of its topic, read or dropped, once; and what was read, in order.
+      for (const { topic: filter, seen, dropped, subscription } of readers) {
+        const texts = sent.flatMap((topic, number) => (topic === filter || filter === '#' ? [String(number)] : []))
+        expect(ascending([...seen, ...dropped]).map(String)).toEqual(texts)
+        expect(seen.map(Number)).toEqual(ascending(seen))
+        expect([subscription.dropped, subscription.size]).toEqual([dropped.length, 0])
+      }
     }),
     { numRuns: 150 },
   )
