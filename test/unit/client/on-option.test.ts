@@ -9,32 +9,29 @@ import { World } from './harness.js'
 import { quiet } from './incoming.js'
 import { down, Rig } from './rig.js'
 
-const thrownBy = (on: unknown): unknown => {
+function thrownBy(run: () => unknown): unknown {
   try {
-    return new World({ on } as ClientOptions)
+    return run()
   } catch (error) {
     return error
   }
 }
+const refusal = (on: unknown): unknown => thrownBy(() => new World({ on } as ClientOptions))
 
 describe('the option on', () => {
   it('attaches listeners before the first dial: what happens meanwhile is told to them', async () => {
     const seen: string[] = []
-    const rig = new Rig(
-      {
-        firstConnect: 'wait',
-        on: {
-          state: ({ state }) => seen.push(`state ${state}`),
-          dial: ({ attempt }) => seen.push(`dial ${attempt}`),
-          connecterror: ({ error }) => seen.push(error.code),
-          reconnecting: ({ delay }) => seen.push(`reconnecting in ${delay}`),
-        },
-      },
-      { behave: (_host, dial) => (dial === 1 ? down : 'hang') },
-    )
+    const on: ClientOptions['on'] = {
+      state: ({ state }) => seen.push(`state ${state}`),
+      dial: ({ attempt }) => seen.push(`dial ${attempt}`),
+      connecterror: ({ error }) => seen.push(error.code),
+      reconnecting: ({ delay }) => seen.push(`again in ${delay}`),
+    }
+    const behave = (_host: string, dial: number) => (dial === 1 ? down : 'hang')
+    const rig = new Rig({ firstConnect: 'wait', on }, { behave })
     quiet(rig.client.connect())
     await rig.advance(1000)
-    expect(seen).toEqual(['state connecting', 'dial 1', 'ERR_CONNECT_FAILED', 'reconnecting in 1000', 'dial 2'])
+    expect(seen.join(', ')).toBe('state connecting, dial 1, ERR_CONNECT_FAILED, again in 1000, dial 2')
     await rig.finish()
   })
 
@@ -44,8 +41,9 @@ describe('the option on', () => {
     const endpoint = { url: 'x://a', transport: () => Promise.reject(down) }
     const connect = connectWith(clientOn(virtualPlatform(clock)))
     const connecting = connect(endpoint, { on: { connecterror: (event) => seen.push(event) } })
-    await expect(Promise.all([connecting, clock.settle()])).rejects.toMatchObject({ code: 'ERR_CONNECT_FAILED' })
-    expect(seen).toMatchObject([{ attempt: 1, endpoint: 'x://a', error: { code: 'ERR_CONNECT_FAILED' } }])
+    const error = { code: 'ERR_CONNECT_FAILED' }
+    await expect(Promise.all([connecting, clock.settle()])).rejects.toMatchObject(error)
+    expect(seen).toMatchObject([{ attempt: 1, endpoint: 'x://a', error }])
   })
 
   it.each([
@@ -53,31 +51,25 @@ describe('the option on', () => {
     ['reconecting', 'unknown event reconecting; did you mean reconnecting?'],
     ['close', 'unknown event close; did you mean disconnect, state?'],
   ])('%s is no event: refused by name, with the one that was meant', (name, message) => {
-    const client = new World().client
-    let told: unknown
-    try {
-      client.on(name as never, () => undefined)
-    } catch (error) {
-      told = error
-    }
-    const refused = thrownBy({ [name]: () => undefined })
+    const refused = refusal({ [name]: () => undefined })
+    const code = 'ERR_INVALID_OPTION'
     expect(MqttError.is(refused)).toBe(true)
-    expect(refused).toMatchObject({ code: 'ERR_INVALID_OPTION', option: `on.${name}`, message })
-    expect(told).toMatchObject({ code: 'ERR_INVALID_OPTION', message })
+    expect(refused).toMatchObject({ code, option: `on.${name}`, message })
+    const told = thrownBy(() => new World().client.on(name as never, () => undefined))
+    expect(told).toMatchObject({ code, message })
   })
 
   it('what is no function, and what is no object, is refused by name', () => {
-    expect(thrownBy({ state: 'loud' })).toMatchObject({ code: 'ERR_INVALID_HANDLER', option: 'on.state' })
-    expect(thrownBy({ state: null })).toMatchObject({ code: 'ERR_INVALID_HANDLER', option: 'on.state' })
-    for (const on of ['state', 1, null, () => undefined, ['state']]) expect(thrownBy(on), String(on)).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    for (const state of ['loud', null]) expect(refusal({ state })).toMatchObject({ code: 'ERR_INVALID_HANDLER', option: 'on.state' })
+    for (const on of ['state', 1, null, () => undefined, ['state']]) expect(refusal(on), String(on)).toMatchObject({ code: 'ERR_INVALID_OPTION' })
   })
 
   it('undefined is as good as left out, and the object that was given is not kept', async () => {
     const seen: string[] = []
-    const on: { state?: (() => void) | undefined; dial: () => void } = { state: undefined, dial: () => seen.push('given') }
+    const on: ClientOptions['on'] = { state: undefined, dial: () => seen.push('given') }
     const world = new World({ on })
-    on.dial = () => seen.push('put there later')
-    on.state = () => seen.push('put there later')
+    const later = (): number => seen.push('put there later')
+    Object.assign(on, { dial: later, state: later })
     quiet(world.client.connect())
     await world.settle()
     expect(seen).toEqual(['given'])
@@ -86,8 +78,9 @@ describe('the option on', () => {
   it('is typed by the events', () => {
     type On = NonNullable<ClientOptions['on']>
     expectTypeOf<keyof On>().toEqualTypeOf<keyof ClientEvents>()
-    expectTypeOf<NonNullable<On['connecterror']>>().parameter(0).toEqualTypeOf<ClientEvents['connecterror']>()
+    type Listener = NonNullable<On['connecterror']>
+    expectTypeOf<Listener>().parameter(0).toEqualTypeOf<ClientEvents['connecterror']>()
     // @ts-expect-error there is no such event
-    expect(thrownBy({ mesage: () => undefined } satisfies On)).toBeInstanceOf(MqttError)
+    expect(refusal({ mesage: () => undefined } satisfies On)).toBeInstanceOf(MqttError)
   })
 })

@@ -1,55 +1,45 @@
-/** Options given wrongly or in combination, and what they promise. */
+/** Options given wrongly or in combination, and what they promise; and timers, pings and listeners over many connections. */
 import { expect, test } from 'vitest'
 import { constant, exponential } from '../../../src/client/parsing/backoff.js'
-import { connected, World } from './harness.js'
-import { Rig, reconnect } from './rig.js'
+import { keeps } from './across.js'
+import { accepting, connected, World } from './harness.js'
+import { quiet } from './incoming.js'
+import { down, Rig, reconnect } from './rig.js'
 import { bytes, toy } from './toy-auth.js'
 import { unhandledIn } from './unhandled.js'
 
-test('[MQTT-3.14.2-2] a session that credentials() opened with expiry 0 is not given one by disconnect()', async () => {
-  const world = await connected({ credentials: () => ({ connect: { sessionExpiryInterval: 0 } }) })
-  const ending = world.client.disconnect({ sessionExpiryInterval: 60, timeout: 100 }).catch((error: unknown) => error)
-  await world.clock.advance(2000)
-  await ending
-  expect(world.peer.all('disconnect').map(({ properties }) => properties.sessionExpiryInterval)).not.toContain(60)
+const invalid = (option: string) => expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: expect.stringContaining(option) })
+
+test.each([
+  ['[MQTT-3.14.2-2] opened with expiry 0 is not given one by disconnect()', undefined, 0, { sessionExpiryInterval: 60, timeout: 100 }, []],
+  ['let live on ends with a clean disconnect()', 0, 300, { timeout: 100 }, [0]],
+] as const)('a session that credentials() %s', async (_title, ours, given, options, sent) => {
+  const world = await connected({ sessionExpiryInterval: ours, credentials: () => ({ connect: { sessionExpiryInterval: given } }) })
+  await Promise.all([world.client.disconnect(options).catch(() => undefined), world.clock.advance(2000)])
+  expect(world.peer.all('disconnect').map(({ properties }) => properties.sessionExpiryInterval)).toEqual(sent)
   world.client.destroy()
 })
 
-test('a session that credentials() let live on ends with a clean disconnect()', async () => {
-  const world = await connected({ sessionExpiryInterval: 0, credentials: () => ({ connect: { sessionExpiryInterval: 300 } }) })
-  const ending = world.client.disconnect({ timeout: 100 })
-  await world.clock.advance(2000)
-  await ending
-  expect(world.peer.last('disconnect').properties.sessionExpiryInterval).toBe(0)
-})
-
-test('exponential({ min: 0 }) grows, or is refused', () => {
-  let delays: number[]
-  try {
-    const backoff = exponential({ min: 0, max: 30_000, jitter: 'none' })
-    delays = Array.from({ length: 20 }, (_, index) => backoff(index + 1, undefined))
-  } catch (error) {
-    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION' })
-    return
-  }
-  expect(delays.at(-1)).toBeGreaterThan(1000)
-})
-
-test('exponential gives a number whatever the attempt', () => {
+test('exponential gives a number whatever the attempt, and grows from { min: 0 } too', () => {
   for (const options of [{ min: 0 }, { min: 1 }, { min: 0, max: 0 }])
     for (const attempt of [1, 1023, 1024, 1025, 5000, Number.MAX_SAFE_INTEGER])
       expect(exponential(options)(attempt, undefined)).toBeGreaterThanOrEqual(0)
   expect(constant(0)(1, undefined)).toBe(0)
+  expect(exponential({ min: 0, max: 30_000, jitter: 'none' })(20, undefined)).toBeGreaterThan(1000)
 })
 
-test('a method of authentication that no CONNECT can carry is refused when the client is made', () => {
-  for (const method of ['x'.repeat(70_000), '\ud800'])
-    expect(() => new World({ auth: { ...toy().auth, method } }), JSON.stringify(method.slice(0, 5))).toThrow(
-      expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
-    )
+test.each(['x'.repeat(70_000), '\ud800'])(
+  'a method of authentication that no CONNECT can carry is refused when the client is made: %.5s',
+  (method) => {
+    expect(() => new World({ auth: { ...toy().auth, method } })).toThrow(invalid('auth'))
+  },
+)
+
+test.each(['', 'mqtt://b', 'b/path', 'b c'])('serverReferences refuses what can never match: "%s"', (entry) => {
+  expect(() => new World({ serverReferences: [entry] })).toThrow(invalid('serverReferences'))
 })
 
-test.each([['backoff'], ['decide']] as const)('%s() that gives a rejected promise (JavaScript) brings no process down', async (name) => {
+test.each(['backoff', 'decide'] as const)('a rejected promise of %s() brings no process down', async (name) => {
   const rig = await new Rig({ reconnect: { ...reconnect, [name]: async () => Promise.reject(new Error('later')) } }).up()
   const unhandled = await unhandledIn(async () => {
     await rig.cut()
@@ -59,24 +49,7 @@ test.each([['backoff'], ['decide']] as const)('%s() that gives a rejected promis
   expect(unhandled).toEqual([])
 })
 
-test('an entry of serverReferences that can never match is refused', () => {
-  for (const entry of ['', 'mqtt://b', 'b/path', 'b c']) {
-    expect(() => new World({ serverReferences: [entry] }), entry).toThrow(
-      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: expect.stringContaining('serverReferences') }),
-    )
-  }
-})
-
-test('nothing secret in events: the connect event has no authentication data', async () => {
-  const world = await connected({ auth: toy().auth }, (packet) =>
-    packet.type === 'connect'
-      ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: { authenticationMethod: 'toy', authenticationData: bytes('secret') } }
-      : undefined,
-  )
-  expect(world.seen('connect')[0]?.connack.properties.authenticationData).toBeUndefined()
-})
-
-test('reconnect() that nobody awaits, in a listener, is no unhandled rejection when the client ends', async () => {
+test('reconnect() that nothing awaits, in a listener, is no unhandled rejection when the client ends', async () => {
   const rig = await new Rig().up()
   rig.client.on('disconnect', () => {
     rig.client.reconnect()
@@ -88,23 +61,65 @@ test('reconnect() that nobody awaits, in a listener, is no unhandled rejection w
   expect(unhandled).toEqual([])
 })
 
+test('nothing secret in events: the connect event has no authentication data', async () => {
+  const properties = { authenticationMethod: 'toy', authenticationData: bytes('secret') }
+  const world = await connected({ auth: toy().auth }, accepting(properties))
+  expect(world.seen('connect')[0]?.connack.properties.authenticationData).toBeUndefined()
+})
+
 test('a re-authentication whose start() takes its time survives one that the server begins and ends meanwhile', async () => {
   let slow: ((data: string) => void) | undefined
   let starts = 0
   const { auth } = toy({ start: () => (starts++ === 0 ? 'hello' : new Promise<string>((resolve) => (slow = resolve))) })
   const properties = { authenticationMethod: 'toy' }
-  const world = await connected({ auth, reconnect: false }, (packet) =>
-    packet.type === 'connect' ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties } : undefined,
-  )
-  const renewing = world.client.reauthenticate()
-  renewing.catch(() => undefined)
+  const world = await connected({ auth }, accepting(properties))
+  const renewing = quiet(world.client.reauthenticate())
   await world.settle()
-  await world.send({ type: 'auth', reasonCode: 0x18, properties })
-  await world.send({ type: 'auth', reasonCode: 0, properties })
+  for (const reasonCode of [0x18, 0]) await world.send({ type: 'auth', reasonCode, properties })
   // Nothing of ours has left: it cannot have succeeded, and the connection is good.
   expect(world.client.state).toBe('connected')
   expect(await world.outcome(renewing)).toMatchObject({ state: 'pending' })
   slow?.('again')
   await world.settle()
   expect(world.peer.all('auth').filter(({ reasonCode }) => reasonCode === 0x19)).toHaveLength(1)
+})
+
+test('a hundred wake-ups at once are one question to the server', async () => {
+  const wake: (() => void)[] = []
+  const onWake = (callback: () => void) => {
+    wake.push(callback)
+    return () => undefined
+  }
+  const rig = await new Rig({}, { platform: { onWake } }).up()
+  for (let count = 0; count < 100; count++) for (const callback of wake) callback()
+  await rig.settle()
+  expect(wake.length).toBeGreaterThan(0)
+  expect(rig.peer.all('pingreq').length).toBeLessThan(3)
+  await rig.finish()
+})
+
+test('200 connections, failed attempts between them: nothing is left behind at the end', async () => {
+  let dials = 0
+  const options = { cleanStart: false, clientId: 'c', credentials: () => ({ username: 'u' }) }
+  const rig = await new Rig({ ...options, reconnect: { backoff: () => 10, stableAfter: 5 } }).up()
+  quiet(rig.client.publish('t', 'x', { qos: 2, signal: new AbortController().signal }))
+  rig.behave = () => (++dials % 3 === 0 ? down : keeps())
+  for (let round = 0; round < 300; round++) {
+    await rig.advance(11)
+    if (rig.client.state === 'connected') await rig.cut()
+  }
+  expect(rig.clock.pending).toBeLessThan(8)
+  rig.client.destroy()
+  await rig.settle()
+  expect([rig.clock.pending, rig.open]).toEqual([0, 0])
+}, 60_000)
+
+test('reconnect({ force: true }) is announced like every other attempt', async () => {
+  const rig = await new Rig().up()
+  quiet(rig.client.reconnect({ force: true }))
+  await rig.settle()
+  rig.peers[0]?.end()
+  await rig.advance(2000)
+  expect([rig.client.state, rig.dials.length, rig.seen('reconnecting').length]).toEqual(['connected', 2, 1])
+  await rig.finish()
 })

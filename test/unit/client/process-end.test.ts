@@ -32,11 +32,16 @@ afterEach(async () => {
   expect(listeners()).toEqual([])
 })
 
-/** What is said when the process ends now. */
+/** What is said when the process ends now: publishes, bytes and clients, where the rest is as it should be. */
 function saidAtTheEnd(): string[] {
   warnings = []
   for (const listener of listeners()) listener.call(process, 0)
-  return warnings.map(({ name, code, message }) => `${name} ${code} ${message}`)
+  const words =
+    /^The process ends before mqwire is done \(publishes queued or in flight: (\d+), bytes perhaps not written: (\d+), clients: (.+)\): await client\.(\w+)\(\) first$/
+  return warnings.map(({ name, code, message }) => {
+    expect([name, code, message]).toEqual(['Warning', 'MQWIRE_UNSENT', expect.stringMatching(words)])
+    return message.replace(words, '$1 $2 $3 $4')
+  })
 }
 
 /** A client of a server that takes connections and publishes, and acknowledges or not. */
@@ -63,9 +68,7 @@ it('publishes in flight and in the queue are counted over all clients, in one wa
   await turn()
   await turn()
   expect(listeners()).toHaveLength(1)
-  expect(saidAtTheEnd()).toEqual([
-    'Warning MQWIRE_UNSENT The process ends before mqwire is done (publishes queued or in flight: 3, bytes perhaps not written: 0, clients: one, two\\u{a}): await client.drain() first',
-  ])
+  expect(saidAtTheEnd()).toEqual(['3 0 one, two\\u{a} drain'])
 })
 
 it('what was posted and not written counts in bytes; once it is written nothing is said', async () => {
@@ -73,24 +76,18 @@ it('what was posted and not written counts in bytes; once it is written nothing 
   await client.connect()
   expect(saidAtTheEnd()).toEqual([])
   client.post('abc', 'xyz')
-  expect(saidAtTheEnd()).toEqual([
-    'Warning MQWIRE_UNSENT The process ends before mqwire is done (publishes queued or in flight: 0, bytes perhaps not written: 11, clients: one): await client.drain() first',
-  ])
+  expect(saidAtTheEnd()).toEqual(['0 11 one drain'])
   await client.flush()
   expect(saidAtTheEnd()).toEqual([])
   quiet(client.publish('abc', 'x', { qos: 1 }))
   client.post('abc', 'xyz')
-  expect(saidAtTheEnd()).toEqual([
-    'Warning MQWIRE_UNSENT The process ends before mqwire is done (publishes queued or in flight: 1, bytes perhaps not written: 22, clients: one): await client.drain() first',
-  ])
+  expect(saidAtTheEnd()).toEqual(['1 22 one drain'])
 })
 
 it('of many clients a few are named', async () => {
   for (let number = 1; number <= 20; number++) quiet(made(`${number}`).publish('a', 'x', { qos: 1 }))
   expect(listeners()).toHaveLength(1)
-  expect(saidAtTheEnd()).toEqual([
-    expect.stringContaining('publishes queued or in flight: 20, bytes perhaps not written: 0, clients: 1, 2, 3, 4, …)') as string,
-  ])
+  expect(saidAtTheEnd()).toEqual(['20 0 1, 2, 3, 4, … connect'])
 })
 
 it('nothing is said of what was acknowledged, nor of clients that were ended, at once', async () => {
@@ -103,7 +100,7 @@ it('nothing is said of what was acknowledged, nor of clients that were ended, at
   quiet(destroyed.publish('a', 'x', { qos: 1 }))
   destroyed.post('a', 'x')
   await drained.drain()
-  expect(saidAtTheEnd()).toEqual([expect.stringContaining('clients: destroyed') as string])
+  expect(saidAtTheEnd()).toEqual([expect.stringMatching(/ destroyed drain$/)])
   destroyed.destroy()
   expect(saidAtTheEnd()).toEqual([])
   expect(listeners()).toHaveLength(1)
