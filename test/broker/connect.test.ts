@@ -1,130 +1,116 @@
-/**
- * The broker in memory: CONNECT, CONNACK, takeover, keep-alive, DISCONNECT.
- */
+/** CONNECT and CONNACK of the broker in memory, takeover, keep alive, PINGREQ (sections 3.1, 3.2, 3.12), and the hook `authenticate`. */
 import { describe, expect, it } from 'vitest'
-import { bytes, type ConnectSettings, durable, type RawClient, world } from './raw-client.js'
+import { type BrokerAuthMethod, type MemoryBrokerOptions, memoryPair, type Verdict } from '../../src/testing/index.js'
+import type { Properties } from '../../src/wire/index.js'
+import {
+  bytes,
+  bytesOf,
+  type ConnectSettings,
+  durable,
+  hexOf,
+  hexOfCode,
+  joined,
+  packetOf,
+  RawClient,
+  someCodes,
+  staying,
+  textOf,
+  world,
+} from './raw-client.js'
+import { scenes } from './scenes.js'
 
-const hex = (client: RawClient): string => client.bytes.map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
+/** CONNECT by its parts, for names and levels that an encoder would not write. */
+function connectOf({ name = '00 04 4d 51 54 54', level = '05', flags = '02', properties = '00', clientId = 'a' } = {}): string {
+  return packetOf('10', name, level, flags, '00 00', properties, textOf(clientId))
+}
+
+const welcome = '20 0b 00 00 08 27 00 10 00 00 22 00 0a'
+const never = { authenticate: () => new Promise<boolean>(() => undefined) }
+
+/** Verdicts that a test gives later. */
+function pending(options: MemoryBrokerOptions = {}) {
+  const decide: ((verdict: boolean) => void)[] = []
+  return { ...world({ ...options, authenticate: () => new Promise<boolean>((resolve) => decide.push(resolve)) }), decide }
+}
+
+/** Asks for the data `two` and `three`, step by step. */
+const steps: BrokerAuthMethod = {
+  start: () => ({ reasonCode: 0x18 }),
+  continue: (data) => ({ reasonCode: data?.[0] === 2 ? 0x18 : 0 }),
+}
+
+const more = (step: number): string => packetOf('f0', '18 08 15', textOf('m'), '16 00 01', hexOfCode(step))
+const firstsOf = (packets: readonly string[]): string[] => packets.map((packet) => packet.slice(0, 2))
+
+/** First byte, flags and reason code of a CONNACK. */
+async function headOf(client: RawClient, settings: ConnectSettings = {}): Promise<string> {
+  await client.connect(settings)
+  return client.heard()[0]?.replace(/^(..) .. (..) (..).*/, '$1 $2 $3') ?? ''
+}
 
 describe('CONNECT and CONNACK', () => {
+  scenes({
+    'one answer, what follows in the same write behind it [MQTT-3.1.4-5]': 'a> C:a S:1:t:0 P:t=x Q; a< K:0 SA:1:0 P:t=x R',
+    'another packet first ends the stream [MQTT-3.1.0-1]': 'a> raw P:t=x; a.',
+    'a second CONNECT ends the stream, and nothing of it is done [MQTT-3.1.0-2]': 'a> Q; a< R; a> C:b; a.82; b> C:b*; b< K:0',
+    'a packet that only servers send ends the stream': 'a> C:a; a< K:0; a> K:0; a.82',
+    'every PINGREQ is answered by a PINGRESP [MQTT-3.12.4-1]': 'a> C:a Q Q; a< K:0 R R; a> Q; a< R; a> Q; a< R',
+    'an empty client identifier with a clean session is replaced [MQTT-3.1.3-6]': 'a> C:; a< K:0; b> C: Q; b< K:0 R; a> Q; a< R',
+  })
+
   it('CONNACK byte by byte: 5.0 with its limits, 3.1.1 with two bytes [MQTT-3.1.4-5] [MQTT-3.2.2-1]', async () => {
     const { join } = world({ maximumPacketSize: 4096, topicAliasMaximum: 3 })
-    expect(hex(await join('a'))).toBe('20 0b 00 00 08 27 00 00 10 00 22 00 03')
-    expect(hex(await join('b', {}, 4))).toBe('20 02 00 00')
+    expect((await join('a')).heard()).toEqual(['20 0b 00 00 08 27 00 00 10 00 22 00 03'])
+    expect((await join('b', {}, 4)).heard()).toEqual(['20 02 00 00'])
   })
 
   it('announces what differs from the defaults, and only that', async () => {
-    const { dial } = world({
-      receiveMaximum: 9,
-      maximumQoS: 1,
-      retainAvailable: false,
-      wildcardSubscriptionAvailable: false,
-      subscriptionIdentifierAvailable: false,
-      sharedSubscriptionAvailable: false,
-      serverKeepAlive: 77,
-      topicAliasMaximum: 0,
-      maximumSessionExpiry: 60,
-      responseInformation: 'replies',
-    })
-    const properties = { sessionExpiryInterval: 100, requestResponseInformation: 1 }
-    expect(await dial().connect({ properties })).toEqual({
+    const numbers = { receiveMaximum: 9, maximumQoS: 1, serverKeepAlive: 77 } as const
+    const flags = ['retain', 'wildcardSubscription', 'subscriptionIdentifier', 'sharedSubscription'] as const
+    const available = (value: unknown) => Object.fromEntries(flags.map((flag) => [`${flag}Available`, value]))
+    const { dial } = world({ ...numbers, ...available(false), topicAliasMaximum: 0, maximumSessionExpiry: 60, responseInformation: 'replies' })
+    const limits = { sessionExpiryInterval: 60, maximumPacketSize: 1_048_576, responseInformation: 'replies' }
+    expect(await dial().connect({ properties: { sessionExpiryInterval: 100, requestResponseInformation: 1 } })).toEqual({
       type: 'connack',
       sessionPresent: false,
       reasonCode: 0,
-      properties: {
-        sessionExpiryInterval: 60,
-        receiveMaximum: 9,
-        maximumQoS: 0 + 1,
-        retainAvailable: 0,
-        maximumPacketSize: 1_048_576,
-        wildcardSubscriptionAvailable: 0,
-        subscriptionIdentifierAvailable: 0,
-        sharedSubscriptionAvailable: 0,
-        serverKeepAlive: 77,
-        responseInformation: 'replies',
-      },
+      properties: { ...numbers, ...available(0), ...limits },
     })
-    // [MQTT-3.1.2-28]
-    expect((await dial().connect({ clientId: 'b' })) as object).not.toHaveProperty('properties.responseInformation')
   })
 
-  it('assigns an identifier that nobody has [MQTT-3.1.3-6] [MQTT-3.1.3-7] [MQTT-3.2.2-16]', async () => {
-    const { join, dial, broker } = world()
-    await join('auto-1')
-    expect(await dial().connect({ clientId: '' })).toMatchObject({ properties: { assignedClientIdentifier: 'auto-2' } })
-    expect(await dial(4).connect({ clientId: '' })).toMatchObject({ reasonCode: 0, properties: {} })
-    expect([...broker.clients.keys()]).toEqual(['auto-1', 'auto-2', 'auto-3'])
+  it('Response Information comes only where it was asked for [MQTT-3.1.2-28]', async () => {
+    const { dial } = world({ responseInformation: 'r', topicAliasMaximum: 0 })
+    for (const requestResponseInformation of [undefined, 0, 1]) {
+      const client = dial()
+      await client.connect({ properties: { requestResponseInformation } })
+      expect(client.heard()).toEqual([requestResponseInformation ? '20 0c 00 00 09 27 00 10 00 00 1a 00 01 72' : '20 08 00 00 05 27 00 10 00 00'])
+    }
   })
 
-  it('wants CONNECT first, and once [MQTT-3.1.0-1] [MQTT-3.1.0-2]', async () => {
-    const { dial, join, broker } = world()
-    const early = dial()
-    expect(await early.send({ type: 'pingreq' })).toEqual([])
-    expect(early.ended).toBeDefined()
-    const twice = await join('a')
-    await twice.send({ type: 'connect', clientId: 'a' })
-    expect(twice.goodbye).toBe(0x82)
-    expect(twice.ended).toBeDefined()
-    expect(broker.violations.map(({ text, reasonCode }) => [text, reasonCode])).toEqual([
-      ['the first packet is no CONNECT [MQTT-3.1.0-1]', 0x82],
-      ['a second CONNECT [MQTT-3.1.0-2]', 0x82],
-    ])
+  it('every variant that is in order is answered by 0x00 [MQTT-3.1.4-5]', async () => {
+    const properties: Properties = {
+      ...{ sessionExpiryInterval: 1, receiveMaximum: 5, maximumPacketSize: 1000, topicAliasMaximum: 3 },
+      ...{ requestResponseInformation: 1, requestProblemInformation: 0, userProperties: [['a', 'b']] },
+    }
+    const variants: readonly ConnectSettings[] = [
+      ...[{}, { cleanStart: false }, { keepAlive: 65_535 }, { username: 'u' }],
+      ...[{ password: bytes('p') }, { username: 'u', password: bytes('') }, { properties }],
+      ...([0, 1, 2] as const).map((qos) => ({ will: { topic: 'w', qos, retain: qos === 1 } })),
+      ...Object.entries(properties).map(([name, value]) => ({ properties: { [name]: value } })),
+    ]
+    for (const variant of variants) expect(await headOf(world().dial(), variant)).toBe('20 00 00')
   })
 
   it('waits for CONNECT only so long', async () => {
     const { dial, clock } = world({ connectTimeout: 500 })
     const client = dial()
     await clock.advance(499)
-    expect(client.ended).toBeUndefined()
+    expect(client.gone).toBe(false)
     await clock.advance(1)
-    expect(client.ended).toBeDefined()
+    expect(client.gone).toBe(true)
   })
 
-  it('says in the form of the version why it refuses one [MQTT-3.1.2-2] [MQTT-3.1.2-1]', async () => {
-    const only5 = world({ protocolVersions: [5] })
-    expect(await only5.dial(4).connect()).toMatchObject({ reasonCode: 1 })
-    const only4 = world({ protocolVersions: [4] })
-    expect(await only4.dial(5).connect()).toMatchObject({ reasonCode: 0x84 })
-    const { dial } = world()
-    // MQIsdp, level 3; then MQTT, level 6.
-    const old = dial(4)
-    await old.sendBytes([0x10, 0x0f, 0, 6, 0x4d, 0x51, 0x49, 0x73, 0x64, 0x70, 3, 2, 0, 0, 0, 1, 0x61])
-    expect(hex(old)).toBe('20 02 00 01')
-    const future = dial()
-    await future.sendBytes([0x10, 0x0d, 0, 4, 0x4d, 0x51, 0x54, 0x54, 6, 2, 0, 0, 0, 0, 1, 0x61])
-    const reason = 'unsupported protocol version'
-    expect(hex(future)).toBe(`20 22 00 84 1f 1f 00 1c ${[...bytes(reason)].map((byte) => byte.toString(16)).join(' ')}`)
-    expect(future.ended).toBeDefined()
-  })
-
-  it('answers a malformed CONNECT by 0x81, and nothing at all what is no CONNECT [MQTT-3.1.2-3] [MQTT-3.1.4-1]', async () => {
-    const { dial, broker } = world()
-    const reserved = dial()
-    await reserved.sendBytes([0x10, 0x0e, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 3, 0, 0, 0, 0, 1, 0x61])
-    expect(hex(reserved)).toMatch(/^20 1b 00 81 18 1f 00 15 72 65 73 65 72 76 65 64 /)
-    // 3.1.1 has no code for that.
-    const old = dial(4)
-    await old.sendBytes([0x10, 0x0d, 0, 4, 0x4d, 0x51, 0x54, 0x54, 4, 3, 0, 0, 0, 1, 0x61])
-    expect([old.bytes, old.ended !== undefined]).toEqual([[], true])
-    const http = dial()
-    await http.sendBytes(bytes('GET / HTTP/1.1\r\n\r\n'))
-    expect([http.bytes, http.ended !== undefined]).toEqual([[], true])
-    expect(broker.violations).toHaveLength(3)
-  })
-
-  it('3.1.1: an empty identifier without a clean session is return code 2', async () => {
-    const client = world().dial(4)
-    await client.sendBytes([0x10, 0x0c, 0, 4, 0x4d, 0x51, 0x54, 0x54, 4, 0, 0, 0, 0, 0])
-    expect(hex(client)).toBe('20 02 00 02')
-  })
-
-  it('takes what came right behind CONNECT', async () => {
-    const { dial } = world()
-    const packets = await dial().send({ type: 'connect', clientId: 'a' }, { type: 'pingreq' })
-    expect(packets.map(({ type }) => type)).toEqual(['connack', 'pingresp'])
-  })
-
-  it('has room for a number of sessions, and of connections', async () => {
+  it('there is room for a number of sessions, and of connections', async () => {
     const { join, dial } = world({ maxSessions: 1, maxConnections: 3 })
     await join('a', durable)
     expect(await dial().connect({ clientId: 'b' })).toMatchObject({ reasonCode: 0x97 })
@@ -134,146 +120,327 @@ describe('CONNECT and CONNACK', () => {
     dial()
     const fourth = dial()
     await fourth.send()
-    expect(fourth.ended).toBeDefined()
+    expect(fourth.gone).toBe(true)
+  })
+
+  it('nothing but AUTH comes before CONNACK, though the client asked for more [MQTT-3.2.0-1]', async () => {
+    const { dial, clock, broker, decide } = pending({ auth: { m: steps } })
+    const [plain, enhanced] = [dial(), dial()]
+    await plain.send({ type: 'connect', clientId: 'plain' })
+    expect(await plain.say('c0 00', packetOf('32', textOf('t'), '00 01 00'), packetOf('82', '00 02 00', textOf('#'), '00'))).toEqual([])
+    await enhanced.send({ type: 'connect', clientId: 'enhanced', properties: { authenticationMethod: 'm' } })
+    broker.publish({ topic: 't' })
+    for (const allow of decide) allow(true)
+    await clock.settle()
+    expect(firstsOf(plain.heard())).toEqual(['20', 'd0', '40', '90'])
+    expect(firstsOf(enhanced.heard())).toEqual(['f0'])
+    expect(firstsOf(await enhanced.say(more(2)))).toEqual(['f0'])
+    expect(firstsOf(await enhanced.say(more(3)))).toEqual(['20'])
+  })
+
+  it('there is one CONNACK, however long the connection lasts and whatever is authenticated again [MQTT-3.2.0-2]', async () => {
+    const { dial, clock } = world({ auth: { m: steps } })
+    const client = dial()
+    await client.send({ type: 'connect', clientId: 'a', properties: { authenticationMethod: 'm' } })
+    const seen = await client.say(more(3))
+    for (let round = 0; round < 3; round++) {
+      for (const packet of [packetOf('f0', '19 04 15', textOf('m')), more(2), more(3)]) seen.push(...(await client.say(packet)))
+      await clock.advance(1_000_000)
+    }
+    seen.push(...(await client.say(connectOf())))
+    expect(firstsOf(seen)).toEqual(['f0', '20', ...Array.from({ length: 9 }, () => 'f0'), 'e0'])
+    expect(seen.slice(2, -1).map((packet) => packet.slice(6, 8))).toEqual(['18', '18', '00', '18', '18', '00', '18', '18', '00'])
+  })
+})
+
+describe('a CONNECT that is none, or of another version', () => {
+  it('the answer has the form of the version that was asked for [MQTT-3.1.2-2]', async () => {
+    const only4 = world({ protocolVersions: [4] }).dial()
+    expect([await only4.say(connectOf()), only4.gone]).toEqual([['20 03 00 84 00'], true])
+    expect(
+      await world({ protocolVersions: [5] })
+        .dial(4)
+        .connect(),
+    ).toMatchObject({ reasonCode: 1 })
+    const { dial, broker } = world()
+    // MQIsdp, level 3.
+    expect(await dial(4).say(packetOf('10', textOf('MQIsdp'), '03 02 00 00', textOf('a')))).toEqual(['20 02 00 01'])
+    const future = dial()
+    await future.sendBytes(bytesOf(connectOf({ level: '06' })))
+    expect(future.heardWhole()).toEqual([`20 22 00 84 1f 1f ${textOf('unsupported protocol version')}`])
+    // 3.1.1 has no code for a reserved flag, and what is no CONNECT at all is not answered.
+    const [old, http] = [dial(4), dial()]
+    expect([await old.say(packetOf('10', textOf('MQTT'), '04 03 00 00', textOf('a'))), old.gone]).toEqual([[], true])
+    expect([await http.say(hexOf(bytes('GET / HTTP/1.1\r\n\r\n'))), http.gone]).toEqual([[], true])
+    expect(broker.violations).toHaveLength(4)
+    expect(await dial(4).say(packetOf('10', textOf('MQTT'), '04 00 00 00', '00 00'))).toEqual(['20 02 00 02'])
+  })
+
+  it('is noted with its rule and its code [MQTT-3.1.0-1] [MQTT-3.1.0-2]', async () => {
+    const { dial, join, broker } = world()
+    await dial().say('c0 00')
+    await (await join('a')).say(connectOf({ clientId: 'b' }))
+    expect(broker.violations.map(({ text, reasonCode }) => [text, reasonCode])).toEqual([
+      ['the first packet is no CONNECT [MQTT-3.1.0-1]', 0x82],
+      ['a second CONNECT [MQTT-3.1.0-2]', 0x82],
+    ])
+    const early = world(never).dial()
+    expect([await early.say(connectOf(), connectOf()), early.gone]).toEqual([[], true])
+  })
+})
+
+describe('client identifiers', () => {
+  const characters = '0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ'
+
+  it('1 to 23 bytes of digits and letters are taken, all 62 of them [MQTT-3.1.3-5]', async () => {
+    const { dial, broker } = world()
+    const all = [...characters, characters.slice(0, 23), characters.slice(23, 46), characters.slice(39)]
+    for (const clientId of all) expect(await dial().say(connectOf({ clientId }))).toEqual([welcome])
+    expect(broker.clients.size).toBe(65)
+  })
+
+  it('three hundred empty ones get as many others, none of them known, on either version [MQTT-3.1.3-6] [MQTT-3.2.2-16]', async () => {
+    const { join, dial, broker } = world()
+    for (const known of ['auto-7', 'auto-200']) await join(known, durable)
+    const assigned = new Set<string | undefined>()
+    for (let i = 0; i < 300; i++) {
+      const { properties } = await dial().connect({ clientId: '', properties: { sessionExpiryInterval: 3600 } })
+      assigned.add(properties.assignedClientIdentifier)
+    }
+    expect([assigned.size, assigned.has(undefined), assigned.has('auto-7'), assigned.has('auto-200')]).toEqual([300, false, false, false])
+    expect(await dial(4).connect({ clientId: '' })).toMatchObject({ reasonCode: 0, properties: {} })
+    expect([broker.sessions.size, broker.clients.size]).toEqual([303, 303])
+  })
+
+  it('an assigned one is the key of the session from then on [MQTT-3.1.3-7]', async () => {
+    const { dial, broker } = world()
+    const client = dial()
+    const { assignedClientIdentifier: clientId = '' } = (await client.connect({ ...staying(60), clientId: '', cleanStart: true })).properties
+    await client.subscribe('t')
+    await client.cut()
+    expect(broker.publish({ topic: 't', payload: 'kept', qos: 1 })).toBe(true)
+    const again = dial()
+    expect(await again.connect({ clientId, ...durable })).toMatchObject({ sessionPresent: true, reasonCode: 0 })
+    expect(again.takeMessages()).toEqual(['t kept'])
+  })
+})
+
+describe('Session Present', () => {
+  it('only bit 0 of its byte is ever set, and a malformed CONNECT leaves it 0 [MQTT-3.2.2-1] [MQTT-3.2.2-6]', async () => {
+    const { dial } = world({ authenticate: ({ username }) => username === undefined })
+    const seen = [await headOf(dial(), durable), await headOf(dial(), durable), await headOf(dial(), { ...durable, username: 'u' })]
+    expect([...seen, (await dial().say(connectOf({ flags: '01' }))).join()]).toEqual(['20 00 00', '20 01 00', '20 00 87', '20 03 00 81 00'])
+    expect(await headOf(dial(), { cleanStart: true })).toBe('20 00 00')
+  })
+
+  it('a refusal says 0 although there is a session, and leaves that alone [MQTT-3.2.2-6]', async () => {
+    const { join, dial, broker } = world({ authenticate: ({ username }) => username === undefined })
+    await (await join('a', durable)).subscribe('t')
+    expect(await headOf(dial(), { ...durable, username: 'u' })).toBe('20 00 87')
+    expect(broker.sessions.get('a')).toMatchObject({ connected: true, subscriptions: [{ filter: 't' }] })
+    expect(await headOf(dial(), durable)).toBe('20 01 00')
+  })
+})
+
+describe('refusals', () => {
+  const failing = () => {
+    throw new Error('broken')
+  }
+  const will = { topic: 'w', qos: 1, retain: true } as const
+  const refusals: [string, MemoryBrokerOptions & { authenticate?: () => Verdict }, string, ConnectSettings['will']?][] = [
+    ['a client identifier [MQTT-3.1.3-8]', { authenticate: () => 0x85 }, '85'],
+    ['a wrong password', { authenticate: () => 0x86 }, '86'],
+    ['no permission', { authenticate: () => false }, '87'],
+    ['a banned client', { authenticate: () => 0x8a }, '8a'],
+    ['a hook that fails', { authenticate: failing }, '80'],
+    ['a will of QoS 1 above 0 [MQTT-3.2.2-12]', { maximumQoS: 0 }, '9b'],
+    ['a will of QoS 2 above 1 [MQTT-3.2.2-12]', { maximumQoS: 1 }, '9b', { topic: 'w', qos: 2 }],
+    ['a retained will without retained messages [MQTT-3.2.2-13]', { retainAvailable: false }, '9a'],
+    ['no room', { maxSessions: 0 }, '97'],
+  ]
+
+  it.each(refusals)('%s: CONNACK, the end, and nothing is left [MQTT-3.1.4-2] [MQTT-3.2.2-7]', async (_what, options, code, other) => {
+    const { dial, broker } = world(options)
+    const client = dial()
+    await client.send({ type: 'connect', clientId: 'a', ...durable, will: other ?? will })
+    expect([client.heard(), client.gone]).toEqual([[`20 03 00 ${code} 00`], true])
+    await client.cut()
+    expect([broker.sessions.size, broker.clients.size, broker.accepted.length]).toEqual([0, 0, 0])
+  })
+
+  it('a will within the limit is taken [MQTT-3.2.2-12] [MQTT-3.2.2-13]', async () => {
+    const { dial } = world({ maximumQoS: 1, retainAvailable: false })
+    expect(await headOf(dial(), { will: { topic: 'w', qos: 1 } })).toBe('20 00 00')
+  })
+
+  it('what follows a refused CONNECT in the same write is not handled, nor while the verdict is awaited [MQTT-3.1.4-6]', async () => {
+    const { dial, join, broker } = world({ authenticate: ({ clientId }) => clientId === 'watcher' })
+    const watcher = await join('watcher')
+    await watcher.subscribe('#')
+    watcher.heard()
+    const [publish, subscribe] = [packetOf('33', textOf('t'), '00 01 00 78'), packetOf('82', '00 02 00', textOf('t'), '00')]
+    expect(await dial().say(connectOf(), publish, subscribe, 'c0 00')).toEqual(['20 03 00 87 00'])
+    expect([watcher.heard(), broker.accepted, broker.retained.size]).toEqual([[], [], 0])
+    const late = pending()
+    const [one, two] = [late.dial(), late.dial()]
+    expect([await one.say(connectOf(), publish), await two.say(connectOf({ clientId: 'b' }), publish)]).toEqual([[], []])
+    late.decide[0]?.(true)
+    late.decide[1]?.(false)
+    await late.clock.settle()
+    expect([firstsOf(one.heard()), two.heard()]).toEqual([['20', '40'], ['20 03 00 87 00']])
+    expect([late.broker.accepted.map(({ clientId }) => clientId), two.gone]).toEqual([['a'], true])
+  })
+
+  it('a verdict comes too late for a client that is gone', async () => {
+    for (const verdict of [true, false]) {
+      const { dial, broker, clock, decide } = pending()
+      const client = dial()
+      await client.send({ type: 'connect', clientId: 'a', ...durable })
+      await client.cut()
+      decide[0]?.(verdict)
+      await clock.settle()
+      expect([broker.sessions.size, broker.clients.size]).toEqual([0, 0])
+    }
+  })
+
+  it('what waits for a verdict is bounded', async () => {
+    const client = world({ ...never, maxBacklog: 1000 }).dial()
+    await client.send({ type: 'connect', clientId: 'a' })
+    await client.publish('t', 'x'.repeat(900))
+    expect(client.gone).toBe(false)
+    expect(await client.publish('t', 'x'.repeat(900))).toMatchObject([{ type: 'connack', reasonCode: 0x97 }])
+    expect(client.gone).toBe(true)
+    const busy = world(never).dial()
+    await busy.send({ type: 'connect', clientId: 'a' })
+    await busy.send(...Array.from({ length: 1000 }, () => ({ type: 'pingreq' as const })))
+    expect(busy.gone).toBe(false)
+    expect(await busy.send({ type: 'pingreq' })).toMatchObject([{ type: 'connack', reasonCode: 0x97 }])
+  })
+
+  it('whatever hook or method decides, the code is one of CONNACK’s own, and 0x80 or more is followed by the end [MQTT-3.2.2-8] [MQTT-3.2.2-7] [MQTT-4.13.2-1]', async () => {
+    const allowed = '00 80 81 82 83 84 85 86 87 88 89 8a 8c 90 95 97 99 9a 9b 9c 9d 9f'.split(' ')
+    let verdict = 0
+    const { dial } = world({
+      authenticate: ({ properties }) => (properties.authenticationMethod === undefined ? verdict : true),
+      auth: { m: { start: () => ({ reasonCode: verdict }), continue: () => ({}) } },
+    })
+    for (verdict of someCodes) {
+      const client = dial()
+      const wanted = hexOfCode(verdict)
+      const code = verdict < 0x80 ? '00' : allowed.includes(wanted) ? wanted : '80'
+      expect([await headOf(client), client.heard(), client.gone]).toEqual([`20 00 ${code}`, [], code !== '00'])
+      const enhanced = dial()
+      if (verdict < 0x80) continue
+      expect(allowed).toContain((await headOf(enhanced, { properties: { authenticationMethod: 'm' } })).slice(6))
+      expect(enhanced.gone).toBe(true)
+    }
+  })
+
+  it('say why, also where Request Problem Information is 0; 3.1.1 cannot', async () => {
+    const moved = { reasonCode: 0x9c, properties: { serverReference: 'other', reasonString: 'moved' } }
+    const verdicts = { no: false, banned: 0x8a, moved } as const
+    const { dial } = world({ authenticate: ({ clientId }) => verdicts[clientId as keyof typeof verdicts], maximumQoS: 0 })
+    const refusal = (settings: ConnectSettings, version?: 4 | 5) => dial(version).connect({ clientId: 'no', ...settings })
+    const unauthorized = { reasonCode: 0x87, properties: { reasonString: 'Not authorized' } }
+    expect(await refusal({})).toMatchObject(unauthorized)
+    expect(await refusal({ properties: { requestProblemInformation: 0 } })).toMatchObject(unauthorized)
+    expect(await refusal({ clientId: 'banned' })).toMatchObject({ properties: { reasonString: 'Banned' } })
+    expect(await refusal({ clientId: 'moved' })).toMatchObject(moved)
+    const reasonString = expect.stringMatching(/QoS/)
+    expect(await refusal({ will: { topic: 't', qos: 1 } })).toMatchObject({ reasonCode: 0x9b, properties: { reasonString } })
+    expect(await refusal({}, 4)).toMatchObject({ reasonCode: 5, properties: {} })
+  })
+
+  const long = 'x'.repeat(20)
+  const both: Properties = { reasonString: 'no', userProperties: [['a', 'b']] }
+  it.each<[Properties, number, boolean]>([
+    [both, 17, true],
+    ...[16, 10, 5].map((size): [Properties, number, boolean] => [both, size, false]),
+    [{ reasonString: long }, 20, false],
+    [{ reasonString: long }, 100, true],
+    [{ userProperties: [['a', long]] }, 20, false],
+    [{ userProperties: [['a', long]] }, 100, true],
+  ])('%j within %i bytes is said: %s [MQTT-3.2.2-19] [MQTT-3.2.2-20]', async (properties, maximumPacketSize, said) => {
+    const client = world({ authenticate: () => ({ reasonCode: 0x87, properties }) }).dial()
+    await client.send({ type: 'connect', clientId: 'a', properties: { maximumPacketSize } })
+    const whole = '20 0f 00 87 0c 1f 00 02 6e 6f 26 00 01 61 00 01 62'
+    expect(client.heardWhole()).toEqual([!said ? '20 03 00 87 00' : properties === both ? whole : expect.stringMatching(/78 78 78/)])
+    expect(client.gone).toBe(true)
+  })
+
+  it('authenticate has what accept was given', async () => {
+    const seen: unknown[] = []
+    const { broker, clock } = world({ authenticate: (_connect, context) => seen.push(context) > 0 })
+    const [near, far] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay) })
+    broker.accept(far, 'listener 1')
+    await new RawClient(clock, near, 5).connect()
+    expect(seen).toEqual([{ remote: 'listener 1' }])
+  })
+})
+
+describe('takeover', () => {
+  scenes({
+    'the older connection hears 0x8E and is closed, the newer has the session [MQTT-3.1.4-3] [MQTT-3.1.4-4]':
+      'a> C:a~ S:1:t:0; a< K:0 SA:1:0; b> C:a~ P:t=x Q; b< K:1 P:t=x R; a.8e',
+    'Clean Start 1 of the newer one drops the session [MQTT-3.1.4-4]': 'a> C:a~ S:1:t:0; a< K:0 SA:1:0; b> C:a P:t=x Q; b< K:0 R; a.8e',
+    'a session without expiry ends with the older connection': 'a> C:a S:1:t:0; a< K:0 SA:1:0; b> C:a* P:t=x Q; b< K:0 R; a.8e',
+  })
+
+  it('leaves one client', async () => {
+    const { join, broker } = world()
+    for (let i = 0; i < 3; i++) await join('a', durable)
+    expect(broker.clients.size).toBe(1)
   })
 })
 
 describe('keep alive [MQTT-3.1.2-22]', () => {
-  it('ends the connection after one and a half times the interval, not before', async () => {
-    const { join, clock, broker } = world()
-    const client = await join('a', { keepAlive: 10 })
-    await clock.advance(14_000)
-    expect(await client.send({ type: 'pingreq' })).toEqual([{ type: 'pingresp' }]) // [MQTT-3.12.4-1]
-    await clock.advance(14_999)
-    expect(client.ended).toBeUndefined()
-    await clock.advance(1)
-    expect(client.goodbye).toBe(0x8d)
-    expect(broker.violations).toMatchObject([{ clientId: 'a', reasonCode: 0x8d, time: 29_000 }])
+  scenes({
+    'silence for one and a half intervals ends the connection as a lost network does, a PINGREQ counts [MQTT-3.1.2-22] [MQTT-3.12.4-1]':
+      'w* w:0; p> C:p&2; p< K:0; a> C:a&2!w=x; a< K:0; +2000; p> Q; p< R; +999; a_; w_; +1; a.8d; w< P:w=x; +1999; p_; +1; p.8d',
+    'any packet counts': 'a> C:a&2; a< K:0; +2999; a> P:t=x; +2999; a> P:t=x; +2999; a_; +1; a.8d',
+    '0 is off': 'a> C:a; a< K:0; +10000000; a> Q; a< R',
   })
+  scenes({ 'what the server decides holds [MQTT-3.2.2-22]': 'a> C:a&100; a< K:0; +2999; a_; +1; a.8d' }, [5], { serverKeepAlive: 2 })
+  scenes({ 'the own value holds, as there is no other': 'a> C:a&100; a< K:0; +149999; a> Q; +149999; a< R; +1; a.' }, [4], { serverKeepAlive: 2 })
 
-  it('is no matter of a client in the middle of a packet that goes on coming in; one that stands still is silent', async () => {
-    const { join, clock } = world()
-    const client = await join('a', { keepAlive: 10 })
+  it('a packet that goes on coming in counts, one that stands still does not; the end is noted', async () => {
+    const { client, clock, broker } = await joined({}, { keepAlive: 10 })
     // PUBLISH of 10,000 bytes, and a quarter of it each 14 s.
     const packet = [0x30, 0x91, 0x4e, 0, 1, 0x74, 0, ...new Array<number>(9997).fill(0x2e)]
     for (let at = 0; at < 7500; at += 2500) {
       await client.sendBytes(packet.slice(at, at + 2500))
       await clock.advance(14_000)
     }
-    expect(client.ended).toBeUndefined()
+    expect(client.gone).toBe(false)
     await clock.advance(1000)
     expect(client.goodbye).toBe(0x8d)
+    expect(broker.violations).toMatchObject([{ clientId: 'a', reasonCode: 0x8d, time: 43_000 }])
   })
 
-  it('is off at 0, and the server may decide otherwise [MQTT-3.2.2-22]', async () => {
-    const { join, clock } = world()
-    const client = await join('a')
-    await clock.advance(10_000_000)
-    expect(client.ended).toBeUndefined()
-    const strict = world({ serverKeepAlive: 2 })
-    const other = await strict.join('a', { keepAlive: 100 })
-    await strict.clock.advance(3000)
-    expect(other.goodbye).toBe(0x8d)
-    // 3.1.1 cannot be told.
-    const untold = await strict.join('b', { keepAlive: 100 }, 4)
-    await strict.clock.advance(149_000)
-    expect(untold.ended).toBeUndefined()
-    await strict.clock.advance(1000)
-    expect(untold.ended).toBeDefined()
+  it('Server Keep Alive is announced where it is set [MQTT-3.2.2-22]', async () => {
+    for (const [serverKeepAlive, connack] of [
+      [undefined, '20 08 00 00 05 27 00 10 00 00'],
+      [4, '20 0b 00 00 08 27 00 10 00 00 13 00 04'],
+    ] as const) {
+      const client = await world({ serverKeepAlive, topicAliasMaximum: 0 }).join('a', { keepAlive: 2 })
+      expect(client.heard()).toEqual([connack])
+    }
   })
 })
 
-describe('authenticate', () => {
-  it('refuses by false, by code with properties, by a throw; 3.1.1 in its own codes', async () => {
-    const verdicts: Record<string, () => never | boolean | { reasonCode: number; properties: object }> = {
-      no: () => false,
-      moved: () => ({ reasonCode: 0x9d, properties: { serverReference: 'other:1883' } }),
-      broken: () => {
-        throw new Error('no')
-      },
-      yes: () => true,
-    }
-    const { dial } = world({ authenticate: ({ username = 'yes' }) => verdicts[username]?.() ?? false })
-    expect(await dial().connect({ username: 'no' })).toMatchObject({ reasonCode: 0x87 })
-    expect(await dial(4).connect({ username: 'no' })).toMatchObject({ reasonCode: 5 })
-    expect(await dial().connect({ username: 'moved' })).toMatchObject({ reasonCode: 0x9d, properties: { serverReference: 'other:1883' } })
-    const broken = dial()
-    expect(await broken.connect({ username: 'broken' })).toMatchObject({ reasonCode: 0x80 })
-    expect(broken.ended).toBeDefined() // [MQTT-3.2.2-7]
-    expect(await dial().connect({ username: 'yes' })).toMatchObject({ reasonCode: 0 })
+describe('what the server cannot do is announced', () => {
+  it.each([
+    [0, '0a 00 00 07 24 00'],
+    [1, '0a 00 00 07 24 01'],
+    [2, '08 00 00 05'],
+  ] as const)('Maximum QoS %i, and 2 is not [MQTT-3.2.2-9]', async (maximumQoS, middle) => {
+    expect((await world({ maximumQoS, topicAliasMaximum: 0 }).join('a')).heard()).toEqual([`20 ${middle} 27 00 10 00 00`])
   })
 
-  it('may take its time: what comes meanwhile waits, and is dropped by a refusal [MQTT-3.1.4-6]', async () => {
-    const decide: ((verdict: boolean) => void)[] = []
-    const { dial, broker, clock } = world({ authenticate: () => new Promise<boolean>((resolve) => decide.push(resolve)) })
-    const one = dial()
-    const two = dial()
-    for (const client of [one, two]) {
-      expect(
-        await client.send({ type: 'connect', clientId: client === one ? 'one' : 'two' }, { type: 'publish', topic: 't', qos: 1, packetId: 1 }),
-      ).toEqual([])
-    }
-    decide[0]?.(true)
-    decide[1]?.(false)
-    await clock.settle()
-    expect(one.take().map(({ type }) => type)).toEqual(['connack', 'puback'])
-    expect(two.take()).toMatchObject([{ type: 'connack', reasonCode: 0x87 }])
-    expect(broker.accepted.map(({ clientId }) => clientId)).toEqual(['one'])
-  })
-
-  it('comes too late for a client that is gone', async () => {
-    for (const verdict of [true, false]) {
-      let decide = (_verdict: boolean): void => undefined
-      const { dial, broker, clock } = world({ authenticate: () => new Promise<boolean>((resolve) => (decide = resolve)) })
-      const client = dial()
-      await client.send({ type: 'connect', clientId: 'a', ...durable })
-      await client.cut()
-      decide(verdict)
-      await clock.settle()
-      expect([broker.sessions.size, broker.clients.size]).toEqual([0, 0])
-    }
-  })
-
-  it('a refusal says why, unless the Reason String does not fit [MQTT-3.2.2-19]; Request Problem Information 0 does not forbid it', async () => {
-    const given = { reasonCode: 0x9c, properties: { serverReference: 'other', reasonString: 'moved' } }
-    const verdicts = { no: false, banned: 0x8a, moved: given } as const
-    const { dial } = world({ authenticate: ({ clientId }) => verdicts[clientId as keyof typeof verdicts], auth: {}, maximumQoS: 0 })
-    const refusal = (properties: ConnectSettings, version?: 4 | 5) => dial(version).connect({ clientId: 'no', ...properties })
-    expect(await refusal({})).toMatchObject({ reasonCode: 0x87, properties: { reasonString: 'Not authorized' } })
-    expect(await refusal({ properties: { requestProblemInformation: 0 } })).toMatchObject({ properties: { reasonString: 'Not authorized' } })
-    expect(await refusal({ properties: { maximumPacketSize: 10 } })).toMatchObject({ reasonCode: 0x87, properties: {} })
-    expect(await refusal({ clientId: 'banned' })).toMatchObject({ properties: { reasonString: 'Banned' } })
-    expect(await refusal({ clientId: 'moved' })).toMatchObject(given)
-    expect(await refusal({ will: { topic: 't', qos: 1 } })).toMatchObject({
-      reasonCode: 0x9b,
-      properties: { reasonString: expect.stringMatching(/QoS/) },
-    })
-    expect(await refusal({}, 4)).toMatchObject({ reasonCode: 5, properties: {} })
-  })
-
-  it('what waits for it is bounded', async () => {
-    const { dial } = world({ authenticate: () => new Promise<boolean>(() => undefined), maxBacklog: 1000 })
-    const client = dial()
-    await client.send({ type: 'connect', clientId: 'a' })
-    await client.publish('t', 'x'.repeat(900))
-    expect(client.ended).toBeUndefined()
-    expect(await client.publish('t', 'x'.repeat(900))).toMatchObject([{ type: 'connack', reasonCode: 0x97 }])
-    expect(client.ended).toBeDefined()
-    const busy = world({ authenticate: () => new Promise<boolean>(() => undefined) }).dial()
-    await busy.send({ type: 'connect', clientId: 'a' })
-    await busy.send(...Array.from({ length: 1000 }, () => ({ type: 'pingreq' as const })))
-    expect(busy.ended).toBeUndefined()
-    expect(await busy.send({ type: 'pingreq' })).toMatchObject([{ type: 'connack', reasonCode: 0x97 }])
-  })
-
-  it('is told what accept was told', async () => {
-    const seen: unknown[] = []
-    const { broker, clock } = world({ authenticate: (_connect, context) => seen.push(context) > 0 })
-    const { memoryPair } = await import('../../src/testing/index.js')
-    const { RawClient: Client } = await import('./raw-client.js')
-    const [near, far] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay) })
-    broker.accept(far, 'listener 1')
-    await new Client(clock, near, 5).connect()
-    expect(seen).toEqual([{ remote: 'listener 1' }])
+  it.each([0, 1] as const)('SUBSCRIBE may ask for any QoS all the same: %i [MQTT-3.2.2-10]', async (maximumQoS) => {
+    const { client } = await joined({ maximumQoS })
+    const filters = ['00', '01', '02'].map((qos) => `${textOf(`t/${qos}`)} ${qos}`)
+    expect(await client.say(packetOf('82', '00 01 00', ...filters))).toEqual([`90 06 00 01 00 00 0${maximumQoS} 0${maximumQoS}`])
+    expect(client.gone).toBe(false)
   })
 })

@@ -1,10 +1,10 @@
-/** The broker in memory: whatever it is given is checked, and the error says what would be right. */
+/** What the broker in memory is given is checked, and the error says what would be right. */
 import { describe, expect, it } from 'vitest'
 import { MemoryBroker } from '../../src/testing/index.js'
 import { listenTcp } from '../../src/transport/tcp.js'
 import { listenUnix } from '../../src/transport/unix.js'
 import { listenWebSocket } from '../../src/transport/websocket-node.js'
-import { text, world } from './raw-client.js'
+import { bytes, joined, text, world } from './raw-client.js'
 
 const invalid = (message: RegExp) => expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringMatching(message) })
 
@@ -34,6 +34,7 @@ describe('options', () => {
     [{ connectTimeout: -1 }, /connectTimeout must be an integer from 0 to/],
     [{ hookTimeout: '5' }, /hookTimeout must be an integer from 0 to \d+, not a string/],
     [{ maxRetained: Number.NaN }, /maxRetained must be an integer from 0 to \d+, not NaN/],
+    [{ receiveMaximum: 0 }, /receiveMaximum must be an integer from 1/],
     [{ maxInflight: 65_536 }, /maxInflight must be an integer from 1 to 65535, not 65536/],
     [{ maximumQoS: true }, /maximumQoS must be an integer from 0 to 2/],
     [{ serverKeepAlive: 1.5 }, /serverKeepAlive must be an integer from 0 to 65535/],
@@ -90,7 +91,9 @@ describe('calls', () => {
 
   it('publish with a QoS or a topic that cannot be', () => {
     expect(() => broker.publish({ topic: 't', qos: 3 as never })).toThrow(/qos/)
-    expect(() => broker.publish({ topic: undefined as never })).toThrow(/topic/)
+    for (const topic of [undefined as never, 'a/+']) expect(() => broker.publish({ topic })).toThrow(/topic/)
+    expect(() => broker.publish({ topic: 't', properties: { responseTopic: '#' } })).toThrow(/responseTopic/)
+    expect(() => broker.disconnect('a', 0xf9)).toThrow(/reasonCode/)
   })
 
   it.each<[string, () => Promise<unknown>, RegExp]>([
@@ -105,20 +108,17 @@ describe('calls', () => {
 
 describe('what publish was given', () => {
   it('may be written over afterwards, properties included', async () => {
-    const { join, broker } = world()
-    const payload = new TextEncoder().encode('before')
-    const correlationData = new TextEncoder().encode('mine')
+    const { client, broker } = await joined()
+    const [payload, correlationData] = [bytes('before'), bytes('mine')]
     const userProperties: [string, string][] = [['a', 'b']]
     const properties = { correlationData, userProperties, contentType: 'text' }
     broker.publish({ topic: 't', payload, retain: true, properties })
-    payload.fill(0)
-    correlationData.fill(0)
+    for (const each of [payload, correlationData]) each.fill(0)
     userProperties.push(['more', 'more'])
     properties.contentType = 'changed'
-    const client = await join('a')
     await client.subscribe('t')
-    const message = client.received.at(-1)
-    if (message?.type !== 'publish') throw new Error('nothing came')
+    const [message] = client.publishes
+    if (message === undefined) throw new Error('nothing came')
     expect([text(message.payload), text(message.properties.correlationData ?? new Uint8Array(0))]).toEqual(['before', 'mine'])
     expect([message.properties.userProperties, message.properties.contentType]).toEqual([[['a', 'b']], 'text'])
   })

@@ -1,6 +1,9 @@
 /**
- * A client in the hands of a test: it sends what it is told, packets or bytes, and says what came. Nothing is answered by itself.
+ * A client that does only what a test says: it sends packets or bytes and keeps what came. Nothing is answered by itself.
+ *
+ * What a test of the standard is about is compared as hex, so that nothing of the codec stands between a statement and its bytes.
  */
+import { expect } from 'vitest'
 import { MemoryBroker, type MemoryBrokerOptions, VirtualClock } from '../../src/testing/index.js'
 import type { MemoryOptions } from '../../src/transport/memory.js'
 import type { Sink, Transport } from '../../src/transport/transport.js'
@@ -10,14 +13,59 @@ import {
   Decoder,
   encode,
   type PacketInput,
+  type Properties,
   type ProtocolVersion,
   type PublishInput,
+  type PublishPacket,
   type ServerPacket,
   type SubscriptionInput,
 } from '../../src/wire/index.js'
 
 export const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 export const bytes = (value: string): Bytes => new TextEncoder().encode(value)
+
+/** Two digits. */
+export const hexOfCode = (code: number): string => code.toString(16).padStart(2, '0')
+
+/** `20 03 00` of bytes, and back. */
+export const hexOf = (bytes: Iterable<number>): string => [...bytes].map(hexOfCode).join(' ')
+export const bytesOf = (hex: string): number[] => (hex.match(/[0-9a-f]{2}/g) ?? []).map((byte) => Number.parseInt(byte, 16))
+
+/** UTF-8 of a string with its length in front, as hex (section 1.5.4). */
+export function textOf(value: string): string {
+  const encoded = bytes(value)
+  return hexOf([encoded.length >> 8, encoded.length & 0xff, ...encoded])
+}
+
+/** Properties of less than 128 bytes, with their length in front. */
+export const propertiesOf = (...properties: string[]): string => packetOf('', ...properties)
+
+/** A packet from its first byte and its body, with the Remaining Length in the shortest form. */
+export function packetOf(first: string, ...body: string[]): string {
+  const bytes = bytesOf(body.join(' '))
+  const length: number[] = []
+  let rest = bytes.length
+  for (; rest > 127; rest >>= 7) length.push((rest & 127) | 128)
+  return hexOf([...bytesOf(first), ...length, rest, ...bytes])
+}
+
+/** Every reason code that some packet has, and some that none has. */
+export const someCodes: readonly number[] = bytesOf('00 01 02 03 04 10 11 18 19 1a 7f ff').concat(Array.from({ length: 0x24 }, (_, at) => 0x80 + at))
+
+/** The reason code of a CONNACK or a DISCONNECT. */
+export function codeOf(packet = ''): string | undefined {
+  const bytes = packet.split(' ')
+  return bytes[0] === '20' ? bytes[3] : packet === 'e0 00' ? '00' : bytes[0] === 'e0' ? bytes[2] : undefined
+}
+
+/** A refusing CONNACK without its Reason String, which is for people to read and may be left out (section 3.2.2.3.9). */
+function withoutReason(packet: readonly number[]): readonly number[] {
+  const [type, , , code = 0, length = 0, property, high = 0, low = 0] = packet
+  const size = 3 + (high << 8) + low
+  // Lengths of one byte each: longer ones are left as they are.
+  if (type !== 0x20 || code < 0x80 || property !== 0x1f || packet.length > 129 || size > length) return packet
+  return [0x20, packet.length - 2 - size, 0, code, length - size, ...packet.slice(5 + size)]
+}
 
 /** What a test says of a CONNECT: everything has a default. */
 export type ConnectSettings = Omit<ConnectInput, 'protocolVersion'>
@@ -27,7 +75,7 @@ export class RawClient implements Sink {
   readonly received: ServerPacket[] = []
   /** What came, byte by byte. */
   readonly bytes: number[] = []
-  /** False where so much comes that nobody wants to see it byte by byte. */
+  /** False where too much comes to keep it byte by byte. */
   keepsBytes = true
   ended: { readonly cause: unknown } | undefined
   readonly transport: Transport
@@ -43,6 +91,11 @@ export class RawClient implements Sink {
     this.version = version
     this.#decoder = new Decoder({ from: 'server', protocolVersion: version })
     transport.open(this)
+  }
+
+  /** The stream has ended. */
+  get gone(): boolean {
+    return this.ended !== undefined
   }
 
   /** Sends packets in one write, lets everything happen that they cause, and gives what came since the last time. */
@@ -63,20 +116,68 @@ export class RawClient implements Sink {
     return news
   }
 
+  /** Sends hex in one write; gives what came since the last time. */
+  async say(...hex: string[]): Promise<string[]> {
+    await this.sendBytes(...hex.map(bytesOf))
+    return this.heard()
+  }
+
+  /** Sends hex one byte a write; beyond the first hundred bytes, a hundred a write. */
+  async drip(hex: string): Promise<string[]> {
+    const bytes = Uint8Array.from(bytesOf(hex))
+    for (let at = 0; at < bytes.length; at += at < 100 ? 1 : 100) this.transport.write(bytes.slice(at, at < 100 ? at + 1 : at + 100))
+    return this.say()
+  }
+
+  /** Says what ends the connection; gives the code of the one packet that answers. */
+  async refusal(...hex: string[]): Promise<string | undefined> {
+    const answers = await this.say(...hex)
+    expect([answers.length, this.gone]).toEqual([1, true])
+    return codeOf(answers[0])
+  }
+
+  /** Forgets the bytes that came; gives them as hex, one string a packet, a refusing CONNACK without its Reason String. */
+  heard(): string[] {
+    return this.heardWhole().map((packet) => hexOf(withoutReason(bytesOf(packet))))
+  }
+
+  /** The same, as it came. */
+  heardWhole(): string[] {
+    const bytes = this.bytes.splice(0)
+    const packets: string[] = []
+    for (let at = 0; at < bytes.length; ) {
+      let end = at + 1
+      let length = 0
+      for (let shift = 0; ; shift += 7) {
+        const byte = bytes[end++] as number
+        length += (byte & 127) << shift
+        if (byte < 128) break
+      }
+      packets.push(hexOf(bytes.slice(at, end + length)))
+      at = end + length
+    }
+    return packets
+  }
+
   /** Lets everything happen, then {@link takeMessages}. */
   async messages(): Promise<string[]> {
     await this.#clock.settle()
     return this.takeMessages()
   }
 
-  /** {@link take}, only publishes, as `topic payload`. */
+  /** The publishes that came since the last time, as `topic payload`. */
   takeMessages(): string[] {
     return this.take().flatMap((packet) => (packet.type === 'publish' ? [`${packet.topic} ${text(packet.payload)}`] : []))
   }
 
-  async connect(settings: ConnectSettings = {}): Promise<ServerPacket> {
+  /** All publishes that came. */
+  get publishes(): PublishPacket[] {
+    return this.received.filter((packet) => packet.type === 'publish')
+  }
+
+  async connect(settings: ConnectSettings = {}): Promise<Extract<ServerPacket, { type: 'connack' }>> {
     const [connack] = await this.send({ type: 'connect', protocolVersion: this.version, clientId: 'a', ...settings })
-    if (connack === undefined) throw new Error('nothing came')
+    if (connack?.type !== 'connack') throw new Error('no CONNACK came')
     // What came behind it is for the test.
     this.#taken = this.received.indexOf(connack) + 1
     return connack
@@ -146,11 +247,23 @@ export function world(options: MemoryBrokerOptions = {}): World {
     async join(clientId, settings, version) {
       const client = dial(version)
       const connack = await client.connect({ clientId, ...settings })
-      if (connack.type !== 'connack' || connack.reasonCode !== 0) throw new Error(`no welcome: ${JSON.stringify(connack)}`)
+      if (connack.reasonCode !== 0) throw new Error(`no welcome: ${JSON.stringify(connack)}`)
       return client
     },
   }
 }
 
-/** CONNECT settings of a session that stays. */
-export const durable: ConnectSettings = { cleanStart: false, properties: { sessionExpiryInterval: 3600 } }
+/** A broker with the client `a`, whose CONNACK is forgotten. */
+export async function joined(options?: MemoryBrokerOptions, settings?: ConnectSettings): Promise<World & { client: RawClient }> {
+  const all = world(options)
+  const client = await all.join('a', settings)
+  client.heard()
+  return { ...all, client }
+}
+
+/** CONNECT settings of a session that stays, by default for an hour. */
+export const staying = (sessionExpiryInterval = 3600, more: Properties = {}): ConnectSettings => ({
+  cleanStart: false,
+  properties: { sessionExpiryInterval, ...more },
+})
+export const durable = staying()

@@ -1,140 +1,203 @@
-/**
- * The broker in memory: retained messages.
- */
+/** All retained messages of the broker in memory arrive, however many, at readers that read slowly or come back in the middle. */
 import { describe, expect, it } from 'vitest'
-import { durable, world } from './raw-client.js'
+import type { MemoryBrokerOptions } from '../../src/testing/index.js'
+import { encode, type PacketInput, type ServerPacket } from '../../src/wire/index.js'
+import { type RawClient, staying, text, type World, world } from './raw-client.js'
 
-describe('retained messages', () => {
-  it('are replaced, cleared by an empty one that is delivered, left alone by others [MQTT-3.3.1-5] to [MQTT-3.3.1-8]', async () => {
-    const { join, broker } = world()
+const topics = (client: RawClient): string[] => client.publishes.map(({ topic }) => topic)
+
+/** A broker with so many retained messages, on topics `r/0`, `r/1` and so on. */
+function stocked(count: number, size: number, options: MemoryBrokerOptions = {}): World {
+  const made = world(options)
+  for (let i = 0; i < count; i++) made.broker.publish({ topic: `r/${i}`, payload: new Uint8Array(size).fill(i), retain: true, qos: 2 })
+  return made
+}
+
+const wanted = (count: number): string[] => Array.from({ length: count }, (_, index) => `r/${index}`)
+
+const answered = new WeakMap<RawClient, number>()
+
+/** The answer of a client that takes everything. */
+function answerTo(packet: ServerPacket): PacketInput | undefined {
+  if (packet.type === 'pubrel') return { type: 'pubcomp', packetId: packet.packetId }
+  if (packet.type !== 'publish' || packet.packetId === undefined) return undefined
+  return { type: packet.qos === 1 ? 'puback' : 'pubrec', packetId: packet.packetId }
+}
+
+/** Answers what came and comes until nothing comes any more, at most `batch` packets at a time; gives the most publishes that were open. */
+async function readAll(client: RawClient, batch = Infinity): Promise<number> {
+  let most = 0
+  for (let from = answered.get(client) ?? 0; from < client.received.length; ) {
+    const open = client.received.slice(from)
+    most = Math.max(most, open.filter((packet) => packet.type === 'publish' && packet.qos > 0).length)
+    const now = open.slice(0, batch)
+    from += now.length
+    answered.set(client, from)
+    await client.send(...now.flatMap((packet) => answerTo(packet) ?? []))
+  }
+  return most
+}
+
+describe('retained messages arrive whole [MQTT-3.3.1-9]', () => {
+  it.each([0, 1, 2])('2,000 of 5 kB at QoS %i', async (qos) => {
+    const { join, broker } = stocked(2000, 5000)
     const client = await join('a')
-    const kept = () => [...broker.retained].map(([topic, { payload }]) => `${topic} ${new TextDecoder().decode(payload)}`)
-    await client.publish('t', 'one', { retain: true })
-    await client.publish('t', 'two', { retain: true })
-    await client.publish('t', 'three')
-    expect(kept()).toEqual(['t two'])
-    await client.subscribe('t')
-    expect(client.received.at(-1)).toMatchObject({ topic: 't', retain: true })
-    expect((await client.publish('t', '', { retain: true })).map(({ type }) => type)).toEqual(['publish'])
-    expect(kept()).toEqual([])
+    client.keepsBytes = false
+    await client.subscribe({ filter: 'r/#', qos })
+    await readAll(client)
+    expect(topics(client)).toEqual(wanted(2000))
+    expect(client.publishes.every((packet) => packet.retain && packet.qos === qos && packet.payload.length === 5000)).toBe(true)
+    expect(broker.sessions.get('a')).toMatchObject({ dropped: 0, queued: 0, inflight: 0 })
   })
 
-  it('Retain Handling: always, only when new, never [MQTT-3.3.1-9] [MQTT-3.3.1-10] [MQTT-3.3.1-11]', async () => {
-    const { join, broker } = world()
-    broker.publish({ topic: 'r/1', payload: 'x', retain: true, qos: 1 })
+  it('60 of 500 kB at QoS 1, with no more of them open than a session may hold', async () => {
+    const { join, broker } = stocked(60, 500_000)
     const client = await join('a')
-    let packetId = 0
-    const count = async (filter: string, retainHandling: number) => {
-      const packets = await client.subscribe({ filter, qos: 1, retainHandling }, ++packetId, 9)
-      return packets.filter((packet) => packet.type === 'publish' && packet.retain && packet.properties.subscriptionIdentifiers?.[0] === 9).length
+    client.keepsBytes = false
+    await client.subscribe({ filter: 'r/#', qos: 1 })
+    expect(await readAll(client, 5)).toBeLessThanOrEqual(33)
+    expect(topics(client)).toEqual(wanted(60))
+    expect(broker.sessions.get('a')?.dropped).toBe(0)
+  })
+
+  it('one larger than a session may hold', async () => {
+    const { join } = stocked(3, 5000, { maxQueuedBytes: 1000, maxQueuedMessages: 0 })
+    const client = await join('a')
+    await client.subscribe({ filter: 'r/#', qos: 1 })
+    expect(await readAll(client)).toBe(1)
+    expect(topics(client)).toEqual(wanted(3))
+  })
+
+  it('to slow readers, of whom the broker holds nothing', async () => {
+    const { dial, broker, clock } = stocked(500, 5000, { maxBacklog: 200_000 })
+    const backward = { highWaterMark: 10_000, latency: 50 }
+    const slow = [dial(5, { backward }), dial(4, { backward: { ...backward, split: 999 } })]
+    for (const [index, client] of slow.entries()) {
+      client.keepsBytes = false
+      client.transport.write(encode({ type: 'connect', clientId: `slow ${index}`, protocolVersion: client.version }))
+      await clock.advance(200)
+      await client.subscribe({ filter: 'r/#', qos: index })
+      await clock.advance(100)
+      expect(broker.sessions.get(`slow ${index}`)?.queued).toBe(0)
     }
-    expect([await count('r/1', 0), await count('r/1', 0), await count('r/1', 1), await count('r/+', 1), await count('r/+', 1)]).toEqual([
-      1, 1, 0, 1, 0,
-    ])
-    expect([await count('r/#', 2), await count('+/1', 0)]).toEqual([0, 1])
-  })
-
-  it('come after SUBACK, at the lower QoS, and match as messages do', async () => {
-    const { join, broker } = world()
-    for (const topic of ['a', 'a/b', '$a', 'b']) broker.publish({ topic, payload: 'x', retain: true, qos: 2 })
-    const client = await join('c')
-    const packets = await client.subscribe({ filter: '#', qos: 1 })
-    expect(packets.map((packet) => (packet.type === 'publish' ? [packet.topic, packet.qos] : packet.type))).toEqual([
-      'suback',
-      ['a', 1],
-      ['a/b', 1],
-      ['b', 1],
-    ])
-  })
-
-  it('an empty one for a topic that has none is taken where there is no room for more', async () => {
-    const { join, broker } = world({ maxRetained: 1 })
-    const client = await join('a')
-    await client.publish('t', 'kept', { retain: true })
-    expect(await client.publish('u', 'x', { retain: true, qos: 1, packetId: 1 })).toMatchObject([{ type: 'puback', reasonCode: 0x97 }])
-    expect(await client.publish('u', '', { retain: true, qos: 1, packetId: 2 })).toMatchObject([{ type: 'puback', reasonCode: 0x10 }])
-    expect([...broker.retained.keys()]).toEqual(['t'])
-  })
-
-  it.each([
-    ['of a topic whose own has gone', 'a', 1, { topic: 'a', qos: 1, retain: false }],
-    ['of a topic at another QoS', 'c', 2, { topic: 'c', qos: 2, retain: false }],
-    ['behind the one of its topic at its QoS [MQTT-4.6.0-5]', 'c', 1, { topic: 'c', qos: 1, retain: true }],
-  ] as const)('that wait for the window take turns with messages %s', async (_name, topic, qos, expected) => {
-    const { join, broker } = world()
-    for (const each of ['a', 'b', 'c']) broker.publish({ topic: each, payload: 'kept', retain: true, qos: 1 })
-    const client = await join('c', { properties: { receiveMaximum: 1 } })
-    expect(await client.subscribe({ filter: '#', qos: 2 })).toMatchObject([{ type: 'suback' }, { topic: 'a', retain: true }])
-    broker.publish({ topic, payload: 'now', qos })
-    expect(await client.send({ type: 'puback', packetId: 1 })).toMatchObject([expected])
-  })
-
-  it('at QoS 0 do not wait for the window', async () => {
-    const { join, broker } = world()
-    for (const [qos, topic] of (['a', 'b', 'c'] as const).entries()) broker.publish({ topic, payload: 'kept', retain: true, qos: qos === 0 ? 1 : 0 })
-    const client = await join('d', { properties: { receiveMaximum: 1 } })
-    expect(await client.subscribe({ filter: '#', qos: 1 })).toMatchObject([{ type: 'suback' }, { topic: 'a' }, { topic: 'b' }, { topic: 'c' }])
-  })
-
-  it('expire, and count down [MQTT-3.3.2-5] [MQTT-3.3.2-6]', async () => {
-    const { join, broker, clock } = world()
-    broker.publish({ topic: 't', payload: 'x', retain: true, properties: { messageExpiryInterval: 10 } })
-    await clock.advance(9900)
-    const client = await join('a')
-    expect(await client.subscribe('t')).toMatchObject([{ type: 'suback' }, { properties: { messageExpiryInterval: 1 } }])
-    await clock.advance(100)
-    expect(await client.subscribe('t', 2)).toMatchObject([{ type: 'suback' }])
-    expect(broker.retained.size).toBe(0)
-  })
-
-  it('are bounded in number and bytes: 0x97', async () => {
-    const { join, broker } = world({ maxRetained: 2, maxRetainedBytes: 1000 })
-    const client = await join('a')
-    const put = async (topic: string, payload: string) => {
-      const [ack] = await client.publish(topic, payload, { retain: true, qos: 1, packetId: 1 })
-      return ack?.type === 'puback' ? ack.reasonCode : undefined
+    for (let i = 0; i < 1000; i++) {
+      await clock.advance(100)
+      for (const client of slow) await readAll(client)
     }
-    expect([await put('1', 'x'), await put('2', 'x'), await put('3', 'x'), await put('2', 'y')]).toEqual([0x10, 0x10, 0x97, 0x10])
-    expect(await put('2', 'x'.repeat(1000))).toBe(0x97)
-    // What is replaced makes room.
-    for (let i = 0; i < 3; i++) expect(await put('2', 'x'.repeat(600))).toBe(0x10)
-    expect(await put('1', '')).toBe(0x10)
-    expect(await put('3', 'x')).toBe(0x10)
-    expect([...broker.retained.keys()]).toEqual(['2', '3'])
+    for (const client of slow) expect(topics(client)).toEqual(wanted(500))
+    for (const session of broker.sessions.values()) expect(session).toMatchObject({ dropped: 0, queued: 0 })
+  })
+
+  it('with Receive Maximum 1, and whatever fits into its Maximum Packet Size', async () => {
+    const { join, broker } = stocked(50, 100)
+    broker.publish({ topic: 'r/large', payload: new Uint8Array(2000), retain: true, qos: 1 })
+    broker.publish({ topic: 'r/last', payload: 'x', retain: true, qos: 1 })
+    const client = await join('a', { properties: { receiveMaximum: 1, maximumPacketSize: 500 } })
+    await client.subscribe({ filter: 'r/#', qos: 1 })
+    expect(await readAll(client)).toBe(1)
+    expect(topics(client)).toEqual([...wanted(50), 'r/last'])
+    expect(broker.sessions.get('a')).toMatchObject({ oversized: 1, dropped: 0 })
+  })
+
+  it('for each filter of each SUBSCRIBE, with its own QoS and identifier', async () => {
+    const { join } = stocked(40, 10)
+    const client = await join('a', { properties: { receiveMaximum: 3 } })
+    await client.subscribe({ filter: 'r/#', qos: 1 }, 1, 7)
+    await client.send({
+      type: 'subscribe',
+      packetId: 2,
+      subscriptions: ['+/1', 'r/#'].map((filter) => ({ filter, qos: 2 })),
+      properties: { subscriptionIdentifiers: [8] },
+    })
+    await readAll(client, 1)
+    const by = (identifier: number) => client.publishes.filter(({ properties }) => properties.subscriptionIdentifiers?.[0] === identifier)
+    expect([by(7).length, by(8).length]).toEqual([40, 41])
+    expect([new Set(by(7).map(({ qos }) => qos)), new Set(by(8).map(({ qos }) => qos))]).toEqual([new Set([1]), new Set([2])])
+  })
+
+  it('but those of a filter that was unsubscribed do not [MQTT-3.10.4-2]', async () => {
+    const { join } = stocked(40, 10)
+    const client = await join('a', { properties: { receiveMaximum: 3 } })
+    await client.subscribe({ filter: 'r/#', qos: 1 })
+    await client.send({ type: 'unsubscribe', packetId: 2, filters: ['r/#'] })
+    await readAll(client)
+    expect(topics(client)).toEqual(wanted(3))
+  })
+
+  it('also what the session has not got yet when it is resumed in the middle', async () => {
+    const { join } = stocked(100, 10)
+    const settings = staying(3600, { receiveMaximum: 10 })
+    const client = await join('a', settings)
+    await client.subscribe({ filter: 'r/#', qos: 1 })
+    await client.send(...client.publishes.slice(0, 4).flatMap((packet) => answerTo(packet) ?? []))
+    await client.cut()
+    const again = await join('a', settings)
+    expect(again.publishes.map(({ dup }) => dup)).toEqual(Array.from({ length: 10 }, () => true))
+    await readAll(again)
+    expect(new Set([...topics(client), ...topics(again)])).toEqual(new Set(wanted(100)))
+    expect(topics(again)).toHaveLength(96)
   })
 })
 
-describe('Message Expiry', () => {
-  it('drops what waited too long, counted, and counts down the rest [MQTT-3.3.2-5] [MQTT-3.3.2-6]', async () => {
-    const { join, broker, clock } = world()
-    const client = await join('a', durable)
-    await client.subscribe('t')
-    await client.cut()
-    await clock.advance(7000)
-    for (const seconds of [5, 60]) broker.publish({ topic: 't', payload: String(seconds), qos: 1, properties: { messageExpiryInterval: seconds } })
-    await clock.advance(12_300)
-    const again = await join('a', durable)
-    expect(again.take()).toMatchObject([{ properties: { messageExpiryInterval: 48 } }])
-    expect(broker.sessions.get('a')).toMatchObject({ expired: 1, queued: 0 })
+describe('retained messages that change on their way', () => {
+  it('are replaced by the new ones, and those that were cleared or expired do not come', async () => {
+    const { join, broker, clock } = stocked(60, 10)
+    broker.publish({ topic: 'r/brief', payload: 'x', retain: true, properties: { messageExpiryInterval: 5 } })
+    const client = await join('a', { properties: { receiveMaximum: 10 } })
+    await client.subscribe({ filter: 'r/#', qos: 1 })
+    for (let i = 20; i < 30; i++) broker.publish({ topic: `r/${i}`, payload: 'new', retain: true, qos: 1 })
+    for (let i = 40; i < 50; i++) broker.publish({ topic: `r/${i}`, payload: '', retain: true })
+    broker.publish({ topic: 'r/added', payload: 'new', retain: true, qos: 1 })
+    await clock.advance(6000)
+    await readAll(client)
+    const values = (topic: string) =>
+      client.publishes
+        .filter((packet) => packet.topic === topic)
+        .map(({ retain, payload }) => `${retain ? 'kept' : 'live'} ${payload.length === 10 ? 'old' : text(payload)}`)
+    for (let i = 0; i < 60; i++) {
+      const expected = i >= 20 && i < 30 ? ['live new'] : i >= 40 && i < 50 ? ['live '] : ['kept old']
+      expect([i, values(`r/${i}`)]).toEqual([i, expected])
+    }
+    expect([values('r/added'), values('r/brief')]).toEqual([['live new'], []])
   })
 
-  it('0 is for those who are there', async () => {
-    const { join, broker } = world()
-    const here = await join('here')
-    await here.subscribe('t')
-    broker.publish({ topic: 't', payload: 'x', retain: true, properties: { messageExpiryInterval: 0 } })
-    expect(await here.messages()).toEqual(['t x'])
-    expect(broker.retained.size).toBe(0)
+  it('do not hold up other messages, and come before later ones of their topic [MQTT-4.6.0-5]', async () => {
+    const { join, broker } = stocked(30, 10)
+    const client = await join('a', { properties: { receiveMaximum: 1 } })
+    await client.subscribe({ filter: '#', qos: 1 })
+    for (const topic of ['r/25', 'other', 'r/27', 'r/25']) broker.publish({ topic, payload: 'live', qos: 1 })
+    await readAll(client)
+    const of = (topic: string) => client.publishes.filter((packet) => packet.topic === topic).map(({ retain }) => (retain ? 'kept' : 'live'))
+    expect([of('r/25'), of('r/27'), of('other')]).toEqual([['kept', 'live', 'live'], ['kept', 'live'], ['live']])
+    expect(topics(client).indexOf('other')).toBeLessThan(12)
+    expect(new Set(topics(client))).toEqual(new Set([...wanted(30), 'other']))
+    expect(topics(client)).toHaveLength(34)
   })
 
-  it('does not stop what was sent once [MQTT-4.3.3-7]', async () => {
-    const { join, broker, clock } = world()
-    const client = await join('a', durable)
-    await client.subscribe('t')
-    broker.publish({ topic: 't', qos: 2, properties: { messageExpiryInterval: 5 } })
-    await client.send()
-    await client.cut()
-    await clock.advance(10_000)
-    expect((await join('a', durable)).take()).toMatchObject([{ type: 'publish', dup: true, properties: { messageExpiryInterval: 0 } }])
+  it('a client that subscribes again and again without reading makes the broker hold nothing', async () => {
+    const { join, broker } = stocked(20, 1000, { maxSubscriptions: 3 })
+    const client = await join('a', { properties: { receiveMaximum: 1 } })
+    for (let i = 1; i <= 30; i++) await client.subscribe({ filter: i % 2 === 0 ? 'r/#' : '#', qos: 1 }, i)
+    await readAll(client)
+    expect(client.publishes.length).toBeGreaterThanOrEqual(60)
+    expect(client.publishes.length).toBeLessThanOrEqual(80)
+    expect(new Set(topics(client).slice(-20))).toEqual(new Set(wanted(20)))
+    expect(broker.sessions.get('a')).toMatchObject({ dropped: 0 })
+  })
+
+  it('what a hook thinks about may be replaced meanwhile', async () => {
+    const waiting: (() => void)[] = []
+    const { join, broker, clock } = world({
+      authorizeDelivery: () => new Promise<boolean>((resolve) => waiting.push(() => resolve(true))),
+    })
+    for (const topic of ['1', '2']) broker.publish({ topic, payload: 'old', retain: true })
+    const client = await join('a')
+    await client.subscribe('#')
+    broker.publish({ topic: '1', payload: 'new', retain: true })
+    for (let i = 0; i < 5; i++) {
+      waiting.shift()?.()
+      await clock.settle()
+    }
+    expect(client.takeMessages().sort()).toEqual(['1 new', '2 old'])
   })
 })

@@ -1,61 +1,58 @@
-/** One call for listeners: addresses, TLS, failures, and what closing frees. Over real sockets. */
+/** The broker in memory on real sockets: listeners by one call, what closing frees, and bytes over TCP and WebSocket (sections 4.2 and 6). */
 import { once } from 'node:events'
 import { existsSync, mkdtempSync } from 'node:fs'
 import { createServer, connect as dialSocket } from 'node:net'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import path from 'node:path'
 import { afterEach, describe, expect, it } from 'vitest'
+import WebSocket from 'ws'
 import { connect } from '../../src/client/node.js'
 import { MemoryBroker as PortableBroker } from '../../src/testing/index.js'
 import { MemoryBroker } from '../../src/testing/node.js'
 import { within } from '../real/waiting.js'
+import { bytesOf, hexOf, packetOf, textOf } from './raw-client.js'
 
-const brokers: MemoryBroker[] = []
+const opened: { close(): unknown }[] = []
 
 function broker(...options: ConstructorParameters<typeof MemoryBroker>): MemoryBroker {
   const made = new MemoryBroker(...options)
-  brokers.push(made)
+  opened.push(made)
   return made
 }
 
 afterEach(async () => {
-  for (const made of brokers.splice(0)) await made.close()
+  for (const each of opened.splice(0).reverse()) await each.close()
 })
 
 /** Whether something else can listen there. */
 async function isFree(port: number): Promise<boolean> {
-  const server = createServer()
-  const outcome = once(server.listen(port, '127.0.0.1'), 'listening').then(
+  const server = createServer().listen(port, '127.0.0.1')
+  const free = await once(server, 'listening').then(
     () => true,
     () => false,
   )
-  const free = await outcome
   if (free) await new Promise((resolve) => server.close(resolve))
   return free
 }
 
 describe('serve', () => {
-  it('listens on TCP, WebSocket and a Unix domain socket, says where, and tells from where clients come', async () => {
-    const made = broker()
-    const path = join(mkdtempSync(join(tmpdir(), 'mqwire-serve-')), 'mqtt.sock')
-    const served = await made.serve({ tcp: 0, ws: { port: 0, path: '/here' }, unix: path })
-    expect(served.urls).toEqual([`mqtt://127.0.0.1:${served.tcp?.port}`, `ws://127.0.0.1:${served.ws?.port}/here`, `unix://${path}`])
-    expect([served.tcp?.url, served.ws?.url, served.unix?.url]).toEqual(served.urls)
-    expect(served.unix?.port).toBeUndefined()
-    const clients = await Promise.all(served.urls.map((url, index) => connect(url, { clientId: `c${index}` })))
-    const remotes = ['c0', 'c1', 'c2'].map((clientId) => made.clients.get(clientId)?.remote)
-    expect(remotes).toEqual([expect.stringMatching(/^127\.0\.0\.1:\d+$/), expect.stringMatching(/^127\.0\.0\.1:\d+$/), undefined])
-    await Promise.all(clients.map((client) => client.disconnect()))
-    await made.close()
-    expect(existsSync(path)).toBe(false)
-  })
+  const remote = expect.stringMatching(/^127\.0\.0\.1:\d+$/)
 
-  it('authenticate hears from where a client comes', async () => {
+  it('listens on TCP, WebSocket and a Unix domain socket, says where, and from where clients come', async () => {
     const seen: unknown[] = []
     const made = broker({ authenticate: (_connect, context) => seen.push(context) > 0 })
-    const { urls } = await made.serve({ tcp: 0, ws: 0 })
-    for (const url of urls) await (await connect(url)).disconnect()
-    expect(seen).toEqual([{ remote: expect.stringMatching(/^127\.0\.0\.1:\d+$/) }, { remote: expect.stringMatching(/^127\.0\.0\.1:\d+$/) }])
+    const file = path.join(mkdtempSync(path.join(tmpdir(), 'mqwire-serve-')), 'mqtt.sock')
+    const served = await made.serve({ tcp: 0, ws: { port: 0, path: '/here' }, unix: file })
+    expect(served.urls).toEqual([`mqtt://127.0.0.1:${served.tcp?.port}`, `ws://127.0.0.1:${served.ws?.port}/here`, `unix://${file}`])
+    expect([served.tcp?.url, served.ws?.url, served.unix?.url, served.unix?.port]).toEqual([...served.urls, undefined])
+    for (const [index, url] of served.urls.entries()) {
+      const client = await connect(url, { clientId: `c${index}` })
+      expect(made.clients.get(`c${index}`)?.remote).toEqual(index < 2 ? remote : undefined)
+      await client.disconnect()
+    }
+    expect(seen.slice(0, 2)).toEqual([{ remote }, { remote }])
+    await made.close()
+    expect(existsSync(file)).toBe(false)
   })
 
   it('close says goodbye, closes the listeners and frees their ports', async () => {
@@ -76,7 +73,7 @@ describe('serve', () => {
     const { tcp } = await made.serve({ tcp: 0 })
     const socket = dialSocket({ port: tcp?.port ?? 0, host: '127.0.0.1', allowHalfOpen: true })
     await once(socket, 'connect')
-    socket.write(Uint8Array.from([0x10, 0x0e, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 0, 0, 0, 1, 0x61]))
+    socket.write(Uint8Array.from(bytesOf(packetOf('10', textOf('MQTT'), '05 02 00 00 00', textOf('a')))))
     await expect.poll(() => made.clients.size).toBe(1)
     socket.pause()
     const ended = once(socket, 'close').catch(() => undefined)
@@ -91,8 +88,7 @@ describe('serve', () => {
     await made.serve({ ws: 0 })
     const first = await made.serve({ tcp: 0 })
     const port = first.tcp?.port ?? 0
-    await first.close()
-    await first.close()
+    for (let i = 0; i < 2; i++) await first.close()
     expect(await isFree(port)).toBe(true)
     const again = await made.serve({ tcp: { port } })
     expect(again.tcp?.port).toBe(port)
@@ -104,15 +100,14 @@ describe('serve', () => {
     {
       await using made = new MemoryBroker()
       await using served = await made.serve({ tcp: 0 })
-      ports.push(served.tcp?.port ?? 0)
-      await made.serve({ ws: 0 }).then(({ ws }) => ports.push(ws?.port ?? 0))
+      ports.push(served.tcp?.port ?? 0, (await made.serve({ ws: 0 })).ws?.port ?? 0)
     }
     expect(await Promise.all(ports.map(isFree))).toEqual([true, true])
   })
 
   it('opens nothing when one of them cannot be opened', async () => {
-    const [one, other] = [broker(), broker()]
-    const { tcp } = await one.serve({ tcp: 0 })
+    const other = broker()
+    const { tcp } = await broker().serve({ tcp: 0 })
     const free = await other.serve({ tcp: 0 })
     const port = free.tcp?.port ?? 0
     await free.close()
@@ -136,5 +131,84 @@ describe('serve', () => {
 
   it('is refused by name where there are no sockets', async () => {
     await expect(new PortableBroker().serve({ tcp: 0 })).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION' })
+  })
+})
+
+/** CONNECT, SUBSCRIBE, PUBLISH of QoS 1 to itself, PINGREQ: and what must come back. */
+const conversation = [
+  packetOf('10', textOf('MQTT'), '05 02 00 00 00', textOf('a')),
+  packetOf('82', '00 01 00', textOf('t'), '00'),
+  packetOf('32', textOf('t'), '00 02 00 78'),
+  'c0 00',
+].join(' ')
+const expected = ['20 08 00 00 05 27 00 10 00 00', '90 04 00 01 00 00', '30 05 00 01 74 00 78', '40 02 00 02', 'd0 00'].join(' ')
+
+/** Waits until all that is expected has come. */
+async function answered(emitter: { on(event: string, listener: () => void): unknown }, event: string, came: () => string): Promise<string> {
+  await within(
+    new Promise<void>((resolve) => {
+      emitter.on(event, () => {
+        if (came().length >= expected.length) resolve()
+      })
+    }),
+    'the answers',
+  )
+  return came()
+}
+
+describe('TCP', () => {
+  it.each([
+    ['in one segment', Infinity],
+    ['byte by byte', 1],
+  ])('carries both directions in order and without loss, %s [MQTT-4.2.0-1]', async (_what, step) => {
+    const { tcp } = await broker({ topicAliasMaximum: 0 }).serve({ tcp: 0 })
+    const socket = dialSocket({ host: '127.0.0.1', port: tcp?.port ?? 0, noDelay: true })
+    opened.push({ close: () => socket.destroy() })
+    const seen: number[] = []
+    socket.on('data', (chunk: Uint8Array) => seen.push(...chunk))
+    const answers = answered(socket, 'data', () => hexOf(seen))
+    const bytes = Uint8Array.from(bytesOf(conversation))
+    for (let at = 0; at < bytes.length; at += step) {
+      socket.write(bytes.subarray(at, at + step))
+      // A turn of the event loop, so that the next byte goes by itself.
+      await new Promise((resolve) => setImmediate(resolve))
+    }
+    expect(await answers).toBe(expected)
+  })
+})
+
+describe('WebSocket', () => {
+  async function dial(protocols: string[]): Promise<{ socket: WebSocket; frames: [Uint8Array, boolean][] }> {
+    const { ws } = await broker({ topicAliasMaximum: 0 }).serve({ ws: 0 })
+    const socket = new WebSocket(ws?.url ?? '', protocols)
+    const frames: [Uint8Array, boolean][] = []
+    socket.on('message', (data: Uint8Array, isBinary) => frames.push([data, isBinary]))
+    socket.on('error', () => undefined)
+    opened.push({ close: () => socket.terminate() })
+    await once(socket, 'open')
+    return { socket, frames }
+  }
+
+  it.each([[['mqtt']], [['other', 'mqtt']], [['mqtt', 'mqttv3.1']]])('of %j the sub-protocol is mqtt [MQTT-6.0.0-4]', async (protocols) => {
+    expect((await dial(protocols)).socket.protocol).toBe('mqtt')
+  })
+
+  it.each([
+    ['all packets in one frame', [conversation]],
+    ['one byte a frame', conversation.split(' ')],
+    ['frames that end inside packets', conversation.match(/(?:.. ?){1,7}/g) ?? []],
+  ])('%s: all is handled, and what comes back is binary [MQTT-6.0.0-1] [MQTT-6.0.0-2]', async (_what, parts) => {
+    const { socket, frames } = await dial(['mqtt'])
+    const answers = answered(socket, 'message', () => hexOf(frames.flatMap(([data]) => [...data])))
+    for (const part of parts) socket.send(Uint8Array.from(bytesOf(part)))
+    expect([await answers, frames.every(([, isBinary]) => isBinary)]).toEqual([expected, true])
+  })
+
+  it.each(['', 'hello', '\u00c0\u0000'])('a text frame ends the connection, whatever it says: %j [MQTT-6.0.0-1]', async (text) => {
+    const { socket, frames } = await dial(['mqtt'])
+    socket.send(Uint8Array.from(bytesOf(conversation)))
+    socket.send(text)
+    await once(socket, 'close')
+    expect(frames.every(([, isBinary]) => isBinary)).toBe(true)
   })
 })

@@ -1,171 +1,143 @@
-/**
- * The broker in memory: sessions, their expiry, and what is sent again.
- */
+/** What the broker in memory keeps of a client, for how long, and what it sends again (3.1.2.4, 3.1.2.11.2, 4.1, 4.4, 4.5); its end and restart. */
 import { describe, expect, it } from 'vitest'
 import { MemoryBroker } from '../../src/testing/index.js'
-import { type ConnectSettings, durable, RawClient, world } from './raw-client.js'
+import { durable, joined, RawClient, staying, world } from './raw-client.js'
+import { scenes } from './scenes.js'
 
 describe('sessions', () => {
-  it('ends with the connection at expiry 0, stays otherwise [MQTT-3.1.2-23] [MQTT-4.1.0-2] [MQTT-3.2.2-3]', async () => {
-    const { join, dial, clock, broker } = world()
-    await (await join('short')).cut()
-    expect(await dial().connect({ clientId: 'short', cleanStart: false })).toMatchObject({ sessionPresent: false }) // [MQTT-3.1.2-6]
-    const client = await join('long', { cleanStart: false, properties: { sessionExpiryInterval: 10 } })
-    await client.subscribe('t')
-    await client.cut()
-    await clock.advance(9999)
-    expect(broker.sessions.get('long')).toMatchObject({ connected: false, expiryInterval: 10, subscriptions: [{ filter: 't', qos: 2 }] })
-    await clock.advance(1)
-    expect(broker.sessions.has('long')).toBe(false)
+  scenes({
+    'a clean one has no subscriptions when it comes back': 'a> C:a S:1:t:0 D; a< K:0 SA:1:0; a.; a> C:a P:t=x Q; a< K:0 R',
+    'keeps subscriptions and what was queued; QoS 0 was not [MQTT-3.1.2-5] [MQTT-4.5.0-1] [MQTT-3.2.2-3]':
+      'a> C:a~ S:1:t:2; a< K:0 SA:1:2; a!; > P:t=0 P1:t=1 P2:t=2 P1:t=3; a> C:a~ P:t=4; a< K:1 P1:1:t=1 P2:2:t=2 P1:3:t=3 P:t=4',
+    'Clean Start 1 drops all there was: subscriptions, what waits, what is open both ways [MQTT-3.1.2-4] [MQTT-3.2.2-2]':
+      'a> C:a~ S:1:t:2 P2:9:u=x; a< K:0 SA:1:2 PR:9:n; > P2:t=1 P2:t=2; a< P2:1:t=1 P2:2:t=2; a> PR:1; a< PL:1; a!; > P1:t=3; ' +
+      'a> C:a; a< K:0; > P1:t=4; a> P2:9:u=x; a< PR:9:n; a> PL:9; a< PC:9; a!; a> C:a~ P:t=x Q; a< K:0 R',
+    'Clean Start 0 begins a session that works where there is none [MQTT-3.1.2-6] [MQTT-3.2.2-3]':
+      'a> C:a~ S:1:u:0; a< K:0 SA:1:0; > P:u=x; a< P:u=x',
+    'UNSUBSCRIBE holds in it': 'a> C:a~ S:1:t:1 U:2:t; a< K:0 SA:1:1 UA:2:0; a!; a> C:a~ P:t=x Q; a< K:1 R',
+    'two of them see nothing of each other [MQTT-3.1.3-2]':
+      'a> C:a~ S:1:a:1; a< K:0 SA:1:1; b> C:A~ S:1:b:1; b< K:0 SA:1:1; a!; b!; > P1:a=1 P1:b=2; b> C:A~; b< K:1 P1:1:b=2; a> C:a~; a< K:1 P1:1:a=1; ' +
+      'c> C:ab~; c< K:0',
+    'a message is put into each whose subscription matches, connected or away [MQTT-4.5.0-1]':
+      'h* t/#:1; a> C:a~ S:1:t/#:1; a< K:0 SA:1:1; o> C:o~ S:1:u:1; o< K:0 SA:1:1; a!; o!; s> P1:1:t/1=x; s< PA:1; h< P1:1:t/1=x; ' +
+      'a> C:a~; a< K:1 P1:1:t/1=x; o> C:o~; o< K:1',
+    'a QoS 2 message of the client is not taken twice':
+      'z* t:0; a> C:a~ P2:5:t=x; a< K:0 PR:5; z< P:t=x; a!; a> C:a~ P2+:5:t=x; a< K:1 PR:5; a> PL:5; a< PC:5; z_',
+  })
+  scenes({ 'queues QoS 0 where it was asked to': 'a> C:a~ S:1:t:2; a< K:0 SA:1:2; a!; > P:t=0; a> C:a~; a< K:1 P:t=0' }, [5, 4], { queueQoS0: true })
+})
+
+describe('what is sent again [MQTT-4.4.0-1]', () => {
+  scenes({
+    'PUBREL, then PUBLISH with DUP, by their identifiers, each in order, then what is new, on each connection [MQTT-4.4.0-1] [MQTT-3.3.1-1] [MQTT-4.3.2-3] [MQTT-4.3.3-3] [MQTT-4.3.3-5] [MQTT-4.3.3-6]':
+      'a> C:a~ S:1:t:2; a< K:0 SA:1:2; > P2:t=1 P2:t=2 P2:t=3 P1:t=4; a< P2:1:t=1 P2:2:t=2 P2:3:t=3 P1:4:t=4; a> PR:1 PR:2; a< PL:1 PL:2; ' +
+      '+3000000; a_; a!; > P1:t=5; a> C:a~; a< K:1 PL:1 PL:2 P2+:3:t=3 P1+:4:t=4 P1:5:t=5; +3000000; a_; a!; ' +
+      'a> C:a~; a< K:1 PL:1 PL:2 P2+:3:t=3 P1+:4:t=4 P1+:5:t=5; a> PC:1 PC:2 PR:3; a< PL:3; a!; a> C:a; a< K:0',
+    'nothing that was acknowledged [MQTT-4.3.3-4]':
+      'a> C:a~ S:1:t:2; a< K:0 SA:1:2; > P1:t=1 P2:t=2; a< P1:1:t=1 P2:2:t=2; a> PA:1 PR:2; a< PL:2; a> PC:2; a!; a> C:a~ Q; a< K:1 R',
   })
 
-  it('resumes with subscriptions and what was queued; QoS 0 was not [MQTT-3.1.2-5] [MQTT-4.5.0-1]', async () => {
-    const { join, dial, broker } = world()
-    const client = await join('a', durable)
-    await client.subscribe('t')
-    await client.cut()
-    for (const qos of [0, 1, 2] as const) broker.publish({ topic: 't', payload: `q${qos}`, qos })
-    expect(broker.sessions.get('a')).toMatchObject({ queued: 2, dropped: 0 })
-    const again = dial()
-    expect(await again.connect({ clientId: 'a', ...durable })).toMatchObject({ sessionPresent: true })
-    expect(again.take()).toMatchObject([
-      { qos: 1, dup: false, packetId: 1 },
-      { qos: 2, dup: false, packetId: 2 },
-    ])
+  it.each([
+    ['PUBACK', 1, '40'],
+    ['PUBREC', 2, '50'],
+  ] as const)('not what a %s of 0x80 or more has settled: neither PUBLISH nor PUBREL [MQTT-4.4.0-2]', async (_what, qos, first) => {
+    for (const code of ['80', '83', '87', '90', '91', '97', '99']) {
+      const { client, broker, join } = await joined({}, durable)
+      await client.subscribe('t')
+      broker.publish({ topic: 't', qos })
+      await client.say()
+      expect(await client.say(`${first} 03 00 01 ${code}`)).toEqual([])
+      expect(broker.sessions.get('a')).toMatchObject({ queued: 0, inflight: 0 })
+      await client.cut()
+      expect((await join('a', durable)).heard()).toHaveLength(1)
+    }
   })
+})
 
-  it('queues QoS 0 where it was asked to', async () => {
-    const { join, dial, broker } = world({ queueQoS0: true })
-    const client = await join('a', durable)
+describe('the time a session is kept', () => {
+  const subscribed = 'S:1:t:1; a< K:0 SA:1:1'
+  scenes(
+    {
+      ...Object.fromEntries(
+        [1, 10, 4_000_000_000].map((seconds) => [
+          `${seconds} s after the connection, not less, not more [MQTT-3.1.2-23] [MQTT-4.1.0-2]`,
+          `a> C:a~${seconds} ${subscribed}; a!; +${seconds * 1000 - 1}; > P1:t=x; a> C:a~${seconds}; a< K:1 P1:1:t=x; a!; +${seconds * 1000}; a> C:a~ P1:1:t=y; a< K:0 PA:1:n`,
+        ]),
+      ),
+      '0 is the end of it with the connection [MQTT-3.1.2-23] [MQTT-4.1.0-2]': `a> C:a~0 ${subscribed}; a!; a> C:a~; a< K:0`,
+      'without the property as well': `a> C:a ${subscribed}; a!; a> C:a*; a< K:0`,
+      '0xFFFFFFFF is never [MQTT-3.1.2-23] [MQTT-4.1.0-2]': `a> C:a~4294967295 ${subscribed}; a!; +3153600000000; a> C:a~; a< K:1`,
+      'DISCONNECT may end it': `a> C:a~ ${subscribed}; a> D0; a.; a> C:a~; a< K:0`,
+      'while the connection is open nothing of it goes, whatever the interval [MQTT-4.1.0-1]':
+        'a> C:a~1 S:1:t:2; a< K:0 SA:1:2; > P2:t=x; a< P2:1:t=x; a> P2:9:u=x; a< PR:9:n; +100000000; a> PR:1 PL:9; a< PL:1 PC:9; a> PC:1; > P:t=y; a< P:t=y',
+      'one that is resumed before its end has no end any more; the new CONNECT decides the next [MQTT-4.1.0-1] [MQTT-4.1.0-2]': `a> C:a~10 ${subscribed}; a!; +9000; a> C:a~20; a< K:1; +60000; a!; +19999; a> C:a~20; a< K:1; a!; +20000; a> C:a~; a< K:0`,
+    },
+    [5],
+  )
+
+  it('is in the view of it, and DISCONNECT may change it, but not make something of nothing (section 3.14.2.2.2) [MQTT-3.1.2-23]', async () => {
+    const { client, broker, clock, join } = await joined({}, staying(10))
     await client.subscribe('t')
-    await client.cut()
-    broker.publish({ topic: 't', payload: 'zero' })
-    const again = dial()
-    await again.connect({ clientId: 'a', ...durable })
-    expect(again.takeMessages()).toEqual(['t zero'])
-  })
-
-  it('Clean Start forgets everything [MQTT-3.1.2-4] [MQTT-3.2.2-2]', async () => {
-    const { join, dial, broker } = world()
-    const client = await join('a', durable)
-    await client.subscribe('t')
-    await client.cut()
-    expect(await dial().connect({ clientId: 'a', cleanStart: true })).toMatchObject({ sessionPresent: false })
-    expect(broker.sessions.get('a')?.subscriptions).toEqual([])
-    expect(broker.publish({ topic: 't' })).toBe(false)
-  })
-
-  it('a resumption stops the expiry, and the new CONNECT decides the next', async () => {
-    const { join, clock, broker } = world()
-    await (await join('a', { cleanStart: false, properties: { sessionExpiryInterval: 10 } })).cut()
-    await clock.advance(9000)
-    const client = await join('a', { cleanStart: false, properties: { sessionExpiryInterval: 20 } })
-    await clock.advance(60_000)
-    expect(broker.sessions.has('a')).toBe(true)
-    await client.cut()
-    await clock.advance(19_999)
-    expect(broker.sessions.has('a')).toBe(true)
+    await client.send({ type: 'disconnect', properties: { sessionExpiryInterval: 100 } })
+    const subscriptions = [{ filter: 't', qos: 2 }]
+    await clock.advance(99_999)
+    expect(broker.sessions.get('a')).toMatchObject({ connected: false, expiryInterval: 100, subscriptions })
     await clock.advance(1)
     expect(broker.sessions.has('a')).toBe(false)
+    const cheats = await join('cheats')
+    await cheats.send({ type: 'disconnect', properties: { sessionExpiryInterval: 5 } })
+    expect([cheats.goodbye, broker.sessions.has('cheats')]).toEqual([0x82, false])
   })
 
-  it('4,294,967,295 is for ever, and long intervals are no short ones', async () => {
-    const { clock: virtual } = world()
-    // A platform's timer takes 2^31 - 1 ms at the most; more runs at once.
-    const limited = { now: () => virtual.now(), setTimer: (run: () => void, delay: number) => virtual.setTimer(run, delay > 2 ** 31 - 1 ? 1 : delay) }
+  it('long intervals are no short ones where a timer takes 2^31 - 1 ms at the most', async () => {
+    const { clock } = world()
+    const limited = { now: () => clock.now(), setTimer: (run: () => void, delay: number) => clock.setTimer(run, delay > 2 ** 31 - 1 ? 1 : delay) }
     const broker = new MemoryBroker({ clock: limited })
-    const clock = virtual
-    const join = async (clientId: string, settings: ConnectSettings): Promise<RawClient> => {
-      const client = new RawClient(virtual, broker.connect(), 5)
-      await client.connect({ clientId, ...settings })
-      return client
+    for (const [clientId, seconds] of [
+      ['ever', 0xffff_ffff],
+      ['long', 0xffff_fffe],
+    ] as const) {
+      const client = new RawClient(clock, broker.connect(), 5)
+      await client.connect({ clientId, ...staying(seconds) })
+      await client.cut()
     }
-    await (await join('ever', { cleanStart: false, properties: { sessionExpiryInterval: 0xffff_ffff } })).cut()
-    await (await join('long', { cleanStart: false, properties: { sessionExpiryInterval: 0xffff_fffe } })).cut()
     await clock.advance(2 ** 31 + 1)
     expect([...broker.sessions.keys()]).toEqual(['ever', 'long'])
     await clock.advance(0xffff_fffe * 1000)
     expect([...broker.sessions.keys()]).toEqual(['ever'])
   })
 
-  it('DISCONNECT may change the expiry, but not make something of nothing (section 3.14.2.2.2)', async () => {
+  it('3.1.1: clean sessions end, others stay, and their messages have no properties', async () => {
     const { join, broker } = world()
-    const keeps = await join('keeps', durable)
-    await keeps.send({ type: 'disconnect', properties: { sessionExpiryInterval: 0 } })
-    expect(broker.sessions.has('keeps')).toBe(false)
-    const cheats = await join('cheats')
-    await cheats.send({ type: 'disconnect', properties: { sessionExpiryInterval: 5 } })
-    expect(cheats.goodbye).toBe(0x82)
-    expect(broker.sessions.has('cheats')).toBe(false)
-  })
-
-  it('3.1.1: clean sessions end, others stay; the flag is the whole of it', async () => {
-    const { join, dial, broker } = world()
     await (await join('clean', { cleanStart: true }, 4)).cut()
-    expect(broker.sessions.has('clean')).toBe(false)
     const client = await join('kept', { cleanStart: false }, 4)
     await client.subscribe('t')
     await client.cut()
+    expect([...broker.sessions.keys()]).toEqual(['kept'])
     broker.publish({ topic: 't', payload: 'x', qos: 1, properties: { contentType: 'text/plain' } })
-    const again = dial(4)
-    expect(await again.connect({ clientId: 'kept', cleanStart: false })).toMatchObject({ sessionPresent: true })
-    expect(again.take()).toMatchObject([{ type: 'publish', qos: 1, properties: {} }])
-  })
-})
-
-describe('takeover [MQTT-3.1.4-3]', () => {
-  it('the older connection gets 0x8E, the newer the session', async () => {
-    const { join, dial, broker } = world()
-    const older = await join('a', durable)
-    await older.subscribe('t')
-    const newer = dial()
-    expect(await newer.connect({ clientId: 'a', ...durable })).toMatchObject({ sessionPresent: true })
-    expect([older.goodbye, older.ended !== undefined]).toEqual([0x8e, true])
-    broker.publish({ topic: 't', payload: 'x' })
-    expect(await newer.messages()).toEqual(['t x'])
-    expect(broker.clients.size).toBe(1)
-  })
-
-  it('3.1.1 is closed without a word', async () => {
-    const { join } = world()
-    const older = await join('a', {}, 4)
-    await join('a', {}, 4)
-    expect([older.received.length, older.ended !== undefined]).toEqual([1, true])
-  })
-
-  it('a session without expiry ends with the older connection', async () => {
-    const { join, dial } = world()
-    await join('a')
-    expect(await dial().connect({ clientId: 'a', cleanStart: false })).toMatchObject({ sessionPresent: false })
+    expect((await join('kept', { cleanStart: false }, 4)).take()).toMatchObject([{ type: 'publish', qos: 1, properties: {} }])
   })
 })
 
 describe('restart and close', () => {
-  it('keeps sessions and retained messages, or not', async () => {
-    const { join, dial, broker } = world()
-    for (const keepSessions of [true, false]) {
-      const client = await join('a', durable)
-      await client.subscribe('t', 1)
-      broker.publish({ topic: 'r', payload: 'kept', retain: true })
-      broker.restart({ keepSessions })
-      await client.send()
-      expect(client.ended?.cause).toBeDefined()
-      expect([...broker.retained.keys()]).toEqual(keepSessions ? ['r'] : [])
-      const again = dial()
-      expect(await again.connect({ clientId: 'a', ...durable })).toMatchObject({ sessionPresent: keepSessions })
-      await again.cut()
-    }
+  it.each([true, false])('a restart keeps sessions and retained messages: %s', async (keepSessions) => {
+    const { client, dial, broker } = await joined({}, durable)
+    broker.publish({ topic: 'r', payload: 'kept', retain: true })
+    broker.restart({ keepSessions })
+    await client.send()
+    expect(client.ended?.cause).toBeDefined()
+    expect([...broker.retained.keys()]).toEqual(keepSessions ? ['r'] : [])
+    expect(await dial().connect({ clientId: 'a', ...durable })).toMatchObject({ sessionPresent: keepSessions })
   })
 
-  it('close says 0x8B to everybody and takes nobody any more', async () => {
-    const { join, dial, broker, clock } = world()
-    const client = await join('a', { ...durable, will: { topic: 'w' } })
+  it('close says 0x8B to all clients and takes no more', async () => {
+    const { client, dial, broker, clock } = await joined({}, { ...durable, will: { topic: 'w' } })
     broker.close()
     await client.send()
-    expect([client.goodbye, client.ended !== undefined]).toEqual([0x8b, true])
+    expect([client.goodbye, client.gone]).toEqual([0x8b, true])
     const late = dial()
     await clock.settle()
-    expect(late.ended).toBeDefined()
+    expect(late.gone).toBe(true)
     await expect(broker.dial()).rejects.toMatchObject({ code: 'ECONNREFUSED' })
     expect([broker.sessions.size, broker.accepted.length]).toEqual([0, 0])
     await clock.advance(60_000)

@@ -1,65 +1,47 @@
-/**
- * The broker in memory: a message for many receivers is encoded once, and each gets its own packet all the same.
- */
+/** The broker in memory encodes a message for many receivers once, and each gets its own packet all the same; packets that leave together. */
 import { describe, expect, it } from 'vitest'
-import { decode, type ProtocolVersion, type PublishInput } from '../../src/wire/index.js'
+import { WriteBatch } from '../../src/testing/broker/common/write-batch.js'
+import { decode, type Properties, type ProtocolVersion } from '../../src/wire/index.js'
 import { type ConnectSettings, durable, type RawClient, text, world } from './raw-client.js'
 
-/** Receivers that differ in everything that a PUBLISH can differ in. */
-const kinds: [string, ConnectSettings, ProtocolVersion, { qos: number; retainAsPublished?: boolean }, number | undefined][] = [
-  ['QoS 0', {}, 5, { qos: 0 }, undefined],
-  ['QoS 1', {}, 5, { qos: 1 }, undefined],
-  ['QoS 2', {}, 5, { qos: 2 }, undefined],
-  ['3.1.1 at QoS 0', {}, 4, { qos: 0 }, undefined],
-  ['3.1.1 at QoS 2', {}, 4, { qos: 2 }, undefined],
-  ['an identifier', {}, 5, { qos: 1 }, 7],
-  ['a large identifier', {}, 5, { qos: 2 }, 268_435_455],
-  ['RETAIN as published', {}, 5, { qos: 1, retainAsPublished: true }, 300],
-  ['aliases', { properties: { topicAliasMaximum: 2 } }, 5, { qos: 1 }, undefined],
-  ['aliases and an identifier', { properties: { topicAliasMaximum: 1 } }, 5, { qos: 0 }, 20_000],
-  ['little room', { properties: { maximumPacketSize: 60, topicAliasMaximum: 5 } }, 5, { qos: 1 }, undefined],
+/** Receivers that differ in everything that a PUBLISH can differ in: settings, version, options, Subscription Identifier. */
+const kinds: [ConnectSettings, ProtocolVersion, { qos: number; retainAsPublished?: boolean }, number?][] = [
+  ...[0, 1, 2].map((qos): [ConnectSettings, ProtocolVersion, { qos: number }] => [{}, 5, { qos }]),
+  [{}, 4, { qos: 0 }],
+  [{}, 4, { qos: 2 }],
+  [{}, 5, { qos: 1 }, 7],
+  [{}, 5, { qos: 2 }, 268_435_455],
+  [{}, 5, { qos: 1, retainAsPublished: true }, 300],
+  [{ properties: { topicAliasMaximum: 2 } }, 5, { qos: 1 }],
+  [{ properties: { topicAliasMaximum: 1 } }, 5, { qos: 0 }, 20_000],
+  [{ properties: { maximumPacketSize: 60, topicAliasMaximum: 5 } }, 5, { qos: 1 }],
 ]
 
-const messages: (Omit<PublishInput, 'payload' | 'properties' | 'topic'> & { topic: string; payload: string; properties?: object })[] = [
-  { topic: 'a', payload: 'x', qos: 2, retain: true },
-  { topic: 'a/b/c', payload: 'y'.repeat(20), qos: 1 },
-  { topic: 'a/b/c', payload: '', qos: 0 },
-  { topic: 'ä/€', payload: 'z'.repeat(200), qos: 2, properties: { messageExpiryInterval: 600, contentType: 'text' } },
-  {
-    topic: 'a',
-    payload: 'q'.repeat(20_000),
-    qos: 1,
-    properties: { payloadFormatIndicator: 1, messageExpiryInterval: 0xffff_ffff, responseTopic: 'r' },
-  },
-  { topic: 'c', payload: 'p', qos: 2, properties: { userProperties: [['k', 'v'.repeat(150)]], correlationData: Uint8Array.of(1, 2) } },
-  { topic: 'a', payload: 'again', qos: 0, properties: { messageExpiryInterval: 128 } },
+const several: Properties = { payloadFormatIndicator: 1, messageExpiryInterval: 0xffff_ffff, responseTopic: 'r' }
+const messages: [topic: string, payload: string, qos: number, properties?: Properties][] = [
+  ['a', 'x', 2],
+  ['a/b/c', 'y'.repeat(20), 1],
+  ['a/b/c', '', 0],
+  ['ä/€', 'z'.repeat(200), 2, { messageExpiryInterval: 600, contentType: 'text' }],
+  ['a', 'q'.repeat(20_000), 1, several],
+  ['c', 'p', 2, { userProperties: [['k', 'v'.repeat(150)]], correlationData: Uint8Array.of(1, 2) }],
+  ['a', 'again', 0, { messageExpiryInterval: 128 }],
 ]
 
-/** What a receiver got, without what no other way of encoding would make the same: nothing. */
-function publishesOf(client: RawClient): unknown[] {
-  return client.received.filter(({ type }) => type === 'publish')
-}
-
-async function deliveredBy(options: Parameters<typeof world>[0]): Promise<{ packets: unknown[][]; bytes: number[][] }> {
+async function deliveredBy(options: Parameters<typeof world>[0]): Promise<RawClient[]> {
   const { join, broker, clock } = world(options)
   const clients: RawClient[] = []
-  for (const [name, settings, version, { qos, retainAsPublished }, identifier] of kinds) {
-    const client = await join(name, settings, version)
-    const subscription = version === 4 ? { filter: '#', qos } : { filter: '#', qos, retainAsPublished: retainAsPublished === true }
-    await client.send({
-      type: 'subscribe',
-      packetId: 1,
-      subscriptions: [subscription],
-      ...(identifier === undefined ? {} : { properties: { subscriptionIdentifiers: [identifier] } }),
-    })
+  for (const [at, [settings, version, subscription, identifier]] of kinds.entries()) {
+    const client = await join(`c${at}`, settings, version)
+    await client.subscribe({ filter: '#', ...subscription }, 1, identifier)
     clients.push(client)
   }
-  for (const message of messages) {
-    broker.publish(message as never)
+  for (const [at, [topic, payload, qos, properties]] of messages.entries()) {
+    broker.publish({ topic, payload, qos: qos as 0, retain: at === 0, ...(properties && { properties }) })
     await clock.advance(1500)
   }
   await clock.settle()
-  return { packets: clients.map(publishesOf), bytes: clients.map(({ bytes }) => bytes) }
+  return clients
 }
 
 describe('a message for many', () => {
@@ -67,8 +49,8 @@ describe('a message for many', () => {
     const shared = await deliveredBy({})
     // A hook that sees every packet has each of them made for itself.
     const single = await deliveredBy({ intercept: () => undefined })
-    expect(shared.bytes).toEqual(single.bytes)
-    expect(shared.packets.map((packets) => packets.length)).toEqual([7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 4])
+    expect(shared.map(({ bytes }) => bytes)).toEqual(single.map(({ bytes }) => bytes))
+    expect(shared.map(({ publishes }) => publishes.length)).toEqual([7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 4])
   })
 
   it('that waited says how long it is still valid [MQTT-3.3.2-6], and is repeated with DUP', async () => {
@@ -79,24 +61,14 @@ describe('a message for many', () => {
       await client.subscribe('#')
       if (name !== 'c') await client.cut()
     }
-    broker.publish({
-      topic: 't',
-      payload: 'x',
-      qos: 1,
-      properties: { userProperties: [['a', 'b']], messageExpiryInterval: 100 },
-    })
+    broker.publish({ topic: 't', payload: 'x', qos: 1, properties: { userProperties: [['a', 'b']], messageExpiryInterval: 100 } })
     const left: unknown[] = []
     for (const name of names) {
       await clock.advance(10_000)
-      const client = await join(name, durable)
-      const packet = client.received.find(({ type }) => type === 'publish')
-      if (packet?.type === 'publish') left.push([packet.dup, packet.properties.messageExpiryInterval])
+      const [packet] = (await join(name, durable)).publishes
+      left.push(`${packet?.dup} ${packet?.properties.messageExpiryInterval}`)
     }
-    expect(left).toEqual([
-      [false, 90],
-      [false, 80],
-      [true, 70],
-    ])
+    expect(left).toEqual(['false 90', 'false 80', 'true 70'])
   })
 
   it('is memory of its own for each: what one receiver writes into it, no other sees', async () => {
@@ -128,26 +100,20 @@ describe('a message for many', () => {
 describe('packets that leave together', () => {
   it('what one read caused is one write to each client, in order', async () => {
     const { join, clock } = world()
-    const reader = await join('reader')
+    const [reader, client] = [await join('reader'), await join('a')]
     await reader.subscribe({ filter: '#', qos: 1 })
-    const client = await join('a')
-    const counts: number[] = []
+    let chunks = 0
     const real = reader.chunk.bind(reader)
     reader.chunk = (bytes) => {
-      counts.push(bytes.length)
+      chunks++
       real(bytes)
     }
-    const publishes = Array.from({ length: 10 }, (_, index) => ({
-      type: 'publish' as const,
-      topic: String(index),
-      qos: 1 as const,
-      packetId: index + 1,
-    }))
+    const ids = Array.from({ length: 10 }, (_, index) => index + 1)
+    const publishes = ids.map((packetId) => ({ type: 'publish' as const, topic: String(packetId), qos: 1 as const, packetId }))
     const answers = await client.send(...publishes, { type: 'pingreq' })
-    expect(answers.map((packet) => ('packetId' in packet ? packet.packetId : packet.type))).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 'pingresp'])
+    expect(answers.map((packet) => ('packetId' in packet ? packet.packetId : packet.type))).toEqual([...ids, 'pingresp'])
     await clock.settle()
-    expect(counts).toHaveLength(1)
-    expect(reader.takeMessages()).toEqual(publishes.map(({ topic }) => `${topic} `))
+    expect([chunks, reader.takeMessages()]).toEqual([1, publishes.map(({ topic }) => `${topic} `)])
   })
 
   it('what was said before the end is said before the end', async () => {
@@ -156,5 +122,21 @@ describe('packets that leave together', () => {
     const packets = await client.send({ type: 'pingreq' }, { type: 'pingreq' }, { type: 'connect', clientId: 'b' })
     expect(packets.map(({ type }) => type)).toEqual(['pingresp', 'pingresp', 'disconnect'])
     expect([client.ended, broker.clients.size]).toEqual([{ cause: undefined }, 0])
+  })
+
+  it('the end of the outermost batch writes everything, once and in order', () => {
+    const batch = new WriteBatch()
+    const written: string[] = []
+    batch.begin()
+    batch.add({ flush: () => written.push('a') })
+    batch.begin()
+    batch.add({ flush: () => written.push('b') })
+    batch.end()
+    expect([written, batch.isOpen]).toEqual([[], true])
+    batch.end()
+    expect([written, batch.isOpen]).toEqual([['a', 'b'], false])
+    batch.begin()
+    batch.end()
+    expect(written).toEqual(['a', 'b'])
   })
 })

@@ -1,119 +1,213 @@
-/**
- * The broker in memory: SUBSCRIBE, UNSUBSCRIBE, identifiers and shares.
- */
+/** SUBSCRIBE, UNSUBSCRIBE and shares of the broker in memory (sections 3.8 to 3.11 and 4.8.2). */
 import { describe, expect, it } from 'vitest'
-import type { ServerPacket } from '../../src/wire/index.js'
-import { durable, type RawClient, world } from './raw-client.js'
+import type { Properties, ServerPacket } from '../../src/wire/index.js'
+import { durable, hexOfCode, joined, packetOf, someCodes, textOf, world } from './raw-client.js'
+import { scenes } from './scenes.js'
 
-const publishes = (client: RawClient) =>
-  client.take().filter((packet): packet is Extract<ServerPacket, { type: 'publish' }> => packet.type === 'publish')
+/** SUBSCRIBE by its identifier and filters with their options. */
+const subscribe = (packetId: string, ...filters: [filter: string, options: string][]): string =>
+  packetOf('82', packetId, '00', ...filters.map(([filter, options]) => `${textOf(filter)} ${options}`))
+
+const unsubscribe = (packetId: string, ...filters: string[]): string => packetOf('a2', packetId, '00', ...filters.map(textOf))
+
+const refusing = {
+  authorizeSubscribe: (_client: unknown, { filter }: { filter: string }) => (filter === 'forbidden' ? false : filter === 'odd' ? 0x83 : true),
+}
+
+describe('malformed and forbidden', () => {
+  scenes({
+    'SUBSCRIBE without a filter ends the stream [MQTT-3.8.3-2]': 'a> C:a S:1:; a< K:0; a.82',
+    'UNSUBSCRIBE without a filter ends the stream': 'a> C:a U:1:; a< K:0; a.82',
+    'a wildcard inside a level ends the stream': 'a> C:a S:1:a+:0; a< K:0; a.82',
+    '# before the end ends the stream': 'a> C:a S:1:#/a:0; a< K:0; a.82',
+  })
+  scenes({ 'a share without a name ends the stream': 'a> C:a S:1:$share//t:0; a< K:0; a.82' }, [5])
+})
 
 describe('SUBSCRIBE and UNSUBSCRIBE', () => {
-  it('answers each filter in order [MQTT-3.8.4-6] [MQTT-3.9.3-1] [MQTT-3.8.4-5] [MQTT-2.2.1-6]', async () => {
-    const { join } = world({ authorizeSubscribe: (_client, { filter }) => (filter === 'secret' ? false : filter === 'odd' ? 0x83 : true) })
-    const subscriptions = [{ filter: 'a', qos: 1 }, { filter: 'secret', qos: 1 }, { filter: 'b/#', qos: 2 }, { filter: 'odd' }, { filter: 'c' }]
-    const five = await join('five')
-    expect(await five.send({ type: 'subscribe', packetId: 9, subscriptions })).toEqual([
-      { type: 'suback', packetId: 9, properties: {}, reasonCodes: [1, 0x87, 2, 0x83, 0] },
+  scenes({
+    'several filters are answered in order [MQTT-3.8.4-1] [MQTT-3.8.4-6] [MQTT-3.9.3-1] [MQTT-3.8.4-5]': 'a> C:a S:9:a:0,b:1,c:2; a< K:0 SA:9:0,1,2',
+    'identifiers are repeated [MQTT-3.8.4-2] [MQTT-2.2.1-6]': 'a> S:1:a:0 S:256:b:0 S:65535:c:0 U:65534:d; a< SA:1:0 SA:256:0 SA:65535:0 UA:65534:11',
+    'a filter that is subscribed again has the new QoS [MQTT-3.8.4-3]':
+      'a> S:1:t:0 S:2:t:1 P1:3:t=x; a< SA:1:0 SA:2:1 P1:1:t=x PA:3; a> U:4:t,t; a< UA:4:0,11',
+    'UNSUBSCRIBE ends a subscription [MQTT-3.10.4-1]': 'a> S:1:t/+:0 U:2:t/a,t/+ P:t/a=x Q; a< SA:1:0 UA:2:11,0 R',
+    'each UNSUBSCRIBE has one UNSUBACK, also where nothing was subscribed [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-2.2.1-6]':
+      'a> S:1:t:0 U:9:u U:65535:t U:256:t; a< SA:1:0 UA:9:11 UA:65535:0 UA:256:11',
+    'several filters are taken away like one each, with codes in their order [MQTT-3.10.4-6] [MQTT-3.11.3-1] [MQTT-3.11.3-2]':
+      'a> S:1:a:0,b:0,c:0 U:5:a,u,b,a; a< SA:1:0,0,0 UA:5:0,11,0,11; a> P:a=1 P:b=2 P:c=3; a< P:c=3',
+    'what was sent before UNSUBSCRIBE comes, what is sent after does not, and messages at hand come again [MQTT-3.10.4-2]':
+      'a> C:a~ S:1:t:1 P1:1:t=x U:2:t P1:3:t=y; a< K:0 SA:1:1 P1:1:t=x PA:1 UA:2:0 PA:3:n; a!; > P1:t=z; a> C:a~; a< K:1 P1+:1:t=x',
+    'deliveries that have begun are carried through, on this connection and the next [MQTT-3.10.4-3]':
+      'a> C:a~ S:1:t:2; a< K:0 SA:1:2; > P1:t=1 P2:t=2 P2:t=3 P2:t=4; a< P1:1:t=1 P2:2:t=2 P2:3:t=3 P2:4:t=4; a> PR:2; a< PL:2; ' +
+      'a> U:9:t; a< UA:9:0; a> PR:3; a< PL:3; a> PC:3; a!; a> C:a~; a< K:1 PL:2 P1+:1:t=1 P2+:4:t=4; ' +
+      'a> PC:2 PA:1 PR:4 PC:4; a< PL:4; a!; a> C:a~; a< K:1',
+    'a message comes at the lower of published and granted QoS [MQTT-3.8.4-8]':
+      'a* z:0,o:1,t:2; > P2:z=2 P1:z=1 P:z=0 P2:o=2 P1:o=1 P:o=0 P2:t=2 P1:t=1 P:t=0; ' +
+      'a< P:z=2 P:z=1 P:z=0 P1:1:o=2 P1:2:o=1 P:o=0 P2:3:t=2 P1:4:t=1 P:t=0',
+    'overlapping filters bring one copy, at the highest QoS [MQTT-3.3.4-2]': 'a> S:1:t:0,#:1 P1:2:t=x Q; a< SA:1:0,1 P1:1:t=x PA:2 R',
+  })
+
+  scenes(
+    {
+      'No Local: one’s own do not come back, live or retained, by the client identifier; others’ do [MQTT-3.8.3-3]':
+        'a* t:0n,back:0; b* t:0n,back:0; a> PX:t=a P:back=b; a< P:back=b; b< P:t=a P:back=b; a> C:a; a.82; a> S:1:t:0n; a< SA:1:0; ' +
+        'b> S:2:t:0n; b< SA:2:0 PX:t=a',
+      'No Local alone': 'a> S:1:t:0n P:t=x Q; a< SA:1:0 R; b> P:t=y; a< P:t=y',
+      'all identifiers of the filters that match come with the one copy [MQTT-3.3.4-3] [MQTT-3.3.4-4]':
+        'a> S5:1:t/#:0 S300:2:t/+:2 S:3:t/a:1 S7:4:u:2; a< SA:1:0 SA:2:2 SA:3:1 SA:4:2; > P2:t/a=x; a< P@5,300/2:1:t/a=x',
+      'a new SUBSCRIBE replaces the identifier [MQTT-3.8.4-3]': 'a> S9:1:t:0 S10:2:t:0 P:t=x S:3:t:0 P:t=y; a< SA:1:0 SA:2:0 P@10/:t=x SA:3:0 P:t=y',
+      'copies that are sent apart have the identifier of their own subscription [MQTT-3.3.4-5] [MQTT-3.3.4-3]':
+        'a> S1:1:$share/g/t:0 S2:2:$share/h/+:0 S3:3:t:0; a< SA:1:0 SA:2:0 SA:3:0; > P:t=x; a< P@3/:t=x P@2/:t=x P@1/:t=x',
+      'Retain As Published keeps RETAIN, its absence clears it [MQTT-3.3.1-12] [MQTT-3.3.1-13]':
+        'a* a:0r,b:0; > PX:a=x P:a=y PX:b=x P:b=y; a< PX:a=x P:a=y P:b=x P:b=y',
+      'none comes for an identifier in use, and nothing is done [MQTT-3.11.3-2]':
+        'a> S:1:t:0,u:0 P2:5:v=x S:5:w:0 U:5:t,u; a< SA:1:0,0 PR:5:n SA:5:91 UA:5:91,91; > P:t=x P:w=y; a< P:t=x',
+    },
+    [5],
+  )
+
+  it('the answers of a hook stand in the order of the filters; 3.1.1 has 0x80 [MQTT-3.9.3-1] [MQTT-3.8.4-6]', async () => {
+    const { join, client } = await joined(refusing)
+    const filters: [string, string][] = [
+      ['a', '01'],
+      ['forbidden', '01'],
+      ['b/#', '02'],
+      ['odd', '00'],
+      ['c', '00'],
+    ]
+    expect(await client.say(subscribe('00 09', ...filters), subscribe('00 02', ['odd', '01']))).toEqual([
+      '90 08 00 09 00 01 87 02 83 00',
+      '90 04 00 02 00 83',
     ])
     const four = await join('four', {}, 4)
+    const subscriptions = filters.map(([filter, qos]) => ({ filter, qos: Number(qos) }))
     expect(await four.send({ type: 'subscribe', packetId: 9, subscriptions })).toMatchObject([{ reasonCodes: [1, 0x80, 2, 0x80, 0] }])
+    await four.send({ type: 'unsubscribe', packetId: 5, filters: ['t'] })
+    expect(four.heard().at(-1)).toBe('b0 02 00 05')
   })
 
-  it('UNSUBSCRIBE: 0x00 and 0x11 on 5.0, nothing on 3.1.1 [MQTT-3.10.4-1] [MQTT-3.11.3-1] [MQTT-3.10.4-5]', async () => {
-    const { join, broker } = world()
-    const client = await join('a')
-    await client.subscribe('t/+')
-    expect(await client.send({ type: 'unsubscribe', packetId: 5, filters: ['t/a', 't/+', 't/+'] })).toEqual([
-      { type: 'unsuback', packetId: 5, properties: {}, reasonCodes: [0x11, 0, 0x11] },
-    ])
-    broker.publish({ topic: 't/a' })
-    expect(await client.messages()).toEqual([])
-    const four = await join('b', {}, 4)
-    await four.send({ type: 'unsubscribe', packetId: 5, filters: ['t/a'] })
-    expect(four.bytes.slice(4)).toEqual([0xb0, 2, 0, 5])
+  it('SUBACK has one code for each of many filters [MQTT-3.8.4-6]', async () => {
+    const { client } = await joined()
+    const filters = Array.from({ length: 200 }, (_none, at): [string, string] => [`f/${at}`, '01'])
+    expect(await client.say(subscribe('00 01', ...filters))).toEqual([packetOf('90', '00 01 00', '01'.repeat(200))])
   })
 
-  it('subscribing again replaces the options [MQTT-3.8.4-3]', async () => {
-    const { join, broker } = world()
-    const client = await join('a')
-    await client.subscribe({ filter: 't', qos: 2 }, 1, 7)
-    await client.subscribe({ filter: 't', qos: 1, retainAsPublished: true }, 2)
-    expect(broker.sessions.get('a')?.subscriptions).toEqual([{ filter: 't', qos: 1, noLocal: false, retainAsPublished: true, identifier: undefined }])
-    broker.publish({ topic: 't', qos: 2, retain: true })
+  it('a code grants no more than was asked for and is possible, or says that there is no subscription [MQTT-3.8.4-7]', async () => {
+    const { client, broker } = await joined({ ...refusing, maximumQoS: 1 })
+    const all = ['zero', 'one', 'two', 'forbidden']
+    const filters = all.map((filter, at): [string, string] => [filter, `0${Math.min(at, 2)}`])
+    expect(await client.say(subscribe('00 01', ...filters))).toEqual(['90 07 00 01 00 00 01 01 87'])
+    for (const topic of all) broker.publish({ topic, qos: 2, retain: true })
     await client.send()
-    expect(client.received.at(-1)).toMatchObject({ qos: 1, retain: true, properties: {} })
+    expect(client.publishes.map(({ topic, qos }) => `${topic} ${qos}`)).toEqual(['zero 0', 'one 1', 'two 1'])
+    client.heard()
+    // Nor is what is retained sent for a refusal.
+    expect(await client.say(subscribe('00 02', ['forbidden', '02']))).toEqual(['90 04 00 02 00 87'])
   })
 
-  it('one copy for overlapping filters: highest QoS, all identifiers [MQTT-3.3.4-2] [MQTT-3.3.4-3] [MQTT-3.3.4-4]', async () => {
-    const { join, broker, clock } = world()
-    const client = await join('a')
-    await client.subscribe({ filter: 't/#', qos: 0 }, 1, 5)
-    await client.subscribe({ filter: 't/+', qos: 2 }, 2, 300)
-    await client.subscribe({ filter: 't/a', qos: 1 }, 3)
-    broker.publish({ topic: 't/a', qos: 2 })
-    await clock.settle()
-    const [copy, ...more] = publishes(client)
-    expect(more).toEqual([])
-    expect(copy?.qos).toBe(2)
-    expect([...(copy?.properties.subscriptionIdentifiers ?? [])].sort()).toEqual([300, 5])
-  })
-
-  it('No Local: not to the publisher itself, by identifier [MQTT-3.8.3-3]', async () => {
-    const { join } = world()
-    const a = await join('a')
-    const b = await join('b')
-    for (const client of [a, b]) await client.subscribe({ filter: 't', noLocal: true })
-    expect(await a.publish('t', 'from a', { retain: true })).toEqual([])
-    expect(await b.messages()).toEqual(['t from a'])
-    // Nor as a retained message, later on.
-    expect(await a.subscribe({ filter: 't', noLocal: true }, 2)).toMatchObject([{ type: 'suback' }])
-    expect(await b.subscribe({ filter: 't', noLocal: true }, 2)).toMatchObject([{ type: 'suback' }, { type: 'publish' }])
-  })
-
-  it('Retain As Published keeps RETAIN, its absence clears it [MQTT-3.3.1-12] [MQTT-3.3.1-13]', async () => {
-    const { join, broker, clock } = world()
-    const client = await join('a')
-    await client.subscribe({ filter: 'as', retainAsPublished: true }, 1)
-    await client.subscribe({ filter: 'not' }, 2)
-    for (const topic of ['as', 'not']) for (const retain of [true, false]) broker.publish({ topic, retain, payload: 'x' })
-    await clock.settle()
-    expect(publishes(client).map(({ topic, retain }) => [topic, retain])).toEqual([
-      ['as', true],
-      ['as', false],
-      ['not', false],
-      ['not', false],
-    ])
-  })
-
-  it('wildcards do not match topics that begin with $ [MQTT-4.7.2-1]', async () => {
-    const { join, broker } = world()
-    const client = await join('a')
-    await client.subscribe('#')
-    await client.subscribe('+/x', 2)
-    broker.publish({ topic: '$SYS/x' })
-    expect(await client.messages()).toEqual([])
-  })
-
-  it('the properties of a message pass unchanged, in order [MQTT-3.3.2-4] [MQTT-3.3.2-15] to [MQTT-3.3.2-18] [MQTT-3.3.2-20]', async () => {
-    const { join } = world()
-    const client = await join('a')
-    await client.subscribe('t')
-    const properties = {
-      userProperties: [
-        ['b', '1'],
-        ['a', '2'],
-        ['b', '1'],
-      ] as [string, string][],
-      payloadFormatIndicator: 1,
-      contentType: 'text/plain',
-      responseTopic: 'r',
-      correlationData: Uint8Array.of(0, 255),
+  it('whatever a hook or a bound decides, the code is one of SUBACK’s own [MQTT-3.9.3-2]', async () => {
+    const allowed = '00 01 02 80 83 87 8f 91 97 9e a1 a2'.split(' ')
+    let verdict = 0
+    const { client, broker } = await joined({ authorizeSubscribe: () => verdict })
+    for (verdict of someCodes) {
+      const wanted = hexOfCode(verdict)
+      const code = verdict < 0x80 ? '02' : allowed.includes(wanted) ? wanted : '80'
+      expect([verdict, await client.say(subscribe('00 01', [`f${verdict}`, '02']))]).toEqual([verdict, [`90 04 00 01 00 ${code}`]])
+      expect(broker.publish({ topic: `f${verdict}` })).toBe(verdict < 0x80)
+      await client.say()
     }
-    await client.publish('t', 'x', { properties })
-    expect(client.received.at(-1)).toMatchObject({ type: 'publish', properties })
-    expect(Object.keys((client.received.at(-1) as { properties: object }).properties)).toEqual(Object.keys(properties))
+    const bounded = await joined({ maxSubscriptions: 1, maxTopicLevels: 2 })
+    expect(await bounded.client.say(subscribe('00 01', ['a/b/c', '00'], ['a', '00'], ['b', '00']))).toEqual(['90 06 00 01 00 8f 00 97'])
   })
+
+  it('no live message is lost while a subscription is replaced, and what is retained comes each time [MQTT-3.8.4-4]', async () => {
+    const { client, join } = await joined()
+    const sender = await join('sender')
+    await sender.say(packetOf('31', textOf('kept'), '00 78'))
+    await client.say(subscribe('00 01', ['+', '21']))
+    for (let i = 0; i < 50; i++) {
+      sender.transport.write(Uint8Array.from([0x32, 8, 0, 1, 0x74, 1, i, 0, 0, i]))
+      const came = await client.say(subscribe('00 01', ['+', '01']))
+      expect(came.filter((packet) => packet.startsWith('32')).map((packet) => packet.slice(-5))).toEqual([`00 ${hexOfCode(i)}`])
+      expect(came.filter((packet) => packet.startsWith('31'))).toEqual(['31 08 00 04 6b 65 70 74 00 78'])
+    }
+  })
+
+  it('several filters do what that many single ones do [MQTT-3.8.4-5] [MQTT-3.8.4-3]', async () => {
+    const stocked = async () => {
+      const all = await joined()
+      all.broker.publish({ topic: 'a', payload: 'x', retain: true })
+      return all
+    }
+    const [together, apart] = [await stocked(), await stocked()]
+    const filters: [string, string][] = [
+      ['a', '02'],
+      ['b', '01'],
+      ['a', '08'],
+    ]
+    const answers = await together.client.say(subscribe('00 01', ...filters))
+    const kept = (packets: string[]) => packets.filter((packet) => packet.startsWith('31'))
+    expect(answers.filter((packet) => packet.startsWith('90'))).toEqual(['90 06 00 01 00 02 01 00'])
+    expect(kept(answers)).toEqual(kept(await apart.client.say(...filters.map((filter) => subscribe('00 01', filter)))))
+    const plain = { noLocal: false, retainAsPublished: false, identifier: undefined }
+    for (const { broker } of [together, apart]) {
+      const [a, b] = [
+        { ...plain, filter: 'a', qos: 0, retainAsPublished: true },
+        { ...plain, filter: 'b', qos: 1 },
+      ]
+      expect(broker.sessions.get('a')?.subscriptions).toEqual([a, b])
+    }
+  })
+
+  it('UNSUBSCRIBE takes away the filter that is the same to the character, and no other [MQTT-3.10.4-1]', async () => {
+    const { client, broker } = await joined()
+    await client.say(subscribe('00 01', ['a/#', '00'], ['é', '00']))
+    for (const filter of ['a/+', 'A/#', 'a', 'a/', '#', 'e\u0301', '/a/#']) {
+      expect([filter, await client.say(unsubscribe('00 01', filter))]).toEqual([filter, ['b0 04 00 01 00 11']])
+    }
+    client.take()
+    for (const topic of ['a/b', 'é']) broker.publish({ topic })
+    expect(await client.messages()).toEqual(['a/b ', 'é '])
+  })
+
+  it('a fault can make UNSUBACK say its own codes, and nothing that it cannot [MQTT-3.11.3-2]', async () => {
+    const sayable = [0x00, 0x11, 0x80, 0x83, 0x87, 0x8f, 0x91]
+    for (let reasonCode = 0; reasonCode < 256; reasonCode++) {
+      const { client, broker } = await joined()
+      const add = () => broker.faults.add({ packet: 'unsubscribe', direction: 'in', nth: 1, action: { reasonCode } })
+      if (!sayable.includes(reasonCode)) expect(add).toThrow(/reason code/)
+      else {
+        add()
+        const code = hexOfCode(reasonCode)
+        expect(await client.say(unsubscribe('00 05', 'a', 'b'))).toEqual([`b0 05 00 05 00 ${code} ${code}`])
+      }
+    }
+  })
+
+  it.each(
+    (['suback', 'unsuback'] as const).flatMap((type) =>
+      [{ reasonString: 'why it is so' }, { userProperties: [['name', 'value']] }].map((properties) => [type, properties as Properties] as const),
+    ),
+  )(
+    'what explains %s is left out where it does not fit: %j [MQTT-3.9.2-1] [MQTT-3.9.2-2] [MQTT-3.11.2-1] [MQTT-3.11.2-2]',
+    async (type, properties) => {
+      const { join } = world({
+        authorizeSubscribe: () => false,
+        intercept: (direction, packet) => (direction === 'out' && packet.type === type ? ({ ...packet, properties } as ServerPacket) : undefined),
+      })
+      const answer = async (maximumPacketSize: number) => {
+        const client = await join('a', { properties: { maximumPacketSize } })
+        client.heard()
+        return [...(await client.say(type === 'suback' ? subscribe('00 01', ['t', '00']) : unsubscribe('00 01', 't'))), client.gone]
+      }
+      const [whole] = await answer(1000)
+      const size = (whole as string).split(' ').length
+      expect(size).toBeGreaterThan(18)
+      expect(await answer(size)).toEqual([whole, false])
+      const bare = type === 'suback' ? '90 04 00 01 00 87' : 'b0 04 00 01 00 11'
+      for (const small of [size - 1, 16]) expect(await answer(small)).toEqual([bare, false])
+    },
+  )
 })
 
 describe('what is not available', () => {
@@ -122,125 +216,82 @@ describe('what is not available', () => {
     [{ sharedSubscriptionAvailable: false }, { filter: '$share/g/a' }, undefined, 0x9e],
     [{ subscriptionIdentifierAvailable: false }, { filter: 'a' }, 4, 0xa1],
   ] as const)('ends a 5.0 connection: %j', async (options, subscription, identifier, reasonCode) => {
-    const { join } = world(options)
-    const client = await join('a')
+    const { client } = await joined(options)
     await client.subscribe({ filter: 'fine' }, 1)
     expect(client.goodbye).toBeUndefined()
     await client.subscribe(subscription, 2, identifier)
     expect(client.goodbye).toBe(reasonCode)
   })
 
-  it('is refused by filter on 3.1.1, which was not told', async () => {
-    const { join } = world({ wildcardSubscriptionAvailable: false, sharedSubscriptionAvailable: false })
-    const client = await join('a', {}, 4)
-    const filters = ['a', 'a/+', '$share/g/a'].map((filter) => ({ filter }))
-    expect(await client.send({ type: 'subscribe', packetId: 1, subscriptions: filters })).toMatchObject([{ reasonCodes: [0, 0x80, 0x80] }])
-  })
-
-  it('Maximum QoS: subscriptions are granted less, publishing more is 0x9B [MQTT-3.2.2-10] [MQTT-3.2.2-11]', async () => {
-    const { join, dial } = world({ maximumQoS: 1 })
-    const client = await join('a')
-    expect(await client.subscribe({ filter: 't', qos: 2 })).toMatchObject([{ reasonCodes: [1] }])
-    await client.publish('t', '', { qos: 2, packetId: 1 })
-    expect(client.goodbye).toBe(0x9b)
-    expect(await dial().connect({ clientId: 'b', will: { topic: 'w', qos: 2 } })).toMatchObject({ reasonCode: 0x9b }) // [MQTT-3.2.2-12]
-  })
-
-  it('Retain Available 0: 0x9A [MQTT-3.2.2-13] [MQTT-3.2.2-14]', async () => {
-    const { join, dial, broker } = world({ retainAvailable: false })
-    const client = await join('a')
-    await client.publish('t', 'x', { retain: true })
-    expect(client.goodbye).toBe(0x9a)
-    expect(await dial().connect({ clientId: 'b', will: { topic: 'w', retain: true } })).toMatchObject({ reasonCode: 0x9a })
-    const four = await join('c', {}, 4)
-    await four.publish('t', 'x', { retain: true })
-    expect([broker.retained.size, broker.accepted.length]).toEqual([0, 1])
-  })
+  const none = { wildcardSubscriptionAvailable: false, sharedSubscriptionAvailable: false }
+  scenes({ 'is refused by filter, as it was not announced': 'a> S:1:a:0,a/+:0,$share/g/a:0; a< SA:1:0,80,80' }, [4], none)
 })
 
 describe('shared subscriptions', () => {
-  it('one member gets each message, in turn; others get theirs too [MQTT-4.8.2-3]', async () => {
-    const { join, broker } = world()
-    const members = [await join('a'), await join('b'), await join('c')]
-    const other = await join('d')
-    for (const member of members) await member.subscribe({ filter: '$share/g/t/#', qos: 1 })
-    await other.subscribe('t/#')
-    for (let i = 0; i < 6; i++) broker.publish({ topic: 't/x', payload: String(i), qos: 2 })
-    const got = []
-    for (const member of members) got.push(await member.messages())
-    expect(got).toEqual([
-      ['t/x 0', 't/x 3'],
-      ['t/x 1', 't/x 4'],
-      ['t/x 2', 't/x 5'],
-    ])
-    expect(members[0]?.received.at(-1)).toMatchObject({ qos: 1 })
-    expect(await other.messages()).toHaveLength(6)
+  scenes(
+    {
+      'members take turns, others get theirs too [MQTT-4.8.2-3]':
+        'a* $share/g/t/#:1; b* $share/g/t/#:0; d* t/#:0; > P2:t/x=1 P:t/x=2 P:t/x=3 P:t/x=4; ' +
+        'a< P1:1:t/x=1 P:t/x=3; b< P:t/x=2 P:t/x=4; d< P:t/x=1 P:t/x=2 P:t/x=3 P:t/x=4',
+      'each member gets no more than its own granted QoS [MQTT-4.8.2-3]':
+        'a* $share/g/t:0; b* $share/g/t:2; > P2:t=1 P2:t=2 P1:t=3 P1:t=4; a< P:t=1 P:t=3; b< P2:1:t=2 P1:2:t=4',
+      'groups are apart, and a member of two gets two copies':
+        'a> S1:1:$share/one/t:0 S2:2:$share/two/t:0; a< SA:1:0 SA:2:0; > P:t=x; a< P@1/:t=x P@2/:t=x',
+      'members that are there are preferred; without one QoS 1 waits in a session':
+        'a> C:a~ S:1:$share/g/t:1; a< K:0 SA:1:1; b* $share/g/t:1; a!; > P1:t=1 P1:t=2; b< P1:1:t=1 P1:2:t=2; b> PA:1 PA:2; b!; ' +
+        '> P1:t=3; a> C:a~; a< K:1 P1:1:t=3',
+      'what a session that ends had not sent, and QoS 1 without PUBACK, goes to another; QoS 2 that was sent does not [MQTT-4.8.2-5]':
+        'a> C:a~5%2 S:1:$share/g/t:2; a< K:0 SA:1:2; > P1:t=1 P2:t=2 P2:t=3; a< P1:1:t=1 P2:2:t=2; a!; b* $share/g/t:2; ' +
+        '+4999; b_; +1; b< P1:1:t=1 P2:2:t=3',
+      'QoS 2 that was begun is finished with the member on its return, by PUBLISH [MQTT-4.8.2-4]':
+        'a> C:a~ S:1:$share/g/t:2; a< K:0 SA:1:2; b* $share/g/t:2; > P2:t=x; a< P2:1:t=x; a!; +599000; b_; a> C:a~; a< K:1 P2+:1:t=x; ' +
+        'a> PR:1 PC:1; a< PL:1; b_; a!; a> C:a~; a< K:1',
+      'or by PUBREL [MQTT-4.8.2-4]':
+        'a> C:a~ S:1:$share/g/t:2; a< K:0 SA:1:2; b* $share/g/t:2; > P2:t=x; a< P2:1:t=x; a> PR:1; a< PL:1; a!; +599000; a> C:a~; a< K:1 PL:1; ' +
+        'a> PC:1; b_',
+      'no other gets it when that session ends before, by time, before PUBREC or after, or by Clean Start [MQTT-4.8.2-5]':
+        'b* $share/g/t:2; a> C:a~5 S:1:$share/g/t:2; a< K:0 SA:1:2; > P:t=0 P2:t=x; b< P:t=0; a< P2:1:t=x; a!; +5000; ' +
+        'c> C:c~5 S:1:$share/g/t:2; c< K:0 SA:1:2; > P:t=1 P2:t=y; b< P:t=1; c< P2:1:t=y; c> PR:1; c< PL:1; c!; +5000; ' +
+        'd> C:d~ S:1:$share/g/t:2; d< K:0 SA:1:2; > P:t=2 P2:t=z; b< P:t=2; d< P2:1:t=z; d!; d> C:d; d< K:0; > P:t=3; b< P:t=3',
+      'no retained message comes for it, and none is left of a group without members':
+        '> PX:t=x; a> S:1:$share/g/+:2; a< SA:1:2; a> U:2:$share/g/+; a< UA:2:0; b> P1:1:t=x; b< PA:1:n',
+      '$share alone is the filter of a topic of that name': 'a> S:1:$share:1 P:$share=x; a< SA:1:1 P:$share=x',
+      'the whole of it is what UNSUBSCRIBE names: group and filter [MQTT-3.10.4-1] [MQTT-4.8.2-1]':
+        'a* $share/g/t:0; b* $share/g/t:0; a> U:2:t,$share/h/t,$share/g/t; a< UA:2:11,11,0; > P:t=1 P:t=2; b< P:t=1 P:t=2',
+    },
+    [5],
+  )
+
+  it.each([
+    ['PUBACK', 1, '40'],
+    ['PUBREC', 2, '50'],
+  ] as const)('a %s of 0x80 or more is the end of the message: no other member gets it [MQTT-4.8.2-6]', async (_what, qos, first) => {
+    for (const code of ['80', '87', '97']) {
+      const { join, broker } = world()
+      const [one, two] = [await join('one', durable), await join('two', durable)]
+      for (const each of [one, two]) await each.say(subscribe('00 01', ['$share/g/t', '02']))
+      broker.publish({ topic: 't', qos })
+      await one.send()
+      await one.say(`${first} 03 00 01 ${code}`)
+      await one.send({ type: 'disconnect', properties: { sessionExpiryInterval: 0 } })
+      await two.send()
+      expect([two.heard(), (await join('one', durable)).heard().length]).toEqual([[], 1])
+    }
   })
 
-  it('groups are apart, and a member of two gets two copies', async () => {
-    const { join, broker } = world()
-    const client = await join('a')
-    await client.subscribe('$share/one/t', 1, 1)
-    await client.subscribe('$share/two/t', 2, 2)
-    broker.publish({ topic: 't', payload: 'x' })
-    await client.send()
-    expect(client.received.slice(3)).toMatchObject([
-      { properties: { subscriptionIdentifiers: [1] } },
-      { properties: { subscriptionIdentifiers: [2] } },
-    ])
-  })
-
-  it('prefers members that are there; without one QoS 1 waits in a session', async () => {
-    const { join, broker } = world()
-    const here = await join('here')
-    const away = await join('away', durable)
-    for (const member of [away, here]) await member.subscribe('$share/g/t')
-    await away.cut()
-    for (let i = 0; i < 3; i++) broker.publish({ topic: 't', payload: String(i), qos: 1 })
-    expect(await here.messages()).toHaveLength(3)
-    for (const packetId of [1, 2, 3]) await here.send({ type: 'puback', packetId })
-    await here.cut()
-    broker.publish({ topic: 't', payload: 'late', qos: 1 })
-    expect((await join('away', durable)).takeMessages()).toEqual(['t late'])
-  })
-
-  it('what a session that ends had not sent, and QoS 1 without PUBACK, goes to another; QoS 2 that was sent does not [MQTT-4.8.2-5]', async () => {
-    const { join, broker, clock } = world()
-    const leaver = await join('leaver', { cleanStart: false, properties: { sessionExpiryInterval: 5, receiveMaximum: 2 } })
-    await leaver.subscribe('$share/g/t')
-    broker.publish({ topic: 't', payload: 'one', qos: 1 })
-    broker.publish({ topic: 't', payload: 'two', qos: 2 })
-    broker.publish({ topic: 't', payload: 'unsent', qos: 2 })
-    await leaver.cut()
-    const stayer = await join('stayer')
-    await stayer.subscribe('$share/g/t')
-    await clock.advance(4999)
-    expect(await stayer.messages()).toEqual([])
-    await clock.advance(1)
-    expect(await stayer.messages()).toEqual(['t one', 't unsent'])
-  })
-
-  it('a QoS 2 delivery is finished with the member on its return [MQTT-4.8.2-4]; a refused one goes to nobody else [MQTT-4.8.2-6]', async () => {
-    const { join, broker } = world()
-    const a = await join('a', durable)
-    await a.subscribe('$share/g/t')
-    broker.publish({ topic: 't', payload: 'x', qos: 2 })
-    await a.send()
-    await a.cut()
-    const b = await join('b')
-    await b.subscribe('$share/g/t')
-    const again = await join('a', durable)
-    expect(again.take()).toMatchObject([{ type: 'publish', dup: true, qos: 2 }])
-    await again.send({ type: 'pubrec', packetId: 1, reasonCode: 0x97 })
-    expect([await again.messages(), await b.messages()]).toEqual([[], []])
-  })
-
-  it('no retained messages, and none left of a group without members', async () => {
-    const { join, broker } = world()
-    broker.publish({ topic: 't', payload: 'kept', retain: true })
-    const client = await join('a')
-    expect(await client.subscribe('$share/g/+')).toMatchObject([{ type: 'suback' }])
-    await client.send({ type: 'unsubscribe', packetId: 2, filters: ['$share/g/+'] })
-    expect(broker.publish({ topic: 't' })).toBe(false)
+  it.each([
+    ['$share/g/a', 'a'],
+    ['$share/g/+', 'a'],
+    ['$share/g/#', 'a/b'],
+    ['$share/g//a', '/a'],
+    ['$share/g/$x/#', '$x/y'],
+    ['$share/a b/é', 'é'],
+    ['$share/$share/$share/a', '$share/a'],
+  ])('%s is a share, and gets %s [MQTT-4.8.2-1] [MQTT-4.8.2-2]', async (filter, topic) => {
+    const { client } = await joined()
+    expect(await client.say(subscribe('00 01', [filter, '00']))).toEqual(['90 04 00 01 00 00'])
+    const publish = (name: string) => packetOf('30', textOf(name), '00')
+    const matchesMore = /[+#]$/.test(filter)
+    expect(await client.say(publish(topic), publish(`${topic}no`))).toEqual(matchesMore ? [publish(topic), publish(`${topic}no`)] : [publish(topic)])
   })
 })

@@ -1,146 +1,110 @@
-/**
- * The broker in memory: wills, their delay, and when they stay unsaid.
- */
+/** Wills of the broker in memory: kept, published once and as they were given, or thrown away (3.1.2.5 to 3.1.3.2). */
 import { describe, expect, it } from 'vitest'
-import { type ConnectSettings, durable, world } from './raw-client.js'
+import { bytes, durable, packetOf, propertiesOf, type RawClient, staying, textOf, world } from './raw-client.js'
+import { scenes } from './scenes.js'
 
-const will = (delay?: number, expiry = 100): ConnectSettings => ({
-  cleanStart: false,
-  properties: { sessionExpiryInterval: expiry },
-  will: {
-    topic: 'will',
-    payload: Uint8Array.of(0x78),
-    qos: 1,
-    properties: {
-      ...(delay === undefined ? {} : { willDelayInterval: delay }),
-      contentType: 'c',
-      userProperties: [
-        ['b', '1'],
-        ['a', '2'],
-      ],
+describe('the will', () => {
+  scenes({
+    'comes when the stream is cut, once [MQTT-3.1.2-8]': 'w* w:0; a> C:a!w=gone; a< K:0; w_; a!; w< P:w=gone; +100000; w_',
+    'does not come after DISCONNECT [MQTT-3.14.4-3] [MQTT-3.1.2-10]': 'w* w:0; a> C:a!w=gone D; a< K:0; a.; +100000; w_',
+    'comes after a broken rule': 'w* w:0; a> C:a!w=gone C:a; a< K:0; a.82; w< P:w=gone',
+    'comes at a takeover': 'w* w:0; a> C:a!w=gone; a< K:0; c> C:a; c< K:0; a.8e; w< P:w=gone',
+    'comes at its QoS': 'w* w:2; a> C:a!1w=gone; a< K:0; a!; w< P1:1:w=gone',
+    'Will Retain 1 is kept for those who come later [MQTT-3.1.2-15]': 'a> C:a!!w=gone; a< K:0; a!; b> S:1:w:0; b< SA:1:0 PX:w=gone',
+    'Will Retain 0 leaves nothing behind, and what was retained alone [MQTT-3.1.2-14]':
+      '> PX:w=old; a> C:a!w=gone; a< K:0; a!; a> C:a!v=gone; a< K:0; a!; b> S:1:#:0; b< SA:1:0 PX:w=old',
+  })
+  scenes(
+    {
+      'comes after DISCONNECT 0x04, and not again when the session is resumed [MQTT-3.1.2-8] [MQTT-3.1.2-10]':
+        'w* w:0; a> C:a~!w=gone; a< K:0; a> D4; a.; w< P:w=gone; a> C:a~; a< K:1; a!; +4000000; w_',
+      'waits for its delay and is sent once [MQTT-3.1.2-8] [MQTT-3.1.2-10]':
+        'w* w:0; a> C:a~60!w=gone/2; a< K:0; a!; +1999; w_; +1; w< P:w=gone; +100000; w_',
+      'or for the end of the session, if that is earlier [MQTT-3.1.2-8]':
+        'w* w:0; a> C:a~2!w=gone/60; a< K:0; a!; +1999; w_; +1; w< P:w=gone; +100000; w_',
+      'with a delay too does not come after DISCONNECT [MQTT-3.1.2-10]': 'w* w:0; a> C:a~!w=gone/1 D; a< K:0; a.; +10000; w_',
+      'a new session in its place is the end of the old one [MQTT-3.1.2-8]': 'w* w:0; a> C:a~!w=gone/20; a< K:0; a!; a> C:a; a< K:0; w< P:w=gone',
+      'is not sent when the session is resumed before the delay has passed [MQTT-3.1.3-9]':
+        'w* w:0; a> C:a~!w=gone/2; a< K:0; a!; +1999; a> C:a~; a< K:1; +60000; w_',
+      'of the older connection is not sent where a takeover interrupts its delay':
+        'w* w:0; a> C:a~!w=one; a< K:0; b> C:a~!w=two/5; b< K:1; a.8e; w< P:w=one; c> C:a~; c< K:1; b.8e; +60000; w_',
     },
-  },
-})
+    [5],
+  )
+  scenes(
+    { 'is not taken when it is to be retained and there is no room': 'w* #:0; > PX:kept=x; w< P:kept=x; a> C:a!!w=gone; a< K:0; a!; w_' },
+    [5, 4],
+    {
+      maxRetained: 1,
+    },
+  )
+  scenes({ 'is subject to authorizePublish when it is due': 'w* w:0; a> C:a!w=gone; a< K:0; a!; w_' }, [5, 4], { authorizePublish: () => false })
 
-async function watched(options = {}) {
-  const all = world(options)
-  const watcher = await all.join('watcher')
-  await watcher.subscribe({ filter: 'will', qos: 0 })
-  return { ...all, wills: () => watcher.messages(), watcher }
-}
-
-describe('Will Message', () => {
-  it('is published when the connection is lost, with its properties in order [MQTT-3.1.2-8] [MQTT-3.1.3-10]', async () => {
-    const { join, wills, watcher, broker } = await watched()
-    const client = await join('a', will())
+  it('is kept with the session, whole: topic, payload and properties come out when the network fails [MQTT-3.1.2-7] [MQTT-3.1.3-10]', async () => {
+    const { dial, join, clock, broker } = world()
+    const watcher = await join('watcher')
+    await watcher.subscribe({ filter: 'w', qos: 0 })
+    watcher.heard()
+    const client = dial()
+    // User Properties k1=a, k2=b, k1=c in order, a delay that is not passed on, then Content Type and Payload Format Indicator.
+    const pairs = [
+      ['k1', 'a'],
+      ['k2', 'b'],
+      ['k1', 'c'],
+    ]
+      .map((pair) => `26 ${pair.map(textOf).join(' ')}`)
+      .join(' ')
+    const properties = propertiesOf(pairs, '18 00 00 00 00', '03', textOf('t/p'), '01 01')
+    await client.say(packetOf('10', textOf('MQTT'), '05 06 00 00 00', textOf('a'), properties, textOf('w'), '00 03 00 ff 80'))
+    expect(client.received).toMatchObject([{ reasonCode: 0 }])
     await client.cut()
-    expect(await wills()).toEqual(['will x'])
-    expect(watcher.received.at(-1)).toMatchObject({
-      properties: {
-        contentType: 'c',
-        userProperties: [
-          ['b', '1'],
-          ['a', '2'],
-        ],
-      },
-    })
-    expect(watcher.received.at(-1)).not.toHaveProperty('properties.willDelayInterval')
-    expect(broker.accepted).toMatchObject([{ clientId: 'a', will: true, packetId: undefined, topic: 'will' }])
+    await clock.settle()
+    const [will, ...more] = watcher.heard()
+    expect([will?.slice(0, 17), will?.slice(-8), more]).toEqual(['30 27 00 01 77 20', '00 ff 80', []])
+    expect(will).toContain(pairs)
+    expect(watcher.publishes).toMatchObject([{ properties: { contentType: 't/p', payloadFormatIndicator: 1 } }])
+    expect(broker.accepted).toMatchObject([{ clientId: 'a', will: true, packetId: undefined, topic: 'w' }])
   })
 
-  it('is thrown away by DISCONNECT 0x00, not by 0x04 [MQTT-3.14.4-3] [MQTT-3.1.2-10]', async () => {
-    const { join, wills } = await watched()
-    await (await join('a', will())).send({ type: 'disconnect' })
-    expect(await wills()).toEqual([])
-    await (await join('a', will())).send({ type: 'disconnect', reasonCode: 4 })
-    expect(await wills()).toEqual(['will x'])
+  const ends: [string, (client: RawClient, all: ReturnType<typeof world>) => unknown][] = [
+    ['the client is silent', (_client, { clock }) => clock.advance(3000)],
+    ['a packet with wrong flags', (client) => client.say('c1 00')],
+    ['DISCONNECT 0x81', (client) => client.say('e0 02 81 00')],
+    ['a DISCONNECT with wrong flags', (client) => client.say('e1 00')],
+    ['the stream ends without DISCONNECT', (client) => client.transport.close()],
+    ['an administrator', (_client, { broker }) => broker.disconnect('a')],
+  ]
+
+  it.each(ends)('is published once: %s [MQTT-3.1.2-8]', async (_what, end) => {
+    const all = world()
+    await end(await all.join('a', { ...durable, keepAlive: 2, will: { topic: 'w' } }), all)
+    await all.clock.settle()
+    expect(all.broker.accepted).toHaveLength(1)
+    await all.clock.advance(100_000)
+    expect(all.broker.accepted).toHaveLength(1)
   })
 
-  it('is published after keep alive, protocol errors and administrative ends', async () => {
-    const { join, wills, clock, broker } = await watched()
-    await join('a', { ...will(), keepAlive: 1 })
-    await clock.advance(1500)
-    expect(await wills()).toHaveLength(1)
-    await (await join('a', will())).send({ type: 'connect', clientId: 'a' })
-    expect(await wills()).toHaveLength(1)
-    await join('a', will())
-    broker.disconnect('a')
-    expect(await wills()).toHaveLength(1)
+  it.each(['e0 00', 'e0 01 00', 'e0 02 00 00'])('is thrown away by %s, for good [MQTT-3.14.4-3] [MQTT-3.1.2-10] [MQTT-3.1.2-8]', async (goodbye) => {
+    const { join, clock, broker } = world()
+    await (await join('a', { ...staying(2), will: { topic: 'w', properties: { willDelayInterval: 1 } } })).say(goodbye)
+    await clock.advance(10_000)
+    expect([broker.accepted.length, broker.sessions.has('a')]).toEqual([0, false])
   })
 
-  it('waits for its delay, or the end of the session if that is earlier [MQTT-3.1.2-8]', async () => {
-    const { join, wills, clock } = await watched()
-    await (await join('delay', will(10, 100))).cut()
-    await clock.advance(9999)
-    expect(await wills()).toEqual([])
-    await clock.advance(1)
-    expect(await wills()).toHaveLength(1)
-    await (await join('expiry', will(100, 10))).cut()
-    await clock.advance(9999)
-    expect(await wills()).toEqual([])
-    await clock.advance(1)
-    expect(await wills()).toHaveLength(1)
-    await clock.advance(100_000)
-    expect(await wills()).toEqual([])
-  })
-
-  it('is not sent when the session is resumed in time [MQTT-3.1.3-9], and sent when it is cleared', async () => {
-    const { join, wills, clock } = await watched()
-    await (await join('a', will(10))).cut()
-    await join('a', { cleanStart: false, properties: { sessionExpiryInterval: 100 } })
-    await clock.advance(60_000)
-    expect(await wills()).toEqual([])
-    await (await join('b', will(10))).cut()
-    await join('b', { cleanStart: true })
-    expect(await wills()).toEqual(['will x'])
-  })
-
-  it('a takeover publishes the will of the older connection, unless its delay is interrupted', async () => {
-    const { join, wills, clock } = await watched()
-    await join('a', will())
-    await join('a', will(5))
-    expect(await wills()).toHaveLength(1)
-    await join('a', { cleanStart: false, properties: { sessionExpiryInterval: 100 } })
-    await clock.advance(60_000)
-    expect(await wills()).toEqual([])
-  })
-
-  it('may be retained, or not [MQTT-3.1.2-14] [MQTT-3.1.2-15]; 3.1.1 has one too', async () => {
-    const { join, wills, broker } = await watched()
-    await (await join('a', { will: { topic: 'will', payload: Uint8Array.of(0x79), retain: true } }, 4)).cut()
-    expect(await wills()).toEqual(['will y'])
-    expect([...broker.retained.keys()]).toEqual(['will'])
-    await (await join('b', { will: { topic: 'other', payload: Uint8Array.of(1) } })).cut()
-    expect([...broker.retained.keys()]).toEqual(['will'])
-  })
-
-  it('is not taken when it is to be retained and there is no room', async () => {
-    const { join, broker } = world({ maxRetained: 1 })
-    broker.publish({ topic: 'kept', payload: 'x', retain: true })
-    await (await join('a', { will: { topic: 'will', payload: Uint8Array.of(1), retain: true } })).cut()
-    expect([[...broker.retained.keys()], broker.accepted.length]).toEqual([['kept'], 0])
-  })
-
-  it('is subject to authorizePublish when it is due', async () => {
-    const { join, wills, broker } = await watched({ authorizePublish: () => false })
-    await (await join('a', will())).cut()
-    expect([await wills(), broker.accepted.length]).toEqual([[], 0])
-  })
-
-  it('a restart that remembers publishes it; nobody hears of it before coming back', async () => {
+  it('a restart that remembers publishes it; clients get it when they come back', async () => {
     const { join, broker, clock } = world()
-    await join('a', will())
+    await join('a', { ...durable, will: { topic: 'w', payload: bytes('gone'), qos: 1 } })
     const watcher = await join('watcher', durable)
-    await watcher.subscribe({ filter: 'will', qos: 1 })
+    await watcher.subscribe({ filter: 'w', qos: 1 })
     broker.restart({ keepSessions: true })
     await clock.settle()
     expect(watcher.takeMessages()).toEqual([])
-    expect((await join('watcher', durable)).take()).toMatchObject([{ type: 'publish', topic: 'will', dup: false }])
+    expect((await join('watcher', durable)).take()).toMatchObject([{ type: 'publish', topic: 'w', dup: false }])
   })
 
   it('a restart that forgets, forgets it', async () => {
-    const { join, broker, clock } = await watched()
-    await join('a', will(5))
+    const { join, broker, clock } = world()
+    await join('a', { ...durable, will: { topic: 'w', properties: { willDelayInterval: 5 } } })
     broker.restart({ keepSessions: false })
     await clock.advance(60_000)
     expect(broker.accepted).toEqual([])

@@ -2,14 +2,14 @@
  * Mutated vectors of a client's packets against the broker in memory, in every state of a connection, from fixed seeds.
  *
  * Whatever comes in, in whatever pieces: nothing is thrown, what comes back is legal packets in a legal order, a closed connection had its last word,
- * and everybody else is served on.
+ * and every other client is served on.
  */
 import { describe, expect, it } from 'vitest'
-import { MemoryBroker, VirtualClock } from '../../../src/testing/index.js'
-import type { Sink, Transport } from '../../../src/transport/transport.js'
-import { Decoder, type Packet } from '../../../src/wire/index.js'
-import { readVectors } from '../../unit/wire/vector-files.js'
-import { bytesOf, hexOf, packetOf, propertiesOf, textOf } from './wire.js'
+import { MemoryBroker, VirtualClock } from '../../src/testing/index.js'
+import type { Transport } from '../../src/transport/transport.js'
+import { Decoder, type Packet } from '../../src/wire/index.js'
+import { readVectors } from '../unit/wire/vector-files.js'
+import { bytesOf, hexOf, packetOf, propertiesOf, textOf } from './raw-client.js'
 
 const corpus = readVectors('../../rules/vectors.json')
   .filter(({ direction, fill, hex }) => direction === 'c2s' && fill === undefined && hex.length < 2000)
@@ -56,23 +56,17 @@ const states: Readonly<Record<string, readonly [answer: string, ...sent: string[
   'in an exchange after CONNACK': ['20 0f 00 00', connect('15', textOf('n')), packetOf('f0', '19', propertiesOf('15', textOf('n')))],
 }
 
-class Recorder implements Sink {
-  readonly bytes: number[] = []
-  closedBy: { readonly cause: unknown } | undefined
-  readonly #window = new Uint8Array(4096)
-  buffer(): Uint8Array {
-    return this.#window
+/** Keeps what comes on a transport. */
+function record(transport: Transport): { readonly bytes: number[]; closed: boolean } {
+  const record = { bytes: [] as number[], closed: false }
+  const window = new Uint8Array(4096)
+  const chunk = (bytes: Uint8Array): void => void record.bytes.push(...bytes)
+  const read = (length: number): void => chunk(window.subarray(0, length))
+  const closed = (): void => {
+    record.closed = true
   }
-  read(length: number): void {
-    this.chunk(this.#window.subarray(0, length))
-  }
-  chunk(bytes: Uint8Array): void {
-    for (const byte of bytes) this.bytes.push(byte)
-  }
-  drain(): void {}
-  closed(cause: unknown): void {
-    this.closedBy = { cause }
-  }
+  transport.open({ buffer: () => window, read, chunk, drain: () => undefined, closed })
+  return record
 }
 
 interface Outcome {
@@ -96,23 +90,18 @@ async function play(pieces: readonly Uint8Array[]): Promise<Outcome> {
   broker.on('disconnect', ({ client, by }) => {
     if (client.clientId !== 'bystander' && by === 'client') left = true
   })
-  const dial = (): [Transport, Recorder] => {
-    const transport = broker.connect()
-    const recorder = new Recorder()
-    transport.open(recorder)
-    return [transport, recorder]
-  }
-  const [near, bystander] = dial()
+  const [near, transport] = [broker.connect(), broker.connect()]
+  const bystander = record(near)
   near.write(Uint8Array.from(bytesOf(packetOf('10', textOf('MQTT'), '05 02 00 00 00', textOf('bystander')))))
   await clock.settle()
   bystander.bytes.length = 0
-  const [transport, recorder] = dial()
+  const recorder = record(transport)
   for (const piece of pieces) transport.write(piece)
   await clock.settle()
   near.write(Uint8Array.of(0xc0, 0))
   await clock.settle()
-  if (bystander.closedBy === undefined) expect(hexOf(bystander.bytes)).toMatch(/d0 00$/)
-  const closed = recorder.closedBy !== undefined
+  if (!bystander.closed) expect(hexOf(bystander.bytes)).toMatch(/d0 00$/)
+  const { closed } = recorder
   const heard = hexOf(recorder.bytes)
   broker.close()
   await clock.advance(100_000)

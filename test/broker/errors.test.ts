@@ -1,0 +1,441 @@
+/**
+ * How the broker in memory writes data, what it does with data that is malformed and with clients that break a rule, and DISCONNECT in both directions
+ * (1.5, 2, 3.14, 4.13). Every vector of a client's packets is in `vectors.test.ts`.
+ */
+import { describe, expect, it } from 'vitest'
+import { MqttError } from '../../src/errors.js'
+import { type MemoryBrokerOptions, memoryPair } from '../../src/testing/index.js'
+import type { Properties } from '../../src/wire/index.js'
+import {
+  bytesOf,
+  type ConnectSettings,
+  durable,
+  hexOf,
+  hexOfCode,
+  joined,
+  packetOf,
+  propertiesOf,
+  type RawClient,
+  someCodes,
+  staying,
+  textOf,
+  type World,
+  world,
+} from './raw-client.js'
+import { scenes } from './scenes.js'
+
+const connectOf = (...parts: string[]): string => packetOf('10', textOf('MQTT'), ...parts)
+const connect = connectOf('05 02 00 00 00', textOf('a'))
+
+describe('UTF-8', () => {
+  it('the broker itself writes none of that: its API refuses it, and what it says is UTF-8 [MQTT-1.5.4-1] [MQTT-1.5.4-2] [MQTT-1.5.7-1]', async () => {
+    const { broker, client } = await joined()
+    for (const text of ['a\ud800b', 'a\u0000b']) {
+      expect(() => broker.publish({ topic: text })).toThrow(/topic/)
+      expect(() => broker.publish({ topic: 't', properties: { contentType: text } })).toThrow(/contentType/)
+      for (const pair of [
+        [text, ''],
+        ['', text],
+      ] as [string, string][]) {
+        expect(() => broker.publish({ topic: 't', properties: { userProperties: [pair] } })).toThrow(/userProperties/)
+      }
+      expect(() => broker.disconnect('a', 0x98, { reasonString: text })).toThrow(/reasonString/)
+    }
+    expect(await client.say('c0 00')).toEqual(['d0 00'])
+    broker.disconnect('a', 0x98, { reasonString: 'é\u{1f600}' })
+    expect(await client.say()).toEqual(['e0 0b 98 09 1f 00 06 c3 a9 f0 9f 98 80'])
+  })
+})
+
+describe('integers and lengths', () => {
+  it.each([
+    [127, '7f'],
+    [128, '80 01'],
+    [16_383, 'ff 7f'],
+    [16_384, '80 80 01'],
+    [1_000_000, 'c0 84 3d'],
+  ])('the Remaining Length %i is written as %s [MQTT-1.5.5-1]', async (length, bytes) => {
+    const { client, broker } = await joined()
+    await client.say(packetOf('82', '00 01 00', textOf('t'), '00'))
+    broker.publish({ topic: 't', payload: new Uint8Array(length - 4) })
+    await client.send()
+    // The bytes are looked at without formatting all of them.
+    const header = 1 + bytes.split(' ').length
+    expect([hexOf(client.bytes.slice(0, header + 4)), client.bytes.length]).toEqual([`30 ${bytes} 00 01 74 00`, header + length])
+  })
+
+  it.each([
+    [1, '01'],
+    [127, '7f'],
+    [128, '80 01'],
+    [16_383, 'ff 7f'],
+    [16_384, '80 80 01'],
+    [2_097_151, 'ff ff 7f'],
+    [2_097_152, '80 80 80 01'],
+    [268_435_455, 'ff ff ff 7f'],
+  ])('the Subscription Identifier %i is written as %s, and the Property Length is as short [MQTT-1.5.5-1]', async (_value, bytes) => {
+    const { client } = await joined()
+    const property = `0b ${bytes}`
+    await client.say(packetOf('82', '00 01', propertiesOf(property), textOf('t'), '00'))
+    expect(await client.say(packetOf('30', textOf('t'), '00'))).toEqual([packetOf('30', textOf('t'), propertiesOf(property))])
+    const pair = `26 00 01 61 00 7a ${'62 '.repeat(122)}`
+    const answer = packetOf('30', textOf('t'), propertiesOf(pair, property))
+    expect(await client.say(packetOf('30', textOf('t'), '80 01', pair))).toEqual([answer])
+  })
+
+  it('an empty property set has its length byte in every packet of the broker that has properties [MQTT-2.2.2-1]', async () => {
+    const { client, broker, dial } = await joined({ authenticate: ({ clientId }) => clientId === 'a' })
+    expect(await dial().say(connectOf('05 02 00 00 00', textOf('b')))).toEqual(['20 03 00 87 00'])
+    const answers = await client.say(packetOf('82', '00 01 00', textOf('t'), '01'), packetOf('a2', '00 02 00', textOf('u')))
+    for (const qos of [0, 1] as const) broker.publish({ topic: 't', qos })
+    const expected = ['90 04 00 01 00 01', 'b0 04 00 02 00 11', '30 04 00 01 74 00', '32 06 00 01 74 00 01 00']
+    expect([...answers, ...(await client.say())]).toEqual(expected)
+  })
+})
+
+describe('the reserved flags', () => {
+  it('those of the broker are as they have to be, in every packet that it has [MQTT-2.1.3-1]', async () => {
+    const all = world({ auth: { m: { start: () => ({ reasonCode: 0x18 }), continue: () => ({}) } } })
+    const client = all.dial()
+    const method = propertiesOf('15', textOf('m'))
+    const came = await client.say(connectOf('05 02 00 00', method, textOf('a')))
+    came.push(...(await client.say(packetOf('f0', '18', method))))
+    came.push(...(await client.say(packetOf('82', '00 01 00', textOf('t'), '02'), packetOf('a2', '00 02 00', textOf('u')), 'c0 00')))
+    for (const qos of [0, 1, 2] as const) all.broker.publish({ topic: 't', qos })
+    came.push(...(await client.say()))
+    const publishes = [packetOf('32', textOf('u'), '00 03 00'), packetOf('34', textOf('u'), '00 04 00')]
+    came.push(...(await client.say('50 02 00 02', ...publishes, '62 02 00 04', 'c1 00')))
+    const firsts = [...new Set(came.map((packet) => packet.slice(0, 2)))]
+    expect(firsts.sort()).toEqual(['20', '30', '32', '34', '40', '50', '62', '70', '90', 'b0', 'd0', 'e0', 'f0'])
+  })
+})
+
+describe('what ends a connection', () => {
+  it.each([
+    ['a malformed packet', 'c1 00', '81'],
+    ['type 0', '00 00', '81'],
+    ['a DISCONNECT with wrong flags [MQTT-3.14.1-1]', 'e1 00', '81'],
+    ['another [MQTT-3.14.1-1]', 'ef 00', '81'],
+    ['No Local on a share [MQTT-3.8.3-4]', packetOf('82', '00 01 00', textOf('$share/g/t'), '04'), '82'],
+    ['SUBSCRIBE without a filter [MQTT-3.8.3-2]', '82 03 00 01 00', '82'],
+    ['a packet of the other side', '20 03 00 00 00', '82'],
+    ['a Subscription Identifier in PUBLISH [MQTT-3.3.4-6]', packetOf('30', textOf('t'), propertiesOf('0b 01')), '82'],
+    ['packet identifier 0', packetOf('32', textOf('t'), '00 00 00'), '82'],
+    ['a packet that is too large', '30 ff ff ff 7f', '95'],
+    ['an alias that is not allowed', packetOf('30', textOf('t'), propertiesOf('23 00 63')), '94'],
+    ['topic alias 0 [MQTT-3.3.2-8]', packetOf('30', textOf('t'), propertiesOf('23 00 00')), '94'],
+  ])('%s: that one, with its code and its will, and no other [MQTT-4.13.1-1] [MQTT-4.13.2-1]', async (_what, packet, code) => {
+    const { client, join, broker } = await joined({}, { will: { topic: 'w' } })
+    const other = await join('b')
+    await other.subscribe('#')
+    other.heard()
+    // What came before is handled, what comes behind is not.
+    const publish = (payload: string) => packetOf('30', textOf('t'), '00', payload)
+    expect(await client.refusal(publish('31'), packet, publish('32'), 'c0 00')).toBe(code)
+    expect(await other.say('c0 00')).toEqual(['30 05 00 01 74 00 31', '30 04 00 01 77 00', 'd0 00'])
+    expect([...broker.clients.keys()]).toEqual(['b'])
+    expect(broker.violations).toMatchObject([{ clientId: 'a', reasonCode: Number.parseInt(code, 16) }])
+  })
+
+  it('a second CONNECT of another version: 0x82, as DISCONNECT has no 0x84', async () => {
+    expect(await (await joined()).client.refusal(connectOf('06 02 00 00 00', textOf('a')))).toBe('82')
+  })
+
+  scenes({
+    'good packets before a bad one are handled; 3.1.1 is closed without a word': 'b* #:0; a> P:t=x hex:c100; a.81; b< P:t=x',
+    'nothing is handled after DISCONNECT [MQTT-3.14.4-1]':
+      'b* #:0; a> C:a~ S:1:t:1; a< K:0 SA:1:1; a> D P:t=x U:2:t; a.; b_; > P1:t=y; b< P:t=y; a> C:a~; a< K:1 P1:1:t=y',
+  })
+  const wrong = {
+    PUBACK: 'P2:t=x; a< P2:1:t=x; a> PA:1; a.',
+    PUBREC: 'P1:t=x; a< P1:1:t=x; a> PR:1; a.',
+    PUBCOMP: 'P1:t=x; a< P1:1:t=x; a> PC:1; a.',
+    'PUBCOMP before PUBREC': 'P2:t=x; a< P2:1:t=x; a> PC:1; a.',
+    'PUBACK after PUBREC': 'P2:t=x; a< P2:1:t=x; a> PR:1; a< PL:1; a> PA:1; a.',
+  }
+  scenes(
+    Object.fromEntries(
+      Object.entries(wrong).map(([name, steps]) => [
+        `the wrong kind of acknowledgement, ${name}, and settles nothing [3.1.1: MQTT-4.8.0-1]`,
+        `a> C:a~ S:1:t:2; a< K:0 SA:1:2; > ${steps}; a> C:a~; a< K:1 ${name.includes('after') ? 'PL:1' : steps.replace(/^P(\d).*/, 'P$1+:1:t=x')}`,
+      ]),
+    ),
+    [4],
+  )
+
+  it('the end comes also where the packet with the code cannot be sent [MQTT-4.13.2-1]', async () => {
+    for (const maximumPacketSize of [4, 5]) {
+      const tiny = world().dial()
+      await tiny.send({ type: 'connect', clientId: 'a', properties: { maximumPacketSize } })
+      expect([tiny.heard(), tiny.gone]).toEqual([[], true])
+    }
+    // A hook swallows CONNACK and DISCONNECT.
+    const { dial } = world({
+      authenticate: ({ clientId }) => clientId !== 'refused',
+      intercept: (direction, packet) => (direction === 'out' && (packet.type === 'connack' || packet.type === 'disconnect') ? false : undefined),
+    })
+    for (const clientId of ['refused', 'accepted']) {
+      const client = dial()
+      await client.send({ type: 'connect', clientId, ...durable })
+      if (clientId === 'accepted') await client.sendBytes([0xc1, 0])
+      expect([clientId, await client.say(), client.gone]).toEqual([clientId, [], true])
+    }
+  })
+})
+
+describe('what is noted of a client that breaks a rule', () => {
+  it('an identifier in use: 0x91, with nothing taken, also from an earlier connection [MQTT-2.2.1-3]', async () => {
+    const { client, broker, join } = await joined({}, durable)
+    await client.publish('t', '1', { qos: 2, packetId: 1 })
+    expect(await client.publish('t', '2', { qos: 2, packetId: 1 })).toMatchObject([{ type: 'pubrec', reasonCode: 0x91 }])
+    expect(await client.publish('t', '3', { qos: 1, packetId: 1 })).toMatchObject([{ type: 'puback', reasonCode: 0x91 }])
+    expect(await client.subscribe('t', 1)).toMatchObject([{ type: 'suback', reasonCodes: [0x91] }])
+    expect(await client.send({ type: 'unsubscribe', packetId: 1, filters: ['t'] })).toMatchObject([{ type: 'unsuback', reasonCodes: [0x91] }])
+    expect([broker.accepted.length, client.gone]).toEqual([1, false])
+    await client.cut()
+    const again = await join('a', durable)
+    expect(await again.subscribe('t', 1)).toMatchObject([{ type: 'suback', reasonCodes: [0x91] }])
+    expect(await again.subscribe('t', 2)).toMatchObject([{ type: 'suback', reasonCodes: [2] }])
+    expect(broker.violations.map(({ packet, reasonCode, text }) => [packet, reasonCode, text])).toEqual(
+      ['publish', 'publish', 'subscribe', 'unsubscribe', 'subscribe'].map((packet) => {
+        const rule = `${packet === 'publish' ? 'a new PUBLISH with ' : ''}a packet identifier in use [MQTT-2.2.1-3]`
+        return [packet, undefined, rule]
+      }),
+    )
+  })
+
+  it('a repeat without DUP, which is one all the same, and one on the same connection [MQTT-3.3.1-1] [MQTT-4.3.3-10] [MQTT-4.4.0-1]', async () => {
+    const { client, broker, join } = await joined({}, durable)
+    await client.publish('t', '1', { qos: 2, packetId: 1 })
+    await client.publish('t', '1', { qos: 2, packetId: 1, dup: true })
+    await client.cut()
+    expect(await (await join('a', durable)).publish('t', '1', { qos: 2, packetId: 1 })).toMatchObject([{ type: 'pubrec', reasonCode: 0x10 }])
+    expect(broker.accepted).toHaveLength(1)
+    expect(broker.violations).toMatchObject([
+      { text: 'a repeat on the same connection [MQTT-4.4.0-1]', reasonCode: undefined },
+      { text: 'a repeat without DUP [MQTT-3.3.1-1]', reasonCode: undefined },
+    ])
+  })
+
+  it('acknowledgements that are forged, of the wrong kind, again or out of order', async () => {
+    const { client, broker } = await joined({}, durable)
+    await client.subscribe('t')
+    for (const qos of [1, 2, 1, 2, 1] as const) broker.publish({ topic: 't', qos })
+    await client.send()
+    const broken = async (...packets: [type: 'puback' | 'pubrec' | 'pubcomp', packetId: number][]) => {
+      const before = broker.violations.length
+      const answers = await client.send(...packets.map(([type, packetId]) => ({ type, packetId })))
+      return [...broker.violations.slice(before).map(({ text }) => text), answers.length]
+    }
+    expect(await broken(['puback', 77])).toEqual(['puback for an identifier that is not in use [MQTT-2.2.1-5]', 0])
+    expect(await broken(['puback', 2])).toEqual(['puback for a message of another QoS [MQTT-3.3.4-1]', 0])
+    expect(await broken(['pubrec', 1])).toEqual(['pubrec for a message of another QoS [MQTT-3.3.4-1]', 1])
+    expect(await broken(['pubcomp', 2])).toEqual(['PUBCOMP for an identifier that was not released [MQTT-4.3.3-11]', 0])
+    expect(await broken(['puback', 3])).toEqual(['puback out of order [MQTT-4.6.0-2]', 0])
+    expect(await broken(['pubrec', 4])).toEqual(['pubrec out of order [MQTT-4.6.0-3]', 1])
+    expect(await broken(['puback', 1], ['puback', 5], ['pubrec', 2])).toEqual([1])
+    expect(await broken(['pubrec', 2])).toEqual(['pubrec again [MQTT-4.4.0-1]', 1])
+    expect(await broken(['pubcomp', 4], ['pubcomp', 2])).toEqual([0])
+    expect(broker.sessions.get('a')?.inflight).toBe(0)
+  })
+
+  it('PUBREL out of the order of PUBREC [MQTT-4.6.0-4]', async () => {
+    const { client, broker } = await joined()
+    for (const packetId of [4, 2, 9]) await client.publish('t', '', { qos: 2, packetId })
+    for (const packetId of [4, 9, 2]) await client.send({ type: 'pubrel', packetId })
+    expect(broker.violations).toMatchObject([{ text: 'pubrel out of order [MQTT-4.6.0-4]', reasonCode: undefined }])
+  })
+
+  it('an acknowledgement for what was sent on an earlier connection only', async () => {
+    const { client, broker, join } = await joined({}, durable)
+    await client.subscribe('t')
+    for (let i = 0; i < 2; i++) broker.publish({ topic: 't', qos: 1 })
+    await client.cut()
+    await (await join('a', staying(9, { receiveMaximum: 1 }))).send({ type: 'puback', packetId: 2 })
+    expect(broker.violations).toMatchObject([{ packet: 'puback' }])
+    expect(broker.sessions.get('a')?.inflight).toBe(2)
+  })
+
+  it('never names what the client sent', async () => {
+    const { client, broker } = await joined()
+    await client.publish('canary-topic', 'canary-payload', { properties: { topicAlias: 99, userProperties: [['canary', 'canary']] } })
+    expect(JSON.stringify(broker.violations)).not.toContain('canary')
+    expect(broker.violations).toHaveLength(1)
+  })
+})
+
+describe('no DISCONNECT before a successful CONNACK', () => {
+  const enhanced: ConnectSettings = { properties: { authenticationMethod: 'm' } }
+  const auth = { m: { start: () => ({ reasonCode: 0x18 }), continue: () => Promise.reject(new Error('wrong')) } }
+  const never = { authenticate: () => new Promise<boolean>(() => undefined) }
+  const more = packetOf('f0', '18 04 15', textOf('m'))
+
+  const ways: [string, MemoryBrokerOptions, ConnectSettings | undefined, string | ((all: World) => unknown)][] = [
+    ['a refusal', { authenticate: () => false }, {}, ''],
+    ['silence', { connectTimeout: 10 }, undefined, ({ clock }) => clock.advance(10)],
+    ['another packet first', {}, undefined, 'c0 00'],
+    ['bytes that are no packet', {}, undefined, '00 00'],
+    ['a malformed CONNECT', {}, undefined, connect.replace('05 02', '05 03')],
+    ['a malformed packet behind CONNECT', never, {}, 'c1 00'],
+    ['a packet too large behind CONNECT', { ...never, maximumPacketSize: 200 }, {}, '30 ff 7f'],
+    ['more than it waits for', { ...never, maxBacklog: 10 }, {}, packetOf('30', textOf('topic topic'), '00')],
+    ['a second CONNECT', never, {}, connect],
+    ['an unknown method', {}, enhanced, ''],
+    ['a failed exchange', { auth }, enhanced, more],
+    ['another method in the exchange', { auth }, enhanced, packetOf('f0', '18 04 15', textOf('n'))],
+    ['AUTH of the wrong kind in the exchange', { auth }, enhanced, more.replace('f0 06 18', 'f0 06 19')],
+    ['a PUBLISH in the exchange', { auth }, enhanced, packetOf('30', textOf('t'), '00')],
+    ['a malformed packet in the exchange', { auth }, enhanced, 'f1 00'],
+    ['the end of the broker', never, {}, ({ broker }) => broker.close()],
+    ['a client that cannot take the CONNACK', {}, { properties: { maximumPacketSize: 4 } }, ''],
+  ]
+
+  it.each(ways)('none after %s [MQTT-3.14.0-1]', async (_what, options, settings, next) => {
+    const all = world(options)
+    const client = all.dial()
+    if (settings !== undefined) await client.send({ type: 'connect', clientId: 'a', ...settings })
+    if (typeof next !== 'string') await next(all)
+    await client.say(...(typeof next === 'string' && next !== '' ? [next] : []))
+    expect(client.received.every((packet) => packet.type === 'auth' || (packet.type === 'connack' && packet.reasonCode >= 0x80))).toBe(true)
+    expect(client.gone).toBe(true)
+  })
+
+  it('nor when a hook that sees CONNACK sends the client away, nor while CONNACK is late [MQTT-3.14.0-1]', async () => {
+    const seeing = world({
+      intercept(direction, packet) {
+        if (direction === 'out' && packet.type === 'connack') seeing.broker.disconnect('a')
+        return undefined
+      },
+    })
+    const late = world({ faults: [{ packet: 'connack', direction: 'out', nth: 1, action: 'delay', delay: 100 }] })
+    for (const { dial, broker, clock } of [seeing, late]) {
+      const client = dial()
+      await client.send({ type: 'connect', clientId: 'a' })
+      broker.disconnect('a')
+      await clock.advance(1000)
+      expect([client.received.some(({ type }) => type === 'disconnect'), client.gone]).toEqual([false, true])
+    }
+  })
+})
+
+const serverCodes = '00 80 81 82 83 87 89 8b 8d 8e 8f 90 93 94 95 96 97 98 99 9a 9b 9c 9d 9e 9f a0 a1 a2'.split(' ')
+
+describe('DISCONNECT', () => {
+  it('of the broker has the codes of a server, whatever a test or a method asks for; 0x8C is none of them [MQTT-3.14.2-1]', async () => {
+    for (const reasonCode of someCodes) {
+      const code = hexOfCode(reasonCode)
+      const method = { start: (_data: unknown, { reauthentication }: { reauthentication: boolean }) => (reauthentication ? { reasonCode } : {}) }
+      const { client, broker, join } = await joined({ auth: { m: { ...method, continue: () => ({}) } } })
+      const isOwn = serverCodes.includes(code)
+      try {
+        broker.disconnect('a', reasonCode)
+        expect(await client.refusal()).toBe(isOwn ? code : '82')
+      } catch (error) {
+        expect([code, isOwn, error]).toEqual([code, false, expect.any(MqttError)])
+      }
+      if (reasonCode < 0x80) continue
+      const again = await join('b', { properties: { authenticationMethod: 'm' } })
+      again.heard()
+      expect(await again.refusal(packetOf('f0', '19', propertiesOf(`15 ${textOf('m')}`)))).toBe(serverCodes.includes(code) ? code : '82')
+    }
+  })
+
+  it('of the broker never has a Session Expiry Interval: an administrator cannot give it one [MQTT-3.14.2-2]', async () => {
+    const { client, broker } = await joined()
+    expect(() => broker.disconnect('a', 0x98, { sessionExpiryInterval: 5 })).toThrow(MqttError)
+    expect([await client.say(), client.gone]).toEqual([[], false])
+  })
+
+  it.each<[string, (client: RawClient, all: World) => unknown]>([
+    ['a broken rule', (client) => client.say('c1 00')],
+    ['a second CONNECT', (client) => client.say(connect)],
+    ['a takeover', (_client, { join }) => join('a', durable)],
+    ['silence', (_client, { clock }) => clock.advance(60_000)],
+    ['an administrator', (_client, { broker }) => broker.disconnect('a')],
+    ['the end of the broker', (_client, { broker }) => broker.close()],
+  ])('nor does the one that follows %s [MQTT-3.14.2-2] [MQTT-3.14.2-1]', async (_what, end) => {
+    const { client, ...all } = await joined({}, { ...durable, keepAlive: 2 })
+    await end(client, all)
+    await all.clock.settle()
+    expect(serverCodes).toContain(hexOfCode(client.goodbye ?? 0xff))
+    expect(client.received.at(-1)).not.toHaveProperty('properties.sessionExpiryInterval')
+  })
+
+  it.each<Properties>([{ reasonString: 'why it is so' }, { userProperties: [['name', 'value']] }])(
+    '%j is left out where it does not fit [MQTT-3.14.2-3] [MQTT-3.14.2-4] [MQTT-3.1.2-24]',
+    async (properties) => {
+      const last = async (maximumPacketSize: number) => {
+        const { client, broker } = await joined({ topicAliasMaximum: 0 }, { properties: { maximumPacketSize } })
+        broker.disconnect('a', 0x98, properties)
+        return [...(await client.say()), client.gone]
+      }
+      const [whole] = await last(1000)
+      const size = (whole as string).split(' ').length
+      expect(size).toBeGreaterThan(16)
+      expect(await last(size)).toEqual([whole, true])
+      for (const small of [size - 1, 11]) expect(await last(small)).toEqual(['e0 01 98', true])
+    },
+  )
+
+  it('says why a rule was broken, where there is room [MQTT-3.14.2-3]', async () => {
+    for (const maximumPacketSize of [undefined, 10]) {
+      const { client } = await joined({ topicAliasMaximum: 0 }, { properties: { maximumPacketSize } })
+      const [goodbye] = await client.send({ type: 'publish', topic: 't', properties: { topicAlias: 1 } })
+      const properties = maximumPacketSize === undefined ? { reasonString: expect.any(String) } : {}
+      expect(goodbye).toEqual({ type: 'disconnect', reasonCode: 0x94, properties })
+    }
+  })
+
+  it('carries a Server Reference', async () => {
+    const { client, broker } = await joined()
+    expect([broker.disconnect('a', 0x9c, { serverReference: 'other:1883' }), broker.disconnect('unknown')]).toEqual([true, false])
+    expect(await client.send()).toEqual([{ type: 'disconnect', reasonCode: 0x9c, properties: { serverReference: 'other:1883' } }])
+    expect(client.ended).toEqual({ cause: undefined })
+  })
+
+  it('nothing follows it, though answers and messages are due in the same moment [MQTT-3.14.4-1]', async () => {
+    const { client, join, broker, clock } = await joined({}, durable)
+    const sender = await join('b')
+    await client.subscribe('#')
+    client.heard()
+    for (let i = 0; i < 10; i++) sender.transport.write(Uint8Array.from([0x30, 4, 0, 1, 0x74, 0]))
+    client.transport.write(Uint8Array.from(bytesOf('c0 00 c1 00 c0 00 32 06 00 01 74 00 09 00')))
+    for (let i = 0; i < 10; i++) broker.publish({ topic: 't', qos: 1 })
+    await clock.settle()
+    for (let i = 0; i < 10; i++) broker.publish({ topic: 't', qos: 1 })
+    await clock.advance(100_000)
+    const firsts = client.heard().map((packet) => packet.slice(0, 2))
+    expect(firsts.indexOf('e0')).toBe(firsts.length - 1)
+    expect(firsts.filter((first) => first === 'd0')).toHaveLength(1)
+    // What was not sent waits for the next connection.
+    expect(broker.sessions.get('a')?.queued).toBe(10)
+    expect(broker.accepted.some(({ clientId }) => clientId === 'a')).toBe(false)
+  })
+
+  it('the connection is closed behind it, and cut when the client keeps its side open [MQTT-3.14.4-2] [MQTT-4.13.2-1]', async () => {
+    const { broker, clock } = world()
+    const [near, far] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay) })
+    const seen: string[] = []
+    // A transport whose other side never answers the end of the stream.
+    broker.accept({
+      open: (sink) =>
+        far.open({
+          buffer: () => sink.buffer(),
+          read: (length) => sink.read(length),
+          chunk: (bytes) => sink.chunk(bytes),
+          drain: () => sink.drain(),
+          closed: () => undefined,
+        }),
+      write: (bytes) => far.write(bytes),
+      close: () => void seen.push(`close ${clock.now()}`),
+      destroy: () => void seen.push(`destroy ${clock.now()}`),
+    })
+    near.open({ buffer: () => new Uint8Array(99), read: () => undefined, chunk: () => undefined, drain: () => undefined, closed: () => undefined })
+    near.write(Uint8Array.from(bytesOf(connect)))
+    await clock.advance(10)
+    broker.disconnect('a')
+    expect(seen).toEqual(['close 10'])
+    await clock.advance(60_000)
+    expect(seen).toEqual(['close 10', 'destroy 5010'])
+  })
+})
