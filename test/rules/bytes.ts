@@ -50,6 +50,9 @@ export function bodyOf(bytes: string): string {
   return bytes.slice(at + 2)
 }
 
+/** The first bytes of packets, which say what they are. */
+export const firsts = (packets: readonly string[]): string[] => packets.map((bytes) => bytes.slice(0, 2))
+
 /** The Packet Identifier of a packet that begins with it, PUBLISH excepted. */
 export const identifierOf = (bytes: string): number => Number.parseInt(bodyOf(bytes).slice(0, 4), 16)
 
@@ -77,6 +80,12 @@ function acknowledge(first: number, packetId: number, reasonCode: number): strin
 
 /** DISCONNECT with a reason code alone. */
 export const goodbye = (reasonCode: number): string => packet(0xe0, u8(reasonCode))
+
+/** A promise whose failure matters only to a caller that awaits it. */
+export function quiet<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(() => undefined)
+  return promise
+}
 
 /** A client and the bytes of its connection. */
 export class Wire {
@@ -109,6 +118,18 @@ export class Wire {
   async give(...parts: string[]): Promise<void> {
     this.#peer.sendBytes(...parts)
     await this.world.settle()
+  }
+
+  /** {@link give}, then {@link take}. */
+  async answers(...parts: string[]): Promise<string[]> {
+    await this.give(...parts)
+    return this.take()
+  }
+
+  /** Lets everything happen that needs no time, then {@link take}. */
+  async sent(): Promise<string[]> {
+    await this.settle()
+    return this.take()
   }
 
   /** Lets everything happen that needs no time. */
@@ -145,19 +166,16 @@ export class Wire {
 
   /** Subscribes, and grants what was asked for; gives the subscription. The packets are taken. */
   async subscribed(filter: string, qos: 0 | 1 | 2 = 0, options: Parameters<BaseClient['subscribe']>[1] = {}): ReturnType<BaseClient['subscribe']> {
-    const promise = this.client.subscribe(filter, { qos, ...options })
-    promise.catch(() => undefined)
+    const promise = quiet(this.client.subscribe(filter, { qos, ...options }))
     await this.settle()
     const request = this.take().at(-1) as string
     await this.give(suback(identifierOf(request), qos))
     return promise
   }
 
-  /** Publishes; that it fails is nobody's affair but who awaits it. */
+  /** Publishes, quietly. */
   publish(qos: 0 | 1 | 2, payload: string, options: Parameters<BaseClient['publish']>[2] = {}): ReturnType<BaseClient['publish']> {
-    const promise = this.client.publish('t', payload, { qos, ...options })
-    promise.catch(() => undefined)
-    return promise
+    return quiet(this.client.publish('t', payload, { qos, ...options }))
   }
 }
 

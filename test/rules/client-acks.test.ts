@@ -13,8 +13,7 @@ const released = [0x00, 0x92]
 async function inHand(answer?: string): Promise<{ wire: Wire; one: Message; two: Message }> {
   const wire = await opened({}, answer)
   const subscribing = wire.client.subscription('a', { qos: 2, ack: 'manual' })
-  await wire.settle()
-  wire.take()
+  await wire.sent()
   await wire.give(publish(0x32, 'a', 1, 'x'), publish(0x34, 'a', 2, 'y'))
   return { wire, one: subscribing.read() as Message, two: subscribing.read() as Message }
 }
@@ -24,8 +23,7 @@ describe('reason codes that the application gives', () => {
     for (const code of published.filter((each) => each !== 0x10)) {
       const { wire, one, two } = await inHand()
       expect([one.ack(code), two.ack(code)]).toEqual([true, true])
-      await wire.settle()
-      expect(wire.take()).toEqual([puback(1, code), pubrec(2, code)])
+      expect(await wire.sent()).toEqual([puback(1, code), pubrec(2, code)])
     }
   })
 
@@ -34,12 +32,10 @@ describe('reason codes that the application gives', () => {
     for (const code of [...codes.filter((each) => each === 0x10 || !published.includes(each)), -1, 256, 0.5, '0', null]) {
       for (const message of [one, two]) expect(await refusal(() => message.ack(code as number))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
     }
-    await wire.settle()
-    expect(wire.take()).toEqual([])
+    expect(await wire.sent()).toEqual([])
     one.ack()
     two.ack()
-    await wire.settle()
-    expect(wire.take()).toEqual([puback(1), pubrec(2)])
+    expect(await wire.sent()).toEqual([puback(1), pubrec(2)])
   })
 
   it('[MQTT-3.4.2-1] [MQTT-3.5.2-1] a handler that fails for good refuses with a code of the table', async () => {
@@ -53,10 +49,8 @@ describe('reason codes that the application gives', () => {
         { qos: 2, onError: 'reject' },
       )
       .catch(() => undefined)
-    await wire.settle()
-    wire.take()
-    await wire.give(publish(0x32, 'a', 1, 'x'), publish(0x34, 'a', 2, 'y'))
-    expect(wire.take()).toEqual([puback(1, 0x80), pubrec(2, 0x80)])
+    await wire.sent()
+    expect(await wire.answers(publish(0x32, 'a', 1, 'x'), publish(0x34, 'a', 2, 'y'))).toEqual([puback(1, 0x80), pubrec(2, 0x80)])
   })
 })
 
@@ -66,8 +60,7 @@ async function open(): Promise<Wire> {
   wire.publish(1, 'x')
   wire.publish(2, 'x')
   wire.publish(2, 'x')
-  await wire.give(pubrec(3), publish(0x34, 'a', 9, 'x'))
-  wire.take()
+  await wire.answers(pubrec(3), publish(0x34, 'a', 9, 'x'))
   return wire
 }
 
@@ -76,8 +69,7 @@ async function accepted(make: (code: string) => string): Promise<number[]> {
   const taken: number[] = []
   for (const code of codes) {
     const wire = await open()
-    await wire.give(make(u8(code)))
-    const sent = wire.take()
+    const sent = await wire.answers(make(u8(code)))
     if (!wire.ended) taken.push(code)
     else expect([[goodbye(0x81)], [goodbye(0x82)]], String(code)).toContainEqual(sent)
   }
@@ -105,21 +97,9 @@ describe('reason codes of the server', () => {
 describe('reason codes that the client chooses', () => {
   it('[MQTT-3.6.2-1] [MQTT-4.3.3-4] PUBREL is 0x00 for an exchange that is open, and 0x92 for one that is not', async () => {
     const wire = await open()
-    await wire.give(pubrec(2, 0x10))
-    expect(wire.take()).toEqual([pubrel(2)])
-    await wire.give(pubrec(2))
-    expect(wire.take()).toEqual([pubrel(2)])
-    await wire.give(pubrec(77))
-    expect(wire.take()).toEqual([pubrel(77, 0x92)])
-  })
-
-  it('[MQTT-3.7.2-1] [MQTT-4.3.3-11] PUBCOMP is 0x00 for an exchange that is open, and 0x92 for one that is not', async () => {
-    const wire = await open()
-    await wire.give(pubrel(9))
-    expect(wire.take()).toEqual([pubcomp(9)])
-    await wire.give(pubrel(9))
-    await wire.give(pubrel(77, 0x92))
-    expect(wire.take()).toEqual([pubcomp(9, 0x92), pubcomp(77, 0x92)])
+    expect(await wire.answers(pubrec(2, 0x10))).toEqual([pubrel(2)])
+    expect(await wire.answers(pubrec(2))).toEqual([pubrel(2)])
+    expect(await wire.answers(pubrec(77))).toEqual([pubrel(77, 0x92)])
   })
 })
 
@@ -137,12 +117,10 @@ describe('Reason String and User Properties, under every Maximum Packet Size', (
       const wire = await opened({}, limited(size))
       // Not subscribed to by this connection, but for the local reader.
       const reader = wire.client.subscription('a', { qos: 2, ack: 'manual' })
-      await wire.settle()
-      wire.take()
+      await wire.sent()
       await wire.give(publish(0x32, 'a', 1, 'x'), publish(0x34, 'a', 2, 'y'))
       for (let message = reader.read(); message !== undefined; message = reader.read()) Reflect.apply(message.ack, message, extras)
-      await wire.settle()
-      const sent = wire.take()
+      const sent = await wire.sent()
       // Where SUBSCRIBE did not fit nobody reads, and the messages are acknowledged as they are.
       expect([
         [puback(1, 0x83), pubrec(2, 0x83)],
@@ -159,10 +137,12 @@ describe('Reason String and User Properties, under every Maximum Packet Size', (
     expect(await wire.again(limited(size, 1))).toEqual([pubrel(1)])
     // What the server explains is not repeated.
     const explained = block(`1f${text('a reason that is long')}`, `26${text('k')}${text('v')}`)
-    await wire.give(packet(0x50, u16(1), '10', explained), packet(0x50, u16(77), '10', explained))
-    expect(wire.take()).toEqual([pubrel(1), pubrel(77, 0x92)])
+    expect(await wire.answers(packet(0x50, u16(1), '10', explained), packet(0x50, u16(77), '10', explained))).toEqual([pubrel(1), pubrel(77, 0x92)])
     await wire.give(publish(0x34, 'a', 2, 'x'))
-    await wire.give(packet(0x62, u16(2), '00', explained), packet(0x62, u16(3), '00', explained))
-    expect(wire.take()).toEqual([pubrec(2), pubcomp(2), pubcomp(3, 0x92)])
+    expect(await wire.answers(packet(0x62, u16(2), '00', explained), packet(0x62, u16(3), '00', explained))).toEqual([
+      pubrec(2),
+      pubcomp(2),
+      pubcomp(3, 0x92),
+    ])
   })
 })

@@ -250,7 +250,7 @@ describe.each([...streams, ...sockets])('%s', (_name, serve, make) => {
 })
 
 describe.each(sockets)('%s', (_name, serve, make) => {
-  it('[MQTT-6.0.0-1] [rule webSocket] every frame of the client is binary, however large the packet; [MQTT-6.0.0-3] the sub-protocol offered is mqtt', async () => {
+  it('[MQTT-6.0.0-1] every frame of the client is binary, however large the packet; [MQTT-6.0.0-3] the sub-protocol offered is mqtt', async () => {
     const { link: made } = await exchange(serve, (bytes) => [bytes], make)
     const data = made.heads.filter((head) => (head & 15) < 8)
     expect(data.length).toBeGreaterThan(5)
@@ -262,7 +262,7 @@ describe.each(sockets)('%s', (_name, serve, make) => {
     ['PINGRESP as text', 1, Buffer.from('d000', 'hex')],
     ['PUBLISH as text', 1, Buffer.from(publish(0x30, 'a', 0, 'text'), 'hex')],
     ['no bytes as text', 1, Buffer.alloc(0)],
-  ])('[MQTT-6.0.0-1] [rule webSocket.frames] a data frame of another kind ends the connection: %s', async (_what, opcode, bytes) => {
+  ])('[MQTT-6.0.0-1] a data frame of another kind ends the connection: %s', async (_what, opcode, bytes) => {
     let current: Link | undefined
     const endpoint = await serve((made) => {
       current = made
