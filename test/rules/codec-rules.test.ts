@@ -5,7 +5,7 @@ import { writeMessage } from '../../src/wire/encode-publish.js'
 import type { Packet, PacketInput, WireError } from '../../src/wire/index.js'
 import { Decoder, decode, encode } from '../../src/wire/index.js'
 import { Writer } from '../../src/wire/writer.js'
-import { block, connack, field, fresh, hex, opened, packet, publish, text, u8, u16, u32, varint } from './bytes.js'
+import { block, connack, dialled, field, fresh, hex, opened, packet, publish, text, u8, u16, u32, varint } from './bytes.js'
 
 interface Tables {
   properties: { id: number; key: string; type: keyof typeof bounds }[]
@@ -67,6 +67,10 @@ function withProperty(host: string, property: string): string {
   return packet(first, before, block(needed, property), after)
 }
 
+/** A packet that may hold the property. */
+const hostOf = (id: number): string =>
+  Object.keys(tables.propertiesByPacket).find((name) => tables.propertiesByPacket[name]?.includes(id) && name !== 'AUTH') as string
+
 /** A client sends no Server Reference. */
 const senderOf = (host: string, id: number): Side => (host === 'DISCONNECT' && id === 0x1c ? 'server' : (hosts[host] as (typeof hosts)[string])[1])
 
@@ -85,9 +89,7 @@ describe('properties', () => {
     (type) => {
       let count = 0
       for (const { id } of tables.properties.filter((each) => each.type === type)) {
-        const host = Object.keys(tables.propertiesByPacket).find(
-          (name) => (tables.propertiesByPacket[name] as number[]).includes(id) && name !== 'AUTH',
-        ) as string
+        const host = hostOf(id)
         for (const value of bounds[type]) {
           const usable = id === 0x08 ? text('r') : value
           const bytes = withProperty(host, u8(id) + usable)
@@ -103,17 +105,9 @@ describe('properties', () => {
 
   it.each(Object.keys(bounds) as (keyof typeof bounds)[])('[rule propertyTypes] %s: a value that ends too early is malformed', (type) => {
     for (const { id } of tables.properties.filter((each) => each.type === type)) {
-      const host = Object.keys(tables.propertiesByPacket).find(
-        (name) => (tables.propertiesByPacket[name] as number[]).includes(id) && name !== 'AUTH',
-      ) as string
-      const value =
-        id === 0x08
-          ? text('r')
-          : type === 'byte'
-            ? '01'
-            : type.startsWith('utf8') || type === 'binary'
-              ? text('ab').repeat(type === 'utf8pair' ? 2 : 1)
-              : bounds[type][1]
+      const host = hostOf(id)
+      const textual = text('ab').repeat(type === 'utf8pair' ? 2 : 1)
+      const value = id === 0x08 ? text('r') : /utf8|binary/.test(type) ? textual : bounds[type][1]
       for (let cut = 2; cut <= value.length; cut += 2) {
         expect(codeOf(withProperty(host, u8(id) + value.slice(0, -cut)), senderOf(host, id)), `${id} in ${host}`).toBe(0x81)
       }
@@ -124,26 +118,16 @@ describe('properties', () => {
 describe('bit fields', () => {
   it('[rule connectFlags] all 256: each bit means its field, reserved bit and Will QoS 3 are malformed, will bits without a will are refused', () => {
     for (let flags = 0; flags < 256; flags++) {
-      const [name, password, retain, qos, will, clean, reserved] = [
-        flags >> 7,
-        (flags >> 6) & 1,
-        (flags >> 5) & 1,
-        (flags >> 3) & 3,
-        (flags >> 2) & 1,
-        (flags >> 1) & 1,
-        flags & 1,
-      ]
+      const [name, password, retain, , , will, clean, reserved] = Array.from({ length: 8 }, (_, at) => (flags >> (7 - at)) & 1)
+      const qos = (flags >> 3) & 3
       const fields = [will ? `00${text('w')}${text('p')}` : '', name ? text('u') : '', password ? text('s') : '']
       const { packet: read, error } = outcome(packet(0x10, text('MQTT'), '05', u8(flags), '0000', '00', text('c'), ...fields), 'client')
       if (reserved === 1 || qos === 3) expect(error?.reasonCode, u8(flags)).toBe(0x81)
-      else if (will === 0 && (qos > 0 || retain > 0)) expect([0x81, 0x82], u8(flags)).toContain(error?.reasonCode)
+      else if (will === 0 && (qos > 0 || retain === 1)) expect([0x81, 0x82], u8(flags)).toContain(error?.reasonCode)
       else {
         expect(error, u8(flags)).toBeUndefined()
-        expect(read).toMatchObject({
-          cleanStart: clean === 1,
-          username: name ? 'u' : undefined,
-          password: password ? new Uint8Array([0x73]) : undefined,
-        })
+        const [username, secret] = [name ? 'u' : undefined, password ? new Uint8Array([0x73]) : undefined]
+        expect(read).toMatchObject({ cleanStart: clean === 1, username, password: secret })
         expect(read).toHaveProperty('will', will ? expect.objectContaining({ qos, retain: retain === 1, topic: 'w' }) : undefined)
       }
     }
@@ -177,21 +161,19 @@ describe('limits', () => {
   const most = limits['remainingLengthMax'] as number
 
   it('[rule limits.variableByteIntegerMax] [rule variableByteInteger] each length from its first value to its last, written and read', () => {
+    const subscribe = (identifier: number): PacketInput => ({
+      ...{ type: 'subscribe', packetId: 1, subscriptions: [{ filter: 'a' }] },
+      properties: { subscriptionIdentifiers: [identifier] },
+    })
     for (const { bytes, from, to } of tables.variableByteInteger) {
       for (const value of new Set([Math.max(from, 1), to])) {
-        const written = encode({
-          type: 'subscribe',
-          packetId: 1,
-          properties: { subscriptionIdentifiers: [value] },
-          subscriptions: [{ filter: 'a' }],
-        } as PacketInput)
+        const written = encode(subscribe(value))
         expect(hex(written)).toBe(packet(0x82, u16(1), block(`0b${varint(value)}`), text('a'), '00'))
         expect(varint(value).length / 2).toBe(bytes)
         expect(outcome(hex(written), 'client').packet).toMatchObject({ properties: { subscriptionIdentifiers: [value] } })
       }
     }
-    const tooMuch = { type: 'subscribe', packetId: 1, properties: { subscriptionIdentifiers: [most + 1] }, subscriptions: [{ filter: 'a' }] }
-    expect(() => encode(tooMuch as PacketInput)).toThrow(expect.objectContaining({ fault: 'local' }))
+    expect(() => encode(subscribe(most + 1))).toThrow(expect.objectContaining({ fault: 'local' }))
   })
 
   it('[rule limits.remainingLengthMax] [rule limits.packetSizeMax] the largest packet is waited for and may be written, one byte more may not', () => {
@@ -254,19 +236,13 @@ describe('what is left out', () => {
     const wire = await opened({ keepAlive: 77, sessionExpiryInterval: 123 }, connack(''))
     const { negotiated } = wire.client
     const value = (name: string): unknown => tables.defaults[name]?.value
+    const flags = ['retain', 'wildcardSubscription', 'subscriptionIdentifier', 'sharedSubscription'].map((name) => `${name}Available`)
     expect(negotiated).toMatchObject({
-      receiveMaximum: value('receiveMaximum'),
-      maximumQoS: value('maximumQoS'),
-      topicAliasMaximum: value('topicAliasMaximum'),
-      retainAvailable: value('retainAvailable') === 1,
-      wildcardSubscriptionAvailable: value('wildcardSubscriptionAvailable') === 1,
-      subscriptionIdentifierAvailable: value('subscriptionIdentifierAvailable') === 1,
-      sharedSubscriptionAvailable: value('sharedSubscriptionAvailable') === 1,
+      ...Object.fromEntries(['receiveMaximum', 'maximumQoS', 'topicAliasMaximum'].map((name) => [name, value(name)])),
+      ...Object.fromEntries(flags.map((name) => [name, value(name) === 1])),
       // No limit of the server: that of the protocol. No word of it: what CONNECT said.
       maximumPacketSize: tables.limits['packetSizeMax'],
-      keepAlive: 77,
-      serverKeepAlive: undefined,
-      sessionExpiryInterval: 123,
+      ...{ keepAlive: 77, serverKeepAlive: undefined, sessionExpiryInterval: 123 },
     })
     expect([value('maximumPacketSize'), value('serverKeepAlive'), value('keepAlive')]).toEqual([null, null, null])
   })
@@ -275,13 +251,8 @@ describe('what is left out', () => {
     const { packet: read } = outcome(packet(0x10, text('MQTT'), '0506', '0000', '00', text(''), '00', text('w'), text('')), 'client')
     expect(read).toMatchObject({ keepAlive: 0, properties: {}, will: { properties: {} } })
     expect(outcome(publish(0x30, 't', 0, 'x'), 'server').packet).toMatchObject({ properties: {} })
-    const { World } = await import('../unit/client/harness.js')
-    const world = new World({ keepAlive: false, sessionExpiryInterval: 0, receiveMaximum: 65_535, topicAliasMaximum: 0, will: { topic: 'w' } })
-    world.client.connect().catch(() => undefined)
-    await world.settle()
-    expect(Buffer.from(world.peer.bytes).toString('hex')).toBe(
-      packet(0x10, text('MQTT'), '0506', '0000', block(`27${u32(16 * 1024 * 1024)}`), text(''), '00', text('w'), text('')),
-    )
+    const wire = await dialled({ sessionExpiryInterval: 0, receiveMaximum: 65_535, topicAliasMaximum: 0, will: { topic: 'w' } })
+    expect(wire.take()).toEqual([connectOf('06', block(`27${u32(16 * 1024 * 1024)}`), '00', text('w'), text(''))])
   })
 
   it('[rule defaults.messageExpiryInterval] a message without an interval never expires', async () => {
@@ -302,65 +273,58 @@ describe('what is left out', () => {
   })
 })
 
-/** Packets that break a rule: rule, bytes, sender, reason codes. */
-const broken: [string, string, Side, number[]][] = [
-  ['[rule errorHandling.explicitMalformed.1] ill-formed UTF-8', packet(0x30, field('c328'), '00'), 'server', [0x81]],
-  ['[rule errorHandling.explicitMalformed.1] U+0000', packet(0x30, field('610062'), '00'), 'server', [0x81]],
-  ['[rule errorHandling.explicitMalformed.2] a Remaining Length of five bytes', '308080808001', 'server', [0x81]],
-  ['[rule errorHandling.explicitMalformed.2] a Property Length of five bytes', packet(0x30, text('t'), '8080808001'), 'server', [0x81]],
-  ['[rule errorHandling.explicitMalformed.2] an identifier of five bytes', packet(0x30, text('t'), block('0b8080808001')), 'server', [0x81]],
-  ['[rule errorHandling.explicitMalformed.3] a property of another packet', packet(0x40, u16(1), '00', block('2400')), 'server', [0x81, 0x82]],
-  ['[rule errorHandling.explicitMalformed.3] a property that there is not', packet(0x40, u16(1), '00', block('7f00')), 'server', [0x81]],
-  ['[rule errorHandling.explicitMalformed.4] reserved flag of CONNECT', packet(0x10, text('MQTT'), '0503', '0000', '00', text('')), 'client', [0x81]],
-  [
-    '[rule errorHandling.explicitMalformed.5] Will QoS 3',
-    packet(0x10, text('MQTT'), '051e', '0000', '00', text(''), '00', text('w'), text('')),
-    'client',
-    [0x81],
+const connectOf = (flags: string, properties = '00', ...rest: string[]): string =>
+  packet(0x10, text('MQTT'), '05', flags, '0000', properties, text(''), ...rest)
+/** Packets that break a rule, by sender: rule, bytes, reason codes. */
+const broken: Readonly<Record<Side, [rule: string, bytes: string, codes: string][]>> = {
+  server: [
+    ['explicitMalformed.1: ill-formed UTF-8', packet(0x30, field('c328'), '00'), '81'],
+    ['explicitMalformed.1: U+0000', packet(0x30, field('610062'), '00'), '81'],
+    ['explicitMalformed.2: a Remaining Length of five bytes', '308080808001', '81'],
+    ['explicitMalformed.2: a Property Length of five bytes', packet(0x30, text('t'), '8080808001'), '81'],
+    ['explicitMalformed.2: an identifier of five bytes', packet(0x30, text('t'), block('0b8080808001')), '81'],
+    ['explicitMalformed.3: a property of another packet', packet(0x40, u16(1), '00', block('2400')), '81 82'],
+    ['explicitMalformed.3: a property that there is not', packet(0x40, u16(1), '00', block('7f00')), '81'],
+    ['explicitMalformed.6: QoS 3', packet(0x36, text('t'), u16(1), '00'), '81'],
+    ['explicitProtocolError.1: a property twice', packet(0x30, text('t'), block('23000123'.concat('0001'))), '82'],
+    ['explicitProtocolError.2: Retain Available 2', connack('2502'), '82'],
+    ['explicitProtocolError.3: Receive Maximum 0', connack('210000'), '82'],
+    ['explicitProtocolError.3: Maximum Packet Size 0', connack('2700000000'), '82'],
+    ['explicitProtocolError.4: Subscription Identifier 0', packet(0x30, text('t'), block('0b00')), '82'],
+    ['explicitProtocolError.5: Topic Alias 0', packet(0x30, text('t'), block('230000')), '94'],
+    ['explicitProtocolError.6: an empty topic without an alias', publish(0x30, '', 0, 'x'), '82'],
+    ['explicitProtocolError.10: AUTH without a method', packet(0xf0, '18', block(`16${text('x')}`)), '82'],
+    ['silent.0: an integer longer than needed', packet(0x30, text('t'), '8000'), '81'],
+    ['silent.1: DUP at QoS 0', packet(0x38, text('t'), '00'), '81 82'],
+    ['silent.3: a wildcard in a topic', packet(0x30, text('a/#'), '00'), '81 82 90'],
+    ['silent.5: a code of another packet', packet(0x40, u16(1), '92'), '81 82'],
+    ['silent.7: Payload Format Indicator 2', packet(0x30, text('t'), block('0102')), '81 82 99'],
+    ['silent.8: PINGREQ of a server', 'c000', '82'],
+    ['openPoints.1: AUTH of no length, which names no method', 'f000', '82'],
+    ['openPoints.3: Payload Format Indicator twice', packet(0x30, text('t'), block('01000100')), '82'],
+    ['openPoints.3: Message Expiry Interval twice', packet(0x30, text('t'), block('02000000010200000001')), '82'],
   ],
-  ['[rule errorHandling.explicitMalformed.6] QoS 3', packet(0x36, text('t'), u16(1), '00'), 'server', [0x81]],
-  ['[rule errorHandling.explicitMalformed.8] reserved bits of the options', packet(0x82, u16(1), '00', text('a'), '40'), 'client', [0x81]],
-  ['[rule errorHandling.explicitProtocolError.1] a property twice', packet(0x30, text('t'), block('23000123'.concat('0001'))), 'server', [0x82]],
-  ['[rule errorHandling.explicitProtocolError.2] Retain Available 2', connack('2502'), 'server', [0x82]],
-  [
-    '[rule errorHandling.explicitProtocolError.2] Request Problem Information 2',
-    packet(0x10, text('MQTT'), '0502', '0000', block('1702'), text('')),
-    'client',
-    [0x82],
+  client: [
+    ['explicitMalformed.4: reserved flag of CONNECT', connectOf('03'), '81'],
+    ['explicitMalformed.5: Will QoS 3', connectOf('1e', '00', '00', text('w'), text('')), '81'],
+    ['explicitMalformed.8: reserved bits of the options', packet(0x82, u16(1), '00', text('a'), '40'), '81'],
+    ['explicitProtocolError.2: Request Problem Information 2', connectOf('02', block('1702')), '82'],
+    ['explicitProtocolError.7: SUBSCRIBE without payload', packet(0x82, u16(1), '00'), '82'],
+    ['explicitProtocolError.7: UNSUBSCRIBE without payload', packet(0xa2, u16(1), '00'), '82'],
+    ['explicitProtocolError.8: QoS 3 in the options', packet(0x82, u16(1), '00', text('a'), '03'), '82'],
+    ['explicitProtocolError.8: Retain Handling 3', packet(0x82, u16(1), '00', text('a'), '30'), '82'],
+    ['explicitProtocolError.8: No Local on a share', packet(0x82, u16(1), '00', text('$share/g/a'), '04'), '82'],
+    ['explicitProtocolError.9: data without a method', connectOf('02', block(`16${text('x')}`)), '82'],
+    ['silent.4: a filter that is none', packet(0x82, u16(1), '00', text('a#'), '00'), '81 82 8f'],
+    ['silent.8: CONNACK of a client', '2003000000', '82'],
   ],
-  ['[rule errorHandling.explicitProtocolError.3] Receive Maximum 0', connack('210000'), 'server', [0x82]],
-  ['[rule errorHandling.explicitProtocolError.3] Maximum Packet Size 0', connack('2700000000'), 'server', [0x82]],
-  ['[rule errorHandling.explicitProtocolError.4] Subscription Identifier 0', packet(0x30, text('t'), block('0b00')), 'server', [0x82]],
-  ['[rule errorHandling.explicitProtocolError.5] Topic Alias 0', packet(0x30, text('t'), block('230000')), 'server', [0x94]],
-  ['[rule errorHandling.explicitProtocolError.6] an empty topic without an alias', publish(0x30, '', 0, 'x'), 'server', [0x82]],
-  ['[rule errorHandling.explicitProtocolError.7] SUBSCRIBE without payload', packet(0x82, u16(1), '00'), 'client', [0x82]],
-  ['[rule errorHandling.explicitProtocolError.7] UNSUBSCRIBE without payload', packet(0xa2, u16(1), '00'), 'client', [0x82]],
-  ['[rule errorHandling.explicitProtocolError.8] QoS 3 in the options', packet(0x82, u16(1), '00', text('a'), '03'), 'client', [0x82]],
-  ['[rule errorHandling.explicitProtocolError.8] Retain Handling 3', packet(0x82, u16(1), '00', text('a'), '30'), 'client', [0x82]],
-  ['[rule errorHandling.explicitProtocolError.8] No Local on a share', packet(0x82, u16(1), '00', text('$share/g/a'), '04'), 'client', [0x82]],
-  [
-    '[rule errorHandling.explicitProtocolError.9] data without a method',
-    packet(0x10, text('MQTT'), '0502', '0000', block(`16${text('x')}`), text('')),
-    'client',
-    [0x82],
-  ],
-  ['[rule errorHandling.explicitProtocolError.10] AUTH without a method', packet(0xf0, '18', block(`16${text('x')}`)), 'server', [0x82]],
-  ['[rule errorHandling.silent.0] an integer longer than needed', packet(0x30, text('t'), '8000'), 'server', [0x81]],
-  ['[rule errorHandling.silent.1] DUP at QoS 0', packet(0x38, text('t'), '00'), 'server', [0x81, 0x82]],
-  ['[rule errorHandling.silent.3] a wildcard in a topic', packet(0x30, text('a/#'), '00'), 'server', [0x81, 0x82, 0x90]],
-  ['[rule errorHandling.silent.4] a filter that is none', packet(0x82, u16(1), '00', text('a#'), '00'), 'client', [0x81, 0x82, 0x8f]],
-  ['[rule errorHandling.silent.5] a code of another packet', packet(0x40, u16(1), '92'), 'server', [0x81, 0x82]],
-  ['[rule errorHandling.silent.7] Payload Format Indicator 2', packet(0x30, text('t'), block('0102')), 'server', [0x81, 0x82, 0x99]],
-  ['[rule errorHandling.silent.8] PINGREQ of a server', 'c000', 'server', [0x82]],
-  ['[rule errorHandling.silent.8] CONNACK of a client', '2003000000', 'client', [0x82]],
-  ['[rule openPoints.1] AUTH of no length, which names no method', 'f000', 'server', [0x82]],
-  ['[rule openPoints.3] Payload Format Indicator twice', packet(0x30, text('t'), block('01000100')), 'server', [0x82]],
-  ['[rule openPoints.3] Message Expiry Interval twice', packet(0x30, text('t'), block('02000000010200000001')), 'server', [0x82]],
-]
+}
 
 describe('errors', () => {
-  it.each(broken)('%s', (_rule, bytes, from, codes) => {
-    expect(codes).toContain(codeOf(bytes, from))
+  describe.each(['server', 'client'] as const)('of a %s', (from) => {
+    it.each(broken[from])('[rule %s]', (_rule, bytes, codes) => {
+      expect(codes.split(' ')).toContain(u8(codeOf(bytes, from) ?? 0))
+    })
   })
 
   it('[rule errorHandling.explicitMalformed.0] [rule errorHandling.explicitMalformed.7] flags of the fixed header that are not those of the type', () => {
