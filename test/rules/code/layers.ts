@@ -7,71 +7,58 @@ import { builtinModules } from 'node:module'
 import path from 'node:path'
 import { type Import, importsOf, type Sources } from './source.js'
 
-interface Rule {
-  /** Layers that may be imported in any form, besides the layer itself. */
-  readonly values: readonly string[]
-  /** Layers of which only types may be imported. */
-  readonly types?: readonly string[]
-}
-
-/** By layer: the folders of `src`, and the rooms of `src/client` and of the broker, from the ground up. `errors` may be imported by all of them. */
-const rules: Readonly<Record<string, Rule>> = {
-  errors: { values: [] },
-  wire: { values: [] },
-  transport: { values: [] },
-  wasm: { values: ['wire'] },
-  auth: { values: [] },
-  aws: { values: ['common'] },
-  'store/base': { values: [] },
-  store: { values: ['store/base', 'common', 'durable'] },
-  queue: { values: ['wire', 'common', 'parsing', 'store/base'], types: ['api'] },
-  members: { values: ['common', 'platform', 'parsing'], types: ['api'] },
-  pool: { values: ['common', 'parsing', 'members'], types: ['api'] },
-  tracing: { values: ['common'], types: ['api'] },
-  group: { values: ['common', 'parsing', 'delivery', 'members'], types: ['api'] },
-  // rooms of the client
-  api: { values: [], types: ['wire', 'transport', 'store/base'] },
-  common: { values: ['wire'], types: ['api', 'store/base'] },
-  session: { values: ['wire', 'common'], types: ['api'] },
-  memory: { values: [], types: ['wire'] },
-  platform: { values: ['common'], types: ['wire', 'transport', 'memory'] },
-  parsing: { values: ['wire', 'common'], types: ['api', 'platform', 'transport', 'store/base'] },
-  context: { values: [], types: ['wire', 'api', 'common', 'session', 'platform', 'parsing'] },
-  connection: { values: ['wire', 'common', 'session', 'memory'], types: ['context', 'parsing', 'platform', 'transport'] },
-  delivery: { values: ['wire', 'common', 'session', 'memory', 'parsing'], types: ['api', 'context', 'platform'] },
-  publishing: { values: ['wire', 'common', 'session', 'parsing'], types: ['api', 'context', 'platform'] },
-  dialling: { values: ['common', 'session', 'parsing'], types: ['wire', 'transport', 'api', 'context', 'platform'] },
-  subscribing: { values: ['wire', 'common', 'session'], types: ['api', 'context', 'parsing', 'delivery'] },
-  requesting: { values: ['wire', 'common', 'parsing', 'delivery'], types: ['api', 'platform'] },
-  fleet: { values: ['wire', 'common'], types: ['api'] },
-  // Comes with a store.
-  durable: {
-    values: ['wire', 'common', 'session', 'parsing', 'delivery', 'publishing', 'store/base'],
-    types: ['api', 'context', 'platform', 'connection'],
-  },
-  lifecycle: {
-    values: ['wire', 'common', 'session', 'platform', 'parsing', 'connection', 'delivery', 'publishing', 'dialling', 'subscribing'],
-    types: ['transport', 'api', 'context'],
-  },
-  client: {
-    values: ['wire', 'common', 'platform', 'parsing', 'delivery', 'subscribing', 'requesting', 'fleet', 'lifecycle'],
-    types: ['transport', 'api'],
-  },
-  entry: { values: ['client', 'transport', 'wasm', 'platform', 'memory', 'parsing', 'durable'], types: ['api', 'lifecycle'] },
-  typed: { values: ['common'], types: ['api'] },
-  asyncapi: { values: ['typed'] },
-  react: { values: [], types: ['typed'] },
-  compat: { values: ['common'] },
-  // rooms of the broker
-  'broker/common': { values: ['wire', 'transport'] },
-  'broker/state': { values: ['wire', 'broker/common'] },
-  'broker/connection': { values: ['wire', 'broker/common', 'broker/state'], types: ['transport'] },
-  broker: { values: ['wire', 'transport', 'broker/common', 'broker/state', 'broker/connection'] },
-  testing: {
-    values: ['wire', 'transport', 'client', 'common', 'memory', 'platform', 'parsing', 'durable', 'broker', 'broker/common'],
-    types: ['api', 'store/base'],
-  },
-}
+/**
+ * By layer, from the ground up: the folders of `src`, and the rooms of `src/client` and of the broker. Behind the colon what may be imported besides the
+ * layer itself and `errors`, and behind the bar that of which only types may be.
+ */
+const rules: Readonly<Record<string, readonly [values: readonly string[], types: readonly string[]]>> = Object.fromEntries(
+  [
+    'errors: |',
+    'wire: |',
+    'transport: |',
+    'wasm: wire |',
+    'auth: |',
+    'aws: common |',
+    'store/base: |',
+    'store: store/base common durable |',
+    'queue: wire common parsing store/base | api',
+    'members: common platform parsing | api',
+    'pool: common parsing members | api',
+    'tracing: common | api',
+    'group: common parsing delivery members | api',
+    'api: | wire transport store/base',
+    'common: wire | api store/base',
+    'session: wire common | api',
+    'memory: | wire',
+    'platform: common | wire transport memory',
+    'parsing: wire common | api platform transport store/base',
+    'context: | wire api common session platform parsing',
+    'connection: wire common session memory | context parsing platform transport',
+    'delivery: wire common session memory parsing | api context platform',
+    'publishing: wire common session parsing | api context platform',
+    'dialling: common session parsing | wire transport api context platform',
+    'subscribing: wire common session | api context parsing delivery',
+    'requesting: wire common parsing delivery | api platform',
+    'fleet: wire common | api',
+    'durable: wire common session parsing delivery publishing store/base | api context platform connection',
+    'lifecycle: wire common session platform parsing connection delivery publishing dialling subscribing | transport api context',
+    'client: wire common platform parsing delivery subscribing requesting fleet lifecycle | transport api',
+    'entry: client transport wasm platform memory parsing durable | api lifecycle',
+    'typed: common | api',
+    'asyncapi: typed |',
+    'react: | typed',
+    'compat: common |',
+    'broker/common: wire transport |',
+    'broker/state: wire broker/common |',
+    'broker/connection: wire broker/common broker/state | transport',
+    'broker: wire transport broker/common broker/state broker/connection |',
+    'testing: wire transport client common memory platform parsing durable broker broker/common | api store/base',
+  ].map((line) => {
+    const [layer = '', values = '', types = ''] = line.split(/: | ?\|/)
+    const words = (text: string): string[] => text.split(' ').filter((word) => word !== '')
+    return [layer, [words(values), words(types)]]
+  }),
+)
 
 /** The two modules that choose transports. */
 const entries = ['client/node.ts', 'client/browser.ts']
@@ -79,19 +66,8 @@ const entries = ['client/node.ts', 'client/browser.ts']
 /** Modules that may import Node builtins. */
 const nodeModules = [
   'client/node.ts',
-  'store/file.ts',
-  'store/file-lock.ts',
-  'store/file-log.ts',
-  'store/folder.ts',
-  'store/level.ts',
-  'transport/agent.ts',
-  'transport/socket.ts',
-  'transport/socket-options.ts',
-  'transport/tcp.ts',
-  'transport/tls.ts',
-  'transport/tls-context.ts',
-  'transport/unix.ts',
-  'transport/websocket-node.ts',
+  ...['file', 'file-lock', 'file-log', 'folder', 'level'].map((name) => `store/${name}.ts`),
+  ...['agent', 'socket', 'socket-options', 'tcp', 'tls', 'tls-context', 'unix', 'websocket-node'].map((name) => `transport/${name}.ts`),
 ]
 
 /** The packages that may be imported, with where. */
@@ -101,22 +77,10 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   'classic-level': ['store/level.ts'],
   msgpackr: ['typed/msgpack.ts'],
   'cbor-x/index-no-eval': ['typed/cbor.ts'],
-  '@opentelemetry/api': [
-    'tracing/carrier.ts',
-    'tracing/measured.ts',
-    'tracing/options.ts',
-    'tracing/trace-context.ts',
-    'tracing/tracing.ts',
-    'tracing/turn.ts',
-  ],
+  '@opentelemetry/api': ['carrier', 'measured', 'options', 'trace-context', 'tracing', 'turn'].map((name) => `tracing/${name}.ts`),
   // The package itself, so that the platform's entry is taken.
   mqwire: [
-    'group/index.ts',
-    'pool/index.ts',
-    'react/index.ts',
-    'react/operations.ts',
-    'react/shared.ts',
-    'react/showing.ts',
+    ...['group/index', 'pool/index', 'react/index', 'react/operations', 'react/shared', 'react/showing'].map((name) => `${name}.ts`),
     ...['backing', 'calls', 'client', 'errors', 'listeners', 'options', 'packets'].map((name) => `compat/${name}.ts`),
   ],
 }
@@ -149,9 +113,9 @@ function objectToRelative(file: string, each: Import, sources: Sources): string 
   const from = layerOf(file)
   const to = layerOf(target)
   if (from === undefined || to === undefined) return undefined
-  const rule = rules[from] as Rule
-  if (from === to || to === 'errors' || rule.values.includes(to)) return undefined
-  if (rule.types?.includes(to)) return each.kind === 'type' ? undefined : `imports more than types of ${to}: ${each.specifier}`
+  const [values, types] = rules[from] as (typeof rules)[string]
+  if (from === to || to === 'errors' || values.includes(to)) return undefined
+  if (types.includes(to)) return each.kind === 'type' ? undefined : `imports more than types of ${to}: ${each.specifier}`
   return `${from} must not import ${to}: ${each.specifier}`
 }
 
@@ -194,7 +158,7 @@ export function unusedAllowances(sources: Sources): string[] {
       else used.add(`${file} ${specifier.startsWith('node:') ? 'node:' : specifier}`)
     }
   }
-  const layers = Object.entries(rules).flatMap(([from, { values, types = [] }]) => [from, ...[...values, ...types].map((to) => `${from} ${to}`)])
+  const layers = Object.entries(rules).flatMap(([from, [values, types]]) => [from, ...[...values, ...types].map((to) => `${from} ${to}`)])
   const modules = [
     ...nodeModules.map((file) => `${file} node:`),
     ...Object.entries(packages).flatMap(([name, files]) => files.map((file) => `${file} ${name}`)),

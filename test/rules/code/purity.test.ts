@@ -51,22 +51,15 @@ describe('purity', () => {
 
   it.each([
     'const now = Date.now()',
-    'const now = new Date()',
     'const id = Math . random()',
-    'const now = performance.now()',
     'setTimeout(f, 1)',
-    'queueMicrotask(f)',
     'let p: Promise<void>',
     'const f = async () => 1',
     'for await (const a of b) c(a)',
-    'const env = process.env',
-    'Buffer.from(a)',
     'const g = globalThis',
-    'const w = window',
     'const m = f(window)',
     `const t = \`\${Date.now()}\``,
     'declare const performance: { now(): number }',
-    'declare function now(): number',
     'declare global { }',
     "const m = import('./a.js')",
   ])('the text check finds: %s', (code) => {
