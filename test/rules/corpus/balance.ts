@@ -1,5 +1,5 @@
 /**
- * Counts cases by packet type, state and end, and prints the table. How many there must be stands in `floors.ts`.
+ * Counts cases by packet type, state and end, and prints the table.
  */
 import type { Case } from './case.js'
 import type { PacketName } from './facts.js'
@@ -32,26 +32,11 @@ export function balanceOf(cases: readonly Case[]): Balance {
   return balance
 }
 
+const codes = ['81', '82', '93', '94', '95', '97']
+
 /** All ends, in the order of the table. */
-export const endNames = [
-  'open',
-  'waiting',
-  'refused',
-  'disconnected',
-  '81',
-  '82',
-  '93',
-  '94',
-  '95',
-  '97',
-  'silent 81',
-  'silent 82',
-  'silent 93',
-  'silent 94',
-  'silent 95',
-  'silent 97',
-  'dropped',
-] as const
+const silent = codes.map((code) => `silent ${code}`)
+export const endNames: readonly string[] = ['open', 'waiting', 'refused', 'disconnected', ...codes, ...silent, 'dropped']
 
 /** The table as lines of text. */
 export function tableOf(balance: Balance): string[] {

@@ -101,6 +101,14 @@ export class Book {
     })
   }
 
+  /** The two calls for one packet type. */
+  of(type: PacketName) {
+    return {
+      add: (special: string, ...steps: Step[]): void => this.add(type, special, ...steps),
+      bad: (rule: RuleName, how: string, ...parts: Bytes[]): void => this.addBroken(type, rule, how, ...parts),
+    }
+  }
+
   /** A sequence that breaks this rule, and nothing before it. */
   addBroken(type: PacketName, rule: RuleName, how: string, ...parts: Bytes[]): void {
     this.add(type, how === '' ? rule : `${rule}: ${how}`, broken(rule, join(...parts)))

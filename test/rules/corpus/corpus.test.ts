@@ -5,8 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { balanceOf, endNames, endsOf, tableOf } from './balance.js'
 import { hex } from './bytes.js'
 import type { Case } from './case.js'
-import { typeNumbers } from './facts.js'
-import { floorsOf } from './floors.js'
+import type { PacketName } from './facts.js'
 import { corpus } from './index.js'
 import { lines } from './main.js'
 import { judge } from './oracle.js'
@@ -25,18 +24,16 @@ function doubles(keys: readonly string[]): string[] {
   return keys.filter((key) => seen.size === seen.add(key).size)
 }
 
-/** Cells of the table that are below the floor. */
-function shortages(version: 4 | 5, cases: readonly Case[]): string[] {
-  const balance = balanceOf(cases)
-  return Object.entries(floorsOf(version)).flatMap(([type, { all, handshake, open }]) =>
-    statesOf(version).flatMap((state) => {
-      const ends = balance.get(type as Case['type'])?.get(state) ?? new Map<string, number>()
-      const floors = state.leaving ? { dropped: all } : state.handshake ? handshake : open
-      return Object.entries(floors)
-        .filter(([end, least]) => (ends.get(end) ?? 0) < least)
-        .map(([end, least]) => `${type}, ${state.name}, ${end}: ${ends.get(end) ?? 0} of ${least}`)
-    }),
-  )
+/** How many cases of a packet type there are at least: set under what there was, so that a builder that loses its cases is noticed. */
+const least: Readonly<Record<4 | 5, Readonly<Record<PacketName, number>>>> = {
+  5: {
+    ...{ reserved: 30, connect: 10, connack: 570, publish: 420, puback: 220, pubrec: 225, pubrel: 210, pubcomp: 205 },
+    ...{ subscribe: 10, unsubscribe: 10, pingreq: 10, suback: 235, unsuback: 220, pingresp: 45, disconnect: 270, auth: 255 },
+  },
+  4: {
+    ...{ reserved: 30, connect: 10, connack: 90, publish: 80, puback: 45, pubrec: 40, pubrel: 35, pubcomp: 35 },
+    ...{ subscribe: 10, unsubscribe: 10, pingreq: 10, suback: 45, unsuback: 30, pingresp: 20, disconnect: 10, auth: 9 },
+  },
 }
 
 describe('the corpus', () => {
@@ -63,11 +60,9 @@ describe('the corpus', () => {
     expect([...families].filter(([, count]) => count > 16)).toEqual([])
   })
 
-  it.each(versions)('meets its floors: packet type × state × end, version %i', (version) => {
-    expect(Object.keys(floorsOf(version)).sort()).toEqual(Object.keys(typeNumbers).sort())
-    expect(shortages(version, corpus(version))).toEqual([])
-    const lost = corpus(version).filter(({ type }) => type !== 'pubrel')
-    expect(shortages(version, lost).length).toBeGreaterThan(10)
+  it.each(versions)('has enough cases of each packet type, version %i', (version) => {
+    const short = Object.entries(least[version]).filter(([type, count]) => corpus(version).filter((each) => each.type === type).length < count)
+    expect(short).toEqual([])
   })
 
   it('breaks every rule, first of all, on its own', () => {

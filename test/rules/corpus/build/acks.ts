@@ -33,11 +33,7 @@ function addKind(book: Book, kind: AckKind): void {
   const layout: Layout = {
     type: kind,
     first,
-    fields: [
-      ['packet identifier', u16(id)],
-      ['reason code', [0]],
-      ['properties', block(reasonProperty('ok'))],
-    ],
+    fields: { 'packet identifier': u16(id), 'reason code': [0], properties: block(reasonProperty('ok')) },
     optionalFrom: 1,
   }
   const shape: Shape = {
@@ -58,27 +54,29 @@ function addKind(book: Book, kind: AckKind): void {
 }
 
 function addCodes(book: Book, kind: AckKind, id: number): void {
+  const { add, bad } = book.of(kind)
   const good = reasonCodes[kind] ?? []
   for (const code of anyReasonCode) {
     if (!good.includes(code)) {
-      book.addBroken(kind, 'reason code of no or another packet', shown(code), frame(ackFirst[kind], u16(id), [code]))
+      bad('reason code of no or another packet', shown(code), frame(ackFirst[kind], u16(id), [code]))
       continue
     }
-    book.add(kind, `reason code ${shown(code)}`, reasonedAck(kind, id, code))
-    book.add(kind, `reason code ${shown(code)} and no properties`, fullAck(kind, id, code))
-    book.add(kind, `reason code ${shown(code)}, a reason and a user property`, fullAck(kind, id, code, reasonProperty('so'), pairProperty()))
+    add(`reason code ${shown(code)}`, reasonedAck(kind, id, code))
+    add(`reason code ${shown(code)} and no properties`, fullAck(kind, id, code))
+    add(`reason code ${shown(code)}, a reason and a user property`, fullAck(kind, id, code, reasonProperty('so'), pairProperty()))
   }
-  book.addBroken(kind, 'reason code of no or another packet', '0xff and a Property Length', frame(ackFirst[kind], u16(id), [0xff], block()))
+  bad('reason code of no or another packet', '0xff and a Property Length', frame(ackFirst[kind], u16(id), [0xff], block()))
 }
 
 function addIdentifiers(book: Book, kind: AckKind): void {
+  const { add, bad } = book.of(kind)
   const refusal = kind === 'puback' || kind === 'pubrec' ? 0x97 : 0x92
   for (const [what, id] of Object.entries(tellingIds)) {
-    book.add(kind, `for ${what}`, ack(kind, id))
-    book.add(kind, `for ${what}, with ${shown(refusal)} and a Property Length`, fullAck(kind, id, refusal, pairProperty()))
-    book.add(kind, `for ${what}, twice`, ack(kind, id), ack(kind, id))
+    add(`for ${what}`, ack(kind, id))
+    add(`for ${what}, with ${shown(refusal)} and a Property Length`, fullAck(kind, id, refusal, pairProperty()))
+    add(`for ${what}, twice`, ack(kind, id), ack(kind, id))
   }
-  book.addBroken(kind, 'packet identifier 0', 'alone', frame(ackFirst[kind], u16(0)))
-  book.addBroken(kind, 'packet identifier 0', 'with a reason code', frame(ackFirst[kind], u16(0), [0]))
-  book.addBroken(kind, 'packet identifier 0', 'with properties', frame(ackFirst[kind], u16(0), [0], block(pairProperty())))
+  bad('packet identifier 0', 'alone', frame(ackFirst[kind], u16(0)))
+  bad('packet identifier 0', 'with a reason code', frame(ackFirst[kind], u16(0), [0]))
+  bad('packet identifier 0', 'with properties', frame(ackFirst[kind], u16(0), [0], block(pairProperty())))
 }

@@ -23,11 +23,7 @@ function addKind(book: Book, kind: AnswerKind): void {
   const layout: Layout = {
     type: kind,
     first,
-    fields: [
-      ['packet identifier', u16(id)],
-      ['properties', block(reasonProperty('ok'))],
-      ['reason codes', [0, 0]],
-    ],
+    fields: { 'packet identifier': u16(id), properties: block(reasonProperty('ok')), 'reason codes': [0, 0] },
     optionalFrom: 3,
   }
   const shape: Shape = {
@@ -38,7 +34,8 @@ function addKind(book: Book, kind: AnswerKind): void {
   }
   addFlags(book, layout)
   addLengths(book, layout)
-  addShort(book, { ...layout, fields: layout.fields.slice(0, 2) })
+  const { 'reason codes': _codes, ...fields } = layout.fields
+  addShort(book, { ...layout, fields })
   addIncomplete(book, layout)
   addSizes(book, kind, most, (size) => frame(first, u16(id), block(), fill(size - 7, 0)))
   addProperties(book, shape)
@@ -52,25 +49,27 @@ function addKind(book: Book, kind: AnswerKind): void {
 }
 
 function addCodes(book: Book, kind: AnswerKind, id: number): void {
+  const { add, bad } = book.of(kind)
   const good = reasonCodes[kind] ?? []
   const answer = answers[kind]
   for (const code of anyReasonCode) {
     if (!good.includes(code)) {
-      book.addBroken(kind, 'reason code of no or another packet', shown(code), frame(firsts[kind], u16(id), block(), [0, code]))
+      bad('reason code of no or another packet', shown(code), frame(firsts[kind], u16(id), block(), [0, code]))
       continue
     }
     const all = answer(id, [code, code])
-    book.add(kind, `codes ${shown(code)} twice`, code === 0x91 ? step(all.bytes, { kind, id, count: 2, inUse: true }) : all)
-    book.add(kind, `code ${shown(code)} first, success second`, answer(id, [code, 0], pairProperty()))
-    book.add(kind, `success first, code ${shown(code)} second, a reason`, answer(id, [0, code], reasonProperty('so')))
-    book.add(kind, `code ${shown(code)} alone, for nothing`, answer(ids.fresh, [code]))
+    add(`codes ${shown(code)} twice`, code === 0x91 ? step(all.bytes, { kind, id, count: 2, inUse: true }) : all)
+    add(`code ${shown(code)} first, success second`, answer(id, [code, 0], pairProperty()))
+    add(`success first, code ${shown(code)} second, a reason`, answer(id, [0, code], reasonProperty('so')))
+    add(`code ${shown(code)} alone, for nothing`, answer(ids.fresh, [code]))
   }
-  book.addBroken(kind, 'reason code of no or another packet', 'first of two', frame(firsts[kind], u16(id), block(), [0x7f, 0]))
-  book.addBroken(kind, 'reason code of no or another packet', 'last of ten', frame(firsts[kind], u16(id), block(), [...fill(9, 0), 0x03]))
-  book.add(kind, 'every code there is', answer(id, good))
+  bad('reason code of no or another packet', 'first of two', frame(firsts[kind], u16(id), block(), [0x7f, 0]))
+  bad('reason code of no or another packet', 'last of ten', frame(firsts[kind], u16(id), block(), [...fill(9, 0), 0x03]))
+  add('every code there is', answer(id, good))
 }
 
 function addIdentifiers(book: Book, kind: AnswerKind, id: number): void {
+  const { add, bad } = book.of(kind)
   const answer = answers[kind]
   const others: Readonly<Record<string, number>> = {
     'our publish': ids.ours,
@@ -80,19 +79,19 @@ function addIdentifiers(book: Book, kind: AnswerKind, id: number): void {
     'nothing, the last there is': 65_535,
   }
   for (const [what, other] of Object.entries(others)) {
-    book.add(kind, `for ${what}`, answer(other, [0, 0]))
-    book.add(kind, `for ${what}, refused`, answer(other, [0x87, 0x87]))
+    add(`for ${what}`, answer(other, [0, 0]))
+    add(`for ${what}, refused`, answer(other, [0x87, 0x87]))
   }
   for (const count of [1, 3, 4, 100, 1000]) {
-    book.add(kind, `${count} codes`, answer(id, fill(count, 0)))
-    book.add(kind, `${count} refusals`, answer(id, fill(count, 0x80)))
+    add(`${count} codes`, answer(id, fill(count, 0)))
+    add(`${count} refusals`, answer(id, fill(count, 0x80)))
   }
-  book.add(kind, 'the same twice', answer(id, [0, 0]), answer(id, [0, 0]))
+  add('the same twice', answer(id, [0, 0]), answer(id, [0, 0]))
   const none = (how: string, packetId: number, ...properties: Bytes[]): void =>
-    book.addBroken(kind, 'no reason codes', how, frame(firsts[kind], u16(packetId), block(...properties)))
+    bad('no reason codes', how, frame(firsts[kind], u16(packetId), block(...properties)))
   none('without properties', id)
   none('with properties', id, pairProperty())
   none('for nothing', ids.fresh)
-  book.addBroken(kind, 'packet identifier 0', 'without properties', frame(firsts[kind], u16(0), block(), [0]))
-  book.addBroken(kind, 'packet identifier 0', 'with properties', frame(firsts[kind], u16(0), block(pairProperty()), [0, 0]))
+  bad('packet identifier 0', 'without properties', frame(firsts[kind], u16(0), block(), [0]))
+  bad('packet identifier 0', 'with properties', frame(firsts[kind], u16(0), block(pairProperty()), [0, 0]))
 }

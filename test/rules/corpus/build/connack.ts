@@ -16,11 +16,7 @@ const properties = block(reasonProperty('ok'))
 const layout: Layout = {
   type,
   first: 0x20,
-  fields: [
-    ['Connect Acknowledge Flags', [0]],
-    ['Connect Reason Code', [0]],
-    ['properties', properties],
-  ],
+  fields: { 'Connect Acknowledge Flags': [0], 'Connect Reason Code': [0], properties: properties },
 }
 const shape: Shape = {
   type,
@@ -49,44 +45,46 @@ export function addConnack(book: Book): void {
 }
 
 function addCodes(book: Book): void {
+  const { add, bad } = book.of(type)
   const good = reasonCodes.connack ?? []
   for (const code of anyReasonCode) {
     if (!good.includes(code)) {
-      book.addBroken(type, 'reason code of no or another packet', shown(code), frame(0x20, [0, code], block()))
+      bad('reason code of no or another packet', shown(code), frame(0x20, [0, code], block()))
       continue
     }
-    book.add(type, `reason code ${shown(code)}`, connack(code))
+    add(`reason code ${shown(code)}`, connack(code))
     if (code === 0) continue
-    book.add(type, `reason code ${shown(code)} with a reason and a user property`, connack(code, false, reasonProperty('no'), pairProperty()))
-    book.addBroken(type, 'Session Present in a refusal', shown(code), frame(0x20, [1, code], block()))
+    add(`reason code ${shown(code)} with a reason and a user property`, connack(code, false, reasonProperty('no'), pairProperty()))
+    bad('Session Present in a refusal', shown(code), frame(0x20, [1, code], block()))
   }
   for (const code of [0x9c, 0x9d]) {
-    book.add(type, `reason code ${shown(code)} with a server reference`, connack(code, false, [0x1c, ...string('other.example:1883 more.example')]))
+    add(`reason code ${shown(code)} with a server reference`, connack(code, false, [0x1c, ...string('other.example:1883 more.example')]))
   }
-  book.add(type, 'refusal in the form of 3.1.1, unacceptable protocol version', step([0x20, 2, 0, 1], { kind: type, code: 0x84 }))
+  add('refusal in the form of 3.1.1, unacceptable protocol version', step([0x20, 2, 0, 1], { kind: type, code: 0x84 }))
   for (const code of [2, 3, 4, 5]) {
-    book.addBroken(type, 'reason code of no or another packet', `the form of 3.1.1 with return code ${code}`, [0x20, 2, 0, code])
+    bad('reason code of no or another packet', `the form of 3.1.1 with return code ${code}`, [0x20, 2, 0, code])
   }
 }
 
 function addPresent(book: Book): void {
-  book.add(type, 'Session Present', connack(0, true))
-  book.add(type, 'Session Present and the method', step(frame(0x20, [1, 0], block(methodProperty())), { kind: type, code: 0, present: true, method }))
-  book.add(
-    type,
+  const { add, bad } = book.of(type)
+  add('Session Present', connack(0, true))
+  add('Session Present and the method', step(frame(0x20, [1, 0], block(methodProperty())), { kind: type, code: 0, present: true, method }))
+  add(
     'Session Present and an assigned identifier',
     step(frame(0x20, [1, 0], block([0x12, ...string('given')])), { kind: type, code: 0, present: true, assigned: true }),
   )
   for (const flags of [2, 4, 8, 16, 32, 64, 128, 255, 3]) {
-    book.addBroken(type, 'flags of CONNACK', shown(flags), frame(0x20, [flags, 0], block()))
+    bad('flags of CONNACK', shown(flags), frame(0x20, [flags, 0], block()))
   }
-  for (const flags of [2, 128]) book.addBroken(type, 'flags of CONNACK', `${shown(flags)} in a refusal`, frame(0x20, [flags, 0x87], block()))
+  for (const flags of [2, 128]) bad('flags of CONNACK', `${shown(flags)} in a refusal`, frame(0x20, [flags, 0x87], block()))
 }
 
 function addMethods(book: Book): void {
+  const { add } = book.of(type)
   const accepted = (how: string, named: string | undefined, ...encoded: Bytes[]): void =>
-    book.add(type, how, step(frame(0x20, [0, 0], block(...encoded)), { kind: type, code: 0, ...(named !== undefined && { method: named }) }))
-  book.add(type, 'the method', authenticated())
+    add(how, step(frame(0x20, [0, 0], block(...encoded)), { kind: type, code: 0, ...(named !== undefined && { method: named }) }))
+  add('the method', authenticated())
   accepted('the method and data', method, methodProperty(), dataProperty(1, 2, 3))
   accepted('data before the method', method, dataProperty(9), methodProperty())
   accepted('the method and empty data', method, methodProperty(), dataProperty())
@@ -103,7 +101,7 @@ function addMethods(book: Book): void {
     [0x22, 0, 5],
     reasonProperty('in'),
   )
-  book.add(type, 'refusal with the method', step(frame(0x20, [0, 0x87], block(methodProperty())), { kind: type, code: 0x87, method }))
-  book.add(type, 'refusal with another method', step(frame(0x20, [0, 0x8c], block(methodProperty('x'))), { kind: type, code: 0x8c, method: 'x' }))
-  book.add(type, 'as long as it may be', step(frame(0x20, [0, 0], block(padding(most - 9))), { kind: type, code: 0, pairs: 2 }))
+  add('refusal with the method', step(frame(0x20, [0, 0x87], block(methodProperty())), { kind: type, code: 0x87, method }))
+  add('refusal with another method', step(frame(0x20, [0, 0x8c], block(methodProperty('x'))), { kind: type, code: 0x8c, method: 'x' }))
+  add('as long as it may be', step(frame(0x20, [0, 0], block(padding(most - 9))), { kind: type, code: 0, pairs: 2 }))
 }

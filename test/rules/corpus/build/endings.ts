@@ -12,26 +12,25 @@ import { addProperties, padding, type Shape } from './properties.js'
 const most = 100_000
 
 export function addPingresp(book: Book): void {
-  const layout: Layout = { type: 'pingresp', first: 0xd0, fields: [] }
+  const { add, bad } = book.of('pingresp')
+  const layout: Layout = { type: 'pingresp', first: 0xd0, fields: {} }
   addFlags(book, layout)
   addLengths(book, layout)
   addLong(book, layout)
   addSizes(book, 'pingresp', 10_000, (size) => frame(0xd0, fill(size - 3, 0)))
-  book.addBroken('pingresp', 'bytes behind the last field', 'as many as this kind may have', frame(0xd0, fill(9_997, 0)))
-  book.addBroken('pingresp', 'bytes behind the last field', 'which look like another PINGRESP', frame(0xd0, [0xd0, 0x00]))
-  book.addBroken('pingresp', 'bytes behind the last field', 'which look like properties', frame(0xd0, block(reasonProperty('pong'))))
-  for (const count of [1, 2, 3, 10, 200]) book.add('pingresp', `unasked, ${count} in a row`, ...Array.from({ length: count }, pingresp))
+  bad('bytes behind the last field', 'as many as this kind may have', frame(0xd0, fill(9_997, 0)))
+  bad('bytes behind the last field', 'which look like another PINGRESP', frame(0xd0, [0xd0, 0x00]))
+  bad('bytes behind the last field', 'which look like properties', frame(0xd0, block(reasonProperty('pong'))))
+  for (const count of [1, 2, 3, 10, 200]) add(`unasked, ${count} in a row`, ...Array.from({ length: count }, pingresp))
 }
 
 export function addDisconnect(book: Book): void {
   const type = 'disconnect'
+  const { add, bad } = book.of(type)
   const layout: Layout = {
     type,
     first: 0xe0,
-    fields: [
-      ['reason code', [0x8b]],
-      ['properties', block(reasonProperty('bye'))],
-    ],
+    fields: { 'reason code': [0x8b], properties: block(reasonProperty('bye')) },
     optionalFrom: 0,
   }
   const shape: Shape = {
@@ -46,21 +45,21 @@ export function addDisconnect(book: Book): void {
   addLong(book, layout)
   addSizes(book, type, most, (size) => frame(0xe0, [0x8b], block(padding(size - 8))))
   addProperties(book, shape)
-  book.add(type, 'without a body', goodbye())
-  book.add(type, 'as long as it may be', step(frame(0xe0, [0x8b], block(padding(most - 8))), { kind: type, code: 0x8b, pairs: 2 }))
+  add('without a body', goodbye())
+  add('as long as it may be', step(frame(0xe0, [0x8b], block(padding(most - 8))), { kind: type, code: 0x8b, pairs: 2 }))
   const good = reasonCodes.disconnect ?? []
   for (const code of anyReasonCode) {
     if (!good.includes(code)) {
-      book.addBroken(type, 'reason code of no or another packet', shown(code), frame(0xe0, [code]))
-      book.addBroken(type, 'reason code of no or another packet', `${shown(code)} and a Property Length`, frame(0xe0, [code], block()))
+      bad('reason code of no or another packet', shown(code), frame(0xe0, [code]))
+      bad('reason code of no or another packet', `${shown(code)} and a Property Length`, frame(0xe0, [code], block()))
       continue
     }
-    book.add(type, `reason code ${shown(code)}`, step(frame(0xe0, [code]), { kind: type, code }))
-    book.add(type, `reason code ${shown(code)} and no properties`, disconnect(code))
-    book.add(type, `reason code ${shown(code)}, a reason and a user property`, disconnect(code, reasonProperty('so'), pairProperty()))
+    add(`reason code ${shown(code)}`, step(frame(0xe0, [code]), { kind: type, code }))
+    add(`reason code ${shown(code)} and no properties`, disconnect(code))
+    add(`reason code ${shown(code)}, a reason and a user property`, disconnect(code, reasonProperty('so'), pairProperty()))
   }
   for (const code of [0x9c, 0x9d]) {
-    book.add(type, `reason code ${shown(code)} with a server reference`, disconnect(code, [0x1c, ...string('other.example')]))
+    add(`reason code ${shown(code)} with a server reference`, disconnect(code, [0x1c, ...string('other.example')]))
   }
 }
 
@@ -69,10 +68,7 @@ export function addAuth(book: Book): void {
   const layout: Layout = {
     type,
     first: 0xf0,
-    fields: [
-      ['reason code', [0x18]],
-      ['properties', block(methodProperty(), dataProperty(1))],
-    ],
+    fields: { 'reason code': [0x18], properties: block(methodProperty(), dataProperty(1)) },
   }
   const shape: Shape = {
     type,
@@ -98,11 +94,12 @@ export function addAuth(book: Book): void {
 
 function addAuthCodes(book: Book): void {
   const type = 'auth'
+  const { add, bad } = book.of(type)
   for (const code of anyReasonCode) {
     if (reasonCodes.auth?.includes(code)) continue
-    book.addBroken(type, 'reason code of no or another packet', shown(code), frame(0xf0, [code], block(methodProperty())))
+    bad('reason code of no or another packet', shown(code), frame(0xf0, [code], block(methodProperty())))
   }
-  const none = (how: string, ...body: Bytes[]): void => book.addBroken(type, 'AUTH without a method', how, frame(0xf0, ...body))
+  const none = (how: string, ...body: Bytes[]): void => bad('AUTH without a method', how, frame(0xf0, ...body))
   none('no body at all')
   for (const code of [0x00, 0x18]) {
     const named = shown(code)
@@ -110,16 +107,15 @@ function addAuthCodes(book: Book): void {
     none(`${named} and no properties`, [code], block())
     none(`${named} and data`, [code], block(dataProperty(1)))
     none(`${named}, a reason and a user property`, [code], block(reasonProperty('so'), pairProperty()))
-    book.add(type, `${named} and the method`, auth(code))
-    book.add(type, `${named}, the method and data`, auth(code, dataProperty(1, 2, 3)))
-    book.add(type, `${named}, the method and much data`, auth(code, dataProperty(...fill(40_000, 1))))
-    book.add(type, `${named}, the method, a reason and user properties`, auth(code, reasonProperty('so'), pairProperty(), pairProperty('m', 'w')))
+    add(`${named} and the method`, auth(code))
+    add(`${named}, the method and data`, auth(code, dataProperty(1, 2, 3)))
+    add(`${named}, the method and much data`, auth(code, dataProperty(...fill(40_000, 1))))
+    add(`${named}, the method, a reason and user properties`, auth(code, reasonProperty('so'), pairProperty(), pairProperty('m', 'w')))
     for (const other of ['', 'Corpus', 'corpus2', 'corpu', 'SCRAM-SHA-256', 'PLAIN']) {
       const meaning = { kind: type, code, method: other } as const
-      book.add(type, `${named} and another method, ${other || 'an empty one'}`, step(frame(0xf0, [code], block(methodProperty(other))), meaning))
+      add(`${named} and another method, ${other || 'an empty one'}`, step(frame(0xf0, [code], block(methodProperty(other))), meaning))
     }
-    book.add(
-      type,
+    add(
       `${named}, data before the method`,
       step(frame(0xf0, [code], block(dataProperty(...text('hi')), methodProperty())), { kind: type, code, method }),
     )
@@ -128,21 +124,17 @@ function addAuthCodes(book: Book): void {
 
 function addDances(book: Book): void {
   const type = 'auth'
+  const { add } = book.of(type)
   const rounds = (count: number): ReturnType<typeof auth>[] => Array.from({ length: count }, (_, index) => auth(0x18, dataProperty(index)))
-  for (const count of [2, 3, 8]) book.add(type, `${count} rounds`, ...rounds(count))
-  for (const count of [1, 2, 5]) book.add(type, `${count} rounds, then success`, ...rounds(count), auth(0))
-  book.add(type, 'success twice', auth(0), auth(0))
-  book.add(type, 'success, then an exchange of the server, then success', auth(0), auth(0x18), auth(0))
-  book.add(
-    type,
-    'success, then another method',
-    auth(0),
-    step(frame(0xf0, [0x18], block(methodProperty('x'))), { kind: type, code: 0x18, method: 'x' }),
-  )
+  for (const count of [2, 3, 8]) add(`${count} rounds`, ...rounds(count))
+  for (const count of [1, 2, 5]) add(`${count} rounds, then success`, ...rounds(count), auth(0))
+  add('success twice', auth(0), auth(0))
+  add('success, then an exchange of the server, then success', auth(0), auth(0x18), auth(0))
+  add('success, then another method', auth(0), step(frame(0xf0, [0x18], block(methodProperty('x'))), { kind: type, code: 0x18, method: 'x' }))
   // One round has gone before in the state before CONNACK, none in the other.
-  book.add(type, 'as many rounds as we bear before CONNACK', ...rounds(counts.rounds - 1))
-  book.add(type, 'as many rounds as we bear on an open connection', ...rounds(counts.rounds))
-  book.add(type, 'one round more than we bear', ...rounds(counts.rounds + 1))
-  book.add(type, 'far more rounds than we bear', ...rounds(100))
-  book.add(type, 'as many rounds as we bear, then success', ...rounds(counts.rounds - 1), auth(0, dataProperty(7)))
+  add('as many rounds as we bear before CONNACK', ...rounds(counts.rounds - 1))
+  add('as many rounds as we bear on an open connection', ...rounds(counts.rounds))
+  add('one round more than we bear', ...rounds(counts.rounds + 1))
+  add('far more rounds than we bear', ...rounds(100))
+  add('as many rounds as we bear, then success', ...rounds(counts.rounds - 1), auth(0, dataProperty(7)))
 }

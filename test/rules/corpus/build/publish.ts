@@ -13,11 +13,7 @@ const type = 'publish'
 const layout: Layout = {
   type,
   first: 0x32,
-  fields: [
-    ['topic', string('t')],
-    ['packet identifier', u16(ids.fresh)],
-    ['properties', block(pairProperty())],
-  ],
+  fields: { topic: string('t'), 'packet identifier': u16(ids.fresh), properties: block(pairProperty()) },
 }
 const shape = (qos: 0 | 1): Shape => ({
   type,
@@ -36,7 +32,7 @@ const levels: readonly (0 | 1 | 2)[] = [0, 1, 2]
 export function addPublish(book: Book): void {
   addLengths(book, layout)
   addShort(book, layout)
-  addIncomplete(book, { ...layout, fields: [...layout.fields, ['payload', text('payload')]] })
+  addIncomplete(book, { ...layout, fields: { ...layout.fields, payload: text('payload') } })
   addProperties(book, shape(1), ['Topic Alias'])
   addFlagsOfPublish(book)
   addTopics(book)
@@ -49,24 +45,26 @@ export function addPublish(book: Book): void {
 const add = (book: Book, how: string, parts: PublishParts): void => book.add(type, how, publish(parts))
 
 function addFlagsOfPublish(book: Book): void {
+  const { bad } = book.of(type)
   for (const qos of levels) {
     for (const retain of [false, true]) {
       for (const dup of [false, true]) {
         const how = `QoS ${qos}${retain ? ', RETAIN' : ''}${dup ? ', DUP' : ''}`
         const first = 0x30 | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
         if (qos > 0 || !dup) add(book, how, { qos, retain, dup })
-        else book.addBroken(type, 'DUP at QoS 0', retain ? 'with RETAIN' : '', frame(first, string('t'), block()))
+        else bad('DUP at QoS 0', retain ? 'with RETAIN' : '', frame(first, string('t'), block()))
       }
     }
   }
   for (const first of [0x36, 0x37, 0x3e, 0x3f]) {
-    book.addBroken(type, 'QoS 3', `first byte 0x${first.toString(16)}`, frame(first, string('t'), u16(ids.fresh), block()))
-    book.addBroken(type, 'QoS 3', `first byte 0x${first.toString(16)} alone`, [first])
+    bad('QoS 3', `first byte 0x${first.toString(16)}`, frame(first, string('t'), u16(ids.fresh), block()))
+    bad('QoS 3', `first byte 0x${first.toString(16)} alone`, [first])
   }
-  for (const first of [0x38, 0x39]) book.addBroken(type, 'DUP at QoS 0', `first byte 0x${first.toString(16)} alone`, [first])
+  for (const first of [0x38, 0x39]) bad('DUP at QoS 0', `first byte 0x${first.toString(16)} alone`, [first])
 }
 
 function addTopics(book: Book): void {
+  const { bad } = book.of(type)
   const good: Readonly<Record<string, Bytes>> = {
     ...goodTexts,
     'a single slash': text('/'),
@@ -91,24 +89,18 @@ function addTopics(book: Book): void {
     '+ at an end': 'ab+',
   }
   for (const [how, topic] of Object.entries(wild)) {
-    book.addBroken(type, 'topic with a wildcard', how, frame(0x30, string(topic), block()))
-    book.addBroken(type, 'topic with a wildcard', `${how}, at QoS 1`, frame(0x32, string(topic), u16(ids.fresh), block()))
+    bad('topic with a wildcard', how, frame(0x30, string(topic), block()))
+    bad('topic with a wildcard', `${how}, at QoS 1`, frame(0x32, string(topic), u16(ids.fresh), block()))
   }
-  for (const [how, topic] of Object.entries(badTexts))
-    book.addBroken(type, 'string ill-formed', `topic, ${how}`, frame(0x30, prefixed(topic), block()))
+  for (const [how, topic] of Object.entries(badTexts)) bad('string ill-formed', `topic, ${how}`, frame(0x30, prefixed(topic), block()))
   for (const qos of levels) {
-    book.addBroken(
-      type,
-      'topic empty without an alias',
-      `at QoS ${qos}`,
-      frame(0x30 | (qos << 1), string(''), qos > 0 ? u16(ids.fresh) : [], block()),
-    )
+    bad('topic empty without an alias', `at QoS ${qos}`, frame(0x30 | (qos << 1), string(''), qos > 0 ? u16(ids.fresh) : [], block()))
   }
-  book.addBroken(type, 'topic empty without an alias', 'with other properties', frame(0x30, string(''), block(pairProperty(), identifierProperty(1))))
-  book.addBroken(type, 'string beyond its block', 'topic', frame(0x30, [0, 9, 0x61], block()))
-  book.addBroken(type, 'string beyond its block', 'topic of the largest length', frame(0x30, [255, 255, 0x61, 0x62], block()))
+  bad('topic empty without an alias', 'with other properties', frame(0x30, string(''), block(pairProperty(), identifierProperty(1))))
+  bad('string beyond its block', 'topic', frame(0x30, [0, 9, 0x61], block()))
+  bad('string beyond its block', 'topic of the largest length', frame(0x30, [255, 255, 0x61, 0x62], block()))
   for (const [how, topic] of Object.entries({ empty: '', 'with #': 'a/#', 'with +': '+/a' })) {
-    book.addBroken(type, 'response topic that is no topic name', how, frame(0x30, string('t'), block([0x08, ...string(topic)])))
+    bad('response topic that is no topic name', how, frame(0x30, string('t'), block([0x08, ...string(topic)])))
   }
 }
 
@@ -128,6 +120,7 @@ function addIdentifiers(book: Book): void {
 }
 
 function addPayloads(book: Book): void {
+  const { bad } = book.of(type)
   // Remaining Length at each edge of its encoding: 4 bytes are there besides the payload.
   for (const length of [127, 128, 16_383, 16_384]) {
     add(book, `Remaining Length ${length}`, { payload: fill(length - 4, 0x78) })
@@ -135,26 +128,22 @@ function addPayloads(book: Book): void {
   const size = limits.maximumPacketSize
   add(book, 'as long as we take', { payload: fill(size - 8, 0x78) })
   const rule = 'packet above our Maximum Packet Size'
-  book.addBroken(type, rule, 'by one byte, header alone', [0x30, ...vbi(size - 3)])
-  book.addBroken(type, rule, 'by one byte, at QoS 2, header alone', [0x34, ...vbi(size - 3)])
-  book.addBroken(type, rule, 'by one byte, all of it', frame(0x30, string('t'), block(), fill(size - 7, 0x78)))
-  book.addBroken(type, rule, 'the largest there is, header alone', [0x30, 0xff, 0xff, 0xff, 0x7f])
-  book.addBroken(type, rule, 'the largest there is, and a bit', [0x32, 0xff, 0xff, 0xff, 0x7f, ...string('t'), ...u16(ids.fresh), 0])
-  book.addBroken(type, rule, 'the smallest of four bytes of length', [0x3b, ...vbi(2_097_152)])
+  bad(rule, 'by one byte, header alone', [0x30, ...vbi(size - 3)])
+  bad(rule, 'by one byte, at QoS 2, header alone', [0x34, ...vbi(size - 3)])
+  bad(rule, 'by one byte, all of it', frame(0x30, string('t'), block(), fill(size - 7, 0x78)))
+  bad(rule, 'the largest there is, header alone', [0x30, 0xff, 0xff, 0xff, 0x7f])
+  bad(rule, 'the largest there is, and a bit', [0x32, 0xff, 0xff, 0xff, 0x7f, ...string('t'), ...u16(ids.fresh), 0])
+  bad(rule, 'the smallest of four bytes of length', [0x3b, ...vbi(2_097_152)])
   add(book, 'payload that looks like packets', { payload: [0xe0, 0x00, 0xd0, 0x00, 0x20, 0x03, 0x00, 0x00, 0x00] })
   add(book, 'payload that is no UTF-8, and says so', { properties: [[0x01, 0]], payload: [0xff, 0xfe] })
   add(book, 'payload that is no UTF-8, and says otherwise', { properties: [[0x01, 1]], payload: [0xff, 0xfe] })
   add(book, 'payload of zeros', { qos: 1, payload: fill(20, 0) })
   add(book, 'message that is about to expire', { qos: 2, properties: [[0x02, 0, 0, 0, 0]], payload: text('x') })
-  book.addBroken(
-    type,
-    'flag neither 0 nor 1',
-    'Payload Format Indicator at QoS 2',
-    frame(0x34, string('t'), u16(ids.fresh), block([0x01, 3]), text('x')),
-  )
+  bad('flag neither 0 nor 1', 'Payload Format Indicator at QoS 2', frame(0x34, string('t'), u16(ids.fresh), block([0x01, 3]), text('x')))
 }
 
 function addAliases(book: Book): void {
+  const { bad } = book.of(type)
   const { topicAliasMaximum } = limits
   const empty: Bytes = []
   for (const qos of levels) {
@@ -166,12 +155,7 @@ function addAliases(book: Book): void {
     add(book, `alias above our maximum ${at}`, { qos, alias: topicAliasMaximum + 1 })
     add(book, `largest alias there is ${at}`, { qos, alias: 65_535 })
     add(book, `alias above our maximum used without a topic ${at}`, { qos, alias: topicAliasMaximum + 1, topic: empty })
-    book.addBroken(
-      type,
-      'topic alias outside our range',
-      `0 ${at}`,
-      frame(0x30 | (qos << 1), string('t'), qos > 0 ? u16(ids.fresh) : [], block(aliasProperty(0))),
-    )
+    bad('topic alias outside our range', `0 ${at}`, frame(0x30 | (qos << 1), string('t'), qos > 0 ? u16(ids.fresh) : [], block(aliasProperty(0))))
     book.add(type, `alias set and used ${at}`, publish({ qos, alias: 1, id: 400 }), publish({ qos, alias: 1, topic: empty, id: 401 }))
     book.add(
       type,
@@ -185,7 +169,7 @@ function addAliases(book: Book): void {
       ...broken('topic alias outside our range', frame(0x30, string('t'), block(aliasProperty(0)))),
     })
   }
-  book.addBroken(type, 'topic alias outside our range', '0 without a topic', frame(0x30, string(''), block(aliasProperty(0))))
+  bad('topic alias outside our range', '0 without a topic', frame(0x30, string(''), block(aliasProperty(0))))
   book.add(
     type,
     'every alias set, then used in turn',
@@ -197,6 +181,7 @@ function addAliases(book: Book): void {
 }
 
 function addSubscriptionIdentifiers(book: Book): void {
+  const { bad } = book.of(type)
   const list = (count: number): Bytes[] => Array.from({ length: count }, (_, index) => identifierProperty(index + 1))
   add(book, 'two Subscription Identifiers', { properties: list(2), identifiers: 2 })
   add(book, 'two equal Subscription Identifiers', { properties: [identifierProperty(5), identifierProperty(5)], identifiers: 2 })
@@ -213,38 +198,13 @@ function addSubscriptionIdentifiers(book: Book): void {
     pairs: 2,
   })
   for (const size of [2, 3, 4]) {
-    book.addBroken(
-      type,
-      'Subscription Identifier not minimal',
-      `${size} bytes for one`,
-      frame(0x30, string('t'), block([0x0b, ...stretched(1, size)])),
-    )
+    bad('Subscription Identifier not minimal', `${size} bytes for one`, frame(0x30, string('t'), block([0x0b, ...stretched(1, size)])))
   }
-  book.addBroken(
-    type,
-    'Subscription Identifier not minimal',
-    'four bytes for three',
-    frame(0x30, string('t'), block([0x0b, ...stretched(20_000, 4)])),
-  )
-  book.addBroken(type, 'Subscription Identifier of five bytes', 'value of one', frame(0x30, string('t'), block([0x0b, ...stretched(1, 5)])))
-  book.addBroken(
-    type,
-    'Subscription Identifier of five bytes',
-    'too large for four',
-    frame(0x30, string('t'), block([0x0b, 0xff, 0xff, 0xff, 0xff, 0x01])),
-  )
-  book.addBroken(
-    type,
-    'zero where it is forbidden',
-    'second of two Subscription Identifiers',
-    frame(0x30, string('t'), block(identifierProperty(1), [0x0b, 0])),
-  )
+  bad('Subscription Identifier not minimal', 'four bytes for three', frame(0x30, string('t'), block([0x0b, ...stretched(20_000, 4)])))
+  bad('Subscription Identifier of five bytes', 'value of one', frame(0x30, string('t'), block([0x0b, ...stretched(1, 5)])))
+  bad('Subscription Identifier of five bytes', 'too large for four', frame(0x30, string('t'), block([0x0b, 0xff, 0xff, 0xff, 0xff, 0x01])))
+  bad('zero where it is forbidden', 'second of two Subscription Identifiers', frame(0x30, string('t'), block(identifierProperty(1), [0x0b, 0])))
   for (const size of [1, 2, 3]) {
-    book.addBroken(
-      type,
-      'property cut off',
-      `Subscription Identifier goes on after ${size} bytes`,
-      frame(0x30, string('t'), block([0x0b, ...fill(size, 0x80)])),
-    )
+    bad('property cut off', `Subscription Identifier goes on after ${size} bytes`, frame(0x30, string('t'), block([0x0b, ...fill(size, 0x80)])))
   }
 }

@@ -81,22 +81,17 @@ export function addSequences(book: Book): void {
 
 /** Each pair of welcome packets, and a packet that has arrived in part behind each. */
 function addFollowers(book: Book): void {
+  const all = (): Step[] => Object.values(welcome).map((make) => make())
   for (const [first, makeFirst] of Object.entries(welcome)) {
-    const type = makeFirst().meaning.kind as PacketName
+    const { add } = book.of(makeFirst().meaning.kind as PacketName)
     for (const [second, makeSecond] of Object.entries(welcome)) {
-      if (first !== second) book.add(type, `${first}, then ${second}`, makeFirst(), makeSecond())
+      if (first !== second) add(`${first}, then ${second}`, makeFirst(), makeSecond())
     }
-    book.add(type, `${first}, then half of a PUBLISH`, makeFirst(), partial([0x32, 20, 0, 1]))
-    book.add(type, `${first}, then a first byte`, makeFirst(), partial([firstByte('suback')]))
+    add(`${first}, then half of a PUBLISH`, makeFirst(), partial([0x32, 20, 0, 1]))
+    add(`${first}, then a first byte`, makeFirst(), partial([firstByte('suback')]))
   }
-  book.add('publish', 'one of each that is welcome', ...Object.values(welcome).map((make) => make()))
-  book.add(
-    'publish',
-    'one of each that is welcome, last one first',
-    ...Object.values(welcome)
-      .toReversed()
-      .map((make) => make()),
-  )
+  book.add('publish', 'one of each that is welcome', ...all())
+  book.add('publish', 'one of each that is welcome, last one first', ...all().toReversed())
 }
 
 /** Each end behind a welcome packet, before one (which then does not count), and behind all of them. */
@@ -116,25 +111,25 @@ function addEnds(book: Book): void {
 
 /** Exchanges from their beginning to their end, and in odd orders. */
 function addFlows(book: Book): void {
+  const { add } = book.of('publish')
   const message = (qos: 0 | 1 | 2, id: number, dup = false): Step => publish({ qos, id, dup, payload: text('m') })
-  book.add('publish', 'QoS 2 and its PUBREL', message(2, 600), ack('pubrel', 600))
-  book.add('publish', 'QoS 2, repeated, and its PUBREL', message(2, 600), message(2, 600, true), ack('pubrel', 600))
-  book.add('publish', 'QoS 2, repeated without DUP, and its PUBREL', message(2, 600), message(2, 600), ack('pubrel', 600))
-  book.add('publish', 'QoS 2, repeated at QoS 1', message(2, 600), message(1, 600, true))
-  book.add('publish', 'QoS 1, again with DUP', message(1, 600), message(1, 600, true))
-  book.add('publish', 'QoS 1, again without DUP', message(1, 600), message(1, 600))
-  book.add('publish', 'QoS 1, then QoS 2 with its identifier', message(1, 600), message(2, 600))
-  book.add('publish', 'QoS 2 and its PUBREL, then the same identifier at QoS 1', message(2, 600), ack('pubrel', 600), message(1, 600))
-  book.add('publish', 'QoS 2 and its PUBREL, three times', ...[1, 2, 3].flatMap(() => [message(2, 600), ack('pubrel', 600)]))
-  book.add('publish', 'QoS 0, 1 and 2 in turn', message(0, 0), message(1, 601), message(2, 602), message(0, 0), message(1, 603))
-  book.add('publish', '50 at QoS 0', ...Array.from({ length: 50 }, () => message(0, 0)))
-  book.add('publish', '50 at QoS 1', ...Array.from({ length: 50 }, (_, index) => message(1, 1000 + index)))
-  book.add(
-    'publish',
+  add('QoS 2 and its PUBREL', message(2, 600), ack('pubrel', 600))
+  add('QoS 2, repeated, and its PUBREL', message(2, 600), message(2, 600, true), ack('pubrel', 600))
+  add('QoS 2, repeated without DUP, and its PUBREL', message(2, 600), message(2, 600), ack('pubrel', 600))
+  add('QoS 2, repeated at QoS 1', message(2, 600), message(1, 600, true))
+  add('QoS 1, again with DUP', message(1, 600), message(1, 600, true))
+  add('QoS 1, again without DUP', message(1, 600), message(1, 600))
+  add('QoS 1, then QoS 2 with its identifier', message(1, 600), message(2, 600))
+  add('QoS 2 and its PUBREL, then the same identifier at QoS 1', message(2, 600), ack('pubrel', 600), message(1, 600))
+  add('QoS 2 and its PUBREL, three times', ...[1, 2, 3].flatMap(() => [message(2, 600), ack('pubrel', 600)]))
+  add('QoS 0, 1 and 2 in turn', message(0, 0), message(1, 601), message(2, 602), message(0, 0), message(1, 603))
+  add('50 at QoS 0', ...Array.from({ length: 50 }, () => message(0, 0)))
+  add('50 at QoS 1', ...Array.from({ length: 50 }, (_, index) => message(1, 1000 + index)))
+  add(
     '50 exchanges at QoS 2, one by one',
     ...Array.from({ length: 50 }, (_, index) => [message(2, 1000 + index), ack('pubrel', 1000 + index)]).flat(),
   )
-  book.add('publish', 'two at QoS 2, released in the other order', message(2, 601), message(2, 602), ack('pubrel', 602), ack('pubrel', 601))
+  add('two at QoS 2, released in the other order', message(2, 601), message(2, 602), ack('pubrel', 602), ack('pubrel', 601))
   book.add('pubrel', 'twice for a message of this sequence', message(2, 600), ack('pubrel', 600), ack('pubrel', 600))
   book.add('pubrel', 'with 0x92 for a message of this sequence', message(2, 600), fullAck('pubrel', 600, 0x92))
   book.add('pubrel', 'before its PUBLISH', ack('pubrel', 600), message(2, 600))
@@ -144,13 +139,14 @@ function addFlows(book: Book): void {
 
 // What answers our own PUBLISH, SUBSCRIBE and UNSUBSCRIBE.
 function addOurFlows(book: Book): void {
-  book.add('pubrec', 'and PUBCOMP', ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
-  book.add('pubrec', 'twice, and PUBCOMP', ack('pubrec', ids.ours), ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
-  book.add('pubrec', 'refused, and PUBCOMP', reasonedAck('pubrec', ids.ours, 0x97), ack('pubcomp', ids.ours))
-  book.add('pubrec', 'and PUBACK', ack('pubrec', ids.ours), ack('puback', ids.ours))
-  book.add('pubrec', 'and PUBCOMP, and PUBREC once more', ack('pubrec', ids.ours), ack('pubcomp', ids.ours), ack('pubrec', ids.ours))
-  book.add('pubrec', 'and one that refuses', ack('pubrec', ids.ours), reasonedAck('pubrec', ids.ours, 0x80))
-  book.add('pubrec', 'No matching subscribers, and PUBCOMP', reasonedAck('pubrec', ids.ours, 0x10), ack('pubcomp', ids.ours))
+  const { add } = book.of('pubrec')
+  add('and PUBCOMP', ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
+  add('twice, and PUBCOMP', ack('pubrec', ids.ours), ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
+  add('refused, and PUBCOMP', reasonedAck('pubrec', ids.ours, 0x97), ack('pubcomp', ids.ours))
+  add('and PUBACK', ack('pubrec', ids.ours), ack('puback', ids.ours))
+  add('and PUBCOMP, and PUBREC once more', ack('pubrec', ids.ours), ack('pubcomp', ids.ours), ack('pubrec', ids.ours))
+  add('and one that refuses', ack('pubrec', ids.ours), reasonedAck('pubrec', ids.ours, 0x80))
+  add('No matching subscribers, and PUBCOMP', reasonedAck('pubrec', ids.ours, 0x10), ack('pubcomp', ids.ours))
   book.add('pubcomp', 'Packet Identifier not found, behind PUBREC', ack('pubrec', ids.ours), reasonedAck('pubcomp', ids.ours, 0x92))
   book.add('pubcomp', 'before PUBREC', ack('pubcomp', ids.ours), ack('pubrec', ids.ours))
   book.add('puback', 'and PUBREC', ack('puback', ids.ours), ack('pubrec', ids.ours))
@@ -175,27 +171,26 @@ function addOurFlows(book: Book): void {
 
 /** Messages that are open until PUBREL comes, up to our Receive Maximum and above it. */
 function addWindow(book: Book): void {
+  const { add } = book.of('publish')
   const { receiveMaximum } = limits
   const open = (count: number): Step[] => Array.from({ length: count }, (_, index) => publish({ qos: 2, id: 700 + index }))
-  for (let count = 2; count <= receiveMaximum + 2; count++) book.add('publish', `${count} at QoS 2, none released`, ...open(count))
-  book.add('publish', 'a full window, then QoS 0', ...open(receiveMaximum), publish())
-  book.add('publish', 'a full window, then QoS 1', ...open(receiveMaximum), publish({ qos: 1 }))
-  book.add('publish', 'a full window, one released, one more', ...open(receiveMaximum), ack('pubrel', 700), publish({ qos: 2, id: 800 }))
-  book.add(
-    'publish',
+  for (let count = 2; count <= receiveMaximum + 2; count++) add(`${count} at QoS 2, none released`, ...open(count))
+  add('a full window, then QoS 0', ...open(receiveMaximum), publish())
+  add('a full window, then QoS 1', ...open(receiveMaximum), publish({ qos: 1 }))
+  add('a full window, one released, one more', ...open(receiveMaximum), ack('pubrel', 700), publish({ qos: 2, id: 800 }))
+  add(
     'a full window, all repeated with DUP',
     ...open(receiveMaximum),
     ...Array.from({ length: receiveMaximum }, (_, index) => publish({ qos: 2, id: 700 + index, dup: true })),
   )
-  book.add(
-    'publish',
+  add(
     'a full window, all released, and as many again',
     ...[0, 1].flatMap(() => [...open(receiveMaximum), ...Array.from({ length: receiveMaximum }, (_, index) => ack('pubrel', 700 + index))]),
   )
-  book.add('publish', 'as many at QoS 1 as at QoS 2', ...open(2), ...[1, 2, 3, 4, 5].map((index) => publish({ qos: 1, id: 750 + index })))
-  book.add('publish', 'one above the window, with an alias', ...open(receiveMaximum), publish({ qos: 2, id: 800, alias: 1 }))
+  add('as many at QoS 1 as at QoS 2', ...open(2), ...[1, 2, 3, 4, 5].map((index) => publish({ qos: 1, id: 750 + index })))
+  add('one above the window, with an alias', ...open(receiveMaximum), publish({ qos: 2, id: 800, alias: 1 }))
   for (const count of [3, 4, 5]) {
-    book.add('publish', `${count} at QoS 1`, ...Array.from({ length: count }, (_, index) => publish({ qos: 1, id: 720 + index })))
+    add(`${count} at QoS 1`, ...Array.from({ length: count }, (_, index) => publish({ qos: 1, id: 720 + index })))
   }
 }
 
@@ -212,47 +207,37 @@ function crowded({ pairs = 0, identifiers = 0 }: { pairs?: number; identifiers?:
 
 /** A CONNACK, and in the same breath what a server says then. */
 function addBehindConnack(book: Book): void {
+  const { add } = book.of('connack')
   const openings: Readonly<Record<string, () => Step>> = {
     CONNACK: () => connack(),
     'CONNACK with the method': authenticated,
     'CONNACK with Session Present': () => connack(0, true),
   }
   for (const [opening, open] of Object.entries(openings)) {
-    for (const [what, make] of Object.entries(welcome)) book.add('connack', `${opening}, then ${what}`, open(), make())
-    for (const [what, [, end]] of Object.entries(ends)) book.add('connack', `${opening}, then ${what}`, open(), end)
-    book.add('connack', `${opening}, then one of each`, open(), ...Object.values(welcome).map((make) => make()))
-    book.add('connack', `${opening}, then half of a packet`, open(), partial([0x30, 10, 0]))
-    book.add('connack', `${opening}, then QoS 2 and its PUBREL`, open(), publish({ qos: 2 }), ack('pubrel', ids.fresh))
-    book.add(
-      'connack',
+    for (const [what, make] of Object.entries(welcome)) add(`${opening}, then ${what}`, open(), make())
+    for (const [what, [, end]] of Object.entries(ends)) add(`${opening}, then ${what}`, open(), end)
+    add(`${opening}, then one of each`, open(), ...Object.values(welcome).map((make) => make()))
+    add(`${opening}, then half of a packet`, open(), partial([0x30, 10, 0]))
+    add(`${opening}, then QoS 2 and its PUBREL`, open(), publish({ qos: 2 }), ack('pubrel', ids.fresh))
+    add(
       `${opening}, then one message more than the window`,
       open(),
       ...Array.from({ length: limits.receiveMaximum + 1 }, (_, index) => publish({ qos: 2, id: 700 + index })),
     )
-    book.add('connack', `${opening}, then an alias set and used`, open(), publish({ alias: 1 }), publish({ alias: 1, topic: [] }))
-    book.add('connack', `${opening}, then an alias never set`, open(), publish({ alias: 1, topic: [] }))
-    book.add(
-      'connack',
-      `${opening}, then alias 0`,
-      open(),
-      broken('topic alias outside our range', frame(0x30, string('t'), block(aliasProperty(0)))),
-    )
-    book.add('connack', `${opening}, then a PUBACK that is far too long`, open(), broken('packet above what its kind needs', [0x40, ...vbi(50_000)]))
-    book.add(
-      'connack',
-      `${opening}, then a PUBLISH that is too long`,
-      open(),
-      broken('packet above our Maximum Packet Size', [0x30, ...vbi(150_000)]),
-    )
-    book.add('connack', `${opening}, then more user properties than we take`, open(), crowded({ pairs: counts.pairs + 1 }))
-    book.add('connack', `${opening}, then more Subscription Identifiers than we take`, open(), crowded({ identifiers: counts.identifiers + 1 }))
-    book.add('connack', `${opening}, then a full window, repeated, and one more`, open(), ...window(), ...window(true), publish({ qos: 1, id: 800 }))
-    book.add('connack', `${opening}, then AUTH`, open(), auth(0x18, dataProperty(1)))
-    book.add('connack', `${opening} behind AUTH`, auth(0x18), open())
-    book.add('connack', `${opening} behind PINGRESP`, pingresp(), open())
+    add(`${opening}, then an alias set and used`, open(), publish({ alias: 1 }), publish({ alias: 1, topic: [] }))
+    add(`${opening}, then an alias never set`, open(), publish({ alias: 1, topic: [] }))
+    add(`${opening}, then alias 0`, open(), broken('topic alias outside our range', frame(0x30, string('t'), block(aliasProperty(0)))))
+    add(`${opening}, then a PUBACK that is far too long`, open(), broken('packet above what its kind needs', [0x40, ...vbi(50_000)]))
+    add(`${opening}, then a PUBLISH that is too long`, open(), broken('packet above our Maximum Packet Size', [0x30, ...vbi(150_000)]))
+    add(`${opening}, then more user properties than we take`, open(), crowded({ pairs: counts.pairs + 1 }))
+    add(`${opening}, then more Subscription Identifiers than we take`, open(), crowded({ identifiers: counts.identifiers + 1 }))
+    add(`${opening}, then a full window, repeated, and one more`, open(), ...window(), ...window(true), publish({ qos: 1, id: 800 }))
+    add(`${opening}, then AUTH`, open(), auth(0x18, dataProperty(1)))
+    add(`${opening} behind AUTH`, auth(0x18), open())
+    add(`${opening} behind PINGRESP`, pingresp(), open())
   }
-  book.add('connack', 'refusal, then CONNACK', connack(0x89), connack())
-  book.add('connack', 'refusal, then PUBLISH', connack(0x87), publish({ qos: 1 }))
-  book.add('connack', 'refusal, then garbage', connack(0x87), broken('reserved packet type', [0, 0, 0]))
-  book.add('connack', 'refusal, then DISCONNECT', connack(0x97), disconnect(0x97))
+  add('refusal, then CONNACK', connack(0x89), connack())
+  add('refusal, then PUBLISH', connack(0x87), publish({ qos: 1 }))
+  add('refusal, then garbage', connack(0x87), broken('reserved packet type', [0, 0, 0]))
+  add('refusal, then DISCONNECT', connack(0x97), disconnect(0x97))
 }

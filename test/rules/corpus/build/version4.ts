@@ -7,6 +7,7 @@ import { type Bytes, fill, frame, prefixed, string, text, u16, vbi } from '../by
 import { type Book, broken, ids, partial, type Step, shown, step } from '../case.js'
 import { badTexts, firstByte, goodTexts, type PacketName } from '../facts.js'
 import { type AckKind, ackFirst } from '../packets.js'
+import type { RuleName } from '../rules.js'
 import { limits } from '../states.js'
 import { addFlags, addForeign, addIncomplete, addLengths, addLong, addReserved, addShort, addSizes, type Layout } from './framing.js'
 
@@ -36,7 +37,8 @@ export function addVersion4(book: Book): void {
     addLengths(book, layout)
     addIncomplete(book, layout)
     // Of return codes there may be any number.
-    if (layout.type !== 'pingresp') addShort(book, layout.type === 'suback' ? { ...layout, fields: layout.fields.slice(0, 1) } : layout)
+    const { 'return codes': _codes, ...fields } = layout.fields
+    if (layout.type !== 'pingresp') addShort(book, { ...layout, fields })
     if (layout.type !== 'suback') addLong(book, layout)
     const most = ['connack', 'suback', 'unsuback'].includes(layout.type) ? 100_000 : 10_000
     addSizes(book, layout.type, most, (size) => frame(layout.first, fill(size - (most > 16_383 ? 4 : 3), 0)))
@@ -53,69 +55,62 @@ const layouts: readonly Layout[] = [
   {
     type: 'connack',
     first: 0x20,
-    fields: [
-      ['Connect Acknowledge Flags', [0]],
-      ['Connect Return code', [0]],
-    ],
+    fields: { 'Connect Acknowledge Flags': [0], 'Connect Return code': [0] },
   },
   ...(['puback', 'pubrec', 'pubrel', 'pubcomp'] as const).map(
-    (type): Layout => ({ type, first: firstByte(type), fields: [['packet identifier', u16(type === 'pubrel' ? ids.theirs2 : ids.ours)]] }),
+    (type): Layout => ({ type, first: firstByte(type), fields: { 'packet identifier': u16(type === 'pubrel' ? ids.theirs2 : ids.ours) } }),
   ),
   {
     type: 'suback',
     first: 0x90,
-    fields: [
-      ['packet identifier', u16(ids.subscribing)],
-      ['return codes', [0, 0]],
-    ],
+    fields: { 'packet identifier': u16(ids.subscribing), 'return codes': [0, 0] },
   },
-  { type: 'unsuback', first: 0xb0, fields: [['packet identifier', u16(ids.unsubscribing)]] },
-  { type: 'pingresp', first: 0xd0, fields: [] },
+  { type: 'unsuback', first: 0xb0, fields: { 'packet identifier': u16(ids.unsubscribing) } },
+  { type: 'pingresp', first: 0xd0, fields: {} },
 ]
 
 function addConnack(book: Book): void {
   const type = 'connack'
-  for (const code of [0, 1, 2, 3, 4, 5]) book.add(type, `return code ${code}`, connack(code))
-  for (const code of [1, 5]) book.addBroken(type, 'Session Present in a refusal', `return code ${code}`, [0x20, 2, 1, code])
-  for (const code of [6, 0x10, 0x80, 0x84, 0xff]) book.addBroken(type, 'return code unknown on 3.1.1', shown(code), [0x20, 2, 0, code])
-  for (const flags of [2, 4, 8, 16, 32, 64, 128, 255]) book.addBroken(type, 'flags of CONNACK', shown(flags), [0x20, 2, flags, 0])
-  book.add(type, 'Session Present', connack(0, true))
-  book.addBroken(type, 'bytes behind the last field', 'properties, as in 5.0', [0x20, 6, 0, 0, 3, 0x21, 0, 9])
+  const { add, bad } = book.of(type)
+  for (const code of [0, 1, 2, 3, 4, 5]) add(`return code ${code}`, connack(code))
+  for (const code of [1, 5]) bad('Session Present in a refusal', `return code ${code}`, [0x20, 2, 1, code])
+  for (const code of [6, 0x10, 0x80, 0x84, 0xff]) bad('return code unknown on 3.1.1', shown(code), [0x20, 2, 0, code])
+  for (const flags of [2, 4, 8, 16, 32, 64, 128, 255]) bad('flags of CONNACK', shown(flags), [0x20, 2, flags, 0])
+  add('Session Present', connack(0, true))
+  bad('bytes behind the last field', 'properties, as in 5.0', [0x20, 6, 0, 0, 3, 0x21, 0, 9])
 }
 
 function addPublish(book: Book): void {
   const type = 'publish'
+  const { add, bad } = book.of(type)
   const layout: Layout = {
     type,
     first: 0x32,
-    fields: [
-      ['topic', string('t')],
-      ['packet identifier', u16(ids.fresh)],
-    ],
+    fields: { topic: string('t'), 'packet identifier': u16(ids.fresh) },
   }
   addLengths(book, layout)
   addShort(book, layout)
-  addIncomplete(book, { ...layout, fields: [...layout.fields, ['payload', text('payload')]] })
+  addIncomplete(book, { ...layout, fields: { ...layout.fields, payload: text('payload') } })
   for (const qos of [0, 1, 2] as const) {
     for (const retain of [false, true]) {
-      for (const dup of [false, true]) book.add(type, `QoS ${qos}${retain ? ', RETAIN' : ''}${dup ? ', DUP' : ''}`, publish({ qos, retain, dup }))
+      for (const dup of [false, true]) add(`QoS ${qos}${retain ? ', RETAIN' : ''}${dup ? ', DUP' : ''}`, publish({ qos, retain, dup }))
     }
-    book.addBroken(type, 'topic empty without an alias', `at QoS ${qos}`, frame(0x30 | (qos << 1), string(''), qos > 0 ? u16(ids.fresh) : []))
+    bad('topic empty without an alias', `at QoS ${qos}`, frame(0x30 | (qos << 1), string(''), qos > 0 ? u16(ids.fresh) : []))
   }
-  for (const first of [0x36, 0x37, 0x3e, 0x3f]) book.addBroken(type, 'QoS 3', shown(first), frame(first, string('t'), u16(1)))
-  for (const [how, topic] of Object.entries(badTexts)) book.addBroken(type, 'string ill-formed', `topic, ${how}`, frame(0x30, prefixed(topic)))
-  for (const [how, topic] of Object.entries(goodTexts)) book.add(type, `topic: ${how}`, publish({ topic, qos: 1 }))
-  for (const topic of ['#', 'a/+/b', 'a#']) book.addBroken(type, 'topic with a wildcard', topic, frame(0x30, string(topic)))
-  for (const length of [127, 128, 16_383, 16_384]) book.add(type, `Remaining Length ${length}`, publish({ payload: fill(length - 3, 0x78) }))
-  book.add(type, 'as long as we take', publish({ payload: fill(limits.maximumPacketSize - 7, 0x78) }))
-  book.addBroken(type, 'packet above our Maximum Packet Size', 'by one byte, header alone', [0x30, ...vbi(limits.maximumPacketSize - 3)])
-  book.addBroken(type, 'packet above our Maximum Packet Size', 'the largest there is', [0x30, 0xff, 0xff, 0xff, 0x7f])
+  for (const first of [0x36, 0x37, 0x3e, 0x3f]) bad('QoS 3', shown(first), frame(first, string('t'), u16(1)))
+  for (const [how, topic] of Object.entries(badTexts)) bad('string ill-formed', `topic, ${how}`, frame(0x30, prefixed(topic)))
+  for (const [how, topic] of Object.entries(goodTexts)) add(`topic: ${how}`, publish({ topic, qos: 1 }))
+  for (const topic of ['#', 'a/+/b', 'a#']) bad('topic with a wildcard', topic, frame(0x30, string(topic)))
+  for (const length of [127, 128, 16_383, 16_384]) add(`Remaining Length ${length}`, publish({ payload: fill(length - 3, 0x78) }))
+  add('as long as we take', publish({ payload: fill(limits.maximumPacketSize - 7, 0x78) }))
+  bad('packet above our Maximum Packet Size', 'by one byte, header alone', [0x30, ...vbi(limits.maximumPacketSize - 3)])
+  bad('packet above our Maximum Packet Size', 'the largest there is', [0x30, 0xff, 0xff, 0xff, 0x7f])
   for (const qos of [1, 2] as const) {
-    book.addBroken(type, 'packet identifier 0', `QoS ${qos}`, frame(0x30 | (qos << 1), string('t'), u16(0)))
+    bad('packet identifier 0', `QoS ${qos}`, frame(0x30 | (qos << 1), string('t'), u16(0)))
     for (const dup of [false, true]) {
       const at = `QoS ${qos}${dup ? ', DUP' : ''}`
-      book.add(type, `${at}, identifier of a QoS 1 message in hand`, publish({ qos, dup, id: ids.theirs1 }))
-      book.add(type, `${at}, identifier of a QoS 2 message under way`, publish({ qos, dup, id: ids.theirs2 }))
+      add(`${at}, identifier of a QoS 1 message in hand`, publish({ qos, dup, id: ids.theirs1 }))
+      add(`${at}, identifier of a QoS 2 message under way`, publish({ qos, dup, id: ids.theirs2 }))
     }
   }
 }
@@ -145,16 +140,16 @@ function addAcks(book: Book): void {
 }
 
 function addAnswers(book: Book): void {
+  const { add, bad } = book.of('suback')
   for (const code of [0, 1, 2, 0x80]) {
-    book.add('suback', `codes ${shown(code)} twice`, suback(ids.subscribing, [code, code]))
-    book.add('suback', `code ${shown(code)} alone, for nothing`, suback(ids.fresh, [code]))
+    add(`codes ${shown(code)} twice`, suback(ids.subscribing, [code, code]))
+    add(`code ${shown(code)} alone, for nothing`, suback(ids.fresh, [code]))
   }
   for (const code of [3, 4, 0x11, 0x7f, 0x81, 0x87, 0xff]) {
-    book.addBroken('suback', 'return code unknown on 3.1.1', shown(code), frame(0x90, u16(ids.subscribing), [0, code]))
+    bad('return code unknown on 3.1.1', shown(code), frame(0x90, u16(ids.subscribing), [0, code]))
   }
-  for (const count of [1, 3, 500]) book.add('suback', `${count} codes`, suback(ids.subscribing, fill(count, 0)))
-  for (const [what, id] of Object.entries({ 'our publish': ids.ours, 'an UNSUBSCRIBE': ids.unsubscribing }))
-    book.add('suback', `for ${what}`, suback(id, [0, 0]))
+  for (const count of [1, 3, 500]) add(`${count} codes`, suback(ids.subscribing, fill(count, 0)))
+  for (const [what, id] of Object.entries({ 'our publish': ids.ours, 'an UNSUBSCRIBE': ids.unsubscribing })) add(`for ${what}`, suback(id, [0, 0]))
   for (const [what, id] of Object.entries({
     'our publish': ids.ours,
     'a SUBSCRIBE': ids.subscribing,
@@ -163,8 +158,8 @@ function addAnswers(book: Book): void {
   })) {
     book.add('unsuback', `for ${what}`, unsuback(id))
   }
-  book.addBroken('suback', 'no reason codes', '', frame(0x90, u16(ids.subscribing)))
-  book.addBroken('suback', 'packet identifier 0', '', frame(0x90, u16(0), [0]))
+  bad('no reason codes', '', frame(0x90, u16(ids.subscribing)))
+  bad('packet identifier 0', '', frame(0x90, u16(0), [0]))
   book.addBroken('unsuback', 'packet identifier 0', '', frame(0xb0, u16(0)))
   book.addBroken('unsuback', 'bytes behind the last field', 'reason codes, as in 5.0', frame(0xb0, u16(ids.unsubscribing), [0, 0, 0]))
   for (const count of [1, 2, 10]) book.add('pingresp', `unasked, ${count} in a row`, ...Array.from({ length: count }, pingresp))
@@ -172,11 +167,12 @@ function addAnswers(book: Book): void {
 
 /** Packets that no server of 3.1.1 sends. */
 function addNever(book: Book): void {
-  const both = (type: PacketName, rule: Parameters<Book['addBroken']>[1], first: number, whole: Bytes): void => {
-    book.addBroken(type, rule, 'whole', whole)
-    book.addBroken(type, rule, 'first byte alone', [first])
-    book.addBroken(type, rule, 'with a reason code, as in 5.0', frame(first, [0x87]))
-    book.addBroken(type, rule, 'far too large', [first, 0xff, 0xff, 0xff, 0x7f])
+  const both = (type: PacketName, rule: RuleName, first: number, whole: Bytes): void => {
+    const { bad } = book.of(type)
+    bad(rule, 'whole', whole)
+    bad(rule, 'first byte alone', [first])
+    bad(rule, 'with a reason code, as in 5.0', frame(first, [0x87]))
+    bad(rule, 'far too large', [first, 0xff, 0xff, 0xff, 0x7f])
   }
   both('disconnect', 'DISCONNECT from a server on 3.1.1', 0xe0, [0xe0, 0])
   for (const flags of [1, 2, 4, 8, 15]) book.addBroken('disconnect', 'flags of the fixed header', shown(0xe0 + flags), [0xe0 + flags, 0])
@@ -190,6 +186,7 @@ function addNever(book: Book): void {
 }
 
 function addSequences(book: Book): void {
+  const { add } = book.of('publish')
   const welcome: readonly (readonly [string, Step])[] = [
     ['PUBLISH at QoS 1', publish({ qos: 1, id: 500 })],
     ['PUBLISH at QoS 2', publish({ qos: 2, id: 501 })],
@@ -214,11 +211,11 @@ function addSequences(book: Book): void {
   for (const [what, , end] of ends) book.add('connack', `CONNACK with Session Present, then ${what}`, connack(0, true), end)
   for (const [what, , end] of ends) book.add('connack', `refusal, then ${what}`, connack(5), end)
   book.add('connack', 'CONNACK, then one of each', connack(), ...welcome.map(([, each]) => each))
-  book.add('publish', 'QoS 2 and its PUBREL', publish({ qos: 2 }), ack('pubrel', ids.fresh))
-  book.add('publish', 'QoS 2, repeated, and its PUBREL', publish({ qos: 2 }), publish({ qos: 2, dup: true }), ack('pubrel', ids.fresh))
-  book.add('publish', 'QoS 1, again with DUP', publish({ qos: 1 }), publish({ qos: 1, dup: true }))
-  book.add('publish', 'QoS 1, again without DUP', publish({ qos: 1 }), publish({ qos: 1 }))
-  book.add('publish', '300 at QoS 2, none released', ...Array.from({ length: 300 }, (_, index) => publish({ qos: 2, id: 1000 + index })))
+  add('QoS 2 and its PUBREL', publish({ qos: 2 }), ack('pubrel', ids.fresh))
+  add('QoS 2, repeated, and its PUBREL', publish({ qos: 2 }), publish({ qos: 2, dup: true }), ack('pubrel', ids.fresh))
+  add('QoS 1, again with DUP', publish({ qos: 1 }), publish({ qos: 1, dup: true }))
+  add('QoS 1, again without DUP', publish({ qos: 1 }), publish({ qos: 1 }))
+  add('300 at QoS 2, none released', ...Array.from({ length: 300 }, (_, index) => publish({ qos: 2, id: 1000 + index })))
   book.add('pubrec', 'and PUBCOMP', ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
   book.add('pubrec', 'twice, and PUBCOMP', ack('pubrec', ids.ours), ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
   book.add('puback', 'for our publish, SUBACK and UNSUBACK', ack('puback', ids.ours), suback(ids.subscribing, [0, 2]), unsuback(ids.unsubscribing))
