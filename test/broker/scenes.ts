@@ -3,7 +3,7 @@
  * separated by `; `:
  *
  *     a> packet packet     the client `a` sends these in one write, on a new stream where its own has ended
- *     a< packet packet     these come next, and nothing else has come before them
+ *     a< packet packet     these came, and nothing else
  *     a* filter:qos        subscribes, and takes the SUBACK
  *     a.                   the broker has ended the stream; `a.82` by DISCONNECT 0x82 where there is one, on 5.0
  *     a!                   cuts the stream
@@ -185,8 +185,7 @@ export async function play(scene: string, version: ProtocolVersion = 5, options:
     else if (what === '*') {
       await send(name, [`S:1:${rest}`])
       wants(step, name, [`SA:1:${rest.split(',').map((each) => /:(\d)/.exec(each)?.[1])}`], true)
-    } else if (what === '<') wants(step, name, words, true)
-    else if (what === '_') wants(step, name, [])
+    } else if (what === '<' || what === '_') wants(step, name, words)
     else if (what === '!') await wires.get(name)?.client.cut()
     else if (what === '.') {
       wants(step, name, rest !== '' && version === 5 ? [`D:${rest}`] : [])

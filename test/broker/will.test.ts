@@ -7,7 +7,7 @@ describe('the will', () => {
   scenes({
     'comes when the stream is cut, once [MQTT-3.1.2-8]': 'w* w:0; a> C:a!w=gone; a< K:0; w_; a!; w< P:w=gone; +100000; w_',
     'does not come after DISCONNECT [MQTT-3.14.4-3] [MQTT-3.1.2-10]': 'w* w:0; a> C:a!w=gone D; a< K:0; a.; +100000; w_',
-    'comes after a broken rule': 'w* w:0; a> C:a!w=gone C:a; a< K:0; a.82; w< P:w=gone',
+    'comes after a broken rule': 'w* w:0; a> C:a!w=gone; a< K:0; a> C:a; a.82; w< P:w=gone',
     'comes at a takeover': 'w* w:0; a> C:a!w=gone; a< K:0; c> C:a; c< K:0; a.8e; w< P:w=gone',
     'comes at its QoS': 'w* w:2; a> C:a!1w=gone; a< K:0; a!; w< P1:1:w=gone',
     'Will Retain 1 is kept for those who come later [MQTT-3.1.2-15]': 'a> C:a!!w=gone; a< K:0; a!; b> S:1:w:0; b< SA:1:0 PX:w=gone',
