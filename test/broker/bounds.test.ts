@@ -75,14 +75,6 @@ describe('what clients can make the broker hold is bounded', () => {
     expect(client.take().map(({ type }) => type)).toContain('pingresp')
   })
 
-  it('subscriptions and their levels', async () => {
-    const { client } = await joined({ maxSubscriptions: 2, maxTopicLevels: 3 })
-    const subscriptions = ['a', 'b', 'c', 'a', 'a/b/c/d'].map((filter) => ({ filter }))
-    const reasonCodes = [0, 0, 0x97, 0, 0x8f]
-    expect(await client.send({ type: 'subscribe', packetId: 1, subscriptions })).toMatchObject([{ reasonCodes }])
-    expect(await client.publish('a/b/c/d', '', { qos: 1, packetId: 1 })).toMatchObject([{ reasonCode: 0x90 }])
-  })
-
   it('logs', async () => {
     const { client, broker } = await joined({ maxLog: 10 })
     for (let i = 0; i < 25; i++) await client.publish('t', String(i))

@@ -22,7 +22,7 @@ import {
   type World,
   world,
 } from './raw-client.js'
-import { scenes } from './scenes.js'
+import { said, scenes } from './scenes.js'
 
 const connectOf = (...parts: string[]): string => packetOf('10', textOf('MQTT'), ...parts)
 const connect = connectOf('05 02 00 00 00', textOf('a'))
@@ -186,16 +186,11 @@ describe('what ends a connection', () => {
 describe('what is noted of a client that breaks a rule', () => {
   it('an identifier in use: 0x91, with nothing taken, also from an earlier connection [MQTT-2.2.1-3]', async () => {
     const { client, broker, join } = await joined({}, durable)
-    await client.publish('t', '1', { qos: 2, packetId: 1 })
-    expect(await client.publish('t', '2', { qos: 2, packetId: 1 })).toMatchObject([{ type: 'pubrec', reasonCode: 0x91 }])
-    expect(await client.publish('t', '3', { qos: 1, packetId: 1 })).toMatchObject([{ type: 'puback', reasonCode: 0x91 }])
-    expect(await client.subscribe('t', 1)).toMatchObject([{ type: 'suback', reasonCodes: [0x91] }])
-    expect(await client.send({ type: 'unsubscribe', packetId: 1, filters: ['t'] })).toMatchObject([{ type: 'unsuback', reasonCodes: [0x91] }])
+    const words = 'P2:1:t=1 P2:1:t=2 P1:1:t=3 S:1:t:2 U:1:t'
+    expect(await said(client, words)).toBe('PR:1:n PR:1:91 PA:1:91 SA:1:91 UA:1:91')
     expect([broker.accepted.length, client.gone]).toEqual([1, false])
     await client.cut()
-    const again = await join('a', durable)
-    expect(await again.subscribe('t', 1)).toMatchObject([{ type: 'suback', reasonCodes: [0x91] }])
-    expect(await again.subscribe('t', 2)).toMatchObject([{ type: 'suback', reasonCodes: [2] }])
+    expect(await said(await join('a', durable), 'S:1:t:2 S:2:t:2')).toBe('SA:1:91 SA:2:2')
     expect(broker.violations.map(({ packet, reasonCode, text }) => [packet, reasonCode, text])).toEqual(
       ['publish', 'publish', 'subscribe', 'unsubscribe', 'subscribe'].map((packet) => {
         const rule = `${packet === 'publish' ? 'a new PUBLISH with ' : ''}a packet identifier in use [MQTT-2.2.1-3]`
@@ -206,10 +201,9 @@ describe('what is noted of a client that breaks a rule', () => {
 
   it('a repeat without DUP, which is one all the same, and one on the same connection [MQTT-3.3.1-1] [MQTT-4.3.3-10] [MQTT-4.4.0-1]', async () => {
     const { client, broker, join } = await joined({}, durable)
-    await client.publish('t', '1', { qos: 2, packetId: 1 })
-    await client.publish('t', '1', { qos: 2, packetId: 1, dup: true })
+    await said(client, 'P2:1:t=1 P2+:1:t=1')
     await client.cut()
-    expect(await (await join('a', durable)).publish('t', '1', { qos: 2, packetId: 1 })).toMatchObject([{ type: 'pubrec', reasonCode: 0x10 }])
+    expect(await said(await join('a', durable), 'P2:1:t=1')).toBe('PR:1:n')
     expect(broker.accepted).toHaveLength(1)
     expect(broker.violations).toMatchObject([
       { text: 'a repeat on the same connection [MQTT-4.4.0-1]', reasonCode: undefined },
@@ -222,27 +216,26 @@ describe('what is noted of a client that breaks a rule', () => {
     await client.subscribe('t')
     for (const qos of [1, 2, 1, 2, 1] as const) broker.publish({ topic: 't', qos })
     await client.send()
-    const broken = async (...packets: [type: 'puback' | 'pubrec' | 'pubcomp', packetId: number][]) => {
+    const broken = async (words: string) => {
       const before = broker.violations.length
-      const answers = await client.send(...packets.map(([type, packetId]) => ({ type, packetId })))
-      return [...broker.violations.slice(before).map(({ text }) => text), answers.length]
+      const answers = await said(client, words)
+      return [...broker.violations.slice(before).map(({ text }) => text), answers]
     }
-    expect(await broken(['puback', 77])).toEqual(['puback for an identifier that is not in use [MQTT-2.2.1-5]', 0])
-    expect(await broken(['puback', 2])).toEqual(['puback for a message of another QoS [MQTT-3.3.4-1]', 0])
-    expect(await broken(['pubrec', 1])).toEqual(['pubrec for a message of another QoS [MQTT-3.3.4-1]', 1])
-    expect(await broken(['pubcomp', 2])).toEqual(['PUBCOMP for an identifier that was not released [MQTT-4.3.3-11]', 0])
-    expect(await broken(['puback', 3])).toEqual(['puback out of order [MQTT-4.6.0-2]', 0])
-    expect(await broken(['pubrec', 4])).toEqual(['pubrec out of order [MQTT-4.6.0-3]', 1])
-    expect(await broken(['puback', 1], ['puback', 5], ['pubrec', 2])).toEqual([1])
-    expect(await broken(['pubrec', 2])).toEqual(['pubrec again [MQTT-4.4.0-1]', 1])
-    expect(await broken(['pubcomp', 4], ['pubcomp', 2])).toEqual([0])
+    expect(await broken('PA:77')).toEqual(['puback for an identifier that is not in use [MQTT-2.2.1-5]', ''])
+    expect(await broken('PA:2')).toEqual(['puback for a message of another QoS [MQTT-3.3.4-1]', ''])
+    expect(await broken('PR:1')).toEqual(['pubrec for a message of another QoS [MQTT-3.3.4-1]', 'PL:1:92'])
+    expect(await broken('PC:2')).toEqual(['PUBCOMP for an identifier that was not released [MQTT-4.3.3-11]', ''])
+    expect(await broken('PA:3')).toEqual(['puback out of order [MQTT-4.6.0-2]', ''])
+    expect(await broken('PR:4')).toEqual(['pubrec out of order [MQTT-4.6.0-3]', 'PL:4'])
+    expect(await broken('PA:1 PA:5 PR:2')).toEqual(['PL:2'])
+    expect(await broken('PR:2')).toEqual(['pubrec again [MQTT-4.4.0-1]', 'PL:2'])
+    expect(await broken('PC:4 PC:2')).toEqual([''])
     expect(broker.sessions.get('a')?.inflight).toBe(0)
   })
 
   it('PUBREL out of the order of PUBREC [MQTT-4.6.0-4]', async () => {
     const { client, broker } = await joined()
-    for (const packetId of [4, 2, 9]) await client.publish('t', '', { qos: 2, packetId })
-    for (const packetId of [4, 9, 2]) await client.send({ type: 'pubrel', packetId })
+    await said(client, 'P2:4:t= P2:2:t= P2:9:t= PL:4 PL:9 PL:2')
     expect(broker.violations).toMatchObject([{ text: 'pubrel out of order [MQTT-4.6.0-4]', reasonCode: undefined }])
   })
 
@@ -251,7 +244,7 @@ describe('what is noted of a client that breaks a rule', () => {
     await client.subscribe('t')
     for (let i = 0; i < 2; i++) broker.publish({ topic: 't', qos: 1 })
     await client.cut()
-    await (await join('a', staying(9, { receiveMaximum: 1 }))).send({ type: 'puback', packetId: 2 })
+    await said(await join('a', staying(9, { receiveMaximum: 1 })), 'PA:2')
     expect(broker.violations).toMatchObject([{ packet: 'puback' }])
     expect(broker.sessions.get('a')?.inflight).toBe(2)
   })
