@@ -5,29 +5,17 @@ import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { memoryPair } from '../../../src/transport/memory.js'
 import type { DialOptions, Sink, Target, Transport } from '../../../src/transport/transport.js'
 
-/** Keeps what it is told. */
-class Told implements Sink {
-  readonly events: string[] = []
-  readonly #bytes = new Uint8Array(16)
-
-  buffer(): Uint8Array {
-    return this.#bytes
-  }
-
-  read(length: number): void {
-    this.events.push(`read ${length}`)
-  }
-
-  chunk(bytes: Uint8Array): void {
-    this.events.push(`chunk ${bytes}`)
-  }
-
-  drain(): void {
-    this.events.push('drain')
-  }
-
-  closed(cause: unknown): void {
-    this.events.push(`closed ${cause instanceof Error ? cause.message : cause}`)
+/** A sink that keeps what it hears of. */
+function hearing(): Sink & { readonly events: string[] } {
+  const events: string[] = []
+  const bytes = new Uint8Array(16)
+  return {
+    events,
+    buffer: () => bytes,
+    read: (length) => void events.push(`read ${length}`),
+    chunk: (given) => void events.push(`chunk ${given}`),
+    drain: () => void events.push('drain'),
+    closed: (cause) => void events.push(`closed ${cause instanceof Error ? cause.message : cause}`),
   }
 }
 
@@ -41,7 +29,7 @@ async function linked() {
   const network = new Network(async () => client)
   const dial = network.add(() => 'a')
   const link: Transport = await dial(target, never)
-  const [near, far] = [new Told(), new Told()]
+  const [near, far] = [hearing(), hearing()]
   link.open(near)
   server.open(far)
   await tasks()

@@ -2,6 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { Client, connect } from '../../../src/client/browser.js'
 import { MemoryBroker, VirtualClock, virtualPlatform } from '../../../src/testing/index.js'
+import { virtualPlatform as wholePlatform } from '../../../src/testing/virtual-platform.js'
 
 const minute = 60_000
 
@@ -51,4 +52,14 @@ describe('the option platform', () => {
     expect(make).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'platform' }))
     expect(dialled).toBe(0)
   })
+})
+
+it('the random numbers of a seed are the same everywhere: those of xorshift32', () => {
+  const numbers = (seed?: number): number[] => {
+    const platform = wholePlatform(new VirtualClock(), seed)
+    return Array.from({ length: 3 }, () => platform.random() * 4_294_967_296)
+  }
+  expect(numbers()).toEqual([270_369, 67_634_689, 2_647_435_461])
+  expect(numbers(0)).toEqual(numbers(1))
+  expect(numbers(7)).not.toEqual(numbers(1))
 })
