@@ -11,7 +11,7 @@ export type Part = number | string | readonly number[] | Uint8Array
 
 /** Joins parts. */
 export function join(...parts: readonly Part[]): Uint8Array {
-  const chunks = parts.map(bytesOf)
+  const chunks = parts.map((part) => (typeof part === 'number' ? [part] : typeof part === 'string' ? encoder.encode(part) : part))
   const all = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
   let at = 0
   for (const chunk of chunks) {
@@ -19,11 +19,6 @@ export function join(...parts: readonly Part[]): Uint8Array {
     at += chunk.length
   }
   return all
-}
-
-function bytesOf(part: Part): ArrayLike<number> {
-  if (typeof part === 'number') return [part]
-  return typeof part === 'string' ? encoder.encode(part) : part
 }
 
 /** A Two Byte Integer. */
@@ -52,31 +47,16 @@ export function packet(first: number, ...body: readonly Part[]): Uint8Array {
 /** Properties by number, in the order given; a pair is a user property. */
 export type Pairs = readonly (readonly [id: number, ...value: readonly Part[]])[]
 
-const widths: Readonly<Record<number, 1 | 2 | 4>> = {
-  1: 1,
-  2: 4,
-  17: 4,
-  19: 2,
-  23: 1,
-  24: 4,
-  25: 1,
-  33: 2,
-  34: 2,
-  35: 2,
-  36: 1,
-  37: 1,
-  39: 4,
-  40: 1,
-  41: 1,
-  42: 1,
-}
+/** Properties, written in one line. */
+export const given = (...pairs: Pairs): Pairs => pairs
 
 function propertyBytes([id, ...values]: Pairs[number]): Uint8Array {
-  const width = widths[id]
-  const [value = 0] = values
-  if (id === 11) return join(id, variable(value as number))
-  if (width === undefined) return join(id, ...values.map(field))
-  return join(id, width === 1 ? (value as number) : width === 2 ? two(value as number) : four(value as number))
+  const value = values[0] as number
+  if (id === 11) return join(id, variable(value))
+  if ([1, 23, 25, 36, 37, 40, 41, 42].includes(id)) return join(id, value)
+  if ([19, 33, 34, 35].includes(id)) return join(id, two(value))
+  if ([2, 17, 24, 39].includes(id)) return join(id, four(value))
+  return join(id, ...values.map(field))
 }
 
 /** A property section with its length; nothing on 3.1.1. */
@@ -87,21 +67,12 @@ export function section(version: number, pairs: Pairs): Uint8Array {
   return join(variable(bytes.length), bytes)
 }
 
-/** Who speaks which version. */
-export interface Speaker {
-  readonly version: 4 | 5
-}
+/** Speaks this version. */
+export type Speaker = { readonly version: 4 | 5 }
 
 /** CONNECT. */
-export function connect(
-  { version }: Speaker,
-  clientId: string,
-  flags = 2,
-  keepAlive = 30,
-  pairs: Pairs = [],
-  ...payload: readonly Part[]
-): Uint8Array {
-  return packet(0x10, field('MQTT'), version, flags, two(keepAlive), section(version, pairs), field(clientId), ...payload)
+export function connect({ version }: Speaker, name: string, flags = 2, keepAlive = 30, pairs: Pairs = [], ...payload: Part[]): Uint8Array {
+  return packet(0x10, field('MQTT'), version, flags, two(keepAlive), section(version, pairs), field(name), ...payload)
 }
 
 /** CONNACK. */
@@ -164,11 +135,10 @@ export const pingresp: Uint8Array = Uint8Array.of(0xd0, 0)
 
 /** Bytes as hexadecimal text. */
 export function hex(bytes: Uint8Array): string {
-  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return Buffer.from(bytes).toString('hex')
 }
 
 /** Hexadecimal text as bytes. */
 export function fromHex(text: string): Uint8Array {
-  const digits = text.replace(/[^0-9a-f]/gi, '')
-  return Uint8Array.from({ length: digits.length >> 1 }, (_, index) => Number.parseInt(digits.slice(index * 2, index * 2 + 2), 16))
+  return Uint8Array.from(Buffer.from(text.replace(/[^0-9a-f]/gi, ''), 'hex'))
 }

@@ -1,27 +1,21 @@
 /**
  * Builds the fuzz targets with everything they test into one file, with counters in `src`.
  *
- * Used by the runner and by the tests. Dynamic imports become part of the file, so that no target ever waits for a disk. It writes where it is told.
+ * Used by the runner and by the tests.
  */
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { build, type Plugin } from 'esbuild'
+import { nodeBundle } from '../support/node-bundle.js'
 import { instrument } from './instrument.js'
-
-/** What was built. */
-export interface Bundled {
-  readonly file: string
-  /** Number of counters. */
-  readonly counters: number
-}
 
 const hits = '__mqwireHits'
 
 /** Where counters are put, in this order: the codec first, so that its counters can be looked at alone. */
 const folders = ['src/wire', 'src/client/session', 'src/client', 'src/errors.ts', 'src/wasm'] as const
 
-/** Bundles `entry` (below the project's root) to `outfile`. */
-export async function bundle(root: string, entry: string, outfile: string): Promise<Bundled> {
+/** Bundles `entry` (below the project's root) to `outfile`, whose name it gives. */
+export async function bundle(root: string, entry: string, outfile: string): Promise<string> {
   const sources = new Map<string, string>()
   let count = 0
   let wire = 0
@@ -41,20 +35,9 @@ export async function bundle(root: string, entry: string, outfile: string): Prom
       })
     },
   }
-  await build({
-    absWorkingDir: root,
-    entryPoints: [entry],
-    outfile,
-    bundle: true,
-    platform: 'node',
-    format: 'esm',
-    target: 'node20',
-    external: ['ws', 'esbuild', 'typescript-5.2'],
-    banner: { js: `const ${hits} = (globalThis.mqwireHits ??= new Uint32Array(${count})); globalThis.mqwireWire = ${wire};` },
-    logLevel: 'silent',
-    plugins: [counting],
-  })
-  return { file: outfile, counters: count }
+  const js = `const ${hits} = (globalThis.mqwireHits ??= new Uint32Array(${count})); globalThis.mqwireWire = ${wire};`
+  await build({ ...nodeBundle, entryPoints: [entry], outfile, banner: { js }, plugins: [counting] })
+  return outfile
 }
 
 // Sorted, so that a counter has the same number in every build of the same sources.

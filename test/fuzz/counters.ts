@@ -43,23 +43,19 @@ export function countCopies(): void {
   world.mqwireCopied = 0
   const { prototype } = Uint8Array
   const { set, slice } = prototype
-  Object.defineProperties(prototype, {
-    set: {
-      value(this: Uint8Array, source: ArrayLike<number>, offset?: number): void {
-        world.mqwireCopied = (world.mqwireCopied ?? 0) + source.length
-        set.call(this, source, offset)
-      },
-      configurable: true,
-      writable: true,
-    },
-    slice: {
-      value(this: Uint8Array, start?: number, end?: number): Uint8Array {
-        const copy = slice.call(this, start, end)
-        world.mqwireCopied = (world.mqwireCopied ?? 0) + copy.length
-        return copy
-      },
-      configurable: true,
-      writable: true,
-    },
+  const count = (bytes: number): void => {
+    world.mqwireCopied = (world.mqwireCopied ?? 0) + bytes
+  }
+  const replace = (name: 'set' | 'slice', value: unknown): void => {
+    Object.defineProperty(prototype, name, { value, configurable: true, writable: true })
+  }
+  replace('set', function (this: Uint8Array, source: ArrayLike<number>, offset?: number) {
+    count(source.length)
+    set.call(this, source, offset)
+  })
+  replace('slice', function (this: Uint8Array, start?: number, end?: number) {
+    const copy = slice.call(this, start, end)
+    count(copy.length)
+    return copy
   })
 }

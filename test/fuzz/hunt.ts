@@ -9,10 +9,10 @@ import { Worker } from 'node:worker_threads'
 import { root } from '../support/node-bundle.js'
 import { bundle } from './bundler.js'
 import type { Done, Task } from './main.js'
-import type { Target } from './targets.js'
+import { packed } from './seeds.js'
 
 /** The targets by name. */
-export const targetNames: readonly Target['name'][] = ['wire', 'session', 'client']
+export const targetNames = ['wire', 'session'] as const
 
 const store = path.join(root, 'node_modules', '.cache', 'mqwire-fuzz')
 const seedFile = path.join(root, 'test', 'fuzz', 'seeds.txt')
@@ -24,12 +24,11 @@ const patience = 120_000
 
 const read = (file: string): string => (existsSync(file) ? readFileSync(file, 'utf8') : '')
 const corpusFile = (target: string): string => path.join(store, `${target}.txt`)
-const lines = (target: string, inputs: readonly string[]): string => inputs.map((bytes) => `${target} ${bytes}\n`).join('')
 
 /** Builds the targets with counters; gives the file of the worker. */
 export async function builtWorker(): Promise<string> {
   mkdirSync(store, { recursive: true })
-  return (await bundle(root, 'test/fuzz/main.ts', path.join(store, `main-${process.pid}.mjs`))).file
+  return bundle(root, 'test/fuzz/main.ts', path.join(store, `main-${process.pid}.mjs`))
 }
 
 /** One worker to its end. One whose input takes too long or too much memory is stopped, and the input is the finding. */
@@ -44,73 +43,59 @@ function work(file: string, task: Omit<Task, 'running'>): Promise<Done> {
     let last = { inputs: 0, edges: 0 }
     let seen = 0
     let since = performance.now()
-    const stuck = (rule: string, detail: string): void => {
+    const stuck = (detail: string): void => {
       const bytes = Buffer.from(running, 8, length[0]).toString('hex')
-      const findings = [{ rule, detail, bytes, program: '' }]
-      resolve({ target: task.target, ...last, seconds: 0, counters: 0, kept: [], findings, text: '' })
+      resolve({ ...last, kept: [], findings: [{ detail, bytes }] })
     }
     const watch = setInterval(() => {
-      if (count[0] !== seen) {
-        seen = count[0] as number
-        since = performance.now()
-      }
+      if (count[0] !== seen) since = performance.now()
+      seen = count[0] as number
       if (task.minimise === true || performance.now() - since < patience) return
-      stuck('hang', `no end within ${patience / 1000} s`)
+      stuck(`hang: no end within ${patience / 1000} s`)
       void worker.terminate()
     }, 1000)
     worker.on('message', (message: { done?: Done; inputs: number; edges: number }) => {
       if (message.done === undefined) last = message
       else resolve(message.done)
     })
-    worker.on('error', (error: NodeJS.ErrnoException) => (error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? stuck('memory', error.message) : reject(error)))
+    worker.on('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'ERR_WORKER_OUT_OF_MEMORY' ? stuck(`memory: ${error.message}`) : reject(error),
+    )
     worker.on('exit', () => clearInterval(watch))
   })
 }
 
-/** What a search came to: findings of one kind once. */
-export interface Hunted {
-  readonly inputs: number
-  readonly edges: number
-  readonly findings: Done['findings']
-}
-
-/** Searches one target for so many seconds with so many workers; the same seeds begin the same searches. */
-export async function hunt(file: string, target: string, seed: number, seconds: number, jobs: number): Promise<Hunted> {
+/** Searches one target for so many seconds with so many workers; the same seeds begin the same searches. Gives findings of one kind once. */
+export async function hunt(file: string, target: string, seed: number, seconds: number, jobs: number): Promise<Omit<Done, 'kept'>> {
   const corpus = read(seedFile) + read(corpusFile(target))
-  const all = await Promise.all(
-    Array.from({ length: jobs }, (_, job) => work(file, { target, seed: seed + job, inputs: Number.MAX_SAFE_INTEGER, seconds, corpus })),
-  )
+  const all = await Promise.all(Array.from({ length: jobs }, (_, job) => work(file, { target, seed: seed + job, seconds, corpus })))
   const kept = new Set(all.flatMap((each) => each.kept))
-  if (kept.size > 0) writeFileSync(corpusFile(target), lines(target, [...kept]))
+  if (kept.size > 0) writeFileSync(corpusFile(target), packed(target, [...kept]))
   const findings = new Map(all.flatMap((each) => each.findings).map((found) => [found.detail.replace(/\d+/g, '#').slice(0, 120), found]))
-  return {
-    inputs: all.reduce((sum, { inputs }) => sum + inputs, 0),
-    edges: Math.max(...all.map(({ edges }) => edges)),
-    findings: [...findings.values()],
-  }
+  const inputs = all.reduce((sum, each) => sum + each.inputs, 0)
+  return { inputs, edges: Math.max(...all.map(({ edges }) => edges)), findings: [...findings.values()] }
 }
 
-/** Runs one input; gives what is wrong with it, and the program that it stands for. */
-export async function replayed(file: string, target: string, hex: string): Promise<string> {
-  return (await work(file, { target, seed: 1, inputs: 0, seconds: 0, corpus: '', replay: hex })).text
+/** Runs one input; gives what is wrong with it. */
+export async function replayed(file: string, target: string, hex: string): Promise<string | undefined> {
+  return (await work(file, { target, seed: 1, seconds: 0, corpus: '', replay: hex })).findings[0]?.detail
 }
 
 /** `seeds.txt` gets the fewest inputs that reach what the corpus of all runs reaches; gives how many, for each target. */
 export async function keep(file: string): Promise<string[]> {
-  const regressions = `${read(seedFile).split(mark)[0]?.trimEnd()}\n`
+  const before = read(seedFile).split(mark)[0]?.trimEnd() ?? ''
   const parts: string[] = []
-  const told: string[] = []
+  const counts: string[] = []
   for (const target of targetNames) {
-    const { kept } = await work(file, { target, seed: 1, inputs: 0, seconds: 0, corpus: read(corpusFile(target)), minimise: true })
+    const { kept } = await work(file, { target, seed: 1, seconds: 0, corpus: read(corpusFile(target)), minimise: true })
     let room = mostKept
     const few = kept.filter((bytes) => {
-      if (regressions.includes(`${target} ${bytes}\n`)) return false
       room -= bytes.length
       return room >= 0
     })
-    parts.push(lines(target, few))
-    told.push(`${target}: ${few.length} inputs of ${kept.length}`)
+    parts.push(packed(target, few))
+    counts.push(`${target}: ${few.length} inputs of ${kept.length}`)
   }
-  writeFileSync(seedFile, `${regressions}\n${mark}\n${parts.join('')}`)
-  return told
+  writeFileSync(seedFile, `${before}\n\n${mark}\n${parts.join('')}`)
+  return counts
 }

@@ -4,30 +4,15 @@
  * Half of them know what a packet is: they move whole packets, or keep the Remaining Length right while they change what is inside. Used by the
  * random search and by the property tests alike. They must never make an input longer than `longest`.
  */
-import { join, variable } from './build.js'
+import { fromHex, join, variable } from './build.js'
 
 /** Bytes of an input at most. */
 export const longest = 2048
 
-/** The kinds of changes. */
-export const mutationKinds = [
-  'flip',
-  'set',
-  'add',
-  'insert',
-  'remove',
-  'repeat',
-  'token',
-  'grow',
-  'shrink',
-  'length',
-  'retype',
-  'swap',
-  'drop',
-  'duplicate',
-  'cut',
-  'two bytes',
-] as const
+const ofBytes = ['flip', 'set', 'add', 'insert', 'remove', 'repeat', 'token'] as const
+const ofPackets = ['grow', 'shrink', 'length', 'retype', 'swap', 'drop', 'duplicate'] as const
+/** The kinds of changes, in an order that fixed seeds stand on. */
+export const mutationKinds = [...ofBytes, ...ofPackets, 'cut', 'two bytes'] as const
 
 /** One change. The numbers may be anything from 0 on. */
 export interface Mutation {
@@ -38,74 +23,18 @@ export interface Mutation {
 }
 
 /** What MQTT is made of: properties, lengths at their edges, text that is hard to read, whole packets. */
-export const tokens: readonly (readonly number[])[] = [
-  [0x01, 1],
-  [0x02, 0, 0, 0, 1],
-  [0x03, 0, 1, 99],
-  [0x08, 0, 1, 114],
-  [0x09, 0, 1, 1],
-  [0x0b, 1],
-  [0x0b, 0xff, 0xff, 0xff, 0x7f],
-  [0x0b, 0],
-  [0x11, 0, 0, 0, 5],
-  [0x11, 0xff, 0xff, 0xff, 0xff],
-  [0x12, 0, 1, 103],
-  [0x13, 0, 5],
-  [0x15, 0, 1, 109],
-  [0x16, 0, 1, 1],
-  [0x17, 1],
-  [0x19, 0],
-  [0x1a, 0, 1, 105],
-  [0x1c, 0, 1, 115],
-  [0x1f, 0, 1, 120],
-  [0x21, 0, 1],
-  [0x21, 0, 0],
-  [0x22, 0, 2],
-  [0x23, 0, 1],
-  [0x23, 0, 0],
-  [0x24, 1],
-  [0x25, 0],
-  [0x26, 0, 1, 107, 0, 1, 118],
-  [0x27, 0, 0, 0, 20],
-  [0x27, 0, 0, 0, 0],
-  [0x28, 0],
-  [0x29, 0],
-  [0x2a, 0],
-  [0, 0],
-  [0, 1],
-  [0xff, 0xff],
-  [0x80, 0],
-  [0x80, 0x80, 0x80, 0x01],
-  [0xff, 0xff, 0xff, 0x7f],
-  [0xff, 0xff, 0xff, 0xff],
-  [0xc0, 0x80],
-  [0xed, 0xa0, 0x80],
-  [0xef, 0xbb, 0xbf],
-  [0xf4, 0x8f, 0xbf, 0xbf],
-  [0, 4, 77, 81, 84, 84],
-  [0x10, 13, 0, 4, 77, 81, 84, 84, 5, 2, 0, 30, 0, 0, 0],
-  [0x20, 3, 0, 0, 0],
-  [0x20, 2, 0, 0],
-  [0x20, 3, 1, 0, 0],
-  [0x32, 6, 0, 1, 116, 0, 1, 0],
-  [0x34, 6, 0, 1, 116, 0, 2, 0],
-  [0x3c, 6, 0, 1, 116, 0, 2, 0],
-  [0x30, 7, 0, 1, 116, 3, 35, 0, 1],
-  [0x30, 6, 0, 0, 3, 35, 0, 1],
-  [0x40, 2, 0, 1],
-  [0x40, 3, 0, 1, 0x91],
-  [0x50, 2, 0, 2],
-  [0x50, 3, 0, 2, 0x80],
-  [0x62, 2, 0, 2],
-  [0x70, 2, 0, 2],
-  [0x70, 3, 0, 2, 0x92],
-  [0x90, 4, 0, 1, 0, 1],
-  [0xb0, 4, 0, 1, 0, 0x11],
-  [0xd0, 0],
-  [0xe0, 0],
-  [0xe0, 2, 0x8e, 0],
-  [0xf0, 6, 0x18, 4, 0x15, 0, 1, 109],
-]
+export const tokens: readonly Uint8Array[] = `
+  0101 0200000001 03000163 08000172 09000101 0b01 0bffffff7f 0b00 1100000005 11ffffffff 12000167
+  130005 1500016d 16000101 1701 1900 1a000169 1c000173 1f000178 210001 210000 220002 230001
+  230000 2401 2500 2600016b000176 2700000014 2700000000 2800 2900 2a00 0000 0001 ffff 8000
+  80808001 ffffff7f ffffffff c080 eda080 efbbbf f48fbfbf 00044d515454
+  100d00044d5154540502001e000000 2003000000 20020000 2003010000 3206000174000100
+  3406000174000200 3c06000174000200 300700017403230001 3006000003230001 40020001 4003000191
+  50020002 5003000280 62020002 70020002 7003000292 900400010001 b00400010011 d000 e000 e0028e00
+  f00618041500016d`
+  .trim()
+  .split(/\s+/)
+  .map(fromHex)
 
 /** Where packets lie in a stream, as far as its headers can be believed. */
 export function packetsIn(bytes: Uint8Array, from: number): (readonly [start: number, body: number, end: number])[] {
@@ -127,12 +56,9 @@ export function packetsIn(bytes: Uint8Array, from: number): (readonly [start: nu
 
 /** Applies a change. `header`: bytes at the front that are no packets. Gives other bytes; the ones given stay as they are. */
 export function mutate(bytes: Uint8Array, header: number, mutation: Mutation): Uint8Array {
-  const changed = isAware(mutation.kind) ? mutatePackets(bytes, header, mutation) : mutateBytes(bytes, mutation)
+  const changed = (ofPackets as readonly string[]).includes(mutation.kind) ? mutatePackets(bytes, header, mutation) : mutateBytes(bytes, mutation)
   return changed.length > longest ? changed.slice(0, longest) : changed
 }
-
-const aware: readonly string[] = ['grow', 'shrink', 'length', 'retype', 'swap', 'drop', 'duplicate']
-const isAware = (kind: string): boolean => aware.includes(kind)
 
 function splice(bytes: Uint8Array, at: number, removed: number, put: ArrayLike<number> = []): Uint8Array {
   return join(bytes.subarray(0, at), Uint8Array.from(put), bytes.subarray(Math.min(bytes.length, at + removed)))
@@ -145,23 +71,16 @@ function mutateBytes(bytes: Uint8Array, { kind, at, value, size }: Mutation): Ui
   if (kind === 'remove') return splice(bytes, place, count)
   if (kind === 'repeat') return splice(bytes, place, 0, bytes.slice(Math.max(0, place - count), place))
   if (kind === 'token') return splice(bytes, place, size & 1 ? tokenOf(value).length : 0, tokenOf(value))
-  if (kind === 'cut') return bytes.slice(0, place)
-  const changed = bytes.slice()
-  if (changed.length === 0) return changed
-  const index = at % changed.length
-  const before = changed[index] as number
-  if (kind === 'flip') changed[index] = before ^ (1 << (value & 7))
-  else if (kind === 'add') changed[index] = before + (value & 1 ? 1 + (size & 15) : -1 - (size & 15))
-  else if (kind === 'two bytes') {
-    changed[index] = value & 255
-    if (index + 1 < changed.length) changed[index + 1] = size & 255
-  } else changed[index] = value & 255
-  return changed
+  if (kind === 'cut' || bytes.length === 0) return bytes.slice(0, place)
+  const index = at % bytes.length
+  const before = bytes[index] as number
+  if (kind === 'flip') return bytes.with(index, before ^ (1 << (value & 7)))
+  if (kind === 'add') return bytes.with(index, before + (value & 1 ? 1 + (size & 15) : -1 - (size & 15)))
+  const changed = bytes.with(index, value & 255)
+  return kind === 'two bytes' && index + 1 < bytes.length ? changed.with(index + 1, size & 255) : changed
 }
 
-function tokenOf(value: number): readonly number[] {
-  return tokens[value % tokens.length] as readonly number[]
-}
+const tokenOf = (value: number): Uint8Array => tokens[value % tokens.length] as Uint8Array
 
 function mutatePackets(bytes: Uint8Array, header: number, mutation: Mutation): Uint8Array {
   const packets = packetsIn(bytes, header)
@@ -171,23 +90,17 @@ function mutatePackets(bytes: Uint8Array, header: number, mutation: Mutation): U
   if (chosen === undefined) return mutateBytes(bytes, { ...mutation, kind: 'token' })
   const [start, body, end] = chosen
   const other = packets[value % packets.length] ?? chosen
-  const [otherStart, , otherEnd] = other
   if (kind === 'drop') return splice(bytes, start, end - start)
-  if (kind === 'duplicate') return splice(bytes, otherStart, 0, bytes.slice(start, end))
+  if (kind === 'duplicate') return splice(bytes, other[0], 0, bytes.slice(start, end))
   if (kind === 'retype') return splice(bytes, start, 1, [((value & 15) << 4) | ((size & 1 ? size >> 4 : (bytes[start] as number)) & 15)])
   if (kind === 'length') return splice(bytes, start + 1, body - start - 1, variable(value % (size & 1 ? 300 : 70_000)))
   if (kind === 'swap') {
-    const [first, second] = start < otherStart ? [chosen, other] : [other, chosen]
+    const [first, second] = start < other[0] ? [chosen, other] : [other, chosen]
     if (first === second) return bytes.slice()
-    return join(
-      bytes.subarray(0, first[0]),
-      bytes.subarray(second[0], second[2]),
-      bytes.subarray(first[2], second[0]),
-      bytes.subarray(first[0], first[2]),
-      bytes.subarray(second[2]),
-    )
+    const between = bytes.subarray(first[2], second[0])
+    const [one, two] = [first, second].map(([from, , to]) => bytes.subarray(from, to)) as [Uint8Array, Uint8Array]
+    return join(bytes.subarray(0, first[0]), two, between, one, bytes.subarray(second[2]))
   }
-  void otherEnd
   const content = bytes.slice(body, end)
   const place = value % (content.length + 1)
   const inside = kind === 'grow' ? splice(content, place, 0, tokenOf(size)) : splice(content, place, 1 + (size & 3))

@@ -20,6 +20,31 @@ export function check(holds: boolean, rule: string, detail: () => string): asser
   if (!holds) throw new OracleError(rule, detail())
 }
 
+/** Raises a finding unless both are the same. */
+export function checkSame(found: unknown, expected: unknown, rule: string, what: string): void {
+  check(found === expected, rule, () => `${what}: ${String(found)}, and not ${String(expected)}`)
+}
+
+/** Raises a finding unless it is as much at most. */
+export function checkMost(found: number, most: number, rule: string, what: string): void {
+  check(found <= most, rule, () => `${what}: ${found}, at most ${most} may be`)
+}
+
+/** Raises a finding where two plain values differ. */
+export function checkAlike(first: unknown, second: unknown, rule: string, what: string): void {
+  const found = difference(first, second)
+  check(found === undefined, rule, () => `${what}: ${found}`)
+}
+
+/** Runs it; what is thrown, and is no finding, is one. */
+export function guarded(rule: string, what: string, call: () => void): void {
+  try {
+    call()
+  } catch (error) {
+    throw error instanceof OracleError ? error : new OracleError(rule, `${what} ${shownError(error)}`, error)
+  }
+}
+
 /** An error in one line, with the place that threw it. */
 export function shownError(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
@@ -30,7 +55,9 @@ export function shownError(error: unknown): string {
 /** The path of the first difference between two plain values, or undefined when they are equal. */
 export function difference(first: unknown, second: unknown, path = 'it'): string | undefined {
   if (Object.is(first, second)) return undefined
-  if (first instanceof Uint8Array && second instanceof Uint8Array) return sameBytes(first, second) ? undefined : `${path}: other bytes`
+  if (first instanceof Uint8Array && second instanceof Uint8Array) {
+    return Buffer.compare(first, second) === 0 ? undefined : `${path}: other bytes`
+  }
   if (typeof first !== 'object' || typeof second !== 'object' || first === null || second === null) {
     return `${path}: ${brief(first)} and ${brief(second)}`
   }
@@ -41,18 +68,12 @@ export function difference(first: unknown, second: unknown, path = 'it'): string
     }
     return undefined
   }
-  for (const name of new Set([...Object.keys(first), ...Object.keys(second)])) {
-    const found = difference((first as Record<string, unknown>)[name], (second as Record<string, unknown>)[name], `${path}.${name}`)
+  const [one, other] = [first as Record<string, unknown>, second as Record<string, unknown>]
+  for (const name of new Set([...Object.keys(one), ...Object.keys(other)])) {
+    const found = difference(one[name], other[name], `${path}.${name}`)
     if (found !== undefined) return found
   }
   return undefined
-}
-
-/** Equal, byte by byte. */
-export function sameBytes(first: Uint8Array, second: Uint8Array): boolean {
-  if (first.length !== second.length) return false
-  for (let index = 0; index < first.length; index++) if (first[index] !== second[index]) return false
-  return true
 }
 
 function brief(value: unknown): string {

@@ -9,34 +9,10 @@ import { check, OracleError } from './oracle.js'
 
 const fromClient = ['connect', 'publish', 'puback', 'pubrec', 'pubrel', 'pubcomp', 'subscribe', 'unsubscribe', 'pingreq', 'disconnect', 'auth']
 
-/** Where a request wants its answer, and how it is told from others. */
-export interface Asked {
-  readonly topic: string
-  readonly correlation: Uint8Array
-}
-
-// A PUBLISH of 5.0 that was read before, so that its form is known.
-function askedIn(bytes: Uint8Array, seen: Seen): Asked | undefined {
-  const topic = seen.properties.get(responseTopic)
-  const size = seen.properties.get(correlationData)
-  if (typeof topic !== 'string' || typeof size !== 'number') return undefined
-  for (let at = 0; at + 3 + size <= bytes.length; at++) {
-    if (bytes[at] === correlationData && bytes[at + 1] === size >> 8 && bytes[at + 2] === (size & 255)) {
-      return { topic, correlation: bytes.slice(at + 3, at + 3 + size) }
-    }
-  }
-  return undefined
-}
-
-const responseTopic = 0x08
-const correlationData = 0x09
-
 /** One connection's outgoing bytes. */
 export class Outlet {
   /** Packets so far. */
   readonly packets: Seen[] = []
-  /** The latest request. */
-  asked: Asked | undefined
   /** A CONNACK was sent to the client. */
   answered = false
   /** The version of its CONNECT. */
@@ -78,7 +54,6 @@ export class Outlet {
     const early = ['connect', 'auth', 'disconnect'].includes(seen.kind)
     check(early || this.answered, 'output', () => `${seen.kind} before CONNACK`)
     this.#disconnected = seen.kind === 'disconnect'
-    if (seen.kind === 'publish' && this.version === 5) this.asked = askedIn(bytes, seen) ?? this.asked
     return seen
   }
 

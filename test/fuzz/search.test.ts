@@ -29,20 +29,14 @@ describe('counters', () => {
   const plain = (...given: readonly unknown[]): unknown =>
     (new Function(`${source}\nreturn f`) as () => (...args: readonly unknown[]) => unknown)()(...given)
 
-  test.each([
-    [1, 2],
-    [7, undefined],
-    [8, ''],
-    [8, 'b'],
-    [12, undefined],
-    [4, null],
-    [0, 3],
-  ])('change nothing: f(%s, %s)', (a, b) => {
-    expect(evaluated(source, a, b).result).toEqual(plain(a, b))
+  const calls: (number | string | null)[][] = [[1, 2], [7], [8, ''], [8, 'b'], [12], [4, null], [0, 3]]
+
+  test.each(calls.map((given) => ({ given })))('change nothing: f($given)', ({ given }) => {
+    expect(evaluated(source, ...given).result).toEqual(plain(...given))
   })
 
   test('tell every way from the other', () => {
-    const ways = [[1], [7], [8, ''], [8, 'b'], [12], [4], [0, 3]].map((given) => evaluated(source, ...given).hits)
+    const ways = calls.map((given) => evaluated(source, ...given).hits)
     expect(new Set(ways.map(String)).size).toBe(ways.length)
     expect(ways[0]?.every((_, index) => ways.some((hits) => (hits[index] ?? 0) > 0))).toBe(true)
   })
@@ -105,20 +99,19 @@ describe('the search', () => {
     },
   }
 
-  test('finds a fault behind three conditions, made as small as it can be, the same one for a seed', async () => {
-    const found: { readonly bytes: string; readonly rule: string | undefined }[] = []
-    for (const seed of [7, 7]) {
+  test('finds a fault behind three conditions, made as small as it can be, the same one for a seed', () => {
+    const [found, again] = [7, 7].map((seed) => {
       const search = new Search(hidden, seed)
-      await search.start([])
-      while (search.findings.length === 0 && search.inputs < 200_000) await search.step()
-      found.push({ bytes: hex(search.findings[0]?.bytes ?? new Uint8Array(0)), rule: search.findings[0]?.rule })
-    }
-    expect(found[0]).toEqual(found[1])
-    expect(found[0]).toMatchObject({ rule: 'hidden', bytes: expect.stringMatching(/^320000(..)0021$/) })
+      search.start([])
+      while (search.findings.length === 0 && search.inputs < 200_000) search.step()
+      return search.findings.map(({ bytes, rule }) => ({ bytes: hex(bytes), rule }))
+    })
+    expect(found).toEqual(again)
+    expect(found).toMatchObject([{ rule: 'hidden', bytes: expect.stringMatching(/^320000(..)0021$/) }])
   })
 
-  test('shrinks to what fails, and not beyond', async () => {
-    const small = await shrink(fromHex('0102030405060708090a'), async (bytes) => bytes.includes(7) && bytes.length > 2)
+  test('shrinks to what fails, and not beyond', () => {
+    const small = shrink(fromHex('0102030405060708090a'), (bytes) => bytes.includes(7) && bytes.length > 2)
     expect([small.length, [...small].includes(7)]).toEqual([3, true])
   })
 

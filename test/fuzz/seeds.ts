@@ -1,7 +1,7 @@
 /**
- * Inputs to begin with: valid sessions for each target, and the lines of `seeds.txt`.
+ * Inputs to begin with: valid sessions for each target, and those of `seeds.txt`.
  *
- * The file has a line for each input, target and hexadecimal bytes; lines that begin with # say what the ones behind them are for.
+ * Each line of the file has a target and inputs in hexadecimal; lines that begin with # say what the ones behind them are for.
  */
 import {
   acknowledge,
@@ -11,7 +11,7 @@ import {
   connect,
   disconnect,
   fromHex,
-  hex,
+  given,
   join,
   pingreq,
   pingresp,
@@ -20,9 +20,8 @@ import {
   subscribe,
   unsubscribe,
 } from './build.js'
-import { clientStories } from './stories.js'
 
-/** One line of the file. */
+/** One input of the file. */
 export interface Seed {
   readonly target: string
   readonly bytes: Uint8Array
@@ -31,51 +30,34 @@ export interface Seed {
 /** The inputs of a file's text. */
 export function readSeeds(text: string): Seed[] {
   return text.split('\n').flatMap((line) => {
-    const [target, digits] = line.trim().split(/\s+/)
-    return target === undefined || digits === undefined || target.startsWith('#') ? [] : [{ target, bytes: fromHex(digits) }]
+    const [target = '', ...inputs] = line.trim().split(/\s+/)
+    return target.startsWith('#') ? [] : inputs.map((digits) => ({ target, bytes: fromHex(digits) }))
   })
 }
 
-/** A line of the file. */
-export function seedLine({ target, bytes }: Seed): string {
-  return `${target} ${hex(bytes)}`
+/** Inputs of a target as lines of the file, each of 100 columns unless one input is longer. */
+export function packed(target: string, inputs: readonly string[]): string {
+  const lines: string[] = []
+  for (const digits of inputs) {
+    const last = lines.at(-1) ?? ''
+    if (last === '' || last.length + digits.length >= 100) lines.push(`${target} ${digits}`)
+    else lines[lines.length - 1] = `${last} ${digits}`
+  }
+  return lines.map((line) => `${line}\n`).join('')
 }
 
 const five: Speaker = { version: 5 }
 const four: Speaker = { version: 4 }
 
 function serverSession(speaker: Speaker): Uint8Array[] {
+  const message = given([1, 1], [2, 9], [3, 'text'], [8, 'r'], [9, 'c'], [11, 1], [35, 1], [38, 'k', 'v'])
   return [
-    connack(speaker, 0, 0, [
-      [33, 3],
-      [34, 2],
-      [18, 'given'],
-      [38, 'k', 'v'],
-    ]),
-    publish(speaker, 'a/b', 'hi', {
-      pairs: [
-        [1, 1],
-        [2, 9],
-        [3, 'text'],
-        [8, 'r'],
-        [9, 'c'],
-        [11, 1],
-        [35, 1],
-        [38, 'k', 'v'],
-      ],
-    }),
+    connack(speaker, 0, 0, given([33, 3], [34, 2], [18, 'given'], [38, 'k', 'v'])),
+    publish(speaker, 'a/b', 'hi', { pairs: message }),
     publish(speaker, 'ü', '', { qos: 1, id: 1, retain: true }),
     publish(speaker, 't', 'x', { qos: 2, id: 2 }),
     acknowledge(speaker, 6, 2),
-    publish(speaker, 't', 'x', {
-      qos: 2,
-      id: 3,
-      dup: true,
-      pairs: [
-        [11, 1],
-        [11, 2],
-      ],
-    }),
+    publish(speaker, 't', 'x', { qos: 2, id: 3, dup: true, pairs: given([11, 1], [11, 2]) }),
     acknowledge(speaker, 4, 1, 0x10, [[31, 'nobody']]),
     acknowledge(speaker, 5, 2),
     acknowledge(speaker, 7, 2, 0x92),
@@ -86,57 +68,23 @@ function serverSession(speaker: Speaker): Uint8Array[] {
 }
 
 function clientSession(speaker: Speaker): Uint8Array[] {
+  const limits = given([17, 9], [33, 3], [39, 99], [34, 2], [25, 1], [23, 0], [38, 'k', 'v'])
+  const willProperties = speaker.version === 5 ? [2, 24, 0] : []
+  const rest = join(0, 1, 119, 0, 1, 120, 0, 1, 117, 0, 1, 112)
   return [
-    connect(
-      speaker,
-      'c',
-      0xce,
-      30,
-      [
-        [17, 9],
-        [33, 3],
-        [39, 99],
-        [34, 2],
-        [25, 1],
-        [23, 0],
-        [38, 'k', 'v'],
-      ],
-      speaker.version === 5 ? [2, 24, 0] : [],
-      join(0, 1, 119, 0, 1, 120, 0, 1, 117, 0, 1, 112),
-    ),
-    subscribe(
-      speaker,
-      3,
-      [
-        ['a/#', 1],
-        ['$share/g/+', 2],
-      ],
-      [[11, 7]],
-    ),
+    connect(speaker, 'c', 0xce, 30, limits, willProperties, rest),
+    subscribe(speaker, 3, Object.entries({ 'a/#': 1, '$share/g/+': 2 }), [[11, 7]]),
     publish(speaker, 'a', 'p', { qos: 1, id: 1, pairs: [[35, 1]] }),
     publish(speaker, 'b', 'p', { qos: 2, id: 2 }),
     acknowledge(speaker, 6, 2),
     unsubscribe(speaker, 4, ['a/#', 'b']),
     pingreq,
-    disconnect(speaker, 4, [
-      [17, 0],
-      [31, 'bye'],
-    ]),
+    disconnect(speaker, 4, given([17, 0], [31, 'bye'])),
   ]
 }
 
 function wireSeeds(): Uint8Array[] {
-  const ends = [
-    disconnect(five, 0x9c, [
-      [28, 'other'],
-      [31, 'why'],
-    ]),
-    auth(0x18, [
-      [21, 'm'],
-      [22, 'data'],
-      [31, 'why'],
-    ]),
-  ]
+  const ends = [disconnect(five, 0x9c, given([28, 'other'], [31, 'why'])), auth(0x18, given([21, 'm'], [22, 'data'], [31, 'why']))]
   return [
     join(0, 1, ...serverSession(five), ...ends),
     join(1, 1, ...serverSession(four)),
@@ -166,6 +114,5 @@ function sessionSeeds(): Uint8Array[] {
 
 /** Valid sessions for a target. */
 export function builtSeeds(target: string): Uint8Array[] {
-  if (target === 'wire') return wireSeeds()
-  return target === 'session' ? sessionSeeds() : clientStories()
+  return target === 'wire' ? wireSeeds() : sessionSeeds()
 }

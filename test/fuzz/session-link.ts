@@ -18,7 +18,7 @@ import type { PublishView } from '../../src/wire/publish.js'
 import type { TopicRecord } from '../../src/wire/topic-table.js'
 import { type Defect, transportWith, type Wrapper } from '../support/defective.js'
 import { ReferenceSession } from '../unit/client/session/reference-session.js'
-import { check, OracleError, shownError } from './oracle.js'
+import { check, checkMost, checkSame, guarded, shownError } from './oracle.js'
 import { Outlet } from './outlet.js'
 import { Tables } from './tables.js'
 
@@ -52,6 +52,8 @@ export interface Told {
 
 const tellOff = ['ERR_MALFORMED_PACKET', 'ERR_PROTOCOL_ERROR', 'ERR_PACKET_TOO_LARGE', 'ERR_UNEXPECTED_PACKET']
 const inboundAcks = ['puback', 'pubrec', 'pubcomp']
+
+const guard = (callback: () => void): void => guarded('session-throw', 'a callback threw', callback)
 
 /** Drives one session over several connections. */
 export class SessionLink {
@@ -98,7 +100,8 @@ export class SessionLink {
     this.#outlet = new Outlet(version)
     this.#connected = false
     const packet = this.#connectPacket(cleanStart)
-    const stream = transportWith(this.#wrapper, this.#transport(this.#outlet), this.told.length, (callback) => void this.#tasks.push(callback))
+    const later = (callback: () => void) => void this.#tasks.push(callback)
+    const stream = transportWith(this.#wrapper, this.#transport(this.#outlet), this.told.length, later)
     const link = new Connection(stream, this.#host, packet)
     this.#link = link
     this.session.connect(packet)
@@ -111,7 +114,7 @@ export class SessionLink {
   receive(bytes: Uint8Array): void {
     this.#outlet.answered = true
     this.#reading = true
-    this.#guard(() => this.#sink?.chunk(bytes))
+    guard(() => this.#sink?.chunk(bytes))
     this.#reading = false
     bytes.fill(0xee)
     this.#runTasks()
@@ -129,11 +132,11 @@ export class SessionLink {
   pass(duration: number): void {
     const until = this.#now + duration
     for (;;) {
-      const due = this.#timers.filter(({ at }) => at <= until).sort((first, second) => first.at - second.at)[0]
+      const [due] = this.#timers.filter(({ at }) => at <= until).sort((one, other) => one.at - other.at)
       if (due === undefined) break
       this.#timers = this.#timers.filter((timer) => timer !== due)
       this.#now = Math.max(this.#now, due.at)
-      this.#guard(due.callback)
+      guard(due.callback)
       this.#runTasks()
     }
     this.#now = until
@@ -142,10 +145,10 @@ export class SessionLink {
 
   /** The stream ends, if it has not. */
   close(): void {
-    this.#guard(() => this.#sink?.closed(undefined))
+    guard(() => this.#sink?.closed(undefined))
     this.#runTasks()
     check(this.#link === undefined, 'session-end', () => 'the host was not told of the end')
-    check(this.#outlet.pending === 0, 'output', () => 'half a packet was sent')
+    checkSame(this.#outlet.pending, 0, 'output', 'bytes of half a packet')
   }
 
   /** The invariants that hold whenever nothing runs. @throws OracleError */
@@ -155,31 +158,18 @@ export class SessionLink {
       if (this.#link === undefined) this.#tables.checkSuspended()
       return
     }
-    const window = Math.min(session.negotiated?.receiveMaximum ?? 0, this.#setting.maximumInflight)
-    this.#tables.check(
-      window,
-      this.#setting.version === 5 && this.#setting.receiveMaximumExceeded === 'disconnect' ? this.#setting.receiveMaximum : 65_535,
-    )
+    const { version, maximumInflight, receiveMaximum, receiveMaximumExceeded } = this.#setting
+    const isStrict = version === 5 && receiveMaximumExceeded === 'disconnect'
+    const window = Math.min(session.negotiated?.receiveMaximum ?? 0, maximumInflight)
+    this.#tables.check(window, isStrict ? receiveMaximum : 65_535)
     const { receiveWindow } = session
     const { occupied, messages } = this.#reference
-    check(receiveWindow.open === occupied, 'session-model', () => `${receiveWindow.open} open, the model has ${occupied}`)
-    check(
-      receiveWindow.unsettled === messages.length,
-      'session-model',
-      () => `${receiveWindow.unsettled} unsettled, the model has ${messages.length}`,
-    )
+    checkSame(receiveWindow.open, occupied, 'session-model', 'open')
+    checkSame(receiveWindow.unsettled, messages.length, 'session-model', 'unsettled')
   }
 
   get #telling(): Told {
     return this.told.at(-1) as Told
-  }
-
-  #guard(callback: () => void): void {
-    try {
-      callback()
-    } catch (error) {
-      throw error instanceof OracleError ? error : new OracleError('session-throw', shownError(error), error)
-    }
   }
 
   #runTasks(): void {
@@ -187,24 +177,17 @@ export class SessionLink {
       const task = this.#tasks.shift()
       if (task === undefined) return
       check(count < 10_000, 'session-hang', () => 'tasks without end')
-      this.#guard(task)
+      guard(task)
     }
   }
 
   #connectPacket(cleanStart: boolean): ConnectPacket {
     const { version, receiveMaximum, topicAliasMaximum, authenticated, keepAlive } = this.#setting
     const authenticationMethod = authenticated ? 'm' : undefined
+    const five = { receiveMaximum, topicAliasMaximum: topicAliasMaximum || undefined, authenticationMethod }
     return {
-      type: 'connect',
-      protocolName: 'MQTT',
-      protocolVersion: version,
-      cleanStart,
-      keepAlive,
-      clientId: 'c',
-      will: undefined,
-      username: undefined,
-      password: undefined,
-      properties: version === 5 ? { receiveMaximum, topicAliasMaximum: topicAliasMaximum || undefined, authenticationMethod } : {},
+      ...{ type: 'connect', protocolName: 'MQTT', protocolVersion: version, cleanStart, keepAlive, clientId: 'c' },
+      ...{ will: undefined, username: undefined, password: undefined, properties: version === 5 ? five : {} },
     }
   }
 
@@ -241,14 +224,14 @@ export class SessionLink {
       const expected = this.#reference.receive(id, qos, dup)
       const word = verdict === REPEAT ? 'repeat' : verdict === FAULT ? 'close' : 'ticket'
       const wanted = typeof expected === 'number' ? 'ticket' : String(expected).split(' ')[0]
-      check(word === wanted, 'session-model', () => `PUBLISH ${id} at QoS ${qos}: ${word}, the model says ${String(expected)}`)
+      checkSame(word, wanted, 'session-model', `PUBLISH ${id} at QoS ${qos}`)
       if (typeof expected === 'number') this.#tickets.set(verdict, expected)
       return verdict
     }
     receiveWindow.handlePubrel = (id) => {
       handlePubrel(id)
       const closes = this.#reference.pubrel(id) !== true
-      check(closes === (this.session.state === 'closed'), 'session-model', () => `PUBREL ${id}: the model says ${closes ? 'close' : 'keep'}`)
+      checkSame(this.session.state === 'closed', closes, 'session-model', `PUBREL ${id} closes`)
     }
   }
 
@@ -257,7 +240,7 @@ export class SessionLink {
     const said = this.#setting.version === 5 ? code : 0
     const settled = this.session.receiveWindow.settle(ticket, said)
     const expected = this.#reference.settle(this.#tickets.get(ticket) ?? -1, said)
-    check(settled === expected, 'session-model', () => `settling ${ticket} gives ${settled}, the model says ${String(expected)}`)
+    checkSame(settled, expected, 'session-model', `settling ${ticket}`)
     this.#link?.writer.queueFlush()
   }
 
@@ -304,15 +287,17 @@ export class SessionLink {
       events: { transition: (change: () => void) => change(), emit: () => undefined },
       publishQueue: {
         unacknowledged: {
-          handleAcknowledged: (_type: number, packetId: number, reasonCode: number) => done('acknowledged', packetId, reasonCode),
-          handleReleased: (packetId: number, reasonCode: number) => done('released', packetId, reasonCode),
+          handleAcknowledged: (_type: number, id: number, code: number) => done('acknowledged', id, code),
+          handleReleased: (id: number, code: number) => done('released', id, code),
         },
         flush: () => undefined,
       },
       counters: undefined,
       links: {
         inbox: {
-          handleMessage: (view: PublishView, record: TopicRecord, ticket: number) => this.#handleMessage(view, record.name, ticket),
+          handleMessage: (view: PublishView, { name }: TopicRecord, ticket: number) => {
+            this.#handleMessage(view, name, ticket)
+          },
           handleRead: () => undefined,
           handleReadEnd: () => undefined,
           borrowers: 0,
@@ -356,7 +341,7 @@ export class SessionLink {
     for (const [id, state] of this.#outgoing) if (state === 3) sendWindow.replayRelease(id)
     for (const [id, state] of this.#outgoing) if (state !== 3 && sendWindow.mayReplay) sendWindow.replay(id)
     this.#send()
-    check(sendWindow.inFlight <= this.#outgoing.size, 'session-outbound', () => `${sendWindow.inFlight} in flight of ${this.#outgoing.size}`)
+    checkMost(sendWindow.inFlight, this.#outgoing.size, 'session-outbound', 'in flight')
   }
 
   #send(): void {
@@ -368,27 +353,31 @@ export class SessionLink {
       const id = sendWindow.publish(qos)
       check(!this.#outgoing.has(id), 'session-outbound', () => `identifier ${id} is in use`)
       this.#outgoing.set(id, qos)
-      if (!this.#write(() => this.#link?.writer.publish('t', new Uint8Array(2), { qos, retain: false, properties: undefined }, id), id))
-        this.#outgoing.delete(id)
+      const settings = { qos, retain: false, properties: undefined } as const
+      const wrote = this.#write(id, (writer) => writer.publish('t', new Uint8Array(2), settings, id))
+      if (!wrote) this.#outgoing.delete(id)
     }
+    const options = { noLocal: false, retainAsPublished: false, retainHandling: 0 } as const
+    const subscriptions = [{ filter: 'f', qos: 1, ...options } as const]
     for (let count = 0; count < subscribes; count++) {
       const packetId = sendWindow.request('subscribe', 1)
-      const subscriptions = [{ filter: 'f', qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 } as const]
-      this.#write(() => this.#link?.writer.send({ type: 'subscribe', packetId, properties: {}, subscriptions }), packetId)
+      this.#write(packetId, (writer) => writer.send({ type: 'subscribe', packetId, properties: {}, subscriptions }))
     }
+    const filters = ['f', 'g']
     for (let count = 0; count < unsubscribes; count++) {
       const packetId = sendWindow.request('unsubscribe', 2)
-      this.#write(() => this.#link?.writer.send({ type: 'unsubscribe', packetId, properties: {}, filters: ['f', 'g'] }), packetId)
+      this.#write(packetId, (writer) => writer.send({ type: 'unsubscribe', packetId, properties: {}, filters }))
     }
   }
 
   // A server's Maximum Packet Size may forbid it: nothing was written then.
-  #write(write: () => unknown, id: number): boolean {
+  #write(id: number, write: (writer: Connection['writer']) => unknown): boolean {
     try {
-      write()
+      if (this.#link !== undefined) write(this.#link.writer)
       return true
     } catch (error) {
-      check((error as MqttError).code === 'ERR_PACKET_TOO_LARGE', 'session-throw', () => shownError(error))
+      const { code } = error as MqttError
+      check(code === 'ERR_PACKET_TOO_LARGE', 'session-throw', () => shownError(error))
       this.session.sendWindow.withdraw(id)
       return false
     }
@@ -403,9 +392,10 @@ export class SessionLink {
     this.#checkAcks()
     this.session.suspend()
     this.#reference.suspend()
-    check(this.session.acks.length === 0 && this.session.actions.length === 0, 'session-end', () => 'something is left to be sent')
+    const { acks, actions } = this.session
+    checkSame(acks.length + actions.length, 0, 'session-end', 'left to be sent')
     const { parked } = this.session.receiveWindow
-    check(parked === this.#reference.parked.length, 'session-model', () => `${parked} parked, the model has ${this.#reference.parked.length}`)
+    checkSame(parked, this.#reference.parked.length, 'session-model', 'parked')
   }
 
   // Section 4.13: the peer is told why where it can be, and with nothing behind it.
@@ -418,7 +408,7 @@ export class SessionLink {
       return
     }
     check(announced || this.#setting.version === 5, 'session-goodbye', () => 'DISCONNECT on 3.1.1 keeps the will back')
-    check(last.reason === error.reasonCode, 'session-goodbye', () => `DISCONNECT ${last.reason} for ${String(error.reasonCode)}`)
+    checkSame(last.reason, error.reasonCode, 'session-goodbye', 'the reason of DISCONNECT')
   }
 
   /** The server takes no packet at all. */

@@ -12,7 +12,7 @@ import type { Defect } from '../support/defective.js'
 import { always, differs, instantiate, tellFramer, tellScanner } from '../unit/wasm/scanner.js'
 import type { Delivery } from '../unit/wasm/story.js'
 import { steps } from './counters.js'
-import { check, difference, OracleError, sameBytes, shownError } from './oracle.js'
+import { check, checkAlike, checkMost, checkSame, difference, guarded, OracleError, shownError } from './oracle.js'
 import { pieces, Tape } from './tape.js'
 
 interface Setting {
@@ -46,17 +46,10 @@ export function run(bytes: Uint8Array, defect?: Defect): void {
   }
   const sound = read(() => [stream.slice()], setting)
   const whole = { ...sound, packets: sound.packets.map(defect?.make().decoded ?? ((packet) => packet)) }
-  checkSame(
-    whole,
-    read(() => pieces(stream, seed), setting),
-    'in pieces',
-  )
-  if (stream.length < 64)
-    checkSame(
-      whole,
-      read(() => pieces(stream, -1), setting),
-      'in other pieces',
-    )
+  for (const pieceSeed of stream.length < 64 ? [seed, -1] : [seed]) {
+    const inPieces = read(() => pieces(stream, pieceSeed), setting)
+    checkAlike(shown(whole), shown(inPieces), 'wire-chunks', 'in pieces')
+  }
   checkCursor(whole, [stream], setting)
   checkCursor(whole, pieces(stream, seed), setting)
   checkSingle(stream, whole, setting)
@@ -94,11 +87,12 @@ function walk(chunks: Iterable<Uint8Array>, setting: Setting): Walk {
     // The chunk is ours again.
     chunk.fill(0xee)
     if (error !== undefined) break
-    check(decoder.pending <= Math.min(length, setting.maximumPacketSize), 'wire-memory', () => `${decoder.pending} bytes held of ${length}`)
+    checkMost(decoder.pending, Math.min(length, setting.maximumPacketSize), 'wire-memory', 'bytes held')
   }
   const taken = steps() - before
   if (error !== undefined) checkError(decoder, error, setting)
-  const excess = taken > length * stepsPerByte + calls * stepsPerCall ? `${taken} steps for ${length} bytes in ${calls} pieces` : undefined
+  const most = length * stepsPerByte + calls * stepsPerCall
+  const excess = taken > most ? `${taken} steps for ${length} bytes in ${calls} pieces` : undefined
   return { packets, error, pending: error === undefined ? decoder.pending : 0, excess }
 }
 
@@ -116,18 +110,15 @@ function push(decoder: Decoder, chunk: Uint8Array, packets: Packet[]): WireError
 function checkError(decoder: Decoder, error: WireError, { maximumPacketSize }: Setting): void {
   const { kind, fault, reasonCode, reasonName, offset } = error
   check(kinds.includes(kind), 'wire-error', () => `kind ${kind}`)
-  check(fault === 'remote' && reasonCode !== undefined && reasonName !== undefined, 'wire-error', () => `${kind} lacks its reason`)
-  check(Number.isInteger(offset) && offset >= 0 && offset <= maximumPacketSize, 'wire-error', () => `offset ${offset}`)
-  check(push(decoder, Uint8Array.of(0xd0, 0), []) === error, 'wire-error', () => 'another error the next time')
+  const isComplete = fault === 'remote' && reasonCode !== undefined && reasonName !== undefined
+  check(isComplete, 'wire-error', () => `${kind} lacks its reason`)
+  const isWithin = Number.isInteger(offset) && offset >= 0 && offset <= maximumPacketSize
+  check(isWithin, 'wire-error', () => `offset ${offset}`)
+  checkSame(push(decoder, Uint8Array.of(0xd0, 0), []), error, 'wire-error', 'the error of the next time')
 }
 
-function checkSame(first: Story, second: Story, how: string): void {
-  const packets = difference(first.packets, second.packets)
-  check(packets === undefined, 'wire-chunks', () => `${how}: ${packets}`)
-  const found = difference(told(first.error), told(second.error))
-  check(found === undefined, 'wire-chunks', () => `${how}: error ${found}`)
-  check(first.pending === second.pending, 'wire-chunks', () => `${how}: ${second.pending} bytes held, not ${first.pending}`)
-}
+/** What can be compared of a story. */
+const shown = ({ packets, error, pending }: Story): unknown => ({ packets, error: told(error), pending })
 
 // `Scanner` is the Decoder without objects: the same packets, the same error, and topics that it knows again are what they are.
 function checkCursor(whole: Story, chunks: Iterable<Uint8Array>, setting: Setting): void {
@@ -144,7 +135,8 @@ function checkCursor(whole: Story, chunks: Iterable<Uint8Array>, setting: Settin
         const record = scanner.type === 'publish' ? scanner.publish.record : undefined
         if (record === undefined) continue
         const known = topics.get(record.name) ?? record
-        check(known === record || record.name.length > 300, 'wire-cursor', () => `two records for ${JSON.stringify(record.name)}`)
+        const isKnown = known === record || record.name.length > 300
+        check(isKnown, 'wire-cursor', () => `two records for ${JSON.stringify(record.name)}`)
         topics.set(record.name, known)
       }
       window.fill(0xee)
@@ -153,10 +145,8 @@ function checkCursor(whole: Story, chunks: Iterable<Uint8Array>, setting: Settin
     if (!(thrown instanceof WireError)) throw thrown instanceof OracleError ? thrown : new OracleError('wire-throw', shownError(thrown), thrown)
     error = thrown
   }
-  const found = difference(whole.packets, packets) ?? difference(told(whole.error), told(error))
-  check(found === undefined, 'wire-cursor', () => `Scanner and Decoder: ${found}`)
-  const pending = error === undefined ? scanner.pending : 0
-  check(pending === whole.pending, 'wire-cursor', () => `Scanner holds ${pending} bytes, the Decoder ${whole.pending}`)
+  const story = { packets, error, pending: error === undefined ? scanner.pending : 0 }
+  checkAlike(shown(whole), shown(story), 'wire-cursor', 'Scanner and Decoder')
 }
 
 function told(error: WireError | undefined): unknown {
@@ -172,16 +162,18 @@ function checkSingle(stream: Uint8Array, whole: Story, setting: Setting): void {
     if (!(thrown instanceof WireError)) throw new OracleError('wire-throw', shownError(thrown), thrown)
     single = thrown
   }
+  const { packets, error, pending } = whole
   if (!(single instanceof WireError)) {
-    const found = difference([single], whole.packets)
-    return check(found === undefined && whole.pending === 0 && whole.error === undefined, 'wire-single', () => `decode and Decoder: ${found}`)
+    const alone = { packets: [single], error: undefined, pending: 0 }
+    return checkAlike(shown(alone), shown(whole), 'wire-single', 'decode and Decoder')
   }
-  if (single.kind === 'incomplete') {
-    const rest = whole.packets.length === 0 && whole.error === undefined && whole.pending === stream.length
-    check(rest && single.reasonCode === undefined, 'wire-single', () => 'decode says incomplete, the Decoder does not')
-  } else if (whole.packets.length === 0) {
-    check(single.kind === whole.error?.kind || single.message === 'bytes after the packet', 'wire-single', () => `decode says ${single.message}`)
-  } else check(whole.packets.length > 1 || whole.pending > 0 || whole.error !== undefined, 'wire-single', () => `decode says ${single.message}`)
+  const { kind, message, reasonCode } = single
+  const isFirst = packets.length === 0
+  // Or there are bytes after the packet, which only `decode` minds.
+  const isMore = packets.length > 1 || pending > 0 || error !== undefined
+  const isIncomplete = isFirst && error === undefined && pending === stream.length && reasonCode === undefined
+  const isSame = isFirst ? kind === error?.kind || message === 'bytes after the packet' : isMore
+  check(kind === 'incomplete' ? isIncomplete : isSame, 'wire-single', () => `decode says ${message}`)
 }
 
 // A CONNECT sets the version of what follows.
@@ -193,17 +185,13 @@ function checkFixpoints(packets: readonly Packet[], { protocolVersion, from }: S
   }
 }
 
-function checkFixpoint(packet: Packet, options: { readonly protocolVersion: 4 | 5; readonly from: 'server' | 'client' }): void {
-  try {
+function checkFixpoint(packet: Packet, options: Pick<Setting, 'protocolVersion' | 'from'>): void {
+  guarded('wire-fixpoint', `${packet.type} that was decoded:`, () => {
     const bytes = encode(packet as PacketInput, options)
     const again = decode(bytes, options)
-    const found = difference(packet, again)
-    check(found === undefined, 'wire-fixpoint', () => `${packet.type}: ${found}`)
-    check(sameBytes(bytes, encode(again as PacketInput, options)), 'wire-fixpoint', () => `${packet.type} is encoded in two ways`)
-  } catch (thrown) {
-    if (thrown instanceof OracleError) throw thrown
-    throw new OracleError('wire-fixpoint', `${packet.type} that was decoded: ${shownError(thrown)}`, thrown)
-  }
+    checkAlike(packet, again, 'wire-fixpoint', packet.type)
+    checkAlike(bytes, encode(again as PacketInput, options), 'wire-fixpoint', 'encoded in two ways')
+  })
 }
 
 // The client reads PUBLISH in place: it must see there what the packet says.
@@ -214,28 +202,17 @@ function checkViews(stream: Uint8Array, whole: Story, { protocolVersion, maximum
   for (const packet of whole.packets) {
     if (!framer.next()) throw new OracleError('wire-view', 'the framer finds fewer packets')
     const { bytes, start, body, end } = framer
-    const found = difference(decodeFrame(framer, 'server'), packet)
-    check(found === undefined, 'wire-view', () => `another packet: ${found}`)
+    checkAlike(decodeFrame(framer, 'server'), packet, 'wire-view', 'another packet')
     if (packet.type !== 'publish') continue
     view.read(bytes, start, body, end, protocolVersion, 'server')
-    const { qos, dup, retain, topic, payload, packetId = 0, properties } = packet
-    const { topicAlias = 0, userProperties = [], subscriptionIdentifiers = [] } = properties
-    const expected = { qos, dup, retain, topic, payload, packetId, topicAlias, pairs: userProperties.length, subscriptionIdentifiers }
+    const { topicAlias = 0, userProperties = [], subscriptionIdentifiers = [] } = packet.properties
+    const { qos, dup, retain, topic, payload, packetId = 0 } = packet
+    const expected = [qos, dup, retain, topic, payload, packetId, topicAlias, userProperties.length, subscriptionIdentifiers]
     const identifiers: number[] = []
     view.forEachSubscriptionIdentifier((identifier) => identifiers.push(identifier))
-    const seen = {
-      qos: view.qos,
-      dup: view.dup,
-      retain: view.retain,
-      topic: view.topic(),
-      payload: view.payload(),
-      packetId: view.packetId,
-      topicAlias: view.topicAlias,
-      pairs: view.userPropertyCount,
-      subscriptionIdentifiers: identifiers,
-    }
-    const differs = difference(expected, seen)
-    check(differs === undefined, 'wire-view', () => `PUBLISH in place: ${differs}`)
+    const head = [view.qos, view.dup, view.retain, view.topic(), view.payload(), view.packetId]
+    const seen = [...head, view.topicAlias, view.userPropertyCount, identifiers]
+    checkAlike(expected, seen, 'wire-view', 'PUBLISH in place, its QoS, DUP, RETAIN and so on')
   }
 }
 

@@ -8,10 +8,7 @@ import { checkers } from './checkers.js'
 import type { Checker } from './defective.js'
 import { defects, defectsFor, nothing } from './defects.js'
 
-/** Without `fuzz client`, which changes classes that other tests share: `npm run lab -- fuzz defects`. */
-const names = (Object.keys(checkers) as Checker[]).filter((name) => name !== 'fuzz client')
-
-describe.each(names)('%s', (name) => {
+describe.each(Object.keys(checkers) as Checker[])('%s', (name) => {
   const check = checkers[name]
 
   test('reports nothing of a wrapper that changes nothing', async () => {

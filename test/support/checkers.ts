@@ -4,7 +4,7 @@
  * Nothing here is random: a seed is one schedule, program, input or stream, the same each time.
  */
 import fc from 'fast-check'
-import { clientInputs, type Input, sessionInputs, wireInputs } from '../fuzz/arbitraries.js'
+import { type Input, sessionInputs, wireInputs } from '../fuzz/arbitraries.js'
 import { OracleError } from '../fuzz/oracle.js'
 import { run as runSession } from '../fuzz/session.js'
 import { run as runWire } from '../fuzz/wire.js'
@@ -35,10 +35,10 @@ const fixed = [...scenarios, ...wideScenarios]
 const rulesOf = (findings: readonly { readonly rule: string }[]): Found => findings.map(({ rule }) => rule)
 
 /** What an oracle says of an input of that seed. */
-async function fuzzed(run: (bytes: Uint8Array, defect: Defect) => void | Promise<void>, inputs: fc.Arbitrary<Input>, defect: Defect, seed: number) {
+async function fuzzed(run: (bytes: Uint8Array, defect: Defect) => void, inputs: fc.Arbitrary<Input>, defect: Defect, seed: number) {
   const [input] = fc.sample(inputs, { seed, numRuns: 1 }) as [Input]
   try {
-    await run(input.bytes, defect)
+    run(input.bytes, defect)
     return []
   } catch (error) {
     if (error instanceof OracleError) return [error.rule]
@@ -52,8 +52,6 @@ export const checkers: Readonly<Record<Checker, (defect: Defect, seed: number) =
   durable: async (defect, seed) => rulesOf((await new DurableWorld(durableOf(seed), defect).run()).findings),
   many: async (defect, seed) => rulesOf((await new ManyWorld(manyOf(seed), undefined, defect).run()).findings),
   programs: async (defect, seed) => rulesOf(judge(await new VirtualWorld(defect).run(programOf(seed)), { slack: 1 })),
-  // It taps classes of the client for good: only where it runs.
-  'fuzz client': async (defect, seed) => fuzzed((await import('../fuzz/client.js')).run, clientInputs, defect, seed),
   'fuzz session': (defect, seed) => fuzzed(runSession, sessionInputs, defect, seed),
   'fuzz wire': (defect, seed) => fuzzed(runWire, wireInputs, defect, seed),
   typed: async (defect, seed) => (await runPlan(planFrom(seed), defect)).findings.map(() => 'typed'),

@@ -12,7 +12,7 @@ import type { Dial, Transport } from '../../src/transport/transport.js'
 import { type ClientPacket, decode, encode, type Packet, type ProtocolVersion, type ServerPacket } from '../../src/wire/index.js'
 
 /** What is proved: it has to report a defect by one of the rules that the defect names for it. */
-export type Checker = 'world' | 'durable' | 'many' | 'programs' | 'fuzz client' | 'fuzz session' | 'fuzz wire' | 'typed' | 'wasm'
+export type Checker = 'world' | 'durable' | 'many' | 'programs' | 'fuzz session' | 'fuzz wire' | 'typed' | 'wasm'
 
 /** One connection of a defective client. */
 export interface Line {

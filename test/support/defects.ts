@@ -249,7 +249,6 @@ export const defects: readonly Defect[] = [
       durable: [1, 'pending'],
       many: [3, 'settle'],
       programs: [1, 'settles'],
-      'fuzz client': [8, 'pending'],
       typed: [3, 'typed'],
     },
     make: () => {
@@ -303,7 +302,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a timer is left behind',
-    by: { world: [27, 'leak'], durable: [7, 'leak'], many: [3, 'leak'], programs: [2, 'leak'], 'fuzz client': [10, 'leak'] },
+    by: { world: [27, 'leak'], durable: [7, 'leak'], many: [3, 'leak'], programs: [2, 'leak'] },
     make: () => {
       const leaks = each(5)
       const setTimer =

@@ -3,7 +3,7 @@
  *
  * It works on bytes and knows where fields lie in a valid packet; it asks no codec. A fault may leave the packet valid: that is not told here.
  */
-import { join, type Part, variable } from '../../fuzz/build.js'
+import { fromHex, join, variable } from '../../fuzz/build.js'
 import { mutate, mutationKinds, packetsIn, tokens } from '../../fuzz/mutate.js'
 import type { Random } from '../../world/random.js'
 
@@ -70,10 +70,6 @@ function put(body: Uint8Array, at: number, ...values: readonly number[]): Uint8A
   return changed
 }
 
-function inserted(body: Uint8Array, at: number, ...parts: readonly Part[]): Uint8Array {
-  return join(body.subarray(0, at), ...parts, body.subarray(at))
-}
-
 /** A property more, with its lengths right. */
 function withProperty(parts: Parts, random: Random): Parts {
   const at = propertiesAt(parts)
@@ -81,10 +77,11 @@ function withProperty(parts: Parts, random: Random): Parts {
   const length = body[at] ?? 0
   // Longer blocks stay as they are.
   if (at > body.length || length > 90) return parts
-  const token: readonly number[] = random.pick(properties)
-  const before = at === body.length ? join(body, 0) : body
-  const added: readonly number[] = random.chance(0.5) ? token.concat(token) : token
-  return { ...parts, body: inserted(put(before, at, length + added.length), at + 1 + (random.chance(0.5) ? 0 : length), added) }
+  const token = random.pick(properties)
+  const added = random.chance(0.5) ? join(token, token) : token
+  const longer = put(at === body.length ? join(body, 0) : body, at, length + added.length)
+  const place = at + 1 + (random.chance(0.5) ? 0 : length)
+  return { ...parts, body: join(longer.subarray(0, place), added, longer.subarray(place)) }
 }
 
 /** The same number in more bytes than it needs [MQTT-1.5.5-1], or in five. */
@@ -95,22 +92,27 @@ function overlong(value: number, random: Random): number[] {
   return random.chance(0.2) ? [128, 128, 128, 128, 0] : [...bytes, 0]
 }
 
-const properties: readonly (readonly number[])[] = tokens.slice(0, 34)
-
-const badText: readonly number[][] = [
-  [0xed, 0xa0, 0x80],
-  [0xc0, 0x80],
-  [0xe0, 0x80, 0xaf],
-  [0xef, 0xbb, 0xbf],
-]
+const properties = tokens.slice(0, 34)
+const badText = ['eda080', 'c080', 'e080af', 'efbbbf'].map(fromHex)
 
 type Fault = (parts: Parts, version: 4 | 5, random: Random) => Uint8Array
 
+/** Values put over the body, from a place on. */
+const over =
+  (place: (parts: Parts, random: Random) => number, values: (random: Random, parts: Parts) => Iterable<number>): Fault =>
+  (parts, _version, random) => {
+    const at = place(parts, random)
+    return whole({ ...parts, body: put(parts.body, at, ...values(random, parts)) })
+  }
+
+const anywhere = ({ body }: Parts, random: Random): number => random.below(body.length + 1)
+const any = (random: Random): number[] => [random.below(256)]
+
 const faults: readonly Fault[] = [
   // Packet identifier 0 [MQTT-2.2.1-3].
-  (parts) => whole({ ...parts, body: put(parts.body, identifierAt(parts), 0, 0) }),
+  over(identifierAt, () => [0, 0]),
   // Any Reason Code.
-  (parts, _version, random) => whole({ ...parts, body: put(parts.body, codeAt(parts), random.below(256)) }),
+  over(codeAt, any),
   // Flags of the fixed header (section 2.1.3).
   (parts, _version, random) => whole({ ...parts, first: (parts.first & 0xf0) | random.below(16) }),
   // Another type with this body.
@@ -127,31 +129,24 @@ const faults: readonly Fault[] = [
     return whole({ ...parts, body: join(parts.body.subarray(0, at), overlong(length, random), parts.body.subarray(at + 1)) })
   },
   // A Property Length that is too long or too short.
-  (parts, _version, random) => {
-    const at = propertiesAt(parts)
-    return whole({ ...parts, body: put(parts.body, at, ((parts.body[at] ?? 0) + random.between(-3, 3)) & 255) })
-  },
+  over(propertiesAt, (random, parts) => [((parts.body[propertiesAt(parts)] ?? 0) + random.between(-3, 3)) & 255]),
   // Bytes that strings must not hold, or that topics must not.
-  (parts, _version, random) => {
-    const at = random.below(parts.body.length + 1)
-    return whole({ ...parts, body: put(parts.body, at, random.pick([0, 0xff, 0xc0, 0xed, 0x80, 0x2b, 0x23, 0x2f, random.below(256)])) })
-  },
+  over(anywhere, (random) => [random.pick([0, 0xff, 0xc0, 0xed, 0x80, 0x2b, 0x23, 0x2f, random.below(256)])]),
   // Surrogates, overlong forms and U+0000 inside of strings: three bytes, whose lengths are left alone.
-  (parts, _version, random) => {
-    const at = random.below(parts.body.length + 1)
-    return whole({ ...parts, body: put(parts.body, at, ...random.pick(badText)) })
-  },
+  over(anywhere, (random) => random.pick(badText)),
   // Cut off, or with bytes left over, inside and behind.
-  (parts, _version, random) => whole({ ...parts, body: parts.body.subarray(0, random.below(parts.body.length + 1)) }),
+  (parts, _version, random) => whole({ ...parts, body: parts.body.subarray(0, anywhere(parts, random)) }),
   (parts, _version, random) => whole({ ...parts, body: join(parts.body, random.pick(more)) }),
   (parts, _version, random) => whole(parts).slice(0, random.below(parts.body.length + 2)),
   (parts, _version, random) => join(whole(parts), random.pick(more)),
   // Flags of a CONNECT or of a CONNACK, and the last options of a SUBSCRIBE.
-  (parts, _version, random) => whole({ ...parts, body: put(parts.body, typeOf(parts) === 1 ? 7 : 0, random.below(256)) }),
-  (parts, _version, random) => whole({ ...parts, body: put(parts.body, parts.body.length - 1, random.below(256)) }),
+  over((parts) => (typeOf(parts) === 1 ? 7 : 0), any),
+  over(({ body }) => body.length - 1, any),
   // Another protocol name or version.
-  (parts, _version, random) =>
-    whole({ ...parts, body: put(parts.body, typeOf(parts) === 1 ? 2 + random.below(5) : 0, random.pick([3, 4, 5, 6, 0x84, 77])) }),
+  over(
+    (parts, random) => (typeOf(parts) === 1 ? 2 + random.below(5) : 0),
+    (random) => [random.pick([3, 4, 5, 6, 0x84, 77])],
+  ),
   // No body.
   (parts) => whole({ ...parts, body: new Uint8Array(0) }),
 ]
@@ -162,7 +157,8 @@ export function faulty(bytes: Uint8Array, version: 4 | 5, random: Random): Uint8
   if (random.chance(0.7) || bytes.length > 2000) return random.pick(faults)(parts, version, random)
   let changed = bytes
   for (let count = random.between(1, 3); count > 0; count--) {
-    changed = mutate(changed, 0, { kind: random.pick(mutationKinds), at: random.below(4096), value: random.below(65_536), size: random.below(256) })
+    const kind = random.pick(mutationKinds)
+    changed = mutate(changed, 0, { kind, at: random.below(4096), value: random.below(65_536), size: random.below(256) })
   }
   return changed
 }
