@@ -6,6 +6,7 @@ import { Encoder, encode, type PacketInput, WireError } from '../../../src/wire/
 import { keepTopic, knownTopic } from '../../../src/wire/topic-cache.js'
 import { Writer } from '../../../src/wire/writer.js'
 import { samples } from './arbitrary-packets.js'
+import { thrown } from './hex.js'
 
 const publish: PacketInput = { type: 'publish', topic: 'a/b', payload: Uint8Array.of(1, 2) }
 
@@ -27,13 +28,11 @@ const wrong: [string, unknown][] = [
 ]
 
 function refusalOf(run: () => unknown): unknown {
-  try {
-    run()
-  } catch (error) {
-    if (error instanceof WireError) return { message: error.message, option: error.option, kind: error.kind, code: error.code }
-    throw error
-  }
-  return undefined
+  const error = thrown(run)
+  if (error === undefined) return undefined
+  expect(error).toBeInstanceOf(WireError)
+  const { message, option, kind, code } = error as WireError
+  return { message, option, kind, code }
 }
 
 describe('Encoder', () => {
@@ -105,30 +104,14 @@ describe('Encoder', () => {
     expect([...copy]).toEqual([...encode(publish)])
   })
 
-  it('a getter of a packet that comes back here is refused, and harms nothing', () => {
-    const encoder = new Encoder()
-    const sly = {
-      type: 'publish' as const,
-      topic: 'outer',
-      get payload() {
-        encoder.write({ type: 'pingreq' })
-        return new Uint8Array(1)
-      },
-    }
-    expect(() => encoder.write(sly)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'packet' }))
-    encoder.write(publish)
-    expect(encoder.take()).toEqual(encode(publish))
-  })
-
   it.each([{ protocolVersion: 3 }, 5, null])('wants to know the version: %j', (options) => {
     expect(() => new Encoder(options as never)).toThrow(WireError)
   })
 
   it('version 4 refuses what only 5.0 knows, and a CONNECT brings its own', () => {
     const encoder = new Encoder({ protocolVersion: 4 })
-    expect(() => encoder.write({ ...publish, properties: { contentType: 'x' } } as PacketInput)).toThrow(
-      expect.objectContaining({ option: 'properties' }),
-    )
+    const typed = { ...publish, properties: { contentType: 'x' } } as PacketInput
+    expect(() => encoder.write(typed)).toThrow(expect.objectContaining({ option: 'properties' }))
     encoder.write({ type: 'connect', protocolVersion: 5, clientId: 'c' })
     expect(encoder.take()).toEqual(encode({ type: 'connect', protocolVersion: 5, clientId: 'c' }))
   })
@@ -146,9 +129,8 @@ describe('the topics written lately', () => {
     }
     for (let index = 0; index < 600; index++) keepTopic(`third/${index}`, bytes)
     expect(knownTopic('lately')).toBeUndefined()
-    expect(Array.from({ length: 600 }, (_, index) => knownTopic(`third/${index}`)).filter((known) => known !== undefined).length).toBeLessThanOrEqual(
-      512,
-    )
+    const known = Array.from({ length: 600 }, (_, index) => knownTopic(`third/${index}`)).filter((bytes) => bytes !== undefined)
+    expect(known.length).toBeLessThanOrEqual(512)
   })
 
   it('are found in whatever order they are asked for, each with its own bytes', () => {
@@ -199,6 +181,48 @@ describe('the fast head of a PUBLISH', () => {
   })
 })
 
+const payload = Uint8Array.of(1, 2, 3)
+
+function written(topic: string, properties: { contentType: string } | undefined, alias: number, times = 1): Uint8Array {
+  const writer = new Writer(64, true)
+  let start = 0
+  for (let time = 0; time < times; time++) {
+    start = writer.length
+    writeMessage(writer, topic, payload, { qos: 0, retain: false, properties }, 0, alias, false, 5, false)
+  }
+  return writer.bytes.slice(start, writer.length)
+}
+
+describe('a PUBLISH under an alias', () => {
+  it.each([
+    ['its topic, which is new', 'a/alias/new', undefined, 1],
+    ['its topic, which is known', 'a/alias/known', undefined, 2],
+    ['its topic and properties', 'a/alias/b', { contentType: 'x' }, 1],
+    ['properties and no topic', '', { contentType: 'x' }, 1],
+    ['no topic', '', undefined, 1],
+  ])('with %s is what the encoder of any packet writes', (_name, topic, properties, times) => {
+    const expected = encode({ type: 'publish', topic, payload, properties: { ...properties, topicAlias: 7 } })
+    // Properties may stand in any order.
+    expect([...written(topic, properties, 7, times)].sort()).toEqual([...expected].sort())
+    expect(written(topic, properties, 7, times)).toHaveLength(expected.length)
+  })
+})
+
+describe('a PUBLISH that is too large', () => {
+  it.each([
+    ['known', 2],
+    ['new', 1],
+  ])('is refused where its topic is %s, and nothing of it is written', (name, times) => {
+    const writer = new Writer(64, true)
+    const settings = { qos: 0, retain: false, properties: undefined } as const
+    for (let time = 1; time < times; time++) writeMessage(writer, `large/${name}`, payload, settings, 0, 0, false, 5, false)
+    const before = writer.length
+    const write = (): unknown => writeMessage(writer, `large/${name}`, { length: 268_435_456 }, settings, 0, 0, false, 5, true)
+    expect(write).toThrow(expect.objectContaining({ kind: 'too-large' }))
+    expect(writer.length).toBe(before)
+  })
+})
+
 describe('Writer', () => {
   it('takes its memory from whoever gives it, and leaves the old to them', () => {
     const given: { readonly size: number; readonly old: Uint8Array; readonly bytes: Uint8Array }[] = []
@@ -230,7 +254,7 @@ describe('Writer', () => {
   it('writes text without its length only where it is ASCII', () => {
     const writer = new Writer(1)
     expect([writer.ascii('ab'), writer.ascii(''), writer.ascii('\0\u007f')]).toEqual([true, true, true])
-    expect([writer.ascii('c\u0080'), writer.ascii('\ud800')]).toEqual([false, false])
+    expect([writer.ascii('abc\u0080'), writer.ascii('\ud800'), writer.ascii('abcé')]).toEqual([false, false, false])
     expect([...writer.take()]).toEqual([0x61, 0x62, 0, 0x7f])
   })
 })

@@ -2,19 +2,11 @@
 import { describe, expect, it, vi } from 'vitest'
 import { Decoder, decode, WireError } from '../../../src/wire/index.js'
 import { PublishView } from '../../../src/wire/publish.js'
+import { thrown } from './hex.js'
 
 const outOfMemory = new RangeError('Array buffer allocation failed')
 
 const bytesOf = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'hex'))
-
-function thrown(attempt: () => unknown): unknown {
-  try {
-    attempt()
-  } catch (error) {
-    return error
-  }
-  return undefined
-}
 
 /** What is thrown while no copy can be made of any bytes. */
 function thrownWithoutMemory(attempt: () => unknown): unknown {
@@ -55,7 +47,7 @@ describe('an error that the bytes are not to blame for', () => {
     const carrying = new Decoder({ from: 'server' })
     expect(thrownWithoutMemory(() => carrying.push(bytesOf('3005')))).toBe(outOfMemory)
     const peer = new Decoder({ from: 'server' })
-    const packets = peer.push(Buffer.from('d000' + '00', 'hex'))
+    const packets = peer.push(bytesOf('d00000'))
     expect(thrown(() => [...packets])).toBeInstanceOf(WireError)
   })
 })

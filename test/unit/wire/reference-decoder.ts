@@ -5,7 +5,8 @@
  */
 import { readFileSync } from 'node:fs'
 
-interface Property {
+/** A property in the tables. */
+export interface Property {
   id: number
   key: string
   type: 'byte' | 'u16' | 'u32' | 'varint' | 'utf8' | 'binary' | 'utf8pair'
@@ -15,9 +16,18 @@ interface Property {
   limits: { min?: number }
 }
 
+interface PacketType {
+  value: number
+  name: string
+  direction: 'c2s' | 's2c' | 'both' | 'forbidden'
+  flags: string | null
+  minRemainingLength: number
+}
+
 interface Tables {
-  packetTypes: { value: number; name: string; direction: 'c2s' | 's2c' | 'both' | 'forbidden'; flags: string | null }[]
+  packetTypes: PacketType[]
   properties: Property[]
+  reasonCodes: { code: number; name: string; packets: string[] }[]
   reasonCodesByPacket: Record<string, number[]>
   disconnectCodesBySender: Record<Sender, number[]>
   authCodesBySender: Record<Sender, number[]>
@@ -26,7 +36,18 @@ interface Tables {
 type Sender = 'client' | 'server'
 type Fields = Record<string, unknown>
 
-const tables = JSON.parse(readFileSync(new URL('../../rules/tables.json', import.meta.url), 'utf8')) as Tables
+/** The tables of the standard. */
+export const tables = JSON.parse(readFileSync(new URL('../../rules/tables.json', import.meta.url), 'utf8')) as Tables
+
+/** The codes that a packet may have from one side. */
+export function codesOf(packet: string, from: Sender): readonly number[] {
+  // Section 2.4 has 0x8C here, section 3.14 has not: taken from a server.
+  if (packet === 'DISCONNECT') return [...tables.disconnectCodesBySender[from], ...(from === 'server' ? [0x8c] : [])]
+  if (packet === 'AUTH') return tables.authCodesBySender[from]
+  const codes = tables.reasonCodesByPacket[packet] as number[]
+  // No matching subscribers: said by servers only.
+  return from === 'client' ? codes.filter((code) => code !== 0x10) : codes
+}
 
 function must(holds: boolean, rule: string): asserts holds {
   if (!holds) throw new Error(rule)
@@ -129,13 +150,8 @@ function properties(rest: Rest, packet: string, from: Sender): Fields {
 
 function code(rest: Rest, packet: string, from: Sender, version: number): number {
   const value = rest.number(1)
-  let codes = tables.reasonCodesByPacket[packet] as number[]
-  // Listed in section 2.4 and not in 3.14: taken from a server.
-  if (packet === 'DISCONNECT') codes = [...tables.disconnectCodesBySender[from], ...(from === 'server' ? [0x8c] : [])]
-  if (packet === 'AUTH') codes = tables.authCodesBySender[from]
-  if (packet === 'PUBACK' || packet === 'PUBREC') codes = codes.filter((entry) => entry !== 0x10 || from === 'server')
-  if (version === 4) codes = packet === 'CONNACK' ? [0, 1, 2, 3, 4, 5] : [0, 1, 2, 0x80]
-  must(codes.includes(value), 'reason code')
+  const old = packet === 'CONNACK' ? [0, 1, 2, 3, 4, 5] : [0, 1, 2, 0x80]
+  must((version === 4 ? old : codesOf(packet, from)).includes(value), 'reason code')
   return value
 }
 

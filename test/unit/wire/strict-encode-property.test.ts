@@ -7,6 +7,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { PacketInput } from '../../../src/wire/index.js'
 import { decode, encode, WireError } from '../../../src/wire/index.js'
+import { senders } from './hex.js'
 import { referenceDecode } from './reference-decoder.js'
 import { plain } from './vector-files.js'
 
@@ -14,36 +15,9 @@ type Fields = Record<string, unknown>
 type Any = fc.Arbitrary<unknown>
 
 const junk = fc.constantFrom<unknown>(
-  null,
-  '',
-  'a',
-  'a/#',
-  '+',
-  '\ud800',
-  'a\0',
-  0,
-  1,
-  2,
-  3,
-  -1,
-  1.5,
-  Number.NaN,
-  65_535,
-  65_536,
-  1n,
-  true,
-  false,
-  {},
-  [],
-  [null],
-  [[]],
-  { length: 1n },
-  { length: 2 },
-  new Map(),
-  new Date(0),
-  () => 1,
-  new Uint8Array(1),
-  Symbol('x'),
+  ...[null, '', 'a', 'a/#', '+', '\ud800', 'a\0', true, false, 1n, Symbol('x'), () => 1],
+  ...[0, 1, 2, 3, -1, 1.5, Number.NaN, 65_535, 65_536],
+  ...[{}, [], [null], [[]], { length: 1n }, { length: 2 }, new Map(), new Date(0), new Uint8Array(1)],
 )
 const odd = (usual: Any, weight = 25): Any => fc.oneof({ weight, arbitrary: usual }, { weight: 1, arbitrary: junk })
 
@@ -58,143 +32,81 @@ const boolean = odd(fc.boolean(), 15)
 const qos = odd(fc.constantFrom(0, 1, 2), 15)
 const packetId = odd(fc.constantFrom(1, 65_535), 20)
 const code = odd(fc.constantFrom(0, 0x80, 0x87, 0x97, 4, 0x8b, 0x8c, 0x10, 0x18, 0x19, 0x92, 0x9c, 5), 20)
-const pairs = fc.array(fc.tuple(text, text), { maxLength: 2 })
 
 const values: Record<string, Any> = {
-  payloadFormatIndicator: flag,
-  messageExpiryInterval: u32,
-  contentType: text,
   responseTopic: topic,
-  correlationData: bytes,
   subscriptionIdentifiers: fc.array(fc.constantFrom(1, 127, 128, 268_435_455, 0, 268_435_456), { maxLength: 2 }),
-  sessionExpiryInterval: u32,
-  assignedClientIdentifier: text,
-  serverKeepAlive: u16,
-  authenticationMethod: text,
-  authenticationData: bytes,
-  requestProblemInformation: flag,
-  willDelayInterval: u32,
-  requestResponseInformation: flag,
-  responseInformation: text,
-  serverReference: text,
-  reasonString: text,
-  receiveMaximum: u16,
-  topicAliasMaximum: u16,
-  topicAlias: u16,
-  maximumQoS: flag,
-  retainAvailable: flag,
-  userProperties: pairs,
-  maximumPacketSize: u32,
-  wildcardSubscriptionAvailable: flag,
-  subscriptionIdentifierAvailable: flag,
-  sharedSubscriptionAvailable: flag,
+  userProperties: fc.array(fc.tuple(text, text), { maxLength: 2 }),
 }
+const byValue: [Any, string][] = [
+  [text, 'contentType assignedClientIdentifier authenticationMethod responseInformation'],
+  [text, 'serverReference reasonString'],
+  [bytes, 'correlationData authenticationData'],
+  [flag, 'payloadFormatIndicator requestProblemInformation requestResponseInformation maximumQoS'],
+  [flag, 'retainAvailable wildcardSubscriptionAvailable subscriptionIdentifierAvailable'],
+  [flag, 'sharedSubscriptionAvailable'],
+  [u16, 'serverKeepAlive receiveMaximum topicAliasMaximum topicAlias'],
+  [u32, 'messageExpiryInterval sessionExpiryInterval willDelayInterval maximumPacketSize'],
+]
+for (const [value, names] of byValue) for (const name of names.split(' ')) values[name] = value
 
 /** Absent, or some of those that fit, with now and then one that does not. */
-function properties(...fitting: string[]): Any {
-  const usual = [...fitting, 'userProperties'].map((key) => odd(values[key] as Any).map((value) => ({ [key]: value })))
+function properties(fitting: string): Any {
+  const usual = [...fitting.split(/\s+/), 'userProperties'].map((key) => odd(values[key] as Any).map((value) => ({ [key]: value })))
   const others = fc
     .constantFrom(...Object.keys(values), 'toString', '__proto__', 'nonsense')
     .chain((key) => (Object.hasOwn(values, key) ? (values[key] as Any) : junk).map((value) => ({ [key]: value })))
   const one = fc.oneof({ weight: 20, arbitrary: fc.oneof(...usual) }, { weight: 1, arbitrary: others })
-  return odd(
-    fc.oneof(
-      fc.constant(undefined),
-      fc.array(one, { maxLength: 4 }).map((list) => Object.assign({}, ...list) as object),
-    ),
-    30,
-  )
+  const several = fc.array(one, { maxLength: 4 }).map((list) => Object.assign({}, ...list) as object)
+  return odd(fc.oneof(fc.constant(undefined), several), 30)
 }
 
-function record(type: string, required: Record<string, Any>, optional: Record<string, Any> = {}): Any {
-  return fc.record({ type: fc.constant(type), ...required, ...optional }, {
-    requiredKeys: ['type', ...Object.keys(required)],
-    noNullPrototype: true,
-  } as never)
+type Values = Record<string, Any>
+
+function record(required: Values, optional: Values): Any {
+  const requiredKeys = Object.keys(required)
+  return fc.record({ ...required, ...optional }, { requiredKeys, noNullPrototype: true } as never)
 }
 
-const reason = properties('reasonString')
-const will = fc.record(
-  {
-    topic,
-    payload: odd(bytes),
-    qos,
-    retain: boolean,
-    properties: properties('willDelayInterval', 'contentType', 'responseTopic', 'correlationData', 'payloadFormatIndicator'),
-  },
-  { requiredKeys: ['topic'], noNullPrototype: true },
-)
-const subscription = fc.record(
-  { filter, qos, noLocal: boolean, retainAsPublished: boolean, retainHandling: qos },
-  { requiredKeys: ['filter'], noNullPrototype: true },
-)
+const willProperties = properties('willDelayInterval contentType responseTopic correlationData payloadFormatIndicator')
+const will = record({ topic }, { payload: odd(bytes), qos, retain: boolean, properties: willProperties })
+const subscription = record({ filter }, { qos, noLocal: boolean, retainAsPublished: boolean, retainHandling: qos })
+const subscriptions = odd(fc.array(odd(subscription), { maxLength: 3 }))
+const reasonCodes = odd(fc.array(code, { maxLength: 3 }))
+const filters = odd(fc.array(filter, { maxLength: 3 }))
+const protocolVersion = odd(fc.constantFrom(4, 5), 20)
+const payload = odd(bytes)
+const ofConnect = `sessionExpiryInterval receiveMaximum requestProblemInformation maximumPacketSize
+  authenticationMethod authenticationData`
+const ofConnack = `maximumQoS serverKeepAlive assignedClientIdentifier authenticationData retainAvailable
+  reasonString`
+const ofPublish = 'topicAlias subscriptionIdentifiers contentType responseTopic messageExpiryInterval'
+const ofAuth = 'authenticationMethod authenticationMethod authenticationData reasonString'
+const secrets = { username: odd(text), password: odd(bytes) }
+const identity = { cleanStart: boolean, keepAlive: odd(u16), clientId: odd(text), ...secrets }
 
-const kinds: Record<string, Any> = {
-  connect: record(
-    'connect',
-    {},
-    {
-      protocolVersion: odd(fc.constantFrom(4, 5), 20),
-      cleanStart: boolean,
-      keepAlive: odd(u16),
-      clientId: odd(text),
-      will: odd(will),
-      username: odd(text),
-      password: odd(bytes),
-      properties: properties(
-        'sessionExpiryInterval',
-        'receiveMaximum',
-        'authenticationMethod',
-        'authenticationData',
-        'requestProblemInformation',
-        'maximumPacketSize',
-      ),
-    },
-  ),
-  connack: record(
-    'connack',
-    {},
-    {
-      sessionPresent: boolean,
-      reasonCode: code,
-      properties: properties('maximumQoS', 'serverKeepAlive', 'assignedClientIdentifier', 'authenticationData', 'retainAvailable', 'reasonString'),
-    },
-  ),
-  publish: record(
-    'publish',
-    { topic },
-    {
-      payload: odd(bytes),
-      qos,
-      dup: boolean,
-      retain: boolean,
-      packetId,
-      properties: properties('topicAlias', 'subscriptionIdentifiers', 'contentType', 'responseTopic', 'messageExpiryInterval'),
-    },
-  ),
-  subscribe: record(
-    'subscribe',
-    { packetId, subscriptions: odd(fc.array(odd(subscription), { maxLength: 3 })) },
-    { properties: properties('subscriptionIdentifiers') },
-  ),
-  unsubscribe: record('unsubscribe', { packetId, filters: odd(fc.array(filter, { maxLength: 3 })) }, { properties: properties('userProperties') }),
-  suback: record('suback', { packetId }, { reasonCodes: odd(fc.array(code, { maxLength: 3 })), properties: reason }),
-  unsuback: record('unsuback', { packetId }, { reasonCodes: odd(fc.array(code, { maxLength: 3 })), properties: reason }),
-  disconnect: record('disconnect', {}, { reasonCode: code, properties: properties('reasonString', 'sessionExpiryInterval', 'serverReference') }),
-  auth: record(
-    'auth',
-    {},
-    { reasonCode: code, properties: properties('authenticationMethod', 'authenticationMethod', 'authenticationData', 'reasonString') },
-  ),
+/** By type: fields that are there, fields that may be, and the properties that fit. */
+const shapes: [type: string, required: Values, optional: Values, properties: string][] = [
+  ['connect', {}, { ...identity, protocolVersion, will: odd(will) }, ofConnect],
+  ['connack', {}, { sessionPresent: boolean, reasonCode: code }, ofConnack],
+  ['publish', { topic }, { payload, qos, dup: boolean, retain: boolean, packetId }, ofPublish],
+  ['subscribe', { packetId, subscriptions }, {}, 'subscriptionIdentifiers'],
+  ['unsubscribe', { packetId, filters }, {}, 'userProperties'],
+  ['suback', { packetId }, { reasonCodes }, 'reasonString'],
+  ['unsuback', { packetId }, { reasonCodes }, 'reasonString'],
+  ['disconnect', {}, { reasonCode: code }, 'reasonString sessionExpiryInterval serverReference'],
+  ['auth', {}, { reasonCode: code }, ofAuth],
+]
+for (const type of ['puback', 'pubrec', 'pubrel', 'pubcomp']) shapes.push([type, { packetId }, { reasonCode: code }, 'reasonString'])
+const kinds: Record<string, Any> = { pingreq: record({ type: fc.constant('pingreq') }, {}), pingresp: record({ type: fc.constant('pingresp') }, {}) }
+for (const [type, required, optional, fitting] of shapes) {
+  kinds[type] = record({ type: fc.constant(type), ...required }, { ...optional, properties: properties(fitting) })
 }
-for (const type of ['puback', 'pubrec', 'pubrel', 'pubcomp']) kinds[type] = record(type, { packetId }, { reasonCode: code, properties: reason })
-for (const type of ['pingreq', 'pingresp']) kinds[type] = record(type, {})
 
 /** Lists that hold nothing are not on the wire. */
 function withoutEmptyLists(given: Fields): Fields {
-  return Object.fromEntries(
-    Object.entries(given).filter(([key, value]) => value !== undefined && !(key !== 'reasonCodes' && Array.isArray(value) && value.length === 0)),
-  )
+  const isEmpty = (key: string, value: unknown): boolean => key !== 'reasonCodes' && Array.isArray(value) && value.length === 0
+  return Object.fromEntries(Object.entries(given).filter(([key, value]) => value !== undefined && !isEmpty(key, value)))
 }
 
 /** What was given must be there again; what was not has its default, which other tests look at. */
@@ -203,15 +115,15 @@ function expectSame(found: Fields, given: Fields): void {
     if (value === undefined || (key === 'packetId' && value === 0)) continue
     if (key === 'properties') expect(found[key]).toEqual(plain(withoutEmptyLists(value as Fields)))
     else if (key === 'will') expectSame(found[key] as Fields, value as Fields)
-    else if (key === 'subscriptions') (value as Fields[]).forEach((entry, index) => void expectSame((found[key] as Fields[])[index] as Fields, entry))
-    else expect(found[key]).toEqual(plain(value))
+    else if (key === 'subscriptions') {
+      for (const [index, entry] of (value as Fields[]).entries()) expectSame((found[key] as Fields[])[index] as Fields, entry)
+    } else expect(found[key]).toEqual(plain(value))
   }
 }
 
 /** The sides from which the bytes are a packet, by ours and by a second decoder: the same ones. */
 function takers(encoded: Uint8Array, protocolVersion: 4 | 5): Fields[] {
-  const from = ['client', 'server'] as const
-  return from.flatMap((side) => {
+  return senders.flatMap((side) => {
     let expected: Fields
     try {
       expected = referenceDecode(encoded, side, protocolVersion)

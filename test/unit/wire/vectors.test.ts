@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import type { Packet, PacketInput, PublishPacket } from '../../../src/wire/index.js'
 import { Decoder, decode, encode, WireError } from '../../../src/wire/index.js'
 import { formNames, inForm } from './byte-forms.js'
+import { hexOf, thrown } from './hex.js'
 import type { Outcome, Vector } from './vector-files.js'
 import { bytesOf, decodeChunks, drip, nameOf, plain, readVectors, senderOf, splits } from './vector-files.js'
 
@@ -9,14 +10,14 @@ const vectors = readVectors('../../rules/vectors.json')
 const held = vectors.filter((vector) => vector.fill === undefined)
 const single = held.filter((vector) => !vector.name.startsWith('stream-'))
 
-function title(vector: Vector): string {
-  return `${vector.name} [${(vector.statements ?? []).join(' ')}]`
-}
+/** For `it.each`: title and vector. */
+const titled = (list: Vector[]) =>
+  list.map((vector) => [[vector.name, ...(vector.statements ?? []).map((id) => `[${id}]`)].join(' '), vector] as const)
+const isSession = ({ layer }: Vector): boolean => layer === 'session'
+const isIncomplete = ({ error }: Vector): boolean => error === 'Incomplete'
 
-/** A session-layer vector is wrong, if it is, by its context only: the codec takes it, unless the context gives a packet size. */
-function expected(vector: Vector): { packets: unknown[]; errors: string[] } {
-  if (vector.valid) return { packets: Array.isArray(vector.decoded) ? vector.decoded : [vector.decoded], errors: [] }
-  return { packets: [], errors: vector.acceptErrors ?? [] }
+function packetsOf({ valid, decoded }: Vector): unknown[] {
+  return valid ? [decoded].flat() : []
 }
 
 /** However the bytes are cut, and in whatever array they come. */
@@ -35,40 +36,16 @@ function expectSame(bytes: Uint8Array, options: Parameters<typeof decodeChunks>[
 }
 
 describe('conformance vectors, codec and role', () => {
-  for (const vector of single.filter((candidate) => candidate.layer !== 'session' && candidate.error !== 'Incomplete')) {
-    it(title(vector), () => {
-      const bytes = bytesOf(vector)
-      const from = senderOf(vector)
-      const { packets, errors } = expected(vector)
-      const whole = decodeChunks([bytes], { from })
-      expect(whole.packets).toEqual(packets)
-      if (vector.valid) expect(whole.error).toBeUndefined()
-      else expect(errors).toContain(whole.error?.name)
-      expect(whole.pending).toBe(0)
-      expectSame(bytes, { from }, whole)
-    })
-  }
-
-  it('chooses the first choice of every vector', () => {
-    const others = held
-      .filter((vector) => !vector.valid && vector.layer !== 'session' && vector.error !== 'Incomplete')
-      .filter((vector) => {
-        return decodeChunks([bytesOf(vector)], { from: senderOf(vector) }).error?.name !== vector.error
-      })
-    expect(others.map((vector) => vector.name)).toEqual([])
-  })
-})
-
-describe('conformance vectors, decode()', () => {
-  it('gives the same as the Decoder for each single packet', () => {
-    for (const vector of single) {
-      if (vector.layer === 'session' || vector.error === 'Incomplete') continue
-      const bytes = bytesOf(vector)
-      const { packets, error } = decodeChunks([bytes], { from: senderOf(vector) })
-      if (error === undefined) expect(plain(decode(bytes, { from: senderOf(vector) }))).toEqual(packets[0])
-      // A wrong length may also leave bytes over, which `decode` sees first.
-      else expect(() => decode(bytes, { from: senderOf(vector) })).toThrow(WireError)
-    }
+  it.each(titled(single.filter((vector) => !isSession(vector) && !isIncomplete(vector))))('%s', (_title, vector) => {
+    const bytes = bytesOf(vector)
+    const from = senderOf(vector)
+    const whole = decodeChunks([bytes], { from })
+    // Of the errors that a vector allows the first one is chosen.
+    expect([whole.packets, whole.error?.name, whole.pending]).toEqual([packetsOf(vector), vector.error, 0])
+    if (vector.valid) expect(plain(decode(bytes, { from }))).toEqual(vector.decoded)
+    // A wrong length may also leave bytes over, which `decode` sees first.
+    else expect(() => decode(bytes, { from })).toThrow(WireError)
+    expectSame(bytes, { from }, whole)
   })
 
   it('decodes the fields that are absent as undefined', () => {
@@ -81,46 +58,38 @@ describe('conformance vectors, decode()', () => {
 })
 
 describe('conformance vectors, incomplete', () => {
-  for (const vector of single.filter((candidate) => candidate.error === 'Incomplete')) {
-    it(title(vector), () => {
-      const bytes = bytesOf(vector)
-      expect(decodeChunks([bytes], { from: senderOf(vector) })).toEqual({ packets: [], error: undefined, pending: bytes.length })
-      expect(decodeChunks(drip(bytes), { from: senderOf(vector) })).toEqual({ packets: [], error: undefined, pending: bytes.length })
-      const attempt = (): Packet => decode(bytes, { from: senderOf(vector) })
-      expect(attempt).toThrow(WireError)
-      expect(attempt).toThrow(expect.objectContaining({ kind: 'incomplete', reasonCode: undefined, reasonName: undefined, fault: 'remote' }))
-    })
-  }
+  it.each(titled(single.filter(isIncomplete)))('%s', (_title, vector) => {
+    const bytes = bytesOf(vector)
+    const from = senderOf(vector)
+    for (const chunks of [[bytes], drip(bytes)]) {
+      expect(decodeChunks(chunks, { from })).toEqual({ packets: [], error: undefined, pending: bytes.length })
+    }
+    const error = thrown(() => decode(bytes, { from }))
+    expect(error).toBeInstanceOf(WireError)
+    expect(error).toMatchObject({ kind: 'incomplete', reasonCode: undefined, reasonName: undefined, fault: 'remote' })
+  })
 })
 
 describe('conformance vectors, session: what the codec has to say', () => {
-  for (const vector of held.filter((candidate) => candidate.layer === 'session')) {
-    it(title(vector), () => {
-      const context = vector.direction === 's2c' ? vector.context?.connect : vector.context?.connack
-      const maximumPacketSize = context?.['maximumPacketSize']
-      const { packets, error } = decodeChunks([bytesOf(vector)], { from: senderOf(vector), maximumPacketSize })
-      if (maximumPacketSize === undefined) {
-        expect(error).toBeUndefined()
-        expect(packets).toHaveLength(1)
-      } else expect(vector.acceptErrors).toContain(error?.name)
-    })
-  }
+  // Wrong, if at all, by their context only: the codec takes them, unless the context gives a packet size.
+  it.each(titled(held.filter(isSession)))('%s', (_title, vector) => {
+    const context = vector.direction === 's2c' ? vector.context?.connect : vector.context?.connack
+    const maximumPacketSize = context?.['maximumPacketSize']
+    const { packets, error } = decodeChunks([bytesOf(vector)], { from: senderOf(vector), maximumPacketSize })
+    if (maximumPacketSize === undefined) expect([packets.length, error]).toEqual([1, undefined])
+    else expect(vector.acceptErrors).toContain(error?.name)
+  })
 })
 
 describe('conformance vectors, streams', () => {
-  for (const vector of held.filter((candidate) => candidate.name.startsWith('stream-'))) {
-    it(title(vector), () => {
-      const bytes = bytesOf(vector)
-      const from = senderOf(vector)
-      const whole = decodeChunks([bytes], { from })
-      if (vector.valid) expect(whole).toEqual({ packets: vector.decoded, error: undefined, pending: 0 })
-      else {
-        expect(whole.packets).toHaveLength(1)
-        expect(vector.acceptErrors).toContain(whole.error?.name)
-      }
-      expectSame(bytes, { from }, whole)
-    })
-  }
+  it.each(titled(held.filter(({ name }) => name.startsWith('stream-'))))('%s', (_title, vector) => {
+    const bytes = bytesOf(vector)
+    const from = senderOf(vector)
+    const whole = decodeChunks([bytes], { from })
+    if (vector.valid) expect(whole).toEqual({ packets: vector.decoded, error: undefined, pending: 0 })
+    else expect([whole.packets.length, whole.error?.name]).toEqual([1, vector.error])
+    expectSame(bytes, { from }, whole)
+  })
 
   it('takes all valid packets of a side in one chunk', () => {
     for (const direction of ['c2s', 's2c'] as const) {
@@ -128,7 +97,7 @@ describe('conformance vectors, streams', () => {
       const all = Buffer.concat(valid.map((vector) => bytesOf(vector)))
       const { packets, error } = decodeChunks([all], { from: direction === 'c2s' ? 'client' : 'server' })
       expect(error).toBeUndefined()
-      expect(packets).toEqual(valid.flatMap((vector) => expected(vector).packets))
+      expect(packets).toEqual(valid.flatMap(packetsOf))
     }
   })
 })
@@ -144,16 +113,15 @@ describe('conformance vectors, encoded', () => {
     return Object.keys(properties).length === 0 && body > (reasonCode === 0 ? 0 : 1)
   }
 
-  for (const vector of single.filter((candidate) => candidate.valid)) {
-    it(vector.name, () => {
-      const bytes = bytesOf(vector)
-      const packet = decode(bytes, { from: senderOf(vector) })
-      const encoded = encode(packet as PacketInput)
-      expect(plain(decode(encoded, { from: senderOf(vector) }))).toEqual(vector.decoded)
-      if (hasShorterForm(vector, packet)) expect(encoded.length).toBeLessThan(bytes.length)
-      else expect(Buffer.from(encoded).toString('hex')).toBe(vector.hex)
-    })
-  }
+  it.each(titled(single.filter(({ valid }) => valid)))('%s', (_title, vector) => {
+    const bytes = bytesOf(vector)
+    const from = senderOf(vector)
+    const packet = decode(bytes, { from })
+    const encoded = encode(packet as PacketInput)
+    expect(plain(decode(encoded, { from }))).toEqual(vector.decoded)
+    if (hasShorterForm(vector, packet)) expect(encoded.length).toBeLessThan(bytes.length)
+    else expect(hexOf(encoded)).toBe(vector.hex)
+  })
 })
 
 describe('conformance vectors, filled', () => {
@@ -163,7 +131,7 @@ describe('conformance vectors, filled', () => {
       const decoder = new Decoder({ from: senderOf(vector) })
       const packets: Packet[] = [...decoder.push(Buffer.from(vector.hex, 'hex'))]
       const chunk = new Uint8Array(1 << 20).fill(Number.parseInt(byte, 16))
-      for (let left = count; left > 0; left -= chunk.length) packets.push(...decoder.push(chunk.subarray(0, Math.min(left, chunk.length))))
+      for (let left = count; left > 0; left -= chunk.length) packets.push(...decoder.push(chunk.subarray(0, left)))
       expect(packets).toHaveLength(1)
       expect(decoder.pending).toBe(0)
       const { payload, ...rest } = packets[0] as PublishPacket
@@ -185,36 +153,20 @@ describe('conformance vectors, 3.1.1', () => {
     expect(old.length).toBeGreaterThan(100)
   })
 
-  for (const vector of old) {
-    it(vector.name, () => {
-      const bytes = bytesOf(vector)
-      const options = { from: senderOf(vector), protocolVersion: 4 as const }
-      const whole = decodeChunks([bytes], options)
-      if (vector.valid) expect(whole).toEqual({ packets: [vector.decoded], error: undefined, pending: 0 })
-      else if (vector.error === 'Incomplete') expect(whole).toEqual({ packets: [], error: undefined, pending: bytes.length })
-      else expect(vector.acceptErrors).toContain(whole.error?.name)
-      expectSame(bytes, options, whole)
-    })
-  }
-
-  for (const vector of old.filter((candidate) => candidate.valid)) {
-    it(`${vector.name} encodes to the same bytes`, () => {
-      const packet = decode(bytesOf(vector), { from: senderOf(vector), protocolVersion: 4 })
-      expect(Buffer.from(encode(packet as PacketInput, { protocolVersion: 4 })).toString('hex')).toBe(vector.hex)
-    })
-  }
-
-  it('names errors by the table of reason codes', () => {
-    const failing = old.filter((vector) => !vector.valid && vector.error !== 'Incomplete')
-    for (const vector of failing) {
-      try {
-        decode(bytesOf(vector), { from: senderOf(vector), protocolVersion: 4 })
-        expect.unreachable(vector.name)
-      } catch (error) {
-        expect(error).toBeInstanceOf(WireError)
-        expect(vector.acceptErrors).toContain(nameOf(error as WireError))
-        expect((error as WireError).reasonName).toBeTypeOf('string')
-      }
+  it.each(titled(old))('%s', (_title, vector) => {
+    const bytes = bytesOf(vector)
+    const options = { from: senderOf(vector), protocolVersion: 4 as const }
+    const whole = decodeChunks([bytes], options)
+    if (vector.valid) {
+      expect(whole).toEqual({ packets: [vector.decoded], error: undefined, pending: 0 })
+      expect(hexOf(encode(decode(bytes, options) as PacketInput, options))).toBe(vector.hex)
+    } else if (isIncomplete(vector)) expect(whole).toEqual({ packets: [], error: undefined, pending: bytes.length })
+    else {
+      expect(vector.acceptErrors).toContain(whole.error?.name)
+      const error = thrown(() => decode(bytes, options)) as WireError
+      expect(vector.acceptErrors).toContain(nameOf(error))
+      expect(error.reasonName).toBeTypeOf('string')
     }
+    expectSame(bytes, options, whole)
   })
 })
