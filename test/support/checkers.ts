@@ -58,7 +58,7 @@ export const checkers: Readonly<Record<Checker, (defect: Defect, seed: number) =
   wasm: async (defect, seed) => {
     const [{ setting, deliveries }] = fc.sample(streams, { seed, numRuns: 1 }) as [{ setting: never; deliveries: never }]
     const sound = tellFramer(setting, deliveries)
-    return differs(sound, tellScanner(instantiate(), setting, deliveries, always, undefined, defect)) === undefined ? [] : ['wasm']
+    return differs(sound, tellScanner(instantiate(), setting, deliveries, always, defect)) === undefined ? [] : ['wasm']
   },
 }
 

@@ -15,12 +15,13 @@ const never: Worth = { ...always, rich: 1e6, plain: 1e6, copied: 1e6 }
 const publish = (size: number, topic = 'a/b'): Uint8Array => packet(0x30, field(topic), 0, new Uint8Array(size).fill(0x70))
 const many = (count: number, size = 20): Uint8Array => join(...Array.from({ length: count }, () => publish(size)))
 
-/** How often the scanner is asked for a chunk, delivered in place or not. */
-function asked(memory: Memory, bytes: Uint8Array, inPlace: boolean, worth?: Worth): number {
+/** How often the scanner is asked for these, while it tells what the Framer tells. */
+function asked(memory: Memory, deliveries: readonly Delivery[]): number {
   const scan = vi.spyOn(memory, 'scan')
-  expect(differs(tellFramer(setting, [{ bytes }]), tellScanner(memory, setting, [{ bytes, inPlace }], worth))).toBeUndefined()
+  const found = differs(tellFramer(setting, deliveries), tellScanner(memory, setting, deliveries))
   const { length } = scan.mock.calls
   scan.mockRestore()
+  expect(found).toBeUndefined()
   return length
 }
 
@@ -48,22 +49,21 @@ describe('the scanner is asked', () => {
   const memory = instantiate()
 
   it('for a chunk in the window with sixteen frames, or two with properties', () => {
-    expect(asked(memory, many(16), true)).toBe(1)
-    expect(asked(memory, many(15), true)).toBe(0)
+    const inPlace = true
+    expect(asked(memory, [{ bytes: many(16), inPlace }])).toBe(1)
+    expect(asked(memory, [{ bytes: many(15), inPlace }])).toBe(0)
     const rich = packet(0x30, field('a/b'), variable(9), 38, field('k'), field('val'))
-    const deliveries = [1, 2, 2, 1].map((count) => ({ bytes: join(...new Array<Uint8Array>(count).fill(rich)), inPlace: true }))
+    const some = (count: number) => join(...new Array<Uint8Array>(count).fill(rich))
+    const deliveries = [1, 2, 2, 1].map((count) => ({ bytes: some(count), inPlace }))
     // What came last tells what will come.
     expect(askedEach(memory, deliveries)).toEqual([0, 1, 1, 0])
   })
 
   it('for small frames elsewhere, which are copied in, as far as the window is long', () => {
-    expect(asked(memory, publish(20), false)).toBe(1)
-    expect(asked(memory, many(40), false)).toBe(1)
-    expect(asked(memory, publish(20).subarray(0, 5), false)).toBe(0)
-    expect(asked(memory, publish(505), false)).toBe(0)
-    expect(asked(memory, many(40, 600), false)).toBe(0)
-    expect(asked(memory, many(2300), false)).toBeGreaterThan(1)
-    expect(asked(memory, many(2500), false)).toBe(0)
+    const few = [publish(20), many(40), publish(20).subarray(0, 5), publish(505), many(40, 600)]
+    expect(few.map((bytes) => asked(memory, [{ bytes }]))).toEqual([1, 1, 0, 0, 0])
+    expect(asked(memory, [{ bytes: many(2300) }])).toBeGreaterThan(1)
+    expect(asked(memory, [{ bytes: many(2500) }])).toBe(0)
   })
 
   it('never for memory elsewhere that is given with its view: that is as good as the window', () => {
@@ -71,26 +71,32 @@ describe('the scanner is asked', () => {
   })
 
   it('again when there are more frames than rows', () => {
-    expect(asked(memory, many(1000), true)).toBe(4)
+    expect(asked(memory, [{ bytes: many(1000), inPlace: true }])).toBe(4)
   })
 
   it('behind a frame whose beginning came before', () => {
     const bytes = many(100)
-    const deliveries = [10, 1000, 2500].map((end, index, ends) => ({ bytes: bytes.slice(ends[index - 1] ?? 0, end), inPlace: true }))
-    const scan = vi.spyOn(memory, 'scan')
-    expect(differs(tellFramer(setting, deliveries), tellScanner(memory, setting, deliveries))).toBeUndefined()
-    expect(scan.mock.calls).toHaveLength(2)
-    scan.mockRestore()
+    const parts = [bytes.slice(0, 10), bytes.slice(10, 1000), bytes.slice(1000, 2500)]
+    expect(
+      asked(
+        memory,
+        parts.map((part) => ({ bytes: part, inPlace: true })),
+      ),
+    ).toBe(2)
   })
 })
+
+/** Frames of one connection, with this in the window. */
+function inWindow(memory: Memory, bytes: Uint8Array, worth?: Worth, frames = new WasmFrames(memory, setting, worth)): WasmFrames {
+  memory.window.bytes.set(bytes)
+  frames.push(memory.window.bytes, bytes.length, memory.window.data)
+  return frames
+}
 
 describe('frames', () => {
   it('lie in the window, and are read without a copy', () => {
     const memory = instantiate()
-    const frames = new WasmFrames(memory, setting)
-    const bytes = many(40)
-    memory.window.bytes.set(bytes)
-    frames.push(memory.window.bytes, bytes.length, memory.window.data)
+    const frames = inWindow(memory, many(40))
     const view = new PublishView()
     expect(frames.next()).toBe(true)
     frames.read(view, new TopicTable())
@@ -131,10 +137,7 @@ describe('frames', () => {
   it.each(['clear', 'keep', 'the end'])('give the window back at %s', (how) => {
     const memory = instantiate()
     for (const worth of [always, never]) {
-      const frames = new WasmFrames(memory, setting, worth)
-      const bytes = many(3)
-      memory.window.bytes.set(bytes)
-      frames.push(memory.window.bytes, bytes.length, memory.window.data)
+      const frames = inWindow(memory, many(3), worth)
       expect(frames.next()).toBe(true)
       expect(memory.owner === frames).toBe(true)
       if (how === 'clear') frames.clear()
@@ -150,12 +153,8 @@ describe('frames', () => {
     const other = new WasmFrames(memory, setting, always)
     one.push(many(30))
     expect(one.next()).toBe(true)
-    const bytes = many(5)
-    memory.window.bytes.set(bytes)
-    other.push(memory.window.bytes, bytes.length, memory.window.data)
-    expect(walk(other)).toBe(5)
-    expect(one.next()).toBe(false)
-    expect([one.unread, one.pending]).toEqual([0, 0])
+    expect(walk(inWindow(memory, many(5), always, other))).toBe(5)
+    expect([one.next(), one.unread, one.pending]).toEqual([false, 0, 0])
     one.push(many(7))
     expect(walk(one)).toBe(7)
   })
@@ -166,8 +165,7 @@ describe('frames', () => {
     expect(walk(frames)).toBe(3)
     expect(frames.pending).toBe(2)
     frames.clear()
-    expect([frames.pending, frames.unread]).toEqual([0, 0])
-    expect(frames.next()).toBe(false)
+    expect([frames.pending, frames.unread, frames.next()]).toEqual([0, 0, false])
   })
 })
 
@@ -177,13 +175,13 @@ describe('a scanner that fails', () => {
     const failing = vi.fn(() => {
       throw new WebAssembly.RuntimeError('unreachable')
     })
-    const broken = new (memory.constructor as new (exports: object) => Memory)({ memory: { buffer: memory.window.bytes.buffer }, scan: failing })
-    const stream = [
-      { bytes: many(30), inPlace: true },
-      { bytes: many(30), inPlace: false },
-    ]
-    expect(differs(tellFramer(setting, stream), tellScanner(broken, setting, stream, always))).toBeUndefined()
-    expect(differs(tellFramer(setting, stream), tellScanner(broken, setting, stream, always))).toBeUndefined()
+    const Broken = memory.constructor as new (exports: object) => Memory
+    const broken = new Broken({ memory: { buffer: memory.window.bytes.buffer }, scan: failing })
+    const stream = [true, false].map((inPlace) => ({ bytes: many(30), inPlace }))
+    const expected = tellFramer(setting, stream)
+    for (const _connection of [1, 2]) {
+      expect(differs(expected, tellScanner(broken, setting, stream, always))).toBeUndefined()
+    }
     expect(failing).toHaveBeenCalledTimes(1)
     expect(broken.broken).toBe(true)
   })

@@ -7,7 +7,6 @@ import { WasmFrames, type Worth } from '../../../src/wasm/frames.js'
 import { Memory } from '../../../src/wasm/memory.js'
 import { Framer } from '../../../src/wire/framer.js'
 import type { ProtocolVersion, PublishPacket } from '../../../src/wire/packets.js'
-import { TopicTable } from '../../../src/wire/topic-table.js'
 import { type Defect, instead } from '../../support/defective.js'
 import { type Delivery, type Story, tell } from './story.js'
 
@@ -36,16 +35,9 @@ export function tellFramer(setting: Setting, deliveries: Iterable<Delivery>): St
 }
 
 /** What the scanner makes of it. */
-export function tellScanner(
-  memory: Memory,
-  setting: Setting,
-  deliveries: Iterable<Delivery>,
-  worth?: Worth,
-  topics = new TopicTable(),
-  defect?: Defect,
-): Story {
+export function tellScanner(memory: Memory, setting: Setting, given: Iterable<Delivery>, worth?: Worth, defect?: Defect): Story {
   const frames = new WasmFrames(memory, { ...setting, sizeLimit }, worth)
-  return tell(defect === undefined ? frames : framesWith(defect, frames), deliveries, memory.window, topics)
+  return tell(defect === undefined ? frames : framesWith(defect, frames), given, memory.window)
 }
 
 /** A source of frames that reads as the defect says. */
@@ -60,8 +52,8 @@ function framesWith(defect: Defect, frames: WasmFrames): WasmFrames {
 
 /** Where two stories differ; undefined when they do not. */
 export function differs(one: Story, other: Story): { at: number; one: unknown; other: unknown } | undefined {
-  const at = Array.from({ length: Math.max(one.length, other.length) }, (_, index) => index).find(
-    (index) => !isDeepStrictEqual(one[index], other[index]),
-  )
-  return at === undefined ? undefined : { at, one: one[at], other: other[at] }
+  for (let at = 0; at < Math.max(one.length, other.length); at++) {
+    if (!isDeepStrictEqual(one[at], other[at])) return { at, one: one[at], other: other[at] }
+  }
+  return undefined
 }

@@ -5,12 +5,12 @@
  * story.
  */
 import { PUBLISH } from '../../../src/wire/constants.js'
-import { WireError } from '../../../src/wire/error.js'
 import type { FrameSource, ReadWindow } from '../../../src/wire/frames.js'
 import type { ProtocolVersion } from '../../../src/wire/packets.js'
 import { PublishView } from '../../../src/wire/publish.js'
 import { TopicTable } from '../../../src/wire/topic-table.js'
 import { byteForms, type Lend } from '../wire/byte-forms.js'
+import { shownError } from '../wire/vector-files.js'
 
 /** One delivery of bytes, and what happens while they are walked. */
 export interface Delivery {
@@ -31,12 +31,6 @@ export interface Delivery {
 
 /** What there was to see: frames, what was held in between, the error. */
 export type Story = readonly unknown[]
-
-function told(error: unknown): unknown {
-  if (!(error instanceof WireError)) throw error
-  const { kind, code, fault, reasonCode, reasonName, message, offset } = error
-  return { kind, code, fault, reasonCode, reasonName, message, offset }
-}
 
 /** The PUBLISH in the view, with places counted from the start of its frame. */
 function publishOf(view: PublishView, start: number): unknown {
@@ -69,31 +63,19 @@ export function tell(source: FrameSource, deliveries: Iterable<Delivery>, window
 }
 
 /** The same, with room for other connections between any two steps: before and after each delivery, after each frame, while the rest is kept. */
-export function* tellStepwise(
-  source: FrameSource,
-  deliveries: Iterable<Delivery>,
-  window: ReadWindow | undefined,
-  topics = new TopicTable(),
-): Telling {
+export function* tellStepwise(source: FrameSource, deliveries: Iterable<Delivery>, window?: ReadWindow, topics = new TopicTable()): Telling {
   const story: unknown[] = []
   const view = new PublishView(true)
   try {
-    for (const delivery of deliveries) yield* tellDelivery(source, delivery, window, topics, view, story)
+    for (const delivery of deliveries) yield* tellDelivery(source, delivery, window, story, () => tellFrame(source, topics, view, story))
   } catch (error) {
-    story.push('error', told(error), source.unread)
+    story.push('error', shownError(error), source.unread)
     source.clear()
   }
   return story
 }
 
-function* tellDelivery(
-  source: FrameSource,
-  delivery: Delivery,
-  window: ReadWindow | undefined,
-  topics: TopicTable,
-  view: PublishView,
-  story: unknown[],
-): Telling {
+function* tellDelivery(source: FrameSource, delivery: Delivery, window: ReadWindow | undefined, story: unknown[], frame: () => void): Telling {
   yield 'begins'
   const { change, keepAfter } = delivery
   if (change !== undefined) {
@@ -110,7 +92,7 @@ function* tellDelivery(
       yield 'keeps'
     }
     if (!source.next()) break
-    tellFrame(source, topics, view, story)
+    frame()
     yield 'reads'
   }
   overwrite()
@@ -133,24 +115,23 @@ function give(
   story.push('filled', filled)
   const rest = bytes.subarray(filled)
   if (filled > 0 && rest.length === 0) return { overwrite: () => {} }
-  let ours = true
   if (inPlace && window !== undefined) {
     const { bytes: chunk, data } = window
     chunk.set(rest)
     source.push(chunk, rest.length, data)
-    const overwrite = () => {
-      if (ours) chunk.fill(0xee, 0, rest.length)
-      ours = false
-    }
-    return { overwrite }
+    return { overwrite: once(() => void chunk.fill(0xee, 0, rest.length)) }
   }
   const { bytes: chunk, back } = (byteForms[form] as () => Lend)()(rest)
   source.push(chunk, chunk.length, viewed ? new DataView(chunk.buffer, chunk.byteOffset, chunk.length) : undefined)
-  const overwrite = () => {
-    if (ours) back()
-    ours = false
+  return { overwrite: once(back) }
+}
+
+function once(call: () => void): () => void {
+  let called = false
+  return () => {
+    if (!called) call()
+    called = true
   }
-  return { overwrite }
 }
 
 function tellFrame(source: FrameSource, topics: TopicTable, view: PublishView, story: unknown[]): void {

@@ -5,7 +5,7 @@
 import { describe, expect, it } from 'vitest'
 import { FIRST, type Memory, ROW, UNREAD } from '../../../src/wasm/memory.js'
 import { HAS_WILDCARD, ILL_FORMED, scanUtf8 } from '../../../src/wire/utf8.js'
-import { field, join, packet, variable } from '../../fuzz/build.js'
+import { field, hex, join, packet, variable } from '../../fuzz/build.js'
 import { instantiate } from './scanner.js'
 
 const places = [0, 13, 14, 15, 29]
@@ -36,18 +36,16 @@ function accepted(memory: Memory, packets: readonly Uint8Array[]): boolean[] {
 /** Compares in batches: as a value of a user property, and as a topic. */
 function compare(memory: Memory, texts: readonly Uint8Array[]): string[] {
   const found = texts.map((text) => scanUtf8(text, 0, text.length))
-  const hex = (index: number) => Buffer.from(texts[index] as Uint8Array).toString('hex')
-  const values = accepted(
-    memory,
-    texts.map((text) => packet(0x30, field('t'), variable(5 + text.length), 38, field(''), field(text))),
-  )
+  const shown = (index: number) => hex(texts[index] as Uint8Array)
+  const inValue = (text: Uint8Array) => packet(0x30, field('t'), variable(5 + text.length), 38, field(''), field(text))
+  const values = accepted(memory, texts.map(inValue))
   const topics = accepted(
     memory,
     texts.map((text) => packet(0x30, field(text), 0)),
   )
   return found.flatMap((is, index) => [
-    ...(values[index] === (is !== ILL_FORMED) ? [] : [`value ${hex(index)}`]),
-    ...(topics[index] === (is !== ILL_FORMED && is !== HAS_WILDCARD) ? [] : [`topic ${hex(index)}`]),
+    ...(values[index] === (is !== ILL_FORMED) ? [] : [`value ${shown(index)}`]),
+    ...(topics[index] === (is !== ILL_FORMED && is !== HAS_WILDCARD) ? [] : [`topic ${shown(index)}`]),
   ])
 }
 

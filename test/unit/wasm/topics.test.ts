@@ -8,6 +8,7 @@ import { PublishView } from '../../../src/wire/publish.js'
 import { TopicTable } from '../../../src/wire/topic-table.js'
 import { field, join, packet } from '../../fuzz/build.js'
 import { always, differs, instantiate, tellFramer, tellScanner } from './scanner.js'
+import type { Delivery } from './story.js'
 
 const setting = { protocolVersion: 5, maximumPacketSize: 1 << 20 } as const
 const publish = (topic: string): Uint8Array => packet(0x30, field(topic), 0, 'x')
@@ -32,41 +33,25 @@ function namesOf(memory: Memory, frames: WasmFrames, topics: readonly string[], 
 const numbered = (count: number, from = 0): string[] => Array.from({ length: count }, (_, index) => `plant/line-${from + index}/temperature`)
 
 describe('topics', () => {
-  it('have the record of the table of topics, the same one again and again', () => {
-    const memory = instantiate()
-    const frames = new WasmFrames(memory, setting, always)
+  it('have the record of the table that is asked for, the same one again and again', () => {
+    const frames = new WasmFrames(instantiate(), setting, always)
     const view = new PublishView()
-    const table = new TopicTable()
-    const records = ['a', 'b', 'a', 'a', 'b'].map((topic) => {
+    const [one, other] = [new TopicTable(), new TopicTable()]
+    const read = (topic: string, table = one) => {
       frames.push(publish(topic))
       expect(frames.next()).toBe(true)
       frames.read(view, table)
       expect(frames.next()).toBe(false)
       return view.record
-    })
-    expect(records.map((record) => record?.name)).toEqual(['a', 'b', 'a', 'a', 'b'])
-    expect(records[2]).toBe(records[0])
-    expect(records[4]).toBe(records[1])
-    expect(records[0]).not.toBe(records[1])
-  })
-
-  it('have the record of the table that is asked for, when that changes', () => {
-    const memory = instantiate()
-    const frames = new WasmFrames(memory, setting, always)
-    const view = new PublishView()
-    const read = (table: TopicTable) => {
-      frames.push(publish('a'))
-      frames.next()
-      frames.read(view, table)
-      frames.next()
-      return view.record
     }
-    const [one, other] = [new TopicTable(), new TopicTable()]
-    const first = read(one)
-    expect(read(one)).toBe(first)
-    expect(read(other)).not.toBe(first)
-    expect(read(other)).toBe(read(other))
-    expect(read(one)).toBe(first)
+    const records = ['a', 'b', 'a', 'a', 'b'].map((topic) => read(topic))
+    expect(records.map((record) => record?.name)).toEqual(['a', 'b', 'a', 'a', 'b'])
+    expect([records[2], records[3], records[4]]).toEqual([records[0], records[0], records[1]])
+    expect([records[2] === records[0], records[4] === records[1]]).toEqual([true, true])
+    const elsewhere = read('a', other)
+    expect(elsewhere).not.toBe(records[0])
+    expect(read('a', other)).toBe(elsewhere)
+    expect(read('a')).toBe(records[0])
   })
 
   it('are right when there are more than have room, and when the numbers begin anew', () => {
@@ -88,27 +73,28 @@ describe('topics', () => {
 
   it('are right for connections that share the numbers, each with its own table', () => {
     const memory = instantiate()
-    const connections = Array.from({ length: 3 }, () => ({ frames: new WasmFrames(memory, setting, always), table: new TopicTable() }))
+    const frames = [1, 2, 3].map(() => new WasmFrames(memory, setting, always))
+    const tables = frames.map(() => new TopicTable())
     for (let round = 0; round < 12; round++) {
-      const { frames, table } = connections[round % 3] as (typeof connections)[number]
       const some = [...numbered(900, (round % 5) * 700), ...numbered(40)]
-      expect(namesOf(memory, frames, some, table)).toEqual(some)
+      const names = namesOf(memory, frames[round % 3] as WasmFrames, some, tables[round % 3] as TopicTable)
+      expect(names).toEqual(some)
     }
   })
 
   it('of every length are told apart', { timeout: 60_000 }, () => {
     const memory = instantiate()
-    const lengths = [...Array.from({ length: 70 }, (_, index) => index + 1), 127, 128, 1022, 1023, 1024, 1025, 4000, 16_000, 65_000, 65_535]
+    const short = Array.from({ length: 70 }, (_, index) => index + 1)
+    const lengths = [...short, 127, 128, 1022, 1023, 1024, 1025, 4000, 16_000, 65_000, 65_535]
     for (let round = 0; round < 3; round++) {
       for (const length of lengths) {
         const text = 'x'.repeat(length)
-        const bytes = join(publish(text), publish(`y${text.slice(1)}`), publish(`${text.slice(0, -1)}z`), publish(text))
+        const bytes = join(...[text, `y${text.slice(1)}`, `${text.slice(0, -1)}z`, text].map(publish))
         for (const inPlace of [true, false]) {
-          const deliveries = Array.from({ length: Math.ceil(bytes.length / 60_000) }, (_, index) => ({
-            bytes: bytes.slice(index * 60_000, (index + 1) * 60_000),
-            inPlace,
-          }))
-          expect(differs(tellFramer(setting, deliveries), tellScanner(memory, setting, deliveries, always))).toBeUndefined()
+          const deliveries: Delivery[] = []
+          for (let at = 0; at < bytes.length; at += 60_000) deliveries.push({ bytes: bytes.slice(at, at + 60_000), inPlace })
+          const story = tellScanner(memory, setting, deliveries, always)
+          expect(differs(tellFramer(setting, deliveries), story)).toBeUndefined()
         }
       }
     }

@@ -11,9 +11,11 @@ const memory = instantiate()
 
 function compare(setting: Setting, chunks: () => Iterable<Uint8Array>): void {
   for (const inPlace of [true, false]) {
-    const deliveries = (): Delivery[] =>
-      Array.from(chunks(), (bytes, index) => ({ bytes: bytes.slice(), inPlace, form: transportForms[index % transportForms.length] as string }))
-    expect(differs(tellFramer(setting, deliveries()), tellScanner(memory, setting, deliveries(), always))).toBeUndefined()
+    const deliveries = Array.from(chunks(), (bytes, index): Delivery => {
+      return { bytes: bytes.slice(), inPlace, form: transportForms[index % transportForms.length] as string }
+    })
+    const story = tellScanner(memory, setting, deliveries, always)
+    expect(differs(tellFramer(setting, deliveries), story)).toBeUndefined()
   }
 }
 
