@@ -26,13 +26,14 @@ describe('the codec beside mqtt-packet', () => {
   })
 
   test.each<[kind: string, change: (ours: Ours) => Ours]>([
-    ['mqtt-packet field: ', (ours) => (ours.fields === undefined ? ours : { ...ours, fields: { ...ours.fields, qos: 1, dup: true } })],
+    ['mqtt-packet field: ', (ours) => (ours.fields ? { ...ours, fields: { ...ours.fields, qos: 1, dup: true } } : ours)],
     ['mqtt-packet accepts: ', (ours) => (ours.fields?.['type'] === 'puback' ? { error: 'no' } : ours)],
     ['standard', (ours) => (ours.fields?.['type'] === 'subscribe' ? { error: 'no' } : ours)],
   ])('finds a codec that is wrong: %s', { timeout: 60_000 }, async (kind, change) => {
     const { findings } = await run({ ...options, packets: 1000, decode: altered(change) })
     const found = [...findings.values()].find((each) => each.kind.startsWith(kind))
-    expect(found?.verdicts).toMatchObject({ ours: expect.any(String), standard: expect.any(String), 'mqtt-packet': expect.any(String) })
+    const text = expect.any(String)
+    expect(found?.verdicts).toEqual({ ours: text, standard: text, 'mqtt-packet': text })
   })
 
   test('repeats the batch of a packet', async () => {
@@ -42,7 +43,7 @@ describe('the codec beside mqtt-packet', () => {
 
 describe('the packets of a seed', () => {
   test('are the same each time, and others for another seed or batch', () => {
-    const bytes = (seed: number, batch: number): string[] => generate(seed, batch).map((each) => Buffer.from(each.bytes).toString('hex'))
+    const bytes = (seed: number, batch: number) => generate(seed, batch).map((each) => each.bytes)
     expect(bytes(4, 2)).toEqual(bytes(4, 2))
     expect(bytes(4, 2)).not.toEqual(bytes(5, 2))
     expect(bytes(4, 2)).not.toEqual(bytes(4, 3))
@@ -70,14 +71,16 @@ describe('the table of judgements', () => {
 
 describe('the common form', () => {
   test('tells every place where two packets differ', () => {
-    const ours = { type: 'connack', properties: { maximumQoS: 1, userProperties: [['a', 'b']] }, list: [{ qos: 1 }, { qos: 2 }] }
-    const theirs = { type: 'connack', properties: { userProperties: [['a', 'c']] }, list: [{ qos: 1 }, { qos: 0 }] }
-    expect(places(ours, theirs).map(({ path }) => path)).toEqual(['properties.maximumQoS', 'properties.userProperties', 'list[].qos'])
+    const ours = { properties: { maximumQoS: 1, userProperties: [['a', 'b']] }, list: [{ qos: 1 }, { qos: 2 }] }
+    const theirs = { properties: { userProperties: [['a', 'c']] }, list: [{ qos: 1 }, { qos: 0 }] }
+    const paths = places(ours, theirs).map(({ path }) => path)
+    expect(paths).toEqual(['properties.maximumQoS', 'properties.userProperties', 'list[].qos'])
     expect(places(ours, structuredClone(ours))).toEqual([])
   })
 
   test('has the names of ours for the fields of mqtt-packet', () => {
-    const given = { cmd: 'connack', retain: false, qos: 0, dup: false, length: 9, topic: null, sessionPresent: true, reasonCode: 0 }
+    const fillers = { retain: false, qos: 0, dup: false, length: 9, topic: null }
+    const given = { cmd: 'connack', ...fillers, sessionPresent: true, reasonCode: 0 }
     const properties = { subscriptionIdentifiersAvailable: false, maximumQoS: 1 }
     expect(normalizedPacket({ ...given, properties }, 5)).toEqual({
       type: 'connack',
@@ -88,19 +91,7 @@ describe('the common form', () => {
   })
 
   test('groups pairs as an object of names does', () => {
-    expect(
-      groupedPairs([
-        ['b', 'x'],
-        ['1', 'y'],
-        ['b', ''],
-        ['', ''],
-        ['', 'z'],
-      ] as const),
-    ).toEqual([
-      ['1', 'y'],
-      ['b', 'x'],
-      ['b', ''],
-      ['', 'z'],
-    ])
+    const pairs = (text: string): [string, string][] => text.split(' ').map((pair) => pair.split('=') as [string, string])
+    expect(groupedPairs(pairs('b=x 1=y b= = =z'))).toEqual(pairs('1=y b=x b= =z'))
   })
 })

@@ -4,11 +4,11 @@
  * Valid packets are those of `test/unit/wire/arbitrary-packets.ts`, with more reason codes and sizes. It must never ask a codec whether a packet is valid,
  * nor read a clock: the same seed gives the same bytes.
  */
-import { readFileSync } from 'node:fs'
 import fc from 'fast-check'
 import type { Packet, PacketInput } from '../../../src/wire/index.js'
 import { encode } from '../../../src/wire/index.js'
 import { type Sample, samples } from '../../unit/wire/arbitrary-packets.js'
+import { codesOf } from '../../unit/wire/reference-decoder.js'
 import { Random } from '../../world/random.js'
 import { faulty, prolonged } from './faults.js'
 import { handmade } from './handmade.js'
@@ -31,14 +31,6 @@ export interface Case {
 /** Packets of a batch. The number of a packet tells its batch. */
 export const batchSize = 500
 
-interface CodeTables {
-  readonly reasonCodesByPacket: Readonly<Record<string, readonly number[]>>
-  readonly disconnectCodesBySender: Readonly<Record<string, readonly number[]>>
-  readonly authCodesBySender: Readonly<Record<string, readonly number[]>>
-}
-
-const tables = JSON.parse(readFileSync(new URL('../../rules/tables.json', import.meta.url), 'utf8')) as CodeTables
-
 /** One batch of a seed. */
 export function generate(seed: number, batch: number): Case[] {
   const random = new Random(seed * 1_000_003 + batch)
@@ -49,7 +41,8 @@ export function generate(seed: number, batch: number): Case[] {
 function makeCase({ packet, protocolVersion: version, from }: Sample, random: Random, number: number): Case {
   const shortest = encoded(packet, version)
   if (typeof shortest === 'string') {
-    return { number, bytes: handmade(version, from, random), version, from, kind: 'faulty', packet: undefined, unencoded: shortest }
+    const bytes = handmade(version, from, random)
+    return { number, bytes, version, from, kind: 'faulty', packet: undefined, unencoded: shortest }
   }
   const kind = random.pick(['encoded', 'encoded', 'long', 'faulty', 'faulty', 'faulty'] as const)
   if (kind === 'encoded') return { number, bytes: shortest, version, from, kind, packet }
@@ -67,22 +60,17 @@ function encoded(packet: Packet, protocolVersion: 4 | 5): Uint8Array | string {
   }
 }
 
-function codesOf(packet: Packet, from: Sample['from']): readonly number[] {
-  if (packet.type === 'disconnect') return tables.disconnectCodesBySender[from] ?? []
-  if (packet.type === 'auth') return tables.authCodesBySender[from] ?? []
-  // No matching subscribers: said by servers only.
-  return (tables.reasonCodesByPacket[packet.type.toUpperCase()] ?? []).filter((code) => code !== 0x10 || from === 'server')
-}
-
 function vary({ packet, protocolVersion, from }: Sample, random: Random): Sample {
-  const codes = codesOf(packet, from)
+  const codes = 'reasonCode' in packet || 'reasonCodes' in packet ? codesOf(packet.type.toUpperCase(), from) : []
   if (protocolVersion === 5 && 'reasonCode' in packet && random.chance(0.7)) {
     packet.reasonCode = codes.includes(0x10) && random.chance(0.3) ? 0x10 : random.pick(codes)
     if (packet.type === 'connack') packet.sessionPresent &&= packet.reasonCode === 0
   }
   if (protocolVersion === 5 && 'reasonCodes' in packet) packet.reasonCodes = packet.reasonCodes.map(() => random.pick(codes))
   if ('properties' in packet) shuffle(packet, random)
-  if (packet.type === 'publish' && random.chance(0.1)) packet.payload = new Uint8Array(drawSize(random)).fill(random.below(256))
+  if (packet.type === 'publish' && random.chance(0.1)) {
+    packet.payload = new Uint8Array(drawSize(random)).fill(random.below(256))
+  }
   return { packet, protocolVersion, from }
 }
 
@@ -97,12 +85,16 @@ function shuffle(packet: Packet & { properties: object }, random: Random): void 
   const own = entries.find(([name]) => name === 'userProperties')
   // Names and values that repeat, that are empty, and names that an object puts in another order.
   if (own !== undefined && random.chance(0.2)) {
-    own[1] = Array.from({ length: random.between(1, 5) }, () => [random.pick(['a', 'b', '1', '']), random.pick(['', 'x', 'y'])])
+    const pair = () => [random.pick(['a', 'b', '1', '']), random.pick(['', 'x', 'y'])]
+    own[1] = Array.from({ length: random.between(1, 5) }, pair)
   }
   for (let last = entries.length - 1; last > 0; last--) {
     const other = random.below(last + 1)
-    ;[entries[last], entries[other]] = [entries[other] as (typeof entries)[number], entries[last] as (typeof entries)[number]]
+    const [moved] = entries.splice(other, 1, entries[last] as (typeof entries)[number])
+    entries[last] = moved as (typeof entries)[number]
   }
-  if (entries.length > 0 && random.chance(0.002)) entries.push(['userProperties', [['long', 'x'.repeat(65_535 - random.below(2))]]])
+  if (entries.length > 0 && random.chance(0.002)) {
+    entries.push(['userProperties', [['long', 'x'.repeat(65_535 - random.below(2))]]])
+  }
   packet.properties = Object.fromEntries(entries)
 }

@@ -34,21 +34,18 @@ const binary = new Set(['payload', 'password', 'correlationData', 'authenticatio
 
 /** What the reference decoder says: bytes are hexadecimal text there. */
 export function normalizedHex(value: unknown, key = ''): unknown {
-  if (typeof value === 'string') return binary.has(key) && value.length > 2 * longest ? told(Buffer.from(value, 'hex')) : value
+  if (typeof value === 'string') {
+    return binary.has(key) && value.length > 2 * longest ? told(Buffer.from(value, 'hex')) : value
+  }
   if (Array.isArray(value)) return value.map((each) => normalizedHex(each))
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).flatMap(([name, field]) => (field === undefined ? [] : [[name, normalizedHex(field, name)]])))
+  const present = Object.entries(value).filter(([, field]) => field !== undefined)
+  return Object.fromEntries(present.map(([name, field]) => [name, normalizedHex(field, name)]))
 }
 
 const names: Readonly<Record<string, string>> = {
-  cmd: 'type',
-  messageId: 'packetId',
-  protocolId: 'protocolName',
-  clean: 'cleanStart',
-  keepalive: 'keepAlive',
-  granted: 'reasonCodes',
-  unsubscriptions: 'filters',
-  returnCode: 'reasonCode',
+  ...{ cmd: 'type', messageId: 'packetId', protocolId: 'protocolName', clean: 'cleanStart' },
+  ...{ keepalive: 'keepAlive', granted: 'reasonCodes', unsubscriptions: 'filters', returnCode: 'reasonCode' },
 }
 
 const ofPublish = new Set(['dup', 'qos', 'retain', 'payload'])
@@ -59,7 +56,8 @@ export function normalizedPacket(packet: Fields, version: number): Fields {
   const fields: Fields = {}
   const type = packet['cmd'] as string
   for (const [key, value] of Object.entries(packet)) {
-    if (value === undefined || key === 'length' || (key === 'topic' && value === null) || (ofPublish.has(key) && type !== 'publish')) continue
+    const isFiller = key === 'length' || (key === 'topic' && value === null)
+    if (value === undefined || isFiller || (ofPublish.has(key) && type !== 'publish')) continue
     fields[names[key] ?? key] = normalized(value)
   }
   if (type === 'connect' && packet['will'] !== undefined) fields['will'] = will(packet['will'] as Fields)

@@ -36,10 +36,7 @@ export function decodeOurs(bytes: Uint8Array, setting: Setting): Ours {
   }
 }
 
-interface Reader {
-  readonly push: (chunk: Uint8Array) => Iterable<Packet>
-  readonly held: () => number
-}
+type Reader = { readonly push: (chunk: Uint8Array) => Iterable<Packet>; readonly held: () => number }
 
 function decoder(setting: Setting): Reader {
   const one = new Decoder(optionsOf(setting))
@@ -50,8 +47,8 @@ const webAssembly = await loadScanner()
 
 /** With WebAssembly for some of what servers send. */
 function scanner(setting: Setting, random: Random): Reader {
-  const finds = setting.from === 'server' && random.chance(0.5) ? { scanner: webAssembly as NonNullable<typeof webAssembly> } : {}
-  const one = new Scanner({ ...optionsOf(setting), ...finds })
+  const finds = setting.from === 'server' && random.chance(0.5) ? webAssembly : undefined
+  const one = new Scanner({ ...optionsOf(setting), ...(finds && { scanner: finds }) })
   return {
     *push(chunk) {
       one.push(chunk)
@@ -127,7 +124,8 @@ function formDiffers(each: Case, ours: Ours, random: Random): string | undefined
   const atOnce = story(decoder(each), [each.bytes])
   if (ours.fields !== undefined && atOnce !== `[${expected},"0 bytes held"]`) return `Decoder: ${atOnce}`
   const other = pickForm(random, each.bytes.length)
-  const inPieces = story(random.chance(0.5) ? decoder(each) : scanner(each, random), inForm(other, cut(each.bytes, random)))
+  const reader = random.chance(0.5) ? decoder(each) : scanner(each, random)
+  const inPieces = story(reader, inForm(other, cut(each.bytes, random)))
   if (inPieces !== atOnce) return `in pieces, each ${other}: ${inPieces}, at once: ${atOnce}`
   return ours.packet === undefined ? undefined : encodingDiffers(ours.packet, each, form)
 }
@@ -146,18 +144,8 @@ function lent(value: unknown, lend: Lend, backs: (() => void)[]): unknown {
 
 /** Fields that may be left out where they have this value. */
 const otherwise: Readonly<Record<string, unknown>> = {
-  protocolName: 'MQTT',
-  cleanStart: true,
-  keepAlive: 0,
-  clientId: '',
-  qos: 0,
-  retain: false,
-  dup: false,
-  noLocal: false,
-  retainAsPublished: false,
-  retainHandling: 0,
-  sessionPresent: false,
-  reasonCode: 0,
+  ...{ protocolName: 'MQTT', cleanStart: true, keepAlive: 0, clientId: '', sessionPresent: false, reasonCode: 0 },
+  ...{ qos: 0, retain: false, dup: false, noLocal: false, retainAsPublished: false, retainHandling: 0 },
 }
 
 /** A packet without the fields that have a default, and with payload and properties only where they hold something. */
@@ -169,29 +157,37 @@ function loosened(value: unknown): unknown {
     if (key === 'properties') return Object.keys(field as object).length > 0
     return !(key in otherwise) || otherwise[key] !== field
   })
-  return Object.fromEntries(entries.map(([key, field]) => [key, key === 'will' || key === 'subscriptions' ? loosened(field) : field]))
+  const deep = ['will', 'subscriptions']
+  return Object.fromEntries(entries.map(([key, field]) => [key, deep.includes(key) ? loosened(field) : field]))
 }
 
 function encodingDiffers(packet: Packet, { version, from }: Setting, form: string): string | undefined {
-  const bytes = encode(packet as PacketInput, { protocolVersion: version })
+  const options = { protocolVersion: version }
+  const bytes = encode(packet as PacketInput, options)
   const backs: (() => void)[] = []
   // Forms that use one array again hold one field at a time.
   const lend = lenders.get(form.includes('again') ? 'a Buffer at an offset' : form) as Lend
-  const written = encode(lent(packet, lend, backs) as PacketInput, { protocolVersion: version })
+  const written = encode(lent(packet, lend, backs) as PacketInput, options)
   for (const back of backs) back()
   if (Buffer.compare(bytes, written) !== 0) return `encode from other memory: ${Buffer.from(written).toString('hex')}`
-  if (Buffer.compare(bytes, encode(loosened(packet) as PacketInput, { protocolVersion: version })) !== 0) return 'encode without what has a default'
+  const loose = encode(loosened(packet) as PacketInput, options)
+  if (Buffer.compare(bytes, loose) !== 0) return 'encode without what has a default'
   const again = decodeOurs(bytes, { version, from })
   const same = JSON.stringify(again.fields) === JSON.stringify(normalized(packet))
   return same ? undefined : `encode and decode: ${again.error ?? JSON.stringify(again.fields)}`
 }
 
+type Read = { readonly each: Case; readonly ours: Ours }
+
 /** What is not the same when packets follow each other in one stream, and in one Encoder; undefined when all is. */
-export function streamsDiffer(cases: readonly { readonly each: Case; readonly ours: Ours }[], random: Random): string | undefined {
+export function streamsDiffer(cases: readonly Read[], random: Random): string | undefined {
   const accepted = cases.filter(({ each, ours }) => ours.packet !== undefined && each.bytes.length < large)
   for (const version of [4, 5] as const) {
+    const spoken = accepted.filter(({ each, ours: { packet } }) => {
+      return each.version === version && (packet?.type !== 'connect' || packet.protocolVersion === version)
+    })
     for (const from of ['client', 'server'] as const) {
-      const all = accepted.filter(({ each, ours }) => each.from === from && spoken(each, ours.packet) === version && each.version === version)
+      const all = spoken.filter(({ each }) => each.from === from)
       for (let at = 0; at < all.length; at += 25) {
         const found = orThrown(() => streamDiffers(all.slice(at, at + 25), { version, from }, random))
         if (found !== undefined) return found
@@ -201,23 +197,23 @@ export function streamsDiffer(cases: readonly { readonly each: Case; readonly ou
   return undefined
 }
 
-function spoken(each: Case, packet: Packet | undefined): number {
-  return packet?.type === 'connect' ? packet.protocolVersion : each.version
-}
-
-function streamDiffers(run: readonly { readonly each: Case; readonly ours: Ours }[], setting: Setting, random: Random): string | undefined {
+function streamDiffers(run: readonly Read[], setting: Setting, random: Random): string | undefined {
   const stream = Buffer.concat(run.map(({ each }) => each.bytes))
   const expected = JSON.stringify([...run.map(({ ours }) => ours.fields), '0 bytes held'])
   const numbers = run.map(({ each }) => each.number).join(', ')
   const chunks = random.chance(0.3) ? [stream] : cut(stream, random)
-  const found = story(random.chance(0.5) ? decoder(setting) : scanner(setting, random), inForm(pickForm(random, stream.length), chunks))
-  if (found !== expected) return `packets ${numbers} in one stream, ${stream.toString('hex').slice(0, 4000)}: ${found.slice(0, 4000)}`
+  const reader = random.chance(0.5) ? decoder(setting) : scanner(setting, random)
+  const found = story(reader, inForm(pickForm(random, stream.length), chunks))
+  const shownStream = stream.toString('hex').slice(0, 4000)
+  if (found !== expected) return `packets ${numbers} in one stream, ${shownStream}: ${found.slice(0, 4000)}`
   const encoder = new Encoder({ protocolVersion: setting.version })
+  const lend = lenders.get('a Uint8Array at an offset') as Lend
   for (const { ours } of run) {
     const backs: (() => void)[] = []
-    encoder.write(lent(ours.packet, lenders.get('a Uint8Array at an offset') as Lend, backs) as PacketInput)
+    encoder.write(lent(ours.packet, lend, backs) as PacketInput)
     for (const back of backs) back()
   }
-  const alone = Buffer.concat(run.map(({ ours }) => encode(ours.packet as PacketInput, { protocolVersion: setting.version })))
-  return Buffer.compare(encoder.take(), alone) === 0 ? undefined : `packets ${numbers} in one Encoder: other bytes`
+  const alone = run.map(({ ours }) => encode(ours.packet as PacketInput, { protocolVersion: setting.version }))
+  const same = Buffer.compare(encoder.take(), Buffer.concat(alone)) === 0
+  return same ? undefined : `packets ${numbers} in one Encoder: other bytes`
 }

@@ -52,27 +52,35 @@ const kept = 500
 /** So many batches are asked about before the answer to the first is looked at. */
 const ahead = 3
 
-interface Prepared {
+interface Batch {
   readonly cases: readonly Case[]
-  readonly answer: Promise<Verdicts[]> | undefined
+  readonly random: Random
+  readonly options: RunOptions
+  readonly report: Report
 }
+
+type Prepared = Pick<Batch, 'cases'> & { readonly answer: Promise<Verdicts[]> | undefined }
+type Context = Pick<Finding, 'each' | 'verdicts'>
 
 /** Runs to the end or the limit. */
 export async function run(options: RunOptions): Promise<Report> {
-  const report: Report = { packets: 0, accepted: 0, asked: new Map(), applied: new Map(), found: 0, findings: new Map() }
+  const counts = { packets: 0, accepted: 0, found: 0 }
+  const report: Report = { ...counts, asked: new Map(), applied: new Map(), findings: new Map() }
   const go = options.program === undefined ? undefined : new GoCodecs(options.program)
   const until = performance.now() + options.limit * 1000
   const first = Math.floor((options.number ?? 0) / batchSize)
   const batches = options.number === undefined ? Math.ceil(options.packets / batchSize) : first + 1
   const prepare = (batch: number): Prepared => {
-    const cases = generate(options.seed, batch).slice(0, options.number === undefined ? options.packets - batch * batchSize : batchSize)
+    const most = options.number === undefined ? options.packets - batch * batchSize : batchSize
+    const cases = generate(options.seed, batch).slice(0, most)
     return { cases, answer: go?.ask(cases) }
   }
   const waiting = Array.from({ length: Math.min(ahead, batches - first) }, (_, index) => prepare(first + index))
   for (let batch = first; batch < batches; batch++) {
     const { cases, answer } = waiting.shift() as Prepared
     if (batch + ahead < batches) waiting.push(prepare(batch + ahead))
-    checkBatch(cases, (await answer) ?? [], new Random(options.seed + batch * 7919), options, report)
+    const random = new Random(options.seed + batch * 7919)
+    checkBatch({ cases, random, options, report }, (await answer) ?? [])
     if (performance.now() > until) break
   }
   // Answers that nobody waits for any more.
@@ -81,7 +89,7 @@ export async function run(options: RunOptions): Promise<Report> {
   return report
 }
 
-function checkBatch(cases: readonly Case[], answers: readonly Verdicts[], random: Random, options: RunOptions, report: Report): void {
+function checkBatch({ cases, random, options, report }: Batch, answers: readonly Verdicts[]): void {
   const judgedCases = cases.map((each, index) => {
     const ours = (options.decode ?? decodeOurs)(each.bytes, each)
     const verdicts = verdictsOf(each, answers[index] ?? {}, options.codecs)
@@ -94,13 +102,14 @@ function checkBatch(cases: readonly Case[], answers: readonly Verdicts[], random
 }
 
 function verdictsOf(each: Case, fromGo: Verdicts, codecs: readonly Codec[]): Verdicts {
-  const all: Verdicts = codecs.includes('mqtt-packet') ? { ...fromGo, 'mqtt-packet': askMqttPacket(each) } : fromGo
-  return Object.fromEntries(Object.entries(all).filter(([codec]) => codecs.includes(codec as Codec)))
+  const asked = codecs.includes('mqtt-packet') ? { 'mqtt-packet': askMqttPacket(each) } : {}
+  const all = Object.entries({ ...fromGo, ...asked })
+  return Object.fromEntries(all.filter(([codec]) => codecs.includes(codec as Codec)))
 }
 
 function check(each: Case, ours: Ours, verdicts: Verdicts, random: Random, report: Report): void {
   const standard = standardOf(each)
-  const context = (): Pick<Finding, 'each' | 'verdicts'> => ({ each, verdicts: shownVerdicts(ours, standard, verdicts) })
+  const context = (): Context => ({ each, verdicts: shownVerdicts(ours, standard, verdicts) })
   report.packets += 1
   if (ours.fields !== undefined) report.accepted += 1
   const stray = strays(each, ours, standard)
@@ -125,7 +134,7 @@ function count(report: Report, codec: Codec, { fields, again }: NonNullable<Verd
   if (again !== undefined) counts.written += 1
 }
 
-function note(report: Report, kind: string, detail: string, context: Pick<Finding, 'each' | 'verdicts'>): void {
+function note(report: Report, kind: string, detail: string, context: Context): void {
   report.found += 1
   const known = report.findings.get(kind)
   if (known !== undefined) known.count += 1
@@ -142,8 +151,9 @@ function detailOf({ kind, place, error, rule }: Difference): string {
 }
 
 function shownVerdicts(ours: Ours, standard: Standard, verdicts: Verdicts): Record<string, string> {
-  const shown = (fields: unknown, error: string | undefined): string =>
-    fields === undefined ? `refused: ${error}` : `accepted: ${JSON.stringify(fields)}`
-  const entries = Object.entries(verdicts).map(([codec, { fields, error }]): [string, string] => [codec, shown(fields, error)])
-  return { ours: shown(ours.fields, ours.error), standard: shown(standard.fields, standard.rule), ...Object.fromEntries(entries) }
+  const { fields, rule: error } = standard
+  const all = Object.entries({ ours, standard: { fields, error }, ...verdicts })
+  return Object.fromEntries(
+    all.map(([name, said]) => [name, said.fields === undefined ? `refused: ${said.error}` : `accepted: ${JSON.stringify(said.fields)}`]),
+  )
 }
