@@ -51,6 +51,17 @@ it('what came in behind a message that has no room', async () => {
   expect(connection.held).toBeGreaterThan(15 * 3000)
 })
 
+it('what comes in behind a packet that is still to be judged, until it is', async () => {
+  const world = await connected()
+  const before = connection.held
+  const { reader } = connection
+  reader.hold(world)
+  for (const id of [1, 2, 3]) await world.send(publish('a', 'x'.repeat(1000), id))
+  expect(connection.held - before).toBeGreaterThan(3000)
+  reader.release(world)
+  expect(connection.held - before).toBeLessThan(1000)
+})
+
 it('output that has not left, but for large payloads, and never less than nothing', async () => {
   const links: SlowLink[] = []
   const world: World = new World({ keepAlive: false }, {}, 1, () => {
@@ -59,8 +70,13 @@ it('output that has not left, but for large payloads, and never less than nothin
   })
   await Promise.all([world.client.connect(), world.clock.advance(1000)])
   const before = connection.held
+  world.client.post('a', new Uint8Array(40_000))
+  expect(connection.held - before).toBeLessThan(1000)
+  await world.clock.advance(1000)
+  expect(connection.held - before).toBeLessThan(100)
   ;(links[0] as SlowLink).rate = 0
   for (let count = 0; count < 10; count++) world.client.post('a', new Uint8Array(1000))
+  expect(connection.held - before).toBeGreaterThan(10_000)
   await world.settle()
   expect(connection.held - before).toBeGreaterThan(10_000)
   const settled = world.client.publish('a', new Uint8Array(3_000_000)).catch(() => undefined)
