@@ -31,7 +31,7 @@ export function expectRules(transcript: Transcript): void {
 function condensed(text: string): string {
   return text
     .replace(
-      /(?:\n {4}at .*?)+ \{\n([^]*?)\n\}/g,
+      /(?:\n {4}at .*?)+ \{\n([\s\S]*?)\n\}/g,
       (_, fields: string) =>
         ` { ${fields
           .replace(/\n +at .*?(?=\n| \{)/g, '')
