@@ -27,18 +27,17 @@ export function expectRules(transcript: Transcript): void {
   expect(objections).toEqual([])
 }
 
+/** Fields of an error in one line, without the stacks of its causes. */
+const inOneLine = (fields: string): string =>
+  fields
+    .replace(/\n +at .*?(?=\n| \{)/g, '')
+    .replace(/\s+/g, ' ')
+    .trim()
+
 /** Errors without the lines of their stacks, the fields of each in one line. */
 function condensed(text: string): string {
-  return text
-    .replace(
-      /(?:\n {4}at .*?)+ \{\n([\s\S]*?)\n\}/g,
-      (_, fields: string) =>
-        ` { ${fields
-          .replace(/\n +at .*?(?=\n| \{)/g, '')
-          .replace(/\s+/g, ' ')
-          .trim()} }`,
-    )
-    .replace(/\n {4}at .*/g, '')
+  const withoutFields = text.replace(/(?:\n {4}at .*?)+ \{\n([\s\S]*?)\n\}/g, (_, fields: string) => ` { ${inOneLine(fields)} }`)
+  return withoutFields.replace(/\n {4}at .*/g, '')
 }
 
 /** Holds it against the rules, and against what is kept under the same titles. */
