@@ -52,11 +52,6 @@ export class OutboundRules {
     this.#gaveUp = gaveUp
   }
 
-  /** PUBLISH exchanges without their last acknowledgement. */
-  get open(): number {
-    return this.#exchanges.size
-  }
-
   /** The session is gone. */
   forget(): void {
     this.#used.clear()

@@ -49,8 +49,6 @@ export class Monitor {
   accepted = false
   /** The identifier that the server assigned. */
   assignedId = ''
-  /** CONNACKs with success, and those of them without a session. */
-  sessions = 0
   connections = 0
   /** Number of a connection that the application has given up: its DISCONNECT is queued, and nothing that arrives is handled any more. */
   forsaken = 0
@@ -92,7 +90,6 @@ export class Monitor {
     if (present && this.#fresh) this.outbound.mayClear = true
     this.#fresh = false
     this.accepted = true
-    this.sessions += 1
   }
 }
 
@@ -157,11 +154,6 @@ export class MonitoredConnection {
     }
   }
 
-  /** To be asked now and then, and at the end: has the client been silent for too long? */
-  checkSilence(): void {
-    if (!this.#over) this.#checkSilence()
-  }
-
   #versionOf(packet: Uint8Array): number {
     // The version of CONNECT follows its name: fixed header, two bytes of length, "MQTT".
     if ((packet[0] as number) >> 4 === 1) {
@@ -180,7 +172,8 @@ export class MonitoredConnection {
     this.#lastSent = expect.now()
     if (this.#connect === undefined || seen.kind === 'connect') return this.#handleConnect(seen)
     if (seen.kind === 'disconnect') this.#said = 'disconnect'
-    if (seen.kind === 'auth') return this.#handleAuth()
+    if (seen.kind === 'auth' && !this.#awaitsAuth) this.#monitor.report('auth', 'AUTH without an authentication method')
+    if (seen.kind === 'auth') return
     if (this.#connack === undefined) return this.#monitor.report('before CONNACK', `${seen.kind} was sent before CONNACK`)
     this.#checkLimits(seen, this.#connack)
     this.#monitor.outbound.handleSent(seen, this.number)
@@ -188,7 +181,8 @@ export class MonitoredConnection {
   }
 
   #handleConnect(seen: Seen): void {
-    const { report, expect, accepted, assignedId } = this.#view()
+    const { expect, accepted, assignedId } = this.#monitor
+    const report = (rule: string, detail: string): void => this.#monitor.report(rule, detail)
     if (seen.kind !== 'connect') return report('first packet', `${seen.kind} came before CONNECT`)
     if (this.#connect !== undefined) return report('first packet', 'a second CONNECT')
     this.#connect = seen
@@ -199,10 +193,6 @@ export class MonitoredConnection {
     const wanted = expect.clientId || assignedId
     if (wanted !== '' && seen.clientId !== wanted) report('client identifier', `it is not the one that it has`)
     this.#awaitsAuth = seen.properties.has(property.authenticationMethod)
-  }
-
-  #handleAuth(): void {
-    if (!this.#awaitsAuth) this.#monitor.report('auth', 'AUTH without an authentication method')
   }
 
   #handleArriving(seen: Seen): void {
@@ -245,7 +235,7 @@ export class MonitoredConnection {
   }
 
   #checkLimits(seen: Seen, connack: Seen): void {
-    const { report } = this.#view()
+    const report = (rule: string, detail: string): void => this.#monitor.report(rule, detail)
     const maximum = limit(connack, property.maximumPacketSize, Number.POSITIVE_INFINITY)
     if (seen.size > maximum) report('packet size', `${seen.kind} of ${seen.size} bytes, ${maximum} are allowed`)
     if (seen.properties.has(property.subscriptionIdentifier) && limit(connack, property.subscriptionIdentifierAvailable, 1) === 0)
@@ -264,16 +254,6 @@ export class MonitoredConnection {
     const silence = expect.now() - this.#lastSent
     if (silence > this.#keepAlive * 1.5) this.#monitor.report('keep-alive', `nothing was sent for ${silence} ms, keep-alive is ${this.#keepAlive} ms`)
     this.#lastSent = Math.max(this.#lastSent, expect.now() - this.#keepAlive)
-  }
-
-  #view(): { report: (rule: string, detail: string) => void; expect: Expectations; accepted: boolean; assignedId: string } {
-    const monitor = this.#monitor
-    return {
-      report: (rule, detail) => monitor.report(rule, detail),
-      expect: monitor.expect,
-      accepted: monitor.accepted,
-      assignedId: monitor.assignedId,
-    }
   }
 }
 

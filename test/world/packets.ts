@@ -53,10 +53,6 @@ export function subscribe(id: number, filter = 'a/#', options = 1): Uint8Array {
   return packet(0x82, [...two(id), 0, ...text(filter), options])
 }
 
-export function suback(id: number, reason = 1): Uint8Array {
-  return packet(0x90, [...two(id), 0, reason])
-}
-
 export const pingreq = Uint8Array.of(0xc0, 0)
 export const disconnect = Uint8Array.of(0xe0, 0)
 export const auth = Uint8Array.of(0xf0, 0)
