@@ -67,7 +67,6 @@ const real = [
   'test/support/checkers.test.ts',
   'test/world/*.test.ts',
   'test/world/durable/*.test.ts',
-  'test/world/many/*.test.ts',
 ]
 
 /** In tests of it, `mqwire/compat` stands on the sources. */

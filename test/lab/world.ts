@@ -3,25 +3,22 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import { Worker } from 'node:worker_threads'
-import { generate as generateDurable } from '../world/durable/generate.js'
-import { generate } from '../world/generate.js'
-import type { Done, Task } from '../world/main.js'
-import { generate as generateMany } from '../world/many/generate.js'
-import { shown } from '../world/shrink.js'
+import type { Done, Task } from '../world/runner.js'
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  'random schedules and faults: `world`, `durable`, `many`, `enumerate` (every fault at every step), `scanner`; `defects` (clients with a defect, which have to be found); --replay FILE or SEED shows one'
+  'random schedules and faults: `world`, `programs` (any call at any time), `durable`, `many`, `enumerate` (every fault at every step), `scanner`; `defects` (clients with a defect, which have to be found); --replay FILE or SEED shows one'
 export const minutes = 5
 
-/** Each variant with its worker, what is special about its task, and its share of the time. */
+/** Each variant with its share of the time, and what is special about its task. */
 const variants = {
-  world: { entry: 'test/world/main.ts', generate, share: 0.35, task: {} },
-  durable: { entry: 'test/world/durable/main.ts', generate: generateDurable, share: 0.2, task: {} },
-  many: { entry: 'test/world/many/main.ts', generate: generateMany, share: 0.2, task: {} },
-  enumerate: { entry: 'test/world/main.ts', generate, share: 0.15, task: { seeds: 0, enumerate: true } },
-  scanner: { entry: 'test/world/main.ts', generate, share: 0.1, task: { scanner: true } },
-}
+  world: { share: 0.25, task: { kind: 'world' } },
+  programs: { share: 0.1, task: { kind: 'programs' } },
+  durable: { share: 0.2, task: { kind: 'durable' } },
+  many: { share: 0.2, task: { kind: 'many' } },
+  enumerate: { share: 0.15, task: { kind: 'world', seeds: 0, enumerate: true } },
+  scanner: { share: 0.1, task: { kind: 'world', scanner: true } },
+} as const
 type Variant = keyof typeof variants
 const names = Object.keys(variants) as Variant[]
 
@@ -38,21 +35,11 @@ function work(file: string, task: Task): Promise<Done> {
 }
 
 async function play(lab: Lab, name: Variant, share: number): Promise<Result> {
-  const { entry, task } = variants[name]
-  const file = await lab.bundle(entry, { name: `world-${name}` })
+  const file = await lab.bundle('test/world/main.ts', { name: `world-${name}` })
   const parts = availableParallelism()
   const every = lab.minutes >= 20 ? 1 : stride
-  const whole = {
-    seeds: 1e12,
-    enumerate: false,
-    every,
-    offset: lab.seed % every,
-    only: '',
-    hasty: false,
-    limit: lab.minutes * 60 * share,
-    first: lab.seed,
-  }
-  const all = await Promise.all(Array.from({ length: parts }, (_, part) => work(file, { ...whole, ...task, part, parts })))
+  const whole = { seeds: 1e12, every, offset: lab.seed % every, limit: lab.minutes * 60 * share, first: lab.seed, ...variants[name].task }
+  const all = await Promise.all(Array.from({ length: parts }, (_, part) => work(file, { ...whole, part, parts })))
   const sum = (key: 'schedules' | 'seeds'): number => all.reduce((total, each) => total + each[key], 0)
   const kinds = new Map(all.flatMap(({ reports }) => reports).map((report) => [`${report.rule} ${report.detail.replace(/\d+/g, '#')}`, report]))
   const folder = path.join(lab.root, 'node_modules', '.cache', 'mqwire-findings')
@@ -68,19 +55,17 @@ async function play(lab: Lab, name: Variant, share: number): Promise<Result> {
 }
 
 async function replay(lab: Lab, name: Variant, given: string): Promise<Result> {
-  const file = await lab.bundle(variants[name].entry)
-  const task = { part: 0, parts: 1, first: 1, seeds: 0, enumerate: false, every: 1, offset: 0, only: '', hasty: false, limit: 3600 }
-  const { trace } = await work(file, {
-    ...task,
-    replay: /^\d+$/.test(given) ? shown(variants[name].generate(Number(given))) : readFileSync(given, 'utf8'),
-  })
+  const file = await lab.bundle('test/world/main.ts')
+  const alone = { part: 0, parts: 1, first: 1, seeds: 0, every: 1, offset: 0, limit: 3600 }
+  const { trace } = await work(file, { ...alone, kind: variants[name].task.kind, replay: /^\d+$/.test(given) ? given : readFileSync(given, 'utf8') })
   for (const line of trace) lab.say(line)
   const found = trace.filter((line) => line.startsWith('FINDING'))
   return { did: 'one schedule', findings: found.map((what) => ({ what, command: `npm run lab -- world ${name} --replay ${given}` })) }
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  if (lab.words.includes('defects')) return (await import('../support/checkers.js')).tryDefects(lab, 'world', ['world', 'durable', 'many'])
+  if (lab.words.includes('defects'))
+    return (await import('../support/checkers.js')).tryDefects(lab, 'world', ['world', 'programs', 'durable', 'many'])
   const chosen = lab.words.length === 0 ? names : names.filter((name) => lab.words.includes(name))
   if (lab.replay !== undefined) return replay(lab, chosen[0] ?? 'world', lab.replay)
   const unknown = lab.words.filter((word) => !names.includes(word as Variant))

@@ -13,17 +13,9 @@ import { planFrom } from '../unit/typed/faults/plan.js'
 import { run as runPlan } from '../unit/typed/faults/world.js'
 import { always, differs, instantiate, tellFramer, tellScanner } from '../unit/wasm/scanner.js'
 import { streams } from '../unit/wasm/streams.js'
-import { generate as durableOf } from '../world/durable/generate.js'
-import { DurableWorld } from '../world/durable/world.js'
-import { generate as programOf } from '../world/finder/generate.js'
-import { judge } from '../world/finder/model.js'
-import { VirtualWorld } from '../world/finder/worlds.js'
-import { generate } from '../world/generate.js'
-import { generate as manyOf } from '../world/many/generate.js'
-import { ManyWorld } from '../world/many/world.js'
+import { type KindName, kinds } from '../world/kinds.js'
 import { scenarios } from '../world/scenarios.js'
 import { wideScenarios } from '../world/wide-scenarios.js'
-import { World } from '../world/world.js'
 import type { Checker, Defect } from './defective.js'
 import { defectsFor } from './defects.js'
 
@@ -32,7 +24,13 @@ type Found = readonly string[]
 /** The first seeds of the world stand for its scenarios. */
 const fixed = [...scenarios, ...wideScenarios]
 
-const rulesOf = (findings: readonly { readonly rule: string }[]): Found => findings.map(({ rule }) => rule)
+const played =
+  (name: KindName) =>
+  async (defect: Defect, seed: number): Promise<Found> => {
+    const { generate, make } = kinds[name]
+    const { findings } = await make((name === 'world' ? fixed[seed - 1] : undefined) ?? generate(seed), defect).run()
+    return findings.map(({ rule }) => rule)
+  }
 
 /** What an oracle says of an input of that seed. */
 async function fuzzed(run: (bytes: Uint8Array, defect: Defect) => void, inputs: fc.Arbitrary<Input>, defect: Defect, seed: number) {
@@ -48,10 +46,10 @@ async function fuzzed(run: (bytes: Uint8Array, defect: Defect) => void, inputs: 
 
 /** The rules that each checker found broken. */
 export const checkers: Readonly<Record<Checker, (defect: Defect, seed: number) => Promise<Found>>> = {
-  world: async (defect, seed) => rulesOf((await new World(fixed[seed - 1] ?? generate(seed), defect).run()).findings),
-  durable: async (defect, seed) => rulesOf((await new DurableWorld(durableOf(seed), defect).run()).findings),
-  many: async (defect, seed) => rulesOf((await new ManyWorld(manyOf(seed), undefined, defect).run()).findings),
-  programs: async (defect, seed) => rulesOf(judge(await new VirtualWorld(defect).run(programOf(seed)), { slack: 1 })),
+  world: played('world'),
+  programs: played('programs'),
+  durable: played('durable'),
+  many: played('many'),
   'fuzz session': (defect, seed) => fuzzed(runSession, sessionInputs, defect, seed),
   'fuzz wire': (defect, seed) => fuzzed(runWire, wireInputs, defect, seed),
   typed: async (defect, seed) => (await runPlan(planFrom(seed), defect)).findings.map(() => 'typed'),

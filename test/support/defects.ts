@@ -108,7 +108,7 @@ export const nothing: Defect = {
 export const defects: readonly Defect[] = [
   {
     name: 'an acknowledgement is swallowed',
-    by: { world: [3, 'live', 'I7'], durable: [1, 'rest', 'lost'], many: [1, 'rest', 'wire'], programs: [3, 'live'] },
+    by: { world: [3, 'live', 'I7'], programs: [5, 'live', 'I7'], durable: [1, 'rest', 'lost'], many: [1, 'rest', 'wire'] },
     make: packets(() => {
       const swallows = each(3)
       return (packet) => ((isAck(packet) || packet.type === 'pubrel') && swallows() ? [] : packet)
@@ -141,7 +141,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a PUBLISH leaves twice',
-    by: { world: [2, 'I6'], durable: [1, 'wire'], many: [1, 'wire', 'twice'], programs: [3, 'twice'] },
+    by: { world: [2, 'I6'], programs: [1, 'I6'], durable: [1, 'wire'], many: [1, 'wire', 'twice'] },
     make: packets(() => {
       const doubles = each(3)
       return (packet) => (packet.type === 'publish' && doubles() ? [packet, packet] : packet)
@@ -157,7 +157,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a byte of a payload is another',
-    by: { world: [5, 'bytes'], durable: [1, 'invented'], many: [1, 'invented'], programs: [1, 'bytes'] },
+    by: { world: [5, 'bytes'], programs: [1, 'bytes'], durable: [1, 'invented'], many: [1, 'invented'] },
     make: packets(() => {
       const changes = each(3)
       return (packet) => {
@@ -175,7 +175,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a packet identifier that is in use is used again',
-    by: { world: [4, 'I6'], durable: [2, 'wire'], many: [2, 'wire'], programs: [1, 'live'] },
+    by: { world: [4, 'I6'], durable: [2, 'wire'], many: [2, 'wire'] },
     make: packets(() => {
       let last: number | undefined
       const reuses = each(3)
@@ -205,7 +205,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'no DISCONNECT at the end',
-    by: { world: [1, 'I6'], many: [1, 'wire'], programs: [4, 'will'], 'fuzz session': [11, 'session-goodbye'] },
+    by: { world: [1, 'I6'], many: [1, 'wire'], 'fuzz session': [11, 'session-goodbye'] },
     make: packets(() => (packet) => (packet.type === 'disconnect' ? [] : packet)),
   },
   {
@@ -228,7 +228,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a message is handed out twice',
-    by: { world: [10, 'I2'], programs: [4, 'twice'], typed: [1, 'typed'] },
+    by: { world: [10, 'I2'], typed: [1, 'typed'] },
     make: () => {
       const doubles = each(3)
       return { facade: handing((message) => (doubles() ? [message, message] : [message])) }
@@ -246,9 +246,9 @@ export const defects: readonly Defect[] = [
     name: 'a promise never settles',
     by: {
       world: [1, 'I7'],
+      programs: [1, 'live', 'I7'],
       durable: [1, 'pending'],
       many: [3, 'settle'],
-      programs: [1, 'settles'],
       typed: [3, 'typed'],
     },
     make: () => {
@@ -265,7 +265,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a publish is said to be done before it is',
-    by: { world: [42, 'I1'], durable: [1, 'lost'], many: [2, 'agree'] },
+    by: { world: [42, 'I1'], programs: [1, 'receipt'], durable: [1, 'lost'], many: [2, 'agree'] },
     make: () => ({
       facade: publishing((publish) => {
         publish().catch(silent)
@@ -275,7 +275,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'an event does not come',
-    by: { world: [24, 'I9'], programs: [2, 'events'] },
+    by: { world: [24, 'I9'], programs: [14, 'I9'] },
     make: () => ({
       facade: (client) => {
         const { on } = client as unknown as BaseClient
@@ -288,7 +288,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'memory of the caller is read later',
-    by: { world: [115, 'bytes'], programs: [3, 'bytes'] },
+    by: { world: [115, 'bytes'] },
     make: () => ({
       facade: (client) => {
         const publisher = client as unknown as BaseClient
@@ -302,7 +302,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a timer is left behind',
-    by: { world: [27, 'leak'], durable: [7, 'leak'], many: [3, 'leak'], programs: [2, 'leak'] },
+    by: { world: [27, 'leak'], programs: [3, 'leak'], durable: [7, 'leak'], many: [3, 'leak'] },
     make: () => {
       const leaks = each(5)
       const setTimer =

@@ -5,32 +5,19 @@
  * It may assume nothing of the client but its documentation. Everything that it starts is tracked; nothing that it awaits may throw unseen.
  */
 
-import type { Message, Subscription } from '../../src/client/api/index.js'
+import type { ClientEvents, Message, Subscription } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
-import type { WorldClock } from './clock.js'
-import type { Call, Delivered, History, Subscribed } from './history.js'
+import { endpoints } from './client-options.js'
+import type { Call, Delivered, Subscribed } from './history.js'
 import { differs, given, payloadOf } from './payloads.js'
-import type { Random } from './random.js'
 import { payloadName } from './reader.js'
-import type { Operation, Style } from './schedule.js'
-
-/** What the application needs of the world. */
-export interface Surroundings {
-  readonly clock: WorldClock
-  readonly random: Random
-  readonly history: History
-  readonly endpoints: (count: number) => string[]
-  /** Another client of the broker publishes. */
-  readonly feed: (topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean, size: number) => void
-  readonly restart: () => void
-  /** The client is about to leave the connection that is up. */
-  readonly forsake: () => void
-  /** Bytes of a message of that name; undefined of one that the world did not make. */
-  readonly sizeOf: (name: string) => number | undefined
-}
+import type { Abort, Operation } from './schedule.js'
+import type { World } from './world.js'
 
 /** Turns of a loop over `writable` within one millisecond: more are a storm. */
 const mostTurns = 2000
+/** Events at which a listener does something. */
+const mostNested = 3
 
 const filtersOf = ({ filter, more = [] }: Subscribe): string | string[] => (more.length === 0 ? filter : [filter, ...more])
 
@@ -39,12 +26,16 @@ function settingsOf({ qos, buffer, overflow, lifetime }: Subscribe) {
     qos,
     onExit: 'unsubscribe' as const,
     ...(buffer === undefined ? {} : { buffer }),
-    ...(overflow === undefined ? {} : { overflow }),
+    // The default, and wrong with on-receive.
+    ...(overflow === undefined || overflow === 'backpressure' ? {} : { overflow }),
     ...(lifetime && { lifetime }),
   }
 }
 
 type Subscribe = Extract<Operation, { do: 'subscribe' }>
+
+/** What a subscription and a handler have in common. */
+type Owned = Pick<Subscription, 'unsubscribe' | 'detach' | typeof Symbol.asyncDispose>
 
 /** One process of the application, with its client. */
 export class Application {
@@ -53,94 +44,69 @@ export class Application {
   /** Turns that take their time: bodies, handlers, acknowledgements. */
   working = 0
   readonly client: BaseClient
-  readonly subscriptions = new Map<
-    number,
-    {
-      record: Subscribed
-      subscription: Subscription | undefined
-      unsubscribe: () => Promise<unknown>
-      dispose: () => Promise<unknown>
-      detach: () => void
-    }
-  >()
-  readonly #around: Surroundings
+  readonly subscriptions = new Map<number, { readonly record: Subscribed; readonly owned: Owned }>()
+  readonly #world: World
   readonly #process: number
+  /** Of the client, before what it is doing. */
+  #state = ''
 
-  constructor(client: BaseClient, around: Surroundings) {
+  constructor(client: BaseClient, world: World) {
     this.client = client
-    this.#around = around
-    this.#process = around.history.process
+    this.#world = world
+    this.#process = world.history.process
   }
 
   /** Does one operation. */
   perform(op: Operation): void {
-    const { history } = this.#around
+    // A listener may do something within something else.
+    const outer = this.#state
+    this.#state = this.client.state
     try {
-      this.#perform(op)
+      const doing = this.#doings[op.do] as (op: Operation) => unknown
+      doing(op)
     } catch (error) {
       // Synchronous methods throw what their documentation says; it is recorded like a rejection.
-      history.track(op.do, Promise.reject(error))
+      this.#track(op.do, Promise.reject(error))
     }
+    this.#state = outer
   }
 
-  #perform(op: Operation): void {
+  readonly #doings: { readonly [Name in Operation['do']]: (op: Operation & { readonly do: Name }) => unknown } = {
+    connect: ({ abort }) => this.#tracked('connect', abort, (signal) => this.client.connect(signal)),
+    on: (op) => this.#on(op),
+    publish: (op) => this.#publish(op),
+    abortable: (op) => this.#publish(op),
+    post: (op) => this.#post(op),
+    'post-all': (op) => this.#track('post-all', this.#postAll(op)),
+    together: ({ ops }) => ops.map((op) => this.perform(op)),
+    subscribe: (op) => this.#subscribe(op),
+    unsubscribe: ({ s }) => this.#leave(s, 'unsubscribe'),
+    'unsubscribe-from': (op) => this.#leaveFilter(op),
+    detach: ({ s }) => this.#leave(s, 'detach'),
+    dispose: ({ s }) => this.#dispose(s),
+    feed: ({ topic, n, qos, retain = false, size = 0 }) => this.#world.broker.feed(topic, `f${n}`, qos, retain, size),
+    request: (op) => this.#request(op),
+    respond: (op) => this.#respond(op),
+    reconnect: ({ force }) => this.#reconnect(force),
+    'set-brokers': ({ endpoints }) => this.#setBrokers(endpoints),
+    reauthenticate: () => this.#track('reauthenticate', this.client.reauthenticate()),
+    flush: () => [this.#track('writable', this.client.writable), this.#track('flush', this.client.flush())],
+    clear: () => this.client.outbound.clear(),
+    disconnect: ({ timeout }) => this.#stop('disconnect', timeout),
+    drain: ({ timeout }) => this.#stop('drain', timeout),
+    destroy: () => this.#destroy(),
+    'restart-process': () => this.#world.restart(),
+  }
+
+  #track(what: string, promise: PromiseLike<unknown>, more: Pick<Call, 'signal' | 'timeout'> = {}): Call {
+    return this.#world.history.track(what, promise, { ...more, state: this.#state })
+  }
+
+  #reconnect(force: boolean): void {
     const { client } = this
-    const { history, feed, restart, endpoints } = this.#around
-    switch (op.do) {
-      case 'connect':
-        history.track('connect', client.connect())
-        return
-      case 'publish':
-      case 'abortable':
-        return this.#publish(op)
-      case 'post':
-        return this.#post(op)
-      case 'post-all':
-        history.track('post-all', this.#postAll(op))
-        return
-      case 'together':
-        for (const inner of op.ops) this.perform(inner)
-        return
-      case 'dispose':
-        return this.#dispose(op.s)
-      case 'subscribe':
-        return this.#subscribe(op)
-      case 'unsubscribe':
-        return this.#leave(op.s, 'unsubscribe')
-      case 'detach':
-        return this.#leave(op.s, 'detach')
-      case 'feed':
-        return feed(op.topic, `f${op.n}`, op.qos, op.retain === true, op.size ?? 0)
-      case 'request':
-        return this.#request(op)
-      case 'respond':
-        return this.#respond(op)
-      case 'reconnect':
-        if (op.force && client.state === 'connected') this.#around.forsake()
-        history.track('reconnect', client.reconnect(op.force ? { force: true, reason: 'the application wants it' } : {}))
-        return
-      case 'set-brokers':
-        client.setBrokers(endpoints(op.endpoints))
-        return
-      case 'reauthenticate':
-        history.track('reauthenticate', client.reauthenticate())
-        return
-      case 'flush':
-        history.track('writable', client.writable)
-        history.track('flush', client.flush())
-        return
-      case 'clear':
-        client.outbound.clear()
-        return
-      case 'disconnect':
-        return this.stop('disconnect', op.timeout)
-      case 'drain':
-        return this.stop('drain', op.timeout)
-      case 'destroy':
-        return this.#destroy()
-      case 'restart-process':
-        return restart()
-    }
+    // It is about to leave the connection that is up.
+    if (force && client.state === 'connected') this.#world.monitor.forsaken = this.#world.monitor.connections
+    this.#track('reconnect', client.reconnect(force ? { force, reason: 'the application wants it' } : {}))
   }
 
   #post(op: Extract<Operation, { do: 'post' }>): void {
@@ -152,43 +118,45 @@ export class Application {
   #request(op: Extract<Operation, { do: 'request' }>): void {
     const promise = this.client.request(op.topic, `r${op.n}`, { timeout: op.timeout, qos: op.qos ?? 0 })
     // Nobody looks at its outcome: it must not end the process.
-    if (op.careless !== true) this.#around.history.track(`request r${op.n}`, promise)
+    if (op.careless !== true) this.#track(`request r${op.n}`, promise)
   }
 
   #destroy(): void {
-    const { history } = this.#around
+    const { history } = this.#world
     this.#leaveAll()
     this.client.destroy()
     if (history.destroyed === 0) history.destroyedIn = history.process
     history.destroyed ||= history.next()
   }
 
-  /** Ends the client. */
-  stop(how: 'disconnect' | 'drain', timeout: number): void {
+  #stop(how: 'disconnect' | 'drain', timeout: number): void {
     const { client } = this
-    const { history } = this.#around
-    const begun = history.next()
+    const begun = this.#world.history.next()
     this.#leaveAll()
     const promise = how === 'drain' ? client.drain({ timeout }) : client.disconnect({ timeout })
     // What it told before it returned came after its call.
-    Object.assign(history.track(how, promise), { begun })
+    Object.assign(this.#track(how, promise, { timeout }), { begun })
   }
 
   #publish(op: Extract<Operation, { do: 'publish' | 'abortable' }>): void {
-    const { history } = this.#around
+    const { history } = this.#world
     const name = `p${op.n}`
     const { payload, overwrite } = given(payloadOf(name, op.size), op.form ?? 'text')
     const properties = op.do === 'publish' && op.expiry !== undefined ? { messageExpiryInterval: op.expiry } : undefined
-    const signal = op.do === 'abortable' ? this.#abortAfter(op.after) : undefined
-    const promise = this.client.publish(op.topic, payload, { qos: op.qos, properties, signal })
-    const call = history.track(`publish ${name}`, promise)
+    const { after, options, abort = after }: { after?: number; abort?: Abort; options?: object } = op
+    const signal = abort === undefined ? undefined : this.#abortAfter(abort)
+    const promise = this.client.publish(op.topic, payload, { properties, ...options, qos: op.qos, signal })
+    const call = this.#track(`publish ${name}`, promise, { signal })
     // The memory is the application's again.
-    promise.then(overwrite, overwrite)
+    const free = (): void => {
+      if (!overwrite()) history.report('bytes', `the memory of ${name} was written to`)
+    }
+    promise.then(free, free)
     history.published.push({ op, payload: name, call })
   }
 
   async #postAll({ n, topic, count, size }: Extract<Operation, { do: 'post-all' }>): Promise<void> {
-    const { clock, history } = this.#around
+    const { clock, history } = this.#world
     let turns = 0
     let since = clock.now()
     for (let index = 0; index < count && this.alive; ) {
@@ -206,7 +174,42 @@ export class Application {
       if (fails === true) throw new Error('the responder failed')
       return `answer to ${message.text()}`
     }
-    this.#around.history.track('respond', this.client.respond(topic, answer, { qos: 1, onError: fails === true ? 'reject' : undefined }))
+    this.#track('respond', this.client.respond(topic, answer, { qos: 1, onError: fails === true ? 'reject' : undefined }))
+  }
+
+  #tracked(what: string, abort: Abort | undefined, call: (options: { readonly signal?: AbortSignal }) => Promise<unknown>): Promise<unknown> {
+    const signal = abort === undefined ? undefined : this.#abortAfter(abort)
+    const promise = call(signal === undefined ? {} : { signal })
+    this.#track(what, promise, { signal })
+    return promise
+  }
+
+  #setBrokers(count: number): void {
+    const { history } = this.#world
+    const seq = history.last
+    this.client.setBrokers(endpoints(count))
+    history.lists.push({ process: this.#process, seq, count })
+  }
+
+  #on({ event, does, throws }: Extract<Operation, { do: 'on' }>): void {
+    let times = 0
+    this.client.on(event as keyof ClientEvents, () => {
+      times += 1
+      if (does !== undefined && times <= mostNested && this.alive) this.perform(does)
+      if (throws === true) throw new Error('a listener of the application throws')
+    })
+  }
+
+  #leaveFilter({ filter, abort }: Extract<Operation, { do: 'unsubscribe-from' }>): void {
+    const { history } = this.#world
+    const left = history.subscribed.filter((record) => record.process === this.#process && record.left === 0 && record.filters.includes(filter))
+    for (const record of left) {
+      this.#left(record)
+      record.dismissed ||= history.next()
+    }
+    this.#tracked(`unsubscribe-from ${filter}`, abort, (signal) => this.client.unsubscribe(filter, signal)).catch(() => {
+      for (const record of left) record.dismissed = 0
+    })
   }
 
   // As the end of an `await using` block.
@@ -214,20 +217,22 @@ export class Application {
     const entry = this.subscriptions.get(s)
     if (entry === undefined || entry.record.left > 0) return
     this.#left(entry.record)
-    entry.record.dismissed ||= this.#around.history.next()
-    this.#around.history.track(`dispose ${entry.record.filter}`, entry.dispose())
+    entry.record.dismissed ||= this.#world.history.next()
+    this.#track(`dispose ${entry.record.filter}`, Promise.resolve(entry.owned[Symbol.asyncDispose]()))
   }
 
-  #abortAfter(after: number): AbortSignal {
+  #abortAfter(after: Abort): AbortSignal {
     const controller = new AbortController()
-    this.#around.clock.setTimer(() => controller.abort(new Error('the application changed its mind')), after, 'abort')
+    const abort = (): void => controller.abort(new Error('the application changed its mind'))
+    if (after === 'before') abort()
+    else this.#world.clock.setTimer(abort, after, 'abort')
     return controller.signal
   }
 
   // Receiving
 
   #subscribe(op: Subscribe): void {
-    const { history } = this.#around
+    const { history } = this.#world
     const record: Subscribed = {
       s: op.s,
       filter: op.filter,
@@ -249,12 +254,12 @@ export class Application {
       size: () => 0,
     }
     history.subscribed.push(record)
-    const call = op.style === 'listen' ? this.#listen(op, record) : this.#iterate(op, record)
-    void call
+    if (op.style === 'listen') this.#listen(op, record)
+    else this.#iterate(op, record)
   }
 
-  #listen(op: Subscribe, record: Subscribed): Call {
-    const { history } = this.#around
+  #listen(op: Subscribe, record: Subscribed): void {
+    const { history } = this.#world
     const seen = new Map<Message, { entry: Delivered; tries: number }>()
     const handler = async (message: Message): Promise<void> => {
       const known = seen.get(message) ?? { entry: this.#deliver(record, message), tries: 0 }
@@ -270,64 +275,55 @@ export class Application {
       }
       known.entry.done = history.next()
     }
+    const signal = op.abortAfter === undefined ? undefined : this.#abortAfter(op.abortAfter)
     const promise = this.client.listen(filtersOf(op), handler, {
       ...settingsOf(op),
       ...(op.concurrency === undefined ? {} : { concurrency: op.concurrency }),
-      signal: op.abortAfter === undefined ? undefined : this.#abortAfter(op.abortAfter),
+      signal,
+      until: this.#until(op, record),
     })
     promise.then(
       (handling) => {
         this.#granted(record, handling.granted[0]?.qos)
-        this.subscriptions.set(op.s, {
-          record,
-          subscription: undefined,
-          unsubscribe: () => handling.unsubscribe(),
-          dispose: () => Promise.resolve(handling[Symbol.asyncDispose]()),
-          detach: () => handling.detach(),
-        })
-        handling.done.then(
-          () => this.#ended(record, undefined),
-          (error: unknown) => this.#ended(record, error),
-        )
+        this.subscriptions.set(op.s, { record, owned: handling })
+        this.#follow(handling.done, record)
       },
       (error: unknown) => this.#ended(record, error),
     )
-    return history.track(`listen ${op.filter}`, promise)
+    this.#track(`listen ${op.filter}`, promise, { signal })
   }
 
-  #iterate(op: Subscribe, record: Subscribed): Call {
-    const { history } = this.#around
+  #until({ until }: Subscribe, record: Subscribed): AbortSignal | undefined {
+    const signal = until === undefined ? undefined : this.#abortAfter(until)
+    signal?.addEventListener('abort', () => this.#left(record))
+    return signal
+  }
+
+  #iterate(op: Subscribe, record: Subscribed): void {
+    const signal = op.abortAfter === undefined ? undefined : this.#abortAfter(op.abortAfter)
     const subscription = this.client.subscription(filtersOf(op), {
       ...settingsOf(op),
       ack: op.style === 'manual' ? 'manual' : op.style === 'on-receive' ? 'on-receive' : 'auto',
-      signal: op.abortAfter === undefined ? undefined : this.#abortAfter(op.abortAfter),
+      signal,
+      until: this.#until(op, record),
     })
     record.size = () => subscription.size
-    this.subscriptions.set(op.s, {
-      record,
-      subscription,
-      unsubscribe: () => subscription.unsubscribe(),
-      dispose: () => Promise.resolve(subscription[Symbol.asyncDispose]()),
-      detach: () => subscription.detach(),
-    })
+    this.subscriptions.set(op.s, { record, owned: subscription })
     subscription.ready.then(
       () => this.#granted(record, subscription.granted[0]?.qos),
       () => undefined,
     )
-    const readers: Record<Exclude<Style, 'listen'>, () => Promise<void>> = {
-      loop: () => this.#loop(subscription, record, op.work),
-      break: () => this.#loop(subscription, record, op.work, 2),
-      'on-receive': () => this.#loop(subscription, record, op.work),
-      batches: () => this.#batches(subscription, record, op.work),
-      manual: () => this.#manual(subscription, record, op.work),
-      read: () => this.#read(subscription, record, op.work),
-      idle: () => new Promise(() => undefined),
-    }
-    readers[op.style as Exclude<Style, 'listen'>]().then(
-      () => this.#ended(record, undefined),
-      (error: unknown) => this.#ended(record, error),
-    )
-    return history.track(`subscribe ${op.filter}`, subscription.ready)
+    this.#follow(this.#reading(op, subscription, record), record)
+    this.#track(`subscribe ${op.filter}`, subscription.ready, { signal })
+  }
+
+  #reading({ style, work }: Subscribe, subscription: Subscription, record: Subscribed): Promise<void> {
+    if (style === 'batches') return this.#batches(subscription, record, work)
+    if (style === 'manual') return this.#manual(subscription, record, work)
+    if (style === 'read') return this.#read(subscription, record, work)
+    if (style === 'next') return this.#next(subscription, record, work)
+    if (style === 'idle') return new Promise(() => undefined)
+    return this.#loop(subscription, record, work, style === 'break' ? 2 : undefined)
   }
 
   async #loop(subscription: Subscription, record: Subscribed, work: number, most = Number.POSITIVE_INFINITY): Promise<void> {
@@ -335,11 +331,11 @@ export class Application {
     for await (const message of subscription) {
       const entry = this.#deliver(record, message)
       await this.#sleep(work)
-      entry.done = this.#around.history.next()
+      entry.done = this.#world.history.next()
       count += 1
       if (count < most) continue
       this.#left(record)
-      record.dismissed ||= this.#around.history.next()
+      record.dismissed ||= this.#world.history.next()
       break
     }
   }
@@ -348,7 +344,7 @@ export class Application {
     for await (const batch of subscription.batches(3)) {
       const entries = batch.map((message) => this.#deliver(record, message))
       await this.#sleep(work)
-      for (const entry of entries) entry.done = this.#around.history.next()
+      for (const entry of entries) entry.done = this.#world.history.next()
     }
   }
 
@@ -357,14 +353,14 @@ export class Application {
     for await (const message of subscription) {
       const entry = this.#deliver(record, message)
       this.working += 1
-      this.#around.clock.setTimer(
+      this.#world.clock.setTimer(
         () => {
           this.working -= 1
           if (!this.alive) return
-          entry.done = this.#around.history.next()
+          entry.done = this.#world.history.next()
           message.ack()
         },
-        this.#around.random.below(work * 4 + 1),
+        this.#world.random.below(work * 4 + 1),
         'ack',
       )
     }
@@ -373,19 +369,27 @@ export class Application {
   async #read(subscription: Subscription, record: Subscribed, work: number): Promise<void> {
     let last: Delivered | undefined
     while (this.alive && record.left === 0 && this.client.state !== 'closed') {
-      if (last !== undefined) last.done = this.#around.history.next()
+      if (last !== undefined) last.done = this.#world.history.next()
       const message = subscription.read()
       last = message === undefined ? undefined : this.#deliver(record, message)
       await this.#sleep(Math.max(work, 10))
     }
   }
 
+  async #next(subscription: Subscription, record: Subscribed, work: number): Promise<void> {
+    for (let message = await subscription.next(); message !== undefined; message = await subscription.next()) {
+      const entry = this.#deliver(record, message)
+      await this.#sleep(work)
+      entry.done = this.#world.history.next()
+    }
+  }
+
   #deliver(record: Subscribed, message: Message): Delivered {
-    const { history, sizeOf } = this.#around
+    const { history, sizes } = this.#world
     const name = payloadName(message.payload)
     // Each way to look at it has to show the same.
-    const wrong = differs(message.payload, name, sizeOf(name))
-    if (wrong !== undefined && sizeOf(name) !== undefined) history.report('bytes', `${name} came as ${wrong}`)
+    const wrong = differs(message.payload, name, sizes.get(name))
+    if (wrong !== undefined && sizes.get(name) !== undefined) history.report('bytes', `${name} came as ${wrong}`)
     const entry: Delivered = {
       s: record.s,
       process: this.#process,
@@ -398,15 +402,22 @@ export class Application {
       waits: 0,
     }
     history.delivered.push(entry)
-    history.trace?.(`     delivered ${entry.payload} q${entry.qos} to ${record.s}`)
+    history.note(`  delivered ${entry.payload} q${entry.qos} to ${record.s}`)
     return entry
   }
 
   #granted(record: Subscribed, qos: number | undefined): void {
-    record.granted = this.#around.history.next()
-    record.grantedAt = this.#around.clock.now()
+    record.granted = this.#world.history.next()
+    record.grantedAt = this.#world.clock.now()
     record.grantedQos = qos ?? 0
     record.live = record.left === 0
+  }
+
+  #follow(reading: Promise<unknown>, record: Subscribed): void {
+    reading.then(
+      () => this.#ended(record, undefined),
+      (error: unknown) => this.#ended(record, error),
+    )
   }
 
   #ended(record: Subscribed, error: unknown): void {
@@ -419,14 +430,14 @@ export class Application {
     const entry = this.subscriptions.get(s)
     if (entry === undefined || entry.record.left > 0) return
     this.#left(entry.record)
-    if (how === 'unsubscribe') entry.record.dismissed ||= this.#around.history.next()
-    if (how === 'detach') return entry.detach()
-    const leaving = entry.unsubscribe()
+    if (how === 'unsubscribe') entry.record.dismissed ||= this.#world.history.next()
+    if (how === 'detach') return entry.owned.detach()
+    const leaving = entry.owned.unsubscribe()
     // Who is told that it did not work knows that the broker may have it still.
     leaving.catch(() => {
       entry.record.dismissed = 0
     })
-    this.#around.history.track(`unsubscribe ${entry.record.filter}`, leaving)
+    this.#track(`unsubscribe ${entry.record.filter}`, leaving)
   }
 
   #leaveAll(): void {
@@ -434,7 +445,7 @@ export class Application {
   }
 
   #left(record: Subscribed): void {
-    if (record.left === 0) record.left = this.#around.history.next()
+    if (record.left === 0) record.left = this.#world.history.next()
     record.live = false
   }
 
@@ -443,7 +454,7 @@ export class Application {
     if (duration === 0) return Promise.resolve()
     this.working += 1
     return new Promise((resolve) => {
-      this.#around.clock.setTimer(
+      this.#world.clock.setTimer(
         () => {
           this.working -= 1
           if (this.alive) resolve()

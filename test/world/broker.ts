@@ -32,8 +32,6 @@ export interface ModelBroker {
   violations(): readonly string[]
   /** Filters that the session of a client has; undefined where there is none. */
   filters(clientId: string): readonly string[] | undefined
-  /** QoS 1 and 2 messages that the client has not acknowledged. */
-  inflight(clientId: string): number
 }
 
 const encoder = new TextEncoder()
@@ -76,7 +74,6 @@ export function makeBroker(setup: Setup, clock: WorldClock, reset: () => void, s
     wills: () => broker.accepted.filter((message) => message.will).length,
     violations: () => broker.violations.map(({ packet, text }) => `${packet ?? 'bytes'}: ${text}`),
     filters: (clientId) => broker.sessions.get(clientId)?.subscriptions.map(({ filter }) => filter),
-    inflight: (clientId) => broker.sessions.get(clientId)?.inflight ?? 0,
   }
 }
 

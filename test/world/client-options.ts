@@ -49,7 +49,7 @@ export function clientOptions(setup: Setup, { log, random, date, troubled }: Mea
     stats: true,
     resubscribe: setup.resubscribe,
     firstConnect: setup.firstConnect,
-    reconnect: setup.reconnect ? {} : false,
+    reconnect: setup.reconnect ? setup.retries : false,
     credentials: setup.tokens ? () => token(random, date(), troubled()) : undefined,
     username: `name-${canary}`,
     password: encoder.encode(`${canary}-password`),
@@ -62,16 +62,23 @@ export function clientOptions(setup: Setup, { log, random, date, troubled }: Mea
       ackTimeout: setup.ackTimeout,
       ttl: setup.ttl,
       onSessionLost: setup.onSessionLost,
+      ...setup.outbound,
     },
     auth: setup.auth
       ? { method: 'world', start: () => encoder.encode(`${canary} first`), continue: () => encoder.encode(`${canary} second`) }
       : undefined,
     logger: { debug: log, info: log, warn: log, error: log },
     scanner,
+    ...setup.more,
   }
 }
 
 function token(random: Random, now: number, troubled: boolean): Credentials {
   if (troubled && random.chance(0.2)) throw new Error('no token today')
   return { username: `token-${canary}`, password: `${canary}-${now}`, expiresAt: now + tokenLife }
+}
+
+/** The list of endpoints; the canary stands in their user-info. */
+export function endpoints(count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `mqtt://user:${canary}@broker-${index}:1883`)
 }

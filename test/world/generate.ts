@@ -4,52 +4,32 @@
  * The same seed gives the same schedule for ever, as long as this file stays as it is.
  */
 import { Random } from './random.js'
-import type { Fault, FaultKind, Op, Schedule, Setup, Style } from './schedule.js'
+import { commonFaults, type Fault, type FaultKind, type LinkFault, linkFaults, type Op, type Schedule, type Setup, type Style } from './schedule.js'
 import { widen } from './widen.js'
 
 const filters = ['in/a', 'in/+', 'in/#', 'in/b/c', '$share/g/in/a'] as const
 const topics = ['in/a', 'in/b', 'in/b/c'] as const
 const styles: readonly Style[] = ['loop', 'loop', 'break', 'batches', 'manual', 'on-receive', 'listen', 'read']
-/** Faults of links and brokers, as often as they are chosen. */
-export const commonFaults = [
-  'reset',
-  'reset',
-  'reset',
-  'end',
-  'cut-up',
-  'cut-up',
-  'cut-down',
-  'cut-down',
-  'stall',
-  'stall-up',
-  'stall-down',
-  'restart-keep',
-  'restart-keep',
-  'restart-lose',
-] as const
 const kinds: readonly FaultKind[] = [
   ...commonFaults,
-  'drop-packet',
-  'double-packet',
-  'delay-packet',
-  'refuse-dial',
-  'hang-dial',
-  'connack-88',
-  'connack-89',
-  'server-busy',
-  'jump',
-  'takeover',
+  ...(['drop-packet', 'double-packet', 'delay-packet', 'refuse-dial', 'hang-dial', 'connack-88', 'connack-89', 'server-busy'] as const),
+  ...(['jump', 'takeover'] as const),
 ]
 
 /** Makes the schedule of a seed: a plain one with every fourth, a wide one with the others. */
 export function generate(seed: number): Schedule {
   const random = new Random(seed)
+  const schedule = plain(seed, random)
+  return seed % 4 === 0 ? schedule : widen(schedule, random)
+}
+
+/** A plain schedule. */
+export function plain(seed: number, random: Random): Schedule {
   const span = random.pick([1500, 3000, 6000])
   const setup = makeSetup(random)
   const ops = [...makeSubscriptions(random, span), ...makePublishes(random, span), ...makeFeeds(random, span), ...makeRest(random, span, setup)]
   const faults = makeFaults(random, span, ops, setup.pipe?.latency ?? 0)
-  const schedule: Schedule = { name: 'random', seed, setup, ops: ops.sort((a, b) => a.at - b.at), faults, span }
-  return seed % 4 === 0 ? schedule : widen(schedule, random)
+  return { name: 'random', seed, setup, ops: ops.sort((a, b) => a.at - b.at), faults, span }
 }
 
 function makeSetup(random: Random): Partial<Setup> {
@@ -181,4 +161,21 @@ function makeFaults(random: Random, span: number, ops: readonly Op[], latency: n
     if (op !== undefined) return { kind, at: op.at + random.below(latency * 5 + 2), k }
     return { kind, at: random.below(random.chance(0.5) ? 400 : span), k }
   })
+}
+
+/** Numbers operations in the order of their times. */
+export function numbered<O extends { readonly at: number }>(ops: O[]): O[] {
+  return ops.sort((a, b) => a.at - b.at).map((op, index) => ({ ...op, n: index + 1 }))
+}
+
+/** A time at random: what strikes while something is under way is worth most. */
+export function troubledTime(random: Random, span: number, ops: readonly { readonly at: number }[]): number {
+  const op = random.chance(0.6) && ops.length > 0 ? random.pick(ops) : undefined
+  return op === undefined ? random.float() * span : op.at + random.float() * random.pick([3, 15, 60, 200])
+}
+
+/** A fault of a link or its broker. @param away how long a broker is away */
+export function linkFault(random: Random, away: readonly number[]): { readonly kind: LinkFault; readonly k: number } {
+  const kind = random.pick(linkFaults)
+  return { kind, k: kind.startsWith('cut') ? random.below(80) : random.pick(kind.startsWith('restart') ? away : [300, 3000]) }
 }

@@ -4,12 +4,15 @@
  * A record only: what it must look like is for `invariants.ts` to say. Every entry has a number that rises, so that before and after are known
  * even within one millisecond.
  */
+import { Findings } from './play.js'
 import type { Operation } from './schedule.js'
 
 /** A promise of the public API. */
 export interface Call {
   readonly what: string
   readonly process: number
+  /** Of the client, before the application made the call. */
+  readonly state?: string | undefined
   readonly at: number
   readonly begun: number
   /** How often it settled. */
@@ -20,6 +23,12 @@ export interface Call {
   endedAt: number
   error: unknown
   value: unknown
+  /** Given to it, and when that aborted; before the call? */
+  readonly signal?: AbortSignal | undefined
+  abortedAt?: number
+  abortedBefore?: boolean
+  /** Milliseconds that it was given. */
+  readonly timeout?: number | undefined
 }
 
 /** A publish of the application. */
@@ -93,66 +102,49 @@ export interface Happened {
   readonly process: number
 }
 
-/** Something that must not be. */
-export interface Finding {
-  /** I1 to I9, or what else it is: throw, unhandled, canary, stuck. */
-  readonly rule: string
-  readonly detail: string
-}
-
 /** The records of one run. */
-export class History {
+export class History extends Findings {
   readonly calls: Call[] = []
   readonly published: Published[] = []
   readonly subscribed: Subscribed[] = []
   readonly delivered: Delivered[] = []
   readonly acks: WireAck[] = []
   readonly events: Happened[] = []
-  readonly findings: Finding[] = []
-  readonly logs: string[] = []
   process = 1
   /** Entry number of `destroy()`, once it has returned. */
   destroyed = 0
   /** Which process that was. */
   destroyedIn = 0
-  /** Gets a line for each message that is handed out, where somebody follows a run. */
-  trace: ((line: string) => void) | undefined
-  readonly #now: () => number
-  #seq = 0
-
-  constructor(now: () => number) {
-    this.#now = now
-  }
-
-  /** The next entry number. */
-  next(): number {
-    this.#seq += 1
-    return this.#seq
-  }
-
-  report(rule: string, detail: string): void {
-    // One line for each rule is enough: the first is the cause more often than not.
-    if (this.findings.filter((finding) => finding.rule === rule).length < 5) this.findings.push({ rule, detail: `${detail} [${this.#now()} ms]` })
-  }
+  /** Lists of endpoints that were set: how long each is, and the number of the entry before it. */
+  readonly lists: { readonly process: number; readonly seq: number; readonly count: number }[] = []
+  /** What the client of each process ended with. */
+  readonly closed = new Map<number, unknown>()
 
   /** Records a promise of the public API. */
-  track<T>(what: string, promise: PromiseLike<T>): Call {
+  track<T>(what: string, promise: PromiseLike<T>, more: Pick<Call, 'signal' | 'timeout' | 'state'> = {}): Call {
     const call: Call = {
       what,
       process: this.process,
-      at: this.#now(),
+      at: this.now(),
       begun: this.next(),
       settled: 0,
       ended: 0,
       endedAt: 0,
       error: undefined,
       value: undefined,
+      ...more,
     }
     this.calls.push(call)
+    const abort = (): void => {
+      call.abortedAt = this.now()
+    }
+    call.abortedBefore = more.signal?.aborted === true
+    if (call.abortedBefore) abort()
+    else more.signal?.addEventListener('abort', abort)
     const settle = (key: 'value' | 'error') => (result: unknown) => {
       call.settled += 1
       call.ended = this.next()
-      call.endedAt = this.#now()
+      call.endedAt = this.now()
       call[key] = result
     }
     promise.then(settle('value'), settle('error'))

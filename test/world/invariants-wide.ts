@@ -26,29 +26,31 @@ import { operationsOf } from './schedule.js'
 /** Every byte that the broker took is what was published. */
 export function checkBytes({ history, broker, schedule }: Checked): void {
   const sizes = new Map<string, number>(history.published.map(({ op, payload }) => [payload, op.size ?? 0]))
+  const ops = new Map(history.published.map(({ op, payload }) => [payload, op]))
   for (const op of operationsOf(schedule.ops)) {
     if (op.do === 'post') sizes.set(`p${op.n}`, op.size ?? 0)
     else if (op.do === 'post-all') for (let index = 0; index < op.count; index++) sizes.set(`p${op.n + index}`, op.size ?? 0)
   }
-  for (const { payload, bytes } of broker.accepted()) {
+  for (const { payload, bytes, topic, qos } of broker.accepted()) {
     // Answers, requests and reports are texts of their own.
     if (!/^[p!]/.test(payload)) continue
     const size = sizes.get(payload)
     const wrong = size === undefined ? 'of no message that was published' : differs(bytes, payload, size)
     if (wrong !== undefined) history.report('bytes', `${payload.slice(0, 20)} is with the broker, ${wrong}`)
+    const op = ops.get(payload)
+    if (op !== undefined && (op.topic !== topic || op.qos !== qos)) history.report('bytes', `${payload} is with the broker on ${topic} at QoS ${qos}`)
   }
 }
 
 /** `disconnect()` and `drain()` that end within their time have waited for the turns that ran. */
 export function checkTurns({ history, schedule }: Checked): void {
-  const ends = operationsOf(schedule.ops).filter((op) => op.do === 'disconnect' || op.do === 'drain')
   const calls = history.calls.filter(({ what }) => what === 'disconnect' || what === 'drain')
   const destroyed = operationsOf(schedule.ops).some(({ do: done }) => done === 'destroy')
-  for (const [index, call] of calls.entries()) {
-    const op = ends[index]
-    // Of several, the one that is in most of a hurry decides.
-    if (op === undefined || !('timeout' in op) || destroyed || calls.length > 1 || call.settled === 0 || call.error !== undefined) continue
-    if (call.endedAt - call.at >= op.timeout) continue
+  // Of several, the one that is in most of a hurry decides.
+  if (destroyed || calls.length > 1) return
+  for (const call of calls) {
+    const { timeout = 0 } = call
+    if (call.settled === 0 || call.error !== undefined || call.endedAt - call.at >= timeout) continue
     // Closed already, or for good by what the server said.
     const over = history.events.some(({ type, event, seq }) => type === 'serverdisconnect' || (isClosed(type, event) && seq < call.begun))
     if (over) continue
@@ -58,7 +60,7 @@ export function checkTurns({ history, schedule }: Checked): void {
       if (waits > 0 && waits < call.ended) continue
       const record = history.subscribed.find((other) => other.s === s && other.process === process)
       if (record === undefined || !['loop', 'listen', 'batches'].includes(record.style) || record.left < call.begun) continue
-      history.report('turn', `${call.what} ended after ${call.endedAt - call.at} of ${op.timeout} ms, while ${payload} was in hand`)
+      history.report('turn', `${call.what} ended after ${call.endedAt - call.at} of ${timeout} ms, while ${payload} was in hand`)
     }
   }
 }

@@ -8,6 +8,7 @@ import { MqttError } from '../../src/errors.js'
 import { printed, tells } from './canary.js'
 import { mannersOf } from './habits.js'
 import type { Delivered, History, Subscribed } from './history.js'
+import { checkCalls, checkDials } from './invariants-calls.js'
 import {
   type Checked,
   concerns,
@@ -60,6 +61,8 @@ export function checkHistory(run: Checked): void {
   checkRenewal(run)
   checkDetection(run)
   checkSizes(run)
+  checkCalls(run)
+  checkDials(run)
 }
 
 /** I1: what ended well is with the broker; what was certainly not sent, or refused, is not. */

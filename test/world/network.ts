@@ -8,7 +8,7 @@ import type { WorldClock } from './clock.js'
 import { habitOf } from './habits.js'
 import { type PacketFault, Pipe } from './pipe.js'
 import type { Random } from './random.js'
-import type { Fault, Setup } from './schedule.js'
+import type { Fault, FaultKind, Setup } from './schedule.js'
 
 /** The broker as the network knows it. */
 export interface Accepting {
@@ -28,11 +28,22 @@ export interface Watcher {
 export type LinkSetup = Pick<Setup, 'pipe' | 'habit' | 'version' | 'keepAlive' | 'clientId'>
 
 const packetFaults: Readonly<Record<string, PacketFault>> = { 'drop-packet': 'drop', 'double-packet': 'twice', 'delay-packet': 'delay' }
+/** What the next dial comes to. */
+type Next = 'refuse' | 'hang' | 0x88 | 0x89
+const nextDials: Readonly<Record<string, Next>> = { 'refuse-dial': 'refuse', 'hang-dial': 'hang', 'connack-88': 0x88, 'connack-89': 0x89 }
+
+/** What a network stands between. */
+export interface NetworkParts {
+  readonly clock: WorldClock
+  readonly random: Random
+  readonly setup: LinkSetup
+  readonly monitor: Watcher
+  readonly broker: Accepting
+  readonly report: (rule: string, detail: string) => void
+}
 
 /** The way from client to broker. */
 export class Network {
-  /** Times the client dialled. */
-  dials = 0
   /** The broker's packets that were lost on the way: the session cannot heal on this link. */
   lossy = false
   /** Told of each link that the client opens, by its number. */
@@ -42,29 +53,12 @@ export class Network {
   readonly pipes: Pipe[] = []
   #sockets = 0
   #away = 0
-  #next: 'refuse' | 'hang' | 0x88 | 0x89 | undefined
+  #next: Next | undefined
   #healed = false
-  readonly #clock: WorldClock
-  readonly #random: Random
-  readonly #setup: LinkSetup
-  readonly #monitor: Watcher
-  readonly #broker: Accepting
-  readonly #report: (rule: string, detail: string) => void
+  readonly #parts: NetworkParts
 
-  constructor(parts: {
-    clock: WorldClock
-    random: Random
-    setup: LinkSetup
-    monitor: Watcher
-    broker: Accepting
-    report: (rule: string, detail: string) => void
-  }) {
-    this.#clock = parts.clock
-    this.#random = parts.random
-    this.#setup = parts.setup
-    this.#monitor = parts.monitor
-    this.#broker = parts.broker
-    this.#report = parts.report
+  constructor(parts: NetworkParts) {
+    this.#parts = parts
   }
 
   /** The latest link. */
@@ -82,7 +76,6 @@ export class Network {
     return (_target, { signal }) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason)
-        this.dials += 1
         const abort = (): void => {
           cancel()
           reject(signal.reason)
@@ -92,14 +85,14 @@ export class Network {
         const cancel =
           way === 'hang'
             ? (): void => undefined
-            : this.#clock.setTimer(
+            : this.#parts.clock.setTimer(
                 () => {
                   signal.removeEventListener('abort', abort)
                   if (!alive()) return
-                  if (way === 'refuse' || this.#away > this.#clock.now()) reject(new Error('ECONNREFUSED'))
+                  if (way === 'refuse' || this.#away > this.#parts.clock.now()) reject(new Error('ECONNREFUSED'))
                   else resolve(this.#open(typeof way === 'number' ? way : undefined))
                 },
-                this.#setup.pipe.latency,
+                this.#parts.setup.pipe.latency,
                 'dial',
               )
         this.#next = undefined
@@ -110,46 +103,20 @@ export class Network {
   strike({ kind, k = 0 }: Fault): void {
     if (this.#healed) return
     const { pipe } = this
-    switch (kind) {
-      case 'reset':
-        return pipe?.reset()
-      case 'end':
-        return pipe?.finish()
-      case 'cut-up':
-        if (pipe !== undefined) pipe.up.cutAfter = k
-        return
-      case 'cut-down':
-        if (pipe !== undefined) pipe.down.cutAfter = k
-        return
-      case 'stall':
-      case 'stall-up':
-      case 'stall-down':
-        return this.#stall(kind, k)
-      case 'restart-keep':
-      case 'restart-lose':
-        return this.#restart(kind === 'restart-keep', k)
-      case 'drop-packet':
-      case 'double-packet':
-      case 'delay-packet':
-        return this.#loseNext(packetFaults[kind] as PacketFault, k)
-      case 'refuse-dial':
-      case 'hang-dial':
-        this.#next = kind === 'refuse-dial' ? 'refuse' : 'hang'
-        return pipe?.reset()
-      case 'connack-88':
-      case 'connack-89':
-        this.#next = kind === 'connack-88' ? 0x88 : 0x89
-        return pipe?.reset()
-      case 'server-busy':
-        return this.#sayBusy()
-      case 'takeover':
-        return this.#takeOver()
-      case 'jump':
-        return this.#clock.jump(k)
-      case 'throw-write':
-        if (pipe !== undefined) pipe.throwing = true
-        return
-    }
+    if (kind === 'reset' || kind.endsWith('-dial') || kind.startsWith('connack')) {
+      this.#next = nextDials[kind] ?? this.#next
+      pipe?.reset()
+    } else if (kind.startsWith('stall')) this.#stall(kind, k)
+    else if (kind === 'restart-keep' || kind === 'restart-lose') this.#restart(kind === 'restart-keep', k)
+    else if (kind === 'takeover') this.#takeOver()
+    else if (kind === 'jump') this.#parts.clock.jump(k)
+    else if (pipe === undefined) return
+    else if (kind === 'end') pipe.finish()
+    else if (kind === 'cut-up') pipe.up.cutAfter = k
+    else if (kind === 'cut-down') pipe.down.cutAfter = k
+    else if (kind === 'server-busy') this.#sayBusy(pipe)
+    else if (kind === 'throw-write') pipe.throwing = true
+    else this.#loseNext(pipe, packetFaults[kind] as PacketFault, k)
   }
 
   /** Nothing new goes wrong; a link that lost packets is replaced. */
@@ -166,7 +133,7 @@ export class Network {
     pipe.down.cutAfter = Number.POSITIVE_INFINITY
     if (this.lossy) pipe.reset()
     // A dead link stays dead where keep-alive has to find out.
-    if (this.#setup.keepAlive > 0) return
+    if (this.#parts.setup.keepAlive > 0) return
     pipe.up.resume()
     pipe.down.resume()
   }
@@ -182,10 +149,10 @@ export class Network {
 
   #open(refusal: number | undefined): Transport {
     this.#sockets += 1
-    if (this.#sockets > 1) this.#report('I9', `${this.#sockets} sockets are open`)
-    const connection = this.#monitor.connect()
+    if (this.#sockets > 1) this.#parts.report('I9', `${this.#sockets} sockets are open`)
+    const connection = this.#parts.monitor.connect()
     let held = true
-    const pipe: Pipe = new Pipe(this.#clock, this.#random, this.#setup.pipe, {
+    const pipe: Pipe = new Pipe(this.#parts.clock, this.#parts.random, this.#parts.setup.pipe, {
       sent: (bytes) => connection.sent(bytes),
       arriving: (bytes) => connection.arriving(bytes),
       over: (how) => {
@@ -194,11 +161,11 @@ export class Network {
         connection.end(how)
       },
       answered: (packet) => this.#countSession(packet),
-      fault: (what) => this.#report('transport', what),
+      fault: (what) => this.#parts.report('transport', what),
     })
-    pipe.habit = habitOf(this.#setup.habit, {
-      clock: this.#clock,
-      version: this.#setup.version === 4 ? 4 : 5,
+    pipe.habit = habitOf(this.#parts.setup.habit, {
+      clock: this.#parts.clock,
+      version: this.#parts.setup.version === 4 ? 4 : 5,
       link: this.pipes.length + 1,
       reset: () => {
         if (!this.#healed) pipe.reset()
@@ -206,45 +173,45 @@ export class Network {
       cut: () => pipe.reset(),
     })
     this.pipes.push(pipe)
-    if (refusal === undefined) this.#broker.accept(pipe.server)
-    else refuse(pipe.server, refusal, this.#setup.version === 4)
+    if (refusal === undefined) this.#parts.broker.accept(pipe.server)
+    else refuse(pipe.server, refusal, this.#parts.setup.version === 4)
     this.onOpen?.(this.pipes.length)
     return pipe.client
   }
 
-  #stall(kind: 'stall' | 'stall-up' | 'stall-down', duration: number): void {
+  #stall(kind: FaultKind, duration: number): void {
     const { pipe } = this
     if (pipe === undefined) return
     const ways = [...(kind === 'stall-down' ? [] : [pipe.up]), ...(kind === 'stall-up' ? [] : [pipe.down])]
     for (const way of ways) way.stalled = true
-    this.#clock.setTimer(() => {
+    this.#parts.clock.setTimer(() => {
       if (!this.#healed) for (const way of ways) way.resume()
     }, duration || 5000)
   }
 
   #restart(keep: boolean, away: number): void {
-    this.#away = this.#clock.now() + away
+    this.#away = this.#parts.clock.now() + away
     this.pipe?.reset()
-    this.#broker.restart(keep)
+    this.#parts.broker.restart(keep)
   }
 
   // It says nothing but CONNECT, acknowledges nothing, and goes away soon.
   #takeOver(): void {
-    const clientId = this.#setup.clientId || this.#monitor.assignedId
-    if (clientId === '' || this.#away > this.#clock.now()) return
+    const clientId = this.#parts.setup.clientId || this.#parts.monitor.assignedId
+    if (clientId === '' || this.#away > this.#parts.clock.now()) return
     const pipe = new Pipe(
-      this.#clock,
-      this.#random,
-      { ...this.#setup.pipe, pieces: 'whole' },
+      this.#parts.clock,
+      this.#parts.random,
+      { ...this.#parts.setup.pipe, pieces: 'whole' },
       {
         ...untapped,
         answered: (packet) => this.#countSession(packet),
       },
     )
-    this.#broker.accept(pipe.server)
+    this.#parts.broker.accept(pipe.server)
     pipe.client.open(ignoring)
-    pipe.client.write(connectOf(clientId, this.#setup.version === 4 ? 4 : 5))
-    this.#clock.setTimer(() => pipe.client.destroy(), 200)
+    pipe.client.write(connectOf(clientId, this.#parts.setup.version === 4 ? 4 : 5))
+    this.#parts.clock.setTimer(() => pipe.client.destroy(), 200)
   }
 
   // CONNACK with success and without a session.
@@ -252,18 +219,15 @@ export class Network {
     if (packet[0] === 0x20 && packet[2] === 0 && packet[3] === 0) this.begun += 1
   }
 
-  #loseNext(kind: PacketFault, skip: number): void {
-    const { pipe } = this
-    if (pipe === undefined) return
+  #loseNext(pipe: Pipe, kind: PacketFault, skip: number): void {
     pipe.down.packetFault = { kind, skip }
     pipe.tampered = true
     this.lossy = true
   }
 
-  #sayBusy(): void {
-    const { pipe } = this
-    if (pipe === undefined || pipe.over) return
-    if (this.#setup.version === 5) pipe.server.write(Uint8Array.of(0xe0, 2, 0x89, 0))
+  #sayBusy(pipe: Pipe): void {
+    if (pipe.over) return
+    if (this.#parts.setup.version === 5) pipe.server.write(Uint8Array.of(0xe0, 2, 0x89, 0))
     pipe.server.close()
   }
 }

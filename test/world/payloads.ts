@@ -33,12 +33,13 @@ export function differs(bytes: Uint8Array, name: string, size = 0): string | und
 /** Bytes in the caller's memory, and how the caller writes over them. */
 export interface Given {
   readonly payload: string | ArrayBuffer | ArrayBufferView
-  readonly overwrite: () => void
+  /** False where somebody else had written to it. */
+  readonly overwrite: () => boolean
 }
 
 /** Hands a payload over in a form. */
 export function given(bytes: Uint8Array, form: Form): Given {
-  if (form === 'text') return { payload: new TextDecoder().decode(bytes), overwrite: () => undefined }
+  if (form === 'text') return { payload: new TextDecoder().decode(bytes), overwrite: () => true }
   if (form === 'bytes') return over(bytes, bytes)
   if (form === 'buffer') {
     const buffer = Buffer.from(bytes)
@@ -59,5 +60,11 @@ export function given(bytes: Uint8Array, form: Form): Given {
 }
 
 function over(payload: ArrayBuffer | ArrayBufferView, memory: Uint8Array): Given {
-  return { payload, overwrite: () => void memory.fill(0x21) }
+  const lent = memory.slice()
+  const overwrite = (): boolean => {
+    const isSame = memory.every((byte, at) => byte === lent[at])
+    for (const each of [memory, lent]) each.fill(0x21)
+    return isSame
+  }
+  return { payload, overwrite }
 }

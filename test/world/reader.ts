@@ -52,8 +52,6 @@ export interface Seen {
   payload: string
   /** Reason code (raw return code on 3.1.1). */
   reason: number
-  /** Of SUBACK and UNSUBACK. */
-  reasons: number[]
   filters: SeenFilter[]
   sessionPresent: boolean
   cleanStart: boolean
@@ -62,19 +60,15 @@ export interface Seen {
   clientId: string
   /** Seconds, of CONNECT. */
   keepAlive: number
-  willTopic: string
   properties: Map<number, number | string>
 }
 
 /** Property identifiers that the monitor asks for. */
 export const property = {
-  messageExpiryInterval: 0x02,
   subscriptionIdentifier: 0x0b,
-  sessionExpiryInterval: 0x11,
   assignedClientIdentifier: 0x12,
   serverKeepAlive: 0x13,
   authenticationMethod: 0x15,
-  requestProblemInformation: 0x17,
   receiveMaximum: 0x21,
   topicAliasMaximum: 0x22,
   topicAlias: 0x23,
@@ -222,14 +216,12 @@ function blank(kind: Kind, size: number): Seen {
     topic: '',
     payload: '',
     reason: 0,
-    reasons: [],
     filters: [],
     sessionPresent: false,
     cleanStart: false,
     version: 0,
     clientId: '',
     keepAlive: 0,
-    willTopic: '',
     properties: new Map(),
   }
 }
@@ -246,7 +238,7 @@ function readConnect(cursor: Cursor, seen: Seen): void {
   seen.clientId = cursor.text()
   if ((flags & 4) !== 0) {
     if (seen.version === 5) properties(cursor, 'w', new Map())
-    seen.willTopic = cursor.text()
+    cursor.text()
     cursor.slice()
     if (((flags >> 3) & 3) === 3) throw new Malformed('will QoS 3')
   } else if ((flags & 0x38) !== 0) throw new Malformed('will flags without a will')
@@ -306,7 +298,7 @@ function readFilters(cursor: Cursor, seen: Seen, version: number): void {
 function readCodes(cursor: Cursor, seen: Seen, version: number): void {
   seen.id = identifier(cursor)
   if (version === 5) properties(cursor, seen.kind, seen.properties)
-  while (cursor.at < cursor.end) seen.reasons.push(cursor.byte())
+  while (cursor.at < cursor.end) cursor.byte()
 }
 
 function readBody(cursor: Cursor, seen: Seen, flags: number, version: number): void {

@@ -3,44 +3,74 @@
  *
  * It knows nothing of a world but that it gives findings for a schedule.
  */
-import type { Finding } from './history.js'
-import type { Done, Report, Task } from './main.js'
+import type { KindName } from './kinds.js'
+import type { Finding, Outcome } from './play.js'
 import { type Shrinkable, shown, shrink } from './shrink.js'
+
+/** What a worker is told. */
+export interface Task {
+  readonly kind: KindName
+  /** This worker takes every `parts`-th schedule, beginning with number `part`. */
+  readonly part: number
+  readonly parts: number
+  readonly first: number
+  readonly seeds: number
+  /** Every fault at every step of the base scenarios: of these, each so many-th, beginning with number `offset`. */
+  readonly enumerate?: boolean
+  readonly every: number
+  readonly offset: number
+  /** Stop at the first finding. */
+  readonly hasty?: boolean
+  /** Seconds after which no further schedule is begun. */
+  readonly limit: number
+  /** Packets are read with WebAssembly. */
+  readonly scanner?: boolean
+  /** A schedule as a finding prints it, or a seed: run it alone, and give every packet and event. */
+  readonly replay?: string
+}
+
+/** A finding on its way to the runner. */
+export interface Report extends Finding {
+  readonly name: string
+  readonly seed: number
+  readonly schedule: string
+}
+
+/** What a worker did. */
+export interface Done {
+  readonly schedules: number
+  readonly seeds: number
+  /** Schedules that broke a rule. */
+  readonly failed: number
+  readonly reports: readonly Report[]
+  readonly trace: readonly string[]
+}
 
 const mostShrunk = 8
 
-/** What came of a schedule. */
-export interface Outcome {
-  readonly findings: readonly Finding[]
-  /** Where it could have been interrupted. */
-  readonly moments: readonly string[]
-  readonly events: number
-}
-
 /** Runs schedules of one kind of world. */
-export class Runner<S extends Shrinkable> {
+export class Runner {
   schedules = 0
   seeds = 0
   failed = 0
-  events = 0
   readonly reports: Report[] = []
   readonly #task: Task
-  readonly #play: (schedule: S) => Promise<Outcome>
+  readonly #play: (schedule: Shrinkable) => Promise<Outcome>
   readonly #known = new Set<string>()
   readonly #started = performance.now()
 
-  constructor(task: Task, play: (schedule: S) => Promise<Outcome>) {
+  constructor(task: Task, play: (schedule: Shrinkable) => Promise<Outcome>) {
     this.#task = task
     this.#play = play
   }
 
   /** Nothing more is to be begun. */
   get over(): boolean {
-    return (this.#task.hasty && this.failed > 0) || performance.now() - this.#started > this.#task.limit * 1000
+    return (this.#task.hasty === true && this.failed > 0) || performance.now() - this.#started > this.#task.limit * 1000
   }
 
   /** Runs this worker's share of the seeds. */
-  async runSeeds(scheduleOf: (seed: number) => S): Promise<void> {
+  async runSeeds(scheduleOf: (seed: number) => Shrinkable): Promise<void> {
     const { first, seeds, part, parts } = this.#task
     for (let seed = first; seed < first + seeds && !this.over; seed++) {
       if (seed % parts !== part) continue
@@ -49,34 +79,21 @@ export class Runner<S extends Shrinkable> {
     }
   }
 
-  /** What it did, to be posted. */
-  done(trace: readonly string[]): Done {
-    const { schedules, seeds, failed, reports, events } = this
-    return { schedules, seeds, failed, reports, events, trace }
-  }
-
   /** Runs a schedule; gives where it could have been interrupted. */
-  async run(schedule: S): Promise<readonly string[]> {
-    const { counter } = this.#task
-    const { findings, moments, events } = await this.#play(schedule)
+  async run(schedule: Shrinkable): Promise<readonly string[]> {
+    const { findings, moments } = await this.#play(schedule)
     this.schedules += 1
-    if (counter !== undefined) Atomics.add(counter, 0, 1)
-    this.events += events
-    if (findings.length > 0) await this.#report(schedule, findings)
+    if (findings.length > 0) this.failed += 1
+    for (const finding of findings) await this.#report(schedule, finding)
     return moments
   }
 
-  async #report(schedule: S, findings: readonly Finding[]): Promise<void> {
-    this.failed += 1
-    const { hasty, raw } = this.#task
-    const after = (performance.now() - this.#started) / 1000
-    for (const { rule, detail } of findings) {
-      const kind = `${rule} ${detail.replace(/\d+/g, '#')}`
-      if (this.#known.has(kind)) continue
-      this.#known.add(kind)
-      const whole = this.#known.size > mostShrunk || hasty || raw === true
-      const small = whole ? schedule : await shrink(schedule, rule, async (candidate) => (await this.#play(candidate)).findings)
-      this.reports.push({ rule, detail, name: schedule.name, seed: schedule.seed, schedule: shown(small), after })
-    }
+  async #report(schedule: Shrinkable, { rule, detail }: Finding): Promise<void> {
+    const kind = `${rule} ${detail.replace(/\d+/g, '#')}`
+    if (this.#known.has(kind)) return
+    this.#known.add(kind)
+    const isWhole = this.#known.size > mostShrunk || this.#task.hasty === true
+    const small = isWhole ? schedule : await shrink(schedule, rule, async (candidate) => (await this.#play(candidate)).findings)
+    this.reports.push({ rule, detail, name: schedule.name, seed: schedule.seed, schedule: shown(small) })
   }
 }

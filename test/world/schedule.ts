@@ -21,110 +21,87 @@ export interface Limits {
 }
 
 /** How client, broker and network are set up. */
-export interface Setup {
-  readonly version: 4 | 5 | 'auto'
-  readonly clientId: string
-  readonly cleanStart: boolean
-  /** Seconds. */
-  readonly sessionExpiry: number
-  readonly keepAlive: number
-  readonly receiveMaximum: number
-  readonly unclaimedHold: number
-  readonly resubscribe: 'when-lost' | 'always'
-  readonly firstConnect: 'reject' | 'wait'
-  readonly reconnect: boolean
-  readonly endpoints: number
-  readonly maxQueuedMessages: number
-  readonly maxQueuedBytes: number
-  readonly memoryBudget: number | undefined
-  readonly overflow: 'wait' | 'reject' | 'drop-newest' | 'drop-oldest'
-  readonly offlineQos0: 'queue' | 'reject'
-  readonly onSessionLost: 'republish' | 'reject' | undefined
-  readonly ackTimeout: number | undefined
-  readonly ttl: number | undefined
-  readonly will: boolean
-  /** Enhanced authentication by the world's own method. */
-  readonly auth: boolean
-  /** Credentials come from a function: fresh ones for each attempt, which expire, and sometimes an error instead. */
-  readonly tokens: boolean
-  /** Watches every packet, as a debugging application does. */
-  readonly watch: boolean
-  /** Of the broker. */
-  readonly brokerReceiveMaximum: number
-  readonly brokerAliases: number
-  readonly brokerPacketSize: number
-  /** From its second CONNACK on the broker allows one message in flight and no alias. */
-  readonly narrower: boolean
-  /** What each CONNACK says, the first one first; the last entry counts for all that follow. */
-  readonly limits: readonly Limits[]
-  /** What the broker makes of the rules. */
-  readonly habit: HabitName
-  /** Listeners of the application call the client back. */
-  readonly meddling: boolean
-  readonly pipe: PipeOptions
-}
-
-export const defaultSetup: Setup = {
-  version: 5,
+export const defaultSetup = {
+  version: 5 as 4 | 5 | 'auto',
   clientId: 'subject',
   cleanStart: true,
+  /** Seconds. */
   sessionExpiry: 300,
   keepAlive: 30,
   receiveMaximum: 256,
   unclaimedHold: 2000,
-  resubscribe: 'when-lost',
-  firstConnect: 'wait',
+  resubscribe: 'when-lost' as 'when-lost' | 'always',
+  firstConnect: 'wait' as 'reject' | 'wait',
   reconnect: true,
   endpoints: 1,
   maxQueuedMessages: 10_000,
   maxQueuedBytes: 16 * 1024 * 1024,
-  memoryBudget: undefined,
-  overflow: 'wait',
-  offlineQos0: 'reject',
-  onSessionLost: undefined,
-  ackTimeout: undefined,
-  ttl: undefined,
+  memoryBudget: undefined as number | undefined,
+  overflow: 'wait' as 'wait' | 'reject' | 'drop-newest' | 'drop-oldest',
+  offlineQos0: 'reject' as 'queue' | 'reject',
+  onSessionLost: undefined as 'republish' | 'reject' | undefined,
+  ackTimeout: undefined as number | undefined,
+  ttl: undefined as number | undefined,
   will: false,
+  /** Enhanced authentication by the world's own method. */
   auth: false,
+  /** Credentials come from a function: fresh ones for each attempt, which expire, and sometimes an error instead. */
   tokens: false,
+  /** Watches every packet, as a debugging application does. */
   watch: false,
+  /** Of the broker. */
   brokerReceiveMaximum: 20,
   brokerAliases: 5,
   brokerPacketSize: 100_000,
+  /** From its second CONNACK on the broker allows one message in flight and no alias. */
   narrower: false,
-  limits: [],
-  habit: 'none',
+  /** What each CONNACK says, the first one first; the last entry counts for all that follow. */
+  limits: [] as readonly Limits[],
+  /** What the broker makes of the rules. */
+  habit: 'none' as HabitName,
+  /** Listeners of the application call the client back. */
   meddling: false,
-  pipe: { latency: 5, pieces: 'whole', highWaterMark: 65_536, delivery: 'chunk' },
+  /** The application makes the first `connect()`, when it likes; else the world does. */
+  idle: false,
+  /** Of `reconnect` where it is on, of `outbound`, and of the client, beside what has a name here. */
+  retries: {} as { readonly maxAttempts?: number; readonly stableAfter?: number },
+  outbound: {} as Readonly<Record<string, unknown>>,
+  more: {} as Readonly<Record<string, unknown>>,
+  pipe: { latency: 5, pieces: 'whole', highWaterMark: 65_536, delivery: 'chunk' } as PipeOptions,
 }
+export type Setup = Readonly<typeof defaultSetup>
 
 /** How a subscription of the application reads; `'break'` leaves its loop after two messages, `'idle'` reads nothing. */
-export type Style = 'loop' | 'break' | 'batches' | 'manual' | 'on-receive' | 'listen' | 'read' | 'idle'
+export type Style = 'loop' | 'break' | 'batches' | 'manual' | 'on-receive' | 'listen' | 'read' | 'next' | 'idle'
+
+/** When a signal aborts: before the call, or so many milliseconds after it. */
+export type Abort = 'before' | number
+
+/** A message. */
+interface Sent {
+  readonly n: number
+  readonly topic: string
+  readonly size?: number
+  /** Default `'text'`. The memory of all others is written over once the promise has settled. */
+  readonly form?: Form
+}
+interface Graded extends Sent {
+  readonly qos: 0 | 1 | 2
+}
 
 /** What the application does, and when. */
 export type Operation =
-  | {
+  /** With `options` as `PublishOptions`. */
+  | (Graded & {
       readonly do: 'publish'
-      readonly n: number
-      readonly topic: string
-      readonly qos: 0 | 1 | 2
-      readonly size?: number
       readonly expiry?: number
-      /** Default `'text'`. The memory of all others is written over once the promise has settled. */
-      readonly form?: Form
-    }
-  | {
-      readonly do: 'abortable'
-      readonly n: number
-      readonly topic: string
-      readonly qos: 0 | 1 | 2
-      readonly after: number
-      readonly size?: number
-      readonly form?: Form
-    }
-  | { readonly do: 'post'; readonly n: number; readonly topic: string; readonly size?: number; readonly form?: Form }
+      readonly options?: Readonly<Record<string, unknown>>
+      readonly abort?: Abort
+    })
+  | (Graded & { readonly do: 'abortable'; readonly after: number })
+  | (Sent & { readonly do: 'post' })
   /** So many posts, each as soon as `writable` says so. */
-  | { readonly do: 'post-all'; readonly n: number; readonly topic: string; readonly count: number; readonly size?: number }
+  | (Sent & { readonly do: 'post-all'; readonly count: number })
   | {
       readonly do: 'subscribe'
       readonly s: number
@@ -146,26 +123,26 @@ export type Operation =
       readonly failures?: number
       /** Abort the wait for the grant after so long. */
       readonly abortAfter?: number
+      /** It ends after so long. */
+      readonly until?: number
     }
-  | { readonly do: 'unsubscribe'; readonly s: number }
-  | { readonly do: 'detach'; readonly s: number }
-  /** As `await using` leaves it. */
-  | { readonly do: 'dispose'; readonly s: number }
-  | { readonly do: 'feed'; readonly n: number; readonly topic: string; readonly qos: 0 | 1 | 2; readonly retain?: boolean; readonly size?: number }
+  /** From a filter, whoever has it. */
+  | { readonly do: 'unsubscribe-from'; readonly filter: string; readonly abort?: Abort }
+  /** `'dispose'` as `await using` leaves it. */
+  | { readonly do: 'unsubscribe' | 'detach' | 'dispose'; readonly s: number }
+  /** Another client publishes. */
+  | (Graded & { readonly do: 'feed'; readonly retain?: boolean })
   | { readonly do: 'request'; readonly n: number; readonly topic: string; readonly qos?: 0 | 1; readonly timeout: number; readonly careless?: true }
   /** The responder that `fails` throws at every request. */
   | { readonly do: 'respond'; readonly s: number; readonly topic: string; readonly fails?: true }
   | { readonly do: 'reconnect'; readonly force: boolean }
   | { readonly do: 'set-brokers'; readonly endpoints: number }
-  | { readonly do: 'reauthenticate' }
-  | { readonly do: 'flush' }
-  | { readonly do: 'clear' }
-  | { readonly do: 'disconnect'; readonly timeout: number }
-  | { readonly do: 'drain'; readonly timeout: number }
-  | { readonly do: 'destroy' }
-  /** The process dies without a word and a new one starts, with a new client on the same session. */
-  | { readonly do: 'restart-process' }
-  | { readonly do: 'connect' }
+  | { readonly do: 'disconnect' | 'drain'; readonly timeout: number }
+  /** `'restart-process'`: the process dies without a word and a new one starts, with a new client on the same session. */
+  | { readonly do: 'reauthenticate' | 'flush' | 'clear' | 'destroy' | 'restart-process' }
+  | { readonly do: 'connect'; readonly abort?: Abort }
+  /** A listener, which does something at the first few events and may throw. */
+  | { readonly do: 'on'; readonly event: string; readonly does?: Operation; readonly throws?: boolean }
   /** All in one turn. */
   | { readonly do: 'together'; readonly ops: readonly Operation[] }
 
@@ -218,18 +195,33 @@ export interface Fault {
   readonly k?: number
 }
 
-/** One run. */
-export interface Schedule {
+/** One run, of whatever kind of world. */
+export interface ScheduleOf<S, O, F> {
   readonly name: string
   readonly seed: number
-  readonly setup: Partial<Setup>
-  readonly ops: readonly Op[]
-  readonly faults: readonly Fault[]
+  readonly setup: Partial<S>
+  readonly ops: readonly O[]
+  readonly faults: readonly F[]
   /** Milliseconds until the world heals. */
   readonly span: number
 }
 
-/** The operations of a schedule, also those that are done together with others. */
+/** One run of one client. */
+export type Schedule = ScheduleOf<Setup, Op, Fault>
+
+/** What may go wrong with a link or a broker in every kind of world, as often as it is drawn. */
+export const commonFaults = [
+  ...(['reset', 'reset', 'reset', 'end', 'cut-up', 'cut-up', 'cut-down', 'cut-down', 'stall', 'stall-up', 'stall-down'] as const),
+  ...(['restart-keep', 'restart-keep', 'restart-lose'] as const),
+]
+/** And where connections are drawn as well. */
+export const linkFaults = [...commonFaults, 'refuse-dial', 'connack-88', 'server-busy'] as const
+export type LinkFault = (typeof linkFaults)[number]
+
+/** The operations of a schedule, also those that are done together with others, or by listeners. */
 export function operationsOf(ops: readonly Op[]): Op[] {
-  return ops.flatMap((op) => (op.do === 'together' ? operationsOf(op.ops.map((inner) => ({ ...inner, at: op.at }))) : [op]))
+  return ops.flatMap((op) => {
+    const inner = op.do === 'together' ? op.ops : op.do === 'on' && op.does !== undefined ? [op.does] : []
+    return [...(op.do === 'together' ? [] : [op]), ...operationsOf(inner.map((each) => ({ ...each, at: op.at })))]
+  })
 }

@@ -3,18 +3,11 @@
  *
  * Deterministic and bounded: it gives up after so many runs. What it gives is for people to read.
  */
-import type { Finding } from './history.js'
-import type { Schedule } from './schedule.js'
+import type { Finding } from './play.js'
+import type { Schedule, ScheduleOf } from './schedule.js'
 
 /** A schedule, of whatever world. */
-export interface Shrinkable {
-  readonly name: string
-  readonly seed: number
-  readonly span: number
-  readonly setup: object
-  readonly ops: readonly object[]
-  readonly faults: readonly object[]
-}
+export type Shrinkable = ScheduleOf<object, object, object>
 
 /** Runs a schedule and gives what was found. */
 export type Try<S extends Shrinkable = Schedule> = (schedule: S) => Promise<readonly Finding[]>

@@ -1,37 +1,30 @@
-/** The parts of the virtual world: schedules, seeds, the shrinker, the clock. `seeds.test.ts` plays it. */
+/** The parts of the virtual worlds: schedules, seeds, the shrinker, the clock. `seeds.test.ts` plays them. */
 import { describe, expect, test } from 'vitest'
 import { WorldClock } from './clock.js'
-import { generate } from './generate.js'
+import { type KindName, kinds, traced } from './kinds.js'
 import { Random } from './random.js'
 import { scenarios } from './scenarios.js'
 import type { Schedule } from './schedule.js'
 import { parsed, shown, shrink } from './shrink.js'
-import { World } from './world.js'
+import { wideScenarios } from './wide-scenarios.js'
 
-describe('the virtual world', () => {
-  test('has at least twenty scenarios, each with a name of its own', () => {
-    expect(scenarios.length).toBeGreaterThanOrEqual(20)
-    expect(new Set(scenarios.map(({ name }) => name)).size).toBe(scenarios.length)
-  })
+test('each scenario has a name of its own', () => {
+  const names = [...scenarios, ...wideScenarios].map(({ name }) => name)
+  expect(new Set(names).size).toBe(names.length)
 })
 
 describe('the same seed', () => {
-  test('gives the same schedule', () => {
-    expect(generate(4711)).toEqual(generate(4711))
-    expect(generate(4711)).not.toEqual(generate(4712))
-  })
+  const names = Object.keys(kinds) as KindName[]
 
-  test('gives the same run, packet by packet', async () => {
-    const trace = async (): Promise<string[]> => {
-      const lines: string[] = []
-      const world = new World(generate(42))
-      world.trace = (line) => lines.push(line)
-      await world.run()
-      return lines
+  test.each(names)('gives the same schedule, which can be printed and read again, and the same run, packet by packet: %s', async (name) => {
+    const { generate } = kinds[name]
+    expect(generate(4711)).not.toEqual(generate(4712))
+    for (const seed of [3, 8, 42]) {
+      expect(parsed(shown(generate(seed)))).toEqual(JSON.parse(JSON.stringify(generate(seed))))
+      const lines = await traced(name, generate(seed))
+      expect(lines.length).toBeGreaterThan(10)
+      expect(await traced(name, parsed(shown(generate(seed))))).toEqual(lines)
     }
-    const first = await trace()
-    expect(first.length).toBeGreaterThan(10)
-    expect(await trace()).toEqual(first)
   })
 
   test('gives the same numbers, also beyond 32 bits', () => {
@@ -71,10 +64,6 @@ describe('the shrinker', () => {
   test('keeps to the rule that was broken', async () => {
     const small = await shrink(schedule, 'I1', async ({ ops }) => [{ rule: ops.length < 5 ? 'I2' : 'I1', detail: '' }])
     expect(small.ops.length).toBe(5)
-  })
-
-  test('prints what can be run again', () => {
-    expect(parsed(shown(schedule))).toEqual(schedule)
   })
 })
 

@@ -11,33 +11,21 @@ import { clientWith, type Defect } from '../support/defective.js'
 import { Application } from './application.js'
 import { type ModelBroker, makeBroker } from './broker.js'
 import { canary, printed, tells } from './canary.js'
-import { clientOptions } from './client-options.js'
-import { WorldClock } from './clock.js'
+import { clientOptions, endpoints } from './client-options.js'
 import { isHarsh, mannersOf } from './habits.js'
-import { type Finding, History, type Subscribed } from './history.js'
+import { type Call, History, type Subscribed } from './history.js'
 import { checkHistory, missing } from './invariants.js'
 import { detaches, isFickle, isUnheard } from './invariants-tools.js'
 import { checkHeld } from './invariants-wide.js'
 import { Monitor } from './monitor.js'
 import { Network } from './network.js'
 import { type ScriptedPlatform, scriptedPlatform } from './platform.js'
-import { Random } from './random.js'
+import { AnyWorld, endPatience, packetLine, patience, throwing } from './play.js'
 import { defaultSetup, type Fault, type Op, operationsOf, type Schedule, type Setup } from './schedule.js'
 
-/** What came of a run. */
-export interface Outcome {
-  readonly findings: readonly Finding[]
-  /** Points at which a fault could strike, by name. */
-  readonly steps: readonly string[]
-  readonly events: number
-}
-
-/** Virtual milliseconds in which a healed world must come to rest. */
-const patience = 120_000
 /** Together more than keep-alive needs to find a link that died unseen. */
 const probePatience = 26_300
 const probes = 4
-const endPatience = 15_000
 /** Milliseconds without any event after which nothing is under way. */
 const longSilence = 400
 /** For which a filter waits for a moment without messages, once a connection ended at it; and one more, for the last of its own turn. */
@@ -61,49 +49,29 @@ const eventTypes = [
   'error',
 ] as const
 
-/** Errors that nobody caught, of whatever world is running. */
-let current: World | undefined
-
-/** Sends what nobody catches to the world that runs. To be called once for each thread. */
-export function catchStrays(): void {
-  process.on('unhandledRejection', (reason) => current?.history.report('unhandled', printed(reason).slice(0, 300)))
-  process.on('uncaughtException', (error) => current?.history.report('throw', printed(error).slice(0, 300)))
-}
-
 /** True for worlds that look for secrets in every event. */
-export const isCareful = ({ seed }: Schedule): boolean => seed % 8 === 0
+export const isCareful = ({ seed }: Pick<Schedule, 'seed'>): boolean => seed % 8 === 0
 
 /** Everything of one run. */
-export class World {
-  /** Gets a line for each packet, event, operation and fault. */
-  trace: ((line: string) => void) | undefined
-  readonly schedule: Schedule
+export class World extends AnyWorld<Schedule, History> {
   readonly setup: Setup
-  readonly clock = new WorldClock()
-  readonly random: Random
-  readonly history: History
   monitor: Monitor
   readonly broker: ModelBroker
   readonly network: Network
-  readonly steps: string[] = []
   application: Application
   #platform: ScriptedPlatform
   /** True once an operation ended the client. */
   #stopped = false
   readonly #careful: boolean
-  readonly #sizes: ReadonlyMap<string, number>
-  readonly #defect: Defect | undefined
+  /** Bytes of the world's own messages, by name. */
+  readonly sizes: ReadonlyMap<string, number>
 
-  /** @param defect what is wrong with the client, which has to be found */
   constructor(schedule: Schedule, defect?: Defect) {
-    this.schedule = schedule
-    this.#defect = defect
+    super(schedule, History, defect)
     this.setup = { ...defaultSetup, ...schedule.setup }
-    this.random = new Random(schedule.seed)
-    this.history = new History(() => this.clock.now())
     // Half of the runs, by what leaves their schedules as they are.
     this.broker = makeBroker(this.setup, this.clock, () => this.network.pipe?.reset(), schedule.seed % 2 === 0)
-    this.#sizes = sizesOf(schedule)
+    this.sizes = sizesOf(schedule)
     this.monitor = new Monitor({
       ...this.setup,
       now: () => this.clock.now(),
@@ -127,17 +95,14 @@ export class World {
     this.#platform = platform
   }
 
-  /** Runs the schedule to its end. */
-  async run(): Promise<Outcome> {
-    current = this
-    try {
-      await this.#phases()
-    } catch (error) {
-      this.history.report('world', `the world itself failed: ${error instanceof Error ? error.stack : String(error)}`)
-    }
+  protected check(): void {
     checkHistory(this)
-    current = undefined
-    return { findings: this.history.findings, steps: this.steps, events: this.clock.events }
+  }
+
+  /** What became of each call. */
+  told(): string[] {
+    const outcome = ({ settled, error }: Call): string => (settled === 0 ? 'pending' : error === undefined ? 'fulfilled' : String(error))
+    return this.history.calls.map((call) => `call ${call.what} of ${call.at} ms: ${outcome(call)}`)
   }
 
   /** Virtual time. */
@@ -150,10 +115,10 @@ export class World {
     return this.application.client.state === 'closed'
   }
 
-  async #phases(): Promise<void> {
-    this.#traceAll()
+  protected async phases(): Promise<void> {
+    if (this.history.trace !== undefined) this.monitor.onPacket = ({ way, connection, seen }) => this.history.note(packetLine(way, seen, connection))
     this.#plan()
-    this.history.track('connect', this.application.client.connect())
+    if (!this.setup.idle) this.history.track('connect', this.application.client.connect())
     await this.clock.advance(this.schedule.span)
     await this.#heal()
     await this.#probe()
@@ -163,16 +128,6 @@ export class World {
   #hasExpired(): boolean {
     const last = this.history.events.findLast(({ type }) => type === 'sessionlost' || type === 'connect')
     return last?.type === 'sessionlost'
-  }
-
-  #traceAll(): void {
-    const { trace } = this
-    if (trace === undefined) return
-    this.history.trace = trace
-    this.monitor.onPacket = ({ way, connection, at, seen }) =>
-      trace(
-        `${at.toFixed(1)} ${way === 'up' ? '->' : '<-'} ${connection} ${seen.kind} ${seen.id || ''} ${seen.payload} ${seen.kind === 'publish' ? `q${seen.qos}${seen.dup ? ' dup' : ''} ${seen.topic}` : ''}${seen.reason ? ` reason ${seen.reason}` : ''}${seen.sessionPresent ? ' present' : ''}${seen.cleanStart ? ' clean' : ''}${seen.filters.map(({ filter }) => ` ${filter}`).join('')}`,
-      )
   }
 
   #plan(): void {
@@ -186,7 +141,7 @@ export class World {
     }
     this.clock.onGap = (from, to) => this.#checkLive(from, to)
     this.clock.onStep = (step, name) => {
-      this.steps.push(name)
+      this.moments.push(name)
       for (const fault of byStep.get(step) ?? []) this.#strike(fault)
       this.#checkBounds()
     }
@@ -194,14 +149,14 @@ export class World {
   }
 
   #strike(fault: Fault): void {
-    this.trace?.(`${this.clock.now().toFixed(1)} FAULT ${JSON.stringify(fault)}`)
+    this.history.note(`FAULT ${JSON.stringify(fault)}`)
     this.network.strike(fault)
     if (fault.kind === 'jump') this.#platform.wake()
   }
 
   #perform(op: Op): void {
     if (op.do === 'destroy' || op.do === 'disconnect' || op.do === 'drain') this.#stopped = true
-    this.trace?.(`${this.clock.now().toFixed(1)} op ${JSON.stringify(op)}`)
+    this.history.note(`op ${JSON.stringify(op)}`)
     if (op.do === 'restart-process' && this.#stopped) return
     this.application.perform(op)
   }
@@ -212,12 +167,12 @@ export class World {
     this.clock.onStep = () => this.#checkBounds()
     this.network.heal()
     if (this.#stopped) return this.clock.advance(endPatience)
-    this.clock.onQuiet = () => this.closed || this.#atRest()
+    this.clock.onQuiet = () => this.closed || this.#unconnected || this.#atRest()
     // It has to find out first which message or filter it is, or comes on with each connection a little.
     await this.clock.advance(isHarsh(this.setup.habit) ? patience * 8 : patience)
     this.clock.onQuiet = undefined
     // A client that was fatally refused is closed, and right so; what is not closed must be up again.
-    if (this.closed) return
+    if (this.closed || this.#unconnected) return
     const { state } = this.application.client
     if (state !== 'connected') this.history.report('I7', `the client is ${state} although the world has healed`)
     for (const call of this.#pending()) this.history.report('I7', `${call.what} of ${call.at} ms is pending although the world has healed`)
@@ -225,6 +180,11 @@ export class World {
     // What was made anew is on its way.
     await this.clock.advance(5000)
     if (this.application.client.state === 'connected') checkHeld(this)
+  }
+
+  /** Each `connect()` was given up before it began. */
+  get #unconnected(): boolean {
+    return this.setup.idle && this.history.calls.every(({ what, abortedBefore }) => what !== 'connect' || abortedBefore === true)
   }
 
   /** Connected, everything settled, and every message that is on its way has arrived. */
@@ -263,7 +223,8 @@ export class World {
   }
 
   async #end(): Promise<void> {
-    if (!this.#stopped) this.application.stop(this.random.chance(0.3) ? 'drain' : 'disconnect', this.random.chance(0.3) ? 0 : 2000)
+    if (!this.#stopped)
+      this.application.perform({ do: this.random.chance(0.3) ? 'drain' : 'disconnect', timeout: this.random.chance(0.3) ? 0 : 2000 })
     await this.clock.advance(endPatience)
     const { client } = this.application
     if (client.state !== 'closed') this.history.report('I5', `the client is ${client.state} long after its end`)
@@ -275,28 +236,16 @@ export class World {
 
   #start(): { application: Application; platform: ScriptedPlatform } {
     const { history, clock, network } = this
-    const around = {
-      clock,
-      random: this.random,
-      history,
-      endpoints: (count: number) => endpoints(count),
-      feed: (topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean, size: number) => this.broker.feed(topic, payload, qos, retain, size),
-      sizeOf: (name: string) => this.#sizes.get(name),
-      restart: () => this.#restart(),
-      forsake: () => {
-        this.monitor.forsaken = this.monitor.connections
-      },
-    }
     let alive = true
     const platform = scriptedPlatform(
       clock,
       this.random,
       network.dialler(() => alive && application.alive),
-      (where, error) => history.report('throw', `${where} threw ${printed(error).slice(0, 300)}`),
+      throwing(history),
       () => application.alive,
     )
     const client = clientWith(
-      this.#defect,
+      this.defect,
       platform.platform,
       endpoints(this.setup.endpoints),
       clientOptions(this.setup, {
@@ -306,13 +255,14 @@ export class World {
         date: platform.platform.date,
       }),
     )
-    const application: Application = new Application(client, around)
+    const application: Application = new Application(client, this)
     alive = true
     this.#listen(client, application)
     return { application, platform }
   }
 
-  #restart(): void {
+  /** The process is gone, and another one starts. */
+  restart(): void {
     const old = this.application
     old.alive = false
     this.network.kill()
@@ -328,10 +278,11 @@ export class World {
   #listen(client: BaseClient, application: Application): void {
     const { history } = this
     const process = history.process
+    void client.closed.then((error) => history.closed.set(process, error))
     for (const type of eventTypes) {
       const listener = (event: unknown): void => {
         if (!application.alive) return
-        this.trace?.(`${this.clock.now().toFixed(1)}   event ${type} ${shownEvent(event)}`)
+        if (history.trace !== undefined) history.note(`  event ${type} ${shownEvent(event)}`)
         history.events.push({ type, event, at: this.clock.now(), seq: history.next(), process })
         if (this.#careful) this.#search(`event ${type}`, event)
       }
@@ -363,7 +314,6 @@ export class World {
   }
 
   #logged(line: string): void {
-    this.history.logs.push(line)
     if (line.includes(canary)) this.history.report('canary', 'a log line tells a secret')
   }
 
@@ -444,9 +394,4 @@ function shownEvent(event: unknown): string {
 export function topicFor(filter: string): string {
   const plain = filter.startsWith('$share/') ? filter.split('/').slice(2).join('/') : filter
   return plain.replaceAll('+', 'probe').replaceAll('#', 'probe')
-}
-
-/** The list of endpoints; the canary stands in their user-info. */
-export function endpoints(count: number): string[] {
-  return Array.from({ length: count }, (_, index) => `mqtt://user:${canary}@broker-${index}:1883`)
 }

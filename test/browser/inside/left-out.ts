@@ -64,8 +64,6 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'unit/wire/framer.test.ts': { 'holds at most twice what arrived': memory },
   'unit/wire/scanner.test.ts': { 'holds nothing of the chunk': memory },
   'unit/wire/shared-text.test.ts': 'puts a decoder of its own in place of the platform’s',
-  'world/durable/world.test.ts': 'runs the command of the world in a process of its own',
-  'world/many/world.test.ts': 'runs the command of the world in a process of its own',
   'world/world.test.ts': processes,
 }
 

@@ -21,7 +21,7 @@ export async function historyOf(
 ): Promise<{ readonly lines: readonly string[]; readonly findings: readonly string[]; readonly events: number }> {
   const lines: string[] = []
   const world = new World(generate(seed))
-  world.trace = (line) => lines.push(line)
+  world.history.trace = (line) => lines.push(line)
   const { findings, events } = await world.run()
   const { calls, delivered } = world.history
   for (const { what, at, settled, error } of calls)

@@ -8,7 +8,7 @@ import { availableParallelism } from 'node:os'
 import path from 'node:path'
 import { Worker } from 'node:worker_threads'
 import type { Plugin } from 'esbuild'
-import type { Done, Task as WorldTask } from '../../world/main.js'
+import type { Done, Task as WorldTask } from '../../world/runner.js'
 import { type Lab, within } from '../lab.js'
 import { type Mutant, planted, type Sources } from './draw.js'
 import { type Judge, Reach } from './reach.js'
@@ -31,7 +31,7 @@ const patience = 20_000
 const jobs = availableParallelism()
 /** Seconds of each world. */
 const worldLimit = 8
-const worlds = ['test/world/main.ts', 'test/world/durable/main.ts', 'test/world/many/main.ts']
+const worlds = ['world', 'durable', 'many'] as const
 
 /** The first alone, then more and more at a time, as most mutants die soon; no file is in one round twice. */
 function rounds(judges: readonly Judge[]): Judge[][] {
@@ -60,8 +60,8 @@ function noticedIn(answer: Awaited<ReturnType<Hand<Task, Answer>['run']>>): { fi
   return wrong && { file: wrong.file, by: plain(`${wrong.file} cannot be loaded: ${wrong.errors[0]}`) }
 }
 
-/** What a world finds with the mutant; undefined when nothing, or when it does not load the source. */
-async function askWorld(lab: Lab, entry: string, name: string, target: string, contents: string): Promise<string | undefined> {
+/** What the worlds find with the mutant; undefined when nothing, or when they do not load the source. */
+async function askWorlds(lab: Lab, name: string, target: string, contents: string): Promise<string | undefined> {
   let loaded = false
   const plant: Plugin = {
     name: 'mutant',
@@ -73,18 +73,20 @@ async function askWorld(lab: Lab, entry: string, name: string, target: string, c
       })
     },
   }
-  const file = await lab.bundle(entry, { name, plugins: [plant] })
+  const file = await lab.bundle('test/world/main.ts', { name, plugins: [plant] })
   try {
-    return loaded ? await play(file) : undefined
+    let found: string | undefined
+    for (const kind of loaded ? worlds : []) found ??= await play(file, kind)
+    return found
   } finally {
     rmSync(file)
   }
 }
 
-function play(file: string): Promise<string | undefined> {
+function play(file: string, kind: WorldTask['kind']): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const shared = { part: 0, parts: 1, first: 1, enumerate: false, every: 1, offset: 0, only: '', hasty: true }
-    const worker = new Worker(file, { workerData: { ...shared, seeds: 1e9, limit: worldLimit } satisfies WorldTask, stdout: true, stderr: true })
+    const task: WorldTask = { kind, part: 0, parts: 1, first: 1, seeds: 1e9, every: 1, offset: 0, hasty: true, limit: worldLimit }
+    const worker = new Worker(file, { workerData: task, stdout: true, stderr: true })
     const end = (found: string | undefined): void => {
       clearTimeout(timer)
       void worker.terminate()
@@ -126,8 +128,7 @@ export async function judgeAll(lab: Lab, sources: Sources, mutants: readonly Mut
       if (by !== undefined) break
     }
     // A listed one with a title is for its test alone.
-    const asked = mutant.title === undefined ? worlds : []
-    for (const entry of asked) by ??= await askWorld(lab, entry, `mutant-${job}`, path.join(lab.root, file), text)
+    if (mutant.title === undefined) by ??= await askWorlds(lab, `mutant-${job}`, path.join(lab.root, file), text)
     tell({ mutant, by, tests, seconds: Math.round(10 * seconds) / 10 })
   }
 

@@ -1,4 +1,4 @@
-/** What random programs over the public API found (`npm run lab -- brokers finder`), each as the few calls that show it: two calls that meet. */
+/** What random programs over the public API found (`npm run lab -- world programs`), each as the few calls that show it: two calls that meet. */
 import { expect, it } from 'vitest'
 import type { Sink } from '../../../src/transport/transport.js'
 import { agreeable, connected, World } from './harness.js'

@@ -5,34 +5,16 @@
  */
 import type { ClientEvents, Message } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
+import type { Platform } from '../../../src/client/platform/platform.js'
 import type { MqttError } from '../../../src/errors.js'
 import { openQueue, type Queue } from '../../../src/queue/index.js'
-import type { Store } from '../../../src/store/base/store.js'
-import { clientWith, type Defect } from '../../support/defective.js'
+import { clientWith } from '../../support/defective.js'
 import { payloadOf } from '../payloads.js'
-import type { ScriptedPlatform } from '../platform.js'
 import { payloadName } from '../reader.js'
-import type { DiskView, KeptPublish } from './disk-view.js'
-import type { History, Outgoing } from './history.js'
-import type { Op, Setup } from './schedule.js'
-
-/** What is around a client. */
-export interface Around {
-  readonly setup: Setup
-  readonly history: History
-  readonly platform: ScriptedPlatform
-  readonly store: Store
-  readonly view: DiskView
-  /** An earlier client of this process may still have been writing. */
-  readonly dirty: boolean
-  readonly alive: () => boolean
-  /** Sessions that the broker has lost so far. */
-  readonly losses: () => number
-  readonly sleep: (delay: number) => Promise<void>
-  /** Number of the client, from 1. */
-  readonly number: number
-  readonly defect: Defect | undefined
-}
+import type { KeptPublish } from './disk-view.js'
+import type { Outgoing } from './history.js'
+import type { Op } from './schedule.js'
+import type { DurableWorld, Process } from './world.js'
 
 const traced = [
   'state',
@@ -64,12 +46,21 @@ export class Device {
   connected: ClientEvents['connect'] | undefined
   /** The application ends it. */
   stopping = false
-  readonly #around: Around
+  readonly #world: DurableWorld
+  readonly #process: Process
+  readonly #number: number
+  /** An earlier client of this process may still have been writing. */
+  readonly #dirty: boolean
   readonly #inboundAtStart: number
 
-  constructor(around: Around) {
-    const { setup, platform, store, view, history } = around
-    this.#around = around
+  /** @param number of the client, from 1 */
+  constructor(world: DurableWorld, process: Process, platform: Platform, number: number, dirty: boolean) {
+    const { setup, history } = world
+    const { store, view } = process
+    this.#world = world
+    this.#process = process
+    this.#number = number
+    this.#dirty = dirty
     // Of two with one identifier the older is over.
     const goingOn = view.publishes.filter(({ stage }) => stage === 'sent' || stage === 'released')
     this.restored = [...new Map(goingOn.map((kept) => [kept.packetId, kept])).values()]
@@ -78,7 +69,7 @@ export class Device {
       const known = history.outgoing.get(name)
       if (known !== undefined) known.restored = true
     }
-    this.client = clientWith(around.defect, platform.platform, ['mqtt://broker.example'], {
+    this.client = clientWith(world.defect, platform, ['mqtt://broker.example'], {
       clientId: 'device',
       protocolVersion: setup.version,
       store: setup.inbound ? store : { store, inbound: false },
@@ -92,7 +83,7 @@ export class Device {
 
   /** Connects, listens, and opens the queue. */
   begin(): void {
-    const { setup, history } = this.#around
+    const { setup, history } = this.#world
     this.#listen()
     this.#track('connect', this.client.connect())
     const listening = this.client.listen('in/#', (message) => this.#handle(message), { qos: 2, concurrency: setup.handlers })
@@ -102,10 +93,10 @@ export class Device {
 
   /** Gives a message to the client or to the queue; false when there is no queue yet. */
   publish(op: Extract<Op, { do: 'publish' | 'enqueue' }>): boolean {
-    const { history, number } = this.#around
+    const { history } = this.#world
     const name = `${op.do === 'publish' ? 'p' : 'e'}${op.n}`
     if (this.stopping || (op.do === 'enqueue' && this.queue === undefined) || history.outgoing.has(name)) return false
-    const record: Outgoing = { op, name, client: number, state: 'pending', error: undefined, restored: false, told: undefined }
+    const record: Outgoing = { op, name, client: this.#number, state: 'pending', error: undefined, restored: false, told: undefined }
     history.outgoing.set(name, record)
     const payload = payloadOf(name, op.size)
     const call = op.do === 'publish' ? this.client.publish(op.topic, payload, { qos: op.qos }) : this.#enqueue(record, payload)
@@ -122,17 +113,18 @@ export class Device {
     this.stopping = true
     const closed = this.queue?.close({ timeout: 0 })
     if (how === 'destroy') this.client.destroy()
-    else await this.client.disconnect({ timeout: 2000 }).catch((error) => this.#around.history.report('end', `disconnect: ${error}`))
+    else await this.client.disconnect({ timeout: 2000 }).catch((error) => this.#world.history.report('end', `disconnect: ${error}`))
     await closed
   }
 
   /** What is wrong with the events about what an earlier client had left. */
   checkRecovered(quiet: boolean): void {
-    const { history, dirty, setup } = this.#around
+    const { history, setup } = this.#world
     const { connected, recovered, restored } = this
+    const dirty = this.#dirty
     if (connected === undefined) return
     const { outbound, inbound } = connected.recovered ?? { outbound: 0, inbound: 0 }
-    const report = (detail: string): void => history.report('recovered', `client ${this.#around.number}: ${detail}`)
+    const report = (detail: string): void => history.report('recovered', `client ${this.#number}: ${detail}`)
     if (!dirty && outbound !== restored.length) report(`connect tells of ${outbound} publishes, the disk had ${restored.length}`)
     if (!dirty && setup.inbound && inbound !== this.#inboundAtStart)
       report(`connect tells of ${inbound} messages, the disk had ${this.#inboundAtStart}`)
@@ -141,7 +133,7 @@ export class Device {
   }
 
   #track(what: string, call: Promise<unknown>): void {
-    const { history } = this.#around
+    const { history } = this.#world
     this.pending.add(what)
     call.then(
       () => this.pending.delete(what),
@@ -171,13 +163,14 @@ export class Device {
       this.pending.delete(record.name)
       record.state = error === undefined ? 'fulfilled' : 'rejected'
       record.error = error
-      this.#around.history.note(`  ${record.name} ${record.state} ${error ?? ''} ${error?.outcome ?? ''}`)
+      this.#world.history.note(`  ${record.name} ${record.state} ${error ?? ''} ${error?.outcome ?? ''}`)
     })
   }
 
   async #openQueue(): Promise<void> {
-    const { store, setup, history } = this.#around
+    const { history, setup } = this.#world
     const { concurrency, letters } = setup
+    const { store } = this.#process
     const queue = await openQueue(this.client, {
       store,
       name: 'q',
@@ -185,7 +178,7 @@ export class Device {
       backoff: () => backoff,
       ...(letters ? { deadLetterStore: store } : {}),
     })
-    if (!this.#around.alive()) return
+    if (!this.#process.alive) return
     this.queue = queue
     const tell = (name: string, why: string): void => {
       const record = history.outgoing.get(name)
@@ -197,7 +190,7 @@ export class Device {
   }
 
   #listen(): void {
-    const { history } = this.#around
+    const { history } = this.#world
     if (history.trace !== undefined)
       for (const type of traced)
         this.client.on(type, (event: unknown) => this.#whileAlive(() => history.note(`  event ${type} ${shownEvent(event)}`)))
@@ -219,8 +212,8 @@ export class Device {
   }
 
   async #handle(message: Message): Promise<void> {
-    const { history, setup, alive, sleep } = this.#around
-    if (!alive()) return
+    const { history, setup } = this.#world
+    if (!this.#process.alive) return
     const name = payloadName(message.payload)
     history.note(`  handler gets ${name} id ${message.id}`)
     const fed = history.fed.get(name)
@@ -228,12 +221,13 @@ export class Device {
     fed.handed += 1
     this.#checkId(message, name)
     if (setup.failing > 0 && fed.op.n % setup.failing === 0 && fed.handed === 1) throw new Error('not today')
-    if (setup.work > 0) await sleep(setup.work)
-    if (alive()) fed.handled += 1
+    if (setup.work > 0) await this.#world.sleep(this.#process, setup.work)
+    if (this.#process.alive) fed.handled += 1
   }
 
   #checkId({ id, qos }: Message, name: string): void {
-    const { history, setup, view, losses } = this.#around
+    const { history, setup, losses } = this.#world
+    const { view } = this.#process
     if (qos === 0 || !setup.inbound) {
       if (id !== undefined) history.report('id', `${name} has an id, ${id}`)
       return
@@ -241,7 +235,7 @@ export class Device {
     if (id === undefined) return history.report('id', `${name} has no id`)
     const stored = [...view.inbound.values()].some(({ epoch, counter }) => id === `${epoch.toString(36)}-${counter.toString(36)}`)
     // Of a session that is lost there are no records.
-    const owned = history.fed.get(name)?.losses === losses()
+    const owned = history.fed.get(name)?.losses === losses
     if (!stored && owned) history.report('early', `${name} is handed out, and its id is not on the disk`)
     history.fed.get(name)?.ids.add(id)
     const other = history.named.get(id) ?? name
@@ -250,7 +244,7 @@ export class Device {
   }
 
   #whileAlive(what: () => unknown): void {
-    if (this.#around.alive()) what()
+    if (this.#process.alive) what()
   }
 }
 

@@ -3,7 +3,7 @@
  *
  * The same seed gives the same schedule for ever, as long as this file stays as it is.
  */
-import { commonFaults } from '../generate.js'
+import { linkFault, numbered, troubledTime } from '../generate.js'
 import type { HabitName } from '../habits.js'
 import { Random } from '../random.js'
 import type { Fault, Op, Schedule, Setup } from './schedule.js'
@@ -12,7 +12,6 @@ const habits: readonly HabitName[] = [
   ...(['none', 'none', 'none', 'gathered', 'late', 'releases-late', 'unknown-releases', 'excessive', 'mosquitto'] as const),
   ...(['acknowledges-zero', 'foreign-properties', 'dies-young', 'poisoned', 'few-filters'] as const),
 ]
-const troubles = [...commonFaults, 'refuse-dial', 'connack-88', 'server-busy'] as const
 
 /** Makes the schedule of a seed. */
 export function generate(seed: number): Schedule {
@@ -83,11 +82,6 @@ function makePublishes(random: Random, span: number, { queue }: Partial<Setup>):
   return numbered(ops)
 }
 
-// In the order of the calls.
-function numbered(ops: Op[]): Op[] {
-  return ops.sort((a, b) => a.at - b.at).map((op, index) => ({ ...op, n: index + 1 }))
-}
-
 function makeFeeds(random: Random, span: number): Op[] {
   const ops: Op[] = []
   for (let burst = random.below(5); burst > 0; burst--) {
@@ -107,12 +101,6 @@ function makeRest(random: Random, span: number): Op[] {
   return ops
 }
 
-// What strikes while something is under way is worth most.
-function time(random: Random, span: number, ops: readonly Op[]): number {
-  const op = random.chance(0.6) && ops.length > 0 ? random.pick(ops) : undefined
-  return op === undefined ? random.float() * span : op.at + random.float() * random.pick([3, 15, 60, 200])
-}
-
 function makeCrashes(random: Random, span: number, ops: readonly Op[]): Fault[] {
   return Array.from({ length: random.between(0, 3) }, () => {
     const how = {
@@ -122,16 +110,12 @@ function makeCrashes(random: Random, span: number, ops: readonly Op[]): Fault[] 
       through: random.pick([0, 1, random.float()]),
       arrives: random.chance(0.5),
     }
-    return random.chance(0.5) ? { ...how, moment: random.below(random.pick([60, 200, 500])) } : { ...how, at: time(random, span, ops) }
+    return random.chance(0.5) ? { ...how, moment: random.below(random.pick([60, 200, 500])) } : { ...how, at: troubledTime(random, span, ops) }
   })
 }
 
 function makeTroubles(random: Random, span: number, ops: readonly Op[]): Fault[] {
-  return Array.from({ length: random.below(4) }, () => {
-    const kind = random.pick(troubles)
-    const k = kind.startsWith('cut') ? random.below(80) : kind.startsWith('restart') ? random.pick([0, 200]) : random.pick([300, 3000])
-    return { kind, at: time(random, span, ops), k }
-  })
+  return Array.from({ length: random.below(4) }, () => ({ ...linkFault(random, [0, 200]), at: troubledTime(random, span, ops) }))
 }
 
 function makeStoreFaults(random: Random, span: number): Fault[] {

@@ -3,13 +3,8 @@
  * findings. A record only.
  */
 import type { MqttError } from '../../../src/errors.js'
+import { Findings } from '../play.js'
 import type { Op } from './schedule.js'
-
-/** A broken rule. */
-export interface Finding {
-  readonly rule: string
-  readonly detail: string
-}
 
 /** A publish of the application. */
 export interface Outgoing {
@@ -38,27 +33,11 @@ export interface Fed {
 }
 
 /** Everything of one run. */
-export class History {
-  readonly findings: Finding[] = []
+export class History extends Findings {
   readonly outgoing = new Map<string, Outgoing>()
   readonly fed = new Map<string, Fed>()
   /** Which message each id was given to. */
   readonly named = new Map<string, string>()
   /** Connections whose CONNACK never came, where the one that came after it cannot know what it said. */
   unanswered = 0
-  trace: ((line: string) => void) | undefined
-  readonly #now: () => number
-
-  constructor(now: () => number) {
-    this.#now = now
-  }
-
-  report(rule: string, detail: string): void {
-    this.note(`FINDING ${rule}: ${detail}`)
-    if (this.findings.length < 50) this.findings.push({ rule, detail: `${detail} (${this.#now().toFixed(1)} ms)` })
-  }
-
-  note(line: string): void {
-    this.trace?.(`${this.#now().toFixed(1)} ${line}`)
-  }
 }

@@ -3,66 +3,42 @@
  *
  * A run counts its moments: every timer, every packet in and out, every step of the disk. A crash strikes at one of them, or at a time.
  */
-import type { commonFaults } from '../generate.js'
 import type { HabitName } from '../habits.js'
 import type { PipeOptions } from '../pipe.js'
+import type { Refused } from '../play.js'
+import type { LinkFault, ScheduleOf } from '../schedule.js'
 
 /** How the device, its disk, the broker and the network are set up. */
-export interface Setup {
-  readonly version: 4 | 5
+export const defaultSetup = {
+  version: 5 as 4 | 5,
   /** In the store of the session, or none. */
-  readonly queue: 'shared' | 'none'
+  queue: 'shared' as 'shared' | 'none',
   /** Entries under way at a time. */
-  readonly concurrency: number
-  readonly durability: 'sync' | 'os'
-  /** False: incoming messages are not kept. */
-  readonly inbound: boolean
-  /** Dead letters are kept in the same store. */
-  readonly letters: boolean
-  /** Least and most milliseconds of a step of the disk. */
-  readonly disk: readonly [least: number, most: number]
-  /** Seconds. */
-  readonly keepAlive: number
-  /** Of the device, and of the broker. */
-  readonly receiveMaximum: number
-  readonly brokerReceiveMaximum: number
-  readonly onSessionLost: 'republish' | 'reject' | undefined
-  /** Milliseconds that the handler takes for a message; how many messages it takes at a time. */
-  readonly work: number
-  readonly handlers: number
-  /** Of messages that are refused by the handler once before it takes them: each so many-th. */
-  readonly failing: number
-  readonly habit: HabitName
-  /** The broker uses the lowest identifier that is free, over and over. */
-  readonly lowIdentifiers: boolean
-  readonly pipe: PipeOptions
-}
-
-export const defaultSetup: Setup = {
-  version: 5,
-  queue: 'shared',
   concurrency: 64,
-  durability: 'sync',
+  durability: 'sync' as 'sync' | 'os',
+  /** False: incoming messages are not kept. */
   inbound: true,
+  /** Dead letters are kept in the same store. */
   letters: false,
-  disk: [0, 0],
+  /** Least and most milliseconds of a step of the disk. */
+  disk: [0, 0] as readonly [least: number, most: number],
+  /** Seconds. */
   keepAlive: 10,
+  /** Of the device, and of the broker. */
   receiveMaximum: 256,
   brokerReceiveMaximum: 20,
-  onSessionLost: undefined,
+  onSessionLost: undefined as 'republish' | 'reject' | undefined,
+  /** Milliseconds that the handler takes for a message; how many messages it takes at a time. */
   work: 0,
   handlers: 1,
+  /** Of messages that are refused by the handler once before it takes them: each so many-th. */
   failing: 0,
-  habit: 'none',
+  habit: 'none' as HabitName,
+  /** The broker uses the lowest identifier that is free, over and over. */
   lowIdentifiers: false,
-  pipe: { latency: 1, pieces: 'whole', highWaterMark: 65_536, delivery: 'chunk' },
+  pipe: { latency: 1, pieces: 'whole', highWaterMark: 65_536, delivery: 'chunk' } as PipeOptions,
 }
-
-/** How the broker answers the first copies of a message: with this code, so often. */
-export interface Refused {
-  readonly code: 0x87 | 0x97 | 0x91
-  readonly times: number
-}
+export type Setup = Readonly<typeof defaultSetup>
 
 /** What the application does, and another client. */
 export type Op =
@@ -82,12 +58,9 @@ export type Op =
   /** The client is closed in order, or at once, and another one takes its place in the same process. */
   | { readonly at: number; readonly do: 'replace'; readonly how: 'disconnect' | 'destroy'; readonly delay: number }
 
-/** What may go wrong with the network and the broker, as in the other world. */
-type NetworkFault = (typeof commonFaults)[number] | 'refuse-dial' | 'connack-88' | 'server-busy'
-
 /** What goes wrong. */
 export type Fault =
-  | { readonly kind: NetworkFault; readonly at: number; readonly k?: number }
+  | { readonly kind: LinkFault; readonly at: number; readonly k?: number }
   /** The process dies, and another one starts `delay` milliseconds later. */
   | {
       readonly kind: 'crash'
@@ -111,15 +84,7 @@ export type Fault =
 export type Crash = Extract<Fault, { kind: 'crash' }>
 
 /** One run. */
-export interface Schedule {
-  readonly name: string
-  readonly seed: number
-  readonly setup: Partial<Setup>
-  readonly ops: readonly Op[]
-  readonly faults: readonly Fault[]
-  /** Milliseconds until nothing goes wrong any more. */
-  readonly span: number
-}
+export type Schedule = ScheduleOf<Setup, Op, Fault>
 
 /** True where the store refuses some of what it is given. */
 export function storeRefuses({ faults }: Schedule): boolean {

@@ -11,51 +11,27 @@ import type { StoreOperation } from '../../../src/store/base/store.js'
 import type { MemoryBroker } from '../../../src/testing/broker/index.js'
 import type { Defect } from '../../support/defective.js'
 import { type Fault as DiskFault, SimulatedDisk, simulatedStore } from '../../unit/store/simulated-disk.js'
-import { printed } from '../canary.js'
-import { WorldClock } from '../clock.js'
 import { forgottenTopic, isHarsh, mannersOf } from '../habits.js'
 import { Network } from '../network.js'
 import { payloadOf } from '../payloads.js'
 import { scriptedPlatform } from '../platform.js'
-import { Random } from '../random.js'
+import { AnyWorld, endPatience, packetLine, patience, throwing } from '../play.js'
 import { payloadName, type Seen } from '../reader.js'
 import type { Fault as NetworkFault } from '../schedule.js'
-import { makeBroker } from './broker.js'
+import { type LowIdentifiers, makeBroker } from './broker.js'
 import { Device } from './device.js'
 import { DiskView, type Names } from './disk-view.js'
-import { type Fed, type Finding, History } from './history.js'
+import { type Fed, History } from './history.js'
 import { checkHistory, owed } from './invariants.js'
-import type { LowIdentifiers } from './low-identifiers.js'
-import { takeOverTime } from './platform-time.js'
 import { type Crash, defaultSetup, type Fault, type Op, type Schedule, type Setup, storeRefuses } from './schedule.js'
 import { WireRules } from './wire-rules.js'
 
-/** What came of a run. */
-export interface Outcome {
-  readonly findings: readonly Finding[]
-  /** At each of them the process may die. */
-  readonly moments: readonly string[]
-  readonly events: number
-}
-
-/** Virtual milliseconds in which a healed world must come to rest; and where the broker goes on ending connections, each of which waits for the next. */
-const patience = 120_000
+/** Virtual milliseconds in which the world comes to rest where the broker goes on ending connections, each of which waits for the next. */
 const longPatience = 1_200_000
-const endPatience = 15_000
 /** Operations of one batch: more would be a journal that grows while the store fails. */
 const mostOperations = 200
-const startDate = 1_700_000_000_000
-
-let current: DurableWorld | undefined
-
-/** Sends what nobody catches to the world that runs. To be called once for each thread. */
-export function catchStrays(): void {
-  process.on('unhandledRejection', (reason) => current?.history.report('unhandled', printed(reason).slice(0, 300)))
-  process.on('uncaughtException', (error) => current?.history.report('throw', printed(error).slice(0, 300)))
-}
-
 /** A process of the device: what it has dies with it. */
-interface Process {
+export interface Process {
   readonly disk: SimulatedDisk
   readonly view: DiskView
   readonly store: ReturnType<typeof simulatedStore>
@@ -65,14 +41,9 @@ interface Process {
 }
 
 /** Everything of one run. */
-export class DurableWorld {
-  readonly schedule: Schedule
+export class DurableWorld extends AnyWorld<Schedule, History> {
   readonly setup: Setup
-  readonly clock = new WorldClock()
-  readonly random: Random
-  readonly history: History
   readonly broker: MemoryBroker
-  readonly moments: string[] = []
   device: Device | undefined
   /** Sessions that the broker has lost. */
   losses = 0
@@ -89,42 +60,31 @@ export class DurableWorld {
   #step = 0
   /** What the store takes is deletions. */
   #full = false
-  readonly #defect: Defect | undefined
 
-  /** @param defect what is wrong with the clients, which has to be found */
   constructor(schedule: Schedule, defect?: Defect) {
-    this.schedule = schedule
-    this.#defect = defect
+    super(schedule, History, defect)
     this.setup = { ...defaultSetup, ...schedule.setup }
-    this.random = new Random(schedule.seed)
-    this.history = new History(() => this.clock.now())
-    const { broker, identifiers } = makeBroker({
-      clock: this.clock,
-      setup: this.setup,
-      ops: schedule.ops,
-      reset: () => this.#network.pipe?.reset(),
-      failed: (error) => this.history.report('world', `a hook of the broker threw ${error}`),
-    })
+    const { broker, identifiers } = makeBroker(this.clock, this.setup, schedule.ops, this.history, () => this.#network.pipe?.reset())
     this.broker = broker
     this.#identifiers = identifiers
     this.#network = this.#makeNetwork()
     this.#process = this.#makeProcess(new SimulatedDisk())
   }
 
-  /** Runs the schedule to its end. */
-  async run(): Promise<Outcome> {
-    current = this
-    const giveBack = takeOverTime({ now: () => startDate + this.clock.now(), setTimer: (callback, delay) => this.#setTimer(callback, delay) })
-    try {
-      await this.#phases()
-    } catch (error) {
-      this.history.report('world', `the world itself failed: ${error instanceof Error ? error.stack : String(error)}`)
-    } finally {
-      giveBack()
-    }
+  protected check(): void {
     checkHistory(this)
-    current = undefined
-    return { findings: this.history.findings, moments: this.moments, events: this.clock.events }
+  }
+
+  /** What became of each message. */
+  told(): string[] {
+    const { outgoing, fed } = this.history
+    return [
+      ...[...outgoing.values()].map(
+        ({ name, state, error, told }) => `${name}: ${state} ${error === undefined ? '' : `${error}, ${error.outcome}`} ${told ?? ''}`,
+      ),
+      ...[...fed.values()].map(({ name, handled, ids }) => `${name}: handled ${handled} times, as ${[...ids].join(' and ')}`),
+      `the broker took: ${this.accepted.join(' ')}`,
+    ]
   }
 
   /** Names of the messages of the device that the broker took over, in order. */
@@ -136,7 +96,7 @@ export class DurableWorld {
 
   // Phases
 
-  async #phases(): Promise<void> {
+  protected async phases(): Promise<void> {
     this.#plan()
     this.clock.onQuiet = () => this.#handleMoment('timer')
     this.#start(false)
@@ -245,7 +205,7 @@ export class DurableWorld {
     if (!process.alive) return
     device.checkRecovered(false)
     this.device = undefined
-    if (delay > 0) await this.#sleep(process, delay)
+    if (delay > 0) await this.sleep(process, delay)
     if (process.alive) this.#start(true)
   }
 
@@ -253,30 +213,23 @@ export class DurableWorld {
     if (this.#healed) return
     this.history.note(`FAULT ${JSON.stringify(fault)}`)
     if (fault.kind === 'crash') return this.#crash(fault, true)
-    if (fault.kind === 'store-fails') {
-      this.#failing = fault
-      this.clock.setTimer(() => {
-        if (this.#failing === fault) this.#failing = undefined
-      }, fault.k)
-    } else if (fault.kind === 'store-slow') {
-      this.#step = fault.step
-      this.clock.setTimer(() => {
-        this.#step = 0
-      }, fault.k)
-    } else if (fault.kind === 'store-full') {
-      this.#full = true
-      this.clock.setTimer(() => {
-        this.#full = false
-      }, fault.k)
-    } else {
-      if (fault.kind === 'restart-lose') {
-        this.losses += 1
-        this.#identifiers.clear()
-      }
-      // A CONNECT that is late would take the session from whoever came after it.
-      if (fault.kind.startsWith('stall') && this.device?.client.state !== 'connected') return
-      this.#network.strike(fault as NetworkFault)
+    if (fault.kind === 'store-fails') this.#failing = fault
+    if (fault.kind === 'store-slow') this.#step = fault.step
+    if (fault.kind === 'store-full') this.#full = true
+    if (fault.kind.startsWith('store')) return void this.clock.setTimer(() => this.#mendStore(fault), fault.k ?? 0)
+    if (fault.kind === 'restart-lose') {
+      this.losses += 1
+      this.#identifiers.clear()
     }
+    // A CONNECT that is late would take the session from whoever came after it.
+    if (fault.kind.startsWith('stall') && this.device?.client.state !== 'connected') return
+    this.#network.strike(fault as NetworkFault)
+  }
+
+  #mendStore(fault: Fault): void {
+    if (this.#failing === fault) this.#failing = undefined
+    if (fault.kind === 'store-slow') this.#step = 0
+    if (fault.kind === 'store-full') this.#full = false
   }
 
   // True to stop the clock.
@@ -346,7 +299,7 @@ export class DurableWorld {
     const [least, most] = this.setup.disk
     disk.pause = () => {
       const time = Math.max(this.#step, most === 0 ? 0 : least + this.random.float() * (most - least))
-      return time === 0 ? Promise.resolve() : this.#sleep(process, time)
+      return time === 0 ? Promise.resolve() : this.sleep(process, time)
     }
     return process
   }
@@ -366,25 +319,21 @@ export class DurableWorld {
     const process = this.#process
     const { history } = this
     const alive = (): boolean => process.alive
-    const thrown = (where: string, error: unknown): void => history.report('throw', `${where} threw ${printed(error).slice(0, 300)}`)
-    const platform = scriptedPlatform(this.clock, this.random, this.#network.dialler(alive), thrown, alive)
+    const platform = scriptedPlatform(this.clock, this.random, this.#network.dialler(alive), throwing(history), alive)
     this.#clients += 1
     history.note(`START client ${this.#clients}`)
-    const { setup } = this
-    const { store, view } = process
-    const defect = this.#defect
-    const sleep = (delay: number): Promise<void> => this.#sleep(process, delay)
-    this.device = new Device({ setup, history, platform, store, view, dirty, alive, losses: () => this.losses, sleep, number: this.#clients, defect })
+    this.device = new Device(this, process, platform.platform, this.#clients, dirty)
     this.#timers = platform.timers
     this.device.begin()
   }
 
-  #sleep(process: Process, delay: number): Promise<void> {
+  /** Fulfils only while the process lives. */
+  sleep(process: Process, delay: number): Promise<void> {
     return new Promise((resolve) => void this.clock.setTimer(() => process.alive && resolve(), delay))
   }
 
   // Of the process that runs now.
-  #setTimer(callback: () => void, delay: number): () => void {
+  protected override setTimer(callback: () => void, delay: number): () => void {
     const process = this.#process
     return this.clock.setTimer(() => {
       if (process.alive) callback()
@@ -422,12 +371,9 @@ export class DurableWorld {
     })
   }
 
-  #handlePacket(way: 'up' | 'down', { kind, id, payload, qos, dup, reason, sessionPresent }: Seen): void {
-    if (this.history.trace !== undefined)
-      this.history.note(
-        `${way === 'up' ? '->' : '<-'} ${kind} ${id || ''} ${payload}${kind === 'publish' ? ` q${qos}${dup ? ' dup' : ''}` : ''}${reason ? ` reason ${reason}` : ''}${sessionPresent ? ' present' : ''}`,
-      )
-    this.#handleMoment(`${way} ${kind}`)
+  #handlePacket(way: 'up' | 'down', seen: Seen): void {
+    if (this.history.trace !== undefined) this.history.note(packetLine(way, seen))
+    this.#handleMoment(`${way} ${seen.kind}`)
   }
 }
 

@@ -2,10 +2,9 @@
  * One broker of the world of many connections: that of `mqwire/testing`, with refusals of single messages, and a record of each message that it takes.
  */
 import { MemoryBroker } from '../../../src/testing/broker/index.js'
-import type { WorldClock } from '../clock.js'
+import { type Refused, refusing } from '../play.js'
 import { payloadName } from '../reader.js'
-import type { History } from './history.js'
-import type { Op, Refused, Setup } from './schedule.js'
+import type { ManyWorld } from './world.js'
 
 /** A broker, and what the world keeps of it. */
 export class WorldBroker {
@@ -15,10 +14,12 @@ export class WorldBroker {
   losses = 0
 
   /** @param number from 0 */
-  constructor(name: string, number: number, around: { clock: WorldClock; setup: Setup; ops: readonly Op[]; history: History }) {
-    const { clock, setup, ops, history } = around
+  constructor(name: string, number: number, { clock, setup, history, schedule }: ManyWorld) {
     this.name = name
-    this.memory = new MemoryBroker({ clock, receiveMaximum: setup.brokerReceiveMaximum, authorizePublish: refusing(ops, number) })
+    const refused = new Map<string, Refused>()
+    for (const op of schedule.ops)
+      if (op.do === 'publish' && op.refused !== undefined && (op.refused.at ?? number) === number) refused.set(`p${op.n}`, op.refused)
+    this.memory = new MemoryBroker({ clock, receiveMaximum: setup.brokerReceiveMaximum, authorizePublish: refusing(refused) })
     this.memory.on('hookerror', ({ error }) => history.report('world', `a hook of the broker threw ${error}`))
     this.memory.on('publish', ({ message: { from: clientId, payload: bytes, topic, qos } }) => {
       // What the world feeds comes from nobody.
@@ -32,19 +33,5 @@ export class WorldBroker {
   restart(keepSessions: boolean): void {
     if (!keepSessions) this.losses += 1
     this.memory.restart({ keepSessions })
-  }
-}
-
-function refusing(ops: readonly Op[], number: number): (client: unknown, packet: { readonly payload: Uint8Array }) => number | true {
-  const refused = new Map<string, Refused>()
-  for (const op of ops)
-    if (op.do === 'publish' && op.refused !== undefined && (op.refused.at ?? number) === number) refused.set(`p${op.n}`, op.refused)
-  const copies = new Map<string, number>()
-  return (_client, { payload }) => {
-    const name = payloadName(payload)
-    const times = copies.get(name) ?? 0
-    copies.set(name, times + 1)
-    const refusal = refused.get(name)
-    return refusal === undefined || times >= refusal.times ? true : refusal.code
   }
 }

@@ -3,11 +3,10 @@
  *
  * The same seed gives the same schedule for ever, as long as this file stays as it is.
  */
-import { commonFaults } from '../generate.js'
+import { linkFault, numbered, troubledTime } from '../generate.js'
 import { Random } from '../random.js'
 import type { Fault, Op, Schedule, Setup } from './schedule.js'
 
-const troubles = [...commonFaults, 'refuse-dial', 'connack-88', 'server-busy'] as const
 const topics = ['out/a', 'out/b', 'out/c', 'out/d', 'out/e'] as const
 
 /** Makes the schedule of a seed: of every eighth one a departure. */
@@ -52,7 +51,8 @@ function departure(random: Random, seed: number): Schedule {
 // While somebody leaves an end has most to do.
 function makeEnd(random: Random, span: number, ops: readonly Op[]): Op {
   const changes = ops.filter(({ do: what }) => what === 'resize' || what === 'remove')
-  const at = changes.length > 0 && random.chance(0.7) ? random.pick(changes).at + random.float() * random.pick([1, 30, 200]) : time(random, span, ops)
+  const at =
+    changes.length > 0 && random.chance(0.7) ? random.pick(changes).at + random.float() * random.pick([1, 30, 200]) : troubledTime(random, span, ops)
   return { at, do: random.chance(0.7) ? 'drain' : 'disconnect', timeout: random.pick([0, 200, 5000, 8000]) }
 }
 
@@ -120,11 +120,6 @@ function makePublish(random: Random, at: number, topic: string, isGroup: boolean
   }
 }
 
-// In the order of the calls.
-function numbered(ops: Op[]): Op[] {
-  return ops.sort((a, b) => a.at - b.at).map((op, index) => ({ ...op, n: index + 1 }) as Op)
-}
-
 function makeChanges(random: Random, span: number, { subject }: Setup): Op[] {
   const timeout = (): number => random.pick([0, 300, 5000, 5000])
   return Array.from({ length: random.pick([0, 0, 1, 2, 3]) }, (): Op => {
@@ -159,15 +154,10 @@ function makeFeeds(random: Random, span: number, { reading, deduplicate }: Setup
   return numbered(ops)
 }
 
-// What strikes while something is under way is worth most.
-function time(random: Random, span: number, ops: readonly Op[]): number {
-  return random.chance(0.6) ? random.pick(ops).at + random.float() * random.pick([3, 15, 60, 200]) : random.float() * span
-}
-
 function makeFaults(random: Random, span: number, ops: readonly Op[]): Fault[] {
-  return Array.from({ length: random.below(7) }, () => {
-    const kind = random.pick(troubles)
-    const k = kind.startsWith('cut') ? random.below(80) : kind.startsWith('restart') ? random.pick([0, 200, 3000]) : random.pick([300, 3000])
-    return { kind, at: time(random, span, ops), place: random.below(4), k }
-  })
+  return Array.from({ length: random.below(7) }, () => ({
+    ...linkFault(random, [0, 200, 3000]),
+    at: troubledTime(random, span, ops),
+    place: random.below(4),
+  }))
 }

@@ -3,13 +3,8 @@
  * read; findings. A record only.
  */
 import type { Outcome } from '../../../src/errors.js'
+import { Findings } from '../play.js'
 import type { PublishOp } from './schedule.js'
-
-/** A broken rule. */
-export interface Finding {
-  readonly rule: string
-  readonly detail: string
-}
 
 /** What a caller was told of a publish, in all or at one member. */
 export interface End {
@@ -92,8 +87,7 @@ export interface Call {
 }
 
 /** Everything of one run. */
-export class History {
-  readonly findings: Finding[] = []
+export class History extends Findings {
   readonly published = new Map<string, Published>()
   /** Publishes that have not settled. */
   readonly unsettled = new Set<Published>()
@@ -103,31 +97,10 @@ export class History {
   readonly fed = new Map<string, Fed>()
   readonly reads: Read[] = []
   readonly calls: Call[] = []
-  trace: ((line: string) => void) | undefined
-  readonly #now: () => number
-  #seq = 0
-
-  constructor(now: () => number) {
-    this.#now = now
-  }
-
-  /** Places in the history rise. */
-  next(): number {
-    return ++this.#seq
-  }
-
-  report(rule: string, detail: string): void {
-    this.note(`FINDING ${rule}: ${detail}`)
-    if (this.findings.length < 50) this.findings.push({ rule, detail: `${detail} (${this.#now().toFixed(1)} ms)` })
-  }
-
-  note(line: string): void {
-    this.trace?.(`${this.#now().toFixed(1)} ${line}`)
-  }
 
   /** A publish is handed to a member. */
   hand(name: string, to: string): Handed {
-    const handed = { name, to, seq: this.next(), at: this.#now(), end: this.open() }
+    const handed = { name, to, seq: this.next(), at: this.now(), end: this.open() }
     this.handed.push(handed)
     this.#handedBy.set(name, [...this.handedOf(name), handed])
     return handed
@@ -147,7 +120,7 @@ export class History {
   follow<T>(end: End, promise: Promise<T>, then: (value: T | undefined, error: unknown) => void = () => undefined): void {
     const settle = (status: 'fulfilled' | 'rejected', error?: unknown): void => {
       const { code, outcome, name } = (error ?? {}) as { code?: string; outcome?: Outcome; name?: string }
-      Object.assign(end, { status, seq: this.next(), at: this.#now(), ...(error === undefined ? {} : { code: code ?? name, outcome }) })
+      Object.assign(end, { status, seq: this.next(), at: this.now(), ...(error === undefined ? {} : { code: code ?? name, outcome }) })
     }
     promise.then(
       (value) => {
@@ -163,7 +136,7 @@ export class History {
 
   /** A call was made. */
   track(what: string, promise: Promise<unknown>, timeout?: number, leaving: readonly string[] = []): Call {
-    const call: Call = { what, at: this.#now(), seq: this.next(), timeout, leaving, end: this.open() }
+    const call: Call = { what, at: this.now(), seq: this.next(), timeout, leaving, end: this.open() }
     this.calls.push(call)
     this.follow(call.end, promise, (_, error) => this.note(`  ${what} ${error === undefined ? 'is done' : `failed: ${error}`}`))
     return call

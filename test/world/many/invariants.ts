@@ -1,10 +1,9 @@
 /**
  * What must hold at the end of a run of the world of many connections, whatever went wrong in it: each rule is a function with its name.
  */
+import { isUnheard } from '../invariants-tools.js'
 import { differs } from '../payloads.js'
-import type { Call, End, Published, Taken } from './history.js'
-import { keysComeOnce, membersAreRight, unread } from './invariants-reading.js'
-import { isReading } from './invariants-rest.js'
+import type { Call, End, Fed, Published, Read, Taken } from './history.js'
 import type { ManyWorld } from './world.js'
 
 /** Checks everything, and reports what is wrong. */
@@ -227,4 +226,112 @@ export function everythingIsRead(world: ManyWorld): void {
 
 function takenOf({ history }: ManyWorld, name: string): readonly Taken[] {
   return history.taken.filter((each) => each.name === name)
+}
+
+// Reading
+
+/** Messages that the group still has to hand out: a broker keeps them for a session that lives on, and nothing like them was handed out. */
+export function unread({ history, brokers, application, setup }: ManyWorld): string[] {
+  if (setup.reading === 'none') return []
+  const handed = new Set(history.reads.flatMap(({ what, name }) => (what === 'handed' ? [name] : [])))
+  const asked = new Set(history.reads.map(({ name }) => name))
+  const isOwed = ({ name, broker, losses }: Fed): boolean =>
+    losses !== undefined &&
+    losses === brokers.find((each) => each.name === broker)?.losses &&
+    application.members.includes(broker) &&
+    // A duplicate is looked at, and left out.
+    !(setup.deduplicate === undefined ? handed : asked).has(name)
+  return [...history.fed.values()].filter(isOwed).map(({ name }) => name)
+}
+
+/** Every message names the member that it came by, and was fed there. */
+export function membersAreRight({ history }: ManyWorld): void {
+  for (const { name, member } of history.reads) {
+    const fed = history.fed.get(name)
+    if (fed === undefined) history.report('member', `${name} was read, and nobody published it`)
+    else if (fed.broker !== member) history.report('member', `${name} came by ${fed.broker}, and says ${member}`)
+  }
+}
+
+/** A key is handed out once within its window, and left out for no other reason; what is left out is counted. */
+export function keysComeOnce({ history, setup, application }: ManyWorld): void {
+  const { deduplicate } = setup
+  if (deduplicate === undefined || setup.reading === 'none') return
+  const seen = new Map<string, number>()
+  let left = 0
+  for (const [index, read] of history.reads.entries()) {
+    if (read.what !== 'key') continue
+    const key = read.name.split('-')[0] as string
+    const since = seen.get(key)
+    const isNew = since === undefined || read.at - since >= deduplicate.window
+    const isHanded = handedNext(history.reads, index)
+    if (isNew && !isHanded)
+      history.report(
+        'keys',
+        `${read.name} was left out at ${read.at} ms, and its key came ${since === undefined ? 'never' : `at ${since} ms`} before`,
+      )
+    if (!isNew && isHanded) history.report('keys', `${read.name} was handed out at ${read.at} ms, and its key was at ${since} ms`)
+    if (!isNew) {
+      left += 1
+      continue
+    }
+    seen.delete(key)
+    seen.set(key, read.at)
+    for (const [oldest, at] of seen) if (read.at - at >= deduplicate.window) seen.delete(oldest)
+    if (seen.size > deduplicate.limit) seen.delete(seen.keys().next().value as string)
+  }
+  if (application.duplicates() !== left) history.report('keys', `${application.duplicates()} duplicates are counted, and ${left} were left out`)
+}
+
+// What is admitted is handed out before the next message of its member is looked at.
+function handedNext(reads: readonly Read[], index: number): boolean {
+  const { name, member } = reads[index] as Read
+  for (let at = index + 1; at < reads.length; at++) {
+    const read = reads[at] as Read
+    if (read.member !== member) continue
+    return read.what === 'handed' && read.name === name
+  }
+  return false
+}
+
+// Rest
+
+/** What keeps a healed world from being at rest, in words. */
+export function restless(world: ManyWorld): string[] {
+  const { application, history } = world
+  const pending = [
+    ...[...history.published.values()].flatMap(({ name, end, ends }) => [
+      ...(end.status === 'pending' ? [`${name} is pending`] : []),
+      ...[...ends].flatMap(([member, each]) => (each.status === 'pending' ? [`${name} is pending at ${member}`] : [])),
+    ]),
+    ...history.calls.flatMap(({ what, end }) => (end.status === 'pending' && !isReading(what) ? [`${what} is pending`] : [])),
+  ]
+  if (application.stopped) return pending
+  const begun = application.subject.state !== 'idle'
+  const down = application.subject.members().filter(({ state }) => state !== 'connected')
+  const { inFlight } = application.subject.stats()
+  return [
+    ...pending,
+    ...(begun ? down.map(({ name, state }) => `${name} is ${state}`) : []),
+    ...(inFlight > 0 ? [`${inFlight} publishes are in flight`] : []),
+    ...unread(world).map((name) => `${name} was never handed out`),
+    ...(history.calls.some(({ what, end }) => isReading(what) && end.status === 'pending') ? unsettledReading(world) : []),
+  ]
+}
+
+// Every member has the subscription, and every message that was read is acknowledged.
+function unsettledReading({ application, brokers, links }: ManyWorld): string[] {
+  const isHeard = (name: string): boolean => links.some((link) => link.name === name && !isUnheard(link))
+  return application.members.flatMap((name) => {
+    const session = brokers.find((broker) => broker.name === name)?.memory.sessions.get(`p-${name}`)
+    return [
+      ...((session?.subscriptions.length ?? 0) === 0 && isHeard(name) ? [`${name} is not subscribed to`] : []),
+      ...((session?.inflight ?? 0) > 0 ? [`${name} waits for ${session?.inflight} acknowledgements`] : []),
+    ]
+  })
+}
+
+/** Reading goes on until the end. */
+export function isReading(what: string): boolean {
+  return what === 'subscribe' || what === 'listen'
 }

@@ -4,31 +4,14 @@
  */
 import type { ClientOptions, Endpoint, Payload, PublishOptions, Receipt } from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
-import { clientWith, type Defect } from '../../support/defective.js'
-import { printed } from '../canary.js'
-import type { WorldClock } from '../clock.js'
+import { clientWith } from '../../support/defective.js'
 import { Monitor } from '../monitor.js'
 import { Network } from '../network.js'
 import { scriptedPlatform } from '../platform.js'
-import type { Random } from '../random.js'
-import { payloadName, type Seen } from '../reader.js'
+import { packetLine, throwing } from '../play.js'
+import { payloadName } from '../reader.js'
 import type { WorldBroker } from './broker.js'
-import type { History } from './history.js'
-import type { Setup } from './schedule.js'
-
-/** What is around a link. */
-export interface LinkMeans {
-  readonly clock: WorldClock
-  readonly random: Random
-  readonly setup: Setup
-  readonly history: History
-  readonly broker: WorldBroker
-  /** Name of the member. */
-  readonly name: string
-  /** Told before the client gets a publish. */
-  readonly handing: (link: Link, name: string) => void
-  readonly defect: Defect | undefined
-}
+import type { ManyWorld } from './world.js'
 
 /** A client that says what it is handed. */
 class TappedClient extends BaseClient {
@@ -51,8 +34,9 @@ export class Link {
   /** Timers of the client that have not run. */
   readonly timers: () => number
 
-  constructor(means: LinkMeans, endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) {
-    const { clock, random, setup, history, broker, name } = means
+  /** @param name of the member */
+  constructor(world: ManyWorld, broker: WorldBroker, name: string, endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) {
+    const { clock, random, setup, history, defect } = world
     this.name = name
     this.clientId = options.clientId ?? ''
     this.broker = broker
@@ -73,16 +57,17 @@ export class Link {
       broker: { accept: (transport) => broker.memory.accept(transport), restart: () => undefined },
       report: (rule, detail) => history.report(rule, `${name}: ${detail}`),
     })
-    if (history.trace !== undefined) this.monitor.onPacket = ({ way, seen }) => history.note(packetLine(name, way, seen))
-    const thrown = (where: string, error: unknown): void => history.report('throw', `${where} threw ${printed(error).slice(0, 300)}`)
+    this.monitor.onPacket = ({ way, seen }) => {
+      if (history.trace !== undefined) history.note(packetLine(way, seen, name))
+    }
     const { platform, timers } = scriptedPlatform(
       clock,
       random,
       this.network.dialler(() => true),
-      thrown,
+      throwing(history),
       () => true,
     )
-    const client = clientWith(means.defect, platform, endpoints, options, TappedClient)
+    const client = clientWith(defect, platform, endpoints, options, TappedClient)
     client.on('sessionlost', () => {
       expired = true
     })
@@ -92,7 +77,7 @@ export class Link {
     client.on('state', ({ state }) => history.note(`  ${name} is ${state}`))
     client.handing = (payload, publish) => {
       const named = typeof payload === 'string' ? payload : payloadName(payload as Uint8Array)
-      means.handing(this, named)
+      world.application.handleHanding(this, named)
       const handed = history.hand(named, name)
       history.note(`  ${named} is handed to ${name}`)
       const promise = publish()
@@ -107,9 +92,4 @@ export class Link {
   get over(): boolean {
     return this.client.state === 'closed'
   }
-}
-
-function packetLine(name: string, way: 'up' | 'down', { kind, id, payload, qos, dup, reason, sessionPresent }: Seen): string {
-  const publish = kind === 'publish' ? ` q${qos}${dup ? ' dup' : ''}` : ''
-  return `${way === 'up' ? '->' : '<-'} ${name} ${kind} ${id || ''} ${payload}${publish}${reason ? ` reason ${reason}` : ''}${sessionPresent ? ' present' : ''}`
 }

@@ -2,68 +2,41 @@
  * What one run of the world of many connections is made of, as plain data: a pool or a group, what its application does, and what goes wrong. Types, and
  * the default setup.
  */
-import type { commonFaults } from '../generate.js'
 import type { PipeOptions } from '../pipe.js'
+import type { Refused } from '../play.js'
+import type { LinkFault, ScheduleOf } from '../schedule.js'
 
 /** How the pool or the group, its brokers and the network are set up. */
-export interface Setup {
-  readonly subject: 'pool' | 'group'
+export const defaultSetup = {
+  subject: 'pool' as 'pool' | 'group',
   /** Of a pool all but `'broadcast'`, of a group all but `'least-in-flight'`. */
-  readonly routing: 'round-robin' | 'hash' | 'least-in-flight' | 'broadcast'
-  readonly onLost: 'wait' | 'move'
+  routing: 'round-robin' as 'round-robin' | 'hash' | 'least-in-flight' | 'broadcast',
+  onLost: 'wait' as 'wait' | 'move',
   /** Connections of the pool, or members of the group, at the start. */
-  readonly size: number
-  /** What a publisher of the application does with what it gets while no connection of the pool is up. */
-  readonly fallback: 'none' | 'takes' | 'refuses'
-  /** Of the group. */
-  readonly offline: 'reject' | 'queue'
-  readonly stalledAfter: number
-  /** Seconds. */
-  readonly keepAlive: number
-  readonly cleanStart: boolean
-  readonly brokerReceiveMaximum: number
-  readonly onSessionLost: 'republish' | 'reject' | undefined
-  /** How the application reads from the group. */
-  readonly reading: 'none' | 'loop' | 'manual' | 'listen'
-  /** Milliseconds that it takes for a message. */
-  readonly work: number
-  readonly deduplicate: { readonly window: number; readonly limit: number } | undefined
-  /** The broker answers at once, in batches, or late. */
-  readonly habit: 'none' | 'gathered' | 'late'
-  /** How it ends, and within how many milliseconds. */
-  readonly end: 'drain' | 'disconnect'
-  readonly endTimeout: number
-  readonly pipe: PipeOptions
-}
-
-export const defaultSetup: Setup = {
-  subject: 'pool',
-  routing: 'round-robin',
-  onLost: 'wait',
   size: 2,
-  fallback: 'none',
-  offline: 'reject',
+  /** What a publisher of the application does with what it gets while no connection of the pool is up. */
+  fallback: 'none' as 'none' | 'takes' | 'refuses',
+  /** Of the group. */
+  offline: 'reject' as 'reject' | 'queue',
   stalledAfter: 1000,
+  /** Seconds. */
   keepAlive: 10,
   cleanStart: true,
   brokerReceiveMaximum: 20,
-  onSessionLost: undefined,
-  reading: 'none',
+  onSessionLost: undefined as 'republish' | 'reject' | undefined,
+  /** How the application reads from the group. */
+  reading: 'none' as 'none' | 'loop' | 'manual' | 'listen',
+  /** Milliseconds that it takes for a message. */
   work: 0,
-  deduplicate: undefined,
-  habit: 'none',
-  end: 'disconnect',
+  deduplicate: undefined as { readonly window: number; readonly limit: number } | undefined,
+  /** The broker answers at once, in batches, or late. */
+  habit: 'none' as 'none' | 'gathered' | 'late',
+  /** How it ends, and within how many milliseconds. */
+  end: 'disconnect' as 'drain' | 'disconnect',
   endTimeout: 5000,
-  pipe: { latency: 1, pieces: 'whole', highWaterMark: 65_536, delivery: 'chunk' },
+  pipe: { latency: 1, pieces: 'whole', highWaterMark: 65_536, delivery: 'chunk' } as PipeOptions,
 }
-
-/** How a broker answers the first copies of a message: with this code, so often. */
-export interface Refused {
-  readonly code: 0x87 | 0x97
-  readonly times: number
-  /** Number of the only broker that does; all do where it is left out. */
-  readonly at?: number
-}
+export type Setup = Readonly<typeof defaultSetup>
 
 /** What the application does, and other clients of the brokers. */
 export type Op =
@@ -105,19 +78,11 @@ export type PublishOp = Extract<Op, { do: 'publish' }>
 
 /** What goes wrong with one connection, by its place, or with the broker that it leads to. */
 export interface Fault {
-  readonly kind: (typeof commonFaults)[number] | 'refuse-dial' | 'connack-88' | 'server-busy'
+  readonly kind: LinkFault
   readonly at: number
   readonly place: number
   readonly k?: number
 }
 
 /** One run. */
-export interface Schedule {
-  readonly name: string
-  readonly seed: number
-  readonly setup: Partial<Setup>
-  readonly ops: readonly Op[]
-  readonly faults: readonly Fault[]
-  /** Milliseconds until nothing goes wrong any more. */
-  readonly span: number
-}
+export type Schedule = ScheduleOf<Setup, Op, Fault>

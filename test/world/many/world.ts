@@ -6,45 +6,17 @@
  */
 import type { ClientOptions, Endpoint } from '../../../src/client/api/index.js'
 import type { Defect } from '../../support/defective.js'
-import { printed } from '../canary.js'
-import { WorldClock } from '../clock.js'
-import { takeOverTime } from '../durable/platform-time.js'
-import { Random } from '../random.js'
+import { AnyWorld, endPatience, patience } from '../play.js'
 import { Application } from './application.js'
 import { WorldBroker } from './broker.js'
-import { type Finding, History } from './history.js'
-import { checkHistory } from './invariants.js'
-import { restless } from './invariants-rest.js'
+import { History } from './history.js'
+import { checkHistory, restless } from './invariants.js'
 import { Link } from './link.js'
 import { defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
 
-/** What came of a run. */
-export interface Outcome {
-  readonly findings: readonly Finding[]
-  readonly moments: readonly string[]
-  readonly events: number
-}
-
-/** Virtual milliseconds in which a healed world must come to rest. */
-const patience = 120_000
-const endPatience = 15_000
-const startDate = 1_700_000_000_000
-
-let current: ManyWorld | undefined
-
-/** Sends what nobody catches to the world that runs. To be called once for each thread. */
-export function catchStrays(): void {
-  process.on('unhandledRejection', (reason) => current?.history.report('unhandled', printed(reason).slice(0, 300)))
-  process.on('uncaughtException', (error) => current?.history.report('throw', printed(error).slice(0, 300)))
-}
-
 /** Everything of one run. */
-export class ManyWorld {
-  readonly schedule: Schedule
+export class ManyWorld extends AnyWorld<Schedule, History> {
   readonly setup: Setup
-  readonly clock = new WorldClock()
-  readonly random: Random
-  readonly history: History
   readonly brokers: WorldBroker[] = []
   /** The clients of all members, those that have gone too. */
   readonly links: Link[] = []
@@ -52,44 +24,31 @@ export class ManyWorld {
   /** Timers of the pool or the group itself. */
   timers = 0
   healed = false
-  readonly defect: Defect | undefined
 
-  /**
-   * @param trace gets a line for each packet, event, operation and fault
-   * @param defect what is wrong with the clients, the pool or the group, which has to be found
-   */
-  constructor(schedule: Schedule, trace?: (line: string) => void, defect?: Defect) {
-    this.schedule = schedule
-    this.defect = defect
+  constructor(schedule: Schedule, defect?: Defect) {
+    super(schedule, History, defect)
     this.setup = setupOf(schedule)
-    this.random = new Random(schedule.seed)
-    this.history = new History(() => this.clock.now())
-    this.history.trace = trace
     this.application = new Application(this)
   }
 
-  /** Runs the schedule to its end. */
-  async run(): Promise<Outcome> {
-    current = this
-    const giveBack = takeOverTime({ now: () => startDate + this.clock.now(), setTimer: (callback, delay) => this.#setTimer(callback, delay) })
-    try {
-      await this.#phases()
-      checkHistory(this)
-    } catch (error) {
-      this.history.report('world', `the world itself failed: ${error instanceof Error ? error.stack : String(error)}`)
-    } finally {
-      giveBack()
-    }
-    current = undefined
-    return { findings: this.history.findings, moments: [], events: this.clock.events }
+  protected check(): void {
+    checkHistory(this)
+  }
+
+  /** What became of each publish. */
+  told(): string[] {
+    const published = [...this.history.published.values()].map(({ name, end, ends }) => {
+      const parts = [...ends].map(([member, each]) => `${member}: ${each.status} ${each.code ?? ''}`)
+      return `${name}: ${end.status} ${end.code ?? ''} ${end.outcome ?? ''} ${parts.join(', ')}`
+    })
+    return [...published, ...this.brokers.map(({ name, memory }) => `${name} took ${memory.accepted.length} messages`)]
   }
 
   /** The broker of that name, made when it is first needed. */
   broker(name: string): WorldBroker {
     const known = this.brokers.find((broker) => broker.name === name)
     if (known !== undefined) return known
-    const { clock, setup, history, schedule } = this
-    const made = new WorldBroker(name, this.brokers.length, { clock, setup, history, ops: schedule.ops })
+    const made = new WorldBroker(name, this.brokers.length, this)
     this.brokers.push(made)
     return made
   }
@@ -97,16 +56,13 @@ export class ManyWorld {
   /** Makes a client of a member, whose name its identifier ends with. */
   makeClient(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions): Link['client'] {
     const name = (options.clientId ?? '').slice(2)
-    const { clock, random, setup, history, defect } = this
-    const broker = this.broker(setup.subject === 'pool' ? 'b' : name)
-    const handing = (link: Link, payload: string): void => this.application.handleHanding(link, payload)
-    const link = new Link({ clock, random, setup, history, broker, name, handing, defect }, endpoints, options)
+    const link = new Link(this, this.broker(this.setup.subject === 'pool' ? 'b' : name), name, endpoints, options)
     if (this.healed) link.network.heal()
     this.links.push(link)
     return link.client
   }
 
-  async #phases(): Promise<void> {
+  protected async phases(): Promise<void> {
     const { application, schedule, clock } = this
     for (const fault of schedule.faults) clock.setTimer(() => this.#strike(fault), fault.at)
     for (const op of schedule.ops) clock.setTimer(() => this.#perform(op), op.at)
@@ -148,7 +104,7 @@ export class ManyWorld {
     link.broker.restart(fault.kind === 'restart-keep')
   }
 
-  #setTimer(callback: () => void, delay: number): () => void {
+  protected override setTimer(callback: () => void, delay: number): () => void {
     this.timers += 1
     let live = true
     const done = (): void => {

@@ -1,0 +1,177 @@
+/**
+ * What has to come of a call, whatever the application does: an error that is documented for it and has its reason, at once where it was given up, and
+ * nothing from a client that is closed.
+ *
+ * Pure functions over records, as in `invariants.ts`; each is known to fail (`invariants.test.ts`).
+ */
+import { MqttError } from '../../src/errors.js'
+import type { Call, Happened, History } from './history.js'
+import { type Checked, has, overlapping } from './invariants-tools.js'
+import { operationsOf, type Setup } from './schedule.js'
+
+const ended = 'CLOSED ABORTED CONNECTION_LOST UNSUPPORTED_OPTION'
+const connecting = `${ended} CONNECT_REFUSED CONNECT_TIMEOUT CONNECT_FAILED RETRIES_EXHAUSTED AUTH_FAILED KEEPALIVE_TIMEOUT`
+const limited = `${ended} QUEUE_FULL PACKET_TOO_LARGE`
+const publishing = `${limited} NOT_CONNECTED DROPPED EXPIRED TIMEOUT SESSION_LOST POISONED PUBLISH_REFUSED QOS_UNSUPPORTED`
+const subscribing = `${limited} SUBSCRIBE_REFUSED SUBSCRIPTION_CONFLICT SHARED_SUBS_UNSUPPORTED WILDCARD_SUBS_UNSUPPORTED`
+
+/** With what each call may reject, or throw. */
+const documented: Readonly<Record<string, string>> = {
+  connect: `${connecting} ALREADY_CONNECTED`,
+  reconnect: connecting,
+  publish: publishing,
+  post: 'PACKET_TOO_LARGE',
+  subscribe: subscribing,
+  listen: subscribing,
+  respond: subscribing,
+  request: `${publishing} ${subscribing} REMOTE`,
+  unsubscribe: `${limited} UNSUBSCRIBE_REFUSED`,
+  'unsubscribe-from': `${limited} UNSUBSCRIBE_REFUSED`,
+  dispose: `${limited} UNSUBSCRIBE_REFUSED`,
+  reauthenticate: `${ended} NOT_CONNECTED AUTH_FAILED`,
+  'set-brokers': 'CLOSED',
+  flush: 'NOT_CONNECTED CONNECTION_LOST CLOSED',
+  writable: 'CLOSED',
+  'post-all': 'CLOSED PACKET_TOO_LARGE',
+}
+/** What a closed client refuses. */
+const refused = 'connect publish subscribe listen respond request unsubscribe-from reconnect reauthenticate'.split(' ')
+
+const codeOf = (error: unknown): string => (MqttError.is(error) ? error.code.slice('ERR_'.length) : String(error))
+const nameOf = ({ what }: Call): string => what.split(' ')[0] as string
+
+/** What the events of a client say. */
+class Life {
+  readonly events: readonly Happened[]
+
+  constructor({ events }: History, process: number) {
+    this.events = events.filter((event) => event.process === process)
+  }
+
+  state(before: number): string {
+    const last = this.events.findLast(({ type, seq }) => type === 'state' && seq < before)
+    return (last?.event as { state: string } | undefined)?.state ?? 'idle'
+  }
+
+  has(...types: readonly string[]): boolean {
+    return this.events.some(({ type }) => types.includes(type))
+  }
+
+  /** What connections ended with. */
+  get losses(): readonly unknown[] {
+    return this.events.flatMap(({ type, event }) => (type === 'disconnect' ? [(event as { error?: unknown }).error] : []))
+  }
+
+  get closed(): Happened | undefined {
+    return this.events.find(({ type, event }) => type === 'state' && (event as { state: string }).state === 'closed')
+  }
+}
+
+/** Judges every call. */
+export function checkCalls(run: Checked): void {
+  const { history, schedule } = run
+  for (let process = 1; process <= history.process; process++) {
+    const life = new Life(history, process)
+    for (const call of history.calls) {
+      if (call.process !== process || call.settled === 0) continue
+      if (call.error !== undefined) checkError(run, life, call)
+      checkState(history, life, call)
+      if (has(schedule, 'jump')) continue
+      checkTimes(history, life, call)
+    }
+  }
+  for (const { op, payload, call } of history.published) checkReceipt(history, op.qos, payload, call)
+  if (overlapping(history)) return
+  for (const { s, process, qos, payload } of history.delivered) {
+    const record = history.subscribed.find((each) => each.s === s && each.process === process)
+    if (record !== undefined && qos > record.qos)
+      history.report('receipt', `${payload} at QoS ${qos} was given to subscription ${s} of QoS ${record.qos}`)
+  }
+}
+
+function checkError({ history, setup, schedule }: Checked, life: Life, call: Call): void {
+  const { what, error, process, ended: place } = call
+  const code = codeOf(error)
+  const name = nameOf(call)
+  const against = (why: string): void => history.report('reason', `${what} ended with ${code}, but ${why}`)
+  // Whatever ended a connection or the client ends what waits for it.
+  const endings = [history.closed.get(process), ...life.losses].map(codeOf)
+  if (documented[name]?.split(' ').includes(code) === false && !endings.includes(code)) against('that is not documented for it')
+  if (code === 'CLOSED' && !['closed', 'disconnecting'].includes(life.state(place))) against(`the client is ${life.state(place)}`)
+  if (code === 'ABORTED') checkAborted(history, call, name, against)
+  if (code === 'CONNECTION_LOST' && life.has('connect') && !life.has('disconnect', 'connecterror', 'reconnecting')) against('none was lost')
+  if (code === 'RETRIES_EXHAUSTED' && setup.retries.maxAttempts === undefined) against('there is no limit')
+  if (name === 'publish') checkPublish(setup, operationsOf(schedule.ops), life, call, code, against)
+}
+
+// Only the caller whose signal it is may see it; whoever began the first attempt gives it up for all.
+function checkAborted({ calls }: History, { abortedAt, error, signal, process }: Call, name: string, against: (why: string) => void): void {
+  if (calls.some((each) => each.process === process && nameOf(each) === 'connect' && each.abortedAt !== undefined)) return
+  // One that is left before its grant has none.
+  if (['subscribe', 'listen', 'respond', 'dispose'].includes(name)) return
+  if (abortedAt === undefined || signal === undefined) return against('its signal has not aborted')
+  const { name: title, cause } = error as Error
+  if (title !== 'AbortError' || cause !== signal.reason) against(`it is ${title} because of ${String(cause)}`)
+}
+
+type Own = { readonly options?: { readonly ackTimeout?: number; readonly ttl?: number }; readonly expiry?: number }
+
+function checkPublish(
+  setup: Setup,
+  ops: ReturnType<typeof operationsOf>,
+  life: Life,
+  call: Call,
+  code: string,
+  against: (why: string) => void,
+): void {
+  const op = ops.find((each) => each.do === 'publish' && `publish p${each.n}` === call.what) as Own | undefined
+  const { options, expiry }: Own = op ?? {}
+  const { ackTimeout = setup.ackTimeout, ttl = setup.ttl } = options ?? {}
+  if (code === 'TIMEOUT' && ackTimeout === undefined) against('there is no ackTimeout')
+  if (code === 'EXPIRED' && ttl === undefined && expiry === undefined) against('nothing of it expires')
+  if (code === 'SESSION_LOST' && !life.has('disconnect')) against('no connection was lost')
+  if (code === 'QUEUE_FULL' && setup.maxQueuedMessages === 10_000 && setup.maxQueuedBytes > 1_000_000) against('the queue has room')
+  if (code === 'NOT_CONNECTED' && call.state === 'connected' && !life.has('disconnect')) against('there is a connection')
+}
+
+function checkState(history: History, life: Life, call: Call): void {
+  const { what, state, ended: place, error } = call
+  const name = nameOf(call)
+  const against = (why: string): void => history.report('closed', `${what} on a client that was ${state} ended with ${codeOf(error)}: ${why}`)
+  if (state === 'closed' && refused.includes(name) && !['CLOSED', 'UNSUPPORTED_OPTION'].includes(codeOf(error))) against('it had to be refused')
+  if (name === 'connect' && state === 'connected' && codeOf(error) !== 'ALREADY_CONNECTED') against('it had to be refused')
+  if (name !== 'disconnect' && name !== 'drain') return
+  if (error !== undefined) against('it never rejects')
+  if (life.state(place) !== 'closed') against(`the client is ${life.state(place)}`)
+}
+
+// What is given up, and what waits when the client is closed, settles at once; a goodbye has its bound, or that of one that it joins.
+function checkTimes(history: History, { closed }: Life, { what, at, begun, abortedAt, abortedBefore, endedAt, error, timeout }: Call): void {
+  const late = (since: number, why: string): void => {
+    if (endedAt > since + 1) history.report('time', `${what} of ${at} ms ended at ${endedAt} ms, ${why}`)
+  }
+  if (abortedAt !== undefined && abortedAt <= endedAt) late(Math.max(abortedAt, at), `and was given up at ${abortedAt} ms`)
+  if (abortedBefore === true && error === undefined) history.report('time', `${what} of ${at} ms was given up before, and was done`)
+  if (closed !== undefined && begun < closed.seq) late(closed.at, `and the client was closed at ${closed.at} ms`)
+  if (timeout !== undefined) late(at + Math.max(timeout, 5000), `and was given ${timeout} ms`)
+}
+
+function checkReceipt(history: History, qos: number, payload: string, { settled, error, value }: Call): void {
+  if (settled === 0 || error !== undefined) return
+  const { reasonCode = 0, packetId } = (value ?? {}) as { readonly reasonCode?: number; readonly packetId?: number }
+  // PUBCOMP says 0x92 to a PUBREL that is repeated on the next connection (section 4.4).
+  const isRight =
+    qos === 0 ? packetId === undefined && reasonCode === 0 : Number(packetId) > 0 && (reasonCode < 0x80 || (qos === 2 && reasonCode === 0x92))
+  if (!isRight) history.report('receipt', `${payload} at QoS ${qos}: reason code ${reasonCode}, packet identifier ${packetId}`)
+}
+
+/** Only endpoints of the list are dialled, and a new list counts at once. */
+export function checkDials({ history, setup }: Checked): void {
+  for (const { type, event, seq, process } of history.events) {
+    if (type !== 'dial') continue
+    const { endpoint = '' } = event as { readonly endpoint?: string }
+    const most = history.lists.findLast((list) => list.process === process && list.seq < seq)?.count ?? setup.endpoints
+    const number = Number(/broker-(\d+)/.exec(endpoint)?.[1] ?? 0)
+    if (number >= most) history.report('brokers', `${endpoint} was dialled, and the list has ${most}`)
+  }
+}
