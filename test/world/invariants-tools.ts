@@ -6,7 +6,7 @@ import { mannersOf, smallPacket } from './habits.js'
 import type { History, Subscribed } from './history.js'
 import type { Monitor } from './monitor.js'
 import type { Seen } from './reader.js'
-import { type FaultKind, operationsOf, type Schedule, type Setup } from './schedule.js'
+import { type FaultKind, type Operation, operationsOf, type Schedule, type Setup } from './schedule.js'
 
 /** What the checks read. */
 export interface Checked {
@@ -69,7 +69,7 @@ function freshSessions(passed: Passing): Passing {
 /** Copies of messages that came and are larger than the client takes. */
 export function oversized({ monitor, setup }: Pick<Checked, 'monitor' | 'setup'>): Seen[] {
   if (!mannersOf(setup.habit).includes('ignores-sizes')) return []
-  return monitor.passed.filter(({ way, seen }) => way === 'down' && seen.kind === 'publish' && seen.size > smallPacket).map(({ seen }) => seen)
+  return packets({ monitor }, 'down', 'publish').flatMap(({ seen }) => (seen.size > smallPacket ? [seen] : []))
 }
 
 /** The key of a message among those that are too large. */
@@ -90,6 +90,16 @@ export function toldLarge(run: Pick<Checked, 'monitor' | 'setup' | 'history'>): 
 
 export function has(schedule: Schedule, ...kinds: readonly FaultKind[]): boolean {
   return schedule.faults.some((fault) => kinds.includes(fault.kind))
+}
+
+/** True where the application does one of these. */
+export function does({ ops }: Schedule, ...names: readonly Operation['do'][]): boolean {
+  return operationsOf(ops).some((op) => names.includes(op.do))
+}
+
+/** Packets of one kind, one way. */
+export function packets({ monitor }: Pick<Checked, 'monitor'>, way: 'up' | 'down', kind: string): Passing {
+  return monitor.passed.filter((each) => each.way === way && each.seen.kind === kind)
 }
 
 export function retainedPayloads(schedule: Schedule): Set<string> {

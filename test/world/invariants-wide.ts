@@ -1,15 +1,17 @@
 /**
  * What the history of a run must look like beyond I1 to I9: bytes, turns, what the broker holds, ends, and peace where nothing is wrong.
  *
- * Pure functions over records, as in `invariants.ts`; each is known to fail (`invariants-wide.test.ts`).
+ * Pure functions over records, as in `invariants.ts`; each is known to fail (`invariants.test.ts`).
  */
 import { MqttError } from '../../src/errors.js'
 import { printed } from './canary.js'
 import { closedFilter, isHarsh, isPoison, mannersOf, mostFilters, smallPacket } from './habits.js'
+import type { Call, History } from './history.js'
 import {
   type Checked,
   concerns,
   detaches,
+  does,
   droppedSizes,
   type Held,
   has,
@@ -17,6 +19,7 @@ import {
   isUnheard,
   overlapping,
   oversized,
+  packets,
   sizeKey,
   toldLarge,
 } from './invariants-tools.js'
@@ -24,7 +27,7 @@ import { differs } from './payloads.js'
 import { operationsOf } from './schedule.js'
 
 /** Every byte that the broker took is what was published. */
-export function checkBytes({ history, broker, schedule }: Checked): void {
+function checkBytes({ history, broker, schedule }: Checked): void {
   const sizes = new Map<string, number>(history.published.map(({ op, payload }) => [payload, op.size ?? 0]))
   const ops = new Map(history.published.map(({ op, payload }) => [payload, op]))
   for (const op of operationsOf(schedule.ops)) {
@@ -43,11 +46,10 @@ export function checkBytes({ history, broker, schedule }: Checked): void {
 }
 
 /** `disconnect()` and `drain()` that end within their time have waited for the turns that ran. */
-export function checkTurns({ history, schedule }: Checked): void {
-  const calls = history.calls.filter(({ what }) => what === 'disconnect' || what === 'drain')
-  const destroyed = operationsOf(schedule.ops).some(({ do: done }) => done === 'destroy')
+function checkTurns({ history, schedule }: Checked): void {
+  const calls = endsOf(history)
   // Of several, the one that is in most of a hurry decides.
-  if (destroyed || calls.length > 1) return
+  if (does(schedule, 'destroy') || calls.length > 1) return
   for (const call of calls) {
     const { timeout = 0 } = call
     if (call.settled === 0 || call.error !== undefined || call.endedAt - call.at >= timeout) continue
@@ -65,6 +67,7 @@ export function checkTurns({ history, schedule }: Checked): void {
   }
 }
 
+const endsOf = ({ calls }: History): Call[] => calls.filter(({ what }) => what === 'disconnect' || what === 'drain')
 const isClosed = (type: string, event: unknown): boolean => type === 'state' && (event as { state?: string }).state === 'closed'
 
 /** What the broker holds while the client is connected and at rest is what the calls said. */
@@ -93,31 +96,21 @@ export function checkHeld(run: Held): void {
   }
 }
 
-export const restless: readonly string[] = [
-  'reconnect',
-  'disconnect',
-  'drain',
-  'destroy',
-  'restart-process',
-  'set-brokers',
-  'reauthenticate',
-  'unsubscribe',
-]
+const moving = ['reconnect', 'restart-process', 'set-brokers'] as const
+const ending = ['disconnect', 'drain', 'destroy'] as const
+export const restless = [...moving, ...ending, 'reauthenticate', 'unsubscribe'] as const
 
 /** After an orderly end nothing is left with the broker that the application was done with before, and no will was published. */
-export function checkEnd(run: Checked): void {
+function checkEnd(run: Checked): void {
   const { history, broker, setup, schedule, monitor } = run
-  const ends = history.calls.filter(({ what }) => what === 'disconnect' || what === 'drain')
-  const [end] = ends
-  if (end === undefined || end.settled === 0 || end.error !== undefined || schedule.faults.length > 0 || history.process > 1 || isHarsh(setup.habit))
-    return
-  if (detaches(run) || operationsOf(schedule.ops).some(({ do: done }) => done === 'destroy')) return
+  const [end] = endsOf(history)
+  if (end === undefined || end.settled === 0 || end.error !== undefined) return
+  if (schedule.faults.length > 0 || history.process > 1 || isHarsh(setup.habit)) return
+  if (detaches(run) || does(schedule, 'destroy')) return
   // Of several, whoever is in most of a hurry decides.
   if (operationsOf(schedule.ops).some((op) => (op.do === 'disconnect' || op.do === 'drain') && op.timeout < 2000)) return
-  const clientId = setup.clientId
-  if (clientId === '' || monitor.passed.length === 0) return
-  const held = broker.filters(clientId) ?? []
-  for (const filter of held) {
+  if (setup.clientId === '' || monitor.passed.length === 0) return
+  for (const filter of broker.filters(setup.clientId) ?? []) {
     const readers = history.subscribed.filter(({ filters }) => filters.includes(filter))
     if (readers.length > 0 && readers.every(({ dismissed }) => dismissed > 0 && dismissed < end.begun))
       history.report('held', `${filter} was left before ${end.what}, and the broker still has it`)
@@ -125,12 +118,10 @@ export function checkEnd(run: Checked): void {
 }
 
 /** In a world without faults the client ends no connection but where it was asked to. */
-export function checkPeace({ history, schedule, setup }: Checked): void {
+function checkPeace({ history, schedule, setup }: Checked): void {
   if (schedule.faults.length > 0 || setup.tokens || setup.memoryBudget !== undefined || isHarsh(setup.habit)) return
-  const ops = operationsOf(schedule.ops).map(({ do: done }) => done)
-  if (ops.some((done) => ['reconnect', 'restart-process', 'set-brokers', 'reauthenticate'].includes(done))) return
-  const ended = history.calls.find(({ what }) => ['disconnect', 'drain'].includes(what))?.begun ?? Number.POSITIVE_INFINITY
-  if (ops.includes('destroy')) return
+  if (does(schedule, ...moving, 'reauthenticate', 'destroy')) return
+  const ended = endsOf(history)[0]?.begun ?? Number.POSITIVE_INFINITY
   // The caller has its bytes back at once: what is left of a large message is not copied beyond this limit, and the link is cut.
   const { maxQueuedBytes = Number.POSITIVE_INFINITY } = setup
   if (operationsOf(schedule.ops).some((op) => op.do === 'abortable' && (op.size ?? 0) > maxQueuedBytes)) return
@@ -143,7 +134,7 @@ export function checkPeace({ history, schedule, setup }: Checked): void {
 }
 
 /** `destroy()` hands nothing out any more, and `post()` never throws for what could be sent. */
-export function checkAfterwards({ history }: Checked): void {
+function checkAfterwards({ history }: Checked): void {
   const { destroyed, destroyedIn } = history
   for (const { payload, seq, process } of history.delivered) {
     if (destroyed > 0 && seq > destroyed && process === destroyedIn) history.report('after', `${payload} was handed out after destroy()`)
@@ -153,7 +144,7 @@ export function checkAfterwards({ history }: Checked): void {
 }
 
 /** Only what the server closes at is given up: a message, a filter, or more filters in one packet than a call has. */
-export function checkBlame({ history, setup, monitor, schedule }: Checked): void {
+function checkBlame({ history, setup, monitor, schedule }: Checked): void {
   const manners = mannersOf(setup.habit)
   const poisoned = manners.includes('poisoned')
   const closes = manners.includes('closes-at-filter')
@@ -163,16 +154,17 @@ export function checkBlame({ history, setup, monitor, schedule }: Checked): void
   }
   const refused = (error: unknown): boolean => MqttError.is(error) && /^ERR_(UN)?SUBSCRIBE_REFUSED$/.test(error.code)
   const ops = operationsOf(schedule.ops)
-  const isTaken = schedule.faults.some(({ kind }) => kind === 'takeover')
-  const calm = !isTaken && !ops.some(({ do: done }) => restless.includes(done) || done === 'dispose' || done === 'detach')
+  const calm = !has(schedule, 'takeover') && !does(schedule, ...restless, 'dispose', 'detach')
   for (const { what, error, settled } of history.calls) {
     const closed = closes && what === `subscribe ${closedFilter}`
     if (!closed && refused(error)) history.report('blame', `${what} was refused, and the broker did not: ${String(error)}`)
     if (closed && settled > 0 && (error === undefined || (calm && !refused(error))))
       history.report('blame', `${what}, where the broker closes, ended with ${String(error)}`)
   }
-  for (const { type, event } of history.events)
-    if (type === 'error' && refused((event as { error: unknown }).error)) history.report('blame', `${String((event as { error: unknown }).error)}`)
+  for (const { type, event } of history.events) {
+    const { error } = event as { readonly error?: unknown }
+    if (type === 'error' && refused(error)) history.report('blame', String(error))
+  }
   if (!manners.includes('few-filters') || ops.some((op) => op.do === 'subscribe' && (op.more ?? []).length >= mostFilters)) return
   for (const { way, seen } of monitor.passed)
     if (way === 'up' && seen.filters.length > mostFilters)
@@ -180,7 +172,7 @@ export function checkBlame({ history, setup, monitor, schedule }: Checked): void
 }
 
 /** A message that is larger than the client takes is reported once for each copy at most, no other message is, and none of them is delivered. */
-export function checkSizes(run: Checked): void {
+function checkSizes(run: Checked): void {
   const { history, monitor } = run
   const copies = oversized(run)
   const left = copies.map(sizeKey)
@@ -196,42 +188,27 @@ export function checkSizes(run: Checked): void {
 }
 
 /** A member of a fleet that leaves in time hands out what came for its shared filter: nobody else gets it. */
-export function checkFleet(run: Checked): void {
-  const { history, monitor, schedule, setup } = run
+function checkFleet(run: Checked): void {
+  const { history, schedule, setup } = run
   const large = toldLarge(run)
   if (schedule.faults.length > 0 || history.process > 1 || isHarsh(setup.habit) || setup.memoryBudget !== undefined) return
-  const ops = operationsOf(schedule.ops)
-  const end = ops.find((op) => op.do === 'disconnect' || op.do === 'drain')
-  if (end === undefined || !('timeout' in end) || end.timeout < 5000 || ops.some(({ do: done }) => ['destroy', 'reconnect', 'detach'].includes(done)))
-    return
-  if (ops.filter(({ do: done }) => done === 'disconnect' || done === 'drain').length > 1 || overlapping(history)) return
+  const [end, ...others] = operationsOf(schedule.ops).filter((op) => op.do === 'disconnect' || op.do === 'drain')
+  if (end === undefined || !('timeout' in end) || end.timeout < 5000 || others.length > 0) return
+  if (does(schedule, 'destroy', 'reconnect', 'detach') || overlapping(history)) return
   for (const record of history.subscribed) {
-    if (
-      !record.filter.startsWith('$share/') ||
-      record.drops ||
-      record.dismissed > 0 ||
-      !['loop', 'listen'].includes(record.style) ||
-      record.granted === 0
-    )
-      continue
-    for (const { way, seen, at } of monitor.passed) {
-      if (
-        way !== 'down' ||
-        seen.kind !== 'publish' ||
-        !/^f\d/.test(seen.payload) ||
-        large.has(seen.payload) ||
-        !concerns(record, seen.topic) ||
-        at < record.grantedAt
-      )
-        continue
+    const { filter, drops, dismissed, style, granted, grantedAt } = record
+    if (!filter.startsWith('$share/') || drops || dismissed > 0 || !['loop', 'listen'].includes(style) || granted === 0) continue
+    for (const { seen, at } of packets(run, 'down', 'publish')) {
+      if (!/^f\d/.test(seen.payload) || large.has(seen.payload)) continue
+      if (!concerns(record, seen.topic) || at < grantedAt) continue
       if (!history.delivered.some(({ s, payload }) => s === record.s && payload === seen.payload))
-        history.report('fleet', `${seen.payload} came for ${record.filter} and was not handed out before ${end.do}() ended`)
+        history.report('fleet', `${seen.payload} came for ${filter} and was not handed out before ${end.do}() ended`)
     }
   }
 }
 
 /** Renewed credentials are no lost connection. */
-export function checkRenewal({ history, schedule, setup }: Checked): void {
+function checkRenewal({ history, schedule, setup }: Checked): void {
   if (!setup.tokens || schedule.faults.length > 0 || setup.habit !== 'none') return
   for (const { type, event } of history.events) {
     const { cause } = event as { cause?: unknown }
@@ -241,19 +218,21 @@ export function checkRenewal({ history, schedule, setup }: Checked): void {
 }
 
 /** A link that is dead both ways is found out: keep-alive, half of it for the answer, and a moment. */
-export function checkDetection({ history, schedule, setup }: Checked): void {
+function checkDetection({ history, schedule, setup }: Checked): void {
   const [fault, ...others] = schedule.faults
-  const ops = operationsOf(schedule.ops).map(({ do: done }) => done)
-  if (fault?.kind !== 'stall' || fault.at === undefined || others.length > 0 || setup.keepAlive === 0 || (fault.k ?? 0) < 60_000) return
-  if (isHarsh(setup.habit) || ops.some((done) => ['reconnect', 'disconnect', 'drain', 'destroy', 'restart-process', 'set-brokers'].includes(done)))
-    return
-  const at = fault.at
+  const { keepAlive } = setup
+  if (fault?.kind !== 'stall' || fault.at === undefined || others.length > 0 || keepAlive === 0) return
+  if ((fault.k ?? 0) < 60_000 || isHarsh(setup.habit) || does(schedule, ...moving, ...ending)) return
+  const { at } = fault
   // By then the network is whole.
   if (at > schedule.span) return
-  const upBefore = history.events.filter((entry) => entry.at <= at && (entry.type === 'connect' || entry.type === 'disconnect')).at(-1)
+  const upBefore = history.events.findLast((entry) => entry.at <= at && ['connect', 'disconnect'].includes(entry.type))
   if (upBefore?.type !== 'connect') return
   const lost = history.events.find((entry) => entry.type === 'disconnect' && entry.at > at)
-  const most = setup.keepAlive * 1000 + Math.max(1000, Math.min(10_000, setup.keepAlive * 500)) + 500 + setup.pipe.latency * 2
+  const most = keepAlive * 1000 + Math.max(1000, Math.min(10_000, keepAlive * 500)) + 500 + setup.pipe.latency * 2
   const took = (lost?.at ?? Number.POSITIVE_INFINITY) - at
-  if (took > most) history.report('dead', `a dead link was found after ${took} ms, ${most} are enough with keepAlive ${setup.keepAlive}`)
+  if (took > most) history.report('dead', `a dead link was found after ${took} ms, ${most} are enough with keepAlive ${keepAlive}`)
 }
+
+const sound = [checkBytes, checkTurns, checkEnd, checkPeace, checkAfterwards]
+export const wideChecks = [...sound, checkBlame, checkFleet, checkRenewal, checkDetection, checkSizes]

@@ -13,60 +13,29 @@ import {
   type Checked,
   concerns,
   detaches,
+  does,
   has,
   isFickle,
   isUnheard,
   lastLoss,
   overlapping,
+  packets,
   retainedPayloads,
   sessionLosses,
   toldLarge,
 } from './invariants-tools.js'
-import {
-  checkAfterwards,
-  checkBlame,
-  checkBytes,
-  checkDetection,
-  checkEnd,
-  checkFleet,
-  checkPeace,
-  checkRenewal,
-  checkSizes,
-  checkTurns,
-  restless,
-} from './invariants-wide.js'
+import { restless, wideChecks } from './invariants-wide.js'
 import { operationsOf } from './schedule.js'
 
 /** Runs every check; findings go to the history. */
 export function checkHistory(run: Checked): void {
-  checkNoLoss(run)
-  checkOnce(run)
-  checkAcceptedOrder(run)
-  checkDeliveryOrder(run)
-  checkFabrication(run)
-  checkSettlement(run)
-  checkProtocol(run)
-  checkLifecycle(run)
-  checkAcks(run)
-  checkWills(run)
-  checkAnswers(run)
-  checkSecrets(run)
-  checkBytes(run)
-  checkTurns(run)
-  checkEnd(run)
-  checkPeace(run)
-  checkAfterwards(run)
-  checkBlame(run)
-  checkFleet(run)
-  checkRenewal(run)
-  checkDetection(run)
-  checkSizes(run)
-  checkCalls(run)
-  checkDials(run)
+  const sound = [checkNoLoss, checkOnce, checkAcceptedOrder, checkDeliveryOrder, checkFabrication, checkSettlement]
+  const seen = [checkProtocol, checkLifecycle, checkAcks, checkWills, checkAnswers, checkSecrets]
+  for (const check of [...sound, ...seen, ...wideChecks, checkCalls, checkDials]) check(run)
 }
 
 /** I1: what ended well is with the broker; what was certainly not sent, or refused, is not. */
-export function checkNoLoss({ history, broker }: Checked): void {
+function checkNoLoss({ history, broker }: Checked): void {
   const accepted = new Set(broker.accepted().map(({ payload }) => payload))
   for (const { op, payload, call } of history.published) {
     if (call.settled === 0) continue
@@ -81,7 +50,7 @@ export function checkNoLoss({ history, broker }: Checked): void {
 }
 
 /** I2: QoS 2 at most once, both ways; a second copy at QoS 1 says that it is one. */
-export function checkOnce(run: Checked): void {
+function checkOnce(run: Checked): void {
   const { history, broker, setup, monitor, schedule } = run
   const lost = sessionLosses(monitor.passed) > 0
   const unheard = isUnheard(run)
@@ -92,41 +61,45 @@ export function checkOnce(run: Checked): void {
     if (qos === 2 && count > 1 && !unheard && !(lost && setup.onSessionLost === 'republish'))
       history.report('I2', `${payload} at QoS 2 is with the broker ${count} times`)
   }
-  if (overlapping(history) || operationsOf(schedule.ops).some((op) => op.do === 'detach')) return
+  if (overlapping(history) || does(schedule, 'detach')) return
   const doubled = has(schedule, 'double-packet')
   const retained = retainedPayloads(schedule)
-  const seen = new Map<string, Delivered>()
-  for (const entry of history.delivered) {
-    if (entry.qos === 0 || retained.has(entry.payload)) continue
-    const key = `${entry.process} ${entry.s} ${entry.payload}`
-    if (!seen.has(key)) seen.set(key, entry)
-    else if (entry.qos === 2 && !lost) history.report('I2', `${entry.payload} at QoS 2 was delivered twice to subscription ${entry.s}`)
-    else if (entry.qos === 1 && !entry.redelivered && !lost && !doubled && (counts.get(entry.payload) ?? 1) < 2)
-      history.report('I2', `${entry.payload} at QoS 1 was delivered again and does not say so`)
+  const seen = new Set<string>()
+  for (const { payload, qos, process, s, redelivered } of history.delivered) {
+    if (qos === 0 || retained.has(payload)) continue
+    const key = `${process} ${s} ${payload}`
+    const isFirst = !seen.has(key)
+    seen.add(key)
+    if (isFirst || lost) continue
+    if (qos === 2) history.report('I2', `${payload} at QoS 2 was delivered twice to subscription ${s}`)
+    else if (!redelivered && !doubled && (counts.get(payload) ?? 1) < 2)
+      history.report('I2', `${payload} at QoS 1 was delivered again and does not say so`)
   }
 }
 
 /** I3: the broker got first copies in the order of the calls. */
-export function checkAcceptedOrder({ history, broker }: Checked): void {
-  const order = new Map(history.published.map(({ payload, call }, index) => [payload, { index, begun: call.begun }]))
+function checkAcceptedOrder({ history, broker }: Checked): void {
+  const order = new Map(history.published.map(({ payload }, index) => [payload, index]))
   const seen = new Set<string>()
   const last = [-1, -1, -1]
   for (const { payload, qos } of broker.accepted()) {
-    const index = order.get(payload)?.index
+    const index = order.get(payload)
     if (seen.has(payload) || index === undefined) continue
     seen.add(payload)
-    if (index < (last[qos] as number)) history.report('I3', `${payload} came to the broker after ${history.published[last[qos] as number]?.payload}`)
-    last[qos] = Math.max(last[qos] as number, index)
+    const before = last[qos] as number
+    if (index < before) history.report('I3', `${payload} came to the broker after ${history.published[before]?.payload}`)
+    last[qos] = Math.max(before, index)
   }
 }
 
 /** I3: a subscription gets messages in the order in which they came. */
-export function checkDeliveryOrder({ history, monitor, schedule }: Checked): void {
+function checkDeliveryOrder(run: Checked): void {
+  const { history, schedule } = run
   if (overlapping(history)) return
   const retained = retainedPayloads(schedule)
   const arrival = new Map<string, number>()
-  for (const [index, { way, seen }] of monitor.passed.entries()) {
-    if (way === 'down' && seen.kind === 'publish' && seen.topic !== '' && !arrival.has(seen.payload)) arrival.set(seen.payload, index)
+  for (const [index, { seen }] of packets(run, 'down', 'publish').entries()) {
+    if (seen.topic !== '' && !arrival.has(seen.payload)) arrival.set(seen.payload, index)
   }
   const last = new Map<string, Delivered>()
   const before = new Set<string>()
@@ -138,26 +111,24 @@ export function checkDeliveryOrder({ history, monitor, schedule }: Checked): voi
     before.add(`${key} ${entry.payload}`)
     const previous = last.get(key)
     last.set(key, entry)
-    if (
-      ordered(record) &&
-      (record?.left === 0 || (record?.left ?? 0) > entry.seq) &&
-      previous !== undefined &&
-      !(previous.done > 0 && previous.done < entry.seq)
-    )
-      history.report('I3', `${entry.payload} was handled while ${previous.payload} of the same topic was in hand`)
-    if (previous !== undefined && (arrival.get(previous.payload) ?? 0) > (arrival.get(entry.payload) ?? 0))
-      history.report('I3', `subscription ${entry.s} got ${previous.payload} before ${entry.payload}, which came first`)
+    if (previous === undefined) continue
+    const { payload, done } = previous
+    if (record !== undefined && ordered(record) && (record.left === 0 || record.left > entry.seq) && !(done > 0 && done < entry.seq))
+      history.report('I3', `${entry.payload} was handled while ${payload} of the same topic was in hand`)
+    if ((arrival.get(payload) ?? 0) > (arrival.get(entry.payload) ?? 0))
+      history.report('I3', `subscription ${entry.s} got ${payload} before ${entry.payload}, which came first`)
   }
 }
 
 // Handlers of a filter with wildcards keep the order of each topic, however many run at a time.
-function ordered(record: Subscribed | undefined): boolean {
-  return record?.style === 'listen' && record.concurrency > 1 && /[+#]/.test(record.filter)
+function ordered({ style, concurrency, filter }: Subscribed): boolean {
+  return style === 'listen' && concurrency > 1 && /[+#]/.test(filter)
 }
 
 /** I4: what is delivered came from the broker, with its topic, to whom it concerns. */
-export function checkFabrication({ history, monitor, schedule }: Checked): void {
-  const came = new Set(monitor.passed.filter(({ way, seen }) => way === 'down' && seen.kind === 'publish').map(({ seen }) => seen.payload))
+function checkFabrication(run: Checked): void {
+  const { history, schedule } = run
+  const came = new Set(packets(run, 'down', 'publish').map(({ seen }) => seen.payload))
   const topics = new Map<string, string>()
   for (const op of operationsOf(schedule.ops)) {
     if (op.do === 'feed') topics.set(`f${op.n}`, op.topic)
@@ -174,16 +145,15 @@ export function checkFabrication({ history, monitor, schedule }: Checked): void 
 }
 
 /** I5: a call settles once at most, and fails with a typed error. */
-export function checkSettlement({ history }: Checked): void {
+function checkSettlement({ history }: Checked): void {
   for (const { what, settled, error } of history.calls) {
     if (settled > 1) history.report('I5', `${what} settled ${settled} times`)
-    if (error !== undefined && !MqttError.is(error))
-      history.report('I5', `${what} failed with an error that is not typed: ${printed(error).slice(0, 300)}`)
+    if (error !== undefined && !MqttError.is(error)) history.report('I5', `${what} failed with an untyped error: ${printed(error).slice(0, 300)}`)
   }
 }
 
 /** I6: neither the monitor nor the broker saw a rule broken. */
-export function checkProtocol({ history, monitor, broker, schedule, setup }: Checked): void {
+function checkProtocol({ history, monitor, broker, schedule, setup }: Checked): void {
   const poisoned = mannersOf(setup.habit).includes('poisoned')
   for (const { rule, detail } of monitor.violations) {
     // What was given up as poisoned is not sent again.
@@ -194,17 +164,18 @@ export function checkProtocol({ history, monitor, broker, schedule, setup }: Che
   if (has(schedule, 'drop-packet', 'double-packet')) return
   const patient = has(schedule, 'jump', 'stall', 'stall-up', 'stall-down', 'delay-packet')
   // A new process cannot know which identifiers the old one left in use on the server; it is told (0x91) and takes another.
-  const forgetful = operationsOf(schedule.ops).some((op) => op.do === 'restart-process')
+  const forgetful = does(schedule, 'restart-process')
   for (const violation of broker.violations()) {
     // What comes behind a message at which the link was cut is read by nobody else.
     if (poisoned && violation.includes('alias without a topic')) continue
-    if ((patient && /silent|in time/.test(violation)) || (forgetful && violation.includes('identifier in use'))) continue
+    if (patient && /silent|in time/.test(violation)) continue
+    if (forgetful && violation.includes('identifier in use')) continue
     history.report('I6', `the broker says ${violation}`)
   }
 }
 
 /** I9: connect and disconnect alternate and pair, states follow each other, a lost session is announced. */
-export function checkLifecycle({ history, monitor, setup }: Checked): void {
+function checkLifecycle({ history, monitor, setup }: Checked): void {
   for (let process = 1; process <= history.process; process++) checkProcess(history, process)
   if (history.process > 1 || (setup.version !== 5 && setup.cleanStart)) return
   const announced = history.events.filter(({ type }) => type === 'sessionlost').length
@@ -252,18 +223,18 @@ function checkProcess(history: History, process: number): void {
 }
 
 /** No acknowledgement before the application was done with the message. */
-export function checkAcks(run: Checked): void {
-  const { history, monitor, schedule } = run
+function checkAcks(run: Checked): void {
+  const { history, schedule } = run
   const unheard = isUnheard(run)
   const topics = new Map<string, string>()
-  for (const { way, seen } of monitor.passed) if (way === 'down' && seen.kind === 'publish' && seen.topic !== '') topics.set(seen.payload, seen.topic)
-  const shared = operationsOf(schedule.ops).some((op) => op.do === 'detach' || op.do === 'restart-process')
+  for (const { seen } of packets(run, 'down', 'publish')) if (seen.topic !== '') topics.set(seen.payload, seen.topic)
+  if (does(schedule, 'detach', 'restart-process')) return
   // A retained copy may be for another subscription than the first one.
   const retained = retainedPayloads(schedule)
   const large = toldLarge(run)
   for (const { payload, reason, repeat, seq } of history.acks) {
     const topic = topics.get(payload)
-    if (reason >= 0x80 || repeat || topic === undefined || shared || retained.has(payload) || large.has(payload)) continue
+    if (reason >= 0x80 || repeat || topic === undefined || retained.has(payload) || large.has(payload)) continue
     const readers = history.subscribed.filter((record) => record.qos > 0 && concerns(record, topic))
     const [reader] = readers
     if (reader === undefined || readers.length > 1 || !waits(reader, seq) || wasRefused(history, reader, seq)) continue
@@ -289,7 +260,7 @@ function waits({ style, left, granted, drops }: Subscribed, seq: number): boolea
 }
 
 // A link that is stuck for a while gets the time that the call gave: no will. But a server that hears nothing for 1.5 times the keep-alive publishes it.
-function checkPatience({ history, monitor, broker, setup, schedule }: Omit<Checked, 'network'>): void {
+function checkPatience({ history, monitor, broker, setup, schedule }: Checked): void {
   const [end, ...others] = operationsOf(schedule.ops).filter((op) => op.do === 'disconnect' || op.do === 'destroy')
   const [fault, ...more] = schedule.faults
   if (end?.do !== 'disconnect' || others.length + more.length > 0 || fault?.kind !== 'stall' || fault.at === undefined) return
@@ -302,28 +273,28 @@ function checkPatience({ history, monitor, broker, setup, schedule }: Omit<Check
 }
 
 /** A connection that ends with DISCONNECT 0x00 publishes no will. */
-export function checkWills({ history, monitor, broker, setup, schedule }: Checked): void {
+function checkWills(run: Checked): void {
+  const { history, broker, setup, schedule } = run
   if (!setup.will) return
-  checkPatience({ history, monitor, broker, setup, schedule })
-  const opened = new Set(monitor.passed.filter(({ way, seen }) => way === 'up' && seen.kind === 'connect').map(({ connection }) => connection))
-  const parted = new Set(
-    monitor.passed.filter(({ way, seen }) => way === 'up' && seen.kind === 'disconnect' && seen.reason === 0).map(({ connection }) => connection),
-  )
+  checkPatience(run)
+  if (schedule.faults.length > 0) return
+  const goodbyes = packets(run, 'up', 'disconnect').filter(({ seen }) => seen.reason === 0)
+  const parted = new Set(goodbyes.map(({ connection }) => connection))
+  const opened = new Set(packets(run, 'up', 'connect').map(({ connection }) => connection))
   const most = [...opened].filter((connection) => !parted.has(connection)).length
   // A goodbye that was on its way may have been cut off with its link, and behind much that leaves slowly it is given up.
-  if (schedule.faults.length === 0 && setup.pipe.rateUp === undefined && broker.wills() > most)
+  if (setup.pipe.rateUp === undefined && broker.wills() > most)
     history.report('will', `${broker.wills()} wills were published, ${most} connections ended without DISCONNECT`)
   // What was given up before CONNACK has no session, and so no will.
-  const accepted = monitor.passed.some(({ way, seen }) => way === 'down' && seen.kind === 'connack' && seen.reason === 0)
-  const destroyed = operationsOf(schedule.ops).some((op) => op.do === 'destroy')
-  if (schedule.faults.length === 0 && destroyed && accepted && most > 0 && broker.wills() === 0)
+  const accepted = packets(run, 'down', 'connack').some(({ seen }) => seen.reason === 0)
+  if (does(schedule, 'destroy') && accepted && most > 0 && broker.wills() === 0)
     history.report('will', 'the client was destroyed and its will was not published')
 }
 
 /** A request gets its own answer. */
-export function checkAnswers({ history, schedule, setup }: Checked): void {
+function checkAnswers({ history, schedule, setup }: Checked): void {
   const failing = operationsOf(schedule.ops).some((op) => op.do === 'respond' && op.fails === true && op.at < 50)
-  const calm = schedule.faults.length === 0 && setup.habit === 'none' && !operationsOf(schedule.ops).some(({ do: done }) => restless.includes(done))
+  const calm = schedule.faults.length === 0 && setup.habit === 'none' && !does(schedule, ...restless)
   const requests = operationsOf(schedule.ops).filter((op) => op.do === 'request' && op.careless !== true)
   for (const [index, call] of history.calls.filter(({ what }) => what.startsWith('request')).entries()) {
     const op = requests[index]
@@ -339,11 +310,10 @@ export function checkAnswers({ history, schedule, setup }: Checked): void {
 }
 
 /** No secret in any error. */
-export function checkSecrets({ history, schedule }: Checked): void {
+function checkSecrets({ history, schedule }: Checked): void {
   for (const { what, error } of history.calls) {
     if (error === undefined) continue
-    const text = schedule.seed % 8 === 0 ? printed(error) : String(error)
-    if (tells(text)) history.report('canary', `the error of ${what} tells a secret`)
+    if (tells(schedule.seed % 8 === 0 ? printed(error) : String(error))) history.report('canary', `the error of ${what} tells a secret`)
   }
 }
 
@@ -356,13 +326,13 @@ export function missing(run: Checked): string[] {
   const large = toldLarge(run)
   const found: string[] = []
   for (const record of history.subscribed) {
-    if (!record.live || record.drops || record.process !== history.process || record.grantedQos === 0 || record.grantedAt < since) continue
+    const { live, drops, process, grantedQos, grantedAt, s } = record
+    if (!live || drops || process !== history.process || grantedQos === 0 || grantedAt < since) continue
+    const got = new Set(history.delivered.flatMap((entry) => (entry.s === s && entry.process === process ? [entry.payload] : [])))
     for (const op of feeds) {
-      if (op.do !== 'feed' || op.at <= record.grantedAt || !concerns(record, op.topic)) continue
+      if (op.do !== 'feed' || op.at <= grantedAt || !concerns(record, op.topic)) continue
       const payload = `f${op.n}`
-      if (large.has(payload)) continue
-      if (!history.delivered.some((entry) => entry.s === record.s && entry.process === record.process && entry.payload === payload))
-        found.push(payload)
+      if (!large.has(payload) && !got.has(payload)) found.push(payload)
     }
   }
   return found
