@@ -16,6 +16,7 @@ function each(count: number): () => boolean {
   return () => ++calls % count === 0
 }
 
+type Now = () => boolean
 const silent = (): void => undefined
 const isAck = ({ type }: ClientPacket): boolean => type === 'puback' || type === 'pubrec' || type === 'pubcomp'
 
@@ -66,15 +67,19 @@ function handing(pass: <T>(message: T) => readonly T[]) {
   }
 }
 
-/** A facade with another `publish`. */
-function publishing(change: (publish: () => Promise<unknown>) => Promise<unknown>) {
-  return <T extends object>(client: T): T => {
-    const { publish, call } = client as { [name in 'publish' | 'call']?: (...given: unknown[]) => Promise<unknown> }
-    const changed =
-      (method = publish) =>
-      (...given: unknown[]) =>
-        change(() => method?.apply(client, given) as Promise<unknown>)
-    return instead(client, { publish: changed(), call: changed(call) })
+/** Another `publish`. */
+function publishing(change: (publish: () => Promise<unknown>, now: Now) => Promise<unknown>): () => Wrapper {
+  return () => {
+    const now = each(3)
+    const facade: Wrapper['facade'] = (client) => {
+      const { publish, call } = client as { [name in 'publish' | 'call']?: (...given: unknown[]) => Promise<unknown> }
+      const changed =
+        (method = publish) =>
+        (...given: unknown[]) =>
+          change(() => method?.apply(client, given) as Promise<unknown>, now)
+      return instead(client, { publish: changed(), call: changed(call) })
+    }
+    return { facade }
   }
 }
 
@@ -82,12 +87,34 @@ function sending(make: () => NonNullable<Wrapper['sent']>): () => Wrapper {
   return () => ({ sent: make() })
 }
 
-/** A sender that looks at one packet at a time. */
-function packets(make: () => (packet: ClientPacket, line: Line) => ClientPacket | readonly ClientPacket[]): () => Wrapper {
+/** A sender of some packets of each write in the opposite order. */
+function reversing(which: (packet: ClientPacket) => boolean): () => Wrapper {
+  return sending(() => (all) => {
+    const chosen = all.filter(which).reverse()
+    return all.map((packet) => (which(packet) ? (chosen.shift() as ClientPacket) : packet))
+  })
+}
+
+type Change = (packet: ClientPacket, line: Line) => ClientPacket | readonly ClientPacket[]
+/** A sender that looks at one packet at a time. It gets a counter: true each third time. */
+function packets(make: (now: Now) => Change): () => Wrapper {
   return sending(() => {
-    const change = make()
+    const change = make(each(3))
     return (all, line) => all.flatMap((packet) => change(packet, line))
   })
+}
+
+/** What is handed out, with such a counter. */
+function messages(pass: <T>(message: T, now: Now) => readonly T[]): () => Wrapper {
+  return () => {
+    const now = each(3)
+    return { facade: handing((message) => pass(message, now)) }
+  }
+}
+
+/** A store with another `batch`. */
+function storing(change: (store: Store) => Store['batch']): () => Wrapper {
+  return () => ({ store: (store) => instead(store, { batch: change(store) }) })
 }
 
 /** A wrapper that changes nothing: whatever a checker reports of it is the fault of the wrapping. */
@@ -109,18 +136,12 @@ export const defects: readonly Defect[] = [
   {
     name: 'an acknowledgement is swallowed',
     by: { world: [3, 'live', 'I7'], programs: [5, 'live', 'I7'], durable: [1, 'rest', 'lost'], many: [1, 'rest', 'wire'] },
-    make: packets(() => {
-      const swallows = each(3)
-      return (packet) => ((isAck(packet) || packet.type === 'pubrel') && swallows() ? [] : packet)
-    }),
+    make: packets((now) => (packet) => ((isAck(packet) || packet.type === 'pubrel') && now() ? [] : packet)),
   },
   {
     name: 'acknowledgements change places',
     by: { world: [13, 'I6'] },
-    make: sending(() => (all) => {
-      const acks = all.filter(isAck).reverse()
-      return all.map((packet) => (isAck(packet) ? (acks.shift() as ClientPacket) : packet))
-    }),
+    make: reversing(isAck),
   },
   {
     name: 'a message is acknowledged before it was delivered',
@@ -142,30 +163,21 @@ export const defects: readonly Defect[] = [
   {
     name: 'a PUBLISH leaves twice',
     by: { world: [2, 'I6'], programs: [1, 'I6'], durable: [1, 'wire'], many: [1, 'wire', 'twice'] },
-    make: packets(() => {
-      const doubles = each(3)
-      return (packet) => (packet.type === 'publish' && doubles() ? [packet, packet] : packet)
-    }),
+    make: packets((now) => (packet) => (packet.type === 'publish' && now() ? [packet, packet] : packet)),
   },
   {
     name: 'two PUBLISHes change places',
     by: { world: [4, 'I3'], many: [3, 'order'] },
-    make: sending(() => (all) => {
-      const publishes = all.filter(({ type }) => type === 'publish').reverse()
-      return all.map((packet) => (packet.type === 'publish' ? (publishes.shift() as ClientPacket) : packet))
-    }),
+    make: reversing(({ type }) => type === 'publish'),
   },
   {
     name: 'a byte of a payload is another',
     by: { world: [5, 'bytes'], programs: [1, 'bytes'], durable: [1, 'invented'], many: [1, 'invented'] },
-    make: packets(() => {
-      const changes = each(3)
-      return (packet) => {
-        if (packet.type !== 'publish' || packet.payload.length < 2 || !changes()) return packet
-        const payload = packet.payload.slice()
-        payload[payload.length - 1] = (payload.at(-1) as number) ^ 1
-        return { ...packet, payload }
-      }
+    make: packets((now) => (packet) => {
+      if (packet.type !== 'publish' || packet.payload.length < 2 || !now()) return packet
+      const payload = packet.payload.slice()
+      payload[payload.length - 1] = (payload.at(-1) as number) ^ 1
+      return { ...packet, payload }
     }),
   },
   {
@@ -176,12 +188,11 @@ export const defects: readonly Defect[] = [
   {
     name: 'a packet identifier that is in use is used again',
     by: { world: [4, 'I6'], durable: [2, 'wire'], many: [2, 'wire'] },
-    make: packets(() => {
+    make: packets((now) => {
       let last: number | undefined
-      const reuses = each(3)
       return (packet) => {
         if (packet.type !== 'publish' || packet.qos === 0) return packet
-        const packetId = reuses() ? (last ?? packet.packetId) : packet.packetId
+        const packetId = now() ? (last ?? packet.packetId) : packet.packetId
         last = packetId
         return { ...packet, packetId } as ClientPacket
       }
@@ -229,18 +240,12 @@ export const defects: readonly Defect[] = [
   {
     name: 'a message is handed out twice',
     by: { world: [10, 'I2'], typed: [1, 'typed'] },
-    make: () => {
-      const doubles = each(3)
-      return { facade: handing((message) => (doubles() ? [message, message] : [message])) }
-    },
+    make: messages((message, now) => (now() ? [message, message] : [message])),
   },
   {
     name: 'a message is never handed out',
     by: { world: [10, 'I1'], durable: [1, 'early', 'lost'], typed: [1, 'typed'], many: [1, 'unread', 'rest', 'keys'] },
-    make: () => {
-      const drops = each(3)
-      return { facade: handing((message) => (drops() ? [] : [message])) }
-    },
+    make: messages((message, now) => (now() ? [] : [message])),
   },
   {
     name: 'a promise never settles',
@@ -251,26 +256,19 @@ export const defects: readonly Defect[] = [
       many: [3, 'settle'],
       typed: [3, 'typed'],
     },
-    make: () => {
-      const forgets = each(3)
-      return {
-        facade: publishing((publish) => {
-          const promise = publish()
-          if (!forgets()) return promise
-          promise.catch(silent)
-          return new Promise(() => undefined)
-        }),
-      }
-    },
+    make: publishing((publish, now) => {
+      const promise = publish()
+      if (!now()) return promise
+      promise.catch(silent)
+      return new Promise(() => undefined)
+    }),
   },
   {
     name: 'a publish is said to be done before it is',
     by: { world: [42, 'I1'], programs: [1, 'receipt'], durable: [1, 'lost'], many: [2, 'agree'] },
-    make: () => ({
-      facade: publishing((publish) => {
-        publish().catch(silent)
-        return Promise.resolve({ reasonCode: 0, reasonName: 'Success', properties: {}, members: {} })
-      }),
+    make: publishing((publish) => {
+      publish().catch(silent)
+      return Promise.resolve({ reasonCode: 0, reasonName: 'Success', properties: {}, members: {} })
     }),
   },
   {
@@ -305,17 +303,18 @@ export const defects: readonly Defect[] = [
     by: { world: [27, 'leak'], programs: [3, 'leak'], durable: [7, 'leak'], many: [3, 'leak'] },
     make: () => {
       const leaks = each(5)
-      const setTimer =
-        ({ setTimer: set }: Platform): Platform['setTimer'] =>
-        (callback, delay) => {
-          if (!leaks()) return set(callback, delay)
+      const platform = (sound: Platform): Platform => {
+        const setTimer: Platform['setTimer'] = (callback, delay) => {
+          if (!leaks()) return sound.setTimer(callback, delay)
           let live = true
-          set(() => live && callback(), delay)
+          sound.setTimer(() => live && callback(), delay)
           return () => {
             live = false
           }
         }
-      return { platform: (platform) => instead(platform, { setTimer: setTimer(platform) }) }
+        return instead(sound, { setTimer })
+      }
+      return { platform }
     },
   },
   {
@@ -326,23 +325,19 @@ export const defects: readonly Defect[] = [
   {
     name: 'the store says yes before it is so',
     by: { durable: [1, 'early'] },
-    make: () => ({
-      store: (store) =>
-        instead(store, {
-          batch: (...given: Parameters<Store['batch']>) => {
-            store.batch(...given).catch(silent)
-            return Promise.resolve()
-          },
-        }),
+    make: storing((store) => (operations) => {
+      store.batch(operations).catch(silent)
+      return Promise.resolve()
     }),
   },
   {
     name: 'the store forgets a change',
     by: { durable: [1, 'early', 'left'] },
-    make: () => {
-      const forgets = each(5)
-      return { store: (store) => instead(store, { batch: (all: Parameters<Store['batch']>[0]) => store.batch(all.filter(() => !forgets())) }) }
-    },
+    make: storing(
+      (store, forgets = each(5)) =>
+        (all) =>
+          store.batch(all.filter(() => !forgets())),
+    ),
   },
   {
     name: 'a field of a packet is another',

@@ -28,7 +28,7 @@ class Watched {
 }
 
 type Step = (world: Watched) => void
-type Named = { readonly payload: string; readonly id: number }
+type Named = { readonly payload: string; readonly id: number; readonly qos?: 2 }
 
 /** What the client sends, and what reaches it. */
 const up =
@@ -65,11 +65,16 @@ const forsake: Step = ({ monitor }) => {
 const [a, b, c, d] = [1, 2, 3, 4].map((id) => ({ id, payload: 'abcd'.charAt(id - 1) })) as [Named, Named, Named, Named]
 
 const dup = true
+const [a2, b2, c2] = [a, b, c].map((named) => ({ ...named, qos: 2 as const })) as [Named, Named, Named]
+const answered = [up(publish({ qos: 2 })), down(pubrec(1)), up(pubrel(1))]
+const exchanged = [...answered, down(pubcomp(1))]
+const aliased = up(publish({ qos: 0, alias: 1 }))
+const bare = publish({ qos: 0, alias: 1, topic: '' })
 
 test.each<[name: string, ...steps: Step[]]>([
   ['a link that stalls under DISCONNECT: nothing may be sent any more', up(disconnect), at(46_000), end('destroyed')],
   ['QoS 1 with its acknowledgement, the identifier used again', up(publish()), down(puback(1)), up(publish(a))],
-  ['QoS 2 to its end', up(publish({ qos: 2 })), down(pubrec(1)), up(pubrel(1)), down(pubcomp(1)), up(publish({ ...a, qos: 2 }))],
+  ['QoS 2 to its end', ...exchanged, up(publish(a2))],
   [
     'a message that is sent again although its acknowledgement came, where nobody reads that connection any more',
     ...[up(publish(a)), forsake, down(puback(1)), resumed, up(publish({ ...a, dup }))],
@@ -77,21 +82,21 @@ test.each<[name: string, ...steps: Step[]]>([
   ['a message that was given up and is not sent again', up(publish({ payload: 'given up' })), resumed, up(publish(b))],
   [
     'a replay with DUP in order, then something new',
-    ...[up(publish({ ...a, qos: 2 }), publish(b), publish({ ...c, qos: 2 })), down(pubrec(1)), up(pubrel(1)), resumed],
-    up(pubrel(1), publish({ ...b, dup }), publish({ ...c, qos: 2, dup }), publish(d)),
+    ...[up(publish(a2), publish(b), publish(c2)), down(pubrec(1)), up(pubrel(1)), resumed],
+    up(pubrel(1), publish({ ...b, dup }), publish({ ...c2, dup }), publish(d)),
   ],
   ['everything new after the session was lost', up(publish(a)), open(), up(publish({ ...b, id: 1 }))],
   [
     'acknowledgements in the order of arrival, kind by kind',
-    ...[down(publish(a), publish({ ...b, qos: 2 }), publish(c)), up(pubrec(2), puback(1), puback(3)), down(pubrel(2)), up(pubcomp(2))],
+    ...[down(publish(a), publish(b2), publish(c)), up(pubrec(2), puback(1), puback(3)), down(pubrel(2)), up(pubcomp(2))],
   ],
-  ['a second PUBREC, answered by a second PUBREL', up(publish({ qos: 2 })), down(pubrec(1)), up(pubrel(1)), down(pubrec(1)), up(pubrel(1))],
+  ['a second PUBREC, answered by a second PUBREL', ...answered, down(pubrec(1)), up(pubrel(1))],
   ['PUBREL 0x92 for a PUBREC that nobody waits for', down(pubrec(9)), up(pubrel(9, 0x92))],
   [
     'what comes behind a message whose alias nobody knows is not read',
-    ...[up(publish({ ...a, qos: 2 })), down(publish({ qos: 0, alias: 1, topic: '' }), pubrec(1)), resumed, up(publish({ ...a, qos: 2, dup }))],
+    ...[up(publish(a2)), down(bare, pubrec(1)), resumed, up(publish({ ...a2, dup }))],
   ],
-  ['an alias that is set and then used', up(publish({ qos: 0, alias: 1 }), publish({ qos: 0, alias: 1, topic: '' }))],
+  ['an alias that is set and then used', aliased, up(bare)],
 ])('nothing is wrong in %s', (_name, ...steps) => {
   const start = open({ properties: [...packet.aliasMaximum(2), ...packet.receiveMaximum(5)] })
   expect(new Watched().does(start, ...steps).monitor.violations).toEqual([])
@@ -100,14 +105,13 @@ test.each<[name: string, ...steps: Step[]]>([
 test('PUBREL for identifiers that a new process clears, and only there', () => {
   const world = new Watched().does(resumed, up(pubrel(1)))
   expect(world.rules).toEqual([])
-  world.does(down(pubcomp(1)), up(publish({ id: 1, qos: 2 })), down(pubrec(1)), up(pubrel(1)), down(pubcomp(1)), up(pubrel(1)))
+  world.does(down(pubcomp(1)), ...exchanged, up(pubrel(1)))
   expect(world.rules).toEqual(['PUBREL'])
   expect(world.does(open(), up(pubrel(2))).rules).toEqual(['PUBREL', 'PUBREL'])
 })
 
-const two = up(publish({ ...a, qos: 2 }), publish({ ...b, qos: 2 }))
+const two = up(publish(a2), publish(b2))
 const identified = Uint8Array.of(0x82, 9, 0, 1, 2, 0x0b, 1, 0, 1, 0x61, 1)
-const early = publish({ qos: 0, alias: 1, topic: '' })
 
 test.each<[rule: string, ...steps: Step[]]>([
   ['first packet: a second CONNECT', up(connect({ clean: false }))],
@@ -126,7 +130,7 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['PUBREL: PUBREL before PUBREC', up(publish({ qos: 2 }), pubrel(1))],
   ['PUBREL: PUBREL for nothing', up(pubrel(5))],
   ['PUBREL: PUBRELs that are not in the order of the PUBRECs', two, down(pubrec(2), pubrec(1)), up(pubrel(1), pubrel(2))],
-  ['PUBREL: PUBREL twice on one connection, unasked', up(publish({ qos: 2 })), down(pubrec(1)), up(pubrel(1), pubrel(1))],
+  ['PUBREL: PUBREL twice on one connection, unasked', ...answered, up(pubrel(1))],
   ['ack: PUBACK of identifier 0', up(puback(0))],
   ['ack: PUBACK before the PUBLISH', up(puback(1))],
   ['ack: PUBACK for QoS 2', down(publish({ qos: 2 })), up(puback(1))],
@@ -135,11 +139,11 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['ack: PUBACK on another connection', down(publish()), resumed, up(puback(1))],
   ['ack: PUBCOMP without PUBREL', up(pubcomp(1))],
   ['ack order: PUBACKs out of order', down(publish(a), publish(b)), up(puback(2))],
-  ['ack order: PUBRECs out of order', down(publish({ ...a, qos: 2 }), publish({ ...b, qos: 2 })), up(pubrec(2))],
+  ['ack order: PUBRECs out of order', down(publish(a2), publish(b2)), up(pubrec(2))],
   ['subscription identifier: one where there are none', open({ properties: [0x29, 0] }), up(identified)],
   ['alias: an alias at QoS 1', up(publish({ alias: 1 }))],
   ['alias: an alias above what the server allows', up(publish({ qos: 0, alias: 3 }))],
-  ['alias: one of an earlier connection', up(publish({ qos: 0, alias: 1 })), open({ properties: packet.aliasMaximum(2) }), up(early)],
+  ['alias: one of an earlier connection', aliased, open({ properties: packet.aliasMaximum(2) }), up(bare)],
   ['packet size: a packet that is too large', up(publish({ payload: 'x'.repeat(60) }))],
   ['maximum QoS: QoS 2', open({ properties: packet.maximumQos(1) }), up(publish({ qos: 2 }))],
   ['retain: RETAIN', open({ properties: packet.noRetain }), up(publish({ retain: true }))],
