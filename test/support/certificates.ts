@@ -43,55 +43,52 @@ function inFolder<T>(use: (folder: string, openssl: (...parts: string[]) => void
   }
 }
 
-const newKey = ['ecparam', '-name', 'prime256v1', '-genkey', '-noout', '-out', 'key.pem']
+function identityIn(folder: string, key = 'key.pem'): Identity {
+  return { cert: readFileSync(join(folder, 'cert.pem'), 'utf8'), key: readFileSync(join(folder, key), 'utf8') }
+}
+
+const here = 'DNS:localhost,IP:127.0.0.1'
+const newKey = 'ecparam -name prime256v1 -genkey -noout -out key.pem'.split(' ')
 
 /** A certificate that signs itself: an authority, or a stranger. */
-export function selfSigned(name: string, names = 'DNS:localhost,IP:127.0.0.1'): Identity {
+export function selfSigned(name: string, names = here): Identity {
   return inFolder((folder, openssl) => {
     openssl(...newKey)
-    openssl('req', '-x509', '-new', '-key', 'key.pem', '-subj', `/CN=${name}`, '-days', '2', '-addext', `subjectAltName=${names}`, '-out', 'cert.pem')
-    return { cert: readFileSync(join(folder, 'cert.pem'), 'utf8'), key: readFileSync(join(folder, 'key.pem'), 'utf8') }
+    const named = ['-subj', `/CN=${name}`, '-addext', `subjectAltName=${names}`]
+    openssl(...'req -x509 -new -key key.pem -days 2 -out cert.pem'.split(' '), ...named)
+    return identityIn(folder)
   })
 }
 
 /** A certificate that the authority signs. */
-export function issue(authority: Identity, { names = 'DNS:localhost,IP:127.0.0.1', days = 2, passphrase }: Leaf = {}): Identity {
-  return inFolder((folder, openssl) => {
-    writeFileSync(join(folder, 'ca.pem'), authority.cert)
-    writeFileSync(join(folder, 'ca-key.pem'), authority.key)
-    writeFileSync(join(folder, 'extensions'), `subjectAltName=${names}\nbasicConstraints=CA:FALSE\n`)
-    openssl(...newKey)
-    openssl('req', '-new', '-key', 'key.pem', '-subj', '/CN=leaf', '-out', 'request.pem')
-    const by = ['-CA', 'ca.pem', '-CAkey', 'ca-key.pem', '-CAcreateserial', '-extfile', 'extensions']
-    openssl('x509', '-req', '-in', 'request.pem', ...by, '-days', String(days), '-out', 'cert.pem')
-    if (passphrase) openssl('ec', '-in', 'key.pem', '-aes256', '-passout', `pass:${passphrase}`, '-out', 'locked.pem')
-    const key = readFileSync(join(folder, passphrase ? 'locked.pem' : 'key.pem'), 'utf8')
-    return { cert: readFileSync(join(folder, 'cert.pem'), 'utf8'), key }
-  })
+export function issue(authority: Identity, { names, days = 2, passphrase }: Leaf = {}): Identity {
+  return issueBetween(authority, Math.min(0, days - 1), days, names, passphrase)
 }
 
-/** A certificate that the authority signs, valid from one day to another: days from now, negative ones in the past. */
-export function issueBetween(authority: Identity, from: number, until: number, names = 'DNS:localhost,IP:127.0.0.1'): Identity {
+const settings = ['[ca]', 'default_ca=d', '[d]', 'database=index.txt', 'serial=serial', 'new_certs_dir=.']
+const policy = ['default_md=sha256', 'policy=p', '[p]', 'commonName=supplied', '']
+
+/** The same, valid from one day to another: days from now, negative ones in the past. */
+export function issueBetween(authority: Identity, from: number, until: number, names = here, passphrase?: string): Identity {
   return inFolder((folder, openssl) => {
-    writeFileSync(join(folder, 'ca.pem'), authority.cert)
-    writeFileSync(join(folder, 'ca-key.pem'), authority.key)
-    writeFileSync(join(folder, 'extensions'), `subjectAltName=${names}\nbasicConstraints=CA:FALSE\n`)
-    writeFileSync(join(folder, 'index.txt'), '')
-    writeFileSync(join(folder, 'serial'), '1000\n')
-    writeFileSync(
-      join(folder, 'ca.cnf'),
-      '[ca]\ndefault_ca=d\n[d]\ndatabase=index.txt\nserial=serial\nnew_certs_dir=.\ndefault_md=sha256\npolicy=p\n[p]\ncommonName=supplied\n',
-    )
+    const write = (name: string, text: string): void => writeFileSync(join(folder, name), text)
+    write('ca.pem', authority.cert)
+    write('ca-key.pem', authority.key)
+    write('extensions', `subjectAltName=${names}\nbasicConstraints=CA:FALSE\n`)
+    write('index.txt', '')
+    write('serial', '1000\n')
+    write('ca.cnf', [...settings, ...policy].join('\n'))
     openssl(...newKey)
     openssl('req', '-new', '-key', 'key.pem', '-subj', '/CN=leaf', '-out', 'request.pem')
-    const by = ['-config', 'ca.cnf', '-batch', '-notext', '-cert', 'ca.pem', '-keyfile', 'ca-key.pem', '-extfile', 'extensions']
+    const by = '-config ca.cnf -batch -notext -cert ca.pem -keyfile ca-key.pem -extfile extensions'.split(' ')
     openssl('ca', ...by, '-startdate', stamp(from), '-enddate', stamp(until), '-in', 'request.pem', '-out', 'cert.pem')
-    return { cert: readFileSync(join(folder, 'cert.pem'), 'utf8'), key: readFileSync(join(folder, 'key.pem'), 'utf8') }
+    if (passphrase) openssl('ec', '-in', 'key.pem', '-aes256', '-passout', `pass:${passphrase}`, '-out', 'locked.pem')
+    return identityIn(folder, passphrase && 'locked.pem')
   })
 }
 
 /** A day as openssl writes it. */
 function stamp(days: number): string {
   const [date = ''] = new Date(Date.now() + days * 86_400_000).toISOString().split('.')
-  return `${date.replaceAll('-', '').replaceAll(':', '').replace('T', '')}Z`
+  return `${date.replace(/[-:T]/g, '')}Z`
 }
