@@ -58,15 +58,9 @@ export function makeBroker(setup: Setup, clock: WorldClock, reset: () => void, s
     throw error
   })
   return {
-    accept: (transport) => {
-      broker.accept(transport)
-    },
-    restart: (keepSessions) => {
-      broker.restart({ keepSessions })
-    },
-    feed: (topic, payload, qos, retain, size) => {
-      broker.publish({ topic, payload: payloadOf(payload, size), qos, retain })
-    },
+    accept: (transport) => void broker.accept(transport),
+    restart: (keepSessions) => void broker.restart({ keepSessions }),
+    feed: (topic, payload, qos, retain, size) => void broker.publish({ topic, payload: payloadOf(payload, size), qos, retain }),
     accepted: () =>
       broker.accepted
         .filter(({ will, topic }) => !will && topic !== forgottenTopic)

@@ -329,7 +329,8 @@ export function mannersOf(name: HabitName): readonly MannerName[] {
   return name in profiles ? profiles[name as keyof typeof profiles] : [name as MannerName]
 }
 
-const harsh: readonly MannerName[] = ['confused', 'short-lived', 'dies-young', 'poisoned', 'stale-aliases', 'few-filters', 'closes-at-filter']
+const ending: readonly MannerName[] = ['short-lived', 'dies-young', 'poisoned', 'few-filters']
+const harsh: readonly MannerName[] = [...ending, 'confused', 'stale-aliases', 'closes-at-filter']
 
 /** True when the broker ends connections by itself, or makes the client end one. */
 export function isHarsh(name: HabitName): boolean {

@@ -199,19 +199,13 @@ export class Network {
   #takeOver(): void {
     const clientId = this.#parts.setup.clientId || this.#parts.monitor.assignedId
     if (clientId === '' || this.#away > this.#parts.clock.now()) return
-    const pipe = new Pipe(
-      this.#parts.clock,
-      this.#parts.random,
-      { ...this.#parts.setup.pipe, pieces: 'whole' },
-      {
-        ...untapped,
-        answered: (packet) => this.#countSession(packet),
-      },
-    )
-    this.#parts.broker.accept(pipe.server)
+    const { clock, random, setup, broker } = this.#parts
+    const tap = { ...untapped, answered: (packet: Uint8Array) => this.#countSession(packet) }
+    const pipe = new Pipe(clock, random, { ...setup.pipe, pieces: 'whole' }, tap)
+    broker.accept(pipe.server)
     pipe.client.open(ignoring)
-    pipe.client.write(connectOf(clientId, this.#parts.setup.version === 4 ? 4 : 5))
-    this.#parts.clock.setTimer(() => pipe.client.destroy(), 200)
+    pipe.client.write(connectOf(clientId, setup.version === 4 ? 4 : 5))
+    clock.setTimer(() => pipe.client.destroy(), 200)
   }
 
   // CONNACK with success and without a session.
@@ -232,14 +226,9 @@ export class Network {
   }
 }
 
-const ignoring = {
-  buffer: () => new Uint8Array(4096),
-  read: () => undefined,
-  chunk: () => undefined,
-  drain: () => undefined,
-  closed: () => undefined,
-}
-const untapped = { sent: () => undefined, arriving: () => undefined, over: () => undefined, fault: () => undefined }
+const nothing = (): void => undefined
+const untapped = { sent: nothing, arriving: nothing, over: nothing, fault: nothing }
+const ignoring = { buffer: () => new Uint8Array(4096), read: nothing, chunk: nothing, drain: nothing, closed: nothing }
 
 // CONNECT without Clean Start, of MQTT 3.1.1 or 5.0.
 function connectOf(clientId: string, version: 4 | 5): Uint8Array {
@@ -258,6 +247,5 @@ function refuse(transport: Transport, code: number, old: boolean): void {
     transport.write(old ? Uint8Array.of(0x20, 2, 0, 3) : Uint8Array.of(0x20, 3, 0, code, 0))
     transport.close()
   }
-  const window = new Uint8Array(4096)
-  transport.open({ buffer: () => window, read: answer, chunk: answer, drain: () => undefined, closed: () => undefined })
+  transport.open({ ...ignoring, read: answer, chunk: answer })
 }

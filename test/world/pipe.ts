@@ -8,7 +8,7 @@
 import type { Sink, Transport } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'
 import type { Random } from './random.js'
-import { Splitter } from './reader.js'
+import { joined, Splitter } from './reader.js'
 
 type Written = ((error?: unknown) => void) | undefined
 
@@ -284,7 +284,7 @@ export class Direction {
       all.push(next.bytes)
       this.#shift(next)
     }
-    return all.length === 1 ? piece : joined(all)
+    return all.length === 1 ? piece : joined(...all)
   }
 
   #compare({ bytes, copy }: Item): void {
@@ -297,16 +297,6 @@ export class Direction {
 
 function isShared({ buffer }: Uint8Array): boolean {
   return buffer instanceof SharedArrayBuffer || (buffer as { readonly resizable?: boolean }).resizable === true
-}
-
-function joined(parts: readonly Uint8Array[]): Uint8Array {
-  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
-  let at = 0
-  for (const part of parts) {
-    all.set(part, at)
-    at += part.length
-  }
-  return all
 }
 
 /** One end of a pipe, as its owner sees it. */

@@ -6,24 +6,9 @@
  */
 
 /** Names of the packet kinds by number; 0 does not exist. */
-export const kinds = [
-  'reserved',
-  'connect',
-  'connack',
-  'publish',
-  'puback',
-  'pubrec',
-  'pubrel',
-  'pubcomp',
-  'subscribe',
-  'suback',
-  'unsubscribe',
-  'unsuback',
-  'pingreq',
-  'pingresp',
-  'disconnect',
-  'auth',
-] as const
+const first = ['reserved', 'connect', 'connack', 'publish', 'puback', 'pubrec', 'pubrel'] as const
+const second = ['pubcomp', 'subscribe', 'suback', 'unsubscribe', 'unsuback', 'pingreq'] as const
+export const kinds = [...first, ...second, 'pingresp', 'disconnect', 'auth'] as const
 
 /** The kind of a packet. */
 export type Kind = (typeof kinds)[number]
@@ -205,25 +190,9 @@ function propertyValue(cursor: Cursor, type: string): number | string {
   return `${cursor.text()}=${cursor.text()}`
 }
 
-function blank(kind: Kind, size: number): Seen {
-  return {
-    kind,
-    size,
-    id: 0,
-    qos: 0,
-    dup: false,
-    retain: false,
-    topic: '',
-    payload: '',
-    reason: 0,
-    filters: [],
-    sessionPresent: false,
-    cleanStart: false,
-    version: 0,
-    clientId: '',
-    keepAlive: 0,
-    properties: new Map(),
-  }
+const neutral = {
+  ...{ id: 0, qos: 0, reason: 0, version: 0, keepAlive: 0, topic: '', payload: '', clientId: '' },
+  ...{ dup: false, retain: false, sessionPresent: false, cleanStart: false },
 }
 
 function readConnect(cursor: Cursor, seen: Seen): void {
@@ -301,41 +270,26 @@ function readCodes(cursor: Cursor, seen: Seen, version: number): void {
   while (cursor.at < cursor.end) cursor.byte()
 }
 
+function readConnack(cursor: Cursor, seen: Seen, version: number): void {
+  const flags = cursor.byte()
+  if (flags > 1) throw new Malformed('CONNACK flags')
+  seen.sessionPresent = flags === 1
+  seen.reason = cursor.byte()
+  if (version === 5) properties(cursor, 'connack', seen.properties)
+}
+
 function readBody(cursor: Cursor, seen: Seen, flags: number, version: number): void {
-  switch (seen.kind) {
-    case 'connect':
-      return readConnect(cursor, seen)
-    case 'connack': {
-      const acknowledge = cursor.byte()
-      if (acknowledge > 1) throw new Malformed('CONNACK flags')
-      seen.sessionPresent = acknowledge === 1
-      seen.reason = cursor.byte()
-      if (version === 5) properties(cursor, 'connack', seen.properties)
-      return
-    }
-    case 'publish':
-      return readPublish(cursor, seen, flags, version)
-    case 'pubrel':
-      seen.id = identifier(cursor)
-      return readReason(cursor, seen, version)
-    case 'puback':
-    case 'pubrec':
-    case 'pubcomp':
-      // One broker acknowledges identifier 0; the client may not.
-      seen.id = cursor.two()
-      return readReason(cursor, seen, version)
-    case 'subscribe':
-    case 'unsubscribe':
-      return readFilters(cursor, seen, version)
-    case 'suback':
-    case 'unsuback':
-      return readCodes(cursor, seen, version)
-    case 'disconnect':
-    case 'auth':
-      return readReason(cursor, seen, version)
-    default:
-      return
-  }
+  const { kind } = seen
+  if (kind === 'connect') return readConnect(cursor, seen)
+  if (kind === 'connack') return readConnack(cursor, seen, version)
+  if (kind === 'publish') return readPublish(cursor, seen, flags, version)
+  if (kind === 'subscribe' || kind === 'unsubscribe') return readFilters(cursor, seen, version)
+  if (kind === 'suback' || kind === 'unsuback') return readCodes(cursor, seen, version)
+  if (kind.startsWith('ping')) return
+  // One broker acknowledges identifier 0; the client may not.
+  if (kind === 'pubrel') seen.id = identifier(cursor)
+  else if (kind.startsWith('pub')) seen.id = cursor.two()
+  readReason(cursor, seen, version)
 }
 
 /** Reads one whole packet. @throws Malformed */
@@ -348,7 +302,7 @@ export function readPacket(bytes: Uint8Array, version: number): Seen {
   if (header.at + length !== bytes.length) throw new Malformed('another length')
   if (kind === 'reserved' || (kind === 'auth' && version === 4)) throw new Malformed(`packet type ${type}`)
   if (kind !== 'publish' && flags !== (flagsOf[kind] ?? 0)) throw new Malformed(`flags of ${kind}`)
-  const seen = blank(kind, bytes.length)
+  const seen: Seen = { kind, size: bytes.length, ...neutral, filters: [], properties: new Map() }
   const cursor = new Cursor(bytes, header.at, bytes.length)
   readBody(cursor, seen, flags, version)
   if (cursor.at !== cursor.end) throw new Malformed(`${kind} is too long`)
@@ -380,10 +334,14 @@ export class Splitter {
   }
 }
 
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
-  const all = new Uint8Array(first.length + second.length)
-  all.set(first)
-  all.set(second, first.length)
+/** All these bytes, one behind the other. */
+export function joined(...parts: readonly Uint8Array[]): Uint8Array {
+  const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
+  let at = 0
+  for (const part of parts) {
+    all.set(part, at)
+    at += part.length
+  }
   return all
 }
 
