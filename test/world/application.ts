@@ -32,7 +32,8 @@ function settingsOf({ qos, buffer, overflow, lifetime }: Subscribe) {
   }
 }
 
-type Subscribe = Extract<Operation, { do: 'subscribe' }>
+type Of<Name extends Operation['do']> = Extract<Operation, { do: Name }>
+type Subscribe = Of<'subscribe'>
 
 /** What a subscription and a handler have in common. */
 type Owned = Pick<Subscription, 'unsubscribe' | 'detach' | typeof Symbol.asyncDispose>
@@ -109,13 +110,13 @@ export class Application {
     this.#track('reconnect', client.reconnect(force ? { force, reason: 'the application wants it' } : {}))
   }
 
-  #post(op: Extract<Operation, { do: 'post' }>): void {
+  #post(op: Of<'post'>): void {
     const { payload, overwrite } = given(payloadOf(`p${op.n}`, op.size), op.form ?? 'text')
     this.client.post(op.topic, payload)
     overwrite()
   }
 
-  #request(op: Extract<Operation, { do: 'request' }>): void {
+  #request(op: Of<'request'>): void {
     const promise = this.client.request(op.topic, `r${op.n}`, { timeout: op.timeout, qos: op.qos ?? 0 })
     // Nobody looks at its outcome: it must not end the process.
     if (op.careless !== true) this.#track(`request r${op.n}`, promise)
@@ -138,7 +139,7 @@ export class Application {
     Object.assign(this.#track(how, promise, { timeout }), { begun })
   }
 
-  #publish(op: Extract<Operation, { do: 'publish' | 'abortable' }>): void {
+  #publish(op: Of<'publish' | 'abortable'>): void {
     const { history } = this.#world
     const name = `p${op.n}`
     const { payload, overwrite } = given(payloadOf(name, op.size), op.form ?? 'text')
@@ -155,7 +156,7 @@ export class Application {
     history.published.push({ op, payload: name, call })
   }
 
-  async #postAll({ n, topic, count, size }: Extract<Operation, { do: 'post-all' }>): Promise<void> {
+  async #postAll({ n, topic, count, size }: Of<'post-all'>): Promise<void> {
     const { clock, history } = this.#world
     let turns = 0
     let since = clock.now()
@@ -169,7 +170,7 @@ export class Application {
     }
   }
 
-  #respond({ topic, fails }: Extract<Operation, { do: 'respond' }>): void {
+  #respond({ topic, fails }: Of<'respond'>): void {
     const answer = (message: Message): string => {
       if (fails === true) throw new Error('the responder failed')
       return `answer to ${message.text()}`
@@ -191,7 +192,7 @@ export class Application {
     history.lists.push({ process: this.#process, seq, count })
   }
 
-  #on({ event, does, throws }: Extract<Operation, { do: 'on' }>): void {
+  #on({ event, does, throws }: Of<'on'>): void {
     let times = 0
     this.client.on(event as keyof ClientEvents, () => {
       times += 1
@@ -200,9 +201,10 @@ export class Application {
     })
   }
 
-  #leaveFilter({ filter, abort }: Extract<Operation, { do: 'unsubscribe-from' }>): void {
+  #leaveFilter({ filter, abort }: Of<'unsubscribe-from'>): void {
     const { history } = this.#world
-    const left = history.subscribed.filter((record) => record.process === this.#process && record.left === 0 && record.filters.includes(filter))
+    const mine = history.subscribed.filter(({ process, left }) => process === this.#process && left === 0)
+    const left = mine.filter(({ filters }) => filters.includes(filter))
     for (const record of left) {
       this.#left(record)
       record.dismissed ||= history.next()
@@ -232,29 +234,16 @@ export class Application {
   // Receiving
 
   #subscribe(op: Subscribe): void {
-    const { history } = this.#world
-    const record: Subscribed = {
-      s: op.s,
-      filter: op.filter,
-      filters: [op.filter, ...(op.more ?? [])],
-      // What was acknowledged when it came is dropped under every policy once it does not fit.
-      drops: (op.overflow ?? 'backpressure') !== 'backpressure' || (op.style === 'on-receive' && op.buffer !== undefined),
-      concurrency: op.concurrency ?? 1,
-      dismissed: 0,
-      buffer: op.buffer ?? Number.POSITIVE_INFINITY,
-      qos: op.qos,
-      style: op.style,
-      process: this.#process,
-      live: false,
-      granted: 0,
-      left: 0,
-      grantedAt: 0,
-      grantedQos: op.qos,
-      ended: undefined,
-      size: () => 0,
-    }
-    history.subscribed.push(record)
-    if (op.style === 'listen') this.#listen(op, record)
+    const { s, filter, more = [], qos, style, concurrency = 1 } = op
+    const { buffer = Number.POSITIVE_INFINITY, overflow = 'backpressure' } = op
+    // What was acknowledged when it came is dropped under every policy once it does not fit.
+    const drops = overflow !== 'backpressure' || (style === 'on-receive' && op.buffer !== undefined)
+    const asked = { s, filter, filters: [filter, ...more], qos, style, concurrency, buffer, drops }
+    const granted = { granted: 0, grantedAt: 0, grantedQos: qos, left: 0, dismissed: 0 }
+    const life = { process: this.#process, live: false, ended: undefined, size: () => 0 }
+    const record: Subscribed = { ...asked, ...granted, ...life }
+    this.#world.history.subscribed.push(record)
+    if (style === 'listen') this.#listen(op, record)
     else this.#iterate(op, record)
   }
 
@@ -275,13 +264,11 @@ export class Application {
       }
       known.entry.done = history.next()
     }
+    const concurrency = op.concurrency === undefined ? {} : { concurrency: op.concurrency }
     const signal = op.abortAfter === undefined ? undefined : this.#abortAfter(op.abortAfter)
-    const promise = this.client.listen(filtersOf(op), handler, {
-      ...settingsOf(op),
-      ...(op.concurrency === undefined ? {} : { concurrency: op.concurrency }),
-      signal,
-      until: this.#until(op, record),
-    })
+    const until = this.#until(op, record)
+    const options = { ...settingsOf(op), ...concurrency, signal, until }
+    const promise = this.client.listen(filtersOf(op), handler, options)
     promise.then(
       (handling) => {
         this.#granted(record, handling.granted[0]?.qos)
@@ -301,12 +288,10 @@ export class Application {
 
   #iterate(op: Subscribe, record: Subscribed): void {
     const signal = op.abortAfter === undefined ? undefined : this.#abortAfter(op.abortAfter)
-    const subscription = this.client.subscription(filtersOf(op), {
-      ...settingsOf(op),
-      ack: op.style === 'manual' ? 'manual' : op.style === 'on-receive' ? 'on-receive' : 'auto',
-      signal,
-      until: this.#until(op, record),
-    })
+    const ack = op.style === 'manual' || op.style === 'on-receive' ? op.style : 'auto'
+    const until = this.#until(op, record)
+    const options = { ...settingsOf(op), ack, signal, until } as const
+    const subscription = this.client.subscription(filtersOf(op), options)
     record.size = () => subscription.size
     this.subscriptions.set(op.s, { record, owned: subscription })
     subscription.ready.then(
@@ -390,17 +375,9 @@ export class Application {
     // Each way to look at it has to show the same.
     const wrong = differs(message.payload, name, sizes.get(name))
     if (wrong !== undefined && sizes.get(name) !== undefined) history.report('bytes', `${name} came as ${wrong}`)
-    const entry: Delivered = {
-      s: record.s,
-      process: this.#process,
-      payload: name,
-      topic: message.topic,
-      qos: message.qos,
-      redelivered: message.redelivered,
-      seq: history.next(),
-      done: 0,
-      waits: 0,
-    }
+    const { topic, qos, redelivered } = message
+    const reader = { s: record.s, process: this.#process, seq: history.next() }
+    const entry = { payload: name, topic, qos, redelivered, ...reader, done: 0, waits: 0 }
     history.delivered.push(entry)
     history.note(`  delivered ${entry.payload} q${entry.qos} to ${record.s}`)
     return entry

@@ -115,6 +115,14 @@ export function throwing(history: Findings): (where: string, error: unknown) => 
   return (where, error) => history.report('throw', `${where} threw ${printed(error).slice(0, 300)}`)
 }
 
+const eventFields = ['state', 'attempt', 'delay', 'sessionPresent', 'recovered', 'packetId', 'topic', 'error', 'cause']
+/** An event as a trace shows it. */
+export function shownEvent(event: unknown): string {
+  const fields = eventFields.map((name) => [name, (event as Record<string, unknown>)[name]] as const)
+  const shown = (value: unknown): string => (value instanceof Error ? String(value) : JSON.stringify(value))
+  return fields.flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${shown(value)}`])).join(', ')
+}
+
 /** A packet as a trace shows it. */
 export function packetLine(way: 'up' | 'down', seen: Seen, of: string | number = ''): string {
   const { kind, id, payload, qos, dup, topic, reason, sessionPresent, cleanStart, filters } = seen

@@ -20,7 +20,7 @@ import { checkHeld } from './invariants-wide.js'
 import { Monitor } from './monitor.js'
 import { Network } from './network.js'
 import { type ScriptedPlatform, scriptedPlatform } from './platform.js'
-import { AnyWorld, endPatience, packetLine, patience, throwing } from './play.js'
+import { AnyWorld, endPatience, packetLine, patience, shownEvent, throwing } from './play.js'
 import { defaultSetup, type Fault, type Op, operationsOf, type Schedule, type Setup } from './schedule.js'
 
 /** Together more than keep-alive needs to find a link that died unseen. */
@@ -33,21 +33,8 @@ const longTrial = 1001
 /** Calls of listeners within one millisecond: more are a storm. */
 const mostCalls = 5000
 
-const eventTypes = [
-  'state',
-  'dial',
-  'connect',
-  'connecterror',
-  'disconnect',
-  'serverdisconnect',
-  'reconnecting',
-  'sessionlost',
-  'drop',
-  'stalled',
-  'late',
-  'unclaimed',
-  'error',
-] as const
+const dialling = ['dial', 'connect', 'connecterror', 'disconnect', 'serverdisconnect', 'reconnecting'] as const
+const eventTypes = ['state', ...dialling, 'sessionlost', 'drop', 'stalled', 'late', 'unclaimed', 'error'] as const
 
 /** True for worlds that look for secrets in every event. */
 export const isCareful = ({ seed }: Pick<Schedule, 'seed'>): boolean => seed % 8 === 0
@@ -236,27 +223,16 @@ export class World extends AnyWorld<Schedule, History> {
 
   #start(): { application: Application; platform: ScriptedPlatform } {
     const { history, clock, network } = this
-    let alive = true
-    const platform = scriptedPlatform(
-      clock,
-      this.random,
-      network.dialler(() => alive && application.alive),
-      throwing(history),
-      () => application.alive,
-    )
-    const client = clientWith(
-      this.defect,
-      platform.platform,
-      endpoints(this.setup.endpoints),
-      clientOptions(this.setup, {
-        log: (line) => this.#logged(line),
-        random: this.random,
-        troubled: () => !network.healed,
-        date: platform.platform.date,
-      }),
-    )
+    const alive = (): boolean => application.alive
+    const platform = scriptedPlatform(clock, this.random, network.dialler(alive), throwing(history), alive)
+    const options = clientOptions(this.setup, {
+      log: (line) => this.#logged(line),
+      random: this.random,
+      troubled: () => !network.healed,
+      date: platform.platform.date,
+    })
+    const client = clientWith(this.defect, platform.platform, endpoints(this.setup.endpoints), options)
     const application: Application = new Application(client, this)
-    alive = true
     this.#listen(client, application)
     return { application, platform }
   }
@@ -380,14 +356,6 @@ function sizesOf({ ops }: Schedule): Map<string, number> {
     else if (op.do === 'post-all') for (let index = 0; index < op.count; index++) sizes.set(`p${op.n + index}`, op.size ?? 0)
   }
   return sizes
-}
-
-function shownEvent(event: unknown): string {
-  const { state, error, cause, attempt, delay } = event as Record<string, unknown>
-  return [state, error, cause, attempt, delay]
-    .filter((part) => part !== undefined)
-    .map(String)
-    .join(' ')
 }
 
 /** A topic that matches the filter. */

@@ -10,24 +10,15 @@ import type { MqttError } from '../../../src/errors.js'
 import { openQueue, type Queue } from '../../../src/queue/index.js'
 import { clientWith } from '../../support/defective.js'
 import { payloadOf } from '../payloads.js'
+import { shownEvent } from '../play.js'
 import { payloadName } from '../reader.js'
 import type { KeptPublish } from './disk-view.js'
 import type { Outgoing } from './history.js'
 import type { Op } from './schedule.js'
 import type { DurableWorld, Process } from './world.js'
 
-const traced = [
-  'state',
-  'connect',
-  'disconnect',
-  'sessionlost',
-  'recovered',
-  'drop',
-  'unclaimed',
-  'error',
-  'serverdisconnect',
-  'connecterror',
-] as const
+const ends = ['disconnect', 'serverdisconnect', 'connecterror', 'sessionlost'] as const
+const traced = ['state', 'connect', ...ends, 'recovered', 'drop', 'unclaimed', 'error'] as const
 
 /** Milliseconds until a queue tries a refused entry again. */
 const backoff = 200
@@ -246,12 +237,4 @@ export class Device {
   #whileAlive(what: () => unknown): void {
     if (this.#process.alive) what()
   }
-}
-
-function shownEvent(event: unknown): string {
-  const { state, previous, error, recovered, sessionPresent, packetId, topic } = event as Record<string, unknown>
-  const parts = { state, previous, sessionPresent, recovered: recovered && JSON.stringify(recovered), packetId, topic, error: error && String(error) }
-  return Object.entries(parts)
-    .flatMap(([key, value]) => (value === undefined ? [] : [`${key} ${value}`]))
-    .join(', ')
 }

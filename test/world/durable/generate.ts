@@ -8,10 +8,10 @@ import type { HabitName } from '../habits.js'
 import { Random } from '../random.js'
 import type { Fault, Op, Schedule, Setup } from './schedule.js'
 
-const habits: readonly HabitName[] = [
-  ...(['none', 'none', 'none', 'gathered', 'late', 'releases-late', 'unknown-releases', 'excessive', 'mosquitto'] as const),
-  ...(['acknowledges-zero', 'foreign-properties', 'dies-young', 'poisoned', 'few-filters'] as const),
-]
+const usual = ['none', 'none', 'none', 'gathered', 'late', 'releases-late'] as const
+const odd = ['unknown-releases', 'excessive', 'mosquitto', 'acknowledges-zero'] as const
+const rude = ['foreign-properties', 'dies-young', 'poisoned', 'few-filters'] as const
+const habits: readonly HabitName[] = [...usual, ...odd, ...rude]
 
 /** Makes the schedule of a seed. */
 export function generate(seed: number): Schedule {
@@ -68,15 +68,9 @@ function makePublishes(random: Random, span: number, { queue }: Partial<Setup>):
     for (let count = random.between(1, 6); count > 0; count--) {
       const refused = random.chance(0.08) ? { refused: { code: random.pick([0x87, 0x97, 0x91] as const), times: random.pick([1, 2, 20]) } } : {}
       const size = random.chance(0.05) ? { size: random.pick([200, 3000]) } : {}
-      ops.push({
-        at: at + gap * count,
-        do: through,
-        n: 0,
-        topic: random.pick(['out/a', 'out/b']),
-        qos: random.pick([1, 2, 2] as const),
-        ...size,
-        ...refused,
-      })
+      const topic = random.pick(['out/a', 'out/b'])
+      const qos = random.pick([1, 2, 2] as const)
+      ops.push({ at: at + gap * count, do: through, n: 0, topic, qos, ...size, ...refused })
     }
   }
   return numbered(ops)
@@ -87,8 +81,10 @@ function makeFeeds(random: Random, span: number): Op[] {
   for (let burst = random.below(5); burst > 0; burst--) {
     const at = random.below(span)
     const gap = random.pick([0, 3, 25])
-    for (let count = random.between(1, 5); count > 0; count--)
-      ops.push({ at: at + gap * count, do: 'feed', n: 0, topic: random.pick(['in/a', 'in/b']), qos: random.pick([0, 1, 1, 2, 2] as const) })
+    for (let count = random.between(1, 5); count > 0; count--) {
+      const topic = random.pick(['in/a', 'in/b'])
+      ops.push({ at: at + gap * count, do: 'feed', n: 0, topic, qos: random.pick([0, 1, 1, 2, 2] as const) })
+    }
   }
   return numbered(ops)
 }
@@ -96,8 +92,11 @@ function makeFeeds(random: Random, span: number): Op[] {
 function makeRest(random: Random, span: number): Op[] {
   const ops: Op[] = []
   if (random.chance(0.1)) ops.push({ at: random.below(span), do: 'reconnect' })
-  if (random.chance(0.15))
-    ops.push({ at: random.below(span), do: 'replace', how: random.pick(['disconnect', 'destroy'] as const), delay: random.pick([0, 0, 30]) })
+  if (random.chance(0.15)) {
+    const at = random.below(span)
+    const how = random.pick(['disconnect', 'destroy'] as const)
+    ops.push({ at, do: 'replace', how, delay: random.pick([0, 0, 30]) })
+  }
   return ops
 }
 
@@ -120,16 +119,17 @@ function makeTroubles(random: Random, span: number, ops: readonly Op[]): Fault[]
 
 function makeStoreFaults(random: Random, span: number): Fault[] {
   const faults: Fault[] = []
-  if (random.chance(0.3))
-    faults.push({
-      kind: 'store-fails',
-      at: random.float() * span * 0.7,
-      k: random.pick([50, 400, 2500]),
-      code: random.pick(['ENOSPC', 'EIO'] as const),
-      p: random.pick([0.2, 0.5, 1]),
-    })
-  if (random.chance(0.15)) faults.push({ kind: 'store-slow', at: random.float() * span, k: random.pick([200, 1000]), step: random.pick([10, 100]) })
+  const early = () => ({ at: random.float() * span * 0.7, k: random.pick([50, 400, 2500]) })
+  if (random.chance(0.3)) {
+    const when = early()
+    const code = random.pick(['ENOSPC', 'EIO'] as const)
+    faults.push({ kind: 'store-fails', ...when, code, p: random.pick([0.2, 0.5, 1]) })
+  }
+  if (random.chance(0.15)) {
+    const at = random.float() * span
+    faults.push({ kind: 'store-slow', at, k: random.pick([200, 1000]), step: random.pick([10, 100]) })
+  }
   // Drawn last: the rest of the schedule of a seed stays as it was.
-  if (random.chance(0.15)) faults.push({ kind: 'store-full', at: random.float() * span * 0.7, k: random.pick([50, 400, 2500]) })
+  if (random.chance(0.15)) faults.push({ kind: 'store-full', ...early() })
   return faults
 }

@@ -319,7 +319,8 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     const process = this.#process
     const { history } = this
     const alive = (): boolean => process.alive
-    const platform = scriptedPlatform(this.clock, this.random, this.#network.dialler(alive), throwing(history), alive)
+    const dial = this.#network.dialler(alive)
+    const platform = scriptedPlatform(this.clock, this.random, dial, throwing(history), alive)
     this.#clients += 1
     history.note(`START client ${this.#clients}`)
     this.device = new Device(this, process, platform.platform, this.#clients, dirty)

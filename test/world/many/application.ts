@@ -42,32 +42,23 @@ export class Application {
     this.#routes = new Routes(world.setup, world.history)
     const { setup } = world
     const make = (...given: Parameters<ManyWorld['makeClient']>): Link['client'] => world.makeClient(...given)
-    const options = {
-      keepAlive: setup.keepAlive,
-      cleanStart: setup.cleanStart,
-      stats: true,
-      outbound: { onSessionLost: setup.onSessionLost },
-    }
+    const { keepAlive, cleanStart, onSessionLost, size, onLost } = setup
+    const options = { keepAlive, cleanStart, stats: true, outbound: { onSessionLost } }
     const facade = <T extends object>(subject: T): T => world.defect?.make().facade?.(subject) ?? subject
     this.duplicates = () => this.group?.stats().duplicates ?? 0
     if (setup.subject === 'pool') {
-      const { size, routing, onLost } = setup
+      const routing = setup.routing as 'hash'
       const fallback = setup.fallback === 'none' ? undefined : this.#fallback(setup.fallback === 'takes')
-      const pool = poolOf(make, 'mqtt://b.example', { size, routing: routing as 'hash', onLost, clientId: 'p', fallback, options })
-      this.pool = facade(pool)
+      const pool = { size, routing, onLost, clientId: 'p', fallback, options }
+      this.pool = facade(poolOf(make, 'mqtt://b.example', pool))
       return
     }
-    const { routing, onLost, offline, stalledAfter } = setup
-    this.members.push(...Array.from({ length: setup.size }, (_, index) => `m${index + 1}`))
-    const group = groupOf(make, {
-      members: Object.fromEntries(this.members.map((name) => [name, `mqtt://${name}.example`])),
-      routing: routing as 'broadcast',
-      onLost,
-      offline,
-      stalledAfter,
-      shared: { ...options, clientId: 'p' },
-    })
-    this.group = facade(group)
+    const { offline, stalledAfter } = setup
+    const routing = setup.routing as 'broadcast'
+    this.members.push(...Array.from({ length: size }, (_, index) => `m${index + 1}`))
+    const members = Object.fromEntries(this.members.map((name) => [name, `mqtt://${name}.example`]))
+    const shared = { ...options, clientId: 'p' }
+    this.group = facade(groupOf(make, { members, routing, onLost, offline, stalledAfter, shared }))
   }
 
   /** The pool or the group. */
@@ -78,23 +69,13 @@ export class Application {
   /** Does what the schedule says, while that can be done. */
   perform(op: Op): void {
     if (this.stopped && op.do !== 'publish' && op.do !== 'feed') return
-    switch (op.do) {
-      case 'connect':
-        return this.#connect()
-      case 'publish':
-        return this.#publish(op)
-      case 'resize':
-        return this.#resize(op.size, op.timeout)
-      case 'add':
-        return this.#add()
-      case 'remove':
-        return this.#remove(op.place, op.timeout)
-      case 'feed':
-        return this.#feed(op)
-      case 'drain':
-      case 'disconnect':
-        return this.end(op.do, op.timeout)
-    }
+    if (op.do === 'connect') this.#connect()
+    else if (op.do === 'publish') this.#publish(op)
+    else if (op.do === 'resize') this.#resize(op.size, op.timeout)
+    else if (op.do === 'add') this.#add()
+    else if (op.do === 'remove') this.#remove(op.place, op.timeout)
+    else if (op.do === 'feed') this.#feed(op)
+    else this.end(op.do, op.timeout)
   }
 
   /** Ends all. */
@@ -158,17 +139,8 @@ export class Application {
     const { history, clock, setup } = this.#world
     const name = `p${op.n}`
     const routing = op.routing ?? setup.routing
-    const record: Published = {
-      op,
-      name,
-      routing,
-      at: clock.now(),
-      seq: history.next(),
-      end: history.open(),
-      ends: new Map(),
-      elsewhere: false,
-      lonely: false,
-    }
+    const begun = { at: clock.now(), seq: history.next(), end: history.open(), ends: new Map() }
+    const record: Published = { op, name, routing, ...begun, elsewhere: false, lonely: false }
     history.published.set(name, record)
     history.unsettled.add(record)
     const { payload, overwrite } = given(payloadOf(name, op.size), 'bytes')
@@ -207,7 +179,10 @@ export class Application {
     if (value !== undefined && this.group !== undefined) {
       for (const [member, result] of Object.entries((value as GroupReceipt).members)) {
         if (result.status === 'fulfilled') ends.set(member, { status: 'fulfilled', ...now() })
-        if (result.status === 'rejected') ends.set(member, { status: 'rejected', code: result.reason.code, outcome: result.reason.outcome, ...now() })
+        if (result.status === 'rejected') {
+          const { code, outcome } = result.reason
+          ends.set(member, { status: 'rejected', code, outcome, ...now() })
+        }
         if (result.status !== 'pending') continue
         const end: End = { ...history.open(), later: true }
         ends.set(member, end)

@@ -140,15 +140,8 @@ function makeFeeds(random: Random, span: number, { reading, deduplicate }: Setup
       const window = deduplicate?.window ?? 20
       const later = random.pick([0, 0, 1, window - 1, window, window + 1])
       const brokers = random.pick([[0], [1], [0, 1], [1, 0], [0, 1, 2], [2, 0]])
-      ops.push({
-        at: at + gap * count,
-        do: 'feed',
-        n: 0,
-        topic: random.pick(['in/a', 'in/b']),
-        qos: random.pick([0, 1, 1, 2] as const),
-        brokers,
-        later,
-      })
+      const topic = random.pick(['in/a', 'in/b'])
+      ops.push({ at: at + gap * count, do: 'feed', n: 0, topic, qos: random.pick([0, 1, 1, 2] as const), brokers, later })
     }
   }
   return numbered(ops)

@@ -8,19 +8,10 @@ import type { ManyWorld } from './world.js'
 
 /** Checks everything, and reports what is wrong. */
 export function checkHistory(world: ManyWorld): void {
-  const rules = [
-    everythingSettles,
-    resultsAgree,
-    oneMemberHasIt,
-    orderHolds,
-    unsentMovesOn,
-    nothingIsInvented,
-    endsWait,
-    countersAddUp,
-    wiresAreRight,
-    noTimersAreLeft,
-  ]
-  for (const rule of [...rules, membersAreRight, keysComeOnce, everythingIsRead]) rule(world)
+  const results = [everythingSettles, resultsAgree, oneMemberHasIt, orderHolds, unsentMovesOn]
+  const rest = [nothingIsInvented, endsWait, countersAddUp, wiresAreRight, noTimersAreLeft]
+  const reading = [membersAreRight, keysComeOnce, everythingIsRead]
+  for (const rule of [...results, ...rest, ...reading]) rule(world)
 }
 
 /** Every promise settles: of each publish, of each member of a broadcast, of each other call. */
@@ -44,17 +35,13 @@ export function resultsAgree(world: ManyWorld): void {
     const taken = takenOf(world, name)
     if (world.setup.subject === 'pool') {
       if (record.elsewhere !== elsewhere.has(name) && end.status === 'fulfilled') history.report('agree', `${name} is said to be with the fallback`)
-      checkEnd(world, record, end, record.elsewhere ? undefined : taken, 'the broker')
+      if (!record.elsewhere) checkEnd(world, record, end, taken, 'the broker')
       continue
     }
-    for (const [member, each] of ends)
-      checkEnd(
-        world,
-        record,
-        each,
-        taken.filter(({ broker }) => broker === member),
-        member,
-      )
+    for (const [member, each] of ends) {
+      const own = taken.filter(({ broker }) => broker === member)
+      checkEnd(world, record, each, own, member)
+    }
     if (end.outcome === 'not-sent' && taken.length > 0) history.report('agree', `${name} is said to be not sent, and ${taken[0]?.broker} took it`)
     if (end.status !== 'fulfilled') continue
     const states = [...ends.values()]
@@ -66,15 +53,11 @@ export function resultsAgree(world: ManyWorld): void {
 }
 
 // At QoS 0 nobody knows.
-function checkEnd({ history }: ManyWorld, { name, op }: Published, end: End, taken: readonly Taken[] | undefined, where: string): void {
-  if (taken === undefined) return
-  if (end.status === 'fulfilled' && op.qos > 0 && taken.length === 0) history.report('agree', `${name} fulfilled, and ${where} never took it`)
-  if (end.status === 'rejected' && end.outcome === 'not-sent' && taken.length > 0)
-    history.report('agree', `${name} is said to be not sent (${end.code}), and ${where} took it`)
-  if (end.status === 'rejected' && end.outcome === 'refused' && taken.length > 0)
-    history.report('agree', `${name} is said to be refused, and ${where} took it`)
-  if (end.status === 'rejected' && end.outcome === undefined && taken.length > 0)
-    history.report('agree', `${name} rejected without an outcome, and ${where} took it`)
+function checkEnd({ history }: ManyWorld, { name, op }: Published, end: End, taken: readonly Taken[], where: string): void {
+  const { status, outcome, code } = end
+  if (status === 'fulfilled' && op.qos > 0 && taken.length === 0) history.report('agree', `${name} fulfilled, and ${where} never took it`)
+  if (status === 'rejected' && outcome !== 'unknown' && taken.length > 0)
+    history.report('agree', `${name} is said to be ${outcome} (${code}), and ${where} took it`)
 }
 
 /** A publish that may have been sent stays with its member; at QoS 2 it arrives once while no session is lost. */

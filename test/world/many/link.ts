@@ -60,20 +60,14 @@ export class Link {
     this.monitor.onPacket = ({ way, seen }) => {
       if (history.trace !== undefined) history.note(packetLine(way, seen, name))
     }
-    const { platform, timers } = scriptedPlatform(
-      clock,
-      random,
-      this.network.dialler(() => true),
-      throwing(history),
-      () => true,
-    )
+    const lives = (): boolean => true
+    const dial = this.network.dialler(lives)
+    const { platform, timers } = scriptedPlatform(clock, random, dial, throwing(history), lives)
     const client = clientWith(defect, platform, endpoints, options, TappedClient)
-    client.on('sessionlost', () => {
-      expired = true
-    })
-    client.on('connect', () => {
-      expired = false
-    })
+    for (const type of ['sessionlost', 'connect'] as const)
+      client.on(type, () => {
+        expired = type === 'sessionlost'
+      })
     client.on('state', ({ state }) => history.note(`  ${name} is ${state}`))
     client.handing = (payload, publish) => {
       const named = typeof payload === 'string' ? payload : payloadName(payload as Uint8Array)
