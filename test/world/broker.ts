@@ -17,6 +17,8 @@ export interface Accepted {
   readonly topic: string
   readonly payload: string
   readonly qos: number
+  readonly retain: boolean
+  readonly properties: Readonly<Record<string, unknown>>
   readonly bytes: Uint8Array
 }
 
@@ -64,7 +66,7 @@ export function makeBroker(setup: Setup, clock: WorldClock, reset: () => void, s
     accepted: () =>
       broker.accepted
         .filter(({ will, topic }) => !will && topic !== forgottenTopic)
-        .map(({ topic, payload, qos }) => ({ topic, payload: payloadName(payload), qos, bytes: payload })),
+        .map(({ payload, ...message }) => ({ ...message, properties: { ...message.properties }, payload: payloadName(payload), bytes: payload })),
     wills: () => broker.accepted.filter((message) => message.will).length,
     violations: () => broker.violations.map(({ packet, text }) => `${packet ?? 'bytes'}: ${text}`),
     filters: (clientId) => broker.sessions.get(clientId)?.subscriptions.map(({ filter }) => filter),

@@ -63,14 +63,10 @@ export function* faultPairs(scenario: Schedule, steps: readonly string[]): Gener
   for (let step = 0; step < steps.length; step += 1) {
     for (const first of paired) {
       for (const second of paired) {
-        for (const gap of [1, 2, 4, 7, 11, 16])
-          yield {
-            ...scenario,
-            faults: [
-              { ...first, step },
-              { ...second, step: step + gap },
-            ],
-          }
+        for (const gap of [1, 2, 4, 7, 11, 16]) {
+          const later = { ...second, step: step + gap }
+          yield { ...scenario, faults: [{ ...first, step }, later] }
+        }
       }
     }
   }

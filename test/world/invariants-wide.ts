@@ -34,15 +34,24 @@ function checkBytes({ history, broker, schedule }: Checked): void {
     if (op.do === 'post') sizes.set(`p${op.n}`, op.size ?? 0)
     else if (op.do === 'post-all') for (let index = 0; index < op.count; index++) sizes.set(`p${op.n + index}`, op.size ?? 0)
   }
-  for (const { payload, bytes, topic, qos } of broker.accepted()) {
+  for (const { payload, bytes, topic, qos, retain, properties } of broker.accepted()) {
     // Answers, requests and reports are texts of their own.
     if (!/^[p!]/.test(payload)) continue
     const size = sizes.get(payload)
     const wrong = size === undefined ? 'of no message that was published' : differs(bytes, payload, size)
     if (wrong !== undefined) history.report('bytes', `${payload.slice(0, 20)} is with the broker, ${wrong}`)
     const op = ops.get(payload)
-    if (op !== undefined && (op.topic !== topic || op.qos !== qos)) history.report('bytes', `${payload} is with the broker on ${topic} at QoS ${qos}`)
+    if (op === undefined) continue
+    if (op.topic !== topic || op.qos !== qos) history.report('bytes', `${payload} is with the broker on ${topic} at QoS ${qos}`)
+    const options = (op.do === 'publish' ? op.options : undefined) ?? {}
+    const isSame = optionsOf(retain, properties) === optionsOf(options['retain'] === true, options['properties'] ?? {})
+    if (!isSame) history.report('bytes', `${payload} is with the broker, and has other options`)
   }
+}
+
+function optionsOf(retain: boolean, properties: object): string {
+  const { contentType, userProperties = [] } = properties as Readonly<Record<string, unknown>>
+  return JSON.stringify([retain, contentType, userProperties])
 }
 
 /** `disconnect()` and `drain()` that end within their time have waited for the turns that ran. */

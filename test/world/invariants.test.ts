@@ -100,9 +100,9 @@ const publish =
     for (let copy = 0; copy < accepted; copy++) take(`p${n}`, qos)(story)
   }
 const take =
-  (payload: string, qos = 1, bytes = payloadOf(payload)): Step =>
+  (payload: string, qos = 1, more: Partial<Accepted> = {}): Step =>
   ({ accepted }) =>
-    void accepted.push({ topic: 'out', payload, qos, bytes })
+    void accepted.push({ topic: 'out', payload, qos, retain: false, properties: {}, bytes: payloadOf(payload), ...more })
 const subscribe =
   (filter = 'in/#', more: Partial<Subscribed> = {}): Step =>
   ({ history }) => {
@@ -230,7 +230,9 @@ test.each<[rule: string, ...steps: Step[]]>([
     set({ seed: 8 }),
     publish(1, 0, 0, settled(new MqttError('ERR_TLS', 'no', { cause: secret }))),
   ],
-  ['bytes: other ones with the broker', publish(1, 1, 0), take('p1', 1, payloadOf('p2'))],
+  ['bytes: other ones with the broker', publish(1, 1, 0), take('p1', 1, { bytes: payloadOf('p2') })],
+  ['bytes: another retain flag with the broker', publish(1, 1, 0), take('p1', 1, { retain: true })],
+  ['bytes: properties that nobody gave', publish(1, 1, 0), take('p1', 1, { properties: { contentType: 'a' } })],
   ['bytes: another QoS with the broker', publish(1, 0, 0), take('p1', 1)],
   ['bytes: of a message that nobody published', take('p7', 0)],
   ['turn: disconnect() does not wait', subscribe('in/#', { left: 99 }), deliver('f1', { done: 0 }), ends(5000)],
