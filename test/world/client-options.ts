@@ -35,38 +35,31 @@ export function readWith(chosen: FrameScanner): void {
 const aliases = ({ habit }: Setup): ClientOptions => (mannersOf(habit).includes('stale-aliases') ? { topicAliasMaximum: 10 } : {})
 const sizes = ({ habit }: Setup): ClientOptions => (mannersOf(habit).includes('ignores-sizes') ? { maximumPacketSize: smallPacket } : {})
 
+const auth = {
+  method: 'world',
+  start: () => encoder.encode(`${canary} first`),
+  continue: () => encoder.encode(`${canary} second`),
+}
+
 /** Makes the options. */
 export function clientOptions(setup: Setup, { log, random, date, troubled }: Means): ClientOptions {
+  const { clientId, cleanStart, keepAlive, unclaimedHold, memoryBudget, resubscribe, firstConnect } = setup
+  const { maxQueuedMessages, maxQueuedBytes, overflow, ackTimeout, ttl, onSessionLost, version } = setup
+  const queue = { maxQueuedMessages, maxQueuedBytes, overflow, ackTimeout, ttl, onSessionLost }
+  const session = { sessionExpiryInterval: setup.sessionExpiry, receiveMaximum: setup.receiveMaximum }
   return {
-    clientId: setup.clientId,
-    protocolVersion: setup.version,
-    cleanStart: setup.cleanStart,
-    keepAlive: setup.keepAlive,
-    ...(setup.version === 4 ? {} : { sessionExpiryInterval: setup.sessionExpiry, receiveMaximum: setup.receiveMaximum, ...aliases(setup) }),
+    ...{ clientId, cleanStart, keepAlive, unclaimedHold, memoryBudget, resubscribe, firstConnect },
+    protocolVersion: version,
+    ...(version === 4 ? {} : { ...session, ...aliases(setup) }),
     ...sizes(setup),
-    unclaimedHold: setup.unclaimedHold,
-    memoryBudget: setup.memoryBudget,
     stats: true,
-    resubscribe: setup.resubscribe,
-    firstConnect: setup.firstConnect,
     reconnect: setup.reconnect ? setup.retries : false,
     credentials: setup.tokens ? () => token(random, date(), troubled()) : undefined,
     username: `name-${canary}`,
     password: encoder.encode(`${canary}-password`),
     will: setup.will ? { topic: 'will/subject', payload: 'gone', qos: 1 } : undefined,
-    outbound: {
-      maxQueuedMessages: setup.maxQueuedMessages,
-      maxQueuedBytes: setup.maxQueuedBytes,
-      overflow: setup.overflow,
-      offline: { qos0: setup.offlineQos0 },
-      ackTimeout: setup.ackTimeout,
-      ttl: setup.ttl,
-      onSessionLost: setup.onSessionLost,
-      ...setup.outbound,
-    },
-    auth: setup.auth
-      ? { method: 'world', start: () => encoder.encode(`${canary} first`), continue: () => encoder.encode(`${canary} second`) }
-      : undefined,
+    outbound: { ...queue, offline: { qos0: setup.offlineQos0 }, ...setup.outbound },
+    auth: setup.auth ? auth : undefined,
     logger: { debug: log, info: log, warn: log, error: log },
     scanner,
     ...setup.more,

@@ -7,7 +7,7 @@
 import { MqttError } from '../../src/errors.js'
 import type { Call, Happened, History } from './history.js'
 import { type Checked, has, overlapping } from './invariants-tools.js'
-import { operationsOf, type Setup } from './schedule.js'
+import { operationsOf, type Schedule, type Setup } from './schedule.js'
 
 const ended = 'CLOSED ABORTED CONNECTION_LOST UNSUPPORTED_OPTION'
 const connecting = `${ended} CONNECT_REFUSED CONNECT_TIMEOUT CONNECT_FAILED RETRIES_EXHAUSTED AUTH_FAILED KEEPALIVE_TIMEOUT`
@@ -90,23 +90,39 @@ export function checkCalls(run: Checked): void {
 }
 
 function checkError({ history, setup, schedule }: Checked, life: Life, call: Call): void {
-  const { what, error, process, ended: place } = call
-  const code = codeOf(error)
-  const name = nameOf(call)
+  const { what, error, process, ended: place, state: before } = call
+  const [code, name, state] = [codeOf(error), nameOf(call), life.state(place)]
   const against = (why: string): void => history.report('reason', `${what} ended with ${code}, but ${why}`)
   // Whatever ended a connection or the client ends what waits for it.
   const endings = [history.closed.get(process), ...life.losses].map(codeOf)
-  if (documented[name]?.split(' ').includes(code) === false && !endings.includes(code)) against('that is not documented for it')
-  if (code === 'CLOSED' && !['closed', 'disconnecting'].includes(life.state(place))) against(`the client is ${life.state(place)}`)
+  const isKnown = documented[name]?.split(' ').includes(code) ?? true
+  if (!isKnown && !endings.includes(code)) against('that is not documented for it')
   if (code === 'ABORTED') checkAborted(history, call, name, against)
-  if (code === 'CONNECTION_LOST' && life.has('connect') && !life.has('disconnect', 'connecterror', 'reconnecting')) against('none was lost')
-  if (code === 'RETRIES_EXHAUSTED' && setup.retries.maxAttempts === undefined) against('there is no limit')
-  if (name === 'publish') checkPublish(setup, operationsOf(schedule.ops), life, call, code, against)
+  const { maxQueuedMessages: most, maxQueuedBytes: bytes, retries } = setup
+  const { ackTimeout, ttl, expiry } = limitsOf(setup, schedule, what)
+  const isLost = life.has('disconnect')
+  // Those of a publish may have other reasons elsewhere.
+  const wrong: Readonly<Record<string, readonly [isWrong: boolean, why: string]>> = {
+    CLOSED: [!['closed', 'disconnecting'].includes(state), `the client is ${state}`],
+    CONNECTION_LOST: [life.has('connect') && !life.has('disconnect', 'connecterror', 'reconnecting'), 'none was lost'],
+    RETRIES_EXHAUSTED: [retries.maxAttempts === undefined, 'there is no limit'],
+    ...(name === 'publish' && {
+      TIMEOUT: [ackTimeout === undefined, 'there is no ackTimeout'],
+      EXPIRED: [ttl === undefined && expiry === undefined, 'nothing of it expires'],
+      SESSION_LOST: [!isLost, 'no connection was lost'],
+      QUEUE_FULL: [most === 10_000 && bytes > 1_000_000, 'the queue has room'],
+      NOT_CONNECTED: [before === 'connected' && !isLost, 'there is a connection'],
+    }),
+  }
+  const [isWrong, why] = wrong[code] ?? [false, '']
+  if (isWrong) against(why)
 }
 
 // Only the caller whose signal it is may see it; whoever began the first attempt gives it up for all.
-function checkAborted({ calls }: History, { abortedAt, error, signal, process }: Call, name: string, against: (why: string) => void): void {
-  if (calls.some((each) => each.process === process && nameOf(each) === 'connect' && each.abortedAt !== undefined)) return
+function checkAborted({ calls }: History, call: Call, name: string, against: (why: string) => void): void {
+  const { abortedAt, error, signal, process } = call
+  const connects = calls.filter((each) => each.process === process && nameOf(each) === 'connect')
+  if (connects.some((each) => each.abortedAt !== undefined)) return
   // One that is left before its grant has none.
   if (['subscribe', 'listen', 'respond', 'dispose'].includes(name)) return
   if (abortedAt === undefined || signal === undefined) return against('its signal has not aborted')
@@ -116,37 +132,26 @@ function checkAborted({ calls }: History, { abortedAt, error, signal, process }:
 
 type Own = { readonly options?: { readonly ackTimeout?: number; readonly ttl?: number }; readonly expiry?: number }
 
-function checkPublish(
-  setup: Setup,
-  ops: ReturnType<typeof operationsOf>,
-  life: Life,
-  call: Call,
-  code: string,
-  against: (why: string) => void,
-): void {
-  const op = ops.find((each) => each.do === 'publish' && `publish p${each.n}` === call.what) as Own | undefined
-  const { options, expiry }: Own = op ?? {}
-  const { ackTimeout = setup.ackTimeout, ttl = setup.ttl } = options ?? {}
-  if (code === 'TIMEOUT' && ackTimeout === undefined) against('there is no ackTimeout')
-  if (code === 'EXPIRED' && ttl === undefined && expiry === undefined) against('nothing of it expires')
-  if (code === 'SESSION_LOST' && !life.has('disconnect')) against('no connection was lost')
-  if (code === 'QUEUE_FULL' && setup.maxQueuedMessages === 10_000 && setup.maxQueuedBytes > 1_000_000) against('the queue has room')
-  if (code === 'NOT_CONNECTED' && call.state === 'connected' && !life.has('disconnect')) against('there is a connection')
+// Times that a publish has, by itself or from its client.
+function limitsOf({ ackTimeout, ttl }: Setup, { ops }: Schedule, what: string) {
+  const own = operationsOf(ops).find((op) => op.do === 'publish' && `publish p${op.n}` === what) as Own | undefined
+  return { ackTimeout, ttl, ...own?.options, expiry: own?.expiry }
 }
 
 function checkState(history: History, life: Life, call: Call): void {
   const { what, state, ended: place, error } = call
-  const name = nameOf(call)
-  const against = (why: string): void => history.report('closed', `${what} on a client that was ${state} ended with ${codeOf(error)}: ${why}`)
-  if (state === 'closed' && refused.includes(name) && !['CLOSED', 'UNSUPPORTED_OPTION'].includes(codeOf(error))) against('it had to be refused')
-  if (name === 'connect' && state === 'connected' && codeOf(error) !== 'ALREADY_CONNECTED') against('it had to be refused')
+  const [code, name] = [codeOf(error), nameOf(call)]
+  const against = (why: string): void => history.report('closed', `${what} on a client that was ${state} ended with ${code}: ${why}`)
+  const isOver = state === 'closed' && refused.includes(name) && !['CLOSED', 'UNSUPPORTED_OPTION'].includes(code)
+  if (isOver || (name === 'connect' && state === 'connected' && code !== 'ALREADY_CONNECTED')) against('it had to be refused')
   if (name !== 'disconnect' && name !== 'drain') return
   if (error !== undefined) against('it never rejects')
   if (life.state(place) !== 'closed') against(`the client is ${life.state(place)}`)
 }
 
 // What is given up, and what waits when the client is closed, settles at once; a goodbye has its bound, or that of one that it joins.
-function checkTimes(history: History, { closed }: Life, { what, at, begun, abortedAt, abortedBefore, endedAt, error, timeout }: Call): void {
+function checkTimes(history: History, { closed }: Life, call: Call): void {
+  const { what, at, begun, abortedAt, abortedBefore, endedAt, error, timeout } = call
   const late = (since: number, why: string): void => {
     if (endedAt > since + 1) history.report('time', `${what} of ${at} ms ended at ${endedAt} ms, ${why}`)
   }
@@ -160,8 +165,8 @@ function checkReceipt(history: History, qos: number, payload: string, { settled,
   if (settled === 0 || error !== undefined) return
   const { reasonCode = 0, packetId } = (value ?? {}) as { readonly reasonCode?: number; readonly packetId?: number }
   // PUBCOMP says 0x92 to a PUBREL that is repeated on the next connection (section 4.4).
-  const isRight =
-    qos === 0 ? packetId === undefined && reasonCode === 0 : Number(packetId) > 0 && (reasonCode < 0x80 || (qos === 2 && reasonCode === 0x92))
+  const isTaken = reasonCode < 0x80 || (qos === 2 && reasonCode === 0x92)
+  const isRight = qos === 0 ? packetId === undefined && reasonCode === 0 : Number(packetId) > 0 && isTaken
   if (!isRight) history.report('receipt', `${payload} at QoS ${qos}: reason code ${reasonCode}, packet identifier ${packetId}`)
 }
 

@@ -128,16 +128,10 @@ export class OutboundRules {
     }
     if (!seen.dup) this.#replaying = false
     this.#used.add(seen.id)
-    this.#exchanges.set(seen.id, {
-      kind: seen.qos === 2 ? 'qos2' : 'qos1',
-      payload: seen.payload,
-      size: seen.size,
-      key: keyOf(seen),
-      order: ++this.#order,
-      connection: this.#connection,
-      recorded: 0,
-      released: false,
-    })
+    const { payload, size, qos } = seen
+    const message = { kind: qos === 2 ? 'qos2' : 'qos1', payload, size, key: keyOf(seen) } as const
+    const state = { order: ++this.#order, connection: this.#connection, recorded: 0, released: false }
+    this.#exchanges.set(seen.id, { ...message, ...state })
   }
 
   #repeat(seen: Seen, known: Exchange): void {

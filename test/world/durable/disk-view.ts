@@ -3,14 +3,8 @@
  *
  * With durability 'os' everything written counts, with 'sync' what was synced. It reads on from where it was; it must never write.
  */
-import {
-  decodeInbound,
-  decodePublish,
-  decodeSession,
-  type InboundRecord,
-  type PublishRecord,
-  payloadOfEntry,
-} from '../../../src/client/durable/records.js'
+import type { InboundRecord, PublishRecord } from '../../../src/client/durable/records.js'
+import { decodeInbound, decodePublish, decodeSession, payloadOfEntry } from '../../../src/client/durable/records.js'
 import { recovered, type SimulatedDisk } from '../../unit/store/simulated-disk.js'
 import { payloadName } from '../reader.js'
 
