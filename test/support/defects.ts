@@ -135,7 +135,7 @@ export const nothing: Defect = {
 export const defects: readonly Defect[] = [
   {
     name: 'an acknowledgement is swallowed',
-    by: { world: [3, 'live', 'I7'], programs: [5, 'live', 'I7'], durable: [1, 'rest', 'lost'], many: [1, 'rest', 'wire'] },
+    by: { world: [3, 'live', 'I7'], durable: [1, 'rest', 'lost'], many: [1, 'rest', 'wire'] },
     make: packets((now) => (packet) => ((isAck(packet) || packet.type === 'pubrel') && now() ? [] : packet)),
   },
   {
@@ -162,7 +162,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a PUBLISH leaves twice',
-    by: { world: [2, 'I6'], programs: [1, 'I6'], durable: [1, 'wire'], many: [1, 'wire', 'twice'] },
+    by: { world: [2, 'I6'], durable: [1, 'wire'], many: [1, 'wire', 'twice'] },
     make: packets((now) => (packet) => (packet.type === 'publish' && now() ? [packet, packet] : packet)),
   },
   {
@@ -172,7 +172,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a byte of a payload is another',
-    by: { world: [5, 'bytes'], programs: [1, 'bytes'], durable: [1, 'invented'], many: [1, 'invented'] },
+    by: { world: [5, 'bytes'], durable: [1, 'invented'], many: [1, 'invented'] },
     make: packets((now) => (packet) => {
       if (packet.type !== 'publish' || packet.payload.length < 2 || !now()) return packet
       const payload = packet.payload.slice()
@@ -300,7 +300,7 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a timer is left behind',
-    by: { world: [27, 'leak'], programs: [3, 'leak'], durable: [7, 'leak'], many: [3, 'leak'] },
+    by: { world: [27, 'leak'], durable: [7, 'leak'], many: [3, 'leak'] },
     make: () => {
       const leaks = each(5)
       const platform = (sound: Platform): Platform => {
