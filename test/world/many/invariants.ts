@@ -109,10 +109,11 @@ export function orderHolds(world: ManyWorld): void {
 export function nothingIsInvented({ history }: ManyWorld): void {
   for (const { name, broker, bytes, topic, qos } of history.taken) {
     const record = history.published.get(name)
-    if (record === undefined) history.report('invented', `${broker} took ${name}, which nobody published`)
-    else if (record.op.topic !== topic || record.op.qos !== qos) history.report('invented', `${broker} took ${name} of ${topic} at QoS ${qos}`)
+    const against = (why: string): void => history.report('invented', `${broker} took ${name}${why}`)
+    if (record === undefined) against(', which nobody published')
+    else if (record.op.topic !== topic || record.op.qos !== qos) against(` of ${topic} at QoS ${qos}`)
     const wrong = record && differs(bytes, name, record.op.size)
-    if (wrong !== undefined) history.report('invented', `${broker} took ${name}: ${wrong}`)
+    if (wrong !== undefined) against(`: ${wrong}`)
   }
 }
 
@@ -138,18 +139,20 @@ const isEnd = (what: string): boolean => what === 'drain' || what === 'disconnec
 
 // Whoever has ended has nothing in flight.
 function checkLeft({ history }: ManyWorld, { what, leaving, seq, end: done }: Call): void {
-  for (const { name, to, seq: begun, end } of history.handed)
-    if (begun < seq && (isEnd(what) || leaving.includes(to)) && (end.status === 'pending' || end.seq > done.seq))
-      history.report('ends', `${what} is done, and ${name} is in flight at ${to}`)
+  for (const { name, to, seq: begun, end } of history.handed) {
+    const isOpen = end.status === 'pending' || end.seq > done.seq
+    if (begun < seq && (isEnd(what) || leaving.includes(to)) && isOpen) history.report('ends', `${what} is done, and ${name} is in flight at ${to}`)
+  }
 }
 
 // It says that nothing was left.
 function checkEarly({ history, setup }: ManyWorld, { what, leaving, seq, end }: Call): void {
   // What never was to connect gives up what it has, as a client does.
-  if (setup.subject === 'group' && !history.calls.some(({ what: other, seq: begun }) => other === 'connect' && begun < seq)) return
-  for (const handed of history.handed) {
-    if (!leaving.includes(handed.to) || handed.seq > seq) continue
-    if (handed.end.seq > seq && handed.end.code === 'ERR_CLOSED') history.report('ends', `${what} gave up ${handed.name}, and had time left`)
+  const connects = history.calls.filter((call) => call.what === 'connect' && call.seq < seq)
+  if (setup.subject === 'group' && connects.length === 0) return
+  for (const { name, to, seq: begun, end: given } of history.handed) {
+    if (leaving.includes(to) && begun <= seq && given.seq > seq && given.code === 'ERR_CLOSED')
+      history.report('ends', `${what} gave up ${name}, and had time left`)
   }
   if (what !== 'drain') return
   // Before that no connection was ever up, and those that waited for the first were told so.
@@ -176,10 +179,8 @@ export function countersAddUp({ application, history }: ManyWorld): void {
   if (fallback !== undefined && fallback !== application.elsewhere.length)
     history.report('counters', `${fallback} went to the fallback, which had ${application.elsewhere.length}`)
   // To each member but the first it moved.
-  const handed = new Map<string, number>()
-  for (const { name } of history.handed) handed.set(name, (handed.get(name) ?? 0) + 1)
-  let moves = 0
-  for (const [name, times] of handed) if (history.published.get(name)?.routing !== 'broadcast') moves += times - 1
+  const routed = history.handed.filter(({ name }) => history.published.get(name)?.routing !== 'broadcast')
+  const moves = routed.length - new Set(routed.map(({ name }) => name)).size
   if (stats.moved < moves) history.report('counters', `${stats.moved} have moved, and ${moves} were seen to`)
 }
 
@@ -200,11 +201,9 @@ export function noTimersAreLeft({ history, links, timers, application }: ManyWor
 
 /** What a broker had for a session that lives on was handed out. */
 export function everythingIsRead(world: ManyWorld): void {
-  if (
-    world.history.calls.some(({ what }) => isReading(what)) &&
-    !world.schedule.ops.some(({ do: what }) => what === 'drain' || what === 'disconnect')
-  )
-    for (const name of unread(world)) world.history.report('unread', `${name} was never handed out`)
+  const { history, schedule } = world
+  if (!history.calls.some(({ what }) => isReading(what)) || schedule.ops.some((op) => isEnd(op.do))) return
+  for (const name of unread(world)) history.report('unread', `${name} was never handed out`)
 }
 
 function takenOf({ history }: ManyWorld, name: string): readonly Taken[] {
@@ -248,11 +247,7 @@ export function keysComeOnce({ history, setup, application }: ManyWorld): void {
     const since = seen.get(key)
     const isNew = since === undefined || read.at - since >= deduplicate.window
     const isHanded = handedNext(history.reads, index)
-    if (isNew && !isHanded)
-      history.report(
-        'keys',
-        `${read.name} was left out at ${read.at} ms, and its key came ${since === undefined ? 'never' : `at ${since} ms`} before`,
-      )
+    if (isNew && !isHanded) history.report('keys', `${read.name} was left out at ${read.at} ms, and its key was last at ${since} ms`)
     if (!isNew && isHanded) history.report('keys', `${read.name} was handed out at ${read.at} ms, and its key was at ${since} ms`)
     if (!isNew) {
       left += 1
@@ -269,12 +264,8 @@ export function keysComeOnce({ history, setup, application }: ManyWorld): void {
 // What is admitted is handed out before the next message of its member is looked at.
 function handedNext(reads: readonly Read[], index: number): boolean {
   const { name, member } = reads[index] as Read
-  for (let at = index + 1; at < reads.length; at++) {
-    const read = reads[at] as Read
-    if (read.member !== member) continue
-    return read.what === 'handed' && read.name === name
-  }
-  return false
+  const next = reads.find((read, at) => at > index && read.member === member)
+  return next?.what === 'handed' && next.name === name
 }
 
 // Rest
