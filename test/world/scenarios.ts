@@ -11,11 +11,12 @@ export interface Scenario extends Schedule {
 }
 
 /** Those of its setup, and its own. */
-type Settings = Partial<Setup> & { readonly span?: number; readonly short?: boolean }
+type Settings = Partial<Setup> & Partial<Pick<Scenario, 'span' | 'short' | 'seed' | 'faults'>>
 export const short: Settings = { short: true }
 
-export function scenario(name: string, { span = 4000, short = false, ...setup }: Settings, ops: readonly (Op | readonly Op[])[]): Scenario {
-  return { name, seed: 1, setup, ops: ops.flat(), faults: [], span, short }
+export function scenario(name: string, settings: Settings, ops: readonly (Op | readonly Op[])[]): Scenario {
+  const { span = 4000, short = false, seed = 1, faults = [], ...setup } = settings
+  return { name, seed, setup, ops: ops.flat(), faults, span, short }
 }
 
 // So many of them, one after another.

@@ -6,11 +6,16 @@
 import { closedFilter } from './habits.js'
 import type { Form } from './payloads.js'
 import { feeds, publishes, type Scenario, scenario, short, subscribe } from './scenarios.js'
-import type { Op, Operation, Setup } from './schedule.js'
+import type { FaultKind, Op, Operation, Setup } from './schedule.js'
 
 const pipe = { latency: 5, pieces: 'whole', highWaterMark: 65_536, delivery: 'chunk' } as const
 const slow: Partial<Setup> = { keepAlive: 5, brokerPacketSize: 1_000_000, pipe: { ...pipe, highWaterMark: 1000, rateUp: 40 } }
 
+const stuck: Partial<Setup> = { ...slow, will: true, keepAlive: 60, pipe: { ...pipe, highWaterMark: 1000, rateUp: 1000 } }
+const fewFilters = { habit: 'few-filters', span: 5000 } as const
+const closesAtFilter = { habit: 'closes-at-filter', span: 12_000 } as const
+
+const fault = (kind: FaultKind, at: number, k?: number) => ({ faults: [{ kind, at, ...(k === undefined ? {} : { k }) }] })
 const sized = (n: number, at: number, size: number, form: Form, qos: 0 | 1 | 2) =>
   ({ at, do: 'publish', n, topic: 'out/a', qos, size, form }) as const
 const together = (at: number, ...ops: readonly Operation[]): Op => ({ at, do: 'together', ops })
@@ -110,53 +115,36 @@ export const wideScenarios: readonly Scenario[] = [
     { at: 301, do: 'request', n: 2, topic: 'service/echo', timeout: 3000, careless: true },
   ]),
   scenario('tokens, and nothing wrong', { tokens: true, span: 40_000 }, [subscribe(1, 1), feeds(1, 1, 17_000)]),
-  {
-    ...scenario('a dead link', { keepAlive: 4, span: 30_000 }, [subscribe(1, 1)]),
-    faults: [{ kind: 'stall', at: 5000, k: 60_000 }],
-  },
-  {
-    ...scenario(
-      'a goodbye over a stuck link',
-      { ...slow, will: true, keepAlive: 60, pipe: { ...pipe, highWaterMark: 1000, rateUp: 1000 }, span: 20_000 },
-      [sized(1, 1400, 300_000, 'bytes', 0), { at: 2000, do: 'disconnect', timeout: 9000 }],
-    ),
-    faults: [{ kind: 'stall', at: 1500, k: 3500 }],
-  },
-  {
-    ...scenario('the connection is lost while handlers end', { span: 6000 }, [
-      subscribe(1, 0, { style: 'listen', work: 500 }),
-      many(1, 0),
-      { at: 340, do: 'disconnect', timeout: 5000 },
-    ]),
-    faults: [{ kind: 'reset', at: 400 }],
-  },
-  {
-    ...scenario('a transport that throws', {}, [publishes(1, 4, 300, 50), subscribe(1, 1), feeds(1, 4, 300, 50)]),
-    faults: [{ kind: 'throw-write', at: 320 }],
-  },
+  scenario('a dead link', { keepAlive: 4, span: 30_000, ...fault('stall', 5000, 60_000) }, [subscribe(1, 1)]),
+  scenario('a goodbye over a stuck link', { ...stuck, span: 20_000, ...fault('stall', 1500, 3500) }, [
+    sized(1, 1400, 300_000, 'bytes', 0),
+    { at: 2000, do: 'disconnect', timeout: 9000 },
+  ]),
+  scenario('the connection is lost while handlers end', { span: 6000, ...fault('reset', 400) }, [
+    subscribe(1, 0, { style: 'listen', work: 500 }),
+    many(1, 0),
+    { at: 340, do: 'disconnect', timeout: 5000 },
+  ]),
+  scenario('a transport that throws', fault('throw-write', 320), [publishes(1, 4, 300, 50), subscribe(1, 1), feeds(1, 4, 300, 50)]),
   scenario('acknowledgements in batches, windows full', { habit: 'mosquitto' }, [publishes(1, 40), publishes(2, 10, 101, 0, 50)]),
   scenario('retained messages before SUBACK', { habit: 'retained-first' }, [
     { at: 10, do: 'feed', n: 1, topic: 'in/a', qos: 1, retain: true },
     subscribe(1, 1, { at: 60 }),
     feeds(1, 2, 400, 20, 2),
   ]),
-  {
-    ...scenario('more filters than the broker takes in one packet', { habit: 'few-filters', span: 5000 }, [
-      Array.from({ length: 25 }, (_, index) => subscribe(index + 1, 1, { filter: `few/${index}` })),
-      feeds(1, 4, 2500, 20, 1, 'few/24'),
-    ]),
-    faults: [{ kind: 'restart-lose', at: 500 }],
-  },
-  ...['closes', 'says DISCONNECT'].map((what, index) => ({
-    ...scenario(`a filter at which the broker ${what}`, { habit: 'closes-at-filter', span: 12_000 }, [
+  scenario('more filters than the broker takes in one packet', { ...fewFilters, ...fault('restart-lose', 500) }, [
+    Array.from({ length: 25 }, (_, index) => subscribe(index + 1, 1, { filter: `few/${index}` })),
+    feeds(1, 4, 2500, 20, 1, 'few/24'),
+  ]),
+  // The seed decides which.
+  ...['closes', 'says DISCONNECT'].map((what, index) =>
+    scenario(`a filter at which the broker ${what}`, { ...closesAtFilter, seed: index + 1 }, [
       subscribe(1, 1),
       subscribe(2, 1, { at: 200, filter: closedFilter }),
       publishes(1, 20, 220, 500),
       feeds(1, 20, 230, 500),
     ]),
-    // The seed decides which.
-    seed: index + 1,
-  })),
+  ),
   scenario('messages that are larger than the client takes', { habit: 'ignores-sizes', short: true }, [
     subscribe(1, 2),
     feeds(1, 2),

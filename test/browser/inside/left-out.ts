@@ -64,7 +64,6 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'unit/wire/framer.test.ts': { 'holds at most twice what arrived': memory },
   'unit/wire/scanner.test.ts': { 'holds nothing of the chunk': memory },
   'unit/wire/shared-text.test.ts': 'puts a decoder of its own in place of the platform’s',
-  'world/world.test.ts': processes,
 }
 
 /**
