@@ -4,7 +4,8 @@
  * The same seed gives the same schedule for ever, as long as this file stays as it is.
  */
 import { Random } from './random.js'
-import { commonFaults, type Fault, type FaultKind, type LinkFault, linkFaults, type Op, type Schedule, type Setup, type Style } from './schedule.js'
+import type { Fault, FaultKind, LinkFault, Op, Schedule, Setup, Style } from './schedule.js'
+import { commonFaults, linkFaults } from './schedule.js'
 import { widen } from './widen.js'
 
 const filters = ['in/a', 'in/+', 'in/#', 'in/b/c', '$share/g/in/a'] as const

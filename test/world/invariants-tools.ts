@@ -6,7 +6,8 @@ import { mannersOf, smallPacket } from './habits.js'
 import type { History, Subscribed } from './history.js'
 import type { Monitor } from './monitor.js'
 import type { Seen } from './reader.js'
-import { type FaultKind, type Operation, operationsOf, type Schedule, type Setup } from './schedule.js'
+import type { FaultKind, Operation, Schedule, Setup } from './schedule.js'
+import { operationsOf } from './schedule.js'
 
 /** What the checks read. */
 export interface Checked {

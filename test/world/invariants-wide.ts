@@ -7,13 +7,12 @@ import { MqttError } from '../../src/errors.js'
 import { printed } from './canary.js'
 import { closedFilter, isHarsh, isPoison, mannersOf, mostFilters, smallPacket } from './habits.js'
 import type { Call, History } from './history.js'
+import type { Checked, Held } from './invariants-tools.js'
 import {
-  type Checked,
   concerns,
   detaches,
   does,
   droppedSizes,
-  type Held,
   has,
   isFickle,
   isUnheard,

@@ -9,8 +9,8 @@ import { printed, tells } from './canary.js'
 import { mannersOf } from './habits.js'
 import type { Delivered, History, Subscribed } from './history.js'
 import { checkCalls, checkDials } from './invariants-calls.js'
+import type { Checked } from './invariants-tools.js'
 import {
-  type Checked,
   concerns,
   detaches,
   does,

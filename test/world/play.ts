@@ -102,6 +102,10 @@ export abstract class AnyWorld<S extends { readonly seed: number }, H extends Fi
     return { findings: history.findings, moments, events: clock.events }
   }
 
+  report(rule: string, detail: string): void {
+    this.history.report(rule, detail)
+  }
+
   /** What became of everything, a line each. */
   abstract told(): string[]
   protected abstract phases(): Promise<void>

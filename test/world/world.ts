@@ -21,7 +21,8 @@ import { Monitor } from './monitor.js'
 import { Network } from './network.js'
 import { type ScriptedPlatform, scriptedPlatform } from './platform.js'
 import { AnyWorld, endPatience, packetLine, patience, shownEvent, throwing } from './play.js'
-import { defaultSetup, type Fault, type Op, operationsOf, type Schedule, type Setup } from './schedule.js'
+import type { Fault, Op, Schedule, Setup } from './schedule.js'
+import { defaultSetup, operationsOf } from './schedule.js'
 
 /** Together more than keep-alive needs to find a link that died unseen. */
 const probePatience = 26_300
@@ -33,8 +34,9 @@ const longTrial = 1001
 /** Calls of listeners within one millisecond: more are a storm. */
 const mostCalls = 5000
 
-const dialling = ['dial', 'connect', 'connecterror', 'disconnect', 'serverdisconnect', 'reconnecting'] as const
-const eventTypes = ['state', ...dialling, 'sessionlost', 'drop', 'stalled', 'late', 'unclaimed', 'error'] as const
+const links = ['connect', 'connecterror', 'disconnect', 'serverdisconnect', 'reconnecting'] as const
+const news = ['sessionlost', 'drop', 'stalled', 'late', 'unclaimed', 'error'] as const
+const eventTypes = ['state', 'dial', ...links, ...news] as const
 
 /** True for worlds that look for secrets in every event. */
 export const isCareful = ({ seed }: Pick<Schedule, 'seed'>): boolean => seed % 8 === 0
@@ -73,7 +75,7 @@ export class World extends AnyWorld<Schedule, History> {
       setup: this.setup,
       monitor: this.monitor,
       broker: this.broker,
-      report: (rule, detail) => this.history.report(rule, detail),
+      report: (rule, detail) => this.report(rule, detail),
     })
     this.#careful = isCareful(schedule)
     this.monitor.inbound.onAcknowledged = (ack) => this.history.acks.push({ ...ack, seq: this.history.next(), connection: this.monitor.connections })
@@ -161,9 +163,9 @@ export class World extends AnyWorld<Schedule, History> {
     // A client that was fatally refused is closed, and right so; what is not closed must be up again.
     if (this.closed || this.#unconnected) return
     const { state } = this.application.client
-    if (state !== 'connected') this.history.report('I7', `the client is ${state} although the world has healed`)
-    for (const call of this.#pending()) this.history.report('I7', `${call.what} of ${call.at} ms is pending although the world has healed`)
-    for (const payload of missing(this)) this.history.report('I1', `${payload} was never delivered although its session lived on`)
+    if (state !== 'connected') this.report('I7', `the client is ${state} although the world has healed`)
+    for (const call of this.#pending()) this.report('I7', `${call.what} of ${call.at} ms is pending although the world has healed`)
+    for (const payload of missing(this)) this.report('I1', `${payload} was never delivered although its session lived on`)
     // What was made anew is on its way.
     await this.clock.advance(5000)
     if (this.application.client.state === 'connected') checkHeld(this)
@@ -197,7 +199,7 @@ export class World extends AnyWorld<Schedule, History> {
     }
     this.clock.onQuiet = undefined
     if (this.closed) return
-    for (const { s } of this.#deaf()) this.history.report('I7', `subscription ${s} lives and gets nothing any more`)
+    for (const { s } of this.#deaf()) this.report('I7', `subscription ${s} lives and gets nothing any more`)
   }
 
   /** Subscriptions that live and have not got a probe. */
@@ -214,9 +216,9 @@ export class World extends AnyWorld<Schedule, History> {
       this.application.perform({ do: this.random.chance(0.3) ? 'drain' : 'disconnect', timeout: this.random.chance(0.3) ? 0 : 2000 })
     await this.clock.advance(endPatience)
     const { client } = this.application
-    if (client.state !== 'closed') this.history.report('I5', `the client is ${client.state} long after its end`)
-    for (const call of this.#pending()) this.history.report('I5', `${call.what} of ${call.at} ms is pending after close`)
-    if (this.#platform.timers() > 0) this.history.report('leak', `${this.#platform.timers()} timers are left after close`)
+    if (client.state !== 'closed') this.report('I5', `the client is ${client.state} long after its end`)
+    for (const call of this.#pending()) this.report('I5', `${call.what} of ${call.at} ms is pending after close`)
+    if (this.#platform.timers() > 0) this.report('leak', `${this.#platform.timers()} timers are left after close`)
   }
 
   // Processes
@@ -279,7 +281,7 @@ export class World extends AnyWorld<Schedule, History> {
     const report = (topic: string) => (): void => {
       calls = this.clock.now() === since ? calls + 1 : 1
       since = this.clock.now()
-      if (calls > mostCalls) return this.history.report('storm', `events told more than ${mostCalls} times within one millisecond`)
+      if (calls > mostCalls) return this.report('storm', `events told more than ${mostCalls} times within one millisecond`)
       client.publish(topic, 'report').catch(() => undefined)
       // A storm of them would spend more time here than in all else.
       if (calls % 16 === 1) client.stats()
@@ -290,11 +292,11 @@ export class World extends AnyWorld<Schedule, History> {
   }
 
   #logged(line: string): void {
-    if (line.includes(canary)) this.history.report('canary', 'a log line tells a secret')
+    if (line.includes(canary)) this.report('canary', 'a log line tells a secret')
   }
 
   #search(where: string, value: unknown): void {
-    if (tells(printed(value))) this.history.report('canary', `${where} tells a secret`)
+    if (tells(printed(value))) this.report('canary', `${where} tells a secret`)
   }
 
   get passable(): boolean {
@@ -340,9 +342,9 @@ export class World extends AnyWorld<Schedule, History> {
     // What was in flight when the session was lost comes back on top.
     const inFlight = version === 5 ? brokerReceiveMaximum : 65_535
     const most = maxQueuedMessages * (overflow === 'wait' ? 2 : 1) + inFlight
-    if (client.outbound.size > most) this.history.report('I8', `${client.outbound.size} publishes wait, ${most} may`)
+    if (client.outbound.size > most) this.report('I8', `${client.outbound.size} publishes wait, ${most} may`)
     for (const { record } of this.application.subscriptions.values()) {
-      if (record.size() > 1024 + this.setup.receiveMaximum) this.history.report('I8', `subscription ${record.s} holds ${record.size()} messages`)
+      if (record.size() > 1024 + this.setup.receiveMaximum) this.report('I8', `subscription ${record.s} holds ${record.size()} messages`)
     }
   }
 }

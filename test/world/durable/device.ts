@@ -104,7 +104,7 @@ export class Device {
     this.stopping = true
     const closed = this.queue?.close({ timeout: 0 })
     if (how === 'destroy') this.client.destroy()
-    else await this.client.disconnect({ timeout: 2000 }).catch((error) => this.#world.history.report('end', `disconnect: ${error}`))
+    else await this.client.disconnect({ timeout: 2000 }).catch((error) => this.#world.report('end', `disconnect: ${error}`))
     await closed
   }
 

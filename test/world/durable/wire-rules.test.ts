@@ -1,6 +1,7 @@
 /** The parts of the durable world. `../seeds.test.ts` plays it. */
 import { expect, test } from 'vitest'
-import { decodePublish, encodePublish, type PublishRecord, putting } from '../../../src/client/durable/records.js'
+import type { PublishRecord } from '../../../src/client/durable/records.js'
+import { decodePublish, encodePublish, putting } from '../../../src/client/durable/records.js'
 import * as packet from '../packets.js'
 import { LowIdentifiers } from './broker.js'
 import type { DiskView } from './disk-view.js'

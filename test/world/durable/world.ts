@@ -10,7 +10,8 @@ import { storeError } from '../../../src/store/base/backed-store.js'
 import type { StoreOperation } from '../../../src/store/base/store.js'
 import type { MemoryBroker } from '../../../src/testing/broker/index.js'
 import type { Defect } from '../../support/defective.js'
-import { type Fault as DiskFault, SimulatedDisk, simulatedStore } from '../../unit/store/simulated-disk.js'
+import type { Fault as DiskFault } from '../../unit/store/simulated-disk.js'
+import { SimulatedDisk, simulatedStore } from '../../unit/store/simulated-disk.js'
 import { forgottenTopic, isHarsh, mannersOf } from '../habits.js'
 import { Network } from '../network.js'
 import { payloadOf } from '../payloads.js'
@@ -23,7 +24,8 @@ import { Device } from './device.js'
 import { DiskView, type Names } from './disk-view.js'
 import { type Fed, History } from './history.js'
 import { checkHistory, owed } from './invariants.js'
-import { type Crash, defaultSetup, type Fault, type Op, type Schedule, type Setup, storeRefuses } from './schedule.js'
+import type { Crash, Fault, Op, Schedule, Setup } from './schedule.js'
+import { defaultSetup, storeRefuses } from './schedule.js'
 import { WireRules } from './wire-rules.js'
 
 /** Virtual milliseconds in which the world comes to rest where the broker goes on ending connections, each of which waits for the next. */
@@ -124,14 +126,14 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     await this.clock.advance(isHarsh(this.setup.habit) ? longPatience : patience)
     this.clock.onQuiet = undefined
     const { device } = this
-    if (device === undefined) return this.history.report('rest', 'no process runs although everything has healed')
-    for (const what of this.#restless()) this.history.report('rest', what)
+    if (device === undefined) return this.report('rest', 'no process runs although everything has healed')
+    for (const what of this.#restless()) this.report('rest', what)
     device.checkRecovered(true)
     // Until the server is known to have read every acknowledgement: a link that is dead has to be found out first.
     this.clock.onQuiet = () => this.#left.length === 0
     await this.clock.advance(this.setup.keepAlive * 6000 + endPatience)
     this.clock.onQuiet = undefined
-    if (this.#left.length > 0) this.history.report('left', `in the store: ${this.#left.join(', ')}`)
+    if (this.#left.length > 0) this.report('left', `in the store: ${this.#left.join(', ')}`)
   }
 
   async #end(): Promise<void> {
@@ -142,9 +144,9 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
       ended = true
     })
     await this.clock.advance(endPatience)
-    if (!ended) this.history.report('end', 'disconnect() and close() of the queue do not end')
-    for (const what of device.pending) this.history.report('pending', `${what} is pending after the end`)
-    if (this.#timers() > 0) this.history.report('leak', `${this.#timers()} timers are left after the end`)
+    if (!ended) this.report('end', 'disconnect() and close() of the queue do not end')
+    for (const what of device.pending) this.report('pending', `${what} is pending after the end`)
+    if (this.#timers() > 0) this.report('leak', `${this.#timers()} timers are left after the end`)
   }
 
   #atRest(): boolean {
@@ -280,7 +282,7 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     const { store, refused } = process
     const { batch } = store
     store.batch = async (operations) => {
-      if (operations.length > mostOperations) this.history.report('memory', `a batch of ${operations.length} operations`)
+      if (operations.length > mostOperations) this.report('memory', `a batch of ${operations.length} operations`)
       const records = recordsOf(operations)
       // Before anybody hears of it.
       for (const record of records) refused.delete(record.packet.packetId)

@@ -84,7 +84,7 @@ export class ManyWorld extends AnyWorld<Schedule, History> {
     this.clock.onQuiet = () => this.clock.now() > this.schedule.span + 300 && restless(this).length === 0
     await this.clock.advance(patience)
     this.clock.onQuiet = undefined
-    for (const what of restless(this)) this.history.report('rest', what)
+    for (const what of restless(this)) this.report('rest', what)
   }
 
   #perform(op: Op): void {
