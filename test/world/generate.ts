@@ -10,12 +10,11 @@ import { widen } from './widen.js'
 
 const filters = ['in/a', 'in/+', 'in/#', 'in/b/c', '$share/g/in/a'] as const
 const topics = ['in/a', 'in/b', 'in/b/c'] as const
-const styles: readonly Style[] = ['loop', 'loop', 'break', 'batches', 'manual', 'on-receive', 'listen', 'read']
-const kinds: readonly FaultKind[] = [
-  ...commonFaults,
-  ...(['drop-packet', 'double-packet', 'delay-packet', 'refuse-dial', 'hang-dial', 'connack-88', 'connack-89', 'server-busy'] as const),
-  ...(['jump', 'takeover'] as const),
-]
+const loops = ['loop', 'loop', 'break', 'batches'] as const
+const styles: readonly Style[] = [...loops, 'manual', 'on-receive', 'listen', 'read']
+const packets = ['drop-packet', 'double-packet', 'delay-packet'] as const
+const dials = ['refuse-dial', 'hang-dial', 'connack-88', 'connack-89'] as const
+const kinds: readonly FaultKind[] = [...commonFaults, ...packets, ...dials, 'server-busy', 'jump', 'takeover']
 
 /** Makes the schedule of a seed: a plain one with every fourth, a wide one with the others. */
 export function generate(seed: number): Schedule {
@@ -76,18 +75,13 @@ function makeSubscriptions(random: Random, span: number): Op[] {
   for (let s = 1; s <= random.below(4); s++) {
     const at = random.below(random.chance(0.7) ? 200 : span)
     const style = random.pick(styles)
-    ops.push({
-      at,
-      do: 'subscribe',
-      s,
-      filter: random.pick(filters),
-      qos: qosOf(random),
-      style,
-      work: random.pick([0, 0, 10, 80]),
-      ...(style === 'listen' && random.chance(0.3) ? { failures: 1 } : {}),
-      ...(random.chance(0.05) ? { abortAfter: random.below(30) } : {}),
-    })
-    if (random.chance(0.25)) ops.push({ at: at + random.below(span), do: random.chance(0.8) ? 'unsubscribe' : 'detach', s })
+    const [filter, qos, work] = [random.pick(filters), qosOf(random), random.pick([0, 0, 10, 80])]
+    const failures = style === 'listen' && random.chance(0.3) ? { failures: 1 } : {}
+    const abort = random.chance(0.05) ? { abortAfter: random.below(30) } : {}
+    ops.push({ at, do: 'subscribe', s, filter, qos, style, work, ...failures, ...abort })
+    if (!random.chance(0.25)) continue
+    const later = at + random.below(span)
+    ops.push({ at: later, do: random.chance(0.8) ? 'unsubscribe' : 'detach', s })
   }
   return ops
 }
@@ -109,7 +103,8 @@ function makePublish(random: Random, at: number, n: number, qos: 0 | 1 | 2): Op 
   const topic = random.pick(['out/a', 'out/b', 'in/b'] as const)
   if (random.chance(0.08)) return { at, do: 'abortable', n, topic, qos, after: random.below(60) }
   const size = random.chance(0.1) ? random.pick([200, 400, 40_000]) : 0
-  return { at, do: 'publish', n, topic, qos, size, ...(random.chance(0.05) ? { expiry: random.between(1, 3) } : {}) }
+  const expiry = random.chance(0.05) ? { expiry: random.between(1, 3) } : {}
+  return { at, do: 'publish', n, topic, qos, size, ...expiry }
 }
 
 function makeFeeds(random: Random, span: number): Op[] {
@@ -119,8 +114,11 @@ function makeFeeds(random: Random, span: number): Op[] {
     const at = random.below(span)
     const gap = random.pick([0, 3, 25])
     const topic = random.pick(topics)
-    for (let count = random.between(1, 6); count > 0; count--, n++)
-      ops.push({ at: at + gap * count, do: 'feed', n, topic, qos: qosOf(random), ...(random.chance(0.04) ? { retain: true } : {}) })
+    for (let count = random.between(1, 6); count > 0; count--, n++) {
+      const qos = qosOf(random)
+      const retain = random.chance(0.04) ? { retain: true } : {}
+      ops.push({ at: at + gap * count, do: 'feed', n, topic, qos, ...retain })
+    }
   }
   return ops
 }
@@ -136,7 +134,10 @@ function makeRest(random: Random, span: number, setup: Partial<Setup>): Op[] {
   if (random.chance(0.1)) ops.push({ at: at(), do: 'post', n: 900, topic: 'out/a' })
   if (random.chance(0.1) && setup.version === 5) {
     ops.push({ at: random.below(100), do: 'respond', s: 50, topic: 'service/echo' })
-    for (let n = 1; n <= 3; n++) ops.push({ at: at(), do: 'request', n, topic: 'service/echo', qos: random.pick([0, 1] as const), timeout: 4000 })
+    for (let n = 1; n <= 3; n++) {
+      const [when, qos] = [at(), random.pick([0, 1] as const)]
+      ops.push({ at: when, do: 'request', n, topic: 'service/echo', qos, timeout: 4000 })
+    }
   }
   if (setup.cleanStart === false && random.chance(0.15)) ops.push({ at: at(), do: 'restart-process' })
   if (random.chance(0.12)) {
@@ -157,7 +158,10 @@ function makeFaults(random: Random, span: number, ops: readonly Op[], latency: n
           ? random.pick([0, 500, 3000])
           : random.pick([3000, 8000, 60_000])
     // Those are worth most that strike while something is under way: right after a link was opened, or after an operation; then early ones.
-    if (random.chance(0.3)) return { kind, link: random.between(1, 4), after: random.below(random.pick([20, 60, 300])), k }
+    if (random.chance(0.3)) {
+      const link = random.between(1, 4)
+      return { kind, link, after: random.below(random.pick([20, 60, 300])), k }
+    }
     const op = random.chance(0.5) && ops.length > 0 ? random.pick(ops) : undefined
     if (op !== undefined) return { kind, at: op.at + random.below(latency * 5 + 2), k }
     return { kind, at: random.below(random.chance(0.5) ? 400 : span), k }

@@ -9,7 +9,12 @@ import { Random } from './random.js'
 import type { Abort, Op, Operation, Schedule, Setup } from './schedule.js'
 
 const filters = ['in/a', 'in/+', 'in/#', 'in/b/c', '$share/g/in/a'] as const
-const events = ['state', 'connect', 'disconnect', 'reconnecting', 'dial', 'connecterror', 'drop', 'sessionlost', 'packet', 'error'] as const
+const links = ['state', 'connect', 'disconnect', 'reconnecting', 'dial', 'connecterror'] as const
+const events = [...links, 'drop', 'sessionlost', 'packet', 'error'] as const
+const on = ['on', 'on', 'on'] as const
+const calls = ['connect', 'connect', 'unsubscribe-from', ...on, 'request', 'rest', 'rest'] as const
+const anyTime = ['reauthenticate', 'flush', 'clear', 'connect', 'end'] as const
+const others = ['unsubscribe', 'dispose', 'reconnect', 'set-brokers', ...anyTime] as const
 const aborts: readonly Abort[] = ['before', 0, 0, 1, 2, 5, 30]
 
 /** Makes the schedule of a seed. */
@@ -78,10 +83,13 @@ function changed(random: Random, op: Op, { version }: Partial<Setup>): Op {
 }
 
 function call(random: Random): Operation {
-  const kind = random.pick(['connect', 'connect', 'unsubscribe-from', 'on', 'on', 'on', 'request', 'rest', 'rest'] as const)
+  const kind = random.pick(calls)
   if (kind === 'connect') return { do: 'connect', ...givenUp(random, 0.25) }
   if (kind === 'unsubscribe-from') return { do: kind, filter: random.pick(filters), ...givenUp(random, 0.15) }
-  if (kind === 'request') return { do: kind, n: random.between(10, 1000), topic: 'service/nobody', timeout: random.pick([50, 300, 1000]) }
+  if (kind === 'request') {
+    const n = random.between(10, 1000)
+    return { do: kind, n, topic: 'service/nobody', timeout: random.pick([50, 300, 1000]) }
+  }
   if (kind === 'on')
     return {
       do: kind,
@@ -93,7 +101,7 @@ function call(random: Random): Operation {
 }
 
 function rest(random: Random): Operation {
-  const kind = random.pick(['unsubscribe', 'dispose', 'reconnect', 'set-brokers', 'reauthenticate', 'flush', 'clear', 'connect', 'end'] as const)
+  const kind = random.pick(others)
   if (kind === 'unsubscribe' || kind === 'dispose') return { do: kind, s: random.between(1, 3) }
   if (kind === 'reconnect') return { do: kind, force: random.chance(0.5) }
   if (kind === 'set-brokers') return { do: kind, endpoints: random.between(1, 3) }

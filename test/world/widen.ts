@@ -17,7 +17,10 @@ import type { Limits, Op, Operation, Schedule, Setup } from './schedule.js'
 export const thresholds = [64, 256, 1024, 4096, 7168, 32_768, 65_536] as const
 const beyond = [100_000, 300_000] as const
 
-const forms: readonly Form[] = ['text', 'bytes', 'bytes', 'buffer', 'offset', 'offset', 'shared', 'array-buffer', 'data-view']
+const usual: readonly Form[] = ['text', 'bytes', 'bytes', 'buffer', 'offset', 'offset']
+const forms: readonly Form[] = [...usual, 'shared', 'array-buffer', 'data-view']
+
+const byTime = (one: Op, other: Op): number => one.at - other.at
 
 /** Widens a schedule. */
 export function widen(schedule: Schedule, random: Random): Schedule {
@@ -45,12 +48,8 @@ export function widen(schedule: Schedule, random: Random): Schedule {
   if (random.chance(0.3)) ops = ops.map((op) => manyFilters(random, op))
   if (random.chance(0.15)) ops = [...ops, postAll(random, schedule.span)]
   if (random.chance(0.3)) ops = [...ops, ...endings(random, ops)]
-  if (random.chance(0.3))
-    ops = together(
-      random,
-      [...ops].sort((a, b) => a.at - b.at),
-    )
-  return { ...schedule, setup, ops: [...ops].sort((a, b) => a.at - b.at) }
+  if (random.chance(0.3)) ops = together(random, [...ops].sort(byTime))
+  return { ...schedule, setup, ops: [...ops].sort(byTime) }
 }
 
 function size(random: Random): number {
@@ -84,8 +83,10 @@ function provoked(random: Random, ops: readonly Op[], setup: Partial<Setup>, spa
   }
   if (manners.includes('few-filters')) {
     const near = at()
-    for (let s = 100; s < 125; s++)
-      made.push({ at: near, do: 'subscribe', s, filter: `few/${s}`, qos: random.pick([0, 1, 2]), style: 'loop', work: 0 })
+    for (let s = 100; s < 125; s++) {
+      const qos = random.pick([0, 1, 2] as const)
+      made.push({ at: near, do: 'subscribe', s, filter: `few/${s}`, qos, style: 'loop', work: 0 })
+    }
   }
   if (manners.includes('only-twenty')) {
     const near = at()
@@ -106,7 +107,8 @@ function slow(random: Random, { pipe, keepAlive = 30 }: Partial<Setup>): Partial
   if (pipe === undefined) return {}
   // A slice of 128 KiB has to leave within keep-alive and the wait for an answer: on a link that is slower nothing tells that it lives.
   const least = keepAlive === 0 ? 0 : 180_000 / (keepAlive * 1000 + Math.max(1000, Math.min(10_000, keepAlive * 500)))
-  return { pipe: { ...pipe, rateUp: Math.max(rate(), least), rateDown: rate(), highWaterMark: random.pick([24, 1000, 16_384, 65_536]) } }
+  const [rateUp, rateDown] = [Math.max(rate(), least), rate()]
+  return { pipe: { ...pipe, rateUp, rateDown, highWaterMark: random.pick([24, 1000, 16_384, 65_536]) } }
 }
 
 function limits(random: Random, sized: boolean): Limits {
@@ -138,14 +140,10 @@ function manyFilters(random: Random, op: Op): Op {
 }
 
 function postAll(random: Random, span: number): Op {
-  return {
-    at: random.below(span),
-    do: 'post-all',
-    n: 1000,
-    topic: random.pick(['out/a', 'out/c']),
-    count: random.between(2, 30),
-    size: random.pick([0, 100, 5000]),
-  }
+  const at = random.below(span)
+  const topic = random.pick(['out/a', 'out/c'])
+  const count = random.between(2, 30)
+  return { at, do: 'post-all', n: 1000, topic, count, size: random.pick([0, 100, 5000]) }
 }
 
 // Ways to leave and to end, a moment apart at most.
@@ -173,8 +171,9 @@ function together(random: Random, ops: readonly Op[]): Op[] {
     at += count
     const [first] = group
     if (first === undefined) break
+    const inner = group.map(({ at: _at, ...op }) => op as Operation)
     if (group.length === 1 || group.some((op) => op.do === 'restart-process')) made.push(...group)
-    else made.push({ at: first.at, do: 'together', ops: group.map(({ at: _at, ...op }) => op as Operation) })
+    else made.push({ at: first.at, do: 'together', ops: inner })
   }
   return made
 }
