@@ -38,7 +38,7 @@ describe('what is left out', () => {
     expect(titles.filter(({ name, title }) => !readFileSync(path.join(root, 'test', name), 'utf8').includes(title))).toEqual([])
     expect(files.length).toBeGreaterThan(allFiles.length / 2)
     // A word that the search for secrets on the console knows.
-    expect(long).toContain('client/secrets-canary.test.ts')
+    expect(long).toContain('unit/client/secrets-canary.test.ts')
   })
 })
 
