@@ -107,7 +107,7 @@ interface Child {
   }): readonly { readonly name: string; readonly place: string; readonly share: number }[]
 }
 
-const load = async <T>(name: string): Promise<T> => (await import(new URL(`../../bench/${name}`, import.meta.url).href)) as T
+const load = async <T>(name: string): Promise<T> => (await import(new URL(`../../../bench/${name}`, import.meta.url).href)) as T
 
 export const child = await load<Child>('child.js')
 export const statistics = await load<Statistics>('statistics.js')

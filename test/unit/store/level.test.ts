@@ -122,7 +122,7 @@ describe.each([
       for (const name of names) await expect(folderStore(name)).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED', message: `store locked: ${name}` })
       const source = `import(process.argv[2]).then((entry) => entry[process.argv[3]](process.argv[4])).then(() => 'open', (error) => error.code)
         .then((said) => require('node:worker_threads').parentPort.postMessage(said))`
-      const built = new URL(`../../dist/store/${file}.js`, import.meta.url).href
+      const built = new URL(`../../../dist/store/${file}.js`, import.meta.url).href
       const [said] = await once(new Worker(source, { eval: true, argv: [built, name, place] }), 'message')
       expect(said).toBe('ERR_STORE_LOCKED')
       await store.batch([put('a', '1')])

@@ -12,7 +12,7 @@ import { requireDist } from '../../package/fixture.js'
 
 // The package as users get it.
 await requireDist()
-const entry = <T>(name: string): Promise<T> => import(/* @vite-ignore */ new URL(`../../dist/${name}.js`, import.meta.url).href)
+const entry = <T>(name: string): Promise<T> => import(/* @vite-ignore */ new URL(`../../../dist/${name}.js`, import.meta.url).href)
 const { asyncapi } = await entry<typeof import('../../../src/asyncapi/index.js')>('asyncapi/index')
 const mq = await entry<typeof import('../../../src/typed/index.js')>('typed/index')
 const { cbor } = await entry<typeof import('../../../src/typed/cbor.js')>('typed/cbor')
