@@ -141,11 +141,21 @@ function checkPeace({ history, schedule, setup }: Checked): void {
   }
 }
 
-/** `destroy()` hands nothing out any more, and `post()` never throws for what could be sent. */
+/** `destroy()` and `disconnect()` hand nothing out any more, but `disconnect()` what no other would get; `post()` never throws for what could be sent. */
 function checkAfterwards({ history }: Checked): void {
   const { destroyed, destroyedIn } = history
   for (const { payload, seq, process } of history.delivered) {
     if (destroyed > 0 && seq > destroyed && process === destroyedIn) history.report('after', `${payload} was handed out after destroy()`)
+  }
+  for (let process = 1; process <= history.process; process++) {
+    // `drain()` waits until everything is handed out.
+    const end = history.calls.find((call) => call.process === process && ['disconnect', 'drain'].includes(call.what))
+    if (end?.what !== 'disconnect') continue
+    for (const { s, payload } of history.delivered.filter((each) => each.process === process && each.seq > end.begun)) {
+      const record = history.subscribed.find((each) => each.s === s && each.process === process)
+      const isLast = record === undefined || record.dismissed > 0 || record.filters.some((filter) => filter.startsWith('$share/'))
+      if (!isLast) history.report('after', `${payload} was handed out after disconnect()`)
+    }
   }
   for (const { what, error } of history.calls)
     if (what === 'post' && error !== undefined) history.report('after', `post() threw ${printed(error).slice(0, 200)}`)

@@ -254,6 +254,7 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['size: told of a message that never came', ...large, event('drop', { ...tooLarge, size: 6000 })],
   ['size: a message that is too large and handed out', ...large, subscribe(), deliver('f1')],
   ['after: a message after destroy()', ...got, destroyed, deliver('f1')],
+  ['after: a message after disconnect()', ...got, ends(5000), deliver('f1')],
   ['after: post() that throws', call('post', rejected('ERR_PACKET_TOO_LARGE'))],
   ['fleet: a share that is lost with a member', subscribe('$share/g/in/#'), arrive('f1'), ends(10_000, 'drain')],
   ['dead: a link that is found too late', ...[set({ setup: { keepAlive: 5 }, span: 2000 }), stall, ...up, set({ now: 30_000 }), loses]],
