@@ -1,47 +1,13 @@
-/**
- * The sequence check of the demo, on which its exit code rests.
- */
+/** The sequence check of the demo, on which its exit code rests. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { demoModule } from './program.js'
+import { exampleModule } from './program.js'
 
-interface Sequence {
-  readonly received: number
-  readonly repeated: number
-  readonly gaps: number
-  record(number: number): boolean
-}
-interface Checker {
-  readonly total: number
-  record(device: number, qos: number, number: number): boolean
-  received(qos: number): number
-  repeated(qos: number): number
-  gaps(qos: number): number
-  missing(qos: number, sent: readonly (readonly number[])[]): number
-  isMissingAny(sent: readonly (readonly number[])[]): boolean
-}
-interface Arrival {
-  readonly device: number
-  readonly qos: number
-  readonly number: number
-}
-interface Outcome {
-  readonly missing: readonly number[]
-  readonly repeated: readonly number[]
-  readonly foreign: boolean
-  readonly dropped: number
-}
+const { Sequence, Checker, failures, window } = await exampleModule('demo/checker.js')
 
-const { Sequence, Checker, failures, window } = await demoModule<{
-  readonly Sequence: new () => Sequence
-  readonly Checker: new (devices: number) => Checker
-  readonly failures: (outcome: Outcome) => string[]
-  readonly window: number
-}>('checker.js')
+const counts = ({ received, repeated, gaps }: Record<string, unknown>) => ({ received, repeated, gaps })
 
-const counts = ({ received, repeated, gaps }: Sequence) => ({ received, repeated, gaps })
-
-function fed(numbers: Iterable<number>): Sequence {
+function fed(numbers: Iterable<number>) {
   const sequence = new Sequence()
   for (const number of numbers) sequence.record(number)
   return sequence
@@ -92,23 +58,15 @@ describe('a sequence', () => {
   })
 
   it('forgets what it saw when it leaps by a window or more', () => {
-    for (const leap of [window - 1, window, window + 1, 5 * window + 7]) {
+    for (const leap of [window - 1, window, window + 1, 5 * window + 7])
       expect(counts(fed([1, 1 + leap, 2 + leap]))).toEqual({ received: 3, repeated: 0, gaps: leap - 1 })
-    }
   })
 })
 
 describe('the checker', () => {
   it('keeps devices and QoS apart', () => {
     const checker = new Checker(2)
-    const arrivals: Arrival[] = [
-      { device: 0, qos: 1, number: 1 },
-      { device: 1, qos: 1, number: 1 },
-      { device: 0, qos: 2, number: 1 },
-      { device: 0, qos: 1, number: 3 },
-      { device: 0, qos: 2, number: 1 },
-    ]
-    for (const { device, qos, number } of arrivals) checker.record(device, qos, number)
+    for (const arrival of ['0 1 1', '1 1 1', '0 2 1', '0 1 3', '0 2 1']) checker.record(...arrival.split(' ').map(Number))
     expect([0, 1, 2].map((qos) => checker.received(qos))).toEqual([0, 3, 1])
     expect([0, 1, 2].map((qos) => checker.repeated(qos))).toEqual([0, 0, 1])
     expect([0, 1, 2].map((qos) => checker.gaps(qos))).toEqual([0, 1, 0])
@@ -119,56 +77,34 @@ describe('the checker', () => {
     const checker = new Checker(2)
     checker.record(0, 1, 1)
     checker.record(1, 1, 2)
-    const sent = [
-      [0, 3, 0],
-      [0, 2, 5],
-    ] as const
-    expect([0, 1, 2].map((qos) => checker.missing(qos, sent))).toEqual([0, 3, 5])
-    expect(checker.isMissingAny(sent)).toBe(true)
-    expect(
-      checker.isMissingAny([
-        [0, 1, 0],
-        [0, 1, 0],
-      ]),
-    ).toBe(false)
+    const [first, second, once] = [[0, 3, 0], [0, 2, 5], [0, 1, 0]] // biome-ignore format: devices by QoS
+    expect([0, 1, 2].map((qos) => checker.missing(qos, [first, second]))).toEqual([0, 3, 5])
+    expect(checker.isMissingAny([first, second])).toBe(true)
+    expect(checker.isMissingAny([once, once])).toBe(false)
   })
 
   it('refuses what no device of this run can have sent', () => {
     const checker = new Checker(1)
-    const good = { device: 0, qos: 0, number: 1 }
-    const strange: Partial<Arrival>[] = [
-      { qos: 3 },
-      ...[1, -1, 0.5, Number.NaN].map((device) => ({ device })),
-      ...[0, 1.5, Number.NaN].map((number) => ({ number })),
-    ]
-    for (const { device, qos, number } of strange.map((part) => ({ ...good, ...part }))) expect(checker.record(device, qos, number)).toBe(false)
+    for (const arrival of ['0 3 1', '1 0 1', '-1 0 1', '0.5 0 1', 'NaN 0 1', '0 0 0', '0 0 1.5', '0 0 NaN'])
+      expect(checker.record(...arrival.split(' ').map(Number)), arrival).toBe(false)
     expect(checker.total).toBe(0)
   })
 })
 
 describe('the verdict', () => {
-  const clean: Outcome = { missing: [0, 0, 0], repeated: [0, 0, 0], foreign: false, dropped: 0 }
+  const clean = { missing: [0, 0, 0], repeated: [0, 0, 0], foreign: false, dropped: 0 }
 
-  it('passes a clean run, and repeats at QoS 1', () => {
-    expect(failures(clean)).toEqual([])
-    expect(failures({ ...clean, repeated: [0, 7, 0] })).toEqual([])
-  })
-
-  it('fails loss at QoS 1 and 2 with any broker', () => {
-    for (const foreign of [false, true]) {
-      expect(failures({ ...clean, foreign, missing: [0, 2, 0] })).toEqual(['2 missing at QoS 1'])
-      expect(failures({ ...clean, foreign, missing: [0, 0, 3], dropped: 3 })).toEqual(['3 missing at QoS 2'])
-    }
-  })
-
-  it('fails loss at QoS 0 unless the broker is foreign or the subscriber counted it', () => {
-    expect(failures({ ...clean, missing: [4, 0, 0] })).toEqual(['4 missing at QoS 0'])
-    expect(failures({ ...clean, missing: [4, 0, 0], foreign: true })).toEqual([])
-    expect(failures({ ...clean, missing: [4, 0, 0], dropped: 3 })).toEqual(['1 missing at QoS 0'])
-    expect(failures({ ...clean, missing: [4, 0, 0], dropped: 9 })).toEqual([])
-  })
-
-  it('fails repeats at QoS 0 and 2', () => {
-    expect(failures({ ...clean, repeated: [1, 2, 3], foreign: true })).toEqual(['1 twice at QoS 0', '3 twice at QoS 2'])
-  })
+  it.each<[what: string, outcome: Partial<typeof clean>, verdict: string[]]>([
+    ['passes a clean run', {}, []],
+    ['passes repeats at QoS 1', { repeated: [0, 7, 0] }, []],
+    ['fails loss at QoS 1', { missing: [0, 2, 0] }, ['2 missing at QoS 1']],
+    ['fails loss at QoS 1 with any broker', { missing: [0, 2, 0], foreign: true }, ['2 missing at QoS 1']],
+    ['fails loss at QoS 2', { missing: [0, 0, 3], dropped: 3 }, ['3 missing at QoS 2']],
+    ['fails loss at QoS 2 with any broker', { missing: [0, 0, 3], dropped: 3, foreign: true }, ['3 missing at QoS 2']],
+    ['fails loss at QoS 0', { missing: [4, 0, 0] }, ['4 missing at QoS 0']],
+    ['passes loss at QoS 0 with a foreign broker', { missing: [4, 0, 0], foreign: true }, []],
+    ['takes off what the subscriber counted', { missing: [4, 0, 0], dropped: 3 }, ['1 missing at QoS 0']],
+    ['passes loss that the subscriber counted', { missing: [4, 0, 0], dropped: 9 }, []],
+    ['fails repeats at QoS 0 and 2', { repeated: [1, 2, 3], foreign: true }, ['1 twice at QoS 0', '3 twice at QoS 2']],
+  ])('%s', (_what, outcome, verdict) => expect(failures({ ...clean, ...outcome })).toEqual(verdict))
 })

@@ -1,17 +1,15 @@
-/**
- * What the dashboard remembers: bounded whatever comes, and right about what it keeps. All of it pure, under a clock that the tests move.
- */
+/** What the dashboard remembers: bounded whatever comes, and right about what it keeps. All of it pure, under a clock that the tests move. */
 import fc from 'fast-check'
 import { beforeEach, describe, expect, it } from 'vitest'
-import { dashboard, type History, message, type Recorder, type SeriesStore, type TableView, type Topics } from './dashboard.js'
+import { dashboard, message } from './dashboard.js'
 
 const { numbersIn, limits: numberLimits } = await dashboard('model/numbers.js')
-const { SeriesStore: Store, labels, limits: seriesLimits } = await dashboard('model/series.js')
-const { History: Memory, costOf, limits: historyLimits } = await dashboard('model/history.js')
-const { Topics: Table, limits: topicLimits } = await dashboard('model/topics.js')
-const { TableView: View, columns, pageSize } = await dashboard('model/table.js')
+const { SeriesStore, labels, limits: seriesLimits } = await dashboard('model/series.js')
+const { History, costOf, limits: historyLimits } = await dashboard('model/history.js')
+const { Topics, limits: topicLimits } = await dashboard('model/topics.js')
+const { TableView, columns, pageSize } = await dashboard('model/table.js')
 const { Rates } = await dashboard('model/rates.js')
-const { Recorder: Whole, interval } = await dashboard('model/recorder.js')
+const { Recorder, interval } = await dashboard('model/recorder.js')
 
 const start = 1_800_000_000_000
 
@@ -30,25 +28,21 @@ describe('numbers in payloads', () => {
   ])('%s', (text, found) => expect(numbersIn(message('t', text))).toEqual(found))
 
   it('are few and can be drawn, whatever the payload is', () => {
-    const payloads = fc.oneof(
-      fc.json().map((text) => new TextEncoder().encode(text)),
-      fc.uint8Array(),
-      fc.constant(new TextEncoder().encode(`[${'1,'.repeat(5000)}1]`)),
-      fc.constant(new TextEncoder().encode('['.repeat(8000) + ']'.repeat(8000))),
-    )
+    const long = [`[${'1,'.repeat(5000)}1]`, '['.repeat(8000) + ']'.repeat(8000)]
+    const payloads = fc.oneof(fc.json(), fc.uint8Array(), fc.constantFrom(...long))
     fc.assert(
       fc.property(payloads, (payload) => {
         const found = numbersIn(message('t', payload))
-        return found.length <= numberLimits.fields && found.every(([, value]) => Math.abs(value) <= 1e12)
+        return found.length <= numberLimits.fields && found.every(([, value]: [string, number]) => Math.abs(value) <= 1e12)
       }),
     )
   })
 })
 
 describe('series', () => {
-  let store: SeriesStore
+  let store = new SeriesStore()
   beforeEach(() => {
-    store = new Store()
+    store = new SeriesStore()
   })
   const values = (name: string, topic: string): unknown => store.fields.get(name)?.series.get(topic)?.values
 
@@ -91,7 +85,7 @@ describe('series', () => {
     store.set('new', 'stays', 1)
     store.commit(start + seriesLimits.window + 1)
     expect(store.names()).toEqual(['stays'])
-    expect([...(store.fields.get('stays')?.series.keys() ?? [])]).toEqual(['new'])
+    expect([...store.fields.get('stays').series.keys()]).toEqual(['new'])
   })
 
   it('put last what only ever rises, as counters and clocks do, once that has shown', () => {
@@ -126,14 +120,14 @@ describe('series', () => {
 })
 
 describe('the history', () => {
-  let history: History
+  let history = new History()
   beforeEach(() => {
-    history = new Memory()
+    history = new History()
   })
 
   it('has the last messages of a topic, newest first', () => {
     for (let count = 0; count < 600; count++) history.add(message('t', String(count)), start + count)
-    const texts = history.of('t').map(({ message: { payload } }) => Number(new TextDecoder().decode(payload)))
+    const texts = [...history.of('t')].map(({ message: { payload } }) => Number(new TextDecoder().decode(payload)))
     expect(texts).toEqual(Array.from({ length: historyLimits.perTopic }, (_, index) => 599 - index))
     expect(history.of('t')[0]?.at).toBe(start + 599)
     history.clear()
@@ -148,7 +142,7 @@ describe('the history', () => {
     history.add(message('t', new Uint8Array(2 * historyLimits.topicBytes)), start + 30)
     expect(history.of('t')).toHaveLength(1)
     history.add(message('t', 'small'), start + 31)
-    expect(history.of('t').map(({ at }) => at)).toEqual([start + 31])
+    expect(history.of('t')).toMatchObject([{ at: start + 31 }])
   })
 
   it('keeps its budget, and gives up the oldest first', () => {
@@ -172,25 +166,22 @@ describe('the history', () => {
   })
 
   it('agrees with a list that is counted anew each time', () => {
+    const bytesOf = (given: readonly { cost: number }[]): number => given.reduce((sum, { cost }) => sum + cost, 0)
     const steps = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.constantFrom(0, 100_000, 3_000_000)), { maxLength: 60 })
     fc.assert(
       fc.property(steps, (given) => {
-        const kept = new Memory()
+        const kept = new History()
         const list: { topic: string; cost: number }[] = []
         for (const [topic, length] of given) {
           const one = message(topic, new Uint8Array(length))
           kept.add(one, start)
           list.push({ topic, cost: costOf(one) })
           const own = () => list.filter((each) => each.topic === topic)
-          const bytes = () => own().reduce((sum, { cost }) => sum + cost, 0)
-          while (own().length > historyLimits.perTopic || (own().length > 1 && bytes() > historyLimits.topicBytes))
-            list.splice(
-              list.findIndex((each) => each.topic === topic),
-              1,
-            )
-          while (list.reduce((sum, { cost }) => sum + cost, 0) > historyLimits.bytes) list.shift()
+          while (own().length > historyLimits.perTopic || (own().length > 1 && bytesOf(own()) > historyLimits.topicBytes))
+            list.splice(list.indexOf(own()[0] as (typeof list)[0]), 1)
+          while (bytesOf(list) > historyLimits.bytes) list.shift()
         }
-        expect(kept.bytes).toBe(list.reduce((sum, { cost }) => sum + cost, 0))
+        expect(kept.bytes).toBe(bytesOf(list))
         for (const topic of ['a', 'b', 'c']) expect(kept.of(topic)).toHaveLength(list.filter((each) => each.topic === topic).length)
       }),
       { numRuns: 30 },
@@ -199,9 +190,9 @@ describe('the history', () => {
 })
 
 describe('topics', () => {
-  let topics: Topics
+  let topics = new Topics()
   beforeEach(() => {
-    topics = new Table()
+    topics = new Topics()
   })
   const fill = (): void => {
     for (let count = 0; count < topicLimits.topics; count++) topics.add(message(`t/${count}`), start)
@@ -210,7 +201,7 @@ describe('topics', () => {
   it('count each message, and look at the last one of each tick only', () => {
     for (let count = 0; count < 10; count++) topics.add(message('t', `{"n":${count}}`, { qos: 1, retain: true }), start + count)
     const looked: unknown[] = []
-    topics.digest((each) => looked.push(each.json()))
+    topics.digest((each: ReturnType<typeof message>) => looked.push(each.json()))
     expect(looked).toEqual([{ n: 9 }])
     expect(topics.entries.get('t')).toMatchObject({ count: 10, at: start + 9, qos: 1, retain: true, value: '{"n":9}' })
     topics.digest(() => expect.unreachable())
@@ -225,7 +216,7 @@ describe('topics', () => {
 
   it('are so many characters and no more', () => {
     for (let count = 0; count < 100; count++) topics.add(message(`${'x'.repeat(65_000)}${count}`), start)
-    const kept = [...topics.entries.keys()].reduce((sum, { length }) => sum + length, 0)
+    const kept = [...topics.entries.keys()].join('').length
     expect(kept).toBeLessThanOrEqual(topicLimits.characters)
     expect(topics.unlisted).toBe(100 - topics.entries.size)
     topics.clear()
@@ -252,11 +243,11 @@ describe('topics', () => {
 })
 
 describe('the table', () => {
-  let topics: Topics
-  let view: TableView
+  let topics = new Topics()
+  let view = new TableView()
   beforeEach(() => {
-    topics = new Table()
-    view = new View()
+    topics = new Topics()
+    view = new TableView()
     for (let count = 0; count < 120; count++)
       for (let times = 0; times <= count % 3; times++)
         topics.add(message(`t/${count}`, `value ${count % 7}`, { qos: count % 3, retain: count % 2 === 0 }), start + ((count * 7) % 120))
@@ -264,7 +255,7 @@ describe('the table', () => {
   })
   const shown = (): string[] => {
     view.arrange(topics)
-    return view.rows.map(({ topic }) => topic)
+    return [...view.rows].map(({ topic }) => topic)
   }
 
   it('is sorted by topic, numbers as numbers, a page at a time', () => {
@@ -276,7 +267,7 @@ describe('the table', () => {
     expect([shown()[0], view.page]).toEqual(['t/100', 2])
   })
 
-  it.each(columns)('is sorted by %s, and the other way round', (column) => {
+  it.each([...columns])('is sorted by %s, and the other way round', (column) => {
     if (column !== 'topic') view.sortBy(column)
     const pages = (): string[] => [0, 1, 2].flatMap((page) => Object.assign(view, { page }) && shown())
     const up = pages()
@@ -284,8 +275,8 @@ describe('the table', () => {
     const down = pages()
     expect(new Set(up)).toEqual(new Set(down))
     const of = (topic = ''): unknown => {
-      const { at, ...entry } = topics.entries.get(topic) ?? expect.unreachable()
-      return column === 'age' ? -at : (entry as Record<string, unknown>)[column]
+      const entry = topics.entries.get(topic)
+      return column === 'age' ? -entry.at : entry[column]
     }
     const [first, last] = [of(up[0]), of(up.at(-1))]
     expect([of(down.at(-1)), of(down[0])]).toEqual([first, last])
@@ -305,10 +296,9 @@ describe('the table', () => {
   it('stays as it is while it is held, but for rows that are gone', () => {
     view.sortBy('count')
     const before = shown()
-    topics.add(message(before[0] ?? '', ''), start)
-    for (let count = 0; count < 9; count++) topics.add(message(before[0] ?? ''), start)
+    for (let count = 0; count < 10; count++) topics.add(message(before[0] ?? ''), start)
     view.arrange(topics, true)
-    expect(view.rows.map(({ topic }) => topic)).toEqual(before)
+    expect([...view.rows].map(({ topic }) => topic)).toEqual(before)
     view.arrange(topics)
     expect(view.rows[0]?.topic).not.toBe(before[0])
   })
@@ -332,14 +322,14 @@ describe('rates', () => {
       rates.tick(now)
     }
     expect(rates.perSecond.messages).toBe(10)
-    expect(rates.times).toEqual([...rates.times].sort((one, other) => one - other))
+    expect(rates.times).toEqual(rates.times.toSorted((one: number, other: number) => one - other))
   })
 })
 
 describe('the recorder', () => {
-  let recorder: Recorder
+  let recorder = new Recorder()
   beforeEach(() => {
-    recorder = new Whole()
+    recorder = new Recorder()
     recorder.tick(start)
   })
 
@@ -393,5 +383,38 @@ describe('the recorder', () => {
     recorder.clear()
     expect([recorder.topics.entries.size, recorder.history.size, recorder.series.names()]).toEqual([0, 0, []])
     expect(recorder.rates.messages).toBe(1)
+  })
+})
+
+describe('a chart of a number that was chosen', () => {
+  it('has what is kept of the topic, and what comes', () => {
+    const recorder = new Recorder()
+    for (let tick = 0; tick < 4; tick += 1) {
+      recorder.received([message('t', JSON.stringify({ heat: tick }))], start + 1000 * tick)
+      recorder.tick(start + 1000 * tick + 250)
+    }
+    // As if another field had taken its place.
+    recorder.series.fields.clear()
+    expect(recorder.chart('t', 'heat', [])).toBe(true)
+    const series = recorder.series.fields.get('heat')?.series.get('t')
+    expect([...series.values].filter((value) => typeof value === 'number')).toEqual([0, 1, 2, 3])
+    recorder.received([message('t', '{"heat":9}')], start + 5000)
+    recorder.tick(start + 5250)
+    expect([...series.values].findLast((value) => value !== undefined)).toBe(9)
+  })
+
+  it('gets its place where all places are taken, but not those of the charts that are seen', () => {
+    const recorder = new Recorder()
+    for (let field = 0; field < seriesLimits.fields; field += 1) recorder.series.set('t', `f${field}`, field)
+    for (let topic = 0; topic < seriesLimits.series; topic += 1) recorder.series.set(`t/${topic}`, 'f0', topic)
+    recorder.series.commit(start)
+    const last = `f${seriesLimits.fields - 1}`
+    expect(recorder.chart('mine', 'new', [last])).toBe(true)
+    expect([...recorder.series.fields.keys()]).toEqual(expect.arrayContaining(['new', last]))
+    expect(recorder.series.fields.size).toBe(seriesLimits.fields)
+    expect(recorder.chart('mine', 'f0', [])).toBe(true)
+    expect(recorder.series.fields.get('f0')?.series.has('mine')).toBe(true)
+    expect(recorder.series.fields.get('f0')?.series.size).toBe(seriesLimits.series)
+    expect(recorder.chart('t'.repeat(seriesLimits.topic + 1), 'f0', [])).toBe(false)
   })
 })

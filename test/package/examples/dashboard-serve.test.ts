@@ -1,9 +1,8 @@
-/**
- * The server of the dashboard, asked as an attacker would: it has four files, and nothing else comes out of it.
- */
+/** The server of the dashboard, asked as an attacker would: it has four files, and nothing else comes out of it. */
 import { once } from 'node:events'
-import { request } from 'node:http'
+import { type IncomingMessage, request } from 'node:http'
 import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { freePort } from '../../support/servers.js'
 import { requireDist } from '../fixture.js'
@@ -11,31 +10,16 @@ import { dashboard } from './dashboard.js'
 import { Program } from './program.js'
 
 const { serveDashboard } = await dashboard('serve.js')
-type Site = Awaited<ReturnType<typeof serveDashboard>>
-
-interface Answer {
-  readonly status: number | undefined
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>
-  readonly body: string
-}
 
 /** Asks for a path just as it is written: `fetch` would tidy it up. */
-function ask(site: Site, path: string, method = 'GET'): Promise<Answer> {
-  const { port } = new URL(site.origin)
-  return new Promise((resolve, reject) => {
-    const sent = request({ host: '127.0.0.1', port, path, method }, (response) => {
-      let body = ''
-      response.setEncoding('utf8').on('data', (text: string) => {
-        body += text
-      })
-      response.on('end', () => resolve({ status: response.statusCode, headers: response.headers, body }))
-    })
-    sent.on('error', reject).end()
-  })
+async function ask(origin: string, path: string, method = 'GET') {
+  const sent = request({ host: '127.0.0.1', port: new URL(origin).port, path, method }).end()
+  const [response] = (await once(sent, 'response')) as [IncomingMessage]
+  return { status: response.statusCode, headers: response.headers, body: await text(response) }
 }
 
 describe('the server of the dashboard', () => {
-  let site: Site
+  let site = { origin: '', address: (_settings?: object) => '', stop: async () => {} }
   beforeAll(async () => {
     await requireDist()
     site = await serveDashboard({ port: 1024 })
@@ -49,57 +33,41 @@ describe('the server of the dashboard', () => {
     ['/dashboard.css', 'text/css; charset=utf-8', 'light-dark('],
     ['/icon.svg', 'image/svg+xml', '<svg'],
   ])('gives %s', async (path, type, part) => {
-    const { status, headers, body } = await ask(site, path)
+    const { status, headers, body } = await ask(site.origin, path)
     expect([status, headers['content-type']]).toEqual([200, type])
     expect(body).toContain(part)
     expect(Number(headers['content-length'])).toBe(Buffer.byteLength(body))
   })
 
   it.each([
-    '/package.json',
-    '/serve.js',
-    '/main.js',
-    '/../../package.json',
-    '/..%2f..%2fpackage.json',
-    '/%2e%2e/%2e%2e/package.json',
-    '/..\\..\\package.json',
-    '//etc/passwd',
-    '/icon.svg/../../../package.json',
-    '/icon.svg%00.html',
-    '/__proto__',
-    '/constructor',
-    'http://127.0.0.1/icon.svg',
-    '*',
+    ...['/package.json', '/serve.js', '/main.js', '/../../package.json', '/..%2f..%2fpackage.json'],
+    ...['/%2e%2e/%2e%2e/package.json', '/..\\..\\package.json', '//etc/passwd', '/icon.svg/../../../package.json'],
+    ...['/icon.svg%00.html', '/__proto__', '/constructor', 'http://127.0.0.1/icon.svg', '*'],
   ])('has nothing at %s', async (path) => {
-    const { status, body } = await ask(site, path)
+    const { status, body } = await ask(site.origin, path)
     expect([status, body]).toEqual([404, 'there is nothing here\n'])
   })
 
   it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('does not do %s', async (method) => {
-    expect(await ask(site, '/', method)).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } })
+    expect(await ask(site.origin, '/', method)).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } })
   })
 
   it('answers HEAD with the headers alone', async () => {
-    const [head, get] = [await ask(site, '/icon.svg', 'HEAD'), await ask(site, '/icon.svg')]
+    const [head, get] = [await ask(site.origin, '/icon.svg', 'HEAD'), await ask(site.origin, '/icon.svg')]
     expect([head.status, head.body, head.headers['content-length']]).toEqual([200, '', get.headers['content-length']])
   })
 
   it.each(['/', '/dashboard.js', '/nothing'])('lets %s load, run and be framed by nothing from elsewhere', async (path) => {
-    const { headers } = await ask(site, path)
-    const policy = new Map(
-      String(headers['content-security-policy'])
-        .split('; ')
-        .map((part) => [part.split(' ')[0], part.split(' ').slice(1)]),
-    )
-    expect(policy.get('default-src')).toEqual(["'none'"])
-    for (const name of ['script-src', 'style-src', 'img-src']) expect(policy.get(name)).toEqual(["'self'"])
-    expect(policy.get('connect-src')).toEqual(["'self'", 'ws:', 'wss:'])
-    for (const name of ['base-uri', 'form-action', 'frame-ancestors']) expect(policy.get(name)).toEqual(["'none'"])
+    const { headers } = await ask(site.origin, path)
+    const policy = String(headers['content-security-policy']).split('; ')
+    for (const name of ['script-src', 'style-src', 'img-src']) expect(policy).toContain(`${name} 'self'`)
+    for (const name of ['default-src', 'base-uri', 'form-action', 'frame-ancestors']) expect(policy).toContain(`${name} 'none'`)
+    expect(policy).toContain("connect-src 'self' ws: wss:")
     expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
   })
 
   it('has no script and no style in the page itself', async () => {
-    const { body } = await ask(site, '/')
+    const { body } = await ask(site.origin, '/')
     expect(body.match(/<script[^>]*>[^<]/g) ?? body.match(/ on\w+=| style=|<style/g)).toBeNull()
   })
 
@@ -112,7 +80,7 @@ describe('the server of the dashboard', () => {
     const closed = once(socket, 'close')
     await other.stop()
     await closed
-    await expect(ask(other, '/')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
+    await expect(ask(other.origin, '/')).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   })
 
   it('says what address it has with settings', () => {
@@ -131,9 +99,8 @@ describe('npm start and the dashboard', () => {
 
   it('takes a port, or leaves it out', async () => {
     const port = await freePort()
-    expect(await intro(`--port ${port}`)).toMatch(
-      new RegExp(`^Dashboard  http://127\\.0\\.0\\.1:${port}/\\?url=ws://127\\.0\\.0\\.1:\\d+/mqtt&topic=mqwire-demo/%23&`, 'm'),
-    )
+    const address = `^Dashboard  http://127\\.0\\.0\\.1:${port}/\\?url=ws://127\\.0\\.0\\.1:\\d+/mqtt&topic=mqwire-demo/%23&`
+    expect(await intro(`--port ${port}`)).toMatch(new RegExp(address, 'm'))
     expect(await intro('--no-dashboard')).toMatch(/^Broker/)
   })
 })

@@ -1,11 +1,11 @@
-/**
- * What the dashboard shows of payloads, names and addresses: safe, short, and without secrets.
- */
+/** What the dashboard shows of payloads, names and addresses, and remembers of connections: safe, short, and without secrets. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { dashboard } from './dashboard.js'
 
-const { visible, oneLine, preview, formatOf, render, size, age, short, limits } = await dashboard('model/payload.js')
+const { visible, oneLine, preview, formatOf, render, size, age, short, limits, pieces, isJson, jsonProblem } = await dashboard('model/payload.js')
+const { piecesOf } = await dashboard('model/json-layout.js')
+const { recentIn, remembered, limits: recentLimits } = await dashboard('model/recent.js')
 const { readSettings, writeSettings, withoutSecrets } = await dashboard('settings.js')
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -92,17 +92,12 @@ describe('payloads', () => {
 
 describe('figures', () => {
   it('are as people say them', () => {
-    expect([0, 1023, 1024, 150_000, 16 * 1024 ** 2, 5e15].map(size)).toEqual(['0 B', '1023 B', '1.0 KiB', '146 KiB', '16.0 MiB', '4547 TiB'])
-    expect([-5, 0, 59_999, 60_000, 3_600_000, 90_000_000].map(age)).toEqual(['0 s', '0 s', '59 s', '1 min', '1 h', '1 d'])
-    expect([0, 12, 123_456, 21.3456, 0.00012, 12_345_678, -1e12].map(short)).toEqual([
-      '0',
-      '12',
-      '123,456',
-      '21.35',
-      '1.20e-4',
-      '1.23e+7',
-      '-1.00e+12',
-    ])
+    const sizes = [0, 1023, 1024, 150_000, 16 * 1024 ** 2, 5e15]
+    expect(sizes.map(size).join()).toBe('0 B,1023 B,1.0 KiB,146 KiB,16.0 MiB,4547 TiB')
+    const ages = [-5, 0, 59_999, 60_000, 3_600_000, 90_000_000]
+    expect(ages.map(age).join()).toBe('0 s,0 s,59 s,1 min,1 h,1 d')
+    const numbers = [0, 12, 123_456, 21.3456, 0.00012, 12_345_678, -1e12]
+    expect(numbers.map(short).join('  ')).toBe('0  12  123,456  21.35  1.20e-4  1.23e+7  -1.00e+12')
   })
 })
 
@@ -123,12 +118,8 @@ describe('the address', () => {
     )
     expect(readSettings('')).toEqual(standard)
     expect(readSettings('?qos=7&url=')).toEqual(standard)
-    expect(readSettings('?url=ws://127.0.0.1:9001&topic=plant/%23&qos=2')).toEqual({
-      url: 'ws://127.0.0.1:9001',
-      filter: 'plant/#',
-      qos: 2,
-      publish: 'hello',
-    })
+    const given = { url: 'ws://127.0.0.1:9001', filter: 'plant/#', qos: 2, publish: 'hello' }
+    expect(readSettings('?url=ws://127.0.0.1:9001&topic=plant/%23&qos=2')).toEqual(given)
   })
 
   it('never holds user name and password', () => {
@@ -137,5 +128,65 @@ describe('the address', () => {
     expect(withoutSecrets('ws://u:p@host:9001/')).toBe('ws://host:9001')
     expect(withoutSecrets('ws://host/mqtt/')).toBe('ws://host/mqtt/')
     expect(withoutSecrets('no url')).toBe('no url')
+  })
+})
+
+describe('connections that were used', () => {
+  const one = { url: 'ws://a:9001', filter: '#', qos: 1, username: 'ann' }
+
+  it('are kept newest first, once each, and not too many', () => {
+    const [first, second] = [{ ...one, filter: 'x/#' }, { ...one, qos: 2 }] // biome-ignore format: short
+    let list = [one, first, second].reduce((before, each) => remembered(before, each), [])
+    expect(list).toEqual([second, first])
+    for (let number = 0; number < 20; number += 1) list = remembered(list, { ...one, url: `ws://a:${number}` })
+    expect([list.length, (list[0] as typeof one | undefined)?.url]).toEqual([recentLimits.connections, 'ws://a:19'])
+    expect(recentIn(JSON.stringify(list))).toEqual(list)
+  })
+
+  it('are kept without a password, whoever hands one in', () => {
+    const secret = { ...one, url: 'ws://ann:canary@a:9001', password: 'canary' }
+    expect(JSON.stringify([remembered([], secret), recentIn(JSON.stringify([secret]))])).not.toContain('canary')
+  })
+
+  it.each(['', 'null', '{}', '[1,null,{}]', '[{"url":1,"filter":"#","qos":1,"username":""}]', '[{"url":"a","filter":"#","qos":7,"username":""}]'])(
+    'are none in %j',
+    (text) => {
+      expect(recentIn(text)).toEqual([])
+    },
+  )
+})
+
+describe('JSON in pieces', () => {
+  it('is what JSON.stringify lays out, with each number alone and named by its path', () => {
+    fc.assert(
+      fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
+        const made = [...piecesOf(value)]
+        expect(made.map(({ text }) => text).join('')).toBe(JSON.stringify(value, null, 2))
+        for (const { text, field } of made) expect(field !== undefined).toBe(field !== undefined && Number.isFinite(Number(text)))
+      }),
+    )
+    const numbers = [...piecesOf({ a: { b: [1, 'x', 2.5] }, c: -3, d: '4' })].filter(({ field }) => field !== undefined)
+    expect(numbers.map(({ text, field }) => `${field}=${text}`)).toEqual(['a.b.0=1', 'a.b.2=2.5', 'c=-3'])
+  })
+
+  it('is bounded, safe to show, and one piece where it is no JSON', () => {
+    const shown = (text: string): string => {
+      const given = bytes(text)
+      return [...pieces(given, 'json', render(given, 'json').text)].map((piece) => piece.text).join('')
+    }
+    expect(shown(JSON.stringify(Array(20_000).fill(7))).length).toBeLessThanOrEqual(65_536)
+    expect(pieces(bytes('{"a'), 'json', '{"a')).toEqual([{ text: '{"a', field: undefined }])
+    expect(pieces(bytes(' 21.5'), 'text', ' 21.5')).toEqual([{ text: ' 21.5', field: 'value' }])
+    expect(shown(JSON.stringify({ 'a\u202e': 1 }))).toBe('{\n  "a\\u{202e}": 1\n}')
+  })
+
+  it('says what is wrong with it, shown and sent', () => {
+    expect(render(bytes('{"a":}'), 'json').note).toMatch(/^This is no JSON: Unexpected token/)
+    expect(render(bytes('{"a":}'), 'text').note).toBe('')
+    expect(render(bytes('{"a":}'), 'text', 'application/json').note).toMatch(/^The content type says JSON, but it is none: /)
+    expect(render(bytes('{"a":1}'), 'text', 'application/json').note).toBe('')
+    expect(['application/json', 'application/JSON; charset=utf-8', 'application/senml+json'].map(isJson)).toEqual([true, true, true])
+    expect(['text/plain', ''].map(isJson)).toEqual([false, false])
+    expect([jsonProblem('1'), jsonProblem(' ')]).toEqual([undefined, 'it is empty'])
   })
 })

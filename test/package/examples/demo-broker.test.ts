@@ -1,6 +1,4 @@
-/**
- * The broker of the demo with somebody who does not read: the others go on.
- */
+/** The broker of the demo with a page that does not read: the others go on. */
 import { once } from 'node:events'
 import { expect, it } from 'vitest'
 import { WebSocket } from 'ws'
@@ -8,13 +6,11 @@ import { connect } from '../../../src/client/node.js'
 import { encode } from '../../../src/wire/encode.js'
 import { take, within } from '../../real/waiting.js'
 import { requireDist } from '../fixture.js'
-import { demoModule } from './program.js'
+import { exampleModule } from './program.js'
 
 it('a page that is frozen is thrown out, and everybody else goes on', async () => {
   await requireDist()
-  const { startBroker } = await demoModule<{
-    startBroker(faults: object): Promise<{ readonly urls: readonly [string, string]; stop(): Promise<void> }>
-  }>('broker.js')
+  const { startBroker } = await exampleModule('demo/broker.js')
   const broker = await startBroker({ lose: () => false, repeat: () => false })
   const [tcp, webSocket] = broker.urls
   const page = new WebSocket(webSocket, 'mqtt')

@@ -6,50 +6,40 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, missingForMosquitto, startMosquitto } from '../../real/brokers.js'
 import { requireDist } from '../fixture.js'
-import { demoModule, Program } from './program.js'
-
-interface Arguments {
-  readonly UsageError: new () => Error
-  readonly readArguments: (args: readonly string[], environment: Readonly<Record<string, string>>) => unknown
-}
+import { exampleModule, Program } from './program.js'
 
 beforeAll(requireDist)
 
 const demo = (args: string, url?: string) => new Program('demo/main.js', args.split(' ').filter(Boolean), url)
-const ending = (args: string, url?: string) => demo(args, url).ending
+/** What it prints until it ends with this code. */
+const output = (code: number, args: string, url?: string): Promise<string> => demo(args, url).ends(code)
 
 describe('the demo with its own broker', () => {
   it('ends with 0 when everything arrived once, and says so', async () => {
-    const { code, output } = await ending('--duration 2')
-    expect(output).toMatch(/^[\d,]+ messages in [\d.]+ s \([\d,]+\/s\): 0 missing, 0 twice\.$/m)
-    expect(output).toMatch(/^\d+ s {3}[\d,]+ messages\/s {3}latency p50 .+ {3}missing 0 {2}twice 0$/m)
-    for (const qos of [0, 1, 2]) expect(output).toMatch(new RegExp(`^QoS ${qos} +([1-9][\\d,]*) +\\1 +0 +0$`, 'm'))
-    expect(output).toContain('OK: nothing lost, nothing twice.')
-    expect(code).toBe(0)
+    const printed = await output(0, '--duration 2')
+    expect(printed).toMatch(/^[\d,]+ messages in [\d.]+ s \([\d,]+\/s\): 0 missing, 0 twice\.$/m)
+    expect(printed).toMatch(/^\d+ s {3}[\d,]+ messages\/s {3}latency p50 .+ {3}missing 0 {2}twice 0$/m)
+    for (const qos of [0, 1, 2]) expect(printed).toMatch(new RegExp(`^QoS ${qos} +([1-9][\\d,]*) +\\1 +0 +0$`, 'm'))
+    expect(printed).toContain('OK: nothing lost, nothing twice.')
   })
 
   it('fails when messages are lost on the way', async () => {
-    const { code, output } = await ending('--duration 1 --inject-loss 50')
-    expect(output).toMatch(/^FAILED: \d+ missing at QoS 0, \d+ missing at QoS 1, \d+ missing at QoS 2\.$/m)
-    expect(code).toBe(1)
+    const verdict = /^FAILED: \d+ missing at QoS 0, \d+ missing at QoS 1, \d+ missing at QoS 2\.$/m
+    expect(await output(1, '--duration 1 --inject-loss 50')).toMatch(verdict)
   })
 
   it('fails when messages are repeated on the way', async () => {
-    const { code, output } = await ending('--duration 1 --inject-repeat 50')
-    expect(output).toMatch(/^FAILED: \d+ twice at QoS 0, \d+ twice at QoS 2\.$/m)
-    expect(output).toContain('0 missing')
-    expect(code).toBe(1)
+    const printed = await output(1, '--duration 1 --inject-repeat 50')
+    expect(printed).toMatch(/^FAILED: \d+ twice at QoS 0, \d+ twice at QoS 2\.$/m)
+    expect(printed).toContain('0 missing')
   })
 
   it('ends cleanly within 5 seconds of Ctrl-C', async () => {
     const program = demo('')
     await program.prints(' messages/s   latency')
     const start = performance.now()
-    program.signal('SIGINT')
-    const { code, output } = await program.ending
+    expect(await program.stop()).toContain('0 missing, 0 twice.')
     expect(performance.now() - start).toBeLessThan(5000)
-    expect(output).toContain('0 missing, 0 twice.')
-    expect(code).toBe(0)
   })
 
   it('ends at once at the second Ctrl-C', async () => {
@@ -58,35 +48,31 @@ describe('the demo with its own broker', () => {
     await program.prints(' messages/s   latency')
     program.signal('SIGINT')
     await program.prints('Stopping')
-    program.signal('SIGINT')
-    expect((await program.ending).code).toBe(130)
+    await program.stop('SIGINT', 130)
   })
 
   it('takes the number of devices and their rate', async () => {
-    const { code, output } = await ending('--duration 1 --devices 2 --rate 10')
-    expect(output).toContain('Devices    2 (each 10 messages/s')
-    expect(Number(/^(\d+) messages in /m.exec(output)?.[1])).toBeLessThan(30)
-    expect(code).toBe(0)
+    const printed = await output(0, '--duration 1 --devices 2 --rate 10')
+    expect(printed).toContain('Devices    2 (each 10 messages/s')
+    expect(Number(/^(\d+) messages in /m.exec(printed)?.[1])).toBeLessThan(30)
   })
 })
 
 describe('the arguments of the demo', () => {
   it('are explained by --help', async () => {
-    const { code, output } = await ending('--help')
+    const printed = await output(0, '--help')
     for (const name of ['devices', 'rate', 'duration', 'inject-loss', 'inject-repeat', 'port', 'no-dashboard', 'help'])
-      expect(output).toContain(`--${name}`)
-    expect(output).toContain('MQTT_URL')
-    expect(code).toBe(0)
+      expect(printed).toContain(`--${name}`)
+    expect(printed).toContain('MQTT_URL')
   })
 
   it.each([
     ['--rate many', '', "--rate takes a number from 0.1 to 10,000, not 'many';"],
     ['', 'gopher://127.0.0.1', 'no transport for gopher:'],
   ])('%s with MQTT_URL=%s end it with 2 and a reason', async (args, url, reason) => {
-    const { code, output } = await ending(args, url)
-    expect(output).toContain(reason)
-    expect(output).toContain('--help')
-    expect(code).toBe(2)
+    const printed = await output(2, args, url)
+    expect(printed).toContain(reason)
+    expect(printed).toContain('--help')
   })
 
   it.each([
@@ -100,36 +86,26 @@ describe('the arguments of the demo', () => {
     ['--inject-loss -1', '--inject-loss takes a whole number'],
     ['--inject-repeat 0', '--inject-repeat takes a whole number'],
   ])('%s is refused', async (args, reason) => {
-    const { readArguments, UsageError } = await demoModule<Arguments>('arguments.js')
+    const { readArguments, UsageError } = await exampleModule('demo/arguments.js')
     const read = () => readArguments(args.split(' '), {})
     expect(read).toThrow(UsageError)
     expect(read).toThrow(reason)
   })
 
   it('have defaults, and an empty MQTT_URL is none', async () => {
-    const { readArguments, UsageError } = await demoModule<Arguments>('arguments.js')
-    const defaults = {
-      help: false,
-      url: undefined,
-      devices: 20,
-      rate: 50,
-      seconds: undefined,
-      loseEvery: 0,
-      repeatEvery: 0,
-      dashboard: true,
-      port: 8080,
-    }
+    const { readArguments, UsageError } = await exampleModule('demo/arguments.js')
+    const faults = { loseEvery: 0, repeatEvery: 0 }
+    const defaults = { help: false, url: undefined, devices: 20, rate: 50, seconds: undefined, ...faults, dashboard: true, port: 8080 }
     expect(readArguments([], { MQTT_URL: '' })).toEqual(defaults)
-    expect(readArguments(['--duration', '0.5'], { MQTT_URL: 'ws://broker' })).toEqual({ ...defaults, url: 'ws://broker', seconds: 0.5 })
+    const given = { ...defaults, url: 'ws://broker', seconds: 0.5 }
+    expect(readArguments(['--duration', '0.5'], { MQTT_URL: 'ws://broker' })).toEqual(given)
     expect(() => readArguments([], { MQTT_URL: 'nowhere' })).toThrow(UsageError)
   })
 })
 
 describe('the demo with another broker', () => {
-  it('ends with 1 and the reason when nobody is there', async () => {
-    const { code, output } = await ending('--duration 1', 'mqtt://127.0.0.1:1')
-    expect(output).toContain('ECONNREFUSED')
-    expect(code).toBe(1)
+  it('ends with 1 and the reason when it is not there', async () => {
+    expect(await output(1, '--duration 1', 'mqtt://127.0.0.1:1')).toContain('ECONNREFUSED')
   })
 
   const missing = missingForMosquitto()
@@ -144,19 +120,13 @@ describe('the demo with another broker', () => {
     return () => broker.stop()
   })
 
-  it.each(['TCP', 'WebSocket'] as const)('loses and repeats nothing over mosquitto and %s', async (transport) => {
-    const { code, output } = await ending('--duration 2', broker.urls[transport])
-    expect(output).toContain('0 missing, 0 twice.')
-    expect(code).toBe(0)
-  })
-
-  it.each([
-    ['--inject-loss 50', /^FAILED: \d+ missing at QoS 1, \d+ missing at QoS 2\.$/m],
-    ['--inject-repeat 50', /^FAILED: \d+ twice at QoS 0, \d+ twice at QoS 2\.$/m],
-  ])('fails with %s over mosquitto', async (fault, verdict) => {
-    const { code, output } = await ending(`--duration 1 ${fault}`, broker.urls.TCP)
-    expect(output).toMatch(verdict)
-    expect(code).toBe(1)
+  it.each<[string, 'TCP' | 'WebSocket', number, RegExp]>([
+    ['', 'TCP', 0, /0 missing, 0 twice\./],
+    ['', 'WebSocket', 0, /0 missing, 0 twice\./],
+    [' --inject-loss 50', 'TCP', 1, /^FAILED: \d+ missing at QoS 1, \d+ missing at QoS 2\.$/m],
+    [' --inject-repeat 50', 'TCP', 1, /^FAILED: \d+ twice at QoS 0, \d+ twice at QoS 2\.$/m],
+  ])('over mosquitto:%s over %s', async (fault, transport, code, verdict) => {
+    expect(await output(code, `--duration 2${fault}`, broker.urls[transport])).toMatch(verdict)
   })
 
   it('ends with 1 when the broker dies', async () => {
@@ -165,8 +135,6 @@ describe('the demo with another broker', () => {
     const program = demo('', mortal.urls.TCP)
     await program.prints(' messages/s   latency')
     await mortal.kill()
-    const { code, output } = await program.ending
-    expect(output).toContain('The demo broke off: ')
-    expect(code).toBe(1)
+    expect(await program.ends(1)).toContain('The demo broke off: ')
   })
 })

@@ -23,18 +23,15 @@ describe('npm run offline-form', () => {
     await client.publish('inspections/notes', '{"place":"pump"}', { qos: 2 })
     await program.prints('inspections/notes {"place":"pump"}')
     await client.disconnect()
-    program.signal('SIGINT')
-    expect((await program.ending).code).toBe(0)
+    await program.stop()
   })
 
   it('says so when the port of its broker is taken', async () => {
     const first = new Program('offline-form/serve.js', ['--port', '0', '--broker-port', '0'])
     await first.prints('Ctrl-C stops')
     const [, port = ''] = /url=ws:\/\/127\.0\.0\.1:(\d+)/.exec(first.output) ?? []
-    const { code, output } = await new Program('offline-form/serve.js', ['--port', '0', '--broker-port', port]).ending
-    expect(output).toMatch(/^It could not start: .*--help shows/)
-    expect(code).toBe(1)
-    first.signal('SIGTERM')
-    expect((await first.ending).code).toBe(0)
+    const second = new Program('offline-form/serve.js', ['--port', '0', '--broker-port', port])
+    expect(await second.ends(1)).toMatch(/^It could not start: .*--help shows/)
+    await first.stop('SIGTERM')
   })
 })

@@ -9,18 +9,12 @@ import { pathToFileURL } from 'node:url'
 import { eventually } from '../../real/waiting.js'
 import { root } from '../fixture.js'
 
-/** How a program ended. */
-export interface Ending {
-  readonly code: number | null
-  readonly output: string
-}
-
 /** A running example. */
 export class Program {
   /** What it printed so far, to both streams. */
   output = ''
   /** Settles when it has ended and everything it printed is there. */
-  readonly ending: Promise<Ending>
+  readonly ending: Promise<{ readonly code: number | null; readonly output: string }>
   readonly #child: ChildProcess
 
   /** Starts `examples/<file>`; `url` is its MQTT_URL, `more` further variables. Killed after `timeout` milliseconds. */
@@ -45,20 +39,28 @@ export class Program {
   /** Fulfils when it has printed this; rejects when it ended without, or after 8 seconds. */
   async prints(text: string): Promise<void> {
     const ended = this.ending.then(({ code }) => `ended with ${code}`)
-    const printed = eventually(() => this.output.includes(text), text).then(
-      () => undefined,
-      (error: Error) => error.message,
-    )
-    const failure = await Promise.race([printed, ended])
+    const late = eventually(() => this.output.includes(text), text).catch((error: Error) => error.message)
+    const failure = await Promise.race([late, ended])
     if (!this.output.includes(text)) throw new Error(`'${text}' was not printed (${failure}), but: ${this.output}`)
   }
 
   signal(signal: 'SIGINT' | 'SIGTERM' | 'SIGKILL'): void {
     this.#child.kill(signal)
   }
+
+  /** What it printed until it ended, with this code. */
+  async ends(wanted = 0): Promise<string> {
+    const { code, output } = await this.ending
+    if (code !== wanted) throw new Error(`It ended with ${code}, not with ${wanted}: ${output}`)
+    return output
+  }
+
+  /** Stops it; gives what it printed. */
+  stop(signal: 'SIGINT' | 'SIGTERM' = 'SIGINT', wanted = 0): Promise<string> {
+    this.signal(signal)
+    return this.ends(wanted)
+  }
 }
 
-/** A module of the demo; it is JavaScript, so the caller says what it holds. */
-export async function demoModule<T>(name: string): Promise<T> {
-  return (await import(pathToFileURL(path.join(root, 'examples', 'demo', name)).href)) as T
-}
+/** A module of the examples. They are JavaScript, so what it holds has no types. */
+export const exampleModule = (file: string) => import(pathToFileURL(path.join(root, 'examples', file)).href)

@@ -1,6 +1,4 @@
-/**
- * The small examples that run until they are stopped, as processes of their own: connections are lost, replaced and ended under them.
- */
+/** The small examples that run until they are stopped, as processes of their own: connections are lost, replaced and ended under them. */
 import { beforeAll, describe, expect, it } from 'vitest'
 import { connect } from '../../../src/client/node.js'
 import { MemoryBroker, type MemoryBrokerOptions } from '../../../src/testing/index.js'
@@ -12,14 +10,6 @@ import { requireDist } from '../fixture.js'
 import { Program } from './program.js'
 
 beforeAll(requireDist)
-
-/** Stops it as Ctrl-C does; gives what it printed. */
-async function interrupted(program: Program): Promise<string> {
-  program.signal('SIGINT')
-  const { code, output } = await program.ending
-  expect(code, output).toBe(0)
-  return output
-}
 
 /** The broker of `mqwire/testing`, behind a TCP port. */
 async function startMemoryBroker(options: MemoryBrokerOptions) {
@@ -51,7 +41,7 @@ describe('examples/small/lifecycle.js', () => {
       await broker.live()
       await publish(broker.urls.TCP, 'lifecycle/hello', 'still there?', true)
       await program.prints('lifecycle/hello: still there?')
-      const lines = (await interrupted(program)).trimEnd().split('\n')
+      const lines = (await program.stop()).trimEnd().split('\n')
       expect(lines.filter((line) => line.startsWith('['))).toEqual([
         '[idle -> connecting]',
         '[connecting -> connected]',
@@ -71,7 +61,7 @@ describe('examples/small/lifecycle.js', () => {
   it('waits for a broker that is not there yet, and can be stopped while it does', async () => {
     const program = new Program('small/lifecycle.js', [], 'mqtt://127.0.0.1:1')
     await program.prints('It failed: ')
-    expect(await interrupted(program)).toContain('-> closed]')
+    expect(await program.stop()).toContain('-> closed]')
   })
 })
 
@@ -95,7 +85,7 @@ describe('examples/small/failover.js', () => {
       await program.prints('Lost: ')
       await program.prints(`Connected to ${second.urls.TCP}`)
       await eventually(() => arrived[1].size >= 2, 'numbers at the second broker')
-      const output = await interrupted(program)
+      const output = await program.stop()
       const counted = [...output.matchAll(/^Counted (\d+)$/gm)].map(([, number]) => Number(number))
       expect(counted).toEqual(counted.map((_, index) => index + 1))
       const everywhere = new Set([...arrived[0], ...arrived[1]])
@@ -137,10 +127,8 @@ describe('examples/small/prometheus.js', () => {
       }
       expect((await fetch(new URL('/elsewhere', address))).status).toBe(404)
       const before = await scrape()
-      expect(before.samples.get('mqwire_connected')).toBe(1)
-      expect(before.samples.get('mqwire_received_total')).toBe(0)
-      expect(before.types.get('mqwire_received_total')).toBe('counter')
-      expect(before.types.get('mqwire_publishes_in_flight')).toBe('gauge')
+      expect(Object.fromEntries(before.samples)).toMatchObject({ mqwire_connected: 1, mqwire_received_total: 0 })
+      expect(Object.fromEntries(before.types)).toMatchObject({ mqwire_received_total: 'counter', mqwire_publishes_in_flight: 'gauge' })
 
       for (const number of ['1', '2', '3']) await publish(broker.urls.TCP, `metrics/${number}`, number)
       await eventually(async () => (await scrape()).samples.get('mqwire_received_total') === 3, 'three messages counted')
@@ -149,7 +137,7 @@ describe('examples/small/prometheus.js', () => {
       await broker.kill()
       await eventually(async () => (await scrape()).samples.get('mqwire_connected') === 0, 'the loss')
       expect((await scrape()).samples.get('mqwire_failures_total{code="ERR_CONNECTION_LOST"}')).toBe(1)
-      expect(await interrupted(program)).toContain('Stopped.')
+      expect(await program.stop()).toContain('Stopped.')
     } finally {
       program.signal('SIGKILL')
       await broker.stop()
@@ -169,7 +157,7 @@ describe('examples/small/disconnect-reason.js', () => {
     try {
       const program = new Program('small/disconnect-reason.js', [], url)
       await program.prints('Connected as ')
-      expect(await interrupted(program)).toContain('Said goodbye.')
+      expect(await program.stop()).toContain('Said goodbye.')
       await eventually(() => broker.accepted.length > 0, 'the will')
       expect(broker.accepted).toMatchObject([{ topic: 'goodbye/status', will: true, qos: 1 }])
       const properties = { reasonString: 'maintenance', userProperties: [['back', 'in an hour']] }
@@ -186,10 +174,9 @@ describe('examples/small/disconnect-reason.js', () => {
       const program = new Program('small/disconnect-reason.js', [], url)
       await program.prints('Connected as ')
       for (const clientId of broker.clients.keys()) broker.disconnect(clientId, 0x98, { reasonString: 'by order\nof somebody' })
-      const { code, output } = await program.ending
+      const output = await program.ends(1)
       expect(output).toContain('The server says goodbye, 0x98 Administrative action: by order\\u{a}of somebody\n')
       expect(output).toContain('Ended: ERR_SERVER_DISCONNECT')
-      expect(code).toBe(1)
     } finally {
       await stop()
     }
@@ -203,7 +190,7 @@ describe('examples/small/disconnect-reason.js', () => {
         const status = await watcher.subscribe('goodbye/status', { qos: 1 })
         const program = new Program('small/disconnect-reason.js', [], broker.urls.TCP)
         await program.prints('Connected as ')
-        await interrupted(program)
+        await program.stop()
         expect((await take(status, 'the will')).text()).toBe('gone')
       } finally {
         watcher.destroy()

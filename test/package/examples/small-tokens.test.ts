@@ -1,10 +1,8 @@
-/**
- * The example of tokens that run out, as a process of its own, with a token server and brokers that take only the newest token.
- */
+/** The example of tokens that run out, as a process of its own, with a token server and brokers that take only the newest token. */
 import { createServer } from 'node:http'
 import { text } from 'node:stream/consumers'
 import type { AuthenticateError } from 'aedes'
-import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { connect } from '../../../src/client/node.js'
 import { MemoryBroker } from '../../../src/testing/index.js'
 import { listenTcp } from '../../../src/transport/tcp.js'
@@ -65,14 +63,12 @@ describe('examples/small/token-rotation.js', () => {
   beforeEach(async () => {
     tokens = new TokenServer()
     await tokens.start()
+    return () => tokens.stop()
   })
-  afterEach(() => tokens.stop())
 
   async function stopped(program: Program): Promise<string> {
-    program.signal('SIGINT')
-    const { code, output } = await program.ending
+    const output = await program.stop()
     expect(output).toContain('Stopped.')
-    expect(code).toBe(0)
     return output
   }
 
@@ -115,15 +111,11 @@ describe('examples/small/token-rotation.js', () => {
         if (!tokens.accepts(new TextDecoder().decode(data))) throw new Error('not the newest token')
         return { reasonCode: 0 }
       },
-      continue() {
-        throw new Error('one step was all')
-      },
+      continue: () => expect.unreachable('one step was all'),
     }
     const broker = new MemoryBroker({ auth: { BEARER: bearer } })
     let connections = 0
-    broker.on('connect', () => {
-      connections += 1
-    })
+    broker.on('connect', () => void connections++)
     const listener = await listenTcp({}, broker.accept)
     const program = new Program('small/token-rotation.js', [], listener.url, { ...tokens.env, AUTH_METHOD: 'BEARER' })
     try {
@@ -147,9 +139,7 @@ describe('examples/small/token-rotation.js', () => {
 
   it('ends with an error when the token server says no at once', async () => {
     const program = new Program('small/token-rotation.js', [], 'mqtt://127.0.0.1:1', { ...tokens.env, CLIENT_SECRET: 'wrong' })
-    const { code, output } = await program.ending
-    expect(output).toContain('Not connected: the token server answers 401')
-    expect(code).toBe(1)
+    expect(await program.ends(1)).toContain('Not connected: the token server answers 401')
     expect(tokens.issued).toBe(0)
   })
 })
