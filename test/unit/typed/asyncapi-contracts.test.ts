@@ -1,6 +1,4 @@
-/**
- * Contracts of every kind as AsyncAPI documents: the official parser reads each, and a payload passes its schema exactly where the codec takes it.
- */
+/** Contracts of every kind as AsyncAPI documents: the official parser reads each, and a payload passes its schema exactly where the codec takes it. */
 import { createRequire } from 'node:module'
 import { type } from 'arktype'
 import * as v from 'valibot'
@@ -24,8 +22,8 @@ const { default: Ajv } = createRequire(require.resolve('@asyncapi/parser'))('ajv
 
 /** A message of the document with payloads: values that are sent, and payloads that are refused. */
 interface Payloads {
-  /** Channel, and the name of the message there. Default: `a`, `message`. */
-  readonly at?: readonly [channel: string, message: string]
+  /** Channel, and the name of the message there. */
+  readonly at: readonly [channel: string, message: string]
   readonly codec: Codec<never, unknown>
   readonly sent: readonly unknown[]
   readonly refused: readonly unknown[]
@@ -37,10 +35,18 @@ interface Row {
   readonly payloads?: readonly Payloads[]
 }
 
+const { contract, channel, operation, text, number, json } = mq
+
+/** A contract of one part, `a`. */
+const of = (a: object, options: Partial<AsyncApiOptions> = {}): Row => ({ contract: contract({ a }), options })
+
 /** A contract of one channel, `a`, whose payloads are these. */
-function payloads(codec: Codec<never, unknown>, sent: readonly unknown[], refused: readonly unknown[], options?: Partial<AsyncApiOptions>): Row {
-  return { contract: mq.contract({ a: mq.channel('a', codec) }), payloads: [{ codec, sent, refused }], ...(options === undefined ? {} : { options }) }
+function payloads(codec: Codec<never, unknown>, sent: readonly unknown[], refused: readonly unknown[], options = {}): Row {
+  return { ...of(channel('a', codec), options), payloads: [{ at: ['a', 'message'], codec, sent, refused }] }
 }
+
+/** Values, each as JSON. */
+const values = (...texts: string[]): unknown[] => texts.map((each) => JSON.parse(each))
 
 const Node = z.object({
   name: z.string(),
@@ -49,107 +55,94 @@ const Node = z.object({
   },
 })
 const date = z.codec(z.string().regex(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/), z.date(), {
-  decode: (text) => new Date(text),
+  decode: (given) => new Date(given),
   encode: (value) => value.toISOString(),
 })
 const stamped = z.object({ at: date })
 const point = z.object({ x: z.number(), y: z.number().int().max(9) })
-const missing = mq.json(z.object({ id: z.string() }))
-const spread = mq.contract({ one: mq.channel('one', mq.text()) })
-const valibot = { toJsonSchema: () => ({ type: 'object', properties: { n: { type: 'number', minimum: 1 } }, required: ['n'] }) }
+const kinds = [z.object({ kind: z.literal('a'), n: z.number() }), z.object({ kind: z.literal('b') })] as const
+const words = z.object({ a: z.enum(['x', 'y']).nullable(), b: z.array(z.boolean()).min(1).max(2) })
+const entries = z.array(z.tuple([z.string(), z.number()])).transform((list) => new Map(list))
+const missing = json(z.object({ id: z.string() }))
+const spread = contract({ one: channel('one', text()) })
+const ends = { publish: { qos: 2, properties: { messageExpiryInterval: 5 } }, subscribe: { qos: 0 } } as const
+const details = { title: 'A', description: '*B*', examples: ['x'], parameters: { id: 'C' } }
+const host = { host: 'x.example', protocol: 'mqtt', description: 'D' }
+const servers = { a: 'mqtts://x.example:8883', b: 'wss://x.example/mqtt', c: host }
+const valibot = { type: 'object', properties: { n: { type: 'number', minimum: 1 } }, required: ['n'] }
+const packed = [values('{"x":1.5,"y":9}'), values('{"x":1}', '{"x":1,"y":10}')] as const
 
 const rows: Readonly<Record<string, Row>> = {
-  'an empty one': { contract: mq.contract({}) },
-  text: { contract: mq.contract({ a: mq.channel('a', mq.text()) }) },
-  numbers: { contract: mq.contract({ a: mq.channel('a', mq.number()) }) },
-  bytes: { contract: mq.contract({ a: mq.channel('a', mq.bytes()) }) },
-  'JSON of any kind': { contract: mq.contract({ a: mq.channel('a', mq.json()) }) },
-  'a codec of one’s own': { contract: mq.contract({ a: mq.channel('a', mq.codec({ encode: String, decode: String, contentType: 'a/b; c=1' })) }) },
-  parameters: { contract: mq.contract({ a: mq.channel('a/{b}/{n:number}/{rest...}', mq.text()) }) },
-  'any topic': { contract: mq.contract({ a: mq.channel('#', mq.text()) }) },
-  'options of each end': {
-    contract: mq.contract({
-      a: mq.channel('a', mq.text(), { qos: 1, retain: true, publish: { qos: 2, properties: { messageExpiryInterval: 5 } }, subscribe: { qos: 0 } }),
-    }),
-  },
-  'names that are pointers': { contract: mq.contract({ 'a/~ %ü.b': mq.channel('a', mq.text()) }) },
-  'groups in groups': { contract: mq.contract({ a: { b: { c: { d: mq.channel('d', mq.text()) } } } }) },
-  'a contract in a contract, and one spread': { contract: mq.contract({ ...spread, again: spread }) },
-  descriptions: {
-    contract: mq.contract({ a: mq.channel('a/{id}', mq.text()) }),
-    options: { details: { a: { title: 'A', description: '*B*', examples: ['x'], parameters: { id: 'C' } } } },
-  },
-  'servers of every scheme': {
-    contract: spread,
-    options: { servers: { a: 'mqtts://x.example:8883', b: 'wss://x.example/mqtt', c: { host: 'x.example', protocol: 'mqtt', description: 'D' } } },
-  },
-  'an operation': { contract: mq.contract({ a: mq.operation('a/{id}', mq.number(), mq.text()) }) },
-  'an operation of any topic': { contract: mq.contract({ a: mq.operation('#', mq.number(), mq.text()) }) },
+  'an empty one': { contract: contract({}) },
+  text: of(channel('a', text())),
+  numbers: of(channel('a', number())),
+  bytes: of(channel('a', mq.bytes())),
+  'JSON of any kind': of(channel('a', json())),
+  'a codec of one’s own': of(channel('a', mq.codec({ encode: String, decode: String, contentType: 'a/b; c=1' }))),
+  parameters: of(channel('a/{b}/{n:number}/{rest...}', text())),
+  'any topic': of(channel('#', text())),
+  'options of each end': of(channel('a', text(), { qos: 1, retain: true, ...ends })),
+  'names that are pointers': { contract: contract({ 'a/~ %ü.b': channel('a', text()) }) },
+  'groups in groups': of({ b: { c: { d: channel('d', text()) } } }),
+  'a contract in a contract, and one spread': { contract: contract({ ...spread, again: spread }) },
+  descriptions: of(channel('a/{id}', text()), { details: { a: details } }),
+  'servers of every scheme': { contract: spread, options: { servers } },
+  'an operation': of(operation('a/{id}', number(), text())),
+  'an operation of any topic': of(operation('#', number(), text())),
   'operations without input, output, or both': {
-    contract: mq.contract({ a: mq.operation('a'), b: mq.operation('b', undefined, mq.text()), c: mq.operation('c', mq.text()) }),
+    contract: contract({ a: operation('a'), b: operation('b', undefined, text()), c: operation('c', text()) }),
   },
-  'an operation that several serve': { contract: mq.contract({ a: mq.operation('a', mq.text(), mq.text(), { qos: 1, serve: { share: 'w' } }) }) },
+  'an operation that several serve': of(operation('a', text(), text(), { qos: 1, serve: { share: 'w' } })),
   'errors of an operation': {
-    contract: mq.contract({ a: mq.operation('a', missing, missing, { errors: { MISSING: missing, 'a/b ~': undefined } }) }),
-    payloads: [['a', 'message'] as const, ['a.reply', 'message'] as const, ['a.reply', 'MISSING'] as const].map((at) => ({
-      at,
+    ...of(operation('a', missing, missing, { errors: { MISSING: missing, 'a/b ~': undefined } })),
+    payloads: ['a message', 'a.reply message', 'a.reply MISSING'].map((at) => ({
+      at: at.split(' ') as [string, string],
       codec: missing,
-      sent: [{ id: 'x' }],
-      refused: [{ id: 1 }, {}],
+      ...{ sent: values('{"id":"x"}'), refused: values('{"id":1}', '{}') },
     })),
   },
-  objects: payloads(mq.json(point), [{ x: 1.5, y: 9 }], [{ x: 1 }, { x: 1, y: 1.5 }, { x: 1, y: 10 }, [], null]),
-  'objects that hold no more': payloads(mq.json(z.strictObject({ a: z.string().optional() })), [{}, { a: 'x' }], [{ b: 1 }, { a: 1 }]),
-  defaults: payloads(mq.json(z.object({ a: z.number().default(1), b: z.string() })), [{ b: 'x' }], [{ a: 1 }, { a: 'x', b: 'x' }]),
+  objects: payloads(json(point), [{ x: 1.5, y: 9 }], values('{"x":1}', '{"x":1,"y":1.5}', '{"x":1,"y":10}', '[]', 'null')),
+  'objects that hold no more': payloads(json(z.strictObject({ a: z.string().optional() })), values('{}', '{"a":"x"}'), values('{"b":1}', '{"a":1}')),
+  defaults: payloads(json(z.object({ a: z.number().default(1), b: z.string() })), [{ b: 'x' }], values('{"a":1}', '{"a":"x","b":"x"}')),
   'one of several': payloads(
-    mq.json(z.discriminatedUnion('kind', [z.object({ kind: z.literal('a'), n: z.number() }), z.object({ kind: z.literal('b') })])),
-    [{ kind: 'a', n: 1 }, { kind: 'b' }],
-    [{ kind: 'a' }, { kind: 'c' }],
+    json(z.discriminatedUnion('kind', [...kinds])),
+    values('{"kind":"a","n":1}', '{"kind":"b"}'),
+    values('{"kind":"a"}', '{"kind":"c"}'),
   ),
   'words, nothing, and lists': payloads(
-    mq.json(z.object({ a: z.enum(['x', 'y']).nullable(), b: z.array(z.boolean()).min(1).max(2) })),
-    [
-      { a: null, b: [true] },
-      { a: 'x', b: [true, false] },
-    ],
-    [
-      { a: 'z', b: [true] },
-      { a: null, b: [] },
-      { a: null, b: [true, true, true] },
-    ],
+    json(words),
+    values('{"a":null,"b":[true]}', '{"a":"x","b":[true,false]}'),
+    values('{"a":"z","b":[true]}', '{"a":null,"b":[]}', '{"a":null,"b":[true,true,true]}'),
   ),
   tuples: payloads(
-    mq.json(z.tuple([z.string(), z.number()]).rest(z.boolean())),
-    [
-      ['a', 1],
-      ['a', 1, true],
-    ],
-    [['a'], [1, 'a'], ['a', 1, 1]],
+    json(z.tuple([z.string(), z.number()]).rest(z.boolean())),
+    values('["a",1]', '["a",1,true]'),
+    values('["a"]', '[1,"a"]', '["a",1,1]'),
   ),
-  'keys of any name': payloads(mq.json(z.record(z.string(), z.number())), [{}, { a: 1 }], [{ a: 'x' }, []]),
+  'keys of any name': payloads(json(z.record(z.string(), z.number())), values('{}', '{"a":1}'), values('{"a":"x"}', '[]')),
   'a schema that holds itself': payloads(
-    mq.json(Node),
-    [{ name: 'a', next: { name: 'b' } }],
-    [
-      { name: 'a', next: { name: 1 } },
-      { name: 'a', next: { name: 'b', next: {} } },
-    ],
+    json(Node),
+    values('{"name":"a","next":{"name":"b"}}'),
+    values('{"name":"a","next":{"name":1}}', '{"name":"a","next":{"name":"b","next":{}}}'),
   ),
-  'text of a pattern': payloads(mq.json(z.string().regex(/^a+$/).max(3)), ['aa'], ['b', 'aaaa', 1]),
-  'a transform': payloads(mq.json(z.string().transform((text) => text.length)), ['abc'], [3]),
-  'a date that is mapped back': payloads(mq.json(stamped, { encode: stamped.encode }), [{ at: new Date(5) }], [{ at: 'noon' }, { at: 5 }, {}]),
+  'text of a pattern': payloads(json(z.string().regex(/^a+$/).max(3)), ['aa'], ['b', 'aaaa', 1]),
+  'a transform': payloads(json(z.string().transform((given) => given.length)), ['abc'], [3]),
+  'a date that is mapped back': payloads(json(stamped, { encode: stamped.encode }), [{ at: new Date(5) }], values('{"at":"noon"}', '{"at":5}', '{}')),
   'a Map that is mapped back': payloads(
-    mq.json(
-      z.array(z.tuple([z.string(), z.number()])).transform((list) => new Map(list)),
-      { encode: (map: Map<string, number>) => [...map] },
-    ),
+    json(entries, { encode: (map: Map<string, number>) => [...map] }),
     [new Map([['a', 1]]), new Map()],
-    [[['a']], [[1, 'a']], {}],
+    values('[["a"]]', '[[1,"a"]]', '{}'),
   ),
-  'schemas of arktype': payloads(mq.json(type({ 'n?': 'number>=1', s: "'x'|'y'" })), [{ s: 'x' }, { n: 1, s: 'y' }], [{ n: 0, s: 'x' }, { s: 'z' }]),
-  'schemas of valibot': payloads(mq.json(v.object({ n: v.pipe(v.number(), v.minValue(1)) })), [{ n: 1 }], [{ n: 0 }, {}], valibot),
-  MessagePack: payloads(msgpack(point), [{ x: 1.5, y: 9 }], [{ x: 1 }, { x: 1, y: 10 }]),
-  CBOR: payloads(cbor(point), [{ x: 1.5, y: 9 }], [{ x: 1 }, { x: 1, y: 10 }]),
+  'schemas of arktype': payloads(
+    json(type({ 'n?': 'number>=1', s: "'x'|'y'" })),
+    values('{"s":"x"}', '{"n":1,"s":"y"}'),
+    values('{"n":0,"s":"x"}', '{"s":"z"}'),
+  ),
+  'schemas of valibot': payloads(json(v.object({ n: v.pipe(v.number(), v.minValue(1)) })), [{ n: 1 }], values('{"n":0}', '{}'), {
+    toJsonSchema: () => valibot,
+  }),
+  MessagePack: payloads(msgpack(point), ...packed),
+  CBOR: payloads(cbor(point), ...packed),
 }
 
 /** How values of a codec are written where nothing is checked, and what comes of them. */
@@ -179,8 +172,8 @@ describe.each(Object.entries(rows))('a contract of %s', (_name, { contract, opti
   it.runIf(payloads.length > 0)('what it sends passes the schema, what it refuses does not', () => {
     const ajv = new Ajv({ strict: false, validateFormats: false })
     ajv.addSchema(document, 'document')
-    for (const { at: [channel, message] = ['a', 'message'], codec, sent, refused } of payloads) {
-      const check = ajv.compile({ $ref: `document#/channels/${channel}/messages/${message}/payload` })
+    for (const { at, codec, sent, refused } of payloads) {
+      const check = ajv.compile({ $ref: `document#/channels/${at[0]}/messages/${at[1]}/payload` })
       const { write, read } = unchecked(codec)
       for (const value of sent) {
         const payload = read(codec.encode(value as never))
