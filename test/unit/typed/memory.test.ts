@@ -1,9 +1,8 @@
 /** Codecs that write into memory of their own again and again: what was encoded before stays as it was, however long it waits to be sent. */
 import { expect, it } from 'vitest'
-import type { Client } from '../../../src/client/node.js'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'
-import { brokerOf, clientOn } from './rig.js'
+import { all, pair } from './rig.js'
 
 const scratch = new Uint8Array(64)
 const reusing = mq.codec<string>({
@@ -12,39 +11,26 @@ const reusing = mq.codec<string>({
 })
 const words = ['aaa', 'bbb', 'ccc', 'ddd']
 
-async function two(): Promise<[Client, Client]> {
-  const broker = brokerOf()
-  return [await clientOn(broker), await clientOn(broker)]
-}
-
 it('calls of one turn', async () => {
-  const [asking, serving] = await two()
+  const { caller, server } = await pair()
   const echo = mq.operation('echo/{id}', reusing, reusing)
-  await echo.on(serving).serve(({ value, params }) => `${params.id}:${value}`)
-  expect(await Promise.all(words.map((word, id) => echo.on(asking).call({ id }, word, { timeout: 3000 })))).toEqual([
-    '0:aaa',
-    '1:bbb',
-    '2:ccc',
-    '3:ddd',
-  ])
+  await echo.on(server).serve(({ value, params }) => `${params.id}:${value}`)
+  const calls = words.map((word, id) => echo.on(caller).call({ id }, word, { timeout: 3000 }))
+  expect(await Promise.all(calls)).toEqual(['0:aaa', '1:bbb', '2:ccc', '3:ddd'])
 })
 
 it('streams of one turn', async () => {
-  const [asking, serving] = await two()
+  const { caller, server } = await pair()
   const count = mq.operation('count/{id}', reusing, reusing)
-  await count.on(serving).serve(async function* ({ value }) {
+  await count.on(server).serve(async function* ({ value }) {
     for (let n = 0; n < 3; n++) yield `${value}${n}`
   })
-  const all = words.map(async (word, id) => {
-    const got: string[] = []
-    for await (const answer of count.on(asking).stream({ id }, word, { timeout: 3000 })) got.push(answer)
-    return got
-  })
-  expect(await Promise.all(all)).toEqual(words.map((word) => [`${word}0`, `${word}1`, `${word}2`]))
+  const streams = words.map((word, id) => all(count.on(caller).stream({ id }, word, { timeout: 3000 })))
+  expect(await Promise.all(streams)).toEqual(words.map((word) => [`${word}0`, `${word}1`, `${word}2`]))
 })
 
 it('publishes, posts and writes of one turn', async () => {
-  const [sending, reading] = await two()
+  const { client: reading, other: sending } = await pair()
   const channel = mq.channel('word', reusing, { qos: 1 })
   const got: string[] = []
   await channel.on(reading).listen(({ value }) => void got.push(value))
@@ -56,7 +42,7 @@ it('publishes, posts and writes of one turn', async () => {
 })
 
 it('large ones, of memory that is all used', async () => {
-  const [sending, reading] = await two()
+  const { client: reading, other: sending } = await pair()
   const memory = new Uint8Array(300_000)
   const filled = mq.codec<number>({
     encode: (value) => memory.fill(value),
@@ -86,7 +72,7 @@ it('wills, and views that are no Uint8Array', async () => {
 })
 
 it('bytes() sends the memory of the caller, and gives an array of its own', async () => {
-  const [sending, reading] = await two()
+  const { client: reading, other: sending } = await pair()
   const given = Uint8Array.of(1, 2, 3)
   expect(mq.bytes().encode(given)).toBe(given)
   await using subscription = await mq.channel('bytes', mq.bytes()).on(reading).subscribe({ lifetime: 'borrowed' })

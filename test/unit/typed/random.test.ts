@@ -4,12 +4,10 @@ import { expect, it } from 'vitest'
 import { z } from 'zod'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'
-import { brokerOf, clientOn } from './rig.js'
+import { pair } from './rig.js'
 
 it('random payloads: each is a value or counted, and the client stays', async () => {
-  const broker = brokerOf()
-  const client = await clientOn(broker, { memoryBudget: 256 * 1024 * 1024 })
-  const other = await clientOn(broker)
+  const { client, other } = await pair({ memoryBudget: 256 * 1024 * 1024 })
   const schema = z.object({ value: z.number(), unit: z.string().optional() })
   const channel = mq.channel('r', mq.json(schema), { qos: 1 }).on(client)
   let told = 0

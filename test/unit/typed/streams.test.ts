@@ -1,22 +1,19 @@
 /** Web streams and retained messages while something else goes on: bridges, aborts, floods, connections that are lost. */
 import { describe, expect, it } from 'vitest'
+import type { Message } from '../../../src/client/api/index.js'
 import { deferred } from '../../../src/client/common/abort.js'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'
-import { brokerOf, clientOn } from './rig.js'
-
-const quickly = async (promise: Promise<unknown>): Promise<unknown> =>
-  Promise.race([promise.catch((error: unknown) => error), new Promise((resolve) => setTimeout(() => resolve('it waits'), 2000))])
+import { pause, turn } from '../../support/pausing.js'
+import { all, brokerOf, clientOn, coded, outcomeOf, pair } from './rig.js'
 
 describe('a writable stream', () => {
   it('bridges two brokers as it stands; a message is acknowledged once its copy is', async () => {
-    const nearBroker = brokerOf()
-    const [near, far] = [await clientOn(nearBroker, { receiveMaximum: 3 }), await clientOn(brokerOf())]
+    const [near, far] = [await clientOn(brokerOf(), { receiveMaximum: 3 }), await clientOn(brokerOf())]
     await using there = await far.subscribe('copy/#', { qos: 1 })
     const here = await near.subscribe('source/#', { qos: 1, ack: 'manual' })
-    const bridge = here
-      .readable()
-      .pipeTo(mq.writableStream<import('../../../src/client/api/index.js').Message>(far, ({ topic }) => topic.replace('source', 'copy'), { qos: 1 }))
+    const sink = mq.writableStream<Message>(far, ({ topic }) => topic.replace('source', 'copy'), { qos: 1 })
+    const bridge = here.readable().pipeTo(sink)
     for (let n = 0; n < 20; n++) await near.publish(`source/${n}`, String(n), { qos: 1 })
     for (let n = 0; n < 20; n++) {
       const copy = await there.next({ timeout: 3000 })
@@ -26,12 +23,12 @@ describe('a writable stream', () => {
     // Its error path.
     await far.disconnect()
     near.publish('source/x', 'x', { qos: 1 }).catch(() => undefined)
-    expect(await quickly(bridge)).toMatchObject({ code: 'ERR_CLOSED' })
+    expect(await outcomeOf(bridge)).toEqual(coded('ERR_CLOSED'))
     await eventually(() => here.size === 0)
     expect(near.state).toBe('connected')
   })
 
-  it('of one topic takes messages, and what has payloads', async () => {
+  it('of one topic takes messages, and payloads', async () => {
     const client = await clientOn(brokerOf())
     await using there = await client.subscribe('copy')
     await using here = await client.subscribe('source', { qos: 1, ack: 'on-receive' })
@@ -41,6 +38,8 @@ describe('a writable stream', () => {
     expect((await there.next())?.text()).toBe('a')
     abort.abort()
     await expect(bridge).rejects.toThrow()
+    await mq.writableStream<Uint8Array>(client, 'copy').getWriter().write(Uint8Array.of(0x62))
+    expect((await there.next())?.text()).toBe('b')
   })
 
   it('an abort waits for no connection', async () => {
@@ -50,9 +49,9 @@ describe('a writable stream', () => {
     await eventually(() => client.state !== 'connected')
     const writer = mq.writableStream(client, 'a').getWriter()
     const written = writer.write('x').catch((error: unknown) => error)
-    await new Promise((resolve) => setTimeout(resolve, 10))
-    expect(await quickly(writer.abort(new Error('enough')))).toBeUndefined()
-    expect(await quickly(written)).toMatchObject({ message: 'enough' })
+    await pause(10)
+    expect(await outcomeOf(writer.abort(new Error('enough')))).toBeUndefined()
+    expect(await outcomeOf(written)).toMatchObject({ message: 'enough' })
   })
 
   it('of a channel refuses a value at its write', async () => {
@@ -60,92 +59,79 @@ describe('a writable stream', () => {
     const writer = mq.channel('n', mq.number()).on(client).writableStream().getWriter()
     writer.closed.catch(() => undefined)
     await writer.write(1)
-    await expect(writer.write(Number.NaN)).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
+    await expect(writer.write(Number.NaN)).rejects.toEqual(coded('ERR_INVALID_PAYLOAD'))
   })
 })
 
 describe('retained messages', () => {
   it('end also while live ones come without a pause', async () => {
-    const broker = brokerOf()
-    const client = await clientOn(broker)
-    const other = await clientOn(broker)
+    const { client, other } = await pair()
     await client.publish('r/kept', '1', { retain: true, qos: 1 })
     let isOver = false
     const flooding = (async () => {
       while (!isOver) {
         for (let n = 0; n < 50; n++) other.post('r/live', 'x')
-        await new Promise((resolve) => setImmediate(resolve))
+        await turn()
       }
     })()
-    const got: string[] = []
-    const reading = (async () => {
-      for await (const { topic } of mq.retained(client, 'r/#', { quiet: 50 })) got.push(topic)
-      return 'ended'
-    })()
-    expect(await quickly(reading)).toBe('ended')
+    const got = await outcomeOf(all(mq.retained(client, 'r/#', { quiet: 50 })))
     isOver = true
     await flooding
-    expect(got).toEqual(['r/kept'])
+    expect(got).toMatchObject([{ topic: 'r/kept' }])
   })
 
-  it('are all given however slowly they are read; what does not fit is told', async () => {
+  it('are all given however slowly they are read; what does not fit is an error', async () => {
     const broker = brokerOf({ maxLog: 100 })
     const client = await clientOn(broker)
     for (let n = 0; n < 3000; n++) await client.publish(`r/${n}`, 'x'.repeat(20), { retain: true })
     const got = new Set<string>()
     for await (const { topic } of mq.retained(client, 'r/#', { quiet: 200 })) {
-      if (got.size === 0) await new Promise((resolve) => setTimeout(resolve, 100))
+      if (got.size === 0) await pause(100)
       got.add(topic)
     }
     expect(got.size).toBe(3000)
     const reading = (async () => {
-      for await (const _ of mq.retained(client, 'r/#', { quiet: 100, buffer: 10 })) await new Promise((resolve) => setTimeout(resolve, 1))
+      for await (const _ of mq.retained(client, 'r/#', { quiet: 100, buffer: 10 })) await pause(1)
     })()
-    await expect(reading).rejects.toMatchObject({ code: 'ERR_DROPPED' })
+    await expect(reading).rejects.toEqual(coded('ERR_DROPPED'))
   })
 
-  it('a connection that is lost is told: some may be missing', async () => {
+  it('a connection that is lost is an error: some may be missing', async () => {
     const broker = brokerOf()
     const client = await clientOn(broker)
     await client.publish('r/1', '1', { retain: true, qos: 1 })
     const iterator = mq.retained(client, 'r/#', { quiet: 5000 })
     await iterator.next()
-    const next = quickly(iterator.next())
+    const next = outcomeOf(iterator.next())
     broker.disconnect?.(client.clientId)
     await client.reconnect({ force: true }).catch(() => undefined)
-    expect(await next).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
+    expect(await next).toEqual(coded('ERR_CONNECTION_LOST'))
     const abort = new AbortController()
     const aborted = mq.retained(client, 'r/#', { quiet: 5000, signal: abort.signal })
     await aborted.next()
     const last = aborted.next()
     abort.abort()
-    expect(await quickly(last)).toMatchObject({ code: 'ERR_ABORTED' })
+    expect(await outcomeOf(last)).toEqual(coded('ERR_ABORTED'))
   })
 })
 
-it('the caller is told where a handler gives its generator while its client ends', async () => {
-  const broker = brokerOf()
-  const [caller, server] = [await clientOn(broker), await clientOn(broker)]
+it('the caller hears of it where a handler gives its generator while its client ends', async () => {
+  const { caller, server } = await pair()
   const counting = mq.operation('count/{id}', mq.text(), mq.number())
-  const begun = deferred<void>()
-  const goOn = deferred<void>()
+  const [begun, goOn] = [deferred<void>(), deferred<void>()]
   async function* forever(): AsyncGenerator<number> {
     for (let n = 0; ; n++) yield n
   }
-  const slow = async (): Promise<AsyncGenerator<number>> => {
+  await counting.on(server).serve((async () => {
     begun.resolve()
     await goOn.promise
     return forever()
-  }
-  await counting.on(server).serve(slow as never)
-  const read = async (): Promise<void> => {
-    for await (const _ of counting.on(caller).stream({ id: 1 }, '', { window: 4, timeout: 3000 }));
-  }
-  const reading = expect(read()).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'ERR_CLOSED' })
+  }) as never)
+  const reading = outcomeOf(all(counting.on(caller).stream({ id: 1 }, '', { window: 4, timeout: 3000 })))
   await begun.promise
   const left = server.disconnect()
   goOn.resolve()
-  await reading
+  expect(await reading).toEqual(coded('ERR_REMOTE', { reasonName: 'ERR_CLOSED' }))
   await left
 })
 
@@ -156,9 +142,11 @@ it('the end of a stream, and an error, need no credit: they may come while as ma
     'counts/+',
     async (request) => {
       const { responseTopic, correlationData } = request.properties
-      const answer = (text: string, ...pairs: [string, string][]): Promise<unknown> =>
-        client.publish(responseTopic as string, text, { qos: 1, properties: { correlationData, responseTopic: 'control', userProperties: pairs } })
-      // They arrive at once, before anybody reads.
+      const answer = (text: string, ...userProperties: [string, string][]): Promise<unknown> => {
+        const properties = { correlationData, responseTopic: 'control', userProperties }
+        return client.publish(responseTopic as string, text, { qos: 1, properties })
+      }
+      // They arrive at once, before the caller reads.
       for (const seq of [0, 1]) void answer(String(seq), ['seq', String(seq)])
       if (request.topic.endsWith('end')) void answer('', ['seq', '2'], ['end', ''])
       else void answer('no more', ['seq', '2'], ['error', 'EMPTY'])
@@ -166,15 +154,10 @@ it('the end of a stream, and an error, need no credit: they may come while as ma
     { qos: 1 },
   )
   for (const how of ['end', 'error']) {
-    const got: number[] = []
-    const read = async (): Promise<void> => {
-      const stream = counts.on(client).stream({ how }, 7, { window: 2, timeout: 3000 })
-      got.push((await stream.next()).value as number)
-      await new Promise((resolve) => setTimeout(resolve, 30))
-      for await (const value of stream) got.push(value)
-    }
-    if (how === 'end') await read()
-    else await expect(read()).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'EMPTY' })
-    expect(got).toEqual([0, 1])
+    const stream = counts.on(client).stream({ how }, 7, { window: 2, timeout: 3000 })
+    const got = [(await stream.next()).value as number]
+    await pause(30)
+    const rest = await outcomeOf(all(stream, got))
+    expect([got, rest]).toEqual([[0, 1], how === 'end' ? [0, 1] : coded('ERR_REMOTE', { reasonName: 'EMPTY' })])
   }
 })
