@@ -1,107 +1,81 @@
 /** Reading a channel while something else goes on: schemas that take their time or never end, waits that are given up, endings of every kind. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { deferred } from '../../../src/client/common/abort.js'
 import type { Client } from '../../../src/client/node.js'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'
-import { brokerOf, clientOn } from './rig.js'
+import { pause, turn } from '../../support/pausing.js'
+import { coded, outcomeOf, pair, schemaOf, upTo } from './rig.js'
 
-interface Gate {
-  readonly schema: mq.StandardSchema<number>
-  /** Lets all values through that wait, and those that come. */
-  open(): void
-  /** Values that are being checked. */
-  readonly waiting: number
-}
+/** A schema that takes its time; negative numbers are none of its. */
+const slowly = (wait: (value: number) => Promise<void>) =>
+  schemaOf<number>(async (value) => {
+    await wait(value as number)
+    return (value as number) < 0 ? { issues: [{ message: 'negative' }] } : { value }
+  })
 
-/** A schema that waits for somebody; negative numbers are none of its. */
-function gate(): Gate {
-  let isOpen = false
-  const held: (() => void)[] = []
-  const validate = async (value: unknown): Promise<mq.SchemaResult<number>> => {
-    if (!isOpen) await new Promise<void>((resolve) => held.push(resolve))
-    return (value as number) < 0 ? { issues: [{ message: 'negative' }] } : { value: value as number }
+/** A channel whose values wait until `open` is called. */
+function gate() {
+  const { promise, resolve: open } = deferred<void>()
+  const gated = { waiting: 0, open, channel: mq.channel('g', mq.json(slowly(wait)), { qos: 1 }) }
+  function wait(): Promise<void> {
+    gated.waiting += 1
+    return promise
   }
-  return {
-    schema: { '~standard': { version: 1, vendor: 'test', validate } },
-    open: () => {
-      isOpen = true
-      for (const go of held.splice(0)) go()
-    },
-    get waiting() {
-      return held.length
-    },
-  }
-}
-
-async function pair(options = {}): Promise<{ client: Client; other: Client }> {
-  const broker = brokerOf()
-  return { client: await clientOn(broker, options), other: await clientOn(broker) }
+  return gated
 }
 
 async function send(client: Client, ...values: unknown[]): Promise<void> {
   for (const value of values) await client.publish('g', JSON.stringify(value), { qos: 1 })
 }
 
-const quickly = async (promise: Promise<unknown>): Promise<unknown> =>
-  Promise.race([promise, new Promise((_, reject) => setTimeout(() => reject(new Error('it still waits')), 2000))])
-
 describe('a schema that takes its time', () => {
   it('next() waits no longer than it may, and loses nothing', async () => {
     const { client, other } = await pair()
-    const { schema, open } = gate()
-    await using subscription = await mq.channel('g', mq.json(schema)).on(client).subscribe({ qos: 1 })
+    const { channel, open } = gate()
+    await using subscription = await channel.on(client).subscribe()
     await send(other, 1, 2)
-    await expect(quickly(subscription.next({ timeout: 30 }))).rejects.toMatchObject({ code: 'ERR_TIMEOUT' })
+    expect(await outcomeOf(subscription.next({ timeout: 30 }))).toEqual(coded('ERR_TIMEOUT'))
     const abort = new AbortController()
-    const waiting = quickly(subscription.next({ signal: abort.signal }))
+    const waiting = outcomeOf(subscription.next({ signal: abort.signal }))
     abort.abort()
-    await expect(waiting).rejects.toMatchObject({ code: 'ERR_ABORTED' })
+    expect(await waiting).toEqual(coded('ERR_ABORTED'))
     open()
     expect([(await subscription.next())?.value, (await subscription.next({ timeout: 2000 }))?.value]).toEqual([1, 2])
   })
 
   it.each(['next', 'for await', 'batches', 'readable', 'read'] as const)('what a wait left behind is the first of %s', async (reading) => {
     const { client, other } = await pair({ receiveMaximum: 2 })
-    const { schema, open } = gate()
-    await using subscription = await mq
-      .channel('g', mq.json(schema))
-      .on(client)
-      .subscribe({ qos: 1, ack: reading === 'readable' ? 'manual' : 'auto' })
+    const { channel, open } = gate()
+    await using subscription = await channel.on(client).subscribe({ ack: reading === 'readable' ? 'manual' : 'auto' })
     await send(other, 1)
     if (reading === 'read') {
       await eventually(() => subscription.size === 1)
-      for (let time = 0; time < 3; time++)
-        expect(() => subscription.read()).toThrow(expect.objectContaining({ code: 'ERR_UNSUPPORTED_OPTION', option: 'schema' }))
-    } else await expect(subscription.next({ timeout: 10 })).rejects.toMatchObject({ code: 'ERR_TIMEOUT' })
-    const sending = Promise.all([send(other, 2, 3, 4)])
+      const unsupported = coded('ERR_UNSUPPORTED_OPTION', { option: 'schema' })
+      for (let time = 0; time < 3; time++) expect(() => subscription.read()).toThrow(unsupported)
+    } else await expect(subscription.next({ timeout: 10 })).rejects.toEqual(coded('ERR_TIMEOUT'))
+    const sending = send(other, 2, 3, 4)
     open()
     const got: number[] = []
     if (reading === 'next' || reading === 'read') while (got.length < 4) got.push((await subscription.next({ timeout: 2000 }))?.value as number)
-    else if (reading === 'for await')
-      for await (const { value } of subscription) {
-        got.push(value)
-        if (got.length === 4) break
-      }
-    else if (reading === 'batches')
-      for await (const batch of subscription.batches()) {
-        got.push(...batch.map(({ value }) => value))
-        if (got.length === 4) break
-      }
-    else
+    else if (reading === 'for await') {
+      for await (const { value } of subscription) if (got.push(value) === 4) break
+    } else if (reading === 'batches') {
+      for await (const batch of subscription.batches()) if (got.push(...batch.map(({ value }) => value)) === 4) break
+    } else
       for await (const { value, message } of subscription.readable() as unknown as AsyncIterable<mq.Received<object, number>>) {
-        got.push(value)
         message.ack()
-        if (got.length === 4) break
+        if (got.push(value) === 4) break
       }
     await sending
     expect(got).toEqual([1, 2, 3, 4])
   })
 
   it.each(['next', 'for await', 'batches'] as const)('%s ends with the subscription, also while a schema never does', async (reading) => {
-    for (const ending of ['unsubscribe', 'detach', 'dispose'] as const) {
+    for (const ending of ['unsubscribe', 'detach', Symbol.asyncDispose] as const) {
       const { client, other } = await pair()
       const held = gate()
-      const subscription = await mq.channel('g', mq.json(held.schema)).on(client).subscribe({ qos: 1 })
+      const subscription = await held.channel.on(client).subscribe()
       const read = async (): Promise<string> => {
         if (reading === 'next') return String(await subscription.next())
         if (reading === 'batches') for await (const batch of subscription.batches()) throw new Error(`${batch.length} came`)
@@ -111,63 +85,37 @@ describe('a schema that takes its time', () => {
       const ended = read()
       await send(other, 1)
       await eventually(() => held.waiting === 1)
-      if (ending === 'unsubscribe') await subscription.unsubscribe()
-      else if (ending === 'detach') subscription.detach()
-      else await subscription[Symbol.asyncDispose]()
-      expect(await quickly(ended), ending).toBe('undefined')
+      await subscription[ending]()
+      expect(await outcomeOf(ended), String(ending)).toBe('undefined')
     }
   })
 
   it('messages that are lent are kept meanwhile', async () => {
     const { client, other } = await pair()
     for (const ack of ['auto', 'manual', 'on-receive'] as const) {
-      const slow: mq.StandardSchema<number> = {
-        '~standard': {
-          version: 1,
-          vendor: 'test',
-          validate: async (value) => {
-            await new Promise((resolve) => setTimeout(resolve, 3))
-            return (value as number) < 0 ? { issues: [{ message: 'negative' }] } : { value: value as number }
-          },
-        },
-      }
-      const channel = mq.channel('g', mq.json(slow)).on(client)
+      const channel = mq.channel('g', mq.json(slowly(() => pause(3)))).on(client)
       await using subscription = await channel.subscribe({ qos: 1, lifetime: 'borrowed', ack, onInvalid: 'deliver' })
       await send(other, 1, -2, 3)
       const seen: unknown[] = []
       for (let n = 0; n < 3; n++) {
         const received = await subscription.next({ timeout: 2000 })
-        seen.push([received?.value ?? received?.error?.code, received?.message.topic, received?.message.text()])
+        const { topic } = received?.message ?? {}
+        seen.push(`${received?.value ?? received?.error?.code} ${topic} ${received?.message.text()}`)
         if (ack === 'manual') received?.message.ack()
       }
-      expect(seen, ack).toEqual([
-        [1, 'g', '1'],
-        ['ERR_INVALID_PAYLOAD', 'g', '-2'],
-        [3, 'g', '3'],
-      ])
+      expect(seen, ack).toEqual(['1 g 1', 'ERR_INVALID_PAYLOAD g -2', '3 g 3'])
     }
   })
 
   it('listen: concurrency keeps the order of each topic', async () => {
     const { client, other } = await pair()
-    const uneven: mq.StandardSchema<number> = {
-      '~standard': {
-        version: 1,
-        vendor: 'test',
-        validate: async (value) => {
-          await new Promise((resolve) => setTimeout(resolve, (Number(value) * 3) % 5))
-          return { value: value as number }
-        },
-      },
-    }
-    const got = new Map<string, number[]>()
-    await using _handling = await mq
-      .channel('o/{id}', mq.json(uneven))
-      .on(client)
-      .listen(({ params, value }) => void got.set(params.id, [...(got.get(params.id) ?? []), value]), { qos: 1, concurrency: 8 })
+    const got: number[][] = [[], [], []]
+    const channel = mq.channel('o/{id:number}', mq.json(slowly((value) => pause((value * 3) % 5)))).on(client)
+    const options = { qos: 1, concurrency: 8 } as const
+    await using _handling = await channel.listen(({ params, value }) => void got[params.id]?.push(value), options)
     for (let n = 0; n < 60; n++) await other.publish(`o/${n % 3}`, String(n), { qos: 1 })
-    await eventually(() => [...got.values()].flat().length === 60)
-    for (const values of got.values()) expect(values).toEqual([...values].sort((a, b) => a - b))
+    await eventually(() => got.flat().length === 60)
+    expect(got).toEqual([0, 1, 2].map((id) => upTo(20).map((n) => 3 * n + id)))
   })
 })
 
@@ -177,9 +125,8 @@ describe('leaving', () => {
     const subscription = await mq.channel('g', mq.number()).on(client).subscribe()
     const iterator: AsyncIterator<unknown> = reading === 'batches' ? subscription.batches() : subscription[Symbol.asyncIterator]()
     const waiting = iterator.next()
-    await new Promise((resolve) => setTimeout(resolve, 5))
-    expect(await quickly(iterator.return?.() as Promise<unknown>)).toEqual({ value: undefined, done: true })
-    expect(await quickly(waiting)).toEqual({ value: undefined, done: true })
+    await pause(5)
+    for (const each of [iterator.return?.(), waiting]) expect(await outcomeOf(each)).toEqual({ value: undefined, done: true })
   })
 
   it('batches: what came before a payload that is thrown is handed out first', async () => {
@@ -192,9 +139,9 @@ describe('leaving', () => {
     const reading = (async () => {
       for await (const batch of subscription.batches()) got.push(...batch.map(({ value }) => value))
     })()
-    await expect(reading).rejects.toMatchObject({ code: 'ERR_INVALID_PAYLOAD' })
+    await expect(reading).rejects.toEqual(coded('ERR_INVALID_PAYLOAD'))
     expect(got).toEqual([1, 2])
-    expect(await quickly(subscription.next())).toBeUndefined()
+    expect(await outcomeOf(subscription.next())).toBeUndefined()
   })
 })
 
@@ -208,7 +155,7 @@ describe('bad payloads without end', () => {
       next: async () => {
         read += 1
         if (read % 1000 === 0) {
-          await new Promise((resolve) => setImmediate(resolve))
+          await turn()
           worst = Math.max(worst, pending.size)
         }
         return read > steps ? { value: undefined, done: true } : { value: reading === 'batches' ? [message] : message, done: false }
@@ -257,24 +204,24 @@ describe('a clock that is set back an hour', () => {
     const counting = mq.operation('count', mq.text(), mq.json<number>())
     await using _serving = await counting.on(other).serve(async function* () {
       yield 1
-      await new Promise((resolve) => setTimeout(resolve, 400))
+      await pause(400)
     })
     const stream = counting.on(client).stream('', { timeout: 150 })
     expect((await stream.next()).value).toBe(1)
     const next = stream.next()
     setBack()
-    await expect(quickly(next)).rejects.toMatchObject({ code: 'ERR_TIMEOUT' })
+    expect(await outcomeOf(next)).toEqual(coded('ERR_TIMEOUT'))
   })
 
   it('next() waits no longer, whatever comes that is no value', async () => {
     const { client, other } = await pair()
-    const { schema, open } = gate()
+    const { channel, open } = gate()
     open()
-    await using subscription = await mq.channel('g', mq.json(schema), { onInvalid: 'skip' }).on(client).subscribe({ qos: 1 })
+    await using subscription = await channel.on(client).subscribe({ onInvalid: 'skip' })
     const next = subscription.next({ timeout: 100 })
     setBack()
     await send(other, -1)
-    await expect(quickly(next)).rejects.toMatchObject({ code: 'ERR_TIMEOUT' })
+    expect(await outcomeOf(next)).toEqual(coded('ERR_TIMEOUT'))
   })
 
   it('retained messages end after a silence among live ones', async () => {
@@ -282,9 +229,9 @@ describe('a clock that is set back an hour', () => {
     const live = setInterval(() => void other.publish('g', 'live').catch(() => undefined), 5)
     onTestFinished(() => clearInterval(live))
     const reading = mq.retained(client, 'g', { quiet: 100 }).next()
-    await new Promise((resolve) => setTimeout(resolve, 30))
+    await pause(30)
     setBack()
-    expect(await quickly(reading)).toEqual({ done: true, value: undefined })
+    expect(await outcomeOf(reading)).toEqual({ done: true, value: undefined })
   })
 
   it('the latest value of a topic expires', async () => {
