@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from 'vitest'
 import type { Store } from '../../../src/store/index.js'
 import { levelStore } from '../../../src/store/level.js'
-import { newPlace } from './places.js'
+import { bytesOf, del, failureOf, failureWith, newPlace, put } from './places.js'
 
 /** What is asked of LevelDB, in order, and what fails: by the name of the call. */
 const asked: string[] = []
@@ -65,14 +65,8 @@ vi.mock('classic-level', async (original) => {
       const chained = super.batch()
       const keys: string[] = []
       return {
-        put(key: string, value: Uint8Array): void {
-          keys.push(key)
-          chained.put(key, value)
-        },
-        del(key: string): void {
-          keys.push(key)
-          chained.del(key)
-        },
+        put: (key: string, value: Uint8Array) => keys.push(key) && chained.put(key, value),
+        del: (key: string) => keys.push(key) && chained.del(key),
         async write({ sync }: { sync: boolean }): Promise<void> {
           ask(`batch ${keys.join()} ${sync}`)
           await chained.write({ sync } as never)
@@ -83,7 +77,8 @@ vi.mock('classic-level', async (original) => {
   return { ClassicLevel: Failing }
 })
 
-const put = (key: string) => ({ type: 'put', key, value: Uint8Array.of(1) }) as const
+const one = bytesOf('1')
+const megabyte = 1_048_576
 let store: Store
 
 beforeEach(async () => {
@@ -106,16 +101,16 @@ it('syncs each write, or none, as it was asked', async () => {
 
 it('writes large values as small ones', async () => {
   const value = new Uint8Array(5000).fill(7)
-  await store.batch([{ type: 'put', key: 'large', value }, put('b'), { type: 'delete', key: 'a' }])
+  await store.batch([put('large', value), put('b'), del('a')])
   expect(asked).toEqual(['batch large,b,a true'])
-  expect(await Promise.all(['large', 'b', 'a'].map((key) => store.get(key)))).toEqual([value, Uint8Array.of(1), undefined])
+  expect(await Promise.all(['large', 'b', 'a'].map((key) => store.get(key)))).toEqual([value, one, undefined])
 })
 
 it('opens LevelDB anew after a write that failed, before anything else is asked of it', async () => {
   failures.set('batch', { code: 'LEVEL_IO_ERROR', times: 1 })
-  await expect(store.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'LEVEL_IO_ERROR' } })
+  await expect(store.batch([put('b')])).rejects.toEqual(failureOf('LEVEL_IO_ERROR'))
   const [value, , nothing] = await Promise.all([store.get('a'), store.batch([put('c')]), store.get('b')])
-  expect([value, nothing]).toEqual([Uint8Array.of(1), undefined])
+  expect([value, nothing]).toEqual([one, undefined])
   expect(asked.slice(0, 3)).toEqual(['batch b true', 'close', 'open'])
   expect(asked.filter((call) => call === 'open')).toHaveLength(1)
   asked.length = 0
@@ -127,16 +122,16 @@ it('a LevelDB that does not open any more: each call says so and tries again', a
   failures.set('batch', { code: 'LEVEL_IO_ERROR', times: 1 })
   failures.set('open', { code: 'LEVEL_CORRUPTION', times: 2 })
   await expect(store.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE' })
-  await expect(store.get('a')).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'LEVEL_CORRUPTION' } })
-  await expect(store.entries()[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'LEVEL_CORRUPTION' } })
-  expect(await store.get('a')).toEqual(Uint8Array.of(1))
+  await expect(store.get('a')).rejects.toEqual(failureOf('LEVEL_CORRUPTION'))
+  await expect(store.entries()[Symbol.asyncIterator]().next()).rejects.toEqual(failureOf('LEVEL_CORRUPTION'))
+  expect(await store.get('a')).toEqual(one)
 })
 
-it('somebody who took the lock meanwhile keeps it', async () => {
+it('a process that took the lock meanwhile keeps it', async () => {
   failures.set('batch', { code: 'LEVEL_IO_ERROR', times: 1 })
   failures.set('open', { code: 'LEVEL_LOCKED', times: 1 })
   await expect(store.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE' })
-  await expect(store.batch([put('c')])).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'LEVEL_LOCKED' } })
+  await expect(store.batch([put('c')])).rejects.toEqual(failureOf('LEVEL_LOCKED'))
   await store.batch([put('d')])
 })
 
@@ -148,10 +143,10 @@ it('a disk that is full: what is open is read, and the room that was kept is giv
   await expect.poll(() => existsSync(reserve) && statSync(reserve).size).toBeGreaterThan(100_000)
   asked.length = 0
   failures.set('batch', { code: 'ENOSPC', times: 1 })
-  await expect(other.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'ENOSPC' } })
-  expect([await other.get('a'), await other.get('b'), existsSync(reserve)]).toEqual([Uint8Array.of(1), undefined, false])
+  await expect(other.batch([put('b')])).rejects.toEqual(failureOf('ENOSPC'))
+  expect([await other.get('a'), await other.get('b'), existsSync(reserve)]).toEqual([one, undefined, false])
   expect(asked).toEqual(['batch b true', 'get a', 'get b'])
-  await other.batch([{ type: 'delete', key: 'a' }])
+  await other.batch([del('a')])
   expect([await other.get('a'), existsSync(reserve)]).toEqual([undefined, false])
   await other.batch([put('c')])
   await expect.poll(() => existsSync(reserve)).toBe(true)
@@ -165,25 +160,23 @@ it('a disk that is full when it is opened: it opens with the room that was kept'
   await first.close()
   failures.set('open', { code: 'ENOSPC', times: 1 })
   const second = await levelStore(place)
-  expect([await second.get('a'), existsSync(join(place, 'reserve'))]).toEqual([Uint8Array.of(1), false])
+  expect([await second.get('a'), existsSync(join(place, 'reserve'))]).toEqual([one, false])
   await second.close()
 })
 
 it('a disk that was full: more was written than is free now, and LevelDB opens anew all the same, as its logs are short', async () => {
-  const megabyte = 1_048_576
   disk = { size: 8 * megabyte, free: 8 * megabyte }
   const other = await levelStore(newPlace())
-  for (let n = 0; n < 60; n++) await other.batch([{ type: 'put', key: `k${n}`, value: new Uint8Array(50_000) }])
+  for (let n = 0; n < 60; n++) await other.batch([put(`k${n}`, new Uint8Array(50_000))])
   failures.set('batch', { code: 'ENOSPC', times: 1 })
-  await expect(other.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'ENOSPC' } })
+  await expect(other.batch([put('b')])).rejects.toEqual(failureOf('ENOSPC'))
   disk = { size: 8 * megabyte, free: 2 * megabyte }
-  await other.batch([{ type: 'delete', key: 'k0' }])
+  await other.batch([del('k0')])
   expect(await other.get('k0')).toBe(undefined)
   await other.close()
 })
 
 it('a full disk of which something was deleted is compacted at most once a second, also where the clock is set back', async () => {
-  const megabyte = 1_048_576
   disk = { size: 8 * megabyte, free: 8 * megabyte }
   const other = await levelStore(newPlace())
   onTestFinished(() => other.close())
@@ -191,8 +184,8 @@ it('a full disk of which something was deleted is compacted at most once a secon
   const compacted = (): number => asked.filter((call) => call === 'compact').length
   const free = async (key: string): Promise<void> => {
     disk = { size: 8 * megabyte, free: 0 }
-    await other.batch([{ type: 'delete', key }])
-    await expect(other.batch([{ type: 'put', key: 'large', value: new Uint8Array(1_000_000) }])).rejects.toMatchObject({ code: 'ERR_STORE' })
+    await other.batch([del(key)])
+    await expect(other.batch([put('large', new Uint8Array(1_000_000))])).rejects.toMatchObject({ code: 'ERR_STORE' })
   }
   await free('a')
   expect(compacted()).toBe(1)
@@ -215,9 +208,7 @@ it('without classic-level: says what to install, and makes no folder', async () 
   })
   const { levelStore: withoutPeer } = await import('../../../src/store/level.js')
   const place = newPlace()
-  await expect(withoutPeer(place)).rejects.toMatchObject({
-    code: 'ERR_STORE',
-    message: 'levelStore needs the package classic-level: npm install classic-level',
-  })
+  const needed = failureWith('levelStore needs the package classic-level: npm install classic-level')
+  await expect(withoutPeer(place)).rejects.toEqual(needed)
   expect(existsSync(place)).toBe(false)
 })

@@ -1,6 +1,4 @@
-/**
- * Stores in folders: LevelDB and the log of `fileStore`, their files and locks, and other processes, some of which are killed.
- */
+/** Stores in folders: LevelDB and the log of `fileStore`, their files and locks, and other processes, some of which are killed. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
@@ -11,13 +9,11 @@ import { afterEach, beforeAll, describe, expect, it } from 'vitest'
 import { fileStore } from '../../../src/store/file.js'
 import { openRecord, type Store, sealRecord } from '../../../src/store/index.js'
 import { levelStore } from '../../../src/store/level.js'
-import { requireDist } from '../../package/fixture.js'
-import { newPlace } from './places.js'
+import { requireDist, root } from '../../package/fixture.js'
+import { pause } from '../../support/pausing.js'
+import { batchOf, bytesOf, failureOf, failureWith, folderWith, newPlace, numbersFrom, put, stateAfter, stateOf, textOf } from './places.js'
 
 const program = fileURLToPath(new URL('writer.mjs', import.meta.url))
-const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
-const text = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes)
-const put = (key: string, value: Uint8Array | string) => ({ type: 'put', key, value: typeof value === 'string' ? bytesOf(value) : value }) as const
 
 const open: Store[] = []
 
@@ -87,20 +83,14 @@ async function assertWritten(store: Store, stored: readonly number[], mayBe: (nu
   const numbers = [...entries.keys()].filter((key) => key.startsWith('q/')).map((key) => Number(key.slice(2)))
   expect(stored.filter((number) => !numbers.includes(number))).toEqual([])
   expect(numbers.filter((number) => !stored.includes(number) && !mayBe(number))).toEqual([])
-  expect(text(entries.get('last'))).toBe(String(numbers.at(-1)))
+  expect(textOf(entries.get('last'))).toBe(String(numbers.at(-1)))
   for (const number of numbers) expect(entries.get(`q/${String(number).padStart(6, '0')}`)).toEqual(new Uint8Array(2000).fill(number))
 }
 
 describe.each([
-  {
-    name: 'levelStore',
-    file: 'level',
-    folderStore: levelStore,
-    lockedCode: 'LEVEL_LOCKED',
-    files: ['1.log', 'CURRENT', 'LOCK', 'LOG', 'MANIFEST-1', 'reserve'],
-  },
-  { name: 'fileStore', file: 'file', folderStore: fileStore, lockedCode: 'ELOCKED', files: ['mqwire.lock-1', 'mqwire.log', 'mqwire.reserve'] },
-])('$name', ({ name, file, folderStore, lockedCode, files }) => {
+  ['levelStore', 'level', levelStore, 'LEVEL_LOCKED', '1.log CURRENT LOCK LOG MANIFEST-1 reserve'],
+  ['fileStore', 'file', fileStore, 'ELOCKED', 'mqwire.lock-1 mqwire.log mqwire.reserve'],
+] as const)('%s', (name, file, folderStore, lockedCode, files) => {
   const opened = async (...given: Parameters<typeof levelStore>): Promise<Store> => {
     const store = await folderStore(...given)
     open.push(store)
@@ -122,12 +112,12 @@ describe.each([
       for (const name of names) await expect(folderStore(name)).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED', message: `store locked: ${name}` })
       const source = `import(process.argv[2]).then((entry) => entry[process.argv[3]](process.argv[4])).then(() => 'open', (error) => error.code)
         .then((said) => require('node:worker_threads').parentPort.postMessage(said))`
-      const built = new URL(`../../../dist/store/${file}.js`, import.meta.url).href
+      const built = path.join(root, 'dist', 'store', `${file}.js`)
       const [said] = await once(new Worker(source, { eval: true, argv: [built, name, place] }), 'message')
       expect(said).toBe('ERR_STORE_LOCKED')
-      await store.batch([put('a', '1')])
+      await store.batch([put('a')])
       await store.close()
-      expect(text(await (await opened(link)).get('a'))).toBe('1')
+      expect(textOf(await (await opened(link)).get('a'))).toBe('1')
     })
 
     it('another process gets ERR_STORE_LOCKED, and the store once it is closed', async () => {
@@ -145,18 +135,16 @@ describe.each([
       const place = newPlace()
       const store = await opened(place)
       const reason = new Error('enough')
-      await expect(folderStore(place, { lock: 'wait', signal: AbortSignal.abort(reason) })).rejects.toMatchObject({
-        code: 'ERR_ABORTED',
-        cause: reason,
-      })
+      const aborted = folderStore(place, { lock: 'wait', signal: AbortSignal.abort(reason) })
+      await expect(aborted).rejects.toMatchObject({ code: 'ERR_ABORTED', cause: reason })
       const controller = new AbortController()
       const waiting = folderStore(place, { lock: 'wait', signal: controller.signal })
       setTimeout(() => controller.abort(reason), 300)
       await expect(waiting).rejects.toMatchObject({ code: 'ERR_ABORTED', name: 'AbortError', cause: reason })
       const next = opened(place, { lock: 'wait' })
-      await store.batch([put('a', '1')])
+      await store.batch([put('a')])
       await store.close()
-      expect(text(await (await next).get('a'))).toBe('1')
+      expect(textOf(await (await next).get('a'))).toBe('1')
     })
 
     it('a leader that is killed is replaced in less than 2 s, with all that it was told is safe', { timeout: 60_000 }, async () => {
@@ -166,7 +154,7 @@ describe.each([
         first.say('write 1 100000')
         await first.until('stored 20')
         const [second, third] = [writer(place, { lock: 'wait' }), writer(place, { lock: 'wait' })]
-        await new Promise((resolve) => setTimeout(resolve, 500))
+        await pause(500)
         expect([...second.lines, ...third.lines]).toEqual([])
         await first.kill()
         const winner = await Promise.race([second.until('open').then(() => second), third.until('open').then(() => third)])
@@ -188,15 +176,10 @@ describe.each([
 
     it('lie in a folder that is the owner’s alone, with the folders above it that were made', async () => {
       const place = path.join(newPlace(), 'deep', 'er')
-      await (await opened(place)).batch([put('a', '1')])
+      await (await opened(place)).batch([put('a')])
       for (const folder of [place, path.dirname(place)]) expect(mode(folder)).toBe(0o700)
-      await expect
-        .poll(() =>
-          readdirSync(place)
-            .map((name) => name.replaceAll(/\d+/g, '1'))
-            .sort(),
-        )
-        .toEqual(files)
+      const named = () => readdirSync(place).map((each) => each.replaceAll(/\d+/g, '1')).sort().join(' ') // biome-ignore format: short
+      await expect.poll(named).toBe(files)
       const names = readdirSync(place).filter((each) => each.endsWith('reserve') || each.startsWith('mqwire'))
       for (const each of names) expect(mode(path.join(place, each))).toBe(0o600)
     })
@@ -204,25 +187,22 @@ describe.each([
     it('an empty folder, or one of a store, is closed to others; one with other files is left alone and refused', async () => {
       const place = newPlace()
       mkdirSync(place)
-      chmodSync(place, 0o755)
-      await (await opened(place)).close()
-      expect(mode(place)).toBe(0o700)
-      chmodSync(place, 0o777)
-      await (await opened(place)).close()
-      expect(mode(place)).toBe(0o700)
-      const home = newPlace()
-      mkdirSync(home)
-      writeFileSync(path.join(home, 'letter'), '')
+      for (const open of [0o755, 0o777]) {
+        chmodSync(place, open)
+        await (await opened(place)).close()
+        expect(mode(place)).toBe(0o700)
+      }
+      const home = folderWith('letter')
       chmodSync(home, 0o755)
-      await expect(folderStore(home)).rejects.toMatchObject({ code: 'ERR_STORE', message: expect.stringContaining('holds other files') })
+      await expect(folderStore(home)).rejects.toEqual(failureWith('holds other files'))
       expect([mode(home), readdirSync(home)]).toEqual([0o755, ['letter']])
     })
 
     it('what is no folder is refused with ERR_STORE and its cause', async () => {
       const file = newPlace()
       writeFileSync(file, '')
-      await expect(folderStore(file)).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'EEXIST' } })
-      await expect(folderStore(path.join(file, 'below'))).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: 'ENOTDIR' } })
+      await expect(folderStore(file)).rejects.toEqual(failureOf('EEXIST'))
+      await expect(folderStore(path.join(file, 'below'))).rejects.toEqual(failureOf('ENOTDIR'))
     })
   })
 
@@ -248,12 +228,8 @@ describe.each([
     })
 
     it('undefined ones count as left out, and persist has nothing to do in LevelDB', async () => {
-      await opened(newPlace(), {
-        durability: undefined,
-        lock: undefined,
-        signal: undefined,
-        ...(name === 'levelStore' && { persist: true }),
-      })
+      const none = { durability: undefined, lock: undefined, signal: undefined }
+      await opened(newPlace(), { ...none, ...(name === 'levelStore' && { persist: true }) })
     })
   })
 
@@ -287,7 +263,7 @@ describe.each([
         await full.until('written')
         expect(numbersIn(full.lines, 'stored')).toHaveLength(30)
         await full.kill()
-        const stored = Array.from({ length: 60 }, (_, at) => at + 1).filter((number) => !rejected.includes(number) && !deleted.includes(number))
+        const stored = numbersFrom(1, 60).filter((number) => !rejected.includes(number) && !deleted.includes(number))
         await assertWritten(await opened(place), [...stored, ...numbersIn(full.lines, 'stored')], (number) => rejected.includes(number))
       },
     )
@@ -318,12 +294,7 @@ describe('the log of LevelDB, cut at every byte', () => {
     const store = await levelStore(place)
     const ends: number[] = []
     for (let number = 1; number <= 5; number++) {
-      await store.batch([
-        put('left', String(number)),
-        put(`q/${number}`, 'v'.repeat(number)),
-        { type: 'delete', key: `q/${number - 2}` },
-        put('right', String(number)),
-      ])
+      await store.batch(batchOf(number))
       ends.push(statSync(logOf(place)).size)
     }
     const copy = newPlace()
@@ -336,13 +307,9 @@ describe('the log of LevelDB, cut at every byte', () => {
       cpSync(copy, torn, { recursive: true })
       writeFileSync(logOf(torn), log.subarray(0, length))
       const count = ends.filter((end) => end <= length).length
-      const expected =
-        count === 0
-          ? ''
-          : [`left=${count}`, ...[count - 1, count].filter((n) => n > 0).map((n) => `q/${n}=${'v'.repeat(n)}`), `right=${count}`].join(' ')
       for (let time = 0; time < 2; time++) {
         const again = await levelStore(torn)
-        expect([...(await entriesOf(again))].map(([key, value]) => `${key}=${text(value)}`).join(' '), `cut at ${length}`).toBe(expected)
+        expect(await stateOf(again), `cut at ${length}`).toBe(stateAfter(count))
         await again.close()
       }
     }
@@ -371,7 +338,7 @@ describe('a damaged file', () => {
         const again = await levelStore(place)
         const opened = [...(await entriesOf(again)).values()].map((record) => openRecord(record))
         await again.close()
-        expect(opened.map((body) => text(body))).toEqual(bodies.map((body, index) => (index === at ? '' : text(body))))
+        expect(opened.map(textOf)).toEqual(bodies.map((body, index) => (index === at ? '' : textOf(body))))
         damagedOnes += 1
       }
     }
@@ -382,6 +349,6 @@ describe('a damaged file', () => {
     const place = newPlace()
     await (await levelStore(place)).close()
     writeFileSync(path.join(place, 'CURRENT'), 'nothing')
-    await expect(levelStore(place)).rejects.toMatchObject({ code: 'ERR_STORE', cause: { code: expect.stringMatching(/^LEVEL_/) } })
+    await expect(levelStore(place)).rejects.toEqual(failureOf(expect.stringMatching(/^LEVEL_/)))
   })
 })
