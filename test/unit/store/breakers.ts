@@ -1,7 +1,6 @@
-/**
- * Stores that break one rule each, made of one that keeps them all: by the case of the contract that has to notice, and by what is wrong.
- */
+/** Stores that break one rule each, made of one that keeps them all: by the case of the contract that has to notice, and by what is wrong. */
 import type { Store, StoreEntry, StoreOperation, StoreRange } from '../../../src/store/index.js'
+import { pause } from '../../support/pausing.js'
 
 type Breaks = (store: Store) => Store
 type Batch = Store['batch']
@@ -14,35 +13,52 @@ const over = (store: Store, members: Partial<Store>): Store => ({
   ...members,
 })
 
-const withBatch =
-  (made: (batch: Batch, operations: readonly StoreOperation[], store: Store) => Promise<void>): Breaks =>
-  (store) =>
-    over(store, { batch: (operations) => made((each) => store.batch(each), operations, store) })
+type Operations = readonly StoreOperation[]
 
-const withGet =
-  (made: (value: Uint8Array | undefined, key: string, store: Store) => Uint8Array | undefined | Promise<Uint8Array | undefined>): Breaks =>
-  (store) =>
-    over(store, { get: async (key) => made(await store.get(key), key, store) })
+function withBatch(made: (batch: Batch, operations: Operations, store: Store) => Promise<void>): Breaks {
+  return (store) => over(store, { batch: (operations) => made((each) => store.batch(each), operations, store) })
+}
+
+/** `count` is how many batches there were, this one with them. */
+const withNthBatch =
+  (made: (batch: () => Promise<void>, count: number) => Promise<void>): Breaks =>
+  (store) => {
+    let count = 0
+    return over(store, { batch: (operations) => made(() => store.batch(operations), ++count) })
+  }
+
+type Value = Uint8Array | undefined
+
+function withGet(made: (value: Value, key: string, store: Store) => Value | Promise<Value>): Breaks {
+  return (store) => over(store, { get: async (key) => made(await store.get(key), key, store) })
+}
+
+async function listOf(entries: AsyncIterable<StoreEntry>): Promise<StoreEntry[]> {
+  const found: StoreEntry[] = []
+  for await (const entry of entries) found.push(entry)
+  return found
+}
 
 const withEntries =
   (made: (entries: StoreEntry[], range: StoreRange) => Iterable<StoreEntry>): Breaks =>
   (store) =>
     over(store, {
       async *entries(range = {}) {
-        const found: StoreEntry[] = []
-        for await (const entry of store.entries(range)) found.push(entry)
-        yield* made(found, range)
+        yield* made(await listOf(store.entries(range)), range)
       },
     })
 
-const withRange =
-  (made: (range: StoreRange) => StoreRange): Breaks =>
-  (store) =>
-    over(store, { entries: (range = {}) => store.entries(made(range)) })
+function withRange(made: (range: StoreRange) => StoreRange): Breaks {
+  return (store) => over(store, { entries: (range = {}) => store.entries(made(range)) })
+}
 
 const swallow = (): undefined => undefined
 const isPut = (each: StoreOperation): boolean => each.type === 'put'
-const later = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 1))
+const later = (): Promise<void> => pause(1)
+const fail = (message: string, fields = {}) => Promise.reject(Object.assign(new Error(message), fields))
+
+const given = (value: Uint8Array): Uint8Array => value
+const copied = (value: Uint8Array): Uint8Array => value.slice()
 
 /** Keeps what it was given, not a copy of it. */
 const sharing = (onRead: (value: Uint8Array) => Uint8Array, onWrite: (value: Uint8Array) => Uint8Array): Breaks => {
@@ -89,31 +105,15 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
       }
     }),
   },
-  'bytes of a batch belong to the caller again once it has settled': {
-    'keeps them': sharing(
-      (value) => value.slice(),
-      (value) => value,
-    ),
-  },
-  'a value belongs to its reader': {
-    'gives out its own': sharing(
-      (value) => value,
-      (value) => value.slice(),
-    ),
-  },
+  'bytes of a batch belong to the caller again once it has settled': { 'keeps them': sharing(copied, given) },
+  'a value belongs to its reader': { 'gives out its own': sharing(given, copied) },
   'keys are ASCII text of 1 to 1,024 characters, and others are refused with ERR_STORE': {
-    'takes every key': (store) =>
-      over(store, { batch: (operations) => store.batch(operations).catch(swallow), get: (key) => store.get(key).catch(swallow) }),
-    'has an error of its own': (store) =>
-      over(store, {
-        batch: (operations) =>
-          store.batch(operations).catch(() => {
-            throw new Error('no')
-          }),
-      }),
-    'has shorter keys': withBatch((batch, operations) =>
-      operations.some(({ key }) => key.length > 512) ? Promise.reject(new Error('too long')) : batch(operations),
-    ),
+    'takes every key': (store) => {
+      const get = (key: string): Promise<Value> => store.get(key).catch(swallow)
+      return over(store, { batch: (operations) => store.batch(operations).catch(swallow), get })
+    },
+    'has an error of its own': withBatch((batch, operations) => batch(operations).catch(() => fail('no'))),
+    'has shorter keys': withBatch((batch, operations) => (operations.some(({ key }) => key.length > 512) ? fail('too long') : batch(operations))),
   },
   'changes of a batch take effect in their order': {
     'deletes first': withBatch((batch, operations) => batch([...operations].sort((one, other) => (one.type < other.type ? -1 : 1)))),
@@ -123,27 +123,14 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
     ),
   },
   'batches take effect in the order of the calls': {
-    'every seventh waits': (store) => {
-      let count = 0
-      return over(store, {
-        async batch(operations) {
-          count += 1
-          if (count % 7 === 6) await later()
-          return store.batch(operations)
-        },
-      })
-    },
-    'they settle in any order': (store) => {
-      let count = 0
-      return over(store, {
-        async batch(operations) {
-          count += 1
-          const slow = count === 3
-          await store.batch(operations)
-          if (slow) await later()
-        },
-      })
-    },
+    'every seventh waits': withNthBatch(async (batch, count) => {
+      if (count % 7 === 6) await later()
+      return batch()
+    }),
+    'they settle in any order': withNthBatch(async (batch, count) => {
+      await batch()
+      if (count === 3) await later()
+    }),
   },
   'a batch that is refused changes nothing, and stops no other': {
     'does one change after the other': withBatch(async (batch, operations) => {
@@ -167,7 +154,7 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
     },
   },
   'an empty batch fulfils': {
-    'it is refused': withBatch((batch, operations) => (operations.length === 0 ? Promise.reject(new Error('empty')) : batch(operations))),
+    'it is refused': withBatch((batch, operations) => (operations.length === 0 ? fail('empty') : batch(operations))),
   },
   'many calls at once': {
     'loses the first one': withGet((value, key) => (key === 'k000' ? undefined : value)),
@@ -237,12 +224,11 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
     },
     'goes on where the last one stopped': (store) => {
       let one: AsyncIterable<StoreEntry> | undefined
-      return over(store, {
-        entries(range) {
-          one ??= store.entries(range)
-          return one
-        },
-      })
+      const entries: Store['entries'] = (range) => {
+        one ??= store.entries(range)
+        return one
+      }
+      return over(store, { entries })
     },
   },
   'as many entries as there are packet identifiers, in order, both ways': {
@@ -256,9 +242,7 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
       over(store, {
         async *entries(range) {
           for (let at = 0; ; at++) {
-            const found: StoreEntry[] = []
-            for await (const entry of store.entries({ ...range, limit: at + 1 })) found.push(entry)
-            const entry = found[at]
+            const entry = (await listOf(store.entries({ ...range, limit: at + 1 })))[at]
             if (entry === undefined) return
             yield entry
           }
@@ -280,29 +264,12 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
       }),
     'refuses the second': (store) => {
       let count = 0
-      return over(store, {
-        close() {
-          count += 1
-          return count === 2 ? Promise.reject(new Error('closed already')) : store.close()
-        },
-      })
+      return over(store, { close: () => (++count === 2 ? fail('closed already') : store.close()) })
     },
-    'says something else': (store) =>
-      over(store, {
-        get: (key) =>
-          store.get(key).catch(() => {
-            throw Object.assign(new Error('gone'), { code: 'ERR_STORE' })
-          }),
-      }),
+    'says something else': (store) => over(store, { get: (key) => store.get(key).catch(() => fail('gone', { code: 'ERR_STORE' })) }),
   },
   'close() waits for what was asked for': {
-    'it does not': (store) =>
-      over(store, {
-        async batch(operations) {
-          await store.batch(operations)
-          await later()
-        },
-      }),
+    'it does not': withBatch((batch, operations) => batch(operations).then(later)),
     'gives up what waits': (store) => {
       let closed = false
       return over(store, {
@@ -318,7 +285,5 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
       })
     },
   },
-  'what was stored is there after close() and opening again': {
-    'it forgets': (store) => store,
-  },
+  'what was stored is there after close() and opening again': { 'it forgets': (store) => store },
 }

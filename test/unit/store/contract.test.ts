@@ -1,6 +1,4 @@
-/**
- * The contract of stores: kept by those of the package, and broken, rule by rule, by stores that were made for it.
- */
+/** The contract of stores: kept by those of the package, and broken, rule by rule, by stores that were made for it. */
 import { describe, expect, it } from 'vitest'
 import { BackedStore } from '../../../src/store/base/backed-store.js'
 import { fileStore } from '../../../src/store/file.js'

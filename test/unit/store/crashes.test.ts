@@ -3,18 +3,16 @@
  * written last, and finding it twice gives the same.
  */
 import { describe, expect, it } from 'vitest'
+import { BackedStore } from '../../../src/store/base/backed-store.js'
 import type { Store, StoreOperation } from '../../../src/store/index.js'
+import { del, numbersFrom, put } from './places.js'
 import { type Fault, recovered, SimulatedDisk, simulatedStore } from './simulated-disk.js'
 
 /** The nth batch of the program: two keys that only change together, one that comes and one that goes. */
 function batchOf(number: number): StoreOperation[] {
   const value = Uint8Array.of(number)
-  const changes: StoreOperation[] = [
-    { type: 'put', key: 'left', value },
-    { type: 'put', key: `q/${number}`, value },
-    { type: 'put', key: 'right', value },
-  ]
-  return number > 2 ? [...changes, { type: 'delete', key: `q/${number - 2}` }] : changes
+  const changes = ['left', `q/${number}`, 'right'].map((key) => put(key, value))
+  return number > 2 ? [...changes, del(`q/${number - 2}`)] : changes
 }
 
 /** How many batches are called in each turn: alone, and several that may share a write. */
@@ -40,16 +38,10 @@ function stateAfter(numbers: readonly number[]): State {
   return stateOf(entries)
 }
 
-const numbersTo = (count: number): number[] => Array.from({ length: count }, (_, at) => at + 1)
-
-interface Run {
-  readonly called: number
-  readonly fulfilled: readonly number[]
-  readonly rejected: readonly number[]
-}
+const numbersTo = (count: number): number[] => numbersFrom(1, count)
 
 /** Calls the batches turn by turn, until all are done or the disk is dead. */
-async function play(store: Store, disk: SimulatedDisk): Promise<Run> {
+async function play(store: Store, disk: SimulatedDisk) {
   const [fulfilled, rejected]: [number[], number[]] = [[], []]
   let called = 0
   for (const count of turns) {
@@ -92,7 +84,7 @@ async function stepsOf(durability: 'sync' | 'os'): Promise<number> {
   return disk.steps
 }
 
-async function playWith(durability: 'sync' | 'os', fault: SimulatedDisk['fault']): Promise<{ disk: SimulatedDisk; run: Run }> {
+async function playWith(durability: 'sync' | 'os', fault: SimulatedDisk['fault']) {
   const disk = new SimulatedDisk()
   disk.fault = fault
   return { disk, run: await play(simulatedStore(disk, durability), disk) }
@@ -129,8 +121,7 @@ describe('a crash at every step', () => {
     const store = simulatedStore(disk)
     await store.batch(batchOf(1))
     const { synced } = disk
-    await store.batch(batchOf(2))
-    await store.batch(batchOf(3))
+    for (const number of [2, 3]) await store.batch(batchOf(number))
     disk.synced = synced
     expect(await found(disk.afterCrash(0))).toBe(stateAfter([1]))
   })
@@ -160,11 +151,11 @@ describe('a write or a sync that fails', () => {
     },
   )
 
-  it('a batch that is too large for the disk fails alone, whoever shares its turn', async () => {
+  it('a batch that is too large for the disk fails alone, whatever shares its turn', async () => {
     const disk = new SimulatedDisk()
     disk.fault = (_step, length) => (length > 3000 ? { code: 'ENOSPC', bytes: 2000 } : undefined)
     const store = simulatedStore(disk)
-    const large: StoreOperation[] = [{ type: 'put', key: 'large', value: new Uint8Array(3000) }, ...batchOf(9)]
+    const large: StoreOperation[] = [put('large', new Uint8Array(3000)), ...batchOf(9)]
     const outcomes = await Promise.allSettled([batchOf(1), large, batchOf(2), batchOf(3)].map((each) => store.batch(each)))
     expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled'])
     expect(await found(disk.afterCrash(0))).toBe(stateAfter([1, 2, 3]))
@@ -184,14 +175,9 @@ describe('a write or a sync that fails', () => {
   })
 
   it('a backend that cannot close: close() says so, once more too', async () => {
-    const { BackedStore } = await import('../../../src/store/base/backed-store.js')
-    const store = new BackedStore({
-      get: async () => undefined,
-      write: async () => undefined,
-      page: async () => [],
-      close: () => Promise.reject(new Error('EIO: close')),
-    })
-    await expect(store.close()).rejects.toMatchObject({ code: 'ERR_STORE', message: 'store: Error: EIO: close' })
-    await expect(store.close()).rejects.toMatchObject({ code: 'ERR_STORE' })
+    const nothing = { get: async () => undefined, write: async () => undefined, page: async () => [] }
+    const store = new BackedStore({ ...nothing, close: () => Promise.reject(new Error('EIO: close')) })
+    const message = 'store: Error: EIO: close'
+    for (let time = 0; time < 2; time++) await expect(store.close()).rejects.toMatchObject({ code: 'ERR_STORE', message })
   })
 })

@@ -1,13 +1,9 @@
-/**
- * Records: sealed, opened, damaged in every way, and put aside.
- */
+/** Records: sealed, opened, damaged in every way, and put aside. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { crc32c } from '../../../src/store/base/checksum.js'
 import { isOfLaterVersion, memoryStore, openRecord, quarantine, type Store, sealRecord } from '../../../src/store/index.js'
-
-const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
-const text = (bytes: Uint8Array | undefined): string | undefined => bytes && new TextDecoder().decode(bytes)
+import { bytesOf, del, numbersFrom, put, textOf } from './places.js'
 
 describe('the checksum', () => {
   it.each([
@@ -50,7 +46,7 @@ describe('a record', () => {
     const body = bytesOf('abc')
     const record = sealRecord(body)
     body.fill(0)
-    expect(text(openRecord(record))).toBe('abc')
+    expect(textOf(openRecord(record))).toBe('abc')
   })
 
   it('with any bit flipped, cut anywhere, or with bytes behind it, is damaged', () => {
@@ -73,10 +69,8 @@ describe('a record', () => {
 })
 
 describe('records of version 1, as they are on disks', () => {
-  const golden = JSON.parse(readFileSync(new URL('golden/records-1.json', import.meta.url), 'utf8')) as Record<
-    string,
-    { body: string; record: string }
-  >
+  type Golden = Record<string, { body: string; record: string }>
+  const golden: Golden = JSON.parse(readFileSync(new URL('golden/records-1.json', import.meta.url), 'utf8'))
 
   it.each(Object.entries(golden))('%s: is written and read as ever', (_name, { body, record }) => {
     expect(Buffer.from(sealRecord(Buffer.from(body, 'hex'))).toString('hex')).toBe(record)
@@ -108,19 +102,19 @@ describe('quarantine', () => {
   it('moves the record in one batch, with its key and the reason, byte for byte', async () => {
     const store = memoryStore()
     const damaged = Uint8Array.of(1, 0, 10, 255)
-    await store.batch([{ type: 'put', key: 'q/1', value: damaged }])
+    await store.batch([put('q/1', damaged)])
     const key = await quarantine(store, 'q/1', damaged, 'bad checksum\n"here"')
     expect(await keysOf(store)).toEqual([key])
     expect(key.startsWith('x/')).toBe(true)
     const value = (await store.get(key)) as Uint8Array
     const end = value.indexOf(10)
-    expect(JSON.parse(text(value.subarray(0, end)) ?? '')).toEqual({ key: 'q/1', why: 'bad checksum\n"here"' })
+    expect(JSON.parse(textOf(value.subarray(0, end)))).toEqual({ key: 'q/1', why: 'bad checksum\n"here"' })
     expect(value.subarray(end + 1)).toEqual(damaged)
   })
 
   it('keeps the order of the calls, and one place for each, however many come at once', async () => {
     const store = memoryStore()
-    await store.batch(['a', 'b', 'c', 'd'].map((key) => ({ type: 'put', key, value: bytesOf(key) })))
+    await store.batch(['a', 'b', 'c', 'd'].map((key) => put(key, key)))
     const keys = await Promise.all(['c', 'a', 'd', 'b'].map((key) => quarantine(store, key, bytesOf(key), 'damaged')))
     expect(keys).toEqual([...keys].sort())
     expect(await keysOf(store)).toEqual(keys)
@@ -133,28 +127,24 @@ describe('quarantine', () => {
     }
     const numbers = async (): Promise<number[]> => {
       const found: number[] = []
-      for await (const [, value] of store.entries({ gt: 'x/' })) found.push(Number(text(value.subarray(value.indexOf(10) + 1))))
+      for await (const [, value] of store.entries({ gt: 'x/' })) found.push(Number(textOf(value.subarray(value.indexOf(10) + 1))))
       return found
     }
     await add(0, 1000)
     expect(await numbers()).toHaveLength(1000)
     await add(1000, 1500)
-    expect(await numbers()).toEqual(Array.from({ length: 1000 }, (_, at) => at + 500))
-    await store.batch((await keysOf(store, 'x/')).slice(900).map((key) => ({ type: 'delete', key })))
+    expect(await numbers()).toEqual(numbersFrom(500, 1000))
+    await store.batch((await keysOf(store, 'x/')).slice(900).map(del))
     await add(1500, 1700)
-    expect(await numbers()).toEqual([...Array.from({ length: 800 }, (_, at) => at + 600), ...Array.from({ length: 200 }, (_, at) => at + 1500)])
+    expect(await numbers()).toEqual([...numbersFrom(600, 800), ...numbersFrom(1500, 200)])
   })
 
   it('rejects where the store cannot write, leaves the record, and the next one is tried', async () => {
     const kept = memoryStore()
     let full = true
-    const store: Store = {
-      get: (key) => kept.get(key),
-      batch: (operations) => (full ? Promise.reject(new Error('ENOSPC')) : kept.batch(operations)),
-      entries: (range) => kept.entries(range),
-      close: () => kept.close(),
-    }
-    await kept.batch([{ type: 'put', key: 'q/1', value: bytesOf('a') }])
+    const batch: Store['batch'] = (operations) => (full ? Promise.reject(new Error('ENOSPC')) : kept.batch(operations))
+    const store: Store = { get: (key) => kept.get(key), batch, entries: (range) => kept.entries(range), close: () => kept.close() }
+    await kept.batch([put('q/1', 'a')])
     await expect(quarantine(store, 'q/1', bytesOf('a'), 'damaged')).rejects.toThrow('ENOSPC')
     expect(await keysOf(store)).toEqual(['q/1'])
     full = false

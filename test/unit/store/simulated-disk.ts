@@ -122,11 +122,13 @@ function apply(body: Uint8Array, entries: Map<string, Uint8Array>): void {
   }
 }
 
+interface Recovered {
+  readonly entries: Map<string, Uint8Array>
+  readonly length: number
+}
+
 /** What a log holds, up to the first record that is not whole. Given what it held up to `length`, it reads on from there. */
-export function recovered(
-  log: Uint8Array,
-  { entries, length }: { readonly entries: Map<string, Uint8Array>; readonly length: number } = { entries: new Map(), length: 0 },
-): { readonly entries: Map<string, Uint8Array>; readonly length: number } {
+export function recovered(log: Uint8Array, { entries, length }: Recovered = { entries: new Map(), length: 0 }): Recovered {
   const fields = new DataView(log.buffer, log.byteOffset, log.length)
   let at = length
   while (at + lengthBytes <= log.length) {
