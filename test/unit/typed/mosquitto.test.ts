@@ -4,6 +4,7 @@ import { Client } from '../../../src/client/node.js'
 import * as mq from '../../../src/typed/index.js'
 import { type Broker, startMosquitto, withMosquitto } from '../../real/brokers.js'
 import { eventually } from '../../real/waiting.js'
+import { all, upTo } from './rig.js'
 
 withMosquitto(['TCP'], (transport) => {
   describe.each([5, 4] as const)('through mosquitto, MQTT version %d', (protocolVersion) => {
@@ -34,9 +35,7 @@ withMosquitto(['TCP'], (transport) => {
       await eventually(() => !latest.has('plant/x/19') && latest.invalid === 1)
       await reading.reconnect({ force: true })
       await eventually(() => latest.size === 15 && [...latest.values()].every(({ stale }) => !stale), 'each confirmed')
-      const retained: string[] = []
-      for await (const { topic } of mq.retained(sending, 'plant/#')) retained.push(topic)
-      expect(retained.length).toBe(19)
+      expect(await all(mq.retained(sending, 'plant/#'))).toHaveLength(19)
     })
 
     if (protocolVersion === 5)
@@ -54,8 +53,7 @@ withMosquitto(['TCP'], (transport) => {
           }
           return got
         }
-        const whole = Array.from({ length: 100 }, (_, n) => n)
-        expect(await Promise.all([1, 2, 3, 4].map(read))).toEqual([whole, whole, whole, whole])
+        expect(await Promise.all([1, 2, 3, 4].map(read))).toEqual(Array(4).fill(upTo(100)))
       }, 20_000)
   })
 })

@@ -10,6 +10,8 @@ import * as mq from '../../../src/typed/index.js'
 import { type Broker, startMosquitto, withMosquitto } from '../../real/brokers.js'
 import { ProcessBroker } from '../../real/process-broker.js'
 import { eventually } from '../../real/waiting.js'
+import { pause } from '../../support/pausing.js'
+import { all, coded, outcomeOf, upTo } from './rig.js'
 
 const script = fileURLToPath(new URL('foreign/responder.py', import.meta.url))
 
@@ -81,11 +83,8 @@ withPython((command) =>
         return over()[before] as Over
       }
 
-      async function read(stream: AsyncIterable<number>): Promise<number[]> {
-        const got: number[] = []
-        for await (const n of stream) got.push(n)
-        return got
-      }
+      const stream = (n: number, window: number, job: Job = {}) => jobs.on(client).stream({ n }, job, { timeout: 5000, window })
+      const jammed = coded('ERR_REMOTE', { reasonName: 'JAMMED', message: 'as asked' })
 
       it('answers a call', async () => {
         expect(await jobs.on(client).call({ n: 42 }, {}, { timeout: 5000 })).toBe(42)
@@ -93,41 +92,36 @@ withPython((command) =>
       })
 
       it('answers a call with an error', async () => {
-        const call = jobs.on(client).call({ n: 1 }, { fail: 'JAMMED' }, { timeout: 5000 })
-        await expect(call).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'JAMMED', message: 'as asked' })
+        await expect(jobs.on(client).call({ n: 1 }, { fail: 'JAMMED' }, { timeout: 5000 })).rejects.toEqual(jammed)
       })
 
       it.each([0, 1, 3])('streams %d answers, which need no credit', async (n) => {
-        const { how, given, said } = await overOf(async () =>
-          expect(await read(jobs.on(client).stream({ n }, {}, { timeout: 5000, window: 8 }))).toEqual(Array.from({ length: n }, (_, index) => index)),
-        )
-        expect({ how, given, said }).toEqual({ how: 'ended', given: n, said: [] })
+        const over = await overOf(async () => expect(await all(stream(n, 8))).toEqual(upTo(n)))
+        expect(over).toMatchObject({ how: 'ended', given: n, said: [] })
       })
 
       it('streams on credit: how many answers may come in all', async () => {
-        const { how, given, said } = await overOf(async () =>
-          expect(await read(jobs.on(client).stream({ n: 50 }, {}, { timeout: 5000, window: 4 }))).toEqual(Array.from({ length: 50 }, (_, n) => n)),
-        )
+        const { how, given, said } = await overOf(async () => expect(await all(stream(50, 4))).toEqual(upTo(50)))
         expect([how, given]).toEqual(['ended', 50])
         // Half a window at a time; what comes behind the last answer may be heard or not.
-        const credit = Array.from({ length: 25 }, (_, index) => String(6 + 2 * index))
+        const credit = upTo(25).map((index) => String(6 + 2 * index))
         expect(said.length).toBeGreaterThanOrEqual(23)
         expect(credit.slice(0, said.length)).toEqual(said)
       })
 
       it('gives no more than there is credit for', async () => {
-        const stream = jobs.on(client).stream({ n: 50 }, {}, { timeout: 5000, window: 4 })
-        const { how, given, said } = await overOf(async () => {
-          expect((await stream.next()).value).toBe(0)
-          await new Promise((resolve) => setTimeout(resolve, 200))
-          await stream.return?.()
+        const over = await overOf(async () => {
+          const left = stream(50, 4)
+          expect((await left.next()).value).toBe(0)
+          await pause(200)
+          await left.return?.()
         })
-        expect({ how, given, said }).toEqual({ how: 'cancelled', given: 4, said: ['cancel'] })
+        expect(over).toMatchObject({ how: 'cancelled', given: 4, said: ['cancel'] })
       })
 
       it('hears that its caller has left', async () => {
         const { how, given, said } = await overOf(async () => {
-          for await (const n of jobs.on(client).stream({ n: 1000 }, {}, { timeout: 5000, window: 10 })) if (n === 30) break
+          for await (const n of stream(1000, 10)) if (n === 30) break
         })
         expect(how).toBe('cancelled')
         expect(given).toBeLessThanOrEqual(41)
@@ -136,20 +130,17 @@ withPython((command) =>
 
       it('ends a stream with an error behind its answers', async () => {
         const got: number[] = []
-        const reading = (async () => {
-          for await (const n of jobs.on(client).stream({ n: 3 }, { fail: 'JAMMED' }, { timeout: 5000 })) got.push(n)
-        })()
-        await expect(reading).rejects.toMatchObject({ code: 'ERR_REMOTE', reasonName: 'JAMMED', message: 'as asked' })
+        expect(await outcomeOf(all(stream(3, 8, { fail: 'JAMMED' }), got))).toEqual(jammed)
         expect(got).toEqual([0, 1, 2])
       })
 
       it('streams on after the connection of the caller was lost', async () => {
         const got: number[] = []
-        for await (const n of jobs.on(client).stream({ n: 60 }, {}, { timeout: 10_000, window: 4 })) {
+        for await (const n of stream(60, 4)) {
           got.push(n)
           if (n === 20) await client.reconnect({ force: true })
         }
-        expect(got).toEqual(Array.from({ length: 60 }, (_, n) => n))
+        expect(got).toEqual(upTo(60))
       })
     })
   }),

@@ -32,7 +32,7 @@ export type Who = 'caller' | 'server'
 
 /** What goes wrong. */
 export type Trouble =
-  /** The connection is lost, for so long; silently: nobody is told. */
+  /** The connection is lost, for so long; silently: no end is reported. */
   | { readonly step: number; readonly what: 'cut'; readonly who: Who; readonly down: number; readonly silently?: boolean | undefined }
   /** The broker dies and comes back, with what it knew or without. */
   | { readonly step: number; readonly what: 'restart'; readonly keep: boolean }
@@ -58,13 +58,14 @@ export interface Plan {
   readonly gentle: boolean
 }
 
+const usual: Omit<Ask, 'length'> = { do: 'stream', at: 5, gap: 0, window: 1, timeout: 20_000, qos: 1 }
 /** Streams and calls side by side, none of which waits for time to pass. */
 export const usualAsks: readonly Ask[] = [
-  { do: 'stream', at: 0, length: 7, gap: 0, window: 3, timeout: 20_000, qos: 1 },
-  { do: 'call', at: 0, length: 1, gap: 0, window: 1, timeout: 20_000, qos: 1 },
-  { do: 'stream', at: 5, length: 0, gap: 0, window: 1, timeout: 20_000, qos: 1 },
-  { do: 'stream', at: 5, length: 30, gap: 0, window: 4, timeout: 20_000, qos: 1, leave: 3 },
-  { do: 'stream', at: 5, length: 2, gap: 3, window: 2, timeout: 20_000, qos: 1, fails: true },
+  { ...usual, at: 0, length: 7, window: 3 },
+  { ...usual, do: 'call', at: 0, length: 1 },
+  { ...usual, length: 0 },
+  { ...usual, length: 30, window: 4, leave: 3 },
+  { ...usual, length: 2, gap: 3, window: 2, fails: true },
 ]
 
 const calm: Omit<Plan, 'name' | 'troubles'> = { asks: usualAsks, packets: [], expiry: 300, qos: 1, gentle: true }
@@ -79,12 +80,12 @@ export function planFrom(seed: number): Plan {
   const random = new Random(seed)
   const gentle = random.chance(0.4)
   const asks = Array.from({ length: random.between(1, 6) }, () => askFrom(random, gentle))
-  const troubles = Array.from({ length: random.between(1, gentle ? 4 : 5) }, (_, nth) =>
-    gentle ? gentleTrouble(random, nth === 0) : anyTrouble(random),
-  )
+  const trouble = (nth: number): Trouble => (gentle ? gentleTrouble(random, nth === 0) : anyTrouble(random))
+  const troubles = Array.from({ length: random.between(1, gentle ? 4 : 5) }, (_, nth) => trouble(nth))
   const packets = Array.from({ length: random.chance(0.4) ? random.between(1, 3) : 0 }, () => packetFrom(random))
   const expiry = gentle || random.chance(0.5) ? 300 : 2
-  return { name: `seed ${seed}`, asks, troubles, packets, expiry, qos: gentle || random.chance(0.8) ? 1 : 0, gentle }
+  const qos = gentle || random.chance(0.8) ? 1 : 0
+  return { name: `seed ${seed}`, asks, troubles, packets, expiry, qos, gentle }
 }
 
 function askFrom(random: Random, gentle: boolean): Ask {
@@ -105,29 +106,25 @@ function askFrom(random: Random, gentle: boolean): Ask {
 
 const when = (random: Random): number => random.between(1, random.chance(0.7) ? 80 : 400)
 
+function cut(random: Random, step: number, downs: readonly number[], silently: () => boolean): Trouble {
+  return { step, what: 'cut', who: random.pick(['caller', 'server']), down: random.pick(downs), silently: silently() }
+}
+
 // It takes a keep-alive to notice what is hidden.
 function gentleTrouble(random: Random, mayHide: boolean): Trouble {
   const step = when(random)
   if (random.chance(0.25)) return { step, what: 'restart', keep: true }
-  return { step, what: 'cut', who: random.pick(['caller', 'server']), down: random.pick([0, 10, 500]), silently: mayHide && random.chance(0.2) }
+  return cut(random, step, [0, 10, 500], () => mayHide && random.chance(0.2))
 }
 
 function anyTrouble(random: Random): Trouble {
   const step = when(random)
-  switch (random.pick(['gentle', 'gentle', 'cut', 'restart', 'kill', 'kill', 'twin', 'close'])) {
-    case 'cut':
-      return { step, what: 'cut', who: random.pick(['caller', 'server']), down: random.pick([5000, 20_000]), silently: random.chance(0.5) }
-    case 'restart':
-      return { step, what: 'restart', keep: false }
-    case 'kill':
-      return { step, what: 'kill', down: random.pick([0, 20, 5000]), next: random.pick(['same', 'same', 'other', 'none']) }
-    case 'twin':
-      return { step, what: 'twin' }
-    case 'close':
-      return random.chance(0.3) ? { step, what: 'close' } : { step, what: 'restart', keep: false }
-    default:
-      return gentleTrouble(random, true)
-  }
+  const what = random.pick(['gentle', 'gentle', 'cut', 'restart', 'kill', 'kill', 'twin', 'close'] as const)
+  if (what === 'gentle') return gentleTrouble(random, true)
+  if (what === 'cut') return cut(random, step, [5000, 20_000], () => random.chance(0.5))
+  if (what === 'kill') return { step, what, down: random.pick([0, 20, 5000]), next: random.pick(['same', 'same', 'other', 'none']) }
+  if (what === 'twin' || (what === 'close' && random.chance(0.3))) return { step, what }
+  return { step, what: 'restart', keep: false }
 }
 
 // A packet that is lost costs its connection, as with TCP. What comes twice is what a server sends again.
@@ -135,5 +132,6 @@ function packetFrom(random: Random): PacketFault {
   const action = random.pick(['close-before', 'close-after', 'twice', 'restart-keep'] as const)
   const packet = action === 'twice' ? 'publish' : random.pick(['publish', 'puback'] as const)
   const clientId = random.pick(['caller', 'server'])
-  return { packet, direction: action === 'twice' ? 'out' : random.pick(['in', 'out'] as const), nth: random.between(1, 12), action, clientId }
+  const direction = action === 'twice' ? 'out' : random.pick(['in', 'out'] as const)
+  return { packet, direction, nth: random.between(1, 12), action, clientId }
 }

@@ -11,11 +11,7 @@ import * as mq from '../../../../src/typed/index.js'
 import type { Defect, Wrapper } from '../../../support/defective.js'
 import type { Ask, Plan, Trouble } from './plan.js'
 
-interface Job {
-  readonly length: number
-  readonly gap: number
-  readonly fails: boolean
-}
+type Job = { readonly length: number; readonly gap: number; readonly fails: boolean }
 
 interface Answer {
   readonly tag: string
@@ -120,7 +116,7 @@ class FaultWorld {
     await world.until(calling, 3_600_000).catch((error: unknown) => this.findings.push(`the world stopped: ${error}`))
     for (const { tag, end } of this.#records) if (end === undefined) this.findings.push(`${tag} never settled`)
     this.#isOn = false
-    // Whoever has left says so, or its server notices.
+    // A caller that has left says so, or its server notices.
     await world.pass(patience + longestTimeout)
     this.#judge()
     await world.close()
@@ -134,7 +130,7 @@ class FaultWorld {
       clientId,
       cleanStart: false,
       sessionExpiryInterval: this.#plan.expiry,
-      // Who is told of what breaks needs none.
+      // Only a link that breaks silently needs one.
       keepAlive: this.#plan.troubles.some((trouble) => trouble.what === 'cut' && trouble.silently) ? 5 : 0,
       reconnect: { backoff: () => 100 },
     })
@@ -180,17 +176,17 @@ class FaultWorld {
     const abort = new AbortController()
     if (ask.abort !== undefined) this.#world.sleep(ask.abort).then(() => abort.abort())
     try {
-      record.end = ask.do === 'call' ? await this.#call(record, abort.signal) : await this.#stream(record, abort.signal)
+      record.end = await (ask.do === 'call' ? this.#call(record, abort.signal) : this.#stream(record, abort.signal))
     } catch (error) {
-      record.end = 'failed'
-      record.error = error
+      Object.assign(record, { end: 'failed', error })
     }
     record.endedAt = this.now()
   }
 
   async #call(record: Record, signal: AbortSignal): Promise<'done'> {
     const { length, gap, fails = false, timeout, qos } = record.ask
-    record.values.push(await this.#timed(record, this.#jobs.call({ tag: record.tag }, { length, gap, fails }, { timeout, qos, signal })))
+    const call = this.#jobs.call({ tag: record.tag }, { length, gap, fails }, { timeout, qos, signal })
+    record.values.push(await this.#timed(record, call))
     return 'done'
   }
 
@@ -205,10 +201,10 @@ class FaultWorld {
       const { value, done } = await this.#timed(record, stream.next())
       if (done === true) return 'done'
       record.values.push(value)
-      const mine = this.#runs.filter(({ tag }) => tag === record.tag)
-      for (const { given } of mine)
-        if (mine.length === 1 && given > record.values.length + window + 1)
-          this.findings.push(`${record.tag}: ${given} answers were made, ${record.values.length} read, with a window of ${window}`)
+      const [mine, ...more] = this.#runs.filter(({ tag }) => tag === record.tag)
+      const [given, read] = [mine?.given ?? 0, record.values.length]
+      if (more.length === 0 && given > read + window + 1)
+        this.findings.push(`${record.tag}: ${given} answers were made, ${read} read, with a window of ${window}`)
     }
   }
 
@@ -228,19 +224,14 @@ class FaultWorld {
   }
 
   #strike(trouble: Trouble): void {
-    switch (trouble.what) {
-      case 'cut':
-        return this.#cut(trouble.who === 'caller' ? 'caller' : this.#server.clientId, trouble.down, trouble.silently)
-      case 'restart':
-        return this.#world.broker.restart({ keepSessions: trouble.keep })
-      case 'kill':
-        return this.#kill(trouble.down, trouble.next)
-      case 'twin':
-        this.#serve(`twin-${++this.#servers}`).catch(() => undefined)
-        return
-      case 'close':
-        this.#closedAt = this.now()
-        this.#caller.destroy()
+    const { what } = trouble
+    if (what === 'cut') this.#cut(trouble.who === 'caller' ? 'caller' : this.#server.clientId, trouble.down, trouble.silently)
+    else if (what === 'restart') this.#world.broker.restart({ keepSessions: trouble.keep })
+    else if (what === 'kill') this.#kill(trouble.down, trouble.next)
+    else if (what === 'twin') this.#serve(`twin-${++this.#servers}`).catch(() => undefined)
+    else {
+      this.#closedAt = this.now()
+      this.#caller.destroy()
     }
   }
 
@@ -301,7 +292,7 @@ class FaultWorld {
     if (!told && !own && !(lost && !this.#plan.gentle)) yield `it failed: ${error}`
   }
 
-  // Nothing was lost for good: who was told that its caller has left has ended its generator. Of a request that comes again nobody may know any more.
+  // Nothing was lost for good: a server that heard of the leaving has ended its generator. A request that comes again may be known to none.
   #judgeLeaving(): void {
     for (const { tag, endedAt = 0 } of this.#runs.filter((run, index) => index === this.#runs.findIndex(({ tag }) => tag === run.tag))) {
       const record = this.#records.find((one) => one.tag === tag)
