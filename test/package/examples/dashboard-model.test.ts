@@ -73,9 +73,8 @@ describe('series', () => {
   })
 
   it('are not made for topics that are no names any more', () => {
-    expect(store.set('x'.repeat(seriesLimits.topic + 1), 'v', 1)).toBe(false)
-    expect(store.names()).toEqual([])
-    expect(store.set('x'.repeat(seriesLimits.topic), 'v', 1)).toBe(true)
+    const sets = (length: number): unknown[] => [store.set('x'.repeat(length), 'v', 1), store.names()]
+    expect([sets(seriesLimits.topic + 1), sets(seriesLimits.topic)]).toEqual([[false, []], [true, ['v']]]) // biome-ignore format: short
   })
 
   it('make room when they were silent for the whole window, and the fields with them', () => {
@@ -209,8 +208,7 @@ describe('topics', () => {
 
   it('are so many and no more: further messages are counted', () => {
     fill()
-    expect(topics.add(message('one/more'), start + 1000)).toBe(false)
-    expect(topics.add(message('t/7'), start + 1000)).toBe(true)
+    expect(['one/more', 't/7'].map((topic) => topics.add(message(topic), start + 1000))).toEqual([false, true])
     expect([topics.entries.size, topics.unlisted]).toEqual([topicLimits.topics, 1])
   })
 

@@ -12,8 +12,7 @@ import { all, brokerOf, clientOn, coded, level, outcomeOf, subscriber, upTo } fr
 async function expiring(count: number): Promise<number> {
   const before = cpuUsage()
   const from = subscriber()
-  const latest = level.on(from.client).latest({}, { limit: count, expire: 300 })
-  await latest.ready
+  const latest = await level.on(from.client).latest({}, { limit: count, expire: 300 }).ready
   for (let id = 0; id < count; id++) {
     from.give(id, 0)
     if (id % (count / 100) === 0) await pause(2)
@@ -103,8 +102,7 @@ describe('endings', () => {
 
   it.each(['destroy', 'disconnect'] as const)('%s() of the client ends changes', async (how) => {
     const client = await clientOn(brokerOf())
-    const latest = level.on(client).latest()
-    await latest.ready
+    const latest = await level.on(client).latest().ready
     const change = latest.changes().next()
     change.catch(() => undefined)
     await client[how]()
@@ -123,8 +121,7 @@ describe('endings', () => {
 
   it('one that is refused after a reconnect is tried with the next connection', async () => {
     const from = subscriber()
-    const latest = level.on(from.client).latest()
-    await latest.ready
+    const latest = await level.on(from.client).latest().ready
     from.refuse(1)
     from.connect()
     await eventually(() => from.listens === 2)
@@ -140,8 +137,7 @@ describe('endings', () => {
 
   it('what is stale already is not reported again', async () => {
     const from = subscriber()
-    const latest = level.on(from.client).latest()
-    await latest.ready
+    const latest = await level.on(from.client).latest().ready
     from.give('a', 1)
     from.connect()
     const snapshot = latest.getSnapshot()
@@ -160,8 +156,7 @@ describe('readers and listeners', () => {
 
   it('a reader that is behind keeps a bounded number of topics, however many come and go', async () => {
     const from = subscriber()
-    const latest = level.on(from.client).latest({}, { limit: 10 })
-    await latest.ready
+    const latest = await level.on(from.client).latest({}, { limit: 10 }).ready
     const changes = latest.changes()
     for (let id = 0; id < 20_000; id++) from.give(id, id)
     const told = await pending(changes, latest)
@@ -171,8 +166,7 @@ describe('readers and listeners', () => {
 
   it('a reader hears of the end of each topic that it heard of, and of those that were there before it', async () => {
     const from = subscriber()
-    const latest = level.on(from.client).latest({}, { limit: 50 })
-    await latest.ready
+    const latest = await level.on(from.client).latest({}, { limit: 50 }).ready
     for (let id = 0; id < 25; id++) from.give(`before${id}`, id)
     const changes = latest.changes()
     for (let id = 0; id < 25; id++) from.give(`told${id}`, id)
@@ -184,8 +178,7 @@ describe('readers and listeners', () => {
 
   it('several next() at a time get a change each, and each hears of the end', async () => {
     const from = subscriber()
-    const latest = level.on(from.client).latest()
-    await latest.ready
+    const latest = await level.on(from.client).latest().ready
     const changes = latest.changes()
     const four = [changes.next(), changes.next(), changes.next(), changes.next()]
     for (const id of ['a', 'b']) from.give(id, 1)
@@ -197,8 +190,7 @@ describe('readers and listeners', () => {
   it('one that throws is a line of the log; those that come, go and call back do no harm', async () => {
     const lines: string[] = []
     const client = await clientOn(brokerOf(), { logger: { error: (line: string) => void lines.push(line) } })
-    const latest = level.on(client).latest()
-    await latest.ready
+    const latest = await level.on(client).latest().ready
     const told: string[] = []
     const stops: (() => void)[] = []
     latest.subscribe(() => {
@@ -227,8 +219,7 @@ describe('MQTT 3.1.1', () => {
   it('has latest values and retained messages too', async () => {
     const client = await clientOn(brokerOf(), { protocolVersion: 4 })
     await level.on(client).publish({ id: 'a' }, 1, { retain: true })
-    await using latest = level.on(client).latest()
-    await latest.ready
+    await using latest = await level.on(client).latest().ready
     await eventually(() => latest.size === 1)
     expect(await all(mq.retained(client, 'tank/#', { quiet: 50 }))).toMatchObject([{ topic: 'tank/a/level' }])
     await client.reconnect({ force: true })

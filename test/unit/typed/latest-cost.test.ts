@@ -7,8 +7,7 @@ import { level, subscriber } from './rig.js'
 /** Latest values of at most so many topics, which have come once. */
 async function filled(count: number) {
   const from = subscriber()
-  const latest = level.on(from.client).latest({}, { limit: count })
-  await latest.ready
+  const latest = await level.on(from.client).latest({}, { limit: count }).ready
   for (let id = 0; id < count; id++) from.give(id, 0)
   return { from, latest }
 }
@@ -25,8 +24,7 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'a reader that is behind'(count) {
     const from = subscriber()
-    const latest = level.on(from.client).latest({}, { limit: count })
-    await latest.ready
+    const latest = await level.on(from.client).latest({}, { limit: count }).ready
     const changes = latest.changes()
     return async () => {
       for (let id = 0; id < count; id++) from.give(id, 0)

@@ -10,8 +10,7 @@ describe('latest values', () => {
     const tanks = level.on(client)
     await tanks.publish({ id: 'a' }, 1, { retain: true })
     await tanks.publish({ id: 'b' }, 2, { retain: true })
-    await using latest = tanks.latest()
-    await latest.ready
+    await using latest = await tanks.latest().ready
     await eventually(() => latest.size === 2, 'two values')
     expect(latest.get('tank/a/level')).toMatchObject({ params: { id: 'a' }, value: 1, stale: false })
     await tanks.publish({ id: 'a' }, 3)
@@ -27,8 +26,7 @@ describe('latest values', () => {
 
   it('report changes: to each reader, of each topic once', async () => {
     const tanks = level.on(await clientOn(brokerOf()))
-    await using latest = tanks.latest({ id: 'a' })
-    await latest.ready
+    await using latest = await tanks.latest({ id: 'a' }).ready
     const changes = latest.changes()
     await tanks.publish({ id: 'a' }, 1)
     await tanks.publish({ id: 'b' }, 2)
@@ -60,8 +58,7 @@ describe('latest values', () => {
 
   it('snapshots stay the same until something changes; listeners hear of many changes once', async () => {
     const tanks = level.on(await clientOn(brokerOf()))
-    await using latest = tanks.latest()
-    await latest.ready
+    await using latest = await tanks.latest().ready
     const { subscribe, getSnapshot } = latest
     const empty = getSnapshot()
     expect(getSnapshot()).toBe(empty)
@@ -81,9 +78,8 @@ describe('latest values', () => {
 
   it('are bounded, and expire', async () => {
     const tanks = level.on(await clientOn(brokerOf()))
-    await using bounded = tanks.latest({}, { limit: 3 })
-    await using brief = tanks.latest({}, { expire: 60 })
-    await Promise.all([bounded.ready, brief.ready])
+    await using bounded = await tanks.latest({}, { limit: 3 }).ready
+    await using brief = await tanks.latest({}, { expire: 60 }).ready
     for (let id = 0; id < 6; id++) await tanks.publish({ id }, id)
     await eventually(() => bounded.has('tank/5/level'))
     expect([...bounded.keys()]).toEqual(['tank/3/level', 'tank/4/level', 'tank/5/level'])
@@ -96,8 +92,7 @@ describe('latest values', () => {
     vi.useFakeTimers({ toFake: ['Date', 'performance'], now: 1_000_000 })
     onTestFinished(() => void vi.useRealTimers())
     const tanks = level.on(await clientOn(brokerOf()))
-    await using latest = tanks.latest({}, { expire: 60 })
-    await latest.ready
+    await using latest = await tanks.latest({}, { expire: 60 }).ready
     await tanks.publish({ id: 'old' }, 1)
     await eventually(() => latest.size === 1)
     vi.advanceTimersByTime(60)
@@ -109,8 +104,7 @@ describe('latest values', () => {
   it('what a new connection has not confirmed is stale', async () => {
     const { broker, client, other } = await pair()
     await level.on(other).publish({ id: 'kept' }, 1, { retain: true })
-    await using latest = level.on(client).latest()
-    await latest.ready
+    await using latest = await level.on(client).latest().ready
     await level.on(other).publish({ id: 'live' }, 2)
     await eventually(() => latest.size === 2)
     // What is acknowledged does not come again.
@@ -130,8 +124,7 @@ describe('latest values', () => {
 it('latest values count the topics that made room, and log the first', async () => {
   const lines: string[] = []
   const client = await clientOn(brokerOf(), { logger: { error: (line: string) => void lines.push(line) } })
-  await using latest = level.on(client).latest({}, { limit: 2 })
-  await latest.ready
+  await using latest = await level.on(client).latest({}, { limit: 2 }).ready
   for (let id = 0; id < 5; id++) await level.on(client).publish({ id }, id)
   await eventually(() => latest.evicted === 3, 'three that went')
   expect(lines).toEqual([expect.stringContaining("'tank/{id}/level' has more topics than its limit of 2")])
