@@ -10,7 +10,10 @@ import { crc32c } from '../../../src/store/base/checksum.js'
 import { fileStore } from '../../../src/store/file.js'
 import { lockFolder } from '../../../src/store/file-lock.js'
 import type { StoreOperation } from '../../../src/store/index.js'
-import { batchOf, bytesOf, del, failureOf, failureWith, folderWith, newPlace, numbersFrom, put, stateAfter, stateOf } from './places.js'
+import * as places from './places.js'
+
+const { batchOf, bytesOf, del, failureOf, failureWith, folderWith, newPlace, numbersFrom, put } = places
+const { stateAfter, stateOf } = places
 
 type Step = { readonly name: string; readonly path: string; readonly length: number; readonly at?: number }
 type Fault = { readonly code: string; readonly part?: number }
@@ -200,12 +203,12 @@ const program = Array.from({ length: 14 }, (_, at): StoreOperation[] => [
 function stateOfBatches(numbers: readonly number[]): string {
   const entries = new Map<string, string>()
   for (const each of numbers.flatMap((number) => program[number] as StoreOperation[])) {
-    if (each.type === 'put') entries.set(each.key, new TextDecoder().decode(each.value.subarray(0, 20)))
+    if (each.type === 'put') entries.set(each.key, `${each.key}=${places.textOf(each.value.subarray(0, 20))}`)
     else entries.delete(each.key)
   }
   return [...entries.keys()]
     .sort()
-    .map((key) => `${key}=${entries.get(key)}`)
+    .map((key) => entries.get(key))
     .join(' ')
 }
 

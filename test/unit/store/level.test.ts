@@ -1,7 +1,7 @@
 /** Stores in folders: LevelDB and the log of `fileStore`, their files and locks, and other processes, some of which are killed. */
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, cpSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
+import * as fs from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Worker } from 'node:worker_threads'
@@ -11,7 +11,10 @@ import { openRecord, type Store, sealRecord } from '../../../src/store/index.js'
 import { levelStore } from '../../../src/store/level.js'
 import { requireDist, root } from '../../package/fixture.js'
 import { pause } from '../../support/pausing.js'
-import { batchOf, bytesOf, failureOf, failureWith, folderWith, newPlace, numbersFrom, put, stateAfter, stateOf, textOf } from './places.js'
+import * as places from './places.js'
+
+const { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } = fs
+const { bytesOf, failureOf, failureWith, folderWith, newPlace, numbersFrom, put, textOf } = places
 
 const program = fileURLToPath(new URL('writer.mjs', import.meta.url))
 
@@ -78,13 +81,14 @@ async function entriesOf(store: Store): Promise<Map<string, Uint8Array>> {
 }
 
 /** Checks what the writer left: whole batches, all that it was told are safe, none out of order. */
-async function assertWritten(store: Store, stored: readonly number[], mayBe: (number: number) => boolean): Promise<void> {
+async function assertWritten(store: Store, stored: number[], mayBe: (number: number) => boolean) {
   const entries = await entriesOf(store)
-  const numbers = [...entries.keys()].filter((key) => key.startsWith('q/')).map((key) => Number(key.slice(2)))
+  const queued = [...entries.keys()].filter((key) => key.startsWith('q/'))
+  const numbers = queued.map((key) => Number(key.slice(2)))
   expect(stored.filter((number) => !numbers.includes(number))).toEqual([])
   expect(numbers.filter((number) => !stored.includes(number) && !mayBe(number))).toEqual([])
   expect(textOf(entries.get('last'))).toBe(String(numbers.at(-1)))
-  for (const number of numbers) expect(entries.get(`q/${String(number).padStart(6, '0')}`)).toEqual(new Uint8Array(2000).fill(number))
+  for (const key of queued) expect(entries.get(key)).toEqual(new Uint8Array(2000).fill(Number(key.slice(2))))
 }
 
 describe.each([
@@ -107,9 +111,12 @@ describe.each([
       const place = newPlace()
       const store = await opened(place)
       const link = newPlace()
-      symlinkSync(place, link)
+      fs.symlinkSync(place, link)
       const names = [place, path.relative('.', place), `${place}/../${path.basename(place)}/`, link]
-      for (const name of names) await expect(folderStore(name)).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED', message: `store locked: ${name}` })
+      for (const name of names) {
+        const message = `store locked: ${name}`
+        await expect(folderStore(name)).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED', message })
+      }
       const source = `import(process.argv[2]).then((entry) => entry[process.argv[3]](process.argv[4])).then(() => 'open', (error) => error.code)
         .then((said) => require('node:worker_threads').parentPort.postMessage(said))`
       const built = path.join(root, 'dist', 'store', `${file}.js`)
@@ -186,14 +193,14 @@ describe.each([
 
     it('an empty folder, or one of a store, is closed to others; one with other files is left alone and refused', async () => {
       const place = newPlace()
-      mkdirSync(place)
+      fs.mkdirSync(place)
       for (const open of [0o755, 0o777]) {
-        chmodSync(place, open)
+        fs.chmodSync(place, open)
         await (await opened(place)).close()
         expect(mode(place)).toBe(0o700)
       }
       const home = folderWith('letter')
-      chmodSync(home, 0o755)
+      fs.chmodSync(home, 0o755)
       await expect(folderStore(home)).rejects.toEqual(failureWith('holds other files'))
       expect([mode(home), readdirSync(home)]).toEqual([0o755, ['letter']])
     })
@@ -294,7 +301,7 @@ describe('the log of LevelDB, cut at every byte', () => {
     const store = await levelStore(place)
     const ends: number[] = []
     for (let number = 1; number <= 5; number++) {
-      await store.batch(batchOf(number))
+      await store.batch(places.batchOf(number))
       ends.push(statSync(logOf(place)).size)
     }
     const copy = newPlace()
@@ -309,7 +316,7 @@ describe('the log of LevelDB, cut at every byte', () => {
       const count = ends.filter((end) => end <= length).length
       for (let time = 0; time < 2; time++) {
         const again = await levelStore(torn)
-        expect(await stateOf(again), `cut at ${length}`).toBe(stateAfter(count))
+        expect(await places.stateOf(again), `cut at ${length}`).toBe(places.stateAfter(count))
         await again.close()
       }
     }
