@@ -3,7 +3,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { dashboard } from './dashboard.js'
 
-const { visible, oneLine, preview, formatOf, render, size, age, short, limits, pieces, isJson, jsonProblem } = await dashboard('model/payload.js')
+const payload = await dashboard('model/payload.js')
+const { visible, oneLine, preview, formatOf, render, pieces, limits } = payload
 const { piecesOf } = await dashboard('model/json-layout.js')
 const { recentIn, remembered, limits: recentLimits } = await dashboard('model/recent.js')
 const { readSettings, writeSettings, withoutSecrets } = await dashboard('settings.js')
@@ -12,6 +13,12 @@ const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const unicode = fc.string({ unit: 'binary' })
 /** Control characters, bidirectional controls, zero widths, lone surrogates. */
 const hidden = /[\p{Cc}\u{ad}\u{61c}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{2069}\u{feff}\p{Cs}]/u
+
+/** Text and note of what is shown. */
+function shown(given: string | Uint8Array, format: string): string[] {
+  const { text, note } = render(typeof given === 'string' ? bytes(given) : given, format)
+  return [text, note]
+}
 
 describe('text', () => {
   it('hides nothing', () => {
@@ -43,35 +50,34 @@ describe('payloads', () => {
   })
 
   it('that are no text are hexadecimal, also in a line', () => {
-    const payload = Uint8Array.from({ length: 20 }, (_, index) => 250 - index)
-    expect(preview(payload)).toBe('fa f9 f8 f7 f6 f5 f4 f3 f2 f1 f0 ef ee ed ec eb …')
-    expect(formatOf(payload)).toBe('hex')
-    expect(render(payload, 'text')).toEqual({ text: '', note: 'These bytes are no UTF-8: see them as hexadecimal.' })
+    const odd = Uint8Array.from({ length: 20 }, (_, index) => 250 - index)
+    expect(preview(odd)).toBe('fa f9 f8 f7 f6 f5 f4 f3 f2 f1 f0 ef ee ed ec eb …')
+    expect(formatOf(odd)).toBe('hex')
+    expect(shown(odd, 'text')).toEqual(['', 'These bytes are no UTF-8: see them as hexadecimal.'])
     expect(render(bytes('0123456789abcdefg\n'), 'hex').text).toBe(
       '000000  30 31 32 33 34 35 36 37  01234567\n000008  38 39 61 62 63 64 65 66  89abcdef\n000010  67 0a                    g·',
     )
   })
 
   it('are laid out as JSON, or said to be none', () => {
-    expect(render(bytes('{"a":[1,2]}'), 'json')).toEqual({ text: '{\n  "a": [\n    1,\n    2\n  ]\n}', note: '' })
-    expect(render(bytes('{"a":'), 'json')).toEqual({ text: '{"a":', note: 'This is no JSON: Unexpected end of JSON input' })
-    expect(render(bytes(''), 'json').note).toBe('The payload is empty.')
-    expect(render(bytes('["[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "\\"[["]'), 'json').note).toBe('')
+    expect(shown('{"a":[1,2]}', 'json')).toEqual(['{\n  "a": [\n    1,\n    2\n  ]\n}', ''])
+    expect(shown('{"a":', 'json')).toEqual(['{"a":', 'This is no JSON: Unexpected end of JSON input'])
+    expect(shown('', 'json')[1]).toBe('The payload is empty.')
+    expect(shown('["[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "\\"[["]', 'json')[1]).toBe('')
   })
 
   it('of 64 KiB of brackets, or of ones in brackets, are bounded', () => {
     const deep = '['.repeat(32_768) + ']'.repeat(32_768)
-    expect(render(bytes(deep), 'json')).toEqual({ text: deep, note: 'Nested deeper than 32 levels.' })
+    expect(shown(deep, 'json')).toEqual([deep, 'Nested deeper than 32 levels.'])
     const wide = `${'['.repeat(31)}${'1,'.repeat(32_000)}1${']'.repeat(31)}`
     expect(render(bytes(wide), 'json').text.length).toBeLessThanOrEqual(limits.text)
   })
 
   it('that are longer than what is shown say so, and are cut between characters', () => {
-    const long = bytes(`${'x'.repeat(limits.text - 1)}éé`)
-    expect(render(long, 'text')).toEqual({ text: 'x'.repeat(limits.text - 1), note: 'The first 65,536 of 65,539 bytes.' })
-    const lines = render(new Uint8Array(100_000), 'hex')
-    expect(lines.text.split('\n')).toHaveLength(limits.hex / 8)
-    expect(lines.note).toBe('The first 4,096 of 100,000 bytes.')
+    const long = 'x'.repeat(limits.text - 1)
+    expect(shown(`${long}éé`, 'text')).toEqual([long, 'The first 65,536 of 65,539 bytes.'])
+    const [lines, note] = shown(new Uint8Array(100_000), 'hex')
+    expect([lines?.split('\n').length, note]).toEqual([limits.hex / 8, 'The first 4,096 of 100,000 bytes.'])
   })
 
   it('never break it', () => {
@@ -93,11 +99,11 @@ describe('payloads', () => {
 describe('figures', () => {
   it('are as people say them', () => {
     const sizes = [0, 1023, 1024, 150_000, 16 * 1024 ** 2, 5e15]
-    expect(sizes.map(size).join()).toBe('0 B,1023 B,1.0 KiB,146 KiB,16.0 MiB,4547 TiB')
+    expect(sizes.map(payload.size).join()).toBe('0 B,1023 B,1.0 KiB,146 KiB,16.0 MiB,4547 TiB')
     const ages = [-5, 0, 59_999, 60_000, 3_600_000, 90_000_000]
-    expect(ages.map(age).join()).toBe('0 s,0 s,59 s,1 min,1 h,1 d')
+    expect(ages.map(payload.age).join()).toBe('0 s,0 s,59 s,1 min,1 h,1 d')
     const numbers = [0, 12, 123_456, 21.3456, 0.00012, 12_345_678, -1e12]
-    expect(numbers.map(short).join('  ')).toBe('0  12  123,456  21.35  1.20e-4  1.23e+7  -1.00e+12')
+    expect(numbers.map(payload.short).join('  ')).toBe('0  12  123,456  21.35  1.20e-4  1.23e+7  -1.00e+12')
   })
 })
 
@@ -111,9 +117,9 @@ describe('the address', () => {
     const settings = fc.record({ url: fc.webUrl({ validSchemes: ['ws', 'wss'] }), filter: unicode, qos: fc.constantFrom(0, 1, 2), publish: unicode })
     fc.assert(
       fc.property(settings, (given) => {
-        const { url, ...rest } = readSettings(writeSettings(given))
-        expect(rest).toEqual({ filter: wellFormed(given.filter), qos: given.qos, publish: wellFormed(given.publish) })
-        expect(url).toBe(withoutSecrets(given.url))
+        const [filter, publish] = [wellFormed(given.filter), wellFormed(given.publish)]
+        const wanted = { url: withoutSecrets(given.url), filter, qos: given.qos, publish }
+        expect(readSettings(writeSettings(given))).toEqual(wanted)
       }),
     )
     expect(readSettings('')).toEqual(standard)
@@ -139,13 +145,14 @@ describe('connections that were used', () => {
     let list = [one, first, second].reduce((before, each) => remembered(before, each), [])
     expect(list).toEqual([second, first])
     for (let number = 0; number < 20; number += 1) list = remembered(list, { ...one, url: `ws://a:${number}` })
-    expect([list.length, (list[0] as typeof one | undefined)?.url]).toEqual([recentLimits.connections, 'ws://a:19'])
+    expect(list).toHaveLength(recentLimits.connections)
+    expect(list[0]).toMatchObject({ url: 'ws://a:19' })
     expect(recentIn(JSON.stringify(list))).toEqual(list)
   })
 
   it('are kept without a password, whoever hands one in', () => {
     const secret = { ...one, url: 'ws://ann:canary@a:9001', password: 'canary' }
-    expect(JSON.stringify([remembered([], secret), recentIn(JSON.stringify([secret]))])).not.toContain('canary')
+    for (const kept of [remembered([], secret), recentIn(JSON.stringify([secret]))]) expect(JSON.stringify(kept)).not.toContain('canary')
   })
 
   it.each(['', 'null', '{}', '[1,null,{}]', '[{"url":1,"filter":"#","qos":1,"username":""}]', '[{"url":"a","filter":"#","qos":7,"username":""}]'])(
@@ -170,14 +177,14 @@ describe('JSON in pieces', () => {
   })
 
   it('is bounded, safe to show, and one piece where it is no JSON', () => {
-    const shown = (text: string): string => {
+    const laidOut = (text: string): string => {
       const given = bytes(text)
       return [...pieces(given, 'json', render(given, 'json').text)].map((piece) => piece.text).join('')
     }
-    expect(shown(JSON.stringify(Array(20_000).fill(7))).length).toBeLessThanOrEqual(65_536)
+    expect(laidOut(JSON.stringify(Array(20_000).fill(7))).length).toBeLessThanOrEqual(65_536)
     expect(pieces(bytes('{"a'), 'json', '{"a')).toEqual([{ text: '{"a', field: undefined }])
     expect(pieces(bytes(' 21.5'), 'text', ' 21.5')).toEqual([{ text: ' 21.5', field: 'value' }])
-    expect(shown(JSON.stringify({ 'a\u202e': 1 }))).toBe('{\n  "a\\u{202e}": 1\n}')
+    expect(laidOut(JSON.stringify({ 'a\u202e': 1 }))).toBe('{\n  "a\\u{202e}": 1\n}')
   })
 
   it('says what is wrong with it, shown and sent', () => {
@@ -185,8 +192,8 @@ describe('JSON in pieces', () => {
     expect(render(bytes('{"a":}'), 'text').note).toBe('')
     expect(render(bytes('{"a":}'), 'text', 'application/json').note).toMatch(/^The content type says JSON, but it is none: /)
     expect(render(bytes('{"a":1}'), 'text', 'application/json').note).toBe('')
-    expect(['application/json', 'application/JSON; charset=utf-8', 'application/senml+json'].map(isJson)).toEqual([true, true, true])
-    expect(['text/plain', ''].map(isJson)).toEqual([false, false])
-    expect([jsonProblem('1'), jsonProblem(' ')]).toEqual([undefined, 'it is empty'])
+    expect(['application/json', 'application/JSON; charset=utf-8', 'application/senml+json'].map(payload.isJson)).toEqual([true, true, true])
+    expect(['text/plain', ''].map(payload.isJson)).toEqual([false, false])
+    expect([payload.jsonProblem('1'), payload.jsonProblem(' ')]).toEqual([undefined, 'it is empty'])
   })
 })

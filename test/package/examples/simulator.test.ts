@@ -9,7 +9,8 @@ import type { Settings } from './simulator.js'
 
 await requireDist()
 const files = ['fleet', 'faults', 'brokers', 'journal', 'ledger', 'template']
-const modules = Object.assign({}, ...(await Promise.all(files.map((name) => exampleModule(`simulator/${name}.js`)))))
+const loaded = await Promise.all(files.map((name) => exampleModule(`simulator/${name}.js`)))
+const modules = Object.assign({}, ...loaded)
 
 /** A fleet that has not started, with so many connections at most. */
 function world(mostLinks = Number.POSITIVE_INFINITY) {
@@ -18,13 +19,14 @@ function world(mostLinks = Number.POSITIVE_INFINITY) {
   let clients = 0
   type Parts = ConstructorParameters<typeof BaseClient>
   const makeClient = (endpoint: Parts[1], options: Parts[2]): BaseClient => new BaseClient(virtualPlatform(clock, ++clients), endpoint, options)
-  const fleet = new modules.Fleet({ makeClient, broker, clock, name: 'test', random: virtualPlatform(clock, 7).random })
+  const { random } = virtualPlatform(clock, 7)
+  const fleet = new modules.Fleet({ makeClient, broker, clock, name: 'test', random })
   return { clock, broker, fleet, faults: new modules.Faults(fleet) }
 }
 
 type World = ReturnType<typeof world>
 
-async function started(settings: Partial<Settings>, line = 'direct', mostLinks?: number): Promise<World> {
+async function started(settings: Partial<Settings>, line = 'direct', mostLinks?: number) {
   const made = world(mostLinks)
   made.broker.setLine(line)
   const starting = made.fleet.start({ rate: 2, ramp: 1000, ...settings })
@@ -162,7 +164,7 @@ describe('a fault', () => {
       await clock.advance(9000)
       expect(faults.isRunning(name)).toBe(false)
       expect(fleet.figures()).toMatchObject({ connected: 10, lost: 0, twice: 0 })
-      if (name !== 'stall') expect(each(made, 'connects').reduce((sum, count) => Number(sum) + Number(count), 0)).toBeGreaterThan(10)
+      if (name !== 'stall') expect(Math.max(...(each(made, 'connects') as number[]))).toBeGreaterThan(1)
       expect(texts(made)).toContain(traces[name])
       expect(texts(made)).toContainEqual(expect.stringMatching(/^all connected, \d+\.\d s after the fault$/))
       await stopped(made)
