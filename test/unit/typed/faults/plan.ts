@@ -33,15 +33,15 @@ export type Who = 'caller' | 'server'
 /** What goes wrong. */
 export type Trouble =
   /** The connection is lost, for so long; silently: no end is reported. */
-  | { readonly step: number; readonly what: 'cut'; readonly who: Who; readonly down: number; readonly silently?: boolean | undefined }
+  | { step: number; what: 'cut'; who: Who; down: number; silently?: boolean | undefined }
   /** The broker dies and comes back, with what it knew or without. */
-  | { readonly step: number; readonly what: 'restart'; readonly keep: boolean }
+  | { step: number; what: 'restart'; keep: boolean }
   /** The server dies, and another one comes up after so long: as the same client, or as another; or none does. */
-  | { readonly step: number; readonly what: 'kill'; readonly down: number; readonly next: 'same' | 'other' | 'none' }
+  | { step: number; what: 'kill'; down: number; next: 'same' | 'other' | 'none' }
   /** A second server answers the same requests. */
-  | { readonly step: number; readonly what: 'twin' }
+  | { step: number; what: 'twin' }
   /** The caller's program ends. */
-  | { readonly step: number; readonly what: 'close' }
+  | { step: number; what: 'close' }
 
 /** One run of the world. */
 export interface Plan {
@@ -58,7 +58,7 @@ export interface Plan {
   readonly gentle: boolean
 }
 
-const usual: Omit<Ask, 'length'> = { do: 'stream', at: 5, gap: 0, window: 1, timeout: 20_000, qos: 1 }
+const usual = { do: 'stream', at: 5, gap: 0, window: 1, timeout: 20_000, qos: 1 } as const
 /** Streams and calls side by side, none of which waits for time to pass. */
 export const usualAsks: readonly Ask[] = [
   { ...usual, at: 0, length: 7, window: 3 },
@@ -68,11 +68,12 @@ export const usualAsks: readonly Ask[] = [
   { ...usual, length: 2, gap: 3, window: 2, fails: true },
 ]
 
-const calm: Omit<Plan, 'name' | 'troubles'> = { asks: usualAsks, packets: [], expiry: 300, qos: 1, gentle: true }
+const calm = { asks: usualAsks, packets: [], expiry: 300, qos: 1 } as const
 
 /** The usual asks, with one trouble. */
 export function planOf(trouble: Trouble | undefined, gentle: boolean): Plan {
-  return { ...calm, gentle, name: JSON.stringify(trouble ?? 'nothing'), troubles: trouble === undefined ? [] : [trouble] }
+  const name = JSON.stringify(trouble ?? 'nothing')
+  return { ...calm, gentle, name, troubles: trouble === undefined ? [] : [trouble] }
 }
 
 /** The plan of a seed. */
@@ -106,8 +107,9 @@ function askFrom(random: Random, gentle: boolean): Ask {
 
 const when = (random: Random): number => random.between(1, random.chance(0.7) ? 80 : 400)
 
-function cut(random: Random, step: number, downs: readonly number[], silently: () => boolean): Trouble {
-  return { step, what: 'cut', who: random.pick(['caller', 'server']), down: random.pick(downs), silently: silently() }
+function cut(random: Random, step: number, downs: number[], silently: () => boolean): Trouble {
+  const who = random.pick(['caller', 'server'] as const)
+  return { step, what: 'cut', who, down: random.pick(downs), silently: silently() }
 }
 
 // It takes a keep-alive to notice what is hidden.
@@ -117,12 +119,17 @@ function gentleTrouble(random: Random, mayHide: boolean): Trouble {
   return cut(random, step, [0, 10, 500], () => mayHide && random.chance(0.2))
 }
 
+const anything = [...(['gentle', 'gentle', 'cut', 'restart'] as const), ...(['kill', 'kill', 'twin', 'close'] as const)]
+
 function anyTrouble(random: Random): Trouble {
   const step = when(random)
-  const what = random.pick(['gentle', 'gentle', 'cut', 'restart', 'kill', 'kill', 'twin', 'close'] as const)
+  const what = random.pick(anything)
   if (what === 'gentle') return gentleTrouble(random, true)
   if (what === 'cut') return cut(random, step, [5000, 20_000], () => random.chance(0.5))
-  if (what === 'kill') return { step, what, down: random.pick([0, 20, 5000]), next: random.pick(['same', 'same', 'other', 'none']) }
+  if (what === 'kill') {
+    const down = random.pick([0, 20, 5000])
+    return { step, what, down, next: random.pick(['same', 'same', 'other', 'none'] as const) }
+  }
   if (what === 'twin' || (what === 'close' && random.chance(0.3))) return { step, what }
   return { step, what: 'restart', keep: false }
 }
