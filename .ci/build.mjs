@@ -8,7 +8,16 @@
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath, pathToFileURL } from 'node:url'
 import { argumentsOf } from '../examples/arguments.js'
@@ -21,7 +30,9 @@ const stamp = path.join(cache, 'built')
 
 function filesBelow(folder) {
   const entries = readdirSync(folder, { recursive: true, withFileTypes: true })
-  return entries.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath ?? entry.path, entry.name))
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath ?? entry.path, entry.name))
 }
 
 /** The sources that become modules: every `.ts` below src but declarations. */
@@ -33,7 +44,14 @@ function sources() {
 
 /** Changes whenever a build could come out differently. */
 function fingerprint() {
-  const names = ['package-lock.json', 'tsconfig.json', '.ci/tsconfig.build.json', '.ci/build.mjs', '.ci/wasm.mjs', 'src/wasm/scanner.as']
+  const names = [
+    'package-lock.json',
+    'tsconfig.json',
+    '.ci/tsconfig.build.json',
+    '.ci/build.mjs',
+    '.ci/wasm.mjs',
+    'src/wasm/scanner.as',
+  ]
   const settings = names.map((name) => path.join(root, name))
   const hash = createHash('sha256')
   for (const file of [...sources(), ...settings])
@@ -53,16 +71,29 @@ export function isBuilt() {
 function emit(outdir) {
   const compiler = path.join(root, 'node_modules', 'typescript', 'bin', 'tsc')
   const project = path.join(root, '.ci', 'tsconfig.build.json')
-  const run = spawnSync(process.execPath, [compiler, '-p', project, '--outDir', outdir], { cwd: root, encoding: 'utf8' })
-  if (run.status !== 0) throw new Error(`the sources do not compile\n${run.stdout}${run.stderr}`.trimEnd())
+  const run = spawnSync(process.execPath, [compiler, '-p', project, '--outDir', outdir], {
+    cwd: root,
+    encoding: 'utf8',
+  })
+  if (run.status !== 0)
+    throw new Error(`the sources do not compile\n${run.stdout}${run.stderr}`.trimEnd())
 }
 
 /** Compiled in the cache, the maps would look for the sources from there. */
 function pointToSources(outdir) {
   for (const file of filesBelow(outdir).filter((name) => name.endsWith('.js.map'))) {
     const source = path.relative(outdir, file).replace(/\.js\.map$/, '.ts')
-    const place = path.relative(path.dirname(path.join(dist, source)), path.join(root, 'src', source))
-    writeFileSync(file, JSON.stringify({ ...JSON.parse(readFileSync(file, 'utf8')), sources: [place.replaceAll(path.sep, '/')] }))
+    const place = path.relative(
+      path.dirname(path.join(dist, source)),
+      path.join(root, 'src', source),
+    )
+    writeFileSync(
+      file,
+      JSON.stringify({
+        ...JSON.parse(readFileSync(file, 'utf8')),
+        sources: [place.replaceAll(path.sep, '/')],
+      }),
+    )
   }
 }
 
@@ -70,16 +101,23 @@ function pointToSources(outdir) {
 function dropUnreachable(outdir) {
   const { exports } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
   const targets = Object.values(exports).flatMap((entry) => Object.values(entry))
-  const entries = targets.filter((file) => file.startsWith('./dist/')).map((file) => path.join(outdir, file.replace('./dist/', '')))
+  const entries = targets
+    .filter((file) => file.startsWith('./dist/'))
+    .map((file) => path.join(outdir, file.replace('./dist/', '')))
   // The module of each platform has declarations of its own: tests compare them.
-  const pending = [...entries, ...entries.map((file) => file.replace(/(?<!\.d)\.(?:js|ts)$/, '.d.ts'))]
+  const pending = [
+    ...entries,
+    ...entries.map((file) => file.replace(/(?<!\.d)\.(?:js|ts)$/, '.d.ts')),
+  ]
   const kept = new Set()
   for (let file = pending.pop(); file !== undefined; file = pending.pop()) {
     if (kept.has(file)) continue
     kept.add(file)
     const extension = file.endsWith('.d.ts') ? '.d.ts' : '.js'
     if (extension === '.js') kept.add(`${file}.map`)
-    const imports = readFileSync(file, 'utf8').matchAll(/(?:from |import\(|^import )'(\.[^']+)\.js'/gm)
+    const imports = readFileSync(file, 'utf8').matchAll(
+      /(?:from |import\(|^import )'(\.[^']+)\.js'/gm,
+    )
     for (const [, to] of imports) pending.push(path.join(path.dirname(file), `${to}${extension}`))
   }
   for (const file of filesBelow(outdir)) if (!kept.has(file)) rmSync(file)
@@ -96,7 +134,8 @@ function put(built) {
 function sweep() {
   for (const entry of readdirSync(cache)) {
     const file = path.join(cache, entry)
-    if (/^(next|old)-\d+$/.test(entry) && Date.now() - statSync(file).mtimeMs > 600_000) rmSync(file, { recursive: true, force: true })
+    if (/^(next|old)-\d+$/.test(entry) && Date.now() - statSync(file).mtimeMs > 600_000)
+      rmSync(file, { recursive: true, force: true })
   }
 }
 
@@ -122,7 +161,11 @@ async function main() {
   const { check } = argumentsOf({
     usage: 'node .ci/build.mjs [options]',
     about: 'Builds dist/ from src/, whatever its state is.',
-    options: { check: { text: 'builds nothing; exits with 1 when dist/ is missing or not that of the sources' } },
+    options: {
+      check: {
+        text: 'builds nothing; exits with 1 when dist/ is missing or not that of the sources',
+      },
+    },
   }).values
   if (check) {
     if (isBuilt()) return

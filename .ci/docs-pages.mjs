@@ -22,13 +22,17 @@ const named = new Map([
 export function pageOf(file) {
   const known = named.get(file)
   if (known !== undefined) return known
-  if (file.startsWith('docs/') && file.endsWith('.md')) return file.slice('docs/'.length, -'.md'.length)
+  if (file.startsWith('docs/') && file.endsWith('.md'))
+    return file.slice('docs/'.length, -'.md'.length)
   const [, program] = /^examples\/(?:small|testing)\/([\w.-]+)\.js$/.exec(file) ?? []
   return program === undefined ? undefined : `programs/${program.replaceAll('.', '-')}`
 }
 
 /** Where a file that is no page is copied to, as it is: pictures. */
-export const assetOf = (file) => (/^examples\/screenshots\/[\w-]+\.png$/.test(file) ? `screenshots/${path.posix.basename(file)}` : undefined)
+export const assetOf = (file) =>
+  /^examples\/screenshots\/[\w-]+\.png$/.test(file)
+    ? `screenshots/${path.posix.basename(file)}`
+    : undefined
 
 /** The anchor of a heading, as the usual hosts of repositories make it. */
 export const slugOf = (heading) =>
@@ -48,20 +52,25 @@ function addressOn(file, address) {
   const found = path.posix.join(path.posix.dirname(file), target)
   const page = pageOf(found)
   const asset = assetOf(found)
-  if (page === undefined && asset === undefined) throw new Error(`${file} leads to ${address}, which the site has not`)
+  if (page === undefined && asset === undefined)
+    throw new Error(`${file} leads to ${address}, which the site has not`)
   const place = page === undefined ? `/${asset}` : `/${page.replace(/(^|\/)index$/, '$1')}`
   return anchor === undefined ? place : `${place}#${anchor}`
 }
 
 /** The tables of proofs: pages of the site, which the package does not ship. */
-export const tables = [...named.keys()].filter((file) => file.startsWith('test/') || file.startsWith('bench/'))
+export const tables = [...named.keys()].filter(
+  (file) => file.startsWith('test/') || file.startsWith('bench/'),
+)
 
 /** A code span that names one of these tables leads to it; on the index of the reference, one that names an entry of the package does. */
 function linked(file, span) {
   const table = tables.find((each) => span === `\`${each}\``)
   if (table !== undefined) return `[${span}](/${pageOf(table)})`
   const [, , entry] = /^`(mqwire(?:\/([a-z/-]+))?)`$/.exec(span) ?? []
-  return file === 'docs/reference.md' && span.startsWith('`mqwire') ? `[${span}](/reference/${entry ?? 'mqwire'})` : span
+  return file === 'docs/reference.md' && span.startsWith('`mqwire')
+    ? `[${span}](/reference/${entry ?? 'mqwire'})`
+    : span
 }
 
 /** The text of a page for the site. */
@@ -76,7 +85,10 @@ export function textFor(file, text) {
 function rewritten(file, prose) {
   return prose
     .replace(/\]\(([^()\s]+)\)/g, (_, address) => `](${addressOn(file, address)})`)
-    .replace(/\b(src|srcset|href)="([^"\s]+)"/g, (_, name, address) => `${name}="${addressOn(file, address)}"`)
+    .replace(
+      /\b(src|srcset|href)="([^"\s]+)"/g,
+      (_, name, address) => `${name}="${addressOn(file, address)}"`,
+    )
 }
 
 const guides = [
@@ -114,7 +126,8 @@ const proofs = [
   ['Bench results', 'proofs/bench'],
   ['Security policy', 'security-policy'],
 ]
-const items = (list) => list.map(([text, page]) => ({ text, link: page.startsWith('/') ? page : `/${page}` }))
+const items = (list) =>
+  list.map(([text, page]) => ({ text, link: page.startsWith('/') ? page : `/${page}` }))
 
 /** The settings; `references` are the pages of the API reference. */
 export function settings({ base, outDir, references }) {
@@ -144,7 +157,8 @@ export function settings({ base, outDir, references }) {
         options: {
           miniSearch: {
             searchOptions: {
-              boostDocument: (page) => (/\/proofs\//.test(page) ? 0.2 : /\/(?:reference|programs)\//.test(page) ? 0.6 : 1),
+              boostDocument: (page) =>
+                /\/proofs\//.test(page) ? 0.2 : /\/(?:reference|programs)\//.test(page) ? 0.6 : 1,
             },
           },
         },

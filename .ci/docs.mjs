@@ -9,7 +9,16 @@
  * The generator is VitePress, from `.ci/tools/site`: it is fetched when it is first wanted, so that `npm ci` stays small. The pages are laid out below
  * node_modules/.cache, with links that fit the site. A link that leads nowhere is an error.
  */
-import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { createRequire } from 'node:module'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -23,9 +32,18 @@ const { values } = argumentsOf({
   about: 'Builds the documentation as a site with search, into docs-site/.',
   options: {
     serve: { text: 'serves it as well; Ctrl-C stops' },
-    port: { value: 'N', number: [0, 65_535], whole: true, initial: 4173, text: 'port to serve it at' },
+    port: {
+      value: 'N',
+      number: [0, 65_535],
+      whole: true,
+      initial: 4173,
+      text: 'port to serve it at',
+    },
     base: { value: 'PATH', initial: '/', text: 'where it will stand on its host' },
-    reference: { value: 'FOLDER', text: 'writes the API reference alone into this folder, as Markdown' },
+    reference: {
+      value: 'FOLDER',
+      text: 'writes the API reference alone into this folder, as Markdown',
+    },
     out: { value: 'FOLDER', initial: 'docs-site', text: 'where it is built' },
   },
 })
@@ -42,9 +60,14 @@ function sources() {
 
 /** The pages of the API reference, without its index, as if they lay beside the guides: name and text. */
 function referencePages(folder) {
-  const names = readdirSync(folder, { recursive: true }).map((name) => name.split(path.sep).join('/'))
+  const names = readdirSync(folder, { recursive: true }).map((name) =>
+    name.split(path.sep).join('/'),
+  )
   const pages = names.filter((name) => name.endsWith('.md') && name !== 'README.md').sort()
-  return pages.map((name) => [path.posix.join('docs', 'reference', name), readFileSync(path.join(folder, name), 'utf8')])
+  return pages.map((name) => [
+    path.posix.join('docs', 'reference', name),
+    readFileSync(path.join(folder, name), 'utf8'),
+  ])
 }
 
 function lay(stage, out, reference) {
@@ -55,14 +78,22 @@ function lay(stage, out, reference) {
   }
   const pages = sources().filter((file) => pageOf(file) !== undefined)
   const written = pages.map((file) => [file, readFileSync(path.join(root, file), 'utf8')])
-  for (const [file, text] of [...written, ...reference]) put(`${pageOf(file)}.md`, textFor(file, text))
+  for (const [file, text] of [...written, ...reference])
+    put(`${pageOf(file)}.md`, textFor(file, text))
   for (const file of sources()) {
     const asset = assetOf(file)
     if (asset !== undefined) put(`public/${asset}`, readFileSync(path.join(root, file)))
   }
-  const given = JSON.stringify({ base: values.base, outDir: out, references: reference.map(([file]) => pageOf(file)) })
+  const given = JSON.stringify({
+    base: values.base,
+    outDir: out,
+    references: reference.map(([file]) => pageOf(file)),
+  })
   cpSync(path.join(root, '.ci', 'docs-pages.mjs'), path.join(stage, '.vitepress', 'pages.mjs'))
-  put('.vitepress/config.mjs', `import { settings } from './pages.mjs'\nexport default settings(${given})\n`)
+  put(
+    '.vitepress/config.mjs',
+    `import { settings } from './pages.mjs'\nexport default settings(${given})\n`,
+  )
   put('package.json', '{ "private": true, "type": "module" }\n')
 }
 
@@ -75,7 +106,9 @@ async function buildSite() {
   try {
     await writeReference(path.join(work, 'reference'))
     lay(stage, out, referencePages(path.join(work, 'reference')))
-    const { build, serve } = await import(pathToFileURL(createRequire(path.join(folder, 'package.json')).resolve('vitepress')).href)
+    const { build, serve } = await import(
+      pathToFileURL(createRequire(path.join(folder, 'package.json')).resolve('vitepress')).href
+    )
     await build(stage)
     if (!existsSync(path.join(out, 'index.html'))) throw new Error('nothing was built')
     console.log(`built ${path.relative(root, out) || out}`)
@@ -86,7 +119,9 @@ async function buildSite() {
 }
 
 try {
-  await (values.reference === undefined ? buildSite() : writeReference(path.resolve(root, values.reference)))
+  await (values.reference === undefined
+    ? buildSite()
+    : writeReference(path.resolve(root, values.reference)))
 } catch (error) {
   console.error(error.message)
   process.exitCode = 1

@@ -18,7 +18,11 @@ export const cache = path.join(root, 'node_modules', '.cache', 'mqwire', 'runtim
 function npm(args, cwd) {
   const options = ['--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']
   return new Promise((resolve, reject) => {
-    const child = spawn('npm', [...args, ...options], { cwd, timeout: 180_000, shell: process.platform === 'win32' })
+    const child = spawn('npm', [...args, ...options], {
+      cwd,
+      timeout: 180_000,
+      shell: process.platform === 'win32',
+    })
     let said = ''
     const hear = (text) => {
       said += text
@@ -26,7 +30,11 @@ function npm(args, cwd) {
     child.stdout.on('data', hear)
     child.stderr.on('data', hear)
     child.on('error', reject)
-    child.on('close', (code) => (code === 0 ? resolve() : reject(new Error(said.trim().split('\n').slice(0, 4).join(' ') || 'npm took too long'))))
+    child.on('close', (code) =>
+      code === 0
+        ? resolve()
+        : reject(new Error(said.trim().split('\n').slice(0, 4).join(' ') || 'npm took too long')),
+    )
   })
 }
 
@@ -49,14 +57,19 @@ export async function made(folder, fill) {
 
 /** The folder of a list of packages below `.ci/tools` (default: itself), installed; or the reason why it cannot be had. */
 export async function tools(name = '') {
-  const files = ['package.json', 'package-lock.json'].map((file) => path.join(toolsFolder, name, file))
+  const files = ['package.json', 'package-lock.json'].map((file) =>
+    path.join(toolsFolder, name, file),
+  )
   const print = createHash('sha256')
   for (const file of files) print.update(readFileSync(file))
   try {
-    const folder = await made(path.join(cache, `tools-${print.digest('hex').slice(0, 16)}`), async (next) => {
-      for (const file of files) cpSync(file, path.join(next, path.basename(file)))
-      await fetched(['ci', '--include=dev'], next)
-    })
+    const folder = await made(
+      path.join(cache, `tools-${print.digest('hex').slice(0, 16)}`),
+      async (next) => {
+        for (const file of files) cpSync(file, path.join(next, path.basename(file)))
+        await fetched(['ci', '--include=dev'], next)
+      },
+    )
     return { folder }
   } catch (error) {
     return { reason: error.message }

@@ -38,7 +38,10 @@ const places = {
   name: 'places',
   setup(build) {
     build.onLoad({ filter: /[\\/]test[\\/].*\.ts$/ }, ({ path: file }) => ({
-      contents: readFileSync(file, 'utf8').replaceAll('import.meta.url', JSON.stringify(pathToFileURL(file).href)),
+      contents: readFileSync(file, 'utf8').replaceAll(
+        'import.meta.url',
+        JSON.stringify(pathToFileURL(file).href),
+      ),
       loader: 'ts',
     }))
   },
@@ -72,19 +75,30 @@ function resultOf(report, code, { env, args }) {
     const file = path.relative(root, name)
     const failed = assertionResults.filter((test) => test.status === 'failed')
     for (const test of failed)
-      findings.push({ what: `${file}: ${test.fullName}: ${test.failureMessages.join(' ').slice(0, 600)}`, command: again(file, test.fullName) })
-    if (status === 'failed' && failed.length === 0) findings.push({ what: `${file}: ${message}`, command: again(file) })
+      findings.push({
+        what: `${file}: ${test.fullName}: ${test.failureMessages.join(' ').slice(0, 600)}`,
+        command: again(file, test.fullName),
+      })
+    if (status === 'failed' && failed.length === 0)
+      findings.push({ what: `${file}: ${message}`, command: again(file) })
   }
   if (findings.length === 0 && (code !== 0 || report.numPassedTests === 0))
     findings.push({ what: `the tests ended with ${code}`, command: again('') })
   const skipped = report.numPendingTests + report.numTodoTests
-  return { did: `${report.numPassedTests} tests`, findings, ...(skipped > 0 && { skipped: `${skipped} tests` }) }
+  return {
+    did: `${report.numPassedTests} tests`,
+    findings,
+    ...(skipped > 0 && { skipped: `${skipped} tests` }),
+  }
 }
 
 let reports = 0
 /** Files of tests that ran. */
 const ran = new Set()
-async function vitest(files, { args = ['--config', 'test/vitest.config.ts', '--project', 'lab'], ...given } = {}) {
+async function vitest(
+  files,
+  { args = ['--config', 'test/vitest.config.ts', '--project', 'lab'], ...given } = {},
+) {
   const { report = path.join(cache, `report-${reports++}.json`) } = given
   const env = { MQWIRE_SEED: String(values.seed), ...given.env }
   const program = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
@@ -105,14 +119,22 @@ function forgotten() {
   const program = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
   const args = [program, 'list', '--filesOnly', '--json', '--config', 'test/vitest.config.ts']
   const listed = JSON.parse(execFileSync(process.execPath, args, { cwd: root, encoding: 'utf8' }))
-  const gate = new Set(listed.filter(({ projectName }) => projectName !== 'lab').map(({ file }) => file))
-  const outside = listed.map(({ file }) => file).filter((file) => !gate.has(file) && file.endsWith('.test.ts'))
+  const gate = new Set(
+    listed.filter(({ projectName }) => projectName !== 'lab').map(({ file }) => file),
+  )
+  const outside = listed
+    .map(({ file }) => file)
+    .filter((file) => !gate.has(file) && file.endsWith('.test.ts'))
   return outside.map((file) => path.relative(root, file)).filter((file) => !ran.has(file))
 }
 
 /** Runs a program of Node, and shows what it prints. */
 function node(args, env = {}) {
-  const running = spawn(process.execPath, args, { cwd: root, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'inherit'] })
+  const running = spawn(process.execPath, args, {
+    cwd: root,
+    env: { ...process.env, ...env },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
   let output = ''
   running.stdout.setEncoding('utf8').on('data', (text) => {
     output += text
@@ -127,17 +149,29 @@ const known = readdirSync(path.join(root, 'test', 'lab')).map((file) => path.bas
 
 const whole = { value: 'N', number: [0], whole: true }
 const given = process.argv.slice(2)
-const wanted = given.filter((word, at) => !word.startsWith('--') && !(given[at - 1] ?? '').startsWith('--'))
+const wanted = given.filter(
+  (word, at) => !word.startsWith('--') && !(given[at - 1] ?? '').startsWith('--'),
+)
 process.once('exit', () => rmSync(cache, { recursive: true, force: true }))
 /** For help, what each part does, or the one that is named. */
-const told = given.includes('--help') ? names.filter((name) => known.includes(name) && (wanted[0] ?? name) === name) : []
-const notes = await Promise.all(told.map(async (name) => load(name).then(({ about, minutes }) => `${name} (${minutes} min): ${about}`)))
+const told = given.includes('--help')
+  ? names.filter((name) => known.includes(name) && (wanted[0] ?? name) === name)
+  : []
+const notes = await Promise.all(
+  told.map(async (name) =>
+    load(name).then(({ about, minutes }) => `${name} (${minutes} min): ${about}`),
+  ),
+)
 const { values } = argumentsOf(
   {
     usage: 'npm run lab -- [NAME [WORD ...]] [options]',
     about: `Runs what has no place in the gate: ${names.join(', ')}. Without a name: all of it. Exits with 1 when something was found.`,
     options: {
-      minutes: { value: 'N', number: [0], text: 'after so many minutes a part begins nothing new (each part has its default)' },
+      minutes: {
+        value: 'N',
+        number: [0],
+        text: 'after so many minutes a part begins nothing new (each part has its default)',
+      },
       seed: { ...whole, initial: 20_261_126, text: 'the same seed does the same work' },
       replay: { value: 'TEXT', text: 'repeats a finding, as its command says' },
     },
@@ -166,11 +200,18 @@ async function run(name, words) {
     )
     .catch((error) => ({
       did: 'broke',
-      findings: [{ what: error?.stack ?? String(error), command: `npm run lab -- ${[name, ...words].join(' ')}` }],
+      findings: [
+        {
+          what: error?.stack ?? String(error),
+          command: `npm run lab -- ${[name, ...words].join(' ')}`,
+        },
+      ],
     }))
   for (const { what, command } of result.findings) console.log(`FINDING ${what}\n  ${command}`)
   const skipped = result.skipped === undefined ? '' : `, skipped: ${result.skipped}`
-  console.log(`lab ${name}: ${result.did}, ${result.findings.length} findings${skipped}, ${minutesSince(began)} min`)
+  console.log(
+    `lab ${name}: ${result.did}, ${result.findings.length} findings${skipped}, ${minutesSince(began)} min`,
+  )
   return result.findings.length
 }
 
@@ -188,8 +229,12 @@ let findings = 0
 for (const part of parts) findings += await run(part, words)
 for (const file of name === undefined ? forgotten() : []) {
   findings += 1
-  console.log(`FINDING ${file} is in no part of the lab, and not in the gate\n  npx vitest run --config test/vitest.config.ts --project lab ${file}`)
+  console.log(
+    `FINDING ${file} is in no part of the lab, and not in the gate\n  npx vitest run --config test/vitest.config.ts --project lab ${file}`,
+  )
 }
-console.log(`lab: ${parts.length} of ${names.length}, ${findings} findings, ${minutesSince(began)} min, seed ${values.seed}`)
+console.log(
+  `lab: ${parts.length} of ${names.length}, ${findings} findings, ${minutesSince(began)} min, seed ${values.seed}`,
+)
 // Workers and servers of a part may still be ending.
 process.exit(findings === 0 ? 0 : 1)

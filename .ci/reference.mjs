@@ -11,16 +11,32 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { root, tools } from './fetch.mjs'
 
-const { exports: packageExports } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8'))
+const { exports: packageExports } = JSON.parse(
+  readFileSync(path.join(root, 'package.json'), 'utf8'),
+)
 
 /** Source of each entry → the name of its page: `mqwire`, `wire`, `transport/tcp`. */
 const pages = new Map(
   Object.entries(packageExports)
     .filter(([, entry]) => typeof entry !== 'string')
-    .map(([name, { types }]) => [path.join(root, types.replace('./dist/', 'src/').replace('.d.ts', '.ts')), name === '.' ? 'mqwire' : name.slice(2)]),
+    .map(([name, { types }]) => [
+      path.join(root, types.replace('./dist/', 'src/').replace('.d.ts', '.ts')),
+      name === '.' ? 'mqwire' : name.slice(2),
+    ]),
 )
 
-const documented = ['Class', 'Interface', 'TypeAlias', 'Function', 'Variable', 'Property', 'Method', 'Accessor', 'Enum', 'EnumMember']
+const documented = [
+  'Class',
+  'Interface',
+  'TypeAlias',
+  'Function',
+  'Variable',
+  'Property',
+  'Method',
+  'Accessor',
+  'Enum',
+  'EnumMember',
+]
 
 const settings = {
   name: 'mqwire',
@@ -35,10 +51,26 @@ const settings = {
   excludeExternals: true,
   excludeInternal: true,
   excludePrivate: true,
-  groupOrder: ['Constructors', 'Properties', 'Functions', 'Methods', 'Classes', 'Interfaces', 'Type Aliases', 'Variables'],
+  groupOrder: [
+    'Constructors',
+    'Properties',
+    'Functions',
+    'Methods',
+    'Classes',
+    'Interfaces',
+    'Type Aliases',
+    'Variables',
+  ],
   sort: ['source-order'],
   sortEntryPoints: false,
-  validation: { notDocumented: true, notExported: true, invalidLink: true, invalidPath: true, rewrittenLink: true, unusedMergeModuleWith: true },
+  validation: {
+    notDocumented: true,
+    notExported: true,
+    invalidLink: true,
+    invalidPath: true,
+    rewrittenLink: true,
+    unusedMergeModuleWith: true,
+  },
   requiredToBeDocumented: documented,
   // What only the package itself may touch.
   intentionallyNotExported: [
@@ -50,7 +82,11 @@ const settings = {
     'src/testing/broker/common/broker-session.ts:SessionSubscription',
   ],
   // `type` in unions of packets, which says itself what it is.
-  intentionallyNotDocumented: ['wire.PacketInput.__type.type', 'testing.ScriptedPeer.all.__type.type', 'testing.ScriptedPeer.last.__type.type'],
+  intentionallyNotDocumented: [
+    'wire.PacketInput.__type.type',
+    'testing.ScriptedPeer.all.__type.type',
+    'testing.ScriptedPeer.last.__type.type',
+  ],
   excludeReferences: true,
   hideBreadcrumbs: true,
   hidePageHeader: true,
@@ -69,7 +105,10 @@ const settings = {
     hideSources: true,
     leftAlignHeaders: true,
   },
-  pageTitleTemplates: { module: ({ name }) => (name === 'mqwire' ? name : `mqwire/${name}`), member: '{name}' },
+  pageTitleTemplates: {
+    module: ({ name }) => (name === 'mqwire' ? name : `mqwire/${name}`),
+    member: '{name}',
+  },
 }
 
 /** What the sources say in a way that suits compilers, put as readers think of it. Before the pages are written. */
@@ -102,14 +141,18 @@ function tidy(app, { Converter, ReflectionFlag, ReflectionKind }, pages) {
   app.converter.on(Converter.EVENT_RESOLVE_BEGIN, ({ project }) => {
     for (const module of project.getReflectionsByKind(ReflectionKind.Module)) rename(module)
     for (const accessor of project.getReflectionsByKind(ReflectionKind.Accessor)) flatten(accessor)
-    for (const each of project.getReflectionsByKind(ReflectionKind.Parameter)) if (each.name === '__namedParameters') each.name = 'options'
+    for (const each of project.getReflectionsByKind(ReflectionKind.Parameter))
+      if (each.name === '__namedParameters') each.name = 'options'
     // Users meet it as `Client`, which has everything of it.
     const shapes = ReflectionKind.Class | ReflectionKind.Interface | ReflectionKind.Reference
-    for (const each of project.getReflectionsByKind(shapes)) if (each.name === 'BaseClient') project.removeReflection(each)
+    for (const each of project.getReflectionsByKind(shapes))
+      if (each.name === 'BaseClient') project.removeReflection(each)
     // A module that is its own default export.
-    for (const each of project.getReflectionsByKind(ReflectionKind.Namespace)) if (each.name === 'default') project.removeReflection(each)
+    for (const each of project.getReflectionsByKind(ReflectionKind.Namespace))
+      if (each.name === 'default') project.removeReflection(each)
     // What `for await` and `await using` call is in the text of what has it.
-    for (const each of project.getReflectionsByKind(ReflectionKind.Method)) if (each.name.startsWith('[')) project.removeReflection(each)
+    for (const each of project.getReflectionsByKind(ReflectionKind.Method))
+      if (each.name.startsWith('[')) project.removeReflection(each)
   })
 }
 
@@ -128,37 +171,59 @@ function plainTheme({ ReflectionKind }, { MarkdownTheme, MarkdownThemeContext })
         comment.blockTags
           .filter(({ tag }) => tag === '@throws' || tag === '@returns' || tag === '@example')
           .map(({ tag, content }) =>
-            tag === '@throws' ? `Throws ${helpers.getCommentParts(content).trim()}` : helpers.getCommentParts(content).trim(),
+            tag === '@throws'
+              ? `Throws ${helpers.getCommentParts(content).trim()}`
+              : helpers.getCommentParts(content).trim(),
           )
 
       // The summary, and what is thrown in a paragraph of its own; in a table all in one cell.
-      const comment = (model, { isTableColumn = false, showSummary = true, showTags = true } = {}) => {
-        const parts = [...(showSummary ? [text(model)] : []), ...(showTags ? tags(model) : [])].filter((part) => part !== '')
+      const comment = (
+        model,
+        { isTableColumn = false, showSummary = true, showTags = true } = {},
+      ) => {
+        const parts = [
+          ...(showSummary ? [text(model)] : []),
+          ...(showTags ? tags(model) : []),
+        ].filter((part) => part !== '')
         return isTableColumn ? parts.join(' ').replaceAll('\n', ' ') : parts.join('\n\n')
       }
 
       const parameters = (model) =>
-        (model.parameters ?? []).filter((each) => each.comment !== undefined).map((each) => `- \`${each.name}\`: ${text(each.comment)}`)
+        (model.parameters ?? [])
+          .filter((each) => each.comment !== undefined)
+          .map((each) => `- \`${each.name}\`: ${text(each.comment)}`)
 
       const signature = (model, { hideTitle = false, accessor } = {}) => {
         const about = model.comment ?? model.parent?.comment
         const title = hideTitle ? '' : partials.signatureTitle(model, { accessor })
-        return [title, about === undefined ? '' : comment(about), parameters(model).join('\n')].filter((part) => part !== '').join('\n\n')
+        return [title, about === undefined ? '' : comment(about), parameters(model).join('\n')]
+          .filter((part) => part !== '')
+          .join('\n\n')
       }
 
       // The fields of a property stand in rows of their own below it.
       const reflectionType = ({ declaration }, options) => {
-        if (declaration.signatures?.length === 1 && !declaration.children) return this.partials.functionType(declaration.signatures)
+        if (declaration.signatures?.length === 1 && !declaration.children)
+          return this.partials.functionType(declaration.signatures)
         return declaration.children && declaration.parent?.kind === ReflectionKind.Property
           ? '`object`'
           : this.partials.declarationType(declaration, options)
       }
 
       // Users meet it as `Client`.
-      const referenceType = (model, options) => partials.referenceType(model, options).replace('BaseClient', 'Client')
+      const referenceType = (model, options) =>
+        partials.referenceType(model, options).replace('BaseClient', 'Client')
 
       const nothing = () => ''
-      this.partials = { ...partials, comment, signature, reflectionType, referenceType, hierarchy: nothing, inheritance: nothing }
+      this.partials = {
+        ...partials,
+        comment,
+        signature,
+        reflectionType,
+        referenceType,
+        hierarchy: nothing,
+        inheritance: nothing,
+      }
     }
   }
 
@@ -176,13 +241,21 @@ export async function writeReference(out) {
   const find = createRequire(path.join(folder, 'package.json')).resolve
   const typedoc = await import(pathToFileURL(find('typedoc')).href)
   const markdown = await import(pathToFileURL(find('typedoc-plugin-markdown')).href)
-  const app = await typedoc.Application.bootstrapWithPlugins({ plugin: [find('typedoc-plugin-markdown')], logLevel: 'Warn' })
+  const app = await typedoc.Application.bootstrapWithPlugins({
+    plugin: [find('typedoc-plugin-markdown')],
+    logLevel: 'Warn',
+  })
   app.renderer.defineTheme('plain', plainTheme(typedoc, markdown))
-  for (const [name, value] of Object.entries({ ...settings, outputs: [{ name: 'markdown', path: out }] })) app.options.setValue(name, value)
+  for (const [name, value] of Object.entries({
+    ...settings,
+    outputs: [{ name: 'markdown', path: out }],
+  }))
+    app.options.setValue(name, value)
   tidy(app, typedoc, pages)
   const project = await app.convert()
   if (project === undefined) throw new Error('the sources do not compile')
   app.validate(project)
   await app.generateOutputs(project)
-  if (app.logger.hasErrors() || app.logger.hasWarnings()) throw new Error('the docstrings have gaps: see above')
+  if (app.logger.hasErrors() || app.logger.hasWarnings())
+    throw new Error('the docstrings have gaps: see above')
 }

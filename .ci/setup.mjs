@@ -23,7 +23,8 @@ function fail(message) {
 
 function checkNode() {
   const [major, minor] = process.versions.node.split('.').map(Number)
-  if (major < 20 || (major === 20 && minor < 19)) fail(`mqwire needs Node 20.19 or later; this is ${process.versions.node}`)
+  if (major < 20 || (major === 20 && minor < 19))
+    fail(`mqwire needs Node 20.19 or later; this is ${process.versions.node}`)
 }
 
 // Undefined when there is no such file, or none that can be read: npm then says what is wrong with it.
@@ -40,8 +41,11 @@ function isInstalled() {
   const wanted = packagesIn('package-lock.json')
   const present = packagesIn('node_modules/.package-lock.json')
   if (wanted === undefined || present === undefined) return false
-  const isThere = ([name, { integrity }]) => name in present && present[name].integrity === integrity
-  const needed = Object.entries(wanted).filter(([name, entry]) => name !== '' && !entry.optional && !entry.devOptional)
+  const isThere = ([name, { integrity }]) =>
+    name in present && present[name].integrity === integrity
+  const needed = Object.entries(wanted).filter(
+    ([name, entry]) => name !== '' && !entry.optional && !entry.devOptional,
+  )
   return needed.every(isThere)
 }
 
@@ -50,9 +54,16 @@ function install() {
   const options = ['ci', '--include=dev', '--no-audit', '--no-fund', '--loglevel=error']
   const npm = process.env.npm_execpath
   const [command, ...first] = npm?.endsWith('.js') ? [process.execPath, npm] : ['npm']
-  const run = spawnSync(command, [...first, ...options], { cwd: root, encoding: 'utf8', shell: process.platform === 'win32' && first.length === 0 })
+  const run = spawnSync(command, [...first, ...options], {
+    cwd: root,
+    encoding: 'utf8',
+    shell: process.platform === 'win32' && first.length === 0,
+  })
   if (run.error) fail(`npm could not be started: ${run.error.message}`)
-  if (run.status !== 0) fail(`${run.stdout}${run.stderr}\nnpm ci failed; is the network there? Run it by hand to see more.`)
+  if (run.status !== 0)
+    fail(
+      `${run.stdout}${run.stderr}\nnpm ci failed; is the network there? Run it by hand to see more.`,
+    )
 }
 
 async function buildIfNeeded(always) {
@@ -75,8 +86,12 @@ const { argumentsOf } = await import('../examples/arguments.js')
 const { values } = argumentsOf(
   {
     usage: 'node .ci/setup.mjs [options] [--then FILE ...]',
-    about: 'Installs the dependencies and builds dist/, each if needed, then runs FILE with the arguments behind it.',
-    options: { install: { text: 'installs if needed, nothing more' }, build: { text: 'builds in any case' } },
+    about:
+      'Installs the dependencies and builds dist/, each if needed, then runs FILE with the arguments behind it.',
+    options: {
+      install: { text: 'installs if needed, nothing more' },
+      build: { text: 'builds in any case' },
+    },
   },
   own,
 )

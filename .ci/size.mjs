@@ -35,7 +35,9 @@ function features() {
     ...named('./typed/cbor', ['*']),
     ...named('./asyncapi', ['*']),
     ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
-    ...transports.map((entry) => whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser')),
+    ...transports.map((entry) =>
+      whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser'),
+    ),
     ...named('./store', ['memoryStore', '*']),
     ...named('./queue', ['*']),
     ...named('./queue', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
@@ -92,7 +94,10 @@ async function measure({ name, entry, platform, beside }) {
   const own = `export ${what} from 'mqwire${entry.slice(1)}'`
   if (beside === undefined) return bundled(own, platform)
   const other = `export { ${beside} } from 'mqwire'`
-  const [both, alone] = [await bundled(`${other}\n${own}`, platform), await bundled(other, platform)]
+  const [both, alone] = [
+    await bundled(`${other}\n${own}`, platform),
+    await bundled(other, platform),
+  ]
   return { minified: both.minified - alone.minified, gzip: both.gzip - alone.gzip }
 }
 
@@ -115,7 +120,10 @@ function markdown(header, rows) {
 function printed(committed, measured) {
   const rows = Object.entries(measured).map(([name, { minified, gzip }]) => {
     const grown = rounded(gzip) - (committed[name] ?? 0)
-    const change = committed[name] === undefined || Math.abs(grown) < 0.05 ? '' : `${grown > 0 ? '+' : ''}${grown.toFixed(1)}`
+    const change =
+      committed[name] === undefined || Math.abs(grown) < 0.05
+        ? ''
+        : `${grown > 0 ? '+' : ''}${grown.toFixed(1)}`
     const ceiling = committed[name] === undefined ? '' : ceilingOf(committed[name])
     return [name, (minified / 1000).toFixed(1), (gzip / 1000).toFixed(1), change, ceiling]
   })
@@ -126,20 +134,29 @@ function objections(committed, measured) {
   const found = []
   for (const [name, { gzip }] of Object.entries(measured)) {
     if (committed[name] === undefined) found.push(`no row for "${name}"`)
-    else if (gzip > ceilingOf(committed[name]) * 1000) found.push(`${name}: ${gzip} bytes of gzip, the ceiling is ${ceilingOf(committed[name])} kB`)
+    else if (gzip > ceilingOf(committed[name]) * 1000)
+      found.push(`${name}: ${gzip} bytes of gzip, the ceiling is ${ceilingOf(committed[name])} kB`)
   }
   const entries = new Set(features().map(({ entry }) => entry))
-  for (const entry of Object.keys(packageExports)) if (entry !== './package.json' && !entries.has(entry)) found.push(`nothing measures "${entry}"`)
-  for (const name of Object.keys(committed)) if (!(name in measured)) found.push(`left-over row "${name}"`)
+  for (const entry of Object.keys(packageExports))
+    if (entry !== './package.json' && !entries.has(entry)) found.push(`nothing measures "${entry}"`)
+  for (const name of Object.keys(committed))
+    if (!(name in measured)) found.push(`left-over row "${name}"`)
   if (Object.keys(measured).length === 0) found.push('nothing to measure: is dist built?')
   return found
 }
 
 function update(measured) {
-  const table = Object.fromEntries(Object.entries(measured).map(([name, { gzip }]) => [name, rounded(gzip)]))
+  const table = Object.fromEntries(
+    Object.entries(measured).map(([name, { gzip }]) => [name, rounded(gzip)]),
+  )
   writeFileSync(tableFile, `${JSON.stringify(table, null, 2)}\n`)
   const whole = (bytes) => `${Math.max(1, Math.round(bytes / 1000))} kB`
-  const rows = Object.entries(measured).map(([name, { minified, gzip }]) => [name, whole(minified), whole(gzip)])
+  const rows = Object.entries(measured).map(([name, { minified, gzip }]) => [
+    name,
+    whole(minified),
+    whole(gzip),
+  ])
   const text = markdown(['import', 'minified', 'gzip'], rows)
   writeFileSync(
     pageFile,
@@ -149,7 +166,8 @@ function update(measured) {
 
 const { values } = argumentsOf({
   usage: 'npm run size -- [options]',
-  about: 'Measures what each import costs. Exits with 1 when one is over its ceiling, or a row is missing or left over.',
+  about:
+    'Measures what each import costs. Exits with 1 when one is over its ceiling, or a row is missing or left over.',
   options: { update: { text: 'writes the table, and its copy in docs/performance.md' } },
 })
 const measured = await measureAll()

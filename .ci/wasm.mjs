@@ -11,7 +11,9 @@ import { argumentsOf } from '../examples/arguments.js'
 
 const sourceFile = fileURLToPath(new URL('../src/wasm/scanner.as', import.meta.url))
 const moduleFile = fileURLToPath(new URL('../src/wasm/binary.ts', import.meta.url))
-const packageFile = fileURLToPath(new URL('../node_modules/assemblyscript/package.json', import.meta.url))
+const packageFile = fileURLToPath(
+  new URL('../node_modules/assemblyscript/package.json', import.meta.url),
+)
 
 // One memory of seven pages, laid out by the source itself; no runtime, no start function, nothing imported.
 const memory = ['--runtime', 'stub', '--initialMemory', '7', '--maximumMemory', '7']
@@ -30,20 +32,24 @@ export async function compile(source, isTry = false) {
   const { default: asc } = await import('assemblyscript/asc')
   let binary
   let said = ''
-  const { error } = await asc.main(['scanner.ts', '--outFile', 'scanner.wasm', ...(isTry ? quickly : options)], {
-    readFile: (name) => (name === 'scanner.ts' ? source : null),
-    writeFile: (_name, contents) => {
-      binary = contents
-    },
-    listFiles: () => [],
-    stdout: { write: () => {} },
-    stderr: {
-      write: (text) => {
-        said += text
+  const { error } = await asc.main(
+    ['scanner.ts', '--outFile', 'scanner.wasm', ...(isTry ? quickly : options)],
+    {
+      readFile: (name) => (name === 'scanner.ts' ? source : null),
+      writeFile: (_name, contents) => {
+        binary = contents
+      },
+      listFiles: () => [],
+      stdout: { write: () => {} },
+      stderr: {
+        write: (text) => {
+          said += text
+        },
       },
     },
-  })
-  if (error || binary === undefined) throw new Error(`scanner.as does not compile\n${said}${error?.message ?? ''}`.trimEnd())
+  )
+  if (error || binary === undefined)
+    throw new Error(`scanner.as does not compile\n${said}${error?.message ?? ''}`.trimEnd())
   return binary
 }
 
@@ -75,7 +81,8 @@ export async function moduleOf(source) {
 /** Writes the module anew when it is not that of the source. */
 export async function updateModule() {
   const source = readSource()
-  if (!readFileSync(moduleFile, 'utf8').includes(digestOf(source))) writeFileSync(moduleFile, (await moduleOf(source)).text)
+  if (!readFileSync(moduleFile, 'utf8').includes(digestOf(source)))
+    writeFileSync(moduleFile, (await moduleOf(source)).text)
 }
 
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -18,7 +18,12 @@ export function runProgram(name, settings, { flags = [], timeout = 180_000 } = {
   return new Promise((resolve, reject) => {
     const child = spawn(
       process.execPath,
-      ['--max-old-space-size=2000', ...flags, path.join(here, name.includes('/') ? name : `programs/${name}`), JSON.stringify(settings)],
+      [
+        '--max-old-space-size=2000',
+        ...flags,
+        path.join(here, name.includes('/') ? name : `programs/${name}`),
+        JSON.stringify(settings),
+      ],
       { stdio: ['ignore', 'pipe', 'pipe'] },
     )
     const timer = setTimeout(() => child.kill('SIGKILL'), timeout)
@@ -35,7 +40,12 @@ export function runProgram(name, settings, { flags = [], timeout = 180_000 } = {
       clearTimeout(timer)
       const last = output.trimEnd().split('\n').at(-1) ?? ''
       if (code === 0 && last.startsWith('{')) resolve(JSON.parse(last))
-      else reject(new Error(`${name} ${JSON.stringify(settings)} ended with ${signal ?? code}: ${errors.trim().split('\n').slice(0, 12).join('\n')}`))
+      else
+        reject(
+          new Error(
+            `${name} ${JSON.stringify(settings)} ended with ${signal ?? code}: ${errors.trim().split('\n').slice(0, 12).join('\n')}`,
+          ),
+        )
     })
   })
 }
@@ -47,7 +57,10 @@ export function runProgram(name, settings, { flags = [], timeout = 180_000 } = {
 export async function profileProgram(name, settings, options = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-profile-'))
   try {
-    await runProgram(name, settings, { ...options, flags: [...(options.flags ?? []), '--cpu-prof', `--cpu-prof-dir=${folder}`] })
+    await runProgram(name, settings, {
+      ...options,
+      flags: [...(options.flags ?? []), '--cpu-prof', `--cpu-prof-dir=${folder}`],
+    })
     const file = readdirSync(folder).find((each) => each.endsWith('.cpuprofile'))
     if (file === undefined) throw new Error(`${name} left no profile`)
     return ownTimes(JSON.parse(readFileSync(path.join(folder, file), 'utf8')))
@@ -59,7 +72,8 @@ export async function profileProgram(name, settings, options = {}) {
 /** Functions of a profile by their own time. */
 export function ownTimes({ nodes, samples, timeDeltas }) {
   const times = new Map()
-  for (const [index, id] of samples.entries()) times.set(id, (times.get(id) ?? 0) + timeDeltas[index])
+  for (const [index, id] of samples.entries())
+    times.set(id, (times.get(id) ?? 0) + timeDeltas[index])
   const functions = new Map()
   let total = 0
   for (const { id, callFrame } of nodes) {
@@ -69,7 +83,11 @@ export function ownTimes({ nodes, samples, timeDeltas }) {
     const file = path.basename(callFrame.url)
     const place = file === '' ? '' : `${file}:${callFrame.lineNumber + 1}`
     const key = `${callFrame.functionName} ${place}`
-    const known = functions.get(key) ?? { name: callFrame.functionName || '(anonymous)', place, time: 0 }
+    const known = functions.get(key) ?? {
+      name: callFrame.functionName || '(anonymous)',
+      place,
+      time: 0,
+    }
     known.time += time
     functions.set(key, known)
   }

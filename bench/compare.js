@@ -15,7 +15,8 @@ const onePass = { iterations: 1, time: 0, warmup: false, throws: true }
 const collected = (bench, times) => {
   for (const { name, result } of bench.tasks) times[name].push(result.latency.p50)
 }
-const noTimes = (names) => Object.fromEntries(names.map((name) => [name, /** @type {number[]} */ ([])]))
+const noTimes = (names) =>
+  Object.fromEntries(names.map((name) => [name, /** @type {number[]} */ ([])]))
 
 /**
  * Nanoseconds per operation of each candidate; `run(count)` does at least `count` operations, and says how many where it did more.

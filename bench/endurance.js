@@ -23,7 +23,8 @@ const minute = 60_000
 const whole = { value: 'N', number: [1], whole: true }
 const { values } = argumentsOf({
   usage: 'node bench/endurance.js [options]',
-  about: 'The endurance runs at full size; all of them where none is named. Exits with 1 when anything was lost, doubled or untrue.',
+  about:
+    'The endurance runs at full size; all of them where none is named. Exits with 1 when anything was lost, doubled or untrue.',
   options: {
     resets: { text: 'messages through a proxy that resets at random bytes, mosquitto behind it' },
     crashes: { text: 'mosquitto killed under load, for each of three kinds of memory' },
@@ -41,7 +42,11 @@ const built = {
   setup(build) {
     build.onResolve({ filter: /\/src\/.*\.js$/ }, (args) => {
       const file = path.join(args.resolveDir, args.path)
-      return { path: pathToFileURL(path.join(root, 'dist', path.relative(path.join(root, 'src'), file))).href, external: true }
+      return {
+        path: pathToFileURL(path.join(root, 'dist', path.relative(path.join(root, 'src'), file)))
+          .href,
+        external: true,
+      }
     })
   },
 }
@@ -49,7 +54,15 @@ const built = {
 async function load(name) {
   const outfile = path.join(cache, `${name}.mjs`)
   const entry = path.join(root, 'test', 'real', `${name}.ts`)
-  const options = { bundle: true, platform: 'node', format: 'esm', target: 'node20', packages: 'external', logLevel: 'warning', plugins: [built] }
+  const options = {
+    bundle: true,
+    platform: 'node',
+    format: 'esm',
+    target: 'node20',
+    packages: 'external',
+    logLevel: 'warning',
+    plugins: [built],
+  }
   await esbuild.build({ ...options, entryPoints: [entry], outfile })
   return import(pathToFileURL(outfile).href)
 }
@@ -58,7 +71,8 @@ let failed = false
 
 function report(title, figures, faults) {
   console.log(`\n${title}`)
-  for (const [name, figure] of Object.entries(figures)) console.log(`  ${name.padEnd(44)} ${figure.toLocaleString('en')}`)
+  for (const [name, figure] of Object.entries(figures))
+    console.log(`  ${name.padEnd(44)} ${figure.toLocaleString('en')}`)
   for (const fault of faults.slice(0, 20)) console.log(`  FAULT: ${fault}`)
   if (faults.length > 0) failed = true
   else console.log('  no fault')
@@ -66,7 +80,8 @@ function report(title, figures, faults) {
 
 function faultsOf(messages, qos, { fulfilled, rejected, lost, disordered, again }) {
   const faults = []
-  if (fulfilled !== messages) faults.push(`QoS ${qos}: ${fulfilled} of ${messages} publishes fulfilled, ${rejected} rejected`)
+  if (fulfilled !== messages)
+    faults.push(`QoS ${qos}: ${fulfilled} of ${messages} publishes fulfilled, ${rejected} rejected`)
   if (lost > 0) faults.push(`QoS ${qos}: ${lost} lost`)
   if (disordered > 0) faults.push(`QoS ${qos}: ${disordered} out of order`)
   if (qos === 2 && again !== 0) faults.push(`QoS 2: ${again} delivered again`)
@@ -82,11 +97,22 @@ async function resets() {
   ]) {
     const broker = await Restartable.start()
     try {
-      const result = await runResets(broker, { messages, seed: values.seed, meanBytes, subscriber, deadline: 30 * minute })
+      const result = await runResets(broker, {
+        messages,
+        seed: values.seed,
+        meanBytes,
+        subscriber,
+        deadline: 30 * minute,
+      })
       const { qos1, qos2, contradictions, sessionsLost } = result
-      const faults = [...faultsOf(messages, 1, qos1), ...faultsOf(messages, 2, qos2), ...contradictions]
+      const faults = [
+        ...faultsOf(messages, 1, qos1),
+        ...faultsOf(messages, 2, qos2),
+        ...contradictions,
+      ]
       if (sessionsLost > 0) faults.push(`${sessionsLost} sessions lost`)
-      if (subscriber === 'direct' && qos2.begunAnew > 0) faults.push(`QoS 2: ${qos2.begunAnew} twice at the broker`)
+      if (subscriber === 'direct' && qos2.begunAnew > 0)
+        faults.push(`QoS 2: ${qos2.begunAnew} twice at the broker`)
       report(
         `Resets, subscriber ${subscriber}`,
         {
@@ -135,10 +161,14 @@ async function crashes() {
 const flags = ['--expose-gc', '--no-opt', '--no-sparkplug', '--no-flush-bytecode']
 
 function program(name, env) {
-  const run = spawnSync(process.execPath, [...flags, path.join(root, 'test', 'real', 'programs', name)], {
-    env: { ...process.env, ...env },
-    encoding: 'utf8',
-  })
+  const run = spawnSync(
+    process.execPath,
+    [...flags, path.join(root, 'test', 'real', 'programs', name)],
+    {
+      env: { ...process.env, ...env },
+      encoding: 'utf8',
+    },
+  )
   if (run.status !== 0) throw new Error(`${name} ended with ${run.status}: ${run.stderr}`)
   return JSON.parse(run.stdout)
 }
@@ -146,7 +176,10 @@ function program(name, env) {
 function leaks() {
   const reconnects = values.reconnects
   for (const transport of ['tcp', 'websocket']) {
-    const { before, after, seconds, faults } = program('reconnects.js', { RECONNECTS: String(reconnects), TRANSPORT: transport })
+    const { before, after, seconds, faults } = program('reconnects.js', {
+      RECONNECTS: String(reconnects),
+      TRANSPORT: transport,
+    })
     for (const kind of ['resources', 'listeners']) {
       const [was, is] = [before, after].map((rest) => JSON.stringify(rest[kind]))
       if (was !== is) faults.push(`${kind} ${was} became ${is}`)

@@ -20,7 +20,8 @@ import { documentOf, jsonOf, lineOf, rowOf, tableHead } from './report.js'
 
 const { values } = argumentsOf({
   usage: 'npm run bench -- [options]',
-  about: 'Measures every row of the target table against its peer in the same run. Run it on a quiet machine.',
+  about:
+    'Measures every row of the target table against its peer in the same run. Run it on a quiet machine.',
   options: {
     only: { value: 'TEXT', many: true, text: 'one part, or rows whose name contains this' },
     quick: { text: 'the rows that say most, in about a minute' },
@@ -28,7 +29,9 @@ const { values } = argumentsOf({
     write: { text: 'writes bench/RESULTS.md as well, with profiles of the rows that are missed' },
     list: { text: 'the parts and their rows; measures nothing' },
   },
-  notes: ['BENCH_WITHOUT=mosquitto,go,cargo,cc,chromium takes these for missing: what needs them is skipped, with the reason.'],
+  notes: [
+    'BENCH_WITHOUT=mosquitto,go,cargo,cc,chromium takes these for missing: what needs them is skipped, with the reason.',
+  ],
 })
 const { json, quick } = values
 const only = values.only.map((word) => word.toLowerCase())
@@ -57,7 +60,10 @@ const parts = new Set(measurements.map(({ part }) => part))
 
 function wanted({ part, rows, basic }) {
   // A word that is a part means that part; another one is looked for in the names.
-  const means = (word) => (parts.has(word) ? part === word : Object.keys(rows).some((name) => name.toLowerCase().includes(word)))
+  const means = (word) =>
+    parts.has(word)
+      ? part === word
+      : Object.keys(rows).some((name) => name.toLowerCase().includes(word))
   if (only.length > 0) return only.some(means)
   return !quick || basic === true
 }
@@ -79,16 +85,23 @@ async function measure() {
       for (const name of names) {
         const result = results[name]
         if (result === undefined) continue
-        if (result.skipped !== undefined) skipped.push({ name, part: measurement.part, reason: result.skipped })
+        if (result.skipped !== undefined)
+          skipped.push({ name, part: measurement.part, reason: result.skipped })
         else {
           const row = rowOf(measurement.part, name, measurement.rows[name], result)
-          if (row.verdict === 'missed' && values.write) row.profile = await measurement.profile?.(context)
+          if (row.verdict === 'missed' && values.write)
+            row.profile = await measurement.profile?.(context)
           rows.push(row)
           if (!json) say(lineOf(row))
         }
       }
     } catch (error) {
-      for (const name of names) failed.push({ name, part: measurement.part, reason: error.message.split('\n').slice(0, 6).join(' ') })
+      for (const name of names)
+        failed.push({
+          name,
+          part: measurement.part,
+          reason: error.message.split('\n').slice(0, 6).join(' '),
+        })
       say(`failed: ${names.join('; ')}: ${error.message}`)
     }
   }
@@ -104,7 +117,8 @@ async function peers() {
 
 function list() {
   for (const { part, rows, basic } of measurements) {
-    for (const [name, { target = '–' }] of Object.entries(rows)) say(`${part.padEnd(9)} ${basic ? '*' : ' '} ${name}: ${target}`)
+    for (const [name, { target = '–' }] of Object.entries(rows))
+      say(`${part.padEnd(9)} ${basic ? '*' : ' '} ${name}: ${target}`)
   }
 }
 

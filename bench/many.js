@@ -19,7 +19,15 @@ import { median } from './statistics.js'
 const { values } = argumentsOf({
   usage: 'node bench/many.js [options]',
   about: 'Times pools beside one connection, and a group one member of which is silent.',
-  options: { rounds: { value: 'N', number: [1, 1000], whole: true, initial: 15, text: 'rounds; each has every contestant once' } },
+  options: {
+    rounds: {
+      value: 'N',
+      number: [1, 1000],
+      whole: true,
+      initial: 15,
+      text: 'rounds; each has every contestant once',
+    },
+  },
 })
 
 const payload = new Uint8Array(64).fill(7)
@@ -38,7 +46,10 @@ async function rate(publisher, window = eight) {
   }
   await Promise.all(Array.from({ length: window }, (_, number) => worker(number)))
   const { user, system } = process.cpuUsage(before)
-  return { rate: (1000 * count) / (performance.now() - since), processor: (user + system) / count / 10 }
+  return {
+    rate: (1000 * count) / (performance.now() - since),
+    processor: (user + system) / count / 10,
+  }
 }
 
 async function pools() {
@@ -60,11 +71,15 @@ async function pools() {
       if (round >= 0) results[name].push(result)
     }
   }
-  console.log(`| QoS 1, ${eight} at a time | publishes a second | beside one | processor time of 100,000 |\n| --- | ---: | ---: | ---: |`)
+  console.log(
+    `| QoS 1, ${eight} at a time | publishes a second | beside one | processor time of 100,000 |\n| --- | ---: | ---: | ---: |`,
+  )
   const of = (name, key) => median(results[name].map((result) => result[key]))
   for (const name of Object.keys(contestants)) {
     const ratio = of(name, 'rate') / of('one connection', 'rate')
-    console.log(`| ${name} | ${Math.round(of(name, 'rate')).toLocaleString('en')} | ${ratio.toFixed(2)} | ${of(name, 'processor').toFixed(2)} s |`)
+    console.log(
+      `| ${name} | ${Math.round(of(name, 'rate')).toLocaleString('en')} | ${ratio.toFixed(2)} | ${of(name, 'processor').toFixed(2)} s |`,
+    )
   }
   for (const publisher of Object.values(contestants)) await publisher.disconnect()
   await broker.stop()
@@ -91,18 +106,27 @@ async function afar() {
   const broker = await startMosquitto()
   const way = await distant(broker.port)
   const options = { outbound: { maxInflight: 20 } }
-  const contestants = { 'one connection': await connect(way.url, options), 'pool of 4': createPool(way.url, { size: 4, options }) }
+  const contestants = {
+    'one connection': await connect(way.url, options),
+    'pool of 4': createPool(way.url, { size: 4, options }),
+  }
   const results = { 'one connection': [], 'pool of 4': [] }
   for (let round = -1; round < values.rounds; round++) {
-    for (const [name, publisher] of round % 2 === 0 ? Object.entries(contestants).reverse() : Object.entries(contestants)) {
+    for (const [name, publisher] of round % 2 === 0
+      ? Object.entries(contestants).reverse()
+      : Object.entries(contestants)) {
       const result = await rate(publisher, 200)
       if (round >= 0) results[name].push(result)
     }
   }
-  console.log('\n| QoS 1, 200 at a time, 10 ms away, 20 in flight each | publishes a second | beside one |\n| --- | ---: | ---: |')
+  console.log(
+    '\n| QoS 1, 200 at a time, 10 ms away, 20 in flight each | publishes a second | beside one |\n| --- | ---: | ---: |',
+  )
   const of = (name) => median(results[name].map((result) => result.rate))
   for (const name of Object.keys(contestants))
-    console.log(`| ${name} | ${Math.round(of(name)).toLocaleString('en')} | ${(of(name) / of('one connection')).toFixed(2)} |`)
+    console.log(
+      `| ${name} | ${Math.round(of(name)).toLocaleString('en')} | ${(of(name) / of('one connection')).toFixed(2)} |`,
+    )
   for (const publisher of Object.values(contestants)) await publisher.disconnect()
   way.stop()
   await broker.stop()
@@ -122,7 +146,11 @@ async function swallowing(port) {
     pass(other, socket)
   })
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return { url: `mqtt://127.0.0.1:${server.address().port}`, hush: () => (silent = true), stop: () => server.close() }
+  return {
+    url: `mqtt://127.0.0.1:${server.address().port}`,
+    hush: () => (silent = true),
+    stop: () => server.close(),
+  }
 }
 
 async function group() {
@@ -158,8 +186,11 @@ async function group() {
   way.hush()
   const first = await times(1)
   const after = await times(500)
-  console.log('\n| group of three, one falls silent | told after | at the two others after |\n| --- | ---: | ---: |')
-  const row = (name, { told, arrived }) => console.log(`| ${name} | ${median(told).toFixed(2)} ms | ${median(arrived).toFixed(2)} ms |`)
+  console.log(
+    '\n| group of three, one falls silent | told after | at the two others after |\n| --- | ---: | ---: |',
+  )
+  const row = (name, { told, arrived }) =>
+    console.log(`| ${name} | ${median(told).toFixed(2)} ms | ${median(arrived).toFixed(2)} ms |`)
   row('before', before)
   row('the first one afterwards', first)
   row('later ones', after)

@@ -28,7 +28,15 @@ export class Progress {
   #restore
 
   /** `name` begins each line, `unit` is what is counted. */
-  constructor(name, unit, { stream = process.stderr, clock = () => performance.now(), interval = stream.isTTY ? redraw : every } = {}) {
+  constructor(
+    name,
+    unit,
+    {
+      stream = process.stderr,
+      clock = () => performance.now(),
+      interval = stream.isTTY ? redraw : every,
+    } = {},
+  ) {
     this.#name = name
     this.#unit = unit
     this.#stream = stream

@@ -10,8 +10,25 @@ import { verdict } from './statistics.js'
 export function rowOf(part, name, spec, measured) {
   const { target, atLeast, atMost, stretch, unit = '×' } = spec
   const { ratio, mqwire, peer, peerName, figures, processor, note } = measured
-  const row = { name, part, target, ratio, verdict: target === undefined ? undefined : verdict(ratio, { atLeast, atMost }) }
-  return { ...row, unit, lessIsBetter: atMost !== undefined || spec.lessIsBetter === true, stretch, mqwire, peer, peerName, figures, processor, note }
+  const row = {
+    name,
+    part,
+    target,
+    ratio,
+    verdict: target === undefined ? undefined : verdict(ratio, { atLeast, atMost }),
+  }
+  return {
+    ...row,
+    unit,
+    lessIsBetter: atMost !== undefined || spec.lessIsBetter === true,
+    stretch,
+    mqwire,
+    peer,
+    peerName,
+    figures,
+    processor,
+    note,
+  }
 }
 
 /** The object that `--json` prints: rows with targets, figures without, what was skipped and what failed. */
@@ -20,7 +37,9 @@ export function jsonOf({ machine, peers, rows, skipped, failed }) {
     machine,
     peers,
     rows: rows.filter(({ target }) => target !== undefined),
-    figures: rows.filter(({ target }) => target === undefined).map(({ verdict: _, target: __, ...row }) => row),
+    figures: rows
+      .filter(({ target }) => target === undefined)
+      .map(({ verdict: _, target: __, ...row }) => row),
     skipped,
     failed,
   }
@@ -30,8 +49,15 @@ export function jsonOf({ machine, peers, rows, skipped, failed }) {
 export function figure(value, unit = '') {
   if (typeof value !== 'number' || Number.isNaN(value)) return '–'
   const digits = Math.abs(value) >= 100 ? 0 : Math.abs(value) >= 10 ? 1 : 2
-  const text = value.toLocaleString('en', { minimumFractionDigits: 0, maximumFractionDigits: Math.abs(value) < 0.1 ? 3 : digits })
-  return unit === '' ? text : unit === '×' || unit === '%' ? `${text}${unit === '%' ? ' %' : unit}` : `${text} ${unit}`
+  const text = value.toLocaleString('en', {
+    minimumFractionDigits: 0,
+    maximumFractionDigits: Math.abs(value) < 0.1 ? 3 : digits,
+  })
+  return unit === ''
+    ? text
+    : unit === '×' || unit === '%'
+      ? `${text}${unit === '%' ? ' %' : unit}`
+      : `${text} ${unit}`
 }
 
 function sideOf(row, side) {
@@ -74,12 +100,22 @@ export function slowerRows(rows) {
 
 function listOf(rows, empty) {
   if (rows.length === 0) return empty
-  return rows.map((row) => `- ${row.name}: ${figure(row.ratio, row.unit)}${row.target === undefined ? '' : `, target ${row.target}`}`).join('\n')
+  return rows
+    .map(
+      (row) =>
+        `- ${row.name}: ${figure(row.ratio, row.unit)}${row.target === undefined ? '' : `, target ${row.target}`}`,
+    )
+    .join('\n')
 }
 
 /** Where the time of a missed row goes. */
 function profileOf({ name, profile }) {
-  const parts = profile.slice(0, 8).map((each) => `${each.name}${each.place === '' ? '' : ` (${each.place})`} ${(each.share * 100).toFixed(0)} %`)
+  const parts = profile
+    .slice(0, 8)
+    .map(
+      (each) =>
+        `${each.name}${each.place === '' ? '' : ` (${each.place})`} ${(each.share * 100).toFixed(0)} %`,
+    )
   return `- ${name}: ${parts.join(', ')}`
 }
 
@@ -100,10 +136,18 @@ export function documentOf({ machine, peers, rows, skipped, failed, date }) {
     `## Figures without a target\n\n${tableOf(rows.filter(({ target }) => target === undefined))}`,
   ]
   const profiled = rows.filter(({ profile }) => profile !== undefined)
-  if (profiled.length > 0) sections.push(`## Where the time of missed rows goes\n\n${profiled.map(profileOf).join('\n')}`)
+  if (profiled.length > 0)
+    sections.push(`## Where the time of missed rows goes\n\n${profiled.map(profileOf).join('\n')}`)
   const noted = rows.filter(({ note }) => note !== undefined)
-  if (noted.length > 0) sections.push(`## Notes\n\n${noted.map(({ name, note }) => `- ${name}: ${note}`).join('\n')}`)
-  if (skipped.length > 0) sections.push(`## Not measured\n\n${skipped.map(({ name, reason }) => `- ${name}: ${reason}`).join('\n')}`)
-  if (failed.length > 0) sections.push(`## Failed\n\n${failed.map(({ name, reason }) => `- ${name}: ${reason}`).join('\n')}`)
+  if (noted.length > 0)
+    sections.push(`## Notes\n\n${noted.map(({ name, note }) => `- ${name}: ${note}`).join('\n')}`)
+  if (skipped.length > 0)
+    sections.push(
+      `## Not measured\n\n${skipped.map(({ name, reason }) => `- ${name}: ${reason}`).join('\n')}`,
+    )
+  if (failed.length > 0)
+    sections.push(
+      `## Failed\n\n${failed.map(({ name, reason }) => `- ${name}: ${reason}`).join('\n')}`,
+    )
   return `${sections.join('\n\n')}\n`
 }

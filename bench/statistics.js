@@ -21,6 +21,9 @@ export function quantile(values, share) {
  * @param {{ atLeast?: number, atMost?: number }} target
  * @returns {'met' | 'missed'}
  */
-export function verdict(figure, { atLeast = Number.NEGATIVE_INFINITY, atMost = Number.POSITIVE_INFINITY }) {
+export function verdict(
+  figure,
+  { atLeast = Number.NEGATIVE_INFINITY, atMost = Number.POSITIVE_INFINITY },
+) {
   return figure >= atLeast && figure <= atMost ? 'met' : 'missed'
 }

@@ -22,9 +22,24 @@ const { values } = argumentsOf({
   usage: 'node bench/store.js [options]',
   about: 'Times stores in LevelDB beside bare LevelDB batches of the same size and sync flag.',
   options: {
-    rounds: { value: 'N', number: [1, 1000], whole: true, initial: 51, text: 'rounds; each has every contestant once' },
-    entries: { value: 'N', number: [10_000, 10_000_000], whole: true, initial: 1_000_000, text: 'entries of the large store' },
-    only: { value: 'PLACE', text: 'reads the store at this place and prints what it took, as JSON: for processes of this program' },
+    rounds: {
+      value: 'N',
+      number: [1, 1000],
+      whole: true,
+      initial: 51,
+      text: 'rounds; each has every contestant once',
+    },
+    entries: {
+      value: 'N',
+      number: [10_000, 10_000_000],
+      whole: true,
+      initial: 1_000_000,
+      text: 'entries of the large store',
+    },
+    only: {
+      value: 'PLACE',
+      text: 'reads the store at this place and prints what it took, as JSON: for processes of this program',
+    },
     'skip-large': { text: 'leaves the large store out' },
   },
 })
@@ -38,7 +53,8 @@ async function timed({ write, next }, { entries, size, atOnce }) {
   const worker = async () => {
     while (next.number < end) {
       const operations = []
-      for (let count = 0; count < size; count++) operations.push({ type: 'put', key: keyOf(next.number++), value })
+      for (let count = 0; count < size; count++)
+        operations.push({ type: 'put', key: keyOf(next.number++), value })
       await write(operations)
     }
   }
@@ -55,11 +71,19 @@ const contestants = {
   async LevelDB({ sync }) {
     const level = new ClassicLevel(place(), { valueEncoding: 'view', compression: false })
     await level.open()
-    return { next: { number: 0 }, write: (operations) => level.batch(operations, { sync }), close: () => level.close() }
+    return {
+      next: { number: 0 },
+      write: (operations) => level.batch(operations, { sync }),
+      close: () => level.close(),
+    }
   },
   async mqwire({ sync }) {
     const store = await levelStore(place(), { durability: sync ? 'sync' : 'os' })
-    return { next: { number: 0 }, write: (operations) => store.batch(operations), close: () => store.close() }
+    return {
+      next: { number: 0 },
+      write: (operations) => store.batch(operations),
+      close: () => store.close(),
+    }
   },
 }
 
@@ -74,7 +98,9 @@ const rows = {
 }
 
 async function compare() {
-  console.log('| entries a second | mqwire | LevelDB | LevelDB ÷ mqwire (≤ 1.5) |\n| --- | ---: | ---: | ---: |')
+  console.log(
+    '| entries a second | mqwire | LevelDB | LevelDB ÷ mqwire (≤ 1.5) |\n| --- | ---: | ---: | ---: |',
+  )
   for (const [name, row] of Object.entries(rows)) {
     const rates = { LevelDB: [], mqwire: [] }
     const open = { LevelDB: await contestants.LevelDB(row), mqwire: await contestants.mqwire(row) }
@@ -86,13 +112,17 @@ async function compare() {
     for (const { close } of Object.values(open)) await close()
     const ours = Math.round(median(rates.mqwire))
     const theirs = Math.round(median(rates.LevelDB))
-    console.log(`| ${name} | ${ours.toLocaleString('en')} | ${theirs.toLocaleString('en')} | ${(theirs / ours).toFixed(2)} |`)
+    console.log(
+      `| ${name} | ${ours.toLocaleString('en')} | ${theirs.toLocaleString('en')} | ${(theirs / ours).toFixed(2)} |`,
+    )
   }
 }
 
 /** In MiB. */
 function memory() {
-  const [, kilobytes] = existsSync('/proc/self/status') ? /RssAnon:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8')) : []
+  const [, kilobytes] = existsSync('/proc/self/status')
+    ? /RssAnon:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))
+    : []
   return kilobytes === undefined ? process.memoryUsage().rss / 1048576 : kilobytes / 1024
 }
 
@@ -111,14 +141,23 @@ async function readAll(at) {
 }
 
 async function large() {
-  console.log('\n| entries | opened (< 2,000 ms) | read a second | memory when open | when read |\n| ---: | ---: | ---: | ---: | ---: |')
+  console.log(
+    '\n| entries | opened (< 2,000 ms) | read a second | memory when open | when read |\n| ---: | ---: | ---: | ---: | ---: |',
+  )
   for (const entries of [values.entries / 2, values.entries]) {
     const at = place()
     const store = await levelStore(at, { durability: 'os' })
-    await timed({ write: (operations) => store.batch(operations), next: { number: 0 } }, { entries, size: 1000, atOnce: 2 })
+    await timed(
+      { write: (operations) => store.batch(operations), next: { number: 0 } },
+      { entries, size: 1000, atOnce: 2 },
+    )
     await store.close()
     const runs = Array.from({ length: 3 }, () =>
-      JSON.parse(execFileSync(process.execPath, [fileURLToPath(import.meta.url), '--only', at], { encoding: 'utf8' })),
+      JSON.parse(
+        execFileSync(process.execPath, [fileURLToPath(import.meta.url), '--only', at], {
+          encoding: 'utf8',
+        }),
+      ),
     )
     const of = (name) => median(runs.map((run) => run[name]))
     const perSecond = Math.round((1000 * of('entries')) / of('read'))

@@ -23,13 +23,33 @@ const { values } = argumentsOf({
   usage: 'node bench/typed.js [options]',
   about: 'Times typed JSON subscriptions beside message.json() and MQTT.js with JSON.parse.',
   options: {
-    rounds: { value: 'N', number: [1, 1000], whole: true, initial: 15, text: 'rounds; each has every contestant once' },
-    messages: { value: 'N', number: [1000, 10_000_000], whole: true, initial: 100_000, text: 'messages a round' },
+    rounds: {
+      value: 'N',
+      number: [1, 1000],
+      whole: true,
+      initial: 15,
+      text: 'rounds; each has every contestant once',
+    },
+    messages: {
+      value: 'N',
+      number: [1000, 10_000_000],
+      whole: true,
+      initial: 100_000,
+      text: 'messages a round',
+    },
     serve: { text: 'is the server: for processes of this program' },
   },
 })
 
-const reading = { device: 'sensor-0042', at: 1_760_000_000_000, celsius: 21.53, humidity: 48.1, battery: 3.71, status: 'ok', seq: 123_456 }
+const reading = {
+  device: 'sensor-0042',
+  at: 1_760_000_000_000,
+  celsius: 21.53,
+  humidity: 48.1,
+  battery: 3.71,
+  status: 'ok',
+  seq: 123_456,
+}
 const payload = new TextEncoder().encode(JSON.stringify(reading).padEnd(120))
 const topicOf = (n) => `plant/${n}/temperature`
 const packet = (n) => encode({ type: 'publish', topic: topicOf(n), qos: 0, payload })
@@ -41,13 +61,25 @@ async function serve() {
     const decoder = new Decoder({ from: 'client' })
     const flood = () => {
       for (let left = values.messages; left > 0; left -= 500)
-        socket.write(left >= 500 ? chunk : Buffer.concat(Array.from({ length: left }, () => packet(7))))
+        socket.write(
+          left >= 500 ? chunk : Buffer.concat(Array.from({ length: left }, () => packet(7))),
+        )
     }
     socket.on('data', (bytes) => {
       for (const received of decoder.push(bytes)) {
-        if (received.type === 'connect') socket.write(encode({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} }))
+        if (received.type === 'connect')
+          socket.write(
+            encode({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} }),
+          )
         if (received.type === 'subscribe')
-          socket.write(encode({ type: 'suback', packetId: received.packetId, reasonCodes: received.subscriptions.map(() => 0), properties: {} }))
+          socket.write(
+            encode({
+              type: 'suback',
+              packetId: received.packetId,
+              reasonCodes: received.subscriptions.map(() => 0),
+              properties: {},
+            }),
+          )
         if (received.type === 'pingreq') socket.write(encode({ type: 'pingresp' }))
         if (received.type === 'publish') flood()
       }
@@ -64,7 +96,9 @@ const schema = {
     version: 1,
     vendor: 'bench',
     validate: (value) =>
-      typeof value?.celsius === 'number' && typeof value.device === 'string' ? { value } : { issues: [{ message: 'no reading' }] },
+      typeof value?.celsius === 'number' && typeof value.device === 'string'
+        ? { value }
+        : { issues: [{ message: 'no reading' }] },
   },
 }
 
@@ -138,8 +172,13 @@ const loops = (codec) => async (client, one) => {
       one()
     }
   }
-  if (codec === undefined) read(await client.subscribe('plant/+/temperature'), (message) => message.json()).catch(() => {})
-  else read(await mq.channel('plant/{line}/temperature', codec).on(client).subscribe(), ({ value }) => value).catch(() => {})
+  if (codec === undefined)
+    read(await client.subscribe('plant/+/temperature'), (message) => message.json()).catch(() => {})
+  else
+    read(
+      await mq.channel('plant/{line}/temperature', codec).on(client).subscribe(),
+      ({ value }) => value,
+    ).catch(() => {})
 }
 
 async function withMqttJs() {
@@ -175,10 +214,16 @@ const targets = ['listen', 'listen, borrowed', 'for await'].flatMap((how) => [
   { one: byMqttJs, other: `${how}, typed json()`, atLeast: 3 },
   { one: byMqttJs, other: `${how}, typed json(schema)`, atLeast: 3 },
 ])
-targets.push({ one: 'listen, typed json(), 1,000 channels', other: 'listen, typed json()', atMost: 1.3 })
+targets.push({
+  one: 'listen, typed json(), 1,000 channels',
+  other: 'listen, typed json()',
+  atMost: 1.3,
+})
 
 async function compare() {
-  const runs = new Map(Object.entries(contestants).map(([name, subscribe]) => [name, () => withClient(subscribe)]))
+  const runs = new Map(
+    Object.entries(contestants).map(([name, subscribe]) => [name, () => withClient(subscribe)]),
+  )
   runs.set(byMqttJs, withMqttJs)
   const times = new Map([...runs.keys()].map((name) => [name, []]))
   for (let round = -2; round < values.rounds; round++) {
@@ -195,15 +240,21 @@ async function compare() {
 
 /** Prints what each costs, and what that is beside others; gives whether all targets are met. */
 function told(cost) {
-  console.log(`${machine()}. ${values.messages.toLocaleString('en')} messages of ${payload.length} bytes a round, ${values.rounds} rounds.\n`)
+  console.log(
+    `${machine()}. ${values.messages.toLocaleString('en')} messages of ${payload.length} bytes a round, ${values.rounds} rounds.\n`,
+  )
   console.log('| processor time | µs a message | messages a second |\n| --- | ---: | ---: |')
   for (const name of [...Object.keys(contestants), byMqttJs])
-    console.log(`| ${name} | ${cost(name).toFixed(2)} | ${Math.round(1e6 / cost(name)).toLocaleString('en')} |`)
+    console.log(
+      `| ${name} | ${cost(name).toFixed(2)} | ${Math.round(1e6 / cost(name)).toLocaleString('en')} |`,
+    )
   console.log('\n| cost | beside | ratio | target | |\n| --- | --- | ---: | ---: | --- |')
   const verdicts = targets.map(({ one, other, ...limits }) => {
     const ratio = cost(one) / cost(other)
     const target = limits.atMost === undefined ? `≥ ${limits.atLeast}` : `≤ ${limits.atMost}`
-    console.log(`| ${one} | ${other} | ${ratio.toFixed(2)} | ${target} | ${verdict(ratio, limits)} |`)
+    console.log(
+      `| ${one} | ${other} | ${ratio.toFixed(2)} | ${target} | ${verdict(ratio, limits)} |`,
+    )
     return verdict(ratio, limits)
   })
   return verdicts.every((each) => each === 'met') && Number.isFinite(sum)
@@ -211,7 +262,11 @@ function told(cost) {
 
 if (values.serve) await serve()
 else {
-  const server = fork(fileURLToPath(import.meta.url), ['--serve', '--messages', String(values.messages)])
+  const server = fork(fileURLToPath(import.meta.url), [
+    '--serve',
+    '--messages',
+    String(values.messages),
+  ])
   const [port] = await once(server, 'message')
   url = `mqtt://127.0.0.1:${port}`
   const met = told(await compare())

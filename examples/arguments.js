@@ -28,8 +28,13 @@ function distance(one, other) {
 
 /** The known name that was probably meant; undefined when none is near. */
 export function nearest(name, known) {
-  const near = (other) => (name.length > 2 && (other.startsWith(name) || name.startsWith(other)) ? 1 : distance(name, other))
-  const [best] = known.map((other) => ({ other, far: near(other) })).sort((one, other) => one.far - other.far)
+  const near = (other) =>
+    name.length > 2 && (other.startsWith(name) || name.startsWith(other))
+      ? 1
+      : distance(name, other)
+  const [best] = known
+    .map((other) => ({ other, far: near(other) }))
+    .sort((one, other) => one.far - other.far)
   const most = name.length < 4 ? 1 : Math.max(2, Math.floor(name.length / 3))
   return best !== undefined && best.far <= most ? best.other : undefined
 }
@@ -46,13 +51,17 @@ function checkOption({ name, rawName, value, inlineValue }, options) {
   }
   if (option.value === undefined) {
     if (value !== undefined) refuse(`--${name} takes no value`)
-  } else if (value === undefined || (inlineValue !== true && value.startsWith('--'))) refuse(`--${name} needs a value`)
+  } else if (value === undefined || (inlineValue !== true && value.startsWith('--')))
+    refuse(`--${name} needs a value`)
 }
 
 function numberOf(name, text, { number: [least, most = Number.POSITIVE_INFINITY], whole }) {
   const value = Number(text)
-  if (text.trim() !== '' && value >= least && value <= most && (!whole || Number.isInteger(value))) return value
-  const range = Number.isFinite(most) ? `from ${least} to ${most.toLocaleString('en')}` : `of at least ${least}`
+  if (text.trim() !== '' && value >= least && value <= most && (!whole || Number.isInteger(value)))
+    return value
+  const range = Number.isFinite(most)
+    ? `from ${least} to ${most.toLocaleString('en')}`
+    : `of at least ${least}`
   return refuse(`--${name} takes a ${whole ? 'whole ' : ''}number ${range}, not '${text}'`)
 }
 
@@ -68,7 +77,11 @@ export function readArguments({ options = {}, operand }, args) {
   const all = { ...options, help }
   const shapes = Object.entries(all).map(([name, { value, many, short }]) => [
     name,
-    { type: value === undefined ? 'boolean' : 'string', multiple: many === true, ...(short !== undefined && { short }) },
+    {
+      type: value === undefined ? 'boolean' : 'string',
+      multiple: many === true,
+      ...(short !== undefined && { short }),
+    },
   ])
   const { values, positionals, tokens } = parseArgs({
     args,
@@ -81,7 +94,10 @@ export function readArguments({ options = {}, operand }, args) {
   if (values.help === true) return { help: true, values: {}, operand: undefined }
   const extra = positionals[operand === undefined ? 0 : 1]
   if (extra !== undefined) refuse(`Unexpected argument '${extra}'`)
-  const read = Object.entries(options).map(([name, option]) => [name, readValue(name, values[name], option)])
+  const read = Object.entries(options).map(([name, option]) => [
+    name,
+    readValue(name, values[name], option),
+  ])
   return { help: false, values: Object.fromEntries(read), operand: positionals[0] }
 }
 
@@ -95,20 +111,29 @@ function wrapped(text, indent, width = 120) {
   return lines.join(`\n${' '.repeat(indent)}`)
 }
 
-const standard = ({ initial, value }) => (value === undefined || initial === undefined || initial === '' ? '' : ` (default ${initial})`)
+const standard = ({ initial, value }) =>
+  value === undefined || initial === undefined || initial === '' ? '' : ` (default ${initial})`
 
 /** What `--help` prints. */
 export function helpOf({ usage, about, options = {}, operand, notes = [] }) {
   const named = Object.entries({ ...options, help }).map(([name, option]) => {
     const again = option.many ? '; may be given several times' : ''
-    return [`--${name}${option.value === undefined ? '' : ` ${option.value}`}`, `${option.text}${again}${standard(option)}`]
+    return [
+      `--${name}${option.value === undefined ? '' : ` ${option.value}`}`,
+      `${option.text}${again}${standard(option)}`,
+    ]
   })
   const rows = [...(operand === undefined ? [] : [[operand.value, operand.text]]), ...named]
   const column = Math.max(...rows.map(([name]) => name.length)) + 4
   const lines = rows.map(([name, text]) => `  ${name.padEnd(column - 2)}${wrapped(text, column)}`)
-  return [`Usage: ${usage}`, '', wrapped(about, 0), '', ...lines, ...(notes.length > 0 ? ['', ...notes.map((note) => wrapped(note, 0))] : [])].join(
-    '\n',
-  )
+  return [
+    `Usage: ${usage}`,
+    '',
+    wrapped(about, 0),
+    '',
+    ...lines,
+    ...(notes.length > 0 ? ['', ...notes.map((note) => wrapped(note, 0))] : []),
+  ].join('\n')
 }
 
 /** The arguments of this process. Prints the help and ends with 0 where it is asked for; says what is wrong and ends with 2 where something is. */

@@ -9,7 +9,11 @@ import { connect } from 'mqwire'
 
 function nameOf(args) {
   try {
-    const { values, positionals } = parseArgs({ args, options: { help: { type: 'boolean' } }, allowPositionals: true })
+    const { values, positionals } = parseArgs({
+      args,
+      options: { help: { type: 'boolean' } },
+      allowPositionals: true,
+    })
     if (values.help !== true) return positionals[0] ?? 'thermometer'
     console.log(
       'Usage: node examples/device.js [name]\n\nPublishes as the device of this name (default thermometer) at MQTT_URL (default mqtt://127.0.0.1:1883).',
@@ -26,7 +30,11 @@ const name = nameOf(process.argv.slice(2))
 const topic = `devices/${name}`
 const status = { qos: 1, retain: true }
 
-const client = await connect(url, { clientId: name, keepAlive: 15, will: { topic: `${topic}/status`, payload: 'offline', ...status } })
+const client = await connect(url, {
+  clientId: name,
+  keepAlive: 15,
+  will: { topic: `${topic}/status`, payload: 'offline', ...status },
+})
 await client.publish(`${topic}/status`, 'online', status)
 
 const stop = new AbortController()
@@ -37,7 +45,11 @@ console.log(`${name} is online. Ctrl-C stops it.`)
 try {
   for await (const _ of setInterval(1000, undefined, { signal: stop.signal })) {
     const temperature = Math.round(200 + 20 * Math.random()) / 10
-    await client.publish(`${topic}/temperature`, JSON.stringify({ temperature, at: new Date().toISOString() }), { qos: 1 })
+    await client.publish(
+      `${topic}/temperature`,
+      JSON.stringify({ temperature, at: new Date().toISOString() }),
+      { qos: 1 },
+    )
     console.log(`${topic}/temperature ${temperature}`)
   }
 } catch (error) {

@@ -12,7 +12,11 @@ const url = process.env.MQTT_URL || 'mqtt://127.0.0.1:1883'
 
 // A session belongs to a client id: give each instance of the service one of its own.
 const clientId = process.env.CLIENT_ID || 'node-service'
-const client = await connect(url, { clientId, cleanStart: false, sessionExpiryInterval: 24 * 60 * 60 })
+const client = await connect(url, {
+  clientId,
+  cleanStart: false,
+  sessionExpiryInterval: 24 * 60 * 60,
+})
 
 async function handle(message) {
   console.log(`${message.topic}: begun${message.redelivered ? ', once more' : ''}`)
@@ -24,7 +28,11 @@ await client.listen('jobs/#', handle, { qos: 1 })
 client.on('disconnect', ({ error }) => {
   if (error !== undefined) console.log(`Connection lost (${error.code}): trying again.`)
 })
-client.on('connect', ({ sessionPresent }) => console.log(sessionPresent ? 'Connected again.' : 'Connected again, to a broker that has forgotten us.'))
+client.on('connect', ({ sessionPresent }) =>
+  console.log(
+    sessionPresent ? 'Connected again.' : 'Connected again, to a broker that has forgotten us.',
+  ),
+)
 
 for (const signal of ['SIGTERM', 'SIGINT']) {
   process.once(signal, () => {

@@ -6,7 +6,8 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 
 /** What every page may: run and be styled by its own files, in no frame. Images, connections and forms are up to the page. */
-export const strict = "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'"
+export const strict =
+  "default-src 'none'; script-src 'self'; style-src 'self'; base-uri 'none'; frame-ancestors 'none'"
 
 const common = {
   'x-content-type-options': 'nosniff',
@@ -22,9 +23,19 @@ const attempts = 20
 export async function bundled(options) {
   // Whoever opens no page does not wait for it.
   const { build } = await import('esbuild')
-  const settings = { bundle: true, write: false, minify: true, format: 'esm', platform: 'browser', target: 'es2022', logLevel: 'silent' }
+  const settings = {
+    bundle: true,
+    write: false,
+    minify: true,
+    format: 'esm',
+    platform: 'browser',
+    target: 'es2022',
+    logLevel: 'silent',
+  }
   const { outputFiles } = await build({ ...settings, outdir: options.absWorkingDir, ...options })
-  return new Map(outputFiles.map((file) => [file.path.slice(file.path.lastIndexOf('.')), file.contents]))
+  return new Map(
+    outputFiles.map((file) => [file.path.slice(file.path.lastIndexOf('.')), file.contents]),
+  )
 }
 
 /** Runs at the first call only; what failed may be tried again. */
@@ -58,9 +69,11 @@ async function listen(server, port) {
 async function answer({ method, url }, response, { files, policy }) {
   const [pathname, query = ''] = url.split('?')
   const headers = { ...common, 'content-security-policy': policy(new URLSearchParams(query)) }
-  const end = (status, more, body) => response.writeHead(status, { ...headers, ...more }).end(method === 'HEAD' ? undefined : body)
+  const end = (status, more, body) =>
+    response.writeHead(status, { ...headers, ...more }).end(method === 'HEAD' ? undefined : body)
   const text = { 'content-type': 'text/plain; charset=utf-8' }
-  if (method !== 'GET' && method !== 'HEAD') return end(405, { ...text, allow: 'GET, HEAD' }, 'GET and HEAD only\n')
+  if (method !== 'GET' && method !== 'HEAD')
+    return end(405, { ...text, allow: 'GET, HEAD' }, 'GET and HEAD only\n')
   const file = files.get(pathname)
   if (file === undefined) return end(404, text, 'there is nothing here\n')
   const [type, read] = file

@@ -131,10 +131,22 @@ export class MqttError extends Error {
 
   /** @param message default: that of the code, with the option or the reason's name */
   constructor(code: MqttErrorCode, message?: string, details: MqttErrorDetails = {}) {
-    const { outcome = 'not-sent', fault = 'local', reasonCode, reasonName, reasonString, option, issues, cause } = details
+    const {
+      outcome = 'not-sent',
+      fault = 'local',
+      reasonCode,
+      reasonName,
+      reasonString,
+      option,
+      issues,
+      cause,
+    } = details
     // What comes from the network, or for many calls at once, has no line of the application on the stack.
     const blind =
-      !MqttError.wholeStacks && (fault === 'remote' || outcome !== 'not-sent' || ['ERR_ABORTED', 'ERR_DROPPED', 'ERR_EXPIRED'].includes(code))
+      !MqttError.wholeStacks &&
+      (fault === 'remote' ||
+        outcome !== 'not-sent' ||
+        ['ERR_ABORTED', 'ERR_DROPPED', 'ERR_EXPIRED'].includes(code))
     const text = textOf(message ?? describe(code, option ?? reasonName))
     const { stackTraceLimit } = Error as { stackTraceLimit?: number }
     // The lines of this package come first, and are left out.
@@ -149,7 +161,16 @@ export class MqttError extends Error {
     if (!blind && !isLate) tidy(this)
     put(this, brand, true)
     // A console shows what there is.
-    for (const [name, value] of Object.entries({ code, outcome, fault, reasonCode, reasonName, reasonString, option, issues }))
+    for (const [name, value] of Object.entries({
+      code,
+      outcome,
+      fault,
+      reasonCode,
+      reasonName,
+      reasonString,
+      option,
+      issues,
+    }))
       put(this, name, value, value !== undefined)
   }
 
@@ -166,12 +187,21 @@ export class MqttError extends Error {
   /** As `JSON.stringify` has it: name, message and fields; the cause in words. */
   toJSON(): object {
     const { name, message, cause } = this
-    return { name, message, ...(this as object), cause: cause === undefined ? undefined : textOf(cause) }
+    return {
+      name,
+      message,
+      ...(this as object),
+      cause: cause === undefined ? undefined : textOf(cause),
+    }
   }
 
   /** True for every error of this class, also one that another copy of the package made. */
   static is(value: unknown): value is MqttError {
-    return typeof value === 'object' && value !== null && (value as Record<symbol, unknown>)[brand] === true
+    return (
+      typeof value === 'object' &&
+      value !== null &&
+      (value as Record<symbol, unknown>)[brand] === true
+    )
   }
 }
 
@@ -195,13 +225,22 @@ export function locate(error: unknown, site: Error): void {
 }
 
 /** What says nothing to the caller: installed copies of this package (with source maps, their sources), what it is made of, and the runtime's own. */
-const foreign = ['/mqwire/dist/', '/node_modules/mqwire/src/', '/node_modules/ws/', '(node:', ' node:', '(<anonymous>)']
+const foreign = [
+  '/mqwire/dist/',
+  '/node_modules/mqwire/src/',
+  '/node_modules/ws/',
+  '(node:',
+  ' node:',
+  '(<anonymous>)',
+]
 
 /**
  * True where a stack may be written when it is first read: in V8, where to write it costs ten times what all else of an error does. Not in browsers, whose
  * consoles do not read it.
  */
-const capturesLate = (): boolean => 'captureStackTrace' in Error && !['document', 'WorkerGlobalScope', 'Bun'].some((name) => name in globalThis)
+const capturesLate = (): boolean =>
+  'captureStackTrace' in Error &&
+  !['document', 'WorkerGlobalScope', 'Bun'].some((name) => name in globalThis)
 
 // A program that publishes into a closed client may never look at it: the stack is written when it is read.
 function stackOf(error: Error, site: Error): void {
@@ -238,9 +277,12 @@ export function tidy(error: unknown): void {
     // One of this class is tidied by itself, when its stack is read. What has no stack would cost one here.
     if (!error || MqttError.is(error)) return
     const { stack } = error as { stack: string }
-    const kept = stack.split('\n').filter((line) => !line.startsWith('    at ') || !foreign.some((part) => line.includes(part)))
+    const kept = stack
+      .split('\n')
+      .filter((line) => !line.startsWith('    at ') || !foreign.some((part) => line.includes(part)))
     // One that was tidied before, as the cause of many, is done with.
-    if (!MqttError.wholeStacks && kept.join('\n') !== stack) put(error as Error, 'stack', kept.join('\n'))
+    if (!MqttError.wholeStacks && kept.join('\n') !== stack)
+      put(error as Error, 'stack', kept.join('\n'))
   } catch {
     // Its stack is no text.
   }
@@ -253,7 +295,11 @@ export function put(object: object, name: PropertyKey, value: unknown, enumerabl
 
 /** `ERR_QUEUE_FULL` reads "queue full", `ERR_SHARED_SUBS_UNSUPPORTED` "shared subs unsupported by the server". */
 export function describe(code: MqttErrorCode, subject: string | undefined): string {
-  const text = code.slice(4).toLowerCase().replaceAll('_', ' ').replace(' unsupported', ' unsupported by the server')
+  const text = code
+    .slice(4)
+    .toLowerCase()
+    .replaceAll('_', ' ')
+    .replace(' unsupported', ' unsupported by the server')
   return subject === undefined ? text : `${text}: ${subject}`
 }
 
@@ -269,7 +315,10 @@ export function textOf(value: unknown): string {
 const printableLimit = 256
 
 /** Control characters, lone surrogates, line breaks, and what changes the direction of text: first and last code points, in pairs. */
-const unsafe = [0, 0x1f, 0x7f, 0x9f, 0x61c, 0x61c, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xd800, 0xdfff, 0xfeff, 0xfeff]
+const unsafe = [
+  0, 0x1f, 0x7f, 0x9f, 0x61c, 0x61c, 0x200e, 0x200f, 0x2028, 0x202e, 0x2066, 0x2069, 0xd800, 0xdfff,
+  0xfeff, 0xfeff,
+]
 
 /**
  * Makes text that a peer chose safe for a log line or an error message: control characters, line breaks and bidirectional controls become

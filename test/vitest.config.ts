@@ -10,7 +10,9 @@ import { fileURLToPath } from 'node:url'
 import { defineConfig, type Plugin } from 'vitest/config'
 
 const pure = [
-  ...['broker', 'fuzz', 'lab/differential', 'rules', 'support', 'unit'].map((name) => `test/${name}/**/*.test.ts`),
+  ...['broker', 'fuzz', 'lab/differential', 'rules', 'support', 'unit'].map(
+    (name) => `test/${name}/**/*.test.ts`,
+  ),
   'test/lab/bench/pure.test.ts',
   'test/package/examples/checker.test.ts',
   'test/package/examples/dashboard-model.test.ts',
@@ -54,9 +56,18 @@ const real = [
   // What a process does at its end, in one where no other file has left clients.
   'test/unit/client/process-end.test.ts',
   'test/real/mosquitto.test.ts',
-  ...['api', 'bundle', 'entries', 'errors-table', 'events-table', 'exports', 'lint', 'lock', 'option-docs', 'published'].map(
-    (name) => `test/package/${name}.test.ts`,
-  ),
+  ...[
+    'api',
+    'bundle',
+    'entries',
+    'errors-table',
+    'events-table',
+    'exports',
+    'lint',
+    'lock',
+    'option-docs',
+    'published',
+  ].map((name) => `test/package/${name}.test.ts`),
   'test/types/types.test.ts',
   'test/unit/store/*.test.ts',
   'test/unit/transport/*.test.ts',
@@ -73,7 +84,8 @@ const real = [
 const sources: Plugin = {
   name: 'sources',
   enforce: 'pre',
-  resolveId: (name, importer) => (name === 'mqwire' && importer?.includes('/src/compat/') ? entry : undefined),
+  resolveId: (name, importer) =>
+    name === 'mqwire' && importer?.includes('/src/compat/') ? entry : undefined,
 }
 const entry = fileURLToPath(new URL('../src/client/node.ts', import.meta.url))
 
@@ -101,10 +113,28 @@ export default defineConfig({
     projects: [
       {
         plugins: [sources],
-        test: { ...common, name: 'pure', include: pure, exclude: [...long, ...real], isolate: false, maxWorkers: 2, sequence: { groupOrder: 0 } },
+        test: {
+          ...common,
+          name: 'pure',
+          include: pure,
+          exclude: [...long, ...real],
+          isolate: false,
+          maxWorkers: 2,
+          sequence: { groupOrder: 0 },
+        },
       },
       // Compilers and npm take minutes where another program keeps the processor busy.
-      { test: { ...common, testTimeout: 240_000, hookTimeout: 240_000, name: 'real', include: real, maxWorkers: 2, sequence: { groupOrder: 1 } } },
+      {
+        test: {
+          ...common,
+          testTimeout: 240_000,
+          hookTimeout: 240_000,
+          name: 'real',
+          include: real,
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
+        },
+      },
       {
         plugins: [sources],
         test: {

@@ -42,8 +42,14 @@ export async function openPage(port) {
   const script = await bundle()
   const server = createServer((request, response) => {
     const isScript = request.url === '/page.js'
-    response.writeHead(200, { 'content-type': isScript ? 'text/javascript; charset=utf-8' : 'text/html; charset=utf-8' })
-    response.end(isScript ? script : '<!doctype html><meta charset="utf-8"><title>bench</title><script src="/page.js"></script>')
+    response.writeHead(200, {
+      'content-type': isScript ? 'text/javascript; charset=utf-8' : 'text/html; charset=utf-8',
+    })
+    response.end(
+      isScript
+        ? script
+        : '<!doctype html><meta charset="utf-8"><title>bench</title><script src="/page.js"></script>',
+    )
   })
   relayTo(port, server)
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -68,7 +74,10 @@ export async function openPage(port) {
       try {
         // A fresh page for each run: none learns from the one before.
         await page.goto(`http://${host}/`)
-        return await page.evaluate(([called, given]) => globalThis.bench[called](given), [name, settings])
+        return await page.evaluate(
+          ([called, given]) => globalThis.bench[called](given),
+          [name, settings],
+        )
       } catch (error) {
         throw new Error([error.message, ...errors].join('; '))
       }

@@ -4,4 +4,9 @@
 import { Buffer } from 'buffer/'
 
 export { Buffer }
-export const process = { env: {}, nextTick: (callback, ...given) => queueMicrotask(() => callback(...given)), version: '', browser: true }
+export const process = {
+  env: {},
+  nextTick: (callback, ...given) => queueMicrotask(() => callback(...given)),
+  version: '',
+  browser: true,
+}

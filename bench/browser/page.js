@@ -15,12 +15,18 @@ import { workloads } from '../workloads/workload.js'
 
 async function codec({ what, name, only, ...options }) {
   const libraries = { ...(await ours()), mqttPacket: mqttPacket.default ?? mqttPacket }
-  const candidates = what === 'decode' ? decoders(libraries, workloads[name], { only }) : encoders(libraries, name)
+  const candidates =
+    what === 'decode' ? decoders(libraries, workloads[name], { only }) : encoders(libraries, name)
   return compare(candidates, options)
 }
 
 const size = 256
-const wishOf = (count) => ({ filters: ['plants/#', `N${count}/${size}/0`], qos: 0, count, read: false })
+const wishOf = (count) => ({
+  filters: ['plants/#', `N${count}/${size}/0`],
+  qos: 0,
+  count,
+  read: false,
+})
 
 function check(count, work) {
   if (work !== count * (20 + size)) throw new Error(`${work} bytes were counted`)
@@ -29,7 +35,13 @@ function check(count, work) {
 let clients = 0
 
 async function viaMqwire(url, mode, count, scanner) {
-  const options = { clientId: `wire-${clients++}`, keepAlive: false, reconnect: false, receiveMaximum: 65_535, ...(scanner && { scanner }) }
+  const options = {
+    clientId: `wire-${clients++}`,
+    keepAlive: false,
+    reconnect: false,
+    receiveMaximum: 65_535,
+    ...(scanner && { scanner }),
+  }
   const client = await connect(url, options)
   const start = performance.now()
   check(count, await unlessClosed(client, consumers[mode](client, wishOf(count)), 60_000, mode))
@@ -40,7 +52,12 @@ async function viaMqwire(url, mode, count, scanner) {
 
 function viaMqttJs(url, count) {
   return new Promise((resolve, reject) => {
-    const client = mqttjs.connect(url, { protocolVersion: 5, keepalive: 0, reconnectPeriod: 0, clientId: `js-${clients++}` })
+    const client = mqttjs.connect(url, {
+      protocolVersion: 5,
+      keepalive: 0,
+      reconnectPeriod: 0,
+      clientId: `js-${clients++}`,
+    })
     client.once('error', reject)
     client.once('connect', async () => {
       const start = performance.now()
@@ -78,7 +95,10 @@ async function timed(work) {
 async function memory({ mode, counts, rounds, webAssembly }) {
   const { wasm } = await ours()
   if (webAssembly && wasm === undefined) return undefined
-  const candidates = deliverers({ mode, scanner: webAssembly ? wasm : undefined }, { mqttjs, timed })
+  const candidates = deliverers(
+    { mode, scanner: webAssembly ? wasm : undefined },
+    { mqttjs, timed },
+  )
   const rates = {}
   for (let round = -2; round < rounds; round++) {
     for (const [name, run] of Object.entries(candidates)) {

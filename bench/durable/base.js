@@ -19,12 +19,17 @@ export async function baseOf(commit) {
   if (existsSync(dist)) return dist
   mkdirSync(cache, { recursive: true })
   const fresh = mkdtempSync(path.join(cache, 'fresh-'))
-  const run = (command, parameters, options) => spawnSync(command, parameters, { maxBuffer: 2 ** 28, ...options })
+  const run = (command, parameters, options) =>
+    spawnSync(command, parameters, { maxBuffer: 2 ** 28, ...options })
   try {
     const { status, stdout } = run('git', ['archive', '--format=tar', commit], { cwd: root })
-    if (status !== 0 || run('tar', ['-x', '-C', fresh], { input: stdout }).status !== 0) return undefined
+    if (status !== 0 || run('tar', ['-x', '-C', fresh], { input: stdout }).status !== 0)
+      return undefined
     symlinkSync(path.join(root, 'node_modules'), path.join(fresh, 'node_modules'))
-    const { status: built, stderr } = run(process.execPath, ['.ci/build.mjs'], { cwd: fresh, encoding: 'utf8' })
+    const { status: built, stderr } = run(process.execPath, ['.ci/build.mjs'], {
+      cwd: fresh,
+      encoding: 'utf8',
+    })
     if (built !== 0) throw new Error(`${commit} was not built: ${stderr}`)
     renameSync(fresh, folder)
     return dist

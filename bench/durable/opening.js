@@ -22,14 +22,20 @@ async function fill(place, entries) {
   const queue = await openQueue(nowhere, { ...limits, store })
   const payload = Buffer.alloc(256, 'x')
   for (let done = 0; done < entries; done += 1000) {
-    await Promise.all(Array.from({ length: 1000 }, (_, at) => queue.publish(`plants/hall-${at % 100}/level`, payload)))
+    await Promise.all(
+      Array.from({ length: 1000 }, (_, at) =>
+        queue.publish(`plants/hall-${at % 100}/level`, payload),
+      ),
+    )
   }
   await queue.close({ timeout: 0 })
   await store.close()
 }
 
 function memory() {
-  const [, kilobytes] = existsSync('/proc/self/status') ? /RssAnon:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8')) : []
+  const [, kilobytes] = existsSync('/proc/self/status')
+    ? /RssAnon:\s+(\d+)/.exec(readFileSync('/proc/self/status', 'utf8'))
+    : []
   return kilobytes === undefined ? process.memoryUsage().rss / 1048576 : kilobytes / 1024
 }
 
@@ -44,7 +50,10 @@ async function open(place) {
     first()
     return never
   }
-  const queue = await openQueue({ ordered: true, writable: Promise.resolve(), publish }, { ...limits, store })
+  const queue = await openQueue(
+    { ordered: true, writable: Promise.resolve(), publish },
+    { ...limits, store },
+  )
   await begun
   const opened = performance.now() - start
   // As far as it reads ahead.
@@ -58,9 +67,13 @@ else {
   try {
     await fill(folder, settings.entries)
     const runs = []
-    for (let run = 0; run < 5; run++) runs.push(await runProgram('durable/opening.js', { place: folder }))
+    for (let run = 0; run < 5; run++)
+      runs.push(await runProgram('durable/opening.js', { place: folder }))
     if (runs.some(({ size }) => size !== settings.entries)) throw new Error('entries are missing')
-    finish({ opened: median(runs.map(({ opened }) => opened)), memory: median(runs.map((run) => run.memory)) })
+    finish({
+      opened: median(runs.map(({ opened }) => opened)),
+      memory: median(runs.map((run) => run.memory)),
+    })
   } finally {
     rmSync(folder, { recursive: true, force: true })
   }

@@ -17,7 +17,13 @@ const payload = Buffer.alloc(256, 'x')
 const window = 200
 
 const work = {
-  receive: (client) => unlessClosed(client, consumers.owned(client, { filters: ['plants/#', `N${count}/256/0`], qos, count }), 60_000, mode),
+  receive: (client) =>
+    unlessClosed(
+      client,
+      consumers.owned(client, { filters: ['plants/#', `N${count}/256/0`], qos, count }),
+      60_000,
+      mode,
+    ),
   async publish(client) {
     let index = 0
     const worker = async () => {
@@ -30,7 +36,10 @@ const work = {
 async function candidate(dist) {
   const { Client } = await import(pathToFileURL(path.join(dist, 'client', 'node.js')).href)
   return async () => {
-    const client = new Client(`mqtt://127.0.0.1:${port}`, { receiveMaximum: 65_535, reconnect: false })
+    const client = new Client(`mqtt://127.0.0.1:${port}`, {
+      receiveMaximum: 65_535,
+      reconnect: false,
+    })
     await client.connect()
     globalThis.gc?.()
     const { user, system } = await timed(() => work[what](client))
@@ -40,7 +49,8 @@ async function candidate(dist) {
 }
 
 const candidates = []
-for (const name of first === 'now' ? ['now', 'base'] : ['base', 'now']) candidates.push([name, await candidate(name === 'now' ? now : base)])
+for (const name of first === 'now' ? ['now', 'base'] : ['base', 'now'])
+  candidates.push([name, await candidate(name === 'now' ? now : base)])
 const costs = { base: [], now: [] }
 // The first rounds are for the compiler.
 for (let round = -4; round < rounds; round++) {

@@ -19,14 +19,18 @@ const { atOnce, only } = settings
 const port = settings.port ?? (await startPeer()).port
 const url = `mqtt://127.0.0.1:${port}`
 const payload = Buffer.alloc(256, 'x')
-const topics = Array.from({ length: 100 }, (_, index) => `plants/hall-${String(index).padStart(2, '0')}/level`)
+const topics = Array.from(
+  { length: 100 },
+  (_, index) => `plants/hall-${String(index).padStart(2, '0')}/level`,
+)
 const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-bench-publish-'))
 
 /** Times `count` publishes: as many as fill whole groups, and the share of them that was asked for. */
 async function timedPublishes(count, publish) {
   const groups = Math.ceil(count / atOnce)
   const times = await timed(async () => {
-    for (let group = 0; group < groups; group++) await Promise.all(Array.from({ length: atOnce }, (_, at) => publish(topics[at])))
+    for (let group = 0; group < groups; group++)
+      await Promise.all(Array.from({ length: atOnce }, (_, at) => publish(topics[at])))
   })
   const share = count / (groups * atOnce)
   return Object.fromEntries(Object.entries(times).map(([name, time]) => [name, time * share]))
@@ -40,15 +44,23 @@ async function mqwire(durability) {
 
 async function mqttJs() {
   const { incoming, outgoing } = levelManager(path.join(folder, 'mqttjs'))
-  const options = { protocolVersion: 5, clientId: 'durable-mqttjs', clean: false, incomingStore: incoming, outgoingStore: outgoing }
+  const options = {
+    protocolVersion: 5,
+    clientId: 'durable-mqttjs',
+    clean: false,
+    incomingStore: incoming,
+    outgoingStore: outgoing,
+  }
   const client = await mqttjs.connectAsync(url, options)
   client.stream.setNoDelay(true)
-  return (count) => timedPublishes(count, (topic) => client.publishAsync(topic, payload, { qos: 1 }))
+  return (count) =>
+    timedPublishes(count, (topic) => client.publishAsync(topic, payload, { qos: 1 }))
 }
 
 const openers = { os: () => mqwire('os'), sync: () => mqwire('sync'), 'MQTT.js': mqttJs }
 const candidates = {}
-for (const [name, open] of Object.entries(openers)) if (only === undefined || only === name) candidates[name] = await open()
+for (const [name, open] of Object.entries(openers))
+  if (only === undefined || only === name) candidates[name] = await open()
 const results = await alternate(candidates, { first: atOnce, ...settings })
 rmSync(folder, { recursive: true, force: true })
 finish(results)

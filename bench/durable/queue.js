@@ -19,10 +19,17 @@ const payload = Buffer.alloc(256, 'x')
 const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-bench-queue-'))
 const store = await levelStore(path.join(folder, 'queue'), { durability })
 const level = await bareLevel(path.join(folder, 'bare'))
-const client = await connect(`mqtt://127.0.0.1:${port}`, { clientId: `queue-${process.pid}`, ...(shared ? { store } : { cleanStart: true }) })
+const client = await connect(`mqtt://127.0.0.1:${port}`, {
+  clientId: `queue-${process.pid}`,
+  ...(shared ? { store } : { cleanStart: true }),
+})
 
 /** Nothing leaves. */
-const nowhere = { ordered: true, writable: new Promise(() => undefined), publish: () => new Promise(() => undefined) }
+const nowhere = {
+  ordered: true,
+  writable: new Promise(() => undefined),
+  publish: () => new Promise(() => undefined),
+}
 const limits = { store, maxEntries: Infinity, maxBytes: Infinity }
 
 async function rate(count, work) {
@@ -43,7 +50,11 @@ const noResults = () => ({ mqwire: [], arrays: [], steps: [] })
 
 async function storeAll(queue, count, atOnce) {
   for (let done = 0; done < count; done += atOnce) {
-    await Promise.all(Array.from({ length: atOnce }, (_, at) => queue.publish(`plants/hall-${at % 10}/level`, payload)))
+    await Promise.all(
+      Array.from({ length: atOnce }, (_, at) =>
+        queue.publish(`plants/hall-${at % 10}/level`, payload),
+      ),
+    )
   }
 }
 
@@ -60,7 +71,11 @@ const drained = noResults()
 for (let round = -warmUp; round < rounds; round++) {
   const into = (results) => (round < 0 ? noResults() : results)
   const filling = await openQueue(nowhere, limits)
-  await beside(Math.ceil(entries / 20), () => storeAll(filling, Math.ceil(entries / 20), 1), into(stored[1]))
+  await beside(
+    Math.ceil(entries / 20),
+    () => storeAll(filling, Math.ceil(entries / 20), 1),
+    into(stored[1]),
+  )
   await beside(entries, () => storeAll(filling, entries, 100), into(stored[100]))
   const count = filling.size
   await filling.close({ timeout: 0 })

@@ -47,7 +47,11 @@ export async function recorded(work) {
 
 /** A LevelDB as the store of the package sets it up, without that store. */
 export async function bareLevel(place) {
-  const level = new ClassicLevel(place, { valueEncoding: 'view', compression: false, maxOpenFiles: 100 })
+  const level = new ClassicLevel(place, {
+    valueEncoding: 'view',
+    compression: false,
+    maxOpenFiles: 100,
+  })
   await level.open()
   return level
 }

@@ -11,14 +11,28 @@ const here = path.dirname(fileURLToPath(import.meta.url))
 const cache = path.join(here, '..', '..', 'node_modules', '.cache', 'mqwire-bench')
 
 const toolchains = {
-  go: { tool: 'go', parameters: ['build', '-mod=mod', '-o', 'bench', '.'], program: 'bench', environment: { GOFLAGS: '', GOTOOLCHAIN: 'local' } },
-  rust: { tool: 'cargo', parameters: ['build', '--release', '--quiet'], program: path.join('target', 'release', 'mqwire-bench') },
+  go: {
+    tool: 'go',
+    parameters: ['build', '-mod=mod', '-o', 'bench', '.'],
+    program: 'bench',
+    environment: { GOFLAGS: '', GOTOOLCHAIN: 'local' },
+  },
+  rust: {
+    tool: 'cargo',
+    parameters: ['build', '--release', '--quiet'],
+    program: path.join('target', 'release', 'mqwire-bench'),
+  },
 }
 
 function fingerprint(folder) {
   const hash = createHash('sha256')
-  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile())
-  for (const file of files.map((entry) => path.join(entry.parentPath ?? entry.path, entry.name)).sort()) hash.update(readFileSync(file))
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  )
+  for (const file of files
+    .map((entry) => path.join(entry.parentPath ?? entry.path, entry.name))
+    .sort())
+    hash.update(readFileSync(file))
   return hash.digest('hex').slice(0, 16)
 }
 
@@ -38,7 +52,13 @@ export function build(language, find) {
   if (existsSync(built)) return { program: built }
   mkdirSync(folder, { recursive: true })
   cpSync(sources, folder, { recursive: true })
-  const run = spawnSync(command, parameters, { cwd: folder, encoding: 'utf8', timeout: 400_000, env: { ...process.env, ...environment } })
-  if (run.status !== 0 || !existsSync(built)) return { reason: `it could not be built: ${(run.stderr ?? '').trim().split('\n').at(-1)}` }
+  const run = spawnSync(command, parameters, {
+    cwd: folder,
+    encoding: 'utf8',
+    timeout: 400_000,
+    env: { ...process.env, ...environment },
+  })
+  if (run.status !== 0 || !existsSync(built))
+    return { reason: `it could not be built: ${(run.stderr ?? '').trim().split('\n').at(-1)}` }
   return { program: built }
 }

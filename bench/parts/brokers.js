@@ -15,13 +15,19 @@ const eight = {
   lacks,
   rows: { 'send QoS 1, 8 at a time, to mosquitto': { target: '≥ 1.3×', atLeast: 1.3 } },
   async run({ mosquitto, quick }) {
-    const { results } = await runProgram('send.js', { port: (await mosquitto()).port, mode: 'window', window: 8, ...effort(quick) })
+    const { results } = await runProgram('send.js', {
+      port: (await mosquitto()).port,
+      mode: 'window',
+      window: 8,
+      ...effort(quick),
+    })
     return { 'send QoS 1, 8 at a time, to mosquitto': compared(results) }
   },
 }
 
 function processorOf(results, keys) {
-  const of = (side) => median(results[side].map((result) => keys.reduce((sum, key) => sum + result[key], 0)))
+  const of = (side) =>
+    median(results[side].map((result) => keys.reduce((sum, key) => sum + result[key], 0)))
   const [mqwire, peer] = [of('mqwire'), of('MQTT.js')]
   return { ratio: mqwire / peer, mqwire, peer, peerName: 'MQTT.js', figures: 's' }
 }
@@ -34,7 +40,11 @@ const sending = {
     'send QoS 0 to mosquitto': {},
   },
   async run({ mosquitto, quick }) {
-    const { results } = await runProgram('send.js', { port: (await mosquitto()).port, mode: 'posted', ...effort(quick) })
+    const { results } = await runProgram('send.js', {
+      port: (await mosquitto()).port,
+      mode: 'posted',
+      ...effort(quick),
+    })
     return {
       'CPU per million sent to mosquitto at QoS 0': processorOf(results, ['user', 'system']),
       'send QoS 0 to mosquitto': compared(results),
@@ -46,10 +56,21 @@ const receiving = (mode, title, target) => ({
   part: 'broker',
   lacks,
   async profile({ mosquitto }) {
-    const settings = { port: (await mosquitto()).port, mode, first: 20_000, most: 200_000, only: 'mqwire', rounds: 3, seconds: 1.5 }
+    const settings = {
+      port: (await mosquitto()).port,
+      mode,
+      first: 20_000,
+      most: 200_000,
+      only: 'mqwire',
+      rounds: 3,
+      seconds: 1.5,
+    }
     return profileProgram('from-broker.js', settings)
   },
-  rows: { [`user CPU per million received from mosquitto, ${title}`]: target, [`receive QoS 0 from mosquitto, ${title}`]: {} },
+  rows: {
+    [`user CPU per million received from mosquitto, ${title}`]: target,
+    [`receive QoS 0 from mosquitto, ${title}`]: {},
+  },
   async run({ mosquitto, quick }) {
     const settings = {
       port: (await mosquitto()).port,
@@ -72,12 +93,27 @@ const trips = (title, program, settings) => ({
   part: 'broker',
   lacks,
   async profile({ mosquitto }) {
-    return profileProgram(program, { port: (await mosquitto()).port, first: 500, ...settings, only: 'mqwire', rounds: 3, seconds: 0.5 })
+    return profileProgram(program, {
+      port: (await mosquitto()).port,
+      first: 500,
+      ...settings,
+      only: 'mqwire',
+      rounds: 3,
+      seconds: 0.5,
+    })
   },
   rows: { [title]: noSlower, [`${title}: CPU`]: halved },
   async run({ mosquitto, quick }) {
-    const { results } = await runProgram(program, { port: (await mosquitto()).port, first: 500, ...settings, ...effort(quick) })
-    return { [title]: compared(results), [`${title}: CPU`]: processorOf(results, ['user', 'system']) }
+    const { results } = await runProgram(program, {
+      port: (await mosquitto()).port,
+      first: 500,
+      ...settings,
+      ...effort(quick),
+    })
+    return {
+      [title]: compared(results),
+      [`${title}: CPU`]: processorOf(results, ['user', 'system']),
+    }
   },
 })
 
@@ -89,5 +125,9 @@ export const brokers = [
   receiving('listen', 'listen, borrowed', { lessIsBetter: true }),
   trips('round trip through mosquitto', 'round-trips.js', {}),
   trips('QoS 1 one at a time through mosquitto', 'send.js', { mode: 'window', window: 1 }),
-  trips('QoS 1 × 8 of 1 KiB through mosquitto', 'send.js', { mode: 'window', window: 8, size: 1024 }),
+  trips('QoS 1 × 8 of 1 KiB through mosquitto', 'send.js', {
+    mode: 'window',
+    window: 8,
+    size: 1024,
+  }),
 ]

@@ -19,7 +19,11 @@ async function inPage({ peer }, work) {
 
 const comparing = (quick) => (quick ? { rounds: 7, roundTime: 15 } : { rounds: 15, roundTime: 40 })
 
-const ways = { TypeScript: 'TypeScript', WebAssembly: 'WebAssembly, in place', 'WebAssembly, copied in': 'WebAssembly, copied in' }
+const ways = {
+  TypeScript: 'TypeScript',
+  WebAssembly: 'WebAssembly, in place',
+  'WebAssembly, copied in': 'WebAssembly, copied in',
+}
 
 const decoding = (title, workload) => {
   const titleOf = (way) => name(`decode ${title}, ${way}`)
@@ -32,9 +36,17 @@ const decoding = (title, workload) => {
         const rows = {}
         for (const [way, candidate] of Object.entries(ways)) {
           const only = [candidate, 'mqtt-packet']
-          const nanoseconds = await page.run('codec', { what: 'decode', name: workload, only, ...comparing(context.quick) })
+          const nanoseconds = await page.run('codec', {
+            what: 'decode',
+            name: workload,
+            only,
+            ...comparing(context.quick),
+          })
           const [mqwire, peer] = [nanoseconds[candidate], nanoseconds['mqtt-packet']]
-          rows[titleOf(way)] = mqwire === undefined ? noWasm : { ratio: peer / mqwire, mqwire, peer, peerName: 'mqtt-packet', figures: 'ns' }
+          rows[titleOf(way)] =
+            mqwire === undefined
+              ? noWasm
+              : { ratio: peer / mqwire, mqwire, peer, peerName: 'mqtt-packet', figures: 'ns' }
         }
         return rows
       }),
@@ -47,15 +59,30 @@ const encoding = {
   rows: { [name('encode PUBLISH')]: {} },
   run: (context) =>
     inPage(context, async (page) => {
-      const nanoseconds = await page.run('codec', { what: 'encode', name: 'PUBLISH', ...comparing(context.quick) })
+      const nanoseconds = await page.run('codec', {
+        what: 'encode',
+        name: 'PUBLISH',
+        ...comparing(context.quick),
+      })
       const [mqwire, peer] = [nanoseconds['mqwire'], nanoseconds['mqtt-packet']]
-      return { [name('encode PUBLISH')]: { ratio: peer / mqwire, mqwire, peer, peerName: 'mqtt-packet', figures: 'ns' } }
+      return {
+        [name('encode PUBLISH')]: {
+          ratio: peer / mqwire,
+          mqwire,
+          peer,
+          peerName: 'mqtt-packet',
+          figures: 'ns',
+        },
+      }
     }),
 }
 
 /** `how`: `delivery` over WebSocket, through a relay that is a limit of its own, or `memory`. */
 const delivering = (mode, title, how, where) => {
-  const rows = { [name(`receive QoS 0 ${where}, ${title}, TypeScript`)]: false, [name(`receive QoS 0 ${where}, ${title}, WebAssembly`)]: true }
+  const rows = {
+    [name(`receive QoS 0 ${where}, ${title}, TypeScript`)]: false,
+    [name(`receive QoS 0 ${where}, ${title}, WebAssembly`)]: true,
+  }
   return {
     part: 'browser',
     lacks,
@@ -64,12 +91,26 @@ const delivering = (mode, title, how, where) => {
       inPage(context, async (page) => {
         const results = {}
         for (const [row, webAssembly] of Object.entries(rows)) {
-          const counts = context.quick ? { mqwire: 60_000, 'MQTT.js': 20_000 } : { mqwire: 400_000, 'MQTT.js': 60_000 }
-          const rates = await page.run(how, { url: page.url, mode, counts, rounds: context.quick ? 2 : 7, webAssembly })
+          const counts = context.quick
+            ? { mqwire: 60_000, 'MQTT.js': 20_000 }
+            : { mqwire: 400_000, 'MQTT.js': 60_000 }
+          const rates = await page.run(how, {
+            url: page.url,
+            mode,
+            counts,
+            rounds: context.quick ? 2 : 7,
+            webAssembly,
+          })
           results[row] =
             rates === undefined || rates === null
               ? noWasm
-              : { ratio: rates.mqwire / rates['MQTT.js'], mqwire: rates.mqwire, peer: rates['MQTT.js'], peerName: 'MQTT.js', figures: 'msgs/s' }
+              : {
+                  ratio: rates.mqwire / rates['MQTT.js'],
+                  mqwire: rates.mqwire,
+                  peer: rates['MQTT.js'],
+                  peerName: 'MQTT.js',
+                  figures: 'msgs/s',
+                }
         }
         return results
       }),

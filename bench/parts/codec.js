@@ -9,7 +9,14 @@ const lacking = { skipped: 'this build or this platform lacks it' }
 
 function versus(nanoseconds, candidate, note) {
   const peer = nanoseconds['mqtt-packet']
-  return { ratio: peer / nanoseconds[candidate], mqwire: nanoseconds[candidate], peer, peerName: 'mqtt-packet', figures: 'ns', note }
+  return {
+    ratio: peer / nanoseconds[candidate],
+    mqwire: nanoseconds[candidate],
+    peer,
+    peerName: 'mqtt-packet',
+    figures: 'ns',
+    note,
+  }
 }
 
 /** Ways to decode, by what the rows call them. */
@@ -28,11 +35,25 @@ const decoding = (title, settings, targets, basic) =>
       part: 'codec',
       basic: basic && targets[way] !== undefined,
       rows: { [`decode ${title}, ${way}`]: targets[way] ?? {} },
-      profile: () => profileProgram('codec.js', { what: 'decode', only: [candidate], ...settings, ...comparing(false) }),
+      profile: () =>
+        profileProgram('codec.js', {
+          what: 'decode',
+          only: [candidate],
+          ...settings,
+          ...comparing(false),
+        }),
       async run({ quick }) {
         const only = [candidate, 'mqtt-packet']
-        const { nanoseconds } = await runProgram('codec.js', { what: 'decode', only, ...settings, ...comparing(quick) })
-        return { [`decode ${title}, ${way}`]: nanoseconds[candidate] === undefined ? lacking : versus(nanoseconds, candidate) }
+        const { nanoseconds } = await runProgram('codec.js', {
+          what: 'decode',
+          only,
+          ...settings,
+          ...comparing(quick),
+        })
+        return {
+          [`decode ${title}, ${way}`]:
+            nanoseconds[candidate] === undefined ? lacking : versus(nanoseconds, candidate),
+        }
       },
     }))
 
@@ -45,7 +66,8 @@ const encoding = (name, target, basic, making = false) => {
     part: 'codec',
     basic,
     rows: { [title]: target },
-    profile: () => profileProgram('codec.js', { ...settings, only: ['mqwire'], ...comparing(false) }),
+    profile: () =>
+      profileProgram('codec.js', { ...settings, only: ['mqwire'], ...comparing(false) }),
     async run({ quick }) {
       const { nanoseconds } = await runProgram('codec.js', { ...settings, ...comparing(quick) })
       return { [title]: versus(nanoseconds, 'mqwire') }
@@ -57,7 +79,11 @@ const reading = (name) => ({
   part: 'codec',
   rows: { [`read ${name}`]: {} },
   async run({ quick }) {
-    const { nanoseconds } = await runProgram('codec.js', { what: 'read', name, ...comparing(quick) })
+    const { nanoseconds } = await runProgram('codec.js', {
+      what: 'read',
+      name,
+      ...comparing(quick),
+    })
     return { [`read ${name}`]: versus(nanoseconds, 'mqwire') }
   },
 })
@@ -65,7 +91,13 @@ const reading = (name) => ({
 const most = (atMost) => ({ target: `≤ ${atMost} B`, atMost, unit: 'B' })
 
 function heapRow(bytes, candidate) {
-  return { ratio: bytes[candidate], mqwire: bytes[candidate], peer: bytes['mqtt-packet'], peerName: 'mqtt-packet', figures: 'B' }
+  return {
+    ratio: bytes[candidate],
+    mqwire: bytes[candidate],
+    peer: bytes['mqtt-packet'],
+    peerName: 'mqtt-packet',
+    figures: 'B',
+  }
 }
 
 const heapTitle = (title) => `heap a packet, ${title}`
@@ -74,20 +106,38 @@ const heap = (what, title, candidate, settings, target) => ({
   part: 'heap',
   rows: { [heapTitle(title)]: target },
   async run() {
-    const { bytes } = await runProgram('codec-heap.js', { what, only: [candidate, 'mqtt-packet'], ...settings }, { flags: ['--expose-gc'] })
-    return { [heapTitle(title)]: bytes[candidate] === undefined ? lacking : heapRow(bytes, candidate) }
+    const { bytes } = await runProgram(
+      'codec-heap.js',
+      { what, only: [candidate, 'mqtt-packet'], ...settings },
+      { flags: ['--expose-gc'] },
+    )
+    return {
+      [heapTitle(title)]: bytes[candidate] === undefined ? lacking : heapRow(bytes, candidate),
+    }
   },
 })
 
 const decodeHeap = (title, settings, target) =>
-  ['TypeScript', 'WebAssembly'].map((way) => heap('decode', `decode ${title}, ${way}`, ways[way], settings, target))
+  ['TypeScript', 'WebAssembly'].map((way) =>
+    heap('decode', `decode ${title}, ${way}`, ways[way], settings, target),
+  )
 
 const others = ['PUBLISH with 5 user properties', 'CONNECT', 'SUBSCRIBE', 'AUTH']
 
 /** Measurements of this part, in order. */
 export const codec = [
-  ...decoding('256 B', { name: 'plain' }, { TypeScript: times(27, 36), WebAssembly: times(35, 45) }, true),
-  ...decoding('256 B, 5 user properties, lazily', { name: 'properties' }, { TypeScript: times(55, 66), WebAssembly: times(106, 130) }, true),
+  ...decoding(
+    '256 B',
+    { name: 'plain' },
+    { TypeScript: times(27, 36), WebAssembly: times(35, 45) },
+    true,
+  ),
+  ...decoding(
+    '256 B, 5 user properties, lazily',
+    { name: 'properties' },
+    { TypeScript: times(55, 66), WebAssembly: times(106, 130) },
+    true,
+  ),
   ...decoding('256 B, 5 user properties, all read', { name: 'properties', properties: true }, {}),
   ...decoding('256 B, 5 user properties beyond ASCII, lazily', { name: 'international' }, {}),
   ...decoding('16 B', { name: 'small' }, {}),
@@ -98,6 +148,10 @@ export const codec = [
   ...others.map((name) => encoding(name, {}, false, true)),
   ...others.map(reading),
   ...decodeHeap('256 B', { name: 'plain' }, most(4)),
-  ...decodeHeap('256 B, 5 user properties, lazily', { name: 'properties' }, { unit: 'B', lessIsBetter: true }),
+  ...decodeHeap(
+    '256 B, 5 user properties, lazily',
+    { name: 'properties' },
+    { unit: 'B', lessIsBetter: true },
+  ),
   heap('encode', 'encode PUBLISH', 'mqwire', { name: 'PUBLISH' }, most(0.5)),
 ]

@@ -6,7 +6,10 @@ import { runProgram } from '../child.js'
 const collected = { flags: ['--expose-gc'], timeout: 400_000 }
 
 const steady = (mode, title, targets) => {
-  const [garbage, delay] = [`garbage at a steady 100,000 msgs/s, ${title}`, `p99 of event-loop delay at 100,000 msgs/s, ${title}`]
+  const [garbage, delay] = [
+    `garbage at a steady 100,000 msgs/s, ${title}`,
+    `p99 of event-loop delay at 100,000 msgs/s, ${title}`,
+  ]
   return {
     part: 'memory',
     rows: {
@@ -17,7 +20,13 @@ const steady = (mode, title, targets) => {
     async run({ peer, quick }) {
       const settings = { port: (await peer()).port, mode, ...(quick && { seconds: 1, turns: 1 }) }
       const { mqwire, 'MQTT.js': other } = await runProgram('steady.js', settings, collected)
-      const side = (key, figures) => ({ ratio: mqwire[key] / other[key], mqwire: mqwire[key], peer: other[key], peerName: 'MQTT.js', figures })
+      const side = (key, figures) => ({
+        ratio: mqwire[key] / other[key],
+        mqwire: mqwire[key],
+        peer: other[key],
+        peerName: 'MQTT.js',
+        figures,
+      })
       return { [garbage]: side('bytes', 'B'), [delay]: side('p99', 'ms') }
     },
   }
@@ -47,9 +56,15 @@ const growth = (mode, qos) => {
     // What V8 notes and compiles along the way is some 100 KiB, however many messages there are.
     rows: { [title]: { target: 'none (≤ 1 MiB, 0.1 B a message)', atMost: 1024, unit: 'KiB' } },
     async run({ peer, quick }) {
-      const settings = { port: (await peer()).port, mode, qos, messages: quick ? 500_000 : 10_000_000 }
+      const settings = {
+        port: (await peer()).port,
+        mode,
+        qos,
+        messages: quick ? 500_000 : 10_000_000,
+      }
       const { heap, outside, seen } = await runProgram('growth.js', settings, collected)
-      if (seen !== settings.messages) throw new Error(`${seen} of ${settings.messages} messages were seen`)
+      if (seen !== settings.messages)
+        throw new Error(`${seen} of ${settings.messages} messages were seen`)
       return {
         [title]: {
           ratio: (heap + outside) / 1024,
@@ -67,14 +82,26 @@ const heapTitle = (mode, qos) => `heap a message received, QoS ${qos}, ${mode}`
 
 const heapOf = (qos) => ({
   part: 'memory',
-  rows: Object.fromEntries(modes.map((mode) => [heapTitle(mode, qos), { unit: 'B', lessIsBetter: true }])),
+  rows: Object.fromEntries(
+    modes.map((mode) => [heapTitle(mode, qos), { unit: 'B', lessIsBetter: true }]),
+  ),
   async run({ peer }) {
     const { port } = await peer()
-    const { bytes: other } = await runProgram('message-heap.js', { port, modes: ['MQTT.js'], qos }, collected)
+    const { bytes: other } = await runProgram(
+      'message-heap.js',
+      { port, modes: ['MQTT.js'], qos },
+      collected,
+    )
     const rows = {}
     for (const mode of modes) {
       const { bytes } = await runProgram('message-heap.js', { port, modes: [mode], qos }, collected)
-      rows[heapTitle(mode, qos)] = { ratio: bytes[mode], mqwire: bytes[mode], peer: other['MQTT.js'], peerName: 'MQTT.js', figures: 'B' }
+      rows[heapTitle(mode, qos)] = {
+        ratio: bytes[mode],
+        mqwire: bytes[mode],
+        peer: other['MQTT.js'],
+        peerName: 'MQTT.js',
+        figures: 'B',
+      }
     }
     return rows
   },

@@ -22,7 +22,8 @@ const natives = {
 function rateOf(program, parameters) {
   const run = spawnSync(program, parameters.map(String), { encoding: 'utf8', timeout: 120_000 })
   const rate = Number(run.stdout)
-  if (run.status !== 0 || !(rate > 0)) throw new Error(`${program} ended with ${run.status}: ${run.stderr}`)
+  if (run.status !== 0 || !(rate > 0))
+    throw new Error(`${program} ended with ${run.status}: ${run.stderr}`)
   return rate
 }
 
@@ -47,15 +48,33 @@ const against = (peer, name) => {
       const mine = []
       const theirs = settings.map(() => [])
       for (let round = 0; round < (quick ? 2 : 5); round++) {
-        const { results } = await runProgram('send.js', { port, ...ours, only: 'mqwire', rounds: 1, first: total / 5, seconds: quick ? 0.3 : 0.8 })
+        const { results } = await runProgram('send.js', {
+          port,
+          ...ours,
+          only: 'mqwire',
+          rounds: 1,
+          first: total / 5,
+          seconds: quick ? 0.3 : 0.8,
+        })
         mine.push(results.mqwire[0].rate)
-        for (const [index, more] of settings.entries()) theirs[index].push(rateOf(built.program, [port, total, qos, concurrency, ...more]))
+        for (const [index, more] of settings.entries())
+          theirs[index].push(rateOf(built.program, [port, total, qos, concurrency, ...more]))
       }
       const peerRate = Math.max(...theirs.map(median))
-      return { [title]: { ratio: median(mine) / peerRate, mqwire: median(mine), peer: peerRate, peerName: peer, figures: 'msgs/s' } }
+      return {
+        [title]: {
+          ratio: median(mine) / peerRate,
+          mqwire: median(mine),
+          peer: peerRate,
+          peerName: peer,
+          figures: 'msgs/s',
+        },
+      }
     },
   }
 }
 
 /** Measurements of this part, in order. */
-export const native = Object.keys(natives).flatMap((peer) => Object.keys(work).map((name) => against(peer, name)))
+export const native = Object.keys(natives).flatMap((peer) =>
+  Object.keys(work).map((name) => against(peer, name)),
+)

@@ -10,7 +10,8 @@ const lacks = ({ has }) => (has.mosquitto ? undefined : 'mosquitto not found')
 
 function told(runs) {
   const sum = (side, key) => runs[side].reduce((total, run) => total + run[key], 0)
-  const words = (side) => `${side}: ${sum(side, 'missing')} missing, ${sum(side, 'twice')} twice, ${sum(side, 'disordered')} out of order`
+  const words = (side) =>
+    `${side}: ${sum(side, 'missing')} missing, ${sum(side, 'twice')} twice, ${sum(side, 'disordered')} out of order`
   const ends = Object.values(runs).flatMap((all) => all.flatMap((run) => run.ends))
   return `${words('mqwire')}; ${words('MQTT.js')}${ends.length > 0 ? `; connections that ended: ${ends.slice(0, 3).join(', ')}` : ''}`
 }
@@ -28,7 +29,8 @@ const profile = (name, title, rate) => {
         for (const client of Object.keys(runs)) {
           const settings = { port, profile: name, client }
           const run = await runProgram('profiles/run.js', settings, { flags: ['--expose-gc'] })
-          if (name === 'stress' && client === 'mqwire' && run.missing + run.twice + run.wrong > 0) throw new Error(`${title}: ${JSON.stringify(run)}`)
+          if (name === 'stress' && client === 'mqwire' && run.missing + run.twice + run.wrong > 0)
+            throw new Error(`${title}: ${JSON.stringify(run)}`)
           runs[client].push(run)
         }
       }
@@ -41,7 +43,10 @@ const profile = (name, title, rate) => {
         runs.mqwire[0].p50 === undefined
           ? ''
           : `p50 of a publish ${of('mqwire', 'p50').toFixed(0)} ms against ${of('MQTT.js', 'p50').toFixed(0)} ms; `
-      return { [speed]: { ...row('rate', 'msgs/s'), note: `${waits}${told(runs)}` }, [processor]: row('processor', 'µs') }
+      return {
+        [speed]: { ...row('rate', 'msgs/s'), note: `${waits}${told(runs)}` },
+        [processor]: row('processor', 'µs'),
+      }
     },
   }
 }

@@ -12,9 +12,22 @@ const many = (name, target, basic) => {
     basic,
     rows: { [title]: target },
     async run({ quick }) {
-      const { more, nanoseconds } = await runProgram('routing.js', { names: [base, name], ...(quick && { rounds: 7, count: 50_000 }) })
-      const note = 'processor time; the difference between two clients that differ in their filters only'
-      return { [title]: { ratio: more[name], mqwire: nanoseconds[name], peer: nanoseconds[base], peerName: `mqwire, ${base}`, figures: 'ns', note } }
+      const { more, nanoseconds } = await runProgram('routing.js', {
+        names: [base, name],
+        ...(quick && { rounds: 7, count: 50_000 }),
+      })
+      const note =
+        'processor time; the difference between two clients that differ in their filters only'
+      return {
+        [title]: {
+          ratio: more[name],
+          mqwire: nanoseconds[name],
+          peer: nanoseconds[base],
+          peerName: `mqwire, ${base}`,
+          figures: 'ns',
+          note,
+        },
+      }
     },
   }
 }
@@ -25,8 +38,18 @@ const churn = {
   part: 'routing',
   rows: { [churnTitle]: { unit: 'ns' } },
   async run({ quick }) {
-    const { nanoseconds } = await runProgram('routing.js', { names: ['1,000 filters'], churn: true, ...(quick && { rounds: 7, count: 50_000 }) })
-    return { [churnTitle]: { ratio: nanoseconds['1,000 filters'], mqwire: nanoseconds['1,000 filters'], figures: 'ns' } }
+    const { nanoseconds } = await runProgram('routing.js', {
+      names: ['1,000 filters'],
+      churn: true,
+      ...(quick && { rounds: 7, count: 50_000 }),
+    })
+    return {
+      [churnTitle]: {
+        ratio: nanoseconds['1,000 filters'],
+        mqwire: nanoseconds['1,000 filters'],
+        figures: 'ns',
+      },
+    }
   },
 }
 
@@ -35,6 +58,11 @@ const nanoseconds = { unit: 'ns' }
 /** Measurements of this part, in order. */
 export const routing = [
   many('10,000 filters', { target: '≤ 10 ns', atMost: 10, ...nanoseconds }, true),
-  ...['100 filters', '1,000 filters', '10,000 filters with wildcards that match', '1,000 deep filters'].map((name) => many(name, nanoseconds)),
+  ...[
+    '100 filters',
+    '1,000 filters',
+    '10,000 filters with wildcards that match',
+    '1,000 deep filters',
+  ].map((name) => many(name, nanoseconds)),
   churn,
 ]

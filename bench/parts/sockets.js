@@ -19,12 +19,17 @@ export function compared({ mqwire, 'MQTT.js': peer }, name = 'MQTT.js') {
     peer: middle(peer, 'rate'),
     peerName: name,
     figures: 'msgs/s',
-    processor: { mqwire: processor(mqwire), peer: processor(peer), ratio: processor(mqwire) / processor(peer) },
+    processor: {
+      mqwire: processor(mqwire),
+      peer: processor(peer),
+      ratio: processor(mqwire) / processor(peer),
+    },
   }
 }
 
 /** What explains a row that is missed: mqwire alone, under the profiler. */
-const alone = (program, settings) => async (port) => profileProgram(program, { port, ...settings, only: 'mqwire', rounds: 5, seconds: 0.4 })
+const alone = (program, settings) => async (port) =>
+  profileProgram(program, { port, ...settings, only: 'mqwire', rounds: 5, seconds: 0.4 })
 
 const receiving = (settings, target, name, basic) => ({
   part: 'receive',
@@ -32,7 +37,11 @@ const receiving = (settings, target, name, basic) => ({
   rows: { [name]: target },
   profile: async ({ peer }) => alone('receive.js', settings)((await peer()).port),
   async run({ peer, quick }) {
-    const { results } = await runProgram('receive.js', { port: (await peer()).port, ...effort(quick), ...settings })
+    const { results } = await runProgram('receive.js', {
+      port: (await peer()).port,
+      ...effort(quick),
+      ...settings,
+    })
     return { [name]: compared(results) }
   },
 })
@@ -43,7 +52,11 @@ const sending = (settings, target, name, basic) => ({
   rows: { [name]: target },
   profile: async ({ peer }) => alone('send.js', settings)((await peer()).port),
   async run({ peer, quick }) {
-    const { results } = await runProgram('send.js', { port: (await peer()).port, ...effort(quick), ...settings })
+    const { results } = await runProgram('send.js', {
+      port: (await peer()).port,
+      ...effort(quick),
+      ...settings,
+    })
     return { [name]: compared(results) }
   },
 })
@@ -71,7 +84,13 @@ const idle = {
     const runs = { mqwire: [], 'MQTT.js': [] }
     for (let round = 0; round < (quick ? 1 : 3); round++) {
       for (const client of Object.keys(runs)) {
-        runs[client].push(await runProgram('idle.js', { port, client, rest: quick ? 500 : 3000 }, { flags: ['--expose-gc'] }))
+        runs[client].push(
+          await runProgram(
+            'idle.js',
+            { port, client, rest: quick ? 500 : 3000 },
+            { flags: ['--expose-gc'] },
+          ),
+        )
       }
     }
     const of = (client, key, unit = 1) => median(runs[client].map((run) => run[key])) / unit
@@ -98,15 +117,51 @@ export const sockets = [
   receiving({ mode: 'owned', qos: 1 }, target(11, 15), 'receive QoS 1, for await, owned', true),
   receiving({ mode: 'borrowed', qos: 1 }, target(15, 22), 'receive QoS 1, for await, borrowed'),
   receiving({ mode: 'listen', qos: 1 }, target(25, 40), 'receive QoS 1, listen, borrowed'),
-  receiving({ mode: 'owned', size: 65_536, first: 100 }, target(3), 'receive QoS 0, for await, owned, 64 KiB'),
-  receiving({ mode: 'owned', scanner: false }, informative, 'receive QoS 0, for await, owned, without WebAssembly'),
-  receiving({ mode: 'listen', scanner: false }, informative, 'receive QoS 0, listen, borrowed, without WebAssembly'),
-  receiving({ mode: 'owned', read: 'payload' }, informative, 'receive QoS 0, for await, owned, payload taken as an array'),
-  receiving({ mode: 'owned', read: 'text' }, informative, 'receive QoS 0, for await, owned, payload taken as text'),
-  receiving({ mode: 'owned', read: 'bytes' }, informative, 'receive QoS 0, for await, owned, every byte read'),
-  receiving({ mode: 'listen', read: 'bytes' }, informative, 'receive QoS 0, listen, borrowed, every byte read'),
-  receiving({ mode: 'owned', properties: 5 }, informative, 'receive QoS 0, for await, owned, 5 user properties'),
-  receiving({ mode: 'owned', qos: 1, receiveMaximum: 256 }, informative, 'receive QoS 1, for await, owned, Receive Maximum 256 (the default)'),
+  receiving(
+    { mode: 'owned', size: 65_536, first: 100 },
+    target(3),
+    'receive QoS 0, for await, owned, 64 KiB',
+  ),
+  receiving(
+    { mode: 'owned', scanner: false },
+    informative,
+    'receive QoS 0, for await, owned, without WebAssembly',
+  ),
+  receiving(
+    { mode: 'listen', scanner: false },
+    informative,
+    'receive QoS 0, listen, borrowed, without WebAssembly',
+  ),
+  receiving(
+    { mode: 'owned', read: 'payload' },
+    informative,
+    'receive QoS 0, for await, owned, payload taken as an array',
+  ),
+  receiving(
+    { mode: 'owned', read: 'text' },
+    informative,
+    'receive QoS 0, for await, owned, payload taken as text',
+  ),
+  receiving(
+    { mode: 'owned', read: 'bytes' },
+    informative,
+    'receive QoS 0, for await, owned, every byte read',
+  ),
+  receiving(
+    { mode: 'listen', read: 'bytes' },
+    informative,
+    'receive QoS 0, listen, borrowed, every byte read',
+  ),
+  receiving(
+    { mode: 'owned', properties: 5 },
+    informative,
+    'receive QoS 0, for await, owned, 5 user properties',
+  ),
+  receiving(
+    { mode: 'owned', qos: 1, receiveMaximum: 256 },
+    informative,
+    'receive QoS 1, for await, owned, Receive Maximum 256 (the default)',
+  ),
   sending({ mode: 'posted' }, target(15, 25), 'send QoS 0, flow-controlled, not awaited', true),
   sending({ mode: 'awaited' }, target(10, 20), 'send QoS 0, each awaited', true),
   sending({ mode: 'window', window: 1000 }, target(12, 24), 'send QoS 1, 1,000 at a time', true),

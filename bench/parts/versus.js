@@ -34,11 +34,27 @@ const versus = (transport, job, name) => {
       if (missing !== undefined) return { [title]: { skipped: missing } }
       const { url, end } = await reach(transport, (await peer()).port)
       try {
-        const settings = { url, job, names: ['mqwire', name], rounds: quick ? 3 : 7, seconds: quick ? 0.2 : 0.4, most: 400_000 }
+        const settings = {
+          url,
+          job,
+          names: ['mqwire', name],
+          rounds: quick ? 3 : 7,
+          seconds: quick ? 0.2 : 0.4,
+          most: 400_000,
+        }
         const { results, objections } = await runProgram('versus.js', settings, { timeout: 45_000 })
-        if (objections[name] !== undefined) return { [title]: { skipped: `${name}: ${objections[name]}` } }
+        if (objections[name] !== undefined)
+          return { [title]: { skipped: `${name}: ${objections[name]}` } }
         const of = (client) => median(results[client].map(({ rate }) => rate))
-        return { [title]: { ratio: of('mqwire') / of(name), mqwire: of('mqwire'), peer: of(name), peerName: name, figures: 'msgs/s' } }
+        return {
+          [title]: {
+            ratio: of('mqwire') / of(name),
+            mqwire: of('mqwire'),
+            peer: of(name),
+            peerName: name,
+            figures: 'msgs/s',
+          },
+        }
       } catch (error) {
         if (!error.message.includes('SIGKILL')) throw error
         return { [title]: { skipped: `${name} does not get done` } }

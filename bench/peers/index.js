@@ -5,7 +5,15 @@
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
 import { connect, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
@@ -36,7 +44,10 @@ function compiled() {
   const cc = find('cc')
   if (cc === undefined || process.platform !== 'linux') return undefined
   const source = path.join(here, 'peer.c')
-  const program = path.join(cache, `peer-${createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16)}`)
+  const program = path.join(
+    cache,
+    `peer-${createHash('sha256').update(readFileSync(source)).digest('hex').slice(0, 16)}`,
+  )
   if (existsSync(program)) return program
   mkdirSync(cache, { recursive: true })
   const fresh = `${program}.${process.pid}`
@@ -49,7 +60,8 @@ function compiled() {
 /** Starts the peer. `kind` is `'C'` or `'Node'`. */
 export async function startPeer() {
   const program = compiled()
-  const [command, parameters] = program === undefined ? [process.execPath, [path.join(here, 'peer.js')]] : [program, []]
+  const [command, parameters] =
+    program === undefined ? [process.execPath, [path.join(here, 'peer.js')]] : [program, []]
   const child = spawn(command, parameters, { stdio: ['pipe', 'pipe', 'inherit'] })
   child.stdin.on('error', () => undefined)
   const port = await new Promise((resolve, reject) => {
@@ -57,7 +69,12 @@ export async function startPeer() {
     child.once('exit', (code) => reject(new Error(`the peer ended with ${code}`)))
     child.once('error', reject)
   })
-  return { kind: program === undefined ? 'Node' : 'C', port, pid: child.pid, stop: () => child.kill('SIGKILL') }
+  return {
+    kind: program === undefined ? 'Node' : 'C',
+    port,
+    pid: child.pid,
+    stop: () => child.kill('SIGKILL'),
+  }
 }
 
 /** A port that was free a moment ago. */
@@ -83,7 +100,10 @@ function accepts(port) {
 export function mosquittoVersion() {
   const program = find('mosquitto')
   if (program === undefined) return undefined
-  return /version (\d+\.\d+\.\d+)/.exec(spawnSync(program, ['-h'], { encoding: 'utf8' }).stdout)?.[1] ?? 'unknown'
+  return (
+    /version (\d+\.\d+\.\d+)/.exec(spawnSync(program, ['-h'], { encoding: 'utf8' }).stdout)?.[1] ??
+    'unknown'
+  )
 }
 
 /** Starts mosquitto with nothing in its way: no limits on queues and windows, no log, no memory of its last life. */

@@ -110,7 +110,9 @@ class Connection {
   #subscribe(subscribe, body) {
     const { codes, wish } = wishOf(body, subscribe, this.#version)
     const rest = this.#version === 5 ? [0, ...codes] : subscribe ? codes : []
-    this.#answers.push(Buffer.from([subscribe ? 0x90 : 0xb0, 2 + rest.length, body[0], body[1], ...rest]))
+    this.#answers.push(
+      Buffer.from([subscribe ? 0x90 : 0xb0, 2 + rest.length, body[0], body[1], ...rest]),
+    )
     if (wish === undefined) return
     const block = blockFor(this.#version, wish)
     if (block !== this.#block) this.#wanted = this.#sent = this.#acknowledged = 0
@@ -122,7 +124,11 @@ class Connection {
 
   // Answers must not fall into the middle of a packet.
   #flush() {
-    if (this.#answers.length === 0 || (this.#block !== undefined && this.#sent % this.#block.frame !== 0)) return
+    if (
+      this.#answers.length === 0 ||
+      (this.#block !== undefined && this.#sent % this.#block.frame !== 0)
+    )
+      return
     this.#socket.write(Buffer.concat(this.#answers))
     this.#answers = []
   }
@@ -133,8 +139,15 @@ class Connection {
     const { frame, count, bytes, qos } = block
     const window = Math.min(this.#receiveMaximum, count)
     while (!this.#full && !this.#socket.destroyed) {
-      const due = this.#rate === 0 ? this.#wanted : Math.floor(((performance.now() - this.#since) / 1000) * this.#rate)
-      const limit = Math.min(this.#wanted, due, qos === 0 ? this.#wanted : this.#acknowledged + window)
+      const due =
+        this.#rate === 0
+          ? this.#wanted
+          : Math.floor(((performance.now() - this.#since) / 1000) * this.#rate)
+      const limit = Math.min(
+        this.#wanted,
+        due,
+        qos === 0 ? this.#wanted : this.#acknowledged + window,
+      )
       const left = limit * frame - this.#sent
       if (left <= 0) break
       const from = this.#sent % bytes.length

@@ -28,6 +28,10 @@ function relay(socket, port) {
 
 /** Relays the WebSockets of an HTTP server to the peer at this port. */
 export function relayTo(port, server) {
-  const sockets = new WebSocketServer({ server, handleProtocols: (offered) => [...offered][0] ?? false, perMessageDeflate: false })
+  const sockets = new WebSocketServer({
+    server,
+    handleProtocols: (offered) => [...offered][0] ?? false,
+    perMessageDeflate: false,
+  })
   sockets.on('connection', (socket) => relay(socket, port))
 }

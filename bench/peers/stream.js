@@ -32,7 +32,8 @@ export function connackOf(body) {
   let receiveMaximum = 65_535
   if (body[6] === 4) return { answer: Buffer.of(0x20, 2, 0, 0), receiveMaximum }
   const end = 11 + body[10]
-  for (let at = 11; at < end; at += propertySizes.get(body[at]) ?? end) if (body[at] === 0x21) receiveMaximum = body.readUInt16BE(at + 1)
+  for (let at = 11; at < end; at += propertySizes.get(body[at]) ?? end)
+    if (body[at] === 0x21) receiveMaximum = body.readUInt16BE(at + 1)
   return { answer: Buffer.of(0x20, 5, 0, 0, 2, 0x29, 0), receiveMaximum }
 }
 
@@ -46,7 +47,13 @@ export function wishOf(body, subscribe, version = 5) {
     const qos = subscribe ? body[at + 2 + size] & 3 : 0
     const asked = /^N(\d+)(?:\/(\d+))?(?:\/(\d+))?(?:\/(\d+))?$/.exec(filter)
     if (subscribe && asked !== null)
-      wish = { count: Number(asked[1]), size: Number(asked[2] ?? 256), properties: Number(asked[3] ?? 0), rate: Number(asked[4] ?? 0), qos }
+      wish = {
+        count: Number(asked[1]),
+        size: Number(asked[2] ?? 256),
+        properties: Number(asked[3] ?? 0),
+        rate: Number(asked[4] ?? 0),
+        qos,
+      }
     codes.push(qos)
     at += 2 + size + (subscribe ? 1 : 0)
   }
@@ -71,7 +78,8 @@ function text(value) {
 /** About 1 MiB of PUBLISH packets, at least 64 of them, with packet identifiers from 1 upwards. */
 export function makeBlock(qos, size, properties, version = 5) {
   const pairs = []
-  for (let index = 0; index < properties; index++) pairs.push(0x26, ...text(`key-${index % 10}`), ...text(`value-${index % 10}`))
+  for (let index = 0; index < properties; index++)
+    pairs.push(0x26, ...text(`key-${index % 10}`), ...text(`value-${index % 10}`))
   const tail = version === 5 ? [...variable(pairs.length), ...pairs] : []
   const remaining = 22 + (qos > 0 ? 2 : 0) + tail.length + size
   const frame = 1 + variable(remaining).length + remaining
@@ -84,7 +92,10 @@ export function makeBlock(qos, size, properties, version = 5) {
     random ^= random << 5
     const topic = text(`plants/hall-${String((random >>> 0) % topics).padStart(2, '0')}/level`)
     const id = qos > 0 ? [(index + 1) >> 8, (index + 1) & 255] : []
-    frames.push(Buffer.from([0x30 | (qos << 1), ...variable(remaining), ...topic, ...id, ...tail]), Buffer.alloc(size, 97 + (index % 26)))
+    frames.push(
+      Buffer.from([0x30 | (qos << 1), ...variable(remaining), ...topic, ...id, ...tail]),
+      Buffer.alloc(size, 97 + (index % 26)),
+    )
   }
   return { qos, frame, count, bytes: Buffer.concat(frames) }
 }

@@ -13,8 +13,15 @@ export const ends = []
 // With the receive window that MQTT.js has: mosquitto before 2.0.13 exceeds a smaller one, and is then disconnected for it.
 const wire = {
   async open(port, clientId) {
-    const client = await connect(`mqtt://127.0.0.1:${port}`, { clientId, keepAlive: 60, reconnect: false, receiveMaximum: 65_535 })
-    client.closed.then((error) => error !== undefined && ends.push(`${clientId}: ${error.code} ${error.message}`))
+    const client = await connect(`mqtt://127.0.0.1:${port}`, {
+      clientId,
+      keepAlive: 60,
+      reconnect: false,
+      receiveMaximum: 65_535,
+    })
+    client.closed.then(
+      (error) => error !== undefined && ends.push(`${clientId}: ${error.code} ${error.message}`),
+    )
     return {
       async subscribe(filter, qos, callback) {
         const subscription = await client.subscribe(filter, { qos })
@@ -36,7 +43,12 @@ const wire = {
 
 const js = {
   async open(port, clientId) {
-    const client = mqttjs.connect(`mqtt://127.0.0.1:${port}`, { protocolVersion: 5, clientId, keepalive: 60, reconnectPeriod: 0 })
+    const client = mqttjs.connect(`mqtt://127.0.0.1:${port}`, {
+      protocolVersion: 5,
+      clientId,
+      keepalive: 60,
+      reconnectPeriod: 0,
+    })
     client.on('error', () => undefined)
     await once(client, 'connect')
     client.on('close', () => ends.push(`${clientId}: closed`))

@@ -19,7 +19,8 @@ export function stamp(payload, publisher, number) {
   payload[7] = number
 }
 
-const integer = (bytes, at) => ((bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3]) >>> 0
+const integer = (bytes, at) =>
+  ((bytes[at] << 24) | (bytes[at + 1] << 16) | (bytes[at + 2] << 8) | bytes[at + 3]) >>> 0
 
 /** What one subscriber has seen of publishers that send `count` messages each. */
 export class Ledger {
@@ -41,7 +42,8 @@ export class Ledger {
     this.#open = new Set(publishers)
     this.#count = count
     this.#size = size
-    for (const publisher of publishers) this.#seen.set(publisher, { numbers: new Uint8Array(count), last: -1 })
+    for (const publisher of publishers)
+      this.#seen.set(publisher, { numbers: new Uint8Array(count), last: -1 })
     this.finished = new Promise((resolve) => {
       this.#finish = resolve
     })
@@ -52,7 +54,11 @@ export class Ledger {
   take(payload) {
     const [publisher, number] = [integer(payload, 0), integer(payload, 4)]
     const seen = this.#seen.get(publisher)
-    if (seen === undefined || payload.length !== this.#size || (number >= this.#count && number !== lastNumber)) {
+    if (
+      seen === undefined ||
+      payload.length !== this.#size ||
+      (number >= this.#count && number !== lastNumber)
+    ) {
       this.wrong++
       return
     }

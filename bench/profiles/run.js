@@ -34,7 +34,15 @@ const profiles = {
 
 function fan(publishers, subscribers, count) {
   const hears = () => range(publishers)
-  return { qos: 0, publishers, subscribers, count, topicOf: (publisher) => `fan/${publisher}`, filterOf: () => 'fan/#', hears }
+  return {
+    qos: 0,
+    publishers,
+    subscribers,
+    count,
+    topicOf: (publisher) => `fan/${publisher}`,
+    filterOf: () => 'fan/#',
+    hears,
+  }
 }
 
 const { qos, publishers, subscribers, topicOf, filterOf, hears, count: usual } = profiles[profile]
@@ -80,7 +88,9 @@ const writers = mesh
     )
 const ledgers = range(subscribers).map((index) => new Ledger(hears(index), count, size))
 const drops = await Promise.all(
-  readers.map((reader, index) => reader.subscribe(filterOf(index), Math.max(1, qos), (payload) => ledgers[index].take(payload))),
+  readers.map((reader, index) =>
+    reader.subscribe(filterOf(index), Math.max(1, qos), (payload) => ledgers[index].take(payload)),
+  ),
 )
 await sleep(200)
 globalThis.gc?.()

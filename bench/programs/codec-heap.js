@@ -15,7 +15,10 @@ import { finish, settings } from './rounds.js'
 
 const { what, name, properties = false, only } = settings
 const libraries = { ...(await ours()), mqttPacket }
-const candidates = what === 'decode' ? decoders(libraries, workloads[name], { properties, only }) : encoders(libraries, name, { only })
+const candidates =
+  what === 'decode'
+    ? decoders(libraries, workloads[name], { properties, only })
+    : encoders(libraries, name, { only })
 const bytes = {}
 for (const [candidate, run] of Object.entries(candidates)) {
   const count = 100_000

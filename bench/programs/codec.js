@@ -18,6 +18,9 @@ const candidates = {
   read: () => readers(libraries, name),
 }[what]()
 finish({
-  nanoseconds: compare(candidates, settings.processor ? { ...settings, clock: processorClock } : settings),
+  nanoseconds: compare(
+    candidates,
+    settings.processor ? { ...settings, clock: processorClock } : settings,
+  ),
   encoder: libraries.wire.Encoder !== undefined,
 })

@@ -13,7 +13,12 @@ const { bytes, frame, count: perBlock } = makeBlock(0, size, 0)
 const socket = connect({ port, host: '127.0.0.1', noDelay: true })
 await once(socket, 'connect')
 const id = Buffer.from(`flood-${process.pid}`)
-socket.write(Buffer.concat([Buffer.of(0x10, 13 + id.length, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 0, 0, 0, id.length), id]))
+socket.write(
+  Buffer.concat([
+    Buffer.of(0x10, 13 + id.length, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 0, 0, 0, id.length),
+    id,
+  ]),
+)
 await once(socket, 'data')
 socket.on('data', () => undefined)
 socket.on('error', () => process.exit(1))

@@ -11,7 +11,11 @@ import { openMqttJs, openMqwire } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 
 const { port, mode = 'owned', size = 256, only } = settings
-const flood = fork(fileURLToPath(new URL('flood.js', import.meta.url)), [JSON.stringify({ port, size })], { stdio: 'inherit' })
+const flood = fork(
+  fileURLToPath(new URL('flood.js', import.meta.url)),
+  [JSON.stringify({ port, size })],
+  { stdio: 'inherit' },
+)
 await once(flood, 'message')
 const wishOf = (count) => ({ filters: 'plants/#', qos: 0, count, read: false })
 const settle = () => new Promise((resolve) => setTimeout(resolve, 50))
@@ -32,7 +36,9 @@ async function round(count, start) {
 const candidates = {
   async mqwire(count) {
     const client = await openMqwire(port)
-    const time = await round(count, (wish) => unlessClosed(client, consumers[mode](client, wish), 60_000, mode))
+    const time = await round(count, (wish) =>
+      unlessClosed(client, consumers[mode](client, wish), 60_000, mode),
+    )
     client.destroy()
     return time
   },
@@ -43,6 +49,7 @@ const candidates = {
     return time
   },
 }
-if (only !== undefined) for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
+if (only !== undefined)
+  for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
 const results = await alternate(candidates, settings)
 finish({ results })

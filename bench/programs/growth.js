@@ -60,4 +60,10 @@ for (let index = 0; index < 10; index++) {
   await wish.unsubscribe()
   await look()
 }
-finish({ seen, heap: heaps.at(-1) - heaps[0], outside: outside.at(-1) - outside[0], heaps, arrays: outside })
+finish({
+  seen,
+  heap: heaps.at(-1) - heaps[0],
+  outside: outside.at(-1) - outside[0],
+  heaps,
+  arrays: outside,
+})

@@ -9,7 +9,10 @@ import { finish, settings, timed } from './rounds.js'
 
 const { port, client, count = 2000, atOnce = 100 } = settings
 // With the keep-alive that each has when nothing is said: both wait for it, as clients at rest do.
-const open = { mqwire: () => openMqwire(port, { keepAlive: 60 }), 'MQTT.js': () => openMqttJs(port, { keepalive: 60 }) }[client]
+const open = {
+  mqwire: () => openMqwire(port, { keepAlive: 60 }),
+  'MQTT.js': () => openMqttJs(port, { keepalive: 60 }),
+}[client]
 
 async function settledMemory() {
   for (let turn = 0; turn < 4; turn++) {

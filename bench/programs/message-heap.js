@@ -18,7 +18,9 @@ async function measured(mode) {
     return garbage
   }
   const client = await openMqwire(port)
-  const garbage = await allocated(() => unlessClosed(client, consumers[mode](client, wish), 60_000, mode))
+  const garbage = await allocated(() =>
+    unlessClosed(client, consumers[mode](client, wish), 60_000, mode),
+  )
   client.destroy()
   return garbage
 }

@@ -10,25 +10,48 @@ import { consumers, mqttJsConsumer, unlessClosed } from '../workloads/consumers.
 import { openMqttJs, openMqwire } from './clients.js'
 import { alternate, finish, settings, timed } from './rounds.js'
 
-const { mode = 'owned', qos = 0, size = 256, properties = 0, read = false, receiveMaximum = 65_535, scanner, only } = settings
+const {
+  mode = 'owned',
+  qos = 0,
+  size = 256,
+  properties = 0,
+  read = false,
+  receiveMaximum = 65_535,
+  scanner,
+  only,
+} = settings
 // Alone, for a profile, it starts its own peer.
 const port = settings.port ?? (await startPeer()).port
 const topicLength = 20
-const wishOf = (count) => ({ filters: ['plants/#', `N${count}/${size}/${properties}`], qos, count, read })
+const wishOf = (count) => ({
+  filters: ['plants/#', `N${count}/${size}/${properties}`],
+  qos,
+  count,
+  read,
+})
 
 function check(count, work) {
   const wanted = count * (topicLength + size)
-  if (read === 'bytes' ? work < wanted : work !== wanted) throw new Error(`${mode}: ${work} of ${wanted} bytes were counted`)
+  if (read === 'bytes' ? work < wanted : work !== wanted)
+    throw new Error(`${mode}: ${work} of ${wanted} bytes were counted`)
 }
 
 const candidates = {
   async mqwire(count) {
-    const client = await openMqwire(port, { receiveMaximum, ...(scanner === undefined ? {} : { scanner }) })
+    const client = await openMqwire(port, {
+      receiveMaximum,
+      ...(scanner === undefined ? {} : { scanner }),
+    })
     let work = 0
     let dropped = 0
     client.on('drop', () => dropped++)
     const time = await timed(async () => {
-      work = await unlessClosed(client, consumers[mode](client, wishOf(count)), 60_000, `${mode}, ${dropped} dropped`)
+      work = await unlessClosed(
+        client,
+        consumers[mode](client, wishOf(count)),
+        60_000,
+        `${mode}, ${dropped} dropped`,
+      )
     })
     check(count, work)
     client.destroy()
@@ -45,5 +68,6 @@ const candidates = {
     return time
   },
 }
-if (only !== undefined) for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
+if (only !== undefined)
+  for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
 finish({ results: await alternate(candidates, settings) })

@@ -43,5 +43,6 @@ const candidates = {
     return time
   },
 }
-if (only !== undefined) for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
+if (only !== undefined)
+  for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
 finish({ results: await alternate(candidates, settings) })

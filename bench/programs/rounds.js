@@ -31,14 +31,24 @@ export async function timed(work) {
  * Runs candidates in turns. Each is `(count) => Promise<{ seconds, user, system }>`, and does its own connecting outside of what it times.
  * @returns for each candidate an array of `{ count, rate, user, system }`: operations per second, and processor seconds per million
  */
-export async function alternate(candidates, { rounds = 5, seconds = 0.4, first = 2000, most = 4_000_000 } = {}) {
+export async function alternate(
+  candidates,
+  { rounds = 5, seconds = 0.4, first = 2000, most = 4_000_000 } = {},
+) {
   const entries = []
-  for (const [name, run] of Object.entries(candidates)) entries.push({ name, run, count: await calibrate(run, seconds, first, most), results: [] })
+  for (const [name, run] of Object.entries(candidates))
+    entries.push({ name, run, count: await calibrate(run, seconds, first, most), results: [] })
   for (let round = 0; round < rounds; round++) {
     for (const { run, count, results } of entries) {
       globalThis.gc?.()
       const { seconds, user, system, ...more } = await run(count)
-      results.push({ count, rate: count / seconds, user: (user / count) * 1e6, system: (system / count) * 1e6, ...more })
+      results.push({
+        count,
+        rate: count / seconds,
+        user: (user / count) * 1e6,
+        system: (system / count) * 1e6,
+        ...more,
+      })
     }
   }
   return Object.fromEntries(entries.map(({ name, results }) => [name, results]))
@@ -49,7 +59,8 @@ async function calibrate(run, wanted, first, most) {
   for (let count = first; ; ) {
     const [one, two] = [await run(count), await run(count)]
     const seconds = Math.min(one.seconds, two.seconds)
-    if (seconds > wanted / 2 || count >= most) return Math.max(1, Math.min(most, Math.round((count * wanted) / seconds)))
+    if (seconds > wanted / 2 || count >= most)
+      return Math.max(1, Math.min(most, Math.round((count * wanted) / seconds)))
     count = Math.min(most, Math.round(count * Math.min(8, Math.max(2, wanted / seconds))))
   }
 }

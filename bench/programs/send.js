@@ -13,7 +13,10 @@ const { mode = 'posted', window = 1000, size = 256, only } = settings
 // Alone, for a profile, it starts its own peer.
 const port = settings.port ?? (await startPeer()).port
 const payload = Buffer.alloc(size, 'x')
-const topics = Array.from({ length: 100 }, (_, index) => `plants/hall-${String(index).padStart(2, '0')}/level`)
+const topics = Array.from(
+  { length: 100 },
+  (_, index) => `plants/hall-${String(index).padStart(2, '0')}/level`,
+)
 const fence = 'fence'
 // Both programs let the event loop turn now and then, as programs with anything else to do will.
 const turn = () => new Promise((resolve) => setImmediate(resolve))
@@ -72,7 +75,8 @@ const viaMqttJs = {
         if (++done === count) resolve()
         if (index < count) client.publish(topics[index++ % 100], payload, { qos: 1 }, next)
       }
-      while (index < Math.min(window, count)) client.publish(topics[index++ % 100], payload, { qos: 1 }, next)
+      while (index < Math.min(window, count))
+        client.publish(topics[index++ % 100], payload, { qos: 1 }, next)
     }),
 }
 
@@ -91,5 +95,6 @@ const candidates = {
     return time
   },
 }
-if (only !== undefined) for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
+if (only !== undefined)
+  for (const name of Object.keys(candidates)) if (name !== only) delete candidates[name]
 finish({ results: await alternate(candidates, settings) })

@@ -11,12 +11,20 @@ import { allocated } from './heap.js'
 import { finish, settings } from './rounds.js'
 
 const { port, mode = 'listen', rate = 100_000, seconds = 4, turns = 3 } = settings
-const wishOf = (count) => ({ filters: ['plants/#', `N${count}/256/0/${rate}`], qos: 0, count, read: false })
+const wishOf = (count) => ({
+  filters: ['plants/#', `N${count}/256/0/${rate}`],
+  qos: 0,
+  count,
+  read: false,
+})
 
 const candidates = {
   async mqwire(count) {
     const client = await openMqwire(port)
-    return { done: () => unlessClosed(client, consumers[mode](client, wishOf(count)), 60_000, mode), close: () => client.destroy() }
+    return {
+      done: () => unlessClosed(client, consumers[mode](client, wishOf(count)), 60_000, mode),
+      close: () => client.destroy(),
+    }
   },
   async 'MQTT.js'(count) {
     const client = await openMqttJs(port)
@@ -37,9 +45,18 @@ for (let turn = -1; turn < turns; turn++) {
     })
     close()
     // The first turn warms up.
-    if (turn >= 0) results[name].push({ bytes: garbage.heap / count, outside: garbage.external / count, p99: delays.percentile(99) / 1e6 })
+    if (turn >= 0)
+      results[name].push({
+        bytes: garbage.heap / count,
+        outside: garbage.external / count,
+        p99: delays.percentile(99) / 1e6,
+      })
   }
 }
 const middle = (name, key) => median(results[name].map((result) => result[key]))
-const of = (name) => ({ bytes: middle(name, 'bytes'), outside: middle(name, 'outside'), p99: middle(name, 'p99') })
+const of = (name) => ({
+  bytes: middle(name, 'bytes'),
+  outside: middle(name, 'outside'),
+  p99: middle(name, 'p99'),
+})
 finish({ mqwire: of('mqwire'), 'MQTT.js': of('MQTT.js') })

@@ -29,7 +29,11 @@ export const adapters = {
   mqwire: {
     versions: [5, 4],
     async open({ tcp }, { version = 5, kept = false } = {}) {
-      const client = await connect(tcp, { clientId: newId(), protocolVersion: version, cleanStart: !kept })
+      const client = await connect(tcp, {
+        clientId: newId(),
+        protocolVersion: version,
+        cleanStart: !kept,
+      })
       client.closed.catch(() => undefined)
       return {
         subscribe: (filter, handler) => client.listen(filter, handler, { qos: 1 }),
@@ -43,7 +47,11 @@ export const adapters = {
   'MQTT.js': {
     versions: [5, 4],
     async open({ tcp }, { version = 5, kept = false } = {}) {
-      const client = mqttjs.connect(tcp, { clientId: newId(), protocolVersion: version, clean: !kept })
+      const client = mqttjs.connect(tcp, {
+        clientId: newId(),
+        protocolVersion: version,
+        clean: !kept,
+      })
       client.on('error', () => undefined)
       await once(client, 'connect')
       return {
@@ -85,12 +93,20 @@ export const adapters = {
       const waiting = new Map()
       client.onMessageDelivered = (message) => waiting.get(message)?.()
       await new Promise((resolve, reject) =>
-        client.connect({ onSuccess: resolve, onFailure: reject, mqttVersion: 4, cleanSession: !kept, reconnect: true }),
+        client.connect({
+          onSuccess: resolve,
+          onFailure: reject,
+          mqttVersion: 4,
+          cleanSession: !kept,
+          reconnect: true,
+        }),
       )
       return {
         subscribe(filter, handler) {
           client.onMessageArrived = handler
-          return new Promise((onSuccess, onFailure) => client.subscribe(filter, { qos: 1, onSuccess, onFailure }))
+          return new Promise((onSuccess, onFailure) =>
+            client.subscribe(filter, { qos: 1, onSuccess, onFailure }),
+          )
         },
         publish: (topic, payload) =>
           new Promise((resolve) => {
@@ -115,8 +131,14 @@ export const adapters = {
       const client = new mqtt5.Mqtt5Client({
         hostName: hostname,
         port: Number(port),
-        sessionBehavior: kept ? mqtt5.ClientSessionBehavior.RejoinAlways : mqtt5.ClientSessionBehavior.Default,
-        connectProperties: { clientId: newId(), keepAliveIntervalSeconds: 1200, ...(kept && { sessionExpiryIntervalSeconds: 3600 }) },
+        sessionBehavior: kept
+          ? mqtt5.ClientSessionBehavior.RejoinAlways
+          : mqtt5.ClientSessionBehavior.Default,
+        connectProperties: {
+          clientId: newId(),
+          keepAliveIntervalSeconds: 1200,
+          ...(kept && { sessionExpiryIntervalSeconds: 3600 }),
+        },
       })
       client.on('error', () => undefined)
       const up = once(client, 'connectionSuccess')
@@ -128,7 +150,10 @@ export const adapters = {
           await client.subscribe({ subscriptions: [{ topicFilter: filter, qos: 1 }] })
         },
         publish: (topic, payload) => client.publish({ topicName: topic, payload, qos: 1 }),
-        readers: async (topicFilter) => [client, await client.subscribe({ subscriptions: [{ topicFilter, qos: 1 }] })],
+        readers: async (topicFilter) => [
+          client,
+          await client.subscribe({ subscriptions: [{ topicFilter, qos: 1 }] }),
+        ],
         close: () => client.stop(),
       }
     },
@@ -138,11 +163,18 @@ export const adapters = {
 /** Its client of 3.1.1, which is another one. */
 async function openOld(mqtt, io, host_name, port, kept) {
   const client = new mqtt.MqttClient(new io.ClientBootstrap())
-  const connection = client.new_connection({ client_id: newId(), host_name, port, clean_session: !kept, socket_options: new io.SocketOptions() })
+  const connection = client.new_connection({
+    client_id: newId(),
+    host_name,
+    port,
+    clean_session: !kept,
+    socket_options: new io.SocketOptions(),
+  })
   connection.on('error', () => undefined)
   await connection.connect()
   return {
-    subscribe: (filter, handler) => connection.subscribe(filter, 1, (topic, payload) => handler({ topic, payload })),
+    subscribe: (filter, handler) =>
+      connection.subscribe(filter, 1, (topic, payload) => handler({ topic, payload })),
     publish: (topic, payload) => connection.publish(topic, payload, 1),
     close: () => connection.disconnect(),
   }

@@ -39,7 +39,12 @@ function counter(count) {
 
 export const opened = {
   async mqwire(url) {
-    const client = await connect(url, { clientId: newId(), keepAlive: false, reconnect: false, receiveMaximum: 65_535 })
+    const client = await connect(url, {
+      clientId: newId(),
+      keepAlive: false,
+      reconnect: false,
+      receiveMaximum: 65_535,
+    })
     return {
       receive: (filters, count) => consumers.owned(client, { filters, qos: 0, count, read: false }),
       async send0(topics, payload, count) {
@@ -52,13 +57,20 @@ export const opened = {
         await client.publish('fence', '', { qos: 1 })
       },
       send1: (topics, payload, count, window) =>
-        windowed(count, window, (index) => client.publish(topics[index % topics.length], payload, { qos: 1 })),
+        windowed(count, window, (index) =>
+          client.publish(topics[index % topics.length], payload, { qos: 1 }),
+        ),
       close: () => client.destroy(),
     }
   },
 
   async 'MQTT.js'(url) {
-    const client = mqttjs.connect(url, { protocolVersion: 5, keepalive: 0, reconnectPeriod: 0, clientId: newId() })
+    const client = mqttjs.connect(url, {
+      protocolVersion: 5,
+      keepalive: 0,
+      reconnectPeriod: 0,
+      clientId: newId(),
+    })
     client.on('error', () => undefined)
     await once(client, 'connect')
     const { stream } = client
@@ -78,9 +90,11 @@ export const opened = {
           const next = (error) => {
             if (error) reject(error)
             if (++done === count) resolve()
-            if (index < count) client.publish(topics[index++ % topics.length], payload, { qos: 1 }, next)
+            if (index < count)
+              client.publish(topics[index++ % topics.length], payload, { qos: 1 }, next)
           }
-          while (index < Math.min(window, count)) client.publish(topics[index++ % topics.length], payload, { qos: 1 }, next)
+          while (index < Math.min(window, count))
+            client.publish(topics[index++ % topics.length], payload, { qos: 1 }, next)
         }),
       close: () => client.end(true),
     }
@@ -107,7 +121,8 @@ export const opened = {
         }
         await client.send('fence', 'x')
       },
-      send1: (topics, payload, count, window) => windowed(count, window, (index) => client.send(topics[index % topics.length], payload)),
+      send1: (topics, payload, count, window) =>
+        windowed(count, window, (index) => client.send(topics[index % topics.length], payload)),
       close: () => client.disconnect().catch(() => undefined),
     }
   },
@@ -120,7 +135,11 @@ export const opened = {
       // Its default keeps to the quotas of one cloud.
       extendedValidationAndFlowControlOptions: mqtt5.ClientExtendedValidationAndFlowControl.None,
       port: Number(port),
-      connectProperties: { clientId: newId(), keepAliveIntervalSeconds: 1200, receiveMaximum: 65_535 },
+      connectProperties: {
+        clientId: newId(),
+        keepAliveIntervalSeconds: 1200,
+        receiveMaximum: 65_535,
+      },
     })
     const up = once(client, 'connectionSuccess')
     client.start()
@@ -129,8 +148,12 @@ export const opened = {
     return {
       async receive(filters, count) {
         const { done, take } = counter(count)
-        client.on('messageReceived', ({ message }) => take(message.topicName, { length: message.payload.byteLength }))
-        await client.subscribe({ subscriptions: filters.map((topicFilter) => ({ topicFilter, qos: 0 })) })
+        client.on('messageReceived', ({ message }) =>
+          take(message.topicName, { length: message.payload.byteLength }),
+        )
+        await client.subscribe({
+          subscriptions: filters.map((topicFilter) => ({ topicFilter, qos: 0 })),
+        })
         return done
       },
       async send0(topics, payload, count) {
@@ -138,7 +161,8 @@ export const opened = {
         await windowed(count, 256, (index) => publish(topics[index % topics.length], payload, 0))
         await publish('fence', 'x', 1)
       },
-      send1: (topics, payload, count, window) => windowed(count, window, (index) => publish(topics[index % topics.length], payload, 1)),
+      send1: (topics, payload, count, window) =>
+        windowed(count, window, (index) => publish(topics[index % topics.length], payload, 1)),
       async close() {
         const stopped = once(client, 'stopped')
         client.stop()
@@ -161,7 +185,12 @@ export const opened = {
     const { hostname, port } = new URL(url)
     const client = new paho.Client(hostname, Number(port), '/mqtt', newId())
     await new Promise((onSuccess, reject) =>
-      client.connect({ onSuccess: () => onSuccess(), onFailure: reject, keepAliveInterval: 0, mqttVersion: 4 }),
+      client.connect({
+        onSuccess: () => onSuccess(),
+        onFailure: reject,
+        keepAliveInterval: 0,
+        mqttVersion: 4,
+      }),
     )
     const waiting = new Map()
     client.onMessageDelivered = (message) => {
@@ -182,7 +211,10 @@ export const opened = {
       async receive(filters, count) {
         const { done, take } = counter(count)
         client.onMessageArrived = (message) => take(message.destinationName, message.payloadBytes)
-        for (const filter of filters) await new Promise((resolve) => client.subscribe(filter, { qos: 0, onSuccess: () => resolve() }))
+        for (const filter of filters)
+          await new Promise((resolve) =>
+            client.subscribe(filter, { qos: 0, onSuccess: () => resolve() }),
+          )
         return done
       },
       async send0(topics, payload, count) {
@@ -192,7 +224,8 @@ export const opened = {
         }
         await publish('fence', 'x', 1)
       },
-      send1: (topics, payload, count, window) => windowed(count, window, (index) => publish(topics[index % topics.length], payload, 1)),
+      send1: (topics, payload, count, window) =>
+        windowed(count, window, (index) => publish(topics[index % topics.length], payload, 1)),
       close: () => client.disconnect(),
     }
   },

@@ -36,7 +36,10 @@ const closed = async (client) => {
 }
 
 function within(promise, milliseconds) {
-  return Promise.race([promise, sleep(milliseconds).then(() => Promise.reject(new Error(`nothing within ${milliseconds} ms`)))])
+  return Promise.race([
+    promise,
+    sleep(milliseconds).then(() => Promise.reject(new Error(`nothing within ${milliseconds} ms`))),
+  ])
 }
 
 async function until(condition, milliseconds) {
@@ -67,7 +70,11 @@ const given = (call) => {
 
 /** Milliseconds between attempts, of a client whose connection is lost and that cannot get another one. */
 async function delays() {
-  const server = await scripted({ answers: { connect: (packet, link) => (link.number <= 2 ? undefined : link.socket.destroy(packet)) } })
+  const server = await scripted({
+    answers: {
+      connect: (packet, link) => (link.number <= 2 ? undefined : link.socket.destroy(packet)),
+    },
+  })
   const times = [[], []]
   const ids = new Map()
   try {
@@ -96,7 +103,11 @@ const questions = {
   async versions() {
     const spoken = []
     for (const version of versions) {
-      const level = await asked({ server: {}, options: { version }, ask: (_client, server) => server.of('connect')[0]?.protocolVersion })
+      const level = await asked({
+        server: {},
+        options: { version },
+        ask: (_client, server) => server.of('connect')[0]?.protocolVersion,
+      })
       if (level === version) spoken.push(version === 5 ? '5.0' : '3.1.1')
     }
     return spoken
@@ -109,7 +120,13 @@ const questions = {
       async ask(client, server) {
         await client.subscribe('a', () => sleep(500))
         const sent = performance.now()
-        server.links[0].send({ type: 'publish', topic: 'a', payload: text.encode('x'), qos: 1, packetId: 7 })
+        server.links[0].send({
+          type: 'publish',
+          topic: 'a',
+          payload: text.encode('x'),
+          qos: 1,
+          packetId: 7,
+        })
         if (!(await until(() => server.of('puback').length > 0, 3000))) return 'never'
         return server.of('puback')[0].at - sent > 400
       },
@@ -138,12 +155,22 @@ const questions = {
     }),
 
   /** Can messages be read with `for await`? */
-  iterates: () => asked({ server: {}, ask: async (client) => (await client.readers('a')).some((each) => Symbol.asyncIterator in Object(each)) }),
+  iterates: () =>
+    asked({
+      server: {},
+      ask: async (client) =>
+        (await client.readers('a')).some((each) => Symbol.asyncIterator in Object(each)),
+    }),
 
   /** The connection breaks after PUBLISH and before PUBACK, and the server keeps the session: is it sent again, and marked as a repeat? */
   resends: () =>
     asked({
-      server: { answers: { publish: ({ packetId }, link) => (link.number === 1 ? link.socket.destroy() : link.send({ type: 'puback', packetId })) } },
+      server: {
+        answers: {
+          publish: ({ packetId }, link) =>
+            link.number === 1 ? link.socket.destroy() : link.send({ type: 'puback', packetId }),
+        },
+      },
       options: { kept: true },
       async ask(client, server) {
         given(() => client.publish('a', 'x'))
@@ -156,7 +183,12 @@ const questions = {
   /** The connection is gone for good: 30,000 publishes at QoS 1. How many are refused or given up? */
   boundsItsQueue: () =>
     asked({
-      server: { answers: { connect: (_packet, link) => (link.number === 1 ? link.send({ type: 'connack' }) : link.socket.destroy()) } },
+      server: {
+        answers: {
+          connect: (_packet, link) =>
+            link.number === 1 ? link.send({ type: 'connack' }) : link.socket.destroy(),
+        },
+      },
       async ask(client, server) {
         server.cut()
         await sleep(300)
@@ -176,7 +208,10 @@ const questions = {
         await client.subscribe('#', () => got++)
         const block = version === 5 ? [0] : []
         server.links[0].raw(Uint8Array.of(0x30, 5 + block.length, 0, 2, 0xc3, 0x28, ...block, 0x78))
-        const ended = await until(() => server.links[0].socket.destroyed || server.links[0].socket.readableEnded, 2000)
+        const ended = await until(
+          () => server.links[0].socket.destroyed || server.links[0].socket.readableEnded,
+          2000,
+        )
         return got === 0 && ended
       },
     }),

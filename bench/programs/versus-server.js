@@ -9,12 +9,18 @@ import { relayTo } from '../peers/relay.js'
 
 const usual = {
   connect: (_packet, link) =>
-    link.send({ type: 'connack', sessionPresent: link.number > 1 && !link.clean, reasonCode: 0, properties: link.properties }),
+    link.send({
+      type: 'connack',
+      sessionPresent: link.number > 1 && !link.clean,
+      reasonCode: 0,
+      properties: link.properties,
+    }),
   subscribe: ({ packetId, subscriptions }, link) => {
     const reasonCodes = subscriptions.map(({ qos }) => qos)
     link.send({ type: 'suback', packetId, reasonCodes })
   },
-  unsubscribe: ({ packetId, filters }, link) => link.send({ type: 'unsuback', packetId, reasonCodes: filters.map(() => 0) }),
+  unsubscribe: ({ packetId, filters }, link) =>
+    link.send({ type: 'unsuback', packetId, reasonCodes: filters.map(() => 0) }),
   pingreq: (_packet, link) => link.send({ type: 'pingresp' }),
   publish: ({ qos, packetId }, link) => qos === 1 && link.send({ type: 'puback', packetId }),
 }
@@ -52,7 +58,9 @@ export async function scripted({ answers = {}, properties } = {}) {
   const act = { ...usual, ...answers }
   const tcp = createTcpServer((socket) => {
     const link = new Link(socket, links.length + 1, properties)
-    const decoders = [5, 4].map((protocolVersion) => new Decoder({ from: 'client', protocolVersion }))
+    const decoders = [5, 4].map(
+      (protocolVersion) => new Decoder({ from: 'client', protocolVersion }),
+    )
     let decoder
     links.push(link)
     sockets.add(socket)
@@ -83,7 +91,10 @@ export async function scripted({ answers = {}, properties } = {}) {
   return {
     packets,
     links,
-    urls: { tcp: `mqtt://127.0.0.1:${tcp.address().port}`, ws: `ws://127.0.0.1:${http.address().port}/mqtt` },
+    urls: {
+      tcp: `mqtt://127.0.0.1:${tcp.address().port}`,
+      ws: `ws://127.0.0.1:${http.address().port}/mqtt`,
+    },
     of: (type) => packets.filter((packet) => packet.type === type),
     cut: () => {
       for (const socket of sockets) socket.destroy()

@@ -6,7 +6,10 @@ import { opened } from './versus-clients.js'
 
 const { url, job, names, size = 256, window = 100 } = settings
 const payload = Buffer.alloc(size, 'x')
-const topics = Array.from({ length: 100 }, (_, index) => `plants/hall-${String(index).padStart(2, '0')}/level`)
+const topics = Array.from(
+  { length: 100 },
+  (_, index) => `plants/hall-${String(index).padStart(2, '0')}/level`,
+)
 
 const jobs = {
   async receive(client, count) {

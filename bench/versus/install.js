@@ -25,8 +25,20 @@ export function install(name) {
   mkdirSync(folder, { recursive: true })
   const manifest = { private: true, dependencies: { [name]: dependencies[name] } }
   writeFileSync(path.join(folder, 'package.json'), JSON.stringify(manifest))
-  const options = ['install', '--no-audit', '--no-fund', '--ignore-scripts', '--no-package-lock', '--loglevel=error']
-  const run = spawnSync('npm', options, { cwd: folder, encoding: 'utf8', timeout: 120_000, shell: process.platform === 'win32' })
+  const options = [
+    'install',
+    '--no-audit',
+    '--no-fund',
+    '--ignore-scripts',
+    '--no-package-lock',
+    '--loglevel=error',
+  ]
+  const run = spawnSync('npm', options, {
+    cwd: folder,
+    encoding: 'utf8',
+    timeout: 120_000,
+    shell: process.platform === 'win32',
+  })
   return run.status === 0 ? undefined : `${name} could not be installed`
 }
 

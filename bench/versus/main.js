@@ -43,7 +43,8 @@ function packagesWith(name, from, seen = new Set()) {
   const place = placeOf(name, from)
   if (place === undefined || seen.has(place)) return seen.size
   seen.add(place)
-  for (const dependency of Object.keys(manifestAt(place).dependencies ?? {})) packagesWith(dependency, place, seen)
+  for (const dependency of Object.keys(manifestAt(place).dependencies ?? {}))
+    packagesWith(dependency, place, seen)
   return seen.size
 }
 
@@ -73,10 +74,12 @@ async function gzipOf(client) {
 
 /** What is known of a package without running it. mqwire's own size is that of `test/package/sizes.json`. */
 async function costs(client) {
-  if (client === 'mqwire') return { packages: 1 + Object.keys(manifestAt(root).dependencies).length, declarations: true }
+  if (client === 'mqwire')
+    return { packages: 1 + Object.keys(manifestAt(root).dependencies).length, declarations: true }
   const place = placeOf(packageOf(client), folder(client))
   const { version, types, typings } = manifestAt(place)
-  const declarations = types !== undefined || typings !== undefined || readdirSync(place).includes('index.d.ts')
+  const declarations =
+    types !== undefined || typings !== undefined || readdirSync(place).includes('index.d.ts')
   const gzip = await gzipOf(client).catch(() => null)
   return { version, declarations, packages: packagesWith(packageOf(client), folder(client)), gzip }
 }
@@ -87,7 +90,11 @@ async function ask() {
     const missing = installed.includes(client) ? install(client) : undefined
     if (missing !== undefined) throw new Error(missing)
     console.error(`asking ${client} …`)
-    const { answers } = await runProgram('versus-features.js', { name: client }, { timeout: 180_000 })
+    const { answers } = await runProgram(
+      'versus-features.js',
+      { name: client },
+      { timeout: 180_000 },
+    )
     found[client] = { ...(await costs(client)), ...answers }
   }
   return found
@@ -95,12 +102,17 @@ async function ask() {
 
 function tableOf(found) {
   const results = readFileSync(file('bench/RESULTS.md'), 'utf8')
-  return markdown({ found, results, sizes: JSON.parse(readFileSync(file('test/package/sizes.json'), 'utf8')) })
+  return markdown({
+    found,
+    results,
+    sizes: JSON.parse(readFileSync(file('test/package/sizes.json'), 'utf8')),
+  })
 }
 
 const { values } = argumentsOf({
   usage: 'node bench/versus/main.js [options]',
-  about: 'Asks mqwire and four other clients what they do on the wire, and writes the tables that compare them.',
+  about:
+    'Asks mqwire and four other clients what they do on the wire, and writes the tables that compare them.',
   options: { table: { text: 'asks nobody: writes the tables anew, from what is kept' } },
 })
 const found = values.table ? JSON.parse(readFileSync(kept, 'utf8')) : await ask()

@@ -15,7 +15,9 @@ const median = (values) => [...values].sort((a, b) => a - b)[Math.floor(values.l
 export function delaysInWords(delays) {
   if (!Array.isArray(delays) || delays.some((each) => each.length < 2)) return unknown
   const grows = delays.every((each) => Math.max(...each) > 1.7 * each[0])
-  const pairs = delays[0].slice(0, delays[1].length).map((delay, index) => Math.abs(delay - delays[1][index]) / Math.max(delay, delays[1][index]))
+  const pairs = delays[0]
+    .slice(0, delays[1].length)
+    .map((delay, index) => Math.abs(delay - delays[1][index]) / Math.max(delay, delays[1][index]))
   const jitter = median(pairs) > 0.03
   return `${grows ? 'growing' : `about ${(median(delays.flat()) / 1000).toFixed(0)} s`}, ${jitter ? 'jitter' : 'no jitter'}`
 }
@@ -27,21 +29,37 @@ const repeats = { 'with DUP': 'yes', 'without DUP': 'yes, without DUP', no: 'no'
 const features = [
   ['MQTT versions', ({ versions }) => (Array.isArray(versions) ? versions.join(', ') : unknown)],
   ['`for await` over messages', ({ iterates }) => yes(iterates)],
-  ['acknowledges when your async handler is done', ({ acknowledgesWhenDone }) => yes(acknowledgesWhenDone)],
+  [
+    'acknowledges when your async handler is done',
+    ({ acknowledgesWhenDone }) => yes(acknowledgesWhenDone),
+  ],
   ['resends QoS 1 after a reconnect', ({ resends }) => repeats[resends] ?? unknown],
   ['delay between attempts', ({ delays }) => delaysInWords(delays)],
   ['queue is bounded by default', ({ boundsItsQueue }) => queues[boundsItsQueue] ?? unknown],
-  ["honours the broker's Receive Maximum", ({ keepsToReceiveMaximum, versions }) => ofFive(keepsToReceiveMaximum, versions)],
-  ["honours the broker's Maximum Packet Size", ({ keepsToMaximumPacketSize, versions }) => ofFive(keepsToMaximumPacketSize, versions)],
-  ['stops when another client takes its session', ({ stopsWhenTakenOver, versions }) => ofFive(stopsWhenTakenOver, versions)],
+  [
+    "honours the broker's Receive Maximum",
+    ({ keepsToReceiveMaximum, versions }) => ofFive(keepsToReceiveMaximum, versions),
+  ],
+  [
+    "honours the broker's Maximum Packet Size",
+    ({ keepsToMaximumPacketSize, versions }) => ofFive(keepsToMaximumPacketSize, versions),
+  ],
+  [
+    'stops when another client takes its session',
+    ({ stopsWhenTakenOver, versions }) => ofFive(stopsWhenTakenOver, versions),
+  ],
   ['refuses a topic that is not UTF-8', ({ refusesMalformed }) => yes(refusesMalformed)],
   ['TypeScript declarations', ({ declarations }) => yes(declarations)],
   ['packages installed', ({ packages }) => (packages === undefined ? unknown : String(packages))],
-  ['gzip in a browser bundle', ({ gzip }) => (gzip == null ? 'does not bundle as it is' : `${Math.round(gzip / 1000)} kB`)],
+  [
+    'gzip in a browser bundle',
+    ({ gzip }) => (gzip == null ? 'does not bundle as it is' : `${Math.round(gzip / 1000)} kB`),
+  ],
 ]
 
 // These are of MQTT 5.0.
-const ofFive = (value, versions) => (Array.isArray(versions) && !versions.includes('5.0') ? 'no MQTT 5.0' : yes(value))
+const ofFive = (value, versions) =>
+  Array.isArray(versions) && !versions.includes('5.0') ? 'no MQTT 5.0' : yes(value)
 
 /** Rows of speed, by the titles of the benchmarks. */
 const speeds = [
@@ -64,15 +82,26 @@ function speedCells(results, title) {
     if (client === 'mqwire') return '1'
     const ratio = ratioIn(results, title, client)
     if (ratio === undefined) return unknown
-    return ratio >= 1 ? `1/${ratio < 10 ? ratio.toFixed(1) : Math.round(ratio)}` : (1 / ratio).toFixed(2)
+    return ratio >= 1
+      ? `1/${ratio < 10 ? ratio.toFixed(1) : Math.round(ratio)}`
+      : (1 / ratio).toFixed(2)
   })
 }
 
 /** The table, as Markdown. */
 export function markdown({ found, results, sizes }) {
-  const answers = clients.map((client) => ({ ...found[client], ...(client === 'mqwire' && { gzip: sizes['connect from mqwire'] * 1000 }) }))
+  const answers = clients.map((client) => ({
+    ...found[client],
+    ...(client === 'mqwire' && { gzip: sizes['connect from mqwire'] * 1000 }),
+  }))
   const rows = [
-    ['', ...clients.map((client) => `${client}${found[client]?.version === undefined || client === 'mqwire' ? '' : ` ${found[client].version}`}`)],
+    [
+      '',
+      ...clients.map(
+        (client) =>
+          `${client}${found[client]?.version === undefined || client === 'mqwire' ? '' : ` ${found[client].version}`}`,
+      ),
+    ],
     ['---', ...clients.map(() => '---')],
     ...features.map(([title, cell]) => [title, ...answers.map(cell)]),
     ...speeds.map(([title, name]) => [`speed: ${title}`, ...speedCells(results, name)]),
@@ -83,4 +112,5 @@ export function markdown({ found, results, sizes }) {
 const block = /(<!-- comparison -->\n)[\s\S]*?(<!-- \/comparison -->)/
 
 /** A page with the table in its block. */
-export const withTable = (page, table) => page.replace(block, (_, start, end) => `${start}${table}${end}`)
+export const withTable = (page, table) =>
+  page.replace(block, (_, start, end) => `${start}${table}${end}`)

@@ -48,7 +48,8 @@ async function batches(client, { filters, qos, count, read }) {
   let work = 0
   const subscription = await client.subscribe(filters, { qos })
   for await (const batch of subscription.batches()) {
-    for (const message of batch) work += message.topic.length + (read ? used(message, read) : message.payloadLength)
+    for (const message of batch)
+      work += message.topic.length + (read ? used(message, read) : message.payloadLength)
     left -= batch.length
     if (left <= 0) break
   }
@@ -70,7 +71,13 @@ function listening(lifetime) {
 }
 
 /** By mode. */
-export const consumers = { owned, borrowed, batches, listen: listening('borrowed'), 'listen-owned': listening('owned') }
+export const consumers = {
+  owned,
+  borrowed,
+  batches,
+  listen: listening('borrowed'),
+  'listen-owned': listening('owned'),
+}
 
 /** The same with MQTT.js: its `message` event. */
 export function mqttJsConsumer(client, { filters, qos, count, read }) {
@@ -92,9 +99,14 @@ export function mqttJsConsumer(client, { filters, qos, count, read }) {
 export async function unlessClosed(client, work, milliseconds, what) {
   let timer
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what}: not done within ${milliseconds} ms`)), milliseconds)
+    timer = setTimeout(
+      () => reject(new Error(`${what}: not done within ${milliseconds} ms`)),
+      milliseconds,
+    )
   })
-  const lost = client.closed.then((error) => Promise.reject(error ?? new Error('the client was closed')))
+  const lost = client.closed.then((error) =>
+    Promise.reject(error ?? new Error('the client was closed')),
+  )
   try {
     return await Promise.race([work, late, lost])
   } finally {

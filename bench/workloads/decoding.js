@@ -30,7 +30,9 @@ function byDecoder({ Decoder }, stream, { properties }) {
   const decoder = new Decoder({ from: 'server' })
   return looping(stream, (chunk) => {
     let total = 0
-    for (const packet of decoder.push(chunk)) total += packet.topic.length + packet.payload.length + (properties ? touched(packet.properties) : 0)
+    for (const packet of decoder.push(chunk))
+      total +=
+        packet.topic.length + packet.payload.length + (properties ? touched(packet.properties) : 0)
     return total
   })
 }
@@ -42,14 +44,20 @@ function byScanner({ Scanner }, stream, { properties }, more = {}) {
     return looping(stream, (chunk) => {
       let total = 0
       scanner.push(chunk)
-      while (scanner.next()) total += publish.record.name.length + publish.payloadEnd - publish.payloadStart + touched(publish.properties())
+      while (scanner.next())
+        total +=
+          publish.record.name.length +
+          publish.payloadEnd -
+          publish.payloadStart +
+          touched(publish.properties())
       return total
     })
   }
   return looping(stream, (chunk) => {
     let total = 0
     scanner.push(chunk)
-    while (scanner.next()) total += publish.record.name.length + publish.payloadEnd - publish.payloadStart
+    while (scanner.next())
+      total += publish.record.name.length + publish.payloadEnd - publish.payloadStart
     return total
   })
 }
@@ -62,13 +70,19 @@ function inPlace({ Scanner }, wasm, { bytes, count, sum }, { properties }) {
   const lazily = () => {
     let total = 0
     scanner.push(window, bytes.length)
-    while (scanner.next()) total += publish.record.name.length + publish.payloadEnd - publish.payloadStart
+    while (scanner.next())
+      total += publish.record.name.length + publish.payloadEnd - publish.payloadStart
     return total
   }
   const whole = () => {
     let total = 0
     scanner.push(window, bytes.length)
-    while (scanner.next()) total += publish.record.name.length + publish.payloadEnd - publish.payloadStart + touched(publish.properties())
+    while (scanner.next())
+      total +=
+        publish.record.name.length +
+        publish.payloadEnd -
+        publish.payloadStart +
+        touched(publish.properties())
     return total
   }
   window.set(bytes)
@@ -80,9 +94,13 @@ function byMqttPacket({ parser: makeParser }, stream, { properties }) {
   let total = 0
   parser.on('packet', (packet) => {
     total += packet.topic.length + packet.payload.length
-    if (properties) for (const name of Object.keys(packet.properties.userProperties)) if (name.length === 0) total++
+    if (properties)
+      for (const name of Object.keys(packet.properties.userProperties))
+        if (name.length === 0) total++
   })
-  const chunks = stream.chunks.map((chunk) => Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length))
+  const chunks = stream.chunks.map((chunk) =>
+    Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length),
+  )
   return looping({ ...stream, chunks }, (chunk) => {
     total = 0
     parser.parse(chunk)
@@ -106,9 +124,13 @@ export function decoders({ wire, wasm, mqttPacket }, workload, { properties = fa
     if (wasm !== undefined) {
       makers['WebAssembly, copied in'] = () => byScanner(wire, stream, how, { scanner: wasm })
       // A window that is read again and again has the same topics again and again.
-      if (workload.topic === undefined) makers['WebAssembly, in place'] = () => inPlace(wire, wasm, windowOf(workload, wire.encode), how)
+      if (workload.topic === undefined)
+        makers['WebAssembly, in place'] = () =>
+          inPlace(wire, wasm, windowOf(workload, wire.encode), how)
     }
   }
-  const wanted = Object.entries(makers).filter(([name]) => only === undefined || only.includes(name))
+  const wanted = Object.entries(makers).filter(
+    ([name]) => only === undefined || only.includes(name),
+  )
   return Object.fromEntries(wanted.map(([name, make]) => [name, make()]))
 }

@@ -32,23 +32,37 @@ export function deliverers({ mode = 'owned', name = 'plain', scanner }, { mqttjs
     if (work !== passes * sum) throw new Error(`${work} of ${passes * sum} bytes were counted`)
     // For `count` of the messages.
     const share = count / (passes * perPass)
-    const figures = Object.fromEntries(Object.entries(more).map(([key, value]) => [key, value * share]))
+    const figures = Object.fromEntries(
+      Object.entries(more).map(([key, value]) => [key, value * share]),
+    )
     return { seconds: (seconds - settling / 1000) * share, ...figures }
   }
 
   return {
     async mqwire(count) {
       const source = new Source()
-      const options = { clientId: 'memory', keepAlive: false, reconnect: false, ...(scanner !== undefined && { scanner }) }
+      const options = {
+        clientId: 'memory',
+        keepAlive: false,
+        reconnect: false,
+        ...(scanner !== undefined && { scanner }),
+      }
       const client = new Client({ url: 'mqtt://memory', transport: () => source }, options)
       await client.connect()
-      const time = await round(count, source, (wish) => unlessClosed(client, consumers[mode](client, wish), patience, mode))
+      const time = await round(count, source, (wish) =>
+        unlessClosed(client, consumers[mode](client, wish), patience, mode),
+      )
       client.destroy()
       return time
     },
     async 'MQTT.js'(count) {
       const source = new StreamSource()
-      const client = new mqttjs.MqttClient(() => source, { protocolVersion: 5, keepalive: 0, reconnectPeriod: 0, clientId: 'memory' })
+      const client = new mqttjs.MqttClient(() => source, {
+        protocolVersion: 5,
+        keepalive: 0,
+        reconnectPeriod: 0,
+        clientId: 'memory',
+      })
       client.on('error', () => undefined)
       await new Promise((resolve) => client.once('connect', resolve))
       const time = await round(count, source, (wish) => mqttJsConsumer(client, wish))

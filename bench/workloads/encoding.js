@@ -12,7 +12,8 @@ const asItIs = (packet) => packet
 function byEncode({ encode }, packets, make) {
   return (count) => {
     let bytes = 0
-    for (let index = 0; index < count; index++) bytes += encode(make(packets[index % packets.length])).length
+    for (let index = 0; index < count; index++)
+      bytes += encode(make(packets[index % packets.length])).length
     if (bytes === 0) throw new Error('nothing was written')
   }
 }
@@ -37,7 +38,8 @@ function byGenerate({ generate }, packets, make) {
   const version = { protocolVersion: 5 }
   return (count) => {
     let bytes = 0
-    for (let index = 0; index < count; index++) bytes += generate(make(packets[index % packets.length]), version).length
+    for (let index = 0; index < count; index++)
+      bytes += generate(make(packets[index % packets.length]), version).length
     if (bytes === 0) throw new Error('nothing was written')
   }
 }
@@ -49,26 +51,74 @@ const bytesOf = (text) => new TextEncoder().encode(text)
 export const samples = {
   PUBLISH: () => {
     const ours = Array.from({ length: 100 }, (_, index) => packetOf(workloads.plain, index))
-    return [ours, ours.map(({ topic, payload }) => ({ cmd: 'publish', topic, payload: Buffer.from(payload), qos: 0, dup: false, retain: false }))]
+    return [
+      ours,
+      ours.map(({ topic, payload }) => ({
+        cmd: 'publish',
+        topic,
+        payload: Buffer.from(payload),
+        qos: 0,
+        dup: false,
+        retain: false,
+      })),
+    ]
   },
   'PUBLISH with 5 user properties': () => {
     const ours = Array.from({ length: 100 }, (_, index) => packetOf(workloads.properties, index))
     const theirs = ours.map(({ topic, payload, packetId, properties: { userProperties } }) => {
       const properties = { userProperties: pairsOf(userProperties) }
-      return { cmd: 'publish', topic, payload: Buffer.from(payload), qos: 1, dup: false, retain: false, messageId: packetId, properties }
+      return {
+        cmd: 'publish',
+        topic,
+        payload: Buffer.from(payload),
+        qos: 1,
+        dup: false,
+        retain: false,
+        messageId: packetId,
+        properties,
+      }
     })
     return [ours, theirs]
   },
   CONNECT: () => {
-    const [clientId, username, password, topic, payload] = ['device-0042', 'reader', 'a long password', topicOf(3), 'gone']
+    const [clientId, username, password, topic, payload] = [
+      'device-0042',
+      'reader',
+      'a long password',
+      topicOf(3),
+      'gone',
+    ]
     const will = { topic, payload: bytesOf(payload), qos: 1, retain: true, properties: {} }
     const settings = { sessionExpiryInterval: 3600, receiveMaximum: 200 }
-    const base = { type: 'connect', protocolName: 'MQTT', protocolVersion: 5, cleanStart: true, keepAlive: 60, clientId, username }
+    const base = {
+      type: 'connect',
+      protocolName: 'MQTT',
+      protocolVersion: 5,
+      cleanStart: true,
+      keepAlive: 60,
+      clientId,
+      username,
+    }
     const ours = { ...base, will, password: bytesOf(password), properties: settings }
-    const theirs = { cmd: 'connect', protocolId: 'MQTT', protocolVersion: 5, clean: true, keepalive: 60, clientId, username, properties: settings }
+    const theirs = {
+      cmd: 'connect',
+      protocolId: 'MQTT',
+      protocolVersion: 5,
+      clean: true,
+      keepalive: 60,
+      clientId,
+      username,
+      properties: settings,
+    }
     return [
       [ours],
-      [{ ...theirs, password: Buffer.from(password), will: { topic, payload: Buffer.from(payload), qos: 1, retain: true, properties: {} } }],
+      [
+        {
+          ...theirs,
+          password: Buffer.from(password),
+          will: { topic, payload: Buffer.from(payload), qos: 1, retain: true, properties: {} },
+        },
+      ],
     ]
   },
   SUBSCRIBE: () => {
@@ -84,8 +134,21 @@ export const samples = {
   },
   AUTH: () => {
     const [authenticationMethod, data] = ['SCRAM-SHA-256', 'n,,n=reader,r=fyko+d2lbbFgONRv9qkxdawL']
-    const ours = { type: 'auth', reasonCode: 0x18, properties: { authenticationMethod, authenticationData: bytesOf(data) } }
-    return [[ours], [{ cmd: 'auth', reasonCode: 0x18, properties: { authenticationMethod, authenticationData: Buffer.from(data) } }]]
+    const ours = {
+      type: 'auth',
+      reasonCode: 0x18,
+      properties: { authenticationMethod, authenticationData: bytesOf(data) },
+    }
+    return [
+      [ours],
+      [
+        {
+          cmd: 'auth',
+          reasonCode: 0x18,
+          properties: { authenticationMethod, authenticationData: Buffer.from(data) },
+        },
+      ],
+    ]
   },
 }
 
@@ -97,19 +160,27 @@ export function encoders({ wire, mqttPacket }, name, { making = false, only } = 
   const [ours, theirs] = samples[name]()
   const make = making ? anew : asItIs
   const candidates = { encode: byEncode(wire, ours, make) }
-  candidates['mqwire'] = wire.Encoder === undefined ? candidates.encode : byEncoder(wire, ours, make)
+  candidates['mqwire'] =
+    wire.Encoder === undefined ? candidates.encode : byEncoder(wire, ours, make)
   if (mqttPacket !== undefined) candidates['mqtt-packet'] = byGenerate(mqttPacket, theirs, make)
-  return Object.fromEntries(Object.entries(candidates).filter(([candidate]) => only === undefined || only.includes(candidate)))
+  return Object.fromEntries(
+    Object.entries(candidates).filter(
+      ([candidate]) => only === undefined || only.includes(candidate),
+    ),
+  )
 }
 
 /** Candidates that read a sample, one packet a call, as its server does. */
 export function readers({ wire, mqttPacket }, name) {
   const [[ours], [theirs]] = samples[name]()
   const bytes = wire.encode(ours)
-  if (wire.decode(bytes, { from: 'client' }).type !== ours.type) throw new Error(`${name} does not survive`)
+  if (wire.decode(bytes, { from: 'client' }).type !== ours.type)
+    throw new Error(`${name} does not survive`)
   const candidates = {
     mqwire: (count) => {
-      for (let index = 0; index < count; index++) if (wire.decode(bytes, { from: 'client' }).type !== ours.type) throw new Error('another packet')
+      for (let index = 0; index < count; index++)
+        if (wire.decode(bytes, { from: 'client' }).type !== ours.type)
+          throw new Error('another packet')
     },
   }
   if (mqttPacket === undefined) return candidates

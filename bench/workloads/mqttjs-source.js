@@ -33,7 +33,12 @@ export class StreamSource extends Duplex {
   }
 
   #answer(type, high, low) {
-    const answers = { 1: [0x20, 3, 0, 0, 0], 8: [0x90, 4, high, low, 0, 0], 10: [0xb0, 4, high, low, 0, 0], 12: [0xd0, 0] }
+    const answers = {
+      1: [0x20, 3, 0, 0, 0],
+      8: [0x90, 4, high, low, 0, 0],
+      10: [0xb0, 4, high, low, 0, 0],
+      12: [0xd0, 0],
+    }
     if (answers[type] !== undefined) inNextTask(() => this.push(Buffer.from(answers[type])))
   }
 

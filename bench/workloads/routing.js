@@ -16,21 +16,39 @@ export const scenes = {
   '100 filters': () => [matching, ...other(99)],
   '1,000 filters': () => [matching, ...other(999)],
   '10,000 filters': () => [matching, ...other(9999)],
-  '10,000 filters with wildcards that match': () => [matching, 'plants/+/level', '+/+/level', '#', ...other(9996)],
-  '1,000 deep filters': () => [matching, ...Array.from({ length: 999 }, (_, index) => `plants/${'a/'.repeat(20)}${index}/+`)],
+  '10,000 filters with wildcards that match': () => [
+    matching,
+    'plants/+/level',
+    '+/+/level',
+    '#',
+    ...other(9996),
+  ],
+  '1,000 deep filters': () => [
+    matching,
+    ...Array.from({ length: 999 }, (_, index) => `plants/${'a/'.repeat(20)}${index}/+`),
+  ],
 }
 
 function other(count) {
   return Array.from({ length: count }, (_, index) => {
     const place = `site-${index % 50}/hall-${index % 97}`
-    return index % 3 === 0 ? `${place}/+/m${index}` : index % 3 === 1 ? `${place}/machine/m${index}` : `${place}/m${index}/#`
+    return index % 3 === 0
+      ? `${place}/+/m${index}`
+      : index % 3 === 1
+        ? `${place}/machine/m${index}`
+        : `${place}/m${index}/#`
   })
 }
 
 /** A connected client with these filters, listening; `run(count)` delivers at least `count` messages and gives how many. */
 export async function router(filters, { churn = false, workload = workloads.small } = {}) {
   const source = new Source()
-  const options = { clientId: 'router', keepAlive: false, reconnect: false, maximumPacketSize: 1 << 20 }
+  const options = {
+    clientId: 'router',
+    keepAlive: false,
+    reconnect: false,
+    maximumPacketSize: 1 << 20,
+  }
   const client = new Client({ url: 'mqtt://memory', transport: () => source }, options)
   await client.connect()
   const { chunks, count: perPass } = streamOf({ ...workload, bytes: 1 << 18 }, encode)

@@ -94,9 +94,19 @@ export class Source {
       const properties = { subscriptionIdentifierAvailable: 0, topicAliasMaximum: 0 }
       this.#reply({ type: 'connack', sessionPresent: false, reasonCode: 0, properties })
     } else if (packet.type === 'subscribe') {
-      this.#reply({ type: 'suback', packetId, properties: {}, reasonCodes: packet.subscriptions.map(({ qos }) => qos) })
+      this.#reply({
+        type: 'suback',
+        packetId,
+        properties: {},
+        reasonCodes: packet.subscriptions.map(({ qos }) => qos),
+      })
     } else if (packet.type === 'unsubscribe') {
-      this.#reply({ type: 'unsuback', packetId, properties: {}, reasonCodes: packet.filters.map(() => 0) })
+      this.#reply({
+        type: 'unsuback',
+        packetId,
+        properties: {},
+        reasonCodes: packet.filters.map(() => 0),
+      })
     } else if (packet.type === 'pingreq') this.#reply({ type: 'pingresp' })
   }
 

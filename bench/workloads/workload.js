@@ -27,7 +27,11 @@ export const workloads = {
   properties: { size: 256, qos: 1, userProperties: ascii },
   international: { size: 256, qos: 1, userProperties: international },
   large: { size: 4096 },
-  'new topics': { size: 256, topic: (index) => `p/${String(index).padStart(7, '0')}/level/up`, bytes: 4 << 20 },
+  'new topics': {
+    size: 256,
+    topic: (index) => `p/${String(index).padStart(7, '0')}/level/up`,
+    bytes: 4 << 20,
+  },
 }
 
 function random(seed) {
@@ -41,11 +45,22 @@ function random(seed) {
 }
 
 /** The packet number `index` of a workload, as `encode` takes it. */
-export function packetOf({ size, qos = 0, userProperties, topic = topicOf }, index, number = index) {
+export function packetOf(
+  { size, qos = 0, userProperties, topic = topicOf },
+  index,
+  number = index,
+) {
   const payload = new Uint8Array(size)
   for (let at = 0; at < size; at++) payload[at] = 32 + ((at * 5 + index) % 90)
   const properties = userProperties === undefined ? {} : { properties: { userProperties } }
-  return { type: 'publish', topic: topic(number), payload, qos, ...(qos > 0 && { packetId: 1 + (index % 60_000) }), ...properties }
+  return {
+    type: 'publish',
+    topic: topic(number),
+    payload,
+    qos,
+    ...(qos > 0 && { packetId: 1 + (index % 60_000) }),
+    ...properties,
+  }
 }
 
 /**

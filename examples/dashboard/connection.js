@@ -9,7 +9,15 @@ import { memoryStore } from 'mqwire/store'
 import { withoutSecrets } from './settings.js'
 
 /** What a connection looks like before there was one. */
-const nothing = { state: 'idle', attempt: 0, retryAt: undefined, since: undefined, error: undefined, negotiated: undefined, granted: [] }
+const nothing = {
+  state: 'idle',
+  attempt: 0,
+  retryAt: undefined,
+  since: undefined,
+  error: undefined,
+  negotiated: undefined,
+  granted: [],
+}
 
 /** A connection and what is known of it. */
 export class Connection {
@@ -108,11 +116,13 @@ export class Connection {
   }
 
   async #follow(queue, client) {
-    for await (const status of queue.status()) if (client === this.#client) this.#listener.queued(status)
+    for await (const status of queue.status())
+      if (client === this.#client) this.#listener.queued(status)
   }
 
   #existing() {
-    if (this.#client === undefined) throw new MqttError('ERR_NOT_CONNECTED', 'there is no connection yet')
+    if (this.#client === undefined)
+      throw new MqttError('ERR_NOT_CONNECTED', 'there is no connection yet')
     return this.#client
   }
 
@@ -123,8 +133,14 @@ export class Connection {
 
   #watch(client) {
     // The events of a client that was replaced are not for us.
-    const on = (type, listener) => client.on(type, (event) => client === this.#client && listener(event))
-    on('state', ({ state }) => this.#show({ state, ...(state === 'connected' && { error: undefined, attempt: 0, retryAt: undefined }) }))
+    const on = (type, listener) =>
+      client.on(type, (event) => client === this.#client && listener(event))
+    on('state', ({ state }) =>
+      this.#show({
+        state,
+        ...(state === 'connected' && { error: undefined, attempt: 0, retryAt: undefined }),
+      }),
+    )
     on('reconnecting', ({ attempt, delay }) => {
       this.#show({ attempt, retryAt: Date.now() + delay })
       this.#listener.noted(`attempt ${attempt} in ${(delay / 1000).toFixed(1)} s`)
@@ -136,12 +152,15 @@ export class Connection {
       this.#show({ since: undefined })
       if (error !== undefined) this.#fail(error)
     })
-    on('serverdisconnect', ({ error }) => this.#listener.noted(`the server said goodbye: ${textOf(error)}`))
+    on('serverdisconnect', ({ error }) =>
+      this.#listener.noted(`the server said goodbye: ${textOf(error)}`),
+    )
     on('sessionlost', ({ cause }) => this.#listener.noted(`the session is ${cause}`))
     on('error', ({ error }) => this.#fail(error))
     // What a publish fails with is shown where it was asked for.
     on('drop', ({ direction, topic, reason, size }) => {
-      if (direction === 'in' && reason === 'too-large') this.#listener.noted(`a message of ${topic} is too large: ${size} bytes`)
+      if (direction === 'in' && reason === 'too-large')
+        this.#listener.noted(`a message of ${topic} is too large: ${size} bytes`)
     })
     client.closed.then((error) => client === this.#client && error && this.#fail(error))
   }

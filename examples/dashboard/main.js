@@ -67,7 +67,10 @@ let chartsDrawn = 0
 function draw() {
   const now = performance.now()
   const paused = recorder.missed !== undefined
-  setText(byId('missed'), paused ? `${short(recorder.missed)} messages since the pause, not kept` : '')
+  setText(
+    byId('missed'),
+    paused ? `${short(recorder.missed)} messages since the pause, not kept` : '',
+  )
   panel.tick()
   panel.figures(recorder)
   if (!paused && (!wantsLessMotion() || now - chartsDrawn >= calm)) {

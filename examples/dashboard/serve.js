@@ -12,7 +12,9 @@ import { bundled, lazily, servePage, strict } from '../serving.js'
 import { withoutSecrets } from './settings.js'
 
 const folder = fileURLToPath(new URL('.', import.meta.url))
-const bundle = lazily(() => bundled({ absWorkingDir: folder, entryPoints: { dashboard: 'main.js', style: 'dashboard.css' } }))
+const bundle = lazily(() =>
+  bundled({ absWorkingDir: folder, entryPoints: { dashboard: 'main.js', style: 'dashboard.css' } }),
+)
 
 const files = new Map([
   ['/', ['text/html; charset=utf-8', () => readFile(path.join(folder, 'index.html'))]],
@@ -30,7 +32,10 @@ export async function serveDashboard({ port = 8080 } = {}) {
     origin,
     /** The address of the page with `url`, `topic`, `qos` and `publish` filled in. */
     address: (settings = {}) => {
-      const query = new URLSearchParams(settings).toString().replaceAll('%2F', '/').replaceAll('%3A', ':')
+      const query = new URLSearchParams(settings)
+        .toString()
+        .replaceAll('%2F', '/')
+        .replaceAll('%3A', ':')
       return query === '' ? origin : `${origin}?${query}`
     },
     stop,
@@ -42,14 +47,22 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
     usage: 'node examples/dashboard/serve.js [options]',
     about: 'Serves the dashboard for a broker that listens on WebSocket.',
     options: {
-      port: { value: 'N', number: [0, 65_535], whole: true, initial: 8080, text: 'where it listens, or the next port that is free' },
+      port: {
+        value: 'N',
+        number: [0, 65_535],
+        whole: true,
+        initial: 8080,
+        text: 'where it listens, or the next port that is free',
+      },
       url: { value: 'URL', text: 'the broker, filled in on the page, as ws://127.0.0.1:9001' },
       topic: { value: 'FILTER', text: 'the topic filter, filled in on the page' },
       qos: { value: 'N', number: [0, 2], whole: true, text: 'the QoS, filled in on the page' },
     },
   })
   const { port, ...given } = values
-  const settings = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined))
+  const settings = Object.fromEntries(
+    Object.entries(given).filter(([, value]) => value !== undefined),
+  )
   if (settings.url !== undefined) settings.url = withoutSecrets(settings.url)
   const dashboard = await serveDashboard({ port })
   console.log(`The dashboard is at ${dashboard.address(settings)}`)

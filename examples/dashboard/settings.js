@@ -21,7 +21,11 @@ export function readSettings(search) {
 
 /** The query that leads back to these settings. */
 export function writeSettings({ url, filter, qos, publish = standard.publish }) {
-  const parameters = new URLSearchParams({ url: withoutSecrets(url), topic: filter, qos: String(qos) })
+  const parameters = new URLSearchParams({
+    url: withoutSecrets(url),
+    topic: filter,
+    qos: String(qos),
+  })
   if (publish !== standard.publish) parameters.set('publish', publish)
   return `?${parameters}`
 }

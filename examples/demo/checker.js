@@ -37,13 +37,17 @@ export class Sequence {
   }
 
   #has(number) {
-    return number <= this.#highest && (this.#seen[(number % window) >>> 5] & (1 << (number & 31))) !== 0
+    return (
+      number <= this.#highest && (this.#seen[(number % window) >>> 5] & (1 << (number & 31))) !== 0
+    )
   }
 
   // Forgets the bits whose places the new numbers take.
   #moveTo(highest) {
     if (highest - this.#highest >= window) this.#seen.fill(0)
-    else for (let n = this.#highest + 1; n <= highest; n += 1) this.#seen[(n % window) >>> 5] &= ~(1 << (n & 31))
+    else
+      for (let n = this.#highest + 1; n <= highest; n += 1)
+        this.#seen[(n % window) >>> 5] &= ~(1 << (n & 31))
     this.#highest = highest
   }
 }
@@ -53,7 +57,11 @@ export class Checker {
   #sequences
 
   constructor(devices) {
-    this.#sequences = Array.from({ length: devices }, () => [new Sequence(), new Sequence(), new Sequence()])
+    this.#sequences = Array.from({ length: devices }, () => [
+      new Sequence(),
+      new Sequence(),
+      new Sequence(),
+    ])
   }
 
   /** A message arrived. False when no such device exists or the number is none: it is not one of ours. */
@@ -86,7 +94,9 @@ export class Checker {
 
   /** Messages at this QoS that never arrived; `sent` has, for each device, how many it sent at QoS 0, 1 and 2. */
   missing(qos, sent) {
-    return this.#sum((sequences, device) => Math.max(0, sent[device][qos] - sequences[qos].received))
+    return this.#sum((sequences, device) =>
+      Math.max(0, sent[device][qos] - sequences[qos].received),
+    )
   }
 
   /** True when any message that was sent has not arrived. */
@@ -108,7 +118,9 @@ export class Checker {
 export function failures({ missing, repeated, foreign, dropped }) {
   const excused = foreign ? missing[0] : Math.min(missing[0], dropped)
   return [
-    ...[missing[0] - excused, missing[1], missing[2]].map((count, qos) => count > 0 && `${count} missing at QoS ${qos}`),
+    ...[missing[0] - excused, missing[1], missing[2]].map(
+      (count, qos) => count > 0 && `${count} missing at QoS ${qos}`,
+    ),
     ...[0, 2].map((qos) => repeated[qos] > 0 && `${repeated[qos]} twice at QoS ${qos}`),
   ].filter(Boolean)
 }

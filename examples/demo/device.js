@@ -39,7 +39,13 @@ export class Device {
    */
   static async connect(url, { clientId, signal, ...options }) {
     // The demo counts messages of one connection: a lost one ends it.
-    const client = await connect(url, { clientId, reconnect: false, sessionExpiryInterval: 0, outbound: { ackTimeout: 5000 }, signal })
+    const client = await connect(url, {
+      clientId,
+      reconnect: false,
+      sessionExpiryInterval: 0,
+      outbound: { ackTimeout: 5000 },
+      signal,
+    })
     return new Device(client, options)
   }
 
@@ -52,7 +58,8 @@ export class Device {
       const due = Math.floor(((performance.now() - start) * rate) / 1000)
       // After a standstill it goes on at its rate, and makes up for a few ticks only.
       done = Math.max(done, due - Math.ceil((rate * tick * 5) / 1000))
-      for (; done < due && !signal.aborted && this.#failure === undefined; done += 1) await this.#publish(done % 3)
+      for (; done < due && !signal.aborted && this.#failure === undefined; done += 1)
+        await this.#publish(done % 3)
       await sleep(tick)
     }
     while (this.#inFlight > 0) await this.#nextAcknowledgement()

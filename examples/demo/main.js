@@ -54,10 +54,18 @@ class Run {
 
   async connect(faults, signal) {
     const { checker, stats, prefix } = this
-    this.reader = await Reader.connect(this.#broker.urls[0], { clientId: `demo-${this.#id}-reader`, prefix, checker, stats, signal })
+    this.reader = await Reader.connect(this.#broker.urls[0], {
+      clientId: `demo-${this.#id}-reader`,
+      prefix,
+      checker,
+      stats,
+      signal,
+    })
     const indexes = Array.from({ length: this.#options.devices }, (_, index) => index)
     // Each comes to its end, so that none is forgotten when one fails.
-    const outcomes = await Promise.allSettled(indexes.map((index) => this.#connectDevice(index, faults, signal)))
+    const outcomes = await Promise.allSettled(
+      indexes.map((index) => this.#connectDevice(index, faults, signal)),
+    )
     const failed = outcomes.find((outcome) => outcome.status === 'rejected')
     if (failed !== undefined) throw failed.reason
   }
@@ -91,8 +99,12 @@ class Run {
     const silence = AbortSignal.any([signal, halt.signal])
     const timer = setInterval(() => line.show(this.#figures(performance.now() - start)), 1000)
     this.stats.recent()
-    const reading = named('reader', this.reader.run()).then(() => Promise.reject(new Error('the subscription ended')))
-    const publishing = this.devices.map((device, index) => named(`device ${index}`, device.run(silence)))
+    const reading = named('reader', this.reader.run()).then(() =>
+      Promise.reject(new Error('the subscription ended')),
+    )
+    const publishing = this.devices.map((device, index) =>
+      named(`device ${index}`, device.run(silence)),
+    )
     try {
       await Promise.race([Promise.all(publishing), reading, overdue(silence)])
       const seconds = (performance.now() - start) / 1000
@@ -142,7 +154,8 @@ function named(name, promise) {
 
 /** Rejects when the devices take too long to stop, as they do when the broker has stopped reading. */
 async function overdue(signal) {
-  if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  if (!signal.aborted)
+    await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
   await sleep(stopWithin, undefined, { ref: false })
   throw new Error('the devices could not stop in time: the broker takes nothing')
 }
@@ -164,8 +177,23 @@ function onInterrupt() {
 function conclude(run, { options, broker, seconds }) {
   const { rows } = run
   const { dropped } = run.reader
-  const found = failures({ missing: rows.map((row) => row.missing), repeated: rows.map((row) => row.twice), foreign: broker.foreign, dropped })
-  print(summary({ rows, found, seconds, devices: options.devices, rate: options.rate, latency: run.stats.latency, dropped }))
+  const found = failures({
+    missing: rows.map((row) => row.missing),
+    repeated: rows.map((row) => row.twice),
+    foreign: broker.foreign,
+    dropped,
+  })
+  print(
+    summary({
+      rows,
+      found,
+      seconds,
+      devices: options.devices,
+      rate: options.rate,
+      latency: run.stats.latency,
+      dropped,
+    }),
+  )
   return found.length === 0
 }
 
@@ -199,13 +227,15 @@ async function main() {
 /** An error and what caused it, in one line. */
 function explain(error) {
   const messages = []
-  for (let cause = error; cause instanceof Error; cause = cause.cause) if (!messages.includes(cause.message)) messages.push(cause.message)
+  for (let cause = error; cause instanceof Error; cause = cause.cause)
+    if (!messages.includes(cause.message)) messages.push(cause.message)
   return messages.join(': ')
 }
 
 main().catch((error) => {
   if (error instanceof UsageError) console.error(error.message)
-  else if (error.code === 'ERR_INVALID_BROKER_URL') console.error(`MQTT_URL: ${explain(error)}; --help shows what there is.`)
+  else if (error.code === 'ERR_INVALID_BROKER_URL')
+    console.error(`MQTT_URL: ${explain(error)}; --help shows what there is.`)
   else console.error(`The demo broke off: ${explain(error)}`)
   process.exit(error instanceof UsageError || error.code === 'ERR_INVALID_BROKER_URL' ? 2 : 1)
 })

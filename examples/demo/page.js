@@ -29,9 +29,17 @@ export async function servePage({ dashboard, port }, broker) {
   const { stop } = page
   if (found === undefined)
     return {
-      lines: [page.address(settings), 'MQTT_URL is no WebSocket address, which is all that a page can use: give it that of your broker.'],
+      lines: [
+        page.address(settings),
+        'MQTT_URL is no WebSocket address, which is all that a page can use: give it that of your broker.',
+      ],
       stop,
     }
   const lines = [page.address({ url: found.address, ...settings })]
-  return { lines: found.more ? [...lines, 'User name, password and query of MQTT_URL are to be filled in there.'] : lines, stop }
+  return {
+    lines: found.more
+      ? [...lines, 'User name, password and query of MQTT_URL are to be filled in there.']
+      : lines,
+    stop,
+  }
 }

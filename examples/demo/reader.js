@@ -26,10 +26,18 @@ export class Reader {
   /** Connects and subscribes to what all devices publish below a prefix, in each format. */
   static async connect(url, { clientId, prefix, checker, stats, signal }) {
     // aedes does not heed Receive Maximum; this is the most that it could have under way.
-    const client = await connect(url, { clientId, reconnect: false, sessionExpiryInterval: 0, receiveMaximum: 65_535, signal })
+    const client = await connect(url, {
+      clientId,
+      reconnect: false,
+      sessionExpiryInterval: 0,
+      receiveMaximum: 65_535,
+      signal,
+    })
     const channels = Object.values(telemetryOf(prefix).on(client))
     const options = { qos: 2, requireQos: true, buffer: 16_384, signal }
-    const subscriptions = await Promise.all(channels.map((channel) => channel.subscribe({}, options)))
+    const subscriptions = await Promise.all(
+      channels.map((channel) => channel.subscribe({}, options)),
+    )
     return new Reader(client, subscriptions, checker, stats)
   }
 
@@ -46,7 +54,8 @@ export class Reader {
   async #read(subscription) {
     for await (const { params, value, message } of subscription) {
       // Somebody else may publish below our prefix.
-      if (this.#checker.record(params.device, message.qos, value?.number)) this.#stats.record(performance.now() - value.at)
+      if (this.#checker.record(params.device, message.qos, value?.number))
+        this.#stats.record(performance.now() - value.at)
     }
   }
 

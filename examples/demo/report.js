@@ -17,7 +17,10 @@ function milliseconds(value) {
 
 /** The introduction: what runs against which broker. */
 export function introduction({ broker, prefix, devices, overWebSocket, rate, seconds, page }) {
-  const some = overWebSocket > 0 ? `${devices - overWebSocket} over TCP, ${overWebSocket} over WebSocket; ` : ''
+  const some =
+    overWebSocket > 0
+      ? `${devices - overWebSocket} over TCP, ${overWebSocket} over WebSocket; `
+      : ''
   return [
     ...page.map((line, index) => `${index === 0 ? 'Dashboard' : ''}`.padEnd(11) + line),
     `Broker     ${broker.name}`,
@@ -30,7 +33,10 @@ export function introduction({ broker, prefix, devices, overWebSocket, rate, sec
 }
 
 /** The live figures as text: the longest form that fits into the columns. */
-export function liveText({ seconds, rate, p50, p99, received, missing, twice }, columns = Number.POSITIVE_INFINITY) {
+export function liveText(
+  { seconds, rate, p50, p99, received, missing, twice },
+  columns = Number.POSITIVE_INFINITY,
+) {
   const [missed, repeated] = [count(missing), count(twice)]
   const latency = `p50 ${milliseconds(p50)}  p99 ${milliseconds(p99)} ms`
   const counts = received.map((value, qos) => `QoS ${qos}: ${count(value)}`).join('  ')
@@ -56,7 +62,8 @@ export class LiveLine {
 
   /** Shows the figures in place of those before. */
   show(figures) {
-    if (this.#inPlace) this.#stream.write(`\r${liveText(figures, this.#stream.columns || 80)}\x1b[K`)
+    if (this.#inPlace)
+      this.#stream.write(`\r${liveText(figures, this.#stream.columns || 80)}\x1b[K`)
     else this.#stream.write(`${liveText(figures)}\n`)
     this.#open = this.#inPlace
   }
@@ -81,7 +88,8 @@ function table(rows) {
 function verdict(rows, found) {
   if (rows.every((row) => row.sent === 0)) return 'Nothing was sent, so nothing was checked.'
   if (found.length > 0) return `FAILED: ${found.join(', ')}.`
-  if (rows[0].missing > 0) return 'OK: nothing lost at QoS 1 and 2, nothing twice at QoS 2; QoS 0 may be lost.'
+  if (rows[0].missing > 0)
+    return 'OK: nothing lost at QoS 1 and 2, nothing twice at QoS 2; QoS 0 may be lost.'
   if (rows[1].twice > 0) return 'OK: nothing lost, and twice only at QoS 1, which may repeat.'
   return 'OK: nothing lost, nothing twice.'
 }
@@ -99,9 +107,13 @@ export function summary({ rows, found, seconds, devices, rate, latency, dropped 
     `Latency: half within ${percentile(0.5)} ms, 99% within ${percentile(0.99)} ms, longest ${milliseconds(latency.max)} ms.`,
     // The first message of a device and the last may fall short of their share of time.
     ...(sent < 0.9 * devices * (rate * seconds - 2)
-      ? [`The devices slowed down to what was taken: ${count(sent / seconds)} messages/s of the ${count(devices * rate)} wanted.`]
+      ? [
+          `The devices slowed down to what was taken: ${count(sent / seconds)} messages/s of the ${count(devices * rate)} wanted.`,
+        ]
       : []),
-    ...(dropped > 0 ? [`The subscriber's buffer was full and dropped ${count(dropped)} at QoS 0.`] : []),
+    ...(dropped > 0
+      ? [`The subscriber's buffer was full and dropped ${count(dropped)} at QoS 0.`]
+      : []),
     verdict(rows, found),
   ].join('\n')
 }

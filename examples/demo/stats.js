@@ -70,7 +70,9 @@ export class Stats {
   recent() {
     const now = performance.now()
     const rate = (this.#recent.count * 1000) / Math.max(1, now - this.#since)
-    const [p50, p99] = [0.5, 0.99].map((share) => (this.#recent.count > 0 ? this.#recent.percentile(share) : undefined))
+    const [p50, p99] = [0.5, 0.99].map((share) =>
+      this.#recent.count > 0 ? this.#recent.percentile(share) : undefined,
+    )
     this.#recent.reset()
     this.#since = now
     return { rate, p50, p99 }

@@ -22,7 +22,12 @@ const binary = mq.codec({
   decode({ buffer, byteOffset, byteLength }) {
     if (byteLength !== length) throw new RangeError(`must have ${length} bytes`)
     const view = new DataView(buffer, byteOffset, byteLength)
-    return { at: view.getFloat64(0), number: view.getUint32(8), temperature: view.getFloat32(12), pressure: view.getFloat32(16) }
+    return {
+      at: view.getFloat64(0),
+      number: view.getUint32(8),
+      temperature: view.getFloat32(12),
+      pressure: view.getFloat32(16),
+    }
   },
   contentType: 'application/octet-stream',
   inPlace: true,
@@ -42,10 +47,17 @@ const rounded = (value, digits) => Number(value.toFixed(digits))
  * own, with something faster and a little noise on top.
  */
 export function makeSensor(index) {
-  const wave = (at, seconds, phase) => Math.sin((at * 2 * Math.PI) / (seconds * 1000) + index * phase)
+  const wave = (at, seconds, phase) =>
+    Math.sin((at * 2 * Math.PI) / (seconds * 1000) + index * phase)
   const [warmth, force] = [18 + ((index * 7) % 11) * 0.9, 2.4 + ((index * 5) % 7) * 0.12]
   return (at) => ({
-    temperature: rounded(warmth + 2.2 * wave(at, 140, 1.3) + 0.7 * wave(at, 26, 2.1) + 0.12 * (Math.random() - 0.5), 2),
-    pressure: rounded(force + 0.16 * wave(at, 90, 1.9) + 0.05 * wave(at, 17, 0.7) + 0.008 * (Math.random() - 0.5), 3),
+    temperature: rounded(
+      warmth + 2.2 * wave(at, 140, 1.3) + 0.7 * wave(at, 26, 2.1) + 0.12 * (Math.random() - 0.5),
+      2,
+    ),
+    pressure: rounded(
+      force + 0.16 * wave(at, 90, 1.9) + 0.05 * wave(at, 17, 0.7) + 0.008 * (Math.random() - 0.5),
+      3,
+    ),
   })
 }

@@ -40,14 +40,17 @@ export class Count {
   /** Jobs done twice, and those of them that no kill explains. */
   get twice() {
     const jobs = [...this.#doers].filter(([, workers]) => workers.length > 1)
-    const unexplained = jobs.filter(([job]) => ![...this.#killed.values()].some((inHand) => inHand.has(job)))
+    const unexplained = jobs.filter(
+      ([job]) => ![...this.#killed.values()].some((inHand) => inHand.has(job)),
+    )
     return { all: jobs.length, unexplained: unexplained.length }
   }
 
   /** By worker: how many it did. */
   get shares() {
     const shares = new Map()
-    for (const workers of this.#doers.values()) for (const worker of workers) shares.set(worker, (shares.get(worker) ?? 0) + 1)
+    for (const workers of this.#doers.values())
+      for (const worker of workers) shares.set(worker, (shares.get(worker) ?? 0) + 1)
     return [...shares].sort(([one], [other]) => one.localeCompare(other))
   }
 
@@ -67,6 +70,8 @@ export function report(count) {
     `${'lost'.padEnd(12)}${figure(open).padStart(8)}`,
     `${'done twice'.padEnd(12)}${figure(twice.all).padStart(8)}${twice.all > 0 ? `  ${figure(twice.all - twice.unexplained)} of them were in the hands of the one that was killed` : ''}`,
     '',
-    isFlawless ? 'Each job was done at least once, and twice only what the killed worker had in hand.' : 'FAILED: see above.',
+    isFlawless
+      ? 'Each job was done at least once, and twice only what the killed worker had in hand.'
+      : 'FAILED: see above.',
   ].join('\n')
 }

@@ -20,9 +20,16 @@ const patience = 30_000
 
 const { values } = argumentsOf({
   usage: 'npm run fleet -- [options]',
-  about: 'Three processes share jobs. One is killed and started again, one is added, one leaves, and every job is counted at the end.',
+  about:
+    'Three processes share jobs. One is killed and started again, one is added, one leaves, and every job is counted at the end.',
   options: {
-    jobs: { value: 'N', number: [100, 1_000_000], whole: true, initial: 6000, text: 'how many jobs there are' },
+    jobs: {
+      value: 'N',
+      number: [100, 1_000_000],
+      whole: true,
+      initial: 6000,
+      text: 'how many jobs there are',
+    },
     rate: { value: 'N', number: [10, 5000], whole: true, initial: 600, text: 'jobs a second' },
   },
   notes: [
@@ -31,7 +38,9 @@ const { values } = argumentsOf({
   ],
 })
 
-const broker = process.env.MQTT_URL ? undefined : new MemoryBroker({ maxQueuedMessages: 1_000_000, maxLog: 0 })
+const broker = process.env.MQTT_URL
+  ? undefined
+  : new MemoryBroker({ maxQueuedMessages: 1_000_000, maxLog: 0 })
 const listeners = await broker?.serve({ tcp: 0 })
 const url = process.env.MQTT_URL || listeners.tcp.url
 const count = new Count(hand)
@@ -87,7 +96,9 @@ async function publishAll(sender) {
     if (ahead > 1) await sleep(ahead)
     await sender.writable
     // Each is told; a failure ends the program.
-    sender.publish(`jobs/${run}-${number}`, '', { qos: 1 }).then(() => count.handlePublished(`${run}-${number}`))
+    sender
+      .publish(`jobs/${run}-${number}`, '', { qos: 1 })
+      .then(() => count.handlePublished(`${run}-${number}`))
   }
   await Promise.all(changes)
 }
@@ -97,7 +108,8 @@ console.log(`        three workers share ${values.jobs} jobs, ${values.rate} a s
 const sender = await connect(url, { clientId: `sender-${run}` })
 await publishAll(sender)
 await sender.drain({ timeout: patience })
-for (const end = performance.now() + patience; count.open > 0 && performance.now() < end; ) await sleep(20)
+for (const end = performance.now() + patience; count.open > 0 && performance.now() < end; )
+  await sleep(20)
 const codes = await Promise.all([...workers.values()].map((worker) => worker.leave()))
 await listeners?.close()
 await broker?.close()

@@ -18,7 +18,10 @@ export class WorkerProcess {
   constructor({ id, url, hand }, heard) {
     this.id = id
     const env = { ...process.env, MQTT_URL: url }
-    this.#child = spawn(process.execPath, [program, '--id', id, '--hand', String(hand)], { env, stdio: ['ignore', 'pipe', 'inherit'] })
+    this.#child = spawn(process.execPath, [program, '--id', id, '--hand', String(hand)], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    })
     createInterface({ input: this.#child.stdout }).on('line', (line) => {
       // A process that was killed may have been in the middle of a line.
       if (!line.endsWith('}')) return

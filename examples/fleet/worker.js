@@ -14,11 +14,23 @@ const { values } = argumentsOf({
   usage: 'node examples/fleet/worker.js [options]',
   about: 'Handles its share of the messages of jobs/#, as a member of the group "fleet".',
   options: {
-    id: { value: 'NAME', initial: 'worker-1', text: 'client identifier, to which the session belongs' },
-    hand: { value: 'N', number: [1, 65_535], whole: true, initial: 20, text: 'jobs that the broker gives it before the first is done' },
+    id: {
+      value: 'NAME',
+      initial: 'worker-1',
+      text: 'client identifier, to which the session belongs',
+    },
+    hand: {
+      value: 'N',
+      number: [1, 65_535],
+      whole: true,
+      initial: 20,
+      text: 'jobs that the broker gives it before the first is done',
+    },
     work: { value: 'MS', number: [0, 60_000], initial: 5, text: 'milliseconds that a job takes' },
   },
-  notes: ['MQTT_URL names the broker: mqtt://127.0.0.1:1883, if it is not given. SIGTERM and Ctrl-C: it leaves.'],
+  notes: [
+    'MQTT_URL names the broker: mqtt://127.0.0.1:1883, if it is not given. SIGTERM and Ctrl-C: it leaves.',
+  ],
 })
 
 const tell = (event) => console.log(JSON.stringify(event))
@@ -38,12 +50,17 @@ const client = new Client(process.env.MQTT_URL || 'mqtt://127.0.0.1:1883', {
   receiveMaximum: values.hand,
 })
 // Before the connection: what the session kept has a handler from the first moment.
-const [jobs] = await Promise.all([listenShared(client, 'fleet', 'jobs/#', work, { qos: 1, concurrency: 4 }), client.connect()])
+const [jobs] = await Promise.all([
+  listenShared(client, 'fleet', 'jobs/#', work, { qos: 1, concurrency: 4 }),
+  client.connect(),
+])
 tell({ ready: values.id })
 
 async function leave() {
   // The broker gives it nothing more; what it has is handled.
-  await jobs.drain({ timeout: 20_000 }).catch((error) => console.error(`Not everything was handled: ${error.message}`))
+  await jobs
+    .drain({ timeout: 20_000 })
+    .catch((error) => console.error(`Not everything was handled: ${error.message}`))
   // Not coming back under this name: the session ends.
   await client.disconnect({ sessionExpiryInterval: 0 })
   tell({ left: values.id })

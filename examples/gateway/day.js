@@ -1,7 +1,8 @@
 /** What happens in the day, hour by hour. */
 
 /** It delivers what has piled up. */
-const isDelivering = (status) => status !== undefined && status.inFlight > 0 && status.pending > status.inFlight
+const isDelivering = (status) =>
+  status !== undefined && status.inFlight > 0 && status.pending > status.inFlight
 
 /** Hours of a day. */
 export const hoursOfDay = 24
@@ -17,7 +18,12 @@ export const events = [
   { at: 12, action: 'pullPlug', text: 'Somebody pulls the plug of the gateway.' },
   { at: 12.5, action: 'start', text: 'It starts again, still without network.' },
   { at: 18, action: 'networkComes', text: 'The network is back.' },
-  { at: 18.2, when: isDelivering, action: 'pullPlug', text: 'The plug is pulled in the middle of delivering.' },
+  {
+    at: 18.2,
+    when: isDelivering,
+    action: 'pullPlug',
+    text: 'The plug is pulled in the middle of delivering.',
+  },
   { at: 19.6, action: 'start', text: 'The gateway starts again.' },
   { at: 21, action: 'networkGoes', text: 'The broker goes …' },
   { at: 21.4, action: 'networkComes', text: '… and comes …' },

@@ -19,12 +19,23 @@ const together = 100
 
 const { values } = argumentsOf({
   usage: 'node examples/gateway/gateway.js [options] < READINGS',
-  about: 'Takes readings, one line of JSON each, keeps them on the disk, and delivers them whenever there is a broker.',
+  about:
+    'Takes readings, one line of JSON each, keeps them on the disk, and delivers them whenever there is a broker.',
   options: {
-    data: { value: 'FOLDER', initial: './gateway-data', text: 'where they are kept until they are delivered' },
-    id: { value: 'NAME', initial: 'gateway', text: 'client identifier, to which the session belongs' },
+    data: {
+      value: 'FOLDER',
+      initial: './gateway-data',
+      text: 'where they are kept until they are delivered',
+    },
+    id: {
+      value: 'NAME',
+      initial: 'gateway',
+      text: 'client identifier, to which the session belongs',
+    },
   },
-  notes: ['MQTT_URL names the broker: mqtt://127.0.0.1:1883, if it is not given. Ctrl-C stops; what is not delivered waits for the next start.'],
+  notes: [
+    'MQTT_URL names the broker: mqtt://127.0.0.1:1883, if it is not given. Ctrl-C stops; what is not delivered waits for the next start.',
+  ],
 })
 
 const store = await levelStore(values.data)
@@ -35,7 +46,10 @@ const client = new Client(process.env.MQTT_URL || 'mqtt://127.0.0.1:1883', {
   firstConnect: 'wait',
   reconnect: { backoff: exponential({ min: 100, max: 1000 }) },
 })
-const queue = await openQueue(client, { store, onDeadLetter: ({ entry, error }) => tell({ gaveUp: entry.topic, error: error.code }) })
+const queue = await openQueue(client, {
+  store,
+  onDeadLetter: ({ entry, error }) => tell({ gaveUp: entry.topic, error: error.code }),
+})
 // Not awaited: readings are taken from the first moment, whether there is a broker or not. How the connection ends, `closed` says.
 client.connect().catch(() => undefined)
 

@@ -25,13 +25,21 @@ const longestStep = 50
 
 const { values } = argumentsOf({
   usage: 'npm run gateway -- [options]',
-  about: 'A gateway takes readings from a line of sensors through a day without network and a pulled plug, and every reading is counted at the end.',
+  about:
+    'A gateway takes readings from a line of sensors through a day without network and a pulled plug, and every reading is counted at the end.',
   options: {
     seconds: { value: 'N', number: [1, 86_400], initial: 30, text: 'how long the day takes' },
-    rate: { value: 'N', number: [1, 1000], initial: 200, text: 'readings a second of the whole line' },
+    rate: {
+      value: 'N',
+      number: [1, 1000],
+      initial: 200,
+      text: 'readings a second of the whole line',
+    },
     quick: { text: 'a day in 6 seconds' },
   },
-  notes: ['Exit code: 0 nothing was lost and nothing of QoS 2 came twice, 1 something was or did, 2 wrong arguments.'],
+  notes: [
+    'Exit code: 0 nothing was lost and nothing of QoS 2 came twice, 1 something was or did, 2 wrong arguments.',
+  ],
 })
 
 const hour = (values.quick ? 6000 : values.seconds * 1000) / hoursOfDay
@@ -99,7 +107,9 @@ async function live() {
     await actions[action]()
   }
   await day.pass((now) => now === hoursOfDay)
-  bar.print(`${timeOfDay(hoursOfDay)}  The line stops. The gateway delivers what is left, and ends.`)
+  bar.print(
+    `${timeOfDay(hoursOfDay)}  The line stops. The gateway delivers what is left, and ends.`,
+  )
   const code = await gateway.finish(patience)
   const end = performance.now() + patience
   while (tally.lost > 0 && performance.now() < end) await sleep(20)

@@ -20,7 +20,11 @@ export class Plant {
     const plant = new Plant()
     await plant.networkComes()
     const reconnect = { backoff: exponential({ min: 50, max: 200 }) }
-    plant.#reader = await connect(plant.url, { clientId: 'reader', sessionExpiryInterval: 86_400, reconnect })
+    plant.#reader = await connect(plant.url, {
+      clientId: 'reader',
+      sessionExpiryInterval: 86_400,
+      reconnect,
+    })
     await plant.#reader.listen('plant/#', (message) => read(message.json()), { qos: 2 })
     return plant
   }

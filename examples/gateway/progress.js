@@ -29,7 +29,15 @@ export class ProgressBar {
     this.#stream = stream
     if (!stream.isTTY) return
     const format = ' {bar} {percentage}% delivered, {text}'
-    this.#bars = new MultiBar({ stream, format, barsize: 24, barCompleteChar: '█', barIncompleteChar: '░', hideCursor: true, gracefulExit: false })
+    this.#bars = new MultiBar({
+      stream,
+      format,
+      barsize: 24,
+      barCompleteChar: '█',
+      barIncompleteChar: '░',
+      hideCursor: true,
+      gracefulExit: false,
+    })
   }
 
   /** Shows a status of a queue. */

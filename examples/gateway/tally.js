@@ -2,7 +2,8 @@
 
 const count = (number) => number.toLocaleString('en')
 
-const unsaid = 'More was delivered than taken: when the plug was pulled, some was on the disk, and the gateway had not said so yet.'
+const unsaid =
+  'More was delivered than taken: when the plug was pulled, some was on the disk, and the gateway had not said so yet.'
 
 /** Readings of one QoS. */
 class Share {
@@ -51,7 +52,13 @@ export class Tally {
   }
 
   get isFlawless() {
-    return this.measured.taken.size > 0 && this.counted.taken.size > 0 && this.lost === 0 && this.counted.twice === 0 && this.givenUp === 0
+    return (
+      this.measured.taken.size > 0 &&
+      this.counted.taken.size > 0 &&
+      this.lost === 0 &&
+      this.counted.twice === 0 &&
+      this.givenUp === 0
+    )
   }
 
   #shareOf(sensor) {
@@ -64,7 +71,8 @@ export function report(tally) {
   const { measured, counted, read, givenUp, isFlawless } = tally
   const taken = measured.taken.size + counted.taken.size
   const delivered = measured.delivered.size + counted.delivered.size
-  const row = (name, value) => `${name.padEnd(12)}${[measured, counted].map((share) => count(value(share)).padStart(22)).join('')}`
+  const row = (name, value) =>
+    `${name.padEnd(12)}${[measured, counted].map((share) => count(value(share)).padStart(22)).join('')}`
   return [
     `${' '.repeat(12)}${'measurements (QoS 1)'.padStart(22)}${'pieces (QoS 2)'.padStart(22)}`,
     row('taken', ({ taken }) => taken.size),
@@ -72,10 +80,16 @@ export function report(tally) {
     row('lost', ({ lost }) => lost),
     row('twice', ({ twice }) => twice),
     '',
-    ...(measured.twice > 0 ? ['QoS 1 may bring a message twice: an acknowledgement was lost with the process or the connection.'] : []),
+    ...(measured.twice > 0
+      ? [
+          'QoS 1 may bring a message twice: an acknowledgement was lost with the process or the connection.',
+        ]
+      : []),
     `The line read ${count(read)} times. ${count(read - taken)} were not taken: the gateway was off, or the plug was pulled before they were on its disk.`,
     ...(givenUp > 0 ? [`The gateway gave up ${count(givenUp)}.`] : []),
     ...(delivered > taken ? [unsaid] : []),
-    isFlawless ? 'Nothing that was taken is lost, and no piece was counted twice.' : 'FAILED: see above.',
+    isFlawless
+      ? 'Nothing that was taken is lost, and no piece was counted twice.'
+      : 'FAILED: see above.',
   ].join('\n')
 }

@@ -23,16 +23,22 @@ function brokerUrl() {
 function fail(error) {
   const cause = error.cause?.name
   if (error.code !== 'ERR_STORE') view.complain(`The note was not saved: ${error.message}`)
-  else if (cause === 'QuotaExceededError') view.complain('There is no room left in this browser. The note was not saved.')
+  else if (cause === 'QuotaExceededError')
+    view.complain('There is no room left in this browser. The note was not saved.')
   else if (cause === 'InvalidStateError')
-    view.stop('The browser has deleted the notes that were kept here. Those below that waited are lost: copy them.')
+    view.stop(
+      'The browser has deleted the notes that were kept here. Those below that waited are lost: copy them.',
+    )
   else view.stop(`Notes cannot be kept: ${error.message}`)
 }
 
 /** Shows what waits and what was refused. */
 async function refresh(outbox, status = view.status) {
   try {
-    const [waiting, refused] = await Promise.all([firstOf(outbox.queue.entries(), most), lettersOf(outbox)])
+    const [waiting, refused] = await Promise.all([
+      firstOf(outbox.queue.entries(), most),
+      lettersOf(outbox),
+    ])
     view.show(status, waiting, refused)
   } catch (error) {
     fail(error)
@@ -42,7 +48,11 @@ async function refresh(outbox, status = view.status) {
 async function lettersOf({ queue }) {
   const entries = []
   for await (const { entry, code } of queue.deadLetters.entries()) entries.push({ entry, code })
-  return entries.slice(0, most).map(({ entry, code }) => ({ id: entry.id, text: new TextDecoder().decode(entry.payload), code }))
+  return entries.slice(0, most).map(({ entry, code }) => ({
+    id: entry.id,
+    text: new TextDecoder().decode(entry.payload),
+    code,
+  }))
 }
 
 async function save(outbox, note) {

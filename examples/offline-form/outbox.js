@@ -29,10 +29,20 @@ async function openStore(name, waits) {
 export async function openOutbox(name, url, { waits, stateChanged, failed }) {
   const store = await openStore(name, waits)
   // No client identifier: the broker gives one, and the store remembers it.
-  const client = new Client(url, { store, firstConnect: 'wait', reconnect: { backoff: exponential({ min: 500, max: 5000 }) } })
-  const queue = await openQueue(client, { store, qos: 2, overflow: 'reject', deadLetterStore: store })
+  const client = new Client(url, {
+    store,
+    firstConnect: 'wait',
+    reconnect: { backoff: exponential({ min: 500, max: 5000 }) },
+  })
+  const queue = await openQueue(client, {
+    store,
+    qos: 2,
+    overflow: 'reject',
+    deadLetterStore: store,
+  })
   client.on('state', ({ state }) => stateChanged(state))
-  for (const source of [client, queue]) source.on('error', ({ error }) => error.code === 'ERR_STORE' && failed(error))
+  for (const source of [client, queue])
+    source.on('error', ({ error }) => error.code === 'ERR_STORE' && failed(error))
   // Not awaited: entries are taken before there is a broker. How the connection ends, `closed` says.
   client.connect().catch(() => undefined)
   return { store, client, queue }

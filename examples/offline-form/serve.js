@@ -27,8 +27,15 @@ const files = new Map([
 const policy = () => `${strict}; connect-src 'self' ws: wss:; img-src data:; form-action 'none'`
 
 /** Starts page and broker. Gives the address of the page, the broker, what takes the broker away and back, and what stops both. Port 0 is any that is free. */
-export async function serveForm({ port = 0, brokerPort = 0, broker = new MemoryBroker({ maxLog: 0 }), printed = () => {} } = {}) {
-  broker.on('publish', ({ message: { topic, payload } }) => printed(`${topic} ${new TextDecoder().decode(payload)}`))
+export async function serveForm({
+  port = 0,
+  brokerPort = 0,
+  broker = new MemoryBroker({ maxLog: 0 }),
+  printed = () => {},
+} = {}) {
+  broker.on('publish', ({ message: { topic, payload } }) =>
+    printed(`${topic} ${new TextDecoder().decode(payload)}`),
+  )
   let listeners = await broker.serve({ ws: brokerPort })
   const [url] = listeners.urls
   const site = await servePage({ files, policy, port })
@@ -55,17 +62,36 @@ export async function serveForm({ port = 0, brokerPort = 0, broker = new MemoryB
 if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const { values } = argumentsOf({
     usage: 'npm run offline-form -- [options]',
-    about: 'Serves a form that works offline, with a broker. Enter takes the broker away and back. Ctrl-C stops both, and the page still opens.',
+    about:
+      'Serves a form that works offline, with a broker. Enter takes the broker away and back. Ctrl-C stops both, and the page still opens.',
     options: {
-      port: { value: 'N', number: [0, 65_535], whole: true, initial: 5175, text: 'where the page is, or the next port that is free' },
-      'broker-port': { value: 'N', number: [0, 65_535], whole: true, initial: 5176, text: 'where the broker listens on WebSocket' },
+      port: {
+        value: 'N',
+        number: [0, 65_535],
+        whole: true,
+        initial: 5175,
+        text: 'where the page is, or the next port that is free',
+      },
+      'broker-port': {
+        value: 'N',
+        number: [0, 65_535],
+        whole: true,
+        initial: 5176,
+        text: 'where the broker listens on WebSocket',
+      },
     },
   })
-  const form = await serveForm({ port: values.port, brokerPort: values['broker-port'], printed: (line) => console.log(line) }).catch((error) => {
+  const form = await serveForm({
+    port: values.port,
+    brokerPort: values['broker-port'],
+    printed: (line) => console.log(line),
+  }).catch((error) => {
     console.error(`It could not start: ${error.message}; --help shows how to choose other ports.`)
     process.exit(1)
   })
-  console.log(`The form is at ${form.address}  (Enter takes the broker away and back, Ctrl-C stops)`)
+  console.log(
+    `The form is at ${form.address}  (Enter takes the broker away and back, Ctrl-C stops)`,
+  )
   createInterface({ input: process.stdin }).on('line', async () => {
     await (form.isThere ? form.brokerGoes() : form.brokerComes())
     console.log(form.isThere ? 'The broker is back.' : 'The broker is gone.')

@@ -13,7 +13,8 @@ const states = {
 }
 const offline = 'No connection: notes are kept here'
 
-const timeLeft = (milliseconds) => (milliseconds === undefined ? '' : `, ${Math.ceil(milliseconds / 1000)} s left`)
+const timeLeft = (milliseconds) =>
+  milliseconds === undefined ? '' : `, ${Math.ceil(milliseconds / 1000)} s left`
 
 function item({ text, code }) {
   const li = document.createElement('li')
@@ -21,8 +22,19 @@ function item({ text, code }) {
   const strong = document.createElement('strong')
   strong.textContent = place
   const time = document.createElement('time')
-  time.textContent = at === undefined ? '' : new Date(at).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })
-  li.append(strong, ' ', time, urgent ? ' urgent' : '', document.createElement('br'), note, code === undefined ? '' : ` (${code})`)
+  time.textContent =
+    at === undefined
+      ? ''
+      : new Date(at).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' })
+  li.append(
+    strong,
+    ' ',
+    time,
+    urgent ? ' urgent' : '',
+    document.createElement('br'),
+    note,
+    code === undefined ? '' : ` (${code})`,
+  )
   return li
 }
 
@@ -51,7 +63,10 @@ export class View {
 
   /** Another tab has the store. */
   waits() {
-    this.#say('waiting', 'Another tab has the form open. This one takes over as soon as that tab is closed.')
+    this.#say(
+      'waiting',
+      'Another tab has the form open. This one takes over as soon as that tab is closed.',
+    )
   }
 
   /** The store is open: notes can be typed. `submitted(note)` is called with each. */
@@ -74,7 +89,8 @@ export class View {
   /** The state of the client has changed. */
   state(state) {
     this.#isConnected = state === 'connected'
-    if (!this.#over) this.#say(this.#isConnected ? 'connected' : 'offline', states[state] ?? offline)
+    if (!this.#over)
+      this.#say(this.#isConnected ? 'connected' : 'offline', states[state] ?? offline)
   }
 
   /** A note is safe. */
@@ -88,7 +104,9 @@ export class View {
   /** A note was delivered. */
   delivered(note) {
     this.#delivered.set(note.id, note)
-    const latest = [...this.#delivered.values()].sort((one, other) => other.id - one.id).slice(0, kept)
+    const latest = [...this.#delivered.values()]
+      .sort((one, other) => other.id - one.id)
+      .slice(0, kept)
     this.#delivered = new Map(latest.map((each) => [each.id, each]))
     byId('delivered').replaceChildren(...latest.map(item))
   }
@@ -99,7 +117,8 @@ export class View {
     this.status = status
     const now = new Map(waiting.map((note) => [note.id, note]))
     const failed = new Set(refused.map(({ text }) => text))
-    for (const [id, note] of this.#waiting) if (!now.has(id) && !failed.has(note.text) && !this.#delivered.has(id)) this.delivered(note)
+    for (const [id, note] of this.#waiting)
+      if (!now.has(id) && !failed.has(note.text) && !this.#delivered.has(id)) this.delivered(note)
     this.#waiting = now
     byId('waiting').replaceChildren(...waiting.map(item))
     byId('nothing').hidden = waiting.length > 0

@@ -1,6 +1,13 @@
 /** A small page of components that share one client: where the connection stands, the last messages, and a form that publishes. */
 import { MqttError } from 'mqwire'
-import { MqttProvider, useConnectionState, useLatest, usePublish, useSubscription, useTrouble } from 'mqwire/react'
+import {
+  MqttProvider,
+  useConnectionState,
+  useLatest,
+  usePublish,
+  useSubscription,
+  useTrouble,
+} from 'mqwire/react'
 import { useState } from 'react'
 
 function State() {
@@ -13,8 +20,9 @@ function Trouble({ url }: { readonly url: string }) {
   if (trouble === undefined) return undefined
   return (
     <p role="alert">
-      There is no broker at {url}: {trouble.message}. It is tried again and again. <code>npm run react</code> brings a broker along; another one
-      stands in the address of this page, as <code>?url=ws://…</code>
+      There is no broker at {url}: {trouble.message}. It is tried again and again.{' '}
+      <code>npm run react</code> brings a broker along; another one stands in the address of this
+      page, as <code>?url=ws://…</code>
     </p>
   )
 }

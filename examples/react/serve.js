@@ -13,7 +13,15 @@ import { argumentsOf } from '../arguments.js'
 const { values } = argumentsOf({
   usage: 'npm run react -- [options]',
   about: 'Serves the React example, with a broker and a device that publishes the time.',
-  options: { port: { value: 'N', number: [0, 65_535], whole: true, initial: 5173, text: 'where it listens, or the next port that is free' } },
+  options: {
+    port: {
+      value: 'N',
+      number: [0, 65_535],
+      whole: true,
+      initial: 5173,
+      text: 'where it listens, or the next port that is free',
+    },
+  },
 })
 
 const broker = new MemoryBroker({ maxLog: 1000 })
@@ -21,7 +29,10 @@ const { urls } = await broker.serve({ tcp: 0, ws: 0 })
 const [tcp, webSocket] = urls
 
 const device = await connect(tcp, { clientId: 'clock' })
-const tell = () => device.publish('react/clock', new Date().toLocaleTimeString('en-GB'), { retain: true }).catch(() => {})
+const tell = () =>
+  device
+    .publish('react/clock', new Date().toLocaleTimeString('en-GB'), { retain: true })
+    .catch(() => {})
 await tell()
 const timer = setInterval(tell, 1000)
 

@@ -36,7 +36,8 @@ export function memoryBroker({ clock } = {}) {
     maxLog: 0,
     authenticate: ({ clientId }) => (refusing && isRefused(clientId) ? notAuthorized : true),
     intercept(direction, packet) {
-      if (direction !== 'in' || packet.type !== 'connect' || !forgotten.delete(packet.clientId)) return undefined
+      if (direction !== 'in' || packet.type !== 'connect' || !forgotten.delete(packet.clientId))
+        return undefined
       // A session that nobody has asked for is the same as one that was forgotten.
       return { ...packet, cleanStart: true }
     },
@@ -80,7 +81,9 @@ export function memoryBroker({ clock } = {}) {
     },
     /** Cuts each connection right before an acknowledgement leaves, until the function that it gives is called. */
     cutAcknowledgements() {
-      const removals = acknowledgements.map((packet) => broker.faults.add({ packet, direction: 'out', nth: 'every', action: 'close-before' }))
+      const removals = acknowledgements.map((packet) =>
+        broker.faults.add({ packet, direction: 'out', nth: 'every', action: 'close-before' }),
+      )
       return () => {
         for (const remove of removals) remove()
       }

@@ -40,7 +40,10 @@ export class Consumer {
       this.state = state
       this.since = state === 'connected' ? clock.now() : undefined
     })
-    this.#client.on('disconnect', ({ error }) => error && journal.note(`the consumer lost its connection: ${error.code}`))
+    this.#client.on(
+      'disconnect',
+      ({ error }) => error && journal.note(`the consumer lost its connection: ${error.code}`),
+    )
     this.#client.on('connecterror', ({ error }) => {
       this.lastError = error
       journal.note(`the consumer has no connection: ${error.code}`)
@@ -54,8 +57,13 @@ export class Consumer {
       : this.#client.subscription(filter, options)
     this.#client.connect().catch(() => undefined)
     await subscription.ready
-    this.#reading = this.#read(subscription, isUsual ? (received) => this.#takeReport(received) : (message) => this.#takeMarked(message))
-    this.#reading.catch((error) => journal.note(`the consumer stopped: ${error.code ?? error.name}`))
+    this.#reading = this.#read(
+      subscription,
+      isUsual ? (received) => this.#takeReport(received) : (message) => this.#takeMarked(message),
+    )
+    this.#reading.catch((error) =>
+      journal.note(`the consumer stopped: ${error.code ?? error.name}`),
+    )
   }
 
   async stop() {

@@ -8,7 +8,8 @@ const whole = new Intl.NumberFormat('en')
 const lines = {
   State: (device) => signs[cellState(device)][1],
   'Client id': ({ clientId }) => clientId,
-  'Shares its connection': ({ sharing }) => (sharing === 0 ? 'no' : `with ${whole.format(sharing)} others`),
+  'Shares its connection': ({ sharing }) =>
+    sharing === 0 ? 'no' : `with ${whole.format(sharing)} others`,
   Sent: ({ sent }) => whole.format(sent),
   Acknowledged: ({ acknowledged }) => whole.format(acknowledged),
   Arrived: ({ arrived }) => whole.format(arrived),
@@ -16,10 +17,13 @@ const lines = {
   Connections: ({ connects }) => whole.format(connects),
   'Attempts to return': ({ attempts }) => whole.format(attempts),
   'Last error': ({ lastError }) => lastError ?? 'none',
-  'Session kept': ({ negotiated }) => (negotiated === undefined ? '–' : negotiated.sessionPresent ? 'yes' : 'no'),
+  'Session kept': ({ negotiated }) =>
+    negotiated === undefined ? '–' : negotiated.sessionPresent ? 'yes' : 'no',
   'Keep-alive': ({ negotiated }) => (negotiated === undefined ? '–' : `${negotiated.keepAlive} s`),
-  'Receive Maximum': ({ negotiated }) => (negotiated === undefined ? '–' : whole.format(negotiated.receiveMaximum)),
-  'Maximum QoS': ({ negotiated }) => (negotiated === undefined ? '–' : String(negotiated.maximumQoS)),
+  'Receive Maximum': ({ negotiated }) =>
+    negotiated === undefined ? '–' : whole.format(negotiated.receiveMaximum),
+  'Maximum QoS': ({ negotiated }) =>
+    negotiated === undefined ? '–' : String(negotiated.maximumQoS),
 }
 
 /** See the file's comment. */
@@ -32,7 +36,8 @@ export class DetailsView {
   constructor(parts, act) {
     this.#parts = parts
     for (const term of Object.keys(lines)) this.#values[term] = row(parts.list, term)
-    for (const name of ['toggle', 'cut', 'take', 'close']) parts[name].addEventListener('click', () => act(name, this.index))
+    for (const name of ['toggle', 'cut', 'take', 'close'])
+      parts[name].addEventListener('click', () => act(name, this.index))
   }
 
   /** Shows this device, undefined for none. */

@@ -149,8 +149,11 @@ export class Device {
   #makeMessage(qos, n, at) {
     const { settings, topicOf, payloadOf, isMarked, prefix, random, date } = this.#fleet
     const known = { device: this.index + 1, n, qos, at, date: date(), random, prefix }
-    const payload = settings.payload === 'template' ? payloadOf(known) : encode(settings.payload, n, at)
-    const properties = isMarked ? { userProperties: [marks.write({ prefix, index: this.index, qos, number: n, at })] } : {}
+    const payload =
+      settings.payload === 'template' ? payloadOf(known) : encode(settings.payload, n, at)
+    const properties = isMarked
+      ? { userProperties: [marks.write({ prefix, index: this.index, qos, number: n, at })] }
+      : {}
     return { topic: topicOf(known), payload, properties }
   }
 

@@ -33,7 +33,8 @@ export const faults = {
   },
   silence: {
     label: 'Silence one in ten',
-    about: 'Links of every tenth device become black holes: nothing comes, nothing goes, nobody is told. The keep-alive finds out within 6 seconds.',
+    about:
+      'Links of every tenth device become black holes: nothing comes, nothing goes, nobody is told. The keep-alive finds out within 6 seconds.',
     lasts: noticedWithin,
     begin: (fleet) => void fleet.broker.links.silence(owners(oneInTen(fleet, 3))),
   },
@@ -48,7 +49,8 @@ export const faults = {
   },
   takeOver: {
     label: 'Take over a client id',
-    about: 'Somebody else connects with the client identifier of one device, which is sent away with reason code 0x8E.',
+    about:
+      'Somebody else connects with the client identifier of one device, which is sent away with reason code 0x8E.',
     begin(fleet) {
       const [device] = everybody(fleet).filter(({ state }) => state === 'connected')
       if (device !== undefined) takeOver(fleet, device)
@@ -56,7 +58,8 @@ export const faults = {
   },
   refuse: {
     label: 'Refuse credentials',
-    about: 'Links of every tenth device drop, and for 2 seconds the broker lets none of them in (0x87).',
+    about:
+      'Links of every tenth device drop, and for 2 seconds the broker lets none of them in (0x87).',
     needsMemory: true,
     lasts: refusalTime,
     begin(fleet) {
@@ -68,7 +71,8 @@ export const faults = {
   },
   restart: {
     label: 'Restart the broker',
-    about: 'The broker is gone for 2 seconds, the consumer’s connection too, and comes back with its sessions.',
+    about:
+      'The broker is gone for 2 seconds, the consumer’s connection too, and comes back with its sessions.',
     needsMemory: true,
     lasts: downTime,
     begin(fleet) {
@@ -78,7 +82,8 @@ export const faults = {
   },
   forget: {
     label: 'Lose the sessions',
-    about: 'Every device is cut off, and finds on return that the broker has forgotten its session.',
+    about:
+      'Every device is cut off, and finds on return that the broker has forgotten its session.',
     needsMemory: true,
     begin(fleet) {
       const devices = everybody(fleet)
@@ -88,7 +93,8 @@ export const faults = {
   },
   acknowledgements: {
     label: 'Cut at acknowledgements',
-    about: 'For a second, each connection is cut right before an acknowledgement: the message arrived, and the device cannot know.',
+    about:
+      'For a second, each connection is cut right before an acknowledgement: the message arrived, and the device cannot know.',
     needsMemory: true,
     lasts: cuttingTime,
     begin: (fleet) => fleet.broker.cutAcknowledgements(),

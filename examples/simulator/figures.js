@@ -63,15 +63,29 @@ export class FiguresView {
       write(this.#values[name], text)
       write(this.#notes[name], note)
     }
-    show('connected', `${count(figures.connected)} / ${count(figures.devices)}`, `retries: ${count(figures.attempts)}`)
+    show(
+      'connected',
+      `${count(figures.connected)} / ${count(figures.devices)}`,
+      `retries: ${count(figures.attempts)}`,
+    )
     for (const name of ['sent', 'acknowledged', 'arrived']) {
-      show(name, count(figures[name]), `${count(Math.max(0, figures[name] - this.#before[name]) / seconds)} a second`)
+      show(
+        name,
+        count(figures[name]),
+        `${count(Math.max(0, figures[name] - this.#before[name]) / seconds)} a second`,
+      )
     }
-    show('open', count(figures.open), figures.awaited > 0 ? `${count(figures.awaited)} on their way` : '')
+    show(
+      'open',
+      count(figures.open),
+      figures.awaited > 0 ? `${count(figures.awaited)} on their way` : '',
+    )
     show('lost', count(figures.lost), 'must be 0')
     show('twice', count(figures.twice), 'must be 0')
-    for (const name of ['lost', 'twice']) this.#values[name].closest('div').className = figures[name] === 0 ? 'good' : 'bad'
-    for (const name of ['p50', 'p99']) show(name, latency === undefined ? '–' : milliseconds(latency[name]), 'device to consumer')
+    for (const name of ['lost', 'twice'])
+      this.#values[name].closest('div').className = figures[name] === 0 ? 'good' : 'bad'
+    for (const name of ['p50', 'p99'])
+      show(name, latency === undefined ? '–' : milliseconds(latency[name]), 'device to consumer')
     const { memory } = performance
     show(
       'memory',
@@ -79,7 +93,12 @@ export class FiguresView {
       memory === undefined ? 'not told here' : 'heap in use',
     )
     write(this.#allowed, allowed(figures))
-    this.#before = { at: now, sent: figures.sent, acknowledged: figures.acknowledged, arrived: figures.arrived }
+    this.#before = {
+      at: now,
+      sent: figures.sent,
+      acknowledged: figures.acknowledged,
+      arrived: figures.arrived,
+    }
   }
 }
 

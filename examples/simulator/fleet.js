@@ -24,7 +24,15 @@ const stopWithin = 5000
  * What can be set, with defaults: devices, messages per second of each, their QoS and payload, and how many devices start in a second; templates, of which
  * that of the topic holds from one start to the next.
  */
-export const defaults = { devices: 300, rate: 1, qos: 1, payload: 'json', ramp: 200, topic: standardTopic, template: standardPayload }
+export const defaults = {
+  devices: 300,
+  rate: 1,
+  qos: 1,
+  payload: 'json',
+  ramp: 200,
+  topic: standardTopic,
+  template: standardPayload,
+}
 
 /** See the file's comment. */
 export class Fleet {
@@ -159,7 +167,18 @@ export class Fleet {
 
   /** Totals. `lost` and `twice` are the ones that must be 0; `missing0` and `repeated1` are what MQTT allows. */
   figures() {
-    const total = { devices: 0, connected: 0, sent: 0, acknowledged: 0, arrived: 0, open: 0, awaited: 0, lost: 0, twice: 0, unsure: 0 }
+    const total = {
+      devices: 0,
+      connected: 0,
+      sent: 0,
+      acknowledged: 0,
+      arrived: 0,
+      open: 0,
+      awaited: 0,
+      lost: 0,
+      twice: 0,
+      unsure: 0,
+    }
     const allowed = { missing0: 0, repeated1: 0, heldBack: 0, attempts: 0 }
     for (const { streams, state, isRunning, attempts, heldBack } of this.devices) {
       if (isRunning) total.devices += 1
@@ -224,7 +243,10 @@ export class Fleet {
 
   // Starts devices up to the number that is wanted, or stops those that are too many.
   #ramp(now) {
-    this.#rampRest = Math.min(this.settings.ramp, this.#rampRest + ((now - this.#rampedAt) * this.settings.ramp) / 1000)
+    this.#rampRest = Math.min(
+      this.settings.ramp,
+      this.#rampRest + ((now - this.#rampedAt) * this.settings.ramp) / 1000,
+    )
     this.#rampedAt = now
     for (let index = 0; index < this.#target && this.#rampRest >= 1; index += 1) {
       const device = this.devices[index] ?? this.#add(index)
@@ -232,7 +254,8 @@ export class Fleet {
       device.start(now)
       this.#rampRest -= 1
     }
-    for (const device of this.devices.slice(this.#target)) if (device.isRunning) this.#dismiss(device)
+    for (const device of this.devices.slice(this.#target))
+      if (device.isRunning) this.#dismiss(device)
   }
 
   #add(index) {
@@ -270,9 +293,13 @@ export class Fleet {
 
   #lookForRecovery(now) {
     if (this.#disturbedAt === undefined || now < this.#quietUntil) return
-    const waiting = this.consumer.state !== 'connected' || this.devices.some(({ isRunning, state }) => isRunning && state !== 'connected')
+    const waiting =
+      this.consumer.state !== 'connected' ||
+      this.devices.some(({ isRunning, state }) => isRunning && state !== 'connected')
     if (waiting) return
-    this.journal.announce(`all connected, ${((now - this.#disturbedAt) / 1000).toFixed(1)} s after the fault`)
+    this.journal.announce(
+      `all connected, ${((now - this.#disturbedAt) / 1000).toFixed(1)} s after the fault`,
+    )
     this.#disturbedAt = undefined
   }
 

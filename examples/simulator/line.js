@@ -84,7 +84,8 @@ export class Line {
     client.on('sessionlost', ({ republished, rejected }) => {
       journal.note('session lost by the broker')
       for (const _ of republished) journal.note('message published anew after a lost session')
-      for (const _ of rejected) journal.note('message rejected after a lost session: it may have arrived')
+      for (const _ of rejected)
+        journal.note('message rejected after a lost session: it may have arrived')
     })
     client.closed.then((error) => {
       if (error === undefined || this.isLeaving) return
@@ -103,6 +104,7 @@ export class Line {
   async #settled(device) {
     const { clock } = this.#fleet
     const end = clock.now() + stopWithin
-    while (device.open > 0 && clock.now() < end && !this.isLeaving) await new Promise((resolve) => clock.setTimer(resolve, look))
+    while (device.open > 0 && clock.now() < end && !this.isLeaving)
+      await new Promise((resolve) => clock.setTimer(resolve, look))
   }
 }

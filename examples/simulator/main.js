@@ -39,7 +39,9 @@ function chosenBroker() {
   const url = new URLSearchParams(location.search).get('url')
   if (url === null) return { broker: memoryBroker() }
   const isWebSocket = URL.canParse(url) && ['ws:', 'wss:'].includes(new URL(url).protocol)
-  return isWebSocket ? { broker: webSocketBroker(url) } : { problem: 'The address in ?url= is no ws: or wss: address.' }
+  return isWebSocket
+    ? { broker: webSocketBroker(url) }
+    : { problem: 'The address in ?url= is no ws: or wss: address.' }
 }
 
 /** Counts what leaves the page from now on: requests that the browser made, and those that it forbade. */
@@ -116,18 +118,28 @@ class Page {
       button.title = about
       if (this.#faults.can(name)) {
         button.addEventListener('click', () => this.#break(name))
-        for (const type of ['focus', 'pointerenter']) button.addEventListener(type, () => write(byId('fault-about'), about))
+        for (const type of ['focus', 'pointerenter'])
+          button.addEventListener(type, () => write(byId('fault-about'), about))
         this.#buttons.set(name, button)
       } else if (needsMemory) button.title = `${about} Only the broker in this page can be told to.`
       button.disabled = true
       byId('faults').append(button)
     }
-    byId('details').addEventListener('keydown', ({ key }) => key === 'Escape' && this.#act('close', this.#details.index))
+    byId('details').addEventListener(
+      'keydown',
+      ({ key }) => key === 'Escape' && this.#act('close', this.#details.index),
+    )
   }
 
   #apply(form) {
     const number = (name) => Number(form.get(name))
-    const settings = { devices: number('devices'), rate: number('rate'), qos: number('qos'), payload: form.get('payload'), ramp: number('ramp') }
+    const settings = {
+      devices: number('devices'),
+      rate: number('rate'),
+      qos: number('qos'),
+      payload: form.get('payload'),
+      ramp: number('ramp'),
+    }
     // A field that cannot be changed now is not in the form.
     for (const name of ['topic', 'template']) if (form.has(name)) settings[name] = form.get(name)
     this.#broker.setLine?.(form.get('line'))
@@ -190,7 +202,8 @@ class Page {
     this.#figures.draw(this.#fleet.figures(), this.#fleet.recentLatency(), clock.now())
     this.#drawDetails()
     if (state !== this.#state) this.#drawState(state)
-    for (const [name, button] of this.#buttons) button.setAttribute('aria-pressed', String(this.#faults.isRunning(name)))
+    for (const [name, button] of this.#buttons)
+      button.setAttribute('aria-pressed', String(this.#faults.isRunning(name)))
     if (journal.version !== this.#entries) this.#drawLog(journal)
     write(byId('status'), journal.news)
     write(byId('network'), this.#networkText())
@@ -207,7 +220,8 @@ class Page {
     byId('start').disabled = state === 'stopping'
     byId('stop').disabled = state !== 'running'
     // What holds for a whole run.
-    for (const name of ['topic', 'username', 'password']) byId('settings').elements[name].disabled = state !== 'stopped' || this.#isHidden(name)
+    for (const name of ['topic', 'username', 'password'])
+      byId('settings').elements[name].disabled = state !== 'stopped' || this.#isHidden(name)
     for (const button of this.#buttons.values()) button.disabled = state !== 'running'
   }
 
@@ -223,7 +237,8 @@ class Page {
   #networkText() {
     const { requests, forbidden } = this.#network
     const { devices } = this.#fleet.figures()
-    const shared = devices > mostWebSockets ? `, ${mostWebSockets} of them shared by ${devices} devices` : ''
+    const shared =
+      devices > mostWebSockets ? `, ${mostWebSockets} of them shared by ${devices} devices` : ''
     if (!this.#broker.isInMemory) return `WebSockets open: ${this.#broker.links.size}${shared}`
     return `No network: ${requests + forbidden} requests since start, and its policy lets none out`
   }
@@ -268,9 +283,19 @@ function forWebSockets({ devices, ramp }) {
 
 function begin() {
   const { broker, problem } = chosenBroker()
-  byId('settings').elements.payload.append(...Object.entries(payloadKinds).map(([value, text]) => option(value, text)))
-  byId('settings').elements.line.append(...Object.keys(lines).map((name) => option(name, name === 'direct' ? 'direct' : `new links: ${name}`)))
-  setUpTemplates(byId('settings').elements, { about: byId('template-about'), list: byId('placeholders'), box: byId('templates') })
+  byId('settings').elements.payload.append(
+    ...Object.entries(payloadKinds).map(([value, text]) => option(value, text)),
+  )
+  byId('settings').elements.line.append(
+    ...Object.keys(lines).map((name) =>
+      option(name, name === 'direct' ? 'direct' : `new links: ${name}`),
+    ),
+  )
+  setUpTemplates(byId('settings').elements, {
+    about: byId('template-about'),
+    list: byId('placeholders'),
+    box: byId('templates'),
+  })
   for (const [sign, words] of Object.values(signs)) {
     const entry = document.createElement('span')
     entry.textContent = `${sign} ${words}`

@@ -30,7 +30,10 @@ const markName = 'simulator'
 
 /** What tells a message whose topic and payload come from templates: a user property of MQTT 5.0. */
 export const marks = {
-  write: ({ prefix, index, qos, number, at }) => [markName, [prefix, index, qos, number, at].join(' ')],
+  write: ({ prefix, index, qos, number, at }) => [
+    markName,
+    [prefix, index, qos, number, at].join(' '),
+  ],
   /** Undefined for a message that has none, or that of another run. */
   read({ properties: { userProperties = [] } }, prefix) {
     const [, text = ''] = userProperties.find(([name]) => name === markName) ?? []
@@ -47,7 +50,11 @@ function decode(bytes, message) {
   return { at: view.getFloat64(0), number: view.getUint32(8) }
 }
 
-const report = mq.codec({ encode: ({ kind, number, at }) => encode(kind, number, at), decode, inPlace: true })
+const report = mq.codec({
+  encode: ({ kind, number, at }) => encode(kind, number, at),
+  decode,
+  inPlace: true,
+})
 
 /** What the devices of a run publish, as long as neither topic nor payload comes from a template. */
 export const reportOf = (prefix) => mq.channel(`${prefix}/{device:number}/{qos:number}`, report)

@@ -4,7 +4,14 @@
  * The page keeps its policy: nothing that is typed here is ever more than text.
  */
 import { write } from './figures.js'
-import { compile, placeholders, problemOf, standardPayload, standardTopic, topicProblemOf } from './template.js'
+import {
+  compile,
+  placeholders,
+  problemOf,
+  standardPayload,
+  standardTopic,
+  topicProblemOf,
+} from './template.js'
 
 const example = { device: 1, n: 1, qos: 1, prefix: 'simulator/1a2b3c', random: () => 0.5 }
 
@@ -26,10 +33,14 @@ export function setUpTemplates({ topic, template, payload }, { about, list, box 
     const isMine = payload.value === 'template'
     template.disabled = !isMine
     const problems = [topicProblemOf(topic.value), isMine ? problemOf(template.value) : undefined]
-    for (const [index, field] of [topic, template].entries()) field.setCustomValidity(problems[index] ?? '')
+    for (const [index, field] of [topic, template].entries())
+      field.setCustomValidity(problems[index] ?? '')
     const problem = problems.find((each) => each !== undefined)
     about.className = problem === undefined ? 'hint' : 'hint bad'
-    write(about, problem ?? `For example ${exampleOf(topic.value, isMine ? template.value : undefined)}`)
+    write(
+      about,
+      problem ?? `For example ${exampleOf(topic.value, isMine ? template.value : undefined)}`,
+    )
   }
   for (const field of [topic, template]) field.addEventListener('input', show)
   payload.addEventListener('change', () => {
@@ -43,5 +54,7 @@ export function setUpTemplates({ topic, template, payload }, { about, list, box 
 function exampleOf(topic, template) {
   const known = { ...example, at: performance.now(), date: Date.now() }
   const shown = compile(topic)(known).slice(0, 200)
-  return template === undefined ? `topic ${shown}` : `topic ${shown}, payload ${compile(template)(known).slice(0, 300)}`
+  return template === undefined
+    ? `topic ${shown}`
+    : `topic ${shown}, payload ${compile(template)(known).slice(0, 300)}`
 }

@@ -10,7 +10,10 @@ export const placeholders = {
   device: ['number of the device, from 1', ({ device }) => String(device)],
   n: ['number of the message of this device, from 1', ({ n }) => String(n)],
   random: ['a random number from 0 to 1', ({ random }) => random().toFixed(4)],
-  value: ['a reading that rises and falls around 20', ({ at }) => String(Math.round(200 + 20 * Math.sin(at / 5000)) / 10)],
+  value: [
+    'a reading that rises and falls around 20',
+    ({ at }) => String(Math.round(200 + 20 * Math.sin(at / 5000)) / 10),
+  ],
   time: ['date and time, as 2026-01-31T12:00:00.000Z', ({ date }) => new Date(date).toISOString()],
   ms: ['milliseconds since 1970', ({ date }) => String(date)],
   qos: ['the QoS', ({ qos }) => String(qos)],
@@ -21,7 +24,8 @@ export const placeholders = {
 export const standardTopic = '{prefix}/{device}/{qos}'
 
 /** The payload that the field begins with. */
-export const standardPayload = '{ "device": {device}, "n": {n}, "celsius": {value}, "humidity": {random} }'
+export const standardPayload =
+  '{ "device": {device}, "n": {n}, "celsius": {value}, "humidity": {random} }'
 
 /** Characters of a template. */
 export const longest = 16_384
@@ -34,7 +38,8 @@ const split = (text) => text.split(pattern)
 
 /** What is wrong with a template; undefined when nothing is. */
 export function problemOf(text) {
-  if (text.length > longest) return `A template has at most ${longest.toLocaleString('en')} characters.`
+  if (text.length > longest)
+    return `A template has at most ${longest.toLocaleString('en')} characters.`
   const strange = split(text).find((name, index) => index % 2 === 1 && !isKnown(name))
   return strange === undefined ? undefined : `There is no placeholder {${strange}}.`
 }
@@ -42,7 +47,8 @@ export function problemOf(text) {
 /** The same for a template of a topic. */
 export function topicProblemOf(text) {
   if (text === '') return 'A topic has at least one character.'
-  if (['+', '#', '\0'].some((character) => text.includes(character))) return 'A topic to publish to has no + and no #.'
+  if (['+', '#', '\0'].some((character) => text.includes(character)))
+    return 'A topic to publish to has no + and no #.'
   if (text.startsWith('$')) return 'Topics that begin with $ belong to the broker.'
   return problemOf(text)
 }

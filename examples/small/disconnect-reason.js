@@ -13,12 +13,18 @@ const client = await connect(url, { will: { topic: 'goodbye/status', payload: 'g
 // Comes before the 'disconnect' event. Some reasons end the client, others make it try again or elsewhere.
 client.on('serverdisconnect', ({ error }) => {
   const why = error.reasonString === undefined ? '' : `: ${printable(error.reasonString)}` // text of a stranger
-  console.log(`The server says goodbye, 0x${error.reasonCode.toString(16)} ${error.reasonName}${why}`)
+  console.log(
+    `The server says goodbye, 0x${error.reasonCode.toString(16)} ${error.reasonName}${why}`,
+  )
 })
 
 for (const signal of ['SIGINT', 'SIGTERM']) {
   process.once(signal, () => {
-    client.disconnect({ reasonCode: 0x04, reasonString: 'maintenance', userProperties: [['back', 'in an hour']] }) // 0x04: publish the will
+    client.disconnect({
+      reasonCode: 0x04,
+      reasonString: 'maintenance',
+      userProperties: [['back', 'in an hour']],
+    }) // 0x04: publish the will
   })
 }
 

@@ -16,10 +16,18 @@ const client = new Client(url, {
 client.on('state', ({ previous, state }) => console.log(`[${previous} -> ${state}]`))
 client.on('dial', ({ attempt, endpoint }) => console.log(`Attempt ${attempt} at ${endpoint}`))
 client.on('connecterror', ({ error }) => console.log(`It failed: ${error.message}`))
-client.on('connect', ({ sessionPresent }) => console.log(sessionPresent ? 'Connected, with our session' : 'Connected, with a new session'))
-client.on('disconnect', ({ error }) => console.log(error === undefined ? 'Disconnected, as we wanted' : `Lost: ${error.message}`))
-client.on('reconnecting', ({ attempt, delay }) => console.log(`Attempt ${attempt} comes in ${Math.round(delay)} ms`))
-client.on('sessionlost', ({ republished }) => console.log(`The broker has forgotten us; ${republished.length} publishes are sent anew`))
+client.on('connect', ({ sessionPresent }) =>
+  console.log(sessionPresent ? 'Connected, with our session' : 'Connected, with a new session'),
+)
+client.on('disconnect', ({ error }) =>
+  console.log(error === undefined ? 'Disconnected, as we wanted' : `Lost: ${error.message}`),
+)
+client.on('reconnecting', ({ attempt, delay }) =>
+  console.log(`Attempt ${attempt} comes in ${Math.round(delay)} ms`),
+)
+client.on('sessionlost', ({ republished }) =>
+  console.log(`The broker has forgotten us; ${republished.length} publishes are sent anew`),
+)
 
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => client.disconnect())
 

@@ -18,29 +18,43 @@ const gauges = ['publishesInFlight', 'publishesQueued', 'unread']
 /** The lines of one metric: its type, then a line for each value. */
 function metric(name, type, samples) {
   const full = `mqwire_${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}${type === 'counter' ? '_total' : ''}`
-  return [`# TYPE ${full} ${type}`, ...samples.map(([labels, value]) => `${full}${labels} ${value}`)]
+  return [
+    `# TYPE ${full} ${type}`,
+    ...samples.map(([labels, value]) => `${full}${labels} ${value}`),
+  ]
 }
 
 function metrics() {
   const { failures, pingRoundTrip, ...numbers } = client.stats()
   const lines = [
     metric('connected', 'gauge', [['', Number(client.state === 'connected')]]),
-    ...Object.entries(numbers).map(([name, value]) => metric(name, gauges.includes(name) ? 'gauge' : 'counter', [['', value]])),
+    ...Object.entries(numbers).map(([name, value]) =>
+      metric(name, gauges.includes(name) ? 'gauge' : 'counter', [['', value]]),
+    ),
     metric(
       'failures',
       'counter',
       Object.entries(failures).map(([code, count]) => [`{code="${code}"}`, count]),
     ),
-    metric('pingRoundTripSeconds', 'gauge', pingRoundTrip === undefined ? [] : [['', pingRoundTrip / 1000]]),
+    metric(
+      'pingRoundTripSeconds',
+      'gauge',
+      pingRoundTrip === undefined ? [] : [['', pingRoundTrip / 1000]],
+    ),
   ]
   return `${lines.flat().join('\n')}\n`
 }
 
 const server = createServer((request, response) => {
   if (request.url !== '/metrics') response.writeHead(404).end('Try /metrics\n')
-  else response.writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }).end(metrics())
+  else
+    response
+      .writeHead(200, { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' })
+      .end(metrics())
 })
-server.listen(Number(PORT || 9464), '127.0.0.1', () => console.log(`Serving http://127.0.0.1:${server.address().port}/metrics. Ctrl-C stops.`))
+server.listen(Number(PORT || 9464), '127.0.0.1', () =>
+  console.log(`Serving http://127.0.0.1:${server.address().port}/metrics. Ctrl-C stops.`),
+)
 
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => client.disconnect())
 

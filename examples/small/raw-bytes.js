@@ -25,11 +25,16 @@ const subscription = await client.subscribe(['raw/record', 'raw/samples'], { qos
 
 // Anything that is bytes may be published: ArrayBuffer, DataView, Uint8Array, Buffer, Float32Array.
 const properties = { contentType: 'application/octet-stream' }
-await client.publish('raw/record', encode({ sensor: 7, celsius: 21.5, humidity: 40 }), { qos: 1, properties })
+await client.publish('raw/record', encode({ sensor: 7, celsius: 21.5, humidity: 40 }), {
+  qos: 1,
+  properties,
+})
 await client.publish('raw/samples', Float32Array.of(0.25, -0.5, 1), { qos: 1, properties })
 
 const record = await subscription.next()
-console.log(`${record.topic}: ${record.payloadLength} bytes, ${Buffer.from(record.payload).toString('hex')}`)
+console.log(
+  `${record.topic}: ${record.payloadLength} bytes, ${Buffer.from(record.payload).toString('hex')}`,
+)
 console.log(decode(record.payload))
 
 // A payload lies alone in its ArrayBuffer, so that other arrays can look at it without a copy.

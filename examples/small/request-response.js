@@ -9,7 +9,9 @@ const url = process.env.MQTT_URL || 'mqtt://127.0.0.1:1883'
 const [calculator, client] = await Promise.all([connect(url), connect(url)])
 
 // What the handler returns is the answer.
-await calculator.respond('calculator/sum', (request) => String(request.json().reduce((sum, number) => sum + number, 0)))
+await calculator.respond('calculator/sum', (request) =>
+  String(request.json().reduce((sum, number) => sum + number, 0)),
+)
 
 async function ask(topic, ...numbers) {
   try {

@@ -14,7 +14,15 @@ const url = MQTT_URL || 'mqtts://localhost:8883'
 const content = (file) => (file ? readFileSync(file) : undefined)
 
 try {
-  const client = await connect({ url, tls: { ca: content(CA_FILE), cert: content(CERT_FILE), key: content(KEY_FILE), minVersion: 'TLSv1.2' } })
+  const client = await connect({
+    url,
+    tls: {
+      ca: content(CA_FILE),
+      cert: content(CERT_FILE),
+      key: content(KEY_FILE),
+      minVersion: 'TLSv1.2',
+    },
+  })
   console.log('Connected; the certificate of the broker is good.')
   await client.publish('tls/hello', 'nobody read this on the way', { qos: 1 })
   console.log('Published.')

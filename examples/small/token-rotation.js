@@ -15,8 +15,16 @@ let token = ''
 let fetched = 0
 
 async function credentials({ signal }) {
-  const body = new URLSearchParams({ grant_type: 'client_credentials', client_id: 'token-rotation', client_secret: CLIENT_SECRET || 'secret' })
-  const response = await fetch(TOKEN_URL || 'http://127.0.0.1:8080/token', { method: 'POST', body, signal })
+  const body = new URLSearchParams({
+    grant_type: 'client_credentials',
+    client_id: 'token-rotation',
+    client_secret: CLIENT_SECRET || 'secret',
+  })
+  const response = await fetch(TOKEN_URL || 'http://127.0.0.1:8080/token', {
+    method: 'POST',
+    body,
+    signal,
+  })
   if (!response.ok) throw new Error(`the token server answers ${response.status}`) // this attempt fails, and another follows
   const { access_token, expires_in } = await response.json()
   token = access_token
@@ -46,12 +54,19 @@ const client = new Client(MQTT_URL || 'mqtt://127.0.0.1:1883', {
   reconnect: { backoff: exponential({ min: 200, max: 10_000 }) },
 })
 client.on('connect', () => console.log(`Connected with token ${fetched}`))
-client.on('connecterror', ({ error }) => console.log(`Not connected: ${error.cause?.message ?? error.message}`))
-client.on('disconnect', ({ error, reason = error?.message }) => reason && console.log(`Connection over: ${reason}`))
+client.on('connecterror', ({ error }) =>
+  console.log(`Not connected: ${error.cause?.message ?? error.message}`),
+)
+client.on(
+  'disconnect',
+  ({ error, reason = error?.message }) => reason && console.log(`Connection over: ${reason}`),
+)
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => client.disconnect())
 
 await client.connect()
-await client.listen('rotation/#', (message) => console.log(`${message.topic}: ${message.text()}`), { qos: 1 })
+await client.listen('rotation/#', (message) => console.log(`${message.topic}: ${message.text()}`), {
+  qos: 1,
+})
 
 const error = await client.closed
 console.log(error === undefined ? 'Stopped.' : `Stopped: ${error.message}`)

@@ -9,7 +9,9 @@ const { MQTT_URL, TOKEN } = process.env
 const url = MQTT_URL || 'ws://127.0.0.1:9001'
 
 const client = await connect(TOKEN ? { url, headers: { authorization: `Bearer ${TOKEN}` } } : url)
-console.log(`Connected over ${new URL(url).protocol === 'wss:' ? 'a secure' : 'a plain'} WebSocket.`)
+console.log(
+  `Connected over ${new URL(url).protocol === 'wss:' ? 'a secure' : 'a plain'} WebSocket.`,
+)
 
 // A retained message is there for whoever subscribes later, ourselves included.
 await client.publish('websocket/greeting', 'Hello over WebSocket', { qos: 1, retain: true })

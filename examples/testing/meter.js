@@ -27,7 +27,10 @@ export async function runMeter(url, signal, { connect, sleep, now } = real) {
     const reading = JSON.stringify({ at: now() })
     try {
       // A reading that could not be delivered for ten minutes is worth nothing.
-      await client.publish('meters/7/reading', reading, { qos: 1, properties: { messageExpiryInterval: 600 } })
+      await client.publish('meters/7/reading', reading, {
+        qos: 1,
+        properties: { messageExpiryInterval: 600 },
+      })
       result.arrived += 1
     } catch (error) {
       if (error.code !== 'ERR_EXPIRED') throw error

@@ -21,8 +21,16 @@ test('a meter comes back after 20 minutes without a link, with the readings that
   // Somebody who watches, in the same world.
   const watcher = await world.connect(url)
   const seen = { status: [], readings: [] }
-  await watcher.listen('meters/7/status', (message) => seen.status.push(`${message.text()} at ${minutes()}`), { qos: 1 })
-  await watcher.listen('meters/7/reading', (message) => seen.readings.push(message.json().at / minute), { qos: 1 })
+  await watcher.listen(
+    'meters/7/status',
+    (message) => seen.status.push(`${message.text()} at ${minutes()}`),
+    { qos: 1 },
+  )
+  await watcher.listen(
+    'meters/7/reading',
+    (message) => seen.readings.push(message.json().at / minute),
+    { qos: 1 },
+  )
 
   const stop = new AbortController()
   const running = runMeter(url, stop.signal, world) // the world has `connect`, `sleep` and `now`

@@ -13,5 +13,9 @@ export const greenhouse = mq.contract({
   /** Opens or closes the windows of a house: percent in, percent before out. */
   windows: mq.operation('greenhouse/{house}/windows', mq.number(), mq.number()),
   /** The readings of the last minutes, one after the other. */
-  history: mq.operation('greenhouse/{house}/history', mq.json<{ readonly minutes: number }>(), mq.json<Reading>()),
+  history: mq.operation(
+    'greenhouse/{house}/history',
+    mq.json<{ readonly minutes: number }>(),
+    mq.json<Reading>(),
+  ),
 })

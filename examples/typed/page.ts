@@ -5,7 +5,9 @@ import { greenhouse } from './contract.js'
 const table = document.querySelector('tbody') as HTMLTableSectionElement
 const said = document.querySelector('output') as HTMLOutputElement
 
-const client = await connect(new URLSearchParams(location.search).get('url') ?? 'ws://127.0.0.1:9001')
+const client = await connect(
+  new URLSearchParams(location.search).get('url') ?? 'ws://127.0.0.1:9001',
+)
 const { climate, windows, history } = greenhouse.on(client)
 const latest = climate.latest({}, { limit: 100, expire: 60_000 })
 
@@ -32,7 +34,10 @@ function button(text: string, act: () => Promise<string>): HTMLTableCellElement 
 function row(house: string, texts: readonly string[], stale: boolean): HTMLTableRowElement {
   const made = document.createElement('tr')
   made.classList.toggle('stale', stale)
-  const open = button('Open', async () => `House ${house}: windows were at ${await windows.call({ house }, 80)} %`)
+  const open = button(
+    'Open',
+    async () => `House ${house}: windows were at ${await windows.call({ house }, 80)} %`,
+  )
   const count = button('Last minute', async () => {
     let sum = 0
     let readings = 0
@@ -47,9 +52,13 @@ function row(house: string, texts: readonly string[], stale: boolean): HTMLTable
 }
 
 function show(): void {
-  const entries = [...latest.getSnapshot().values()].sort((one, other) => one.params.house.localeCompare(other.params.house))
+  const entries = [...latest.getSnapshot().values()].sort((one, other) =>
+    one.params.house.localeCompare(other.params.house),
+  )
   table.replaceChildren(
-    ...entries.map(({ params, value, stale }) => row(params.house, [params.house, `${value.celsius} °C`, `${value.humidity} %`], stale)),
+    ...entries.map(({ params, value, stale }) =>
+      row(params.house, [params.house, `${value.celsius} °C`, `${value.humidity} %`], stale),
+    ),
   )
 }
 

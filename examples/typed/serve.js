@@ -12,8 +12,17 @@ import { argumentsOf } from '../arguments.js'
 
 const { values } = argumentsOf({
   usage: 'npm run typed -- [options]',
-  about: 'Serves a page of greenhouses with a broker, devices and a service: one contract, in TypeScript, for all of them.',
-  options: { port: { value: 'N', number: [0, 65_535], whole: true, initial: 5174, text: 'where it listens, or the next port that is free' } },
+  about:
+    'Serves a page of greenhouses with a broker, devices and a service: one contract, in TypeScript, for all of them.',
+  options: {
+    port: {
+      value: 'N',
+      number: [0, 65_535],
+      whole: true,
+      initial: 5174,
+      text: 'where it listens, or the next port that is free',
+    },
+  },
 })
 
 const broker = new MemoryBroker({ maxLog: 1000 })

@@ -74,7 +74,9 @@ export interface AsyncApiOptions {
   readonly toJsonSchema?: ((schema: never, target: JsonSchemaTarget) => object) | undefined
 }
 
-type Part = Channel<string, unknown, unknown> | Operation<string, unknown, unknown, unknown, unknown>
+type Part =
+  | Channel<string, unknown, unknown>
+  | Operation<string, unknown, unknown, unknown, unknown>
 /** A part of a document. */
 export type AsyncApiNode = Record<string, unknown>
 
@@ -86,16 +88,24 @@ const target: JsonSchemaTarget = { target: 'draft-07', io: 'input', typeMode: 'i
  * @throws MqttError ERR_INVALID_OPTION for an option of another type, or that JSON cannot hold, a role or details that name no part, a server address that
  * cannot be parsed, two parts with one name, a contract that holds itself, or a schema that gives no JSON Schema (see `cause`)
  */
-export function asyncapi<const Parts extends object>(contract: Parts & CheckedParts<Parts>, options: AsyncApiOptions): AsyncApiNode
+export function asyncapi<const Parts extends object>(
+  contract: Parts & CheckedParts<Parts>,
+  options: AsyncApiOptions,
+): AsyncApiNode
 export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNode {
   const { info, servers = {}, role = {}, details = {}, toJsonSchema } = options ?? {}
-  if (typeof info?.title !== 'string' || typeof info.version !== 'string') refuse('info', 'must have title and version')
+  if (typeof info?.title !== 'string' || typeof info.version !== 'string')
+    refuse('info', 'must have title and version')
   assertText('info', info)
   assertRecord('servers', servers, 'servers by name')
   assertRecord('role', role, 'send and receive', 'with')
   assertRecord('details', details, 'details by the name of a part')
-  if (toJsonSchema !== undefined && typeof toJsonSchema !== 'function') refuse('toJsonSchema', 'must be a function, such as z.toJSONSchema')
-  const lists = { send: listOf('role.send', role.send, named), receive: listOf('role.receive', role.receive, named) }
+  if (toJsonSchema !== undefined && typeof toJsonSchema !== 'function')
+    refuse('toJsonSchema', 'must be a function, such as z.toJSONSchema')
+  const lists = {
+    send: listOf('role.send', role.send, named),
+    receive: listOf('role.receive', role.receive, named),
+  }
   for (const [name, server] of Object.entries(servers)) assertJson(`servers.${name}`, server)
   assertJson('info', info)
   const parts = [...partsOf(contract, '', [])]
@@ -103,24 +113,55 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
   const operations = new Map<string, AsyncApiNode>()
   const described = new Set<string>()
   // `at`: the channel, and the name of the message in it.
-  const messageOf = (name: string, at: readonly [string, string], codec: Described, more: AsyncApiNode = {}): AsyncApiNode => {
+  const messageOf = (
+    name: string,
+    at: readonly [string, string],
+    codec: Described,
+    more: AsyncApiNode = {},
+  ): AsyncApiNode => {
     if (described.has(name)) refuse('contract', `has two parts of the name '${name}'`)
     const unfit = at.find((each) => misread.includes(each))
-    if (unfit !== undefined) refuse('contract', `has the name '${unfit}', which readers of documents take for another thing`)
+    if (unfit !== undefined)
+      refuse(
+        'contract',
+        `has the name '${unfit}', which readers of documents take for another thing`,
+      )
     described.add(name)
     const { title, description, examples } = detailsOf(name, details)
     const { contentType = 'application/octet-stream', schema } = codec
     const payload = schema && payloadOf(name, `${pointerTo(...at)}/payload`, schema, toJsonSchema)
-    return { name, contentType, ...present({ payload, title, description, examples: examples?.map((example) => ({ payload: example })) }), ...more }
+    return {
+      name,
+      contentType,
+      ...present({
+        payload,
+        title,
+        description,
+        examples: examples?.map((example) => ({ payload: example })),
+      }),
+      ...more,
+    }
   }
-  const add = (name: string, given: Part['topic'] | undefined, codec: Described, more: AsyncApiNode = {}, others: AsyncApiNode = {}): void => {
+  const add = (
+    name: string,
+    given: Part['topic'] | undefined,
+    codec: Described,
+    more: AsyncApiNode = {},
+    others: AsyncApiNode = {},
+  ): void => {
     const { parameters: texts = {} } = detailsOf(name, details)
     // A topic that is given at the call is not known before.
     const topic = given?.template === '#' ? undefined : given
     const parameters =
-      topic?.parameters.map((parameter) => [parameter, Object.hasOwn(texts, parameter) ? { description: texts[parameter] } : {}]) ?? []
+      topic?.parameters.map((parameter) => [
+        parameter,
+        Object.hasOwn(texts, parameter) ? { description: texts[parameter] } : {},
+      ]) ?? []
     channels.set(name, {
-      address: topic === undefined ? null : topic.template.replaceAll(':number}', '}').replaceAll('...}', '}'),
+      address:
+        topic === undefined
+          ? null
+          : topic.template.replaceAll(':number}', '}').replaceAll('...}', '}'),
       ...(parameters.length === 0 ? {} : { parameters: Object.fromEntries(parameters) }),
       messages: { message: messageOf(name, [name, 'message'], codec, more), ...others },
     })
@@ -130,20 +171,37 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
       add(name, part.topic, part.codec)
       continue
     }
-    const headers = { type: 'object', properties: { responseTopic: { type: 'string' }, correlationData: { type: 'string' } } }
-    add(name, part.topic, part.request, { headers, correlationId: { location: '$message.header#/correlationData' } })
+    const headers = {
+      type: 'object',
+      properties: { responseTopic: { type: 'string' }, correlationData: { type: 'string' } },
+    }
+    add(name, part.topic, part.request, {
+      headers,
+      correlationId: { location: '$message.header#/correlationData' },
+    })
     const reply = `${name}.reply`
     const errors = Object.entries(part.errors).map(([code, codec = inWords]) => {
-      if (code === 'message') refuse('contract', `has an error of the code 'message', as the answers of '${name}' are named`)
-      const headers = { type: 'object', properties: { error: { const: code } }, required: ['error'] }
+      if (code === 'message')
+        refuse(
+          'contract',
+          `has an error of the code 'message', as the answers of '${name}' are named`,
+        )
+      const headers = {
+        type: 'object',
+        properties: { error: { const: code } },
+        required: ['error'],
+      }
       return [code, messageOf(`${reply}.${code}`, [reply, code], codec, { headers })]
     })
     add(reply, undefined, part.answer, {}, Object.fromEntries(errors))
   }
-  for (const name of Object.keys(details)) if (!described.has(name)) refuse(`details.${name}`, 'must be the name of a part')
+  for (const name of Object.keys(details))
+    if (!described.has(name)) refuse(`details.${name}`, 'must be the name of a part')
   for (const action of ['send', 'receive'] as const)
     for (const wanted of lists[action]) {
-      const [name, part] = parts.find((each) => each.includes(wanted as never)) ?? refuse(`role.${action}`, 'must name parts of the contract')
+      const [name, part] =
+        parts.find((each) => each.includes(wanted as never)) ??
+        refuse(`role.${action}`, 'must name parts of the contract')
       operations.set(`${action}.${name}`, {
         action,
         ...reference(name),
@@ -161,7 +219,9 @@ export function asyncapi(contract: object, options: AsyncApiOptions): AsyncApiNo
     asyncapi: '3.0.0',
     info,
     defaultContentType: json,
-    servers: Object.fromEntries(Object.entries(servers).map(([name, server]) => [name, serverOf(name, server)])),
+    servers: Object.fromEntries(
+      Object.entries(servers).map(([name, server]) => [name, serverOf(name, server)]),
+    ),
     channels: Object.fromEntries(channels),
     operations: Object.fromEntries(operations),
   }
@@ -183,17 +243,27 @@ function detailsOf(name: string, all: Readonly<Record<string, AsyncApiDetails>>)
   assertText(option, given)
   assertRecord(`${option}.parameters`, parameters, 'texts by the name of a parameter')
   assertText(`${option}.parameters`, parameters, Object.keys(parameters))
-  if (examples !== undefined) assertJson(`${option}.examples`, listOf(`${option}.examples`, examples, 'payloads'))
+  if (examples !== undefined)
+    assertJson(`${option}.examples`, listOf(`${option}.examples`, examples, 'payloads'))
   return given
 }
 
 // `around`: the contracts that it is part of.
-function* partsOf(contract: object, prefix: string, around: readonly object[]): Generator<readonly [string, Part]> {
+function* partsOf(
+  contract: object,
+  prefix: string,
+  around: readonly object[],
+): Generator<readonly [string, Part]> {
   if (isPart(contract)) refuse('contract', 'must be a contract, and not one part of it')
   const where = prefix.slice(0, -1)
   if (around.includes(contract)) refuse('contract', `must not hold itself, as it does in ${where}`)
   if (typeof contract !== 'object' || contract === null)
-    refuse('contract', prefix === '' ? 'must be a contract' : `must hold channels, operations and contracts; ${where} is not one of them`)
+    refuse(
+      'contract',
+      prefix === ''
+        ? 'must be a contract'
+        : `must hold channels, operations and contracts; ${where} is not one of them`,
+    )
   for (const [name, part] of Object.entries(contract)) {
     if (isPart(part)) yield [`${prefix}${name}`, part]
     else yield* partsOf(part, `${prefix}${name}.`, [...around, contract])
@@ -203,11 +273,16 @@ function* partsOf(contract: object, prefix: string, around: readonly object[]): 
 const named = 'parts of the contract, or of their names'
 
 function assertRecord(option: string, given: unknown, of: string, word = 'of'): void {
-  if (typeof given !== 'object' || given === null || Array.isArray(given)) refuse(option, `must be an object ${word} ${of}`)
+  if (typeof given !== 'object' || given === null || Array.isArray(given))
+    refuse(option, `must be an object ${word} ${of}`)
 }
 
 /** Refuses what is for people to read, and is no text. */
-function assertText(option: string, given: object, names: readonly string[] = ['title', 'description']): void {
+function assertText(
+  option: string,
+  given: object,
+  names: readonly string[] = ['title', 'description'],
+): void {
   for (const name of names) {
     const text: unknown = given[name as keyof typeof given]
     if (text !== undefined && typeof text !== 'string') refuse(`${option}.${name}`, 'must be text')
@@ -224,7 +299,11 @@ function assertJson(option: string, given: unknown): void {
   try {
     JSON.stringify(given)
   } catch (cause) {
-    refuse(option, `must be what JSON can hold: ${cause instanceof Error ? cause.message.split('\n')[0] : cause}`, cause)
+    refuse(
+      option,
+      `must be what JSON can hold: ${cause instanceof Error ? cause.message.split('\n')[0] : cause}`,
+      cause,
+    )
   }
 }
 
@@ -233,22 +312,41 @@ function isPart(given: unknown): given is Part {
   return kind === 'channel' || kind === 'operation'
 }
 
-function payloadOf(name: string, at: string, schema: StandardSchema, toJsonSchema: AsyncApiOptions['toJsonSchema']): unknown {
+function payloadOf(
+  name: string,
+  at: string,
+  schema: StandardSchema,
+  toJsonSchema: AsyncApiOptions['toJsonSchema'],
+): unknown {
   const { jsonSchema } = schema['~standard']
   if (toJsonSchema === undefined && jsonSchema === undefined) return undefined
   try {
-    const made: unknown = toJsonSchema === undefined ? jsonSchema?.input({ target: target.target }) : toJsonSchema(schema as never, target)
+    const made: unknown =
+      toJsonSchema === undefined
+        ? jsonSchema?.input({ target: target.target })
+        : toJsonSchema(schema as never, target)
     if (typeof made !== 'object' || made === null) throw new TypeError('it gave no object')
     JSON.stringify(made)
     return placed(made, at, made)
   } catch (cause) {
-    return refuse('toJsonSchema', `gives no JSON Schema of '${name}': ${cause instanceof Error ? cause.message : cause}`, cause)
+    return refuse(
+      'toJsonSchema',
+      `gives no JSON Schema of '${name}': ${cause instanceof Error ? cause.message : cause}`,
+      cause,
+    )
   }
 }
 
 /** Keywords whose values are data, and those that have schemas by name. */
 const data = ['const', 'default', 'enum', 'examples']
-const maps = ['$defs', 'definitions', 'dependencies', 'dependentSchemas', 'patternProperties', 'properties']
+const maps = [
+  '$defs',
+  'definitions',
+  'dependencies',
+  'dependentSchemas',
+  'patternProperties',
+  'properties',
+]
 
 // A schema at its place in the document: what it refers to in itself lies there. Draft 7 has other words for tuples than those that came later, and
 // overlooks what stands beside `$ref`.
@@ -257,15 +355,28 @@ function placed(schema: unknown, at: string, whole: object): unknown {
   if (typeof schema !== 'object' || schema === null) return schema
   const { $schema: _, $id: __, $ref, prefixItems, ...rest } = schema as AsyncApiNode
   const { items, ...others } = rest
-  const own = Object.entries(prefixItems === undefined ? rest : { ...others, items: prefixItems, ...present({ additionalItems: items }) })
+  const own = Object.entries(
+    prefixItems === undefined
+      ? rest
+      : { ...others, items: prefixItems, ...present({ additionalItems: items }) },
+  )
   const made = own.map(([key, value]) => {
     if (data.includes(key)) return [key, value]
     const isMap = maps.includes(key) && typeof value === 'object' && value !== null
-    return [key, isMap ? Object.fromEntries(Object.entries(value).map(([name, each]) => [name, placed(each, at, whole)])) : placed(value, at, whole)]
+    return [
+      key,
+      isMap
+        ? Object.fromEntries(
+            Object.entries(value).map(([name, each]) => [name, placed(each, at, whole)]),
+          )
+        : placed(value, at, whole),
+    ]
   })
   if (typeof $ref !== 'string') return Object.fromEntries(made)
   if ($ref.startsWith('#') && !leadsTo($ref, whole))
-    throw new TypeError(`$ref "${printable($ref)}" must be '#' or a JSON Pointer to a part of the schema`)
+    throw new TypeError(
+      `$ref "${printable($ref)}" must be '#' or a JSON Pointer to a part of the schema`,
+    )
   const refers = { $ref: $ref.startsWith('#') ? at + $ref.slice(1) : $ref }
   if (made.length === 0) return refers
   const { allOf = [], ...all } = Object.fromEntries(made)
@@ -295,27 +406,45 @@ function escaped(name: string): string {
 }
 
 function reference(channel: string, messages: readonly string[] = ['message']): AsyncApiNode {
-  return { channel: { $ref: pointerTo(channel) }, messages: messages.map((name) => ({ $ref: pointerTo(channel, name) })) }
+  return {
+    channel: { $ref: pointerTo(channel) },
+    messages: messages.map((name) => ({ $ref: pointerTo(channel, name) })),
+  }
 }
 
 // Only who publishes says whether a message is retained, and how long it is worth delivering.
-function bindingOf({ defaults }: Channel<string, unknown, unknown>, action: 'send' | 'receive'): AsyncApiNode {
+function bindingOf(
+  { defaults }: Channel<string, unknown, unknown>,
+  action: 'send' | 'receive',
+): AsyncApiNode {
   const { publish, subscribe } = defaults
   if (action === 'receive') return { qos: subscribe?.qos ?? defaults.qos ?? 0 }
   const messageExpiryInterval = publish?.properties?.messageExpiryInterval
-  return { qos: publish?.qos ?? defaults.qos ?? 0, retain: publish?.retain ?? defaults.retain ?? false, ...present({ messageExpiryInterval }) }
+  return {
+    qos: publish?.qos ?? defaults.qos ?? 0,
+    retain: publish?.retain ?? defaults.retain ?? false,
+    ...present({ messageExpiryInterval }),
+  }
 }
 
 function serverOf(name: string, server: AsyncApiServer): AsyncApiNode {
   const { host, protocol, ...more } = typeof server === 'string' ? fromUrl(server) : (server ?? {})
-  if (typeof host === 'string' && host !== '' && typeof protocol === 'string' && protocol !== '') return { host, protocol, ...more }
-  return refuse(`servers.${name}`, 'must be a URL such as mqtts://broker.example, or an object with host and protocol')
+  if (typeof host === 'string' && host !== '' && typeof protocol === 'string' && protocol !== '')
+    return { host, protocol, ...more }
+  return refuse(
+    `servers.${name}`,
+    'must be a URL such as mqtts://broker.example, or an object with host and protocol',
+  )
 }
 
 function fromUrl(server: string): Partial<AsyncApiServerObject> {
   if (!URL.canParse(server)) return {}
   const { host, protocol, pathname } = new URL(server)
-  return { host, protocol: protocol.slice(0, -1), ...(pathname === '' || pathname === '/' ? {} : { pathname }) }
+  return {
+    host,
+    protocol: protocol.slice(0, -1),
+    ...(pathname === '' || pathname === '/' ? {} : { pathname }),
+  }
 }
 
 /** What has a value. */

@@ -7,7 +7,8 @@
 import { MqttError } from '../errors.js'
 
 /** RFC 3454, B.1. */
-const mappedToNothing = /[\u00ad\u1806\u200b-\u200d\u2060\ufeff]|\u034f|[\u180b-\u180d]|[\ufe00-\ufe0f]/gu
+const mappedToNothing =
+  /[\u00ad\u1806\u200b-\u200d\u2060\ufeff]|\u034f|[\u180b-\u180d]|[\ufe00-\ufe0f]/gu
 
 /** RFC 3454, C.1.2, but for U+200B, which is mapped to nothing. */
 const spaces = /[\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000]/gu
@@ -20,7 +21,8 @@ const prohibited =
 export function saslprep(text: string, option: string): string {
   const prepared = text.replace(mappedToNothing, '').replace(spaces, ' ').normalize('NFKC')
   if (prepared === '' || prohibited.test(prepared)) {
-    const expected = 'text that is not empty and holds no control, private or other character that SASLprep prohibits'
+    const expected =
+      'text that is not empty and holds no control, private or other character that SASLprep prohibits'
     throw new MqttError('ERR_INVALID_OPTION', `${option} must be ${expected}`, { option })
   }
   return prepared

@@ -84,7 +84,11 @@ class Scram implements ScramSha256 {
     this.#nonce = typeof nonce === 'function' ? nonce : () => nonce
     if (typeof nonce !== 'function') checkedNonce(nonce)
     if (globalThis.crypto?.subtle === undefined)
-      throw new MqttError('ERR_UNSUPPORTED_OPTION', 'SCRAM needs WebCrypto, which browsers offer to secure pages only', { option: 'auth' })
+      throw new MqttError(
+        'ERR_UNSUPPORTED_OPTION',
+        'SCRAM needs WebCrypto, which browsers offer to secure pages only',
+        { option: 'auth' },
+      )
   }
 
   start({ signal }: ScramContext): Bytes {
@@ -93,7 +97,10 @@ class Scram implements ScramSha256 {
     return encoder.encode(exchange.first)
   }
 
-  async continue(data: Uint8Array | undefined, { signal }: ScramContext): Promise<Bytes | undefined> {
+  async continue(
+    data: Uint8Array | undefined,
+    { signal }: ScramContext,
+  ): Promise<Bytes | undefined> {
     const answer = await this.#exchange(signal).answer(data, this.#password)
     return answer === undefined ? undefined : encoder.encode(answer)
   }
@@ -149,14 +156,16 @@ class Exchange {
     const expected = this.#expects
     this.#expects = 'nothing'
     if (expected === 'success' && data.length === 0) return
-    if (expected !== 'signature' && expected !== 'success') failed('the server did not prove that it knows the password')
+    if (expected !== 'signature' && expected !== 'success')
+      failed('the server did not prove that it knows the password')
     this.#verify(message(data))
   }
 
   async #prove(challenge: string, password: Bytes): Promise<string> {
     const { nonce, salt, iterations } = parseChallenge(challenge)
     // Its own part must be there: ours alone would be a replay.
-    if (!nonce.startsWith(this.#nonce) || nonce.length === this.#nonce.length) failed('the nonce of the server does not go on from ours')
+    if (!nonce.startsWith(this.#nonce) || nonce.length === this.#nonce.length)
+      failed('the nonce of the server does not go on from ours')
     const withoutProof = `${binding},r=${nonce}`
     const transcript = encoder.encode(`${this.#bare},${challenge},${withoutProof}`)
     const salted = await saltedPassword(password, salt, iterations)
@@ -170,7 +179,8 @@ class Exchange {
   #verify(text: string): void {
     throwServerError(text)
     const given = fromBase64(attributes(text, 'v')?.[0])
-    if (given === undefined || !same(given, this.#signature)) failed('the server did not prove that it knows the password')
+    if (given === undefined || !same(given, this.#signature))
+      failed('the server did not prove that it knows the password')
   }
 }
 
@@ -185,7 +195,8 @@ function parseChallenge(text: string): Challenge {
   if (text.startsWith('m=')) failed('the server demands an extension that is not known')
   const [nonce = '', encodedSalt, count = ''] = attributes(text, 'rsi') ?? []
   const salt = fromBase64(encodedSalt)
-  if (!isVisible(nonce) || salt === undefined || !isCount(count)) return failed('malformed challenge')
+  if (!isVisible(nonce) || salt === undefined || !isCount(count))
+    return failed('malformed challenge')
   const iterations = Number(count)
   if (iterations < minIterations || iterations > maxIterations)
     failed(`the iteration count of the server must be from ${minIterations} to ${maxIterations}`)
@@ -195,15 +206,21 @@ function parseChallenge(text: string): Challenge {
 function throwServerError(text: string): void {
   if (!text.startsWith('e=')) return
   const [error = ''] = text.slice(2).split(',', 1)
-  const known = error !== '' && error.length <= longestError && consistsOf(error, `${lower}${digits}-`)
+  const known =
+    error !== '' && error.length <= longestError && consistsOf(error, `${lower}${digits}-`)
   failed(`the server says ${known ? error : 'other-error'}`)
 }
 
 /** The values of the attributes that a message must begin with, in this order; what follows them are extensions, which may be ignored. */
 function attributes(text: string, names: string): string[] | undefined {
   const parts = text.split(',')
-  const right = parts.every((part, index) => part.length > 2 && part[1] === '=' && (names[index] ?? letters).includes(part[0] as string))
-  return right && parts.length >= names.length ? parts.slice(0, names.length).map((part) => part.slice(2)) : undefined
+  const right = parts.every(
+    (part, index) =>
+      part.length > 2 && part[1] === '=' && (names[index] ?? letters).includes(part[0] as string),
+  )
+  return right && parts.length >= names.length
+    ? parts.slice(0, names.length).map((part) => part.slice(2))
+    : undefined
 }
 
 function consistsOf(text: string, characters: string): boolean {
@@ -223,7 +240,8 @@ function failed(why: string): never {
 }
 
 function message(data: Uint8Array | undefined): string {
-  if (data === undefined || data.length === 0 || data.length > longestMessage) return failed('a message is missing or too long')
+  if (data === undefined || data.length === 0 || data.length > longestMessage)
+    return failed('a message is missing or too long')
   try {
     return decoder.decode(data)
   } catch {
@@ -245,7 +263,11 @@ function text(value: unknown, option: string): string {
 
 function checkedNonce(nonce: unknown): string {
   if (typeof nonce === 'string' && nonceText.test(nonce)) return nonce
-  throw new MqttError('ERR_INVALID_OPTION', 'nonce must be 1 to 1,024 characters of printable ASCII without commas', { option: 'nonce' })
+  throw new MqttError(
+    'ERR_INVALID_OPTION',
+    'nonce must be 1 to 1,024 characters of printable ASCII without commas',
+    { option: 'nonce' },
+  )
 }
 
 /** RFC 5802, section 5.1: in a user name these two have other spellings. */
@@ -265,7 +287,11 @@ function toBase64(bytes: Uint8Array): string {
 
 function fromBase64(text: string | undefined): Bytes | undefined {
   if (text === undefined || text.length % 4 > 0) return undefined
-  const end = text.endsWith('==') ? text.length - 2 : text.endsWith('=') ? text.length - 1 : text.length
+  const end = text.endsWith('==')
+    ? text.length - 2
+    : text.endsWith('=')
+      ? text.length - 1
+      : text.length
   if (!consistsOf(text.slice(0, end), base64)) return undefined
   return Uint8Array.from(atob(text), (character) => character.charCodeAt(0))
 }
@@ -282,12 +308,16 @@ function same(left: Uint8Array, right: Uint8Array): boolean {
 async function saltedPassword(password: Bytes, salt: Bytes, iterations: number): Promise<Bytes> {
   const { subtle } = globalThis.crypto
   const key = await subtle.importKey('raw', password, 'PBKDF2', false, ['deriveBits'])
-  return new Uint8Array(await subtle.deriveBits({ name: 'PBKDF2', hash: 'SHA-256', salt, iterations }, key, 256))
+  return new Uint8Array(
+    await subtle.deriveBits({ name: 'PBKDF2', hash: 'SHA-256', salt, iterations }, key, 256),
+  )
 }
 
 async function hmac(key: Bytes, data: Bytes): Promise<Bytes> {
   const { subtle } = globalThis.crypto
-  const imported = await subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
+  const imported = await subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, [
+    'sign',
+  ])
   return new Uint8Array(await subtle.sign('HMAC', imported, data))
 }
 

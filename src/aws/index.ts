@@ -3,4 +3,11 @@
  *
  * @module
  */
-export { type AwsCredentials, type SignedUrl, type SigV4, type SigV4Context, type SigV4Options, sigv4 } from './sigv4.js'
+export {
+  type AwsCredentials,
+  type SignedUrl,
+  type SigV4,
+  type SigV4Context,
+  type SigV4Options,
+  sigv4,
+} from './sigv4.js'

@@ -43,7 +43,18 @@ const encoder = /* @__PURE__ */ new TextEncoder()
 
 /** Signs. */
 export async function presign(input: PresignInput): Promise<Presigned> {
-  const { host, path, accessKeyId, sessionToken, signsToken, region, service, expires, date, method = 'GET' } = input
+  const {
+    host,
+    path,
+    accessKeyId,
+    sessionToken,
+    signsToken,
+    region,
+    service,
+    expires,
+    date,
+    method = 'GET',
+  } = input
   const time = stamp(date)
   const day = time.slice(0, 8)
   const scope = `${day}/${region}/${service}/aws4_request`
@@ -56,16 +67,33 @@ export async function presign(input: PresignInput): Promise<Presigned> {
   ]
   if (sessionToken !== undefined && signsToken) added.push([tokenName, sessionToken])
   // An earlier signature is replaced.
-  const own = input.query.filter(([name]) => name !== 'X-Amz-Signature' && name !== tokenName && !added.some(([other]) => other === name))
+  const own = input.query.filter(
+    ([name]) =>
+      name !== 'X-Amz-Signature' && name !== tokenName && !added.some(([other]) => other === name),
+  )
   const query = canonicalQuery([...own, ...added])
   const canonicalPath = path.split('/').map(encoded).join('/')
-  const canonicalRequest = [method, canonicalPath, query, `host:${host}`, '', 'host', hex(await digest(''))].join('\n')
+  const canonicalRequest = [
+    method,
+    canonicalPath,
+    query,
+    `host:${host}`,
+    '',
+    'host',
+    hex(await digest('')),
+  ].join('\n')
   const stringToSign = [algorithm, time, scope, hex(await digest(canonicalRequest))].join('\n')
   let key: Uint8Array<ArrayBuffer> = encoder.encode(`AWS4${input.secretAccessKey}`)
   for (const part of [day, region, service, 'aws4_request']) key = await hmac(key, part)
   const signature = hex(await hmac(key, stringToSign))
-  const token = sessionToken === undefined || signsToken ? '' : `&${tokenName}=${encoded(sessionToken)}`
-  return { canonicalRequest, stringToSign, signature, query: `${query}&X-Amz-Signature=${signature}${token}` }
+  const token =
+    sessionToken === undefined || signsToken ? '' : `&${tokenName}=${encoded(sessionToken)}`
+  return {
+    canonicalRequest,
+    stringToSign,
+    signature,
+    query: `${query}&X-Amz-Signature=${signature}${token}`,
+  }
 }
 
 /** The names and values of a query, decoded. What is no percent-encoding stands for itself. */
@@ -79,7 +107,9 @@ export function pairsOf(search: string): [string, string][] {
 
 function canonicalQuery(pairs: readonly (readonly [string, string])[]): string {
   const rows = pairs.map(([name, value]) => [encoded(name), encoded(value)] as const)
-  rows.sort(([name, value], [otherName, otherValue]) => order(name, otherName) || order(value, otherValue))
+  rows.sort(
+    ([name, value], [otherName, otherValue]) => order(name, otherName) || order(value, otherValue),
+  )
   return rows.map(([name, value]) => `${name}=${value}`).join('&')
 }
 
@@ -92,7 +122,8 @@ function order(one: string, other: string): number {
 function encoded(text: string): string {
   const left = [...`!'()*`]
   return left.reduce(
-    (done, character) => done.replaceAll(character, `%${character.charCodeAt(0).toString(16).toUpperCase()}`),
+    (done, character) =>
+      done.replaceAll(character, `%${character.charCodeAt(0).toString(16).toUpperCase()}`),
     encodeURIComponent(text),
   )
 }
@@ -115,8 +146,17 @@ async function digest(text: string): Promise<Uint8Array<ArrayBuffer>> {
   return new Uint8Array(await crypto.subtle.digest('SHA-256', encoder.encode(text)))
 }
 
-async function hmac(secret: Uint8Array<ArrayBuffer>, text: string): Promise<Uint8Array<ArrayBuffer>> {
-  const key = await crypto.subtle.importKey('raw', secret, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign'])
+async function hmac(
+  secret: Uint8Array<ArrayBuffer>,
+  text: string,
+): Promise<Uint8Array<ArrayBuffer>> {
+  const key = await crypto.subtle.importKey(
+    'raw',
+    secret,
+    { name: 'HMAC', hash: 'SHA-256' },
+    false,
+    ['sign'],
+  )
   return new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(text)))
 }
 

@@ -4,7 +4,15 @@
  * It may assume WebCrypto, which it looks for. No error, event or inspection shows a secret key or a session token; the signed URL holds the token, and is
  * for dialling only.
  */
-import { callable, integer, object, optional, type Parser, that, withDefault } from '../client/common/schema.js'
+import {
+  callable,
+  integer,
+  object,
+  optional,
+  type Parser,
+  that,
+  withDefault,
+} from '../client/common/schema.js'
 import { MqttError } from '../errors.js'
 import { pairsOf, presign } from './presign.js'
 
@@ -23,7 +31,9 @@ export interface SigV4Options {
   /** Region of the endpoint, such as `eu-west-1`. */
   readonly region: string
   /** The keys, or a function that gives them, called for each attempt to connect: a provider of the AWS SDK is one. */
-  readonly credentials: AwsCredentials | ((context: { readonly signal: AbortSignal }) => AwsCredentials | Promise<AwsCredentials>)
+  readonly credentials:
+    | AwsCredentials
+    | ((context: { readonly signal: AbortSignal }) => AwsCredentials | Promise<AwsCredentials>)
   /**
    * Name of the service that is signed for. Default `'iotdevicegateway'`: AWS IoT Core, which wants the session token behind the signature; for any other
    * service it is signed too.
@@ -58,14 +68,22 @@ export interface SignedUrl {
  */
 export type SigV4 = (context: SigV4Context) => Promise<SignedUrl>
 
-const word: Parser<string> = that((value) => typeof value === 'string' && value !== '', 'text that is not empty')
+const word: Parser<string> = that(
+  (value) => typeof value === 'string' && value !== '',
+  'text that is not empty',
+)
 const keys: Parser<SigV4Options['credentials']> = that(
   (value) => (typeof value === 'object' && value !== null) || typeof value === 'function',
   'keys, or a function that gives them',
 )
-const time: Parser<number> = that((value) => Number.isFinite(value) && Math.abs(value as number) < 8.64e15, 'a Date, or epoch milliseconds')
+const time: Parser<number> = that(
+  (value) => Number.isFinite(value) && Math.abs(value as number) < 8.64e15,
+  'a Date, or epoch milliseconds',
+)
 
-const parse = /* @__PURE__ */ object<{ readonly [K in keyof SigV4Options]-?: Exclude<SigV4Options[K], undefined> }>({
+const parse = /* @__PURE__ */ object<{
+  readonly [K in keyof SigV4Options]-?: Exclude<SigV4Options[K], undefined>
+}>({
   region: word,
   credentials: keys,
   service: withDefault(word, 'iotdevicegateway'),
@@ -83,12 +101,22 @@ export function sigv4(options: SigV4Options): SigV4 {
   const { region, credentials, service, expires, now } = parse(options, 'sigv4')
   if (typeof credentials !== 'function') checkKeys(credentials)
   if (globalThis.crypto?.subtle === undefined)
-    throw new MqttError('ERR_UNSUPPORTED_OPTION', 'sigv4 needs WebCrypto, which browsers offer to secure pages only', { option: 'credentials' })
+    throw new MqttError(
+      'ERR_UNSUPPORTED_OPTION',
+      'sigv4 needs WebCrypto, which browsers offer to secure pages only',
+      { option: 'credentials' },
+    )
   return async ({ endpoint, signal }) => {
     const url = new URL(endpoint)
     if (url.protocol !== 'wss:' && url.protocol !== 'ws:')
-      throw new MqttError('ERR_INVALID_BROKER_URL', `sigv4 signs URLs of WebSocket (wss:), not ${url.protocol}`, { option: 'url' })
-    const given = checkKeys(typeof credentials === 'function' ? await credentials({ signal }) : credentials)
+      throw new MqttError(
+        'ERR_INVALID_BROKER_URL',
+        `sigv4 signs URLs of WebSocket (wss:), not ${url.protocol}`,
+        { option: 'url' },
+      )
+    const given = checkKeys(
+      typeof credentials === 'function' ? await credentials({ signal }) : credentials,
+    )
     const moment = now()
     const signed = await presign({
       ...given,

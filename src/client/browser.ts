@@ -16,7 +16,12 @@ import { spaced } from './platform/reports.js'
 import { runtime } from './platform/runtime.js'
 
 /** Back on a network, on the screen, or from a freeze: in a worker there is no document, and in some runtimes nothing of all this. */
-const wakeEvents = { online: 'globalThis', pageshow: 'globalThis', visibilitychange: 'document', resume: 'document' } as const
+const wakeEvents = {
+  online: 'globalThis',
+  pageshow: 'globalThis',
+  visibilitychange: 'document',
+  resume: 'document',
+} as const
 
 const isHidden = (): boolean => globalThis.document?.visibilityState === 'hidden'
 
@@ -30,7 +35,9 @@ const platform: Platform = {
   ...runtime,
   // A page that is left gives up what it has in hand: that is no fault of the program.
   report: /* @__PURE__ */ spaced(
-    (code, text, detail) => code !== 'MQWIRE_UNSENT' && console.error(`${code}: ${text}`, ...(detail === undefined ? [] : [detail])),
+    (code, text, detail) =>
+      code !== 'MQWIRE_UNSENT' &&
+      console.error(`${code}: ${text}`, ...(detail === undefined ? [] : [detail])),
     (callback) => void setTimeout(callback, 1000),
   ),
   // Timers are held back to 4 ms when they follow each other. React Native has no channels.
@@ -48,7 +55,8 @@ const platform: Platform = {
       if (isAwake(event)) callback()
     }
     const each = (act: 'addEventListener' | 'removeEventListener'): void => {
-      for (const [type, target] of Object.entries(wakeEvents)) globalThis[target]?.[act]?.(type, listener)
+      for (const [type, target] of Object.entries(wakeEvents))
+        globalThis[target]?.[act]?.(type, listener)
     }
     each('addEventListener')
     return () => each('removeEventListener')
@@ -71,7 +79,9 @@ export class Client extends /* @__PURE__ */ clientOn(platform) {
  * Makes a client and connects it: one endpoint, or a list that is tried in order.
  * @throws MqttError as `new Client` and `client.connect`
  */
-export const connect: (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions) => Promise<Client> =
-  /* @__PURE__ */ connectWith(Client)
+export const connect: (
+  endpoints: Endpoint | readonly Endpoint[],
+  options?: ClientOptions & ConnectOptions,
+) => Promise<Client> = /* @__PURE__ */ connectWith(Client)
 
 export * from './public.js'

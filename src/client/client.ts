@@ -81,22 +81,36 @@ export class BaseClient extends Printed implements AsyncDisposable {
   readonly #core: Core
 
   /** @throws MqttError ERR_MISSING_BROKER, ERR_INVALID_BROKER_URL, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION */
-  constructor(platform: Platform, endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) {
+  constructor(
+    platform: Platform,
+    endpoints: Endpoint | readonly Endpoint[],
+    options: ClientOptions,
+  ) {
     super()
     const parsed = parseOptions(options)
     const real = parsed.platform ?? platform
     const core = new Core(real, parseEndpoints(endpoints, real), parsed)
     this.#core = core
     // Seen on every console, and by what copies a client.
-    Object.defineProperties(this, { state: shown(() => core.states.current), clientId: shown(() => core.clientId) })
+    Object.defineProperties(this, {
+      state: shown(() => core.states.current),
+      clientId: shown(() => core.clientId),
+    })
     const { on = {} } = parsed
-    for (const type of settingsIn(on) as (keyof ClientEvents)[]) this.on(type, on[type] as (event: unknown) => void)
+    for (const type of settingsIn(on) as (keyof ClientEvents)[])
+      this.on(type, on[type] as (event: unknown) => void)
   }
 
   /** What a person wants to see: where it stands, and what waits. */
   override toJSON(): object {
     const { publishQueue, registry, links } = this.#core
-    return { ...this, endpoint: links.dialled.endpoint, queued: publishQueue.size, inFlight: publishQueue.inFlight, subscriptions: registry.filters }
+    return {
+      ...this,
+      endpoint: links.dialled.endpoint,
+      queued: publishQueue.size,
+      inFlight: publishQueue.inFlight,
+      subscriptions: registry.filters,
+    }
   }
 
   /** Settles once, when the client is closed: with what ended it, or undefined after `disconnect()`. Never rejects. */
@@ -141,7 +155,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * ERR_QUEUE_FULL, ERR_DROPPED, ERR_PUBLISH_REFUSED, ERR_CONNECTION_LOST, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED; `outcome` is the message's fate
    */
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt>
-  publish(topic: string, payload: Payload, options?: PublishOptions, more?: unknown): Promise<Receipt> {
+  publish(
+    topic: string,
+    payload: Payload,
+    options?: PublishOptions,
+    more?: unknown,
+  ): Promise<Receipt> {
     const core = this.#core
     const { hooks, states, publishQueue } = core
     try {
@@ -151,7 +170,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
     } catch (error) {
       return publishQueue.refuse(topic, error)
     }
-    const last = (call: PublishCall): Promise<Receipt> => publish(core, call.topic, call.payload, call.options)
+    const last = (call: PublishCall): Promise<Receipt> =>
+      publish(core, call.topic, call.payload, call.options)
     return hooks.publish({ topic, payload, options }, last, () => publishQueue.draining.tell(false))
   }
 
@@ -163,7 +183,10 @@ export class BaseClient extends Printed implements AsyncDisposable {
   post(topic: string, payload: Payload): boolean
   post(topic: string, payload: Payload, more?: unknown): boolean {
     assertLast(more, 'no callback: it returns true or false', 'no options: publish() does')
-    return this.#core.publishQueue.post(checkedTopic(topic), typeof payload === 'string' ? payload : payloadBytes(payload))
+    return this.#core.publishQueue.post(
+      checkedTopic(topic),
+      typeof payload === 'string' ? payload : payloadBytes(payload),
+    )
   }
 
   /**
@@ -172,7 +195,11 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * ERR_SHARED_SUBS_UNSUPPORTED, ERR_WILDCARD_SUBS_UNSUPPORTED, ERR_SUBSCRIPTION_IDS_UNSUPPORTED, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
   async subscribe(filters: Filters, options?: SubscribeOptions): Promise<Subscription>
-  async subscribe(filters: Filters, options?: SubscribeOptions, more?: unknown): Promise<Subscription> {
+  async subscribe(
+    filters: Filters,
+    options?: SubscribeOptions,
+    more?: unknown,
+  ): Promise<Subscription> {
     assertLast(more, noCallback)
     return this.subscription(filters, options).ready
   }
@@ -182,7 +209,8 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION, ERR_SUBSCRIPTION_CONFLICT, ERR_CLOSED
    */
   subscription(filters: Filters, options?: SubscribeOptions): Subscription {
-    return subscribed(this.#core, subscriptionCall(filters, options, this.#core.options)).subscription
+    return subscribed(this.#core, subscriptionCall(filters, options, this.#core.options))
+      .subscription
   }
 
   /**
@@ -190,7 +218,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * @throws MqttError as `subscribe`, and ERR_INVALID_HANDLER
    */
   async listen(filters: Filters, handler: Handler, options?: HandlingOptions): Promise<Handling>
-  async listen(filters: Filters, handler: Handler, options?: HandlingOptions, more?: unknown): Promise<Handling> {
+  async listen(
+    filters: Filters,
+    handler: Handler,
+    options?: HandlingOptions,
+    more?: unknown,
+  ): Promise<Handling> {
     assertLast(more)
     const call = listenCall(filters, handler, options, this.#core.options)
     const consumer = subscribed(this.#core, call)
@@ -204,14 +237,26 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * every filter; for some, their results tell.
    * @throws MqttError ERR_UNSUBSCRIBE_REFUSED, ERR_PACKET_TOO_LARGE, ERR_INVALID_TOPIC, ERR_CONNECTION_LOST, ERR_ABORTED, ERR_CLOSED
    */
-  unsubscribe(filters: string | readonly string[], options?: UnsubscribeOptions): Promise<UnsubscribeResult[]>
-  unsubscribe(filters: string | readonly string[], options?: UnsubscribeOptions, more?: unknown): Promise<UnsubscribeResult[]> {
+  unsubscribe(
+    filters: string | readonly string[],
+    options?: UnsubscribeOptions,
+  ): Promise<UnsubscribeResult[]>
+  unsubscribe(
+    filters: string | readonly string[],
+    options?: UnsubscribeOptions,
+    more?: unknown,
+  ): Promise<UnsubscribeResult[]> {
     const { states } = this.#core
     const answer = async (): Promise<UnsubscribeResult[]> => {
       assertLast(more)
       assertOpen(states, states.stopping)
       const call = unsubscribeCall(filters, options, this.#core)
-      const results = await unsubscribe(this.#core.registry, call.filters, call.userProperties, call.signal)
+      const results = await unsubscribe(
+        this.#core.registry,
+        call.filters,
+        call.userProperties,
+        call.signal,
+      )
       const error = errorOfAll(results)
       if (error !== undefined) throw error
       return results
@@ -227,7 +272,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * whether the request may have arrived
    */
   request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message>
-  request(topic: string, payload: Payload, options?: RequestOptions, more?: unknown): Promise<Message> {
+  request(
+    topic: string,
+    payload: Payload,
+    options?: RequestOptions,
+    more?: unknown,
+  ): Promise<Message> {
     const { watched } = this.#core.states
     const made = requests.get(this) ?? new Requests({ ...this.#core, client: this })
     // It asks for `closed`, and rejects only to its callers.
@@ -248,7 +298,11 @@ export class BaseClient extends Printed implements AsyncDisposable {
    * Answers requests on these filters with what the handler returns, to the response topic that each names, if `allow` takes it.
    * @throws MqttError as `listen`, and ERR_UNSUPPORTED_OPTION on 3.1.1
    */
-  async respond(filters: Filters, handler: Responding, options?: RespondOptions): Promise<Responder> {
+  async respond(
+    filters: Filters,
+    handler: Responding,
+    options?: RespondOptions,
+  ): Promise<Responder> {
     const { states } = this.#core
     assertOpen(states, states.stopping)
     return respond({ ...this.#core, client: this }, filters, handler, options)
@@ -325,7 +379,11 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 
   /** Adds a listener; gives a function that removes it. @throws MqttError ERR_INVALID_HANDLER; ERR_INVALID_OPTION for an event that there is not */
-  on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenerOptions): Unlisten {
+  on<K extends keyof ClientEvents>(
+    type: K,
+    listener: (event: ClientEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten {
     return this.#core.events.on(eventName(type), listener, options)
   }
 
@@ -343,7 +401,12 @@ export class BaseClient extends Printed implements AsyncDisposable {
   }
 }
 
-function publish({ states, publishQueue }: Core, topic: string, payload: Payload, options: PublishOptions | undefined): Promise<Receipt> {
+function publish(
+  { states, publishQueue }: Core,
+  topic: string,
+  payload: Payload,
+  options: PublishOptions | undefined,
+): Promise<Receipt> {
   try {
     assertOpen(states, states.ended)
     const call = publishCall(topic, payload, options)
@@ -405,12 +468,22 @@ export function clientOn(platform: Platform): ClientClass {
 /** Makes a client with all options but `signal`, and connects it with that. */
 export function connectWith<C extends BaseClient>(
   Client: ClientClass<C>,
-): (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions) => Promise<C> {
+): (
+  endpoints: Endpoint | readonly Endpoint[],
+  options?: ClientOptions & ConnectOptions,
+) => Promise<C> {
   // A method has its name from its key, in a bundle too.
   const { connect } = {
-    async connect(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions & ConnectOptions = {}, more?: unknown): Promise<C> {
+    async connect(
+      endpoints: Endpoint | readonly Endpoint[],
+      options: ClientOptions & ConnectOptions = {},
+      more?: unknown,
+    ): Promise<C> {
       assertLast(more)
-      const { signal, ...rest } = typeof options === 'object' && options !== null ? options : (connectOptions(options) as typeof options)
+      const { signal, ...rest } =
+        typeof options === 'object' && options !== null
+          ? options
+          : (connectOptions(options) as typeof options)
       const client = new Client(endpoints, rest)
       await client.connect({ signal })
       return client

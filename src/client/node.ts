@@ -35,7 +35,18 @@ const diallers: Readonly<Record<string, Dial>> = {
   unix: dialUnix,
 }
 const secure = ['mqtts', 'ssl', 'tls', 'wss']
-const tlsErrors = ['ERR_TLS', 'ERR_SSL', 'CERT_', 'UNABLE_TO_', 'SELF_SIGNED', 'DEPTH_ZERO', 'HOSTNAME_MISMATCH', 'INVALID_CA', 'EPROTO', 'ERR_OSSL']
+const tlsErrors = [
+  'ERR_TLS',
+  'ERR_SSL',
+  'CERT_',
+  'UNABLE_TO_',
+  'SELF_SIGNED',
+  'DEPTH_ZERO',
+  'HOSTNAME_MISMATCH',
+  'INVALID_CA',
+  'EPROTO',
+  'ERR_OSSL',
+]
 
 const channels = new Map<string, Channel>()
 
@@ -82,7 +93,11 @@ function atEnd(callback: () => void): () => void {
 }
 
 const print: Print = (code, text, detail) => {
-  const now = (): void => void process.emit('warning', Object.assign(new Error(text), { name: 'MqwireWarning', code, detail }))
+  const now = (): void =>
+    void process.emit(
+      'warning',
+      Object.assign(new Error(text), { name: 'MqwireWarning', code, detail }),
+    )
   if (ending) return now()
   // Also reports in a program that ends in this turn.
   const stop = atEnd(now)
@@ -127,15 +142,27 @@ function tellUnsent(): void {
   if (ids.length === 0) return
   const what = `publishes queued or in flight: ${total.publishes}, bytes perhaps not written: ${total.bytes}, clients: ${ids.slice(0, mostNamed + 1).join(', ')}`
   const text = `The process ends before mqwire is done (${what}): await client.${wayOut} first`
-  process.emit('warning', Object.assign(new Error(text), { name: 'Warning', code: 'MQWIRE_UNSENT' }))
+  process.emit(
+    'warning',
+    Object.assign(new Error(text), { name: 'Warning', code: 'MQWIRE_UNSENT' }),
+  )
 }
 
 /** Nobody called `connect()`, and a call waits for it. */
 function tellUnconnected(client: Parts): void {
   const { publishQueue, registry } = client
-  const what = registry.filters > 0 ? 'a subscription waits' : publishQueue.awaited ? 'client.writable waits' : undefined
+  const what =
+    registry.filters > 0
+      ? 'a subscription waits'
+      : publishQueue.awaited
+        ? 'client.writable waits'
+        : undefined
   if (what === undefined) return
-  client.report('MQWIRE_NOT_CONNECTED', `the process ends while ${what} for a connection: await client.connect() first, or use connect()`, undefined)
+  client.report(
+    'MQWIRE_NOT_CONNECTED',
+    `the process ends while ${what} for a connection: await client.connect() first, or use connect()`,
+    undefined,
+  )
 }
 
 const platform: Platform = {
@@ -168,7 +195,8 @@ const platform: Platform = {
   },
 }
 
-const noTls = ({ protocol, host }: URL): string => `there is no TLS; ${protocol === 'wss:' ? 'ws:' : 'mqtt:'}//${host}?`
+const noTls = ({ protocol, host }: URL): string =>
+  `there is no TLS; ${protocol === 'wss:' ? 'ws:' : 'mqtt:'}//${host}?`
 
 const advice: Readonly<Record<string, string | ((url: URL) => string)>> = {
   ECONNREFUSED: 'nobody listens there; host and port?',
@@ -185,9 +213,13 @@ const advice: Readonly<Record<string, string | ((url: URL) => string)>> = {
 
 // The other schemes that the port may be one of.
 function hungUp({ protocol, host }: URL): string {
-  if (protocol === 'ws:') return `it hung up; for a port of MQTT over TCP mqtt://${host}, for one of TLS wss:?`
-  if (protocol === 'wss:') return `it hung up; for a port of MQTT over TLS mqtts://${host}, without TLS ws:?`
-  return protocol === 'mqtt:' || protocol === 'tcp:' ? 'it hung up; mqtts: or wss:?' : 'it hung up; port, or a client certificate?'
+  if (protocol === 'ws:')
+    return `it hung up; for a port of MQTT over TCP mqtt://${host}, for one of TLS wss:?`
+  if (protocol === 'wss:')
+    return `it hung up; for a port of MQTT over TLS mqtts://${host}, without TLS ws:?`
+  return protocol === 'mqtt:' || protocol === 'tcp:'
+    ? 'it hung up; mqtts: or wss:?'
+    : 'it hung up; port, or a client certificate?'
 }
 
 // `ECONNREFUSED 127.0.0.1:1883`; of several addresses of a name the first that failed so.
@@ -195,14 +227,20 @@ function described(error: Error, url: URL): string {
   const code = codeOf(error)
   const one = (error instanceof AggregateError && (error.errors[0] as unknown)) || error
   const { address, port, hostname } = one as { address?: string; port?: number; hostname?: string }
-  const where = address === undefined ? hostname : port === undefined ? address : `${address}:${port}`
+  const where =
+    address === undefined ? hostname : port === undefined ? address : `${address}:${port}`
   const text = [code || textOf(error.message), where].filter(Boolean).join(' ')
   const hint = Object.hasOwn(advice, code) ? advice[code] : undefined
   return hint === undefined ? text : `${text}: ${typeof hint === 'string' ? hint : hint(url)}`
 }
 
 function codeOf(error: unknown): string {
-  return typeof error === 'object' && error !== null && 'code' in error && typeof error.code === 'string' ? error.code : ''
+  return typeof error === 'object' &&
+    error !== null &&
+    'code' in error &&
+    typeof error.code === 'string'
+    ? error.code
+    : ''
 }
 
 /** An MQTT client; `await using` disconnects it at the end of the block. */
@@ -215,7 +253,9 @@ export class Client extends /* @__PURE__ */ clientOn(platform) {
  * Makes a client and connects it: one endpoint, or a list that is tried in order.
  * @throws MqttError as `new Client` and `client.connect`
  */
-export const connect: (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions) => Promise<Client> =
-  /* @__PURE__ */ connectWith(Client)
+export const connect: (
+  endpoints: Endpoint | readonly Endpoint[],
+  options?: ClientOptions & ConnectOptions,
+) => Promise<Client> = /* @__PURE__ */ connectWith(Client)
 
 export * from './public.js'

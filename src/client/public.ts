@@ -1,8 +1,27 @@
 /**
  * What every entry of the client exports besides `connect` and `Client`: the error class and the public types.
  */
-export { MqttError, type MqttErrorCode, type MqttErrorDetails, type Outcome, type PayloadIssue, type PayloadPathStep, printable } from '../errors.js'
-export type { Accept, Dial, DialOptions, Listener, Sink, SocketAgent, SocketOptions, Target, TlsOptions, Transport } from '../transport/transport.js'
+export {
+  MqttError,
+  type MqttErrorCode,
+  type MqttErrorDetails,
+  type Outcome,
+  type PayloadIssue,
+  type PayloadPathStep,
+  printable,
+} from '../errors.js'
+export type {
+  Accept,
+  Dial,
+  DialOptions,
+  Listener,
+  Sink,
+  SocketAgent,
+  SocketOptions,
+  Target,
+  TlsOptions,
+  Transport,
+} from '../transport/transport.js'
 export type { Bytes, Packet, Properties, QoS, UserProperties } from '../wire/packets.js'
 export type {
   AckMode,

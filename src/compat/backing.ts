@@ -3,7 +3,16 @@
  *
  * It turns events of the one into events of the other. What the application throws in a listener never gets into mqwire.
  */
-import { Client, type ClientListeners, type DisconnectOptions, type FilterRequest, type Grant, type Handler, type Message, MqttError } from 'mqwire'
+import {
+  Client,
+  type ClientListeners,
+  type DisconnectOptions,
+  type FilterRequest,
+  type Grant,
+  type Handler,
+  type Message,
+  MqttError,
+} from 'mqwire'
 import { inside, oneCopy } from '../client/common/inside.js'
 import { longestTimer } from '../client/common/schema.js'
 import { familiar, isFault } from './errors.js'
@@ -13,7 +22,10 @@ import type { IConnackPacket, IDisconnectPacket, Packet } from './packet-types.j
 import { packetOf } from './packets.js'
 
 /** Calls the listeners of an event. */
-export type Tell = <E extends keyof MqttClientEventCallbacks>(event: E, ...given: Parameters<MqttClientEventCallbacks[E]>) => void
+export type Tell = <E extends keyof MqttClientEventCallbacks>(
+  event: E,
+  ...given: Parameters<MqttClientEventCallbacks[E]>
+) => void
 
 /** A filter that is wanted, and what goes with its SUBSCRIBE. */
 export interface Wanted {
@@ -67,7 +79,11 @@ export class BackingClient {
     const fresh = this.#plan.unheeded.filter((name) => !reported.has(name))
     for (const name of fresh) reported.add(name)
     if (fresh.length === 0) return
-    this.core[inside]().report?.('MQWIRE_OPTION_IGNORED', `mqwire/compat has its own way in place of ${fresh.join(', ')}: leave it out`, undefined)
+    this.core[inside]().report?.(
+      'MQWIRE_OPTION_IGNORED',
+      `mqwire/compat has its own way in place of ${fresh.join(', ')}: leave it out`,
+      undefined,
+    )
   }
 
   /** True where 5.0 is spoken. */
@@ -80,7 +96,8 @@ export class BackingClient {
     if (this.#core !== undefined) return this.#core
     const core = this.#make()
     this.#core = core
-    for (const { request, properties } of this.wanted.values()) core.listen(request, this.#handler, listening(properties)).catch(silent)
+    for (const { request, properties } of this.wanted.values())
+      core.listen(request, this.#handler, listening(properties)).catch(silent)
     return core
   }
 
@@ -108,11 +125,15 @@ export class BackingClient {
 
   /** Cuts the connection that is up, as the network does. */
   cut(cause: Error | undefined): void {
-    const error = new MqttError('ERR_CONNECTION_LOST', 'connection lost: the program destroyed its stream', {
-      fault: 'remote',
-      outcome: 'unknown',
-      cause,
-    })
+    const error = new MqttError(
+      'ERR_CONNECTION_LOST',
+      'connection lost: the program destroyed its stream',
+      {
+        fault: 'remote',
+        outcome: 'unknown',
+        cause,
+      },
+    )
     if (this.connected) this.core[inside]().links?.connection?.destroy(error)
   }
 
@@ -122,7 +143,11 @@ export class BackingClient {
     if (core === undefined) return
     const { connected } = this
     if (force) core.destroy()
-    else if (waits) await core.drain({ timeout: connected ? longestTimer : this.#plan.options.connectTimeout, ...goodbye })
+    else if (waits)
+      await core.drain({
+        timeout: connected ? longestTimer : this.#plan.options.connectTimeout,
+        ...goodbye,
+      })
     else await core.disconnect(connected ? goodbye : { timeout: 0 })
     await core.closed
   }
@@ -134,7 +159,10 @@ export class BackingClient {
   }
 
   /** Unsubscribes, behind the filters that were asked for before. */
-  unsubscribe(filters: readonly string[], options: Parameters<Client['unsubscribe']>[1]): ReturnType<Client['unsubscribe']> {
+  unsubscribe(
+    filters: readonly string[],
+    options: Parameters<Client['unsubscribe']>[1],
+  ): ReturnType<Client['unsubscribe']> {
     for (const filter of filters) this.wanted.delete(filter)
     this.#flush()
     return this.#inTurn(true, filters, (core) => core.unsubscribe(filters, options))
@@ -146,12 +174,21 @@ export class BackingClient {
   }
 
   // Without a connection nothing leaves: there a SUBSCRIBE and an UNSUBSCRIBE of one filter wait for each other, or the one would undo the other.
-  #inTurn<T>(leaves: boolean, filters: readonly string[], call: (core: Client) => Promise<T>): Promise<T> {
+  #inTurn<T>(
+    leaves: boolean,
+    filters: readonly string[],
+    call: (core: Client) => Promise<T>,
+  ): Promise<T> {
     const { core } = this
     const early = this.#early
     this.#asked = true
-    const before = filters.map((filter) => early.get(filter)).filter((each) => each !== undefined && each.leaves !== leaves)
-    const done = before.length === 0 ? call(core) : Promise.allSettled(before.map((each) => each?.done)).then(() => call(core))
+    const before = filters
+      .map((filter) => early.get(filter))
+      .filter((each) => each !== undefined && each.leaves !== leaves)
+    const done =
+      before.length === 0
+        ? call(core)
+        : Promise.allSettled(before.map((each) => each?.done)).then(() => call(core))
     if (this.connected && before.length === 0) return done
     for (const filter of filters) early.set(filter, { leaves, done })
     const over = (): void => {
@@ -163,13 +200,18 @@ export class BackingClient {
 
   /** Names options in the log, each once, that are ignored. */
   ignore(call: string, names: readonly string[]): void {
-    const fresh = names.map((name) => `${call}({ ${name} })`).filter((name) => !this.#named.has(name))
+    const fresh = names
+      .map((name) => `${call}({ ${name} })`)
+      .filter((name) => !this.#named.has(name))
     for (const name of fresh) this.#named.add(name)
     if (fresh.length > 0) this.#plan.options.logger?.warn?.(ignoredLine(fresh))
   }
 
   /** Subscribes in one packet. */
-  async subscribe(requests: readonly FilterRequest[], properties: Wanted['properties']): Promise<readonly Grant[]> {
+  async subscribe(
+    requests: readonly FilterRequest[],
+    properties: Wanted['properties'],
+  ): Promise<readonly Grant[]> {
     const { core, wanted } = this
     const identifier = properties?.['subscriptionIdentifier']
     if (typeof identifier === 'number') this.identifiers.add(identifier)
@@ -185,7 +227,9 @@ export class BackingClient {
       else wanted.set(filter, before)
     }
     try {
-      const { granted } = await this.#inTurn(false, filters, () => core.listen(requests, this.#handler, listening(properties)))
+      const { granted } = await this.#inTurn(false, filters, () =>
+        core.listen(requests, this.#handler, listening(properties)),
+      )
       for (const { filter, error } of granted) if (error !== undefined) restore(filter)
       return granted
     } catch (error) {
@@ -203,7 +247,10 @@ export class BackingClient {
 
   #listen(core: Client): void {
     core.on('packet', ({ direction, packet }) =>
-      this.#tell(direction === 'out' ? 'packetsend' : 'packetreceive', packetOf<Packet>(packet, this.modern)),
+      this.#tell(
+        direction === 'out' ? 'packetsend' : 'packetreceive',
+        packetOf<Packet>(packet, this.modern),
+      ),
     )
   }
 
@@ -232,7 +279,8 @@ export class BackingClient {
         this.#offline()
         this.#settle()
       },
-      serverdisconnect: ({ packet }) => this.#tell('disconnect', packetOf<IDisconnectPacket>(packet, this.modern)),
+      serverdisconnect: ({ packet }) =>
+        this.#tell('disconnect', packetOf<IDisconnectPacket>(packet, this.modern)),
       disconnect: ({ error }) => this.#down(core().state === 'reconnecting', error),
       unclaimed: ({ message }) => void Promise.resolve(this.#handler(message)).catch(silent),
       error: ({ error }) => this.#tell('error', error),

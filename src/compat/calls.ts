@@ -44,41 +44,73 @@ export async function publish(
   if (qos > 0) cbStorePut?.()
   const { packetId } = await receipt
   if (packetId === undefined) return undefined
-  const packet = { cmd: 'publish', topic, payload, qos, retain, dup: false, messageId: packetId } as IPublishPacket
+  const packet = {
+    cmd: 'publish',
+    topic,
+    payload,
+    qos,
+    retain,
+    dup: false,
+    messageId: packetId,
+  } as IPublishPacket
   return properties === undefined ? packet : { ...packet, properties }
 }
 
 // Properties go with packets of 5.0 alone.
-function spoken<P extends object>(backing: BackingClient, call: string, properties: P | undefined): P | undefined {
+function spoken<P extends object>(
+  backing: BackingClient,
+  call: string,
+  properties: P | undefined,
+): P | undefined {
   if (backing.modern) return properties
   backing.ignore(call, unknownIn({ properties }, ''))
   return undefined
 }
 
 /** Subscribes to what is not there already. @throws MqttError as `listen` of mqwire, but where the broker refuses */
-export async function subscribe(backing: BackingClient, topics: SubscribeTopics, common: SubscribeOptions): Promise<Granting> {
+export async function subscribe(
+  backing: BackingClient,
+  topics: SubscribeTopics,
+  common: SubscribeOptions,
+): Promise<Granting> {
   const { list, again } = listed(topics, common)
   const { wanted, modern } = backing
   const properties = spoken(backing, 'subscribe', common.properties)
   const requests = list.map(([filter, options]) => requestOf(backing, filter, options))
-  const fresh = requests.filter(({ filter, qos }) => again || !((wanted.get(filter)?.request.qos ?? -1) >= qos))
-  if (requests.length > 0 && fresh.length === 0) return { grants: [], packet: undefined, error: undefined }
+  const fresh = requests.filter(
+    ({ filter, qos }) => again || !((wanted.get(filter)?.request.qos ?? -1) >= qos),
+  )
+  if (requests.length > 0 && fresh.length === 0)
+    return { grants: [], packet: undefined, error: undefined }
   const { codes, error } = await granted(backing, fresh, propertiesOf(properties))
   const grants = fresh.map(({ filter, noLocal, retainAsPublished, retainHandling }, index) => {
     const grant = { topic: filter, qos: codes[index] as QoS }
     if (!modern) return grant
-    return { ...grant, nl: noLocal ?? false, rap: retainAsPublished ?? false, rh: retainHandling ?? 0, properties }
+    return {
+      ...grant,
+      nl: noLocal ?? false,
+      rap: retainAsPublished ?? false,
+      rh: retainHandling ?? 0,
+      properties,
+    }
   })
   return { grants, packet: { cmd: 'suback', granted: [...codes] }, error }
 }
 
 // Where every filter is refused, the error names the first.
-async function granted(backing: BackingClient, requests: readonly FilterRequest[], properties: Wanted['properties']) {
+async function granted(
+  backing: BackingClient,
+  requests: readonly FilterRequest[],
+  properties: Wanted['properties'],
+) {
   const { modern } = backing
   try {
     const grants = await backing.subscribe(requests, properties)
     const refused = grants.find(({ error }) => error !== undefined)
-    return { codes: grants.map(({ reasonCode }) => reasonCode), error: refused && familiar(refused.error, modern) }
+    return {
+      codes: grants.map(({ reasonCode }) => reasonCode),
+      error: refused && familiar(refused.error, modern),
+    }
   } catch (error) {
     if (!MqttError.is(error) || error.code !== 'ERR_SUBSCRIBE_REFUSED') throw error
     return { codes: requests.map(() => error.reasonCode ?? 0x80), error: familiar(error, modern) }
@@ -86,7 +118,11 @@ async function granted(backing: BackingClient, requests: readonly FilterRequest[
 }
 
 /** Unsubscribes. @throws MqttError as `unsubscribe` of mqwire */
-export async function unsubscribe(backing: BackingClient, topics: readonly string[], options: IClientUnsubscribeProperties): Promise<Packet> {
+export async function unsubscribe(
+  backing: BackingClient,
+  topics: readonly string[],
+  options: IClientUnsubscribeProperties,
+): Promise<Packet> {
   backing.ignore('unsubscribe', unknownIn(options, 'properties'))
   const properties = propertiesOf(spoken(backing, 'unsubscribe', options.properties))
   const results = await backing.unsubscribe(topics, properties && { properties })
@@ -95,9 +131,18 @@ export async function unsubscribe(backing: BackingClient, topics: readonly strin
 
 function requestOf(backing: BackingClient, filter: string, options: SubscribeOptions) {
   anyObject(options, `options of ${filter}`)
-  backing.ignore('subscribe', unknownIn(options, backing.modern ? 'nl properties qos rap rh' : 'properties qos'))
+  backing.ignore(
+    'subscribe',
+    unknownIn(options, backing.modern ? 'nl properties qos rap rh' : 'properties qos'),
+  )
   const { qos = 0, nl, rap, rh } = backing.modern ? options : { qos: options.qos }
-  return { filter, qos, noLocal: nl || undefined, retainAsPublished: rap || undefined, retainHandling: (rh || undefined) as 0 | 1 | 2 | undefined }
+  return {
+    filter,
+    qos,
+    noLocal: nl || undefined,
+    retainAsPublished: rap || undefined,
+    retainHandling: (rh || undefined) as 0 | 1 | 2 | undefined,
+  }
 }
 
 // Filters with their options, in the order given; and whether to ask again for those that there are.

@@ -40,7 +40,10 @@ export interface ConnectionStream {
   /** Takes one away. */
   off<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
   /** The same. */
-  removeListener<Event extends keyof StreamEvents>(event: Event, listener: StreamEvents[Event]): this
+  removeListener<Event extends keyof StreamEvents>(
+    event: Event,
+    listener: StreamEvents[Event],
+  ): this
   /** Takes those of an event away, or all. */
   removeAllListeners(event?: keyof StreamEvents): this
   /** Cuts the connection that is up, as the network does: the next one is dialled after `reconnectPeriod`. An error that is given is the `cause` of the `error` event. */
@@ -71,10 +74,13 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   readonly options: IClientOptions
   /** Where the connection breaks, as programs for MQTT.js look at it: `error` and `close`, over all connections. `destroy()` and `end()` cut the one that is up. */
   readonly stream: ConnectionStream
-  readonly #stream: ConnectionStream & Listeners<StreamEvents> = Object.assign(new Listeners<StreamEvents>(() => undefined), {
-    destroy: (error?: Error) => this.#cut(error),
-    end: () => this.#cut(),
-  })
+  readonly #stream: ConnectionStream & Listeners<StreamEvents> = Object.assign(
+    new Listeners<StreamEvents>(() => undefined),
+    {
+      destroy: (error?: Error) => this.#cut(error),
+      end: () => this.#cut(),
+    },
+  )
   readonly #backing: BackingClient
   readonly #tell: Tell
   /** Publishes that are not over. */
@@ -95,7 +101,8 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     this.options = plan.shown
     this.stream = this.#stream
     const tell: Tell = (event, ...given) => {
-      if (event === 'close' || event === 'error') outside(() => this.#stream.emit(event, ...(given as [])))
+      if (event === 'close' || event === 'error')
+        outside(() => this.#stream.emit(event, ...(given as [])))
       outside(() => this.emit(event, ...given))
     }
     this.#tell = tell
@@ -139,22 +146,43 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   }
 
   publish(topic: string, message: string | Uint8Array, callback?: PacketCallback): this
-  publish(topic: string, message: string | Uint8Array, opts?: IClientPublishOptions, callback?: PacketCallback): this
+  publish(
+    topic: string,
+    message: string | Uint8Array,
+    opts?: IClientPublishOptions,
+    callback?: PacketCallback,
+  ): this
   /** Publishes; calls back when the broker has acknowledged it, at QoS 0 when it was sent. */
-  publish(topic: string, message: string | Uint8Array, opts?: IClientPublishOptions | PacketCallback, callback?: PacketCallback): this {
+  publish(
+    topic: string,
+    message: string | Uint8Array,
+    opts?: IClientPublishOptions | PacketCallback,
+    callback?: PacketCallback,
+  ): this {
     const [options, done] = typeof opts === 'function' ? [{}, opts] : [opts ?? {}, callback]
-    const tell: Ended<Packet | undefined> = (error, packet) => done?.(error, packet ?? refusalOf(error, options))
+    const tell: Ended<Packet | undefined> = (error, packet) =>
+      done?.(error, packet ?? refusalOf(error, options))
     this.#call(() => this.#publish(topic, message, options), done && tell)
     return this
   }
 
   /** Publishes; fulfils when the broker has acknowledged it, at QoS 0 when it was sent. */
-  publishAsync(topic: string, message: string | Uint8Array, opts?: IClientPublishOptions): Promise<Packet | undefined> {
-    return promised<Packet | undefined>((done) => this.publish(topic, message, opts, done as PacketCallback))
+  publishAsync(
+    topic: string,
+    message: string | Uint8Array,
+    opts?: IClientPublishOptions,
+  ): Promise<Packet | undefined> {
+    return promised<Packet | undefined>((done) =>
+      this.publish(topic, message, opts, done as PacketCallback),
+    )
   }
 
   subscribe(topicObject: SubscribeTopics, callback?: ClientSubscribeCallback): this
-  subscribe(topicObject: SubscribeTopics, opts?: IClientSubscribeOptions | IClientSubscribeProperties, callback?: ClientSubscribeCallback): this
+  subscribe(
+    topicObject: SubscribeTopics,
+    opts?: IClientSubscribeOptions | IClientSubscribeProperties,
+    callback?: ClientSubscribeCallback,
+  ): this
   /** Subscribes; calls back with what was granted, and with an error where a filter was refused. */
   subscribe(
     topicObject: SubscribeTopics,
@@ -162,28 +190,48 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     callback?: ClientSubscribeCallback,
   ): this {
     const [options, done] = typeof opts === 'function' ? [{}, opts] : [opts ?? {}, callback]
-    const tell: Ended<Granting> = (error, result) => done?.(error ?? result?.error ?? null, result?.grants, result?.packet)
+    const tell: Ended<Granting> = (error, result) =>
+      done?.(error ?? result?.error ?? null, result?.grants, result?.packet)
     this.#call(() => subscribe(this.#backing, topicObject, options), done && tell)
     return this
   }
 
   /** Subscribes; fulfils with what was granted, and rejects where a filter was refused. */
-  subscribeAsync(topicObject: SubscribeTopics, opts?: IClientSubscribeOptions | IClientSubscribeProperties): Promise<ISubscriptionGrant[]> {
+  subscribeAsync(
+    topicObject: SubscribeTopics,
+    opts?: IClientSubscribeOptions | IClientSubscribeProperties,
+  ): Promise<ISubscriptionGrant[]> {
     return promised((done) => this.subscribe(topicObject, opts, done as ClientSubscribeCallback))
   }
 
   unsubscribe(topic: string | readonly string[], callback?: PacketCallback): this
-  unsubscribe(topic: string | readonly string[], opts?: IClientUnsubscribeProperties, callback?: PacketCallback): this
+  unsubscribe(
+    topic: string | readonly string[],
+    opts?: IClientUnsubscribeProperties,
+    callback?: PacketCallback,
+  ): this
   /** Unsubscribes; calls back with the broker's answer. */
-  unsubscribe(topic: string | readonly string[], opts?: IClientUnsubscribeProperties | PacketCallback, callback?: PacketCallback): this {
+  unsubscribe(
+    topic: string | readonly string[],
+    opts?: IClientUnsubscribeProperties | PacketCallback,
+    callback?: PacketCallback,
+  ): this {
     const [options, done] = typeof opts === 'function' ? [{}, opts] : [opts ?? {}, callback]
-    this.#call(() => unsubscribe(this.#backing, [topic].flat(), options), done as Ended<Packet | undefined> | undefined)
+    this.#call(
+      () => unsubscribe(this.#backing, [topic].flat(), options),
+      done as Ended<Packet | undefined> | undefined,
+    )
     return this
   }
 
   /** Unsubscribes; fulfils with the broker's answer. */
-  unsubscribeAsync(topic: string | readonly string[], opts?: IClientUnsubscribeProperties): Promise<Packet | undefined> {
-    return promised<Packet | undefined>((done) => this.unsubscribe(topic, opts, done as PacketCallback))
+  unsubscribeAsync(
+    topic: string | readonly string[],
+    opts?: IClientUnsubscribeProperties,
+  ): Promise<Packet | undefined> {
+    return promised<Packet | undefined>((done) =>
+      this.unsubscribe(topic, opts, done as PacketCallback),
+    )
   }
 
   end(cb?: DoneCallback): this
@@ -193,7 +241,9 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   /** Ends the client: when everything is acknowledged, with DISCONNECT; or at once and without, by `force`. */
   end(...given: unknown[]): this {
     const done = given.find((each) => typeof each === 'function') as DoneCallback | undefined
-    const packet = given.find((each) => typeof each === 'object' && each !== null) as Partial<IDisconnectPacket> | undefined
+    const packet = given.find((each) => typeof each === 'object' && each !== null) as
+      | Partial<IDisconnectPacket>
+      | undefined
     if (this.disconnecting) {
       done?.()
       return this
@@ -209,8 +259,13 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
   endAsync(opts?: Partial<IDisconnectPacket>): Promise<void>
   endAsync(force?: boolean, opts?: Partial<IDisconnectPacket>): Promise<void>
   /** Ends the client, as `end` does; fulfils when it has ended. */
-  endAsync(force?: boolean | Partial<IDisconnectPacket>, opts?: Partial<IDisconnectPacket>): Promise<void> {
-    return promised((done) => this.end(force as boolean, opts as Partial<IDisconnectPacket>, done as DoneCallback))
+  endAsync(
+    force?: boolean | Partial<IDisconnectPacket>,
+    opts?: Partial<IDisconnectPacket>,
+  ): Promise<void> {
+    return promised((done) =>
+      this.end(force as boolean, opts as Partial<IDisconnectPacket>, done as DoneCallback),
+    )
   }
 
   /** Dials now, also after the end; a connection that is up is replaced. There are no stores. */
@@ -230,7 +285,11 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     return this
   }
 
-  async #publish(topic: string, message: string | Uint8Array, options: IClientPublishOptions): Promise<Packet | undefined> {
+  async #publish(
+    topic: string,
+    message: string | Uint8Array,
+    options: IClientPublishOptions,
+  ): Promise<Packet | undefined> {
     this.#open += 1
     try {
       return await publish(this.#backing, topic, message, options)
@@ -240,8 +299,13 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     }
   }
 
-  async #end(force: boolean, { reasonCode, properties = {} }: Partial<IDisconnectPacket>): Promise<void> {
-    const goodbye = this.#backing.modern ? { ...(reasonCode !== undefined && { reasonCode }), ...propertiesOf(properties) } : {}
+  async #end(
+    force: boolean,
+    { reasonCode, properties = {} }: Partial<IDisconnectPacket>,
+  ): Promise<void> {
+    const goodbye = this.#backing.modern
+      ? { ...(reasonCode !== undefined && { reasonCode }), ...propertiesOf(properties) }
+      : {}
     const stop = (by: object): Promise<void> => this.#backing.stop(force, this.#open > 0, by)
     let mistake: Error | undefined
     await stop(goodbye).catch((error: Error) => {
@@ -253,16 +317,19 @@ export class MqttClient extends Listeners<MqttClientEventCallbacks> {
     this.#tell('end')
     const next = this.#next
     if (next !== undefined) this.#dial(next)
-    else if (this.options.reconnectPeriod === 0 || this.options.manualConnect === true) this.disconnecting = false
+    else if (this.options.reconnectPeriod === 0 || this.options.manualConnect === true)
+      this.disconnecting = false
     if (mistake !== undefined) throw mistake
   }
 
   // Calls, unless the client ends; who wants no answer hears of mistakes alone.
   #call<T>(call: () => Promise<T>, done: Ended<T> | undefined): void {
-    if (this.disconnecting) return this.#refuse(new MqttError('ERR_CLOSED', 'client disconnecting'), done)
+    if (this.disconnecting)
+      return this.#refuse(new MqttError('ERR_CLOSED', 'client disconnecting'), done)
     call().then(
       (result) => outside(() => done?.(null, result)),
-      (error: unknown) => this.#refuse(familiar(error, this.#backing.modern), done, isMistake(error)),
+      (error: unknown) =>
+        this.#refuse(familiar(error, this.#backing.modern), done, isMistake(error)),
     )
   }
 
@@ -297,10 +364,14 @@ function outside(run: () => unknown): void {
 
 // The packet by which a publish was refused.
 function refusalOf(error: Error | null, { qos }: IClientPublishOptions): Packet | undefined {
-  return error instanceof ErrorWithReasonCode ? { cmd: qos === 2 ? 'pubrec' : 'puback', reasonCode: error.code } : undefined
+  return error instanceof ErrorWithReasonCode
+    ? { cmd: qos === 2 ? 'pubrec' : 'puback', reasonCode: error.code }
+    : undefined
 }
 
 /** A call with a callback, as a promise. */
 function promised<T>(call: (done: Ended<T>) => void): Promise<T> {
-  return new Promise((resolve, reject) => call((error, result) => (error ? reject(error) : resolve(result as T))))
+  return new Promise((resolve, reject) =>
+    call((error, result) => (error ? reject(error) : resolve(result as T))),
+  )
 }

@@ -26,7 +26,10 @@ const subjects: Readonly<Record<string, string>> = {
 }
 
 /** Texts that programs know. */
-const texts: Readonly<Record<string, string>> = { ERR_CONNECT_TIMEOUT: 'connack timeout', ERR_KEEPALIVE_TIMEOUT: 'Keepalive timeout' }
+const texts: Readonly<Record<string, string>> = {
+  ERR_CONNECT_TIMEOUT: 'connack timeout',
+  ERR_KEEPALIVE_TIMEOUT: 'Keepalive timeout',
+}
 
 /** An error in the form of MQTT.js: what the broker said, or the system; any other is as mqwire has it. */
 export function familiar(error: unknown, modern: boolean): Error {
@@ -34,18 +37,26 @@ export function familiar(error: unknown, modern: boolean): Error {
   const { code, reasonCode, reasonName, cause } = error
   const subject = subjects[code]
   if (subject !== undefined && reasonCode !== undefined) {
-    const number = modern || code !== 'ERR_CONNECT_REFUSED' ? reasonCode : (returnCodes[reasonCode] ?? reasonCode)
+    const number =
+      modern || code !== 'ERR_CONNECT_REFUSED'
+        ? reasonCode
+        : (returnCodes[reasonCode] ?? reasonCode)
     return new ErrorWithReasonCode(`${subject}: ${reasonName}`, number, error)
   }
   const text = texts[code]
   if (text !== undefined) return new MqttError(code, text, { ...error, cause: error })
-  const isOfSystem = cause instanceof Error && !MqttError.is(cause) && typeof (cause as { code?: unknown }).code === 'string'
+  const isOfSystem =
+    cause instanceof Error &&
+    !MqttError.is(cause) &&
+    typeof (cause as { code?: unknown }).code === 'string'
   return isOfSystem ? cause : error
 }
 
 /** True for what a program got wrong in a call: there is no use in trying it again. */
 export function isMistake(error: unknown): boolean {
-  return MqttError.is(error) && ['_OPTION', '_TOPIC', '_PAYLOAD'].some((end) => error.code.endsWith(end))
+  return (
+    MqttError.is(error) && ['_OPTION', '_TOPIC', '_PAYLOAD'].some((end) => error.code.endsWith(end))
+  )
 }
 
 /** True for what MQTT.js emits as an `error` when a connection ends: not for an end in order, with or without DISCONNECT. */

@@ -1,7 +1,14 @@
 /**
  * What callbacks and listeners are given, as in MQTT.js. Types only.
  */
-import type { IConnackPacket, IDisconnectPacket, IPublishPacket, ISubackPacket, Packet, PayloadBytes } from './packet-types.js'
+import type {
+  IConnackPacket,
+  IDisconnectPacket,
+  IPublishPacket,
+  ISubackPacket,
+  Packet,
+  PayloadBytes,
+} from './packet-types.js'
 import type { ISubscriptionGrant } from './types.js'
 
 /** Told of CONNACK. */
@@ -9,7 +16,11 @@ export type OnConnectCallback = (packet: IConnackPacket) => void
 /** Told of the broker's DISCONNECT. */
 export type OnDisconnectCallback = (packet: IDisconnectPacket) => void
 /** Told of a message. */
-export type OnMessageCallback = (topic: string, payload: PayloadBytes, packet: IPublishPacket) => void
+export type OnMessageCallback = (
+  topic: string,
+  payload: PayloadBytes,
+  packet: IPublishPacket,
+) => void
 /** Told of a packet. */
 export type OnPacketCallback = (packet: Packet) => void
 /** Told of the end of a connection, or of an attempt. */
@@ -17,7 +28,11 @@ export type OnCloseCallback = () => void
 /** Told of an error. */
 export type OnErrorCallback = (error: Error & { code?: number | string }) => void
 /** Told of the grant, or of what stands in its way. */
-export type ClientSubscribeCallback = (err: Error | null, granted?: ISubscriptionGrant[], packet?: ISubackPacket) => void
+export type ClientSubscribeCallback = (
+  err: Error | null,
+  granted?: ISubscriptionGrant[],
+  packet?: ISubackPacket,
+) => void
 /** Told how a call ended; of a publish at QoS 1 and 2 with its packet. */
 export type PacketCallback = (error?: Error | null, packet?: Packet) => unknown
 /** Told that it is done. */

@@ -99,7 +99,8 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
 
   /** How many listeners an event has, or how often this one. */
   listenerCount<E extends keyof Events>(event: E, callback?: Events[E]): number {
-    return this.#of(event).filter(({ listener }) => callback === undefined || listener === callback).length
+    return this.#of(event).filter(({ listener }) => callback === undefined || listener === callback)
+      .length
   }
 
   /** Events that have listeners. */
@@ -124,7 +125,8 @@ export class Listeners<Events extends Record<keyof Events, AnyListener>> {
 
   // Those that are being called are another array.
   #add(event: keyof Events, listener: AnyListener, once = false, first = false): this {
-    if (typeof listener !== 'function') throw new MqttError('ERR_INVALID_HANDLER', 'a listener must be a function')
+    if (typeof listener !== 'function')
+      throw new MqttError('ERR_INVALID_HANDLER', 'a listener must be a function')
     this.#added(event)
     const entry: Entry = { listener, once }
     const entries = this.#of(event)

@@ -9,7 +9,10 @@ import type { IClientOptions } from './types.js'
  * Makes a client and begins to connect: `connect()` of MQTT.js.
  * @throws MqttError ERR_UNSUPPORTED_OPTION for an option that is not carried over, ERR_INVALID_OPTION, ERR_INVALID_BROKER_URL, ERR_MISSING_BROKER
  */
-export function connect(brokerUrl: string | IClientOptions | undefined, opts?: IClientOptions): MqttClient {
+export function connect(
+  brokerUrl: string | IClientOptions | undefined,
+  opts?: IClientOptions,
+): MqttClient {
   return new MqttClient(brokerUrl, opts)
 }
 
@@ -18,7 +21,11 @@ export function connect(brokerUrl: string | IClientOptions | undefined, opts?: I
  * connection is closed before.
  * @throws MqttError as `connect`
  */
-export function connectAsync(brokerUrl: string | IClientOptions | undefined, opts?: IClientOptions, allowRetries = true): Promise<MqttClient> {
+export function connectAsync(
+  brokerUrl: string | IClientOptions | undefined,
+  opts?: IClientOptions,
+  allowRetries = true,
+): Promise<MqttClient> {
   return new Promise((resolve, reject) => {
     const client = connect(brokerUrl, opts)
     const done = (): void => {
@@ -37,7 +44,12 @@ export function connectAsync(brokerUrl: string | IClientOptions | undefined, opt
   })
 }
 
-export { type ConnectionStream, MqttClient, MqttClient as Client, type StreamEvents } from './client.js'
+export {
+  type ConnectionStream,
+  MqttClient,
+  MqttClient as Client,
+  type StreamEvents,
+} from './client.js'
 export { ErrorWithReasonCode } from './errors.js'
 export type * from './event-types.js'
 export type * from './packet-types.js'

@@ -4,7 +4,13 @@
  *
  * The caller's object is never written to. What a value may be, mqwire itself checks.
  */
-import { type ClientOptions, constant, type Endpoint, type EndpointOptions, MqttError } from 'mqwire'
+import {
+  type ClientOptions,
+  constant,
+  type Endpoint,
+  type EndpointOptions,
+  MqttError,
+} from 'mqwire'
 import {
   anyObject,
   boolean,
@@ -21,7 +27,13 @@ import {
   unsupported,
 } from '../client/common/schema.js'
 import { propertiesOf } from './packets.js'
-import type { IClientOptions, ISecureClientOptions, IServer, IWebSocketOptions, MqttProtocol } from './types.js'
+import type {
+  IClientOptions,
+  ISecureClientOptions,
+  IServer,
+  IWebSocketOptions,
+  MqttProtocol,
+} from './types.js'
 
 /** What a client is made of. */
 export interface Plan {
@@ -54,12 +66,29 @@ const propertyNames =
   'maximumPacketSize receiveMaximum requestProblemInformation requestResponseInformation sessionExpiryInterval topicAliasMaximum userProperties'
 
 /** Options with the one value that they can have. */
-const fixed: Readonly<Record<string, unknown>> = { protocolId: 'MQTT', reschedulePings: true, timerVariant: 'auto', writeCache: true }
+const fixed: Readonly<Record<string, unknown>> = {
+  protocolId: 'MQTT',
+  reschedulePings: true,
+  timerVariant: 'auto',
+  writeCache: true,
+}
 
 /** Options over a WebSocket that say how MQTT.js buffers and frames, with its defaults: mqwire has its own way. */
-const webDefaults: Readonly<Record<string, unknown>> = { binary: true, browserBufferSize: 524_288, browserBufferTimeout: 1000, objectMode: false }
+const webDefaults: Readonly<Record<string, unknown>> = {
+  binary: true,
+  browserBufferSize: 524_288,
+  browserBufferTimeout: 1000,
+  objectMode: false,
+}
 
-const defaults = { clean: true, connectTimeout: 30_000, keepalive: 60, protocolVersion: 4, queueQoSZero: true, resubscribe: true } as const
+const defaults = {
+  clean: true,
+  connectTimeout: 30_000,
+  keepalive: 60,
+  protocolVersion: 4,
+  queueQoSZero: true,
+  resubscribe: true,
+} as const
 
 /** Bytes of the largest packet that is taken. */
 const defaultSize = 16 * 2 ** 20
@@ -84,16 +113,23 @@ export function assertKnown(given: object, names: string, prefix = ''): void {
 function spokenOf({ protocolVersion, properties = {}, will }: IClientOptions) {
   if (protocolVersion === 5) return { properties, will, unspoken: [] }
   const { maximumPacketSize = 0 } = properties
-  const isSize = Number.isInteger(maximumPacketSize) && maximumPacketSize > defaultSize && maximumPacketSize < 2 ** 32
+  const isSize =
+    Number.isInteger(maximumPacketSize) &&
+    maximumPacketSize > defaultSize &&
+    maximumPacketSize < 2 ** 32
   const kept = isSize ? { maximumPacketSize } : {}
-  const names = unknownIn(properties, Object.keys(kept).join(' ')).map((name) => `properties.${name}`)
+  const names = unknownIn(properties, Object.keys(kept).join(' ')).map(
+    (name) => `properties.${name}`,
+  )
   const unspoken = isGiven(will?.properties) ? [...names, 'will.properties'] : names
   return { properties: kept, will: will && { ...will, properties: undefined }, unspoken }
 }
 
 /** Names of options that have a value and are not in the list. */
 export function unknownIn(given: object, names: string): string[] {
-  return Object.keys(given).filter((name) => isGiven(given[name as keyof typeof given]) && !names.split(' ').includes(name))
+  return Object.keys(given).filter(
+    (name) => isGiven(given[name as keyof typeof given]) && !names.split(' ').includes(name),
+  )
 }
 
 /** A line of the log. */
@@ -108,14 +144,20 @@ export function defaultId(): string {
 
 /** Options with defaults and without what was left open; of the URL, what MQTT.js takes from it. */
 function complete(url: string, given: IClientOptions): IClientOptions {
-  const own = Object.fromEntries(Object.entries(given).filter(([, value]) => isGiven(value))) as IClientOptions
+  const own = Object.fromEntries(
+    Object.entries(given).filter(([, value]) => isGiven(value)),
+  ) as IClientOptions
   const { username, password, ...parts } = partsOf(url)
   // A user in the URL goes over one in the options.
-  const login = username === undefined ? {} : { username, ...(password !== undefined && { password }) }
+  const login =
+    username === undefined ? {} : { username, ...(password !== undefined && { password }) }
   const options = { ...defaults, ...parts, ...own, ...login }
   const clientId = options.query?.['clientId'] ?? options.clientId
   // One that is made up has no session to come back to.
-  if (options.clean === false && !clientId) throw new MqttError('ERR_INVALID_OPTION', 'Missing clientId for unclean clients', { option: 'clientId' })
+  if (options.clean === false && !clientId)
+    throw new MqttError('ERR_INVALID_OPTION', 'Missing clientId for unclean clients', {
+      option: 'clientId',
+    })
   return addressed({ ...options, ...loginOf(options.auth), clientId: clientId ?? defaultId() })
 }
 
@@ -129,21 +171,39 @@ const secure: Readonly<Record<string, string>> = { mqtt: 'mqtts', tcp: 'mqtts', 
 
 /** Where to dial, in one form: scheme without decoration, `hostname` in place of `host`, a path only where one counts. */
 function addressed({ path, ...options }: IClientOptions): IClientOptions {
-  const { protocol, defaultProtocol = usualProtocol(), host = 'localhost', hostname = host, cert, key } = options
+  const {
+    protocol,
+    defaultProtocol = usualProtocol(),
+    host = 'localhost',
+    hostname = host,
+    cert,
+    key,
+  } = options
   const [given = '', decoration] = (protocol ?? defaultProtocol).replace(':', '').split('+')
   const unixSocket = options.unixSocket === true || decoration === 'unix' || given === 'unix'
   const scheme = cert !== undefined && key !== undefined ? (secure[given] ?? given) : given
   const hasPath = path !== undefined && (unixSocket || scheme.startsWith('ws'))
-  return { ...options, protocol: scheme as MqttProtocol, hostname, unixSocket, ...(hasPath && { path }) }
+  return {
+    ...options,
+    protocol: scheme as MqttProtocol,
+    hostname,
+    unixSocket,
+    ...(hasPath && { path }),
+  }
 }
 
 /** What a URL says. An invalid one is left to mqwire to refuse. */
 function partsOf(given: string): IClientOptions {
   const { location } = globalThis as { readonly location?: { readonly href: string } }
   // In a page, a path is one of its own origin.
-  const text = given.startsWith('/') && location !== undefined ? new URL(given, location.href).href.replace('http', 'ws') : given
+  const text =
+    given.startsWith('/') && location !== undefined
+      ? new URL(given, location.href).href.replace('http', 'ws')
+      : given
   if (!URL.canParse(text)) return {}
-  const { protocol, hostname, port, pathname, search, searchParams, username, password } = new URL(text)
+  const { protocol, hostname, port, pathname, search, searchParams, username, password } = new URL(
+    text,
+  )
   const host = hostname.replace('[', '').replace(']', '')
   const rest = pathname + search
   // The option is a path as the system has it.
@@ -173,12 +233,17 @@ function usualProtocol(): string {
 /** One endpoint. */
 function endpointOf(options: IClientOptions): EndpointOptions {
   const { protocol = '', hostname = '', port, path = '', query, unixSocket, wsOptions } = options
-  if (unixSocket) return { url: `unix:${path.startsWith('/') ? '//' : ''}${path.split('/').map(encodeURIComponent).join('/')}` }
+  if (unixSocket)
+    return {
+      url: `unix:${path.startsWith('/') ? '//' : ''}${path.split('/').map(encodeURIComponent).join('/')}`,
+    }
   const isWeb = protocol.startsWith('ws')
   const name = hostname.includes(':') ? `[${hostname}]` : hostname
   const search = query === undefined || path.includes('?') ? '' : `?${new URLSearchParams(query)}`
   const url = `${protocol}://${name}${port === undefined ? '' : `:${port}`}${isWeb ? path + search : ''}`
-  const { headers, protocols, localAddress, family, ...web } = isWeb ? (wsOptions ?? {}) : ({} as IWebSocketOptions)
+  const { headers, protocols, localAddress, family, ...web } = isWeb
+    ? (wsOptions ?? {})
+    : ({} as IWebSocketOptions)
   const settings = tlsOf({ ...web, ...options })
   const tls = isSecure(protocol) ? settings : {}
   return { url, ...only({ tls, headers, protocols, socket: only({ localAddress, family }) }) }
@@ -213,11 +278,20 @@ function unheededIn(given: IClientOptions, endpoints: readonly IClientOptions[])
 
 // What has a value, and is not empty.
 function only<T extends object>(given: T): T {
-  const isThere = (value: unknown): boolean => isGiven(value) && (value?.constructor !== Object || Object.keys(value).length > 0)
+  const isThere = (value: unknown): boolean =>
+    isGiven(value) && (value?.constructor !== Object || Object.keys(value).length > 0)
   return Object.fromEntries(Object.entries(given).filter(([, value]) => isThere(value))) as T
 }
 
-function tlsOf({ ca, cert, key, passphrase, servername, ALPNProtocols, rejectUnauthorized }: ISecureClientOptions): object {
+function tlsOf({
+  ca,
+  cert,
+  key,
+  passphrase,
+  servername,
+  ALPNProtocols,
+  rejectUnauthorized,
+}: ISecureClientOptions): object {
   if (rejectUnauthorized !== undefined) boolean(rejectUnauthorized, 'rejectUnauthorized')
   return only({
     ca,
@@ -225,7 +299,9 @@ function tlsOf({ ca, cert, key, passphrase, servername, ALPNProtocols, rejectUna
     key: single(key, 'key'),
     passphrase,
     servername,
-    alpn: ALPNProtocols?.map((name) => (name instanceof Uint8Array ? new TextDecoder().decode(name) : name)),
+    alpn: ALPNProtocols?.map((name) =>
+      name instanceof Uint8Array ? new TextDecoder().decode(name) : name,
+    ),
     insecure: rejectUnauthorized === false ? 'rejectUnauthorized is false' : undefined,
   })
 }
@@ -238,10 +314,14 @@ function single(given: ISecureClientOptions['key'], name: string): string | Uint
 function credentialsOf(all: IClientOptions, client: object): ClientOptions['credentials'] {
   const { transformWsUrl } = all
   if (transformWsUrl === undefined) return undefined
-  return ({ endpoint }) => (endpoint.startsWith('ws') ? { url: transformWsUrl(endpoint, all, client as never) } : {})
+  return ({ endpoint }) =>
+    endpoint.startsWith('ws') ? { url: transformWsUrl(endpoint, all, client as never) } : {}
 }
 
-function reconnectOf({ reconnectPeriod, reconnectOnConnackError }: IClientOptions): ClientOptions['reconnect'] {
+function reconnectOf({
+  reconnectPeriod,
+  reconnectOnConnackError,
+}: IClientOptions): ClientOptions['reconnect'] {
   if (reconnectPeriod === 0) return false
   const verdict = reconnectOnConnackError ? 'retry' : 'stop'
   const decide = ({ code }: MqttError) => (code === 'ERR_CONNECT_REFUSED' ? verdict : undefined)
@@ -263,7 +343,11 @@ function hostOf({ port: _, ...options }: IClientOptions, server: IServer): IClie
 }
 
 const list: Parser<unknown> = /* @__PURE__ */ that(Array.isArray, 'a list')
-const milliseconds: Parser<unknown> = /* @__PURE__ */ that((value) => typeof value === 'number' && value >= 0, 'milliseconds', true)
+const milliseconds: Parser<unknown> = /* @__PURE__ */ that(
+  (value) => typeof value === 'number' && value >= 0,
+  'milliseconds',
+  true,
+)
 
 /** What an option may be, where it is taken apart here, or has another name in mqwire. */
 const kinds: readonly (readonly [parse: Parser<unknown>, names: string])[] = [
@@ -301,11 +385,24 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
   }
   const shown = complete(url, given)
   if (shown.protocolVersion === 3) throw refused('protocolVersion', '3, which is MQTT 3.1')
-  if (shown.resubscribe === false && shown.clean === false) throw refused('resubscribe', 'false, where clean is false')
-  const { clientId, username, password, clean, keepalive, protocolVersion, connectTimeout, subscribeBatchSize, queueQoSZero, servers } = shown
+  if (shown.resubscribe === false && shown.clean === false)
+    throw refused('resubscribe', 'false, where clean is false')
+  const {
+    clientId,
+    username,
+    password,
+    clean,
+    keepalive,
+    protocolVersion,
+    connectTimeout,
+    subscribeBatchSize,
+    queueQoSZero,
+    servers,
+  } = shown
   const { properties, will, unspoken } = spokenOf(shown)
   assertKnown(properties, propertyNames, 'properties.')
-  const hosts: readonly (IServer | undefined)[] = servers === undefined || servers.length === 0 ? [undefined] : servers
+  const hosts: readonly (IServer | undefined)[] =
+    servers === undefined || servers.length === 0 ? [undefined] : servers
   const isUrl = url === '' || url.startsWith('/') || URL.canParse(url)
   const addresses = hosts.map((server) => (server === undefined ? shown : hostOf(shown, server)))
   const ignored = [...ignoredIn(given, addresses), ...unspoken]
@@ -321,7 +418,9 @@ export function planOf(url: string, given: IClientOptions, client: object): Plan
       logger: loggerOf(shown.log),
     }),
     // One that is empty is refused, too.
-    ...(will !== undefined && { will: only({ ...will, properties: propertiesOf(will.properties) }) }),
+    ...(will !== undefined && {
+      will: only({ ...will, properties: propertiesOf(will.properties) }),
+    }),
     maximumPacketSize: defaultSize,
     ...propertiesOf(properties),
     clientId: clientId as string,

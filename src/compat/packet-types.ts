@@ -2,7 +2,8 @@
  * Packets as MQTT.js shows them. Types only.
  */
 /** What payloads are: Buffer where Node's types are known, else Uint8Array. */
-export type PayloadBytes = typeof globalThis extends GlobalBuffer<infer Allocated> ? Allocated : Uint8Array
+export type PayloadBytes =
+  typeof globalThis extends GlobalBuffer<infer Allocated> ? Allocated : Uint8Array
 
 /** A global scope that has Node's Buffer. */
 export interface GlobalBuffer<Allocated> {
@@ -181,4 +182,10 @@ export interface IOtherPacket extends IPacket {
 }
 
 /** Any packet. */
-export type Packet = IPublishPacket | IConnackPacket | ISubackPacket | IUnsubackPacket | IDisconnectPacket | IOtherPacket
+export type Packet =
+  | IPublishPacket
+  | IConnackPacket
+  | ISubackPacket
+  | IUnsubackPacket
+  | IDisconnectPacket
+  | IOtherPacket

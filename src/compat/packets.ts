@@ -6,7 +6,9 @@
 import type { Message, Packet as OwnPacket } from 'mqwire'
 import type { IPublishPacket, Packet, PayloadBytes, UserProperties } from './packet-types.js'
 
-const { Buffer: NodeBuffer } = globalThis as { readonly Buffer?: { from(bytes: Uint8Array): Uint8Array } }
+const { Buffer: NodeBuffer } = globalThis as {
+  readonly Buffer?: { from(bytes: Uint8Array): Uint8Array }
+}
 
 /** A copy of bytes: a Buffer where there are Buffers. */
 export function bytesOf(bytes: Uint8Array): PayloadBytes {
@@ -31,25 +33,35 @@ const names: Readonly<Record<string, string>> = {
 }
 
 /** Properties that are one byte on the wire, and true or false in MQTT.js. */
-const isFlag = (name: string): boolean => name === 'payloadFormatIndicator' || name.endsWith('Available') || name.startsWith('request')
+const isFlag = (name: string): boolean =>
+  name === 'payloadFormatIndicator' || name.endsWith('Available') || name.startsWith('request')
 
 function converted(name: string, value: unknown): unknown {
   if (value instanceof Uint8Array) return bytesOf(value)
-  if (name === 'userProperties') return namedProperties(value as readonly (readonly [string, string])[])
+  if (name === 'userProperties')
+    return namedProperties(value as readonly (readonly [string, string])[])
   if (isFlag(name)) return Boolean(value)
-  if (name === 'subscriptionIdentifiers' && (value as number[]).length === 1) return (value as number[])[0]
+  if (name === 'subscriptionIdentifiers' && (value as number[]).length === 1)
+    return (value as number[])[0]
   if (Array.isArray(value)) return value.map((item) => converted('', item))
   return typeof value === 'object' ? renamed(value as object) : value
 }
 
 function renamed(given: object): Record<string, unknown> {
-  const pairs = Object.entries(given).filter(([name, value]) => value !== undefined && (name !== 'properties' || hasValues(value)))
-  return Object.fromEntries(pairs.map(([name, value]) => [names[name] ?? name, converted(name, value)]))
+  const pairs = Object.entries(given).filter(
+    ([name, value]) => value !== undefined && (name !== 'properties' || hasValues(value)),
+  )
+  return Object.fromEntries(
+    pairs.map(([name, value]) => [names[name] ?? name, converted(name, value)]),
+  )
 }
 
-const hasValues = (given: object): boolean => Object.values(given).some((value) => value !== undefined)
+const hasValues = (given: object): boolean =>
+  Object.values(given).some((value) => value !== undefined)
 
-function namedProperties(pairs: readonly (readonly [name: string, value: string])[]): UserProperties {
+function namedProperties(
+  pairs: readonly (readonly [name: string, value: string])[],
+): UserProperties {
   const found = new Map<string, string | string[]>()
   for (const [name, value] of pairs) {
     const known = found.get(name)
@@ -62,29 +74,49 @@ function namedProperties(pairs: readonly (readonly [name: string, value: string]
 export function packetOf<P extends Packet>(packet: OwnPacket, modern: boolean): P {
   const { reasonCode, ...rest } = renamed(packet)
   if (reasonCode === undefined) return rest as never
-  return { ...rest, [packet.type === 'connack' && !modern ? 'returnCode' : 'reasonCode']: reasonCode } as never
+  return {
+    ...rest,
+    [packet.type === 'connack' && !modern ? 'returnCode' : 'reasonCode']: reasonCode,
+  } as never
 }
 
 /** A message as the PUBLISH that brought it; of its Subscription Identifiers those that the program gave: a PUBLISH that passes others on is refused. */
-export function publishOf(message: Message, modern: boolean, identifiers: ReadonlySet<number>): IPublishPacket & { readonly payload: PayloadBytes } {
+export function publishOf(
+  message: Message,
+  modern: boolean,
+  identifiers: ReadonlySet<number>,
+): IPublishPacket & { readonly payload: PayloadBytes } {
   const { topic, payload, qos, retain, dup } = message
   const packet = { cmd: 'publish' as const, topic, payload: bytesOf(payload), qos, retain, dup }
-  const own = message.properties.subscriptionIdentifiers?.filter((identifier) => identifiers.has(identifier))
-  const properties = { ...message.properties, subscriptionIdentifiers: own?.length ? own : undefined }
+  const own = message.properties.subscriptionIdentifiers?.filter((identifier) =>
+    identifiers.has(identifier),
+  )
+  const properties = {
+    ...message.properties,
+    subscriptionIdentifiers: own?.length ? own : undefined,
+  }
   return modern && hasValues(properties) ? { ...packet, properties: renamed(properties) } : packet
 }
 
 /** Pairs of user properties. */
 function pairsOf(given: UserProperties): [string, string][] {
-  return Object.entries(given).flatMap(([name, value]) => [value].flat().map((item): [string, string] => [name, item]))
+  return Object.entries(given).flatMap(([name, value]) =>
+    [value].flat().map((item): [string, string] => [name, item]),
+  )
 }
 
 /** Properties as mqwire takes them; undefined without any. */
-export function propertiesOf(given: object | undefined | null): Record<string, unknown> | undefined {
+export function propertiesOf(
+  given: object | undefined | null,
+): Record<string, unknown> | undefined {
   if (given === undefined || given === null) return undefined
   const own = Object.entries(given).map(([name, value]) => {
-    if (name === 'userProperties' && typeof value === 'object' && !Array.isArray(value)) return [name, pairsOf(value)]
-    return [name, name === 'payloadFormatIndicator' && typeof value === 'boolean' ? Number(value) : value]
+    if (name === 'userProperties' && typeof value === 'object' && !Array.isArray(value))
+      return [name, pairsOf(value)]
+    return [
+      name,
+      name === 'payloadFormatIndicator' && typeof value === 'boolean' ? Number(value) : value,
+    ]
   })
   return Object.fromEntries(own)
 }

@@ -227,7 +227,9 @@ export interface ISubscriptionGrant extends Omit<ISubscriptionRequest, 'qos' | '
 }
 
 /** Filters with their options; `resubscribe: true` asks for filters again that are subscribed to already. */
-export type ISubscriptionMap = { [topic: string]: IClientSubscribeOptions } & ISubscriptionMapOptions
+export type ISubscriptionMap = {
+  [topic: string]: IClientSubscribeOptions
+} & ISubscriptionMapOptions
 
 /** What goes for all filters of a map. */
 export interface ISubscriptionMapOptions {

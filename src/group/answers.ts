@@ -48,7 +48,11 @@ async function answersOf<A extends AskedMember>(
 }
 
 function failuresOf(answers: readonly Answer[]): Map<string, unknown> {
-  return new Map(answers.flatMap(({ asked, end }) => (end?.failed ? [[asked.member.name, end.error] as const] : [])))
+  return new Map(
+    answers.flatMap(({ asked, end }) =>
+      end?.failed ? [[asked.member.name, end.error] as const] : [],
+    ),
+  )
 }
 
 /** Fulfils when as many have granted it as are required. @throws MembersError where they have not */
@@ -62,10 +66,12 @@ export async function granting<A extends AskedMember>(
   // A member that was removed meanwhile need not grant, unless all were removed.
   const left = answers.filter(({ asked }) => !asked.leaving)
   const failures = failuresOf(left.length > 0 ? left : answers)
-  const isGranted = (some: readonly Answer[]): boolean => some.some(({ end }) => end?.failed === false)
+  const isGranted = (some: readonly Answer[]): boolean =>
+    some.some(({ end }) => end?.failed === false)
   if (failures.size === 0 || (require === 'any' && isGranted(left))) return
   // Others came meanwhile: it is theirs to grant.
-  if (left.length === 0 && sources().some(({ leaving }) => !leaving)) return granting(sources, grantOf, require, group)
+  if (left.length === 0 && sources().some(({ leaving }) => !leaving))
+    return granting(sources, grantOf, require, group)
   if (left.length === 0 && require === 'any' && isGranted(answers)) return
   throw membersError('ERR_SUBSCRIBE_REFUSED', 'no grant', failures)
 }
@@ -77,5 +83,6 @@ export async function leaving<A extends AskedMember>(
   group: GroupCommon,
 ): Promise<void> {
   const failures = failuresOf(await answersOf(sources, leave, false, group))
-  if (failures.size > 0) throw membersError('ERR_UNSUBSCRIBE_REFUSED', 'unsubscribing failed', failures)
+  if (failures.size > 0)
+    throw membersError('ERR_UNSUBSCRIBE_REFUSED', 'unsubscribing failed', failures)
 }

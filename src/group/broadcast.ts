@@ -93,16 +93,28 @@ class Broadcast {
     return this.#open.size > 0
   }
 
-  add(member: Member, offline: 'reject' | 'queue', topic: string, payload: Payload, options: PublishOptions | undefined): void {
+  add(
+    member: Member,
+    offline: 'reject' | 'queue',
+    topic: string,
+    payload: Payload,
+    options: PublishOptions | undefined,
+  ): void {
     if (!member.up && (offline === 'reject' || member.over)) {
       const cause = member.error
       this.#results.set(member.name, {
         status: 'rejected',
-        reason: new MqttError('ERR_NOT_CONNECTED', cause && `not connected: ${cause.message}`, { cause }),
+        reason: new MqttError('ERR_NOT_CONNECTED', cause && `not connected: ${cause.message}`, {
+          cause,
+        }),
       })
       return
     }
-    const delivered = member.publish(topic, payload, member.up ? options : { offline: 'queue', ...options })
+    const delivered = member.publish(
+      topic,
+      payload,
+      member.up ? options : { offline: 'queue', ...options },
+    )
     this.#results.set(member.name, { status: 'pending', delivered })
     this.#open.add(member)
     // What is queued is not waited for; what is refused at once is.
@@ -128,8 +140,13 @@ class Broadcast {
     }
     this.settled = true
     this.#over()
-    const failures = new Map([...this.#results].flatMap(([name, result]) => (result.status === 'rejected' ? [[name, result.reason] as const] : [])))
-    if (failures.size === results.length) this.#outcome.reject(membersError('ERR_NO_HEALTHY_PUBLISHERS', 'no member took it', failures))
+    const failures = new Map(
+      [...this.#results].flatMap(([name, result]) =>
+        result.status === 'rejected' ? [[name, result.reason] as const] : [],
+      ),
+    )
+    if (failures.size === results.length)
+      this.#outcome.reject(membersError('ERR_NO_HEALTHY_PUBLISHERS', 'no member took it', failures))
     else this.#outcome.resolve({ members: Object.fromEntries(this.#results) })
   }
 

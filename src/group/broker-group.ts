@@ -28,7 +28,13 @@ import { insideOfAll } from '../members/inside.js'
 import { type MemberEvents, MemberListeners } from '../members/listeners.js'
 import { endAll, Member, type MemberClient } from '../members/member.js'
 import { Readiness, stateOf } from '../members/standing.js'
-import { type CheckedMember, checkedMember, connectCall, type GroupConfig, groupConfig } from './options.js'
+import {
+  type CheckedMember,
+  checkedMember,
+  connectCall,
+  type GroupConfig,
+  groupConfig,
+} from './options.js'
 import { GroupPublishing } from './publishing.js'
 import { GroupReading } from './reading.js'
 import { Roster } from './roster.js'
@@ -49,7 +55,10 @@ import type {
 } from './types.js'
 
 /** Makes a client. */
-export type MakeClient = (endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) => MemberClient
+export type MakeClient = (
+  endpoints: Endpoint | readonly Endpoint[],
+  options: ClientOptions,
+) => MemberClient
 
 /** Makes a group of clients of one kind. @throws MqttError as `createGroup` */
 export function groupOf(make: MakeClient, options: GroupOptions): Group {
@@ -114,7 +123,8 @@ class BrokerGroup implements Group {
     this.#state = 'open'
     const failures = new Map<string, unknown>()
     const members = this.#roster.all
-    const one = (member: Member): Promise<void> => member.connect(undefined).catch((error) => void failures.set(member.name, error))
+    const one = (member: Member): Promise<void> =>
+      member.connect(undefined).catch((error) => void failures.set(member.name, error))
     const all = async (): Promise<void> => {
       if (mode === 'parallel') await Promise.all(members.map(one))
       else for (const member of members) if (!signal?.aborted) await one(member)
@@ -128,9 +138,11 @@ class BrokerGroup implements Group {
   async add(name: string, given: GivenMember): Promise<void> {
     this.#assertOpen()
     const key = plainName(name, 'name')
-    if (this.#roster.get(key) !== undefined) invalid('name', `the name of a new member: there is '${key}' already`)
+    if (this.#roster.get(key) !== undefined)
+      invalid('name', `the name of a new member: there is '${key}' already`)
     const checked = checkedMember(given, 'member')
-    if (checked.client?.state === 'closed' || checked.client?.state === 'disconnecting') throw new MqttError('ERR_CLOSED', 'the client has ended')
+    if (checked.client?.state === 'closed' || checked.client?.state === 'disconnecting')
+      throw new MqttError('ERR_CLOSED', 'the client has ended')
     const member = this.#put(key, checked)
     if (this.#state === 'open') await member.connect(undefined)
   }
@@ -169,7 +181,12 @@ class BrokerGroup implements Group {
   }
 
   publish(topic: string, payload: Payload, options?: GroupPublishOptions): Promise<GroupReceipt>
-  publish(topic: string, payload: Payload, options?: GroupPublishOptions, more?: unknown): Promise<GroupReceipt> {
+  publish(
+    topic: string,
+    payload: Payload,
+    options?: GroupPublishOptions,
+    more?: unknown,
+  ): Promise<GroupReceipt> {
     try {
       assertLast(more)
       this.#assertOpen()
@@ -194,12 +211,20 @@ class BrokerGroup implements Group {
     return this.#reading.subscription(filters, options)
   }
 
-  async listen(filters: Filters, handler: (message: GroupMessage) => unknown, options?: GroupListenOptions): Promise<GroupHandling> {
+  async listen(
+    filters: Filters,
+    handler: (message: GroupMessage) => unknown,
+    options?: GroupListenOptions,
+  ): Promise<GroupHandling> {
     this.#assertOpen()
     return this.#reading.listen(filters, handler, options)
   }
 
-  on<K extends keyof ClientEvents>(type: K, listener: (event: MemberEvents[K]) => void, options?: ListenerOptions): Unlisten {
+  on<K extends keyof ClientEvents>(
+    type: K,
+    listener: (event: MemberEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten {
     return this.#listeners.on(type, listener, options)
   }
 
@@ -220,7 +245,9 @@ class BrokerGroup implements Group {
       inFlight: members.reduce((sum, { inFlight }) => sum + inFlight, 0),
       moved: this.#publishing.moved,
       duplicates: this.#reading.total.duplicates,
-      members: Object.fromEntries(members.map(({ name, client }) => [name, (client as { stats?(): unknown }).stats?.()])),
+      members: Object.fromEntries(
+        members.map(({ name, client }) => [name, (client as { stats?(): unknown }).stats?.()]),
+      ),
     }
   }
 
@@ -239,7 +266,11 @@ class BrokerGroup implements Group {
   #handleEnded(member: Member): void {
     if (this.#state === 'ended' || member.leaving) return
     this.#handleChange()
-    this.#listeners.handleEnded(member, `member ${member.name} of the group has ended, and is left out`, false)
+    this.#listeners.handleEnded(
+      member,
+      `member ${member.name} of the group has ended, and is left out`,
+      false,
+    )
   }
 
   #handleChange(): void {
@@ -258,7 +289,11 @@ class BrokerGroup implements Group {
   }
 
   #assertOpen(): void {
-    if (stops(this.#state)) throw new MqttError('ERR_CLOSED', 'the group was ended by disconnect() or drain(); to start again, make a new one')
+    if (stops(this.#state))
+      throw new MqttError(
+        'ERR_CLOSED',
+        'the group was ended by disconnect() or drain(); to start again, make a new one',
+      )
   }
 }
 
@@ -271,7 +306,12 @@ function shown({ name, client, healthy, inFlight, error }: Member): GroupMember 
   return { name, client, state: client.state, healthy, inFlight, error }
 }
 
-function made(make: MakeClient, { shared }: GroupConfig, name: string, given: CheckedMember & { readonly client: undefined }): MemberClient {
+function made(
+  make: MakeClient,
+  { shared }: GroupConfig,
+  name: string,
+  given: CheckedMember & { readonly client: undefined },
+): MemberClient {
   const base = shared.clientId ?? ''
   const clientId = base === '' ? '' : `${base}-${name}`
   return make(given.endpoints, { firstConnect: 'wait', ...shared, clientId, ...given.options })

@@ -49,16 +49,27 @@ export class Duplicates {
    * Calls the handler, unless another copy was handled. A copy that comes while the handler runs for another one waits for that: where it fails, or its member
    * goes, this one is handled. What is acknowledged here was handled.
    */
-  handle(message: GroupMessage, member: object, handler: (message: GroupMessage) => unknown): unknown {
+  handle(
+    message: GroupMessage,
+    member: object,
+    handler: (message: GroupMessage) => unknown,
+  ): unknown {
     const key = this.#key?.(message)
     return key === undefined ? handler(message) : this.#handle(key, message, member, handler)
   }
 
-  #handle(key: unknown, message: GroupMessage, member: object, handler: (message: GroupMessage) => unknown): unknown {
+  #handle(
+    key: unknown,
+    message: GroupMessage,
+    member: object,
+    handler: (message: GroupMessage) => unknown,
+  ): unknown {
     const before = this.#running.get(key)
     if (this.#seen?.has(key) === true) {
       if (before === undefined) return this.#leaveOut()
-      return before.over.promise.then((handled) => (handled ? this.#leaveOut() : this.#handle(key, message, member, handler)))
+      return before.over.promise.then((handled) =>
+        handled ? this.#leaveOut() : this.#handle(key, message, member, handler),
+      )
     }
     // The window is over: those that wait for the one before wait for this one.
     before?.over.resolve(false)
@@ -85,7 +96,8 @@ export class Duplicates {
 
   /** A member has gone: what it has not handled by now, others may. */
   release(member: object): void {
-    for (const [key, running] of this.#running) if (running.member === member) this.#end(key, running, true)
+    for (const [key, running] of this.#running)
+      if (running.member === member) this.#end(key, running, true)
   }
 
   #isKnown(key: unknown): boolean {

@@ -52,7 +52,9 @@ export function named(message: object, member: string): GroupMessage {
 // Another copy of the package may have other names.
 function behindOf(from: Subscription): BehindSubscription | undefined {
   const behind = (from as { [inside]?(): Partial<BehindSubscription> })[inside]?.()
-  return behind?.outstanding?.endTurn === undefined || behind.readers === undefined ? undefined : (behind as BehindSubscription)
+  return behind?.outstanding?.endTurn === undefined || behind.readers === undefined
+    ? undefined
+    : (behind as BehindSubscription)
 }
 
 // Nobody asks for more, which would end the turn as well.
@@ -88,7 +90,15 @@ export class Merge {
 
   /** One more. */
   add(member: MergedMember, from: Subscription): void {
-    const source: Source = { member, from, behind: behindOf(from), ready: undefined, waiting: false, end: undefined, leaving: false }
+    const source: Source = {
+      member,
+      from,
+      behind: behindOf(from),
+      ready: undefined,
+      waiting: false,
+      end: undefined,
+      leaving: false,
+    }
     this.sources = [...this.sources, source]
     this.iterating = this.#iterating
     silent(from.ready)
@@ -114,7 +124,8 @@ export class Merge {
   }
   set iterating(iterating: boolean) {
     this.#iterating = iterating
-    for (const { behind } of this.sources) if (behind !== undefined) behind.readers.iterating = iterating
+    for (const { behind } of this.sources)
+      if (behind !== undefined) behind.readers.iterating = iterating
   }
 
   /** Messages that were taken and not asked for. */
@@ -125,7 +136,9 @@ export class Merge {
   /** Nothing more can come. */
   get over(): boolean {
     return (
-      this.ended || (this.sources.every(({ end, ready }) => end !== undefined && ready === undefined) && !(this.#stays && this.sources.length === 0))
+      this.ended ||
+      (this.sources.every(({ end, ready }) => end !== undefined && ready === undefined) &&
+        !(this.#stays && this.sources.length === 0))
     )
   }
 
@@ -144,12 +157,17 @@ export class Merge {
     for (let step = 0; step < count; step++) {
       const index = (this.#at + step) % count
       const source = sources[index] as Source
-      for (let message = this.#takeFrom(source); message !== undefined; message = this.#takeFrom(source)) {
+      for (
+        let message = this.#takeFrom(source);
+        message !== undefined;
+        message = this.#takeFrom(source)
+      ) {
         const handed = { source, message, done: false }
         this.#turn.push(handed)
         if (this.#duplicates.has(message)) {
           // The message of which it is one may be in hand: then it is acknowledged with that, at the end of the turn.
-          handed.done = !this.automatic || this.#turn.every((other) => other === handed || other.done)
+          handed.done =
+            !this.automatic || this.#turn.every((other) => other === handed || other.done)
           if (handed.done) message.ack()
           continue
         }
@@ -232,7 +250,9 @@ export class Merge {
 
   // A subscription that has ended with its member is not merged any more.
   #forget(): void {
-    const left = this.sources.filter(({ leaving, end, ready }) => !leaving || end === undefined || ready !== undefined)
+    const left = this.sources.filter(
+      ({ leaving, end, ready }) => !leaving || end === undefined || ready !== undefined,
+    )
     if (left.length === this.sources.length) return
     this.sources = left
     this.#at = 0

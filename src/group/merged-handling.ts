@@ -69,10 +69,14 @@ export class MergedHandling implements GroupHandling {
     if (this.#left !== undefined) return
     const { options } = this.#reading
     const begun = silent(
-      member.client.listen(this.#filters, (message) => this.#duplicates.handle(named(message, member.name), member, this.#handler), {
-        ...options,
-        signal: this.#stop.signal,
-      }),
+      member.client.listen(
+        this.#filters,
+        (message) => this.#duplicates.handle(named(message, member.name), member, this.#handler),
+        {
+          ...options,
+          signal: this.#stop.signal,
+        },
+      ),
     )
     const source: Source = { member, begun, handling: undefined, end: undefined, leaving: false }
     this.#sources = [...this.#sources, source]
@@ -102,7 +106,9 @@ export class MergedHandling implements GroupHandling {
   }
 
   get granted(): readonly GroupGrant[] {
-    return this.#sources.flatMap(({ member, handling }) => (handling?.granted ?? []).map((grant) => ({ ...grant, member: member.name })))
+    return this.#sources.flatMap(({ member, handling }) =>
+      (handling?.granted ?? []).map((grant) => ({ ...grant, member: member.name })),
+    )
   }
 
   get duplicates(): number {
@@ -114,7 +120,11 @@ export class MergedHandling implements GroupHandling {
   }
 
   async unsubscribe(): Promise<void> {
-    await leaving(this.#leave('unsubscribe'), async ({ handling }) => handling?.unsubscribe(), this.#group)
+    await leaving(
+      this.#leave('unsubscribe'),
+      async ({ handling }) => handling?.unsubscribe(),
+      this.#group,
+    )
   }
 
   detach(): void {
@@ -141,7 +151,9 @@ export class MergedHandling implements GroupHandling {
   }
 
   async [asyncDisposeSymbol](): Promise<void> {
-    await Promise.all(this.#leave('unsubscribe').map(({ handling }) => handling?.[asyncDisposeSymbol]()))
+    await Promise.all(
+      this.#leave('unsubscribe').map(({ handling }) => handling?.[asyncDisposeSymbol]()),
+    )
   }
 
   #leave(how: 'unsubscribe' | 'detach'): readonly Source[] {
@@ -166,8 +178,13 @@ export class MergedHandling implements GroupHandling {
     const waits = this.all && this.#left === undefined && !this.#last && sources.length === 0
     if (waits || !sources.every(({ end }) => end !== undefined)) return
     this.#over()
-    const failures = new Map(sources.flatMap(({ member, end }) => (end?.error === undefined ? [] : [[member.name, end.error] as const])))
-    if (failures.size > 0 && failures.size === sources.length) this.#done.reject(membersError('ERR_CLOSED', 'every member has ended', failures))
+    const failures = new Map(
+      sources.flatMap(({ member, end }) =>
+        end?.error === undefined ? [] : [[member.name, end.error] as const],
+      ),
+    )
+    if (failures.size > 0 && failures.size === sources.length)
+      this.#done.reject(membersError('ERR_CLOSED', 'every member has ended', failures))
     else this.#done.resolve()
   }
 }

@@ -33,13 +33,23 @@ export class MergedSubscription implements GroupSubscription {
   #failureTold = false
   #ready: Promise<GroupSubscription> | undefined
 
-  constructor(filters: Filters, reading: CheckedReading<SubscribeOptions>, group: GroupCommon, over: () => void) {
+  constructor(
+    filters: Filters,
+    reading: CheckedReading<SubscribeOptions>,
+    group: GroupCommon,
+    over: () => void,
+  ) {
     this.all = reading.members === undefined
     this.#filters = filters
     this.#reading = reading
     this.#group = group
     this.#duplicates = new Duplicates(reading.deduplicate, group)
-    this.#merge = new Merge((reading.options.ack ?? 'auto') === 'auto', this.all, this.#duplicates, group.time)
+    this.#merge = new Merge(
+      (reading.options.ack ?? 'auto') === 'auto',
+      this.all,
+      this.#duplicates,
+      group.time,
+    )
     this.#over = over
   }
 
@@ -55,7 +65,9 @@ export class MergedSubscription implements GroupSubscription {
   }
 
   get granted(): readonly GroupGrant[] {
-    return this.#sources.flatMap(({ member, from }) => from.granted.map((grant) => ({ ...grant, member: member.name })))
+    return this.#sources.flatMap(({ member, from }) =>
+      from.granted.map((grant) => ({ ...grant, member: member.name })),
+    )
   }
 
   get size(): number {
@@ -170,8 +182,18 @@ export class MergedSubscription implements GroupSubscription {
   // What ended all of them is reported once.
   #end(): undefined {
     this.#over()
-    const failures = new Map(this.#sources.flatMap(({ member, end }) => (end?.error === undefined ? [] : [[member.name, end.error] as const])))
-    if (this.#failureTold || this.#merge.ended || failures.size === 0 || failures.size < this.#sources.length) return undefined
+    const failures = new Map(
+      this.#sources.flatMap(({ member, end }) =>
+        end?.error === undefined ? [] : [[member.name, end.error] as const],
+      ),
+    )
+    if (
+      this.#failureTold ||
+      this.#merge.ended ||
+      failures.size === 0 ||
+      failures.size < this.#sources.length
+    )
+      return undefined
     this.#failureTold = true
     throw membersError('ERR_CLOSED', 'every member has ended', failures)
   }
@@ -181,7 +203,10 @@ export class MergedSubscription implements GroupSubscription {
     this.#merge.stop()
   }
 
-  #iterate<T>(pull: () => Promise<T | undefined>, buffered: () => T | undefined): AsyncIterableIterator<T> {
+  #iterate<T>(
+    pull: () => Promise<T | undefined>,
+    buffered: () => T | undefined,
+  ): AsyncIterableIterator<T> {
     if (this.#merge.iterating && this.#merge.automatic) throw new MqttError('ERR_CONCURRENT_NEXT')
     this.#merge.iterating = true
     return iteration(pull, buffered, (left) => {

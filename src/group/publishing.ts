@@ -54,26 +54,53 @@ export class GroupPublishing {
     return this.#routers.hash.settling
   }
 
-  publish(topic: string, payload: Payload, given: GroupPublishOptions | undefined): Promise<GroupReceipt> {
+  publish(
+    topic: string,
+    payload: Payload,
+    given: GroupPublishOptions | undefined,
+  ): Promise<GroupReceipt> {
     const { members: names, routing, options } = publishingCall(given, this.#config.routing)
     if (routing === 'broadcast') {
       // What no member can take is refused here, once.
       publishCall(topic, payload, options)
-      const members = names === undefined ? this.#roster.all : names.map((name) => this.#roster.find(name, 'members'))
-      return this.#broadcasts.publish(members, this.#config.offline, topic, ownPayload(payload), options)
+      const members =
+        names === undefined
+          ? this.#roster.all
+          : names.map((name) => this.#roster.find(name, 'members'))
+      return this.#broadcasts.publish(
+        members,
+        this.#config.offline,
+        topic,
+        ownPayload(payload),
+        options,
+      )
     }
     if (names !== undefined) invalid('members', "left out, unless routing is 'broadcast'")
-    const asked = new Asked(topic, payload, options, { time: this.#roster.time, refuse: this.#refuse })
+    const asked = new Asked(topic, payload, options, {
+      time: this.#roster.time,
+      refuse: this.#refuse,
+    })
     return this.#routers[routing].publish<GroupReceipt>(
       asked,
-      (member) => member.publish(topic, payload, asked.options).then((value) => ({ members: { [member.name]: { status: 'fulfilled', value } } })),
-      () => this.#refuse(topic, new MqttError('ERR_NO_HEALTHY_PUBLISHERS', `no member is connected:\n${storyOf(this.#roster.all)}`)),
+      (member) =>
+        member
+          .publish(topic, payload, asked.options)
+          .then((value) => ({ members: { [member.name]: { status: 'fulfilled', value } } })),
+      () =>
+        this.#refuse(
+          topic,
+          new MqttError(
+            'ERR_NO_HEALTHY_PUBLISHERS',
+            `no member is connected:\n${storyOf(this.#roster.all)}`,
+          ),
+        ),
     )
   }
 
   post(topic: string, payload: Payload): boolean {
     const { routing } = this.#config
-    if (routing !== 'broadcast') return this.#routers[routing].choose(topic)?.client.post(topic, payload) ?? false
+    if (routing !== 'broadcast')
+      return this.#routers[routing].choose(topic)?.client.post(topic, payload) ?? false
     let taken = false
     const failures: unknown[] = []
     for (const member of this.#roster.all) {

@@ -11,7 +11,13 @@ import { MergedHandling } from './merged-handling.js'
 import { MergedSubscription } from './merged-subscription.js'
 import { readingCall } from './options.js'
 import { type ReadingClient, type Roster, subscribes } from './roster.js'
-import type { GroupHandling, GroupListenOptions, GroupMessage, GroupSubscribeOptions, GroupSubscription } from './types.js'
+import type {
+  GroupHandling,
+  GroupListenOptions,
+  GroupMessage,
+  GroupSubscribeOptions,
+  GroupSubscription,
+} from './types.js'
 
 /** Subscriptions and handlers of a group. */
 export class GroupReading {
@@ -29,7 +35,9 @@ export class GroupReading {
   subscription(filters: Filters, options: GroupSubscribeOptions | undefined): GroupSubscription {
     const reading = readingCall<SubscribeOptions>(options)
     const members = this.#roster.readers(reading.members)
-    const merged = new MergedSubscription(filters, reading, this.#common, () => this.#open.delete(merged))
+    const merged = new MergedSubscription(filters, reading, this.#common, () =>
+      this.#open.delete(merged),
+    )
     try {
       for (const member of members) merged.add(member)
     } catch (error) {
@@ -40,11 +48,17 @@ export class GroupReading {
     return merged
   }
 
-  listen(filters: Filters, handler: (message: GroupMessage) => unknown, options: GroupListenOptions | undefined): Promise<GroupHandling> {
+  listen(
+    filters: Filters,
+    handler: (message: GroupMessage) => unknown,
+    options: GroupListenOptions | undefined,
+  ): Promise<GroupHandling> {
     assertHandler(handler, 'handler')
     const reading = readingCall<ListenOptions>(options)
     const members = this.#roster.readers(reading.members)
-    const merged = new MergedHandling(filters, handler, reading, this.#common, () => this.#open.delete(merged))
+    const merged = new MergedHandling(filters, handler, reading, this.#common, () =>
+      this.#open.delete(merged),
+    )
     for (const member of members) merged.add(member)
     this.#open.add(merged)
     return merged.granting()

@@ -44,7 +44,13 @@ export class Roster {
 
   /** @throws MqttError ERR_INVALID_OPTION, about this option */
   find(name: string, option: string): Member {
-    return this.#members.get(name) ?? invalid(option, `names of members: ${[...this.#members.keys()].join(', ') || 'there are none'}`)
+    return (
+      this.#members.get(name) ??
+      invalid(
+        option,
+        `names of members: ${[...this.#members.keys()].join(', ') || 'there are none'}`,
+      )
+    )
   }
 
   put(member: Member): void {
@@ -70,7 +76,9 @@ export class Roster {
     }
     return names.map((name) => {
       const member = this.find(name, 'members')
-      return subscribes(member) ? member : invalid('members', `members that subscribe; '${name}' only publishes`)
+      return subscribes(member)
+        ? member
+        : invalid('members', `members that subscribe; '${name}' only publishes`)
     })
   }
 }

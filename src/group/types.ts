@@ -264,12 +264,20 @@ export interface Group extends Publisher<GroupReceipt>, Poster, Subscriber, Asyn
   /** Subscribes at once, in any state. @throws MqttError as `subscription` of the client */
   subscription(filters: Filters, options?: GroupSubscribeOptions): GroupSubscription
   /** Subscribes and calls a handler with each message; those of one member in order. @throws as `subscribe`, and MqttError ERR_INVALID_HANDLER */
-  listen(filters: Filters, handler: (message: GroupMessage) => unknown, options?: GroupListenOptions): Promise<GroupHandling>
+  listen(
+    filters: Filters,
+    handler: (message: GroupMessage) => unknown,
+    options?: GroupListenOptions,
+  ): Promise<GroupHandling>
   /**
    * Adds a listener of the events of all members; each event says whose it is, in `member`. A member that has ended for good is an `error` event.
    * @throws MqttError as `on` of the client
    */
-  on<K extends keyof ClientEvents>(type: K, listener: (event: MemberEvents[K]) => void, options?: ListenerOptions): Unlisten
+  on<K extends keyof ClientEvents>(
+    type: K,
+    listener: (event: MemberEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten
   /** Has hooks called for all members, those that come later too; gives a function that ends it. @throws MqttError ERR_INVALID_OPTION */
   use(hooks: Hooks): Unlisten
   /** What happened so far, counted. */

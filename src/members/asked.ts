@@ -4,7 +4,12 @@
 import type { Payload, PublishOptions } from '../client/api/index.js'
 import { aborted, onAbort, silent } from '../client/common/abort.js'
 import { longestTimer, optionError } from '../client/common/schema.js'
-import { assertTopicName, checkedPublish, checkedTopic, payloadBytes } from '../client/parsing/requests.js'
+import {
+  assertTopicName,
+  checkedPublish,
+  checkedTopic,
+  payloadBytes,
+} from '../client/parsing/requests.js'
 import type { MqttError } from '../errors.js'
 import type { Time } from './time.js'
 
@@ -37,7 +42,13 @@ export class Asked implements Patience {
   readonly #since: number
 
   /** @param ttl time to live of one that says none @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
-  constructor(topic: string, payload: Payload, given: PublishOptions | undefined, of: AskedOf, ttl = Number.POSITIVE_INFINITY) {
+  constructor(
+    topic: string,
+    payload: Payload,
+    given: PublishOptions | undefined,
+    of: AskedOf,
+    ttl = Number.POSITIVE_INFINITY,
+  ) {
     this.topic = checkedTopic(topic)
     this.payload = payload
     const options = given && own(given)
@@ -79,7 +90,9 @@ export class Asked implements Patience {
     const ttl = Number.isFinite(this.#ttl) ? { ttl: this.#ttl - waited } : undefined
     const { properties } = this.#options ?? {}
     const seconds = Math.ceil((this.#expiry - waited) / 1000)
-    const aged = Number.isFinite(seconds) ? { properties: { ...properties, messageExpiryInterval: seconds } } : undefined
+    const aged = Number.isFinite(seconds)
+      ? { properties: { ...properties, messageExpiryInterval: seconds } }
+      : undefined
     return { ...this.#options, ...ttl, ...aged }
   }
 
@@ -92,7 +105,10 @@ export class Asked implements Patience {
     }
     const left = this.#patience
     const { time } = this.#of
-    const cancel = left > longestTimer ? undefined : time.setTimer(late, Math.max(0, left - (time.now() - this.#since)))
+    const cancel =
+      left > longestTimer
+        ? undefined
+        : time.setTimer(late, Math.max(0, left - (time.now() - this.#since)))
     const unwatch = onAbort(signal, () => {
       cancel?.()
       end(aborted(signal))
@@ -114,7 +130,10 @@ export class Asked implements Patience {
   }
 
   get #expired(): MqttError {
-    return optionError('ERR_EXPIRED', this.#ttl <= this.#expiry ? 'ttl' : 'properties.messageExpiryInterval')
+    return optionError(
+      'ERR_EXPIRED',
+      this.#ttl <= this.#expiry ? 'ttl' : 'properties.messageExpiryInterval',
+    )
   }
 }
 
@@ -122,6 +141,8 @@ export class Asked implements Patience {
 function own(given: PublishOptions): PublishOptions {
   const checked = checkedPublish(given) as Record<string, unknown>
   return Object.fromEntries(
-    Object.keys(checked).flatMap((name) => (given[name as keyof PublishOptions] === undefined ? [] : [[name, checked[name]]])),
+    Object.keys(checked).flatMap((name) =>
+      given[name as keyof PublishOptions] === undefined ? [] : [[name, checked[name]]],
+    ),
   )
 }

@@ -19,7 +19,11 @@ export interface MembersError extends AggregateError {
 }
 
 /** One error for several members. @param code where theirs differ */
-export function membersError(code: MqttErrorCode, what: string, failures: ReadonlyMap<string, unknown>): MembersError {
+export function membersError(
+  code: MqttErrorCode,
+  what: string,
+  failures: ReadonlyMap<string, unknown>,
+): MembersError {
   const named = [...failures].map(([name, error]) => [name, asMqttError(error)] as const)
   const errors = named.map(([, error]) => error)
   // One that was not there says nothing of the call.
@@ -33,8 +37,13 @@ export function membersError(code: MqttErrorCode, what: string, failures: Readon
   return Object.assign(all, {
     members: Object.fromEntries(named),
     code: shared('code') ?? code,
-    outcome: (['unknown', 'refused'] as const).find((outcome) => errors.some((error) => error.outcome === outcome)) ?? ('not-sent' as const),
-    fault: errors.some(({ fault }) => fault === 'remote') ? ('remote' as const) : ('local' as const),
+    outcome:
+      (['unknown', 'refused'] as const).find((outcome) =>
+        errors.some((error) => error.outcome === outcome),
+      ) ?? ('not-sent' as const),
+    fault: errors.some(({ fault }) => fault === 'remote')
+      ? ('remote' as const)
+      : ('local' as const),
     reasonCode: shared('reasonCode'),
   })
 }
@@ -50,5 +59,7 @@ export function attempt<R>(call: () => Promise<R>): Promise<R> {
 
 /** Whatever a member rejected with, as an error of this package. */
 export function asMqttError(error: unknown): MqttError {
-  return MqttError.is(error) ? error : new MqttError('ERR_NOT_CONNECTED', textOf(error), { cause: error })
+  return MqttError.is(error)
+    ? error
+    : new MqttError('ERR_NOT_CONNECTED', textOf(error), { cause: error })
 }

@@ -6,7 +6,11 @@ import type { CheckedDisconnect } from '../client/parsing/requests.js'
 import type { Time } from './time.js'
 
 /** Waits until it has settled, or the time is over; gives the options for what is left of it. */
-export async function settledInTime(promise: Promise<unknown>, options: CheckedDisconnect, time: Time): Promise<CheckedDisconnect> {
+export async function settledInTime(
+  promise: Promise<unknown>,
+  options: CheckedDisconnect,
+  time: Time,
+): Promise<CheckedDisconnect> {
   const since = time.now()
   const { timeout, signal } = options
   const over = deferred<void>()

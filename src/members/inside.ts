@@ -11,7 +11,9 @@ export function insideOf({ client }: Member): Inside | undefined {
 }
 
 /** The internals of several members as one: those of the member that a message came from, else of the first. */
-export function insideOfAll(members: () => readonly Member[]): Inside & Required<Pick<Inside, 'refuse'>> {
+export function insideOfAll(
+  members: () => readonly Member[],
+): Inside & Required<Pick<Inside, 'refuse'>> {
   const first = (): Inside | undefined => {
     for (const member of members()) {
       const found = insideOf(member)
@@ -24,7 +26,9 @@ export function insideOfAll(members: () => readonly Member[]): Inside & Required
       return members().every((member) => insideOf(member)?.modern !== false)
     },
     tell(event, isFirst, message) {
-      const by = members().find(({ name }) => name === (message as { readonly member?: string } | undefined)?.member)
+      const by = members().find(
+        ({ name }) => name === (message as { readonly member?: string } | undefined)?.member,
+      )
       const told = by === undefined ? first() : insideOf(by)
       told?.tell(event, isFirst, message)
     },

@@ -4,7 +4,13 @@
 import type { ClientEvents, Hooks, ListenerOptions, Unlisten } from '../client/api/index.js'
 import { onAbort } from '../client/common/abort.js'
 import { disposeSymbol } from '../client/common/dispose.js'
-import { assertHandler, boolean, object, optional, signal as parseSignal } from '../client/common/schema.js'
+import {
+  assertHandler,
+  boolean,
+  object,
+  optional,
+  signal as parseSignal,
+} from '../client/common/schema.js'
 import { eventName } from '../client/parsing/event-names.js'
 import { insideOf } from './inside.js'
 import type { Member } from './member.js'
@@ -17,7 +23,10 @@ export type MemberEvents = {
   }
 }
 
-const listenerOptions = object<ListenerOptions>({ once: optional(boolean), signal: optional(parseSignal) })
+const listenerOptions = object<ListenerOptions>({
+  once: optional(boolean),
+  signal: optional(parseSignal),
+})
 
 /** What is there for each member: a listener, or hooks. */
 interface Entry {
@@ -41,7 +50,11 @@ export class MemberListeners {
   }
 
   /** Adds a listener. @throws MqttError ERR_INVALID_HANDLER, ERR_INVALID_OPTION */
-  on<K extends keyof ClientEvents>(type: K, listener: (event: MemberEvents[K]) => void, options?: ListenerOptions): Unlisten {
+  on<K extends keyof ClientEvents>(
+    type: K,
+    listener: (event: MemberEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten {
     eventName(type)
     assertHandler(listener, 'listener')
     const { signal, once } = listenerOptions(options)
@@ -59,7 +72,8 @@ export class MemberListeners {
       removeEntry()
     }
     if (!over) {
-      const attach = (member: Member): Unlisten => member.client.on(type, (event: ClientEvents[K]) => tell(event, member))
+      const attach = (member: Member): Unlisten =>
+        member.client.on(type, (event: ClientEvents[K]) => tell(event, member))
       removeEntry = this.#add({ type, tell, attach, attached: new Map() })
       unwatch = onAbort(signal, remove)
     }
@@ -68,7 +82,14 @@ export class MemberListeners {
 
   /** Has hooks called for all members. @throws MqttError ERR_INVALID_OPTION */
   use(hooks: Hooks): Unlisten {
-    return disposable(this.#add({ type: undefined, tell: () => undefined, attach: ({ client }) => client.use(hooks), attached: new Map() }))
+    return disposable(
+      this.#add({
+        type: undefined,
+        tell: () => undefined,
+        attach: ({ client }) => client.use(hooks),
+        attached: new Map(),
+      }),
+    )
   }
 
   /** A member has come. */

@@ -34,13 +34,21 @@ export interface MemberClient {
   /** Publishes at QoS 0, now or not at all. */
   post(topic: string, payload: Payload): boolean
   /** Adds a listener of events. */
-  on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenerOptions): Unlisten
+  on<K extends keyof ClientEvents>(
+    type: K,
+    listener: (event: ClientEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten
   /** Has hooks called around its publishes and messages; gives a function that ends it. */
   use(hooks: Hooks): Unlisten
 }
 
 /** Ends members, those that leave already too. @throws MqttError what the first of them refused, when all have ended */
-export async function endAll(members: readonly Member[], how: 'disconnect' | 'drain', options: DisconnectOptions): Promise<void> {
+export async function endAll(
+  members: readonly Member[],
+  how: 'disconnect' | 'drain',
+  options: DisconnectOptions,
+): Promise<void> {
   const results = await Promise.allSettled(members.map((member) => member.end(how, options)))
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
@@ -79,7 +87,8 @@ export class Member<C extends MemberClient = MemberClient> {
     })
     const { closed } = client as { readonly closed?: Promise<MqttError | undefined> }
     const state = deferred<undefined>()
-    if (closed === undefined) client.on('state', () => client.state === 'closed' && state.resolve(undefined))
+    if (closed === undefined)
+      client.on('state', () => client.state === 'closed' && state.resolve(undefined))
     this.ended = (closed ?? state.promise).then((error) => {
       // It may end without an attempt that failed, or a connection that was lost.
       this.error ??= error
@@ -103,20 +112,27 @@ export class Member<C extends MemberClient = MemberClient> {
   }
 
   /** Hands it a publish. @param queues its client keeps it where there is no connection, unless its options say otherwise */
-  publish(topic: string, payload: Payload, options: PublishOptions | undefined, queues = false): Promise<Receipt> {
+  publish(
+    topic: string,
+    payload: Payload,
+    options: PublishOptions | undefined,
+    queues = false,
+  ): Promise<Receipt> {
     this.inFlight += 1
     return tolerant(
-      this.client.publish(topic, payload, queues && !this.up ? { offline: 'queue', ...options } : options).then(
-        (receipt) => {
-          this.#answered()
-          return receipt
-        },
-        (error) => {
-          if (MqttError.is(error) && error.outcome === 'refused') this.#answered()
-          else this.#settled()
-          throw error
-        },
-      ),
+      this.client
+        .publish(topic, payload, queues && !this.up ? { offline: 'queue', ...options } : options)
+        .then(
+          (receipt) => {
+            this.#answered()
+            return receipt
+          },
+          (error) => {
+            if (MqttError.is(error) && error.outcome === 'refused') this.#answered()
+            else this.#settled()
+            throw error
+          },
+        ),
     )
   }
 

@@ -38,7 +38,13 @@ const theirs = [
 
 /** True when a client that ended has certainly not sent it, for a reason that is no other member's. */
 function isUnsent(error: unknown, member: Member): boolean {
-  return member.over && MqttError.is(error) && error.outcome === 'not-sent' && error.option === undefined && !theirs.includes(error.code)
+  return (
+    member.over &&
+    MqttError.is(error) &&
+    error.outcome === 'not-sent' &&
+    error.option === undefined &&
+    !theirs.includes(error.code)
+  )
 }
 
 /** Chooses members. */
@@ -85,12 +91,22 @@ export class Router<C extends MemberClient> {
   }
 
   /** Publishes to a member, or lets `none` do where none is up. @throws what `send` and `none` throw */
-  publish<R>(asked: Asked, send: (member: Member<C>) => Promise<R>, none: () => Promise<R>): Promise<R> {
-    const sendTo = (member: Member<C> | undefined): Promise<R> => (member === undefined ? none() : send(member))
+  publish<R>(
+    asked: Asked,
+    send: (member: Member<C>) => Promise<R>,
+    none: () => Promise<R>,
+  ): Promise<R> {
+    const sendTo = (member: Member<C> | undefined): Promise<R> =>
+      member === undefined ? none() : send(member)
     if (this.#routing !== 'hash') return this.#sendToAny(asked, sendTo)
     this.#number += 1
     const again = (error: unknown, member: Member<C>): boolean => this.#movesOn(error, member)
-    return this.#owners.run(asked.topic, { number: this.#number, send: sendTo, again, patience: asked })
+    return this.#owners.run(asked.topic, {
+      number: this.#number,
+      send: sendTo,
+      again,
+      patience: asked,
+    })
   }
 
   #sendToAny<R>(asked: Asked, sendTo: (member: Member<C> | undefined) => Promise<R>): Promise<R> {

@@ -5,7 +5,13 @@ import type { ClientState } from '../client/api/index.js'
 import { type Deferred, deferred } from '../client/common/abort.js'
 import type { Member } from './member.js'
 
-const order: readonly ClientState[] = ['connected', 'connecting', 'reconnecting', 'disconnecting', 'idle']
+const order: readonly ClientState[] = [
+  'connected',
+  'connecting',
+  'reconnecting',
+  'disconnecting',
+  'idle',
+]
 
 /** The best state that any of them is in. @param ended true when all were asked to end */
 export function stateOf(members: readonly Member[], ended: boolean): ClientState {
@@ -16,7 +22,9 @@ export function stateOf(members: readonly Member[], ended: boolean): ClientState
 
 /** What is wrong with each that is not up, a line for each; of many the first ones. */
 export function storyOf(members: readonly Member[], most = 16): string {
-  const lines = members.slice(0, most).map(({ name, client, error }) => `${name}: ${error?.message ?? client.state}`)
+  const lines = members
+    .slice(0, most)
+    .map(({ name, client, error }) => `${name}: ${error?.message ?? client.state}`)
   return [...lines, ...(members.length > most ? ['…'] : [])].join('\n')
 }
 

@@ -75,7 +75,12 @@ export class TopicOwners<M> {
   /** Sends, now or when the member before has ended what it has. @throws MqttError ERR_QUEUE_FULL, ERR_ABORTED, ERR_EXPIRED, and what the call rejects with */
   run<R>(topic: string, call: Call<M, R>): Promise<R> {
     const { promise, resolve, reject } = deferred<R>()
-    this.#begin(topic, { call, resolve: resolve as (result: unknown) => void, reject, stop: () => undefined })
+    this.#begin(topic, {
+      call,
+      resolve: resolve as (result: unknown) => void,
+      reject,
+      stop: () => undefined,
+    })
     return tolerant(promise)
   }
 
@@ -83,10 +88,12 @@ export class TopicOwners<M> {
     let entry = this.#topics.get(topic)
     if (entry === undefined) {
       const owner = this.#owning.choose(topic)
-      if (owner === undefined) return void attempt(() => open.call.send(undefined)).then(open.resolve, open.reject)
+      if (owner === undefined)
+        return void attempt(() => open.call.send(undefined)).then(open.resolve, open.reject)
       entry = { owner, inFlight: 0, waiting: [] }
       this.#topics.set(topic, entry)
-    } else if (this.#owning.leaves(entry.owner)) entry.owner = this.#owning.choose(topic) ?? entry.owner
+    } else if (this.#owning.leaves(entry.owner))
+      entry.owner = this.#owning.choose(topic) ?? entry.owner
     if (this.#owning.takes(entry.owner)) this.#send(topic, entry, open)
     else this.#wait(entry, open)
   }

@@ -34,11 +34,19 @@ export class WaitingRoom {
   /** Why there is no room for one more; undefined where there is. */
   refusal(bytes: number, overflow = ''): MqttError | undefined {
     // One that is larger than the limit may wait alone, as in a client.
-    if (this.#waiting + 1 <= this.#messages && (this.#waiting === 0 || this.#waitingBytes + bytes <= this.#bytes)) return undefined
+    if (
+      this.#waiting + 1 <= this.#messages &&
+      (this.#waiting === 0 || this.#waitingBytes + bytes <= this.#bytes)
+    )
+      return undefined
     const why = `${this.#waiting} messages wait (outbound.maxQueuedMessages ${this.#messages}), ${this.#waitingBytes} bytes (outbound.maxQueuedBytes ${this.#bytes})`
     return overflow.startsWith('drop')
       ? optionError('ERR_DROPPED', 'outbound', `dropped by outbound.overflow '${overflow}': ${why}`)
-      : optionError('ERR_QUEUE_FULL', 'outbound', `queue full: ${why}; await writable between publishes`)
+      : optionError(
+          'ERR_QUEUE_FULL',
+          'outbound',
+          `queue full: ${why}; await writable between publishes`,
+        )
   }
 
   /** It waits no more. */

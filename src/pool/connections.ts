@@ -18,7 +18,10 @@ export interface PooledClient extends MemberClient {
 }
 
 /** Makes a client. */
-export type MakeClient = (endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) => PooledClient
+export type MakeClient = (
+  endpoints: Endpoint | readonly Endpoint[],
+  options: ClientOptions,
+) => PooledClient
 
 /** Calls back into the pool. */
 export interface ConnectionsHost {
@@ -59,10 +62,18 @@ export class PoolConnections {
   #next = 1
   #over = false
 
-  constructor(make: MakeClient, endpoints: Endpoint | readonly Endpoint[], config: PoolConfig, host: ConnectionsHost) {
-    this.#make = (n) => make(endpoints, { firstConnect: 'wait', ...config.options, clientId: clientIdOf(config, n) })
+  constructor(
+    make: MakeClient,
+    endpoints: Endpoint | readonly Endpoint[],
+    config: PoolConfig,
+    host: ConnectionsHost,
+  ) {
+    this.#make = (n) =>
+      make(endpoints, { firstConnect: 'wait', ...config.options, clientId: clientIdOf(config, n) })
     this.#host = host
-    const { backoff = exponential(), stableAfter = usualStableAfter } = Object(config.options.reconnect) as {
+    const { backoff = exponential(), stableAfter = usualStableAfter } = Object(
+      config.options.reconnect,
+    ) as {
       backoff?: Backoff
       stableAfter?: number
     }
@@ -123,7 +134,9 @@ export class PoolConnections {
       this.#replaceDue()
       this.#host.handleChange()
     })
-    void member.ended.then(() => this.#handleEnded(member, n, time.now() - since >= this.#stableAfter ? 1 : attempt + 1))
+    void member.ended.then(() =>
+      this.#handleEnded(member, n, time.now() - since >= this.#stableAfter ? 1 : attempt + 1),
+    )
     return member
   }
 
@@ -167,7 +180,8 @@ export class PoolConnections {
 
   // Where none is up, a new one would not fare better: it waits until another one is.
   #replaceDue(): void {
-    for (const ended of this.#ended.values()) if (ended.due && this.all.some(({ up }) => up)) this.#replace(ended)
+    for (const ended of this.#ended.values())
+      if (ended.due && this.all.some(({ up }) => up)) this.#replace(ended)
   }
 
   #replace({ member, n, attempt }: Ended): void {

@@ -2,7 +2,19 @@
  * What callers of pools give, checked.
  */
 import type { ConnectOptions, Publisher } from '../client/api/index.js'
-import { anyObject, integer, invalid, object, oneOf, optional, orFunction, type Parser, signal, text, withDefault } from '../client/common/schema.js'
+import {
+  anyObject,
+  integer,
+  invalid,
+  object,
+  oneOf,
+  optional,
+  orFunction,
+  type Parser,
+  signal,
+  text,
+  withDefault,
+} from '../client/common/schema.js'
 import { baseOptions } from '../members/base-options.js'
 import type { PoolOptions } from './types.js'
 
@@ -11,7 +23,9 @@ const mostConnections = 1000
 
 const publisher: Parser<Publisher<unknown>> = (value, path) => {
   const given = anyObject(value, path) as Partial<Publisher<unknown>>
-  return typeof given.publish === 'function' ? (given as Publisher<unknown>) : invalid(path, 'a publisher, with publish()')
+  return typeof given.publish === 'function'
+    ? (given as Publisher<unknown>)
+    : invalid(path, 'a publisher, with publish()')
 }
 
 const size = integer(1, mostConnections)
@@ -26,7 +40,8 @@ const schema = {
   options: withDefault(baseOptions, {}),
 }
 
-const parse = object<{ -readonly [K in keyof typeof schema]: ReturnType<(typeof schema)[K]> }>(schema)
+const parse =
+  object<{ -readonly [K in keyof typeof schema]: ReturnType<(typeof schema)[K]> }>(schema)
 
 /** Options of a pool, checked. */
 export type PoolConfig = ReturnType<typeof parse>

@@ -17,7 +17,14 @@ import type {
   Receipt,
   Unlisten,
 } from '../client/api/index.js'
-import { assertNotAborted, type Deferred, deferred, silent, tolerant, within } from '../client/common/abort.js'
+import {
+  assertNotAborted,
+  type Deferred,
+  deferred,
+  silent,
+  tolerant,
+  within,
+} from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { type Inside, inside } from '../client/common/inside.js'
 import { assertLast } from '../client/common/schema.js'
@@ -38,7 +45,11 @@ import { connectCall, type PoolConfig, poolConfig, poolSize } from './options.js
 import type { Pool, PoolMember, PoolOptions, PoolStats } from './types.js'
 
 /** Makes a pool of clients of one kind. @throws MqttError as `createPool` */
-export function poolOf(make: MakeClient, endpoints: Endpoint | readonly Endpoint[], options: PoolOptions | undefined): Pool {
+export function poolOf(
+  make: MakeClient,
+  endpoints: Endpoint | readonly Endpoint[],
+  options: PoolOptions | undefined,
+): Pool {
   return new PublisherPool(make, endpoints, poolConfig(options))
 }
 
@@ -91,7 +102,13 @@ class PublisherPool implements Pool {
   }
 
   members(): readonly PoolMember[] {
-    return this.#connections.all.map(({ name, client, inFlight, error }) => ({ name, client, state: client.state, inFlight, error }))
+    return this.#connections.all.map(({ name, client, inFlight, error }) => ({
+      name,
+      client,
+      state: client.state,
+      inFlight,
+      error,
+    }))
   }
 
   async connect(options?: ConnectOptions): Promise<void> {
@@ -107,12 +124,23 @@ class PublisherPool implements Pool {
   }
 
   publish(topic: string, payload: Payload, options?: PublishOptions): Promise<Receipt>
-  publish(topic: string, payload: Payload, options?: PublishOptions, more?: unknown): Promise<Receipt> {
+  publish(
+    topic: string,
+    payload: Payload,
+    options?: PublishOptions,
+    more?: unknown,
+  ): Promise<Receipt> {
     try {
       assertLast(more)
       this.#assertOpen()
       const { time } = this.#connections
-      const asked = new Asked(topic, payload, options, { time, refuse: this.#inside.refuse }, this.#config.options.outbound?.ttl)
+      const asked = new Asked(
+        topic,
+        payload,
+        options,
+        { time, refuse: this.#inside.refuse },
+        this.#config.options.outbound?.ttl,
+      )
       if (this.#state === 'idle') void this.#open()
       return this.#publish(asked)
     } catch (error) {
@@ -127,7 +155,10 @@ class PublisherPool implements Pool {
     const member = this.#router.choose(topic)
     if (member !== undefined) return member.client.post(topic, payload)
     const { fallback } = this.#config
-    const taken = fallback !== undefined && 'post' in fallback && (fallback as unknown as PooledClient).post(topic, payload)
+    const taken =
+      fallback !== undefined &&
+      'post' in fallback &&
+      (fallback as unknown as PooledClient).post(topic, payload)
     if (taken) this.#fallback += 1
     return taken
   }
@@ -139,7 +170,9 @@ class PublisherPool implements Pool {
     return silent(
       this.#readiness.wait(() => {
         this.#assertOpen()
-        const up = this.#connections.all.filter((member) => member.up).map(({ client }) => client.writable)
+        const up = this.#connections.all
+          .filter((member) => member.up)
+          .map(({ client }) => client.writable)
         return up.length > 0 || fallback === undefined ? up : [fallback.writable]
       }),
     )
@@ -172,7 +205,11 @@ class PublisherPool implements Pool {
     await this.#end('drain', await settledInTime(settled, options, this.#connections.time))
   }
 
-  on<K extends keyof ClientEvents>(type: K, listener: (event: MemberEvents[K]) => void, options?: ListenerOptions): Unlisten {
+  on<K extends keyof ClientEvents>(
+    type: K,
+    listener: (event: MemberEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten {
     return this.#connections.listeners.on(type, listener, options)
   }
 
@@ -222,12 +259,21 @@ class PublisherPool implements Pool {
     } catch (error) {
       if (this.#state === 'ended' && this.#failure === undefined) throw this.#closedError
       const { errors } = error as AggregateError
-      throw membersError('ERR_CONNECT_FAILED', 'no connection', new Map(members.map(({ name }, index) => [name, errors[index]])))
+      throw membersError(
+        'ERR_CONNECT_FAILED',
+        'no connection',
+        new Map(members.map(({ name }, index) => [name, errors[index]])),
+      )
     }
   }
 
   #publish(asked: Asked): Promise<Receipt> {
-    if (this.#waits(asked)) return this.#gate.run(() => this.#publish(asked), asked, asked.overflow ?? this.#config.options.outbound?.overflow)
+    if (this.#waits(asked))
+      return this.#gate.run(
+        () => this.#publish(asked),
+        asked,
+        asked.overflow ?? this.#config.options.outbound?.overflow,
+      )
     return this.#router.publish(
       asked,
       (member) => member.publish(asked.topic, asked.payload, asked.options, this.#queues(asked)),
@@ -238,7 +284,8 @@ class PublisherPool implements Pool {
   #publishElsewhere({ topic, payload, options }: Asked): Promise<Receipt> {
     const { fallback } = this.#config
     const isEnded = this.#state === 'ended' && this.#failure === undefined
-    if (isEnded || (fallback === undefined && this.#isOver)) return this.#inside.refuse(topic, this.#closedError)
+    if (isEnded || (fallback === undefined && this.#isOver))
+      return this.#inside.refuse(topic, this.#closedError)
     if (fallback === undefined) {
       const story = `no connection of the pool is up:\n${storyOf(this.#connections.all, 4)}`
       return this.#inside.refuse(topic, new MqttError('ERR_NO_HEALTHY_PUBLISHERS', story))
@@ -265,8 +312,14 @@ class PublisherPool implements Pool {
       this.#closed.resolve(error)
     }
     this.#handleChange()
-    const what = last ? 'as all others: the pool is closed' : 'and is replaced while another one is up'
-    this.#connections.listeners.handleEnded(member, `connection ${name} of the pool has ended, ${what}`, this.#awaited > 0)
+    const what = last
+      ? 'as all others: the pool is closed'
+      : 'and is replaced while another one is up'
+    this.#connections.listeners.handleEnded(
+      member,
+      `connection ${name} of the pool has ended, ${what}`,
+      this.#awaited > 0,
+    )
   }
 
   // Until one is up, or all have failed, it is unknown whether a connection can be had.
@@ -278,7 +331,10 @@ class PublisherPool implements Pool {
   // Without a connection: what is not queued is rejected, or the fallback has it.
   #queues({ offline, qos }: Asked): boolean {
     const { fallback, offline: usual, options } = this.#config
-    return fallback === undefined && (offline ?? options.outbound?.offline?.[`qos${qos}`] ?? usual) === 'queue'
+    return (
+      fallback === undefined &&
+      (offline ?? options.outbound?.offline?.[`qos${qos}`] ?? usual) === 'queue'
+    )
   }
 
   // Those that came first publish first, as soon as one takes them, or none will.
@@ -301,9 +357,17 @@ class PublisherPool implements Pool {
   }
 
   get #closedError(): MqttError {
-    const cause = this.#failure ?? this.#connections.all.findLast(({ error }) => error !== undefined)?.error
-    const why = cause === undefined ? 'it was ended by disconnect() or drain()' : `every connection has ended, the last one as: ${cause.message}`
-    return new MqttError('ERR_CLOSED', `the pool is closed: ${why}; to start again, make a new pool`, { cause })
+    const cause =
+      this.#failure ?? this.#connections.all.findLast(({ error }) => error !== undefined)?.error
+    const why =
+      cause === undefined
+        ? 'it was ended by disconnect() or drain()'
+        : `every connection has ended, the last one as: ${cause.message}`
+    return new MqttError(
+      'ERR_CLOSED',
+      `the pool is closed: ${why}; to start again, make a new pool`,
+      { cause },
+    )
   }
 
   #assertOpen(): void {

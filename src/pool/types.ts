@@ -132,7 +132,11 @@ export interface Pool extends Publisher<Receipt>, Poster, AsyncDisposable {
    * Adds a listener of the events of all connections; each event says whose it is, in `member`. A connection that has ended for good is an `error` event.
    * @throws MqttError as `on` of the client
    */
-  on<K extends keyof ClientEvents>(type: K, listener: (event: MemberEvents[K]) => void, options?: ListenerOptions): Unlisten
+  on<K extends keyof ClientEvents>(
+    type: K,
+    listener: (event: MemberEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten
   /** Has hooks called around the publishes of all connections, those that come later too; gives a function that ends it. @throws MqttError ERR_INVALID_OPTION */
   use(hooks: Hooks): Unlisten
   /** What happened so far, counted. */

@@ -137,7 +137,13 @@ export class Attempts {
     const { topic, payload, qos, retain } = stored.entry
     const { shared, countOf } = this.#config
     const { signal } = attempt.group.controller
-    const options = { qos, retain, properties: this.#propertiesOf(stored), signal, [isStored]: shared || countOf(stored) }
+    const options = {
+      qos,
+      retain,
+      properties: this.#propertiesOf(stored),
+      signal,
+      [isStored]: shared || countOf(stored),
+    }
     if (!shared) return this.#publisher.publish(topic, payload, options)
     const keeper = insideOf(this.#publisher)?.publishQueue?.keeper
     // The client has not read the store yet.
@@ -155,7 +161,9 @@ export class Attempts {
   }
 
   // What is left of its time goes along (section 3.3.2.3.3), where the version has it.
-  #propertiesOf({ entry: { properties, at, expires } }: StoredEntry): StoredEntry['entry']['properties'] {
+  #propertiesOf({
+    entry: { properties, at, expires },
+  }: StoredEntry): StoredEntry['entry']['properties'] {
     if (expires === undefined) return properties
     const { modern } = insideOf(this.#publisher) ?? { modern: true }
     // A clock that was set back gives it no more time than it had.
@@ -173,7 +181,11 @@ export class Attempts {
     this.#watch()
     group.timer = setTimeout(() => {
       if (this.#watching) return this.#arm(group)
-      for (const attempt of group.open) this.#handleFailure(attempt, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
+      for (const attempt of group.open)
+        this.#handleFailure(
+          attempt,
+          new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }),
+        )
       group.controller.abort()
     }, 0)
   }

@@ -38,7 +38,11 @@ const shelves = new WeakMap<Store, Map<string, Shelf>>()
 let boxes = 0
 
 /** Queues an entry, with other changes in the same batch, and what undoes those. */
-export type Requeue = (entry: QueueEntry, also: readonly StoreOperation[], undo: readonly StoreOperation[]) => Promise<unknown>
+export type Requeue = (
+  entry: QueueEntry,
+  also: readonly StoreOperation[],
+  undo: readonly StoreOperation[],
+) => Promise<unknown>
 
 /** The dead letters of one queue. */
 export class DeadLetters implements DeadLetterBox {
@@ -51,7 +55,13 @@ export class DeadLetters implements DeadLetterBox {
   readonly #shared: boolean
   readonly #box = ++boxes
 
-  constructor(store: Store, shared: boolean, name: string, queue: Requeue, reportDamaged: (key: string) => void) {
+  constructor(
+    store: Store,
+    shared: boolean,
+    name: string,
+    queue: Requeue,
+    reportDamaged: (key: string) => void,
+  ) {
     this.#store = store
     this.#shared = shared
     this.#prefix = `q/${name}/d/`
@@ -87,7 +97,8 @@ export class DeadLetters implements DeadLetterBox {
 
   /** The queue is closed: what was not written is not there. */
   forget(): void {
-    for (const owner of this.#shelf.unsettled.keys()) if (owner.startsWith(this.#ownerOf(''))) this.#shelf.unsettled.delete(owner)
+    for (const owner of this.#shelf.unsettled.keys())
+      if (owner.startsWith(this.#ownerOf(''))) this.#shelf.unsettled.delete(owner)
     this.#shelf.count = undefined
     this.#shelf.oldest = []
     this.#shelf.read = undefined
@@ -101,8 +112,13 @@ export class DeadLetters implements DeadLetterBox {
   }
 
   async replay(ids?: readonly number[]): Promise<number> {
-    if (ids !== undefined && !(Array.isArray(ids) && ids.every((id) => Number.isSafeInteger(id) && id >= 1)))
-      throw new MqttError('ERR_INVALID_OPTION', 'ids must be an array of numbers of letters', { option: 'ids' })
+    if (
+      ids !== undefined &&
+      !(Array.isArray(ids) && ids.every((id) => Number.isSafeInteger(id) && id >= 1))
+    )
+      throw new MqttError('ERR_INVALID_OPTION', 'ids must be an array of numbers of letters', {
+        option: 'ids',
+      })
     const replayed = this.#shelf.replaying.then(() => this.#replay(ids))
     this.#shelf.replaying = replayed.catch(() => undefined)
     return replayed
@@ -110,7 +126,11 @@ export class DeadLetters implements DeadLetterBox {
 
   async clear(): Promise<number> {
     let count = 0
-    for (let keys = await this.#keys(chunkSize); keys.length > 0; keys = await this.#keys(chunkSize)) {
+    for (
+      let keys = await this.#keys(chunkSize);
+      keys.length > 0;
+      keys = await this.#keys(chunkSize)
+    ) {
       await this.#delete(keys)
       count += keys.length
     }
@@ -131,7 +151,10 @@ export class DeadLetters implements DeadLetterBox {
   }
 
   // What was tried before may be there already.
-  async #numberFor(entry: QueueEntry, record: Uint8Array): Promise<{ readonly number: number; readonly isNew: boolean }> {
+  async #numberFor(
+    entry: QueueEntry,
+    record: Uint8Array,
+  ): Promise<{ readonly number: number; readonly isNew: boolean }> {
     const { given } = this.#shelf
     const whose = this.#ownerOf(entry.id)
     for (const [number, owner] of given) if (owner === whose) return { number, isNew: false }
@@ -210,7 +233,11 @@ export class DeadLetters implements DeadLetterBox {
     return this.#prefix + String(number).padStart(digits, '0')
   }
 
-  async *#rows(limit?: number, after = this.#prefix, reverse = false): AsyncIterableIterator<StoreEntry> {
+  async *#rows(
+    limit?: number,
+    after = this.#prefix,
+    reverse = false,
+  ): AsyncIterableIterator<StoreEntry> {
     try {
       yield* this.#store.entries({ gt: after, lt: `${this.#prefix.slice(0, -1)}0`, limit, reverse })
     } catch (error) {
@@ -276,7 +303,9 @@ function letterOf(id: number, body: Uint8Array | undefined): KeptLetter | undefi
     const end = entryIn(body)
     const [code, reasonCode, at] = JSON.parse(new TextDecoder().decode(body.subarray(2, end)))
     const entry = decodeEntry(id, body.subarray(end))
-    return entry && { entry, code: String(code), reasonCode: reasonCode ?? undefined, at: Number(at) }
+    return (
+      entry && { entry, code: String(code), reasonCode: reasonCode ?? undefined, at: Number(at) }
+    )
   } catch {
     return undefined
   }

@@ -54,7 +54,12 @@ export class Drain implements AttemptOwner {
   readonly #changes = new Changes()
   readonly #stop = new AbortController()
 
-  constructor(publisher: Publisher<unknown>, log: EntryLog, config: QueueConfig, owner: DrainOwner) {
+  constructor(
+    publisher: Publisher<unknown>,
+    log: EntryLog,
+    config: QueueConfig,
+    owner: DrainOwner,
+  ) {
     this.#publisher = publisher
     this.#concurrency = config.concurrency
     this.#maxRefusals = config.maxRefusals
@@ -64,13 +69,19 @@ export class Drain implements AttemptOwner {
     this.#once = shared
     const ofLog = { keyOf: log.keyOf.bind(log), countOf: log.countOf.bind(log) }
     this.#attempts = new Attempts(publisher, { publishTimeout, shared, ...ofLog }, this)
-    this.ahead = new Lookahead(this.#lines, log, config.batchSize, this.#changes, (stored) => this.#attempts.isKept(stored))
+    this.ahead = new Lookahead(this.#lines, log, config.batchSize, this.#changes, (stored) =>
+      this.#attempts.isKept(stored),
+    )
     this.#retries = new Retries(config.backoff, (error) => owner.handleError(error))
     this.removals = new Removals(log, this.#changes, this.#stop.signal, {
       handleError: (error) => owner.handleError(error),
       handleGone: (stored) => this.#attempts.forget(stored),
     })
-    this.#reader = new BackgroundReader(this.ahead, this.removals, (error) => !this.#stopped && owner.handleError(error))
+    this.#reader = new BackgroundReader(
+      this.ahead,
+      this.removals,
+      (error) => !this.#stopped && owner.handleError(error),
+    )
   }
 
   /** Entries under way. */
@@ -82,7 +93,9 @@ export class Drain implements AttemptOwner {
   get oldest(): number | undefined {
     const all = this.#attempts.entries
     const first = this.#lines.oldest
-    const [oldest] = (first === undefined ? all : [...all, first]).sort((one, other) => one.entry.id - other.entry.id)
+    const [oldest] = (first === undefined ? all : [...all, first]).sort(
+      (one, other) => one.entry.id - other.entry.id,
+    )
     return oldest?.entry.at
   }
 
@@ -127,8 +140,10 @@ export class Drain implements AttemptOwner {
 
   handleFailure(stored: StoredEntry, error: unknown, also: StoreChanges): void {
     const given = verdictOf(error, this.#once && stored.entry.qos === 2)
-    const isRefused = given === 'retry' && MqttError.is(error) && error.code === 'ERR_PUBLISH_REFUSED'
-    const verdict = isRefused && this.#retries.refusal(stored.entry.id) >= this.#maxRefusals ? 'dead' : given
+    const isRefused =
+      given === 'retry' && MqttError.is(error) && error.code === 'ERR_PUBLISH_REFUSED'
+    const verdict =
+      isRefused && this.#retries.refusal(stored.entry.id) >= this.#maxRefusals ? 'dead' : given
     if (endsEntry(verdict)) {
       this.#lines.handleDone(stored)
       this.#giveUp(stored, error as MqttError, verdict === 'dead', also)
@@ -151,7 +166,8 @@ export class Drain implements AttemptOwner {
         if (!this.#mayPublish) await this.#changes.next
         else {
           await within(Promise.resolve(this.#publisher.writable), this.#stop.signal)
-          for (let left = burst; left > 0 && this.#mayPublish && !this.#stopped; left--) this.#publishNext()
+          for (let left = burst; left > 0 && this.#mayPublish && !this.#stopped; left--)
+            this.#publishNext()
         }
       } catch (error) {
         if (this.#stopped) return
@@ -164,7 +180,11 @@ export class Drain implements AttemptOwner {
 
   // As far as it is not up to the publisher.
   get #mayPublish(): boolean {
-    return this.#attempts.size < this.#concurrency && this.removals.size < mostRemovals && this.#lines.ready
+    return (
+      this.#attempts.size < this.#concurrency &&
+      this.removals.size < mostRemovals &&
+      this.#lines.ready
+    )
   }
 
   #publishNext(): void {
@@ -206,6 +226,8 @@ export class Drain implements AttemptOwner {
   #giveUp(stored: StoredEntry, error: MqttError, dead: boolean, also: StoreChanges): void {
     this.#retries.forget(stored.entry.id)
     const letter = dead ? () => this.#owner.handleDead(stored, error) : undefined
-    void this.removals.remove(stored, also, letter).then((gone) => gone && this.#owner.handleLost(stored, error))
+    void this.removals
+      .remove(stored, also, letter)
+      .then((gone) => gone && this.#owner.handleLost(stored, error))
   }
 }

@@ -97,7 +97,12 @@ export class EntryLog {
   readonly #handleRoom: () => void
 
   /** @param handleRoom called when there is room that no call has made: entries were found damaged, or gone */
-  constructor(store: Store, name: string, reportDamaged: (key: string) => void, handleRoom: () => void) {
+  constructor(
+    store: Store,
+    name: string,
+    reportDamaged: (key: string) => void,
+    handleRoom: () => void,
+  ) {
     this.#records = new EntryRecords(store, name, reportDamaged)
     this.#handleRoom = handleRoom
   }
@@ -108,7 +113,10 @@ export class EntryLog {
     // What is not a number was in doubt.
     this.#next = counts?.next ?? 1
     this.#suspect = counts?.suspect
-    const [count, bytes] = counts === undefined || Number.isNaN(counts.count) ? await this.#recounted() : [counts.count, counts.bytes]
+    const [count, bytes] =
+      counts === undefined || Number.isNaN(counts.count)
+        ? await this.#recounted()
+        : [counts.count, counts.bytes]
     this.#add(count, bytes)
     this.#handOver(-count, -bytes)
     // Never a number again, whatever the record says.
@@ -125,7 +133,14 @@ export class EntryLog {
     const suspect = (strikes: number): Promise<void> | undefined => {
       if (this.#stopped) return undefined
       this.#suspect = strikes > 0 ? { id, strikes } : undefined
-      return this.#change({ operations: [], count: 0, bytes: 0, adds: undefined, size: 0, done: deferred() }).catch(() => undefined)
+      return this.#change({
+        operations: [],
+        count: 0,
+        bytes: 0,
+        adds: undefined,
+        size: 0,
+        done: deferred(),
+      }).catch(() => undefined)
     }
     return { strikes: this.#suspect?.id === id ? this.#suspect.strikes : 0, suspect }
   }
@@ -164,8 +179,16 @@ export class EntryLog {
   }
 
   /** True when there is room for one more of this size, with what is about to be added. */
-  fits(size: number, maxEntries: number, maxBytes: number, freed: readonly StoredEntry[] = []): boolean {
-    const bytes = freed.reduce((sum, stored) => sum - stored.size, this.bytes + this.#claimedBytes + size)
+  fits(
+    size: number,
+    maxEntries: number,
+    maxBytes: number,
+    freed: readonly StoredEntry[] = [],
+  ): boolean {
+    const bytes = freed.reduce(
+      (sum, stored) => sum - stored.size,
+      this.bytes + this.#claimedBytes + size,
+    )
     return this.count + this.#claimed - freed.length < maxEntries && bytes <= maxBytes
   }
 
@@ -174,7 +197,14 @@ export class EntryLog {
     if (entries.some(({ entry: { id } }) => id === this.#suspect?.id)) this.#suspect = undefined
     const operations = entries.map(({ entry: { id } }) => this.#records.deleting(id))
     const bytes = entries.reduce((sum, { size }) => sum - size, 0)
-    return this.#change({ operations: [...operations, ...also], count: -entries.length, bytes, adds: undefined, size: 0, done: deferred() })
+    return this.#change({
+      operations: [...operations, ...also],
+      count: -entries.length,
+      bytes,
+      adds: undefined,
+      size: 0,
+      done: deferred(),
+    })
   }
 
   /** Deletes what additions that failed may have left. @throws MqttError ERR_STORE */
@@ -310,10 +340,23 @@ export class EntryLog {
       for (const { adds } of group) if (adds !== undefined) this.#failed.add(adds)
       const alone = removals.length < group.length ? await this.#commit(removals) : error
       // A store that is full takes deletions only: what its counts say then is mended by the next batch, or when all was read.
-      const bare = alone === undefined ? [] : removals.filter(({ operations }) => operations.every(({ type }) => type === 'delete'))
-      const done = new Set(alone === undefined ? removals : bare.length > 0 && (await this.#commit(bare, false)) === undefined ? bare : [])
+      const bare =
+        alone === undefined
+          ? []
+          : removals.filter(({ operations }) => operations.every(({ type }) => type === 'delete'))
+      const done = new Set(
+        alone === undefined
+          ? removals
+          : bare.length > 0 && (await this.#commit(bare, false)) === undefined
+            ? bare
+            : [],
+      )
       for (const change of group) {
-        if (change.adds !== undefined) this.#fail(change, withOutcome(error, (await this.#mayBeThere(change.adds)) ? 'unknown' : 'not-sent'))
+        if (change.adds !== undefined)
+          this.#fail(
+            change,
+            withOutcome(error, (await this.#mayBeThere(change.adds)) ? 'unknown' : 'not-sent'),
+          )
         else if (!done.has(change)) {
           for (const { key } of change.operations) this.#doubtful.add(key)
           this.#fail(change, error)
@@ -348,7 +391,10 @@ export class EntryLog {
     const count = group.reduce((sum, change) => sum + change.count, 0)
     const bytes = group.reduce((sum, change) => sum + change.bytes, 0)
     const failed = this.#failed.first(mostChanges)
-    const undoing = failed.flatMap((id) => [this.#records.deleting(id), ...(this.#undo.get(id) ?? [])])
+    const undoing = failed.flatMap((id) => [
+      this.#records.deleting(id),
+      ...(this.#undo.get(id) ?? []),
+    ])
     const operations = group.flatMap((change) => change.operations)
     const doubtful = new Set(this.#doubtful)
     for (const { key } of operations) doubtful.delete(key)
@@ -357,7 +403,16 @@ export class EntryLog {
     const stayingBytes = [...this.#staying.values()].reduce((sum, each) => sum + each, 0)
     const all = isKnown ? this.count + count + this.#staying.size : Number.NaN
     const size = isKnown ? this.bytes + bytes + stayingBytes : Number.NaN
-    const counts = counted ? [this.#records.counting({ count: all, bytes: size, next: this.#next, suspect: this.#suspect })] : []
+    const counts = counted
+      ? [
+          this.#records.counting({
+            count: all,
+            bytes: size,
+            next: this.#next,
+            suspect: this.#suspect,
+          }),
+        ]
+      : []
     try {
       await this.#records.write([...undoing, ...operations, ...counts])
     } catch (error) {

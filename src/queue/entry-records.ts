@@ -4,7 +4,14 @@
  * Every failure of the store is `ERR_STORE`. It must never take a record of a later version for a damaged one.
  */
 import { MqttError } from '../errors.js'
-import { headLength, isOfLaterVersion, openRecord, seal, sealRecord, setAside } from '../store/base/record.js'
+import {
+  headLength,
+  isOfLaterVersion,
+  openRecord,
+  seal,
+  sealRecord,
+  setAside,
+} from '../store/base/record.js'
 import type { Store, StoreOperation } from '../store/base/store.js'
 import { decodeEntry, encodeEntry, type QueueEntry } from './entry.js'
 
@@ -67,7 +74,12 @@ export class EntryRecords {
   }
 
   counting({ count, bytes, next, suspect }: Counts): StoreOperation {
-    const numbers = [count, bytes, next, ...(suspect === undefined ? [] : [suspect.id, suspect.strikes])]
+    const numbers = [
+      count,
+      bytes,
+      next,
+      ...(suspect === undefined ? [] : [suspect.id, suspect.strikes]),
+    ]
     const body = new Uint8Array(numbers.length * 8)
     const view = new DataView(body.buffer)
     for (const [index, value] of numbers.entries()) view.setFloat64(index * 8, value)
@@ -101,8 +113,14 @@ export class EntryRecords {
       const body = openRecord(value)
       if (body?.length === 24 || body?.length === 40) {
         const view = new DataView(body.buffer, body.byteOffset)
-        const suspect = body.length === 24 ? undefined : { id: view.getFloat64(24), strikes: view.getFloat64(32) }
-        return { count: view.getFloat64(0), bytes: view.getFloat64(8), next: view.getFloat64(16), suspect }
+        const suspect =
+          body.length === 24 ? undefined : { id: view.getFloat64(24), strikes: view.getFloat64(32) }
+        return {
+          count: view.getFloat64(0),
+          bytes: view.getFloat64(8),
+          next: view.getFloat64(16),
+          suspect,
+        }
       }
       await this.#putAside(this.#countsKey, value)
       return undefined
@@ -114,7 +132,11 @@ export class EntryRecords {
   /** What is stored behind this number, damaged or not, in order. @throws MqttError ERR_STORE */
   async *rows(after: number, limit: number): AsyncIterableIterator<Row> {
     try {
-      for await (const [key, value] of this.#store.entries({ gt: this.#keyOf(after), lt: this.#end, limit })) {
+      for await (const [key, value] of this.#store.entries({
+        gt: this.#keyOf(after),
+        lt: this.#end,
+        limit,
+      })) {
         const id = Number(key.slice(-digits))
         const body = openRecord(value)
         if (body === undefined) assertKnown(value)
@@ -130,7 +152,13 @@ export class EntryRecords {
   /** The highest number that is stored; 0 when none is. @throws MqttError ERR_STORE */
   async lastId(): Promise<number> {
     try {
-      for await (const [key] of this.#store.entries({ gt: this.#keyOf(0), lt: this.#end, limit: 1, reverse: true })) return Number(key.slice(-digits))
+      for await (const [key] of this.#store.entries({
+        gt: this.#keyOf(0),
+        lt: this.#end,
+        limit: 1,
+        reverse: true,
+      }))
+        return Number(key.slice(-digits))
       return 0
     } catch (error) {
       throw storeError(error)
@@ -153,10 +181,13 @@ export class EntryRecords {
 
 // What a later release wrote is no damage: it stays as it is.
 function assertKnown(record: Uint8Array): void {
-  if (isOfLaterVersion(record)) throw new MqttError('ERR_STORE', 'the queue was written by a later version of this package')
+  if (isOfLaterVersion(record))
+    throw new MqttError('ERR_STORE', 'the queue was written by a later version of this package')
 }
 
 /** Whatever a store rejects with, as `ERR_STORE`. */
 export function storeError(error: unknown): MqttError {
-  return MqttError.is(error) && error.code === 'ERR_STORE' ? error : new MqttError('ERR_STORE', undefined, { cause: error })
+  return MqttError.is(error) && error.code === 'ERR_STORE'
+    ? error
+    : new MqttError('ERR_STORE', undefined, { cause: error })
 }

@@ -32,10 +32,18 @@ const lengthBytes = 4
 const decoder = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 /** The record of an entry, but for its number, which is its key, behind so many bytes that are free. */
-export function encodeEntry({ topic, payload, qos, retain, properties, at, expires }: Omit<QueueEntry, 'id'>, free = 0): Uint8Array {
+export function encodeEntry(
+  { topic, payload, qos, retain, properties, at, expires }: Omit<QueueEntry, 'id'>,
+  free = 0,
+): Uint8Array {
   const correlation = properties?.correlationData as Uint8Array | undefined
-  const plain = properties && { ...properties, correlationData: correlation && Array.from(correlation) }
-  const header = encoder.encode(JSON.stringify([topic, qos, retain ? 1 : 0, at, expires ?? null, plain]))
+  const plain = properties && {
+    ...properties,
+    correlationData: correlation && Array.from(correlation),
+  }
+  const header = encoder.encode(
+    JSON.stringify([topic, qos, retain ? 1 : 0, at, expires ?? null, plain]),
+  )
   const start = free + lengthBytes
   const record = new Uint8Array(start + header.length + payload.length)
   new DataView(record.buffer).setUint32(free, header.length)
@@ -47,17 +55,35 @@ export function encodeEntry({ topic, payload, qos, retain, properties, at, expir
 /** The entry of a record; undefined where it is damaged. */
 export function decodeEntry(id: number, record: Uint8Array): QueueEntry | undefined {
   try {
-    const end = lengthBytes + new DataView(record.buffer, record.byteOffset, record.length).getUint32(0)
+    const end =
+      lengthBytes + new DataView(record.buffer, record.byteOffset, record.length).getUint32(0)
     if (end > record.length) return undefined
-    const [topic, qos, retain, at, expires, plain] = JSON.parse(decoder.decode(record.subarray(lengthBytes, end)))
-    if (typeof topic !== 'string' || !(qos === 1 || qos === 2) || !Number.isFinite(at)) return undefined
+    const [topic, qos, retain, at, expires, plain] = JSON.parse(
+      decoder.decode(record.subarray(lengthBytes, end)),
+    )
+    if (typeof topic !== 'string' || !(qos === 1 || qos === 2) || !Number.isFinite(at))
+      return undefined
     const properties = plain === null || plain === undefined ? undefined : propertiesOf(plain)
-    return { id, topic, payload: record.slice(end) as Bytes, qos, retain: retain === 1, properties, at, expires: expires ?? undefined }
+    return {
+      id,
+      topic,
+      payload: record.slice(end) as Bytes,
+      qos,
+      retain: retain === 1,
+      properties,
+      at,
+      expires: expires ?? undefined,
+    }
   } catch {
     return undefined
   }
 }
 
-function propertiesOf({ correlationData, ...rest }: PublishProperties & { correlationData?: number[] }): PublishProperties {
-  return correlationData === undefined ? rest : { ...rest, correlationData: Uint8Array.from(correlationData) }
+function propertiesOf({
+  correlationData,
+  ...rest
+}: PublishProperties & { correlationData?: number[] }): PublishProperties {
+  return correlationData === undefined
+    ? rest
+    : { ...rest, correlationData: Uint8Array.from(correlationData) }
 }

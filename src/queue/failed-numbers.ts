@@ -32,7 +32,8 @@ export class FailedNumbers {
   /** The first of them, at most so many. */
   first(most: number): number[] {
     const ids: number[] = []
-    for (const { from, to } of this.#ranges) for (let id = from; id <= to && ids.length < most; id++) ids.push(id)
+    for (const { from, to } of this.#ranges)
+      for (let id = from; id <= to && ids.length < most; id++) ids.push(id)
     return ids
   }
 

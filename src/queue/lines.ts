@@ -101,7 +101,8 @@ export class Lines {
     let oldest: StoredEntry | undefined
     for (const { waiting } of this.#lines.values()) {
       const first = waiting.find(wanted)
-      if (first !== undefined && !(first.entry.id > (oldest?.entry.id ?? Number.POSITIVE_INFINITY))) oldest = first
+      if (first !== undefined && !(first.entry.id > (oldest?.entry.id ?? Number.POSITIVE_INFINITY)))
+        oldest = first
     }
     return oldest
   }

@@ -31,7 +31,13 @@ export class Lookahead {
   #clearing = false
   #cleared: Promise<void> = Promise.resolve()
 
-  constructor(lines: Lines, log: EntryLog, batchSize: number, changes: Changes, isKept: (stored: StoredEntry) => boolean) {
+  constructor(
+    lines: Lines,
+    log: EntryLog,
+    batchSize: number,
+    changes: Changes,
+    isKept: (stored: StoredEntry) => boolean,
+  ) {
     this.#lines = lines
     this.#log = log
     this.#batchSize = batchSize
@@ -89,7 +95,8 @@ export class Lookahead {
   async #clear(last: number, gone: (stored: StoredEntry) => void): Promise<number> {
     let count = 0
     const chunk: StoredEntry[] = []
-    const take = (stored: StoredEntry): void => void (this.#isKept(stored) ? this.#lines.add(stored) : chunk.push(stored))
+    const take = (stored: StoredEntry): void =>
+      void (this.#isKept(stored) ? this.#lines.add(stored) : chunk.push(stored))
     const drop = async (): Promise<void> => {
       if (chunk.length > 0) await this.#log.remove(chunk)
       count += chunk.length
@@ -122,7 +129,8 @@ export class Lookahead {
 
   async #remove(id: number): Promise<StoredEntry | undefined> {
     const waiting = this.#lines.oldestOf(({ entry }) => entry.id === id)
-    const stored = waiting ?? (id > this.#read ? (await this.#log.read(id - 1, 1)).entries[0] : undefined)
+    const stored =
+      waiting ?? (id > this.#read ? (await this.#log.read(id - 1, 1)).entries[0] : undefined)
     if (stored === undefined || stored.entry.id !== id || this.#isKept(stored)) return undefined
     if (waiting !== undefined) this.#lines.remove(waiting)
     await this.#log.remove([stored]).catch((error) => {

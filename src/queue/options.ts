@@ -35,7 +35,8 @@ const store: Parser<Store> = (value, path) => {
   const given = anyObject(value, path) as Partial<Store & PromiseLike<Store>>
   if (typeof given.then === 'function') invalid(path, 'a store: await the promise of levelStore()')
   const inner: Partial<Store> = innermost(given as Store)
-  for (const name of ['get', 'batch', 'entries'] as const) if (typeof inner?.[name] !== 'function') invalid(path, `a store, with ${name}()`)
+  for (const name of ['get', 'batch', 'entries'] as const)
+    if (typeof inner?.[name] !== 'function') invalid(path, `a store, with ${name}()`)
   return inner as Store
 }
 
@@ -60,7 +61,10 @@ const queueSchema = {
 /** Options of a queue, checked. */
 export type QueueConfig = ReturnType<typeof queueConfig>
 
-const queueOptions = object<{ -readonly [K in keyof typeof queueSchema]: ReturnType<(typeof queueSchema)[K]> }>(queueSchema)
+const queueOptions =
+  object<{ -readonly [K in keyof typeof queueSchema]: ReturnType<(typeof queueSchema)[K]> }>(
+    queueSchema,
+  )
 
 /** Checks the options of `openQueue`. @throws MqttError ERR_INVALID_OPTION, ERR_EVICTION_NOT_SUPPORTED */
 export function queueConfig(given: QueueOptions, publisher: Publisher<unknown>) {
@@ -69,14 +73,19 @@ export function queueConfig(given: QueueOptions, publisher: Publisher<unknown>) 
   const duplicates = shared ? 'allowed' : parsed.duplicates
   if (parsed.qos === 2) assertDuplicates(duplicates)
   if (parsed.overflow === 'drop-oldest' && parsed.store.evicts === false)
-    throw new MqttError('ERR_EVICTION_NOT_SUPPORTED', "this store cannot delete its oldest entries: overflow 'drop-oldest' needs that", {
-      option: 'overflow',
-    })
+    throw new MqttError(
+      'ERR_EVICTION_NOT_SUPPORTED',
+      "this store cannot delete its oldest entries: overflow 'drop-oldest' needs that",
+      {
+        option: 'overflow',
+      },
+    )
   return { ...parsed, duplicates, shared, backoff: parsed.backoff ?? exponential() }
 }
 
 function assertDuplicates(duplicates: 'allowed' | undefined): void {
-  if (duplicates !== 'allowed') invalid('qos', "1, or 2 where queue and client share one store, or with duplicates: 'allowed'")
+  if (duplicates !== 'allowed')
+    invalid('qos', "1, or 2 where queue and client share one store, or with duplicates: 'allowed'")
 }
 
 const publishProperties = object<PublishProperties>({
@@ -98,7 +107,10 @@ const publishSchema = {
   ttl: optional(duration),
   signal: optional(signal),
 }
-const publishOptions = object<{ -readonly [K in keyof typeof publishSchema]: ReturnType<(typeof publishSchema)[K]> }>(publishSchema)
+const publishOptions =
+  object<{ -readonly [K in keyof typeof publishSchema]: ReturnType<(typeof publishSchema)[K]> }>(
+    publishSchema,
+  )
 
 /** A publish that was checked: what will be stored, and what ends its wait. */
 export interface QueueCall {
@@ -107,29 +119,62 @@ export interface QueueCall {
 }
 
 /** Checks the arguments of `publish`, and copies them. @throws MqttError ERR_QOS0_NOT_QUEUEABLE, ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
-export function queueCall(config: QueueConfig, topic: unknown, payload: Payload, given: unknown, at: number): QueueCall {
+export function queueCall(
+  config: QueueConfig,
+  topic: unknown,
+  payload: Payload,
+  given: unknown,
+  at: number,
+): QueueCall {
   const name = topicName(topic, 'topic', 'ERR_INVALID_TOPIC')
   const { qos = config.qos, retain, properties, ttl = config.ttl, signal } = publishOptions(given)
-  if (qos === 0) throw new MqttError('ERR_QOS0_NOT_QUEUEABLE', 'a queue publishes at QoS 1 or 2: nothing acknowledges QoS 0', { option: 'qos' })
+  if (qos === 0)
+    throw new MqttError(
+      'ERR_QOS0_NOT_QUEUEABLE',
+      'a queue publishes at QoS 1 or 2: nothing acknowledges QoS 0',
+      { option: 'qos' },
+    )
   if (qos === 2) assertDuplicates(config.duplicates)
   const seconds = properties?.messageExpiryInterval
-  const expiries = [ttl, seconds && seconds * 1000].filter((each): each is number => each !== undefined)
+  const expiries = [ttl, seconds && seconds * 1000].filter(
+    (each): each is number => each !== undefined,
+  )
   const expires = expiries.length === 0 ? undefined : at + Math.min(...expiries)
-  return { entry: { topic: name, payload: bytes(payload, 'payload') as Bytes, qos, retain, properties, at, expires }, signal }
+  return {
+    entry: {
+      topic: name,
+      payload: bytes(payload, 'payload') as Bytes,
+      qos,
+      retain,
+      properties,
+      at,
+      expires,
+    },
+    signal,
+  }
 }
 
-function topicName(value: unknown, option: string, code: 'ERR_INVALID_TOPIC' | 'ERR_INVALID_OPTION'): string {
+function topicName(
+  value: unknown,
+  option: string,
+  code: 'ERR_INVALID_TOPIC' | 'ERR_INVALID_OPTION',
+): string {
   const fault = typeof value === 'string' ? validateTopicName(value) : 'must be a string'
   if (fault !== undefined) throw new MqttError(code, `${option} ${fault}`, { option })
   return value as string
 }
 
-const closeOptions = object<{ readonly timeout: number; readonly signal: AbortSignal | undefined }>({
-  timeout: withDefault(duration, 5000),
-  signal: optional(signal),
-})
+const closeOptions = object<{ readonly timeout: number; readonly signal: AbortSignal | undefined }>(
+  {
+    timeout: withDefault(duration, 5000),
+    signal: optional(signal),
+  },
+)
 
 /** Checks the options of `close`. @throws MqttError ERR_INVALID_OPTION */
-export function closeCall(given: unknown): { readonly timeout: number; readonly signal: AbortSignal | undefined } {
+export function closeCall(given: unknown): {
+  readonly timeout: number
+  readonly signal: AbortSignal | undefined
+} {
   return closeOptions(given)
 }

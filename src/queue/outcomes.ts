@@ -30,7 +30,13 @@ export class Outcomes implements DrainOwner {
   readonly #waiting = new Map<number, Deferred<Receipt>>()
 
   /** @param handleRoom called when an entry is gone */
-  constructor(config: QueueConfig, events: Emitter<QueueEvents>, letters: DeadLetters | undefined, progress: Progress, handleRoom: () => void) {
+  constructor(
+    config: QueueConfig,
+    events: Emitter<QueueEvents>,
+    letters: DeadLetters | undefined,
+    progress: Progress,
+    handleRoom: () => void,
+  ) {
     this.#config = config
     this.#events = events
     this.#letters = letters

@@ -35,7 +35,11 @@ export class Progress {
   #timer: ReturnType<typeof setTimeout> | undefined
   #over = false
 
-  constructor(counted: () => Counted, report: (status: QueueStatus) => void, hasListener: () => boolean) {
+  constructor(
+    counted: () => Counted,
+    report: (status: QueueStatus) => void,
+    hasListener: () => boolean,
+  ) {
     this.#counted = counted
     this.#report = report
     this.#hasListener = hasListener
@@ -46,7 +50,15 @@ export class Progress {
     const { pending, inFlight, bytes } = this.#counted()
     const rate = this.#meter.rate(performance.now())
     const timeLeft = rate > 0 ? (pending / rate) * 1000 : undefined
-    return { pending, inFlight, bytes, delivered: this.#delivered, lost: this.#lost, rate, timeLeft }
+    return {
+      pending,
+      inFlight,
+      bytes,
+      delivered: this.#delivered,
+      lost: this.#lost,
+      rate,
+      timeLeft,
+    }
   }
 
   /** An entry was delivered. */
@@ -64,7 +76,12 @@ export class Progress {
 
   /** Something has changed. */
   handleChange(): void {
-    if (this.#timer !== undefined || this.#over || !(this.#watchers.size > 0 || this.#hasListener())) return
+    if (
+      this.#timer !== undefined ||
+      this.#over ||
+      !(this.#watchers.size > 0 || this.#hasListener())
+    )
+      return
     const timer = setTimeout(() => this.#tell(), interval)
     // It keeps no process alive.
     ;(timer as { unref?: () => void }).unref?.()

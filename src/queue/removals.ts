@@ -50,13 +50,18 @@ export class Removals {
   }
 
   /** Deletes an entry, in one batch with `also` and what `more` gives. False when it stays: the queue was closed before that could be had. */
-  async remove(stored: StoredEntry, also: readonly StoreOperation[], more?: () => Promise<readonly StoreOperation[]>): Promise<boolean> {
+  async remove(
+    stored: StoredEntry,
+    also: readonly StoreOperation[],
+    more?: () => Promise<readonly StoreOperation[]>,
+  ): Promise<boolean> {
     const { id } = stored.entry
     this.#open.add(id)
     this.#changes.tell()
     // Without `more` it is asked for in the same turn: who closes the queue waits for what was asked for.
     const operations = more === undefined ? [] : await this.#insist(more)
-    if (operations !== undefined) await this.#insist(() => this.#delete(stored, [...also, ...operations]))
+    if (operations !== undefined)
+      await this.#insist(() => this.#delete(stored, [...also, ...operations]))
     this.#open.delete(id)
     this.#changes.tell()
     return operations !== undefined

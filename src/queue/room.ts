@@ -52,8 +52,10 @@ export class QueueRoom {
   /** Adds an entry, now or when there is room. @throws MqttError ERR_QUEUE_FULL, ERR_DROPPED, ERR_ABORTED, ERR_STORE */
   add(addition: Addition, signal: AbortSignal | undefined): Added | Promise<Added> {
     const { overflow, maxBytes } = this.#config
-    if (addition.value.length > maxBytes) throw full(`an entry of ${addition.value.length} bytes is more than maxBytes, ${maxBytes}`)
-    if (this.#evicting === undefined && this.#waiters.size === 0 && this.#fits(addition)) return this.#admit(addition, [])
+    if (addition.value.length > maxBytes)
+      throw full(`an entry of ${addition.value.length} bytes is more than maxBytes, ${maxBytes}`)
+    if (this.#evicting === undefined && this.#waiters.size === 0 && this.#fits(addition))
+      return this.#admit(addition, [])
     if (overflow === 'reject') throw full()
     if (overflow === 'drop-newest') throw new MqttError('ERR_DROPPED', 'the queue is full')
     return overflow === 'wait' ? this.#wait(addition, signal) : this.#evict(addition)
@@ -61,7 +63,11 @@ export class QueueRoom {
 
   /** Fulfils when there is room for another entry. */
   get writable(): Promise<void> {
-    if (this.#waiters.size === 0 && this.#log.fits(0, this.#config.maxEntries, this.#config.maxBytes)) return Promise.resolve()
+    if (
+      this.#waiters.size === 0 &&
+      this.#log.fits(0, this.#config.maxEntries, this.#config.maxBytes)
+    )
+      return Promise.resolve()
     this.#writable ??= deferred()
     return this.#writable.promise
   }
@@ -99,7 +105,8 @@ export class QueueRoom {
 
   #wait(addition: Addition, signal: AbortSignal | undefined): Promise<Added> {
     const { maxEntries, maxBytes } = this.#config
-    if (this.#waiters.size >= maxEntries || this.#waitingBytes + addition.value.length > maxBytes) throw full('as many wait for room already')
+    if (this.#waiters.size >= maxEntries || this.#waitingBytes + addition.value.length > maxBytes)
+      throw full('as many wait for room already')
     const admitted = deferred<Added>()
     const stop = onAbort(signal, () => {
       this.#leave(waiter)
@@ -140,7 +147,8 @@ export class QueueRoom {
           await this.#log.idle()
           continue
         }
-        if (oldest === undefined) throw new MqttError('ERR_DROPPED', 'the queue is full of entries that are being sent')
+        if (oldest === undefined)
+          throw new MqttError('ERR_DROPPED', 'the queue is full of entries that are being sent')
         instead.push(oldest)
       }
       throw this.#closed

@@ -18,23 +18,50 @@ import { closeCall, type QueueConfig, queueCall, queueConfig } from './options.j
 import { Outcomes } from './outcomes.js'
 import { Progress } from './progress.js'
 import { QueueRoom } from './room.js'
-import type { Queue, Queued, QueueEntry, QueueEvents, QueueOptions, QueuePublishOptions, QueueStatus } from './types.js'
+import type {
+  Queue,
+  Queued,
+  QueueEntry,
+  QueueEvents,
+  QueueOptions,
+  QueuePublishOptions,
+  QueueStatus,
+} from './types.js'
 
-const eventNames: readonly (keyof QueueEvents)[] = ['status', 'deadletter', 'drop', 'storecorrupt', 'error']
+const eventNames: readonly (keyof QueueEvents)[] = [
+  'status',
+  'deadletter',
+  'drop',
+  'storecorrupt',
+  'error',
+]
 
 /** Names of the queues of each store that are open in this process. */
 const opened = new WeakMap<Store, Set<string>>()
 
 /** Opens the queue. @throws MqttError as `openQueue` */
-export async function openStoredQueue(publisher: Publisher<unknown>, options: QueueOptions): Promise<Queue> {
+export async function openStoredQueue(
+  publisher: Publisher<unknown>,
+  options: QueueOptions,
+): Promise<Queue> {
   if (typeof publisher?.publish !== 'function') {
-    const wayOut = typeof (publisher as unknown as PromiseLike<unknown>)?.then === 'function' ? ': await the promise of connect()' : ''
-    throw new MqttError('ERR_INVALID_OPTION', `publisher must have publish()${wayOut}`, { option: 'publisher' })
+    const wayOut =
+      typeof (publisher as unknown as PromiseLike<unknown>)?.then === 'function'
+        ? ': await the promise of connect()'
+        : ''
+    throw new MqttError('ERR_INVALID_OPTION', `publisher must have publish()${wayOut}`, {
+      option: 'publisher',
+    })
   }
   const config = queueConfig(options, publisher)
   const names = opened.get(config.store) ?? new Set()
   opened.set(config.store, names)
-  if (names.has(config.name)) throw new MqttError('ERR_STORE_LOCKED', `queue '${config.name}' of this store is open already`, { option: 'name' })
+  if (names.has(config.name))
+    throw new MqttError(
+      'ERR_STORE_LOCKED',
+      `queue '${config.name}' of this store is open already`,
+      { option: 'name' },
+    )
   names.add(config.name)
   const queue = new StoredQueue(publisher, config, () => names.delete(config.name))
   try {
@@ -66,7 +93,9 @@ class StoredQueue implements Queue {
   constructor(publisher: Publisher<unknown>, config: QueueConfig, release: () => void) {
     this.#config = config
     this.#release = release
-    this.#events = new Emitter((error, type) => type !== 'error' && this.#events.emit('error', { error }))
+    this.#events = new Emitter(
+      (error, type) => type !== 'error' && this.#events.emit('error', { error }),
+    )
     // Nobody listens before the queue is open.
     const corrupt = (key: string): void => {
       if (this.#isOpen) this.#events.emit('storecorrupt', { key })
@@ -76,7 +105,13 @@ class StoredQueue implements Queue {
     this.#log = new EntryLog(store, name, corrupt, () => this.#room.handleRoom())
     this.deadLetters =
       deadLetterStore &&
-      new DeadLetters(deadLetterStore, deadLetterStore === store, name, (...given) => this.#add(additionOf(...given), undefined), corrupt)
+      new DeadLetters(
+        deadLetterStore,
+        deadLetterStore === store,
+        name,
+        (...given) => this.#add(additionOf(...given), undefined),
+        corrupt,
+      )
     const counted = (): { pending: number; inFlight: number; bytes: number } => ({
       pending: this.size,
       inFlight: this.#drain.inFlight,
@@ -87,7 +122,9 @@ class StoredQueue implements Queue {
       (status) => this.#events.emit('status', status),
       () => this.#events.has('status'),
     )
-    this.#outcomes = new Outcomes(config, this.#events, this.deadLetters, this.#progress, () => this.#room.handleRoom())
+    this.#outcomes = new Outcomes(config, this.#events, this.deadLetters, this.#progress, () =>
+      this.#room.handleRoom(),
+    )
     this.#drain = new Drain(publisher, this.#log, config, this.#outcomes)
     this.#room = new QueueRoom(this.#log, config, this.#drain.ahead)
   }
@@ -134,7 +171,9 @@ class StoredQueue implements Queue {
   async clear(): Promise<number> {
     this.#assertOpen()
     const error = new MqttError('ERR_DROPPED', 'the queue was cleared')
-    const count = await this.#drain.ahead.clear(this.#log.next - 1, (stored) => this.#outcomes.handleLost(stored, error))
+    const count = await this.#drain.ahead.clear(this.#log.next - 1, (stored) =>
+      this.#outcomes.handleLost(stored, error),
+    )
     this.#room.handleRoom()
     return count
   }
@@ -142,7 +181,11 @@ class StoredQueue implements Queue {
   async remove(id: number): Promise<boolean> {
     this.#assertOpen()
     if (!Number.isSafeInteger(id) || id < 1)
-      throw new MqttError('ERR_INVALID_OPTION', `id must be the number of an entry, not ${String(id)}`, { option: 'id' })
+      throw new MqttError(
+        'ERR_INVALID_OPTION',
+        `id must be the number of an entry, not ${String(id)}`,
+        { option: 'id' },
+      )
     const stored = await this.#drain.ahead.remove(id)
     if (stored === undefined) return false
     this.#outcomes.handleLost(stored, new MqttError('ERR_DROPPED', 'the entry was removed'))
@@ -153,12 +196,19 @@ class StoredQueue implements Queue {
     return this.#progress.watch()
   }
 
-  on<K extends keyof QueueEvents>(type: K, listener: (event: QueueEvents[K]) => void, options?: ListenerOptions): Unlisten {
+  on<K extends keyof QueueEvents>(
+    type: K,
+    listener: (event: QueueEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten {
     if (!eventNames.includes(type)) unknown('type', 'event', String(type), eventNames)
     return this.#events.on(type, listener, options)
   }
 
-  close(given?: { readonly signal?: AbortSignal | undefined; readonly timeout?: number | undefined }): Promise<void> {
+  close(given?: {
+    readonly signal?: AbortSignal | undefined
+    readonly timeout?: number | undefined
+  }): Promise<void> {
     try {
       const { timeout, signal } = closeCall(given)
       this.#closing ??= silent(this.#close(timeout, signal))
@@ -185,9 +235,16 @@ class StoredQueue implements Queue {
       this.#room.handleRoom()
       throw error
     }
-    for (const other of instead) this.#outcomes.handleLost(other, new MqttError('ERR_DROPPED', 'the queue was full, and this its oldest entry'))
+    for (const other of instead)
+      this.#outcomes.handleLost(
+        other,
+        new MqttError('ERR_DROPPED', 'the queue was full, and this its oldest entry'),
+      )
     const { id } = stored.entry
-    const delivered = this.#closing === undefined ? this.#outcomes.of(id) : silent(Promise.reject<Receipt>(closed()))
+    const delivered =
+      this.#closing === undefined
+        ? this.#outcomes.of(id)
+        : silent(Promise.reject<Receipt>(closed()))
     this.#drain.ahead.handleAdded(stored)
     this.#progress.handleChange()
     return { id, delivered }
@@ -209,7 +266,12 @@ class StoredQueue implements Queue {
       isOver = true
     })
     await this.#patience(finished, longestWrite, undefined)
-    if (!isOver) this.#outcomes.handleError(new MqttError('ERR_STORE', 'the store did not answer before the queue ended', { outcome: 'unknown' }))
+    if (!isOver)
+      this.#outcomes.handleError(
+        new MqttError('ERR_STORE', 'the store did not answer before the queue ended', {
+          outcome: 'unknown',
+        }),
+      )
   }
 
   // The next to open it is the only one who writes.
@@ -223,7 +285,11 @@ class StoredQueue implements Queue {
     this.#events.clear()
   }
 
-  async #patience(idle: Promise<void>, timeout: number, signal: AbortSignal | undefined): Promise<void> {
+  async #patience(
+    idle: Promise<void>,
+    timeout: number,
+    signal: AbortSignal | undefined,
+  ): Promise<void> {
     const over = deferred<void>()
     const timer = setTimeout(over.resolve, timeout)
     const stop = onAbort(signal, () => over.resolve())

@@ -1,7 +1,15 @@
 /**
  * The public types of the queue. Types only.
  */
-import type { Backoff, ListenerOptions, Payload, Publisher, PublishProperties, Receipt, Unlisten } from '../client/api/index.js'
+import type {
+  Backoff,
+  ListenerOptions,
+  Payload,
+  Publisher,
+  PublishProperties,
+  Receipt,
+  Unlisten,
+} from '../client/api/index.js'
 import type { MqttError } from '../errors.js'
 import type { Store } from '../store/base/store.js'
 import type { QueueEntry } from './entry.js'
@@ -199,11 +207,18 @@ export interface Queue extends Publisher<Queued>, AsyncDisposable {
   /** How far it has come: now, and whenever that changes, at most four times a second; ends when the queue is closed. */
   status(): AsyncIterableIterator<QueueStatus>
   /** Adds a listener of events. @throws MqttError ERR_INVALID_OPTION for an unknown name, ERR_INVALID_HANDLER */
-  on<K extends keyof QueueEvents>(type: K, listener: (event: QueueEvents[K]) => void, options?: ListenerOptions): Unlisten
+  on<K extends keyof QueueEvents>(
+    type: K,
+    listener: (event: QueueEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten
   /**
    * Sends nothing more, waits up to `timeout` milliseconds (default 5,000) for what is being sent, and ends. What is not delivered stays in the store;
    * its `delivered` reject with ERR_QUEUE_CLOSED. A store that does not answer is waited for 5,000 milliseconds more: then an `error` event says so, and the
    * queue cannot be opened again before the store has answered.
    */
-  close(options?: { readonly signal?: AbortSignal | undefined; readonly timeout?: number | undefined }): Promise<void>
+  close(options?: {
+    readonly signal?: AbortSignal | undefined
+    readonly timeout?: number | undefined
+  }): Promise<void>
 }

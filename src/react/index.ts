@@ -7,8 +7,26 @@
  */
 'use client'
 
-import type { Client, ClientOptions, ClientState, Endpoint, Message, Payload, PublishOptions, QoS } from 'mqwire'
-import { createElement, type ReactElement, type ReactNode, useCallback, useEffect, useLayoutEffect, useMemo, useRef } from 'react'
+import type {
+  Client,
+  ClientOptions,
+  ClientState,
+  Endpoint,
+  Message,
+  Payload,
+  PublishOptions,
+  QoS,
+} from 'mqwire'
+import {
+  createElement,
+  type ReactElement,
+  type ReactNode,
+  useCallback,
+  useEffect,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+} from 'react'
 import type {
   Channel,
   Delivered,
@@ -21,7 +39,19 @@ import type {
   ParamsFirst,
   SomeFirst,
 } from '../typed/index.js'
-import { type Asked, apart, assertKind, dataOf, Feed, idOf, type Shown, type Source, shownOf, Values, valuesOf } from './shared.js'
+import {
+  type Asked,
+  apart,
+  assertKind,
+  dataOf,
+  Feed,
+  idOf,
+  type Shown,
+  type Source,
+  shownOf,
+  Values,
+  valuesOf,
+} from './shared.js'
 import {
   type Before,
   Context,
@@ -78,11 +108,18 @@ export function useTrouble(): Error | undefined {
   return useOfClient((thing) => thing?.trouble)
 }
 
-const noMessages: Before<Shown<never>> = { asked: shownOf([], undefined, true), idle: shownOf([], undefined, false) }
-const noValues: Before<LatestSnapshot<never, never>> = { asked: valuesOf([], true), idle: valuesOf([], false) }
+const noMessages: Before<Shown<never>> = {
+  asked: shownOf([], undefined, true),
+  idle: shownOf([], undefined, false),
+}
+const noValues: Before<LatestSnapshot<never, never>> = {
+  asked: valuesOf([], true),
+  idle: valuesOf([], false),
+}
 
 /** Options of {@link useMessages}. */
-export interface UseMessagesOptions<Entry, Selected = Shown<Entry>> extends ShowOptions<Shown<Entry>, Selected> {
+export interface UseMessagesOptions<Entry, Selected = Shown<Entry>>
+  extends ShowOptions<Shown<Entry>, Selected> {
   /** Maximum QoS (section 3.8.3.1). Default that of the channel, else 0. */
   readonly qos?: QoS | undefined
   /** Messages that are kept, 1 or more. Default 100. */
@@ -90,14 +127,18 @@ export interface UseMessagesOptions<Entry, Selected = Shown<Entry>> extends Show
 }
 
 /** Options of {@link useSubscription}. */
-export interface UseSubscriptionOptions<Selected = Shown> extends UseMessagesOptions<Message, Selected> {}
+export interface UseSubscriptionOptions<Selected = Shown>
+  extends UseMessagesOptions<Message, Selected> {}
 
 /**
  * The last `limit` messages on a Topic Filter, oldest first: a list, which has `error` where the server refused the subscription, and `isPending` until it has
  * granted it; or what `select` makes of it. Components that ask for the same messages share one subscription, and render once a frame at most.
  * @throws MqttError ERR_INVALID_OPTION for the options of showing, in the render; ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `subscription`, in an effect
  */
-export function useMessages<Selected = Shown>(filter: string, options?: UseMessagesOptions<Message, Selected>): Selected
+export function useMessages<Selected = Shown>(
+  filter: string,
+  options?: UseMessagesOptions<Message, Selected>,
+): Selected
 /** The same of a channel: each with `params`, `value` and `message`, as `subscription(params)` of `mqwire/typed` hands them out. */
 export function useMessages<
   Template extends string,
@@ -108,34 +149,60 @@ export function useMessages<
 >(
   channel: Channel<Template, In, Value, Usual>,
   ...call:
-    | SomeFirst<Held<Template>, [options?: UseMessagesOptions<Delivered<Params<Template>, Value, Usual>, Selected>]>
+    | SomeFirst<
+        Held<Template>,
+        [options?: UseMessagesOptions<Delivered<Params<Template>, Value, Usual>, Selected>]
+      >
     | [options: UseMessagesOptions<Delivered<Params<Template>, Value, Usual>, Selected>]
 ): Selected
-export function useMessages(source: string | Channel<string, unknown, unknown, InvalidVerdict>, ...call: readonly unknown[]): unknown {
+export function useMessages(
+  source: string | Channel<string, unknown, unknown, InvalidVerdict>,
+  ...call: readonly unknown[]
+): unknown {
   if (typeof source !== 'string') assertKind(source, 'channel', 'a Topic Filter, or ')
   const parameters = typeof source === 'string' ? [] : source.topic.parameters
   const most = Math.min(1, parameters.length)
-  const { given, options } = apart<UseMessagesOptions<unknown, unknown>>(parameters, most, call, ['qos', 'limit'])
+  const { given, options } = apart<UseMessagesOptions<unknown, unknown>>(parameters, most, call, [
+    'qos',
+    'limit',
+  ])
   const { qos, limit = 100 } = options
-  const key = dataOf([useConnection().key, typeof source === 'string' ? source : idOf(source), dataOf(given, true), qos, limit])
+  const key = dataOf([
+    useConnection().key,
+    typeof source === 'string' ? source : idOf(source),
+    dataOf(given, true),
+    qos,
+    limit,
+  ])
   const make = (client: Client, changed: () => void, before: Shown<unknown>): Feed => {
     const subscribing = { ...(qos === undefined ? {} : { qos }), onExit: 'unsubscribe' } as const
-    const bound = typeof source === 'string' ? undefined : (source.on(client) as unknown as { subscription(...call: unknown[]): Source<unknown> })
-    const from = bound?.subscription(...(most > 0 ? [given[0]] : []), subscribing) ?? client.subscription(source as string, subscribing)
+    const bound =
+      typeof source === 'string'
+        ? undefined
+        : (source.on(client) as unknown as { subscription(...call: unknown[]): Source<unknown> })
+    const from =
+      bound?.subscription(...(most > 0 ? [given[0]] : []), subscribing) ??
+      client.subscription(source as string, subscribing)
     return new Feed(client, from, limit, changed, before)
   }
   return useShown(feeds, key, make, noMessages, options)
 }
 
 /** As {@link useMessages} with a Topic Filter. */
-export function useSubscription<Selected = Shown>(filter: string, options: UseSubscriptionOptions<Selected> = {}): Selected {
+export function useSubscription<Selected = Shown>(
+  filter: string,
+  options: UseSubscriptionOptions<Selected> = {},
+): Selected {
   return useMessages(filter, options)
 }
 
 const latestMessage = (shown: Shown): Message | undefined => shown.at(-1)
 
 /** The latest message on a Topic Filter; undefined before the first. */
-export function useLatest(topic: string, options: Pick<UseSubscriptionOptions, 'qos' | 'enabled'> = {}): Message | undefined {
+export function useLatest(
+  topic: string,
+  options: Pick<UseSubscriptionOptions, 'qos' | 'enabled'> = {},
+): Message | undefined {
   return useSubscription(topic, { qos: 0, ...options, limit: 1, select: latestMessage })
 }
 
@@ -145,10 +212,14 @@ export function useLatest(topic: string, options: Pick<UseSubscriptionOptions, '
  * @throws MqttError as `publish`; the promise rejects with it
  */
 export function usePublish(): Client['publish']
-export function usePublish(topic: string): (payload: Payload, options?: PublishOptions) => ReturnType<Client['publish']>
+export function usePublish(
+  topic: string,
+): (payload: Payload, options?: PublishOptions) => ReturnType<Client['publish']>
 export function usePublish<Template extends string, In, Value, Usual extends InvalidVerdict>(
   channel: Channel<Template, In, Value, Usual>,
-): (...call: ParamsFirst<Template, [value: In, options?: PublishOptions]>) => ReturnType<Client['publish']>
+): (
+  ...call: ParamsFirst<Template, [value: In, options?: PublishOptions]>
+) => ReturnType<Client['publish']>
 export function usePublish<Template extends string, In, Value, Usual extends InvalidVerdict>(
   channel: Channel<Template, In, Value, Usual>,
   params: GivenParams<Held<Template>>,
@@ -161,9 +232,16 @@ export function usePublish(...given: readonly unknown[]): unknown {
       const [source, ...bound] = latest.current
       const { thing, release } = hold(connection)
       const { client } = thing
-      const by = typeof source === 'object' && source !== null ? (source as Channel<string, unknown>).on(client) : client
+      const by =
+        typeof source === 'object' && source !== null
+          ? (source as Channel<string, unknown>).on(client)
+          : client
       const before = by === client ? latest.current : bound
-      const sent = (by.publish as (...call: unknown[]) => Promise<unknown>).call(by, ...before, ...call)
+      const sent = (by.publish as (...call: unknown[]) => Promise<unknown>).call(
+        by,
+        ...before,
+        ...call,
+      )
       sent.then(release, release)
       return sent
     },
@@ -172,8 +250,11 @@ export function usePublish(...given: readonly unknown[]): unknown {
 }
 
 /** Options of {@link useLatestValues}. */
-export interface UseLatestValuesOptions<Parameters, Value, Selected = LatestSnapshot<Parameters, Value>>
-  extends LatestOptions,
+export interface UseLatestValuesOptions<
+  Parameters,
+  Value,
+  Selected = LatestSnapshot<Parameters, Value>,
+> extends LatestOptions,
     ShowOptions<LatestSnapshot<Parameters, Value>, Selected> {}
 
 /**
@@ -182,23 +263,45 @@ export interface UseLatestValuesOptions<Parameters, Value, Selected = LatestSnap
  * same values share one subscription, and render once a frame at most. Parameters and options may be new literals in every render.
  * @throws MqttError ERR_INVALID_OPTION for the options of showing, in the render; ERR_INVALID_TOPIC, ERR_INVALID_OPTION as `latest`, in an effect
  */
-export function useLatestValues<Template extends string, In, Value, Usual extends InvalidVerdict, Selected = LatestSnapshot<Params<Template>, Value>>(
+export function useLatestValues<
+  Template extends string,
+  In,
+  Value,
+  Usual extends InvalidVerdict,
+  Selected = LatestSnapshot<Params<Template>, Value>,
+>(
   channel: Channel<Template, In, Value, Usual>,
   ...call:
-    | SomeFirst<Held<Template>, [options?: UseLatestValuesOptions<Params<Template>, Value, Selected>]>
+    | SomeFirst<
+        Held<Template>,
+        [options?: UseLatestValuesOptions<Params<Template>, Value, Selected>]
+      >
     | [options: UseLatestValuesOptions<Params<Template>, Value, Selected>]
 ): Selected {
   assertKind(channel, 'channel')
   const { parameters } = channel.topic
-  const { given, options } = apart<UseLatestValuesOptions<unknown, unknown, Selected>>(parameters, Math.min(1, parameters.length), call, [
-    'limit',
-    'expire',
-  ])
+  const { given, options } = apart<UseLatestValuesOptions<unknown, unknown, Selected>>(
+    parameters,
+    Math.min(1, parameters.length),
+    call,
+    ['limit', 'expire'],
+  )
   const { limit, expire } = options
   const key = dataOf([useConnection().key, idOf(channel), dataOf(given, true), limit, expire])
-  const make = (client: Client, changed: () => void, before: LatestSnapshot<unknown, unknown>): Values => {
-    const bound = channel.on(client) as unknown as { latest(...call: unknown[]): LatestValues<unknown, unknown> }
-    return new Values(client, bound.latest(...(parameters.length > 0 ? [given[0]] : []), { limit, expire }), changed, before)
+  const make = (
+    client: Client,
+    changed: () => void,
+    before: LatestSnapshot<unknown, unknown>,
+  ): Values => {
+    const bound = channel.on(client) as unknown as {
+      latest(...call: unknown[]): LatestValues<unknown, unknown>
+    }
+    return new Values(
+      client,
+      bound.latest(...(parameters.length > 0 ? [given[0]] : []), { limit, expire }),
+      changed,
+      before,
+    )
   }
   return useShown(values, key, make, noValues, options)
 }

@@ -4,12 +4,42 @@
 
 import type { Client } from 'mqwire'
 import { useCallback, useEffect, useRef } from 'react'
-import type { CallOptions, Operation, ParamsFirst, StreamOptions, ValueFirst } from '../typed/index.js'
-import { type Ask, type Asked, apart, assertKind, Calls, dataOf, either, idOf, type Sharable, type Shared, Streams } from './shared.js'
-import { type Before, calls, type Held, holdWith, type ShowOptions, streams, useConnection, useLatestRef, useShown } from './showing.js'
+import type {
+  CallOptions,
+  Operation,
+  ParamsFirst,
+  StreamOptions,
+  ValueFirst,
+} from '../typed/index.js'
+import {
+  type Ask,
+  type Asked,
+  apart,
+  assertKind,
+  Calls,
+  dataOf,
+  either,
+  idOf,
+  type Sharable,
+  type Shared,
+  Streams,
+} from './shared.js'
+import {
+  type Before,
+  calls,
+  type Held,
+  holdWith,
+  type ShowOptions,
+  streams,
+  useConnection,
+  useLatestRef,
+  useShown,
+} from './showing.js'
 
 /** Options of {@link useCall}. */
-export interface UseCallOptions<Out, Selected = Out> extends Pick<CallOptions, 'timeout' | 'qos'>, ShowOptions<Out, Selected> {}
+export interface UseCallOptions<Out, Selected = Out>
+  extends Pick<CallOptions, 'timeout' | 'qos'>,
+    ShowOptions<Out, Selected> {}
 
 /** Options of {@link useStream}. */
 export interface UseStreamOptions<Out, Selected = readonly Out[]>
@@ -20,7 +50,8 @@ export interface UseStreamOptions<Out, Selected = readonly Out[]>
 }
 
 /** What {@link useCall} gives. */
-export interface CallResult<Rest extends readonly unknown[], Out, Selected> extends Asked<Selected | undefined> {
+export interface CallResult<Rest extends readonly unknown[], Out, Selected>
+  extends Asked<Selected | undefined> {
   /** Calls, with the arguments that the hook was not given, and gives the answer; it stays the same. A rejection that is not awaited stays silent. */
   readonly call: (...rest: Rest) => Promise<Out>
 }
@@ -46,7 +77,10 @@ const noAnswer = beforeAnswer<unknown>(undefined)
 const noAnswers = beforeAnswer<readonly unknown[]>([])
 
 /** What is shown of an operation at first: where it is asked by itself, and where it waits. */
-function beforeAnswer<Data>(data: Data): { readonly now: Before<Asked<Data>>; readonly later: Before<Asked<Data>> } {
+function beforeAnswer<Data>(data: Data): {
+  readonly now: Before<Asked<Data>>
+  readonly later: Before<Asked<Data>>
+} {
   const idle = { ...notAsked, data }
   const asked = { ...idle, isPending: true }
   return { now: { asked, idle }, later: { asked: idle, idle } }
@@ -67,24 +101,53 @@ function useAsked<Data, Asking, Result, Thing extends Askable<Data, Result>>(
   operation: AnyOperation,
   call: readonly unknown[],
   first: ReturnType<typeof beforeAnswer<Data>>,
-  create: (client: Client, ask: Ask<Asking>, changed: () => void, before: Asked<Data>, limit: number) => Thing,
-): { readonly shown: Asked<unknown>; readonly run: (...rest: readonly unknown[]) => Result; readonly peek: () => Thing | undefined } {
+  create: (
+    client: Client,
+    ask: Ask<Asking>,
+    changed: () => void,
+    before: Asked<Data>,
+    limit: number,
+  ) => Thing,
+): {
+  readonly shown: Asked<unknown>
+  readonly run: (...rest: readonly unknown[]) => Result
+  readonly peek: () => Thing | undefined
+} {
   const connection = useConnection()
   const own = useRef({})
   assertKind(operation, 'operation')
   const { takes, topic } = operation
-  const { given, options } = apart<AskOptions>(topic.parameters, takes, call, name === 'call' ? ['timeout', 'qos'] : ['timeout', 'limit', 'window'])
+  const { given, options } = apart<AskOptions>(
+    topic.parameters,
+    takes,
+    call,
+    name === 'call' ? ['timeout', 'qos'] : ['timeout', 'limit', 'window'],
+  )
   const { select, equal = Object.is, enabled = true, limit = 100, timeout, qos, window } = options
   const usual = { timeout, qos, window }
-  const isReady = given.length === takes && !given.includes(undefined) && (takes > 0 || call[0] !== undefined)
+  const isReady =
+    given.length === takes && !given.includes(undefined) && (takes > 0 || call[0] !== undefined)
   const isWanted = isReady && enabled
   // What is asked with the same arguments is shared; what waits for arguments is this component's own.
-  const key = dataOf([connection.key, idOf(operation), isReady ? dataOf(given, true) : idOf(own.current), limit, usual])
+  const key = dataOf([
+    connection.key,
+    idOf(operation),
+    isReady ? dataOf(given, true) : idOf(own.current),
+    limit,
+    usual,
+  ])
   const make = (client: Client, changed: () => void, before: Asked<Data>): Thing => {
-    const bound = operation.on(client) as unknown as Record<typeof name, (...call: unknown[]) => Asking>
+    const bound = operation.on(client) as unknown as Record<
+      typeof name,
+      (...call: unknown[]) => Asking
+    >
     const ask: Ask<Asking> = (asked, signal) => {
       const [more = {}, ...others] = asked.slice(takes)
-      const own = { ...usual, ...(more as CallOptions), signal: either(signal, (more as CallOptions).signal) }
+      const own = {
+        ...usual,
+        ...(more as CallOptions),
+        signal: either(signal, (more as CallOptions).signal),
+      }
       const all = Array.from({ length: takes }, (_, index) => asked[index])
       return bound[name](...all, typeof more === 'object' ? own : more, ...others)
     }
@@ -95,11 +158,23 @@ function useAsked<Data, Asking, Result, Thing extends Askable<Data, Result>>(
     if (isWanted) thing.begin(given)
     return thing
   }
-  const shown = useShown<Asked<Data>, Asked<unknown>>(shared, key, begun, isWanted ? first.now : first.later, {
-    select: (state) => (select === undefined || state.data === undefined ? state : { ...state, data: select(state.data as never) }),
-    equal: (one, other) =>
-      one.error === other.error && one.isPending === other.isPending && one.isDone === other.isDone && equal(one.data as never, other.data as never),
-  })
+  const shown = useShown<Asked<Data>, Asked<unknown>>(
+    shared,
+    key,
+    begun,
+    isWanted ? first.now : first.later,
+    {
+      select: (state) =>
+        select === undefined || state.data === undefined
+          ? state
+          : { ...state, data: select(state.data as never) },
+      equal: (one, other) =>
+        one.error === other.error &&
+        one.isPending === other.isPending &&
+        one.isDone === other.isDone &&
+        equal(one.data as never, other.data as never),
+    },
+  )
   const missing = given.indexOf(undefined)
   const latest = useLatestRef({ key, make, bound: missing < 0 ? given : given.slice(0, missing) })
   // Behind the effect that holds it.
@@ -137,7 +212,10 @@ export function useCall<Template extends string, In, Request, Answer, Out>(
 ): CallResult<ParamsFirst<Template, ValueFirst<In, [options?: CallOptions]>>, Out, Out>
 export function useCall<Template extends string, In, Request, Answer, Out, Selected = Out>(
   operation: Operation<Template, In, Request, Answer, Out>,
-  ...call: ParamsFirst<Held<Template>, ValueFirst<Held<In>, [options?: UseCallOptions<Out, Selected>]>>
+  ...call: ParamsFirst<
+    Held<Template>,
+    ValueFirst<Held<In>, [options?: UseCallOptions<Out, Selected>]>
+  >
 ): CallResult<[options?: CallOptions], Out, Selected>
 export function useCall<Template extends string, In, Request, Answer, Out>(
   operation: Operation<Template, In, Request, Answer, Out>,
@@ -148,7 +226,14 @@ export function useCall<Template extends string, In, Request, Answer, Out, Selec
   ...call: OptionsAlone<UseCallOptions<Out, Selected>>
 ): CallResult<ParamsFirst<Template, ValueFirst<In, [options?: CallOptions]>>, Out, Selected>
 export function useCall(operation: object, ...call: readonly unknown[]): unknown {
-  const { shown, run } = useAsked(calls, 'call', operation as AnyOperation, call, noAnswer, newCalls)
+  const { shown, run } = useAsked(
+    calls,
+    'call',
+    operation as AnyOperation,
+    call,
+    noAnswer,
+    newCalls,
+  )
   return { ...shown, call: run }
 }
 
@@ -160,26 +245,54 @@ export function useCall(operation: object, ...call: readonly unknown[]): unknown
 export function useStream<Template extends string, In, Request, Answer, Out>(
   operation: Operation<Template, In, Request, Answer, Out>,
 ): StreamResult<ParamsFirst<Template, ValueFirst<In, [options?: StreamOptions]>>, readonly Out[]>
-export function useStream<Template extends string, In, Request, Answer, Out, Selected = readonly Out[]>(
+export function useStream<
+  Template extends string,
+  In,
+  Request,
+  Answer,
+  Out,
+  Selected = readonly Out[],
+>(
   operation: Operation<Template, In, Request, Answer, Out>,
-  ...call: ParamsFirst<Held<Template>, ValueFirst<Held<In>, [options?: UseStreamOptions<Out, Selected>]>>
+  ...call: ParamsFirst<
+    Held<Template>,
+    ValueFirst<Held<In>, [options?: UseStreamOptions<Out, Selected>]>
+  >
 ): StreamResult<[options?: StreamOptions], Selected>
 export function useStream<Template extends string, In, Request, Answer, Out>(
   operation: Operation<Template, In, Request, Answer, Out>,
   ...call: ParamsFirst<Held<Template>, []>
 ): StreamResult<ValueFirst<In, [options?: StreamOptions]>, readonly Out[]>
-export function useStream<Template extends string, In, Request, Answer, Out, Selected = readonly Out[]>(
+export function useStream<
+  Template extends string,
+  In,
+  Request,
+  Answer,
+  Out,
+  Selected = readonly Out[],
+>(
   operation: Operation<Template, In, Request, Answer, Out>,
   ...call: OptionsAlone<UseStreamOptions<Out, Selected>>
 ): StreamResult<ParamsFirst<Template, ValueFirst<In, [options?: StreamOptions]>>, Selected>
 export function useStream(operation: object, ...call: readonly unknown[]): unknown {
-  const { shown, run, peek } = useAsked(streams, 'stream', operation as AnyOperation, call, noAnswers, newStreams)
+  const { shown, run, peek } = useAsked(
+    streams,
+    'stream',
+    operation as AnyOperation,
+    call,
+    noAnswers,
+    newStreams,
+  )
   const stop = useCallback(() => peek()?.stop(), [peek])
   return { ...shown, stream: run, stop }
 }
 
-const newCalls = (client: Client, ask: Ask<Promise<unknown>>, changed: () => void, before: Asked<unknown>): Calls =>
-  new Calls(client, ask, changed, before)
+const newCalls = (
+  client: Client,
+  ask: Ask<Promise<unknown>>,
+  changed: () => void,
+  before: Asked<unknown>,
+): Calls => new Calls(client, ask, changed, before)
 
 const newStreams = (
   client: Client,

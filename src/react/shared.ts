@@ -27,8 +27,16 @@ export class Shared<T extends Sharable> {
   readonly #watchers = new Map<string, Set<() => void>>()
 
   /** The thing with this key, and what lets it go. One that is over is replaced for all its holders. @throws what `make` throws: then nothing is held */
-  hold(key: string, make: (changed: () => void) => T): { readonly thing: T; readonly release: () => void } {
-    const entry = this.#entries.get(key) ?? { thing: make(() => this.#tell(key)), make, holders: 0, timer: undefined }
+  hold(
+    key: string,
+    make: (changed: () => void) => T,
+  ): { readonly thing: T; readonly release: () => void } {
+    const entry = this.#entries.get(key) ?? {
+      thing: make(() => this.#tell(key)),
+      make,
+      holders: 0,
+      timer: undefined,
+    }
     this.#entries.set(key, entry)
     entry.make = make
     this.#renew(key, entry)
@@ -121,7 +129,11 @@ export interface Shown<Entry = Message> extends ReadonlyArray<Entry> {
 }
 
 /** A list with what is said of it. */
-export function shownOf<Entry>(entries: readonly Entry[], error: Error | undefined, isPending: boolean): Shown<Entry> {
+export function shownOf<Entry>(
+  entries: readonly Entry[],
+  error: Error | undefined,
+  isPending: boolean,
+): Shown<Entry> {
   const messages = [...entries]
   return Object.assign(messages, { messages, error, isPending })
 }
@@ -171,7 +183,13 @@ export class Feed implements Sharable {
   readonly #frames: Frames
 
   /** @param before what is shown until something comes */
-  constructor(client: Client, source: Source<unknown>, limit: number, changed: () => void, before: Shown<unknown>) {
+  constructor(
+    client: Client,
+    source: Source<unknown>,
+    limit: number,
+    changed: () => void,
+    before: Shown<unknown>,
+  ) {
     this.shown = before.isPending ? before : shownOf(before, undefined, true)
     this.#client = client
     this.#source = source
@@ -224,7 +242,12 @@ export class Values implements Sharable {
   readonly #frames: Frames
 
   /** @param before what is shown until the server has answered */
-  constructor(client: Client, latest: Store, changed: () => void, before: LatestSnapshot<unknown, unknown>) {
+  constructor(
+    client: Client,
+    latest: Store,
+    changed: () => void,
+    before: LatestSnapshot<unknown, unknown>,
+  ) {
     this.#client = client
     this.#latest = latest
     this.shown = before.isPending ? before : valuesOf(before, true)
@@ -291,7 +314,8 @@ abstract class Asking<Data, Result, Run> implements Sharable {
 
   /** Asks, unless that was done and has not failed. */
   begin(call: readonly unknown[]): void {
-    if (this.count === 0 || (this.shown.error !== undefined && !this.shown.isPending)) this.run(call)
+    if (this.count === 0 || (this.shown.error !== undefined && !this.shown.isPending))
+      this.run(call)
   }
 
   abstract run(call: readonly unknown[]): Run
@@ -338,7 +362,13 @@ export class Streams extends Asking<readonly unknown[], AsyncIterableIterator<un
   #iterator: AsyncIterableIterator<unknown> | undefined
   #frames: Frames | undefined
 
-  constructor(client: Client, limit: number, ask: Ask<AsyncIterableIterator<unknown>>, changed: () => void, before: Asked<readonly unknown[]>) {
+  constructor(
+    client: Client,
+    limit: number,
+    ask: Ask<AsyncIterableIterator<unknown>>,
+    changed: () => void,
+    before: Asked<readonly unknown[]>,
+  ) {
     super(client, ask, changed, before)
     this.#limit = limit
   }
@@ -408,11 +438,16 @@ export function idOf(thing: object): number {
  * Data as a text, so that what differs has another one; what is given as undefined is not what is left out. Functions count as one, and so do objects of
  * classes unless `whole`: they may be new in every render. Of what is `whole`, as a value that is sent, they count by their own fields.
  */
-export function dataOf(given: unknown, whole = false, around: Map<object, number> = new Map()): string {
+export function dataOf(
+  given: unknown,
+  whole = false,
+  around: Map<object, number> = new Map(),
+): string {
   if (typeof given === 'string') return JSON.stringify(given)
   if (typeof given === 'bigint') return `${given}n`
   if (typeof given === 'function') return 'function'
-  if (typeof given !== 'object' || given === null) return Object.is(given, -0) ? '-0' : String(given)
+  if (typeof given !== 'object' || given === null)
+    return Object.is(given, -0) ? '-0' : String(given)
   // An object that holds itself.
   const above = around.get(given)
   if (above !== undefined) return `^${above}`
@@ -424,7 +459,8 @@ export function dataOf(given: unknown, whole = false, around: Map<object, number
 
 function objectText(given: object, whole: boolean, inner: (value: unknown) => string): string {
   const kind = Object.prototype.toString.call(given).slice(8, -1)
-  if (ArrayBuffer.isView(given)) return `${kind}[${new Uint8Array(given.buffer, given.byteOffset, given.byteLength)}]`
+  if (ArrayBuffer.isView(given))
+    return `${kind}[${new Uint8Array(given.buffer, given.byteOffset, given.byteLength)}]`
   if (given instanceof ArrayBuffer) return `${kind}[${new Uint8Array(given)}]`
   if (given instanceof Date) return `${kind}[${given.getTime()}]`
   if (Array.isArray(given)) return `[${Array.from(given, inner)}]`
@@ -441,7 +477,11 @@ function objectText(given: object, whole: boolean, inner: (value: unknown) => st
 
 const optionNames = ['select', 'equal', 'enabled', 'limit', 'expire', 'qos', 'timeout', 'window']
 /** What some of them must be; the others are checked where they are used. */
-const kinds: Readonly<Record<string, string>> = { select: 'function', equal: 'function', enabled: 'boolean' }
+const kinds: Readonly<Record<string, string>> = {
+  select: 'function',
+  equal: 'function',
+  enabled: 'boolean',
+}
 
 function refuse(option: string, rule: string): never {
   throw new MqttError('ERR_INVALID_OPTION', `${option} ${rule}`, { option })
@@ -449,17 +489,24 @@ function refuse(option: string, rule: string): never {
 
 /** @throws MqttError ERR_INVALID_OPTION for what is no channel, or no operation */
 export function assertKind(source: unknown, kind: 'channel' | 'operation', or = ''): void {
-  if ((source as { kind?: unknown } | null | undefined)?.kind !== kind) refuse(kind, `must be ${or}what ${kind}() of mqwire/typed gives`)
+  if ((source as { kind?: unknown } | null | undefined)?.kind !== kind)
+    refuse(kind, `must be ${or}what ${kind}() of mqwire/typed gives`)
 }
 
 function assertOptions(options: unknown, names: readonly string[]): void {
-  if (typeof options !== 'object' || options === null) refuse('options', 'must be an object, as in { enabled: false }')
+  if (typeof options !== 'object' || options === null)
+    refuse('options', 'must be an object, as in { enabled: false }')
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue
     const kind = kinds[name]
-    if (kind === undefined && !names.includes(name)) refuse(name, `is no option here; there are select, equal, enabled, ${names.join(', ')}`)
-    if (kind !== undefined && typeof value !== kind) refuse(name, kind === 'boolean' ? 'must be true or false' : 'must be a function')
-    if (name === 'limit' && !(value > 0 && (value === Number.POSITIVE_INFINITY || Number.isInteger(value))))
+    if (kind === undefined && !names.includes(name))
+      refuse(name, `is no option here; there are select, equal, enabled, ${names.join(', ')}`)
+    if (kind !== undefined && typeof value !== kind)
+      refuse(name, kind === 'boolean' ? 'must be true or false' : 'must be a function')
+    if (
+      name === 'limit' &&
+      !(value > 0 && (value === Number.POSITIVE_INFINITY || Number.isInteger(value)))
+    )
       refuse(name, 'must be a whole number above 0')
   }
 }
@@ -479,11 +526,15 @@ export function apart<Options>(
   const [first] = call
   const names = typeof first === 'object' && first !== null ? Object.keys(first) : []
   const alone = parameters.length > 0 && call.length === 1 && names.length > 0
-  const isFirst = alone && names.every((name) => optionNames.includes(name) && !parameters.includes(name))
+  const isFirst =
+    alone && names.every((name) => optionNames.includes(name) && !parameters.includes(name))
   const options = isFirst ? first : call[most] === undefined ? {} : call[most]
   assertOptions(options, own)
   const [params, ...values] = isFirst ? [] : call.slice(0, most)
-  const given = isFirst || most === 0 ? [] : [parameters.length === 0 ? params : named(parameters, params), ...values]
+  const given =
+    isFirst || most === 0
+      ? []
+      : [parameters.length === 0 ? params : named(parameters, params), ...values]
   return { given: given.slice(0, call.length), options: options as Partial<Options> }
 }
 

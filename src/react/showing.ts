@@ -3,8 +3,25 @@
  */
 
 import type { Client, ClientOptions, Endpoint } from 'mqwire'
-import { createContext, type RefObject, useCallback, useContext, useLayoutEffect, useMemo, useRef, useSyncExternalStore } from 'react'
-import { type Calls, ConnectingClient, type Feed, type Sharable, Shared, type Streams, type Values } from './shared.js'
+import {
+  createContext,
+  type RefObject,
+  useCallback,
+  useContext,
+  useLayoutEffect,
+  useMemo,
+  useRef,
+  useSyncExternalStore,
+} from 'react'
+import {
+  type Calls,
+  ConnectingClient,
+  type Feed,
+  type Sharable,
+  Shared,
+  type Streams,
+  type Values,
+} from './shared.js'
 
 /** What finds a connection, and makes it. */
 export interface Wanted {
@@ -24,7 +41,8 @@ export const hold = ({ key, url, latest }: Wanted) => {
   const before = clients.peek(key)
   const held = clients.hold(key, (changed) => new ConnectingClient(url, latest.current, changed))
   // What was read by way of a client that has ended goes on with the next.
-  if (before !== undefined && before !== held.thing) for (const each of [feeds, values, calls, streams]) each.renew()
+  if (before !== undefined && before !== held.thing)
+    for (const each of [feeds, values, calls, streams]) each.renew()
   return held
 }
 
@@ -38,7 +56,9 @@ export function holdWith<T extends Sharable>(
 ): () => void {
   const client = hold(connection)
   try {
-    const { release } = shared.hold(key, (tell) => make((clients.peek(connection.key) ?? client.thing).client, tell))
+    const { release } = shared.hold(key, (tell) =>
+      make((clients.peek(connection.key) ?? client.thing).client, tell),
+    )
     const stop = shared.watch(key, changed)
     return () => {
       stop()
@@ -97,7 +117,11 @@ export interface Before<State> {
 export function useShown<State extends { readonly isPending: boolean }, Selected>(
   shared: Shared<Sharable & { readonly shown: State }>,
   key: string,
-  make: (client: Client, changed: () => void, before: State) => Sharable & { readonly shown: State },
+  make: (
+    client: Client,
+    changed: () => void,
+    before: State,
+  ) => Sharable & { readonly shown: State },
   before: Before<State>,
   { select, equal = Object.is, enabled = true }: Partial<ShowOptions<State, Selected>>,
 ): Selected {
@@ -110,7 +134,13 @@ export function useShown<State extends { readonly isPending: boolean }, Selected
     (changed: () => void) => {
       if (!enabled) return () => undefined
       const old = settled.current?.key === key ? settled.current.state : before.asked
-      return holdWith(connection, shared, key, (client, tell) => making.current(client, tell, old), changed)
+      return holdWith(
+        connection,
+        shared,
+        key,
+        (client, tell) => making.current(client, tell, old),
+        changed,
+      )
     },
     [connection, shared, key, before, enabled],
   )
@@ -121,10 +151,15 @@ export function useShown<State extends { readonly isPending: boolean }, Selected
       if (last?.state === state) return last.value
       const value = select === undefined ? (state as unknown as Selected) : select(state)
       const shown = last ?? rendered.current
-      last = { state, value: shown !== undefined && equal(shown.value, value) ? shown.value : value }
+      last = {
+        state,
+        value: shown !== undefined && equal(shown.value, value) ? shown.value : value,
+      }
       return last.value
     }
-    const now = (): State => (enabled ? shared.peek(key)?.shown : undefined) ?? (settled.current?.key === key ? settled.current.state : first)
+    const now = (): State =>
+      (enabled ? shared.peek(key)?.shown : undefined) ??
+      (settled.current?.key === key ? settled.current.state : first)
     return [() => selected(now()), () => selected(first)]
   }, [shared, key, before, enabled, select, equal])
   const value = useSyncExternalStore(subscribe, read, readFirst)

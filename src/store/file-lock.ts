@@ -10,7 +10,16 @@
  */
 import { createHash, randomBytes } from 'node:crypto'
 import type { Stats } from 'node:fs'
-import { chmod, type FileHandle, link, open, readdir, stat, unlink, writeFile } from 'node:fs/promises'
+import {
+  chmod,
+  type FileHandle,
+  link,
+  open,
+  readdir,
+  stat,
+  unlink,
+  writeFile,
+} from 'node:fs/promises'
 import { connect, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { platform } from 'node:process'
@@ -58,7 +67,8 @@ async function takeNumber(folder: string, directory: FileHandle): Promise<() => 
     const waiting = waitingPrefix + randomBytes(randomLength).toString('hex')
     const server = await listening(join(addressIn, waiting))
     try {
-      if (await named(folder, waiting, last + 1)) return () => release(server, folder, directory, last + 1)
+      if (await named(folder, waiting, last + 1))
+        return () => release(server, folder, directory, last + 1)
     } catch (error) {
       await closed(server)
       throw error
@@ -85,7 +95,8 @@ async function named(folder: string, waiting: string, number: number): Promise<b
     await unlink(own).catch(() => undefined)
     return false
   }
-  const isOld = (name: string): boolean => name.startsWith(waitingPrefix) || (numberOf(name) > 0 && numberOf(name) < number)
+  const isOld = (name: string): boolean =>
+    name.startsWith(waitingPrefix) || (numberOf(name) > 0 && numberOf(name) < number)
   for (const name of names) if (isOld(name)) await unlink(join(folder, name)).catch(() => undefined)
   return true
 }
@@ -94,7 +105,12 @@ async function named(folder: string, waiting: string, number: number): Promise<b
  * A file that is no socket has the highest number then: programs that copy folders stumble over sockets. A folder that was moved away may have another one
  * in its place, with a lock of another process. It was open until now, so that no other one can be taken for it.
  */
-async function release(server: Server, folder: string, directory: FileHandle, number: number): Promise<void> {
+async function release(
+  server: Server,
+  folder: string,
+  directory: FileHandle,
+  number: number,
+): Promise<void> {
   try {
     if (isSame(await stat(folder), await directory.stat())) {
       await writeFile(join(folder, prefix + (number + 1)), '', { flag: 'wx', mode: 0o600 })
@@ -112,8 +128,10 @@ export function isSame(one: Stats, other: Stats): boolean {
   return one.ino === other.ino && one.dev === other.dev
 }
 
-const numberOf = (name: string): number => (name.startsWith(prefix) ? Number(name.slice(prefix.length)) || 0 : 0)
-const lastNumber = (names: readonly string[]): number => names.reduce((last, name) => Math.max(last, numberOf(name)), 0)
+const numberOf = (name: string): number =>
+  name.startsWith(prefix) ? Number(name.slice(prefix.length)) || 0 : 0
+const lastNumber = (names: readonly string[]): number =>
+  names.reduce((last, name) => Math.max(last, numberOf(name)), 0)
 
 function listening(path: string): Promise<Server> {
   return new Promise((resolve, reject) => {
@@ -137,6 +155,8 @@ function answers(path: string): Promise<boolean> {
       socket.destroy()
       resolve(true)
     })
-    socket.once('error', ({ code }: NodeJS.ErrnoException) => resolve(!['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'].includes(code ?? '')))
+    socket.once('error', ({ code }: NodeJS.ErrnoException) =>
+      resolve(!['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'].includes(code ?? '')),
+    )
   })
 }

@@ -59,9 +59,15 @@ export function headerOf(salt: Buffer): Buffer {
 export async function saltOf(log: FileHandle): Promise<Buffer> {
   const { buffer: header } = await log.read(Buffer.alloc(headerLength), 0, headerLength, 0)
   for (const copy of [header.subarray(0, copyLength), header.subarray(copyLength)]) {
-    const isWhole = copy.readUInt32BE(copyLength - 4) === crc32c(copy.subarray(0, -4)) && copy.subarray(0, 6).equals(name.subarray(0, 6))
+    const isWhole =
+      copy.readUInt32BE(copyLength - 4) === crc32c(copy.subarray(0, -4)) &&
+      copy.subarray(0, 6).equals(name.subarray(0, 6))
     if (!isWhole) continue
-    if (copy[6] !== version) throw new MqttError('ERR_STORE', 'store: the log was written by a later version of this package')
+    if (copy[6] !== version)
+      throw new MqttError(
+        'ERR_STORE',
+        'store: the log was written by a later version of this package',
+      )
     return copy.subarray(name.length, -4)
   }
   throw new MqttError('ERR_STORE', 'store: the log does not begin as one')
@@ -75,7 +81,12 @@ function seed(salt: Buffer, at: number): number {
 }
 
 /** A frame to stand at a place. @throws RangeError where it has 4 GiB or more */
-export function encodeFrame(operations: readonly StoreOperation[], salt: Buffer, at: number, synced: number): Buffer {
+export function encodeFrame(
+  operations: readonly StoreOperation[],
+  salt: Buffer,
+  at: number,
+  synced: number,
+): Buffer {
   let [indexLength, valuesLength] = [0, 0]
   for (const each of operations) {
     indexLength += 2 + each.key.length
@@ -160,7 +171,9 @@ class LogReader {
     const bytes = await this.#bytes(at, length)
     const indexSum = crc32c(bytes.subarray(headLength, indexEnd), sum)
     if (bytes.length < indexEnd || indexSum !== bytes.readUInt32BE(24)) return undefined
-    const isWhole = bytes.length === length && crc32c(bytes.subarray(indexEnd), indexSum) === bytes.readUInt32BE(28)
+    const isWhole =
+      bytes.length === length &&
+      crc32c(bytes.subarray(indexEnd), indexSum) === bytes.readUInt32BE(28)
     return { bytes, end: at + length, synced: bytes.readUIntBE(14, 6), isWhole }
   }
 
@@ -193,7 +206,11 @@ class LogReader {
   async #bytes(at: number, length: number): Promise<Buffer> {
     const wanted = Math.max(0, Math.min(length, this.#size - at))
     if (at < this.#from || at + wanted > this.#from + this.#window.length) {
-      this.#window = await readAt(this.#log, at, Math.min(Math.max(wanted, windowLength), Math.max(0, this.#size - at)))
+      this.#window = await readAt(
+        this.#log,
+        at,
+        Math.min(Math.max(wanted, windowLength), Math.max(0, this.#size - at)),
+      )
       this.#from = at
     }
     return this.#window.subarray(at - this.#from, at - this.#from + wanted)
@@ -230,7 +247,11 @@ export async function recover(
       const next = await new LogReader(log, size, salt).behindDamage(at)
       if (next === undefined) return { end: at, isRepaired }
       if (frame === undefined) {
-        if (!repair) throw new MqttError('ERR_STORE', `store: the log is damaged at byte ${at}; the option repair opens it without what stood there`)
+        if (!repair)
+          throw new MqttError(
+            'ERR_STORE',
+            `store: the log is damaged at byte ${at}; the option repair opens it without what stood there`,
+          )
         isRepaired = true
         at = next
         continue

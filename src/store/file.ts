@@ -11,7 +11,17 @@
  * @module
  */
 import type { Stats } from 'node:fs'
-import { appendFile, type FileHandle, open, readdir, rename, stat, statfs, truncate, unlink } from 'node:fs/promises'
+import {
+  appendFile,
+  type FileHandle,
+  open,
+  readdir,
+  rename,
+  stat,
+  statfs,
+  truncate,
+  unlink,
+} from 'node:fs/promises'
 import { join } from 'node:path'
 import { platform } from 'node:process'
 import { MqttError } from '../errors.js'
@@ -20,8 +30,26 @@ import type { Backend } from './base/backend.js'
 import { SortedMap } from './base/sorted-map.js'
 import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
 import { isSame, lockedCode, lockFolder } from './file-lock.js'
-import { applyFrame, encodeFrame, headerLength, headerOf, newSalt, type Position, readAt, recover, saltOf } from './file-log.js'
-import { bytesOf, isFull, isUrgent, mostReserved, preparedFolder, reserveStep, whenFree } from './folder.js'
+import {
+  applyFrame,
+  encodeFrame,
+  headerLength,
+  headerOf,
+  newSalt,
+  type Position,
+  readAt,
+  recover,
+  saltOf,
+} from './file-log.js'
+import {
+  bytesOf,
+  isFull,
+  isUrgent,
+  mostReserved,
+  preparedFolder,
+  reserveStep,
+  whenFree,
+} from './folder.js'
 import { checkOptions, type FileStoreOptions } from './options.js'
 import { KeepingStore } from './session-store.js'
 
@@ -49,8 +77,14 @@ export async function fileStore(location: string, options: FileStoreOptions = {}
   checkOptions(location, options, 'fileStore')
   try {
     const folder = await preparedFolder(location, logName)
-    if ((await readdir(folder)).includes('CURRENT')) throw new MqttError('ERR_STORE', `store: ${location} holds a store of levelStore()`)
-    const unlock = await whenFree(() => withReserve(folder, () => lockFolder(folder)), lockedCode, location, options)
+    if ((await readdir(folder)).includes('CURRENT'))
+      throw new MqttError('ERR_STORE', `store: ${location} holds a store of levelStore()`)
+    const unlock = await whenFree(
+      () => withReserve(folder, () => lockFolder(folder)),
+      lockedCode,
+      location,
+      options,
+    )
     try {
       const backend = new FileBackend(folder, options.durability !== 'os', unlock)
       await withReserve(folder, () => backend.open(options.repair === true))
@@ -157,7 +191,13 @@ class FileBackend implements Backend {
       if (!urgent) throw error
     }
     // The last of the room is for deletions.
-    if (this.#isFull && this.#reserved === 0 && hasPut(operations) && (await this.#free()) < this.#deletions + reserveStep / 2) throw noRoom()
+    if (
+      this.#isFull &&
+      this.#reserved === 0 &&
+      hasPut(operations) &&
+      (await this.#free()) < this.#deletions + reserveStep / 2
+    )
+      throw noRoom()
     try {
       if (!urgent) await this.#keepBelowLimit(operations)
       await this.#append(operations)
@@ -209,7 +249,13 @@ class FileBackend implements Backend {
     this.#deletions = 0
     this.#salt = await saltOf(this.#log)
     const { size } = await this.#log.stat()
-    const { end, isRepaired } = await recover(this.#log, size, this.#salt, repair, (key, position) => this.#apply(key, position))
+    const { end, isRepaired } = await recover(
+      this.#log,
+      size,
+      this.#salt,
+      repair,
+      (key, position) => this.#apply(key, position),
+    )
     if (end < size) await this.#log.truncate(end)
     this.#end = end
     // What was found stays found, also where its writer did not live to sync it.
@@ -227,7 +273,9 @@ class FileBackend implements Backend {
 
   /** All reads begin in this turn, so that a log that is closed meanwhile waits for them. */
   async #read(entries: readonly Entry[]): Promise<Uint8Array[]> {
-    const order = entries.map((_, at) => at).sort((one, other) => placeOf(entries[one]) - placeOf(entries[other]))
+    const order = entries
+      .map((_, at) => at)
+      .sort((one, other) => placeOf(entries[one]) - placeOf(entries[other]))
     const values: Uint8Array[] = new Array(entries.length)
     const reads: Promise<void>[] = []
     for (let first = 0; first < order.length; ) {
@@ -291,7 +339,8 @@ class FileBackend implements Backend {
   async #mend(): Promise<void> {
     if (this.#isSuspect) {
       const { end } = await recover(this.#log, this.#end, this.#salt, false, () => undefined)
-      if (end < this.#end) throw new MqttError('ERR_STORE', `store: the log is damaged at byte ${end}`)
+      if (end < this.#end)
+        throw new MqttError('ERR_STORE', `store: the log is damaged at byte ${end}`)
       await this.#rewrite().catch(async (error) => {
         if (!isFull(error) || this.#reserved === 0) throw error
         await this.#giveUpReserve()
@@ -305,7 +354,9 @@ class FileBackend implements Backend {
 
   #compactIfDue(): void {
     const dead = this.#end - this.#live
-    const isDue = this.#isFull ? dead > reserveStep : this.#end > shortestCompacted && dead > this.#live
+    const isDue = this.#isFull
+      ? dead > reserveStep
+      : this.#end > shortestCompacted && dead > this.#live
     if (!isDue || dead < this.#compactFrom || this.#isSuspect) return
     this.#compaction = this.#rewrite()
       .catch(() => {
@@ -344,7 +395,8 @@ class FileBackend implements Backend {
 
   /** Writes what is live to another log, which takes the place of this one. `more`: these changes come along, as this one has no room for them. */
   async #rewrite(more: readonly StoreOperation[] = []): Promise<void> {
-    if (more.length > 0 && this.#lengthAfter(more) > this.#most) throw Object.assign(new Error('EFBIG: file too large'), { code: 'EFBIG' })
+    if (more.length > 0 && this.#lengthAfter(more) > this.#most)
+      throw Object.assign(new Error('EFBIG: file too large'), { code: 'EFBIG' })
     await this.#assertInPlace()
     const [path, salt, index] = [this.#newPath, newSalt(), new SortedMap<Position>()]
     if (this.#isFull && (await this.#free()) < this.#live + reserveStep / 4) throw noRoom()
@@ -356,11 +408,15 @@ class FileBackend implements Backend {
       await writeAt(log, headerOf(salt), 0)
       for (let after = ''; ; ) {
         const page = await this.page({ gt: after })
-        const kept = page.filter(([key]) => !changed.has(key)).map(([key, value]): StoreOperation => ({ type: 'put', key, value }))
+        const kept = page
+          .filter(([key]) => !changed.has(key))
+          .map(([key, value]): StoreOperation => ({ type: 'put', key, value }))
         // The last one says that all before it was synced: see `close`.
         last = { at: end, bytes: encodeFrame(page.length === 0 ? more : kept, salt, end, end) }
         await writeAt(log, last.bytes, end)
-        applyFrame(last.bytes, end, (key, position) => (position === undefined ? index.delete(key) : index.set(key, position)))
+        applyFrame(last.bytes, end, (key, position) =>
+          position === undefined ? index.delete(key) : index.set(key, position),
+        )
         end += last.bytes.length
         if (page.length === 0) break
         after = (page.at(-1) as StoreEntry)[0]
@@ -392,7 +448,8 @@ class FileBackend implements Backend {
   async #assertInPlace(): Promise<void> {
     const now = await stat(this.#folder)
     this.#place ??= now
-    if (!isSame(this.#place, now)) throw new MqttError('ERR_STORE', 'store: another folder has taken the place of this one')
+    if (!isSame(this.#place, now))
+      throw new MqttError('ERR_STORE', 'store: another folder has taken the place of this one')
   }
 
   async #free(): Promise<number> {
@@ -415,7 +472,10 @@ class FileBackend implements Backend {
       live += deletionLength + each.key.length + each.value.length
     }
     // Room for all that is live once more, or at least for deleting all of it.
-    const wanted = Math.min(reserveStep + Math.max(Math.min(live, mostReserved), deletions), this.#mostReserved)
+    const wanted = Math.min(
+      reserveStep + Math.max(Math.min(live, mostReserved), deletions),
+      this.#mostReserved,
+    )
     if (this.#reserved >= wanted) {
       this.#isFull = false
       return
@@ -453,9 +513,11 @@ const placeOf = (entry: Entry | undefined): number => (entry as Entry)[1].at
 
 const isTooLong = (error: unknown): boolean => (error as { code?: unknown }).code === 'EFBIG'
 
-const hasPut = (operations: readonly StoreOperation[]): boolean => operations.some(({ type }) => type === 'put')
+const hasPut = (operations: readonly StoreOperation[]): boolean =>
+  operations.some(({ type }) => type === 'put')
 
-const noRoom = (): Error => Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+const noRoom = (): Error =>
+  Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
 
 async function sizeOf(path: string): Promise<number> {
   return stat(path).then(

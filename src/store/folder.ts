@@ -33,7 +33,10 @@ export async function preparedFolder(location: string, own: string): Promise<str
     const names = await readdir(folder)
     // Somebody's folder, whose permissions are not ours to change.
     if (names.length > 0 && !names.includes(own)) {
-      throw new MqttError('ERR_STORE', `store: ${location} holds other files and is open to other users`)
+      throw new MqttError(
+        'ERR_STORE',
+        `store: ${location} holds other files and is open to other users`,
+      )
     }
     await chmod(folder, 0o700)
   }
@@ -74,7 +77,10 @@ export function isFull(error: unknown): boolean {
 
 /** True for what frees room, or sends what is stored: on a full disk it gets the room of the reserve. */
 export function isUrgent(operations: readonly StoreOperation[]): boolean {
-  return isLight(operations) && operations.some(({ type, key }) => type === 'delete' || key.startsWith('c/'))
+  return (
+    isLight(operations) &&
+    operations.some(({ type, key }) => type === 'delete' || key.startsWith('c/'))
+  )
 }
 
 /** True where the values are small. */
@@ -86,5 +92,8 @@ export function isLight(operations: readonly StoreOperation[]): boolean {
 
 /** What the operations take in a store, about. */
 export function bytesOf(operations: readonly StoreOperation[]): number {
-  return operations.reduce((sum, each) => sum + 64 + each.key.length + (each.type === 'put' ? each.value.length : 0), 0)
+  return operations.reduce(
+    (sum, each) => sum + 64 + each.key.length + (each.type === 'put' ? each.value.length : 0),
+    0,
+  )
 }

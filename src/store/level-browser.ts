@@ -21,13 +21,17 @@ const pageBytes = 65_536
 const overhead = 64
 
 /** See `level.ts`. The database and the lock are called `mqwire:` and the location. */
-export async function levelStore(location: string, options: LevelStoreOptions = {}): Promise<Store> {
+export async function levelStore(
+  location: string,
+  options: LevelStoreOptions = {},
+): Promise<Store> {
   checkOptions(location, options)
   const { durability, persist } = options
   const { indexedDB, navigator, IDBTransaction } = globalThis as Partial<typeof globalThis>
   assertThere(indexedDB, 'location', 'IndexedDB')
   assertThere(navigator?.locks, 'lock', 'Web Locks')
-  if (durability !== 'os') assertThere(IDBTransaction && 'durability' in IDBTransaction.prototype, 'durability', "'sync'")
+  if (durability !== 'os')
+    assertThere(IDBTransaction && 'durability' in IDBTransaction.prototype, 'durability', "'sync'")
   if (persist) {
     assertThere(navigator?.storage?.persist, 'persist', 'navigator.storage')
     await navigator?.storage.persist()
@@ -36,16 +40,28 @@ export async function levelStore(location: string, options: LevelStoreOptions = 
 }
 
 function assertThere(feature: unknown, option: string, what: string): void {
-  if (!feature) throw new MqttError('ERR_UNSUPPORTED_OPTION', `unsupported option: ${option}; ${what} is not there in this browser`, { option })
+  if (!feature)
+    throw new MqttError(
+      'ERR_UNSUPPORTED_OPTION',
+      `unsupported option: ${option}; ${what} is not there in this browser`,
+      { option },
+    )
 }
 
 /** Opens the database under its lock, which is held until the database is closed. */
-function whileLocked(name: string, location: string, { lock, signal, durability }: LevelStoreOptions): Promise<Store> {
+function whileLocked(
+  name: string,
+  location: string,
+  { lock, signal, durability }: LevelStoreOptions,
+): Promise<Store> {
   return new Promise((resolve, reject) => {
     let backend: DatabaseBackend | undefined
     const hold = async (free: Lock | null): Promise<void> => {
       if (free === null) throw locked(location)
-      backend = new DatabaseBackend(await openDatabase(name), durability === 'os' ? 'relaxed' : 'strict')
+      backend = new DatabaseBackend(
+        await openDatabase(name),
+        durability === 'os' ? 'relaxed' : 'strict',
+      )
       resolve(new KeepingStore(backend))
       await backend.closed
     }
@@ -101,19 +117,33 @@ class DatabaseBackend implements Backend {
   write(operations: readonly StoreOperation[]): Promise<void> {
     return this.#run('readwrite', (store) => {
       // A view would be stored with all of the memory that it is a view of.
-      for (const each of operations) each.type === 'put' ? store.put(new Uint8Array(each.value), each.key) : store.delete(each.key)
+      for (const each of operations)
+        each.type === 'put'
+          ? store.put(new Uint8Array(each.value), each.key)
+          : store.delete(each.key)
       return () => undefined
     })
   }
 
-  async page({ gt, gte = '', lt, lte, reverse, limit = Number.POSITIVE_INFINITY }: StoreRange): Promise<StoreEntry[]> {
+  async page({
+    gt,
+    gte = '',
+    lt,
+    lte,
+    reverse,
+    limit = Number.POSITIVE_INFINITY,
+  }: StoreRange): Promise<StoreEntry[]> {
     const entries: StoreEntry[] = []
     const [lower, upper] = [gt ?? gte, lt ?? lte]
-    const isEmpty = upper !== undefined && (lower > upper || (lower === upper && (gt ?? lt) !== undefined))
+    const isEmpty =
+      upper !== undefined && (lower > upper || (lower === upper && (gt ?? lt) !== undefined))
     // IndexedDB refuses a range that holds nothing.
     if (isEmpty) return entries
     const above = gt !== undefined
-    const range = upper === undefined ? IDBKeyRange.lowerBound(lower, above) : IDBKeyRange.bound(lower, upper, above, lt !== undefined)
+    const range =
+      upper === undefined
+        ? IDBKeyRange.lowerBound(lower, above)
+        : IDBKeyRange.bound(lower, upper, above, lt !== undefined)
     let room = pageBytes
     return this.#run('readonly', (store) => {
       const request = store.openCursor(range, reverse ? 'prev' : 'next')
@@ -131,7 +161,9 @@ class DatabaseBackend implements Backend {
   /** Runs a transaction; what `work` gives says what came of it. */
   #run<T>(mode: IDBTransactionMode, work: (store: IDBObjectStore) => () => T): Promise<T> {
     return new Promise((resolve, reject) => {
-      const transaction = this.#database.transaction(records, mode, { durability: this.#durability })
+      const transaction = this.#database.transaction(records, mode, {
+        durability: this.#durability,
+      })
       transaction.onabort = () => reject(transaction.error)
       try {
         const result = work(transaction.objectStore(records))

@@ -17,7 +17,16 @@ import { MqttError } from '../errors.js'
 import { storeError } from './base/backed-store.js'
 import type { Backend } from './base/backend.js'
 import type { Store, StoreEntry, StoreOperation, StoreRange } from './base/store.js'
-import { bytesOf, isFull, isLight, isUrgent, mostReserved, preparedFolder, reserveStep, whenFree } from './folder.js'
+import {
+  bytesOf,
+  isFull,
+  isLight,
+  isUrgent,
+  mostReserved,
+  preparedFolder,
+  reserveStep,
+  whenFree,
+} from './folder.js'
 import { checkOptions, type LevelStoreOptions } from './options.js'
 import { KeepingStore } from './session-store.js'
 
@@ -47,7 +56,10 @@ type Level = ClassicLevel<string, Uint8Array>
  * @throws MqttError ERR_STORE_LOCKED, ERR_ABORTED, ERR_INVALID_OPTION, ERR_UNSUPPORTED_OPTION; ERR_STORE where it cannot be opened, or `classic-level` is
  * not installed
  */
-export async function levelStore(location: string, options: LevelStoreOptions = {}): Promise<Store> {
+export async function levelStore(
+  location: string,
+  options: LevelStoreOptions = {},
+): Promise<Store> {
   checkOptions(location, options)
   try {
     const { ClassicLevel: Level } = await peer()
@@ -56,7 +68,12 @@ export async function levelStore(location: string, options: LevelStoreOptions = 
     const { blocks, bsize } = await statfs(folder)
     const writeBufferSize = Math.max(65_536, Math.min(mostBuffered, (blocks * bsize) / 16))
     const level: Level = new Level(folder, { ...settings, writeBufferSize })
-    const backend = new LevelBackend(level, folder, options.durability !== 'os', 2 * writeBufferSize)
+    const backend = new LevelBackend(
+      level,
+      folder,
+      options.durability !== 'os',
+      2 * writeBufferSize,
+    )
     await whenFree(() => backend.open(), 'LEVEL_LOCKED', location, options)
     return new KeepingStore(backend)
   } catch (error) {
@@ -68,7 +85,11 @@ async function peer(): Promise<typeof import('classic-level')> {
   try {
     return await import('classic-level')
   } catch (cause) {
-    throw new MqttError('ERR_STORE', 'levelStore needs the package classic-level: npm install classic-level', { cause })
+    throw new MqttError(
+      'ERR_STORE',
+      'levelStore needs the package classic-level: npm install classic-level',
+      { cause },
+    )
   }
 }
 
@@ -133,12 +154,21 @@ class LevelBackend implements Backend {
     if (!isReserved) this.#growing ??= this.#grow(2 * bytes)
   }
 
-  async page({ limit = page.entries, reverse = false, ...bounds }: StoreRange): Promise<StoreEntry[]> {
+  async page({
+    limit = page.entries,
+    reverse = false,
+    ...bounds
+  }: StoreRange): Promise<StoreEntry[]> {
     await this.#readable()
     // A bound that is undefined would be one.
     const given = Object.fromEntries(Object.entries(bounds).filter(([, key]) => key !== undefined))
     const size = Math.min(limit, page.entries)
-    const iterator = this.#level.iterator({ ...given, reverse, limit: size, highWaterMarkBytes: page.bytes })
+    const iterator = this.#level.iterator({
+      ...given,
+      reverse,
+      limit: size,
+      highWaterMarkBytes: page.bytes,
+    })
     try {
       return (await iterator.nextv(size)).map(([key, value]): StoreEntry => [key, plain(value)])
     } finally {
@@ -162,7 +192,9 @@ class LevelBackend implements Backend {
   }
 
   #writeWhole(operations: readonly StoreOperation[]): Promise<void> {
-    const changes = operations.map((each) => (each.type === 'put' ? each : { type: 'del' as const, key: each.key }))
+    const changes = operations.map((each) =>
+      each.type === 'put' ? each : { type: 'del' as const, key: each.key },
+    )
     return this.#level.batch(changes, { sync: this.#sync })
   }
 
@@ -181,7 +213,11 @@ class LevelBackend implements Backend {
   async #mend(): Promise<void> {
     try {
       // What could not be opened again could not be read either.
-      if (this.#full !== undefined && (await this.#free()) < (await this.#logged()) + reserveStep / 4) throw this.#full
+      if (
+        this.#full !== undefined &&
+        (await this.#free()) < (await this.#logged()) + reserveStep / 4
+      )
+        throw this.#full
       await this.#level.close()
       await this.open()
       this.#broken = false
@@ -222,7 +258,11 @@ class LevelBackend implements Backend {
   // Before so many bytes are written that may be refused. False: the disk has room, and the reserve may come after the write.
   async #keepReserve(bytes: number): Promise<boolean> {
     if (this.#suffices(bytes)) return true
-    if (this.#full === undefined && (await this.#free()) > ample * (bytes + this.#margin + mostReserved)) return false
+    if (
+      this.#full === undefined &&
+      (await this.#free()) > ample * (bytes + this.#margin + mostReserved)
+    )
+      return false
     await this.#growing
     if (await this.#isReserved(bytes)) return true
     try {
@@ -241,7 +281,8 @@ class LevelBackend implements Backend {
   // What fails here is met by a later write.
   async #grow(bytes: number): Promise<void> {
     try {
-      if (!(await this.#isReserved(bytes))) await this.#growReserve(Math.min(2 * this.#wanted(bytes), reserveStep + mostReserved))
+      if (!(await this.#isReserved(bytes)))
+        await this.#growReserve(Math.min(2 * this.#wanted(bytes), reserveStep + mostReserved))
     } catch {
       this.#reserved = undefined
     } finally {
@@ -259,7 +300,10 @@ class LevelBackend implements Backend {
 
   // What LevelDB writes once more when it opens: its logs, and not what has long been in tables.
   async #logged(): Promise<number> {
-    return (await this.#files()).reduce((sum, [name, size]) => (name.endsWith('.log') ? sum + size : sum), 0)
+    return (await this.#files()).reduce(
+      (sum, [name, size]) => (name.endsWith('.log') ? sum + size : sum),
+      0,
+    )
   }
 
   async #files(): Promise<(readonly [name: string, size: number])[]> {
@@ -286,7 +330,8 @@ class LevelBackend implements Backend {
     const before = this.#reserved ?? 0
     const step = Math.ceil((wanted - before) / reserveStep) * reserveStep
     // The room that is left is LevelDB's: taken only for a moment, it would be missed.
-    if ((await this.#free()) < step + this.#margin) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+    if ((await this.#free()) < step + this.#margin)
+      throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
     try {
       await appendFile(this.#reserve, new Uint8Array(step), { mode: 0o600 })
       this.#reserved = before + step

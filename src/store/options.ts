@@ -40,18 +40,28 @@ export interface FileStoreOptions {
 
 const common = { durability: ['sync', 'os'], lock: ['fail', 'wait'] } as const
 /** By the function: each option with its values; `signal` is known to both. */
-const allowed = { levelStore: { ...common, persist: [false, true] }, fileStore: { ...common, repair: [false, true] } }
+const allowed = {
+  levelStore: { ...common, persist: [false, true] },
+  fileStore: { ...common, repair: [false, true] },
+}
 
 /** @throws MqttError ERR_INVALID_OPTION, ERR_ABORTED */
-export function checkOptions(location: string, options: LevelStoreOptions | FileStoreOptions, of: keyof typeof allowed = 'levelStore'): void {
+export function checkOptions(
+  location: string,
+  options: LevelStoreOptions | FileStoreOptions,
+  of: keyof typeof allowed = 'levelStore',
+): void {
   const known: Readonly<Record<string, readonly unknown[]>> = allowed[of]
-  if (typeof location !== 'string' || location === '') throw invalid('location', 'text that is not empty')
+  if (typeof location !== 'string' || location === '')
+    throw invalid('location', 'text that is not empty')
   if (typeof options !== 'object' || options === null) throw invalid('options', 'an object')
   for (const [name, value] of Object.entries(options) as [string, unknown][]) {
     const values = known[name]
     if (value === undefined || values?.includes(value)) continue
-    if (values !== undefined) throw invalid(name, values.map((each) => JSON.stringify(each)).join(' or '))
-    if (name !== 'signal') throw new MqttError('ERR_INVALID_OPTION', `unknown option ${name}`, { option: name })
+    if (values !== undefined)
+      throw invalid(name, values.map((each) => JSON.stringify(each)).join(' or '))
+    if (name !== 'signal')
+      throw new MqttError('ERR_INVALID_OPTION', `unknown option ${name}`, { option: name })
     if (typeof (value as AbortSignal).aborted !== 'boolean') throw invalid(name, 'an AbortSignal')
   }
   if (options.signal?.aborted) throw aborted(options.signal)

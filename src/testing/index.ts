@@ -12,9 +12,18 @@ export { createMemoryHub, memoryPair } from '../transport/memory.js'
 export * from './broker/index.js'
 export { type ScramLookup, type ScramServerOptions, scramServer } from './scram-server.js'
 export { type Answer, type PeerEnd, ScriptedPeer } from './scripted-peer.js'
-export { type StoreContractCase, type StoreContractOptions, storeContract } from './store-contract.js'
+export {
+  type StoreContractCase,
+  type StoreContractOptions,
+  storeContract,
+} from './store-contract.js'
 export { VirtualClock } from './virtual-clock.js'
-export { type CutOptions, type SleepOptions, VirtualWorld, type VirtualWorldOptions } from './virtual-world.js'
+export {
+  type CutOptions,
+  type SleepOptions,
+  VirtualWorld,
+  type VirtualWorldOptions,
+} from './virtual-world.js'
 
 /**
  * What the option `platform` of `connect` and `new Client` takes: their time is that of the clock, and every random number (client identifiers, the

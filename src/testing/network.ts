@@ -49,7 +49,8 @@ export class Network {
     }
     this.#ways.push(way)
     return async (target, options) => {
-      for (let cut = this.#cutOf(way); cut !== undefined; cut = this.#cutOf(way)) await passable(cut, options.signal)
+      for (let cut = this.#cutOf(way); cut !== undefined; cut = this.#cutOf(way))
+        await passable(cut, options.signal)
       const link = new Link(await this.#dial(target, options), way.links)
       // Dialling takes no time, but a moment.
       const cut = this.#cutOf(way)
@@ -63,7 +64,8 @@ export class Network {
     const { promise, resolve } = deferred<void>()
     const cut: Cut = { clientId, silently, mended: promise }
     this.#cuts.add(cut)
-    for (const way of this.#ways) if (isOf(way, cut)) for (const link of way.links) link.cut(silently)
+    for (const way of this.#ways)
+      if (isOf(way, cut)) for (const link of way.links) link.cut(silently)
     return () => {
       this.#cuts.delete(cut)
       resolve()
@@ -81,7 +83,10 @@ function isOf(way: Way, cut: Cut): boolean {
 
 /** Fulfils when a silent cut is mended; rejects for a noticed one, and with the signal's reason. */
 async function passable({ silently, mended }: Cut, signal: AbortSignal): Promise<void> {
-  if (!silently) throw Object.assign(new Error('the network cannot be reached: its link is cut'), { code: 'ENETUNREACH' })
+  if (!silently)
+    throw Object.assign(new Error('the network cannot be reached: its link is cut'), {
+      code: 'ENETUNREACH',
+    })
   const given = deferred<never>()
   const stop = onAbort(signal, () => given.reject(signal.reason))
   try {

@@ -34,7 +34,9 @@ export class MemoryBroker extends PortableBroker {
     const plan = planOf(options, inside.settings.maximumPacketSize)
     if (inside.closed) throw closed()
     const opened = await Promise.allSettled(plan.map(({ listen }) => listen(this.accept)))
-    const listeners = opened.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
+    const listeners = opened.flatMap((outcome) =>
+      outcome.status === 'fulfilled' ? [outcome.value] : [],
+    )
     const failed = opened.find((outcome) => outcome.status === 'rejected')
     if (failed !== undefined || inside.closed) {
       await closeAll(listeners)
@@ -47,7 +49,10 @@ export class MemoryBroker extends PortableBroker {
     void super.close()
     if (this.#served.size === 0) return
     // New clients are turned away meanwhile; those that do not answer the goodbye are cut.
-    await Promise.race([insideOf(this).idle(), new Promise((resolve) => setTimeout(resolve, patience))])
+    await Promise.race([
+      insideOf(this).idle(),
+      new Promise((resolve) => setTimeout(resolve, patience)),
+    ])
     await Promise.all([...this.#served].map((served) => served.close()))
   }
 
@@ -87,23 +92,34 @@ function planOf(options: BrokerServeOptions, maximumPacketSize: number): Planned
     plan.push({ name: 'tcp', listen: (accept) => listenTcp(settings, accept) })
   }
   if (ws !== undefined) {
-    const settings = { host, tls, ...settingsOf('ws', ws, ['port', 'host', 'tls', 'path']), maximumPacketSize }
+    const settings = {
+      host,
+      tls,
+      ...settingsOf('ws', ws, ['port', 'host', 'tls', 'path']),
+      maximumPacketSize,
+    }
     plan.push({ name: 'ws', listen: (accept) => listenWebSocket(settings, accept) })
   }
   if (unix !== undefined) {
     checkType('unix', unix, 'string')
     plan.push({ name: 'unix', listen: (accept) => listenUnix({ path: unix }, accept) })
   }
-  if (plan.length === 0) throw new MqttError('ERR_INVALID_OPTION', 'serve needs tcp, ws or unix', { option: 'serve' })
+  if (plan.length === 0)
+    throw new MqttError('ERR_INVALID_OPTION', 'serve needs tcp, ws or unix', { option: 'serve' })
   return plan
 }
 
-function settingsOf(what: string, given: number | BrokerTcpOptions | BrokerWebSocketOptions, names: readonly string[]): BrokerWebSocketOptions {
+function settingsOf(
+  what: string,
+  given: number | BrokerTcpOptions | BrokerWebSocketOptions,
+  names: readonly string[],
+): BrokerWebSocketOptions {
   const settings = typeof given === 'number' ? { port: given } : given
   checkNames(what, settings, names)
   const { port, ...texts } = settings
   if (port !== undefined) checkInteger(`${what}.port`, port, 0, 65_535)
-  for (const [name, value] of Object.entries(texts)) if (name !== 'tls' && value !== undefined) checkType(`${what}.${name}`, value, 'string')
+  for (const [name, value] of Object.entries(texts))
+    if (name !== 'tls' && value !== undefined) checkType(`${what}.${name}`, value, 'string')
   return Object.fromEntries(Object.entries(settings).filter(([, value]) => value !== undefined))
 }
 

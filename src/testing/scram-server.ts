@@ -37,7 +37,10 @@ const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 const note = 'scram-sha-256'
 
 /** Makes the server's side, a value for the broker option `auth`: `{ 'SCRAM-SHA-256': scramServer(lookup) }`. Refuses with 0x87. */
-export function scramServer(lookup: ScramLookup, options: ScramServerOptions = {}): BrokerAuthMethod {
+export function scramServer(
+  lookup: ScramLookup,
+  options: ScramServerOptions = {},
+): BrokerAuthMethod {
   return {
     async start(data, { state }) {
       state[note] = undefined
@@ -48,35 +51,61 @@ export function scramServer(lookup: ScramLookup, options: ScramServerOptions = {
     async continue(data, { state }) {
       const exchange = state[note] as Exchange | undefined
       state[note] = undefined
-      return exchange === undefined ? refused('there was no first message') : conclude(exchange, textOf(data))
+      return exchange === undefined
+        ? refused('there was no first message')
+        : conclude(exchange, textOf(data))
     },
   }
 }
 
-const firstMessage = /^([ny],(?:a=[^,]*)?,)(n=([^,]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]=[^,]+)*)$/u
+const firstMessage =
+  /^([ny],(?:a=[^,]*)?,)(n=([^,]+),r=([\x21-\x2b\x2d-\x7e]+)(?:,[A-Za-z]=[^,]+)*)$/u
 
-async function begin(text: string, lookup: ScramLookup, options: ScramServerOptions): Promise<{ exchange: Exchange; challenge: string }> {
+async function begin(
+  text: string,
+  lookup: ScramLookup,
+  options: ScramServerOptions,
+): Promise<{ exchange: Exchange; challenge: string }> {
   const [, header, bare, name, clientNonce] = firstMessage.exec(text) ?? []
   const username = unescaped(name)
-  if (header === undefined || username === undefined) return refused('the first message is malformed, or wants channel binding')
-  const { iterations = 4096, salt = random(16), nonce: more = (): string => base64(random(18)) } = options
+  if (header === undefined || username === undefined)
+    return refused('the first message is malformed, or wants channel binding')
+  const {
+    iterations = 4096,
+    salt = random(16),
+    nonce: more = (): string => base64(random(18)),
+  } = options
   const nonce = `${clientNonce}${more()}`
   const challenge = `r=${nonce},s=${base64(salt)},i=${iterations}`
   const password = await lookup(username)
   // Derived for unknown users too, so that the time is the same.
   const keys = await derive(password ?? 'nobody', salt, iterations)
-  return { exchange: { header, nonce, opening: `${bare},${challenge}`, keys, known: password !== undefined }, challenge }
+  return {
+    exchange: {
+      header,
+      nonce,
+      opening: `${bare},${challenge}`,
+      keys,
+      known: password !== undefined,
+    },
+    challenge,
+  }
 }
 
 const lastMessage = /^(c=([^,]+),r=([^,]+)(?:,[A-Za-z]=[^,]+)*),p=([^,]+)$/u
 
-async function conclude({ header, nonce, opening, keys, known }: Exchange, text: string): Promise<BrokerAuthStep> {
+async function conclude(
+  { header, nonce, opening, keys, known }: Exchange,
+  text: string,
+): Promise<BrokerAuthStep> {
   const [, withoutProof, binding, echoed, proof] = lastMessage.exec(text) ?? []
-  if (proof === undefined || echoed !== nonce || binding !== base64(utf8.encode(header))) return refused('the last message does not fit the first')
+  if (proof === undefined || echoed !== nonce || binding !== base64(utf8.encode(header)))
+    return refused('the last message does not fit the first')
   const transcript = utf8.encode(`${opening},${withoutProof}`)
   const signature = await mac(keys.stored, transcript)
   const clientKey = Uint8Array.from(bytesOf(proof), (byte, index) => byte ^ (signature[index] ?? 0))
-  if (base64(await digest(clientKey)) !== base64(keys.stored) || !known) return refused('no such user, or a wrong password')
+  if (base64(await digest(clientKey)) !== base64(keys.stored) || !known)
+    return refused('no such user, or a wrong password')
   return { reasonCode: 0x00, data: utf8.encode(`v=${base64(await mac(keys.server, transcript))}`) }
 }
 
@@ -115,16 +144,35 @@ function bytesOf(text: string): Uint8Array {
   }
 }
 
-async function derive(password: string, salt: Uint8Array, iterations: number): Promise<{ readonly stored: Bytes; readonly server: Bytes }> {
+async function derive(
+  password: string,
+  salt: Uint8Array,
+  iterations: number,
+): Promise<{ readonly stored: Bytes; readonly server: Bytes }> {
   const { subtle } = globalThis.crypto
   const key = await subtle.importKey('raw', utf8.encode(password), 'PBKDF2', false, ['deriveBits'])
-  const salted = new Uint8Array(await subtle.deriveBits({ name: 'PBKDF2', hash: 'SHA-256', salt: salt.slice(), iterations }, key, 256))
-  return { stored: await digest(await mac(salted, utf8.encode('Client Key'))), server: await mac(salted, utf8.encode('Server Key')) }
+  const salted = new Uint8Array(
+    await subtle.deriveBits(
+      { name: 'PBKDF2', hash: 'SHA-256', salt: salt.slice(), iterations },
+      key,
+      256,
+    ),
+  )
+  return {
+    stored: await digest(await mac(salted, utf8.encode('Client Key'))),
+    server: await mac(salted, utf8.encode('Server Key')),
+  }
 }
 
 async function mac(key: Bytes, data: Bytes): Promise<Bytes> {
   const { subtle } = globalThis.crypto
-  return new Uint8Array(await subtle.sign('HMAC', await subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']), data))
+  return new Uint8Array(
+    await subtle.sign(
+      'HMAC',
+      await subtle.importKey('raw', key, { name: 'HMAC', hash: 'SHA-256' }, false, ['sign']),
+      data,
+    ),
+  )
 }
 
 async function digest(data: Bytes): Promise<Bytes> {

@@ -43,14 +43,18 @@ export class ScriptedPeer implements Sink {
 
   /** Packets of one type that came in. */
   all<T extends ClientPacket['type']>(type: T): Extract<ClientPacket, { type: T }>[] {
-    return this.received.filter((packet): packet is Extract<ClientPacket, { type: T }> => packet.type === type)
+    return this.received.filter(
+      (packet): packet is Extract<ClientPacket, { type: T }> => packet.type === type,
+    )
   }
 
   /** The packet of this type that came in last. @throws Error when none came */
   last<T extends ClientPacket['type']>(type: T): Extract<ClientPacket, { type: T }> {
     const packet = this.all(type).at(-1)
     if (packet === undefined)
-      throw new Error(`no ${type} came in; there were: ${this.received.map((other) => other.type).join(', ') || 'no packets'}`)
+      throw new Error(
+        `no ${type} came in; there were: ${this.received.map((other) => other.type).join(', ') || 'no packets'}`,
+      )
     return packet
   }
 
@@ -103,5 +107,7 @@ export class ScriptedPeer implements Sink {
 
 function fromHex(text: string): number[] {
   const digits = text.replaceAll(' ', '')
-  return Array.from({ length: digits.length / 2 }, (_, index) => Number.parseInt(digits.slice(index * 2, index * 2 + 2), 16))
+  return Array.from({ length: digits.length / 2 }, (_, index) =>
+    Number.parseInt(digits.slice(index * 2, index * 2 + 2), 16),
+  )
 }

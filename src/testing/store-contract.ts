@@ -23,14 +23,31 @@ export interface StoreContractOptions {
 }
 
 /** The cases for a store. `open` gives an empty one each time. */
-export function storeContract(open: () => Promise<Store>, options: StoreContractOptions = {}): readonly StoreContractCase[] {
+export function storeContract(
+  open: () => Promise<Store>,
+  options: StoreContractOptions = {},
+): readonly StoreContractCase[] {
   const { reopen, entries = 65_535 } = options
-  const named = [...Object.entries(values), ...Object.entries(batches), ...Object.entries(ranges), ...Object.entries(endings)]
-  const many = Object.entries(large).map(([name, check]): [string, Check] => [name, (store) => check(store, entries)])
-  const cases = [...named, ...many].map(([name, check]) => ({ name, run: async () => closing(await open(), check) }))
+  const named = [
+    ...Object.entries(values),
+    ...Object.entries(batches),
+    ...Object.entries(ranges),
+    ...Object.entries(endings),
+  ]
+  const many = Object.entries(large).map(([name, check]): [string, Check] => [
+    name,
+    (store) => check(store, entries),
+  ])
+  const cases = [...named, ...many].map(([name, check]) => ({
+    name,
+    run: async () => closing(await open(), check),
+  }))
   if (reopen === undefined) return cases
   const name = 'what was stored is there after close() and opening again'
-  return [...cases, { name, run: async () => closing(await open(), (store) => checkReopened(store, reopen)) }]
+  return [
+    ...cases,
+    { name, run: async () => closing(await open(), (store) => checkReopened(store, reopen)) },
+  ]
 }
 
 type Check = (store: Store) => Promise<void>
@@ -43,20 +60,33 @@ async function closing(store: Store, check: Check): Promise<void> {
   }
 }
 
-const put = (key: string, ...bytes: number[]): StoreOperation => ({ type: 'put', key, value: Uint8Array.from(bytes) })
+const put = (key: string, ...bytes: number[]): StoreOperation => ({
+  type: 'put',
+  key,
+  value: Uint8Array.from(bytes),
+})
 const remove = (key: string): StoreOperation => ({ type: 'delete', key })
 
 function assert(holds: boolean, otherwise: string): void {
   if (!holds) throw new Error(otherwise)
 }
 
-const textOf = (value: Uint8Array | undefined): string => (value === undefined ? 'nothing' : `[${value.subarray(0, 16).join()}]${value.length}`)
+const textOf = (value: Uint8Array | undefined): string =>
+  value === undefined ? 'nothing' : `[${value.subarray(0, 16).join()}]${value.length}`
 
-async function assertValue(store: Store, key: string, expected: Uint8Array | readonly number[] | undefined): Promise<void> {
+async function assertValue(
+  store: Store,
+  key: string,
+  expected: Uint8Array | readonly number[] | undefined,
+): Promise<void> {
   const value = await store.get(key)
   const wanted = expected === undefined ? undefined : Uint8Array.from(expected)
-  const isSame = value?.length === wanted?.length && (wanted ?? []).every((byte, at) => value?.[at] === byte)
-  assert(isSame && (value === undefined || value instanceof Uint8Array), `${key} holds ${textOf(value)}, not ${textOf(wanted)}`)
+  const isSame =
+    value?.length === wanted?.length && (wanted ?? []).every((byte, at) => value?.[at] === byte)
+  assert(
+    isSame && (value === undefined || value instanceof Uint8Array),
+    `${key} holds ${textOf(value)}, not ${textOf(wanted)}`,
+  )
 }
 
 /** The same promise, which may reject before it is awaited. */
@@ -71,12 +101,20 @@ async function all(store: Store, range?: StoreRange): Promise<StoreEntry[]> {
   return found
 }
 
-async function assertKeys(store: Store, range: StoreRange | undefined, expected: string): Promise<void> {
+async function assertKeys(
+  store: Store,
+  range: StoreRange | undefined,
+  expected: string,
+): Promise<void> {
   const keys = (await all(store, range)).map(([key]) => key).join(' ')
   assert(keys === expected, `entries(${JSON.stringify(range)}) gives "${keys}", not "${expected}"`)
 }
 
-async function assertFails(what: string, work: () => Promise<unknown>, message = ''): Promise<void> {
+async function assertFails(
+  what: string,
+  work: () => Promise<unknown>,
+  message = '',
+): Promise<void> {
   const fulfilled = Symbol('fulfilled')
   const outcome: unknown = await work().then(
     () => fulfilled,
@@ -84,7 +122,10 @@ async function assertFails(what: string, work: () => Promise<unknown>, message =
   )
   assert(outcome !== fulfilled, `${what} fulfils`)
   const { code, message: said } = outcome as { code?: unknown; message?: unknown }
-  assert(code === 'ERR_STORE' && String(said).includes(message), `${what} rejects with ${code}: ${said}`)
+  assert(
+    code === 'ERR_STORE' && String(said).includes(message),
+    `${what} rejects with ${code}: ${said}`,
+  )
 }
 
 const values: Readonly<Record<string, Check>> = {
@@ -97,12 +138,20 @@ const values: Readonly<Record<string, Check>> = {
     const every = Uint8Array.from({ length: 256 }, (_, byte) => byte)
     const long = Uint8Array.from({ length: 300_000 }, (_, at) => at * 7)
     const of = (key: string, value: Uint8Array): StoreOperation => ({ type: 'put', key, value })
-    await store.batch([put('empty'), of('every', every), of('long', long), of('part', every.subarray(10, 20))])
+    await store.batch([
+      put('empty'),
+      of('every', every),
+      of('long', long),
+      of('part', every.subarray(10, 20)),
+    ])
     await assertValue(store, 'empty', [])
     await assertValue(store, 'every', every)
     await assertValue(store, 'long', long)
     await assertValue(store, 'part', every.subarray(10, 20))
-    assert((await all(store)).map(([, { length }]) => length).join() === '0,256,300000,10', 'entries() gives other values than get()')
+    assert(
+      (await all(store)).map(([, { length }]) => length).join() === '0,256,300000,10',
+      'entries() gives other values than get()',
+    )
   },
   async 'a value is replaced, and deleted'(store) {
     await store.batch([put('a', 1), put('b', 2)])
@@ -125,14 +174,18 @@ const values: Readonly<Record<string, Check>> = {
     ;(await store.get('a'))?.fill(9)
     await assertValue(store, 'a', [1, 2, 3])
   },
-  async 'keys are ASCII text of 1 to 1,024 characters, and others are refused with ERR_STORE'(store) {
+  async 'keys are ASCII text of 1 to 1,024 characters, and others are refused with ERR_STORE'(
+    store,
+  ) {
     const ascii = String.fromCharCode(...Array.from({ length: 128 }, (_, code) => code))
     const longest = 'k'.repeat(1024)
     await store.batch([put(ascii, 1), put(longest, 2)])
     await assertValue(store, ascii, [1])
     await assertValue(store, longest, [2])
     for (const key of ['', `${longest}k`, 'ä', '\u0080', '\ud800']) {
-      await assertFails(`batch() of the key ${JSON.stringify(key.slice(0, 4))}`, () => store.batch([put(key, 1)]))
+      await assertFails(`batch() of the key ${JSON.stringify(key.slice(0, 4))}`, () =>
+        store.batch([put(key, 1)]),
+      )
       await assertFails(`get() of the key ${JSON.stringify(key.slice(0, 4))}`, () => store.get(key))
     }
   },
@@ -140,29 +193,46 @@ const values: Readonly<Record<string, Check>> = {
 
 const batches: Readonly<Record<string, Check>> = {
   async 'changes of a batch take effect in their order'(store) {
-    await store.batch([put('a', 1), remove('a'), put('b', 1), put('b', 2), remove('c'), put('c', 3)])
+    await store.batch([
+      put('a', 1),
+      remove('a'),
+      put('b', 1),
+      put('b', 2),
+      remove('c'),
+      put('c', 3),
+    ])
     await assertKeys(store, undefined, 'b c')
     await assertValue(store, 'b', [2])
   },
   async 'batches take effect in the order of the calls'(store) {
     const settled: number[] = []
     const calls = Array.from({ length: 300 }, (_, at) => {
-      const operations = at % 3 === 2 ? [remove('a'), put('n', at & 255)] : [put('a', at & 255), put('n', at & 255)]
+      const operations =
+        at % 3 === 2 ? [remove('a'), put('n', at & 255)] : [put('a', at & 255), put('n', at & 255)]
       return store.batch(operations).then(() => settled.push(at))
     })
     await Promise.all(calls)
     await assertValue(store, 'n', [299 & 255])
     await assertValue(store, 'a', undefined)
-    assert(settled.join() === [...settled].sort((one, other) => one - other).join(), 'batches settle in another order than that of the calls')
+    assert(
+      settled.join() === [...settled].sort((one, other) => one - other).join(),
+      'batches settle in another order than that of the calls',
+    )
   },
   async 'a batch that is refused changes nothing, and stops no other'(store) {
     const wrong = { type: 'put', key: 'b', value: 'text' } as unknown as StoreOperation
-    const [before, refused, after] = [[put('c', 1)], [put('a', 1), wrong, remove('c')], [put('d', 1)]].map((each) => awaitedLater(store.batch(each)))
+    const [before, refused, after] = [
+      [put('c', 1)],
+      [put('a', 1), wrong, remove('c')],
+      [put('d', 1)],
+    ].map((each) => awaitedLater(store.batch(each)))
     await assertFails('batch() of a value that is no Uint8Array', async () => refused)
     await before
     await after
     await assertKeys(store, undefined, 'c d')
-    await assertFails('batch() of an unknown type', () => store.batch([put('e', 1), { type: 'get', key: 'c' } as unknown as StoreOperation]))
+    await assertFails('batch() of an unknown type', () =>
+      store.batch([put('e', 1), { type: 'get', key: 'c' } as unknown as StoreOperation]),
+    )
     await assertKeys(store, undefined, 'c d')
   },
   async 'an empty batch fulfils'(store) {
@@ -198,7 +268,10 @@ const bounds: readonly (readonly [StoreRange | undefined, string])[] = [
   [{ lt: 'b', lte: 'c' }, 'a a/1 a/2'],
   [{ lt: 'c', lte: 'a/1' }, 'a a/1'],
   [{ lt: 'b', lte: 'b' }, 'a a/1 a/2'],
-  [{ gt: undefined, lt: undefined, limit: undefined, reverse: undefined }, 'a a/1 a/2 b b/10 b/9 c'],
+  [
+    { gt: undefined, lt: undefined, limit: undefined, reverse: undefined },
+    'a a/1 a/2 b b/10 b/9 c',
+  ],
   [{ gt: 'c' }, ''],
   [{ gt: 'b', lt: 'b' }, ''],
   [{ gte: 'b', lt: 'b' }, ''],
@@ -223,7 +296,8 @@ const ranges: Readonly<Record<string, Check>> = {
   async 'each bound, and limit, from the greatest key down'(store) {
     await store.batch(['b/9', 'a', 'c', 'a/2', 'b', 'a/1', 'b/10'].map((key) => put(key, 1)))
     for (const [{ limit, ...range } = {} as StoreRange, keys] of bounds) {
-      if (limit === undefined) await assertKeys(store, { ...range, reverse: true }, keys.split(' ').reverse().join(' '))
+      if (limit === undefined)
+        await assertKeys(store, { ...range, reverse: true }, keys.split(' ').reverse().join(' '))
     }
     await assertKeys(store, { reverse: true, limit: 2 }, 'c b/9')
     await assertKeys(store, { reverse: true, lt: 'b', limit: 1 }, 'a/2')
@@ -235,13 +309,17 @@ const ranges: Readonly<Record<string, Check>> = {
         () => undefined,
         (reason) => reason,
       )
-      assert((error as { code?: unknown } | undefined)?.code === 'ERR_STORE', `a limit of ${limit} gives ${error ?? 'no error'}`)
+      assert(
+        (error as { code?: unknown } | undefined)?.code === 'ERR_STORE',
+        `a limit of ${limit} gives ${error ?? 'no error'}`,
+      )
     }
     await assertKeys(store, { limit: Number.POSITIVE_INFINITY }, 'a b')
   },
   async 'a loop may be left, and another begun'(store) {
     await store.batch(['a', 'b', 'c'].map((key) => put(key, 1)))
-    for (let turn = 0; turn < 20; turn++) for await (const [key] of store.entries()) if (key === 'b') break
+    for (let turn = 0; turn < 20; turn++)
+      for await (const [key] of store.entries()) if (key === 'b') break
     const left = store.entries()[Symbol.asyncIterator]()
     await left.next()
     await assertKeys(store, undefined, 'a b c')
@@ -252,12 +330,18 @@ const large: Readonly<Record<string, (store: Store, count: number) => Promise<vo
   async 'as many entries as there are packet identifiers, in order, both ways'(store, count) {
     const keyOf = (at: number): string => `k/${String(at).padStart(6, '0')}`
     const order = Array.from({ length: count }, (_, at) => (at * 7919) % count)
-    for (let at = 0; at < count; at += 1000) await store.batch(order.slice(at, at + 1000).map((each) => put(keyOf(each), each & 255, each >> 8)))
+    for (let at = 0; at < count; at += 1000)
+      await store.batch(
+        order.slice(at, at + 1000).map((each) => put(keyOf(each), each & 255, each >> 8)),
+      )
     for (const reverse of [false, true]) {
       let seen = 0
       for await (const [key, value] of store.entries({ reverse })) {
         const at = reverse ? count - 1 - seen : seen
-        assert(key === keyOf(at) && value[0] === (at & 255) && value[1] === at >> 8, `entry ${seen} is ${key} ${textOf(value)}, not ${keyOf(at)}`)
+        assert(
+          key === keyOf(at) && value[0] === (at & 255) && value[1] === at >> 8,
+          `entry ${seen} is ${key} ${textOf(value)}, not ${keyOf(at)}`,
+        )
         seen++
       }
       assert(seen === count, `${seen} entries of ${count}`)
@@ -271,13 +355,18 @@ const large: Readonly<Record<string, (store: Store, count: number) => Promise<vo
       seen.push(key)
       await store.batch([remove(key)])
     }
-    assert(seen.join() === keys.join(), `${seen.length} entries of ${keys.length} were seen, or in another order`)
+    assert(
+      seen.join() === keys.join(),
+      `${seen.length} entries of ${keys.length} were seen, or in another order`,
+    )
     await assertKeys(store, undefined, '')
   },
 }
 
 const endings: Readonly<Record<string, Check>> = {
-  async 'close() fulfils once, and what is asked for later rejects with ERR_STORE, "store closed"'(store) {
+  async 'close() fulfils once, and what is asked for later rejects with ERR_STORE, "store closed"'(
+    store,
+  ) {
     await store.batch([put('a', 1)])
     const reading = store.entries()[Symbol.asyncIterator]()
     await store.close()
@@ -290,9 +379,13 @@ const endings: Readonly<Record<string, Check>> = {
   async 'close() waits for what was asked for'(store) {
     const outcomes: string[] = []
     const asked = [store.batch([put('a', 1)]), store.batch([put('b', 1)]), store.get('a')]
-    for (const each of asked) void each.then(() => outcomes.push('done')).catch((error) => outcomes.push(String(error)))
+    for (const each of asked)
+      void each.then(() => outcomes.push('done')).catch((error) => outcomes.push(String(error)))
     await store.close()
-    assert(outcomes.join() === 'done,done,done', `two batches and get() ended as "${outcomes}" before close() did`)
+    assert(
+      outcomes.join() === 'done,done,done',
+      `two batches and get() ended as "${outcomes}" before close() did`,
+    )
   },
 }
 

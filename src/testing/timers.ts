@@ -66,7 +66,8 @@ export class Timers {
     if (heap.length === 0) return
     let at = 0
     for (let below = 1; below < heap.length; below = 2 * at + 1) {
-      if (below + 1 < heap.length && isBefore(heap[below + 1] as Timer, heap[below] as Timer)) below += 1
+      if (below + 1 < heap.length && isBefore(heap[below + 1] as Timer, heap[below] as Timer))
+        below += 1
       const child = heap[below] as Timer
       if (isBefore(last, child)) break
       heap[at] = child

@@ -66,7 +66,10 @@ export class VirtualWorld {
    * As `connect` of `mqwire`, in this world: any URL of any scheme leads to the broker. Rejects as that does. May be passed on alone:
    * `startService({ connect: world.connect })`.
    */
-  readonly connect: (endpoints: Endpoint | readonly Endpoint[], options?: ClientOptions & ConnectOptions) => Promise<BaseClient>
+  readonly connect: (
+    endpoints: Endpoint | readonly Endpoint[],
+    options?: ClientOptions & ConnectOptions,
+  ) => Promise<BaseClient>
 
   /**
    * As `setTimeout` of `node:timers/promises`, in this world: fulfils with `value` after `delay` milliseconds (at least 0, below 2^53). Rejects with
@@ -123,8 +126,10 @@ export class VirtualWorld {
     await clock.settle()
     while (!goal.isReached()) {
       const { next } = clock
-      if (next === undefined) throw new MqttError('ERR_TIMEOUT', 'nothing is left to wait for: no timer is set')
-      if (next > end) throw new MqttError('ERR_TIMEOUT', `it takes more than ${within} ms of the virtual clock`)
+      if (next === undefined)
+        throw new MqttError('ERR_TIMEOUT', 'nothing is left to wait for: no timer is set')
+      if (next > end)
+        throw new MqttError('ERR_TIMEOUT', `it takes more than ${within} ms of the virtual clock`)
       await clock.advance(Math.max(0, next - clock.now()))
     }
     return goal.value()
@@ -163,7 +168,11 @@ export class VirtualWorld {
   #checkClient(clientId: string): void {
     checkType('clientId', clientId, 'string')
     const { clientIds } = this.#network
-    if (!clientIds.includes(clientId)) throw invalid('clientId', `must be that of a client of this world: ${clientIds.join(', ') || 'there is none'}`)
+    if (!clientIds.includes(clientId))
+      throw invalid(
+        'clientId',
+        `must be that of a client of this world: ${clientIds.join(', ') || 'there is none'}`,
+      )
   }
 
   #clientClass(seed: number): VirtualWorld['Client'] {
@@ -208,9 +217,11 @@ function parse(options: VirtualWorldOptions): Settings {
   checkNames('options', options, ['broker', 'seed', 'date'])
   const { broker = {}, seed = 1, date = 0 } = options
   checkInteger('seed', seed, 0, 0xffff_ffff)
-  if ('clock' in broker) throw invalid('broker.clock', 'must be left out: the broker has the clock of the world')
+  if ('clock' in broker)
+    throw invalid('broker.clock', 'must be left out: the broker has the clock of the world')
   const start = date instanceof Date ? date.getTime() : date
-  if (!Number.isFinite(start)) throw invalid('date', `must be a Date or epoch milliseconds, not ${kindOf(start)}`)
+  if (!Number.isFinite(start))
+    throw invalid('date', `must be a Date or epoch milliseconds, not ${kindOf(start)}`)
   return { broker, seed, start }
 }
 
@@ -247,7 +258,8 @@ function goalOf<T>(what: PromiseLike<T> | (() => T)): Goal<T> {
       value: () => last,
     }
   }
-  if (typeof what?.then !== 'function') throw invalid('until', `takes a promise or a function, not ${kindOf(what)}`)
+  if (typeof what?.then !== 'function')
+    throw invalid('until', `takes a promise or a function, not ${kindOf(what)}`)
   let settled: (() => T) | undefined
   what.then(
     (value) => {

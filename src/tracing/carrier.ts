@@ -16,7 +16,9 @@ export const getter: TextMapGetter<Pairs> = {
   keys: (pairs) => pairs.map(([name]) => name),
   get(pairs, wanted) {
     const [found, ...others] = pairs.filter(([name]) => name === wanted)
-    return found === undefined || others.length > 0 || found[1].length > mostCharacters ? undefined : found[1]
+    return found === undefined || others.length > 0 || found[1].length > mostCharacters
+      ? undefined
+      : found[1]
   },
 }
 

@@ -3,7 +3,13 @@
  *
  * Nothing is counted here, and nothing runs between two readings.
  */
-import { type Attributes, type BatchObservableCallback, type Meter, metrics, type Observable } from '@opentelemetry/api'
+import {
+  type Attributes,
+  type BatchObservableCallback,
+  type Meter,
+  metrics,
+  type Observable,
+} from '@opentelemetry/api'
 import type { Stats, Unlisten } from '../client/api/index.js'
 import { disposeSymbol } from '../client/common/dispose.js'
 import { anyObject, object, optional, type Parser } from '../client/common/schema.js'
@@ -22,7 +28,9 @@ export interface MeasuredOptions {
   readonly meter?: Meter | undefined
 }
 
-const parse = /* @__PURE__ */ object<{ meter: Meter | undefined }>({ meter: /* @__PURE__ */ optional(anyObject as Parser<Meter>) })
+const parse = /* @__PURE__ */ object<{ meter: Meter | undefined }>({
+  meter: /* @__PURE__ */ optional(anyObject as Parser<Meter>),
+})
 
 type Kind = 'Counter' | 'UpDownCounter' | 'Gauge'
 type Row = readonly [field: keyof Stats, kind: Kind, name: string, unit: string]
@@ -65,7 +73,10 @@ const rows: readonly Row[] = [
 ]
 
 /** What the conventions want with their own names. */
-const operations: Readonly<Record<string, string>> = { publishesSent: 'publish', delivered: 'process' }
+const operations: Readonly<Record<string, string>> = {
+  publishesSent: 'publish',
+  delivered: 'process',
+}
 
 /**
  * Gives the counters of `client.stats()` to a meter, as observable instruments; gives a function that ends it. The client needs the option
@@ -77,9 +88,13 @@ export function measured(client: MeasuredClient, options?: MeasuredOptions): Unl
   const instruments = rows.map((row) => instrumentOf(meter, row))
   const observe: BatchObservableCallback = (result) => {
     const stats = client.stats()
-    const common: Attributes = { 'messaging.system': 'mqtt', 'messaging.client.id': client.clientId }
+    const common: Attributes = {
+      'messaging.system': 'mqtt',
+      'messaging.client.id': client.clientId,
+    }
     rows.forEach(([field], at) => {
-      for (const [value, own] of valuesOf(stats, field)) result.observe(instruments[at] as Observable, value, { ...common, ...own })
+      for (const [value, own] of valuesOf(stats, field))
+        result.observe(instruments[at] as Observable, value, { ...common, ...own })
     })
   }
   meter.addBatchObservableCallback(observe, instruments)
@@ -90,14 +105,20 @@ export function measured(client: MeasuredClient, options?: MeasuredOptions): Unl
 function instrumentOf(meter: Meter, [, kind, short, unit]: Row): Observable {
   const name = short.includes('.') ? short : `mqtt.client.${short}`
   if (kind === 'Counter') return meter.createObservableCounter(name, { unit })
-  return kind === 'Gauge' ? meter.createObservableGauge(name, { unit }) : meter.createObservableUpDownCounter(name, { unit })
+  return kind === 'Gauge'
+    ? meter.createObservableGauge(name, { unit })
+    : meter.createObservableUpDownCounter(name, { unit })
 }
 
 // What is undefined is not observed.
-function valuesOf(stats: Stats, field: keyof Stats): readonly (readonly [value: number, own?: Attributes])[] {
+function valuesOf(
+  stats: Stats,
+  field: keyof Stats,
+): readonly (readonly [value: number, own?: Attributes])[] {
   const value = stats[field]
   if (value === undefined) return []
-  if (typeof value === 'object') return Object.entries(value).map(([code, count]) => [count, { 'error.type': code }])
+  if (typeof value === 'object')
+    return Object.entries(value).map(([code, count]) => [count, { 'error.type': code }])
   const operation = operations[field]
   // Milliseconds.
   if (field === 'pingRoundTrip') return [[value / 1000]]

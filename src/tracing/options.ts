@@ -2,8 +2,24 @@
  * What callers give to trace a client, checked.
  */
 import type { TextMapPropagator, Tracer } from '@opentelemetry/api'
-import type { Hooks, Message, Negotiated, Payload, RequestOptions, Unlisten } from '../client/api/index.js'
-import { boolean, callable, invalid, object, oneOf, optional, type Parser, withDefault } from '../client/common/schema.js'
+import type {
+  Hooks,
+  Message,
+  Negotiated,
+  Payload,
+  RequestOptions,
+  Unlisten,
+} from '../client/api/index.js'
+import {
+  boolean,
+  callable,
+  invalid,
+  object,
+  oneOf,
+  optional,
+  type Parser,
+  withDefault,
+} from '../client/common/schema.js'
 import type { MqttError } from '../errors.js'
 
 /** What is needed of a client: each of `mqwire` has it. */
@@ -50,14 +66,18 @@ export interface TracingOptions {
 function having<T>(expected: string, ...methods: readonly (keyof T & string)[]): Parser<T> {
   return (value, path) => {
     const fits =
-      typeof value === 'object' && value !== null && methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function')
+      typeof value === 'object' &&
+      value !== null &&
+      methods.every((name) => typeof (value as Record<string, unknown>)[name] === 'function')
     return fits ? (value as T) : invalid(path, expected)
   }
 }
 
 const schema = {
   tracer: /* @__PURE__ */ optional(/* @__PURE__ */ having<Tracer>('a tracer', 'startSpan')),
-  propagator: /* @__PURE__ */ optional(/* @__PURE__ */ having<TextMapPropagator>('a propagator', 'inject', 'extract', 'fields')),
+  propagator: /* @__PURE__ */ optional(
+    /* @__PURE__ */ having<TextMapPropagator>('a propagator', 'inject', 'extract', 'fields'),
+  ),
   destination: /* @__PURE__ */ optional(callable as Parser<(topic: string) => unknown>),
   spanNames: /* @__PURE__ */ withDefault(/* @__PURE__ */ oneOf('operation', 'topic'), 'operation'),
   errorMessages: /* @__PURE__ */ withDefault(boolean, false),

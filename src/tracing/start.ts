@@ -33,8 +33,16 @@ export function tracing(client: TracingClient, options?: TracingOptions): Unlist
  * is `client.request()`, and no more.
  * @throws MqttError as `client.request()`
  */
-export function tracedRequest(client: TracingClient, topic: string, payload: Payload, options?: RequestOptions): Promise<Message> {
-  return tracings.get(client)?.request(topic, payload, options) ?? client.request(topic, payload, options)
+export function tracedRequest(
+  client: TracingClient,
+  topic: string,
+  payload: Payload,
+  options?: RequestOptions,
+): Promise<Message> {
+  return (
+    tracings.get(client)?.request(topic, payload, options) ??
+    client.request(topic, payload, options)
+  )
 }
 
 /**

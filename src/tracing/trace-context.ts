@@ -4,7 +4,12 @@
  * What it reads is a peer's: all that is not exactly as the recommendation has it is left unread. Lengths are bounded, and no regular expression of ours
  * sees a byte of it.
  */
-import { createTraceState, isSpanContextValid, type TextMapPropagator, trace } from '@opentelemetry/api'
+import {
+  createTraceState,
+  isSpanContextValid,
+  type TextMapPropagator,
+  trace,
+} from '@opentelemetry/api'
 
 const parent = 'traceparent'
 const state = 'tracestate'
@@ -22,7 +27,11 @@ export const traceContext: TextMapPropagator = {
   inject(context, carrier, setter) {
     const span = trace.getSpanContext(context)
     if (span === undefined || !isSpanContextValid(span)) return
-    setter.set(carrier, parent, `00-${span.traceId}-${span.spanId}-0${(span.traceFlags & knownFlags).toString(16)}`)
+    setter.set(
+      carrier,
+      parent,
+      `00-${span.traceId}-${span.spanId}-0${(span.traceFlags & knownFlags).toString(16)}`,
+    )
     const list = span.traceState?.serialize()
     if (list) setter.set(carrier, state, list)
   },
@@ -31,10 +40,18 @@ export const traceContext: TextMapPropagator = {
     const given = getter.get(carrier, parent)
     if (typeof given !== 'string' || !isParent(given)) return context
     const [, traceId, spanId, flags] = given.split('-') as [string, string, string, string]
-    const span = { traceId, spanId, traceFlags: Number.parseInt(flags, 16) & knownFlags, isRemote: true }
+    const span = {
+      traceId,
+      spanId,
+      traceFlags: Number.parseInt(flags, 16) & knownFlags,
+      isRemote: true,
+    }
     if (!isSpanContextValid(span)) return context
     const list = getter.get(carrier, state)
-    const traceState = typeof list === 'string' && list.length <= mostCharacters ? { traceState: createTraceState(list) } : undefined
+    const traceState =
+      typeof list === 'string' && list.length <= mostCharacters
+        ? { traceState: createTraceState(list) }
+        : undefined
     return trace.setSpanContext(context, { ...span, ...traceState })
   },
 }
@@ -43,7 +60,12 @@ export const traceContext: TextMapPropagator = {
 function isParent(given: string): boolean {
   const version = given.slice(0, 2)
   if (version === 'ff' || given.length > mostCharacters) return false
-  if (version === '00' ? given.length !== parentLength : given.length > parentLength && given[parentLength] !== '-') return false
+  if (
+    version === '00'
+      ? given.length !== parentLength
+      : given.length > parentLength && given[parentLength] !== '-'
+  )
+    return false
   for (let at = 0; at < parentLength; at++) {
     const isHyphen = at === 2 || at === 35 || at === 52
     if (isHyphen ? given[at] !== '-' : !isHex(given.charCodeAt(at))) return false

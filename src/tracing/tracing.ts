@@ -15,7 +15,17 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import type { HandlerRunner, Hooks, Message, Payload, PublishCall, PublishOptions, Receipt, RequestOptions, Settled } from '../client/api/index.js'
+import type {
+  HandlerRunner,
+  Hooks,
+  Message,
+  Payload,
+  PublishCall,
+  PublishOptions,
+  Receipt,
+  RequestOptions,
+  Settled,
+} from '../client/api/index.js'
 import { inside } from '../client/common/inside.js'
 import { getter, type Pairs, setter } from './carrier.js'
 import type { TracingClient, TracingConfig } from './options.js'
@@ -63,7 +73,10 @@ export class Tracing implements Hooks {
     })
   }
 
-  readonly publish = (call: PublishCall, next: (call?: PublishCall) => Promise<Receipt>): Promise<Receipt> => {
+  readonly publish = (
+    call: PublishCall,
+    next: (call?: PublishCall) => Promise<Receipt>,
+  ): Promise<Receipt> => {
     const { topic, payload, options } = call
     const parent = this.#parentOf(options?.properties)
     const span = this.#start('publish', topic, parent, { ...flagsOf(options), ...sizeOf(payload) })
@@ -81,7 +94,10 @@ export class Tracing implements Hooks {
     const { userProperties = [], correlationData } = message.properties
     // What is active here is the program's connect, or another message.
     const parent = this.#extracted(userProperties)
-    const span = this.#start('process', topic, parent, { ...flagsOf({ qos, retain }), 'messaging.message.body.size': payloadLength })
+    const span = this.#start('process', topic, parent, {
+      ...flagsOf({ qos, retain }),
+      'messaging.message.body.size': payloadLength,
+    })
     const own = trace.setSpan(parent, span)
     contexts.set(message, own)
     if (correlationData !== undefined) this.#asked.set(correlationData, own)
@@ -134,14 +150,24 @@ export class Tracing implements Hooks {
       const found = asking && this.#asking.get(asking.spanId)
       if (found !== undefined) return found
     }
-    return (typeof correlationData === 'object' ? this.#asked.get(correlationData) : undefined) ?? context.active()
+    return (
+      (typeof correlationData === 'object' ? this.#asked.get(correlationData) : undefined) ??
+      context.active()
+    )
   }
 
   // The same object where nothing is to be written. Unknown options are for `publish` to refuse.
-  #injected<O extends PublishOptions | RequestOptions>(own: Context, given: O | undefined): O | undefined {
+  #injected<O extends PublishOptions | RequestOptions>(
+    own: Context,
+    given: O | undefined,
+  ): O | undefined {
     const properties: unknown = given?.properties ?? {}
     const pairs: unknown = (properties as PublishOptions['properties'])?.userProperties ?? []
-    const isPlain = given !== null && (given === undefined || typeof given === 'object') && typeof properties === 'object' && Array.isArray(pairs)
+    const isPlain =
+      given !== null &&
+      (given === undefined || typeof given === 'object') &&
+      typeof properties === 'object' &&
+      Array.isArray(pairs)
     if (!isPlain || !this.#isModern()) return given
     const written: [string, string][] = []
     const fields = attempted(() => {
@@ -152,7 +178,9 @@ export class Tracing implements Hooks {
     if (fields === undefined || written.length === 0) return given
     // What a message that is passed on brought with it is of another hop.
     const former = [...fields, ...written.map(([name]) => name)]
-    const kept = (pairs as unknown[]).filter((pair) => !Array.isArray(pair) || !former.includes(pair[0]))
+    const kept = (pairs as unknown[]).filter(
+      (pair) => !Array.isArray(pair) || !former.includes(pair[0]),
+    )
     return { ...given, properties: { ...properties, userProperties: [...kept, ...written] } } as O
   }
 
@@ -164,7 +192,12 @@ export class Tracing implements Hooks {
     return behind?.options === undefined || behind.options.protocolVersion === 5
   }
 
-  #start(operation: keyof typeof operations, given: unknown, parent: Context, more: Attributes): Span {
+  #start(
+    operation: keyof typeof operations,
+    given: unknown,
+    parent: Context,
+    more: Attributes,
+  ): Span {
     const topic = typeof given === 'string' ? given.slice(0, mostCharacters) : ''
     const template = this.#templateOf(topic)
     const shown = template ?? (this.#config.spanNames === 'topic' ? topic : '')
@@ -178,7 +211,11 @@ export class Tracing implements Hooks {
       ...(template === undefined ? undefined : { 'messaging.destination.template': template }),
       ...more,
     }
-    return this.#tracer.startSpan(shown === '' ? operation : `${operation} ${shown}`, { kind, attributes }, parent)
+    return this.#tracer.startSpan(
+      shown === '' ? operation : `${operation} ${shown}`,
+      { kind, attributes },
+      parent,
+    )
   }
 
   #templateOf(topic: string): string | undefined {
@@ -206,7 +243,11 @@ function attempted<T>(run: () => T): T | undefined {
 }
 
 // Begins in this call, so that the order of calls holds.
-function follow<T>(turn: Turn, begin: () => Promise<T>, reasonOf?: (value: T) => number): Promise<T> {
+function follow<T>(
+  turn: Turn,
+  begin: () => Promise<T>,
+  reasonOf?: (value: T) => number,
+): Promise<T> {
   const over = (error: unknown): never => {
     turn.end(undefined)
     throw error
@@ -221,9 +262,14 @@ function follow<T>(turn: Turn, begin: () => Promise<T>, reasonOf?: (value: T) =>
   }
 }
 
-function flagsOf(given: { readonly qos?: unknown; readonly retain?: unknown } | undefined): Attributes {
+function flagsOf(
+  given: { readonly qos?: unknown; readonly retain?: unknown } | undefined,
+): Attributes {
   const { qos = 0, retain = false } = given ?? {}
-  return { ...(typeof qos === 'number' ? { 'mqtt.qos': qos } : undefined), ...(retain === true ? { 'mqtt.retain': true } : undefined) }
+  return {
+    ...(typeof qos === 'number' ? { 'mqtt.qos': qos } : undefined),
+    ...(retain === true ? { 'mqtt.retain': true } : undefined),
+  }
 }
 
 // That of text is not known without encoding it.

@@ -34,7 +34,11 @@ interface Attempt {
 }
 
 /** A stream to host and port of the target, without TLS. Rejects when its agent makes none, with the signal's reason when aborted. */
-export async function openTunnel(target: Target, agent: SocketAgent, signal: AbortSignal): Promise<Duplex> {
+export async function openTunnel(
+  target: Target,
+  agent: SocketAgent,
+  signal: AbortSignal,
+): Promise<Duplex> {
   const attempt: Attempt = { request: requestOf(target), signal, made: [] }
   try {
     const stream = (await openStream(() => ask(agent, attempt, mostAgents), signal)) as Duplex
@@ -74,10 +78,16 @@ function requestOf({ url, socket: { agent: _, ...settings } }: Target) {
 
 async function ask(agent: SocketAgent, attempt: Attempt, left: number): Promise<Duplex> {
   const { request, signal, made } = attempt
-  const given = await watched(made, () => (typeof agent.connect === 'function' ? askToConnect(agent, request, signal) : askToCreate(agent, request)))
+  const given = await watched(made, () =>
+    typeof agent.connect === 'function'
+      ? askToConnect(agent, request, signal)
+      : askToCreate(agent, request),
+  )
   // An agent that chooses among others gives one of them.
   const { write, connect, createConnection } = Object(given) as Partial<Record<string, unknown>>
-  const leads = typeof write !== 'function' && (typeof connect === 'function' || typeof createConnection === 'function')
+  const leads =
+    typeof write !== 'function' &&
+    (typeof connect === 'function' || typeof createConnection === 'function')
   if (!leads) return given as Duplex
   if (left <= 1) throw new Error('it leads to ever more agents')
   // Nobody dials for an attempt that was given up.
@@ -85,11 +95,18 @@ async function ask(agent: SocketAgent, attempt: Attempt, left: number): Promise<
   return ask(given as SocketAgent, attempt, left - 1)
 }
 
-async function askToConnect(agent: SocketAgent, options: Request, signal: AbortSignal): Promise<unknown> {
+async function askToConnect(
+  agent: SocketAgent,
+  options: Request,
+  signal: AbortSignal,
+): Promise<unknown> {
   const request = new TunnelRequest(options, signal)
   let refusal: string | undefined
   request.on('proxyConnect', (answer: unknown) => {
-    const { statusCode, statusText = '' } = Object(answer) as { statusCode?: unknown; statusText?: unknown }
+    const { statusCode, statusText = '' } = Object(answer) as {
+      statusCode?: unknown
+      statusText?: unknown
+    }
     refusal = statusCode === 200 ? undefined : `the proxy answered ${statusCode} ${statusText}`
   })
   const connect = agent.connect as unknown as (request: TunnelRequest, options: object) => unknown
@@ -101,7 +118,10 @@ async function askToConnect(agent: SocketAgent, options: Request, signal: AbortS
 }
 
 function askToCreate(agent: SocketAgent, options: Request): Promise<unknown> {
-  const create = agent.createConnection as unknown as (options: object, callback: (error: unknown, stream?: unknown) => void) => unknown
+  const create = agent.createConnection as unknown as (
+    options: object,
+    callback: (error: unknown, stream?: unknown) => void,
+  ) => unknown
   return new Promise((resolve, reject) => {
     let taken: unknown
     const take = (stream: unknown) => {
@@ -139,7 +159,11 @@ class TunnelRequest extends EventEmitter {
   }
 
   getHeader(name: string): string | undefined {
-    const headers: Partial<Record<string, string>> = { host: this.#authority, upgrade: 'websocket', connection: 'Upgrade' }
+    const headers: Partial<Record<string, string>> = {
+      host: this.#authority,
+      upgrade: 'websocket',
+      connection: 'Upgrade',
+    }
     return headers[name.toLowerCase()]
   }
 

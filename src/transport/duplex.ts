@@ -22,10 +22,15 @@ const lingerTime = 5_000
 const closeTime = 1_000
 
 /** Opens a stream for one attempt to connect. The signal aborts when the attempt is given up; a stream that comes later is destroyed. */
-export type OpenDuplex = (options: { readonly signal: AbortSignal }) => DuplexStream | Promise<DuplexStream>
+export type OpenDuplex = (options: {
+  readonly signal: AbortSignal
+}) => DuplexStream | Promise<DuplexStream>
 
 /** A value for `transport` of an endpoint: it opens a stream for each attempt to connect. */
-export type DuplexDial = (endpoint: unknown, options: { readonly signal: AbortSignal }) => Promise<Transport>
+export type DuplexDial = (
+  endpoint: unknown,
+  options: { readonly signal: AbortSignal },
+) => Promise<Transport>
 
 /**
  * A transport over an open stream, or a value for `transport` of an endpoint, over a function that opens one.
@@ -41,7 +46,8 @@ export function duplexTransport(source: DuplexStream): Transport
 export function duplexTransport(source: OpenDuplex): DuplexDial
 export function duplexTransport(source: DuplexStream | OpenDuplex): Transport | DuplexDial {
   if (typeof source !== 'function') return new DuplexTransport(checkStream(source))
-  return async (_endpoint, { signal }) => new DuplexTransport(await openStream(async () => source({ signal }), signal))
+  return async (_endpoint, { signal }) =>
+    new DuplexTransport(await openStream(async () => source({ signal }), signal))
 }
 
 class DuplexTransport implements Transport {
@@ -124,7 +130,8 @@ class DuplexTransport implements Transport {
 
   #received(bytes: unknown): void {
     if (this.#cut) return
-    if (!(bytes instanceof Uint8Array)) this.destroy(new Error('The stream gave something that is not bytes'))
+    if (!(bytes instanceof Uint8Array))
+      this.destroy(new Error('The stream gave something that is not bytes'))
     else if (this.#inside || this.#held.length > 0) this.#hold(bytes)
     else this.#holder.chunk(bytes)
   }
@@ -169,7 +176,8 @@ class DuplexTransport implements Transport {
     }
     this.#waiting.add(told)
     // As for sockets: a write that was under way when the stream was destroyed may be reported as done.
-    return (error) => told(error ?? (this.#stream.destroyed ? new Error('The stream was cut') : undefined))
+    return (error) =>
+      told(error ?? (this.#stream.destroyed ? new Error('The stream was cut') : undefined))
   }
 
   #failed(error: unknown): void {
@@ -208,7 +216,8 @@ class DuplexTransport implements Transport {
     if (this.#holder.over) return
     this.#cause ??= this.#ended ? undefined : new Error('The stream closed before its end')
     this.#ended = true
-    for (const written of this.#waiting) queueMicrotask(() => written(new Error('The stream was cut')))
+    for (const written of this.#waiting)
+      queueMicrotask(() => written(new Error('The stream was cut')))
     // Behind what is held.
     queueMicrotask(() => this.#holder.end(this.#cause))
   }

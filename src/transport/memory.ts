@@ -56,7 +56,10 @@ export interface MemoryHub {
   /** Gives the far end of each dialled pair to `accept`. Throws when the name is taken. The listener's URL is `memory:` and the name. */
   listen(name: string, accept: Accept): Listener
   /** Connects to a listener by its name or URL. Rejects with an error whose `code` is `ECONNREFUSED` without a listener, or with the signal's reason. */
-  dial(target: string | URL, options?: { readonly signal?: AbortSignal | undefined }): Promise<Transport>
+  dial(
+    target: string | URL,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ): Promise<Transport>
 }
 
 /** Makes a hub. The options shape every connection; forward is from client to server. @throws MqttError ERR_INVALID_OPTION */
@@ -82,7 +85,8 @@ export function createMemoryHub(options: MemoryOptions = {}): MemoryHub {
       const url = String(target).startsWith('memory:') ? String(target) : `memory:${target}`
       return dialled(schedule, options.forward?.latency ?? options.latency ?? 0, signal, () => {
         const listener = listeners.get(url)
-        if (!listener) throw Object.assign(new Error(`Nothing listens at ${url}`), { code: 'ECONNREFUSED' })
+        if (!listener)
+          throw Object.assign(new Error(`Nothing listens at ${url}`), { code: 'ECONNREFUSED' })
         const [client, server] = memoryPair(options)
         listener.open.add(server)
         if (server instanceof MemoryTransport) server.onEnd = () => listener.open.delete(server)
@@ -109,7 +113,8 @@ function checkKnobs(knobs: MemoryKnobs): void {
   for (const option of Object.keys(least) as (keyof typeof least)[]) {
     const from = least[option]
     const { [option]: value = from } = knobs
-    const isNumber = option === 'latency' ? Number.isFinite(value) : value === Infinity || Number.isInteger(value)
+    const isNumber =
+      option === 'latency' ? Number.isFinite(value) : value === Infinity || Number.isInteger(value)
     check(option, value, isNumber && value >= from, `a number of ${from} or more`)
   }
   const { delivery = 'chunk' } = knobs
@@ -117,10 +122,20 @@ function checkKnobs(knobs: MemoryKnobs): void {
 }
 
 function check(option: string, value: unknown, holds: boolean, expected: string): void {
-  if (!holds) throw new MqttError('ERR_INVALID_OPTION', `${option} must be ${expected}, not ${textOf(value)}`, { option })
+  if (!holds)
+    throw new MqttError(
+      'ERR_INVALID_OPTION',
+      `${option} must be ${expected}, not ${textOf(value)}`,
+      { option },
+    )
 }
 
-function dialled(schedule: Schedule, latency: number, signal: AbortSignal | undefined, connect: () => Transport): Promise<Transport> {
+function dialled(
+  schedule: Schedule,
+  latency: number,
+  signal: AbortSignal | undefined,
+  connect: () => Transport,
+): Promise<Transport> {
   if (signal?.aborted) return Promise.reject(signal.reason)
   return new Promise((resolve, reject) => {
     const abort = () => {
@@ -245,7 +260,8 @@ class MemoryTransport implements Transport {
     if (this.#holder.over) return
     this.cut(cause)
     const peer = this.peer
-    if (peer) peer.#later(() => peer.cut(new Error('The peer cut the stream')), this.#knobs.latency ?? 0)
+    if (peer)
+      peer.#later(() => peer.cut(new Error('The peer cut the stream')), this.#knobs.latency ?? 0)
   }
 
   #push(item: Item): void {

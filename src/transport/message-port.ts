@@ -92,7 +92,8 @@ class MessagePortTransport implements Transport {
     else this.destroy(new Error('The port carried a message that is not part of a stream'))
   }
 
-  readonly #onError = () => this.destroy(new Error('The port carried a message that cannot be read'))
+  readonly #onError = () =>
+    this.destroy(new Error('The port carried a message that cannot be read'))
 
   readonly #onClose = () => this.#lost('The port was closed')
 

@@ -11,7 +11,8 @@ export function checkNames(what: string, given: unknown, names: readonly string[
   if (typeof given !== 'object' || given === null || Array.isArray(given)) {
     throw new MqttError('ERR_INVALID_OPTION', `${what} must be an object`, { option: what })
   }
-  for (const name of Object.keys(given)) if (!names.includes(name)) throw unknownName(what, name, names)
+  for (const name of Object.keys(given))
+    if (!names.includes(name)) throw unknownName(what, name, names)
 }
 
 /** The error for an unknown name. */
@@ -19,12 +20,16 @@ export function unknownName(what: string, name: unknown, names: readonly string[
   const given = String(name).slice(0, 40)
   const near = nearest(given, names)
   const hint = near === undefined ? `it may be ${names.join(', ')}` : `did you mean '${near}'?`
-  return new MqttError('ERR_INVALID_OPTION', `${what}: '${given}' is unknown; ${hint}`, { option: given })
+  return new MqttError('ERR_INVALID_OPTION', `${what}: '${given}' is unknown; ${hint}`, {
+    option: given,
+  })
 }
 
 /** The name that takes the fewest changes to reach, if it takes few. */
 function nearest(given: string, names: readonly string[]): string | undefined {
-  const ranked = names.map((name) => ({ name, changes: distance(given.toLowerCase(), name.toLowerCase()) })).sort((a, b) => a.changes - b.changes)
+  const ranked = names
+    .map((name) => ({ name, changes: distance(given.toLowerCase(), name.toLowerCase()) }))
+    .sort((a, b) => a.changes - b.changes)
   const best = ranked[0]
   return best !== undefined && best.changes <= Math.max(2, given.length / 3) ? best.name : undefined
 }
@@ -39,7 +44,14 @@ function distance(one: string, other: string): number {
     for (let j = 1; j <= other.length; j++) {
       const isSwapped = i > 1 && j > 1 && one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1]
       const changed = at(i - 1, j - 1) + (one[i - 1] === other[j - 1] ? 0 : 1)
-      row.push(Math.min(changed, at(i - 1, j) + 1, at(i, j - 1) + 1, isSwapped ? at(i - 2, j - 2) + 1 : Infinity))
+      row.push(
+        Math.min(
+          changed,
+          at(i - 1, j) + 1,
+          at(i, j - 1) + 1,
+          isSwapped ? at(i - 2, j - 2) + 1 : Infinity,
+        ),
+      )
     }
   }
   return at(one.length, other.length)

@@ -44,7 +44,10 @@ export interface DuplexStream {
  * Waits for a stream, and until it is connected where it is a socket. Rejects with the signal's reason when aborted, with the stream's error, or with
  * what `open` threw; a stream that is there by then, or comes later, is destroyed.
  */
-export function openStream(open: () => Promise<DuplexStream>, signal: AbortSignal): Promise<DuplexStream> {
+export function openStream(
+  open: () => Promise<DuplexStream>,
+  signal: AbortSignal,
+): Promise<DuplexStream> {
   if (signal.aborted) return Promise.reject(signal.reason)
   return new Promise((resolve, reject) => {
     const abort = () => reject(signal.reason)
@@ -83,9 +86,12 @@ export function checkStream(given: DuplexStream): DuplexStream {
 
 function objection(given: DuplexStream): string | undefined {
   const stream = Object(given) as DuplexStream
-  if (methods.some((name) => typeof stream[name] !== 'function')) return 'a Duplex, or a function that opens one'
-  if (stream.readableObjectMode || stream.writableObjectMode) return 'a Duplex of bytes, not of objects'
-  if (typeof stream.readableEncoding === 'string') return 'a Duplex of bytes, not of text: no setEncoding()'
+  if (methods.some((name) => typeof stream[name] !== 'function'))
+    return 'a Duplex, or a function that opens one'
+  if (stream.readableObjectMode || stream.writableObjectMode)
+    return 'a Duplex of bytes, not of objects'
+  if (typeof stream.readableEncoding === 'string')
+    return 'a Duplex of bytes, not of text: no setEncoding()'
   if (stream.destroyed || stream.readable === false || stream.writable === false) return 'open'
   return undefined
 }
@@ -105,7 +111,9 @@ function connected(stream: DuplexStream, signal: AbortSignal): Promise<void> {
     const fail = (error: unknown) => {
       settle()
       discard(stream)
-      reject(error instanceof Error ? error : new Error('The stream closed before it was connected'))
+      reject(
+        error instanceof Error ? error : new Error('The stream closed before it was connected'),
+      )
     }
     const abort = () => fail(signal.reason)
     signal.addEventListener('abort', abort)

@@ -8,7 +8,13 @@ import type { LookupFunction } from 'node:net'
 import { highWaterMark, hostOf } from './socket.js'
 import type { SocketOptions, Target } from './transport.js'
 
-const defaultPorts: Readonly<Record<string, number>> = { 'ws:': 80, 'wss:': 443, 'mqtts:': 8883, 'ssl:': 8883, 'tls:': 8883 }
+const defaultPorts: Readonly<Record<string, number>> = {
+  'ws:': 80,
+  'wss:': 443,
+  'mqtts:': 8883,
+  'ssl:': 8883,
+  'tls:': 8883,
+}
 
 /** Port of a target: the URL's, else 80 for `ws`, 443 for `wss`, 8883 for `mqtts`, `ssl` and `tls`, 1883 for others. */
 export function portOf(url: URL): number {
@@ -17,7 +23,12 @@ export function portOf(url: URL): number {
 
 /** What `net.connect` and `tls.connect` take for a target: address and socket settings. */
 export function socketOptionsOf(target: Target) {
-  return { host: hostOf(target.url), port: portOf(target.url), highWaterMark, ...settingsOf(target.socket) }
+  return {
+    host: hostOf(target.url),
+    port: portOf(target.url),
+    highWaterMark,
+    ...settingsOf(target.socket),
+  }
 }
 
 /** Socket settings in Node's own terms; what was not set is left out. */

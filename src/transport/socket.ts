@@ -35,7 +35,10 @@ export class SocketTransport implements Transport {
   constructor(make: MakeSocket) {
     firstBuffer ??= new Uint8Array(4096)
     this.#first = firstBuffer
-    const socket = make({ buffer: () => this.#holder.live?.buffer() ?? this.#first, callback: (length, array) => this.#received(length, array) })
+    const socket = make({
+      buffer: () => this.#holder.live?.buffer() ?? this.#first,
+      callback: (length, array) => this.#received(length, array),
+    })
     this.socket = socket
     socket.on('error', (error) => {
       if (!this.#cut) this.#cause ??= error
@@ -60,7 +63,10 @@ export class SocketTransport implements Transport {
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
     if (this.#ended || this.socket.destroyed) return refuse(written)
     // A write that was under way when the socket was destroyed is reported by Node as done.
-    const done = written && ((error?: Error | null) => written(error ?? (this.socket.destroyed ? new Error('The stream was cut') : undefined)))
+    const done =
+      written &&
+      ((error?: Error | null) =>
+        written(error ?? (this.socket.destroyed ? new Error('The stream was cut') : undefined)))
     return this.socket.write(bytes, done)
   }
 
@@ -107,7 +113,11 @@ export class SocketTransport implements Transport {
 }
 
 /** Waits until the socket is up. Rejects with the socket's error, or with the signal's reason; the socket is gone then. */
-export function dialSocket(make: MakeSocket, ready: 'connect' | 'secureConnect', signal: AbortSignal): Promise<Transport> {
+export function dialSocket(
+  make: MakeSocket,
+  ready: 'connect' | 'secureConnect',
+  signal: AbortSignal,
+): Promise<Transport> {
   if (signal.aborted) return Promise.reject(signal.reason)
   return new Promise((resolve, reject) => {
     const transport = new SocketTransport(make)
@@ -123,7 +133,9 @@ export function dialSocket(make: MakeSocket, ready: 'connect' | 'secureConnect',
     const fail = (error: unknown) => {
       settle()
       socket.destroy()
-      reject(error instanceof Error ? error : new Error('The socket closed before it was connected'))
+      reject(
+        error instanceof Error ? error : new Error('The socket closed before it was connected'),
+      )
     }
     const abort = () => {
       settle()

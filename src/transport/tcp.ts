@@ -20,7 +20,11 @@ import type { Accept, Dial, Listener, TlsOptions } from './transport.js'
 export const dialTcp: Dial = async (target, { signal }) => {
   const { agent } = target.socket
   if (agent) return duplexTransport(await openTunnel(target, agent, signal))
-  return dialSocket((onread) => netConnect({ ...socketOptionsOf(target), onread }), 'connect', signal)
+  return dialSocket(
+    (onread) => netConnect({ ...socketOptionsOf(target), onread }),
+    'connect',
+    signal,
+  )
 }
 
 /** Where and how {@link listenTcp} listens. */
@@ -46,5 +50,11 @@ export async function listenTcp(options: ListenTcpOptions, accept: Accept): Prom
     return listenSocket(server, 'connection', where, () => `mqtt://${authorityOf(server)}`, accept)
   }
   const server = createTlsServer({ ...serverContext(tls), noDelay: true })
-  return listenSocket(server, 'secureConnection', where, () => `mqtts://${authorityOf(server)}`, accept)
+  return listenSocket(
+    server,
+    'secureConnection',
+    where,
+    () => `mqtts://${authorityOf(server)}`,
+    accept,
+  )
 }

@@ -7,7 +7,13 @@
 
 import { X509Certificate } from 'node:crypto'
 import { isIP } from 'node:net'
-import { type ConnectionOptions, checkServerIdentity, createSecureContext, type SecureContext, type TlsOptions as ServerOptions } from 'node:tls'
+import {
+  type ConnectionOptions,
+  checkServerIdentity,
+  createSecureContext,
+  type SecureContext,
+  type TlsOptions as ServerOptions,
+} from 'node:tls'
 import { MqttError } from '../errors.js'
 import type { TlsOptions } from './transport.js'
 
@@ -65,12 +71,16 @@ function listOf(ca: TlsOptions['ca']): Buffer[] {
 }
 
 function bufferOf(pem: string | Uint8Array): Buffer {
-  return typeof pem === 'string' ? Buffer.from(pem) : Buffer.from(pem.buffer, pem.byteOffset, pem.byteLength)
+  return typeof pem === 'string'
+    ? Buffer.from(pem)
+    : Buffer.from(pem.buffer, pem.byteOffset, pem.byteLength)
 }
 
 // OpenSSL skips what it cannot read in a list of certificates, which would leave a client that trusts no certificate, or fewer than given.
 function checkCertificates(pem: Buffer, option: string): void {
-  const blocks = pem.toString('latin1').match(/-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END/g)
+  const blocks = pem
+    .toString('latin1')
+    .match(/-----BEGIN (?:X509 |TRUSTED )?CERTIFICATE-----[^-]*-----END/g)
   if (!blocks) throw invalid(option, `${option} holds no certificate in PEM form`)
   for (const block of blocks) {
     const body = block.slice(block.indexOf('-----', 5) + 5, -8)
@@ -86,13 +96,23 @@ function insecureReason(tls: TlsOptions): string | undefined {
   const reason: unknown = tls.insecure
   if (reason === undefined) return undefined
   if (typeof reason === 'string' && reason.trim() !== '') return reason
-  throw invalid('tls.insecure', 'tls.insecure takes the reason for which verification is turned off')
+  throw invalid(
+    'tls.insecure',
+    'tls.insecure takes the reason for which verification is turned off',
+  )
 }
 
 function warn(host: string, reason: string): void {
-  process.emitWarning(`The TLS certificate of ${host} is not verified: ${reason}`, { type: 'SecurityWarning', code: 'MQWIRE_TLS_INSECURE' })
+  process.emitWarning(`The TLS certificate of ${host} is not verified: ${reason}`, {
+    type: 'SecurityWarning',
+    code: 'MQWIRE_TLS_INSECURE',
+  })
 }
 
 function invalid(option: string, message: string, cause?: unknown): MqttError {
-  return new MqttError('ERR_INVALID_OPTION', message, cause === undefined ? { option } : { option, cause })
+  return new MqttError(
+    'ERR_INVALID_OPTION',
+    message,
+    cause === undefined ? { option } : { option, cause },
+  )
 }

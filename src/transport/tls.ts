@@ -25,12 +25,17 @@ export const dialTls: Dial = async (target, { signal }) => {
   // Node's declarations lack `onread` and `highWaterMark` here; `tls.connect` hands both to the socket.
   if (agent) {
     const stream = await openTunnel(target, agent, signal)
-    const make: MakeSocket = (onread) => secureOver(stream, Object.assign({ highWaterMark }, context, { onread }))
+    const make: MakeSocket = (onread) =>
+      secureOver(stream, Object.assign({ highWaterMark }, context, { onread }))
     return dialSocket(make, 'secureConnect', signal).catch((error: unknown) => {
       stream.destroy()
       throw error
     })
   }
   const options = { ...socketOptionsOf(target), ...context }
-  return dialSocket((onread) => connect(Object.assign(options, { onread })), 'secureConnect', signal)
+  return dialSocket(
+    (onread) => connect(Object.assign(options, { onread })),
+    'secureConnect',
+    signal,
+  )
 }

@@ -83,7 +83,9 @@ export interface SocketOptions {
   /** IP version to dial. Default: both. */
   readonly family?: 4 | 6 | undefined
   /** Name resolution in the manner of `dns.lookup`. Default: that. */
-  readonly lookup?: ((hostname: string, options: object, callback: (...result: never[]) => void) => void) | undefined
+  readonly lookup?:
+    | ((hostname: string, options: object, callback: (...result: never[]) => void) => void)
+    | undefined
   /** Local address to bind. Default: any. */
   readonly localAddress?: string | undefined
   /**

@@ -18,13 +18,20 @@ export function pathOf(url: URL): string {
 
 /** Dials `unix:` targets. Rejects with the socket's error (`ENOENT`, `EACCES`, `ECONNREFUSED`). */
 export const dialUnix: Dial = (target, { signal }) =>
-  dialSocket((onread) => netConnect(Object.assign({ path: pathOf(target.url), highWaterMark }, { onread })), 'connect', signal)
+  dialSocket(
+    (onread) => netConnect(Object.assign({ path: pathOf(target.url), highWaterMark }, { onread })),
+    'connect',
+    signal,
+  )
 
 /**
  * Accepts streams at `path`, which must not exist; closing the listener removes it. Rejects with the platform's error when it cannot listen, with
  * `ERR_INVALID_OPTION` for an option that there is not.
  */
-export async function listenUnix(options: { readonly path: string }, accept: Accept): Promise<Listener> {
+export async function listenUnix(
+  options: { readonly path: string },
+  accept: Accept,
+): Promise<Listener> {
   checkNames('listenUnix', options, ['path'])
   const { path } = options
   const url = `unix://${path.split('/').map(encodeURIComponent).join('/')}`

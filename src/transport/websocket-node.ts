@@ -35,7 +35,13 @@ import {
 // For both sides; not all of it is known to the package's declarations yet. The second bounds the wait for the peer's half of an orderly close.
 function common(maxPayload: number) {
   const parts = partLimit(maxPayload)
-  return { perMessageDeflate: false, closeTimeout: 5_000, maxPayload, maxFragments: parts, maxBufferedChunks: parts }
+  return {
+    perMessageDeflate: false,
+    closeTimeout: 5_000,
+    maxPayload,
+    maxFragments: parts,
+    maxBufferedChunks: parts,
+  }
 }
 
 // How long the end may take on our side is up to the client.
@@ -49,7 +55,8 @@ export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSiz
   signal.throwIfAborted()
   const { agent } = target.socket
   const limit = serverMessageLimit(maximumPacketSize)
-  const context = target.url.protocol === 'wss:' ? clientContext(target.tls, hostOf(target.url)) : undefined
+  const context =
+    target.url.protocol === 'wss:' ? clientContext(target.tls, hostOf(target.url)) : undefined
   // An agent makes the stream and no more: what `ws` would have it do is not verified in the same way, and goes to its pool when it comes late.
   const tunnel = agent && (await openTunnel(target, agent, signal))
   try {
@@ -57,7 +64,9 @@ export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSiz
     const socket = new WebSocket(target.url, [...target.protocols], {
       ...settingsOf(target.socket),
       ...context,
-      ...(tunnel && { createConnection: () => (context ? secureOver(tunnel, context) : (tunnel as Socket)) }),
+      ...(tunnel && {
+        createConnection: () => (context ? secureOver(tunnel, context) : (tunnel as Socket)),
+      }),
       ...common(limit),
       ...patient,
       headers: { ...target.headers },
@@ -71,9 +80,15 @@ export const dialWebSocketNode: Dial = async (target, { signal, maximumPacketSiz
 }
 
 // Without user name and query, which may be a secret that the server repeats.
-const placeOf = ({ protocol, host, pathname }: URL): string => printable(`${protocol}//${host}${pathname}`)
+const placeOf = ({ protocol, host, pathname }: URL): string =>
+  printable(`${protocol}//${host}${pathname}`)
 
-function opened(socket: WebSocket, target: Target, signal: AbortSignal, limit: number): Promise<Transport> {
+function opened(
+  socket: WebSocket,
+  target: Target,
+  signal: AbortSignal,
+  limit: number,
+): Promise<Transport> {
   const { host, pathname } = target.url
   return new Promise((resolve, reject) => {
     let stream: Socket | undefined
@@ -84,7 +99,10 @@ function opened(socket: WebSocket, target: Target, signal: AbortSignal, limit: n
     const fail = (given: unknown) => {
       settle()
       // The text of `ws` does not say what was asked for.
-      const error = given instanceof Error && given.message === 'Server sent no subprotocol' ? protocolError('', target.protocols) : given
+      const error =
+        given instanceof Error && given.message === 'Server sent no subprotocol'
+          ? protocolError('', target.protocols)
+          : given
       // Terminating a handshake raises one more error.
       socket.on('error', () => {})
       socket.terminate()
@@ -102,8 +120,13 @@ function opened(socket: WebSocket, target: Target, signal: AbortSignal, limit: n
     signal.addEventListener('abort', abort)
     socket.on('open', up).on('error', fail)
     socket.on('unexpected-response', (_request, { statusCode, headers: { location } }) => {
-      const moved = location === undefined || !URL.canParse(location, target.url) ? '' : ` to ${placeOf(new URL(location, target.url))}`
-      fail(new Error(`HTTP ${statusCode}${moved}, no WebSocket at ${host}${pathname}; port and path?`))
+      const moved =
+        location === undefined || !URL.canParse(location, target.url)
+          ? ''
+          : ` to ${placeOf(new URL(location, target.url))}`
+      fail(
+        new Error(`HTTP ${statusCode}${moved}, no WebSocket at ${host}${pathname}; port and path?`),
+      )
     })
     socket.on('upgrade', (response) => {
       stream = response.socket
@@ -127,9 +150,12 @@ class NodeWebSocketTransport implements Transport {
     socket.pause()
     socket.on('message', (data, isBinary) => this.#received(data as Buffer, isBinary))
     // `ws` has sent a close frame then, and would wait for the peer's.
-    const isTooLarge = (error: Error): boolean => (error as { code?: unknown }).code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'
+    const isTooLarge = (error: Error): boolean =>
+      (error as { code?: unknown }).code === 'WS_ERR_UNSUPPORTED_MESSAGE_LENGTH'
     socket.on('error', (error) => this.destroy(isTooLarge(error) ? sizeError(limit) : error))
-    socket.on('close', (code, reason) => this.#holder.end(this.#cut ? this.#cause : closeCause(code, reason.toString())))
+    socket.on('close', (code, reason) =>
+      this.#holder.end(this.#cut ? this.#cause : closeCause(code, reason.toString())),
+    )
     stream.on('drain', () => {
       if (!this.#full) return
       this.#full = false
@@ -144,9 +170,11 @@ class NodeWebSocketTransport implements Transport {
   write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
     if (this.#ended || this.#socket.readyState !== WebSocket.OPEN) return refuse(written)
     // As for bare sockets: a write that was under way when the stream was cut is reported as done.
-    const done = (error?: Error | null) => written?.(error ?? (this.#stream.destroyed ? new Error('The stream was cut') : undefined))
+    const done = (error?: Error | null) =>
+      written?.(error ?? (this.#stream.destroyed ? new Error('The stream was cut') : undefined))
     let at = 0
-    for (; bytes.length - at > messageSize; at += messageSize) this.#socket.send(bytes.subarray(at, at + messageSize), ignore)
+    for (; bytes.length - at > messageSize; at += messageSize)
+      this.#socket.send(bytes.subarray(at, at + messageSize), ignore)
     this.#socket.send(at === 0 ? bytes : bytes.subarray(at), written ? done : ignore)
     if (this.#socket.bufferedAmount > highWaterMark) this.#full = true
     return !this.#full
@@ -219,28 +247,49 @@ export interface ListenWebSocketOptions {
  * Accepts WebSocket streams with the sub-protocol `mqtt` (or `mqttv3.1`) [MQTT-6.0.0-4]; others are closed with 1002. Rejects with the platform's error
  * when it cannot listen, with `ERR_INVALID_OPTION` for an option that there is not.
  */
-export async function listenWebSocket(options: ListenWebSocketOptions, accept: Accept): Promise<Listener> {
-  checkNames('listenWebSocket', options, ['host', 'port', 'server', 'path', 'tls', 'maximumPacketSize'])
+export async function listenWebSocket(
+  options: ListenWebSocketOptions,
+  accept: Accept,
+): Promise<Listener> {
+  checkNames('listenWebSocket', options, [
+    'host',
+    'port',
+    'server',
+    'path',
+    'tls',
+    'maximumPacketSize',
+  ])
   const { host = '127.0.0.1', port = 0, path = '/mqtt', tls } = options
   if (options.server?.listening === false)
-    throw new MqttError('ERR_INVALID_OPTION', 'server must be listening: await server.listen() first', { option: 'server' })
+    throw new MqttError(
+      'ERR_INVALID_OPTION',
+      'server must be listening: await server.listen() first',
+      { option: 'server' },
+    )
   const limit = messageLimit(options.maximumPacketSize)
-  const server = (options.server as Server | undefined) ?? (tls ? createTlsServer(serverContext(tls)) : createServer())
+  const server =
+    (options.server as Server | undefined) ??
+    (tls ? createTlsServer(serverContext(tls)) : createServer())
   const sockets = new WebSocketServer({
     server,
     path,
     ...common(limit),
-    handleProtocols: (offered) => ['mqtt', 'mqttv3.1'].find((protocol) => offered.has(protocol)) ?? false,
+    handleProtocols: (offered) =>
+      ['mqtt', 'mqttv3.1'].find((protocol) => offered.has(protocol)) ?? false,
   })
   sockets.on('error', ignore)
   sockets.on('connection', (socket, request) => {
     if (socket.protocol === '') {
       socket.on('error', ignore)
       socket.close(1002)
-    } else accept(new NodeWebSocketTransport(socket, request.socket, limit), remoteOf(request.socket))
+    } else
+      accept(new NodeWebSocketTransport(socket, request.socket, limit), remoteOf(request.socket))
   })
   if (!options.server) await listening(server, host, port)
-  return { url: `${tls ? 'wss' : 'ws'}://${authorityOf(server)}${path}`, close: () => closeSockets(sockets, options.server ? undefined : server) }
+  return {
+    url: `${tls ? 'wss' : 'ws'}://${authorityOf(server)}${path}`,
+    close: () => closeSockets(sockets, options.server ? undefined : server),
+  }
 }
 
 function listening(server: Server, host: string, port: number): Promise<void> {

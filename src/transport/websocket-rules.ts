@@ -10,7 +10,9 @@ import type { Target } from './transport.js'
 
 /** Name of the first setting that the platform's class cannot honour, or undefined. */
 export function unsupportedSetting(target: Target): string | undefined {
-  return (['tls', 'socket', 'headers'] as const).find((name) => Object.values(target[name]).some((value) => value !== undefined))
+  return (['tls', 'socket', 'headers'] as const).find((name) =>
+    Object.values(target[name]).some((value) => value !== undefined),
+  )
 }
 
 /** Most bytes of one outgoing message; a larger write leaves as several. */
@@ -45,7 +47,10 @@ export function protocolError(picked: string, offered: readonly string[]): Error
 /** What a close means: undefined for an orderly one (1000, or none given), else an error that has the `code` and the `reason` as received. */
 export function closeCause(code: number, reason: string, hint = ''): Error | undefined {
   if (code === 1000 || code === 1005) return undefined
-  return Object.assign(new Error(`WebSocket closed with ${code}${reason && ` ${printable(reason)}`}${hint}`), { code, reason })
+  return Object.assign(
+    new Error(`WebSocket closed with ${code}${reason && ` ${printable(reason)}`}${hint}`),
+    { code, reason },
+  )
 }
 
 /** A text message came: MQTT travels in binary ones only, and the connection has to end [MQTT-6.0.0-1]. */

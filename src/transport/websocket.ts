@@ -36,10 +36,14 @@ export const dialWebSocket: Dial = async (target, { signal, maximumPacketSize })
   socket.binaryType = 'arraybuffer'
   return new Promise((resolve, reject) => {
     const forget = () => signal.removeEventListener('abort', abort)
-    const transport = new WebSocketTransport(socket, serverMessageLimit(maximumPacketSize), (cause) => {
-      forget()
-      reject(cause)
-    })
+    const transport = new WebSocketTransport(
+      socket,
+      serverMessageLimit(maximumPacketSize),
+      (cause) => {
+        forget()
+        reject(cause)
+      },
+    )
     const abort = () => transport.destroy(signal.reason)
     signal.addEventListener('abort', abort)
     socket.onopen = () => {
@@ -64,7 +68,8 @@ function checkTarget(target: Target): void {
 }
 
 // Why nothing came of a handshake is not for pages to know.
-const dialHint = ({ protocol }: WebSocket): string => (protocol ? '' : ': host, port, path, TLS, sub-protocol?')
+const dialHint = ({ protocol }: WebSocket): string =>
+  protocol ? '' : ': host, port, path, TLS, sub-protocol?'
 
 class WebSocketTransport implements Transport {
   readonly #socket: WebSocket
@@ -96,7 +101,8 @@ class WebSocketTransport implements Transport {
     }
     // A close event with the code follows as a rule, but not everywhere.
     socket.onerror = (event) => {
-      const cause = (event as ErrorEvent).error ?? new Error(`The WebSocket failed${dialHint(socket)}`)
+      const cause =
+        (event as ErrorEvent).error ?? new Error(`The WebSocket failed${dialHint(socket)}`)
       setTimeout(() => this.#whenRead(() => this.#end(cause)))
     }
   }
@@ -108,12 +114,14 @@ class WebSocketTransport implements Transport {
   write(bytes: Uint8Array, written?: Written): boolean {
     if (this.#ended) return refuse(written)
     try {
-      for (let at = 0; at < bytes.length; at += messageSize) this.#socket.send(bytes.subarray(at, at + messageSize) as Uint8Array<ArrayBuffer>)
+      for (let at = 0; at < bytes.length; at += messageSize)
+        this.#socket.send(bytes.subarray(at, at + messageSize) as Uint8Array<ArrayBuffer>)
     } catch (error) {
       this.destroy(error)
       return refuse(written)
     }
-    if (written && this.#waiting.push(written) === 1) queueMicrotask(() => this.#full || this.#report())
+    if (written && this.#waiting.push(written) === 1)
+      queueMicrotask(() => this.#full || this.#report())
     if (!this.#full && this.#socket.bufferedAmount > highWaterMark) {
       this.#full = true
       this.#poll(1)
@@ -138,10 +146,13 @@ class WebSocketTransport implements Transport {
     if (typeof size !== 'number') return this.destroy(textError())
     this.#unread += size
     // All that waits is held to the same limit.
-    if (this.#unread > this.#limit) return this.destroy(size > this.#limit ? sizeError(this.#limit, size) : earlyError())
-    if (byteLength !== undefined && this.#reading === undefined) return this.#take(data as ArrayBuffer)
+    if (this.#unread > this.#limit)
+      return this.destroy(size > this.#limit ? sizeError(this.#limit, size) : earlyError())
+    if (byteLength !== undefined && this.#reading === undefined)
+      return this.#take(data as ArrayBuffer)
     // Where Blobs have no such method, the call throws.
-    const bytes = async (): Promise<ArrayBuffer> => (byteLength === undefined ? (data as Blob).arrayBuffer() : (data as ArrayBuffer))
+    const bytes = async (): Promise<ArrayBuffer> =>
+      byteLength === undefined ? (data as Blob).arrayBuffer() : (data as ArrayBuffer)
     const read = Promise.all([bytes(), this.#reading]).then(
       ([buffer]) => {
         if (this.#reading === read) this.#reading = undefined
@@ -160,7 +171,9 @@ class WebSocketTransport implements Transport {
 
   #take(data: ArrayBuffer | ArrayBufferView): void {
     this.#unread -= data.byteLength
-    const bytes = ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data)
+    const bytes = ArrayBuffer.isView(data)
+      ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength)
+      : new Uint8Array(data)
     if (!this.#holder.chunk(bytes)) this.destroy(earlyError())
   }
 
@@ -177,7 +190,8 @@ class WebSocketTransport implements Transport {
   #poll(delay: number, before = Number.POSITIVE_INFINITY): void {
     this.#timer = setTimeout(() => {
       const amount = this.#socket.bufferedAmount
-      if (amount > highWaterMark / 2) return this.#poll(amount < before ? 4 : Math.min(delay * 2, 64), amount)
+      if (amount > highWaterMark / 2)
+        return this.#poll(amount < before ? 4 : Math.min(delay * 2, 64), amount)
       this.#full = false
       this.#report()
       this.#holder.live?.drain()

@@ -18,7 +18,10 @@ const mostUnacknowledged = 256
 
 /** True for a generator of answers. */
 export function isStreamed(result: unknown): result is AsyncGenerator<unknown> {
-  return typeof (result as AsyncGenerator | undefined)?.[Symbol.asyncIterator] === 'function' && typeof (result as AsyncGenerator).next === 'function'
+  return (
+    typeof (result as AsyncGenerator | undefined)?.[Symbol.asyncIterator] === 'function' &&
+    typeof (result as AsyncGenerator).next === 'function'
+  )
 }
 
 /** A stream that is being given. */
@@ -62,7 +65,13 @@ export class AnswerSender<Answer> {
   #handling: Handling | undefined
   #over = false
 
-  constructor(client: StreamClient, codec: Codec<Answer, unknown>, patience: number | undefined, declared: Declared, report: Report) {
+  constructor(
+    client: StreamClient,
+    codec: Codec<Answer, unknown>,
+    patience: number | undefined,
+    declared: Declared,
+    report: Report,
+  ) {
     this.#client = client
     this.#declared = declared
     this.#report = report
@@ -114,13 +123,26 @@ export class AnswerSender<Answer> {
     this.#handling?.unsubscribe().catch(() => undefined)
   }
 
-  async #give(giving: Giving, values: AsyncGenerator<unknown>, topic: string, correlationData: Uint8Array | undefined): Promise<void> {
+  async #give(
+    giving: Giving,
+    values: AsyncGenerator<unknown>,
+    topic: string,
+    correlationData: Uint8Array | undefined,
+  ): Promise<void> {
     let seq = 0
     let isTold = false
     let control = ''
-    const send = (payload: string | Uint8Array, own: PublishProperties | undefined, ...more: [string, string][]): Promise<unknown> => {
+    const send = (
+      payload: string | Uint8Array,
+      own: PublishProperties | undefined,
+      ...more: [string, string][]
+    ): Promise<unknown> => {
       const number = seq++
-      const properties = { ...own, correlationData, userProperties: [['seq', String(number)] as [string, string], ...more] }
+      const properties = {
+        ...own,
+        correlationData,
+        userProperties: [['seq', String(number)] as [string, string], ...more],
+      }
       const sent = this.#client.publish(topic, payload, { qos: 1, properties })
       sent.catch((error: unknown) => {
         // What says why comes in its place: a gap would say that something was lost.
@@ -130,8 +152,13 @@ export class AnswerSender<Answer> {
       })
       return sent
     }
-    const last = async (payload: string | Uint8Array, own: PublishProperties | undefined, ...more: [string, string][]): Promise<unknown> => {
-      if (isTold || (this.#client as { readonly state?: string }).state === 'closed') return undefined
+    const last = async (
+      payload: string | Uint8Array,
+      own: PublishProperties | undefined,
+      ...more: [string, string][]
+    ): Promise<unknown> => {
+      if (isTold || (this.#client as { readonly state?: string }).state === 'closed')
+        return undefined
       isTold = true
       return send(payload, own, ...more)
     }
@@ -155,7 +182,10 @@ export class AnswerSender<Answer> {
         const payload = await encoded(this.#codec, value as Answer)
         if (isOver(giving)) continue
         // As many as the caller has room for are under way at a time.
-        const sent = send(payload, { ...propertiesOf(this.#codec, true), responseTopic: seq === 0 ? control : undefined })
+        const sent = send(payload, {
+          ...propertiesOf(this.#codec, true),
+          responseTopic: seq === 0 ? control : undefined,
+        })
         // However much credit there is, no more wait for their acknowledgement.
         if (seq % mostUnacknowledged === 0) await sent
       }
@@ -163,7 +193,8 @@ export class AnswerSender<Answer> {
       let error = given
       try {
         const answer = await this.#declared(error)
-        if (answer !== undefined) return void (await last(answer.payload, answer.properties, ...answer.words))
+        if (answer !== undefined)
+          return void (await last(answer.payload, answer.properties, ...answer.words))
       } catch (unfit) {
         // It is too large, or its data is not valid.
         error = unfit
@@ -171,7 +202,11 @@ export class AnswerSender<Answer> {
       }
       const unsent = unsendable(error)
       // The caller gets only a code of an error of the server's own: the details stay with the serving program.
-      if (unsent !== undefined || (giving.failure === undefined && toldOf(error)[0] === 'ERR_HANDLER_FAILED')) this.#report(error)
+      if (
+        unsent !== undefined ||
+        (giving.failure === undefined && toldOf(error)[0] === 'ERR_HANDLER_FAILED')
+      )
+        this.#report(error)
       await giving.tell(unsent ?? error).catch(() => undefined)
     } finally {
       this.#controlled.delete(control)
@@ -182,7 +217,10 @@ export class AnswerSender<Answer> {
   // Until its caller says something; one that says nothing any more has left.
   async #credited(giving: Giving): Promise<void> {
     await new Promise<void>((resolve) => {
-      const timer = setTimeout(() => giveUp(giving, 'no credit came in time', 'ERR_TIMEOUT'), this.#patience)
+      const timer = setTimeout(
+        () => giveUp(giving, 'no credit came in time', 'ERR_TIMEOUT'),
+        this.#patience,
+      )
       giving.wake = () => {
         clearTimeout(timer)
         resolve()

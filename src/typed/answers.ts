@@ -37,7 +37,9 @@ export function keyOf(bytes: Uint8Array | undefined): string {
 
 /** A topic of our own: below what the server proposes (section 3.2.2.3.15), where it does. */
 export function ownTopic(client: object): string {
-  const { negotiated } = client as { readonly negotiated?: { readonly responseInformation?: string } }
+  const { negotiated } = client as {
+    readonly negotiated?: { readonly responseInformation?: string }
+  }
   const base = negotiated?.responseInformation || 'mqwire'
   return `${base.endsWith('/') ? base.slice(0, -1) : base}/${Array.from(random(), (byte) => byte.toString(16).padStart(2, '0')).join('')}`
 }

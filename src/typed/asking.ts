@@ -7,7 +7,15 @@ import type { Handling, Message, PublishProperties } from '../client/api/index.j
 import { withOutcome } from '../client/common/outcome.js'
 import { remoteError } from '../client/common/remote.js'
 import { MqttError, type Outcome } from '../errors.js'
-import { keyOf, ownTopic, ownTopicOptions, propertyOf, random, type StreamClient, type StreamOptions } from './answers.js'
+import {
+  keyOf,
+  ownTopic,
+  ownTopicOptions,
+  propertyOf,
+  random,
+  type StreamClient,
+  type StreamOptions,
+} from './answers.js'
 import { wholeNumber } from './refuse.js'
 
 /** Where answers come. */
@@ -48,12 +56,19 @@ export class AnswerStreams {
       await stream.within(async () => {
         const { topic: responseTopic } = await this.#listening()
         if (stream.over) return
-        const all = { ...properties, responseTopic, correlationData, userProperties: [['stream', String(window)] as [string, string]] }
+        const all = {
+          ...properties,
+          responseTopic,
+          correlationData,
+          userProperties: [['stream', String(window)] as [string, string]],
+        }
         stream.asked = true
-        await this.#client.publish(topic, payload, { qos: 1, signal, ttl: timeout, properties: all }).catch((error: unknown) => {
-          stream.asked = !MqttError.is(error) || error.outcome !== 'not-sent'
-          throw error
-        })
+        await this.#client
+          .publish(topic, payload, { qos: 1, signal, ttl: timeout, properties: all })
+          .catch((error: unknown) => {
+            stream.asked = !MqttError.is(error) || error.outcome !== 'not-sent'
+            throw error
+          })
       })
       return stream
     } catch (error) {
@@ -78,12 +93,18 @@ export class AnswerStreams {
 
   async #listen(): Promise<Route> {
     const topic = ownTopic(this.#client)
-    const add = (message: Message): void => this.#open.get(keyOf(message.properties.correlationData))?.add(message)
+    const add = (message: Message): void =>
+      this.#open.get(keyOf(message.properties.correlationData))?.add(message)
     return { topic, handling: await this.#client.listen(topic, add, ownTopicOptions) }
   }
 
   #say(control: string, correlationData: Uint8Array, word: string, value: string): void {
-    this.#client.publish(control, '', { qos: 1, properties: { correlationData, userProperties: [[word, value]] } }).catch(() => undefined)
+    this.#client
+      .publish(control, '', {
+        qos: 1,
+        properties: { correlationData, userProperties: [[word, value]] },
+      })
+      .catch(() => undefined)
   }
 
   // The last one takes the subscription with it.
@@ -126,7 +147,9 @@ export class AnswerStream {
     this.#host = host
     const abort = (): void => {
       if (!this.#ended) this.#messages.length = 0
-      this.fail(new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome: this.#outcome }))
+      this.fail(
+        new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome: this.#outcome }),
+      )
     }
     signal?.addEventListener('abort', abort)
     this.#stopAbort = () => signal?.removeEventListener('abort', abort)
@@ -158,7 +181,10 @@ export class AnswerStream {
   }
 
   #tooLate(): MqttError {
-    return new MqttError('ERR_TIMEOUT', `no answer in ${this.#timeout} ms`, { fault: 'remote', outcome: this.#outcome })
+    return new MqttError('ERR_TIMEOUT', `no answer in ${this.#timeout} ms`, {
+      fault: 'remote',
+      outcome: this.#outcome,
+    })
   }
 
   /** An answer came. */
@@ -173,14 +199,27 @@ export class AnswerStream {
     // Two generators: their items could not be distinguished.
     if (responseTopic !== undefined && responseTopic !== this.#control) {
       this.#host.say(responseTopic, 'cancel', '')
-      return this.fail(new MqttError('ERR_SESSION_LOST', 'a second responder answers', { fault: 'remote', outcome: 'unknown' }))
+      return this.fail(
+        new MqttError('ERR_SESSION_LOST', 'a second responder answers', {
+          fault: 'remote',
+          outcome: 'unknown',
+        }),
+      )
     }
     if (seq < this.#expected) return
     const problem = propertyOf(message, 'error')
-    const isLast = problem !== undefined || propertyOf(message, 'end') !== undefined || propertyOf(message, 'seq') === undefined
+    const isLast =
+      problem !== undefined ||
+      propertyOf(message, 'end') !== undefined ||
+      propertyOf(message, 'seq') === undefined
     // The last one needs no credit.
     if (seq > this.#expected || (!isLast && this.#messages.length >= this.#window))
-      return this.fail(new MqttError('ERR_SESSION_LOST', 'answers are missing', { fault: 'remote', outcome: 'unknown' }))
+      return this.fail(
+        new MqttError('ERR_SESSION_LOST', 'answers are missing', {
+          fault: 'remote',
+          outcome: 'unknown',
+        }),
+      )
     this.#expected += 1
     if (problem !== undefined) this.#end(remoteError(message, problem))
     else if (isLast) this.#end(undefined, message)

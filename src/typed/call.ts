@@ -6,32 +6,46 @@ import type { Checked } from './template.js'
 import { TopicTemplate } from './template.js'
 
 /** A template as it is, or made of a text. */
-export function templateOf<Template extends string>(given: Checked<Template> | TopicTemplate<Template>): TopicTemplate<Template> {
+export function templateOf<Template extends string>(
+  given: Checked<Template> | TopicTemplate<Template>,
+): TopicTemplate<Template> {
   return given instanceof TopicTemplate ? given : new TopicTemplate<Template>(given)
 }
 
 /** Parameters first: a topic without any has no argument for them. */
-export function argumentsOf(topic: Pick<TopicTemplate, 'parameters'>, call: readonly unknown[]): unknown[] {
+export function argumentsOf(
+  topic: Pick<TopicTemplate, 'parameters'>,
+  call: readonly unknown[],
+): unknown[] {
   return topic.parameters.length === 0 ? [{}, ...call] : [...call]
 }
 
 /** Arguments of a call that takes `most` of them besides the parameters, options last. @throws MqttError ERR_INVALID_OPTION */
-export function checkedArguments(topic: Pick<TopicTemplate, 'parameters'>, call: readonly unknown[], most: number): unknown[] {
+export function checkedArguments(
+  topic: Pick<TopicTemplate, 'parameters'>,
+  call: readonly unknown[],
+  most: number,
+): unknown[] {
   const all = argumentsOf(topic, call)
   assertOptions(all[most])
-  if (all.slice(most + 1).some((more) => more !== undefined)) refuse('options', 'must be the last argument: await the promise')
+  if (all.slice(most + 1).some((more) => more !== undefined))
+    refuse('options', 'must be the last argument: await the promise')
   return all
 }
 
 /** All of these options: later ones win, and undefined ones count as left out. */
 export function merged<T extends object>(...given: (Partial<T> | undefined)[]): T {
   const all: Record<string, unknown> = {}
-  for (const options of given) for (const [name, value] of Object.entries(options ?? {})) if (value !== undefined) all[name] = value
+  for (const options of given)
+    for (const [name, value] of Object.entries(options ?? {}))
+      if (value !== undefined) all[name] = value
   return all as T
 }
 
 /** What is bound to a client, made once for each: what it counts and keeps in order is the same wherever it is asked for. */
-export function oncePerClient<Client extends object, Bound>(bind: (client: Client) => Bound): (client: Client) => Bound {
+export function oncePerClient<Client extends object, Bound>(
+  bind: (client: Client) => Bound,
+): (client: Client) => Bound {
   const made = new WeakMap<Client, Bound>()
   return (client) => {
     const bound = made.get(client) ?? bind(client)
@@ -41,6 +55,9 @@ export function oncePerClient<Client extends object, Bound>(bind: (client: Clien
 }
 
 /** The name with these parameters. @throws MqttError ERR_INVALID_TOPIC */
-export function nameOf<Template extends string>(topic: TopicTemplate<Template>, params: object): string {
+export function nameOf<Template extends string>(
+  topic: TopicTemplate<Template>,
+  params: object,
+): string {
   return (topic as unknown as TopicTemplate<'{any}'>).name((params ?? {}) as never)
 }

@@ -8,7 +8,12 @@ import { type Codec, raise, type SchemaOptions } from './codec.js'
 import { assertTime, type Format, packed, type Walk } from './packed.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from './standard-schema.js'
 
-const encoder = /* @__PURE__ */ new Encoder({ useRecords: false, mapsAsObjects: true, variableMapSize: true, tagUint8Array: false } as object)
+const encoder = /* @__PURE__ */ new Encoder({
+  useRecords: false,
+  mapsAsObjects: true,
+  variableMapSize: true,
+  tagUint8Array: false,
+} as object)
 
 const format: Format = {
   contentType: 'application/cbor',
@@ -27,8 +32,13 @@ export function cbor<Schema extends StandardSchema>(
   schema: Schema,
   options: SchemaOptions<SchemaInput<Schema>, SchemaOutput<Schema>>,
 ): Codec<SchemaOutput<Schema>>
-export function cbor<Schema extends StandardSchema>(schema: Schema): Codec<SchemaInput<Schema>, SchemaOutput<Schema>>
-export function cbor(schema?: StandardSchema, options?: SchemaOptions<unknown, unknown>): Codec<unknown> {
+export function cbor<Schema extends StandardSchema>(
+  schema: Schema,
+): Codec<SchemaInput<Schema>, SchemaOutput<Schema>>
+export function cbor(
+  schema?: StandardSchema,
+  options?: SchemaOptions<unknown, unknown>,
+): Codec<unknown> {
   return packed(format, schema, options)
 }
 
@@ -57,13 +67,17 @@ function head(walk: Walk): void {
       if (info === 31) return walk.end()
       // False, true, null, undefined; numbers of 2, 4 and 8 bytes.
       if (info >= 20 && info <= 23) return
-      return info >= 25 && info <= 27 ? walk.skip(1 << (info - 24)) : raise(new Error(`has a simple value that is not known: ${info}`))
+      return info >= 25 && info <= 27
+        ? walk.skip(1 << (info - 24))
+        : raise(new Error(`has a simple value that is not known: ${info}`))
   }
 }
 
 function lengthOf(walk: Walk, info: number): number {
   if (info < 24) return info
-  return info < 28 ? walk.number(1 << (info - 24)) : raise(new Error('has a length that is not valid'))
+  return info < 28
+    ? walk.number(1 << (info - 24))
+    : raise(new Error('has a length that is not valid'))
 }
 
 /** Times (0, 1) and numbers of any size (2, 3): section 3.4. */
@@ -71,11 +85,14 @@ function tagged(walk: Walk, tag: number): void {
   if (tag > 3) raise(new Error(`has a tag that is not known: ${tag}`))
   const first = walk.byte()
   const [type, info] = [first >> 5, first & 31]
-  const isTime = tag === 0 ? type === 3 : tag === 1 && (type < 2 || (type === 7 && info >= 25 && info <= 27))
-  if (!isTime && !(tag > 1 && type === 2)) raise(new Error(`has a tag ${tag} on what it does not fit`))
+  const isTime =
+    tag === 0 ? type === 3 : tag === 1 && (type < 2 || (type === 7 && info >= 25 && info <= 27))
+  if (!isTime && !(tag > 1 && type === 2))
+    raise(new Error(`has a tag ${tag} on what it does not fit`))
   if (type === 7) return assertTime(1000 * floatOf(walk.view(1 << (info - 24))))
   const length = lengthOf(walk, info)
-  if (type === 2 && length > longestNumber) raise(new Error(`has a number of more than ${longestNumber} bytes`))
+  if (type === 2 && length > longestNumber)
+    raise(new Error(`has a number of more than ${longestNumber} bytes`))
   if (type === 3) assertTime(Date.parse(walk.text(length)))
   else if (type === 2) walk.skip(length)
 }

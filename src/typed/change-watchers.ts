@@ -92,7 +92,8 @@ export class UnreadTopics {
 
   /** A topic has gone; so many are there. Topics that come and go must not grow a reader that is behind. */
   remove(topic: string, count: number): void {
-    if (this.#topics.get(topic) === true && this.#topics.size > count + mostGone) this.#topics.delete(topic)
+    if (this.#topics.get(topic) === true && this.#topics.size > count + mostGone)
+      this.#topics.delete(topic)
     else this.add(topic, false)
   }
 

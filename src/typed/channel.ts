@@ -21,16 +21,35 @@ import type { Inside } from '../client/common/inside.js'
 import { MqttError } from '../errors.js'
 import { argumentsOf, checkedArguments, merged, nameOf, oncePerClient, templateOf } from './call.js'
 import { after, type Codec, isPromise } from './codec.js'
-import { type Delivered, Incoming, type Invalid, type InvalidVerdict, type OnInvalid, policyOf, type Received, type Tally } from './incoming.js'
+import {
+  type Delivered,
+  Incoming,
+  type Invalid,
+  type InvalidVerdict,
+  type OnInvalid,
+  policyOf,
+  type Received,
+  type Tally,
+} from './incoming.js'
 import { type LatestOptions, type LatestValues, latestOf } from './latest.js'
 import { encoded, insideOf, propertiesOf } from './payload.js'
 import { assertAble, assertCodec, assertHandler, refuse } from './refuse.js'
 import { ReadSubscription, type TypedSubscription } from './subscription.js'
-import type { Checked, GivenParams, Params, ParamsFirst, SomeFirst, TopicTemplate } from './template.js'
+import type {
+  Checked,
+  GivenParams,
+  Params,
+  ParamsFirst,
+  SomeFirst,
+  TopicTemplate,
+} from './template.js'
 import { writableStream } from './writable-stream.js'
 
 /** What goes for each message of a channel, unless a call says otherwise. */
-export interface ChannelDefaults<Parameters = never, Verdict extends InvalidVerdict = InvalidVerdict> extends Pick<PublishOptions, 'qos' | 'retain'> {
+export interface ChannelDefaults<
+  Parameters = never,
+  Verdict extends InvalidVerdict = InvalidVerdict,
+> extends Pick<PublishOptions, 'qos' | 'retain'> {
   /** Of publishes; goes over `qos` and `retain`. Default: none. */
   readonly publish?: PublishOptions | undefined
   /** Of subscriptions; goes over `qos`. Default: none. */
@@ -40,7 +59,8 @@ export interface ChannelDefaults<Parameters = never, Verdict extends InvalidVerd
 }
 
 /** Options of a subscription of a channel. */
-export interface ChannelSubscribeOptions<Parameters, Verdict extends InvalidVerdict> extends SubscribeOptions {
+export interface ChannelSubscribeOptions<Parameters, Verdict extends InvalidVerdict>
+  extends SubscribeOptions {
   /** What becomes of bad payloads. Default: that of the channel, else `'skip'`. */
   readonly onInvalid?: OnInvalid<Parameters, Verdict> | undefined
   /** Name of a shared subscription (section 4.8.2). Default: not shared. */
@@ -48,7 +68,8 @@ export interface ChannelSubscribeOptions<Parameters, Verdict extends InvalidVerd
 }
 
 /** Options of `listen` on a channel. */
-export interface ChannelListenOptions<Parameters, Verdict extends InvalidVerdict> extends ListenOptions {
+export interface ChannelListenOptions<Parameters, Verdict extends InvalidVerdict>
+  extends ListenOptions {
   /** What becomes of bad payloads; `'throw'` ends the `listen`. Default: that of the channel, else `'skip'`. */
   readonly onInvalid?: OnInvalid<Parameters, Verdict> | undefined
   /** Name of a shared subscription (section 4.8.2). Default: not shared. */
@@ -72,7 +93,11 @@ export interface ChannelPoster<Template extends string, In> {
 }
 
 /** A channel for subscribing. */
-export interface ChannelSubscriber<Template extends string, Out, Usual extends InvalidVerdict = 'skip'> {
+export interface ChannelSubscriber<
+  Template extends string,
+  Out,
+  Usual extends InvalidVerdict = 'skip',
+> {
   /** Subscribes, to several sets of parameters with one SUBSCRIBE, and waits for the grant. @throws MqttError as `subscribe` of the client */
   subscribe<Verdict extends InvalidVerdict = Usual>(
     ...call: FiltersFirst<Template, [options?: ChannelSubscribeOptions<Params<Template>, Verdict>]>
@@ -93,7 +118,9 @@ export interface ChannelSubscriber<Template extends string, Out, Usual extends I
     options?: ChannelListenOptions<Params<Template>, Verdict>,
   ): Promise<TypedHandling>
   /** The latest value of each topic, from retained and live messages. */
-  latest(...call: SomeFirst<Template, [options?: LatestOptions]>): LatestValues<Params<Template>, Out>
+  latest(
+    ...call: SomeFirst<Template, [options?: LatestOptions]>
+  ): LatestValues<Params<Template>, Out>
 }
 
 /** A running `listen` of a channel. */
@@ -104,12 +131,18 @@ export interface TypedHandling extends Handling {
 
 /** The parameters of one or of several filters, where there are any, before the other arguments. */
 export type FiltersFirst<Template extends string, Rest extends unknown[]> =
-  SomeFirst<Template, Rest> extends Rest ? Rest : [params?: Partial<GivenParams<Template>> | readonly Partial<GivenParams<Template>>[], ...Rest]
+  SomeFirst<Template, Rest> extends Rest
+    ? Rest
+    : [params?: Partial<GivenParams<Template>> | readonly Partial<GivenParams<Template>>[], ...Rest]
 
 /** What a channel is on a client: as much as that can do. */
-export type BoundChannel<Client, Template extends string, In, Out, Usual extends InvalidVerdict = 'skip'> = (Client extends Publisher<infer R>
-  ? ChannelPublisher<Template, In, R>
-  : unknown) &
+export type BoundChannel<
+  Client,
+  Template extends string,
+  In,
+  Out,
+  Usual extends InvalidVerdict = 'skip',
+> = (Client extends Publisher<infer R> ? ChannelPublisher<Template, In, R> : unknown) &
   (Client extends Poster ? ChannelPoster<Template, In> : unknown) &
   (Client extends Subscriber ? ChannelSubscriber<Template, Out, Usual> : unknown) &
   ChannelWill<Template, In>
@@ -117,11 +150,18 @@ export type BoundChannel<Client, Template extends string, In, Out, Usual extends
 /** What needs no client. */
 export interface ChannelWill<Template extends string, In> {
   /** The will (section 3.1.2.5) for the options of a client. @throws MqttError ERR_UNSUPPORTED_OPTION with an asynchronous schema; as `publish` */
-  will(...call: ParamsFirst<Template, [value: In, options?: Pick<WillOptions, 'qos' | 'retain' | 'properties'>]>): WillOptions
+  will(
+    ...call: ParamsFirst<
+      Template,
+      [value: In, options?: Pick<WillOptions, 'qos' | 'retain' | 'properties'>]
+    >
+  ): WillOptions
 }
 
 /** A topic with what its messages hold. */
-export class Channel<Template extends string, In, Out = In, Usual extends InvalidVerdict = 'skip'> implements ChannelWill<Template, In> {
+export class Channel<Template extends string, In, Out = In, Usual extends InvalidVerdict = 'skip'>
+  implements ChannelWill<Template, In>
+{
   /** Tells channels and operations apart. */
   readonly kind = 'channel'
   /** The topic. */
@@ -130,9 +170,15 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
   readonly codec: Codec<In, Out>
   /** What goes for each message, unless a call says otherwise. */
   readonly defaults: ChannelDefaults<Params<Template>, Usual>
-  readonly #bound = oncePerClient((client: Client) => new ChannelOnClient<Template, In, Out>(this as never, client))
+  readonly #bound = oncePerClient(
+    (client: Client) => new ChannelOnClient<Template, In, Out>(this as never, client),
+  )
 
-  constructor(topic: TopicTemplate<Template>, codec: Codec<In, Out>, defaults: ChannelDefaults<Params<Template>, Usual>) {
+  constructor(
+    topic: TopicTemplate<Template>,
+    codec: Codec<In, Out>,
+    defaults: ChannelDefaults<Params<Template>, Usual>,
+  ) {
     this.topic = topic
     this.codec = codec
     this.defaults = defaults
@@ -140,24 +186,45 @@ export class Channel<Template extends string, In, Out = In, Usual extends Invali
   }
 
   /** The channel on a client: any that publishes, posts or subscribes. */
-  on<Client extends Publisher<unknown> | Subscriber>(client: Client): BoundChannel<Client, Template, In, Out, Usual> {
+  on<Client extends Publisher<unknown> | Subscriber>(
+    client: Client,
+  ): BoundChannel<Client, Template, In, Out, Usual> {
     return this.#bound(client as never) as never
   }
 
-  will(...call: ParamsFirst<Template, [value: In, options?: Pick<WillOptions, 'qos' | 'retain' | 'properties'>]>): WillOptions {
-    const [params, value, options = {}] = argumentsOf(this.topic, call) as [object, In, Partial<WillOptions>?]
+  will(
+    ...call: ParamsFirst<
+      Template,
+      [value: In, options?: Pick<WillOptions, 'qos' | 'retain' | 'properties'>]
+    >
+  ): WillOptions {
+    const [params, value, options = {}] = argumentsOf(this.topic, call) as [
+      object,
+      In,
+      Partial<WillOptions>?,
+    ]
     const { qos, retain } = publishingOf(this.defaults)
     // For 3.1.1, which has none, they may be given as undefined.
     const without = 'properties' in options && options.properties === undefined
     const properties = without ? undefined : propertiesOf(this.codec, true, options.properties)
-    return merged<WillOptions>({ topic: nameOf(this.topic, params), payload: now(encoded(this.codec, value), 'will') }, { qos, retain }, options, {
-      properties,
-    })
+    return merged<WillOptions>(
+      { topic: nameOf(this.topic, params), payload: now(encoded(this.codec, value), 'will') },
+      { qos, retain },
+      options,
+      {
+        properties,
+      },
+    )
   }
 }
 
 /** A topic, or a template of one, with what its messages hold. @throws MqttError ERR_INVALID_TOPIC, ERR_INVALID_OPTION */
-export function channel<Template extends string, In, Out = In, Usual extends InvalidVerdict = 'skip'>(
+export function channel<
+  Template extends string,
+  In,
+  Out = In,
+  Usual extends InvalidVerdict = 'skip',
+>(
   topic: Checked<Template> | TopicTemplate<Template>,
   codec: Codec<In, Out>,
   defaults: ChannelDefaults<Params<Template>, Usual> = {},
@@ -168,7 +235,11 @@ export function channel<Template extends string, In, Out = In, Usual extends Inv
 
 type Client = Publisher & Poster & Subscriber
 
-function publishingOf({ qos, retain, publish }: Pick<ChannelDefaults, 'qos' | 'retain' | 'publish'>): PublishOptions {
+function publishingOf({
+  qos,
+  retain,
+  publish,
+}: Pick<ChannelDefaults, 'qos' | 'retain' | 'publish'>): PublishOptions {
   return merged<PublishOptions>({ qos, retain }, publish)
 }
 
@@ -203,14 +274,23 @@ class ChannelOnClient<Template extends string, In, Out> {
     return this.#settled(() => {
       assertAble(this.#client, 'publish')
       const [name, options] = this.#named(call, 1) as [string, PublishOptions?]
-      return this.#publish(name, merged<PublishOptions>(this.#publishing, options, { retain: true }), '')
+      return this.#publish(
+        name,
+        merged<PublishOptions>(this.#publishing, options, { retain: true }),
+        '',
+      )
     })
   }
 
   // Without a schema that takes its time the call itself publishes, so that calls keep their order. What took its time leaves in the order of the calls.
-  #publish(name: string, options: PublishOptions, payload: Payload | Promise<Payload>): Promise<unknown> {
+  #publish(
+    name: string,
+    options: PublishOptions,
+    payload: Payload | Promise<Payload>,
+  ): Promise<unknown> {
     const before = this.#tail
-    if (!isPromise(payload) && before === undefined) return this.#client.publish(name, payload, options)
+    if (!isPromise(payload) && before === undefined)
+      return this.#client.publish(name, payload, options)
     const ready = within(Promise.all([payload, before]), options.signal)
     // The client has not heard of it yet.
     silent(ready.catch((error) => this.#inside.refuse?.(name, error)))
@@ -235,15 +315,21 @@ class ChannelOnClient<Template extends string, In, Out> {
   writableStream(...call: unknown[]): WritableStream<In> {
     assertAble(this.#client, 'publish')
     const [name, options] = this.#named(call, 1) as [string, PublishOptions?]
-    return writableStream<In>(this.#client, name, this.#options(options), (value) => encoded(this.#channel.codec, value))
+    return writableStream<In>(this.#client, name, this.#options(options), (value) =>
+      encoded(this.#channel.codec, value),
+    )
   }
 
   async subscribe(...call: unknown[]): Promise<unknown> {
-    return this.#subscribed('subscribe', call, (filters, options) => this.#client.subscribe(filters, options))
+    return this.#subscribed('subscribe', call, (filters, options) =>
+      this.#client.subscribe(filters, options),
+    )
   }
 
   subscription(...call: unknown[]): unknown {
-    return this.#subscribed('subscription', call, (filters, options) => this.#client.subscription(filters, options))
+    return this.#subscribed('subscription', call, (filters, options) =>
+      this.#client.subscription(filters, options),
+    )
   }
 
   #subscribed<S extends Subscription | Promise<Subscription>>(
@@ -252,7 +338,10 @@ class ChannelOnClient<Template extends string, In, Out> {
     subscribe: (filters: string[], options: SubscribeOptions) => S,
   ): unknown {
     assertAble(this.#client, name)
-    const [params, given = {}] = this.#arguments(call) as [unknown, ChannelSubscribeOptions<Params<Template>, InvalidVerdict>?]
+    const [params, given = {}] = this.#arguments(call) as [
+      unknown,
+      ChannelSubscribeOptions<Params<Template>, InvalidVerdict>?,
+    ]
     const { onInvalid, share, ...options } = given
     const incoming = this.#incoming(onInvalid)
     return after(
@@ -262,7 +351,9 @@ class ChannelOnClient<Template extends string, In, Out> {
   }
 
   async listen(...call: unknown[]): Promise<Handling> {
-    const [params, handler, given = {}] = (typeof call[0] === 'function' ? [undefined, ...call] : call) as [
+    const [params, handler, given = {}] = (
+      typeof call[0] === 'function' ? [undefined, ...call] : call
+    ) as [
       unknown,
       (received: unknown) => unknown,
       ChannelListenOptions<Params<Template>, InvalidVerdict>?,
@@ -274,20 +365,34 @@ class ChannelOnClient<Template extends string, In, Out> {
     const ends = new WeakSet<object>()
     const again = new WeakSet<Message>()
     const handle = (message: Message): unknown =>
-      after(takenBy(incoming, message, again.delete(message), ends), (taken) => (taken === undefined ? undefined : handler(taken)))
-    const decide = async (error: unknown, message: Message, attempt: number): Promise<HandlerFailure> => {
+      after(takenBy(incoming, message, again.delete(message), ends), (taken) =>
+        taken === undefined ? undefined : handler(taken),
+      )
+    const decide = async (
+      error: unknown,
+      message: Message,
+      attempt: number,
+    ): Promise<HandlerFailure> => {
       if (ends.has(error as object)) return 'stop'
-      const usual = attempt > mostRetries ? 'reject' : ((onError as HandlerFailure) ?? (message.qos === 0 ? 'reject' : 'retry'))
+      const usual =
+        attempt > mostRetries
+          ? 'reject'
+          : ((onError as HandlerFailure) ?? (message.qos === 0 ? 'reject' : 'retry'))
       const verdict = typeof onError === 'function' ? await onError(error, message, attempt) : usual
       if (verdict === 'retry') again.add(message)
       return verdict
     }
     // Where nothing is thrown of ours, and nothing handed out that was counted, the client's own rules go.
     const deciding = incoming.policy !== 'skip' && incoming.policy !== 'reject'
-    if (deciding && !(onError === undefined || typeof onError === 'function' || failures.includes(onError)))
+    if (
+      deciding &&
+      !(onError === undefined || typeof onError === 'function' || failures.includes(onError))
+    )
       refuse('onError', "must be 'retry', 'reject', 'stop' or a function")
     const { ack, ...subscribing } = this.#subscribing
-    const all = merged<ListenOptions>(subscribing, ack === 'manual' ? {} : { ack }, options, { onError: deciding ? decide : onError })
+    const all = merged<ListenOptions>(subscribing, ack === 'manual' ? {} : { ack }, options, {
+      onError: deciding ? decide : onError,
+    })
     const handling = await this.#client.listen(this.#filters(params, share), handle, all)
     // What is wrong with the payload says more than that a handler failed.
     const done = silent(
@@ -295,19 +400,38 @@ class ChannelOnClient<Template extends string, In, Out> {
         throw ends.has(error?.cause ?? handle) ? error.cause : error
       }),
     )
-    return Object.defineProperties(handling, { invalid: { get: () => incoming.invalid }, done: { value: done } })
+    return Object.defineProperties(handling, {
+      invalid: { get: () => incoming.invalid },
+      done: { value: done },
+    })
   }
 
   latest(...call: unknown[]): LatestValues<Params<Template>, Out> {
     assertAble(this.#client, 'subscription')
-    const [params, options] = this.#arguments(call) as [Partial<GivenParams<Template>> | undefined, LatestOptions?]
+    const [params, options] = this.#arguments(call) as [
+      Partial<GivenParams<Template>> | undefined,
+      LatestOptions?,
+    ]
     const { topic } = this.#channel
-    return latestOf(this.#client, topic.filter(params), this.#subscribing, this.#incoming('skip' as never), topic, options)
+    return latestOf(
+      this.#client,
+      topic.filter(params),
+      this.#subscribing,
+      this.#incoming('skip' as never),
+      topic,
+      options,
+    )
   }
 
   #incoming(policy: OnInvalid<Params<Template>> | undefined): Incoming<Template, Out> {
     const { topic, codec, defaults } = this.#channel
-    return new Incoming(topic, codec, policyOf(policy ?? defaults.onInvalid), this.#inside, this.#tally)
+    return new Incoming(
+      topic,
+      codec,
+      policyOf(policy ?? defaults.onInvalid),
+      this.#inside,
+      this.#tally,
+    )
   }
 
   // The promise of a publish, or of what it threw; one that is not awaited stays silent, unless the program is at fault.
@@ -331,14 +455,20 @@ class ChannelOnClient<Template extends string, In, Out> {
 
   #filters(params: unknown, share: string | undefined): string[] {
     const { topic } = this.#channel
-    const sets = (Array.isArray(params) ? Array.from(params) : [params === undefined ? {} : params]) as Partial<GivenParams<Template>>[]
+    const sets = (
+      Array.isArray(params) ? Array.from(params) : [params === undefined ? {} : params]
+    ) as Partial<GivenParams<Template>>[]
     // One that is not there would stand for all.
-    return sets.map((set) => topic.filter(set ?? refuse('params', 'must be an object, or a list of objects'), { share }))
+    return sets.map((set) =>
+      topic.filter(set ?? refuse('params', 'must be an object, or a list of objects'), { share }),
+    )
   }
 
   #options(given: PublishOptions | undefined): PublishOptions {
     const all = merged<PublishOptions>(this.#publishing, given)
-    return merged<PublishOptions>(all, { properties: propertiesOf(this.#channel.codec, this.#inside.modern, all.properties) })
+    return merged<PublishOptions>(all, {
+      properties: propertiesOf(this.#channel.codec, this.#inside.modern, all.properties),
+    })
   }
 }
 
@@ -347,7 +477,12 @@ const failures: readonly unknown[] = ['retry', 'reject', 'stop']
 const mostRetries = 5
 
 // What is thrown here ends the `listen`; it is kept apart from what the handler throws.
-function takenBy<Template extends string, Out>(incoming: Incoming<Template, Out>, message: Message, again: boolean, ends: WeakSet<object>): unknown {
+function takenBy<Template extends string, Out>(
+  incoming: Incoming<Template, Out>,
+  message: Message,
+  again: boolean,
+  ends: WeakSet<object>,
+): unknown {
   const mark = (error: unknown): never => {
     ends.add(error as object)
     throw error
@@ -361,10 +496,17 @@ function takenBy<Template extends string, Out>(incoming: Incoming<Template, Out>
 }
 
 /** A payload that is there. @throws MqttError ERR_UNSUPPORTED_OPTION where it takes its time */
-function now(payload: string | Uint8Array | Promise<string | Uint8Array>, call: string): string | Uint8Array {
+function now(
+  payload: string | Uint8Array | Promise<string | Uint8Array>,
+  call: string,
+): string | Uint8Array {
   if (!isPromise(payload)) return payload
   silent(payload)
-  throw new MqttError('ERR_UNSUPPORTED_OPTION', `${call}() cannot wait for an asynchronous schema`, { option: 'schema' })
+  throw new MqttError(
+    'ERR_UNSUPPORTED_OPTION',
+    `${call}() cannot wait for an asynchronous schema`,
+    { option: 'schema' },
+  )
 }
 
 export type { Delivered, Invalid, InvalidVerdict, OnInvalid, Received }

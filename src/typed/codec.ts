@@ -34,7 +34,8 @@ export interface BytesCodec<In, Out = In> extends Omit<Codec<In, Out>, 'decode'>
 export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out>
 export function codec<In, Out = In>(given: BytesCodec<In, Out>): Codec<In, Out>
 export function codec<In, Out = In>(given: Codec<In, Out>): Codec<In, Out> {
-  for (const name of ['encode', 'decode'] as const) if (typeof given?.[name] !== 'function') refuse(name, 'must be a function')
+  for (const name of ['encode', 'decode'] as const)
+    if (typeof given?.[name] !== 'function') refuse(name, 'must be a function')
   return given
 }
 
@@ -54,7 +55,8 @@ const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: 
 
 /** Text in UTF-8. Bytes that are not UTF-8 are a bad payload. */
 export function text(): Codec<string> {
-  const format = (value: string): string => (isText(value) ? value : raise(bad('is no well-formed text')))
+  const format = (value: string): string =>
+    isText(value) ? value : raise(bad('is no well-formed text'))
   return textual('text/plain', format, (value) => value)
 }
 
@@ -71,7 +73,8 @@ export function number(): Codec<number> {
     const value = isDecimal(given.trim()) ? Number(given) : Number.NaN
     return Number.isFinite(value) ? value : raise(bad('is no number', true))
   }
-  const format = (value: number): string => (Number.isFinite(value) ? String(value) : raise(bad('is no finite number')))
+  const format = (value: number): string =>
+    Number.isFinite(value) ? String(value) : raise(bad('is no finite number'))
   return textual('text/plain', format, parse)
 }
 
@@ -83,7 +86,8 @@ function isDecimal(given: string): boolean {
 
 /** Bytes as they are, in an array of their own. */
 export function bytes(): Codec<Uint8Array> {
-  const own = (value: unknown): Uint8Array => (value instanceof Uint8Array ? value : raise(bad('are no bytes')))
+  const own = (value: unknown): Uint8Array =>
+    value instanceof Uint8Array ? value : raise(bad('are no bytes'))
   return { encode: own, decode: (given) => new Uint8Array(given), inPlace: true }
 }
 
@@ -91,7 +95,14 @@ export function bytes(): Codec<Uint8Array> {
 export type FromJson<T> = [T] extends [JsonData] ? T : [T] extends [Reread<T>] ? T : Reread<T>
 
 /** Values that JSON writes and reads as they are. Recursive types are compared with it, and not taken apart without end. */
-export type JsonData = string | number | boolean | null | undefined | readonly JsonData[] | { readonly [Name in string]: JsonData }
+export type JsonData =
+  | string
+  | number
+  | boolean
+  | null
+  | undefined
+  | readonly JsonData[]
+  | { readonly [Name in string]: JsonData }
 
 type Reread<T> = unknown extends T
   ? T
@@ -125,11 +136,19 @@ export function json<Schema extends StandardSchema>(
   schema: Schema,
   options: SchemaOptions<SchemaInput<Schema>, SchemaOutput<Schema>>,
 ): Codec<SchemaOutput<Schema>>
-export function json<Schema extends StandardSchema>(schema: Schema): Codec<SchemaInput<Schema>, SchemaOutput<Schema>>
-export function json(schema?: StandardSchema, options?: SchemaOptions<unknown, unknown>): Codec<unknown> {
+export function json<Schema extends StandardSchema>(
+  schema: Schema,
+): Codec<SchemaInput<Schema>, SchemaOutput<Schema>>
+export function json(
+  schema?: StandardSchema,
+  options?: SchemaOptions<unknown, unknown>,
+): Codec<unknown> {
   const parse = (given: string): unknown => {
     const escaped = given.includes('__proto__') || given.includes('\\u')
-    return JSON.parse(given, escaped ? (key, value) => (key === '__proto__' ? undefined : value) : undefined)
+    return JSON.parse(
+      given,
+      escaped ? (key, value) => (key === '__proto__' ? undefined : value) : undefined,
+    )
   }
   const format = (value: unknown): string => {
     const given = JSON.stringify(value) ?? raise(bad('has no JSON'))
@@ -150,7 +169,11 @@ export function withSchema<Raw>(
   write: (value: unknown) => Raw,
   read: (raw: Raw) => unknown,
   copy: (raw: Raw) => Raw = (raw) => raw,
-): { encode(value: unknown): Raw | Promise<Raw>; decode(raw: Raw): unknown; readonly schema?: StandardSchema } {
+): {
+  encode(value: unknown): Raw | Promise<Raw>
+  decode(raw: Raw): unknown
+  readonly schema?: StandardSchema
+} {
   if (schema === undefined) return { encode: write, decode: read }
   const validate = validatorOf(schema)
   const map = options?.encode
@@ -160,30 +183,48 @@ export function withSchema<Raw>(
     return after(validate(read(copy(raw)), false), () => raw)
   }
   return {
-    encode: (value) => (map === undefined ? written(value) : (after(map(value), (made): Raw | Promise<Raw> => written(made)) as Raw | Promise<Raw>)),
+    encode: (value) =>
+      map === undefined
+        ? written(value)
+        : (after(map(value), (made): Raw | Promise<Raw> => written(made)) as Raw | Promise<Raw>),
     decode: (raw) => after(validate(read(raw), true), outputOf),
     schema,
   }
 }
 
-function textual<T>(contentType: string, encode: (value: T) => string, parse: (text: string) => T): Codec<T> {
+function textual<T>(
+  contentType: string,
+  encode: (value: T) => string,
+  parse: (text: string) => T,
+): Codec<T> {
   const decode = (given: Uint8Array): T => parse(utf8.decode(given))
   const read = (message: Message): T => {
     const given = message.text()
     // Only bytes that are no text give this, or text that holds it.
     return given.includes('\ufffd') ? decode(message.payload) : parse(given)
   }
-  return { encode, decode: Object.assign(decode, { read }), contentType, payloadFormatIndicator: 1, inPlace: true }
+  return {
+    encode,
+    decode: Object.assign(decode, { read }),
+    contentType,
+    payloadFormatIndicator: 1,
+    inPlace: true,
+  }
 }
 
-type Validate = (value: unknown, remote: boolean) => SchemaResult<unknown> | Promise<SchemaResult<unknown>>
+type Validate = (
+  value: unknown,
+  remote: boolean,
+) => SchemaResult<unknown> | Promise<SchemaResult<unknown>>
 
 function validatorOf(schema: StandardSchema): Validate {
   const standard = (schema as StandardSchema | undefined)?.['~standard']
   if (typeof standard?.validate !== 'function') refuse('schema', 'must be a Standard Schema')
   // Right away, so that what is wrong is known to everybody who waits.
   return (value, remote) =>
-    after(standard.validate(value), (result) => (result.issues === undefined ? result : raise(invalid(result.issues, undefined, remote))))
+    after(standard.validate(value), (result) =>
+      result.issues === undefined ? result : raise(invalid(result.issues, undefined, remote)),
+    )
 }
 
 function outputOf(result: SchemaResult<unknown>): unknown {
@@ -201,11 +242,21 @@ export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T>
 }
 
 /** The error of a payload. */
-export function invalid(issues: readonly PayloadIssue[], cause?: unknown, remote = false): MqttError {
+export function invalid(
+  issues: readonly PayloadIssue[],
+  cause?: unknown,
+  remote = false,
+): MqttError {
   const [first] = issues
-  const place = first?.path?.map((step) => textOf(typeof step === 'object' ? step.key : step)).join('.')
+  const place = first?.path
+    ?.map((step) => textOf(typeof step === 'object' ? step.key : step))
+    .join('.')
   const message = `invalid payload: ${place ? `${place}: ` : ''}${textOf(first?.message ?? 'no issue is named')}`
-  return new MqttError('ERR_INVALID_PAYLOAD', printable(message), { issues, cause, fault: remote ? 'remote' : 'local' })
+  return new MqttError('ERR_INVALID_PAYLOAD', printable(message), {
+    issues,
+    cause,
+    fault: remote ? 'remote' : 'local',
+  })
 }
 
 /** Whatever was thrown by a codec, as the error of a payload. */
@@ -213,7 +264,9 @@ export function asInvalid(error: unknown, remote = false): MqttError {
   const known = MqttError.is(error) && error.code === 'ERR_INVALID_PAYLOAD'
   if (known && (!remote || error.fault === 'remote')) return error
   return invalid(
-    known ? (error.issues ?? []) : [{ message: error instanceof Error ? error.message : textOf(error) }],
+    known
+      ? (error.issues ?? [])
+      : [{ message: error instanceof Error ? error.message : textOf(error) }],
     known ? error.cause : error,
     remote,
   )

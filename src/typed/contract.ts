@@ -9,7 +9,12 @@ import { refuse } from './refuse.js'
 
 /** A contract on a client. */
 export type BoundContract<Parts, Client> = {
-  readonly [Name in keyof Parts as Name extends 'on' ? never : Name]: Parts[Name] extends Channel<infer Template, infer In, infer Out, infer Usual>
+  readonly [Name in keyof Parts as Name extends 'on' ? never : Name]: Parts[Name] extends Channel<
+    infer Template,
+    infer In,
+    infer Out,
+    infer Usual
+  >
     ? BoundChannel<Client, Template, In, Out, Usual>
     : Parts[Name] extends Operation<infer Template, infer In, infer Request, infer Reply, infer Out>
       ? Client extends OperationClient
@@ -56,15 +61,22 @@ export type CheckedParts<Parts> = {
  * A contract of these parts: channels, operations, contracts, and groups of them by name; contracts may be parts, and spread into others.
  * @throws MqttError ERR_INVALID_OPTION for a part that is not valid, or the name `on`
  */
-export function contract<const Parts extends object>(parts: Parts & { readonly on?: Bindable['on'] } & CheckedParts<Parts>): Contract<Parts>
+export function contract<const Parts extends object>(
+  parts: Parts & { readonly on?: Bindable['on'] } & CheckedParts<Parts>,
+): Contract<Parts>
 export function contract(parts: object): object {
   const own = Object.entries(parts).map(([name, part]): [string, object] => {
-    if (typeof part !== 'object' || part === null) refuse(printable(name), 'is no channel, operation or contract')
+    if (typeof part !== 'object' || part === null)
+      refuse(printable(name), 'is no channel, operation or contract')
     if (name === 'on') refuse(name, 'binds a contract and is no name')
-    const bindable = part instanceof Channel || part instanceof Operation || typeof (part as Partial<Bindable>).on === 'function'
+    const bindable =
+      part instanceof Channel ||
+      part instanceof Operation ||
+      typeof (part as Partial<Bindable>).on === 'function'
     return [name, bindable ? part : contract(part as never)]
   })
   const made = Object.fromEntries(own)
-  const on = (client: object): object => Object.fromEntries(own.map(([name, part]) => [name, (part as Bindable).on(client)]))
+  const on = (client: object): object =>
+    Object.fromEntries(own.map(([name, part]) => [name, (part as Bindable).on(client)]))
   return Object.defineProperty(made, 'on', { value: on })
 }

@@ -43,7 +43,9 @@ export interface Invalid<Parameters> {
 export type InvalidVerdict = 'skip' | 'reject' | 'throw' | 'deliver'
 
 /** A verdict for all, or a function that gives one for each. */
-export type OnInvalid<Parameters, Verdict extends InvalidVerdict = InvalidVerdict> = Verdict | ((invalid: Invalid<Parameters>) => Verdict)
+export type OnInvalid<Parameters, Verdict extends InvalidVerdict = InvalidVerdict> =
+  | Verdict
+  | ((invalid: Invalid<Parameters>) => Verdict)
 
 /** What is handed out under these verdicts. */
 export type Delivered<Parameters, Value, Verdict extends InvalidVerdict> = 'deliver' extends Verdict
@@ -59,7 +61,9 @@ const mostKnown = 1000
 const startLength = 256
 
 /** Checks the option. @throws MqttError ERR_INVALID_OPTION */
-export function policyOf<Parameters>(given: OnInvalid<Parameters> | undefined): OnInvalid<Parameters> {
+export function policyOf<Parameters>(
+  given: OnInvalid<Parameters> | undefined,
+): OnInvalid<Parameters> {
   if (given === undefined) return 'skip'
   if (typeof given === 'function' || verdicts.includes(given)) return given
   return refuse('onInvalid', "must be 'skip', 'reject', 'throw', 'deliver' or a function")
@@ -85,7 +89,13 @@ export class Incoming<Template extends string, Value> {
   readonly #tally: Tally
   readonly #known = new Map<string, Params<Template>>()
 
-  constructor(template: TopicTemplate<Template>, codec: Codec<never, Value>, policy: OnInvalid<Params<Template>>, client: Inside, tally: Tally) {
+  constructor(
+    template: TopicTemplate<Template>,
+    codec: Codec<never, Value>,
+    policy: OnInvalid<Params<Template>>,
+    client: Inside,
+    tally: Tally,
+  ) {
     this.#template = template
     this.#codec = codec
     this.policy = policy
@@ -97,20 +107,39 @@ export class Incoming<Template extends string, Value> {
    * Gives what is to be handed out of a message, now or later. One that comes again, as its handler failed, is counted and reported once.
    * @throws MqttError ERR_INVALID_PAYLOAD under `'throw'`
    */
-  take(message: Message, again = false): Taken<Params<Template>, Value> | Promise<Taken<Params<Template>, Value>> {
+  take(
+    message: Message,
+    again = false,
+  ): Taken<Params<Template>, Value> | Promise<Taken<Params<Template>, Value>> {
     const params = this.#paramsOf(message.topic)
     if (params === undefined)
-      return this.#refuse(params, message, invalid([{ message: `topic does not match '${this.#template.template}'` }], undefined, true), again)
+      return this.#refuse(
+        params,
+        message,
+        invalid(
+          [{ message: `topic does not match '${this.#template.template}'` }],
+          undefined,
+          true,
+        ),
+        again,
+      )
     try {
       const value = decoded(this.#codec, message)
-      return value instanceof Promise ? this.#late(params, message.detach(), value, again) : { params, value, message }
+      return value instanceof Promise
+        ? this.#late(params, message.detach(), value, again)
+        : { params, value, message }
     } catch (error) {
       return this.#refuse(params, message, error as MqttError, again)
     }
   }
 
   // By then a message that is lent may show another one.
-  async #late(params: Params<Template>, message: Message, value: Promise<Value>, again: boolean): Promise<Taken<Params<Template>, Value>> {
+  async #late(
+    params: Params<Template>,
+    message: Message,
+    value: Promise<Value>,
+    again: boolean,
+  ): Promise<Taken<Params<Template>, Value>> {
     try {
       return { params, value: await value, message }
     } catch (error) {
@@ -135,7 +164,12 @@ export class Incoming<Template extends string, Value> {
     return params
   }
 
-  #refuse(params: Params<Template> | undefined, message: Message, error: MqttError, again: boolean): Invalid<Params<Template>> | undefined {
+  #refuse(
+    params: Params<Template> | undefined,
+    message: Message,
+    error: MqttError,
+    again: boolean,
+  ): Invalid<Params<Template>> | undefined {
     // Nothing at all is how a retained message is taken away.
     if (message.payloadLength === 0 && params !== undefined) return void message.ack()
     if (!again) this.#count(message, error)
@@ -151,7 +185,11 @@ export class Incoming<Template extends string, Value> {
     const { topic, payload } = message
     this.invalid += 1
     this.#tally.invalid += 1
-    this.#inside.tell({ topic, error, start: new Uint8Array(payload.subarray(0, startLength)) }, this.#tally.invalid === 1, message)
+    this.#inside.tell(
+      { topic, error, start: new Uint8Array(payload.subarray(0, startLength)) },
+      this.#tally.invalid === 1,
+      message,
+    )
   }
 
   // A function that throws, or gives none, has no opinion.

@@ -19,10 +19,33 @@ export {
   type FiltersFirst,
   type TypedHandling,
 } from './channel.js'
-export { type BytesCodec, bytes, type Codec, codec, type FromJson, type JsonData, json, number, type SchemaOptions, text } from './codec.js'
-export { type Bindable, type BoundContract, type CheckedParts, type Contract, contract } from './contract.js'
+export {
+  type BytesCodec,
+  bytes,
+  type Codec,
+  codec,
+  type FromJson,
+  type JsonData,
+  json,
+  number,
+  type SchemaOptions,
+  text,
+} from './codec.js'
+export {
+  type Bindable,
+  type BoundContract,
+  type CheckedParts,
+  type Contract,
+  contract,
+} from './contract.js'
 export type { Delivered, Invalid, InvalidVerdict, OnInvalid, Received } from './incoming.js'
-export type { LatestChange, LatestEntry, LatestOptions, LatestSnapshot, LatestValues } from './latest.js'
+export type {
+  LatestChange,
+  LatestEntry,
+  LatestOptions,
+  LatestSnapshot,
+  LatestValues,
+} from './latest.js'
 export {
   type Answers,
   type BoundOperation,

@@ -5,7 +5,13 @@
  * again, and what it has not confirmed since stays stale.
  */
 
-import type { Handling, ListenOptions, Message, SubscribeOptions, Subscriber } from '../client/api/index.js'
+import type {
+  Handling,
+  ListenOptions,
+  Message,
+  SubscribeOptions,
+  Subscriber,
+} from '../client/api/index.js'
 import { silent } from '../client/common/abort.js'
 import { asyncDisposeSymbol } from '../client/common/dispose.js'
 import { MqttError } from '../errors.js'
@@ -47,7 +53,8 @@ export interface LatestChange<Parameters, Value> {
 }
 
 /** Values as they were, and what ended them. */
-export interface LatestSnapshot<Parameters, Value> extends ReadonlyMap<string, LatestEntry<Parameters, Value>> {
+export interface LatestSnapshot<Parameters, Value>
+  extends ReadonlyMap<string, LatestEntry<Parameters, Value>> {
   /** What ended the subscription, if it was no clean end. */
   readonly error: Error | undefined
   /** True until the server has granted the subscription, or refused it. */
@@ -55,7 +62,9 @@ export interface LatestSnapshot<Parameters, Value> extends ReadonlyMap<string, L
 }
 
 /** Topic Name to latest value. `await using` ends it with the block. */
-export interface LatestValues<Parameters, Value> extends ReadonlyMap<string, LatestEntry<Parameters, Value>>, AsyncDisposable {
+export interface LatestValues<Parameters, Value>
+  extends ReadonlyMap<string, LatestEntry<Parameters, Value>>,
+    AsyncDisposable {
   /** Settles with the grant. Never an unhandled rejection. */
   readonly ready: Promise<LatestValues<Parameters, Value>>
   /** Messages whose payload or topic was none of the channel. */
@@ -92,7 +101,10 @@ export function latestOf<Template extends string, Value>(
 
 type Entry<Template extends string, Value> = LatestEntry<Params<Template>, Value>
 
-class Latest<Template extends string, Value> extends TopicRows<Entry<Template, Value>> implements LatestValues<Params<Template>, Value> {
+class Latest<Template extends string, Value>
+  extends TopicRows<Entry<Template, Value>>
+  implements LatestValues<Params<Template>, Value>
+{
   readonly #client: Subscriber
   readonly #filter: string
   readonly #options: ListenOptions
@@ -102,7 +114,9 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
   readonly #expire: number | undefined
   /** When each topic came last, where topics expire: of a clock that is never set. */
   readonly #heard = new Map<string, number>()
-  readonly #watchers = new ChangeWatchers((error) => this.#incoming.report('a listener of latest values threw: ', error))
+  readonly #watchers = new ChangeWatchers((error) =>
+    this.#incoming.report('a listener of latest values threw: ', error),
+  )
   readonly #unlisten: readonly (() => void)[]
   readonly #abort = new AbortController()
   evicted = 0
@@ -130,7 +144,10 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
     this.#topic = topic
     this.#limit = limit
     this.#expire = expire
-    this.#unlisten = [client.on('disconnect', () => this.#handleDisconnect()), client.on('connect', () => this.#handleConnect())]
+    this.#unlisten = [
+      client.on('disconnect', () => this.#handleDisconnect()),
+      client.on('connect', () => this.#handleConnect()),
+    ]
     this.#tail = silent(this.#listen())
     this.#tail.then(
       () => this.#handleGrant(),
@@ -155,13 +172,19 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
     if (this.#over) this.#watchers.leave(reader)
     const next = async (): Promise<IteratorResult<LatestChange<Params<Template>, Value>>> => {
       const topic = await reader.next()
-      return topic === undefined ? { value: undefined, done: true } : { value: { topic, entry: this.get(topic) }, done: false }
+      return topic === undefined
+        ? { value: undefined, done: true }
+        : { value: { topic, entry: this.get(topic) }, done: false }
     }
     const leave = async (): Promise<IteratorReturnResult<undefined>> => {
       this.#watchers.leave(reader)
       return { value: undefined, done: true }
     }
-    const iterator: AsyncIterableIterator<LatestChange<Params<Template>, Value>> = { next, return: leave, [Symbol.asyncIterator]: () => iterator }
+    const iterator: AsyncIterableIterator<LatestChange<Params<Template>, Value>> = {
+      next,
+      return: leave,
+      [Symbol.asyncIterator]: () => iterator,
+    }
     return iterator
   }
 
@@ -184,7 +207,11 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
 
   // The new one is there before the old one goes, so that nothing is missed.
   async #listen(): Promise<void> {
-    const handling = await this.#client.listen(this.#filter, (message) => this.#handle(message), this.#options)
+    const handling = await this.#client.listen(
+      this.#filter,
+      (message) => this.#handle(message),
+      this.#options,
+    )
     const old = this.#handling
     this.#handling = handling
     old?.detach()
@@ -215,7 +242,9 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
     if (this.#handling === undefined) return
     this.#handleDisconnect()
     // One that is refused leaves the old one, and the next connection another try.
-    this.#tail = this.#tail.then(() => (this.#over ? undefined : this.#listen())).catch(() => undefined)
+    this.#tail = this.#tail
+      .then(() => (this.#over ? undefined : this.#listen()))
+      .catch(() => undefined)
   }
 
   #handleDisconnect(): void {
@@ -224,7 +253,8 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
 
   #handle(message: Message): unknown {
     if (this.#over) return undefined
-    if (message.payloadLength === 0 && this.#topic.match(message.topic) !== undefined) return this.#remove(message.topic)
+    if (message.payloadLength === 0 && this.#topic.match(message.topic) !== undefined)
+      return this.#remove(message.topic)
     return after(this.#incoming.take(message), (taken) => {
       if (taken === undefined || taken.error !== undefined || this.#over) return
       const { params, value } = taken
@@ -240,7 +270,10 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
     this.evicted += 1
     const text = `'${this.#topic.template}' has more topics than its limit of ${this.#limit}`
     if (this.evicted === 1)
-      this.#incoming.report('latest values: the oldest ones make room: ', new MqttError('ERR_DROPPED', text, { option: 'limit' }))
+      this.#incoming.report(
+        'latest values: the oldest ones make room: ',
+        new MqttError('ERR_DROPPED', text, { option: 'limit' }),
+      )
     this.#remove(this.oldest())
   }
 
@@ -253,7 +286,13 @@ class Latest<Template extends string, Value> extends TopicRows<Entry<Template, V
       if (now - at >= expire) this.#remove(topic)
       else oldest = Math.min(oldest, at)
     }
-    this.#timer = this.size > 0 ? setTimeout(() => this.#handleTimer(), Math.max(Math.ceil(expire / 64), oldest + expire - now)) : undefined
+    this.#timer =
+      this.size > 0
+        ? setTimeout(
+            () => this.#handleTimer(),
+            Math.max(Math.ceil(expire / 64), oldest + expire - now),
+          )
+        : undefined
   }
 
   #put(topic: string, entry: Entry<Template, Value>): void {

@@ -8,7 +8,12 @@ import { type Codec, raise, type SchemaOptions } from './codec.js'
 import { assertTime, type Format, packed, type Walk } from './packed.js'
 import type { SchemaInput, SchemaOutput, StandardSchema } from './standard-schema.js'
 
-const packr = /* @__PURE__ */ new Packr({ useRecords: false, variableMapSize: true, encodeUndefinedAsNil: true, skipValues: [undefined] } as object)
+const packr = /* @__PURE__ */ new Packr({
+  useRecords: false,
+  variableMapSize: true,
+  encodeUndefinedAsNil: true,
+  skipValues: [undefined],
+} as object)
 
 const format: Format = {
   contentType: 'application/msgpack',
@@ -27,8 +32,13 @@ export function msgpack<Schema extends StandardSchema>(
   schema: Schema,
   options: SchemaOptions<SchemaInput<Schema>, SchemaOutput<Schema>>,
 ): Codec<SchemaOutput<Schema>>
-export function msgpack<Schema extends StandardSchema>(schema: Schema): Codec<SchemaInput<Schema>, SchemaOutput<Schema>>
-export function msgpack(schema?: StandardSchema, options?: SchemaOptions<unknown, unknown>): Codec<unknown> {
+export function msgpack<Schema extends StandardSchema>(
+  schema: Schema,
+): Codec<SchemaInput<Schema>, SchemaOutput<Schema>>
+export function msgpack(
+  schema?: StandardSchema,
+  options?: SchemaOptions<unknown, unknown>,
+): Codec<unknown> {
   return packed(format, schema, options)
 }
 
@@ -69,7 +79,8 @@ function head(walk: Walk): void {
 // Of the standard there is one: a time. Those of the library are for itself.
 function extension(walk: Walk, length: number): void {
   const type = walk.byte()
-  if (type !== 0xff || ![4, 8, 12].includes(length)) raise(new Error(`has an extension of type ${(type << 24) >> 24}, and is no time`))
+  if (type !== 0xff || ![4, 8, 12].includes(length))
+    raise(new Error(`has an extension of type ${(type << 24) >> 24}, and is no time`))
   const view = walk.view(length)
   // Seconds, behind nanoseconds, in 64 bits.
   if (length === 12) assertTime(Number(view.getBigInt64(4)) * 1000)

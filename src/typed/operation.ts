@@ -26,7 +26,14 @@ import { checkedArguments, merged, nameOf, oncePerClient, templateOf } from './c
 import { type Codec, isPromise } from './codec.js'
 import { Incoming, type Received } from './incoming.js'
 import { decoded, encoded, insideOf, propertiesOf } from './payload.js'
-import { assertAble, assertCodec, assertHandler, assertOptions, refuse, wholeNumber } from './refuse.js'
+import {
+  assertAble,
+  assertCodec,
+  assertHandler,
+  assertOptions,
+  refuse,
+  wholeNumber,
+} from './refuse.js'
 import type { Checked, GivenParams, Params, ParamsFirst, TopicTemplate } from './template.js'
 
 /** Options of `call`. */
@@ -65,7 +72,10 @@ export type ErrorsByCode<Errors extends OperationErrors> = {
 }
 
 /** A declared error as its caller gets it: `reasonName` is its code. */
-export type DeclaredError<Errors extends OperationErrors, Code extends keyof Errors & string = keyof Errors & string> = {
+export type DeclaredError<
+  Errors extends OperationErrors,
+  Code extends keyof Errors & string = keyof Errors & string,
+> = {
   readonly [Each in Code]: MqttError & {
     /** As of every error that the other side raised. */
     readonly code: 'ERR_REMOTE'
@@ -77,7 +87,8 @@ export type DeclaredError<Errors extends OperationErrors, Code extends keyof Err
 }[Code]
 
 /** What stands behind the code of an error: its data, where it has any, and a text for people. */
-export type ErrorArguments<Data> = Data extends Codec<infer In, unknown> ? [data: In, message?: string] : [message?: string]
+export type ErrorArguments<Data> =
+  Data extends Codec<infer In, unknown> ? [data: In, message?: string] : [message?: string]
 
 /** The value before the options, where an operation has one. */
 export type ValueFirst<In, Rest extends unknown[]> = unknown extends In
@@ -100,9 +111,14 @@ export interface BoundOperation<Template extends string, In, Request, Answer, Ou
    * Asks and iterates the answers. Leaving the loop ends the generator that gives them.
    * @throws MqttError ERR_REMOTE when the generator fails, ERR_TIMEOUT, ERR_SESSION_LOST where answers are missing, ERR_ABORTED, ERR_CLOSED
    */
-  stream(...call: ParamsFirst<Template, ValueFirst<In, [options?: StreamOptions]>>): AsyncIterableIterator<Out>
+  stream(
+    ...call: ParamsFirst<Template, ValueFirst<In, [options?: StreamOptions]>>
+  ): AsyncIterableIterator<Out>
   /** Answers requests with what the handler gives. What fails reaches the caller as `ERR_REMOTE`. @throws MqttError as `respond` of the client */
-  serve(handler: (received: Received<Params<Template>, Request>) => Answers<Answer>, options?: ServeOptions): Promise<TypedResponder>
+  serve(
+    handler: (received: Received<Params<Template>, Request>) => Answers<Answer>,
+    options?: ServeOptions,
+  ): Promise<TypedResponder>
   /** The same with some of the parameters. */
   serve(
     params: Partial<GivenParams<Template>> | undefined,
@@ -118,7 +134,14 @@ export interface TypedResponder extends Responder {
 }
 
 /** A topic with what its requests and answers hold. */
-export class Operation<Template extends string, In, Request, Answer, Out, Errors extends OperationErrors = OperationErrors> {
+export class Operation<
+  Template extends string,
+  In,
+  Request,
+  Answer,
+  Out,
+  Errors extends OperationErrors = OperationErrors,
+> {
   /** Tells channels and operations apart. */
   readonly kind = 'operation'
   /** The topic of requests. */
@@ -134,7 +157,14 @@ export class Operation<Template extends string, In, Request, Answer, Out, Errors
   /** Arguments of a call before its options: parameters and value, where it has them. */
   readonly takes: number
   readonly #bound = oncePerClient(
-    (client: OperationClient) => new OperationOnClient(this, client) as unknown as BoundOperation<Template, In, Request, Answer, Out>,
+    (client: OperationClient) =>
+      new OperationOnClient(this, client) as unknown as BoundOperation<
+        Template,
+        In,
+        Request,
+        Answer,
+        Out
+      >,
   )
 
   constructor(
@@ -160,20 +190,36 @@ export class Operation<Template extends string, In, Request, Answer, Out, Errors
    * A declared error, for a handler to throw: its caller gets the code, the data and the text, at once. The text is cut off behind 256 characters.
    * @throws MqttError ERR_INVALID_OPTION for a code that is not declared
    */
-  error<Code extends keyof Errors & string>(code: Code, ...rest: ErrorArguments<Errors[Code]>): MqttError
+  error<Code extends keyof Errors & string>(
+    code: Code,
+    ...rest: ErrorArguments<Errors[Code]>
+  ): MqttError
   error(code: string, ...rest: unknown[]): MqttError {
     if (!Object.hasOwn(this.errors, code))
-      refuse('code', `must be one of ${Object.keys(this.errors).join(', ') || 'the declared ones: there are none'}`)
+      refuse(
+        'code',
+        `must be one of ${Object.keys(this.errors).join(', ') || 'the declared ones: there are none'}`,
+      )
     const [data, message] = this.errors[code] === undefined ? [undefined, ...rest] : rest
-    return declare(this, new MqttError('ERR_REMOTE', message as string | undefined, { reasonName: code }), data)
+    return declare(
+      this,
+      new MqttError('ERR_REMOTE', message as string | undefined, { reasonName: code }),
+      data,
+    )
   }
 
   /**
    * True for a declared error of this operation whose data fits its codec, or for the one of this code: from a caller, or from {@link Operation.error}. All
    * other errors are as if nothing was declared.
    */
-  isError<Code extends keyof Errors & string = keyof Errors & string>(error: unknown, code?: Code): error is DeclaredError<Errors, Code> {
-    return declaring.get(error as object) === this && (code === undefined || (error as MqttError).reasonName === code)
+  isError<Code extends keyof Errors & string = keyof Errors & string>(
+    error: unknown,
+    code?: Code,
+  ): error is DeclaredError<Errors, Code> {
+    return (
+      declaring.get(error as object) === this &&
+      (code === undefined || (error as MqttError).reasonName === code)
+    )
   }
 }
 
@@ -211,14 +257,24 @@ export function operation<
 ): Operation<Template, In, Request, Answer, Out, ErrorsByCode<Errors>> {
   assertOptions(defaults)
   const { errors = {} as OperationErrors } = defaults
-  if (typeof errors !== 'object' || errors === null || Array.isArray(errors)) refuse('errors', 'must be codecs by the code of an error')
+  if (typeof errors !== 'object' || errors === null || Array.isArray(errors))
+    refuse('errors', 'must be codecs by the code of an error')
   for (const code of Object.keys(errors))
     if (code === '' || code !== printable(code) || code.startsWith('ERR_'))
-      refuse('errors', `has a code that must be other text, up to 256 characters, and without ERR_ before it: '${printable(code)}'`)
-  for (const given of [request, answer, ...Object.values(errors)]) if (given !== undefined) assertCodec(given)
+      refuse(
+        'errors',
+        `has a code that must be other text, up to 256 characters, and without ERR_ before it: '${printable(code)}'`,
+      )
+  for (const given of [request, answer, ...Object.values(errors)])
+    if (given !== undefined) assertCodec(given)
   assertOptions(defaults.serve)
   wholeNumber('timeout', defaults.timeout, undefined)
-  return new Operation(templateOf<Template>(topic), request, answer, defaults as OperationDefaults<never>)
+  return new Operation(
+    templateOf<Template>(topic),
+    request,
+    answer,
+    defaults as OperationDefaults<never>,
+  )
 }
 
 class OperationOnClient<Template extends string, In, Request, Answer, Out> {
@@ -244,9 +300,11 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     const payload = encoded(request, value)
     const properties = propertiesOf(request, true) as RequestOptions['properties']
     const ready = isPromise(payload) ? await within(payload, options.signal) : payload
-    const message = await this.#client.request(name, ready, { ...options, properties }).catch(async (error: unknown) => {
-      throw await within(failureOf(this.#operation, error), options.signal, 'unknown')
-    })
+    const message = await this.#client
+      .request(name, ready, { ...options, properties })
+      .catch(async (error: unknown) => {
+        throw await within(failureOf(this.#operation, error), options.signal, 'unknown')
+      })
     const made = answered(answer, message)
     return isPromise(made) ? within(Promise.resolve(made), options.signal, 'unknown') : made
   }
@@ -277,11 +335,15 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
         const message = await (await opening).next()
         if (message === undefined || isOver) return leave()
         const made = answered(answer, message)
-        const value = isPromise(made) ? await within(Promise.resolve(made), abort.signal, 'unknown') : made
+        const value = isPromise(made)
+          ? await within(Promise.resolve(made), abort.signal, 'unknown')
+          : made
         return isOver ? leave() : { value, done: false }
       } catch (error) {
         const failure = answers.has(error as object)
-          ? await within(failureOf(this.#operation, error), abort.signal, 'unknown').catch((gone: unknown) => gone)
+          ? await within(failureOf(this.#operation, error), abort.signal, 'unknown').catch(
+              (gone: unknown) => gone,
+            )
           : error
         const hasLeft = isOver
         leave()
@@ -314,7 +376,9 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     const [params, value, given] = this.#arguments(call) as [object, In, StreamOptions?]
     const options = merged<StreamOptions>({ timeout: defaults.timeout }, given)
     if (!insideOf(this.#client).modern)
-      throw new MqttError('ERR_UNSUPPORTED_OPTION', 'request and response need MQTT 5.0', { option: 'protocolVersion' })
+      throw new MqttError('ERR_UNSUPPORTED_OPTION', 'request and response need MQTT 5.0', {
+        option: 'protocolVersion',
+      })
     const { signal } = options
     abort.signal.addEventListener(
       'abort',
@@ -323,21 +387,27 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     const name = nameOf(topic, params)
     const payload = await within(Promise.resolve(encoded(request, value)), abort.signal)
     this.#streams ??= new AnswerStreams(this.#client)
-    return this.#streams.open(name, payload, propertiesOf(request, true), { ...options, signal: abort.signal })
+    return this.#streams.open(name, payload, propertiesOf(request, true), {
+      ...options,
+      signal: abort.signal,
+    })
   }
 
   async serve(...call: unknown[]): Promise<Responder> {
-    const [params, handler, given = {}] = (typeof call[0] === 'function' ? [undefined, ...call] : call) as [
-      Partial<GivenParams<Template>> | undefined,
-      (received: unknown) => unknown,
-      ServeOptions?,
-    ]
+    const [params, handler, given = {}] = (
+      typeof call[0] === 'function' ? [undefined, ...call] : call
+    ) as [Partial<GivenParams<Template>> | undefined, (received: unknown) => unknown, ServeOptions?]
     assertHandler(handler)
     assertAble(this.#client, 'respond')
     const { topic, request, answer, defaults } = this.#operation
-    const { share, streamTimeout, onError, ...options } = merged<ServeOptions>({ qos: defaults.qos }, defaults.serve, given)
+    const { share, streamTimeout, onError, ...options } = merged<ServeOptions>(
+      { qos: defaults.qos },
+      defaults.serve,
+      given,
+    )
     const incoming = new Incoming(topic, request, 'deliver', insideOf(this.#client), { invalid: 0 })
-    const declared = (error: unknown): Promise<ErrorAnswer> | undefined => declaredAnswer(this.#operation, error)
+    const declared = (error: unknown): Promise<ErrorAnswer> | undefined =>
+      declaredAnswer(this.#operation, error)
     const sender = new AnswerSender(this.#client, answer, streamTimeout, declared, (error) =>
       incoming.report(`a generator of answers failed: ${topic.template}: `, error),
     )
@@ -350,11 +420,18 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
     const respond = async (message: Message): Promise<Reply | null> => {
       const taken = await incoming.take(message)
       if (taken === undefined || taken.error !== undefined)
-        return final(new MqttError('ERR_REMOTE', taken?.error?.message ?? 'invalid payload: it is empty', { reasonName: 'ERR_INVALID_PAYLOAD' }))
+        return final(
+          new MqttError('ERR_REMOTE', taken?.error?.message ?? 'invalid payload: it is empty', {
+            reasonName: 'ERR_INVALID_PAYLOAD',
+          }),
+        )
       try {
         const result = await handler(taken)
         if (isStreamed(result) && sender.asks(message)) return sender.begin(message, result)
-        return await replyOf(answer, (isStreamed(result) ? await firstOf(result) : result) as Answer).catch(final)
+        return await replyOf(
+          answer,
+          (isStreamed(result) ? await firstOf(result) : result) as Answer,
+        ).catch(final)
       } catch (error) {
         const answer = declared(error)
         if (answer === undefined) throw error
@@ -367,16 +444,24 @@ class OperationOnClient<Template extends string, In, Request, Answer, Out> {
       onError: (error, message, attempt) => {
         if (hopeless.has(error as object)) return 'reject'
         if (typeof onError === 'function') return onError(error, message, attempt)
-        return attempt > mostRetries ? 'reject' : (onError ?? (message.qos === 0 ? 'reject' : 'retry'))
+        return attempt > mostRetries
+          ? 'reject'
+          : (onError ?? (message.qos === 0 ? 'reject' : 'retry'))
       },
     })
-    const unlisten = this.#client.on('state', ({ state }) => state === 'disconnecting' && sender.stop())
+    const unlisten = this.#client.on(
+      'state',
+      ({ state }) => state === 'disconnecting' && sender.stop(),
+    )
     const end = (): void => {
       unlisten()
       sender.end()
     }
     responder.done.then(end, end)
-    return Object.defineProperty(responder, 'invalid', { get: () => incoming.invalid, configurable: true })
+    return Object.defineProperty(responder, 'invalid', {
+      get: () => incoming.invalid,
+      configurable: true,
+    })
   }
 }
 
@@ -397,7 +482,10 @@ function answered<Out>(codec: Codec<never, Out>, message: Message): Out | Promis
 const mostRetries = 5
 
 async function replyOf<Answer>(codec: Codec<Answer, unknown>, value: Answer) {
-  return { payload: await encoded(codec, value), properties: propertiesOf(codec, true) as Omit<PublishProperties, 'correlationData'> | undefined }
+  return {
+    payload: await encoded(codec, value),
+    properties: propertiesOf(codec, true) as Omit<PublishProperties, 'correlationData'> | undefined,
+  }
 }
 
 type AnyOperation = Pick<Operation<string, unknown, unknown, unknown, unknown>, 'errors'>
@@ -409,7 +497,8 @@ function declaredAnswer(operation: AnyOperation, error: unknown): Promise<ErrorA
   const codec = operation.errors[code]
   const text = printable(message)
   const name: [string, string] = ['error', code]
-  if (codec === undefined) return Promise.resolve({ payload: text, properties: undefined, words: [name] })
+  if (codec === undefined)
+    return Promise.resolve({ payload: text, properties: undefined, words: [name] })
   return replyOf(codec, data).then((reply) => ({ ...reply, words: [name, ['message', text]] }))
 }
 

@@ -66,7 +66,10 @@ export class Walk {
   all(): void {
     for (;;) {
       while (this.#left === 0) {
-        if (this.#around.length === 0) return this.#at < this.#bytes.length ? raise(new Error('has more than one value')) : undefined
+        if (this.#around.length === 0)
+          return this.#at < this.#bytes.length
+            ? raise(new Error('has more than one value'))
+            : undefined
         this.#leave()
       }
       if (Number.isFinite(this.#left)) this.#owed -= 1
@@ -88,7 +91,9 @@ export class Walk {
     const at = this.#at - size
     if (size === 1) return this.#view.getUint8(at)
     if (size === 2) return this.#view.getUint16(at)
-    return size === 4 ? this.#view.getUint32(at) : this.#view.getUint32(at) * 2 ** 32 + this.#view.getUint32(at + 4)
+    return size === 4
+      ? this.#view.getUint32(at)
+      : this.#view.getUint32(at) * 2 ** 32 + this.#view.getUint32(at + 4)
   }
 
   /** Bytes that hold no items. */
@@ -143,7 +148,8 @@ export class Walk {
 
 /** Refuses a time that is no number, or that a `Date` cannot hold. */
 export function assertTime(milliseconds: number): void {
-  if (Number.isNaN(new Date(milliseconds).getTime())) raise(new Error('has a time that no Date can hold'))
+  if (Number.isNaN(new Date(milliseconds).getTime()))
+    raise(new Error('has a time that no Date can hold'))
 }
 
 const utf8 = /* @__PURE__ */ new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
@@ -159,10 +165,15 @@ function tooShort(): never {
 /** Refuses what would come as something else: of a Map or a Set, each library makes what it likes. */
 function assertPlain(value: unknown, depth: number): void {
   if (typeof value === 'string') return assertText(value)
-  if (typeof value === 'bigint' && BigInt.asIntN(mostBits, value) !== value) raise(new Error(`has a bigint of more than ${mostBits} bits`))
-  if (typeof value === 'function' || typeof value === 'symbol') raise(new Error(`has a ${typeof value}`))
+  if (typeof value === 'bigint' && BigInt.asIntN(mostBits, value) !== value)
+    raise(new Error(`has a bigint of more than ${mostBits} bits`))
+  if (typeof value === 'function' || typeof value === 'symbol')
+    raise(new Error(`has a ${typeof value}`))
   if (typeof value !== 'object' || value === null || value instanceof Uint8Array) return
-  if (value instanceof Date) return Number.isNaN(value.getTime()) ? raise(new Error('has a date that is not valid')) : undefined
+  if (value instanceof Date)
+    return Number.isNaN(value.getTime())
+      ? raise(new Error('has a date that is not valid'))
+      : undefined
   if (depth >= mostDepth) tooDeep()
   if (Array.isArray(value)) {
     for (const each of value) assertPlain(each, depth + 1)
@@ -170,8 +181,16 @@ function assertPlain(value: unknown, depth: number): void {
   }
   const kind = Object.prototype.toString.call(value).slice(8, -1)
   if (kind !== 'Object') raise(new Error(`has a ${kind}: a schema with encode may map it`))
-  if (Symbol.iterator in value || Symbol.asyncIterator in value || typeof (value as { toJSON?: unknown }).toJSON === 'function')
-    raise(new Error('has an object that says itself how it is written: a schema with encode may map it'))
+  if (
+    Symbol.iterator in value ||
+    Symbol.asyncIterator in value ||
+    typeof (value as { toJSON?: unknown }).toJSON === 'function'
+  )
+    raise(
+      new Error(
+        'has an object that says itself how it is written: a schema with encode may map it',
+      ),
+    )
   for (const [key, each] of Object.entries(value)) {
     if (key === '__proto__') raise(new Error('has a key that cannot be sent'))
     assertText(key)

@@ -11,14 +11,27 @@ export function insideOf(client: object): Inside {
 }
 
 /** The payload of a value, or the promise of one. @throws MqttError ERR_INVALID_PAYLOAD; such a promise rejects with it */
-export function encoded<In>(codec: Codec<In, unknown>, value: In): string | Uint8Array | Promise<string | Uint8Array> {
-  return checked(() => after<string | Uint8Array, string | Uint8Array>(codec.encode(value), (given) => payloadOf(codec, given)), false)
+export function encoded<In>(
+  codec: Codec<In, unknown>,
+  value: In,
+): string | Uint8Array | Promise<string | Uint8Array> {
+  return checked(
+    () =>
+      after<string | Uint8Array, string | Uint8Array>(codec.encode(value), (given) =>
+        payloadOf(codec, given),
+      ),
+    false,
+  )
 }
 
 // It may be sent much later, and libraries write into the same memory again.
-function payloadOf({ inPlace }: Codec<never, unknown>, given: string | Uint8Array): string | Uint8Array {
+function payloadOf(
+  { inPlace }: Codec<never, unknown>,
+  given: string | Uint8Array,
+): string | Uint8Array {
   if (typeof given === 'string' || (inPlace === true && ArrayBuffer.isView(given))) return given
-  if (ArrayBuffer.isView(given)) return new Uint8Array(given.buffer, given.byteOffset, given.byteLength).slice()
+  if (ArrayBuffer.isView(given))
+    return new Uint8Array(given.buffer, given.byteOffset, given.byteLength).slice()
   throw invalid([{ message: 'encode() gave neither text nor bytes' }])
 }
 
@@ -53,7 +66,11 @@ export function decoded<Out>(codec: Codec<never, Out>, message: Message): Out | 
 function readBy<Out>(codec: Codec<never, Out>, message: Message): Out | Promise<Out> {
   const { contentType } = message.properties
   if (contentType !== undefined && !accepts(codec.contentType, contentType))
-    throw invalid([{ message: `content type is '${contentType}', not '${codec.contentType}'` }], undefined, true)
+    throw invalid(
+      [{ message: `content type is '${contentType}', not '${codec.contentType}'` }],
+      undefined,
+      true,
+    )
   const { read } = codec.decode as Reading<Out>
   return read === undefined ? codec.decode(bytesOf(codec, message), message) : read(message)
 }

@@ -14,7 +14,12 @@ export function refuse(option: string, what: string): never {
 /** Refuses a callback, and whatever else is no object of options. @throws MqttError ERR_INVALID_OPTION */
 export function assertOptions(given: unknown): void {
   if (given === undefined || (typeof given === 'object' && given !== null)) return
-  refuse('options', typeof given === 'function' ? 'must be an object, not a callback: await the promise' : 'must be an object')
+  refuse(
+    'options',
+    typeof given === 'function'
+      ? 'must be an object, not a callback: await the promise'
+      : 'must be an object',
+  )
 }
 
 /** A whole number from 1 to `most`, or `usual`. @throws MqttError ERR_INVALID_OPTION */
@@ -25,22 +30,37 @@ export function wholeNumber<Usual extends number | undefined>(
   most = longestWait,
 ): number | Usual {
   if (value === undefined) return usual
-  return Number.isInteger(value) && value >= 1 && value <= most ? value : refuse(option, `must be an integer from 1 to ${most}`)
+  return Number.isInteger(value) && value >= 1 && value <= most
+    ? value
+    : refuse(option, `must be an integer from 1 to ${most}`)
 }
 
 /** @throws MqttError ERR_INVALID_OPTION for what is no codec; schemas of some libraries have `encode` and `decode` of their own */
-export function assertCodec(given: { readonly encode: unknown; readonly decode: unknown; readonly '~standard'?: unknown } | undefined): void {
-  if (given?.['~standard'] !== undefined) refuse('codec', 'must be a codec, not a schema: json(schema) makes one of it')
-  if (typeof given?.encode !== 'function' || typeof given.decode !== 'function') refuse('codec', 'must have encode and decode')
+export function assertCodec(
+  given:
+    | { readonly encode: unknown; readonly decode: unknown; readonly '~standard'?: unknown }
+    | undefined,
+): void {
+  if (given?.['~standard'] !== undefined)
+    refuse('codec', 'must be a codec, not a schema: json(schema) makes one of it')
+  if (typeof given?.encode !== 'function' || typeof given.decode !== 'function')
+    refuse('codec', 'must have encode and decode')
 }
 
 /** @throws MqttError ERR_INVALID_HANDLER for what is no function */
 export function assertHandler(given: unknown): void {
-  if (typeof given !== 'function') throw programFault(new MqttError('ERR_INVALID_HANDLER', 'handler must be a function'))
+  if (typeof given !== 'function')
+    throw programFault(new MqttError('ERR_INVALID_HANDLER', 'handler must be a function'))
 }
 
 /** Refuses what has no such method. @throws MqttError ERR_INVALID_OPTION */
-export function assertAble(client: object, method: 'listen' | 'post' | 'publish' | 'request' | 'respond' | 'subscription' | 'subscribe'): void {
+export function assertAble(
+  client: object,
+  method: 'listen' | 'post' | 'publish' | 'request' | 'respond' | 'subscription' | 'subscribe',
+): void {
   if (typeof (client as Record<string, unknown>)[method] === 'function') return
-  refuse('client', `must have ${method}(): pools and queues only publish, and groups neither ask nor answer; bind it to a client for that`)
+  refuse(
+    'client',
+    `must have ${method}(): pools and queues only publish, and groups neither ask nor answer; bind it to a client for that`,
+  )
 }

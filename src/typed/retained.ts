@@ -8,7 +8,8 @@ import { MqttError } from '../errors.js'
 import { wholeNumber } from './refuse.js'
 
 /** Options of {@link retained}. */
-export interface RetainedOptions extends Pick<SubscribeOptions, 'qos' | 'signal' | 'buffer' | 'bufferBytes'> {
+export interface RetainedOptions
+  extends Pick<SubscribeOptions, 'qos' | 'signal' | 'buffer' | 'bufferBytes'> {
   /** Milliseconds without a retained message after which there are no more, 1 to 2,147,483,647. Default 300. */
   readonly quiet?: number | undefined
 }
@@ -23,17 +24,30 @@ const mostBytes = 32 * 1024 * 1024
  * @throws MqttError ERR_DROPPED where some did not fit `buffer` (default 1,000,000) or `bufferBytes` (32 MiB), ERR_CONNECTION_LOST where some may be
  * missing for that; ERR_INVALID_OPTION; as `subscribe` of the client
  */
-export async function* retained(client: Subscriber, filters: Filters, options: RetainedOptions = {}): AsyncGenerator<Message, void, void> {
+export async function* retained(
+  client: Subscriber,
+  filters: Filters,
+  options: RetainedOptions = {},
+): AsyncGenerator<Message, void, void> {
   const { qos = 1, signal, buffer = mostBuffered, bufferBytes = mostBytes } = options
   const quiet = wholeNumber('quiet', options.quiet, 300)
   let failure: MqttError | undefined
   const onDrop = ({ retain }: Message): void => {
     if (retain) failure ??= new MqttError('ERR_DROPPED', 'retained messages did not fit the buffer')
   }
-  const subscription = await client.subscribe(filters, { qos, signal, buffer, bufferBytes, onDrop, onExit: 'unsubscribe' })
+  const subscription = await client.subscribe(filters, {
+    qos,
+    signal,
+    buffer,
+    bufferBytes,
+    onDrop,
+    onExit: 'unsubscribe',
+  })
   const lost = new AbortController()
   const unlisten = client.on('disconnect', () => {
-    failure ??= new MqttError('ERR_CONNECTION_LOST', 'retained messages may be missing', { fault: 'remote' })
+    failure ??= new MqttError('ERR_CONNECTION_LOST', 'retained messages may be missing', {
+      fault: 'remote',
+    })
     lost.abort()
   })
   const stop = onAbort(signal, () => lost.abort(signal?.reason))

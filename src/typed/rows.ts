@@ -33,7 +33,13 @@ class Picture<V> implements ReadonlyMap<string, V> {
   fresh = true
   #own: Map<string, V> | undefined
 
-  constructor(places = new Map<string, number>(), root: Node<V> = [], shift = 0, end = 0, count = 0) {
+  constructor(
+    places = new Map<string, number>(),
+    root: Node<V> = [],
+    shift = 0,
+    end = 0,
+    count = 0,
+  ) {
     this.places = places
     this.root = root
     this.shift = shift
@@ -59,7 +65,10 @@ class Picture<V> implements ReadonlyMap<string, V> {
     return this.get(topic) !== undefined
   }
 
-  forEach(callback: (value: V, topic: string, map: ReadonlyMap<string, V>) => void, self?: unknown): void {
+  forEach(
+    callback: (value: V, topic: string, map: ReadonlyMap<string, V>) => void,
+    self?: unknown,
+  ): void {
     for (const [topic, value] of this) callback.call(self, value, topic, this)
   }
 
@@ -92,7 +101,8 @@ class Picture<V> implements ReadonlyMap<string, V> {
   protected at(place: number): Pair<V> | undefined {
     if (place >= this.end) return undefined
     let node: Node<V> | undefined = this.root
-    for (let shift = this.shift; shift > 0 && node !== undefined; shift -= bits) node = node[(place >> shift) & mask] as Node<V> | undefined
+    for (let shift = this.shift; shift > 0 && node !== undefined; shift -= bits)
+      node = node[(place >> shift) & mask] as Node<V> | undefined
     return node?.[place & mask] as Pair<V> | undefined
   }
 }

@@ -46,6 +46,10 @@ export type SchemaResult<Out> =
     }
 
 /** What a schema takes. */
-export type SchemaInput<Schema extends StandardSchema> = NonNullable<Schema['~standard']['types']>['input']
+export type SchemaInput<Schema extends StandardSchema> = NonNullable<
+  Schema['~standard']['types']
+>['input']
 /** What a schema gives. */
-export type SchemaOutput<Schema extends StandardSchema> = NonNullable<Schema['~standard']['types']>['output']
+export type SchemaOutput<Schema extends StandardSchema> = NonNullable<
+  Schema['~standard']['types']
+>['output']

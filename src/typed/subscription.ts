@@ -48,8 +48,11 @@ export interface TypedSubscription<Delivery> extends AsyncIterable<Delivery>, As
 type Given<Delivery> = NonNullable<Delivery>
 
 /** One subscription, read as a channel says. */
-export class ReadSubscription<Template extends string, Value, Delivery extends Taken<Params<Template>, Value>>
-  implements TypedSubscription<Given<Delivery>>
+export class ReadSubscription<
+  Template extends string,
+  Value,
+  Delivery extends Taken<Params<Template>, Value>,
+> implements TypedSubscription<Given<Delivery>>
 {
   readonly #from: Subscription
   readonly #incoming: Incoming<Template, Value>
@@ -93,7 +96,10 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
     const until = timeout === undefined ? 0 : performance.now() + timeout
     try {
       for (;;) {
-        const wait = timeout === undefined ? options : { ...options, timeout: Math.max(0, Math.ceil(until - performance.now())) }
+        const wait =
+          timeout === undefined
+            ? options
+            : { ...options, timeout: Math.max(0, Math.ceil(until - performance.now())) }
         if (this.#late === undefined) {
           const message = await this.#from.next(wait)
           if (message === undefined) return undefined
@@ -118,7 +124,11 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
       const taken = this.#take(message)
       if (taken !== undefined) return taken
     }
-    throw new MqttError('ERR_UNSUPPORTED_OPTION', 'read() cannot wait for an asynchronous schema: use next()', { option: 'schema' })
+    throw new MqttError(
+      'ERR_UNSUPPORTED_OPTION',
+      'read() cannot wait for an asynchronous schema: use next()',
+      { option: 'schema' },
+    )
   }
 
   // What takes its time is kept for readers that can wait.
@@ -170,7 +180,10 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
       }
       return batch.length > 0 ? batch : failure
     }
-    const source = { next: () => failure ?? from.next(), return: () => from.return?.() ?? from.next() }
+    const source = {
+      next: () => failure ?? from.next(),
+      return: () => from.return?.() ?? from.next(),
+    }
     return this.#iterator(source, all, (late) => [late])
   }
 
@@ -197,7 +210,9 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
       }
     }
     // However many are passed over: a promise that waits for the next one, and so on, would hold them all.
-    const slowly = async (first: Item | undefined | PromiseLike<Item | undefined>): Promise<Result> => {
+    const slowly = async (
+      first: Item | undefined | PromiseLike<Item | undefined>,
+    ): Promise<Result> => {
       try {
         for (let made = first; ; ) {
           const item = isPromise(made) ? await this.#unlessLeft(made) : made
@@ -215,7 +230,11 @@ export class ReadSubscription<Template extends string, Value, Delivery extends T
         const late = this.#late
         this.#late = undefined
         if (late === undefined) return from.next().then(handle, leave)
-        return slowly(late.then((give) => give()).then((given) => (given === undefined ? undefined : one(given))))
+        return slowly(
+          late
+            .then((give) => give())
+            .then((given) => (given === undefined ? undefined : one(given))),
+        )
       },
       return: () => leave(),
       throw: leave,
@@ -265,6 +284,9 @@ function nothing(): undefined {
 /** The promise, no longer than a `next()` waits. @throws MqttError ERR_TIMEOUT, ERR_ABORTED */
 async function waited<T>(promise: Promise<T>, { timeout, signal }: NextOptions): Promise<T> {
   const gone = deferred<never>()
-  const timer = timeout === undefined ? undefined : setTimeout(() => gone.reject(new MqttError('ERR_TIMEOUT')), timeout)
+  const timer =
+    timeout === undefined
+      ? undefined
+      : setTimeout(() => gone.reject(new MqttError('ERR_TIMEOUT')), timeout)
   return within(Promise.race([promise, gone.promise]), signal).finally(() => clearTimeout(timer))
 }

@@ -13,10 +13,17 @@ type Slot<Text extends string> = Text extends `${infer Name}:number`
     : [Text, string]
 
 /** The levels of a topic. */
-type Levels<Text extends string> = Text extends `${infer Head}/${infer Tail}` ? Head | Levels<Tail> : Text
+type Levels<Text extends string> = Text extends `${infer Head}/${infer Tail}`
+  ? Head | Levels<Tail>
+  : Text
 
 /** The parameters in a template, each with its type. */
-type Slots<Text extends string> = Levels<Text> extends infer Level ? (Level extends `{${infer Inner}}` ? Slot<Inner> : never) : never
+type Slots<Text extends string> =
+  Levels<Text> extends infer Level
+    ? Level extends `{${infer Inner}}`
+      ? Slot<Inner>
+      : never
+    : never
 
 /** The parameters of a template as {@link TopicTemplate.match} gives them. A template that the compiler does not know may have any. */
 export type Params<Template extends string> = string extends Template
@@ -160,7 +167,8 @@ export class TopicTemplate<Template extends string = string> {
     this.#levels = parts.map((part, index) => levelOf(part, index === parts.length - 1))
     this.template = template as unknown as Template
     this.parameters = text === every ? ['topic'] : this.#levels.flatMap(({ name }) => name ?? [])
-    if (new Set(this.parameters).size < this.parameters.length) fail('a parameter is named twice', text)
+    if (new Set(this.parameters).size < this.parameters.length)
+      fail('a parameter is named twice', text)
   }
 
   /** The Topic Name (section 4.7) with these parameters. @throws MqttError ERR_INVALID_TOPIC that names the parameter */
@@ -178,7 +186,13 @@ export class TopicTemplate<Template extends string = string> {
     const isObject = Object.prototype.toString.call(params) === '[object Object]'
     if (!isObject && (this.template !== every || typeof params === 'object'))
       fail('parameters must be an object; left out, they stand for any', params, 'params')
-    const filter = this.template === every && isObject && !('topic' in params) && Object.keys(params).length === 0 ? every : this.#join(params, '+')
+    const filter =
+      this.template === every &&
+      isObject &&
+      !('topic' in params) &&
+      Object.keys(params).length === 0
+        ? every
+        : this.#join(params, '+')
     return share === undefined ? filter : `$share/${levelText(share, 'share', false)}/${filter}`
   }
 
@@ -211,7 +225,11 @@ export class TopicTemplate<Template extends string = string> {
       if (end === at) return false
       if (parameter === undefined) {
         if (end - at !== text.length || !name.startsWith(text, at)) return false
-      } else if (rest ? name[at] === '/' || name.endsWith('/') || name.includes('//', at) : kind === 'number' && !isCanonical(name, at, end)) {
+      } else if (
+        rest
+          ? name[at] === '/' || name.endsWith('/') || name.includes('//', at)
+          : kind === 'number' && !isCanonical(name, at, end)
+      ) {
         return false
       } else if (found) {
         const level = name.slice(at, end)
@@ -228,13 +246,15 @@ export class TopicTemplate<Template extends string = string> {
       return wildcard === undefined ? nameText(params) : params
     }
     const given = Object(params) as Readonly<Record<string, unknown>>
-    for (const key of Object.keys(given)) if (!this.parameters.includes(key)) fail(`'${this.template}' has no parameter`, key, key)
+    for (const key of Object.keys(given))
+      if (!this.parameters.includes(key)) fail(`'${this.template}' has no parameter`, key, key)
     const levels = this.#levels.map(({ text, name, kind }) => {
       if (name === undefined) return text
       // Objects of a class have getters; what every object has is no parameter.
       const isGiven = Object.hasOwn(given, name) || (name in given && !(name in Object.prototype))
       const value = isGiven ? given[name] : undefined
-      if (isGiven && value === undefined) fail(`parameter '${name}' must have a value; left out, it stands for any`, value, name)
+      if (isGiven && value === undefined)
+        fail(`parameter '${name}' must have a value; left out, it stands for any`, value, name)
       if (!isGiven && wildcard !== undefined) return kind === 'rest' ? '#' : wildcard
       if (kind === 'number' && !(typeof value === 'number' && isCanonical(String(value), 0)))
         fail(`parameter '${name}' must be a number`, value, name)
@@ -248,7 +268,9 @@ export class TopicTemplate<Template extends string = string> {
 }
 
 /** A template of topics; `'#'` is that of all. @throws MqttError ERR_INVALID_TOPIC for one that is not valid */
-export function topic<Template extends string>(template: Checked<Template>): TopicTemplate<Template> {
+export function topic<Template extends string>(
+  template: Checked<Template>,
+): TopicTemplate<Template> {
   return new TopicTemplate<Template>(template)
 }
 
@@ -267,23 +289,32 @@ function levelOf(part: string, last: boolean): Level {
 }
 
 function isName(name: string): boolean {
-  for (const unit of name) if (!('_$'.includes(unit) || isDigit(unit)) && unit.toLowerCase() === unit.toUpperCase()) return false
+  for (const unit of name)
+    if (!('_$'.includes(unit) || isDigit(unit)) && unit.toLowerCase() === unit.toUpperCase())
+      return false
   return name !== '' && name !== '__proto__'
 }
 
 // What may stand in a level; in a rest, several of them or none.
 function levelText(value: unknown, name: string, rest: boolean): string {
-  const text = typeof value === 'string' || Number.isFinite(value) ? String(value) : fail(`'${name}' must be text or a finite number`, value, name)
-  if (rest ? text !== '' && `/${text}/`.includes('//') : text === '') fail(`'${name}' must have no empty level`, text, name)
+  const text =
+    typeof value === 'string' || Number.isFinite(value)
+      ? String(value)
+      : fail(`'${name}' must be text or a finite number`, value, name)
+  if (rest ? text !== '' && `/${text}/`.includes('//') : text === '')
+    fail(`'${name}' must have no empty level`, text, name)
   for (const unit of text)
-    if ((rest ? '+#\0' : '+#/\0').includes(unit) || isHalf(unit)) fail(`'${name}' must hold no + # / or U+0000, nor half a character`, text, name)
+    if ((rest ? '+#\0' : '+#/\0').includes(unit) || isHalf(unit))
+      fail(`'${name}' must hold no + # / or U+0000, nor half a character`, text, name)
   return text
 }
 
 // A topic that is given as it is.
 function nameText(text: string): string {
   if (text === '') fail('the topic is empty', text)
-  for (const unit of text) if ('+#\0'.includes(unit) || isHalf(unit)) fail('a topic must hold no + # or U+0000, nor half a character', text)
+  for (const unit of text)
+    if ('+#\0'.includes(unit) || isHalf(unit))
+      fail('a topic must hold no + # or U+0000, nor half a character', text)
   return text
 }
 
@@ -296,8 +327,14 @@ function isCanonical(text: string, from: number, to = text.length): boolean {
     else if (!isDigit(text[at] as string)) return false
   }
   const last = text[to - 1] as string
-  if (!isDigit(last) || (last === '0' && (point < to || (start > from && to - start === 1)))) return false
-  if (text[start] === '0' && to > start + 1 && (point > start + 1 || text.startsWith('0.000000', start))) return false
+  if (!isDigit(last) || (last === '0' && (point < to || (start > from && to - start === 1))))
+    return false
+  if (
+    text[start] === '0' &&
+    to > start + 1 &&
+    (point > start + 1 || text.startsWith('0.000000', start))
+  )
+    return false
   // So many digits are always kept; whether more are, only the number shows.
   const digits = to - start > 15 ? text.slice(from, to) : ''
   return digits === '' || String(Number(digits)) === digits
@@ -314,5 +351,9 @@ function isDigit(unit: string): boolean {
 
 function fail(what: string, given: unknown, option = 'topic'): never {
   const kind = given === null ? 'null' : Array.isArray(given) ? 'array' : typeof given
-  throw new MqttError('ERR_INVALID_TOPIC', `${what}: ${printable(typeof given === 'string' ? given : kind)}`, { option })
+  throw new MqttError(
+    'ERR_INVALID_TOPIC',
+    `${what}: ${printable(typeof given === 'string' ? given : kind)}`,
+    { option },
+  )
 }

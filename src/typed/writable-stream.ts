@@ -14,7 +14,8 @@ export function writableStream<Chunk = Payload | Message>(
   publisher: Publisher<unknown>,
   topic: string | ((chunk: Chunk) => string),
   options?: PublishOptions,
-  payloadOf: (chunk: Chunk) => Payload | Promise<Payload> = (chunk) => (messageIn(chunk)?.payload ?? chunk) as Payload,
+  payloadOf: (chunk: Chunk) => Payload | Promise<Payload> = (chunk) =>
+    (messageIn(chunk)?.payload ?? chunk) as Payload,
 ): WritableStream<Chunk> {
   const open = new Set<Promise<unknown>>()
   return new WritableStream<Chunk>({
@@ -25,7 +26,11 @@ export function writableStream<Chunk = Payload | Message>(
       try {
         const payload = await Promise.race([payloadOf(chunk), aborted.promise])
         await Promise.race([publisher.writable, aborted.promise])
-        const sent = publisher.publish(typeof topic === 'function' ? topic(chunk) : topic, payload, options)
+        const sent = publisher.publish(
+          typeof topic === 'function' ? topic(chunk) : topic,
+          payload,
+          options,
+        )
         open.add(sent)
         sent.then(
           () => {

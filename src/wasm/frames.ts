@@ -108,7 +108,8 @@ export class WasmFrames extends Framer {
   override next(): boolean {
     const rows = this.#rows
     const row = rows.next
-    if (row === rows.last) return this.#plainly ? super.next() || this.#idle() : this.#nextSlowly(row)
+    if (row === rows.last)
+      return this.#plainly ? super.next() || this.#idle() : this.#nextSlowly(row)
     const { table } = rows
     if ((table[row + FIRST] as number) >= UNREAD) return this.#nextSlowly(row)
     this.start = table[row + START] as number
@@ -122,7 +123,16 @@ export class WasmFrames extends Framer {
   override read(view: PublishView, topics: TopicTable): void {
     if (this.#row >= 0) return this.#fill(view, this.#row, topics)
     if (this.#inside) {
-      return view.read(this.bytes, this.start, this.body, this.end, this.protocolVersion, 'server', this.#memory.window.data, topics)
+      return view.read(
+        this.bytes,
+        this.start,
+        this.body,
+        this.end,
+        this.protocolVersion,
+        'server',
+        this.#memory.window.data,
+        topics,
+      )
     }
     super.read(view, topics)
     this.#rich = view.propertiesEnd > view.propertiesStart
@@ -174,12 +184,18 @@ export class WasmFrames extends Framer {
     const chunk = this.#chunk
     const limit = this.#length
     const from = limit - super.unread
-    if (memory.broken || !isWorth(this.#worth, sizeAt(chunk, from), limit - from, this.#inPlace, this.#rich)) return false
+    if (
+      memory.broken ||
+      !isWorth(this.#worth, sizeAt(chunk, from), limit - from, this.#inPlace, this.#rich)
+    )
+      return false
     if (this.#inPlace) this.#start(chunk.byteOffset + from, chunk.byteOffset + limit)
     else {
       // Somebody may be in the midst of what lies there.
       if (limit - from > READ_SIZE || memory.owner !== undefined) return false
-      memory.window.bytes.set(from === 0 && limit === chunk.length ? chunk : chunk.subarray(from, limit))
+      memory.window.bytes.set(
+        from === 0 && limit === chunk.length ? chunk : chunk.subarray(from, limit),
+      )
       this.#start(0, limit - from)
     }
     return true
@@ -232,7 +248,10 @@ export class WasmFrames extends Framer {
     view.bytes = this.bytes
     const topic = table[row + TOPIC] as number
     const records = this.#records
-    view.record = topic === ALIAS_ONLY ? undefined : (records.get(topic, topics) ?? records.add(topic, topicStart, topicEnd, topics))
+    view.record =
+      topic === ALIAS_ONLY
+        ? undefined
+        : (records.get(topic, topics) ?? records.add(topic, topicStart, topicEnd, topics))
     view.qos = ((first >> 1) & 3) as QoS
     view.dup = (first & 8) > 0
     view.retain = (first & 1) > 0
@@ -288,7 +307,13 @@ export class WasmFrames extends Framer {
 }
 
 /** Whether a call is worth it for so many bytes, going by the size of the first frame: where they were read into the window, or are to be copied. */
-function isWorth({ rich, plain, copied, largestCopied }: Worth, first: number, length: number, inPlace: boolean, isRich: boolean): boolean {
+function isWorth(
+  { rich, plain, copied, largestCopied }: Worth,
+  first: number,
+  length: number,
+  inPlace: boolean,
+  isRich: boolean,
+): boolean {
   if (!inPlace) return first <= largestCopied && first * copied <= length
   return first * (isRich ? rich : plain) <= length
 }

@@ -60,7 +60,10 @@ export class Memory {
   constructor(exports: WebAssembly.Exports) {
     const { memory, scan } = exports as unknown as Exports
     const { buffer } = memory
-    this.window = { bytes: new Uint8Array(buffer, 0, READ_SIZE), data: new DataView(buffer, 0, READ_SIZE) }
+    this.window = {
+      bytes: new Uint8Array(buffer, 0, READ_SIZE),
+      data: new DataView(buffer, 0, READ_SIZE),
+    }
     this.table = new Int32Array(buffer, READ_SIZE, ROW * mostRows)
     this.#cells = new Int32Array(buffer, READ_SIZE + this.table.byteLength, 2)
     this.#scan = scan

@@ -75,7 +75,9 @@ export class TopicRecords {
 
   /** The record under this id; undefined of one that this connection has not had since the ids began, and of a negative one. */
   get(id: number, topics: TopicTable): TopicRecord | undefined {
-    return id < 0 || topics !== this.#topics ? undefined : this.#records[id >> pageBits]?.[id & pageMask]
+    return id < 0 || topics !== this.#topics
+      ? undefined
+      : this.#records[id >> pageBits]?.[id & pageMask]
   }
 
   /** Takes up the topic at this place in the window; what has an id, 0 or above, is found by that from now on. */

@@ -40,13 +40,22 @@ export class Carry {
   readonly #allocate: (size: number) => Uint8Array
 
   /** @param splits the payload of a large PUBLISH goes apart, into what `allocate` gives */
-  constructor(splits: boolean, allocate: (size: number) => Uint8Array = (size) => new Uint8Array(size)) {
+  constructor(
+    splits: boolean,
+    allocate: (size: number) => Uint8Array = (size) => new Uint8Array(size),
+  ) {
     this.#splits = splits
     this.#allocate = allocate
   }
 
   /** Takes `count` bytes from `at` on. `header` is the size of the frame's fixed header, once `size` is known. */
-  take(chunk: Uint8Array, at: number, count: number, header: number, version: ProtocolVersion): void {
+  take(
+    chunk: Uint8Array,
+    at: number,
+    count: number,
+    header: number,
+    version: ProtocolVersion,
+  ): void {
     if (this.most > 0) {
       this.#pass(chunk, at, count, header, version)
       this.held += count
@@ -54,7 +63,8 @@ export class Carry {
     }
     if (this.held === 0) {
       this.release()
-      if (this.#splits && this.size >= largePacket && count * growth >= this.size) this.#split(chunk, at, count, at + header, version)
+      if (this.#splits && this.size >= largePacket && count * growth >= this.size)
+        this.#split(chunk, at, count, at + header, version)
     }
     if (this.apart !== undefined) this.#append(chunk, at, count, this.apart)
     else {
@@ -72,7 +82,9 @@ export class Carry {
   /** Where the rest of a large payload may be put, to be announced with `fill`; never an empty array. */
   get room(): Uint8Array | undefined {
     const { apart, held } = this
-    return apart !== undefined && held > 0 && held < this.size ? apart.subarray(held - this.head) : undefined
+    return apart !== undefined && held > 0 && held < this.size
+      ? apart.subarray(held - this.head)
+      : undefined
   }
 
   /** So many bytes were put there. */
@@ -108,7 +120,13 @@ export class Carry {
   }
 
   // Of a payload only its first bytes are kept, by which the message is known again. What is kept never grows beyond what came in.
-  #pass(chunk: Uint8Array, at: number, count: number, header: number, version: ProtocolVersion): void {
+  #pass(
+    chunk: Uint8Array,
+    at: number,
+    count: number,
+    header: number,
+    version: ProtocolVersion,
+  ): void {
     if (this.held === 0) this.release()
     this.#kept ||= this.held
     for (let from = at; ; ) {
@@ -116,7 +134,10 @@ export class Carry {
       // So much before the payload is no message that anybody could show.
       if (head > this.most) throw tooLarge()
       const known = head <= this.#kept
-      const taken = Math.min(at + count - from, (known ? Math.min(this.size, head + samplePayload) : head) - this.#kept)
+      const taken = Math.min(
+        at + count - from,
+        (known ? Math.min(this.size, head + samplePayload) : head) - this.#kept,
+      )
       if (known) this.head = head
       if (taken <= 0) return
       this.#reserve(this.#kept + taken, this.#kept)
@@ -127,7 +148,13 @@ export class Carry {
   }
 
   // Where it is a PUBLISH whose payload has begun. What is wrong with it comes to light when it is read.
-  #split(chunk: Uint8Array, at: number, count: number, body: number, version: ProtocolVersion): void {
+  #split(
+    chunk: Uint8Array,
+    at: number,
+    count: number,
+    body: number,
+    version: ProtocolVersion,
+  ): void {
     const head = headSize(chunk, at, body, at + count, version)
     if ((chunk[at] as number) >> 4 !== PUBLISH || head >= count) return
     this.bytes = new Uint8Array(chunk.subarray(at, at + head))
@@ -137,7 +164,11 @@ export class Carry {
 
   #reserve(needed: number, held = this.held): void {
     if (needed <= this.bytes.length) return
-    const more = Math.min(this.most || this.size, this.size, Math.max(this.bytes.length * 2, needed * growth))
+    const more = Math.min(
+      this.most || this.size,
+      this.size,
+      Math.max(this.bytes.length * 2, needed * growth),
+    )
     const grown = new Uint8Array(Math.max(needed, smallestCarry, more))
     grown.set(this.bytes.subarray(0, held))
     this.bytes = grown
@@ -148,7 +179,13 @@ export class Carry {
  * Bytes before the payload of the PUBLISH that begins at `start` and whose fixed header ends at `body`, as far as the bytes up to `end` show: while
  * these do not show all of it, more than there are. A Property Length that is malformed counts as far as it goes.
  */
-export function headSize(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion): number {
+export function headSize(
+  bytes: Uint8Array,
+  start: number,
+  body: number,
+  end: number,
+  version: ProtocolVersion,
+): number {
   if (end < body + 2) return body + 2 - start
   let head = body + 2 + uint16(bytes, body) + (((bytes[start] as number) & 6) > 0 ? 2 : 0)
   let length = 0

@@ -27,7 +27,13 @@ import { decodeUtf8 } from './utf8.js'
  *
  * @throws WireError
  */
-export function decodeClientPacket(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion): ClientPacket {
+export function decodeClientPacket(
+  bytes: Uint8Array,
+  start: number,
+  body: number,
+  end: number,
+  version: ProtocolVersion,
+): ClientPacket {
   return decodeFrom<ClientPacket>(bytes, start, body, end, version, 'client', decodeClientOnly)
 }
 
@@ -56,7 +62,8 @@ function readProtocol(reader: Reader): ProtocolVersion {
   const at = reader.at
   const name = readString(reader)
   const version = reader.u8()
-  if (name !== 'MQTT' || (version !== 4 && version !== 5)) throw protocolError('unsupported protocol version', at, 0x84)
+  if (name !== 'MQTT' || (version !== 4 && version !== 5))
+    throw protocolError('unsupported protocol version', at, 0x84)
   reader.version = version
   return version
 }
@@ -69,12 +76,16 @@ function decodeConnect(reader: Reader): ConnectPacket {
   const cleanStart = (flags & 2) !== 0
   const keepAlive = uint16(reader.bytes, reader.skip(2))
   const properties = reader.properties(CONNECT)
-  if (Object.hasOwn(properties, 'authenticationData') && !Object.hasOwn(properties, 'authenticationMethod')) {
+  if (
+    Object.hasOwn(properties, 'authenticationData') &&
+    !Object.hasOwn(properties, 'authenticationMethod')
+  ) {
     throw protocolError('authentication data without a method', reader.at)
   }
   const clientId = readString(reader)
   // [MQTT-3.1.3-7] of 3.1.1.
-  if (protocolVersion === 4 && clientId === '' && !cleanStart) throw protocolError('empty client identifier without clean session', reader.at, 0x85)
+  if (protocolVersion === 4 && clientId === '' && !cleanStart)
+    throw protocolError('empty client identifier without clean session', reader.at, 0x85)
   return {
     type: 'connect',
     protocolName: 'MQTT',
@@ -91,7 +102,8 @@ function decodeConnect(reader: Reader): ConnectPacket {
 
 function checkConnectFlags(flags: number, version: ProtocolVersion, at: number): void {
   if (flags & 1) throw malformed('reserved CONNECT flag', at) // [MQTT-3.1.2-3]
-  if (flags & 4 ? (flags & 0x18) === 0x18 : flags & 0x38) throw malformed('will QoS or will retain', at) // [MQTT-3.1.2-11] [MQTT-3.1.2-12]
+  if (flags & 4 ? (flags & 0x18) === 0x18 : flags & 0x38)
+    throw malformed('will QoS or will retain', at) // [MQTT-3.1.2-11] [MQTT-3.1.2-12]
   // [MQTT-3.1.2-22] of 3.1.1; 5.0 allows it.
   if (version === 4 && (flags & 0xc0) === 0x40) throw malformed('password without user name', at)
 }
@@ -103,7 +115,13 @@ function readWill(reader: Reader, flags: number): Will {
   const topic = readString(reader)
   if (validateTopicName(topic) !== undefined) throw protocolError('will topic is no topic name', at)
   const payload: Bytes = readBinary(reader)
-  return { topic, payload, qos: ((flags >> 3) & 3) as QoS, retain: (flags & 0x20) !== 0, properties }
+  return {
+    topic,
+    payload,
+    qos: ((flags >> 3) & 3) as QoS,
+    retain: (flags & 0x20) !== 0,
+    properties,
+  }
 }
 
 function readFilter(reader: Reader): string {
@@ -130,9 +148,11 @@ function readSubscription(reader: Reader): SubscriptionRequest {
   const options = reader.u8()
   const at = reader.at - 1
   // [MQTT-3.8.3-5]; 3.1.1 has the QoS only [MQTT-3-8.3-4].
-  if (options & (reader.version === 5 ? 0xc0 : 0xfc)) throw malformed('reserved subscription options', at)
+  if (options & (reader.version === 5 ? 0xc0 : 0xfc))
+    throw malformed('reserved subscription options', at)
   const retainHandling = options >> 4
-  if ((options & 3) === 3) throw reader.version === 5 ? protocolError('QoS 3', at) : malformed('QoS 3', at)
+  if ((options & 3) === 3)
+    throw reader.version === 5 ? protocolError('QoS 3', at) : malformed('QoS 3', at)
   if (retainHandling === 3) throw protocolError('retain handling 3', at)
   const noLocal = (options & 4) !== 0
   if (noLocal && isShared(filter)) throw protocolError('no local on a shared subscription', at) // [MQTT-3.8.3-4]

@@ -6,7 +6,13 @@
 import { CONNACK, PINGRESP, SUBACK } from './constants.js'
 import { decodeFrom } from './decode-shared.js'
 import { malformed, protocolError } from './error.js'
-import type { ConnackPacket, ProtocolVersion, ServerPacket, SubackPacket, UnsubackPacket } from './packets.js'
+import type {
+  ConnackPacket,
+  ProtocolVersion,
+  ServerPacket,
+  SubackPacket,
+  UnsubackPacket,
+} from './packets.js'
 import type { Reader } from './reader.js'
 
 /**
@@ -14,7 +20,13 @@ import type { Reader } from './reader.js'
  *
  * @throws WireError
  */
-export function decodeServerPacket(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion): ServerPacket {
+export function decodeServerPacket(
+  bytes: Uint8Array,
+  start: number,
+  body: number,
+  end: number,
+  version: ProtocolVersion,
+): ServerPacket {
   return decodeFrom<ServerPacket>(bytes, start, body, end, version, 'server', decodeServerOnly)
 }
 
@@ -30,7 +42,12 @@ function decodeConnack(reader: Reader): ConnackPacket {
   if (flags > 1) throw malformed('reserved CONNACK flags', at) // [MQTT-3.2.2-1]
   const reasonCode = reader.reasonCode(CONNACK)
   if (flags > 0 && reasonCode > 0) throw protocolError('refusal with a session', at) // [MQTT-3.2.2-6]
-  return { type: 'connack', sessionPresent: flags > 0, reasonCode, properties: reader.properties(CONNACK) }
+  return {
+    type: 'connack',
+    sessionPresent: flags > 0,
+    reasonCode,
+    properties: reader.properties(CONNACK),
+  }
 }
 
 /** Sections 3.9 and 3.11: one code per filter, at least one [MQTT-3.9.3-1] [MQTT-3.11.3-1]; 3.1.1 has none in UNSUBACK. */

@@ -7,11 +7,26 @@ import type { Sender } from './constants.js'
 import { AUTH, DISCONNECT, PUBACK, PUBCOMP, PUBLISH } from './constants.js'
 import { protocolError, rebased } from './error.js'
 import { nothing } from './fields.js'
-import type { AuthPacket, DisconnectPacket, Properties, ProtocolVersion, PubackPacket, PubcompPacket, PubrecPacket, PubrelPacket } from './packets.js'
+import type {
+  AuthPacket,
+  DisconnectPacket,
+  Properties,
+  ProtocolVersion,
+  PubackPacket,
+  PubcompPacket,
+  PubrecPacket,
+  PubrelPacket,
+} from './packets.js'
 import { Reader } from './reader.js'
 
 /** A packet other than PUBLISH that either side may send. */
-export type SharedPacket = PubackPacket | PubrecPacket | PubrelPacket | PubcompPacket | DisconnectPacket | AuthPacket
+export type SharedPacket =
+  | PubackPacket
+  | PubrecPacket
+  | PubrelPacket
+  | PubcompPacket
+  | DisconnectPacket
+  | AuthPacket
 
 /** Their types, from PUBACK on. */
 export const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const
@@ -48,14 +63,22 @@ function decodeShared(reader: Reader, packetType: number): SharedPacket | undefi
   if (packetType > PUBLISH && packetType <= PUBCOMP) {
     const packetId = reader.packetId()
     const { reasonCode, properties } = readReason(reader, packetType)
-    return { type: acknowledgements[packetType - PUBACK] as 'puback', packetId, reasonCode, properties }
+    return {
+      type: acknowledgements[packetType - PUBACK] as 'puback',
+      packetId,
+      reasonCode,
+      properties,
+    }
   }
   if (packetType === DISCONNECT) return { type: 'disconnect', ...readReason(reader, packetType) }
   return packetType === AUTH ? decodeAuth(reader) : undefined
 }
 
 /** Reason Code and properties, both of which may be missing at the end of the packet (sections 3.4.2.1, 3.14.2.1). */
-function readReason(reader: Reader, packetType: number): { reasonCode: number; properties: Properties } {
+function readReason(
+  reader: Reader,
+  packetType: number,
+): { reasonCode: number; properties: Properties } {
   if (reader.version === 4 || reader.at === reader.end) return { reasonCode: 0, properties: {} }
   const reasonCode = reader.reasonCode(packetType)
   return { reasonCode, properties: reader.at === reader.end ? {} : reader.properties(packetType) }
@@ -64,6 +87,7 @@ function readReason(reader: Reader, packetType: number): { reasonCode: number; p
 /** Section 3.15. A method is mandatory, so that the form without a body is an error, whatever section 3.15.2.1 says of it. */
 function decodeAuth(reader: Reader): AuthPacket {
   const reason = readReason(reader, AUTH)
-  if (!Object.hasOwn(reason.properties, 'authenticationMethod')) throw protocolError('AUTH without authentication method', reader.at)
+  if (!Object.hasOwn(reason.properties, 'authenticationMethod'))
+    throw protocolError('AUTH without authentication method', reader.at)
   return { type: 'auth', ...reason }
 }

@@ -33,8 +33,10 @@ export function createFramer(given: DecodeOptions, splits = false): Framer {
   if (!isObject(given)) throw invalid('options', 'must be an object')
   const { protocolVersion = 5, from, maximumPacketSize = MAXIMUM_PACKET_SIZE } = givenOptions(given)
   if (from !== 'server' && from !== 'client') throw invalid('from', "must be 'server' or 'client'")
-  if (protocolVersion !== 4 && protocolVersion !== 5) throw invalid('protocolVersion', 'must be 4 or 5')
-  if (!Number.isInteger(maximumPacketSize) || maximumPacketSize < 1) throw invalid('maximumPacketSize', 'must be a positive integer')
+  if (protocolVersion !== 4 && protocolVersion !== 5)
+    throw invalid('protocolVersion', 'must be 4 or 5')
+  if (!Number.isInteger(maximumPacketSize) || maximumPacketSize < 1)
+    throw invalid('maximumPacketSize', 'must be a positive integer')
   return new Framer({ from, protocolVersion, maximumPacketSize, splits })
 }
 

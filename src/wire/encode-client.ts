@@ -5,7 +5,16 @@
  * it was. Not checked here: what only 3.1.1 forbids (`check311` does), protocol name and version (`encode` does). Must not import the encoder of server packets.
  */
 import type { Author } from './constants.js'
-import { AUTH, CONNECT, DISCONNECT, PINGREQ, PUBREL, SUBSCRIBE, UNSUBSCRIBE, WILL } from './constants.js'
+import {
+  AUTH,
+  CONNECT,
+  DISCONNECT,
+  PINGREQ,
+  PUBREL,
+  SUBSCRIBE,
+  UNSUBSCRIBE,
+  WILL,
+} from './constants.js'
 import { refused } from './error.js'
 import { nothing } from './fields.js'
 import type { Properties, ProtocolVersion } from './packets.js'
@@ -113,7 +122,14 @@ export function writePropertyBlock(
  *
  * @param guess of the Remaining Length: a good one saves moving what was written
  */
-export function writePacket(writer: Writer, firstByte: number, fill: () => void, payloadLength = 0, guess = 0, option = 'packet'): void {
+export function writePacket(
+  writer: Writer,
+  firstByte: number,
+  fill: () => void,
+  payloadLength = 0,
+  guess = 0,
+  option = 'packet',
+): void {
   const start = writer.length
   try {
     writer.u8(firstByte)
@@ -130,10 +146,22 @@ export function writePacket(writer: Writer, firstByte: number, fill: () => void,
 /** Writes a CONNECT (section 3.1); `protocolVersion` of the packet, which `encode` has checked, decides its form. */
 export function writeConnect(writer: Writer, packet: ConnectInput): void {
   writePacket(writer, CONNECT << 4, () => {
-    const { protocolVersion = 5, cleanStart = true, keepAlive = 0, clientId = '', will, username, password, properties } = packet
+    const {
+      protocolVersion = 5,
+      cleanStart = true,
+      keepAlive = 0,
+      clientId = '',
+      will,
+      username,
+      password,
+      properties,
+    } = packet
     writer.string('MQTT', 'protocolName')
     writer.u8(protocolVersion)
-    const flags = (bit(cleanStart, 'cleanStart') << 1) | (username === undefined ? 0 : 0x80) | (password === undefined ? 0 : 0x40)
+    const flags =
+      (bit(cleanStart, 'cleanStart') << 1) |
+      (username === undefined ? 0 : 0x80) |
+      (password === undefined ? 0 : 0x40)
     writer.u8(flags | willFlags(will))
     writer.u16(integer(keepAlive, 0, 65_535, 'keepAlive'))
     const wrote = writePropertyBlock(writer, properties, CONNECT, protocolVersion, 'client')
@@ -156,7 +184,11 @@ function willFlags(will: WillInput | undefined): number {
   return 4 | (integer(qos, 0, 2, 'will.qos') << 3) | (bit(will.retain, 'will.retain') << 5)
 }
 
-function writeWill(writer: Writer, { properties, topic, payload = nothing }: WillInput, version: ProtocolVersion): void {
+function writeWill(
+  writer: Writer,
+  { properties, topic, payload = nothing }: WillInput,
+  version: ProtocolVersion,
+): void {
   writePropertyBlock(writer, properties, WILL, version, 'client', 'will.properties')
   writer.topic(topic, 'will.topic')
   writer.binary(payload, 'will.payload')
@@ -164,12 +196,20 @@ function writeWill(writer: Writer, { properties, topic, payload = nothing }: Wil
 
 /** Checks a reason code by the rules of `from`. */
 function checkReasonCode(packetType: number, reasonCode: number, from: Author): number {
-  if (!isReasonCode(packetType, integer(reasonCode, 0, 255, 'reasonCode'), from)) throw refused('reasonCode', 'is not one of this packet')
+  if (!isReasonCode(packetType, integer(reasonCode, 0, 255, 'reasonCode'), from))
+    throw refused('reasonCode', 'is not one of this packet')
   return reasonCode
 }
 
 /** Reason Code and properties in their shortest form (sections 3.4.2.1, 3.14.2.1). */
-function writeReason(writer: Writer, packetType: number, reasonCode: number, properties: unknown, version: ProtocolVersion, from: Author): void {
+function writeReason(
+  writer: Writer,
+  packetType: number,
+  reasonCode: number,
+  properties: unknown,
+  version: ProtocolVersion,
+  from: Author,
+): void {
   const start = writer.length
   writer.u8(checkReasonCode(packetType, reasonCode, from))
   writePropertyBlock(writer, properties, packetType, version, from)
@@ -217,26 +257,45 @@ export function writePackedAck(writer: Writer, ack: number, version: ProtocolVer
 }
 
 /** Writes a SUBSCRIBE (section 3.8). */
-export function writeSubscribe(writer: Writer, packet: SubscribeInput, version: ProtocolVersion): void {
-  writeRequest(writer, SUBSCRIBE, packet, version, packet.subscriptions, 'subscriptions', (subscription, option) => {
-    if (!isObject(subscription)) throw refused(option, 'must be an object')
-    const { filter, qos = 0, noLocal, retainAsPublished, retainHandling = 0 } = subscription
-    writeFilter(writer, filter, version, `${option}.filter`)
-    const local = bit(noLocal, `${option}.noLocal`)
-    // [MQTT-3.8.3-4]
-    if (local > 0 && isShared(filter)) throw refused(`${option}.noLocal`, 'must be false on a shared subscription')
-    writer.u8(
-      integer(qos, 0, 2, `${option}.qos`) |
-        (local << 2) |
-        (bit(retainAsPublished, `${option}.retainAsPublished`) << 3) |
-        (integer(retainHandling, 0, 2, `${option}.retainHandling`) << 4),
-    )
-  })
+export function writeSubscribe(
+  writer: Writer,
+  packet: SubscribeInput,
+  version: ProtocolVersion,
+): void {
+  writeRequest(
+    writer,
+    SUBSCRIBE,
+    packet,
+    version,
+    packet.subscriptions,
+    'subscriptions',
+    (subscription, option) => {
+      if (!isObject(subscription)) throw refused(option, 'must be an object')
+      const { filter, qos = 0, noLocal, retainAsPublished, retainHandling = 0 } = subscription
+      writeFilter(writer, filter, version, `${option}.filter`)
+      const local = bit(noLocal, `${option}.noLocal`)
+      // [MQTT-3.8.3-4]
+      if (local > 0 && isShared(filter))
+        throw refused(`${option}.noLocal`, 'must be false on a shared subscription')
+      writer.u8(
+        integer(qos, 0, 2, `${option}.qos`) |
+          (local << 2) |
+          (bit(retainAsPublished, `${option}.retainAsPublished`) << 3) |
+          (integer(retainHandling, 0, 2, `${option}.retainHandling`) << 4),
+      )
+    },
+  )
 }
 
 /** Writes an UNSUBSCRIBE (section 3.10). */
-export function writeUnsubscribe(writer: Writer, packet: UnsubscribeInput, version: ProtocolVersion): void {
-  writeRequest(writer, UNSUBSCRIBE, packet, version, packet.filters, 'filters', (filter, option) => writeFilter(writer, filter, version, option))
+export function writeUnsubscribe(
+  writer: Writer,
+  packet: UnsubscribeInput,
+  version: ProtocolVersion,
+): void {
+  writeRequest(writer, UNSUBSCRIBE, packet, version, packet.filters, 'filters', (filter, option) =>
+    writeFilter(writer, filter, version, option),
+  )
 }
 
 /** Packet Identifier, properties, and a list that must not be empty [MQTT-3.8.3-2] [MQTT-3.10.3-2]. */
@@ -259,7 +318,12 @@ function writeRequest<T>(
   })
 }
 
-function writeFilter(writer: Writer, filter: unknown, version: ProtocolVersion, option: string): void {
+function writeFilter(
+  writer: Writer,
+  filter: unknown,
+  version: ProtocolVersion,
+  option: string,
+): void {
   writer.string(filter, option)
   const fault = (version === 5 ? validateTopicFilter : validatePlainFilter)(filter as string)
   if (fault !== undefined) throw refused(option, fault)
@@ -278,11 +342,18 @@ export function writeDisconnect(
   version: ProtocolVersion,
   from: Author = 'client',
 ): void {
-  writePacket(writer, DISCONNECT << 4, () => writeReason(writer, DISCONNECT, reasonCode, properties, version, from))
+  writePacket(writer, DISCONNECT << 4, () =>
+    writeReason(writer, DISCONNECT, reasonCode, properties, version, from),
+  )
 }
 
 /** Writes an AUTH (section 3.15), which needs an Authentication Method; MQTT 5.0 only. */
-export function writeAuth(writer: Writer, reasonCode: number, properties: Properties, from: Author = 'client'): void {
+export function writeAuth(
+  writer: Writer,
+  reasonCode: number,
+  properties: Properties,
+  from: Author = 'client',
+): void {
   writePacket(writer, AUTH << 4, () => {
     writer.u8(checkReasonCode(AUTH, reasonCode, from))
     checkMethod(writeProperties(writer, properties, AUTH, from))

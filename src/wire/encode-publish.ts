@@ -54,7 +54,8 @@ function writeAnyHead(
     if (aliased && (wrote & WROTE_ALIAS) === 0) throw refused('topic', 'must be a topic name') // [MQTT-4.7.3-1]
   }
   // Right for ASCII without properties.
-  const guess = payloadLength + (typeof topic === 'string' ? topic.length : 0) + ((firstByte & 6) > 0 ? 5 : 3)
+  const guess =
+    payloadLength + (typeof topic === 'string' ? topic.length : 0) + ((firstByte & 6) > 0 ? 5 : 3)
   writePacket(writer, firstByte, fill, payloadLength, guess, 'payload')
 }
 
@@ -75,8 +76,10 @@ export function writeKnownHead(
   version: ProtocolVersion,
 ): void {
   const size = topic.length
-  let rest = size + (packetId > 0 ? 2 : 0) + (topicAlias > 0 ? 4 : version === 5 ? 1 : 0) + payloadLength
-  if (rest > MAXIMUM_VARIABLE_BYTE_INTEGER) throw refused('payload', 'must not exceed 268,435,455 bytes', 'too-large')
+  let rest =
+    size + (packetId > 0 ? 2 : 0) + (topicAlias > 0 ? 4 : version === 5 ? 1 : 0) + payloadLength
+  if (rest > MAXIMUM_VARIABLE_BYTE_INTEGER)
+    throw refused('payload', 'must not exceed 268,435,455 bytes', 'too-large')
   writer.reserve(size + 11)
   const { bytes } = writer
   let at = writer.length
@@ -132,8 +135,10 @@ export function writeMessage(
   // One step for all of it, where there are no properties.
   writer.reserve(topic.length * 3 + headRoom + (headOnly ? 0 : length))
   const firstByte = (PUBLISH << 4) | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
-  const known = properties !== undefined ? undefined : topic === '' && alias > 0 ? noTopic : writer.known(topic)
-  if (known !== undefined) writeKnownHead(writer, firstByte, known, packetId, alias, length, version)
+  const known =
+    properties !== undefined ? undefined : topic === '' && alias > 0 ? noTopic : writer.known(topic)
+  if (known !== undefined)
+    writeKnownHead(writer, firstByte, known, packetId, alias, length, version)
   else {
     const all = alias > 0 ? { ...properties, topicAlias: alias } : properties
     writeAnyHead(writer, firstByte, topic, packetId, all, length, version, 'client')
@@ -149,7 +154,12 @@ export function writeMessage(
 }
 
 /** Writes a PUBLISH of whatever is given, with its payload. `from`: whose rules hold. */
-export function writePublish(writer: Writer, input: PublishInput, version: ProtocolVersion, from: Author = 'client'): void {
+export function writePublish(
+  writer: Writer,
+  input: PublishInput,
+  version: ProtocolVersion,
+  from: Author = 'client',
+): void {
   const { payload = nothing, topic, packetId, properties } = input
   if (!isBytes(payload)) throw refused('payload', 'must be a Uint8Array')
   const start = writer.length
@@ -157,7 +167,8 @@ export function writePublish(writer: Writer, input: PublishInput, version: Proto
   const firstByte = givenByte(input, version)
   const id = givenIdentifier(firstByte, packetId)
   const known = properties === undefined ? writer.known(topic) : undefined
-  if (known === undefined) writeAnyHead(writer, firstByte, topic, id, properties, size, version, from)
+  if (known === undefined)
+    writeAnyHead(writer, firstByte, topic, id, properties, size, version, from)
   else writeKnownHead(writer, firstByte, known, id, 0, size, version)
   if (sizeOf(payload) !== size) {
     // A getter resized it, or gave it away.

@@ -36,7 +36,8 @@ export function writeConnack(writer: Writer, packet: ConnackInput, version: Prot
   writePacket(writer, CONNACK << 4, () => {
     const { sessionPresent, reasonCode = 0, properties } = packet
     const code = integer(reasonCode, 0, version === 4 ? 5 : 255, 'reasonCode')
-    if (version === 5 && !isReasonCode(CONNACK, code, 'server')) throw refused('reasonCode', 'is not one of this packet')
+    if (version === 5 && !isReasonCode(CONNACK, code, 'server'))
+      throw refused('reasonCode', 'is not one of this packet')
     const flags = bit(sessionPresent, 'sessionPresent')
     if (flags === 1 && code !== 0) throw refused('sessionPresent', 'must be false in a refusal') // [MQTT-3.2.2-6]
     writer.u8(flags)
@@ -55,7 +56,12 @@ export function writeUnsuback(writer: Writer, packet: SubackInput, version: Prot
   writeCodes(writer, UNSUBACK, packet, version)
 }
 
-function writeCodes(writer: Writer, packetType: number, packet: SubackInput, version: ProtocolVersion): void {
+function writeCodes(
+  writer: Writer,
+  packetType: number,
+  packet: SubackInput,
+  version: ProtocolVersion,
+): void {
   writePacket(writer, packetType << 4, () => {
     writePacketId(writer, packet.packetId)
     writePropertyBlock(writer, packet.properties, packetType, version, 'server')
@@ -63,13 +69,17 @@ function writeCodes(writer: Writer, packetType: number, packet: SubackInput, ver
     const wanted = packetType === SUBACK || version === 5
     const length = Array.isArray(reasonCodes) ? reasonCodes.length : -1
     if (length < 0 || length > 0 !== wanted) {
-      throw refused('reasonCodes', wanted ? 'must be an array with at least one element' : 'must be empty on 3.1.1')
+      throw refused(
+        'reasonCodes',
+        wanted ? 'must be an array with at least one element' : 'must be empty on 3.1.1',
+      )
     }
     for (let index = 0; index < length; index++) {
       const option = `reasonCodes[${index}]`
       // 3.1.1 knows 0, 1, 2 and 0x80 only.
       const code = integer(reasonCodes[index], 0, version === 4 ? 0x80 : 255, option)
-      if (!isReasonCode(packetType, code, 'server')) throw refused(option, 'is not one of this packet')
+      if (!isReasonCode(packetType, code, 'server'))
+        throw refused(option, 'is not one of this packet')
       writer.u8(code)
     }
   })

@@ -5,8 +5,21 @@
  * the type.
  */
 import { PUBACK } from './constants.js'
-import type { ConnectInput, SubscribeInput, SubscriptionInput, UnsubscribeInput } from './encode-client.js'
-import { writeAck, writeAuth, writeConnect, writeDisconnect, writePingreq, writeSubscribe, writeUnsubscribe } from './encode-client.js'
+import type {
+  ConnectInput,
+  SubscribeInput,
+  SubscriptionInput,
+  UnsubscribeInput,
+} from './encode-client.js'
+import {
+  writeAck,
+  writeAuth,
+  writeConnect,
+  writeDisconnect,
+  writePingreq,
+  writeSubscribe,
+  writeUnsubscribe,
+} from './encode-client.js'
 import type { PublishInput } from './encode-publish.js'
 import { writePublish } from './encode-publish.js'
 import type { ConnackInput, SubackInput } from './encode-server.js'
@@ -31,7 +44,10 @@ const acknowledgements = ['puback', 'pubrec', 'pubrel', 'pubcomp']
  * @param options `protocolVersion`: 5 (default) or 4 for 3.1.1; the `protocolVersion` of a CONNECT wins
  * @throws WireError with fault `'local'` and `option`, the path of the field that cannot be encoded
  */
-export function encode(packet: PacketInput, options: { protocolVersion?: ProtocolVersion | undefined } = {}): Bytes {
+export function encode(
+  packet: PacketInput,
+  options: { protocolVersion?: ProtocolVersion | undefined } = {},
+): Bytes {
   const version = versionOf(options)
   // Taken away while in use: a getter of the packet may encode another.
   const writer = spare ?? new Writer(initialCapacity)
@@ -46,10 +62,13 @@ export function encode(packet: PacketInput, options: { protocolVersion?: Protoco
 }
 
 /** The protocol version that options ask for. @throws WireError */
-export function versionOf(options: { protocolVersion?: ProtocolVersion | undefined }): ProtocolVersion {
+export function versionOf(options: {
+  protocolVersion?: ProtocolVersion | undefined
+}): ProtocolVersion {
   if (!isObject(options)) throw refused('options', 'must be an object')
   const { protocolVersion = 5 } = givenOptions(options)
-  if (protocolVersion !== 4 && protocolVersion !== 5) throw refused('protocolVersion', 'must be 4 or 5')
+  if (protocolVersion !== 4 && protocolVersion !== 5)
+    throw refused('protocolVersion', 'must be 4 or 5')
   return protocolVersion
 }
 
@@ -58,13 +77,22 @@ export function versionOf(options: { protocolVersion?: ProtocolVersion | undefin
  *
  * @throws WireError as {@link encode}; the writer is as it was then
  */
-export function writePacketInput(writer: Writer, given: PacketInput, version: ProtocolVersion): void {
+export function writePacketInput(
+  writer: Writer,
+  given: PacketInput,
+  version: ProtocolVersion,
+): void {
   if (!isObject(given)) throw refused('packet', 'must be an object')
   const packet = givenPacket(given)
   const { type } = packet
   // No writer writes properties on 3.1.1, so that they may be read for this alone.
   if (version === 4 && type !== 'connect') {
-    check311({ type, properties: (packet as DisconnectInput).properties, reasonCode: 0, subscriptions: undefined } as unknown as PacketInput)
+    check311({
+      type,
+      properties: (packet as DisconnectInput).properties,
+      reasonCode: 0,
+      subscriptions: undefined,
+    } as unknown as PacketInput)
   }
   switch (type) {
     case 'connect':
@@ -113,15 +141,42 @@ export function writePacketInput(writer: Writer, given: PacketInput, version: Pr
 
 /** The version of a CONNECT wins. */
 function writeAnyConnect(writer: Writer, packet: ConnectInput, version: ProtocolVersion): void {
-  const { protocolName, protocolVersion = version, cleanStart, keepAlive, clientId, will, username, password, properties } = packet
-  const once = { type: 'connect', protocolName, protocolVersion, cleanStart, keepAlive, clientId, will, username, password, properties } as const
-  if (protocolName !== undefined && protocolName !== 'MQTT') throw refused('protocolName', 'must be MQTT')
+  const {
+    protocolName,
+    protocolVersion = version,
+    cleanStart,
+    keepAlive,
+    clientId,
+    will,
+    username,
+    password,
+    properties,
+  } = packet
+  const once = {
+    type: 'connect',
+    protocolName,
+    protocolVersion,
+    cleanStart,
+    keepAlive,
+    clientId,
+    will,
+    username,
+    password,
+    properties,
+  } as const
+  if (protocolName !== undefined && protocolName !== 'MQTT')
+    throw refused('protocolName', 'must be MQTT')
   versionOf(once)
   if (protocolVersion === 4) check311(once)
   writeConnect(writer, once)
 }
 
-function writeAnyAck(writer: Writer, packetType: number, packet: AckInput, version: ProtocolVersion): void {
+function writeAnyAck(
+  writer: Writer,
+  packetType: number,
+  packet: AckInput,
+  version: ProtocolVersion,
+): void {
   const { packetId, reasonCode = 0, properties } = packet
   if (version === 4) check311({ type: 'puback', packetId, reasonCode, properties: undefined })
   writeAck(writer, packetType, packetId, reasonCode, properties, version, 'either')
@@ -130,7 +185,12 @@ function writeAnyAck(writer: Writer, packetType: number, packet: AckInput, versi
 function writeAnySubscribe(writer: Writer, packet: SubscribeInput, version: ProtocolVersion): void {
   if (version === 5) return writeSubscribe(writer, packet, version)
   const { packetId, subscriptions } = packet
-  const once = { type: 'subscribe', packetId, properties: undefined, subscriptions: copiesOf(subscriptions) } as const
+  const once = {
+    type: 'subscribe',
+    packetId,
+    properties: undefined,
+    subscriptions: copiesOf(subscriptions),
+  } as const
   check311(once)
   writeSubscribe(writer, once, version)
 }
@@ -150,13 +210,25 @@ function copiesOf(list: readonly SubscriptionInput[]): readonly SubscriptionInpu
 }
 
 /** The properties may tell the side that it must come from [MQTT-3.14.2-2], which the reason code must suit. */
-function writeAnyDisconnect(writer: Writer, packet: DisconnectInput, version: ProtocolVersion): void {
+function writeAnyDisconnect(
+  writer: Writer,
+  packet: DisconnectInput,
+  version: ProtocolVersion,
+): void {
   const { reasonCode = 0, properties: given } = packet
   if (version === 4) check311({ type: 'disconnect', reasonCode, properties: undefined })
-  const properties = isObject(given) ? (Object.assign(Object.create(null) as Properties, given) as Properties) : given
+  const properties = isObject(given)
+    ? (Object.assign(Object.create(null) as Properties, given) as Properties)
+    : given
   const fromClient = properties?.sessionExpiryInterval !== undefined
   const fromServer = properties?.serverReference !== undefined
-  writeDisconnect(writer, reasonCode, properties, version, fromClient ? 'client' : fromServer ? 'server' : 'either')
+  writeDisconnect(
+    writer,
+    reasonCode,
+    properties,
+    version,
+    fromClient ? 'client' : fromServer ? 'server' : 'either',
+  )
 }
 
 function writeAnyAuth(writer: Writer, packet: AuthInput): void {

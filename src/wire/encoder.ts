@@ -67,6 +67,11 @@ export class Encoder {
 
   // A getter of the packet may come back here.
   #checkIdle(): void {
-    if (this.#writing) throw new MqttError('ERR_INVALID_OPTION', 'packet: must leave the encoder alone while it is written', { option: 'packet' })
+    if (this.#writing)
+      throw new MqttError(
+        'ERR_INVALID_OPTION',
+        'packet: must leave the encoder alone while it is written',
+        { option: 'packet' },
+      )
   }
 }

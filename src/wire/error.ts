@@ -30,12 +30,22 @@ export class WireError extends MqttError {
   /** Where it was noticed, in bytes from the start of the packet; 0 when encoding. */
   readonly offset: number
 
-  constructor(kind: WireErrorKind, message: string, offset: number, option?: string, reasonCode = codes[kind][1]) {
+  constructor(
+    kind: WireErrorKind,
+    message: string,
+    offset: number,
+    option?: string,
+    reasonCode = codes[kind][1],
+  ) {
     super(
       codes[kind][0],
       message,
       option === undefined
-        ? { fault: 'remote', reasonCode, reasonName: reasonCode === undefined ? undefined : reasonName(reasonCode) }
+        ? {
+            fault: 'remote',
+            reasonCode,
+            reasonName: reasonCode === undefined ? undefined : reasonName(reasonCode),
+          }
         : { fault: 'local', option },
     )
     this.kind = kind
@@ -59,7 +69,11 @@ export function tooLarge(): WireError {
 }
 
 /** A field that cannot be encoded; `option` is its path. */
-export function refused(option: string, message: string, kind: WireErrorKind = 'malformed'): WireError {
+export function refused(
+  option: string,
+  message: string,
+  kind: WireErrorKind = 'malformed',
+): WireError {
   return new WireError(kind, `${option}: ${message}`, 0, option)
 }
 

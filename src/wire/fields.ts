@@ -43,7 +43,12 @@ export function variableByteIntegerSize(value: number): number {
  *
  * @param origin where the offset in the error counts from
  */
-export function variableByteInteger(bytes: Uint8Array, at: number, end: number, origin = 0): number {
+export function variableByteInteger(
+  bytes: Uint8Array,
+  at: number,
+  end: number,
+  origin = 0,
+): number {
   let value = 0
   for (let i = 0; at + i < end; i++) {
     const byte = bytes[at + i] as number

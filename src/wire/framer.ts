@@ -47,11 +47,22 @@ function checkFirstByte(byte: number, version: ProtocolVersion, from: Sender): v
   const flags = byte & 15
   if (type === PUBLISH) {
     // DUP at QoS 0: 3.1.1 forbids it to senders only; clients that set it are in use.
-    if ((flags & 6) === 6 || ((flags & 14) === 8 && version === 5)) throw malformed('QoS 3 or DUP at QoS 0', 0)
-  } else if (type === 0 || (type === AUTH && version === 4) || flags !== ((withFlags2 >> type) & 1) * 2) {
+    if ((flags & 6) === 6 || ((flags & 14) === 8 && version === 5))
+      throw malformed('QoS 3 or DUP at QoS 0', 0)
+  } else if (
+    type === 0 ||
+    (type === AUTH && version === 4) ||
+    flags !== ((withFlags2 >> type) & 1) * 2
+  ) {
     // So begin others who answer on a port that is not theirs.
-    throw malformed(byte === 0x48 ? speaksHttp : byte === 0x15 ? speaksTls : 'bad packet type or flags', 0)
-  } else if ((forbidden[from] >> type) & 1 || (type === DISCONNECT && version === 4 && from === 'server')) {
+    throw malformed(
+      byte === 0x48 ? speaksHttp : byte === 0x15 ? speaksTls : 'bad packet type or flags',
+      0,
+    )
+  } else if (
+    (forbidden[from] >> type) & 1 ||
+    (type === DISCONNECT && version === 4 && from === 'server')
+  ) {
     throw protocolError(`packet type ${type} from a ${from}`, 0)
   }
 }
@@ -111,7 +122,9 @@ export class Framer implements FrameSource {
 
   /** Bytes of the packet. */
   get size(): number {
-    return this.#passed > 0 && this.bytes === this.#carry.bytes ? this.#passed : this.end - this.start
+    return this.#passed > 0 && this.bytes === this.#carry.bytes
+      ? this.#passed
+      : this.end - this.start
   }
 
   /** The payload where it does not lie in `bytes`. */
@@ -153,7 +166,13 @@ export class Framer implements FrameSource {
         length = high > 0 && high < 128 ? (length & 127) | (high << 7) : INCOMPLETE
       }
       const end = body + length
-      if (end <= limit && first >> 4 === PUBLISH && (first & 6) !== 6 && (first & 14) !== 8 && end - start <= this.maximumPacketSize) {
+      if (
+        end <= limit &&
+        first >> 4 === PUBLISH &&
+        (first & 6) !== 6 &&
+        (first & 14) !== 8 &&
+        end - start <= this.maximumPacketSize
+      ) {
         this.bytes = chunk
         this.start = start
         this.body = body
@@ -197,7 +216,10 @@ export class Framer implements FrameSource {
     const { bytes } = this
     const inside = bytes === this.#chunk
     // A carried frame does not lie in the chunk.
-    const data = inside && this.#data !== undefined ? this.#data : new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
+    const data =
+      inside && this.#data !== undefined
+        ? this.#data
+        : new DataView(bytes.buffer, bytes.byteOffset, bytes.length)
     if (inside) this.#data = data
     view.read(bytes, this.start, this.body, this.end, this.protocolVersion, this.from, data, topics)
     view.apart = inside || this.#passed > 0 ? undefined : this.#carry.apart
@@ -247,7 +269,8 @@ export class Framer implements FrameSource {
       carry.size = this.measure(carry.bytes, 0, carry.held)
       this.#mayPass(carry.size)
     }
-    if (this.#position < this.#limit) this.#hold(Math.min(carry.size - carry.held, this.#limit - this.#position))
+    if (this.#position < this.#limit)
+      this.#hold(Math.min(carry.size - carry.held, this.#limit - this.#position))
     if (carry.held < carry.size) return this.#idle()
     this.bytes = carry.bytes
     this.start = 0

@@ -9,7 +9,8 @@ type Getter<T> = (this: unknown) => T
 
 // Those of %TypedArray%, which every realm has alike and no object can replace.
 function getter<T>(key: string | symbol): Getter<T> {
-  return Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), key)?.get as Getter<T>
+  return Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), key)
+    ?.get as Getter<T>
 }
 
 const tagOf = /* @__PURE__ */ getter<string | undefined>(Symbol.toStringTag)
@@ -26,7 +27,10 @@ export function isBytes(value: unknown): value is Uint8Array {
 export function sizeOf(bytes: Uint8Array): number {
   const { length } = bytes
   // Where the bytes end no array can lie about, and to look there costs less than the getter.
-  const honest = typeof length === 'number' && bytes[length] === undefined && (length === 0 || bytes[length - 1] !== undefined)
+  const honest =
+    typeof length === 'number' &&
+    bytes[length] === undefined &&
+    (length === 0 || bytes[length - 1] !== undefined)
   return honest ? length : lengthOf.call(bytes)
 }
 

@@ -10,12 +10,44 @@ import { isObject } from './writer.js'
 type Fields = Readonly<Record<string, unknown>>
 
 function hasOtherFields(): boolean {
-  const { protocolName, protocolVersion, cleanStart, keepAlive, clientId, will, username, password }: Fields = {}
-  const { reasonCode, reasonCodes, sessionPresent, subscriptions, filters, from, maximumPacketSize, scanner }: Fields = {}
+  const {
+    protocolName,
+    protocolVersion,
+    cleanStart,
+    keepAlive,
+    clientId,
+    will,
+    username,
+    password,
+  }: Fields = {}
+  const {
+    reasonCode,
+    reasonCodes,
+    sessionPresent,
+    subscriptions,
+    filters,
+    from,
+    maximumPacketSize,
+    scanner,
+  }: Fields = {}
   const { filter, noLocal, retainAsPublished, retainHandling }: Fields = {}
   return (
-    (protocolName ?? protocolVersion ?? cleanStart ?? keepAlive ?? clientId ?? will ?? username ?? password) !== undefined ||
-    (reasonCode ?? reasonCodes ?? sessionPresent ?? subscriptions ?? filters ?? from ?? maximumPacketSize ?? scanner) !== undefined ||
+    (protocolName ??
+      protocolVersion ??
+      cleanStart ??
+      keepAlive ??
+      clientId ??
+      will ??
+      username ??
+      password) !== undefined ||
+    (reasonCode ??
+      reasonCodes ??
+      sessionPresent ??
+      subscriptions ??
+      filters ??
+      from ??
+      maximumPacketSize ??
+      scanner) !== undefined ||
     (filter ?? noLocal ?? retainAsPublished ?? retainHandling) !== undefined
   )
 }
@@ -23,8 +55,11 @@ function hasOtherFields(): boolean {
 /** The packet, with nothing in it that every object has. */
 export function givenPacket<T extends { readonly type: string }>(packet: T): T {
   const { type, topic, payload, qos, retain, dup, packetId, properties }: Fields = {}
-  const isClean = (type ?? topic ?? payload ?? qos ?? retain ?? dup ?? packetId ?? properties) === undefined
-  return isClean && (packet.type === 'publish' || !hasOtherFields()) ? packet : (ownFields(packet) as unknown as T)
+  const isClean =
+    (type ?? topic ?? payload ?? qos ?? retain ?? dup ?? packetId ?? properties) === undefined
+  return isClean && (packet.type === 'publish' || !hasOtherFields())
+    ? packet
+    : (ownFields(packet) as unknown as T)
 }
 
 /** Options, likewise. */
@@ -34,12 +69,20 @@ export function givenOptions<T extends object>(options: T): T {
 
 function ownFields(given: object): Record<string, unknown> {
   const fields = Object.create(null) as Record<string, unknown>
-  for (let owner: object | null = given; owner !== null; owner = Object.getPrototypeOf(owner) as object | null) {
+  for (
+    let owner: object | null = given;
+    owner !== null;
+    owner = Object.getPrototypeOf(owner) as object | null
+  ) {
     if (owner !== given && Object.getPrototypeOf(owner) === null) break
-    for (const key of Object.getOwnPropertyNames(owner)) fields[key] ??= (given as Record<string, unknown>)[key]
+    for (const key of Object.getOwnPropertyNames(owner))
+      fields[key] ??= (given as Record<string, unknown>)[key]
   }
   const { will, subscriptions } = fields
   if (isObject(will)) fields['will'] = ownFields(will)
-  if (Array.isArray(subscriptions)) fields['subscriptions'] = subscriptions.map((item: unknown) => (isObject(item) ? ownFields(item) : item))
+  if (Array.isArray(subscriptions))
+    fields['subscriptions'] = subscriptions.map((item: unknown) =>
+      isObject(item) ? ownFields(item) : item,
+    )
   return fields
 }

@@ -9,7 +9,13 @@ export * from './constants.js'
 export type { DecodeOptions } from './decode.js'
 export { Decoder, decode } from './decode.js'
 export { encode } from './encode.js'
-export type { ConnectInput, SubscribeInput, SubscriptionInput, UnsubscribeInput, WillInput } from './encode-client.js'
+export type {
+  ConnectInput,
+  SubscribeInput,
+  SubscriptionInput,
+  UnsubscribeInput,
+  WillInput,
+} from './encode-client.js'
 export type { PublishInput } from './encode-publish.js'
 export type { ConnackInput, SubackInput } from './encode-server.js'
 export { Encoder } from './encoder.js'
@@ -24,5 +30,12 @@ export type { ScanOptions } from './scanner.js'
 export { Scanner } from './scanner.js'
 export type { TopicRecord } from './topic-table.js'
 export type { Share } from './topics.js'
-export { hasWildcard, isShared, matches, parseShare, validateTopicFilter, validateTopicName } from './topics.js'
+export {
+  hasWildcard,
+  isShared,
+  matches,
+  parseShare,
+  validateTopicFilter,
+  validateTopicName,
+} from './topics.js'
 export { TopicTrie } from './trie.js'

@@ -8,7 +8,14 @@ import { printable } from '../errors.js'
 import type { Author, Sender } from './constants.js'
 import { DISCONNECT, MAXIMUM_VARIABLE_BYTE_INTEGER, PUBLISH, SUBSCRIBE } from './constants.js'
 import { malformed, mistyped, protocolError, refused } from './error.js'
-import { checkString, fieldEnd, skip, uint16, variableByteInteger, variableByteIntegerSize } from './fields.js'
+import {
+  checkString,
+  fieldEnd,
+  skip,
+  uint16,
+  variableByteInteger,
+  variableByteIntegerSize,
+} from './fields.js'
 import type { Properties } from './packets.js'
 import { decodeUtf8, HAS_WILDCARD, ILL_FORMED, isPlain, scanUtf8 } from './utf8.js'
 import type { Writer } from './writer.js'
@@ -145,7 +152,8 @@ function identifierOf(key: string): number {
 
 /** Whether the property is one that the packet may hold, but not from this sender [MQTT-3.3.4-6] [MQTT-3.14.2-2]. */
 function isForbidden(id: number, packetType: number, from: Author): boolean {
-  if (id === SUBSCRIPTION_IDENTIFIER || id === SERVER_REFERENCE) return from === 'client' && packetType !== SUBSCRIBE
+  if (id === SUBSCRIPTION_IDENTIFIER || id === SERVER_REFERENCE)
+    return from === 'client' && packetType !== SUBSCRIBE
   return id === SESSION_EXPIRY_INTERVAL && packetType === DISCONNECT && from === 'server'
 }
 
@@ -198,14 +206,20 @@ export function validateProperties(
     // What every array has is no property.
     const row = id < table.length ? table[id] : undefined
     // Without notes they were checked before.
-    const strange = id === WILL_DELAY_INTERVAL && packetType === PUBLISH && (notes === undefined || notes.lenient === true)
-    if (row === undefined || (((row[2] >> packetType) & 1) === 0 && !strange)) throw malformed('property is not one of this packet', at)
-    if (isForbidden(id, packetType, from)) throw protocolError('property is not for this sender', at)
+    const strange =
+      id === WILL_DELAY_INTERVAL &&
+      packetType === PUBLISH &&
+      (notes === undefined || notes.lenient === true)
+    if (row === undefined || (((row[2] >> packetType) & 1) === 0 && !strange))
+      throw malformed('property is not one of this packet', at)
+    if (isForbidden(id, packetType, from))
+      throw protocolError('property is not for this sender', at)
     const type = row[1]
     // A PUBLISH holds one Subscription Identifier per matching subscription [MQTT-3.3.4-4].
     if (type !== PAIR && (type !== VARINT || packetType !== PUBLISH)) {
       const bit = 1 << (id & 31)
-      if (((id < 32 ? seenLow : seenHigh) & bit) !== 0) throw protocolError('property is repeated', at)
+      if (((id < 32 ? seenLow : seenHigh) & bit) !== 0)
+        throw protocolError('property is repeated', at)
       if (id < 32) seenLow |= bit
       else seenHigh |= bit
     }
@@ -216,7 +230,8 @@ export function validateProperties(
       else if (id === TOPIC_ALIAS) notes.topicAlias = numberAt(bytes, at + 1, next, type)
       else if (strange) notes.willDelay = true
     }
-    if (out !== undefined && !strange) put(out as Record<string, unknown>, row[0], type, valueAt(bytes, at + 1, next, type))
+    if (out !== undefined && !strange)
+      put(out as Record<string, unknown>, row[0], type, valueAt(bytes, at + 1, next, type))
     at = next
   }
 }
@@ -245,13 +260,18 @@ function validateValue(bytes: Uint8Array, at: number, end: number, id: number, r
     const next = fieldEnd(bytes, at, end)
     if (type === BINARY) return next
     const found = checkString(bytes, at, next)
-    if (id === RESPONSE_TOPIC && (found === HAS_WILDCARD || next === at + 2)) throw protocolError('response topic is no topic name', at)
+    if (id === RESPONSE_TOPIC && (found === HAS_WILDCARD || next === at + 2))
+      throw protocolError('response topic is no topic name', at)
     if (type === UTF8) return next
     const last = fieldEnd(bytes, next, end)
     checkString(bytes, next, last)
     return last
   }
-  const next = skip(at, type === VARINT ? variableByteIntegerSize(variableByteInteger(bytes, at, end)) : type, end)
+  const next = skip(
+    at,
+    type === VARINT ? variableByteIntegerSize(variableByteInteger(bytes, at, end)) : type,
+    end,
+  )
   const value = numberAt(bytes, at, next, type)
   if (value < (row[3] ?? 0) || (type === FLAG && value > 1)) {
     throw protocolError('property value is out of range', at, id === TOPIC_ALIAS ? 0x94 : undefined)
@@ -284,7 +304,13 @@ function put(values: Record<string, unknown>, key: string, type: number, value: 
 }
 
 /** {@link validateProperties} with the values as an object that holds copies only. */
-export function decodeProperties(bytes: Uint8Array, start: number, end: number, packetType: number, from: Sender): Properties {
+export function decodeProperties(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  packetType: number,
+  from: Sender,
+): Properties {
   const properties: Properties = {}
   validateProperties(bytes, start, end, packetType, from, undefined, properties)
   return properties
@@ -302,7 +328,13 @@ export function readProperties(bytes: Uint8Array, start: number, end: number): P
  * @param path of the properties in the packet, for errors
  * @returns which of `WROTE_…` it wrote: of an object that may have getters and inherited keys only that is certain
  */
-export function writeProperties(writer: Writer, properties: unknown, packetType: number, from: Author, path = 'properties'): number {
+export function writeProperties(
+  writer: Writer,
+  properties: unknown,
+  packetType: number,
+  from: Author,
+  path = 'properties',
+): number {
   const start = writer.length
   let wrote = 0
   writer.u8(0)
@@ -314,30 +346,53 @@ export function writeProperties(writer: Writer, properties: unknown, packetType:
     const id = identifierOf(key)
     const row = table[id]
     const option = `${path}.${row === undefined ? printable(key) : key}`
-    if (row === undefined || ((row[2] >> packetType) & 1) === 0 || isForbidden(id, packetType, from)) {
+    if (
+      row === undefined ||
+      ((row[2] >> packetType) & 1) === 0 ||
+      isForbidden(id, packetType, from)
+    ) {
       const plural = [`${key}s`, `${key.slice(0, -1)}ies`].find((name) => identifierOf(name) > 0)
-      throw mistyped(option, `is not one of this packet${plural === undefined ? '' : `: ${plural}?`}`)
+      throw mistyped(
+        option,
+        `is not one of this packet${plural === undefined ? '' : `: ${plural}?`}`,
+      )
     }
     if (row[1] === PAIR || row[1] === VARINT) writeList(writer, id, row, value, packetType, option)
     else writeValue(writer, id, row, value, option)
-    wrote |= id === TOPIC_ALIAS ? WROTE_ALIAS : id === AUTHENTICATION_METHOD ? WROTE_METHOD : id === AUTHENTICATION_DATA ? WROTE_DATA : 0
+    wrote |=
+      id === TOPIC_ALIAS
+        ? WROTE_ALIAS
+        : id === AUTHENTICATION_METHOD
+          ? WROTE_METHOD
+          : id === AUTHENTICATION_DATA
+            ? WROTE_DATA
+            : 0
   }
   writer.fillLength(start, start + 1, 0, path)
   return wrote
 }
 
-function writeList(writer: Writer, id: number, row: Row, list: unknown, packetType: number, option: string): void {
+function writeList(
+  writer: Writer,
+  id: number,
+  row: Row,
+  list: unknown,
+  packetType: number,
+  option: string,
+): void {
   if (!Array.isArray(list)) throw mistyped(option, 'must be an array')
   // One per SUBSCRIBE (section 3.8.2.1.2), one per matching subscription on a PUBLISH.
   const { length } = list
-  if (id === SUBSCRIPTION_IDENTIFIER && packetType === SUBSCRIBE && length > 1) throw refused(option, 'must not hold more than one')
+  if (id === SUBSCRIPTION_IDENTIFIER && packetType === SUBSCRIBE && length > 1)
+    throw refused(option, 'must not hold more than one')
   // Refused before the memory for it is taken.
   let least = 0
   for (let index = 0; index < length; index++) {
     const pair = list[index] as unknown[] | undefined
     least += lengthOf(pair?.[0]) + lengthOf(pair?.[1])
   }
-  if (least > MAXIMUM_VARIABLE_BYTE_INTEGER) throw refused(option, 'must not exceed 268,435,455 bytes', 'too-large')
+  if (least > MAXIMUM_VARIABLE_BYTE_INTEGER)
+    throw refused(option, 'must not exceed 268,435,455 bytes', 'too-large')
   for (let index = 0; index < length; index++) writeValue(writer, id, row, list[index], option)
 }
 
@@ -349,7 +404,8 @@ function writeValue(writer: Writer, id: number, row: Row, value: unknown, option
   const type = row[1]
   writer.u8(id)
   if (type === PAIR) {
-    if (!Array.isArray(value) || value.length !== 2) throw mistyped(option, 'must hold pairs of name and value')
+    if (!Array.isArray(value) || value.length !== 2)
+      throw mistyped(option, 'must hold pairs of name and value')
     writer.string(value[0], option)
     writer.string(value[1], option)
   } else if (type === BINARY) writer.binary(value, option)

@@ -7,7 +7,15 @@
 import type { Sender } from './constants.js'
 import { PUBLISH } from './constants.js'
 import { protocolError, rebased } from './error.js'
-import { checkString, fieldEnd, nothing, packetIdentifier, skip, variableByteInteger, variableByteIntegerSize } from './fields.js'
+import {
+  checkString,
+  fieldEnd,
+  nothing,
+  packetIdentifier,
+  skip,
+  variableByteInteger,
+  variableByteIntegerSize,
+} from './fields.js'
 import type { Properties, ProtocolVersion, PublishPacket, QoS } from './packets.js'
 import type { PropertyNotes } from './properties.js'
 import { MOST_NOTED, readProperties, validateProperties } from './properties.js'
@@ -84,7 +92,8 @@ export class PublishView implements PropertyNotes {
       if (topicStart > end || at > end) fieldEnd(bytes, body, end)
       // What the table knows was checked when it came in first.
       const known = data === undefined ? undefined : topics?.find(data, topicStart, at)
-      if (known === undefined && checkString(bytes, body, at) === HAS_WILDCARD) throw protocolError('wildcard in a topic name', body) // [MQTT-3.3.2-2]
+      if (known === undefined && checkString(bytes, body, at) === HAS_WILDCARD)
+        throw protocolError('wildcard in a topic name', body) // [MQTT-3.3.2-2]
       this.record = known
       this.bytes = bytes
       this.qos = qos
@@ -108,7 +117,8 @@ export class PublishView implements PropertyNotes {
         at = skip(this.propertiesStart, length, end)
         validateProperties(bytes, this.propertiesStart, at, PUBLISH, from, this, undefined, data)
       }
-      if (this.topicEnd === this.topicStart && this.topicAlias === 0) throw protocolError('empty topic name', body) // [MQTT-4.7.3-1]
+      if (this.topicEnd === this.topicStart && this.topicAlias === 0)
+        throw protocolError('empty topic name', body) // [MQTT-4.7.3-1]
       this.propertiesEnd = at
       this.payloadStart = at
       this.payloadEnd = end
@@ -129,7 +139,9 @@ export class PublishView implements PropertyNotes {
 
   /** The Topic Name; empty when a topic alias stands for it. */
   topic(): string {
-    return this.record === undefined ? decodeUtf8(this.bytes, this.topicStart, this.topicEnd) : this.record.name
+    return this.record === undefined
+      ? decodeUtf8(this.bytes, this.topicStart, this.topicEnd)
+      : this.record.name
   }
 
   /** The packet as an object of its own, with copies of everything. */

@@ -53,8 +53,10 @@ export class Reader {
     const code = this.u8()
     if (this.version === 4) {
       // [MQTT-3.9.3-2] of 3.1.1, and its section 3.2.2.3.
-      if (packetType === CONNACK ? code > 5 : code > 2 && code !== 0x80) throw malformed('unknown return code', at)
-    } else if (!isReasonCode(packetType, code, this.from)) throw protocolError('reason code is not one of this packet', at)
+      if (packetType === CONNACK ? code > 5 : code > 2 && code !== 0x80)
+        throw malformed('unknown return code', at)
+    } else if (!isReasonCode(packetType, code, this.from))
+      throw protocolError('reason code is not one of this packet', at)
     return code
   }
 

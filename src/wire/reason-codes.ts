@@ -80,7 +80,11 @@ function parse(): Map<number, string> {
   const parsed = new Map<number, string>()
   table.split('\n').forEach((row, index) => {
     const [packets, name] = row.split(':') as [string, string]
-    for (const letter of packets + ANY) parsed.set(((successes.at(index) ?? 0x80 + index - successes.length) << 8) | letter.charCodeAt(0), name)
+    for (const letter of packets + ANY)
+      parsed.set(
+        ((successes.at(index) ?? 0x80 + index - successes.length) << 8) | letter.charCodeAt(0),
+        name,
+      )
   })
   return parsed
 }

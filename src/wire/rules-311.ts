@@ -22,14 +22,17 @@ export function check311(packet: PacketInput): void {
 }
 
 function checkEmpty(properties: unknown, path: string): void {
-  const empty = properties === undefined || (isObject(properties) && Object.values(properties).every((value) => value === undefined))
+  const empty =
+    properties === undefined ||
+    (isObject(properties) && Object.values(properties).every((value) => value === undefined))
   if (!empty) throw refused(path, 'must be empty on 3.1.1')
 }
 
 function checkConnect(packet: PacketInput & { type: 'connect' }): void {
   if (isObject(packet.will)) checkEmpty(packet.will.properties, 'will.properties')
   // [MQTT-3.1.2-22] and [MQTT-3.1.3-7] of 3.1.1.
-  if (packet.password !== undefined && packet.username === undefined) throw refused('password', 'needs a user name on 3.1.1')
+  if (packet.password !== undefined && packet.username === undefined)
+    throw refused('password', 'needs a user name on 3.1.1')
   if ((packet.clientId ?? '') === '' && packet.cleanStart === false) {
     throw refused('clientId', 'must not be empty without a clean session on 3.1.1')
   }
@@ -38,7 +41,11 @@ function checkConnect(packet: PacketInput & { type: 'connect' }): void {
 function checkSubscriptions(subscriptions: unknown): void {
   if (!Array.isArray(subscriptions)) return
   subscriptions.forEach((subscription: unknown, index) => {
-    const { noLocal, retainAsPublished, retainHandling } = (subscription ?? {}) as Record<string, unknown>
-    if (noLocal || retainAsPublished || retainHandling) throw refused(`subscriptions[${index}]`, 'must not have options beyond QoS on 3.1.1')
+    const { noLocal, retainAsPublished, retainHandling } = (subscription ?? {}) as Record<
+      string,
+      unknown
+    >
+    if (noLocal || retainAsPublished || retainHandling)
+      throw refused(`subscriptions[${index}]`, 'must not have options beyond QoS on 3.1.1')
   })
 }

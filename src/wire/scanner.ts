@@ -36,11 +36,18 @@ export class Scanner {
     const { scanner } = givenOptions(options)
     const { from } = framer
     if (scanner !== undefined && (from !== 'server' || typeof scanner.frames !== 'function')) {
-      throw new MqttError('ERR_INVALID_OPTION', "scanner: must be what loadScanner() gives, with from: 'server'", { option: 'scanner' })
+      throw new MqttError(
+        'ERR_INVALID_OPTION',
+        "scanner: must be what loadScanner() gives, with from: 'server'",
+        { option: 'scanner' },
+      )
     }
     this.#from = from
     const { protocolVersion, maximumPacketSize } = framer
-    this.#frames = scanner === undefined ? framer : scanner.frames({ protocolVersion, maximumPacketSize, splits: true })
+    this.#frames =
+      scanner === undefined
+        ? framer
+        : scanner.frames({ protocolVersion, maximumPacketSize, splits: true })
   }
 
   /** What kind of packet is current. */
@@ -63,7 +70,11 @@ export class Scanner {
     const given = givenBytes(chunk)
     const size = length ?? given.length
     if (!(Number.isInteger(size) && size >= 0 && size <= given.length)) {
-      throw new MqttError('ERR_INVALID_OPTION', 'length: must be an integer of at most the length of the chunk', { option: 'length' })
+      throw new MqttError(
+        'ERR_INVALID_OPTION',
+        'length: must be an integer of at most the length of the chunk',
+        { option: 'length' },
+      )
     }
     this.#frames.push(given, size)
   }
@@ -99,7 +110,13 @@ export class Scanner {
   #release(): void {
     const { publish } = this
     publish.release()
-    publish.topicStart = publish.topicEnd = publish.propertiesStart = publish.propertiesEnd = publish.payloadStart = publish.payloadEnd = 0
+    publish.topicStart =
+      publish.topicEnd =
+      publish.propertiesStart =
+      publish.propertiesEnd =
+      publish.payloadStart =
+      publish.payloadEnd =
+        0
     this.#packet = undefined
   }
 

@@ -92,7 +92,8 @@ export class TopicTable {
   /** The record of the name in `bytes[start..end)`, where it is known. `data` shows the same bytes. */
   find(data: DataView, start: number, end: number): TopicRecord | undefined {
     const size = end - start
-    const hash = size < wordSize ? hashOfShort(data, start, end) : hashOf(data, start, end - wordSize, size)
+    const hash =
+      size < wordSize ? hashOfShort(data, start, end) : hashOf(data, start, end - wordSize, size)
     const slots = this.#slots
     const mask = slots.length - 1
     let place = hash & mask
@@ -103,7 +104,12 @@ export class TopicTable {
         this.#free = place
         return undefined
       }
-      if (entry.hash === hash && entry.size === size && isSame(this.#data, entry.start, data, start, size)) return entry
+      if (
+        entry.hash === hash &&
+        entry.size === size &&
+        isSame(this.#data, entry.start, data, start, size)
+      )
+        return entry
       place = (place + 1) & mask
     }
     this.#free = -1
@@ -175,11 +181,13 @@ function freeSlot(slots: readonly (Entry | undefined)[], hash: number): number {
 // The last word overlaps the one before, where the size is no multiple of four.
 function isSame(own: DataView, mine: number, data: DataView, start: number, size: number): boolean {
   if (size < wordSize) {
-    for (let at = 0; at < size; at++) if (data.getUint8(start + at) !== own.getUint8(mine + at)) return false
+    for (let at = 0; at < size; at++)
+      if (data.getUint8(start + at) !== own.getUint8(mine + at)) return false
     return true
   }
   const last = size - wordSize
-  for (let at = 0; at < last; at += wordSize) if (data.getInt32(start + at, true) !== own.getInt32(mine + at, true)) return false
+  for (let at = 0; at < last; at += wordSize)
+    if (data.getInt32(start + at, true) !== own.getInt32(mine + at, true)) return false
   return data.getInt32(start + last, true) === own.getInt32(mine + last, true)
 }
 

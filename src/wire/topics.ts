@@ -26,17 +26,28 @@ export function validateTopicFilter(filter: string): string | undefined {
   const fault = validatePlainFilter(filter)
   if (fault !== undefined || !isShared(filter)) return fault
   const share = parseShare(filter)
-  return share === undefined || hasWildcard(share.shareName) ? 'must have a share name without wildcards and a filter' : undefined
+  return share === undefined || hasWildcard(share.shareName)
+    ? 'must have a share name without wildcards and a filter'
+    : undefined
 }
 
 /** The rules of section 4.7 alone, without shared subscriptions, which 3.1.1 does not know. */
 export function validatePlainFilter(filter: string): string | undefined {
-  return validateText(filter) ?? (hasStrayWildcard(filter) ? 'must have wildcards alone in their levels, and # at its end' : undefined)
+  return (
+    validateText(filter) ??
+    (hasStrayWildcard(filter)
+      ? 'must have wildcards alone in their levels, and # at its end'
+      : undefined)
+  )
 }
 
 // With something else in its level, or `#` before anything at all.
 function hasStrayWildcard(filter: string): boolean {
-  return filter.split('/').some((level, index, levels) => (level === '#' ? index + 1 < levels.length : level !== '+' && hasWildcard(level)))
+  return filter
+    .split('/')
+    .some((level, index, levels) =>
+      level === '#' ? index + 1 < levels.length : level !== '+' && hasWildcard(level),
+    )
 }
 
 function validateText(text: string): string | undefined {
@@ -69,7 +80,9 @@ export function parseShare(filter: string): Share | undefined {
   const start = '$share/'.length
   const slash = filter.indexOf('/', start)
   const shared = filter.slice(slash + 1)
-  return slash > start && shared !== '' ? { shareName: filter.slice(start, slash), filter: shared } : undefined
+  return slash > start && shared !== ''
+    ? { shareName: filter.slice(start, slash), filter: shared }
+    : undefined
 }
 
 /**
@@ -89,7 +102,13 @@ export function matches(filter: string, topic: string): boolean {
       at = slash < 0 ? topic.length : slash
     } else if (at < topic.length && topic.charCodeAt(at) === unit) at++
     // `a/#` matches `a` too (section 4.7.1.2).
-    else return at === topic.length && unit === SLASH && i + 2 === pattern.length && pattern.charCodeAt(i + 1) === HASH
+    else
+      return (
+        at === topic.length &&
+        unit === SLASH &&
+        i + 2 === pattern.length &&
+        pattern.charCodeAt(i + 1) === HASH
+      )
     i++
   }
   return at === topic.length

@@ -65,7 +65,11 @@ export class TopicTrie<T> {
     this.version++
     if (set.size === 0) values?.delete(filter)
     // The branch goes as far as nothing else hangs on it.
-    for (let node = path.pop(); path.length > 0 && !node?.values?.size && !node?.children?.size; node = path.pop()) {
+    for (
+      let node = path.pop();
+      path.length > 0 && !node?.values?.size && !node?.children?.size;
+      node = path.pop()
+    ) {
       path.at(-1)?.children?.delete(levels[path.length - 1] as string)
     }
     return set.size < before

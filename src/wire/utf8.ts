@@ -6,7 +6,10 @@
  */
 
 // Declared here because this folder compiles without the types of any platform.
-declare const TextDecoder: new (label: string, options: { ignoreBOM: boolean }) => { decode(bytes: Uint8Array): string }
+declare const TextDecoder: new (
+  label: string,
+  options: { ignoreBOM: boolean },
+) => { decode(bytes: Uint8Array): string }
 
 // Characters with a meaning in topics.
 export const HASH = 0x23
@@ -117,7 +120,8 @@ export function writeUtf8(bytes: Uint8Array, at: number, text: string): number {
       if (tail === 3) i++
       // As many ones as there are bytes; the array drops the upper ones.
       bytes[at++] = (0x7f80 >> tail) | (point >> (6 * tail))
-      for (let shift = 6 * tail - 6; shift >= 0; shift -= 6) bytes[at++] = 0x80 | ((point >> shift) & 0x3f)
+      for (let shift = 6 * tail - 6; shift >= 0; shift -= 6)
+        bytes[at++] = 0x80 | ((point >> shift) & 0x3f)
     }
   }
   return at

@@ -28,7 +28,10 @@ export function isObject(value: unknown): value is object {
 export function integer(value: unknown, lowest: number, highest: number, option: string): number {
   const number = value as number
   if (Number.isInteger(value) && number >= lowest && number <= highest) return number
-  throw (typeof value === 'number' ? refused : mistyped)(option, `must be an integer from ${lowest} to ${highest}`)
+  throw (typeof value === 'number' ? refused : mistyped)(
+    option,
+    `must be an integer from ${lowest} to ${highest}`,
+  )
 }
 
 /** Collects packets. `bytes[0..length)` is what has been written; `bytes` is replaced when it grows. */
@@ -121,7 +124,10 @@ export class Writer {
     if (known !== undefined) return this.raw(known)
     const start = this.length
     this.string(value, option)
-    const fault = value === '' ? 'must not be empty' : hasWildcard(value as string) && 'must not hold a wildcard'
+    const fault =
+      value === ''
+        ? 'must not be empty'
+        : hasWildcard(value as string) && 'must not hold a wildcard'
     if (fault) throw refused(option, fault) // [MQTT-3.3.2-2]
     if (this.#cacheTopics) keepTopic(value as string, this.bytes.subarray(start, this.length))
   }
@@ -164,7 +170,8 @@ export class Writer {
    */
   fillLength(at: number, from: number, extra: number, option: string): void {
     const value = this.length - from + extra
-    if (value > MAXIMUM_VARIABLE_BYTE_INTEGER) throw refused(option, 'must not exceed 268,435,455 bytes', 'too-large')
+    if (value > MAXIMUM_VARIABLE_BYTE_INTEGER)
+      throw refused(option, 'must not exceed 268,435,455 bytes', 'too-large')
     const to = at + variableByteIntegerSize(value)
     const end = this.length + to - from
     this.reserve(4)

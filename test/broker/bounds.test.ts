@@ -15,7 +15,10 @@ describe('what clients can make the broker hold is bounded', () => {
   })
 
   it('or the oldest, and before both what has expired', async () => {
-    const { client, join, broker, clock } = await joined({ maxQueuedMessages: 3, overflow: 'drop-oldest' }, durable)
+    const { client, join, broker, clock } = await joined(
+      { maxQueuedMessages: 3, overflow: 'drop-oldest' },
+      durable,
+    )
     await client.subscribe('t')
     await client.cut()
     for (let i = 0; i < 4; i++) {
@@ -47,7 +50,9 @@ describe('what clients can make the broker hold is bounded', () => {
     for (let i = 0; i < 30; i++) broker.publish({ topic: 't', payload: String(i).padEnd(300, '.') })
     expect(broker.sessions.get('a')).toMatchObject({ queued: 10, dropped: 16 })
     await clock.settle()
-    expect(client.takeMessages().map((message) => Number.parseInt(message.slice(2), 10))).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13])
+    expect(client.takeMessages().map((message) => Number.parseInt(message.slice(2), 10))).toEqual([
+      0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13,
+    ])
     expect(broker.sessions.get('a')).toMatchObject({ queued: 0 })
   })
 
@@ -69,7 +74,10 @@ describe('what clients can make the broker hold is bounded', () => {
     await clock.advance(20)
     await client.send({ type: 'subscribe', packetId: 1, subscriptions: [{ filter: 't' }] })
     await clock.advance(20)
-    await client.send({ type: 'publish', topic: 't', payload: new Uint8Array(5000) }, { type: 'pingreq' })
+    await client.send(
+      { type: 'publish', topic: 't', payload: new Uint8Array(5000) },
+      { type: 'pingreq' },
+    )
     await clock.advance(100)
     expect([...broker.clients.keys()]).toEqual(['a'])
     expect(client.take().map(({ type }) => type)).toContain('pingresp')
@@ -95,7 +103,8 @@ describe('what clients can make the broker hold is bounded', () => {
     const { client, broker } = await joined({ maxQueuedBytes: 2000 }, durable)
     await client.subscribe({ filter: 't', qos: 1 })
     await client.cut()
-    for (let i = 0; i < 3; i++) broker.publish({ topic: 't', payload: String(i), qos: 1, properties })
+    for (let i = 0; i < 3; i++)
+      broker.publish({ topic: 't', payload: String(i), qos: 1, properties })
     expect(broker.sessions.get('a')).toMatchObject({ queued: 1, dropped: 2 })
   })
 
@@ -109,7 +118,11 @@ describe('what clients can make the broker hold is bounded', () => {
     const { join, broker, clock } = world()
     for (let i = 0; i < 50; i++) {
       const will = { topic: 'w', properties: { willDelayInterval: 30 } }
-      const client = await join(`c${i}`, { keepAlive: 60, properties: { sessionExpiryInterval: 60 }, will })
+      const client = await join(`c${i}`, {
+        keepAlive: 60,
+        properties: { sessionExpiryInterval: 60 },
+        will,
+      })
       if (i % 2 === 0) await client.cut()
       else await client.send({ type: 'disconnect' })
     }
@@ -122,14 +135,37 @@ const packetId = fc.integer({ min: 1, max: 4 })
 const qos = fc.integer({ min: 0, max: 2 })
 const payload = fc.constantFrom('', 'x', 'yy').map((value) => new TextEncoder().encode(value))
 const publish = fc
-  .record({ topic: fc.constantFrom('a', 'a/b', '$x', 'b'), payload, qos, packetId, dup: fc.boolean(), retain: fc.boolean() })
-  .map((fields) => ({ ...fields, type: 'publish', ...(fields.qos > 0 ? {} : { dup: false, packetId: undefined }) }))
-const subscription = fc.record({ filter: fc.constantFrom('#', 'a/+', 'b', '$share/g/#', '$share/g/a'), qos, retainHandling: qos })
+  .record({
+    topic: fc.constantFrom('a', 'a/b', '$x', 'b'),
+    payload,
+    qos,
+    packetId,
+    dup: fc.boolean(),
+    retain: fc.boolean(),
+  })
+  .map((fields) => ({
+    ...fields,
+    type: 'publish',
+    ...(fields.qos > 0 ? {} : { dup: false, packetId: undefined }),
+  }))
+const subscription = fc.record({
+  filter: fc.constantFrom('#', 'a/+', 'b', '$share/g/#', '$share/g/a'),
+  qos,
+  retainHandling: qos,
+})
 const anyPacket = fc.oneof(
   publish,
   fc.record({ type: fc.constantFrom('puback', 'pubrec', 'pubrel', 'pubcomp'), packetId }),
-  fc.record({ type: fc.constant('subscribe'), packetId, subscriptions: subscription.map((each) => [each]) }),
-  fc.record({ type: fc.constant('unsubscribe'), packetId, filters: fc.constantFrom(['a/+'], ['#', 'b']) }),
+  fc.record({
+    type: fc.constant('subscribe'),
+    packetId,
+    subscriptions: subscription.map((each) => [each]),
+  }),
+  fc.record({
+    type: fc.constant('unsubscribe'),
+    packetId,
+    filters: fc.constantFrom(['a/+'], ['#', 'b']),
+  }),
   fc.constant({ type: 'pingreq' }),
   fc.record({ type: fc.constant('disconnect'), reasonCode: fc.constantFrom(0, 4) }),
   fc.constant({ type: 'auth', reasonCode: 0x19, properties: { authenticationMethod: 'x' } }),
@@ -137,7 +173,10 @@ const anyPacket = fc.oneof(
 
 const client = fc.integer({ min: 0, max: 2 })
 const step = fc.oneof(
-  { weight: 10, arbitrary: fc.record({ client, packets: fc.array(anyPacket, { minLength: 1, maxLength: 4 }) }) },
+  {
+    weight: 10,
+    arbitrary: fc.record({ client, packets: fc.array(anyPacket, { minLength: 1, maxLength: 4 }) }),
+  },
   { weight: 1, arbitrary: fc.record({ client, bytes: fc.uint8Array({ maxLength: 12 }) }) },
   { weight: 1, arbitrary: fc.record({ client, cut: fc.constant(true) }) },
   { weight: 1, arbitrary: fc.record({ time: fc.integer({ min: 0, max: 40_000 }) }) },
@@ -146,16 +185,30 @@ const step = fc.oneof(
 
 const fault = fc
   .record({
-    packet: fc.constantFrom(...(['*', 'publish', 'puback', 'pubrec', 'pubrel', 'connack'] as const)),
+    packet: fc.constantFrom(
+      ...(['*', 'publish', 'puback', 'pubrec', 'pubrel', 'connack'] as const),
+    ),
     direction: fc.constantFrom(...(['in', 'out'] as const)),
     nth: fc.oneof(fc.integer({ min: 1, max: 6 }), fc.constant('every' as const)),
     action: fc.constantFrom(
-      ...(['drop', 'delay', 'twice', 'reorder', 'close-before', 'close-after', 'restart-keep', 'restart-lose'] as const),
+      ...([
+        'drop',
+        'delay',
+        'twice',
+        'reorder',
+        'close-before',
+        'close-after',
+        'restart-keep',
+        'restart-lose',
+      ] as const),
       ...[{ reasonCode: 0x97 }, { reasonCode: 0x80 }],
     ),
   })
   // Not every packet can say every code.
-  .filter(({ packet, direction, action }) => typeof action === 'string' || packet === '*' || (packet === 'publish' && direction === 'in'))
+  .filter(
+    ({ packet, direction, action }) =>
+      typeof action === 'string' || packet === '*' || (packet === 'publish' && direction === 'in'),
+  )
 
 /** What 3.1.1 has of a packet. */
 function in311(packet: PacketInput): PacketInput[] {
@@ -163,14 +216,30 @@ function in311(packet: PacketInput): PacketInput[] {
   if (packet.type === 'disconnect') return [{ type: 'disconnect' }]
   return [
     packet.type === 'subscribe'
-      ? { ...packet, subscriptions: packet.subscriptions.map(({ filter, qos: wanted }) => ({ filter, qos: wanted })) }
+      ? {
+          ...packet,
+          subscriptions: packet.subscriptions.map(({ filter, qos: wanted }) => ({
+            filter,
+            qos: wanted,
+          })),
+        }
       : packet,
   ]
 }
 
-type Step = { client?: number; packets?: PacketInput[]; bytes?: Uint8Array; cut?: boolean; time?: number; restart?: boolean }
+type Step = {
+  client?: number
+  packets?: PacketInput[]
+  bytes?: Uint8Array
+  cut?: boolean
+  time?: number
+  restart?: boolean
+}
 
-async function play(steps: readonly Step[], faults: Parameters<typeof world>[0]): Promise<number[][]> {
+async function play(
+  steps: readonly Step[],
+  faults: Parameters<typeof world>[0],
+): Promise<number[][]> {
   const { dial, broker, clock } = world({ ...faults, maxQueuedMessages: 5, receiveMaximum: 3 })
   const clients: ReturnType<typeof dial>[] = []
   const heard: number[][] = []
@@ -179,14 +248,23 @@ async function play(steps: readonly Step[], faults: Parameters<typeof world>[0])
       const client = dial(index === 2 ? 4 : 5)
       clients[index] = client
       heard.push(client.bytes)
-      const properties = index === 2 ? {} : { properties: { sessionExpiryInterval: 20, receiveMaximum: 2 } }
-      const settings = { cleanStart: false, keepAlive: 20, will: { topic: 'a', qos: 1 }, protocolVersion: client.version, ...properties }
+      const properties =
+        index === 2 ? {} : { properties: { sessionExpiryInterval: 20, receiveMaximum: 2 } }
+      const settings = {
+        cleanStart: false,
+        keepAlive: 20,
+        will: { topic: 'a', qos: 1 },
+        protocolVersion: client.version,
+        ...properties,
+      }
       await client.sendBytes(encode({ type: 'connect', clientId: `c${index}`, ...settings }))
     }
     const client = clients[index] as ReturnType<typeof dial>
     if (packets !== undefined) {
       const allowed = client.version === 5 ? packets : packets.flatMap(in311)
-      await client.sendBytes(...allowed.map((packet) => encode(packet, { protocolVersion: client.version })))
+      await client.sendBytes(
+        ...allowed.map((packet) => encode(packet, { protocolVersion: client.version })),
+      )
     } else if (bytes !== undefined) await client.sendBytes(bytes)
     else if (cut) await client.cut()
     else if (time !== undefined) await clock.advance(time)
@@ -202,10 +280,14 @@ async function play(steps: readonly Step[], faults: Parameters<typeof world>[0])
 describe('any packets, bytes, cuts, times and faults', () => {
   it('nothing escapes, nothing stays behind, and every run is the same again', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(step, { maxLength: 25 }), fc.array(fault, { maxLength: 3 }), async (steps, faults) => {
-        const first = await play(steps as Step[], { faults })
-        expect(await play(steps as Step[], { faults })).toEqual(first)
-      }),
+      fc.asyncProperty(
+        fc.array(step, { maxLength: 25 }),
+        fc.array(fault, { maxLength: 3 }),
+        async (steps, faults) => {
+          const first = await play(steps as Step[], { faults })
+          expect(await play(steps as Step[], { faults })).toEqual(first)
+        },
+      ),
       { numRuns: 300 },
     )
   }, 60_000)

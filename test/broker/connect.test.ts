@@ -1,6 +1,11 @@
 /** CONNECT and CONNACK of the broker in memory, takeover, keep alive, PINGREQ (sections 3.1, 3.2, 3.12), and the hook `authenticate`. */
 import { describe, expect, it } from 'vitest'
-import { type BrokerAuthMethod, type MemoryBrokerOptions, memoryPair, type Verdict } from '../../src/testing/index.js'
+import {
+  type BrokerAuthMethod,
+  type MemoryBrokerOptions,
+  memoryPair,
+  type Verdict,
+} from '../../src/testing/index.js'
 import type { Properties } from '../../src/wire/index.js'
 import {
   bytes,
@@ -20,7 +25,13 @@ import {
 import { scenes } from './scenes.js'
 
 /** CONNECT by its parts, for names and levels that an encoder would not write. */
-function connectOf({ name = '00 04 4d 51 54 54', level = '05', flags = '02', properties = '00', clientId = 'a' } = {}): string {
+function connectOf({
+  name = '00 04 4d 51 54 54',
+  level = '05',
+  flags = '02',
+  properties = '00',
+  clientId = 'a',
+} = {}): string {
   return packetOf('10', name, level, flags, '00 00', properties, textOf(clientId))
 }
 
@@ -30,7 +41,13 @@ const never = { authenticate: () => new Promise<boolean>(() => undefined) }
 /** Verdicts that a test gives later. */
 function pending(options: MemoryBrokerOptions = {}) {
   const decide: ((verdict: boolean) => void)[] = []
-  return { ...world({ ...options, authenticate: () => new Promise<boolean>((resolve) => decide.push(resolve)) }), decide }
+  return {
+    ...world({
+      ...options,
+      authenticate: () => new Promise<boolean>((resolve) => decide.push(resolve)),
+    }),
+    decide,
+  }
 }
 
 /** Asks for the data `two` and `three`, step by step. */
@@ -39,8 +56,10 @@ const steps: BrokerAuthMethod = {
   continue: (data) => ({ reasonCode: data?.[0] === 2 ? 0x18 : 0 }),
 }
 
-const more = (step: number): string => packetOf('f0', '18 08 15', textOf('m'), '16 00 01', hexOfCode(step))
-const firstsOf = (packets: readonly string[]): string[] => packets.map((packet) => packet.slice(0, 2))
+const more = (step: number): string =>
+  packetOf('f0', '18 08 15', textOf('m'), '16 00 01', hexOfCode(step))
+const firstsOf = (packets: readonly string[]): string[] =>
+  packets.map((packet) => packet.slice(0, 2))
 
 /** First byte, flags and reason code of a CONNACK. */
 async function headOf(client: RawClient, settings: ConnectSettings = {}): Promise<string> {
@@ -50,12 +69,16 @@ async function headOf(client: RawClient, settings: ConnectSettings = {}): Promis
 
 describe('CONNECT and CONNACK', () => {
   scenes({
-    'one answer, what follows in the same write behind it [MQTT-3.1.4-5]': 'a> C:a S:1:t:0 P:t=x Q; a< K:0 SA:1:0 P:t=x R',
+    'one answer, what follows in the same write behind it [MQTT-3.1.4-5]':
+      'a> C:a S:1:t:0 P:t=x Q; a< K:0 SA:1:0 P:t=x R',
     'another packet first ends the stream [MQTT-3.1.0-1]': 'a> raw P:t=x; a.',
-    'a second CONNECT ends the stream, and nothing of it is done [MQTT-3.1.0-2]': 'a> Q; a< R; a> C:b; a.82; b> C:b*; b< K:0',
+    'a second CONNECT ends the stream, and nothing of it is done [MQTT-3.1.0-2]':
+      'a> Q; a< R; a> C:b; a.82; b> C:b*; b< K:0',
     'a packet that only servers send ends the stream': 'a> C:a; a< K:0; a> K:0; a.82',
-    'every PINGREQ is answered by a PINGRESP [MQTT-3.12.4-1]': 'a> C:a Q Q; a< K:0 R R; a> Q; a< R; a> Q; a< R',
-    'an empty client identifier with a clean session is replaced [MQTT-3.1.3-6]': 'a> C:; a< K:0; b> C: Q; b< K:0 R; a> Q; a< R',
+    'every PINGREQ is answered by a PINGRESP [MQTT-3.12.4-1]':
+      'a> C:a Q Q; a< K:0 R R; a> Q; a< R; a> Q; a< R',
+    'an empty client identifier with a clean session is replaced [MQTT-3.1.3-6]':
+      'a> C:; a< K:0; b> C: Q; b< K:0 R; a> Q; a< R',
   })
 
   it('CONNACK byte by byte: 5.0 with its limits, 3.1.1 with two bytes [MQTT-3.1.4-5] [MQTT-3.2.2-1]', async () => {
@@ -66,11 +89,31 @@ describe('CONNECT and CONNACK', () => {
 
   it('announces what differs from the defaults, and only that', async () => {
     const numbers = { receiveMaximum: 9, maximumQoS: 1, serverKeepAlive: 77 } as const
-    const flags = ['retain', 'wildcardSubscription', 'subscriptionIdentifier', 'sharedSubscription'] as const
-    const available = (value: unknown) => Object.fromEntries(flags.map((flag) => [`${flag}Available`, value]))
-    const { dial } = world({ ...numbers, ...available(false), topicAliasMaximum: 0, maximumSessionExpiry: 60, responseInformation: 'replies' })
-    const limits = { sessionExpiryInterval: 60, maximumPacketSize: 1_048_576, responseInformation: 'replies' }
-    expect(await dial().connect({ properties: { sessionExpiryInterval: 100, requestResponseInformation: 1 } })).toEqual({
+    const flags = [
+      'retain',
+      'wildcardSubscription',
+      'subscriptionIdentifier',
+      'sharedSubscription',
+    ] as const
+    const available = (value: unknown) =>
+      Object.fromEntries(flags.map((flag) => [`${flag}Available`, value]))
+    const { dial } = world({
+      ...numbers,
+      ...available(false),
+      topicAliasMaximum: 0,
+      maximumSessionExpiry: 60,
+      responseInformation: 'replies',
+    })
+    const limits = {
+      sessionExpiryInterval: 60,
+      maximumPacketSize: 1_048_576,
+      responseInformation: 'replies',
+    }
+    expect(
+      await dial().connect({
+        properties: { sessionExpiryInterval: 100, requestResponseInformation: 1 },
+      }),
+    ).toEqual({
       type: 'connack',
       sessionPresent: false,
       reasonCode: 0,
@@ -83,14 +126,27 @@ describe('CONNECT and CONNACK', () => {
     for (const requestResponseInformation of [undefined, 0, 1]) {
       const client = dial()
       await client.connect({ properties: { requestResponseInformation } })
-      expect(client.heard()).toEqual([requestResponseInformation ? '20 0c 00 00 09 27 00 10 00 00 1a 00 01 72' : '20 08 00 00 05 27 00 10 00 00'])
+      expect(client.heard()).toEqual([
+        requestResponseInformation
+          ? '20 0c 00 00 09 27 00 10 00 00 1a 00 01 72'
+          : '20 08 00 00 05 27 00 10 00 00',
+      ])
     }
   })
 
   it('every variant that is in order is answered by 0x00 [MQTT-3.1.4-5]', async () => {
     const properties: Properties = {
-      ...{ sessionExpiryInterval: 1, receiveMaximum: 5, maximumPacketSize: 1000, topicAliasMaximum: 3 },
-      ...{ requestResponseInformation: 1, requestProblemInformation: 0, userProperties: [['a', 'b']] },
+      ...{
+        sessionExpiryInterval: 1,
+        receiveMaximum: 5,
+        maximumPacketSize: 1000,
+        topicAliasMaximum: 3,
+      },
+      ...{
+        requestResponseInformation: 1,
+        requestProblemInformation: 0,
+        userProperties: [['a', 'b']],
+      },
     }
     const variants: readonly ConnectSettings[] = [
       ...[{}, { cleanStart: false }, { keepAlive: 65_535 }, { username: 'u' }],
@@ -115,7 +171,10 @@ describe('CONNECT and CONNACK', () => {
     await join('a', durable)
     expect(await dial().connect({ clientId: 'b' })).toMatchObject({ reasonCode: 0x97 })
     expect(await dial(4).connect({ clientId: 'b' })).toMatchObject({ reasonCode: 3 })
-    expect(await dial().connect({ clientId: 'a', ...durable })).toMatchObject({ reasonCode: 0, sessionPresent: true })
+    expect(await dial().connect({ clientId: 'a', ...durable })).toMatchObject({
+      reasonCode: 0,
+      sessionPresent: true,
+    })
     dial()
     dial()
     const fourth = dial()
@@ -127,8 +186,18 @@ describe('CONNECT and CONNACK', () => {
     const { dial, clock, broker, decide } = pending({ auth: { m: steps } })
     const [plain, enhanced] = [dial(), dial()]
     await plain.send({ type: 'connect', clientId: 'plain' })
-    expect(await plain.say('c0 00', packetOf('32', textOf('t'), '00 01 00'), packetOf('82', '00 02 00', textOf('#'), '00'))).toEqual([])
-    await enhanced.send({ type: 'connect', clientId: 'enhanced', properties: { authenticationMethod: 'm' } })
+    expect(
+      await plain.say(
+        'c0 00',
+        packetOf('32', textOf('t'), '00 01 00'),
+        packetOf('82', '00 02 00', textOf('#'), '00'),
+      ),
+    ).toEqual([])
+    await enhanced.send({
+      type: 'connect',
+      clientId: 'enhanced',
+      properties: { authenticationMethod: 'm' },
+    })
     broker.publish({ topic: 't' })
     for (const allow of decide) allow(true)
     await clock.settle()
@@ -144,12 +213,23 @@ describe('CONNECT and CONNACK', () => {
     await client.send({ type: 'connect', clientId: 'a', properties: { authenticationMethod: 'm' } })
     const seen = await client.say(more(3))
     for (let round = 0; round < 3; round++) {
-      for (const packet of [packetOf('f0', '19 04 15', textOf('m')), more(2), more(3)]) seen.push(...(await client.say(packet)))
+      for (const packet of [packetOf('f0', '19 04 15', textOf('m')), more(2), more(3)])
+        seen.push(...(await client.say(packet)))
       await clock.advance(1_000_000)
     }
     seen.push(...(await client.say(connectOf())))
     expect(firstsOf(seen)).toEqual(['f0', '20', ...Array.from({ length: 9 }, () => 'f0'), 'e0'])
-    expect(seen.slice(2, -1).map((packet) => packet.slice(6, 8))).toEqual(['18', '18', '00', '18', '18', '00', '18', '18', '00'])
+    expect(seen.slice(2, -1).map((packet) => packet.slice(6, 8))).toEqual([
+      '18',
+      '18',
+      '00',
+      '18',
+      '18',
+      '00',
+      '18',
+      '18',
+      '00',
+    ])
   })
 })
 
@@ -164,16 +244,25 @@ describe('a CONNECT that is none, or of another version', () => {
     ).toMatchObject({ reasonCode: 1 })
     const { dial, broker } = world()
     // MQIsdp, level 3.
-    expect(await dial(4).say(packetOf('10', textOf('MQIsdp'), '03 02 00 00', textOf('a')))).toEqual(['20 02 00 01'])
+    expect(await dial(4).say(packetOf('10', textOf('MQIsdp'), '03 02 00 00', textOf('a')))).toEqual(
+      ['20 02 00 01'],
+    )
     const future = dial()
     await future.sendBytes(bytesOf(connectOf({ level: '06' })))
-    expect(future.heardWhole()).toEqual([`20 22 00 84 1f 1f ${textOf('unsupported protocol version')}`])
+    expect(future.heardWhole()).toEqual([
+      `20 22 00 84 1f 1f ${textOf('unsupported protocol version')}`,
+    ])
     // 3.1.1 has no code for a reserved flag, and what is no CONNECT at all is not answered.
     const [old, http] = [dial(4), dial()]
-    expect([await old.say(packetOf('10', textOf('MQTT'), '04 03 00 00', textOf('a'))), old.gone]).toEqual([[], true])
+    expect([
+      await old.say(packetOf('10', textOf('MQTT'), '04 03 00 00', textOf('a'))),
+      old.gone,
+    ]).toEqual([[], true])
     expect([await http.say(hexOf(bytes('GET / HTTP/1.1\r\n\r\n'))), http.gone]).toEqual([[], true])
     expect(broker.violations).toHaveLength(4)
-    expect(await dial(4).say(packetOf('10', textOf('MQTT'), '04 00 00 00', '00 00'))).toEqual(['20 02 00 02'])
+    expect(await dial(4).say(packetOf('10', textOf('MQTT'), '04 00 00 00', '00 00'))).toEqual([
+      '20 02 00 02',
+    ])
   })
 
   it('is noted with its rule and its code [MQTT-3.1.0-1] [MQTT-3.1.0-2]', async () => {
@@ -194,7 +283,12 @@ describe('client identifiers', () => {
 
   it('1 to 23 bytes of digits and letters are taken, all 62 of them [MQTT-3.1.3-5]', async () => {
     const { dial, broker } = world()
-    const all = [...characters, characters.slice(0, 23), characters.slice(23, 46), characters.slice(39)]
+    const all = [
+      ...characters,
+      characters.slice(0, 23),
+      characters.slice(23, 46),
+      characters.slice(39),
+    ]
     for (const clientId of all) expect(await dial().say(connectOf({ clientId }))).toEqual([welcome])
     expect(broker.clients.size).toBe(65)
   })
@@ -204,10 +298,18 @@ describe('client identifiers', () => {
     for (const known of ['auto-7', 'auto-200']) await join(known, durable)
     const assigned = new Set<string | undefined>()
     for (let i = 0; i < 300; i++) {
-      const { properties } = await dial().connect({ clientId: '', properties: { sessionExpiryInterval: 3600 } })
+      const { properties } = await dial().connect({
+        clientId: '',
+        properties: { sessionExpiryInterval: 3600 },
+      })
       assigned.add(properties.assignedClientIdentifier)
     }
-    expect([assigned.size, assigned.has(undefined), assigned.has('auto-7'), assigned.has('auto-200')]).toEqual([300, false, false, false])
+    expect([
+      assigned.size,
+      assigned.has(undefined),
+      assigned.has('auto-7'),
+      assigned.has('auto-200'),
+    ]).toEqual([300, false, false, false])
     expect(await dial(4).connect({ clientId: '' })).toMatchObject({ reasonCode: 0, properties: {} })
     expect([broker.sessions.size, broker.clients.size]).toEqual([303, 303])
   })
@@ -215,12 +317,17 @@ describe('client identifiers', () => {
   it('an assigned one is the key of the session from then on [MQTT-3.1.3-7]', async () => {
     const { dial, broker } = world()
     const client = dial()
-    const { assignedClientIdentifier: clientId = '' } = (await client.connect({ ...staying(60), clientId: '', cleanStart: true })).properties
+    const { assignedClientIdentifier: clientId = '' } = (
+      await client.connect({ ...staying(60), clientId: '', cleanStart: true })
+    ).properties
     await client.subscribe('t')
     await client.cut()
     expect(broker.publish({ topic: 't', payload: 'kept', qos: 1 })).toBe(true)
     const again = dial()
-    expect(await again.connect({ clientId, ...durable })).toMatchObject({ sessionPresent: true, reasonCode: 0 })
+    expect(await again.connect({ clientId, ...durable })).toMatchObject({
+      sessionPresent: true,
+      reasonCode: 0,
+    })
     expect(again.takeMessages()).toEqual(['t kept'])
   })
 })
@@ -228,8 +335,17 @@ describe('client identifiers', () => {
 describe('Session Present', () => {
   it('only bit 0 of its byte is ever set, and a malformed CONNECT leaves it 0 [MQTT-3.2.2-1] [MQTT-3.2.2-6]', async () => {
     const { dial } = world({ authenticate: ({ username }) => username === undefined })
-    const seen = [await headOf(dial(), durable), await headOf(dial(), durable), await headOf(dial(), { ...durable, username: 'u' })]
-    expect([...seen, (await dial().say(connectOf({ flags: '01' }))).join()]).toEqual(['20 00 00', '20 01 00', '20 00 87', '20 03 00 81 00'])
+    const seen = [
+      await headOf(dial(), durable),
+      await headOf(dial(), durable),
+      await headOf(dial(), { ...durable, username: 'u' }),
+    ]
+    expect([...seen, (await dial().say(connectOf({ flags: '01' }))).join()]).toEqual([
+      '20 00 00',
+      '20 01 00',
+      '20 00 87',
+      '20 03 00 81 00',
+    ])
     expect(await headOf(dial(), { cleanStart: true })).toBe('20 00 00')
   })
 
@@ -237,7 +353,10 @@ describe('Session Present', () => {
     const { join, dial, broker } = world({ authenticate: ({ username }) => username === undefined })
     await (await join('a', durable)).subscribe('t')
     expect(await headOf(dial(), { ...durable, username: 'u' })).toBe('20 00 87')
-    expect(broker.sessions.get('a')).toMatchObject({ connected: true, subscriptions: [{ filter: 't' }] })
+    expect(broker.sessions.get('a')).toMatchObject({
+      connected: true,
+      subscriptions: [{ filter: 't' }],
+    })
     expect(await headOf(dial(), durable)).toBe('20 01 00')
   })
 })
@@ -247,7 +366,12 @@ describe('refusals', () => {
     throw new Error('broken')
   }
   const will = { topic: 'w', qos: 1, retain: true } as const
-  const refusals: [string, MemoryBrokerOptions & { authenticate?: () => Verdict }, string, ConnectSettings['will']?][] = [
+  const refusals: [
+    string,
+    MemoryBrokerOptions & { authenticate?: () => Verdict },
+    string,
+    ConnectSettings['will']?,
+  ][] = [
     ['a client identifier [MQTT-3.1.3-8]', { authenticate: () => 0x85 }, '85'],
     ['a wrong password', { authenticate: () => 0x86 }, '86'],
     ['no permission', { authenticate: () => false }, '87'],
@@ -259,14 +383,17 @@ describe('refusals', () => {
     ['no room', { maxSessions: 0 }, '97'],
   ]
 
-  it.each(refusals)('%s: CONNACK, the end, and nothing is left [MQTT-3.1.4-2] [MQTT-3.2.2-7]', async (_what, options, code, other) => {
-    const { dial, broker } = world(options)
-    const client = dial()
-    await client.send({ type: 'connect', clientId: 'a', ...durable, will: other ?? will })
-    expect([client.heard(), client.gone]).toEqual([[`20 03 00 ${code} 00`], true])
-    await client.cut()
-    expect([broker.sessions.size, broker.clients.size, broker.accepted.length]).toEqual([0, 0, 0])
-  })
+  it.each(refusals)(
+    '%s: CONNACK, the end, and nothing is left [MQTT-3.1.4-2] [MQTT-3.2.2-7]',
+    async (_what, options, code, other) => {
+      const { dial, broker } = world(options)
+      const client = dial()
+      await client.send({ type: 'connect', clientId: 'a', ...durable, will: other ?? will })
+      expect([client.heard(), client.gone]).toEqual([[`20 03 00 ${code} 00`], true])
+      await client.cut()
+      expect([broker.sessions.size, broker.clients.size, broker.accepted.length]).toEqual([0, 0, 0])
+    },
+  )
 
   it('a will within the limit is taken [MQTT-3.2.2-12] [MQTT-3.2.2-13]', async () => {
     const { dial } = world({ maximumQoS: 1, retainAvailable: false })
@@ -278,12 +405,18 @@ describe('refusals', () => {
     const watcher = await join('watcher')
     await watcher.subscribe('#')
     watcher.heard()
-    const [publish, subscribe] = [packetOf('33', textOf('t'), '00 01 00 78'), packetOf('82', '00 02 00', textOf('t'), '00')]
+    const [publish, subscribe] = [
+      packetOf('33', textOf('t'), '00 01 00 78'),
+      packetOf('82', '00 02 00', textOf('t'), '00'),
+    ]
     expect(await dial().say(connectOf(), publish, subscribe, 'c0 00')).toEqual(['20 03 00 87 00'])
     expect([watcher.heard(), broker.accepted, broker.retained.size]).toEqual([[], [], 0])
     const late = pending()
     const [one, two] = [late.dial(), late.dial()]
-    expect([await one.say(connectOf(), publish), await two.say(connectOf({ clientId: 'b' }), publish)]).toEqual([[], []])
+    expect([
+      await one.say(connectOf(), publish),
+      await two.say(connectOf({ clientId: 'b' }), publish),
+    ]).toEqual([[], []])
     late.decide[0]?.(true)
     late.decide[1]?.(false)
     await late.clock.settle()
@@ -308,46 +441,71 @@ describe('refusals', () => {
     await client.send({ type: 'connect', clientId: 'a' })
     await client.publish('t', 'x'.repeat(900))
     expect(client.gone).toBe(false)
-    expect(await client.publish('t', 'x'.repeat(900))).toMatchObject([{ type: 'connack', reasonCode: 0x97 }])
+    expect(await client.publish('t', 'x'.repeat(900))).toMatchObject([
+      { type: 'connack', reasonCode: 0x97 },
+    ])
     expect(client.gone).toBe(true)
     const busy = world(never).dial()
     await busy.send({ type: 'connect', clientId: 'a' })
     await busy.send(...Array.from({ length: 1000 }, () => ({ type: 'pingreq' as const })))
     expect(busy.gone).toBe(false)
-    expect(await busy.send({ type: 'pingreq' })).toMatchObject([{ type: 'connack', reasonCode: 0x97 }])
+    expect(await busy.send({ type: 'pingreq' })).toMatchObject([
+      { type: 'connack', reasonCode: 0x97 },
+    ])
   })
 
   it('whatever hook or method decides, the code is one of CONNACK’s own, and 0x80 or more is followed by the end [MQTT-3.2.2-8] [MQTT-3.2.2-7] [MQTT-4.13.2-1]', async () => {
     const allowed = '00 80 81 82 83 84 85 86 87 88 89 8a 8c 90 95 97 99 9a 9b 9c 9d 9f'.split(' ')
     let verdict = 0
     const { dial } = world({
-      authenticate: ({ properties }) => (properties.authenticationMethod === undefined ? verdict : true),
+      authenticate: ({ properties }) =>
+        properties.authenticationMethod === undefined ? verdict : true,
       auth: { m: { start: () => ({ reasonCode: verdict }), continue: () => ({}) } },
     })
     for (verdict of someCodes) {
       const client = dial()
       const wanted = hexOfCode(verdict)
       const code = verdict < 0x80 ? '00' : allowed.includes(wanted) ? wanted : '80'
-      expect([await headOf(client), client.heard(), client.gone]).toEqual([`20 00 ${code}`, [], code !== '00'])
+      expect([await headOf(client), client.heard(), client.gone]).toEqual([
+        `20 00 ${code}`,
+        [],
+        code !== '00',
+      ])
       const enhanced = dial()
       if (verdict < 0x80) continue
-      expect(allowed).toContain((await headOf(enhanced, { properties: { authenticationMethod: 'm' } })).slice(6))
+      expect(allowed).toContain(
+        (await headOf(enhanced, { properties: { authenticationMethod: 'm' } })).slice(6),
+      )
       expect(enhanced.gone).toBe(true)
     }
   })
 
   it('say why, also where Request Problem Information is 0; 3.1.1 cannot', async () => {
-    const moved = { reasonCode: 0x9c, properties: { serverReference: 'other', reasonString: 'moved' } }
+    const moved = {
+      reasonCode: 0x9c,
+      properties: { serverReference: 'other', reasonString: 'moved' },
+    }
     const verdicts = { no: false, banned: 0x8a, moved } as const
-    const { dial } = world({ authenticate: ({ clientId }) => verdicts[clientId as keyof typeof verdicts], maximumQoS: 0 })
-    const refusal = (settings: ConnectSettings, version?: 4 | 5) => dial(version).connect({ clientId: 'no', ...settings })
+    const { dial } = world({
+      authenticate: ({ clientId }) => verdicts[clientId as keyof typeof verdicts],
+      maximumQoS: 0,
+    })
+    const refusal = (settings: ConnectSettings, version?: 4 | 5) =>
+      dial(version).connect({ clientId: 'no', ...settings })
     const unauthorized = { reasonCode: 0x87, properties: { reasonString: 'Not authorized' } }
     expect(await refusal({})).toMatchObject(unauthorized)
-    expect(await refusal({ properties: { requestProblemInformation: 0 } })).toMatchObject(unauthorized)
-    expect(await refusal({ clientId: 'banned' })).toMatchObject({ properties: { reasonString: 'Banned' } })
+    expect(await refusal({ properties: { requestProblemInformation: 0 } })).toMatchObject(
+      unauthorized,
+    )
+    expect(await refusal({ clientId: 'banned' })).toMatchObject({
+      properties: { reasonString: 'Banned' },
+    })
     expect(await refusal({ clientId: 'moved' })).toMatchObject(moved)
     const reasonString = expect.stringMatching(/QoS/)
-    expect(await refusal({ will: { topic: 't', qos: 1 } })).toMatchObject({ reasonCode: 0x9b, properties: { reasonString } })
+    expect(await refusal({ will: { topic: 't', qos: 1 } })).toMatchObject({
+      reasonCode: 0x9b,
+      properties: { reasonString },
+    })
     expect(await refusal({}, 4)).toMatchObject({ reasonCode: 5, properties: {} })
   })
 
@@ -360,18 +518,25 @@ describe('refusals', () => {
     [{ reasonString: long }, 100, true],
     [{ userProperties: [['a', long]] }, 20, false],
     [{ userProperties: [['a', long]] }, 100, true],
-  ])('%j within %i bytes is said: %s [MQTT-3.2.2-19] [MQTT-3.2.2-20]', async (properties, maximumPacketSize, said) => {
-    const client = world({ authenticate: () => ({ reasonCode: 0x87, properties }) }).dial()
-    await client.send({ type: 'connect', clientId: 'a', properties: { maximumPacketSize } })
-    const whole = '20 0f 00 87 0c 1f 00 02 6e 6f 26 00 01 61 00 01 62'
-    expect(client.heardWhole()).toEqual([!said ? '20 03 00 87 00' : properties === both ? whole : expect.stringMatching(/78 78 78/)])
-    expect(client.gone).toBe(true)
-  })
+  ])(
+    '%j within %i bytes is said: %s [MQTT-3.2.2-19] [MQTT-3.2.2-20]',
+    async (properties, maximumPacketSize, said) => {
+      const client = world({ authenticate: () => ({ reasonCode: 0x87, properties }) }).dial()
+      await client.send({ type: 'connect', clientId: 'a', properties: { maximumPacketSize } })
+      const whole = '20 0f 00 87 0c 1f 00 02 6e 6f 26 00 01 61 00 01 62'
+      expect(client.heardWhole()).toEqual([
+        !said ? '20 03 00 87 00' : properties === both ? whole : expect.stringMatching(/78 78 78/),
+      ])
+      expect(client.gone).toBe(true)
+    },
+  )
 
   it('authenticate has what accept was given', async () => {
     const seen: unknown[] = []
     const { broker, clock } = world({ authenticate: (_connect, context) => seen.push(context) > 0 })
-    const [near, far] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay) })
+    const [near, far] = memoryPair({
+      schedule: (callback, delay) => clock.setTimer(callback, delay),
+    })
     broker.accept(far, 'listener 1')
     await new RawClient(clock, near, 5).connect()
     expect(seen).toEqual([{ remote: 'listener 1' }])
@@ -382,8 +547,10 @@ describe('takeover', () => {
   scenes({
     'the older connection hears 0x8E and is closed, the newer has the session [MQTT-3.1.4-3] [MQTT-3.1.4-4]':
       'a> C:a~ S:1:t:0; a< K:0 SA:1:0; b> C:a~ P:t=x Q; b< K:1 P:t=x R; a.8e',
-    'Clean Start 1 of the newer one drops the session [MQTT-3.1.4-4]': 'a> C:a~ S:1:t:0; a< K:0 SA:1:0; b> C:a P:t=x Q; b< K:0 R; a.8e',
-    'a session without expiry ends with the older connection': 'a> C:a S:1:t:0; a< K:0 SA:1:0; b> C:a* P:t=x Q; b< K:0 R; a.8e',
+    'Clean Start 1 of the newer one drops the session [MQTT-3.1.4-4]':
+      'a> C:a~ S:1:t:0; a< K:0 SA:1:0; b> C:a P:t=x Q; b< K:0 R; a.8e',
+    'a session without expiry ends with the older connection':
+      'a> C:a S:1:t:0; a< K:0 SA:1:0; b> C:a* P:t=x Q; b< K:0 R; a.8e',
   })
 
   it('leaves one client', async () => {
@@ -400,8 +567,19 @@ describe('keep alive [MQTT-3.1.2-22]', () => {
     'any packet counts': 'a> C:a&2; a< K:0; +2999; a> P:t=x; +2999; a> P:t=x; +2999; a_; +1; a.8d',
     '0 is off': 'a> C:a; a< K:0; +10000000; a> Q; a< R',
   })
-  scenes({ 'what the server decides holds [MQTT-3.2.2-22]': 'a> C:a&100; a< K:0; +2999; a_; +1; a.8d' }, [5], { serverKeepAlive: 2 })
-  scenes({ 'the own value holds, as there is no other': 'a> C:a&100; a< K:0; +149999; a> Q; +149999; a< R; +1; a.' }, [4], { serverKeepAlive: 2 })
+  scenes(
+    { 'what the server decides holds [MQTT-3.2.2-22]': 'a> C:a&100; a< K:0; +2999; a_; +1; a.8d' },
+    [5],
+    { serverKeepAlive: 2 },
+  )
+  scenes(
+    {
+      'the own value holds, as there is no other':
+        'a> C:a&100; a< K:0; +149999; a> Q; +149999; a< R; +1; a.',
+    },
+    [4],
+    { serverKeepAlive: 2 },
+  )
 
   it('a packet that goes on coming in counts, one that stands still does not; the end is noted', async () => {
     const { client, clock, broker } = await joined({}, { keepAlive: 10 })
@@ -422,7 +600,9 @@ describe('keep alive [MQTT-3.1.2-22]', () => {
       [undefined, '20 08 00 00 05 27 00 10 00 00'],
       [4, '20 0b 00 00 08 27 00 10 00 00 13 00 04'],
     ] as const) {
-      const client = await world({ serverKeepAlive, topicAliasMaximum: 0 }).join('a', { keepAlive: 2 })
+      const client = await world({ serverKeepAlive, topicAliasMaximum: 0 }).join('a', {
+        keepAlive: 2,
+      })
       expect(client.heard()).toEqual([connack])
     }
   })
@@ -434,13 +614,20 @@ describe('what the server cannot do is announced', () => {
     [1, '0a 00 00 07 24 01'],
     [2, '08 00 00 05'],
   ] as const)('Maximum QoS %i, and 2 is not [MQTT-3.2.2-9]', async (maximumQoS, middle) => {
-    expect((await world({ maximumQoS, topicAliasMaximum: 0 }).join('a')).heard()).toEqual([`20 ${middle} 27 00 10 00 00`])
+    expect((await world({ maximumQoS, topicAliasMaximum: 0 }).join('a')).heard()).toEqual([
+      `20 ${middle} 27 00 10 00 00`,
+    ])
   })
 
-  it.each([0, 1] as const)('SUBSCRIBE may ask for any QoS all the same: %i [MQTT-3.2.2-10]', async (maximumQoS) => {
-    const { client } = await joined({ maximumQoS })
-    const filters = ['00', '01', '02'].map((qos) => `${textOf(`t/${qos}`)} ${qos}`)
-    expect(await client.say(packetOf('82', '00 01 00', ...filters))).toEqual([`90 06 00 01 00 00 0${maximumQoS} 0${maximumQoS}`])
-    expect(client.gone).toBe(false)
-  })
+  it.each([0, 1] as const)(
+    'SUBSCRIBE may ask for any QoS all the same: %i [MQTT-3.2.2-10]',
+    async (maximumQoS) => {
+      const { client } = await joined({ maximumQoS })
+      const filters = ['00', '01', '02'].map((qos) => `${textOf(`t/${qos}`)} ${qos}`)
+      expect(await client.say(packetOf('82', '00 01 00', ...filters))).toEqual([
+        `90 06 00 01 00 00 0${maximumQoS} 0${maximumQoS}`,
+      ])
+      expect(client.gone).toBe(false)
+    },
+  )
 })

@@ -32,12 +32,16 @@ describe('UTF-8', () => {
     const { broker, client } = await joined()
     for (const text of ['a\ud800b', 'a\u0000b']) {
       expect(() => broker.publish({ topic: text })).toThrow(/topic/)
-      expect(() => broker.publish({ topic: 't', properties: { contentType: text } })).toThrow(/contentType/)
+      expect(() => broker.publish({ topic: 't', properties: { contentType: text } })).toThrow(
+        /contentType/,
+      )
       for (const pair of [
         [text, ''],
         ['', text],
       ] as [string, string][]) {
-        expect(() => broker.publish({ topic: 't', properties: { userProperties: [pair] } })).toThrow(/userProperties/)
+        expect(() =>
+          broker.publish({ topic: 't', properties: { userProperties: [pair] } }),
+        ).toThrow(/userProperties/)
       }
       expect(() => broker.disconnect('a', 0x98, { reasonString: text })).toThrow(/reasonString/)
     }
@@ -61,7 +65,10 @@ describe('integers and lengths', () => {
     await client.send()
     // The bytes are looked at without formatting all of them.
     const header = 1 + bytes.split(' ').length
-    expect([hexOf(client.bytes.slice(0, header + 4)), client.bytes.length]).toEqual([`30 ${bytes} 00 01 74 00`, header + length])
+    expect([hexOf(client.bytes.slice(0, header + 4)), client.bytes.length]).toEqual([
+      `30 ${bytes} 00 01 74 00`,
+      header + length,
+    ])
   })
 
   it.each([
@@ -73,40 +80,80 @@ describe('integers and lengths', () => {
     [2_097_151, 'ff ff 7f'],
     [2_097_152, '80 80 80 01'],
     [268_435_455, 'ff ff ff 7f'],
-  ])('the Subscription Identifier %i is written as %s, and the Property Length is as short [MQTT-1.5.5-1]', async (_value, bytes) => {
-    const { client } = await joined()
-    const property = `0b ${bytes}`
-    await client.say(packetOf('82', '00 01', propertiesOf(property), textOf('t'), '00'))
-    expect(await client.say(packetOf('30', textOf('t'), '00'))).toEqual([packetOf('30', textOf('t'), propertiesOf(property))])
-    const pair = `26 00 01 61 00 7a ${'62 '.repeat(122)}`
-    const answer = packetOf('30', textOf('t'), propertiesOf(pair, property))
-    expect(await client.say(packetOf('30', textOf('t'), '80 01', pair))).toEqual([answer])
-  })
+  ])(
+    'the Subscription Identifier %i is written as %s, and the Property Length is as short [MQTT-1.5.5-1]',
+    async (_value, bytes) => {
+      const { client } = await joined()
+      const property = `0b ${bytes}`
+      await client.say(packetOf('82', '00 01', propertiesOf(property), textOf('t'), '00'))
+      expect(await client.say(packetOf('30', textOf('t'), '00'))).toEqual([
+        packetOf('30', textOf('t'), propertiesOf(property)),
+      ])
+      const pair = `26 00 01 61 00 7a ${'62 '.repeat(122)}`
+      const answer = packetOf('30', textOf('t'), propertiesOf(pair, property))
+      expect(await client.say(packetOf('30', textOf('t'), '80 01', pair))).toEqual([answer])
+    },
+  )
 
   it('an empty property set has its length byte in every packet of the broker that has properties [MQTT-2.2.2-1]', async () => {
-    const { client, broker, dial } = await joined({ authenticate: ({ clientId }) => clientId === 'a' })
+    const { client, broker, dial } = await joined({
+      authenticate: ({ clientId }) => clientId === 'a',
+    })
     expect(await dial().say(connectOf('05 02 00 00 00', textOf('b')))).toEqual(['20 03 00 87 00'])
-    const answers = await client.say(packetOf('82', '00 01 00', textOf('t'), '01'), packetOf('a2', '00 02 00', textOf('u')))
+    const answers = await client.say(
+      packetOf('82', '00 01 00', textOf('t'), '01'),
+      packetOf('a2', '00 02 00', textOf('u')),
+    )
     for (const qos of [0, 1] as const) broker.publish({ topic: 't', qos })
-    const expected = ['90 04 00 01 00 01', 'b0 04 00 02 00 11', '30 04 00 01 74 00', '32 06 00 01 74 00 01 00']
+    const expected = [
+      '90 04 00 01 00 01',
+      'b0 04 00 02 00 11',
+      '30 04 00 01 74 00',
+      '32 06 00 01 74 00 01 00',
+    ]
     expect([...answers, ...(await client.say())]).toEqual(expected)
   })
 })
 
 describe('the reserved flags', () => {
   it('those of the broker are as they have to be, in every packet that it has [MQTT-2.1.3-1]', async () => {
-    const all = world({ auth: { m: { start: () => ({ reasonCode: 0x18 }), continue: () => ({}) } } })
+    const all = world({
+      auth: { m: { start: () => ({ reasonCode: 0x18 }), continue: () => ({}) } },
+    })
     const client = all.dial()
     const method = propertiesOf('15', textOf('m'))
     const came = await client.say(connectOf('05 02 00 00', method, textOf('a')))
     came.push(...(await client.say(packetOf('f0', '18', method))))
-    came.push(...(await client.say(packetOf('82', '00 01 00', textOf('t'), '02'), packetOf('a2', '00 02 00', textOf('u')), 'c0 00')))
+    came.push(
+      ...(await client.say(
+        packetOf('82', '00 01 00', textOf('t'), '02'),
+        packetOf('a2', '00 02 00', textOf('u')),
+        'c0 00',
+      )),
+    )
     for (const qos of [0, 1, 2] as const) all.broker.publish({ topic: 't', qos })
     came.push(...(await client.say()))
-    const publishes = [packetOf('32', textOf('u'), '00 03 00'), packetOf('34', textOf('u'), '00 04 00')]
+    const publishes = [
+      packetOf('32', textOf('u'), '00 03 00'),
+      packetOf('34', textOf('u'), '00 04 00'),
+    ]
     came.push(...(await client.say('50 02 00 02', ...publishes, '62 02 00 04', 'c1 00')))
     const firsts = [...new Set(came.map((packet) => packet.slice(0, 2)))]
-    expect(firsts.sort()).toEqual(['20', '30', '32', '34', '40', '50', '62', '70', '90', 'b0', 'd0', 'e0', 'f0'])
+    expect(firsts.sort()).toEqual([
+      '20',
+      '30',
+      '32',
+      '34',
+      '40',
+      '50',
+      '62',
+      '70',
+      '90',
+      'b0',
+      'd0',
+      'e0',
+      'f0',
+    ])
   })
 })
 
@@ -116,33 +163,53 @@ describe('what ends a connection', () => {
     ['type 0', '00 00', '81'],
     ['a DISCONNECT with wrong flags [MQTT-3.14.1-1]', 'e1 00', '81'],
     ['another [MQTT-3.14.1-1]', 'ef 00', '81'],
-    ['No Local on a share [MQTT-3.8.3-4]', packetOf('82', '00 01 00', textOf('$share/g/t'), '04'), '82'],
+    [
+      'No Local on a share [MQTT-3.8.3-4]',
+      packetOf('82', '00 01 00', textOf('$share/g/t'), '04'),
+      '82',
+    ],
     ['SUBSCRIBE without a filter [MQTT-3.8.3-2]', '82 03 00 01 00', '82'],
     ['a packet of the other side', '20 03 00 00 00', '82'],
-    ['a Subscription Identifier in PUBLISH [MQTT-3.3.4-6]', packetOf('30', textOf('t'), propertiesOf('0b 01')), '82'],
+    [
+      'a Subscription Identifier in PUBLISH [MQTT-3.3.4-6]',
+      packetOf('30', textOf('t'), propertiesOf('0b 01')),
+      '82',
+    ],
     ['packet identifier 0', packetOf('32', textOf('t'), '00 00 00'), '82'],
     ['a packet that is too large', '30 ff ff ff 7f', '95'],
     ['an alias that is not allowed', packetOf('30', textOf('t'), propertiesOf('23 00 63')), '94'],
     ['topic alias 0 [MQTT-3.3.2-8]', packetOf('30', textOf('t'), propertiesOf('23 00 00')), '94'],
-  ])('%s: that one, with its code and its will, and no other [MQTT-4.13.1-1] [MQTT-4.13.2-1]', async (_what, packet, code) => {
-    const { client, join, broker } = await joined({}, { will: { topic: 'w' } })
-    const other = await join('b')
-    await other.subscribe('#')
-    other.heard()
-    // What came before is handled, what comes behind is not.
-    const publish = (payload: string) => packetOf('30', textOf('t'), '00', payload)
-    expect(await client.refusal(publish('31'), packet, publish('32'), 'c0 00')).toBe(code)
-    expect(await other.say('c0 00')).toEqual(['30 05 00 01 74 00 31', '30 04 00 01 77 00', 'd0 00'])
-    expect([...broker.clients.keys()]).toEqual(['b'])
-    expect(broker.violations).toMatchObject([{ clientId: 'a', reasonCode: Number.parseInt(code, 16) }])
-  })
+  ])(
+    '%s: that one, with its code and its will, and no other [MQTT-4.13.1-1] [MQTT-4.13.2-1]',
+    async (_what, packet, code) => {
+      const { client, join, broker } = await joined({}, { will: { topic: 'w' } })
+      const other = await join('b')
+      await other.subscribe('#')
+      other.heard()
+      // What came before is handled, what comes behind is not.
+      const publish = (payload: string) => packetOf('30', textOf('t'), '00', payload)
+      expect(await client.refusal(publish('31'), packet, publish('32'), 'c0 00')).toBe(code)
+      expect(await other.say('c0 00')).toEqual([
+        '30 05 00 01 74 00 31',
+        '30 04 00 01 77 00',
+        'd0 00',
+      ])
+      expect([...broker.clients.keys()]).toEqual(['b'])
+      expect(broker.violations).toMatchObject([
+        { clientId: 'a', reasonCode: Number.parseInt(code, 16) },
+      ])
+    },
+  )
 
   it('a second CONNECT of another version: 0x82, as DISCONNECT has no 0x84', async () => {
-    expect(await (await joined()).client.refusal(connectOf('06 02 00 00 00', textOf('a')))).toBe('82')
+    expect(await (await joined()).client.refusal(connectOf('06 02 00 00 00', textOf('a')))).toBe(
+      '82',
+    )
   })
 
   scenes({
-    'good packets before a bad one are handled; 3.1.1 is closed without a word': 'b* #:0; a> P:t=x hex:c100; a.81; b< P:t=x',
+    'good packets before a bad one are handled; 3.1.1 is closed without a word':
+      'b* #:0; a> P:t=x hex:c100; a.81; b< P:t=x',
     'nothing is handled after DISCONNECT [MQTT-3.14.4-1]':
       'b* #:0; a> C:a~ S:1:t:1; a< K:0 SA:1:1; a> D P:t=x U:2:t; a.; b_; > P1:t=y; b< P:t=y; a> C:a~; a< K:1 P1:1:t=y',
   })
@@ -172,7 +239,10 @@ describe('what ends a connection', () => {
     // A hook swallows CONNACK and DISCONNECT.
     const { dial } = world({
       authenticate: ({ clientId }) => clientId !== 'refused',
-      intercept: (direction, packet) => (direction === 'out' && (packet.type === 'connack' || packet.type === 'disconnect') ? false : undefined),
+      intercept: (direction, packet) =>
+        direction === 'out' && (packet.type === 'connack' || packet.type === 'disconnect')
+          ? false
+          : undefined,
     })
     for (const clientId of ['refused', 'accepted']) {
       const client = dial()
@@ -191,7 +261,9 @@ describe('what is noted of a client that breaks a rule', () => {
     expect([broker.accepted.length, client.gone]).toEqual([1, false])
     await client.cut()
     expect(await said(await join('a', durable), 'S:1:t:2 S:2:t:2')).toBe('SA:1:91 SA:2:2')
-    expect(broker.violations.map(({ packet, reasonCode, text }) => [packet, reasonCode, text])).toEqual(
+    expect(
+      broker.violations.map(({ packet, reasonCode, text }) => [packet, reasonCode, text]),
+    ).toEqual(
       ['publish', 'publish', 'subscribe', 'unsubscribe', 'subscribe'].map((packet) => {
         const rule = `${packet === 'publish' ? 'a new PUBLISH with ' : ''}a packet identifier in use [MQTT-2.2.1-3]`
         return [packet, undefined, rule]
@@ -221,10 +293,19 @@ describe('what is noted of a client that breaks a rule', () => {
       const answers = await said(client, words)
       return [...broker.violations.slice(before).map(({ text }) => text), answers]
     }
-    expect(await broken('PA:77')).toEqual(['puback for an identifier that is not in use [MQTT-2.2.1-5]', ''])
+    expect(await broken('PA:77')).toEqual([
+      'puback for an identifier that is not in use [MQTT-2.2.1-5]',
+      '',
+    ])
     expect(await broken('PA:2')).toEqual(['puback for a message of another QoS [MQTT-3.3.4-1]', ''])
-    expect(await broken('PR:1')).toEqual(['pubrec for a message of another QoS [MQTT-3.3.4-1]', 'PL:1:92'])
-    expect(await broken('PC:2')).toEqual(['PUBCOMP for an identifier that was not released [MQTT-4.3.3-11]', ''])
+    expect(await broken('PR:1')).toEqual([
+      'pubrec for a message of another QoS [MQTT-3.3.4-1]',
+      'PL:1:92',
+    ])
+    expect(await broken('PC:2')).toEqual([
+      'PUBCOMP for an identifier that was not released [MQTT-4.3.3-11]',
+      '',
+    ])
     expect(await broken('PA:3')).toEqual(['puback out of order [MQTT-4.6.0-2]', ''])
     expect(await broken('PR:4')).toEqual(['pubrec out of order [MQTT-4.6.0-3]', 'PL:4'])
     expect(await broken('PA:1 PA:5 PR:2')).toEqual(['PL:2'])
@@ -236,7 +317,9 @@ describe('what is noted of a client that breaks a rule', () => {
   it('PUBREL out of the order of PUBREC [MQTT-4.6.0-4]', async () => {
     const { client, broker } = await joined()
     await said(client, 'P2:4:t= P2:2:t= P2:9:t= PL:4 PL:9 PL:2')
-    expect(broker.violations).toMatchObject([{ text: 'pubrel out of order [MQTT-4.6.0-4]', reasonCode: undefined }])
+    expect(broker.violations).toMatchObject([
+      { text: 'pubrel out of order [MQTT-4.6.0-4]', reasonCode: undefined },
+    ])
   })
 
   it('an acknowledgement for what was sent on an earlier connection only', async () => {
@@ -251,7 +334,9 @@ describe('what is noted of a client that breaks a rule', () => {
 
   it('never names what the client sent', async () => {
     const { client, broker } = await joined()
-    await client.publish('canary-topic', 'canary-payload', { properties: { topicAlias: 99, userProperties: [['canary', 'canary']] } })
+    await client.publish('canary-topic', 'canary-payload', {
+      properties: { topicAlias: 99, userProperties: [['canary', 'canary']] },
+    })
     expect(JSON.stringify(broker.violations)).not.toContain('canary')
     expect(broker.violations).toHaveLength(1)
   })
@@ -259,11 +344,18 @@ describe('what is noted of a client that breaks a rule', () => {
 
 describe('no DISCONNECT before a successful CONNACK', () => {
   const enhanced: ConnectSettings = { properties: { authenticationMethod: 'm' } }
-  const auth = { m: { start: () => ({ reasonCode: 0x18 }), continue: () => Promise.reject(new Error('wrong')) } }
+  const auth = {
+    m: { start: () => ({ reasonCode: 0x18 }), continue: () => Promise.reject(new Error('wrong')) },
+  }
   const never = { authenticate: () => new Promise<boolean>(() => undefined) }
   const more = packetOf('f0', '18 04 15', textOf('m'))
 
-  const ways: [string, MemoryBrokerOptions, ConnectSettings | undefined, string | ((all: World) => unknown)][] = [
+  const ways: [
+    string,
+    MemoryBrokerOptions,
+    ConnectSettings | undefined,
+    string | ((all: World) => unknown),
+  ][] = [
     ['a refusal', { authenticate: () => false }, {}, ''],
     ['silence', { connectTimeout: 10 }, undefined, ({ clock }) => clock.advance(10)],
     ['another packet first', {}, undefined, 'c0 00'],
@@ -271,12 +363,22 @@ describe('no DISCONNECT before a successful CONNACK', () => {
     ['a malformed CONNECT', {}, undefined, connect.replace('05 02', '05 03')],
     ['a malformed packet behind CONNECT', never, {}, 'c1 00'],
     ['a packet too large behind CONNECT', { ...never, maximumPacketSize: 200 }, {}, '30 ff 7f'],
-    ['more than it waits for', { ...never, maxBacklog: 10 }, {}, packetOf('30', textOf('topic topic'), '00')],
+    [
+      'more than it waits for',
+      { ...never, maxBacklog: 10 },
+      {},
+      packetOf('30', textOf('topic topic'), '00'),
+    ],
     ['a second CONNECT', never, {}, connect],
     ['an unknown method', {}, enhanced, ''],
     ['a failed exchange', { auth }, enhanced, more],
     ['another method in the exchange', { auth }, enhanced, packetOf('f0', '18 04 15', textOf('n'))],
-    ['AUTH of the wrong kind in the exchange', { auth }, enhanced, more.replace('f0 06 18', 'f0 06 19')],
+    [
+      'AUTH of the wrong kind in the exchange',
+      { auth },
+      enhanced,
+      more.replace('f0 06 18', 'f0 06 19'),
+    ],
     ['a PUBLISH in the exchange', { auth }, enhanced, packetOf('30', textOf('t'), '00')],
     ['a malformed packet in the exchange', { auth }, enhanced, 'f1 00'],
     ['the end of the broker', never, {}, ({ broker }) => broker.close()],
@@ -289,7 +391,12 @@ describe('no DISCONNECT before a successful CONNACK', () => {
     if (settings !== undefined) await client.send({ type: 'connect', clientId: 'a', ...settings })
     if (typeof next !== 'string') await next(all)
     await client.say(...(typeof next === 'string' && next !== '' ? [next] : []))
-    expect(client.received.every((packet) => packet.type === 'auth' || (packet.type === 'connack' && packet.reasonCode >= 0x80))).toBe(true)
+    expect(
+      client.received.every(
+        (packet) =>
+          packet.type === 'auth' || (packet.type === 'connack' && packet.reasonCode >= 0x80),
+      ),
+    ).toBe(true)
     expect(client.gone).toBe(true)
   })
 
@@ -300,25 +407,36 @@ describe('no DISCONNECT before a successful CONNACK', () => {
         return undefined
       },
     })
-    const late = world({ faults: [{ packet: 'connack', direction: 'out', nth: 1, action: 'delay', delay: 100 }] })
+    const late = world({
+      faults: [{ packet: 'connack', direction: 'out', nth: 1, action: 'delay', delay: 100 }],
+    })
     for (const { dial, broker, clock } of [seeing, late]) {
       const client = dial()
       await client.send({ type: 'connect', clientId: 'a' })
       broker.disconnect('a')
       await clock.advance(1000)
-      expect([client.received.some(({ type }) => type === 'disconnect'), client.gone]).toEqual([false, true])
+      expect([client.received.some(({ type }) => type === 'disconnect'), client.gone]).toEqual([
+        false,
+        true,
+      ])
     }
   })
 })
 
-const serverCodes = '00 80 81 82 83 87 89 8b 8d 8e 8f 90 93 94 95 96 97 98 99 9a 9b 9c 9d 9e 9f a0 a1 a2'.split(' ')
+const serverCodes =
+  '00 80 81 82 83 87 89 8b 8d 8e 8f 90 93 94 95 96 97 98 99 9a 9b 9c 9d 9e 9f a0 a1 a2'.split(' ')
 
 describe('DISCONNECT', () => {
   it('of the broker has the codes of a server, whatever a test or a method asks for; 0x8C is none of them [MQTT-3.14.2-1]', async () => {
     for (const reasonCode of someCodes) {
       const code = hexOfCode(reasonCode)
-      const method = { start: (_data: unknown, { reauthentication }: { reauthentication: boolean }) => (reauthentication ? { reasonCode } : {}) }
-      const { client, broker, join } = await joined({ auth: { m: { ...method, continue: () => ({}) } } })
+      const method = {
+        start: (_data: unknown, { reauthentication }: { reauthentication: boolean }) =>
+          reauthentication ? { reasonCode } : {},
+      }
+      const { client, broker, join } = await joined({
+        auth: { m: { ...method, continue: () => ({}) } },
+      })
       const isOwn = serverCodes.includes(code)
       try {
         broker.disconnect('a', reasonCode)
@@ -329,7 +447,9 @@ describe('DISCONNECT', () => {
       if (reasonCode < 0x80) continue
       const again = await join('b', { properties: { authenticationMethod: 'm' } })
       again.heard()
-      expect(await again.refusal(packetOf('f0', '19', propertiesOf(`15 ${textOf('m')}`)))).toBe(serverCodes.includes(code) ? code : '82')
+      expect(await again.refusal(packetOf('f0', '19', propertiesOf(`15 ${textOf('m')}`)))).toBe(
+        serverCodes.includes(code) ? code : '82',
+      )
     }
   })
 
@@ -358,7 +478,10 @@ describe('DISCONNECT', () => {
     '%j is left out where it does not fit [MQTT-3.14.2-3] [MQTT-3.14.2-4] [MQTT-3.1.2-24]',
     async (properties) => {
       const last = async (maximumPacketSize: number) => {
-        const { client, broker } = await joined({ topicAliasMaximum: 0 }, { properties: { maximumPacketSize } })
+        const { client, broker } = await joined(
+          { topicAliasMaximum: 0 },
+          { properties: { maximumPacketSize } },
+        )
         broker.disconnect('a', 0x98, properties)
         return [...(await client.say()), client.gone]
       }
@@ -372,8 +495,15 @@ describe('DISCONNECT', () => {
 
   it('says why a rule was broken, where there is room [MQTT-3.14.2-3]', async () => {
     for (const maximumPacketSize of [undefined, 10]) {
-      const { client } = await joined({ topicAliasMaximum: 0 }, { properties: { maximumPacketSize } })
-      const [goodbye] = await client.send({ type: 'publish', topic: 't', properties: { topicAlias: 1 } })
+      const { client } = await joined(
+        { topicAliasMaximum: 0 },
+        { properties: { maximumPacketSize } },
+      )
+      const [goodbye] = await client.send({
+        type: 'publish',
+        topic: 't',
+        properties: { topicAlias: 1 },
+      })
       const properties = maximumPacketSize === undefined ? { reasonString: expect.any(String) } : {}
       expect(goodbye).toEqual({ type: 'disconnect', reasonCode: 0x94, properties })
     }
@@ -381,8 +511,13 @@ describe('DISCONNECT', () => {
 
   it('carries a Server Reference', async () => {
     const { client, broker } = await joined()
-    expect([broker.disconnect('a', 0x9c, { serverReference: 'other:1883' }), broker.disconnect('unknown')]).toEqual([true, false])
-    expect(await client.send()).toEqual([{ type: 'disconnect', reasonCode: 0x9c, properties: { serverReference: 'other:1883' } }])
+    expect([
+      broker.disconnect('a', 0x9c, { serverReference: 'other:1883' }),
+      broker.disconnect('unknown'),
+    ]).toEqual([true, false])
+    expect(await client.send()).toEqual([
+      { type: 'disconnect', reasonCode: 0x9c, properties: { serverReference: 'other:1883' } },
+    ])
     expect(client.ended).toEqual({ cause: undefined })
   })
 
@@ -407,7 +542,9 @@ describe('DISCONNECT', () => {
 
   it('the connection is closed behind it, and cut when the client keeps its side open [MQTT-3.14.4-2] [MQTT-4.13.2-1]', async () => {
     const { broker, clock } = world()
-    const [near, far] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay) })
+    const [near, far] = memoryPair({
+      schedule: (callback, delay) => clock.setTimer(callback, delay),
+    })
     const seen: string[] = []
     // A transport whose other side never answers the end of the stream.
     broker.accept({
@@ -423,7 +560,13 @@ describe('DISCONNECT', () => {
       close: () => void seen.push(`close ${clock.now()}`),
       destroy: () => void seen.push(`destroy ${clock.now()}`),
     })
-    near.open({ buffer: () => new Uint8Array(99), read: () => undefined, chunk: () => undefined, drain: () => undefined, closed: () => undefined })
+    near.open({
+      buffer: () => new Uint8Array(99),
+      read: () => undefined,
+      chunk: () => undefined,
+      drain: () => undefined,
+      closed: () => undefined,
+    })
     near.write(Uint8Array.from(bytesOf(connect)))
     await clock.advance(10)
     broker.disconnect('a')

@@ -5,22 +5,47 @@ import type { Packet } from '../../src/wire/index.js'
 import { durable, joined, world } from './raw-client.js'
 import { play, scenes } from './scenes.js'
 
-const out = (action: FaultAction, packet: Fault['packet'] = 'puback', nth: Fault['nth'] = 1): Fault => ({ packet, direction: 'out', nth, action })
-const into = (action: FaultAction, packet: Fault['packet'] = 'publish', nth: Fault['nth'] = 1): Fault => ({ packet, direction: 'in', nth, action })
+const out = (
+  action: FaultAction,
+  packet: Fault['packet'] = 'puback',
+  nth: Fault['nth'] = 1,
+): Fault => ({ packet, direction: 'out', nth, action })
+const into = (
+  action: FaultAction,
+  packet: Fault['packet'] = 'publish',
+  nth: Fault['nth'] = 1,
+): Fault => ({ packet, direction: 'in', nth, action })
 
 /** One scene with faults, on 5.0. */
-const faulty = (name: string, faults: Fault[], scene: string, options = {}): void => scenes({ [name]: scene }, [5], { ...options, faults })
+const faulty = (name: string, faults: Fault[], scene: string, options = {}): void =>
+  scenes({ [name]: scene }, [5], { ...options, faults })
 
 describe('the fault table', () => {
-  faulty('drop: it never happened', [out('drop'), into('drop', 'publish', 3)], 'b* t:0; a> P1:1:t=1 P1:2:t=2 P1:3:t=3; a< PA:2; b< P:t=1 P:t=2')
-  faulty('delay: others overtake it', [{ ...out('delay'), delay: 250 }], 'a> P1:1:t=x P1:2:t=x; a< PA:2:n; +249; a_; +1; a< PA:1:n')
+  faulty(
+    'drop: it never happened',
+    [out('drop'), into('drop', 'publish', 3)],
+    'b* t:0; a> P1:1:t=1 P1:2:t=2 P1:3:t=3; a< PA:2; b< P:t=1 P:t=2',
+  )
+  faulty(
+    'delay: others overtake it',
+    [{ ...out('delay'), delay: 250 }],
+    'a> P1:1:t=x P1:2:t=x; a< PA:2:n; +249; a_; +1; a< PA:1:n',
+  )
   faulty(
     'reorder: after the next of its direction, or a second later',
     [out('reorder'), into('reorder', 'publish', 3)],
     'a> P1:1:t=x P1:2:t=x; a< PA:2:n PA:1:n; a> P1:3:t=x; +999; a_; +1; a< PA:3:n',
   )
-  faulty('reorder: what was held is lost with the connection', [into('reorder')], 'b* t:0; a> P1:1:t=x D; a.; b_')
-  faulty('out close-after: it arrives, then the end', [out('close-after')], 'a> P1:1:t=x; a< PA:1:n; a.')
+  faulty(
+    'reorder: what was held is lost with the connection',
+    [into('reorder')],
+    'b* t:0; a> P1:1:t=x D; a.; b_',
+  )
+  faulty(
+    'out close-after: it arrives, then the end',
+    [out('close-after')],
+    'a> P1:1:t=x; a< PA:1:n; a.',
+  )
   faulty(
     'restart-lose: all clients are cut, everything is forgotten',
     [out('restart-lose')],
@@ -55,7 +80,11 @@ describe('the fault table', () => {
     'a> C:a~; a< K:0; a> P1:1:t=x; a.; a> C:a~ P1+:1:t=x; a< K:1 PA:1:n; a> P1:2:t=y; a.; a> C:a~ P1+:2:t=y; a< K:1 PA:2:n; a> P1:1:t=z; a.; ' +
       'a> C:a~ P1+:1:t=z; a< K:1 PA:1:n',
   )
-  faulty('every: what loses nothing hits each time', [out('twice', 'puback', 'every')], 'a> P1:1:t=x P1:1:t=x; a< PA:1:n PA:1:n PA:1:n PA:1:n')
+  faulty(
+    'every: what loses nothing hits each time',
+    [out('twice', 'puback', 'every')],
+    'a> P1:1:t=x P1:1:t=x; a< PA:1:n PA:1:n PA:1:n PA:1:n',
+  )
   faulty(
     'a restart in the middle of a queue loses nothing that was not sent',
     [out('restart-keep', 'publish', 2)],
@@ -79,16 +108,25 @@ describe('the fault table', () => {
     ['out', 'close-before', [1]],
     ['in', 'restart-keep', []],
     ['out', 'restart-keep', [1]],
-  ] as const)('%s %s: the answer is lost, the message by the side of it; the retry passes', async (direction, action, accepted) => {
-    const faults = [direction === 'in' ? into(action) : out(action)]
-    const scene = 'a> C:a~; a< K:0; a> P1:1:t=x; a.; a> C:a~ P1+:1:t=x; a< K:1 PA:1:n'
-    const { broker } = await play(scene, 5, { faults })
-    expect(broker.accepted.map(({ dup }) => dup)).toEqual([...accepted.map(() => false), true])
-    expect(broker.faults.fired).toMatchObject([{ clientId: 'a', fault: { direction, action } }])
-  })
+  ] as const)(
+    '%s %s: the answer is lost, the message by the side of it; the retry passes',
+    async (direction, action, accepted) => {
+      const faults = [direction === 'in' ? into(action) : out(action)]
+      const scene = 'a> C:a~; a< K:0; a> P1:1:t=x; a.; a> C:a~ P1+:1:t=x; a< K:1 PA:1:n'
+      const { broker } = await play(scene, 5, { faults })
+      expect(broker.accepted.map(({ dup }) => dup)).toEqual([...accepted.map(() => false), true])
+      expect(broker.faults.fired).toMatchObject([{ clientId: 'a', fault: { direction, action } }])
+    },
+  )
 
   it('twice: done again, without blame', async () => {
-    const faults = [into('twice', 'connect'), out('twice'), into('twice', 'publish', 2), into('twice', 'subscribe'), out('twice', 'publish')]
+    const faults = [
+      into('twice', 'connect'),
+      out('twice'),
+      into('twice', 'publish', 2),
+      into('twice', 'subscribe'),
+      out('twice', 'publish'),
+    ]
     const scene =
       'a> P1:1:t=x; a< PA:1:n PA:1:n; a> P2:2:t=x; a< PR:2:n PR:2:n; a> S:3:t:2; a< SA:3:2 SA:3:2; > P1:t=y; a< P1:1:t=y P1:1:t=y; a> PA:1 PA:1; a_'
     const { broker } = await play(scene, 5, { faults })
@@ -102,13 +140,20 @@ describe('the fault table', () => {
     broker.publish({ topic: 't', qos: 1 })
     broker.faults.add({ ...out('delay', 'connack'), delay: 100 })
     const client = dial()
-    expect(await client.send({ type: 'connect', clientId: 'a', ...durable }, { type: 'pingreq' })).toEqual([])
+    expect(
+      await client.send({ type: 'connect', clientId: 'a', ...durable }, { type: 'pingreq' }),
+    ).toEqual([])
     broker.faults.clear()
     broker.publish({ topic: 't', qos: 1 })
     await clock.advance(99)
     expect(client.take()).toEqual([])
     await clock.advance(1)
-    expect(client.take().map(({ type }) => type)).toEqual(['connack', 'publish', 'pingresp', 'publish'])
+    expect(client.take().map(({ type }) => type)).toEqual([
+      'connack',
+      'publish',
+      'pingresp',
+      'publish',
+    ])
   })
 
   it.each([
@@ -116,13 +161,23 @@ describe('the fault table', () => {
     ['subscribe', 0x97, 'S:1:t:0'],
     ['unsubscribe', 0x83, 'U:1:t'],
     ['pubrel', 0x92, 'PL:1'],
-  ] as const)('a reason code, in: %s before CONNECT is not answered', async (packet, reasonCode, word) => {
-    await play(`a> raw ${word}; a_; a> C:a; a< K:0`, 5, { faults: [into({ reasonCode }, packet)] })
-  })
+  ] as const)(
+    'a reason code, in: %s before CONNECT is not answered',
+    async (packet, reasonCode, word) => {
+      await play(`a> raw ${word}; a_; a> C:a; a< K:0`, 5, {
+        faults: [into({ reasonCode }, packet)],
+      })
+    },
+  )
 
   it('a reason code on 3.1.1 is what 3.1.1 has of it', async () => {
     const faults = [
-      ...[into(code), into(code, 'subscribe'), out(code, 'suback', 2), into({ reasonCode: 0x83 }, 'unsubscribe')],
+      ...[
+        into(code),
+        into(code, 'subscribe'),
+        out(code, 'suback', 2),
+        into({ reasonCode: 0x83 }, 'unsubscribe'),
+      ],
       ...[into({ reasonCode: 0x86 }, 'connect', 2), out({ reasonCode: 0x89 }, 'connack', 3)],
       ...[out({ reasonCode: 0x83 }, 'pubrec'), into({ reasonCode: 0x92 }, 'pubrel')],
     ]

@@ -12,7 +12,9 @@ import { readVectors } from '../unit/wire/vector-files.js'
 import { bytesOf, hexOf, packetOf, propertiesOf, textOf } from './raw-client.js'
 
 const corpus = readVectors('../../rules/vectors.json')
-  .filter(({ direction, fill, hex }) => direction === 'c2s' && fill === undefined && hex.length < 2000)
+  .filter(
+    ({ direction, fill, hex }) => direction === 'c2s' && fill === undefined && hex.length < 2000,
+  )
   .map(({ hex }) => bytesOf(hex))
 
 /** Numbers in [0, 1) from a seed (mulberry32). */
@@ -30,7 +32,8 @@ type Mutation = (bytes: number[], below: (limit: number) => number) => number[]
 
 const mutations: Mutation[] = [
   (bytes) => bytes,
-  (bytes, below) => bytes.map((byte, at) => (at === below(bytes.length) ? byte ^ (1 << below(8)) : byte)),
+  (bytes, below) =>
+    bytes.map((byte, at) => (at === below(bytes.length) ? byte ^ (1 << below(8)) : byte)),
   (bytes, below) => bytes.with(below(bytes.length), below(256)),
   (bytes, below) => bytes.with(below(bytes.length), [0, 1, 0x7f, 0x80, 0xff][below(5)] as number),
   (bytes, below) => bytes.toSpliced(below(bytes.length), 1 + below(3)),
@@ -38,11 +41,18 @@ const mutations: Mutation[] = [
   (bytes, below) => bytes.slice(0, 1 + below(bytes.length)),
   (bytes, below) => bytes.toSpliced(below(bytes.length), 0, ...bytes.slice(below(bytes.length))),
   // The Remaining Length, where it is one byte.
-  (bytes, below) => (bytes.length < 2 ? bytes : bytes.with(1, Math.max(0, (bytes[1] as number) + below(5) - 2) & 0x7f)),
-  (bytes, below) => [...bytes.slice(0, below(bytes.length)), ...(corpus[below(corpus.length)] as number[]).slice(below(4))],
+  (bytes, below) =>
+    bytes.length < 2
+      ? bytes
+      : bytes.with(1, Math.max(0, (bytes[1] as number) + below(5) - 2) & 0x7f),
+  (bytes, below) => [
+    ...bytes.slice(0, below(bytes.length)),
+    ...(corpus[below(corpus.length)] as number[]).slice(below(4)),
+  ],
 ]
 
-const connect = (...properties: string[]): string => packetOf('10', textOf('MQTT'), '05 00 00 0a', propertiesOf(...properties), textOf('fuzz'))
+const connect = (...properties: string[]): string =>
+  packetOf('10', textOf('MQTT'), '05 00 00 0a', propertiesOf(...properties), textOf('fuzz'))
 
 const publish2 = packetOf('34', textOf('t'), '00 01 00 78')
 
@@ -50,10 +60,23 @@ const publish2 = packetOf('34', textOf('t'), '00 01 00 78')
 const states: Readonly<Record<string, readonly [answer: string, ...sent: string[]]>> = {
   'before CONNECT': [''],
   connected: ['20 0b 00 00', connect('11 00 00 00 3c')],
-  'connected by 3.1.1': ['20 02 00 00', packetOf('10', textOf('MQTT'), '04 02 00 0a', textOf('fuzz'))],
-  'in QoS 2, both ways': ['20 0b 00 00', connect('11 00 00 00 3c'), packetOf('82', '00 09 00', textOf('t'), '02'), publish2, '50 02 00 01'],
+  'connected by 3.1.1': [
+    '20 02 00 00',
+    packetOf('10', textOf('MQTT'), '04 02 00 0a', textOf('fuzz')),
+  ],
+  'in QoS 2, both ways': [
+    '20 0b 00 00',
+    connect('11 00 00 00 3c'),
+    packetOf('82', '00 09 00', textOf('t'), '02'),
+    publish2,
+    '50 02 00 01',
+  ],
   'in an exchange before CONNACK': ['f0 06 18', connect('15', textOf('m'))],
-  'in an exchange after CONNACK': ['20 0f 00 00', connect('15', textOf('n')), packetOf('f0', '19', propertiesOf('15', textOf('n')))],
+  'in an exchange after CONNACK': [
+    '20 0f 00 00',
+    connect('15', textOf('n')),
+    packetOf('f0', '19', propertiesOf('15', textOf('n'))),
+  ],
 }
 
 /** Keeps what comes on a transport. */
@@ -82,17 +105,25 @@ async function play(pieces: readonly Uint8Array[]): Promise<Outcome> {
   const clock = new VirtualClock()
   const exchange = { start: () => ({ reasonCode: 0x18 }), continue: () => ({}) }
   const again = {
-    start: (_data: unknown, { reauthentication }: { reauthentication: boolean }) => ({ reasonCode: reauthentication ? 0x18 : 0 }),
+    start: (_data: unknown, { reauthentication }: { reauthentication: boolean }) => ({
+      reasonCode: reauthentication ? 0x18 : 0,
+    }),
     continue: () => ({}),
   }
-  const broker = new MemoryBroker({ clock, auth: { m: exchange, n: again }, maximumPacketSize: 70_000 })
+  const broker = new MemoryBroker({
+    clock,
+    auth: { m: exchange, n: again },
+    maximumPacketSize: 70_000,
+  })
   let left = false
   broker.on('disconnect', ({ client, by }) => {
     if (client.clientId !== 'bystander' && by === 'client') left = true
   })
   const [near, transport] = [broker.connect(), broker.connect()]
   const bystander = record(near)
-  near.write(Uint8Array.from(bytesOf(packetOf('10', textOf('MQTT'), '05 02 00 00 00', textOf('bystander')))))
+  near.write(
+    Uint8Array.from(bytesOf(packetOf('10', textOf('MQTT'), '05 02 00 00 00', textOf('bystander')))),
+  )
   await clock.settle()
   bystander.bytes.length = 0
   const recorder = record(transport)
@@ -121,12 +152,15 @@ function checkOrder({ heard, packets, closed, left }: Outcome): void {
   const welcome = packets.findIndex(({ type }) => type === 'connack')
   const kinds = packets.map(({ type }) => type)
   // Nothing but AUTH before CONNACK, of which there is one; nothing behind DISCONNECT [MQTT-3.2.0-1] [MQTT-3.2.0-2] [MQTT-3.14.4-1].
-  expect(kinds.slice(0, welcome < 0 ? undefined : welcome).every((type) => type === 'auth')).toBe(true)
+  expect(kinds.slice(0, welcome < 0 ? undefined : welcome).every((type) => type === 'auth')).toBe(
+    true,
+  )
   expect(kinds.filter((type) => type === 'connack').length).toBeLessThanOrEqual(1)
   if (kinds.includes('disconnect')) expect(kinds.indexOf('disconnect')).toBe(kinds.length - 1)
   const connack = packets[welcome]
   const refused = connack?.type === 'connack' && connack.reasonCode !== 0
-  if (refused || kinds.includes('disconnect')) expect([kinds.length - 1, closed]).toEqual([refused ? welcome : kinds.length - 1, true])
+  if (refused || kinds.includes('disconnect'))
+    expect([kinds.length - 1, closed]).toEqual([refused ? welcome : kinds.length - 1, true])
   // After a welcome by 5.0 the broker ends nothing without its last word [MQTT-4.13.1-1].
   else if (closed && welcome >= 0 && !heard.startsWith('20 02')) expect(left).toBe(true)
 }
@@ -137,7 +171,12 @@ function checkOrder({ heard, packets, closed, left }: Outcome): void {
  */
 function settled(outcome: Outcome, other: Outcome): Outcome {
   const refusal = /^(?:20 03 00 .. 00)?$/
-  return outcome.closed && refusal.test(outcome.heard) && refusal.test(other.heard) && [outcome.heard, other.heard].includes('') ? other : outcome
+  return outcome.closed &&
+    refusal.test(outcome.heard) &&
+    refusal.test(other.heard) &&
+    [outcome.heard, other.heard].includes('')
+    ? other
+    : outcome
 }
 
 const rounds = 80

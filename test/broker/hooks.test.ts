@@ -17,14 +17,24 @@ const failing = (): never => {
 
 /** Verdicts that a hook of a program in JavaScript may give, with the code that each refuses with. */
 const refusals: [string, () => unknown, number][] = [
-  ...[false, undefined, null, 'yes', {}, { reasonCode: true }, 1.5, -1, Number.NaN, 256].map((verdict): [string, () => unknown, number] => [
-    typeof verdict === 'object' ? JSON.stringify(verdict) : String(verdict),
-    () => verdict,
+  ...[false, undefined, null, 'yes', {}, { reasonCode: true }, 1.5, -1, Number.NaN, 256].map(
+    (verdict): [string, () => unknown, number] => [
+      typeof verdict === 'object' ? JSON.stringify(verdict) : String(verdict),
+      () => verdict,
+      0x87,
+    ],
+  ),
+  ...[false, undefined, 'yes'].map((verdict): [string, () => unknown, number] => [
+    `a promise of ${verdict}`,
+    async () => verdict,
     0x87,
   ]),
-  ...[false, undefined, 'yes'].map((verdict): [string, () => unknown, number] => [`a promise of ${verdict}`, async () => verdict, 0x87]),
-  // biome-ignore lint/suspicious/noThenProperty: that is what is tried
-  ['another kind of promise', () => ({ then: (settle: (value: unknown) => void) => settle(false) }), 0x87],
+  [
+    'another kind of promise',
+    // biome-ignore lint/suspicious/noThenProperty: that is what is tried
+    () => ({ then: (settle: (value: unknown) => void) => settle(false) }),
+    0x87,
+  ],
   ['a code', () => 0x99, 0x99],
   ['a promise of a code', async () => 0x99, 0x99],
   ['a code that cannot be said', () => 0x8e, 0x80],
@@ -40,7 +50,13 @@ const welcomes: [string, () => unknown][] = [
 ]
 
 const hook = (run: () => unknown) => run as never
-const publish1: PacketInput = { type: 'publish', topic: 't', payload: bytes('x'), qos: 1, packetId: 1 }
+const publish1: PacketInput = {
+  type: 'publish',
+  topic: 't',
+  payload: bytes('x'),
+  qos: 1,
+  packetId: 1,
+}
 
 async function allClear(clock: World['clock']): Promise<void> {
   for (let i = 0; i < 3; i++) await clock.settle()
@@ -49,7 +65,9 @@ async function allClear(clock: World['clock']): Promise<void> {
 describe('authorizePublish lets nothing pass that it did not allow', () => {
   it.each(refusals)('%s refuses', async (_name, run, code) => {
     const { client, broker } = await joined({ authorizePublish: hook(run) })
-    expect(await said(client, 'P1:1:t=x P2:2:t=x P:t=x')).toBe(`PA:1:${hexOfCode(code)} PR:2:${hexOfCode(code)}`)
+    expect(await said(client, 'P1:1:t=x P2:2:t=x P:t=x')).toBe(
+      `PA:1:${hexOfCode(code)} PR:2:${hexOfCode(code)}`,
+    )
     expect([broker.accepted, broker.sessions.get('a')?.unreleased]).toEqual([[], []])
   })
 
@@ -61,43 +79,59 @@ describe('authorizePublish lets nothing pass that it did not allow', () => {
 
   it('by client and topic; on 3.1.1 a refusal looks like success', async () => {
     const { client, join, broker } = await joined({
-      authorizePublish: ({ clientId }, { topic }) => (topic === 'open' ? true : clientId === 'a' ? 0x99 : false),
+      authorizePublish: ({ clientId }, { topic }) =>
+        topic === 'open' ? true : clientId === 'a' ? 0x99 : false,
     })
     const old = await join('b', {}, 4)
-    expect([await said(client, 'P1:1:t=x'), await said(old, 'P1:1:t=x')]).toEqual(['PA:1:99', 'PA:1'])
+    expect([await said(client, 'P1:1:t=x'), await said(old, 'P1:1:t=x')]).toEqual([
+      'PA:1:99',
+      'PA:1',
+    ])
     expect(broker.accepted).toEqual([])
     await said(old, 'P:open=x')
     expect(broker.accepted).toHaveLength(1)
   })
 
-  it.each([async () => false, () => undefined])('a will that was not allowed is not published: %s', async (run) => {
-    const { client, broker, clock } = await joined({ authorizePublish: hook(run) }, { will: { topic: 'w', retain: true } })
-    await client.cut()
-    await clock.settle()
-    expect([broker.accepted, broker.retained.size]).toEqual([[], 0])
-  })
+  it.each([async () => false, () => undefined])(
+    'a will that was not allowed is not published: %s',
+    async (run) => {
+      const { client, broker, clock } = await joined(
+        { authorizePublish: hook(run) },
+        { will: { topic: 'w', retain: true } },
+      )
+      await client.cut()
+      await clock.settle()
+      expect([broker.accepted, broker.retained.size]).toEqual([[], 0])
+    },
+  )
 
-  it.each([false, true])('a will waits for its promise, and the end of everything forgets it: %s', async (end) => {
-    let allow = (_verdict: boolean): void => undefined
-    const { client, broker, clock } = await joined(
-      { authorizePublish: () => new Promise<boolean>((resolve) => (allow = resolve)) },
-      { will: { topic: 'w' } },
-    )
-    await client.cut()
-    if (end) broker.restart({ keepSessions: false })
-    allow(true)
-    await clock.settle()
-    expect(broker.accepted).toHaveLength(end ? 0 : 1)
-  })
+  it.each([false, true])(
+    'a will waits for its promise, and the end of everything forgets it: %s',
+    async (end) => {
+      let allow = (_verdict: boolean): void => undefined
+      const { client, broker, clock } = await joined(
+        { authorizePublish: () => new Promise<boolean>((resolve) => (allow = resolve)) },
+        { will: { topic: 'w' } },
+      )
+      await client.cut()
+      if (end) broker.restart({ keepSessions: false })
+      allow(true)
+      await clock.settle()
+      expect(broker.accepted).toHaveLength(end ? 0 : 1)
+    },
+  )
 })
 
 describe('authorizeSubscribe lets nothing pass that it did not allow', () => {
-  it.each(refusals.filter(([name]) => !name.includes('a code')))('%s refuses', async (_name, run, code) => {
-    const { client, broker } = await joined({ authorizeSubscribe: hook(run) })
-    broker.publish({ topic: 't', payload: 'kept', retain: true })
-    expect(await said(client, 'S:1:t:2 P:t=x')).toBe(`SA:1:${hexOfCode(code)}`)
-    expect(broker.sessions.get('a')?.subscriptions).toEqual([])
-  })
+  it.each(refusals.filter(([name]) => !name.includes('a code')))(
+    '%s refuses',
+    async (_name, run, code) => {
+      const { client, broker } = await joined({ authorizeSubscribe: hook(run) })
+      broker.publish({ topic: 't', payload: 'kept', retain: true })
+      expect(await said(client, 'S:1:t:2 P:t=x')).toBe(`SA:1:${hexOfCode(code)}`)
+      expect(broker.sessions.get('a')?.subscriptions).toEqual([])
+    },
+  )
 
   it.each(welcomes)('%s lets it pass', async (_name, run) => {
     const { client } = await joined({ authorizeSubscribe: hook(run) })
@@ -105,9 +139,11 @@ describe('authorizeSubscribe lets nothing pass that it did not allow', () => {
   })
 
   it('each filter has its own verdict, whichever promise is first', async () => {
-    const later = (verdict: true | number, delay: number) => new Promise<true | number>((resolve) => clock.setTimer(() => resolve(verdict), delay))
+    const later = (verdict: true | number, delay: number) =>
+      new Promise<true | number>((resolve) => clock.setTimer(() => resolve(verdict), delay))
     const { client, clock } = await joined({
-      authorizeSubscribe: ({ clientId }, { filter }) => (filter === 'now' ? clientId === 'a' : filter === 'late' ? later(0x97, 50) : later(true, 10)),
+      authorizeSubscribe: ({ clientId }, { filter }) =>
+        filter === 'now' ? clientId === 'a' : filter === 'late' ? later(0x97, 50) : later(true, 10),
     })
     await said(client, 'S:1:late:1,now:1,soon:1')
     await clock.advance(60)
@@ -129,7 +165,10 @@ describe('authenticate lets no client in that it did not allow', () => {
   })
 
   it('one that never settles ends with the connect timeout, and is reported', async () => {
-    const { dial, broker, clock } = world({ authenticate: () => new Promise(() => undefined), connectTimeout: 3000 })
+    const { dial, broker, clock } = world({
+      authenticate: () => new Promise(() => undefined),
+      connectTimeout: 3000,
+    })
     const client = dial()
     await client.send({ type: 'connect', clientId: 'a', keepAlive: 1 })
     await clock.advance(2900)
@@ -141,11 +180,18 @@ describe('authenticate lets no client in that it did not allow', () => {
     expect([client.gone, clock.pending]).toEqual([true, 0])
   })
 
-  const connect: PacketInput = { type: 'connect', clientId: 'a', properties: { authenticationMethod: 'm' } }
+  const connect: PacketInput = {
+    type: 'connect',
+    clientId: 'a',
+    properties: { authenticationMethod: 'm' },
+  }
 
   it('an exchange that does not go on ends with the connect timeout', async () => {
     for (const start of [() => new Promise<never>(() => undefined), () => ({ reasonCode: 0x18 })]) {
-      const { dial, clock } = world({ auth: { m: { start, continue: () => ({}) } }, connectTimeout: 3000 })
+      const { dial, clock } = world({
+        auth: { m: { start, continue: () => ({}) } },
+        connectTimeout: 3000,
+      })
       const client = dial()
       await client.send(connect)
       await clock.advance(3100)
@@ -156,10 +202,21 @@ describe('authenticate lets no client in that it did not allow', () => {
   })
 
   it.each([
-    ...[undefined, null, true, 'yes', { reasonCode: 1000 }, { reasonCode: '0' }, { reasonCode: Number.NaN }, { data: 'text' }],
+    ...[
+      undefined,
+      null,
+      true,
+      'yes',
+      { reasonCode: 1000 },
+      { reasonCode: '0' },
+      { reasonCode: Number.NaN },
+      { data: 'text' },
+    ],
     Promise.resolve(undefined),
   ])('a step of an exchange that is none refuses, and is reported: %j', async (step) => {
-    const { dial, broker, clock } = world({ auth: { m: { start: () => step as never, continue: () => ({}) } } })
+    const { dial, broker, clock } = world({
+      auth: { m: { start: () => step as never, continue: () => ({}) } },
+    })
     const client = dial()
     await client.send(connect)
     await allClear(clock)
@@ -174,14 +231,21 @@ describe('intercept', () => {
     const { client, broker } = await joined({
       intercept(direction, packet, from) {
         seen.push(`${direction} ${packet.type} ${from?.clientId}`)
-        if (packet.type === 'publish' && direction === 'in') return { ...packet, topic: `seen/${packet.topic}` }
+        if (packet.type === 'publish' && direction === 'in')
+          return { ...packet, topic: `seen/${packet.topic}` }
         return packet.type === 'pingresp' ? false : undefined
       },
     })
     expect(await client.send({ type: 'pingreq' })).toEqual([])
     await client.publish('t', 'x')
     expect(broker.accepted.map(({ topic }) => topic)).toEqual(['seen/t'])
-    expect(seen).toEqual(['in connect undefined', 'out connack a', 'in pingreq a', 'out pingresp a', 'in publish a'])
+    expect(seen).toEqual([
+      'in connect undefined',
+      'out connack a',
+      'in pingreq a',
+      'out pingresp a',
+      'in publish a',
+    ])
   })
 
   it('what is published inside it waits its turn, and no longer', async () => {
@@ -198,36 +262,64 @@ describe('intercept', () => {
     await client.subscribe('#')
     await client.cut()
     for (const payload of ['1', '2']) broker.publish({ topic: 't', payload, qos: 1 })
-    expect((await join('a', durable)).takeMessages().sort()).toEqual(['echo 1', 'echo 2', 't 1', 't 2'])
+    expect((await join('a', durable)).takeMessages().sort()).toEqual([
+      'echo 1',
+      'echo 2',
+      't 1',
+      't 2',
+    ])
   })
 
-  it.each([true, 'text', 5, { type: 'nonsense' }, []])('that gives what is no packet ends the connection, and is reported: %j', async (other) => {
-    let on = false
-    const { client, broker, clock } = await joined({ intercept: (direction) => (on && direction === 'in' ? other : undefined) as never })
-    on = true
-    await client.publish('t', 'x')
-    await clock.settle()
-    expect([client.gone, broker.accepted]).toEqual([true, []])
-    expect(broker.hookErrors).toMatchObject([{ hook: 'intercept', clientId: 'a' }])
-  })
+  it.each([true, 'text', 5, { type: 'nonsense' }, []])(
+    'that gives what is no packet ends the connection, and is reported: %j',
+    async (other) => {
+      let on = false
+      const { client, broker, clock } = await joined({
+        intercept: (direction) => (on && direction === 'in' ? other : undefined) as never,
+      })
+      on = true
+      await client.publish('t', 'x')
+      await clock.settle()
+      expect([client.gone, broker.accepted]).toEqual([true, []])
+      expect(broker.hookErrors).toMatchObject([{ hook: 'intercept', clientId: 'a' }])
+    },
+  )
 
   it('is awaited in both directions, with everything in order', async () => {
     const { dial, broker, clock } = world({
       intercept: (direction, packet) =>
-        new Promise((resolve) => clock.setTimer(() => resolve(packet.type === 'pingresp' ? false : undefined), direction === 'in' ? 5 : 7)),
+        new Promise((resolve) =>
+          clock.setTimer(
+            () => resolve(packet.type === 'pingresp' ? false : undefined),
+            direction === 'in' ? 5 : 7,
+          ),
+        ),
     })
     const client = dial()
-    await client.send({ type: 'connect', clientId: 'a' }, { type: 'subscribe', packetId: 1, subscriptions: [{ filter: '#', qos: 1 }] })
+    await client.send(
+      { type: 'connect', clientId: 'a' },
+      { type: 'subscribe', packetId: 1, subscriptions: [{ filter: '#', qos: 1 }] },
+    )
     const ids = Array.from({ length: 20 }, (_, index) => index + 1)
-    await client.send(...ids.map((packetId): PacketInput => ({ ...publish1, payload: bytes(String(packetId)), packetId })), { type: 'pingreq' })
+    await client.send(
+      ...ids.map(
+        (packetId): PacketInput => ({ ...publish1, payload: bytes(String(packetId)), packetId }),
+      ),
+      { type: 'pingreq' },
+    )
     await clock.advance(2000)
     await client.send({ type: 'disconnect' })
     await clock.advance(100)
     expect(client.ended).toEqual({ cause: undefined })
     expect(client.received.map(({ type }) => type).slice(0, 2)).toEqual(['connack', 'suback'])
     expect(client.publishes.map(({ payload }) => Number(text(payload)))).toEqual(ids)
-    expect(client.received.flatMap((packet) => (packet.type === 'puback' ? [packet.packetId] : []))).toEqual(ids)
-    expect([broker.accepted.length, client.received.some(({ type }) => type === 'pingresp')]).toEqual([20, false])
+    expect(
+      client.received.flatMap((packet) => (packet.type === 'puback' ? [packet.packetId] : [])),
+    ).toEqual(ids)
+    expect([
+      broker.accepted.length,
+      client.received.some(({ type }) => type === 'pingresp'),
+    ]).toEqual([20, false])
   })
 
   it('that is asked about a refusal does not lose it', async () => {
@@ -267,22 +359,35 @@ describe('while a hook thinks', () => {
     const reader = await join('reader')
     await reader.subscribe('#')
     const client = await join('a')
-    expect([await said(client, 'P:1=x P1:1:2=x U:2:t Q'), asked, await said(reader, 'Q')]).toEqual(['', ['1'], 'R'])
+    expect([await said(client, 'P:1=x P1:1:2=x U:2:t Q'), asked, await said(reader, 'Q')]).toEqual([
+      '',
+      ['1'],
+      'R',
+    ])
     await allow()
     expect([await said(client), asked]).toEqual(['', ['1', '2']])
     await allow()
-    expect([await said(client), await said(reader), broker.violations]).toEqual(['PA:1 UA:2:11 R', 'P:1=x P1:1:2=x', []])
+    expect([await said(client), await said(reader), broker.violations]).toEqual([
+      'PA:1 UA:2:11 R',
+      'P:1=x P1:1:2=x',
+      [],
+    ])
   })
 
-  it.each([true, false])('a client that says goodbye, or is gone, has published all the same what it sent before: %s', async (goodbye) => {
-    const { join, broker, allow } = slow()
-    const client = await join('a', { ...durable, will: { topic: 'will' } })
-    await said(client, `P:1=x P:2=x ${goodbye ? 'D' : ''}`)
-    client.transport.close()
-    for (let i = 0; i < 4; i++) await allow()
-    expect(broker.accepted.map(({ topic }) => topic)).toEqual(goodbye ? ['1', '2'] : ['1', '2', 'will'])
-    expect([broker.clients.size, broker.sessions.get('a')?.connected]).toEqual([0, false])
-  })
+  it.each([true, false])(
+    'a client that says goodbye, or is gone, has published all the same what it sent before: %s',
+    async (goodbye) => {
+      const { join, broker, allow } = slow()
+      const client = await join('a', { ...durable, will: { topic: 'will' } })
+      await said(client, `P:1=x P:2=x ${goodbye ? 'D' : ''}`)
+      client.transport.close()
+      for (let i = 0; i < 4; i++) await allow()
+      expect(broker.accepted.map(({ topic }) => topic)).toEqual(
+        goodbye ? ['1', '2'] : ['1', '2', 'will'],
+      )
+      expect([broker.clients.size, broker.sessions.get('a')?.connected]).toEqual([0, false])
+    },
+  )
 
   it('a takeover does not wait for it', async () => {
     const { join, broker, allow } = slow()
@@ -321,7 +426,9 @@ describe('while a hook thinks', () => {
     await said(client, 'P1:1:t=x P1:2:2=x')
     await clock.advance(800)
     expect([await said(client), asked]).toEqual(['PA:1:80', ['t', '2']])
-    expect(broker.hookErrors).toMatchObject([{ hook: 'authorizePublish', clientId: 'a', time: 700 }])
+    expect(broker.hookErrors).toMatchObject([
+      { hook: 'authorizePublish', clientId: 'a', time: 700 },
+    ])
     expect(String(broker.hookErrors[0]?.error)).toMatch(/700/)
     await clock.advance(10_000)
     expect([client.take().length, broker.accepted.length, clock.pending]).toEqual([1, 0, 0])
@@ -351,7 +458,10 @@ describe('while a hook thinks', () => {
     })
     await said(client, 'S:1:#:2 P1:1:t=x')
     await allClear(clock)
-    expect([!client.gone, broker.accepted.length]).toEqual([name === 'publish', name === 'publish' ? 1 : 0])
+    expect([!client.gone, broker.accepted.length]).toEqual([
+      name === 'publish',
+      name === 'publish' ? 1 : 0,
+    ])
   })
 })
 
@@ -361,8 +471,16 @@ describe('a hook that fails is reported', () => {
     ['authorizePublish', { authorizePublish: async () => failing() }, 'P1:1:t=x'],
     ['authorizeSubscribe', { authorizeSubscribe: failing }, 'S:1:t:0'],
     ['authorizeDelivery', { authorizeDelivery: failing }, 'S:1:t:0 P:t=x'],
-    ['intercept', { intercept: (_direction, { type }) => (type === 'pingreq' ? failing() : undefined) }, 'Q'],
-    ['intercept', { intercept: (_direction, { type }) => (type === 'pingresp' ? failing() : undefined) }, 'Q'],
+    [
+      'intercept',
+      { intercept: (_direction, { type }) => (type === 'pingreq' ? failing() : undefined) },
+      'Q',
+    ],
+    [
+      'intercept',
+      { intercept: (_direction, { type }) => (type === 'pingresp' ? failing() : undefined) },
+      'Q',
+    ],
   ])('%s: by an event and in hookErrors', async (name, hooks, words) => {
     const { client, broker, clock } = await joined(hooks)
     const events: BrokerEvents['hookerror'][] = []
@@ -377,14 +495,19 @@ describe('a hook that fails is reported', () => {
   it('to the console where there is no listener, once for each hook', async () => {
     const { client } = await joined({ authorizePublish: failing, authorizeSubscribe: failing })
     await said(client, 'P:t=x P:t=x P:t=x S:1:t:0')
-    const hooks = [expect.stringMatching(/authorizePublish/), expect.stringMatching(/authorizeSubscribe/)]
+    const hooks = [
+      expect.stringMatching(/authorizePublish/),
+      expect.stringMatching(/authorizeSubscribe/),
+    ]
     expect(vi.mocked(console.error).mock.calls.map(([line]) => line)).toEqual(hooks)
   })
 
   it('a refusal that an authentication method throws on purpose is none', async () => {
     const start = () => Promise.reject(Object.assign(new Error('no'), { reasonCode: 0x8a }))
     const { dial, broker } = world({ auth: { m: { start, continue: () => ({}) } } })
-    expect(await dial().connect({ properties: { authenticationMethod: 'm' } })).toMatchObject({ reasonCode: 0x8a })
+    expect(await dial().connect({ properties: { authenticationMethod: 'm' } })).toMatchObject({
+      reasonCode: 0x8a,
+    })
     expect(broker.hookErrors).toEqual([])
   })
 
@@ -395,11 +518,15 @@ describe('a hook that fails is reported', () => {
     expect([connack.reasonCode, connack.properties.responseInformation]).toEqual([0, undefined])
     expect(failed.broker.hookErrors).toMatchObject([{ hook: 'responseInformation' }])
     const late = world({ responseInformation: async ({ clientId }) => `replies/${clientId}` })
-    expect(await late.dial().connect(settings)).toMatchObject({ properties: { responseInformation: 'replies/a' } })
+    expect(await late.dial().connect(settings)).toMatchObject({
+      properties: { responseInformation: 'replies/a' },
+    })
   })
 
   it('and so is the replacement of a fault', async () => {
-    const { client, broker } = await joined({ faults: [{ packet: 'pingresp', direction: 'out', nth: 1, action: { replace: failing } }] })
+    const { client, broker } = await joined({
+      faults: [{ packet: 'pingresp', direction: 'out', nth: 1, action: { replace: failing } }],
+    })
     await said(client, 'Q')
     expect([client.gone, broker.hookErrors]).toMatchObject([true, [{ hook: 'faults' }]])
   })
@@ -407,23 +534,40 @@ describe('a hook that fails is reported', () => {
 
 describe('authorizeDelivery', () => {
   it('keeps a message from one receiver and not from another', async () => {
-    const { join, broker } = world({ authorizeDelivery: ({ clientId }, { topic }) => (clientId === 'b' && topic === 'secret' ? 'discard' : true) })
+    const { join, broker } = world({
+      authorizeDelivery: ({ clientId }, { topic }) =>
+        clientId === 'b' && topic === 'secret' ? 'discard' : true,
+    })
     broker.publish({ topic: 'secret', payload: 'kept', retain: true, qos: 1 })
     const [a, b] = [await join('a'), await join('b')]
-    expect([await said(a, 'S:1:#:0'), await said(b, 'S:1:#:0')]).toEqual(['SA:1:0 PX:secret=kept', 'SA:1:0'])
-    for (const qos of [0, 1, 2] as const) broker.publish({ topic: 'secret', payload: String(qos), qos })
+    expect([await said(a, 'S:1:#:0'), await said(b, 'S:1:#:0')]).toEqual([
+      'SA:1:0 PX:secret=kept',
+      'SA:1:0',
+    ])
+    for (const qos of [0, 1, 2] as const)
+      broker.publish({ topic: 'secret', payload: String(qos), qos })
     broker.publish({ topic: 'open', payload: 'x', qos: 1 })
-    expect([await said(a), await said(b)]).toEqual(['P:secret=0 P:secret=1 P:secret=2 P:open=x', 'P:open=x'])
-    expect([broker.sessions.get('a')?.discarded, broker.sessions.get('b')?.discarded, broker.hookErrors]).toEqual([0, 4, []])
+    expect([await said(a), await said(b)]).toEqual([
+      'P:secret=0 P:secret=1 P:secret=2 P:open=x',
+      'P:open=x',
+    ])
+    expect([
+      broker.sessions.get('a')?.discarded,
+      broker.sessions.get('b')?.discarded,
+      broker.hookErrors,
+    ]).toEqual([0, 4, []])
   })
 
-  it.each([undefined, null, 0, 1, 'yes', {}])('anything but true and discard discards, and is reported: %j', async (verdict) => {
-    const { client, broker } = await joined({ authorizeDelivery: () => verdict as never })
-    await client.subscribe('#')
-    broker.publish({ topic: 't', payload: 'x' })
-    expect(await client.messages()).toEqual([])
-    expect(broker.hookErrors).toMatchObject([{ hook: 'authorizeDelivery' }])
-  })
+  it.each([undefined, null, 0, 1, 'yes', {}])(
+    'anything but true and discard discards, and is reported: %j',
+    async (verdict) => {
+      const { client, broker } = await joined({ authorizeDelivery: () => verdict as never })
+      await client.subscribe('#')
+      broker.publish({ topic: 't', payload: 'x' })
+      expect(await client.messages()).toEqual([])
+      expect(broker.hookErrors).toMatchObject([{ hook: 'authorizeDelivery' }])
+    },
+  )
 
   it('is awaited in order, and asked again on the next connection', async () => {
     const waiting: ((verdict: true | 'discard') => void)[] = []
@@ -464,13 +608,23 @@ describe('events and views', () => {
   it('report everything once, in order', async () => {
     const { join, broker } = world()
     const seen: string[] = []
-    const note = <K extends keyof BrokerEvents>(type: K, say: (event: BrokerEvents[K]) => unknown[]) =>
-      broker.on(type, (event) => seen.push([type, ...say(event)].join(' ')))
+    const note = <K extends keyof BrokerEvents>(
+      type: K,
+      say: (event: BrokerEvents[K]) => unknown[],
+    ) => broker.on(type, (event) => seen.push([type, ...say(event)].join(' ')))
     note('connect', ({ client, sessionPresent }) => [client.clientId, sessionPresent])
     note('disconnect', ({ client, by, reasonCode }) => [client.clientId, by, String(reasonCode)])
     note('publish', ({ message }) => [String(message.from), message.topic, text(message.payload)])
-    note('subscribe', ({ client, subscriptions, reasonCodes }) => [client.clientId, subscriptions[0]?.filter, reasonCodes])
-    const stop = note('unsubscribe', ({ client, filters, reasonCodes }) => [client.clientId, filters, reasonCodes])
+    note('subscribe', ({ client, subscriptions, reasonCodes }) => [
+      client.clientId,
+      subscriptions[0]?.filter,
+      reasonCodes,
+    ])
+    const stop = note('unsubscribe', ({ client, filters, reasonCodes }) => [
+      client.clientId,
+      filters,
+      reasonCodes,
+    ])
     note('violation', ({ clientId, text: rule }) => [clientId, rule])
     const a = await join('a', durable)
     await said(a, 'S:1:t:2 P:t=x U:4:t,u')
@@ -483,8 +637,21 @@ describe('events and views', () => {
     broker.disconnect('a', 0x89)
     await said(await join('b'), 'C:b')
     expect(seen).toEqual([
-      ...['connect a false', 'subscribe a t 2', 'publish a t x', 'unsubscribe a t,u 0,17', 'publish undefined in y', 'disconnect a client 4'],
-      ...['connect a true', 'disconnect a network undefined', 'connect a true', 'disconnect a broker 137', 'connect b false'],
+      ...[
+        'connect a false',
+        'subscribe a t 2',
+        'publish a t x',
+        'unsubscribe a t,u 0,17',
+        'publish undefined in y',
+        'disconnect a client 4',
+      ],
+      ...[
+        'connect a true',
+        'disconnect a network undefined',
+        'connect a true',
+        'disconnect a broker 137',
+        'connect b false',
+      ],
       ...['violation b a second CONNECT [MQTT-3.1.0-2]', 'disconnect b broker 130'],
     ])
   })
@@ -493,7 +660,13 @@ describe('events and views', () => {
     const { join, broker } = world()
     const client = await join('a', { username: 'u', keepAlive: 9 }, 4)
     await client.send({ type: 'pingreq' })
-    const settings = { clientId: 'a', username: 'u', protocolVersion: 4, keepAlive: 9, remote: undefined }
+    const settings = {
+      clientId: 'a',
+      username: 'u',
+      protocolVersion: 4,
+      keepAlive: 9,
+      remote: undefined,
+    }
     expect(broker.clients.get('a')).toMatchObject({ ...settings, bytesIn: 18 + 2, bytesOut: 4 + 2 })
   })
 
@@ -503,7 +676,11 @@ describe('events and views', () => {
     broker.on('connect', (event) => seen.push(event))
     await join('a', { username: 'u', password: bytes('canary') })
     const { inspect } = await import('node:util')
-    const shown = inspect([seen, broker.clients, broker.sessions], { depth: 20, showHidden: true, getters: true })
+    const shown = inspect([seen, broker.clients, broker.sessions], {
+      depth: 20,
+      showHidden: true,
+      getters: true,
+    })
     expect(shown).toContain("'u'")
     expect(shown).not.toMatch(/canary|password|99, ?97, ?110/)
   })
@@ -536,13 +713,16 @@ describe('events and views', () => {
     expect([client.gone, broker.sessions.size]).toEqual([true, 0])
   })
 
-  it.each(['connect', 'disconnect'] as const)('a listener of %s may end everything while a client comes in', async (type) => {
-    const { dial, broker, clock } = await joined()
-    broker.on(type, () => broker.close())
-    const late = dial()
-    await late.send({ type: 'connect', clientId: 'a', ...durable })
-    expect([late.gone, broker.sessions.size, broker.clients.size]).toEqual([true, 0, 0])
-    await clock.advance(20_000)
-    expect(clock.pending).toBe(0)
-  })
+  it.each(['connect', 'disconnect'] as const)(
+    'a listener of %s may end everything while a client comes in',
+    async (type) => {
+      const { dial, broker, clock } = await joined()
+      broker.on(type, () => broker.close())
+      const late = dial()
+      await late.send({ type: 'connect', clientId: 'a', ...durable })
+      expect([late.gone, broker.sessions.size, broker.clients.size]).toEqual([true, 0, 0])
+      await clock.advance(20_000)
+      expect(clock.pending).toBe(0)
+    },
+  )
 })

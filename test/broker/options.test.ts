@@ -6,7 +6,8 @@ import { listenUnix } from '../../src/transport/unix.js'
 import { listenWebSocket } from '../../src/transport/websocket-node.js'
 import { bytes, joined, text, world } from './raw-client.js'
 
-const invalid = (message: RegExp) => expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringMatching(message) })
+const invalid = (message: RegExp) =>
+  expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringMatching(message) })
 
 const fault = { packet: 'publish', direction: 'in', nth: 1, action: 'drop' }
 
@@ -45,10 +46,22 @@ describe('options', () => {
     [{ faults: [{ ...fault, action: 'lose' }] }, /fault\.action: 'lose' is unknown/],
     [{ faults: [{ ...fault, action: 'dorp' }] }, /did you mean 'drop'/],
     [{ faults: [{ ...fault, action: {} }] }, /fault\.action\.reasonCode must be an integer/],
-    [{ faults: [{ ...fault, action: { reasonCode: 300 } }] }, /fault\.action\.reasonCode must be an integer from 0 to 255/],
-    [{ faults: [{ ...fault, action: { replace: 5 } }] }, /fault\.action\.replace must be a function/],
-    [{ faults: [{ ...fault, packet: 'pubish' }] }, /fault\.packet: 'pubish' is unknown; did you mean 'publish'/],
-    [{ faults: [{ ...fault, direction: 'up' }] }, /fault\.direction must be 'in' or 'out', not 'up'/],
+    [
+      { faults: [{ ...fault, action: { reasonCode: 300 } }] },
+      /fault\.action\.reasonCode must be an integer from 0 to 255/,
+    ],
+    [
+      { faults: [{ ...fault, action: { replace: 5 } }] },
+      /fault\.action\.replace must be a function/,
+    ],
+    [
+      { faults: [{ ...fault, packet: 'pubish' }] },
+      /fault\.packet: 'pubish' is unknown; did you mean 'publish'/,
+    ],
+    [
+      { faults: [{ ...fault, direction: 'up' }] },
+      /fault\.direction must be 'in' or 'out', not 'up'/,
+    ],
     [{ faults: [{ ...fault, nth: 0 }] }, /fault\.nth.* must be an integer from 1/],
     [{ faults: [{ ...fault, nth: 'all' }] }, /fault\.nth/],
     [{ faults: [{ ...fault, delay: -5 }] }, /fault\.delay must be an integer/],
@@ -59,7 +72,9 @@ describe('options', () => {
   })
 
   it('a fault that is added later is checked as well', () => {
-    expect(() => world().broker.faults.add({ ...fault, action: 'explode' } as never)).toThrow(invalid(/'explode' is unknown/))
+    expect(() => world().broker.faults.add({ ...fault, action: 'explode' } as never)).toThrow(
+      invalid(/'explode' is unknown/),
+    )
   })
 
   it('one that is undefined is not there', () => {
@@ -71,19 +86,63 @@ describe('calls', () => {
   const { broker } = world()
 
   it.each<[string, () => unknown, RegExp]>([
-    ["on('foo')", () => broker.on('foo' as never, () => undefined), /event: 'foo' is unknown; it may be connect, disconnect/],
+    [
+      "on('foo')",
+      () => broker.on('foo' as never, () => undefined),
+      /event: 'foo' is unknown; it may be connect, disconnect/,
+    ],
     ["on('conect')", () => broker.on('conect' as never, () => undefined), /did you mean 'connect'/],
-    ["on('publish')", () => broker.on('publish', undefined as never), /listener must be a function/],
-    ['publish({ payload: 5 })', () => broker.publish({ topic: 't', payload: 5 as never }), /payload must be a string or a Uint8Array, not 5/],
-    ['publish({ payload: null })', () => broker.publish({ topic: 't', payload: null as never }), /payload must be/],
-    ['publish({ payload: [1] })', () => broker.publish({ topic: 't', payload: [1] as never }), /payload must be/],
-    ['publish({ retain: 1 })', () => broker.publish({ topic: 't', retain: 1 as never }), /retain must be a boolean/],
+    [
+      "on('publish')",
+      () => broker.on('publish', undefined as never),
+      /listener must be a function/,
+    ],
+    [
+      'publish({ payload: 5 })',
+      () => broker.publish({ topic: 't', payload: 5 as never }),
+      /payload must be a string or a Uint8Array, not 5/,
+    ],
+    [
+      'publish({ payload: null })',
+      () => broker.publish({ topic: 't', payload: null as never }),
+      /payload must be/,
+    ],
+    [
+      'publish({ payload: [1] })',
+      () => broker.publish({ topic: 't', payload: [1] as never }),
+      /payload must be/,
+    ],
+    [
+      'publish({ retain: 1 })',
+      () => broker.publish({ topic: 't', retain: 1 as never }),
+      /retain must be a boolean/,
+    ],
     ['publish({ topci })', () => broker.publish({ topci: 't' } as never), /did you mean 'topic'/],
-    ['publish()', () => (broker.publish as (message?: unknown) => boolean)(), /publish must be an object/],
-    ['restart()', () => (broker.restart as (options?: unknown) => void)(), /restart must be an object/],
-    ['restart({ keepSession })', () => broker.restart({ keepSession: true } as never), /did you mean 'keepSessions'/],
-    ['restart({ keepSessions: 1 })', () => broker.restart({ keepSessions: 1 as never }), /keepSessions must be a boolean/],
-    ['connect({ latence })', () => broker.connect({ latence: 5 } as never), /did you mean 'latency'/],
+    [
+      'publish()',
+      () => (broker.publish as (message?: unknown) => boolean)(),
+      /publish must be an object/,
+    ],
+    [
+      'restart()',
+      () => (broker.restart as (options?: unknown) => void)(),
+      /restart must be an object/,
+    ],
+    [
+      'restart({ keepSession })',
+      () => broker.restart({ keepSession: true } as never),
+      /did you mean 'keepSessions'/,
+    ],
+    [
+      'restart({ keepSessions: 1 })',
+      () => broker.restart({ keepSessions: 1 as never }),
+      /keepSessions must be a boolean/,
+    ],
+    [
+      'connect({ latence })',
+      () => broker.connect({ latence: 5 } as never),
+      /did you mean 'latency'/,
+    ],
   ])('%s', (_name, call, message) => {
     expect(call).toThrow(invalid(message))
     expect([broker.retained.size, broker.clients.size]).toEqual([0, 0])
@@ -91,16 +150,35 @@ describe('calls', () => {
 
   it('publish with a QoS or a topic that cannot be', () => {
     expect(() => broker.publish({ topic: 't', qos: 3 as never })).toThrow(/qos/)
-    for (const topic of [undefined as never, 'a/+']) expect(() => broker.publish({ topic })).toThrow(/topic/)
-    expect(() => broker.publish({ topic: 't', properties: { responseTopic: '#' } })).toThrow(/responseTopic/)
+    for (const topic of [undefined as never, 'a/+'])
+      expect(() => broker.publish({ topic })).toThrow(/topic/)
+    expect(() => broker.publish({ topic: 't', properties: { responseTopic: '#' } })).toThrow(
+      /responseTopic/,
+    )
     expect(() => broker.disconnect('a', 0xf9)).toThrow(/reasonCode/)
   })
 
   it.each<[string, () => Promise<unknown>, RegExp]>([
-    ['listenTcp({ prot: 1 })', () => listenTcp({ prot: 1 } as never, () => undefined), /listenTcp: 'prot' is unknown; did you mean 'port'/],
-    ['listenTcp(1883)', () => listenTcp(1883 as never, () => undefined), /listenTcp must be an object/],
-    ['listenWebSocket({ paht })', () => listenWebSocket({ paht: '/' } as never, () => undefined), /did you mean 'path'/],
-    ['listenUnix({ paht })', () => listenUnix({ paht: '/x' } as never, () => undefined), /did you mean 'path'/],
+    [
+      'listenTcp({ prot: 1 })',
+      () => listenTcp({ prot: 1 } as never, () => undefined),
+      /listenTcp: 'prot' is unknown; did you mean 'port'/,
+    ],
+    [
+      'listenTcp(1883)',
+      () => listenTcp(1883 as never, () => undefined),
+      /listenTcp must be an object/,
+    ],
+    [
+      'listenWebSocket({ paht })',
+      () => listenWebSocket({ paht: '/' } as never, () => undefined),
+      /did you mean 'path'/,
+    ],
+    [
+      'listenUnix({ paht })',
+      () => listenUnix({ paht: '/x' } as never, () => undefined),
+      /did you mean 'path'/,
+    ],
   ])('%s', async (_name, call, message) => {
     await expect(call()).rejects.toEqual(invalid(message))
   })
@@ -119,7 +197,13 @@ describe('what publish was given', () => {
     await client.subscribe('t')
     const [message] = client.publishes
     if (message === undefined) throw new Error('nothing came')
-    expect([text(message.payload), text(message.properties.correlationData ?? new Uint8Array(0))]).toEqual(['before', 'mine'])
-    expect([message.properties.userProperties, message.properties.contentType]).toEqual([[['a', 'b']], 'text'])
+    expect([
+      text(message.payload),
+      text(message.properties.correlationData ?? new Uint8Array(0)),
+    ]).toEqual(['before', 'mine'])
+    expect([message.properties.userProperties, message.properties.contentType]).toEqual([
+      [['a', 'b']],
+      'text',
+    ])
   })
 })

@@ -8,7 +8,9 @@ import { within } from '../real/waiting.js'
 import { listen, next, type OutsideBroker } from './outside.js'
 
 const folders = (process.env['PATH'] ?? '').split(delimiter)
-const missing = ['mosquitto_pub', 'mosquitto_sub'].filter((program) => !folders.some((folder) => existsSync(join(folder, program))))
+const missing = ['mosquitto_pub', 'mosquitto_sub'].filter(
+  (program) => !folders.some((folder) => existsSync(join(folder, program))),
+)
 
 interface Ended {
   readonly code: number | null
@@ -23,7 +25,8 @@ interface Running {
 
 if (missing.length > 0) {
   console.warn(`The tests with mosquitto's clients are left out: ${missing.join(', ')} not found`)
-  it(`mosquitto's clients: ${missing.join(', ')} not found`, () => expect(process.env['CI']).toBeUndefined())
+  it(`mosquitto's clients: ${missing.join(', ')} not found`, () =>
+    expect(process.env['CI']).toBeUndefined())
 } else {
   describe.each(['mqttv5', 'mqttv311'])('mosquitto_pub and mosquitto_sub, %s', define)
 }
@@ -43,7 +46,11 @@ function define(version: string): void {
   }
 
   function run(program: 'mosquitto_pub' | 'mosquitto_sub', ...rest: string[]): Running {
-    const child = spawn(program, ['-h', '127.0.0.1', '-p', String(server?.port), '-V', version, ...rest], { stdio: 'pipe' })
+    const child = spawn(
+      program,
+      ['-h', '127.0.0.1', '-p', String(server?.port), '-V', version, ...rest],
+      { stdio: 'pipe' },
+    )
     running.push(child)
     const texts = { out: '', err: '' }
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
@@ -75,7 +82,9 @@ function define(version: string): void {
     const sender = run('mosquitto_pub', '-t', 'events/a', '-q', qos, '-l')
     sender.child.stdin?.end(`${lines.join('\n')}\n`)
     expect(await sender.ended).toMatchObject({ code: 0, err: '' })
-    expect((await subscriber.ended).out).toBe(lines.map((line) => `events/a ${qos} 0 ${line}\n`).join(''))
+    expect((await subscriber.ended).out).toBe(
+      lines.map((line) => `events/a ${qos} 0 ${line}\n`).join(''),
+    )
     expect(broker.accepted).toHaveLength(20)
     expect(broker.violations).toEqual([])
   })
@@ -92,7 +101,17 @@ function define(version: string): void {
   it('a will', async () => {
     await start()
     const subscriber = await subscribe(1, '-t', 'will')
-    const lost = await subscribe(1, '-t', 'never', '--will-topic', 'will', '--will-payload', 'gone', '--will-qos', '1')
+    const lost = await subscribe(
+      1,
+      '-t',
+      'never',
+      '--will-topic',
+      'will',
+      '--will-payload',
+      'gone',
+      '--will-qos',
+      '1',
+    )
     lost.child.kill('SIGKILL')
     expect((await subscriber.ended).out).toBe('will 0 0 gone\n')
   })
@@ -106,7 +125,10 @@ function define(version: string): void {
     expect((await first.ended).out).toBe('jobs/1 2 0 one\n')
     await within(left, 'the goodbye')
     for (const payload of ['two', 'three']) await publish('-t', 'jobs/2', '-q', '2', '-m', payload)
-    expect(broker.sessions.get('kept')).toMatchObject({ connected: false, queued: 2 } satisfies Partial<BrokerSession>)
+    expect(broker.sessions.get('kept')).toMatchObject({
+      connected: false,
+      queued: 2,
+    } satisfies Partial<BrokerSession>)
     const second = run('mosquitto_sub', '-C', '2', '-F', '%t %q %r %p', ...settings)
     expect((await second.ended).out).toBe('jobs/2 2 0 two\njobs/2 2 0 three\n')
     expect(broker.violations).toEqual([])
@@ -114,9 +136,14 @@ function define(version: string): void {
 
   it('shared subscriptions', async () => {
     const { broker } = await start()
-    const members = [await subscribe(3, '-t', '$share/g/work', '-q', '1'), await subscribe(3, '-t', '$share/g/work', '-q', '1')]
+    const members = [
+      await subscribe(3, '-t', '$share/g/work', '-q', '1'),
+      await subscribe(3, '-t', '$share/g/work', '-q', '1'),
+    ]
     for (let i = 0; i < 6; i++) broker.publish({ topic: 'work', payload: String(i), qos: 1 })
-    const got = await Promise.all(members.map(async (member) => (await member.ended).out.replaceAll('\n', ' ')))
+    const got = await Promise.all(
+      members.map(async (member) => (await member.ended).out.replaceAll('\n', ' ')),
+    )
     expect(got).toEqual(['work 1 0 0 work 1 0 2 work 1 0 4 ', 'work 1 0 1 work 1 0 3 work 1 0 5 '])
   })
 
@@ -134,7 +161,10 @@ function define(version: string): void {
   })
 
   it('user name and password', async () => {
-    await start({ authenticate: ({ username, password }) => username === 'u' && new TextDecoder().decode(password) === 'p' })
+    await start({
+      authenticate: ({ username, password }) =>
+        username === 'u' && new TextDecoder().decode(password) === 'p',
+    })
     expect(await publish('-t', 't', '-m', 'x', '-u', 'u', '-P', 'p')).toMatchObject({ code: 0 })
     const refused = await publish('-t', 't', '-m', 'x', '-u', 'u', '-P', 'no')
     expect(refused.code).not.toBe(0)
@@ -142,11 +172,15 @@ function define(version: string): void {
   })
 
   it('refused subscriptions and publishes', async () => {
-    const { broker } = await start({ authorizeSubscribe: () => false, authorizePublish: () => false })
+    const { broker } = await start({
+      authorizeSubscribe: () => false,
+      authorizePublish: () => false,
+    })
     const subscriber = await subscribe(1, '-t', 'secret')
     expect((await subscriber.ended).err).toMatch(/denied|rejected/i)
     const publisher = await publish('-t', 'secret', '-q', '1', '-m', 'x', '-d')
-    if (version === 'mqttv5') expect(publisher.out + publisher.err).toMatch(/135|not authori[sz]ed/i)
+    if (version === 'mqttv5')
+      expect(publisher.out + publisher.err).toMatch(/135|not authori[sz]ed/i)
     expect(broker.accepted).toEqual([])
   })
 
@@ -154,7 +188,19 @@ function define(version: string): void {
 
   it('user properties and the other properties of a message', async () => {
     await start()
-    const subscriber = run('mosquitto_sub', '-C', '1', '-t', 't', '-F', '%P|%C|%R|%D|%E|%S', '-D', 'subscribe', 'subscription-identifier', '17')
+    const subscriber = run(
+      'mosquitto_sub',
+      '-C',
+      '1',
+      '-t',
+      't',
+      '-F',
+      '%P|%C|%R|%D|%E|%S',
+      '-D',
+      'subscribe',
+      'subscription-identifier',
+      '17',
+    )
     await within(next((server as OutsideBroker).broker, 'subscribe'), 'SUBACK')
     const properties: string[][] = [
       ['user-property', 'b', '1'],
@@ -164,19 +210,30 @@ function define(version: string): void {
       ['correlation-data', 'xyz'],
       ['message-expiry-interval', '600'],
     ]
-    await publish('-t', 't', '-m', 'x', ...properties.flatMap((property) => ['-D', 'publish', ...property]))
+    await publish(
+      '-t',
+      't',
+      '-m',
+      'x',
+      ...properties.flatMap((property) => ['-D', 'publish', ...property]),
+    )
     expect((await subscriber.ended).out).toBe('b:1 a:2|text/plain|back|xyz|600|17\n')
   })
 
   it('session expiry', async () => {
     const { broker } = await start()
-    await (await subscribe(1, '-i', 'brief', '-c', '-x', '1', '-q', '1', '-t', 'x', '-W', '1')).ended
+    await (await subscribe(1, '-i', 'brief', '-c', '-x', '1', '-q', '1', '-t', 'x', '-W', '1'))
+      .ended
     expect(broker.sessions.get('brief')).toMatchObject({ connected: false, expiryInterval: 1 })
     await expect.poll(() => broker.sessions.has('brief'), { timeout: 5000 }).toBe(false)
   })
 
   it('limits, which it keeps itself', async () => {
-    const { broker } = await start({ maximumQoS: 1, maximumPacketSize: 500, retainAvailable: false })
+    const { broker } = await start({
+      maximumQoS: 1,
+      maximumPacketSize: 500,
+      retainAvailable: false,
+    })
     expect((await publish('-t', 't', '-q', '2', '-m', 'x')).err).toMatch(/QoS not supported/)
     await publish('-t', 't', '-q', '1', '-m', 'x'.repeat(600))
     // It leaves the flag out.

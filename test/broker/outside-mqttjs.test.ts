@@ -1,5 +1,10 @@
 /** The in-memory broker seen by MQTT.js, over TCP and WebSocket, on 5.0 and 3.1.1. */
-import mqtt, { type IClientOptions, type IConnackPacket, type IPublishPacket, type MqttClient } from 'mqtt'
+import mqtt, {
+  type IClientOptions,
+  type IConnackPacket,
+  type IPublishPacket,
+  type MqttClient,
+} from 'mqtt'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { MemoryBrokerOptions } from '../../src/testing/index.js'
 import { within } from '../real/waiting.js'
@@ -13,7 +18,10 @@ const cases = [
 ] as const
 
 /** The arguments of the next event of a kind. */
-function happens<T extends unknown[]>(client: MqttClient, event: 'connect' | 'disconnect' | 'close' | 'error' | 'message'): Promise<T> {
+function happens<T extends unknown[]>(
+  client: MqttClient,
+  event: 'connect' | 'disconnect' | 'close' | 'error' | 'message',
+): Promise<T> {
   return new Promise((resolve) => {
     client.once(event, (...values: unknown[]) => resolve(values as T))
   })
@@ -41,13 +49,19 @@ describe.each(cases)('MQTT.js over %s, protocol level %i', (transport, protocolV
   }
 
   function dial(options: IClientOptions): MqttClient {
-    const client = mqtt.connect(server?.urls[transport] ?? '', { protocolVersion, reconnectPeriod: 0, ...options })
+    const client = mqtt.connect(server?.urls[transport] ?? '', {
+      protocolVersion,
+      reconnectPeriod: 0,
+      ...options,
+    })
     client.on('error', () => undefined)
     clients.push(client)
     return client
   }
 
-  async function join(options: IClientOptions = {}): Promise<MqttClient & { connack: IConnackPacket }> {
+  async function join(
+    options: IClientOptions = {},
+  ): Promise<MqttClient & { connack: IConnackPacket }> {
     const client = dial(options)
     const [connack] = await within(happens<[IConnackPacket]>(client, 'connect'), 'CONNACK')
     return Object.assign(client, { connack })
@@ -76,7 +90,10 @@ describe.each(cases)('MQTT.js over %s, protocol level %i', (transport, protocolV
   }
 
   /** Session that stays, on either version. */
-  const durable: IClientOptions = { clean: false, ...(protocolVersion === 5 ? { properties: { sessionExpiryInterval: 60 } } : {}) }
+  const durable: IClientOptions = {
+    clean: false,
+    ...(protocolVersion === 5 ? { properties: { sessionExpiryInterval: 60 } } : {}),
+  }
 
   it.each([0, 1, 2] as const)('publishes and receives at QoS %i, in order', async (qos) => {
     const { broker } = await start()
@@ -85,7 +102,10 @@ describe.each(cases)('MQTT.js over %s, protocol level %i', (transport, protocolV
     const [granted] = await receiver.subscribeAsync('events/+', { qos })
     expect(granted?.qos).toBe(qos)
     const sent = Array.from({ length: 50 }, (_, index) => `events/x ${index}`)
-    await within(Promise.all(sent.map((text) => sender.publishAsync('events/x', text.slice(9), { qos }))), 'the acknowledgements')
+    await within(
+      Promise.all(sent.map((text) => sender.publishAsync('events/x', text.slice(9), { qos }))),
+      'the acknowledgements',
+    )
     expect(await take(50)).toEqual(sent)
     expect(broker.accepted).toHaveLength(50)
     expect(broker.violations).toEqual([])
@@ -126,7 +146,9 @@ describe.each(cases)('MQTT.js over %s, protocol level %i', (transport, protocolV
     const lost = await join({ clientId: 'lost', will })
     lost.stream.destroy()
     expect(await box.take(1)).toEqual(['will gone'])
-    expect(broker.accepted.map(({ clientId, will: isWill }) => [clientId, isWill])).toEqual([['lost', true]])
+    expect(broker.accepted.map(({ clientId, will: isWill }) => [clientId, isWill])).toEqual([
+      ['lost', true],
+    ])
   })
 
   it('resumes a session with what it missed', async () => {
@@ -137,7 +159,8 @@ describe.each(cases)('MQTT.js over %s, protocol level %i', (transport, protocolV
     const lost = next(broker, 'disconnect')
     first.stream.destroy()
     await within(lost, 'the loss')
-    for (const qos of [1, 2] as const) broker.publish({ topic: 'jobs/a', payload: `qos ${qos}`, qos })
+    for (const qos of [1, 2] as const)
+      broker.publish({ topic: 'jobs/a', payload: `qos ${qos}`, qos })
     const again = dial({ clientId: 'resumed', ...durable })
     const { take } = inbox(again)
     const [connack] = await within(happens(again, 'connect'), 'CONNACK')
@@ -151,22 +174,32 @@ describe.each(cases)('MQTT.js over %s, protocol level %i', (transport, protocolV
     const box = inbox(client)
     await client.subscribeAsync('steady', { qos: 2 })
     broker.faults.add({ packet: 'pubrec', direction: 'out', nth: 2, action: 'restart-keep' })
-    await within(Promise.all(['1', '2', '3'].map((text) => client.publishAsync('steady', text, { qos: 2 }))), 'the acknowledgements')
+    await within(
+      Promise.all(['1', '2', '3'].map((text) => client.publishAsync('steady', text, { qos: 2 }))),
+      'the acknowledgements',
+    )
     expect((await box.take(3)).sort()).toEqual(['steady 1', 'steady 2', 'steady 3'])
     expect(broker.accepted).toHaveLength(3)
     expect(broker.faults.fired).toHaveLength(1)
     // MQTT.js repeats without the flag.
-    expect(broker.violations.every(({ text }) => text === 'a repeat without DUP [MQTT-3.3.1-1]')).toBe(true)
+    expect(
+      broker.violations.every(({ text }) => text === 'a repeat without DUP [MQTT-3.3.1-1]'),
+    ).toBe(true)
   })
 
   it('is taken over', async () => {
     const { broker } = await start()
     const older = await join({ clientId: 'same' })
-    const told = protocolVersion === 5 ? happens(older, 'disconnect') : Promise.resolve([{ reasonCode: undefined }])
+    const told =
+      protocolVersion === 5
+        ? happens(older, 'disconnect')
+        : Promise.resolve([{ reasonCode: undefined }])
     const closed = happens(older, 'close')
     await join({ clientId: 'same' })
     await within(closed, 'the end')
-    expect((await within(told, 'DISCONNECT'))[0]).toMatchObject({ reasonCode: protocolVersion === 5 ? 0x8e : undefined })
+    expect((await within(told, 'DISCONNECT'))[0]).toMatchObject({
+      reasonCode: protocolVersion === 5 ? 0x8e : undefined,
+    })
     expect(broker.clients.size).toBe(1)
   })
 
@@ -183,9 +216,15 @@ describe.each(cases)('MQTT.js over %s, protocol level %i', (transport, protocolV
   })
 
   it('is refused by user name and password', async () => {
-    await start({ authenticate: ({ username, password }) => username === 'u' && new TextDecoder().decode(password) === 'p' })
+    await start({
+      authenticate: ({ username, password }) =>
+        username === 'u' && new TextDecoder().decode(password) === 'p',
+    })
     await join({ username: 'u', password: 'p' })
-    const [error] = (await within(happens(dial({ username: 'u', password: 'no' }), 'error'), 'the refusal')) as [{ code: number }]
+    const [error] = (await within(
+      happens(dial({ username: 'u', password: 'no' }), 'error'),
+      'the refusal',
+    )) as [{ code: number }]
     expect(error.code).toBe(protocolVersion === 5 ? 0x87 : 5)
   })
 
@@ -210,10 +249,19 @@ describe.each(cases)('MQTT.js over %s, protocol level %i', (transport, protocolV
   if (protocolVersion !== 5 || transport !== 'TCP') return
 
   it('learns the limits, and its identifier', async () => {
-    const limits = { receiveMaximum: 7, maximumQoS: 1, topicAliasMaximum: 4, serverKeepAlive: 33, responseInformation: 'replies' } as const
+    const limits = {
+      receiveMaximum: 7,
+      maximumQoS: 1,
+      topicAliasMaximum: 4,
+      serverKeepAlive: 33,
+      responseInformation: 'replies',
+    } as const
     await start(limits)
     const client = await join({ clientId: '', properties: { requestResponseInformation: true } })
-    expect(client.connack.properties).toMatchObject({ ...limits, assignedClientIdentifier: 'auto-1' })
+    expect(client.connack.properties).toMatchObject({
+      ...limits,
+      assignedClientIdentifier: 'auto-1',
+    })
   })
 
   it('carries properties both ways, with identifiers and countdown', async () => {
@@ -240,14 +288,24 @@ describe.each(cases)('MQTT.js over %s, protocol level %i', (transport, protocolV
       return { data: new TextEncoder().encode('fine') }
     }
     await start({ auth: { plain: { start: check, continue: () => ({}) } } })
-    const properties = (secret: string) => ({ properties: { authenticationMethod: 'plain', authenticationData: Buffer.from(secret) } })
-    expect(String((await join(properties('secret'))).connack.properties?.authenticationData)).toBe('fine')
-    expect((await within(happens(dial(properties('wrong')), 'error'), 'the refusal'))[0]).toMatchObject({ code: 0x87 })
+    const properties = (secret: string) => ({
+      properties: { authenticationMethod: 'plain', authenticationData: Buffer.from(secret) },
+    })
+    expect(String((await join(properties('secret'))).connack.properties?.authenticationData)).toBe(
+      'fine',
+    )
+    expect(
+      (await within(happens(dial(properties('wrong')), 'error'), 'the refusal'))[0],
+    ).toMatchObject({ code: 0x87 })
   })
 
   it('forgets a session whose time is over', async () => {
     const { broker } = await start()
-    const settings: IClientOptions = { clientId: 'brief', clean: false, properties: { sessionExpiryInterval: 1 } }
+    const settings: IClientOptions = {
+      clientId: 'brief',
+      clean: false,
+      properties: { sessionExpiryInterval: 1 },
+    }
     await (await join(settings)).endAsync(true)
     await expect.poll(() => broker.sessions.has('brief'), { timeout: 5000 }).toBe(false)
     expect((await join(settings)).connack.sessionPresent).toBe(false)

@@ -1,7 +1,11 @@
 /**
  * The broker on real listeners, for programs that were not written with it: MQTT.js and mosquitto's clients.
  */
-import { type BrokerEvents, MemoryBroker, type MemoryBrokerOptions } from '../../src/testing/index.js'
+import {
+  type BrokerEvents,
+  MemoryBroker,
+  type MemoryBrokerOptions,
+} from '../../src/testing/index.js'
 import { listenTcp } from '../../src/transport/tcp.js'
 import type { Listener } from '../../src/transport/transport.js'
 import { listenWebSocket } from '../../src/transport/websocket-node.js'
@@ -17,7 +21,10 @@ export interface OutsideBroker {
 /** Starts a broker on free ports. */
 export async function listen(options: MemoryBrokerOptions = {}): Promise<OutsideBroker> {
   const broker = new MemoryBroker(options)
-  const listeners: Listener[] = [await listenTcp({}, broker.accept), await listenWebSocket({}, broker.accept)]
+  const listeners: Listener[] = [
+    await listenTcp({}, broker.accept),
+    await listenWebSocket({}, broker.accept),
+  ]
   const [TCP = '', WebSocket = ''] = listeners.map(({ url }) => url)
   return {
     broker,

@@ -20,9 +20,18 @@ describe('the broker', () => {
     for (const [file, code] of sources) {
       for (const { specifier, kind } of importsOf(code)) {
         const target = path.posix.join(path.posix.dirname(file), specifier)
-        const allowed = /^testing\/broker\/(?:[a-z]+\/)?[a-z-]+\.js$|^wire\/[a-z-]+\.js$|^errors\.js$/.test(target)
-        const transport = /^transport\/(?:memory|names)\.js$/.test(target) || (target === 'transport/transport.js' && kind === 'type')
-        expect([file, specifier, specifier.startsWith('.') && (allowed || transport)]).toEqual([file, specifier, true])
+        const allowed =
+          /^testing\/broker\/(?:[a-z]+\/)?[a-z-]+\.js$|^wire\/[a-z-]+\.js$|^errors\.js$/.test(
+            target,
+          )
+        const transport =
+          /^transport\/(?:memory|names)\.js$/.test(target) ||
+          (target === 'transport/transport.js' && kind === 'type')
+        expect([file, specifier, specifier.startsWith('.') && (allowed || transport)]).toEqual([
+          file,
+          specifier,
+          true,
+        ])
       }
     }
   })
@@ -54,15 +63,24 @@ describe('the broker', () => {
       write: false,
     })
     const code = outputFiles[0]?.text ?? ''
-    expect(execFileSync(process.execPath, ['--input-type=module', '-'], { input: code, encoding: 'utf8', timeout: 10_000 })).toBe(
-      'stays true,leaves false\n',
-    )
+    expect(
+      execFileSync(process.execPath, ['--input-type=module', '-'], {
+        input: code,
+        encoding: 'utf8',
+        timeout: 10_000,
+      }),
+    ).toBe('stays true,leaves false\n')
   })
 
   it('uses no name that browsers do not have, and no time or chance but its clock', () => {
     for (const [name, code] of sources) {
-      const words = blank(code).match(/\b(?:Buffer|process|setImmediate|require|global|Date|Math\.random|setTimeout|setInterval|performance)\b/g)
-      expect([name, words ?? []]).toEqual([name, name === 'testing/broker/common/clock.ts' ? ['performance', 'setTimeout'] : []])
+      const words = blank(code).match(
+        /\b(?:Buffer|process|setImmediate|require|global|Date|Math\.random|setTimeout|setInterval|performance)\b/g,
+      )
+      expect([name, words ?? []]).toEqual([
+        name,
+        name === 'testing/broker/common/clock.ts' ? ['performance', 'setTimeout'] : [],
+      ])
     }
   })
 })
@@ -85,8 +103,12 @@ function exchange(transport: Transport): Promise<Packet[]> {
     }
     transport.open(sink)
     transport.write(encode({ type: 'connect', clientId: 'a' }))
-    transport.write(encode({ type: 'subscribe', packetId: 1, subscriptions: [{ filter: 't', qos: 1 }] }))
-    transport.write(encode({ type: 'publish', topic: 't', qos: 1, packetId: 2, payload: new Uint8Array(300) }))
+    transport.write(
+      encode({ type: 'subscribe', packetId: 1, subscriptions: [{ filter: 't', qos: 1 }] }),
+    )
+    transport.write(
+      encode({ type: 'publish', topic: 't', qos: 1, packetId: 2, payload: new Uint8Array(300) }),
+    )
   })
 }
 
@@ -110,19 +132,28 @@ describe('any transport will do', () => {
     port1.close()
   })
 
-  it.each([{ split: 1 }, { delivery: 'buffer' as const, split: 3 }, { latency: 5 }])('memory with knobs: %j', async (knobs) => {
-    const { broker, clock } = world()
-    const packets = exchange(broker.connect(knobs))
-    await clock.advance(2000)
-    expect((await packets).map(({ type }) => type)).toEqual(expected)
-  })
+  it.each([{ split: 1 }, { delivery: 'buffer' as const, split: 3 }, { latency: 5 }])(
+    'memory with knobs: %j',
+    async (knobs) => {
+      const { broker, clock } = world()
+      const packets = exchange(broker.connect(knobs))
+      await clock.advance(2000)
+      expect((await packets).map(({ type }) => type)).toEqual(expected)
+    },
+  )
 
   it('dial fits an endpoint, and heeds its signal', async () => {
     const broker = new MemoryBroker()
-    expect((await exchange(await broker.dial({ url: 'mqtt://test' }, { signal: new AbortController().signal }))).map(({ type }) => type)).toEqual(
-      expected,
+    expect(
+      (
+        await exchange(
+          await broker.dial({ url: 'mqtt://test' }, { signal: new AbortController().signal }),
+        )
+      ).map(({ type }) => type),
+    ).toEqual(expected)
+    await expect(broker.dial({}, { signal: AbortSignal.abort(new Error('late')) })).rejects.toThrow(
+      'late',
     )
-    await expect(broker.dial({}, { signal: AbortSignal.abort(new Error('late')) })).rejects.toThrow('late')
     broker.close()
   })
 })

@@ -4,10 +4,21 @@
  */
 import { describe, expect, it } from 'vitest'
 import type { PacketInput, Properties, ServerPacket } from '../../src/wire/index.js'
-import { hexOf, hexOfCode, joined, packetOf, type RawClient, someCodes, staying, textOf, world } from './raw-client.js'
+import {
+  hexOf,
+  hexOfCode,
+  joined,
+  packetOf,
+  type RawClient,
+  someCodes,
+  staying,
+  textOf,
+  world,
+} from './raw-client.js'
 import { play, scenes } from './scenes.js'
 
-const publish = (first: string, packetId: string, payload = '', topic = 't'): string => packetOf(first, textOf(topic), packetId, '00', payload)
+const publish = (first: string, packetId: string, payload = '', topic = 't'): string =>
+  packetOf(first, textOf(topic), packetId, '00', payload)
 
 /** Where a hook looks at every packet, each PUBLISH is encoded on its own; otherwise its bytes are shared. */
 const ways: readonly Parameters<typeof world>[0][] = [{}, { intercept: () => undefined }]
@@ -21,7 +32,8 @@ describe('the broker as sender', () => {
       'a> PA:2 PR:3; a< PL:3; a!; a> C:a~; a< K:1 PL:3; a> PC:3; a!; a> C:a~; a< K:1',
     'messages in order, and acknowledgements by their identifiers [MQTT-2.2.1-5]':
       'a* t:0; a> P:t=1 P:t=2 P1:3:t=3 P1:1:t=4 P2:2:t=5 P2:9:t=6; a< P:t=1 P:t=2 P:t=3 PA:3 P:t=4 PA:1 P:t=5 PR:2 P:t=6 PR:9; a> PL:2 PL:9; a< PC:2 PC:9',
-    'nothing is repeated on one connection': 'a* t:2; > P1:t=1 P2:t=2; a< P1:1:t=1 P2:2:t=2; +3600000; a_',
+    'nothing is repeated on one connection':
+      'a* t:2; > P1:t=1 P2:t=2; a< P1:1:t=1 P2:2:t=2; +3600000; a_',
   })
   scenes(
     {
@@ -30,7 +42,8 @@ describe('the broker as sender', () => {
         'a> C:a~; a< K:1 P1+:1:t=1 P2+:2:t=2',
       'a PUBREC of 0x80 or more is not answered, and its identifier and place are free again [MQTT-4.3.3-4] [MQTT-4.9.0-2] [MQTT-4.4.0-2]':
         'a> C:a~%1 S:1:t:2; a< K:0 SA:1:2; > P2:t=1 P2:t=2; a< P2:1:t=1; a> PR:1:80; a< P2:2:t=2; a!; a> C:a~; a< K:1 P2+:2:t=2',
-      '0x10 is for servers to say [MQTT-4.3.3-4]': 'a* t:2; > P2:t=1; a< P2:1:t=1; a> PR:1:10; a.82',
+      '0x10 is for servers to say [MQTT-4.3.3-4]':
+        'a* t:2; > P2:t=1; a< P2:1:t=1; a> PR:1:10; a.82',
       'PUBREL says 0x92 for an identifier that is not known, else 0x00 [MQTT-3.6.2-1]':
         'a* t:2; > P2:t=1; a< P2:1:t=1; a> PR:1 PR:1 PR:9; a< PL:1 PL:1 PL:9:92',
       'PUBREL begins with 62, also when it is sent again [MQTT-3.6.1-1]':
@@ -44,9 +57,16 @@ describe('the broker as sender', () => {
     await client.subscribe('t')
     for (let i = 0; i < 40; i++) broker.publish({ topic: 't', qos: i % 2 === 0 ? 1 : 2 })
     await client.send()
-    expect(client.publishes.map(({ qos, dup }) => [qos, dup])).toEqual(Array.from({ length: 40 }, (_none, at) => [at % 2 === 0 ? 1 : 2, false]))
+    expect(client.publishes.map(({ qos, dup }) => [qos, dup])).toEqual(
+      Array.from({ length: 40 }, (_none, at) => [at % 2 === 0 ? 1 : 2, false]),
+    )
     const ids = new Set(client.publishes.map(({ packetId }) => packetId))
-    expect([ids.size, ids.has(0), ids.has(undefined), broker.sessions.get('a')?.inflight]).toEqual([40, false, false, 40])
+    expect([ids.size, ids.has(0), ids.has(undefined), broker.sessions.get('a')?.inflight]).toEqual([
+      40,
+      false,
+      false,
+      40,
+    ])
   })
 
   it('packet identifiers go round and leave out those in use, whether PUBLISH or PUBREL is open [MQTT-2.2.1-4] [MQTT-4.3.2-1] [MQTT-4.3.3-1]', async () => {
@@ -57,7 +77,9 @@ describe('the broker as sender', () => {
     for (let i = 4; i <= 65_535; i++) {
       broker.publish({ topic: 't', qos: 1 })
       if (i % 500 !== 0 && i !== 65_535) continue
-      const came = (await client.send()).flatMap((packet) => (packet.type === 'publish' ? [packet.packetId ?? 0] : []))
+      const came = (await client.send()).flatMap((packet) =>
+        packet.type === 'publish' ? [packet.packetId ?? 0] : [],
+      )
       if (i === 65_535) expect(came.at(-1)).toBe(65_535)
       await client.send(...came.map((packetId) => ({ type: 'puback' as const, packetId })))
     }
@@ -87,26 +109,45 @@ describe('the broker as receiver', () => {
     {
       'the handshake is finished though the message has expired [MQTT-4.3.3-13]':
         'a> C:a~ PE1,2:5:t=x; a< K:0 PR:5:n; +2000; a> PE1,2+:5:t=x; a< PR:5:n; a!; +2000; a> C:a~ PL:5; a< K:1 PC:5',
-      'PUBREL 0x92 is answered as any [MQTT-3.6.2-1] [MQTT-3.7.2-1]': 'a> P2:5:t=x; a< PR:5:n; a> PL:6:92 PL:5:92; a< PC:6:92 PC:5',
+      'PUBREL 0x92 is answered as any [MQTT-3.6.2-1] [MQTT-3.7.2-1]':
+        'a> P2:5:t=x; a< PR:5:n; a> PL:6:92 PL:5:92; a< PC:6:92 PC:5',
     },
     [5],
   )
 
-  scenes({ 'cannot refuse: QoS 1 under an identifier in use is taken': 'b* t:0; a> P2:1:t=1 P1:1:t=2; a< PR:1 PA:1; b< P:t=1 P:t=2' }, [4])
+  scenes(
+    {
+      'cannot refuse: QoS 1 under an identifier in use is taken':
+        'b* t:0; a> P2:1:t=1 P1:1:t=2; a< PR:1 PA:1; b< P:t=1 P:t=2',
+    },
+    [4],
+  )
 
   it('after a PUBREC of 0x80 or more the identifier is free [MQTT-4.3.3-9]', async () => {
     let verdict = 0x97
     const { client, broker } = await joined({ authorizePublish: () => verdict })
-    for (verdict of [0x97, 0x87, 0x80]) expect(await client.say(publish('34', '00 06'))).toEqual([`50 03 00 06 ${hexOfCode(verdict)}`])
+    for (verdict of [0x97, 0x87, 0x80])
+      expect(await client.say(publish('34', '00 06'))).toEqual([
+        `50 03 00 06 ${hexOfCode(verdict)}`,
+      ])
     verdict = 0
     expect(broker.accepted).toEqual([])
-    expect(await client.say(publish('34', '00 06', '79'), '62 02 00 06')).toEqual(['50 03 00 06 10', '70 02 00 06'])
+    expect(await client.say(publish('34', '00 06', '79'), '62 02 00 06')).toEqual([
+      '50 03 00 06 10',
+      '70 02 00 06',
+    ])
     expect(broker.accepted).toHaveLength(1)
   })
 
   it('what it has open is in the view of the session', async () => {
-    const { broker } = await play('a> C:a~ P2:3:t=x; a< K:0 PR:3:n; a!; a> C:a~ P2+:3:t=x; a< K:1 PR:3:n')
-    expect([broker.sessions.get('a')?.unreleased, broker.accepted.length, broker.violations]).toEqual([[3], 1, []])
+    const { broker } = await play(
+      'a> C:a~ P2:3:t=x; a< K:0 PR:3:n; a!; a> C:a~ P2+:3:t=x; a< K:1 PR:3:n',
+    )
+    expect([
+      broker.sessions.get('a')?.unreleased,
+      broker.accepted.length,
+      broker.violations,
+    ]).toEqual([[3], 1, []])
   })
 
   it.each(['60', '61', '63', '64', '66', '6a', '6f'])(
@@ -126,8 +167,12 @@ describe('reason codes of acknowledgements', () => {
     let verdict = 0
     const { client, broker } = await joined({ authorizePublish: () => verdict })
     for (verdict of someCodes) {
-      const wanted = verdict < 0x80 ? '10' : own.includes(hexOfCode(verdict)) ? hexOfCode(verdict) : '80'
-      expect([verdict, ...(await client.say(publish('32', '00 01')))]).toEqual([verdict, `40 03 00 01 ${wanted}`])
+      const wanted =
+        verdict < 0x80 ? '10' : own.includes(hexOfCode(verdict)) ? hexOfCode(verdict) : '80'
+      expect([verdict, ...(await client.say(publish('32', '00 01')))]).toEqual([
+        verdict,
+        `40 03 00 01 ${wanted}`,
+      ])
       expect(await client.say(publish('34', '00 02'))).toEqual([`50 03 00 02 ${wanted}`])
       if (verdict < 0x80) await client.say('62 02 00 02')
     }
@@ -155,20 +200,34 @@ describe('reason codes of acknowledgements', () => {
         const { client, broker } = await joined(
           {
             intercept: (direction, packet) =>
-              direction === 'out' && kinds.includes(packet.type) ? ({ ...packet, properties } as ServerPacket) : undefined,
+              direction === 'out' && kinds.includes(packet.type)
+                ? ({ ...packet, properties } as ServerPacket)
+                : undefined,
           },
           { properties: { maximumPacketSize } },
         )
         await client.subscribe({ filter: 'd', qos: 2 })
         broker.publish({ topic: 'd', qos: 2 })
         await client.say()
-        const answers = await client.say(publish('32', '00 01'), publish('34', '00 02'), '62 02 00 02', '50 02 00 01')
+        const answers = await client.say(
+          publish('32', '00 01'),
+          publish('34', '00 02'),
+          '62 02 00 02',
+          '50 02 00 01',
+        )
         expect(client.gone).toBe(false)
         return answers
       }
-      expect(await said(15)).toEqual(['40 03 00 01 10', '50 03 00 02 10', '70 02 00 02', '62 02 00 01'])
+      expect(await said(15)).toEqual([
+        '40 03 00 01 10',
+        '50 03 00 02 10',
+        '70 02 00 02',
+        '62 02 00 01',
+      ])
       const id = 'reasonString' in properties ? '1f' : '26'
-      expect((await said()).map((packet) => [packet.slice(0, 2), packet.split(' ')[6]])).toEqual(['40', '50', '70', '62'].map((first) => [first, id]))
+      expect((await said()).map((packet) => [packet.slice(0, 2), packet.split(' ')[6]])).toEqual(
+        ['40', '50', '70', '62'].map((first) => [first, id]),
+      )
     },
   )
 })
@@ -191,21 +250,30 @@ describe('Receive Maximum', () => {
     [5],
   )
   scenes(
-    { 'of the broker starts again with each connection [MQTT-4.9.0-1]': 'a> C:a~ P2:1:t=x; a< K:0 PR:1:n; a!; a> C:a~ P2:2:t=x; a< K:1 PR:2:n' },
+    {
+      'of the broker starts again with each connection [MQTT-4.9.0-1]':
+        'a> C:a~ P2:1:t=x; a< K:0 PR:1:n; a!; a> C:a~ P2:2:t=x; a< K:1 PR:2:n',
+    },
     [5],
     {
       receiveMaximum: 1,
     },
   )
   scenes(
-    { 'of the broker: a refusal because the identifier is in use frees no place': 'a> P2:1:t=1 P1:1:t=2; a< PR:1:n PA:1:91; a> P1:2:t=3; a.93' },
+    {
+      'of the broker: a refusal because the identifier is in use frees no place':
+        'a> P2:1:t=1 P1:1:t=2; a< PR:1:n PA:1:91; a> P1:2:t=3; a.93',
+    },
     [5],
     {
       receiveMaximum: 1,
     },
   )
   scenes(
-    { 'of the broker: an acknowledgement that is late keeps its place taken': 'a> P1:1:t=x; a_; +100; a< PA:1:n; a> P1:2:t=x; a< PA:2:n' },
+    {
+      'of the broker: an acknowledgement that is late keeps its place taken':
+        'a> P1:1:t=x; a_; +100; a< PA:1:n; a> P1:2:t=x; a< PA:2:n',
+    },
     [5],
     {
       receiveMaximum: 1,
@@ -214,10 +282,13 @@ describe('Receive Maximum', () => {
   )
 
   it('of the broker: one more is 0x93, and not taken [MQTT-3.3.4-7]', async () => {
-    const scene = 'a> P2:1:t=1 P2:2:t=2; a< PR:1:n PR:2:n; a> PL:1 P1:3:t=3 P2:4:t=4; a< PC:1 PA:3:n PR:4:n; a> P1:5:t=5; a.93'
+    const scene =
+      'a> P2:1:t=1 P2:2:t=2; a< PR:1:n PR:2:n; a> PL:1 P1:3:t=3 P2:4:t=4; a< PC:1 PA:3:n PR:4:n; a> P1:5:t=5; a.93'
     const { broker } = await play(scene, 5, { receiveMaximum: 2 })
     expect(broker.accepted).toHaveLength(4)
-    expect(broker.violations).toMatchObject([{ clientId: 'a', packet: 'publish', reasonCode: 0x93 }])
+    expect(broker.violations).toMatchObject([
+      { clientId: 'a', packet: 'publish', reasonCode: 0x93 },
+    ])
   })
 
   it('without the property up to 65,535 are open [MQTT-4.9.0-1]', async () => {
@@ -251,7 +322,8 @@ describe('Maximum Packet Size', () => {
   it('what is too large is counted, with its properties and identifiers [MQTT-3.1.2-24]', async () => {
     const { client, broker } = await joined({}, { properties: { maximumPacketSize: 64 } })
     await client.subscribe({ filter: '#', qos: 1 }, 1, 268_435_455)
-    for (const size of [50, 40]) broker.publish({ topic: 'p', properties: { userProperties: [['n', 'v'.repeat(size)]] } })
+    for (const size of [50, 40])
+      broker.publish({ topic: 'p', properties: { userProperties: [['n', 'v'.repeat(size)]] } })
     for (const size of [52, 51]) broker.publish({ topic: 'p', payload: 'x'.repeat(size), qos: 1 })
     await client.send()
     expect(client.publishes.map(({ payload }) => payload.length)).toEqual([0, 51])
@@ -280,23 +352,36 @@ describe('Topic Alias Maximum of the client', () => {
       options,
     )
     it('0 is never sent, though 65,535 are allowed [MQTT-3.3.2-8]', async () => {
-      const { client, broker } = await joined(options, { properties: { topicAliasMaximum: 65_535 } })
+      const { client, broker } = await joined(options, {
+        properties: { topicAliasMaximum: 65_535 },
+      })
       await client.subscribe('#')
       for (let i = 0; i < 300; i++) broker.publish({ topic: `t/${i}` })
       await client.send()
-      expect(client.publishes.map(({ properties }) => properties.topicAlias)).toEqual(Array.from({ length: 300 }, (_none, at) => at + 1))
+      expect(client.publishes.map(({ properties }) => properties.topicAlias)).toEqual(
+        Array.from({ length: 300 }, (_none, at) => at + 1),
+      )
     })
   }
 })
 
 describe('Maximum QoS and Retain Available', () => {
   scenes(
-    { 'publishing more is 0x9B, subscriptions are granted less [MQTT-3.2.2-10] [MQTT-3.2.2-11]': 'a> S:1:t:2; a< SA:1:1; a> P2:1:t=x; a.9b' },
+    {
+      'publishing more is 0x9B, subscriptions are granted less [MQTT-3.2.2-10] [MQTT-3.2.2-11]':
+        'a> S:1:t:2; a< SA:1:1; a> P2:1:t=x; a.9b',
+    },
     [5],
     { maximumQoS: 1 },
   )
-  scenes({ 'RETAIN is 0x9A [MQTT-3.2.2-14]': 'b* t:0; a> PX:t=x; a.9a; b_' }, [5], { retainAvailable: false })
-  scenes({ 'on 3.1.1 the flag is passed over': 'b* t:0; a> PX:t=x; b< P:t=x; c> S:1:t:0; c< SA:1:0' }, [4], { retainAvailable: false })
+  scenes({ 'RETAIN is 0x9A [MQTT-3.2.2-14]': 'b* t:0; a> PX:t=x; a.9a; b_' }, [5], {
+    retainAvailable: false,
+  })
+  scenes(
+    { 'on 3.1.1 the flag is passed over': 'b* t:0; a> PX:t=x; b< P:t=x; c> S:1:t:0; c< SA:1:0' },
+    [4],
+    { retainAvailable: false },
+  )
 })
 
 describe('Request Problem Information', () => {
@@ -312,7 +397,11 @@ describe('Request Problem Information', () => {
     for (const requestProblemInformation of [0, 1]) {
       const client = dial()
       const method = { authenticationMethod: 'm' }
-      await client.send({ type: 'connect', clientId: 'a', properties: { ...method, requestProblemInformation } })
+      await client.send({
+        type: 'connect',
+        clientId: 'a',
+        properties: { ...method, requestProblemInformation },
+      })
       await client.send({ type: 'auth', reasonCode: 0x18, properties: method })
       await client.say(
         packetOf('82', '00 01 00', textOf('t'), '02'),
@@ -323,12 +412,28 @@ describe('Request Problem Information', () => {
       broker.publish({ topic: 't', qos: 2, properties: { userProperties: [['a', 'b']] } })
       await client.say('62 02 00 04', '50 02 00 01', '70 02 00 01', 'c1 00')
       const said = client.received.map((packet) => {
-        const { reasonString, userProperties }: Properties = 'properties' in packet ? packet.properties : {}
+        const { reasonString, userProperties }: Properties =
+          'properties' in packet ? packet.properties : {}
         return `${packet.type} ${reasonString !== undefined} ${userProperties !== undefined}`
       })
       const own = `${requestProblemInformation === 1} ${requestProblemInformation === 1}`
-      const kinds = ['auth', 'connack', 'suback', 'unsuback', 'puback', 'pubrec', 'publish', 'pubcomp', 'pubrel', 'disconnect']
-      const always: Record<string, string> = { connack: 'true true', publish: 'false true', disconnect: 'true true' }
+      const kinds = [
+        'auth',
+        'connack',
+        'suback',
+        'unsuback',
+        'puback',
+        'pubrec',
+        'publish',
+        'pubcomp',
+        'pubrel',
+        'disconnect',
+      ]
+      const always: Record<string, string> = {
+        connack: 'true true',
+        publish: 'false true',
+        disconnect: 'true true',
+      }
       expect(said).toEqual(kinds.map((kind) => `${kind} ${always[kind] ?? own}`))
     }
   })
@@ -340,17 +445,30 @@ describe('order', () => {
 
   /** The numbers of deliveries, per QoS. */
   const byQos = (client: RawClient): number[][] =>
-    [0, 1, 2].map((qos) => client.publishes.filter((packet) => packet.qos === qos).map(({ payload }) => ((payload[0] ?? 0) << 8) + (payload[1] ?? 0)))
+    [0, 1, 2].map((qos) =>
+      client.publishes
+        .filter((packet) => packet.qos === qos)
+        .map(({ payload }) => ((payload[0] ?? 0) << 8) + (payload[1] ?? 0)),
+    )
 
   it('messages of one publisher, topic and QoS arrive in their order: live, behind a quota, after waiting [MQTT-4.6.0-5] [MQTT-4.6.0-6]', async () => {
     const { join, broker } = world({ queueQoS0: true, maxQueuedMessages: 10_000 })
-    const [sender, live, away] = [await join('sender'), await join('live'), await join('away', staying())]
+    const [sender, live, away] = [
+      await join('sender'),
+      await join('live'),
+      await join('away', staying()),
+    ]
     const slow = await join('slow', { properties: { receiveMaximum: 3 } })
     for (const client of [live, away, slow]) await client.subscribe({ filter: 'any/+', qos: 2 })
     await away.cut()
     for (const number of numbers) {
       const body = (id: string) => [textOf('any/name'), id, '00', twoBytes(number)]
-      await sender.say(packetOf('30', ...body('')), packetOf('32', ...body('00 01')), packetOf('34', ...body('00 02')), '62 02 00 02')
+      await sender.say(
+        packetOf('30', ...body('')),
+        packetOf('32', ...body('00 01')),
+        packetOf('34', ...body('00 02')),
+        '62 02 00 02',
+      )
     }
     await live.send()
     for (let news = slow.take(); news.length > 0; ) {
@@ -361,7 +479,8 @@ describe('order', () => {
       })
       news = answers.length === 0 ? [] : await slow.send(...answers)
     }
-    for (const client of [live, slow, await join('away', staying())]) expect(byQos(client)).toEqual([numbers, numbers, numbers])
+    for (const client of [live, slow, await join('away', staying())])
+      expect(byQos(client)).toEqual([numbers, numbers, numbers])
     expect(broker.violations).toEqual([])
   })
 

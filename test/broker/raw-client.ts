@@ -29,7 +29,8 @@ export const hexOfCode = (code: number): string => code.toString(16).padStart(2,
 
 /** `20 03 00` of bytes, and back. */
 export const hexOf = (bytes: Iterable<number>): string => [...bytes].map(hexOfCode).join(' ')
-export const bytesOf = (hex: string): number[] => (hex.match(/[0-9a-f]{2}/g) ?? []).map((byte) => Number.parseInt(byte, 16))
+export const bytesOf = (hex: string): number[] =>
+  (hex.match(/[0-9a-f]{2}/g) ?? []).map((byte) => Number.parseInt(byte, 16))
 
 /** UTF-8 of a string with its length in front, as hex (section 1.5.4). */
 export function textOf(value: string): string {
@@ -50,12 +51,20 @@ export function packetOf(first: string, ...body: string[]): string {
 }
 
 /** Every reason code that some packet has, and some that none has. */
-export const someCodes: readonly number[] = bytesOf('00 01 02 03 04 10 11 18 19 1a 7f ff').concat(Array.from({ length: 0x24 }, (_, at) => 0x80 + at))
+export const someCodes: readonly number[] = bytesOf('00 01 02 03 04 10 11 18 19 1a 7f ff').concat(
+  Array.from({ length: 0x24 }, (_, at) => 0x80 + at),
+)
 
 /** The reason code of a CONNACK or a DISCONNECT. */
 export function codeOf(packet = ''): string | undefined {
   const bytes = packet.split(' ')
-  return bytes[0] === '20' ? bytes[3] : packet === 'e0 00' ? '00' : bytes[0] === 'e0' ? bytes[2] : undefined
+  return bytes[0] === '20'
+    ? bytes[3]
+    : packet === 'e0 00'
+      ? '00'
+      : bytes[0] === 'e0'
+        ? bytes[2]
+        : undefined
 }
 
 /** A refusing CONNACK without its Reason String, which is for people to read and may be left out (section 3.2.2.3.9). */
@@ -63,7 +72,8 @@ function withoutReason(packet: readonly number[]): readonly number[] {
   const [type, , , code = 0, length = 0, property, high = 0, low = 0] = packet
   const size = 3 + (high << 8) + low
   // Lengths of one byte each: longer ones are left as they are.
-  if (type !== 0x20 || code < 0x80 || property !== 0x1f || packet.length > 129 || size > length) return packet
+  if (type !== 0x20 || code < 0x80 || property !== 0x1f || packet.length > 129 || size > length)
+    return packet
   return [0x20, packet.length - 2 - size, 0, code, length - size, ...packet.slice(5 + size)]
 }
 
@@ -100,7 +110,9 @@ export class RawClient implements Sink {
 
   /** Sends packets in one write, lets everything happen that they cause, and gives what came since the last time. */
   async send(...packets: PacketInput[]): Promise<ServerPacket[]> {
-    return this.sendBytes(...packets.map((packet) => encode(packet, { protocolVersion: this.version })))
+    return this.sendBytes(
+      ...packets.map((packet) => encode(packet, { protocolVersion: this.version })),
+    )
   }
 
   async sendBytes(...parts: (Uint8Array | readonly number[])[]): Promise<ServerPacket[]> {
@@ -125,7 +137,8 @@ export class RawClient implements Sink {
   /** Sends hex one byte a write; beyond the first hundred bytes, a hundred a write. */
   async drip(hex: string): Promise<string[]> {
     const bytes = Uint8Array.from(bytesOf(hex))
-    for (let at = 0; at < bytes.length; at += at < 100 ? 1 : 100) this.transport.write(bytes.slice(at, at < 100 ? at + 1 : at + 100))
+    for (let at = 0; at < bytes.length; at += at < 100 ? 1 : 100)
+      this.transport.write(bytes.slice(at, at < 100 ? at + 1 : at + 100))
     return this.say()
   }
 
@@ -167,7 +180,9 @@ export class RawClient implements Sink {
 
   /** The publishes that came since the last time, as `topic payload`. */
   takeMessages(): string[] {
-    return this.take().flatMap((packet) => (packet.type === 'publish' ? [`${packet.topic} ${text(packet.payload)}`] : []))
+    return this.take().flatMap((packet) =>
+      packet.type === 'publish' ? [`${packet.topic} ${text(packet.payload)}`] : [],
+    )
   }
 
   /** All publishes that came. */
@@ -175,21 +190,39 @@ export class RawClient implements Sink {
     return this.received.filter((packet) => packet.type === 'publish')
   }
 
-  async connect(settings: ConnectSettings = {}): Promise<Extract<ServerPacket, { type: 'connack' }>> {
-    const [connack] = await this.send({ type: 'connect', protocolVersion: this.version, clientId: 'a', ...settings })
+  async connect(
+    settings: ConnectSettings = {},
+  ): Promise<Extract<ServerPacket, { type: 'connack' }>> {
+    const [connack] = await this.send({
+      type: 'connect',
+      protocolVersion: this.version,
+      clientId: 'a',
+      ...settings,
+    })
     if (connack?.type !== 'connack') throw new Error('no CONNACK came')
     // What came behind it is for the test.
     this.#taken = this.received.indexOf(connack) + 1
     return connack
   }
 
-  async subscribe(filter: string | SubscriptionInput, packetId = 1, subscriptionIdentifier?: number): Promise<ServerPacket[]> {
+  async subscribe(
+    filter: string | SubscriptionInput,
+    packetId = 1,
+    subscriptionIdentifier?: number,
+  ): Promise<ServerPacket[]> {
     const subscription = typeof filter === 'string' ? { filter, qos: 2 } : filter
-    const properties = subscriptionIdentifier === undefined ? {} : { properties: { subscriptionIdentifiers: [subscriptionIdentifier] } }
+    const properties =
+      subscriptionIdentifier === undefined
+        ? {}
+        : { properties: { subscriptionIdentifiers: [subscriptionIdentifier] } }
     return this.send({ type: 'subscribe', packetId, subscriptions: [subscription], ...properties })
   }
 
-  async publish(topic: string, payload: string, rest: Omit<PublishInput, 'topic' | 'payload'> = {}): Promise<ServerPacket[]> {
+  async publish(
+    topic: string,
+    payload: string,
+    rest: Omit<PublishInput, 'topic' | 'payload'> = {},
+  ): Promise<ServerPacket[]> {
     return this.send({ type: 'publish', topic, payload: bytes(payload), ...rest })
   }
 
@@ -239,7 +272,8 @@ export interface World {
 export function world(options: MemoryBrokerOptions = {}): World {
   const clock = new VirtualClock()
   const broker = new MemoryBroker({ clock, ...options })
-  const dial = (version: ProtocolVersion = 5, knobs: MemoryOptions = {}): RawClient => new RawClient(clock, broker.connect(knobs), version)
+  const dial = (version: ProtocolVersion = 5, knobs: MemoryOptions = {}): RawClient =>
+    new RawClient(clock, broker.connect(knobs), version)
   return {
     clock,
     broker,
@@ -254,7 +288,10 @@ export function world(options: MemoryBrokerOptions = {}): World {
 }
 
 /** A broker with the client `a`, whose CONNACK is forgotten. */
-export async function joined(options?: MemoryBrokerOptions, settings?: ConnectSettings): Promise<World & { client: RawClient }> {
+export async function joined(
+  options?: MemoryBrokerOptions,
+  settings?: ConnectSettings,
+): Promise<World & { client: RawClient }> {
   const all = world(options)
   const client = await all.join('a', settings)
   client.heard()

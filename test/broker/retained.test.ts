@@ -9,11 +9,18 @@ const topics = (client: RawClient): string[] => client.publishes.map(({ topic })
 /** A broker with so many retained messages, on topics `r/0`, `r/1` and so on. */
 function stocked(count: number, size: number, options: MemoryBrokerOptions = {}): World {
   const made = world(options)
-  for (let i = 0; i < count; i++) made.broker.publish({ topic: `r/${i}`, payload: new Uint8Array(size).fill(i), retain: true, qos: 2 })
+  for (let i = 0; i < count; i++)
+    made.broker.publish({
+      topic: `r/${i}`,
+      payload: new Uint8Array(size).fill(i),
+      retain: true,
+      qos: 2,
+    })
   return made
 }
 
-const wanted = (count: number): string[] => Array.from({ length: count }, (_, index) => `r/${index}`)
+const wanted = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `r/${index}`)
 
 const answered = new WeakMap<RawClient, number>()
 
@@ -29,7 +36,10 @@ async function readAll(client: RawClient, batch = Infinity): Promise<number> {
   let most = 0
   for (let from = answered.get(client) ?? 0; from < client.received.length; ) {
     const open = client.received.slice(from)
-    most = Math.max(most, open.filter((packet) => packet.type === 'publish' && packet.qos > 0).length)
+    most = Math.max(
+      most,
+      open.filter((packet) => packet.type === 'publish' && packet.qos > 0).length,
+    )
     const now = open.slice(0, batch)
     from += now.length
     answered.set(client, from)
@@ -46,7 +56,11 @@ describe('retained messages arrive whole [MQTT-3.3.1-9]', () => {
     await client.subscribe({ filter: 'r/#', qos })
     await readAll(client)
     expect(topics(client)).toEqual(wanted(2000))
-    expect(client.publishes.every((packet) => packet.retain && packet.qos === qos && packet.payload.length === 5000)).toBe(true)
+    expect(
+      client.publishes.every(
+        (packet) => packet.retain && packet.qos === qos && packet.payload.length === 5000,
+      ),
+    ).toBe(true)
     expect(broker.sessions.get('a')).toMatchObject({ dropped: 0, queued: 0, inflight: 0 })
   })
 
@@ -74,7 +88,9 @@ describe('retained messages arrive whole [MQTT-3.3.1-9]', () => {
     const slow = [dial(5, { backward }), dial(4, { backward: { ...backward, split: 999 } })]
     for (const [index, client] of slow.entries()) {
       client.keepsBytes = false
-      client.transport.write(encode({ type: 'connect', clientId: `slow ${index}`, protocolVersion: client.version }))
+      client.transport.write(
+        encode({ type: 'connect', clientId: `slow ${index}`, protocolVersion: client.version }),
+      )
       await clock.advance(200)
       await client.subscribe({ filter: 'r/#', qos: index })
       await clock.advance(100)
@@ -85,7 +101,8 @@ describe('retained messages arrive whole [MQTT-3.3.1-9]', () => {
       for (const client of slow) await readAll(client)
     }
     for (const client of slow) expect(topics(client)).toEqual(wanted(500))
-    for (const session of broker.sessions.values()) expect(session).toMatchObject({ dropped: 0, queued: 0 })
+    for (const session of broker.sessions.values())
+      expect(session).toMatchObject({ dropped: 0, queued: 0 })
   })
 
   it('with Receive Maximum 1, and whatever fits into its Maximum Packet Size', async () => {
@@ -110,9 +127,15 @@ describe('retained messages arrive whole [MQTT-3.3.1-9]', () => {
       properties: { subscriptionIdentifiers: [8] },
     })
     await readAll(client, 1)
-    const by = (identifier: number) => client.publishes.filter(({ properties }) => properties.subscriptionIdentifiers?.[0] === identifier)
+    const by = (identifier: number) =>
+      client.publishes.filter(
+        ({ properties }) => properties.subscriptionIdentifiers?.[0] === identifier,
+      )
     expect([by(7).length, by(8).length]).toEqual([40, 41])
-    expect([new Set(by(7).map(({ qos }) => qos)), new Set(by(8).map(({ qos }) => qos))]).toEqual([new Set([1]), new Set([2])])
+    expect([new Set(by(7).map(({ qos }) => qos)), new Set(by(8).map(({ qos }) => qos))]).toEqual([
+      new Set([1]),
+      new Set([2]),
+    ])
   })
 
   it('but those of a filter that was unsubscribed do not [MQTT-3.10.4-2]', async () => {
@@ -142,10 +165,16 @@ describe('retained messages arrive whole [MQTT-3.3.1-9]', () => {
 describe('retained messages that change on their way', () => {
   it('are replaced by the new ones, and those that were cleared or expired do not come', async () => {
     const { join, broker, clock } = stocked(60, 10)
-    broker.publish({ topic: 'r/brief', payload: 'x', retain: true, properties: { messageExpiryInterval: 5 } })
+    broker.publish({
+      topic: 'r/brief',
+      payload: 'x',
+      retain: true,
+      properties: { messageExpiryInterval: 5 },
+    })
     const client = await join('a', { properties: { receiveMaximum: 10 } })
     await client.subscribe({ filter: 'r/#', qos: 1 })
-    for (let i = 20; i < 30; i++) broker.publish({ topic: `r/${i}`, payload: 'new', retain: true, qos: 1 })
+    for (let i = 20; i < 30; i++)
+      broker.publish({ topic: `r/${i}`, payload: 'new', retain: true, qos: 1 })
     for (let i = 40; i < 50; i++) broker.publish({ topic: `r/${i}`, payload: '', retain: true })
     broker.publish({ topic: 'r/added', payload: 'new', retain: true, qos: 1 })
     await clock.advance(6000)
@@ -153,9 +182,13 @@ describe('retained messages that change on their way', () => {
     const values = (topic: string) =>
       client.publishes
         .filter((packet) => packet.topic === topic)
-        .map(({ retain, payload }) => `${retain ? 'kept' : 'live'} ${payload.length === 10 ? 'old' : text(payload)}`)
+        .map(
+          ({ retain, payload }) =>
+            `${retain ? 'kept' : 'live'} ${payload.length === 10 ? 'old' : text(payload)}`,
+        )
     for (let i = 0; i < 60; i++) {
-      const expected = i >= 20 && i < 30 ? ['live new'] : i >= 40 && i < 50 ? ['live '] : ['kept old']
+      const expected =
+        i >= 20 && i < 30 ? ['live new'] : i >= 40 && i < 50 ? ['live '] : ['kept old']
       expect([i, values(`r/${i}`)]).toEqual([i, expected])
     }
     expect([values('r/added'), values('r/brief')]).toEqual([['live new'], []])
@@ -165,10 +198,18 @@ describe('retained messages that change on their way', () => {
     const { join, broker } = stocked(30, 10)
     const client = await join('a', { properties: { receiveMaximum: 1 } })
     await client.subscribe({ filter: '#', qos: 1 })
-    for (const topic of ['r/25', 'other', 'r/27', 'r/25']) broker.publish({ topic, payload: 'live', qos: 1 })
+    for (const topic of ['r/25', 'other', 'r/27', 'r/25'])
+      broker.publish({ topic, payload: 'live', qos: 1 })
     await readAll(client)
-    const of = (topic: string) => client.publishes.filter((packet) => packet.topic === topic).map(({ retain }) => (retain ? 'kept' : 'live'))
-    expect([of('r/25'), of('r/27'), of('other')]).toEqual([['kept', 'live', 'live'], ['kept', 'live'], ['live']])
+    const of = (topic: string) =>
+      client.publishes
+        .filter((packet) => packet.topic === topic)
+        .map(({ retain }) => (retain ? 'kept' : 'live'))
+    expect([of('r/25'), of('r/27'), of('other')]).toEqual([
+      ['kept', 'live', 'live'],
+      ['kept', 'live'],
+      ['live'],
+    ])
     expect(topics(client).indexOf('other')).toBeLessThan(12)
     expect(new Set(topics(client))).toEqual(new Set([...wanted(30), 'other']))
     expect(topics(client)).toHaveLength(34)
@@ -177,7 +218,8 @@ describe('retained messages that change on their way', () => {
   it('a client that subscribes again and again without reading makes the broker hold nothing', async () => {
     const { join, broker } = stocked(20, 1000, { maxSubscriptions: 3 })
     const client = await join('a', { properties: { receiveMaximum: 1 } })
-    for (let i = 1; i <= 30; i++) await client.subscribe({ filter: i % 2 === 0 ? 'r/#' : '#', qos: 1 }, i)
+    for (let i = 1; i <= 30; i++)
+      await client.subscribe({ filter: i % 2 === 0 ? 'r/#' : '#', qos: 1 }, i)
     await readAll(client)
     expect(client.publishes.length).toBeGreaterThanOrEqual(60)
     expect(client.publishes.length).toBeLessThanOrEqual(80)

@@ -24,8 +24,23 @@
  */
 import { expect, it } from 'vitest'
 import type { MemoryBrokerOptions } from '../../src/testing/index.js'
-import { encode, type PacketInput, type ProtocolVersion, type PublishInput, type ServerPacket } from '../../src/wire/index.js'
-import { bytes, bytesOf, packetOf as framed, type RawClient, text, textOf, type World, world } from './raw-client.js'
+import {
+  encode,
+  type PacketInput,
+  type ProtocolVersion,
+  type PublishInput,
+  type ServerPacket,
+} from '../../src/wire/index.js'
+import {
+  bytes,
+  bytesOf,
+  packetOf as framed,
+  type RawClient,
+  text,
+  textOf,
+  type World,
+  world,
+} from './raw-client.js'
 
 const hexCode = (code: number): string => code.toString(16)
 
@@ -62,34 +77,51 @@ function shortOf(packet: ServerPacket): string {
 }
 
 /** 3.1.1 has no reason codes in acknowledgements, and none at all in UNSUBACK. */
-const in311 = (wanted: string): string => wanted.replace(/^(UA:\d+:).*$/, '$1').replace(/^(P[ARC]:\d+):\w+$/, '$1')
+const in311 = (wanted: string): string =>
+  wanted.replace(/^(UA:\d+:).*$/, '$1').replace(/^(P[ARC]:\d+):\w+$/, '$1')
 
 /** Packets that no encoder makes: SUBSCRIBE and UNSUBSCRIBE without a filter or with one that is none, and a CONNACK. */
 function forbidden(word: string, version: ProtocolVersion): string | undefined {
   const no = version === 5 ? '00' : ''
   if (word === 'K:0') return version === 5 ? '2003000000' : '20020000'
-  const [, kind, filter, qos = ''] = /^([SU]):1:(|a\+|#\/a|\$share\/\/t)(?::(\d))?$/.exec(word) ?? []
+  const [, kind, filter, qos = ''] =
+    /^([SU]):1:(|a\+|#\/a|\$share\/\/t)(?::(\d))?$/.exec(word) ?? []
   if (filter === undefined) return undefined
   return framed(kind === 'S' ? '82' : 'a2', '00 01', no, filter && textOf(filter), qos && `0${qos}`)
 }
 
 function bytesOfWord(word: string, version: ProtocolVersion): Uint8Array | number[] {
   const hex = word.startsWith('hex:') ? word.slice(4) : forbidden(word, version)
-  return hex === undefined ? encode(packetOf(word, version), { protocolVersion: version }) : bytesOf(hex)
+  return hex === undefined
+    ? encode(packetOf(word, version), { protocolVersion: version })
+    : bytesOf(hex)
 }
 
-const acks: Readonly<Record<string, 'puback' | 'pubrec' | 'pubrel' | 'pubcomp'>> = { PA: 'puback', PR: 'pubrec', PL: 'pubrel', PC: 'pubcomp' }
+const acks: Readonly<Record<string, 'puback' | 'pubrec' | 'pubrel' | 'pubcomp'>> = {
+  PA: 'puback',
+  PR: 'pubrec',
+  PL: 'pubrel',
+  PC: 'pubcomp',
+}
 
 function packetOf(word: string, version: ProtocolVersion): PacketInput {
   const [head = '', ...rest] = word.split(':')
   if (head === 'C') return connectOf(rest.join(':'), version)
   if (head === 'Q') return { type: 'pingreq' }
   if (head === 'D0') return { type: 'disconnect', properties: { sessionExpiryInterval: 0 } }
-  if (head[0] === 'D') return { type: 'disconnect', ...(head === 'D' ? {} : { reasonCode: Number(head.slice(1)) }) }
+  if (head[0] === 'D')
+    return { type: 'disconnect', ...(head === 'D' ? {} : { reasonCode: Number(head.slice(1)) }) }
   if (head[0] === 'S') return subscribeOf(head, rest)
-  if (head === 'U') return { type: 'unsubscribe', packetId: Number(rest[0]), filters: rest.slice(1).join(':').split(',') }
+  if (head === 'U')
+    return {
+      type: 'unsubscribe',
+      packetId: Number(rest[0]),
+      filters: rest.slice(1).join(':').split(','),
+    }
   const type = acks[head]
-  return type === undefined ? publishOf(word) : { type, packetId: Number(rest[0]), reasonCode: Number.parseInt(rest[1] ?? '0', 16) }
+  return type === undefined
+    ? publishOf(word)
+    : { type, packetId: Number(rest[0]), reasonCode: Number.parseInt(rest[1] ?? '0', 16) }
 }
 
 function connectOf(given: string, version: ProtocolVersion): PacketInput {
@@ -106,8 +138,20 @@ function connectOf(given: string, version: ProtocolVersion): PacketInput {
     ...numberOf('^', 'maximumPacketSize'),
     ...numberOf('$', 'topicAliasMaximum'),
   }
-  const willProperties = delay === undefined ? {} : { properties: { willDelayInterval: Number(delay) } }
-  const will = topic === undefined ? {} : { will: { topic, payload: bytes(payload), qos: Number(qos), retain: retain === '!', ...willProperties } }
+  const willProperties =
+    delay === undefined ? {} : { properties: { willDelayInterval: Number(delay) } }
+  const will =
+    topic === undefined
+      ? {}
+      : {
+          will: {
+            topic,
+            payload: bytes(payload),
+            qos: Number(qos),
+            retain: retain === '!',
+            ...willProperties,
+          },
+        }
   const cleanStart = mark('~') === undefined && mark('*') === undefined
   return {
     type: 'connect',
@@ -125,11 +169,21 @@ function subscribeOf(head: string, [packetId, ...rest]: readonly string[]): Pack
     .join(':')
     .split(',')
     .map((each) => {
-      const [, filter = '', qos, noLocal, asPublished, handling] = /^(.*):(\d)(n?)(r?)(?:h(\d))?$/.exec(each) ?? []
-      const options = { ...(noLocal ? { noLocal: true } : {}), ...(asPublished ? { retainAsPublished: true } : {}) }
-      return { filter, qos: Number(qos), ...options, ...(handling === undefined ? {} : { retainHandling: Number(handling) }) }
+      const [, filter = '', qos, noLocal, asPublished, handling] =
+        /^(.*):(\d)(n?)(r?)(?:h(\d))?$/.exec(each) ?? []
+      const options = {
+        ...(noLocal ? { noLocal: true } : {}),
+        ...(asPublished ? { retainAsPublished: true } : {}),
+      }
+      return {
+        filter,
+        qos: Number(qos),
+        ...options,
+        ...(handling === undefined ? {} : { retainHandling: Number(handling) }),
+      }
     })
-  const identifier = head.length > 1 ? { properties: { subscriptionIdentifiers: [Number(head.slice(1))] } } : {}
+  const identifier =
+    head.length > 1 ? { properties: { subscriptionIdentifiers: [Number(head.slice(1))] } } : {}
   return { type: 'subscribe', packetId: Number(packetId), subscriptions, ...identifier }
 }
 
@@ -144,12 +198,19 @@ function publishOf(word: string): PublishInput & { type: 'publish' } {
     retain: retain === 'X',
     dup: dup === '+',
     ...(packetId ? { packetId: Number(packetId) } : {}),
-    properties: { ...(alias ? { topicAlias: Number(alias) } : {}), ...(expiry ? { messageExpiryInterval: Number(expiry) } : {}) },
+    properties: {
+      ...(alias ? { topicAlias: Number(alias) } : {}),
+      ...(expiry ? { messageExpiryInterval: Number(expiry) } : {}),
+    },
   }
 }
 
 /** Plays a scene; gives the broker as it is afterwards. */
-export async function play(scene: string, version: ProtocolVersion = 5, options: MemoryBrokerOptions = {}): Promise<World> {
+export async function play(
+  scene: string,
+  version: ProtocolVersion = 5,
+  options: MemoryBrokerOptions = {},
+): Promise<World> {
   const all = world(options)
   const { broker, clock, dial } = all
   const wires = new Map<string, { readonly client: RawClient; seen: number }>()
@@ -171,7 +232,9 @@ export async function play(scene: string, version: ProtocolVersion = 5, options:
         wire.seen = 1
       }
     }
-    await wire.client.sendBytes(...words.filter((word) => word !== 'raw').map((word) => bytesOfWord(word, version)))
+    await wire.client.sendBytes(
+      ...words.filter((word) => word !== 'raw').map((word) => bytesOfWord(word, version)),
+    )
   }
   for (const step of scene.split('; ')) {
     const [, name = '', what, rest = ''] = /^(\w?)([><.!_*+])\s*(.*)$/.exec(step) ?? []
@@ -199,7 +262,9 @@ export async function play(scene: string, version: ProtocolVersion = 5, options:
 /** Sends packets in short; gives what came since the last time, in short as well. */
 export async function said(client: RawClient, words = ''): Promise<string> {
   const sent = words.split(' ').filter((word) => word !== '')
-  return (await client.sendBytes(...sent.map((word) => bytesOfWord(word, client.version)))).map(shortOf).join(' ')
+  return (await client.sendBytes(...sent.map((word) => bytesOfWord(word, client.version))))
+    .map(shortOf)
+    .join(' ')
 }
 
 /** A test for each scene and version. */

@@ -43,8 +43,15 @@ describe('serve', () => {
     const made = broker({ authenticate: (_connect, context) => seen.push(context) > 0 })
     const file = path.join(mkdtempSync(path.join(tmpdir(), 'mqwire-serve-')), 'mqtt.sock')
     const served = await made.serve({ tcp: 0, ws: { port: 0, path: '/here' }, unix: file })
-    expect(served.urls).toEqual([`mqtt://127.0.0.1:${served.tcp?.port}`, `ws://127.0.0.1:${served.ws?.port}/here`, `unix://${file}`])
-    expect([served.tcp?.url, served.ws?.url, served.unix?.url, served.unix?.port]).toEqual([...served.urls, undefined])
+    expect(served.urls).toEqual([
+      `mqtt://127.0.0.1:${served.tcp?.port}`,
+      `ws://127.0.0.1:${served.ws?.port}/here`,
+      `unix://${file}`,
+    ])
+    expect([served.tcp?.url, served.ws?.url, served.unix?.url, served.unix?.port]).toEqual([
+      ...served.urls,
+      undefined,
+    ])
     for (const [index, url] of served.urls.entries()) {
       const client = await connect(url, { clientId: `c${index}` })
       expect(made.clients.get(`c${index}`)?.remote).toEqual(index < 2 ? remote : undefined)
@@ -59,7 +66,9 @@ describe('serve', () => {
     const made = broker()
     const { tcp, ws } = await made.serve({ tcp: 0, ws: 0 })
     const client = await connect(tcp?.url ?? '', { reconnect: false })
-    const heard = new Promise((resolve) => client.on('serverdisconnect', ({ packet }) => resolve(packet.reasonCode)))
+    const heard = new Promise((resolve) =>
+      client.on('serverdisconnect', ({ packet }) => resolve(packet.reasonCode)),
+    )
     await within(made.close(), 'close')
     expect(await within(heard, 'the goodbye')).toBe(0x8b)
     expect([await isFree(tcp?.port ?? 0), await isFree(ws?.port ?? 0)]).toEqual([true, true])
@@ -73,7 +82,9 @@ describe('serve', () => {
     const { tcp } = await made.serve({ tcp: 0 })
     const socket = dialSocket({ port: tcp?.port ?? 0, host: '127.0.0.1', allowHalfOpen: true })
     await once(socket, 'connect')
-    socket.write(Uint8Array.from(bytesOf(packetOf('10', textOf('MQTT'), '05 02 00 00 00', textOf('a')))))
+    socket.write(
+      Uint8Array.from(bytesOf(packetOf('10', textOf('MQTT'), '05 02 00 00 00', textOf('a')))),
+    )
     await expect.poll(() => made.clients.size).toBe(1)
     socket.pause()
     const ended = once(socket, 'close').catch(() => undefined)
@@ -111,7 +122,9 @@ describe('serve', () => {
     const free = await other.serve({ tcp: 0 })
     const port = free.tcp?.port ?? 0
     await free.close()
-    await expect(other.serve({ ws: port, tcp: tcp?.port ?? 0 })).rejects.toMatchObject({ code: 'EADDRINUSE' })
+    await expect(other.serve({ ws: port, tcp: tcp?.port ?? 0 })).rejects.toMatchObject({
+      code: 'EADDRINUSE',
+    })
     expect(await isFree(port)).toBe(true)
   })
 
@@ -126,11 +139,16 @@ describe('serve', () => {
     [{ tcp: 0, host: 5 }, /host must be a string/],
     [{ unix: 5 }, /unix must be a string/],
   ])('checks what it is given: %j', async (options, message) => {
-    await expect(broker().serve(options)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', message: expect.stringMatching(message) })
+    await expect(broker().serve(options)).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      message: expect.stringMatching(message),
+    })
   })
 
   it('is refused by name where there are no sockets', async () => {
-    await expect(new PortableBroker().serve({ tcp: 0 })).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION' })
+    await expect(new PortableBroker().serve({ tcp: 0 })).rejects.toMatchObject({
+      code: 'ERR_UNSUPPORTED_OPTION',
+    })
   })
 })
 
@@ -141,10 +159,20 @@ const conversation = [
   packetOf('32', textOf('t'), '00 02 00 78'),
   'c0 00',
 ].join(' ')
-const expected = ['20 08 00 00 05 27 00 10 00 00', '90 04 00 01 00 00', '30 05 00 01 74 00 78', '40 02 00 02', 'd0 00'].join(' ')
+const expected = [
+  '20 08 00 00 05 27 00 10 00 00',
+  '90 04 00 01 00 00',
+  '30 05 00 01 74 00 78',
+  '40 02 00 02',
+  'd0 00',
+].join(' ')
 
 /** Waits until all that is expected has come. */
-async function answered(emitter: { on(event: string, listener: () => void): unknown }, event: string, came: () => string): Promise<string> {
+async function answered(
+  emitter: { on(event: string, listener: () => void): unknown },
+  event: string,
+  came: () => string,
+): Promise<string> {
   await within(
     new Promise<void>((resolve) => {
       emitter.on(event, () => {
@@ -160,25 +188,30 @@ describe('TCP', () => {
   it.each([
     ['in one segment', Infinity],
     ['byte by byte', 1],
-  ])('carries both directions in order and without loss, %s [MQTT-4.2.0-1]', async (_what, step) => {
-    const { tcp } = await broker({ topicAliasMaximum: 0 }).serve({ tcp: 0 })
-    const socket = dialSocket({ host: '127.0.0.1', port: tcp?.port ?? 0, noDelay: true })
-    opened.push({ close: () => socket.destroy() })
-    const seen: number[] = []
-    socket.on('data', (chunk: Uint8Array) => seen.push(...chunk))
-    const answers = answered(socket, 'data', () => hexOf(seen))
-    const bytes = Uint8Array.from(bytesOf(conversation))
-    for (let at = 0; at < bytes.length; at += step) {
-      socket.write(bytes.subarray(at, at + step))
-      // A turn of the event loop, so that the next byte goes by itself.
-      await new Promise((resolve) => setImmediate(resolve))
-    }
-    expect(await answers).toBe(expected)
-  })
+  ])(
+    'carries both directions in order and without loss, %s [MQTT-4.2.0-1]',
+    async (_what, step) => {
+      const { tcp } = await broker({ topicAliasMaximum: 0 }).serve({ tcp: 0 })
+      const socket = dialSocket({ host: '127.0.0.1', port: tcp?.port ?? 0, noDelay: true })
+      opened.push({ close: () => socket.destroy() })
+      const seen: number[] = []
+      socket.on('data', (chunk: Uint8Array) => seen.push(...chunk))
+      const answers = answered(socket, 'data', () => hexOf(seen))
+      const bytes = Uint8Array.from(bytesOf(conversation))
+      for (let at = 0; at < bytes.length; at += step) {
+        socket.write(bytes.subarray(at, at + step))
+        // A turn of the event loop, so that the next byte goes by itself.
+        await new Promise((resolve) => setImmediate(resolve))
+      }
+      expect(await answers).toBe(expected)
+    },
+  )
 })
 
 describe('WebSocket', () => {
-  async function dial(protocols: string[]): Promise<{ socket: WebSocket; frames: [Uint8Array, boolean][] }> {
+  async function dial(
+    protocols: string[],
+  ): Promise<{ socket: WebSocket; frames: [Uint8Array, boolean][] }> {
     const { ws } = await broker({ topicAliasMaximum: 0 }).serve({ ws: 0 })
     const socket = new WebSocket(ws?.url ?? '', protocols)
     const frames: [Uint8Array, boolean][] = []
@@ -189,26 +222,37 @@ describe('WebSocket', () => {
     return { socket, frames }
   }
 
-  it.each([[['mqtt']], [['other', 'mqtt']], [['mqtt', 'mqttv3.1']]])('of %j the sub-protocol is mqtt [MQTT-6.0.0-4]', async (protocols) => {
-    expect((await dial(protocols)).socket.protocol).toBe('mqtt')
-  })
+  it.each([[['mqtt']], [['other', 'mqtt']], [['mqtt', 'mqttv3.1']]])(
+    'of %j the sub-protocol is mqtt [MQTT-6.0.0-4]',
+    async (protocols) => {
+      expect((await dial(protocols)).socket.protocol).toBe('mqtt')
+    },
+  )
 
   it.each([
     ['all packets in one frame', [conversation]],
     ['one byte a frame', conversation.split(' ')],
     ['frames that end inside packets', conversation.match(/(?:.. ?){1,7}/g) ?? []],
-  ])('%s: all is handled, and what comes back is binary [MQTT-6.0.0-1] [MQTT-6.0.0-2]', async (_what, parts) => {
-    const { socket, frames } = await dial(['mqtt'])
-    const answers = answered(socket, 'message', () => hexOf(frames.flatMap(([data]) => [...data])))
-    for (const part of parts) socket.send(Uint8Array.from(bytesOf(part)))
-    expect([await answers, frames.every(([, isBinary]) => isBinary)]).toEqual([expected, true])
-  })
+  ])(
+    '%s: all is handled, and what comes back is binary [MQTT-6.0.0-1] [MQTT-6.0.0-2]',
+    async (_what, parts) => {
+      const { socket, frames } = await dial(['mqtt'])
+      const answers = answered(socket, 'message', () =>
+        hexOf(frames.flatMap(([data]) => [...data])),
+      )
+      for (const part of parts) socket.send(Uint8Array.from(bytesOf(part)))
+      expect([await answers, frames.every(([, isBinary]) => isBinary)]).toEqual([expected, true])
+    },
+  )
 
-  it.each(['', 'hello', '\u00c0\u0000'])('a text frame ends the connection, whatever it says: %j [MQTT-6.0.0-1]', async (text) => {
-    const { socket, frames } = await dial(['mqtt'])
-    socket.send(Uint8Array.from(bytesOf(conversation)))
-    socket.send(text)
-    await once(socket, 'close')
-    expect(frames.every(([, isBinary]) => isBinary)).toBe(true)
-  })
+  it.each(['', 'hello', '\u00c0\u0000'])(
+    'a text frame ends the connection, whatever it says: %j [MQTT-6.0.0-1]',
+    async (text) => {
+      const { socket, frames } = await dial(['mqtt'])
+      socket.send(Uint8Array.from(bytesOf(conversation)))
+      socket.send(text)
+      await once(socket, 'close')
+      expect(frames.every(([, isBinary]) => isBinary)).toBe(true)
+    },
+  )
 })

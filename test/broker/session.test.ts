@@ -6,7 +6,8 @@ import { scenes } from './scenes.js'
 
 describe('sessions', () => {
   scenes({
-    'a clean one has no subscriptions when it comes back': 'a> C:a S:1:t:0 D; a< K:0 SA:1:0; a.; a> C:a P:t=x Q; a< K:0 R',
+    'a clean one has no subscriptions when it comes back':
+      'a> C:a S:1:t:0 D; a< K:0 SA:1:0; a.; a> C:a P:t=x Q; a< K:0 R',
     'keeps subscriptions and what was queued; QoS 0 was not [MQTT-3.1.2-5] [MQTT-4.5.0-1] [MQTT-3.2.2-3]':
       'a> C:a~ S:1:t:2; a< K:0 SA:1:2; a!; > P:t=0 P1:t=1 P2:t=2 P1:t=3; a> C:a~ P:t=4; a< K:1 P1:1:t=1 P2:2:t=2 P1:3:t=3 P:t=4',
     'Clean Start 1 drops all there was: subscriptions, what waits, what is open both ways [MQTT-3.1.2-4] [MQTT-3.2.2-2]':
@@ -14,7 +15,8 @@ describe('sessions', () => {
       'a> C:a; a< K:0; > P1:t=4; a> P2:9:u=x; a< PR:9:n; a> PL:9; a< PC:9; a!; a> C:a~ P:t=x Q; a< K:0 R',
     'Clean Start 0 begins a session that works where there is none [MQTT-3.1.2-6] [MQTT-3.2.2-3]':
       'a> C:a~ S:1:u:0; a< K:0 SA:1:0; > P:u=x; a< P:u=x',
-    'UNSUBSCRIBE holds in it': 'a> C:a~ S:1:t:1 U:2:t; a< K:0 SA:1:1 UA:2:0; a!; a> C:a~ P:t=x Q; a< K:1 R',
+    'UNSUBSCRIBE holds in it':
+      'a> C:a~ S:1:t:1 U:2:t; a< K:0 SA:1:1 UA:2:0; a!; a> C:a~ P:t=x Q; a< K:1 R',
     'two of them see nothing of each other [MQTT-3.1.3-2]':
       'a> C:a~ S:1:a:1; a< K:0 SA:1:1; b> C:A~ S:1:b:1; b< K:0 SA:1:1; a!; b!; > P1:a=1 P1:b=2; b> C:A~; b< K:1 P1:1:b=2; a> C:a~; a< K:1 P1:1:a=1; ' +
       'c> C:ab~; c< K:0',
@@ -24,7 +26,14 @@ describe('sessions', () => {
     'a QoS 2 message of the client is not taken twice':
       'z* t:0; a> C:a~ P2:5:t=x; a< K:0 PR:5; z< P:t=x; a!; a> C:a~ P2+:5:t=x; a< K:1 PR:5; a> PL:5; a< PC:5; z_',
   })
-  scenes({ 'queues QoS 0 where it was asked to': 'a> C:a~ S:1:t:2; a< K:0 SA:1:2; a!; > P:t=0; a> C:a~; a< K:1 P:t=0' }, [5, 4], { queueQoS0: true })
+  scenes(
+    {
+      'queues QoS 0 where it was asked to':
+        'a> C:a~ S:1:t:2; a< K:0 SA:1:2; a!; > P:t=0; a> C:a~; a< K:1 P:t=0',
+    },
+    [5, 4],
+    { queueQoS0: true },
+  )
 })
 
 describe('what is sent again [MQTT-4.4.0-1]', () => {
@@ -40,18 +49,21 @@ describe('what is sent again [MQTT-4.4.0-1]', () => {
   it.each([
     ['PUBACK', 1, '40'],
     ['PUBREC', 2, '50'],
-  ] as const)('not what a %s of 0x80 or more has settled: neither PUBLISH nor PUBREL [MQTT-4.4.0-2]', async (_what, qos, first) => {
-    for (const code of ['80', '83', '87', '90', '91', '97', '99']) {
-      const { client, broker, join } = await joined({}, durable)
-      await client.subscribe('t')
-      broker.publish({ topic: 't', qos })
-      await client.say()
-      expect(await client.say(`${first} 03 00 01 ${code}`)).toEqual([])
-      expect(broker.sessions.get('a')).toMatchObject({ queued: 0, inflight: 0 })
-      await client.cut()
-      expect((await join('a', durable)).heard()).toHaveLength(1)
-    }
-  })
+  ] as const)(
+    'not what a %s of 0x80 or more has settled: neither PUBLISH nor PUBREL [MQTT-4.4.0-2]',
+    async (_what, qos, first) => {
+      for (const code of ['80', '83', '87', '90', '91', '97', '99']) {
+        const { client, broker, join } = await joined({}, durable)
+        await client.subscribe('t')
+        broker.publish({ topic: 't', qos })
+        await client.say()
+        expect(await client.say(`${first} 03 00 01 ${code}`)).toEqual([])
+        expect(broker.sessions.get('a')).toMatchObject({ queued: 0, inflight: 0 })
+        await client.cut()
+        expect((await join('a', durable)).heard()).toHaveLength(1)
+      }
+    },
+  )
 })
 
 describe('the time a session is kept', () => {
@@ -81,7 +93,11 @@ describe('the time a session is kept', () => {
     await client.send({ type: 'disconnect', properties: { sessionExpiryInterval: 100 } })
     const subscriptions = [{ filter: 't', qos: 2 }]
     await clock.advance(99_999)
-    expect(broker.sessions.get('a')).toMatchObject({ connected: false, expiryInterval: 100, subscriptions })
+    expect(broker.sessions.get('a')).toMatchObject({
+      connected: false,
+      expiryInterval: 100,
+      subscriptions,
+    })
     await clock.advance(1)
     expect(broker.sessions.has('a')).toBe(false)
     const cheats = await join('cheats')
@@ -91,7 +107,11 @@ describe('the time a session is kept', () => {
 
   it('long intervals are no short ones where a timer takes 2^31 - 1 ms at the most', async () => {
     const { clock } = world()
-    const limited = { now: () => clock.now(), setTimer: (run: () => void, delay: number) => clock.setTimer(run, delay > 2 ** 31 - 1 ? 1 : delay) }
+    const limited = {
+      now: () => clock.now(),
+      setTimer: (run: () => void, delay: number) =>
+        clock.setTimer(run, delay > 2 ** 31 - 1 ? 1 : delay),
+    }
     const broker = new MemoryBroker({ clock: limited })
     for (const [clientId, seconds] of [
       ['ever', 0xffff_ffff],
@@ -115,20 +135,27 @@ describe('the time a session is kept', () => {
     await client.cut()
     expect([...broker.sessions.keys()]).toEqual(['kept'])
     broker.publish({ topic: 't', payload: 'x', qos: 1, properties: { contentType: 'text/plain' } })
-    expect((await join('kept', { cleanStart: false }, 4)).take()).toMatchObject([{ type: 'publish', qos: 1, properties: {} }])
+    expect((await join('kept', { cleanStart: false }, 4)).take()).toMatchObject([
+      { type: 'publish', qos: 1, properties: {} },
+    ])
   })
 })
 
 describe('restart and close', () => {
-  it.each([true, false])('a restart keeps sessions and retained messages: %s', async (keepSessions) => {
-    const { client, dial, broker } = await joined({}, durable)
-    broker.publish({ topic: 'r', payload: 'kept', retain: true })
-    broker.restart({ keepSessions })
-    await client.send()
-    expect(client.ended?.cause).toBeDefined()
-    expect([...broker.retained.keys()]).toEqual(keepSessions ? ['r'] : [])
-    expect(await dial().connect({ clientId: 'a', ...durable })).toMatchObject({ sessionPresent: keepSessions })
-  })
+  it.each([true, false])(
+    'a restart keeps sessions and retained messages: %s',
+    async (keepSessions) => {
+      const { client, dial, broker } = await joined({}, durable)
+      broker.publish({ topic: 'r', payload: 'kept', retain: true })
+      broker.restart({ keepSessions })
+      await client.send()
+      expect(client.ended?.cause).toBeDefined()
+      expect([...broker.retained.keys()]).toEqual(keepSessions ? ['r'] : [])
+      expect(await dial().connect({ clientId: 'a', ...durable })).toMatchObject({
+        sessionPresent: keepSessions,
+      })
+    },
+  )
 
   it('close says 0x8B to all clients and takes no more', async () => {
     const { client, dial, broker, clock } = await joined({}, { ...durable, will: { topic: 'w' } })

@@ -5,7 +5,12 @@ import { decode, type Properties, type ProtocolVersion } from '../../src/wire/in
 import { type ConnectSettings, durable, type RawClient, text, world } from './raw-client.js'
 
 /** Receivers that differ in everything that a PUBLISH can differ in: settings, version, options, Subscription Identifier. */
-const kinds: [ConnectSettings, ProtocolVersion, { qos: number; retainAsPublished?: boolean }, number?][] = [
+const kinds: [
+  ConnectSettings,
+  ProtocolVersion,
+  { qos: number; retainAsPublished?: boolean },
+  number?,
+][] = [
   ...[0, 1, 2].map((qos): [ConnectSettings, ProtocolVersion, { qos: number }] => [{}, 5, { qos }]),
   [{}, 4, { qos: 0 }],
   [{}, 4, { qos: 2 }],
@@ -17,7 +22,11 @@ const kinds: [ConnectSettings, ProtocolVersion, { qos: number; retainAsPublished
   [{ properties: { maximumPacketSize: 60, topicAliasMaximum: 5 } }, 5, { qos: 1 }],
 ]
 
-const several: Properties = { payloadFormatIndicator: 1, messageExpiryInterval: 0xffff_ffff, responseTopic: 'r' }
+const several: Properties = {
+  payloadFormatIndicator: 1,
+  messageExpiryInterval: 0xffff_ffff,
+  responseTopic: 'r',
+}
 const messages: [topic: string, payload: string, qos: number, properties?: Properties][] = [
   ['a', 'x', 2],
   ['a/b/c', 'y'.repeat(20), 1],
@@ -37,7 +46,13 @@ async function deliveredBy(options: Parameters<typeof world>[0]): Promise<RawCli
     clients.push(client)
   }
   for (const [at, [topic, payload, qos, properties]] of messages.entries()) {
-    broker.publish({ topic, payload, qos: qos as 0, retain: at === 0, ...(properties && { properties }) })
+    broker.publish({
+      topic,
+      payload,
+      qos: qos as 0,
+      retain: at === 0,
+      ...(properties && { properties }),
+    })
     await clock.advance(1500)
   }
   await clock.settle()
@@ -50,7 +65,9 @@ describe('a message for many', () => {
     // A hook that sees every packet has each of them made for itself.
     const single = await deliveredBy({ intercept: () => undefined })
     expect(shared.map(({ bytes }) => bytes)).toEqual(single.map(({ bytes }) => bytes))
-    expect(shared.map(({ publishes }) => publishes.length)).toEqual([7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 4])
+    expect(shared.map(({ publishes }) => publishes.length)).toEqual([
+      7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 4,
+    ])
   })
 
   it('that waited says how long it is still valid [MQTT-3.3.2-6], and is repeated with DUP', async () => {
@@ -61,7 +78,12 @@ describe('a message for many', () => {
       await client.subscribe('#')
       if (name !== 'c') await client.cut()
     }
-    broker.publish({ topic: 't', payload: 'x', qos: 1, properties: { userProperties: [['a', 'b']], messageExpiryInterval: 100 } })
+    broker.publish({
+      topic: 't',
+      payload: 'x',
+      qos: 1,
+      properties: { userProperties: [['a', 'b']], messageExpiryInterval: 100 },
+    })
     const left: unknown[] = []
     for (const name of names) {
       await clock.advance(10_000)
@@ -93,7 +115,9 @@ describe('a message for many', () => {
     await clock.settle()
     for (const client of clients) expect(client.takeMessages()).toEqual(['one text', 'two text'])
     expect(text(broker.retained.get('two')?.payload ?? new Uint8Array(0))).toBe('text')
-    expect(chunks.map((chunk) => decode(chunk, { from: 'server' })).map((packet) => packet.type)).toEqual(['publish', 'publish'])
+    expect(
+      chunks.map((chunk) => decode(chunk, { from: 'server' })).map((packet) => packet.type),
+    ).toEqual(['publish', 'publish'])
   })
 })
 
@@ -109,9 +133,16 @@ describe('packets that leave together', () => {
       real(bytes)
     }
     const ids = Array.from({ length: 10 }, (_, index) => index + 1)
-    const publishes = ids.map((packetId) => ({ type: 'publish' as const, topic: String(packetId), qos: 1 as const, packetId }))
+    const publishes = ids.map((packetId) => ({
+      type: 'publish' as const,
+      topic: String(packetId),
+      qos: 1 as const,
+      packetId,
+    }))
     const answers = await client.send(...publishes, { type: 'pingreq' })
-    expect(answers.map((packet) => ('packetId' in packet ? packet.packetId : packet.type))).toEqual([...ids, 'pingresp'])
+    expect(answers.map((packet) => ('packetId' in packet ? packet.packetId : packet.type))).toEqual(
+      [...ids, 'pingresp'],
+    )
     await clock.settle()
     expect([chunks, reader.takeMessages()]).toEqual([1, publishes.map(({ topic }) => `${topic} `)])
   })
@@ -119,7 +150,11 @@ describe('packets that leave together', () => {
   it('what was said before the end is said before the end', async () => {
     const { join, broker } = world()
     const client = await join('a')
-    const packets = await client.send({ type: 'pingreq' }, { type: 'pingreq' }, { type: 'connect', clientId: 'b' })
+    const packets = await client.send(
+      { type: 'pingreq' },
+      { type: 'pingreq' },
+      { type: 'connect', clientId: 'b' },
+    )
     expect(packets.map(({ type }) => type)).toEqual(['pingresp', 'pingresp', 'disconnect'])
     expect([client.ended, broker.clients.size]).toEqual([{ cause: undefined }, 0])
   })

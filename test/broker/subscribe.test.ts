@@ -6,12 +6,19 @@ import { scenes } from './scenes.js'
 
 /** SUBSCRIBE by its identifier and filters with their options. */
 const subscribe = (packetId: string, ...filters: [filter: string, options: string][]): string =>
-  packetOf('82', packetId, '00', ...filters.map(([filter, options]) => `${textOf(filter)} ${options}`))
+  packetOf(
+    '82',
+    packetId,
+    '00',
+    ...filters.map(([filter, options]) => `${textOf(filter)} ${options}`),
+  )
 
-const unsubscribe = (packetId: string, ...filters: string[]): string => packetOf('a2', packetId, '00', ...filters.map(textOf))
+const unsubscribe = (packetId: string, ...filters: string[]): string =>
+  packetOf('a2', packetId, '00', ...filters.map(textOf))
 
 const refusing = {
-  authorizeSubscribe: (_client: unknown, { filter }: { filter: string }) => (filter === 'forbidden' ? false : filter === 'odd' ? 0x83 : true),
+  authorizeSubscribe: (_client: unknown, { filter }: { filter: string }) =>
+    filter === 'forbidden' ? false : filter === 'odd' ? 0x83 : true,
 }
 
 describe('malformed and forbidden', () => {
@@ -26,11 +33,14 @@ describe('malformed and forbidden', () => {
 
 describe('SUBSCRIBE and UNSUBSCRIBE', () => {
   scenes({
-    'several filters are answered in order [MQTT-3.8.4-1] [MQTT-3.8.4-6] [MQTT-3.9.3-1] [MQTT-3.8.4-5]': 'a> C:a S:9:a:0,b:1,c:2; a< K:0 SA:9:0,1,2',
-    'identifiers are repeated [MQTT-3.8.4-2] [MQTT-2.2.1-6]': 'a> S:1:a:0 S:256:b:0 S:65535:c:0 U:65534:d; a< SA:1:0 SA:256:0 SA:65535:0 UA:65534:11',
+    'several filters are answered in order [MQTT-3.8.4-1] [MQTT-3.8.4-6] [MQTT-3.9.3-1] [MQTT-3.8.4-5]':
+      'a> C:a S:9:a:0,b:1,c:2; a< K:0 SA:9:0,1,2',
+    'identifiers are repeated [MQTT-3.8.4-2] [MQTT-2.2.1-6]':
+      'a> S:1:a:0 S:256:b:0 S:65535:c:0 U:65534:d; a< SA:1:0 SA:256:0 SA:65535:0 UA:65534:11',
     'a filter that is subscribed again has the new QoS [MQTT-3.8.4-3]':
       'a> S:1:t:0 S:2:t:1 P1:3:t=x; a< SA:1:0 SA:2:1 P1:1:t=x PA:3; a> U:4:t,t; a< UA:4:0,11',
-    'UNSUBSCRIBE ends a subscription [MQTT-3.10.4-1]': 'a> S:1:t/+:0 U:2:t/a,t/+ P:t/a=x Q; a< SA:1:0 UA:2:11,0 R',
+    'UNSUBSCRIBE ends a subscription [MQTT-3.10.4-1]':
+      'a> S:1:t/+:0 U:2:t/a,t/+ P:t/a=x Q; a< SA:1:0 UA:2:11,0 R',
     'each UNSUBSCRIBE has one UNSUBACK, also where nothing was subscribed [MQTT-3.10.4-4] [MQTT-3.10.4-5] [MQTT-2.2.1-6]':
       'a> S:1:t:0 U:9:u U:65535:t U:256:t; a< SA:1:0 UA:9:11 UA:65535:0 UA:256:11',
     'several filters are taken away like one each, with codes in their order [MQTT-3.10.4-6] [MQTT-3.11.3-1] [MQTT-3.11.3-2]':
@@ -44,7 +54,8 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     'a message comes at the lower of published and granted QoS [MQTT-3.8.4-8]':
       'a* z:0,o:1,t:2; > P2:z=2 P1:z=1 P:z=0 P2:o=2 P1:o=1 P:o=0 P2:t=2 P1:t=1 P:t=0; ' +
       'a< P:z=2 P:z=1 P:z=0 P1:1:o=2 P1:2:o=1 P:o=0 P2:3:t=2 P1:4:t=1 P:t=0',
-    'overlapping filters bring one copy, at the highest QoS [MQTT-3.3.4-2]': 'a> S:1:t:0,#:1 P1:2:t=x Q; a< SA:1:0,1 P1:1:t=x PA:2 R',
+    'overlapping filters bring one copy, at the highest QoS [MQTT-3.3.4-2]':
+      'a> S:1:t:0,#:1 P1:2:t=x Q; a< SA:1:0,1 P1:1:t=x PA:2 R',
   })
 
   scenes(
@@ -55,7 +66,8 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
       'No Local alone': 'a> S:1:t:0n P:t=x Q; a< SA:1:0 R; b> P:t=y; a< P:t=y',
       'all identifiers of the filters that match come with the one copy [MQTT-3.3.4-3] [MQTT-3.3.4-4]':
         'a> S5:1:t/#:0 S300:2:t/+:2 S:3:t/a:1 S7:4:u:2; a< SA:1:0 SA:2:2 SA:3:1 SA:4:2; > P2:t/a=x; a< P@5,300/2:1:t/a=x',
-      'a new SUBSCRIBE replaces the identifier [MQTT-3.8.4-3]': 'a> S9:1:t:0 S10:2:t:0 P:t=x S:3:t:0 P:t=y; a< SA:1:0 SA:2:0 P@10/:t=x SA:3:0 P:t=y',
+      'a new SUBSCRIBE replaces the identifier [MQTT-3.8.4-3]':
+        'a> S9:1:t:0 S10:2:t:0 P:t=x S:3:t:0 P:t=y; a< SA:1:0 SA:2:0 P@10/:t=x SA:3:0 P:t=y',
       'copies that are sent apart have the identifier of their own subscription [MQTT-3.3.4-5] [MQTT-3.3.4-3]':
         'a> S1:1:$share/g/t:0 S2:2:$share/h/+:0 S3:3:t:0; a< SA:1:0 SA:2:0 SA:3:0; > P:t=x; a< P@3/:t=x P@2/:t=x P@1/:t=x',
       'Retain As Published keeps RETAIN, its absence clears it [MQTT-3.3.1-12] [MQTT-3.3.1-13]':
@@ -75,13 +87,14 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
       ['odd', '00'],
       ['c', '00'],
     ]
-    expect(await client.say(subscribe('00 09', ...filters), subscribe('00 02', ['odd', '01']))).toEqual([
-      '90 08 00 09 00 01 87 02 83 00',
-      '90 04 00 02 00 83',
-    ])
+    expect(
+      await client.say(subscribe('00 09', ...filters), subscribe('00 02', ['odd', '01'])),
+    ).toEqual(['90 08 00 09 00 01 87 02 83 00', '90 04 00 02 00 83'])
     const four = await join('four', {}, 4)
     const subscriptions = filters.map(([filter, qos]) => ({ filter, qos: Number(qos) }))
-    expect(await four.send({ type: 'subscribe', packetId: 9, subscriptions })).toMatchObject([{ reasonCodes: [1, 0x80, 2, 0x80, 0] }])
+    expect(await four.send({ type: 'subscribe', packetId: 9, subscriptions })).toMatchObject([
+      { reasonCodes: [1, 0x80, 2, 0x80, 0] },
+    ])
     await four.send({ type: 'unsubscribe', packetId: 5, filters: ['t'] })
     expect(four.heard().at(-1)).toBe('b0 02 00 05')
   })
@@ -89,7 +102,9 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
   it('SUBACK has one code for each of many filters [MQTT-3.8.4-6]', async () => {
     const { client } = await joined()
     const filters = Array.from({ length: 200 }, (_none, at): [string, string] => [`f/${at}`, '01'])
-    expect(await client.say(subscribe('00 01', ...filters))).toEqual([packetOf('90', '00 01 00', '01'.repeat(200))])
+    expect(await client.say(subscribe('00 01', ...filters))).toEqual([
+      packetOf('90', '00 01 00', '01'.repeat(200)),
+    ])
   })
 
   it('a code grants no more than was asked for and is possible, or says that there is no subscription [MQTT-3.8.4-7]', async () => {
@@ -99,7 +114,11 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     expect(await client.say(subscribe('00 01', ...filters))).toEqual(['90 07 00 01 00 00 01 01 87'])
     for (const topic of all) broker.publish({ topic, qos: 2, retain: true })
     await client.send()
-    expect(client.publishes.map(({ topic, qos }) => `${topic} ${qos}`)).toEqual(['zero 0', 'one 1', 'two 1'])
+    expect(client.publishes.map(({ topic, qos }) => `${topic} ${qos}`)).toEqual([
+      'zero 0',
+      'one 1',
+      'two 1',
+    ])
     client.heard()
     // Nor is what is retained sent for a refusal.
     expect(await client.say(subscribe('00 02', ['forbidden', '02']))).toEqual(['90 04 00 02 00 87'])
@@ -112,12 +131,17 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     for (verdict of someCodes) {
       const wanted = hexOfCode(verdict)
       const code = verdict < 0x80 ? '02' : allowed.includes(wanted) ? wanted : '80'
-      expect([verdict, await client.say(subscribe('00 01', [`f${verdict}`, '02']))]).toEqual([verdict, [`90 04 00 01 00 ${code}`]])
+      expect([verdict, await client.say(subscribe('00 01', [`f${verdict}`, '02']))]).toEqual([
+        verdict,
+        [`90 04 00 01 00 ${code}`],
+      ])
       expect(broker.publish({ topic: `f${verdict}` })).toBe(verdict < 0x80)
       await client.say()
     }
     const bounded = await joined({ maxSubscriptions: 1, maxTopicLevels: 2 })
-    expect(await bounded.client.say(subscribe('00 01', ['a/b/c', '00'], ['a', '00'], ['b', '00']))).toEqual(['90 06 00 01 00 8f 00 97'])
+    expect(
+      await bounded.client.say(subscribe('00 01', ['a/b/c', '00'], ['a', '00'], ['b', '00'])),
+    ).toEqual(['90 06 00 01 00 8f 00 97'])
   })
 
   it('no live message is lost while a subscription is replaced, and what is retained comes each time [MQTT-3.8.4-4]', async () => {
@@ -128,8 +152,12 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     for (let i = 0; i < 50; i++) {
       sender.transport.write(Uint8Array.from([0x32, 8, 0, 1, 0x74, 1, i, 0, 0, i]))
       const came = await client.say(subscribe('00 01', ['+', '01']))
-      expect(came.filter((packet) => packet.startsWith('32')).map((packet) => packet.slice(-5))).toEqual([`00 ${hexOfCode(i)}`])
-      expect(came.filter((packet) => packet.startsWith('31'))).toEqual(['31 08 00 04 6b 65 70 74 00 78'])
+      expect(
+        came.filter((packet) => packet.startsWith('32')).map((packet) => packet.slice(-5)),
+      ).toEqual([`00 ${hexOfCode(i)}`])
+      expect(came.filter((packet) => packet.startsWith('31'))).toEqual([
+        '31 08 00 04 6b 65 70 74 00 78',
+      ])
     }
   })
 
@@ -148,7 +176,9 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     const answers = await together.client.say(subscribe('00 01', ...filters))
     const kept = (packets: string[]) => packets.filter((packet) => packet.startsWith('31'))
     expect(answers.filter((packet) => packet.startsWith('90'))).toEqual(['90 06 00 01 00 02 01 00'])
-    expect(kept(answers)).toEqual(kept(await apart.client.say(...filters.map((filter) => subscribe('00 01', filter)))))
+    expect(kept(answers)).toEqual(
+      kept(await apart.client.say(...filters.map((filter) => subscribe('00 01', filter)))),
+    )
     const plain = { noLocal: false, retainAsPublished: false, identifier: undefined }
     for (const { broker } of [together, apart]) {
       const [a, b] = [
@@ -163,7 +193,10 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     const { client, broker } = await joined()
     await client.say(subscribe('00 01', ['a/#', '00'], ['é', '00']))
     for (const filter of ['a/+', 'A/#', 'a', 'a/', '#', 'e\u0301', '/a/#']) {
-      expect([filter, await client.say(unsubscribe('00 01', filter))]).toEqual([filter, ['b0 04 00 01 00 11']])
+      expect([filter, await client.say(unsubscribe('00 01', filter))]).toEqual([
+        filter,
+        ['b0 04 00 01 00 11'],
+      ])
     }
     client.take()
     for (const topic of ['a/b', 'é']) broker.publish({ topic })
@@ -174,31 +207,49 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     const sayable = [0x00, 0x11, 0x80, 0x83, 0x87, 0x8f, 0x91]
     for (let reasonCode = 0; reasonCode < 256; reasonCode++) {
       const { client, broker } = await joined()
-      const add = () => broker.faults.add({ packet: 'unsubscribe', direction: 'in', nth: 1, action: { reasonCode } })
+      const add = () =>
+        broker.faults.add({
+          packet: 'unsubscribe',
+          direction: 'in',
+          nth: 1,
+          action: { reasonCode },
+        })
       if (!sayable.includes(reasonCode)) expect(add).toThrow(/reason code/)
       else {
         add()
         const code = hexOfCode(reasonCode)
-        expect(await client.say(unsubscribe('00 05', 'a', 'b'))).toEqual([`b0 05 00 05 00 ${code} ${code}`])
+        expect(await client.say(unsubscribe('00 05', 'a', 'b'))).toEqual([
+          `b0 05 00 05 00 ${code} ${code}`,
+        ])
       }
     }
   })
 
   it.each(
     (['suback', 'unsuback'] as const).flatMap((type) =>
-      [{ reasonString: 'why it is so' }, { userProperties: [['name', 'value']] }].map((properties) => [type, properties as Properties] as const),
+      [{ reasonString: 'why it is so' }, { userProperties: [['name', 'value']] }].map(
+        (properties) => [type, properties as Properties] as const,
+      ),
     ),
   )(
     'what explains %s is left out where it does not fit: %j [MQTT-3.9.2-1] [MQTT-3.9.2-2] [MQTT-3.11.2-1] [MQTT-3.11.2-2]',
     async (type, properties) => {
       const { join } = world({
         authorizeSubscribe: () => false,
-        intercept: (direction, packet) => (direction === 'out' && packet.type === type ? ({ ...packet, properties } as ServerPacket) : undefined),
+        intercept: (direction, packet) =>
+          direction === 'out' && packet.type === type
+            ? ({ ...packet, properties } as ServerPacket)
+            : undefined,
       })
       const answer = async (maximumPacketSize: number) => {
         const client = await join('a', { properties: { maximumPacketSize } })
         client.heard()
-        return [...(await client.say(type === 'suback' ? subscribe('00 01', ['t', '00']) : unsubscribe('00 01', 't'))), client.gone]
+        return [
+          ...(await client.say(
+            type === 'suback' ? subscribe('00 01', ['t', '00']) : unsubscribe('00 01', 't'),
+          )),
+          client.gone,
+        ]
       }
       const [whole] = await answer(1000)
       const size = (whole as string).split(' ').length
@@ -215,16 +266,26 @@ describe('what is not available', () => {
     [{ wildcardSubscriptionAvailable: false }, { filter: 'a/+' }, undefined, 0xa2],
     [{ sharedSubscriptionAvailable: false }, { filter: '$share/g/a' }, undefined, 0x9e],
     [{ subscriptionIdentifierAvailable: false }, { filter: 'a' }, 4, 0xa1],
-  ] as const)('ends a 5.0 connection: %j', async (options, subscription, identifier, reasonCode) => {
-    const { client } = await joined(options)
-    await client.subscribe({ filter: 'fine' }, 1)
-    expect(client.goodbye).toBeUndefined()
-    await client.subscribe(subscription, 2, identifier)
-    expect(client.goodbye).toBe(reasonCode)
-  })
+  ] as const)(
+    'ends a 5.0 connection: %j',
+    async (options, subscription, identifier, reasonCode) => {
+      const { client } = await joined(options)
+      await client.subscribe({ filter: 'fine' }, 1)
+      expect(client.goodbye).toBeUndefined()
+      await client.subscribe(subscription, 2, identifier)
+      expect(client.goodbye).toBe(reasonCode)
+    },
+  )
 
   const none = { wildcardSubscriptionAvailable: false, sharedSubscriptionAvailable: false }
-  scenes({ 'is refused by filter, as it was not announced': 'a> S:1:a:0,a/+:0,$share/g/a:0; a< SA:1:0,80,80' }, [4], none)
+  scenes(
+    {
+      'is refused by filter, as it was not announced':
+        'a> S:1:a:0,a/+:0,$share/g/a:0; a< SA:1:0,80,80',
+    },
+    [4],
+    none,
+  )
 })
 
 describe('shared subscriptions', () => {
@@ -255,7 +316,8 @@ describe('shared subscriptions', () => {
         'd> C:d~ S:1:$share/g/t:2; d< K:0 SA:1:2; > P:t=2 P2:t=z; b< P:t=2; d< P2:1:t=z; d!; d> C:d; d< K:0; > P:t=3; b< P:t=3',
       'no retained message comes for it, and none is left of a group without members':
         '> PX:t=x; a> S:1:$share/g/+:2; a< SA:1:2; a> U:2:$share/g/+; a< UA:2:0; b> P1:1:t=x; b< PA:1:n',
-      '$share alone is the filter of a topic of that name': 'a> S:1:$share:1 P:$share=x; a< SA:1:1 P:$share=x',
+      '$share alone is the filter of a topic of that name':
+        'a> S:1:$share:1 P:$share=x; a< SA:1:1 P:$share=x',
       'the whole of it is what UNSUBSCRIBE names: group and filter [MQTT-3.10.4-1] [MQTT-4.8.2-1]':
         'a* $share/g/t:0; b* $share/g/t:0; a> U:2:t,$share/h/t,$share/g/t; a< UA:2:11,11,0; > P:t=1 P:t=2; b< P:t=1 P:t=2',
     },
@@ -265,19 +327,22 @@ describe('shared subscriptions', () => {
   it.each([
     ['PUBACK', 1, '40'],
     ['PUBREC', 2, '50'],
-  ] as const)('a %s of 0x80 or more is the end of the message: no other member gets it [MQTT-4.8.2-6]', async (_what, qos, first) => {
-    for (const code of ['80', '87', '97']) {
-      const { join, broker } = world()
-      const [one, two] = [await join('one', durable), await join('two', durable)]
-      for (const each of [one, two]) await each.say(subscribe('00 01', ['$share/g/t', '02']))
-      broker.publish({ topic: 't', qos })
-      await one.send()
-      await one.say(`${first} 03 00 01 ${code}`)
-      await one.send({ type: 'disconnect', properties: { sessionExpiryInterval: 0 } })
-      await two.send()
-      expect([two.heard(), (await join('one', durable)).heard().length]).toEqual([[], 1])
-    }
-  })
+  ] as const)(
+    'a %s of 0x80 or more is the end of the message: no other member gets it [MQTT-4.8.2-6]',
+    async (_what, qos, first) => {
+      for (const code of ['80', '87', '97']) {
+        const { join, broker } = world()
+        const [one, two] = [await join('one', durable), await join('two', durable)]
+        for (const each of [one, two]) await each.say(subscribe('00 01', ['$share/g/t', '02']))
+        broker.publish({ topic: 't', qos })
+        await one.send()
+        await one.say(`${first} 03 00 01 ${code}`)
+        await one.send({ type: 'disconnect', properties: { sessionExpiryInterval: 0 } })
+        await two.send()
+        expect([two.heard(), (await join('one', durable)).heard().length]).toEqual([[], 1])
+      }
+    },
+  )
 
   it.each([
     ['$share/g/a', 'a'],
@@ -292,6 +357,8 @@ describe('shared subscriptions', () => {
     expect(await client.say(subscribe('00 01', [filter, '00']))).toEqual(['90 04 00 01 00 00'])
     const publish = (name: string) => packetOf('30', textOf(name), '00')
     const matchesMore = /[+#]$/.test(filter)
-    expect(await client.say(publish(topic), publish(`${topic}no`))).toEqual(matchesMore ? [publish(topic), publish(`${topic}no`)] : [publish(topic)])
+    expect(await client.say(publish(topic), publish(`${topic}no`))).toEqual(
+      matchesMore ? [publish(topic), publish(`${topic}no`)] : [publish(topic)],
+    )
   })
 })

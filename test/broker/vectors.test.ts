@@ -7,13 +7,27 @@ import type { BrokerAuthMethod, MemoryBrokerOptions } from '../../src/testing/in
 import { readVectors, type Vector } from '../unit/wire/vector-files.js'
 import { codeOf, type RawClient, type World, world } from './raw-client.js'
 
-const vectors = readVectors('../../rules/vectors.json').filter(({ direction, fill }) => direction === 'c2s' && fill === undefined)
+const vectors = readVectors('../../rules/vectors.json').filter(
+  ({ direction, fill }) => direction === 'c2s' && fill === undefined,
+)
 
 /** The codes of the errors that vectors name. */
 const codes: Readonly<Record<string, string>> = Object.fromEntries(
   [
-    ...['MalformedPacket 81', 'ProtocolError 82', 'UnsupportedProtocolVersion 84', 'ClientIdentifierNotValid 85', 'TopicFilterInvalid 8f'],
-    ...['TopicNameInvalid 90', 'TopicAliasInvalid 94', 'PacketTooLarge 95', 'RetainNotSupported 9a', 'QoSNotSupported 9b'],
+    ...[
+      'MalformedPacket 81',
+      'ProtocolError 82',
+      'UnsupportedProtocolVersion 84',
+      'ClientIdentifierNotValid 85',
+      'TopicFilterInvalid 8f',
+    ],
+    ...[
+      'TopicNameInvalid 90',
+      'TopicAliasInvalid 94',
+      'PacketTooLarge 95',
+      'RetainNotSupported 9a',
+      'QoSNotSupported 9b',
+    ],
     ...['SharedSubscriptionsNotSupported 9e', 'SubscriptionIdentifiersNotSupported a1'],
   ].map((pair) => pair.split(' ')),
 )
@@ -26,7 +40,9 @@ const anyData: BrokerAuthMethod = {
 }
 
 function methodOf({ context, decoded, name }: Vector): string | undefined {
-  const { authenticationMethod } = ((decoded as { properties?: Record<string, unknown> } | undefined)?.properties ?? {}) as Record<string, string>
+  const { authenticationMethod } = ((
+    decoded as { properties?: Record<string, unknown> } | undefined
+  )?.properties ?? {}) as Record<string, string>
   if (name === 'auth-without-connect-method-c2s') return undefined
   const wanted = context?.connect?.['authenticationMethod'] as string | undefined
   return wanted ?? authenticationMethod ?? (name.startsWith('auth-') ? 'm' : undefined)
@@ -36,7 +52,11 @@ function methodOf({ context, decoded, name }: Vector): string | undefined {
 function brokerOf(vector: Vector): World {
   const { connack } = vector.context ?? {}
   const method = methodOf(vector)
-  const flags = ['retainAvailable', 'sharedSubscriptionAvailable', 'subscriptionIdentifierAvailable'] as const
+  const flags = [
+    'retainAvailable',
+    'sharedSubscriptionAvailable',
+    'subscriptionIdentifierAvailable',
+  ] as const
   return world({
     topicAliasMaximum: connack === undefined ? 65_535 : 0,
     ...connack,
@@ -54,9 +74,16 @@ async function enter(vector: Vector, { dial }: World): Promise<RawClient> {
   const method = methodOf(vector)
   if (vector.name.startsWith('connect-')) return client
   const sessionExpiryInterval = vector.context?.connect?.['sessionExpiryInterval']
-  await client.connect({ clientId: 'v', properties: { sessionExpiryInterval, authenticationMethod: method } })
+  await client.connect({
+    clientId: 'v',
+    properties: { sessionExpiryInterval, authenticationMethod: method },
+  })
   if (vector.name.startsWith('auth-') && method !== undefined) {
-    await client.send({ type: 'auth', reasonCode: 0x19, properties: { authenticationMethod: method } })
+    await client.send({
+      type: 'auth',
+      reasonCode: 0x19,
+      properties: { authenticationMethod: method },
+    })
   }
   client.heard()
   return client
@@ -65,7 +92,10 @@ async function enter(vector: Vector, { dial }: World): Promise<RawClient> {
 const ids = ({ statements = [] }: Vector): string => statements.map((id) => ` [${id}]`).join('')
 
 /** Plays the vector both ways. `check` sees what came. */
-function each(vector: Vector, check: (answers: string[], client: RawClient, all: World) => Promise<void> | void): void {
+function each(
+  vector: Vector,
+  check: (answers: string[], client: RawClient, all: World) => Promise<void> | void,
+): void {
   it(`${vector.name}${vector.valid ? '' : ids(vector)}`, async () => {
     for (const feed of ['say', 'drip'] as const) {
       const all = brokerOf(vector)
@@ -100,7 +130,8 @@ describe('a CONNECT that breaks the format or the rules is refused, and the conn
       expect(client.gone).toBe(true)
       expect(answers.length).toBeLessThanOrEqual(1)
       const [connack] = answers
-      if (connack === '20 02 00 01') expect(vector.acceptErrors).toContain('UnsupportedProtocolVersion')
+      if (connack === '20 02 00 01')
+        expect(vector.acceptErrors).toContain('UnsupportedProtocolVersion')
       else if (connack !== undefined) {
         expect(connack).toMatch(/^20 .. 00 [89a]/)
         expect(acceptedCodes(vector)).toContain(codeOf(connack))
@@ -116,7 +147,8 @@ describe('what is in order is handled, and the connection goes on', () => {
       expect(broker.violations.filter(({ reasonCode }) => reasonCode !== undefined)).toEqual([])
       // No CONNACK is that short.
       const unfit = vector.name === 'connect-maximum-packet-size-1'
-      if (unfit || vector.name.startsWith('disconnect-')) expect([answers, client.gone]).toEqual([[], true])
+      if (unfit || vector.name.startsWith('disconnect-'))
+        expect([answers, client.gone]).toEqual([[], true])
       else {
         if (vector.name.startsWith('connect-')) expect(codeOf(answers[0])).toBe('00')
         expect(await client.say('c0 00')).toEqual(['d0 00'])

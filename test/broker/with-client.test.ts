@@ -31,7 +31,10 @@ it('a service is tested against a broker that restarts', async () => {
 it('a client that reads nothing holds up no other', async () => {
   const broker = new MemoryBroker()
   const connected = async (clientId: string): Promise<Client> => {
-    const client = new Client({ url: 'mqtt://test', transport: broker.dial }, { clientId, receiveMaximum: 4 })
+    const client = new Client(
+      { url: 'mqtt://test', transport: broker.dial },
+      { clientId, receiveMaximum: 4 },
+    )
     await client.connect()
     return client
   }
@@ -40,9 +43,12 @@ it('a client that reads nothing holds up no other', async () => {
   const read = await other.subscribe('a', { qos: 1 })
   const onReceive = await other.subscribe('b', { qos: 1, ack: 'on-receive' })
   const sender = await connected('sender')
-  for (let number = 0; number < 50; number++) for (const topic of ['a', 'b']) await sender.publish(topic, String(number), { qos: 1 })
-  for (let number = 0; number < 50; number++) expect((await read.next({ timeout: 5000 }))?.text()).toBe(String(number))
-  for (let number = 0; number < 50; number++) expect((await onReceive.next({ timeout: 5000 }))?.text()).toBe(String(number))
+  for (let number = 0; number < 50; number++)
+    for (const topic of ['a', 'b']) await sender.publish(topic, String(number), { qos: 1 })
+  for (let number = 0; number < 50; number++)
+    expect((await read.next({ timeout: 5000 }))?.text()).toBe(String(number))
+  for (let number = 0; number < 50; number++)
+    expect((await onReceive.next({ timeout: 5000 }))?.text()).toBe(String(number))
   expect(unread.size).toBe(4)
   for (const client of [stalled, other, sender]) await client.disconnect({ timeout: 0 })
   broker.close()

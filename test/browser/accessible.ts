@@ -26,7 +26,9 @@ export async function nameless(page: Page): Promise<string[]> {
   await session.detach()
   const found = nodes.filter(({ ignored, role }) => !ignored && named.has(String(role?.value)))
   if (found.length === 0) throw new Error('nothing on the page has a role')
-  return found.filter(({ name }) => String(name?.value ?? '').trim() === '').map(({ role }) => String(role?.value))
+  return found
+    .filter(({ name }) => String(name?.value ?? '').trim() === '')
+    .map(({ role }) => String(role?.value))
 }
 
 /** Texts that stand out from their ground by less than 4.5 to 1, with how much it is. */
@@ -42,7 +44,12 @@ export async function faint(page: Page): Promise<string[]> {
       const [red = 0, green = 0, blue = 0, alpha = 0] = canvas.getImageData(0, 0, 1, 1).data
       return [red, green, blue, alpha / 255]
     }
-    const over = ([r, g, b, a]: Colour, [x, y, z]: Colour): Colour => [r * a + x * (1 - a), g * a + y * (1 - a), b * a + z * (1 - a), 1]
+    const over = ([r, g, b, a]: Colour, [x, y, z]: Colour): Colour => [
+      r * a + x * (1 - a),
+      g * a + y * (1 - a),
+      b * a + z * (1 - a),
+      1,
+    ]
     const groundOf = (element: Element | null): Colour => {
       if (element === null) return [255, 255, 255, 1]
       const own = read(getComputedStyle(element).backgroundColor)
@@ -63,18 +70,26 @@ export async function faint(page: Page): Promise<string[]> {
       const { width, height } = element.getBoundingClientRect()
       return width > 1 && height > 1 && element.checkVisibility({ visibilityProperty: true })
     })
-    const texts = elements.filter((element) => [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent?.trim() !== ''))
+    const texts = elements.filter((element) =>
+      [...element.childNodes].some(
+        (node) => node.nodeType === 3 && node.textContent?.trim() !== '',
+      ),
+    )
     const results: string[] = []
     let count = 0
     const check = (element: Element, what: string, colour?: string): void => {
       count += 1
       const ratio = contrast(element, colour)
-      if (ratio < 4.5) results.push(`${element.tagName.toLowerCase()} “${what.trim().slice(0, 40)}”: ${ratio.toFixed(2)}`)
+      if (ratio < 4.5)
+        results.push(
+          `${element.tagName.toLowerCase()} “${what.trim().slice(0, 40)}”: ${ratio.toFixed(2)}`,
+        )
     }
     for (const element of texts) check(element, element.textContent ?? '')
     for (const element of elements.filter((each) => each.matches('input, select, textarea'))) {
       check(element, 'value')
-      if (element.matches('[placeholder]')) check(element, 'placeholder', getComputedStyle(element, '::placeholder').color)
+      if (element.matches('[placeholder]'))
+        check(element, 'placeholder', getComputedStyle(element, '::placeholder').color)
     }
     return [count, results] as const
   })
@@ -101,4 +116,5 @@ export async function unseenFocus(page: Page, stops: number): Promise<string[]> 
 }
 
 /** Pixels by which the page is wider than its window. */
-export const tooWide = (page: Page): Promise<number> => page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')
+export const tooWide = (page: Page): Promise<number> =>
+  page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth')

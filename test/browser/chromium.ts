@@ -12,7 +12,11 @@ import { type Browser, type BrowserContext, chromium } from 'playwright-core'
 import { expect, it } from 'vitest'
 import { within } from '../real/waiting.js'
 
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((file) => existsSync(file))
+const executablePath = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+].find((file) => existsSync(file))
 
 /** Defines tests that need a browser. Where there is none they fail in CI; elsewhere the reason is printed and they are left out. */
 export function withChromium(define: () => void): void {
@@ -22,7 +26,14 @@ export function withChromium(define: () => void): void {
 }
 
 /** Nothing that asks the network, and no process sandbox: tests run as root. */
-const flags = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update']
+const flags = [
+  '--no-sandbox',
+  '--disable-gpu',
+  '--disable-quic',
+  '--no-first-run',
+  '--disable-background-networking',
+  '--disable-component-update',
+]
 
 /** A browser in the hands of the driver, which keeps every page awake and in the foreground. */
 export function driven(): Promise<Browser> {
@@ -48,10 +59,16 @@ export class PlainBrowser {
   static async start(more: readonly string[] = []): Promise<PlainBrowser> {
     const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-browser-'))
     const own = ['--headless=new', '--remote-debugging-port=0', `--user-data-dir=${folder}`]
-    const child = spawn(executablePath ?? 'chromium', [...flags, ...own, ...more, 'about:blank'], { stdio: ['ignore', 'ignore', 'pipe'] })
+    const child = spawn(executablePath ?? 'chromium', [...flags, ...own, ...more, 'about:blank'], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    })
     process.once('exit', () => child.kill('SIGKILL'))
     const address = await within(debuggingAddress(child), 'the browser getting ready', 30_000)
-    return new PlainBrowser(await chromium.connectOverCDP(address, { noDefaults: true }), child, folder)
+    return new PlainBrowser(
+      await chromium.connectOverCDP(address, { noDefaults: true }),
+      child,
+      folder,
+    )
   }
 
   async stop(): Promise<void> {

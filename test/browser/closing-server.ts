@@ -8,7 +8,10 @@ import { listening } from '../support/servers.js'
 const connack = Uint8Array.of(0x20, 3, 0, 0, 0)
 
 /** Starts one; gives its URL, to which `/before` and `/after` (CONNACK) belong, and what stops it. */
-export async function startClosing(code: number, reason: string): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
+export async function startClosing(
+  code: number,
+  reason: string,
+): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
   const server = createServer()
   const sockets = new WebSocketServer({ server })
   sockets.on('connection', (socket, { url }) => {

@@ -81,9 +81,20 @@ withChromium(() => {
       events: ['close', 'end'],
       hasBuffer: false,
     })
-    expect(await page.evaluate('ofPage()')).toEqual({ protocol: 'ws', hostname: new URL(setting.site.origin).hostname, path: '/mqtt' })
-    for (const options of ["{ ca: 'x' }", "{ wsOptions: { headers: { a: 'b' } } }", '{ rejectUnauthorized: false }', "{ protocol: 'mqtt' }"])
-      expect(await page.evaluate(`refused(${options})`)).toMatch(/^ERR_(?:UNSUPPORTED_OPTION endpoint\.(?:tls|headers)|INVALID_BROKER_URL url)$/)
+    expect(await page.evaluate('ofPage()')).toEqual({
+      protocol: 'ws',
+      hostname: new URL(setting.site.origin).hostname,
+      path: '/mqtt',
+    })
+    for (const options of [
+      "{ ca: 'x' }",
+      "{ wsOptions: { headers: { a: 'b' } } }",
+      '{ rejectUnauthorized: false }',
+      "{ protocol: 'mqtt' }",
+    ])
+      expect(await page.evaluate(`refused(${options})`)).toMatch(
+        /^ERR_(?:UNSUPPORTED_OPTION endpoint\.(?:tls|headers)|INVALID_BROKER_URL url)$/,
+      )
     await page.close()
     expect(complaints).toEqual([])
   })

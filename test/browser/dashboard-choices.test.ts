@@ -47,7 +47,11 @@ withChromium(() => {
   async function start(topic: string, address = url, options = {}): Promise<void> {
     open = await DashboardPage.open(browser, site.address({ url: address, topic }), options)
     if (address === url) await open.shows('#state', 'Connected to')
-    if (address === url) await eventually(async () => (await open.at('#negotiated').textContent())?.includes(': QoS'), 'a subscription')
+    if (address === url)
+      await eventually(
+        async () => (await open.at('#negotiated').textContent())?.includes(': QoS'),
+        'a subscription',
+      )
   }
 
   describe('another address', () => {
@@ -65,10 +69,15 @@ withChromium(() => {
       await field('Broker').fill(url)
       await open.button('Connect').click()
       await open.shows('#state', `Connected to ${url}`)
-      expect(await open.page.title()).toBe(`Connected · ${url.slice('ws://'.length)} – mqwire dashboard`)
+      expect(await open.page.title()).toBe(
+        `Connected · ${url.slice('ws://'.length)} – mqwire dashboard`,
+      )
       expect(await open.at('#problem').isHidden()).toBe(true)
       await open.button('Disconnect').click()
-      await eventually(async () => (await open.page.title()).startsWith('Disconnected · '), 'the title')
+      await eventually(
+        async () => (await open.page.title()).startsWith('Disconnected · '),
+        'the title',
+      )
     })
 
     it('that is refused is what the state is about, with its address', async () => {
@@ -77,7 +86,10 @@ withChromium(() => {
       await open.button('Connect').click()
       await open.shows('#state', /(?:Connecting|Reconnecting) to ws:\/\/127\.0\.0\.1:1/)
       await open.shows('#problem', 'ERR_CONNECT')
-      await eventually(async () => /onnecting · 127\.0\.0\.1:1 –/.test(await open.page.title()), 'the title')
+      await eventually(
+        async () => /onnecting · 127\.0\.0\.1:1 –/.test(await open.page.title()),
+        'the title',
+      )
     })
   })
 
@@ -113,7 +125,11 @@ withChromium(() => {
 
     it('has its last 500 messages, with milliseconds', async () => {
       await start('many/#')
-      await Promise.all(Array.from({ length: 510 }, (_, number) => sender.publish('many/one', String(number), { qos: 1 })))
+      await Promise.all(
+        Array.from({ length: 510 }, (_, number) =>
+          sender.publish('many/one', String(number), { qos: 1 }),
+        ),
+      )
       await open.button('many/one').click()
       await open.shows('#inspected', 'the last 500 (at most 500, or 1.0 MiB)')
       const times = open.at('#messages time')
@@ -124,10 +140,16 @@ withChromium(() => {
 
     it('draws a number that is clicked, also with the keyboard', async () => {
       await start('draw/#')
-      const send = (level: number) => sender.publish('draw/tank', JSON.stringify({ a: 1, b: 2, inside: { level }, name: 'x7' }), { qos: 1 })
+      const send = (level: number) =>
+        sender.publish('draw/tank', JSON.stringify({ a: 1, b: 2, inside: { level }, name: 'x7' }), {
+          qos: 1,
+        })
       await send(1)
       await open.button('draw/tank').click()
-      await eventually(async () => (await open.at('#chart-1 select').inputValue()) === 'b', 'the fields that are drawn unasked')
+      await eventually(
+        async () => (await open.at('#chart-1 select').inputValue()) === 'b',
+        'the fields that are drawn unasked',
+      )
       await open.at('#payload button').nth(2).click()
       await open.shows('#payload-note', 'inside.level of draw/tank is in chart 1.')
       expect(await open.at('#chart-0 select').inputValue()).toBe('inside.level')
@@ -166,10 +188,17 @@ withChromium(() => {
       const first = await memory.serve({ ws: 0 })
       afterAll(() => memory.close())
       const arrived: string[] = []
-      memory.on('publish', ({ message }) => void arrived.push(new TextDecoder().decode(message.payload)))
-      open = await DashboardPage.open(browser, site.address({ url: first.urls[0] ?? '', topic: 'kept/#', publish: 'kept/note' }), {
-        colorScheme: 'dark',
-      })
+      memory.on(
+        'publish',
+        ({ message }) => void arrived.push(new TextDecoder().decode(message.payload)),
+      )
+      open = await DashboardPage.open(
+        browser,
+        site.address({ url: first.urls[0] ?? '', topic: 'kept/#', publish: 'kept/note' }),
+        {
+          colorScheme: 'dark',
+        },
+      )
       await open.shows('#state', 'Connected to')
       const form = open.at('#publish')
       await form.getByLabel('Content type').fill('text/plain')
@@ -222,7 +251,11 @@ withChromium(() => {
       await field('Topic filter').fill('third/#')
       await open.button('Connect').click()
       await open.shows('#negotiated', 'third/#: QoS')
-      expect(await open.page.evaluate(() => JSON.stringify({ ...localStorage, ...sessionStorage, at: location.href }))).not.toContain('canary')
+      expect(
+        await open.page.evaluate(() =>
+          JSON.stringify({ ...localStorage, ...sessionStorage, at: location.href }),
+        ),
+      ).not.toContain('canary')
       await open.page.goto(site.origin)
       const list = field('Last connections')
       expect(await list.locator('option').allTextContents()).toEqual([
@@ -240,7 +273,11 @@ withChromium(() => {
       expect(await field('Password').inputValue()).toBe('')
       await list.selectOption('forget them')
       expect(await open.at('.recent').isHidden()).toBe(true)
-      expect(await open.page.evaluate(() => Object.keys(localStorage).filter((key) => key.includes('connection')))).toEqual([])
+      expect(
+        await open.page.evaluate(() =>
+          Object.keys(localStorage).filter((key) => key.includes('connection')),
+        ),
+      ).toEqual([])
     })
   })
 
@@ -251,7 +288,10 @@ withChromium(() => {
       await open.button('Connect').click()
       await open.shows('#state', 'Connected to')
       await open.at('.recent').waitFor()
-      for (let count = 0; count < 40; count += 1) await sender.publish('every/one', JSON.stringify({ level: count, list: [1, 2, 3] }), { qos: 1 })
+      for (let count = 0; count < 40; count += 1)
+        await sender.publish('every/one', JSON.stringify({ level: count, list: [1, 2, 3] }), {
+          qos: 1,
+        })
       await open.button('every/one').click()
       await open.at('#publish').getByLabel('Payload').fill('{')
       await open.at('#payload button').first().click()

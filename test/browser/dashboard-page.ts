@@ -20,7 +20,11 @@ export class DashboardPage {
   }
 
   /** Opens it in a context of its own. */
-  static async open(browser: Browser, address: string, options: BrowserContextOptions = {}): Promise<DashboardPage> {
+  static async open(
+    browser: Browser,
+    address: string,
+    options: BrowserContextOptions = {},
+  ): Promise<DashboardPage> {
     const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options })
     const dashboard = new DashboardPage(await context.newPage())
     await dashboard.page.goto(address)
@@ -50,7 +54,9 @@ export class DashboardPage {
   /** The figures at the top, by name. */
   figures(): Promise<Record<string, string>> {
     return this.page.evaluate(() => {
-      const pairs = [...document.querySelectorAll('#figures > div')].map((pair) => [...pair.children].map(({ textContent }) => textContent))
+      const pairs = [...document.querySelectorAll('#figures > div')].map((pair) =>
+        [...pair.children].map(({ textContent }) => textContent),
+      )
       return Object.fromEntries(pairs)
     })
   }
@@ -65,7 +71,9 @@ export class DashboardPage {
     return this.page.evaluate((id) => {
       const drawn = document.querySelector<HTMLCanvasElement>(`#${id} canvas`)
       if (!drawn || drawn.width === 0) return 0
-      const context = new OffscreenCanvas(drawn.width, drawn.height).getContext('2d', { willReadFrequently: true })
+      const context = new OffscreenCanvas(drawn.width, drawn.height).getContext('2d', {
+        willReadFrequently: true,
+      })
       if (context === null) return 0
       context.drawImage(drawn, 0, 0)
       const { data } = context.getImageData(0, 0, drawn.width, drawn.height)
@@ -76,10 +84,12 @@ export class DashboardPage {
       })
       probe.remove()
       const isNear = (at: number, colour: readonly number[]): boolean =>
-        (data[at + 3] ?? 0) > 200 && colour.every((value, part) => Math.abs(value - (data[at + part] ?? 0)) < 24)
+        (data[at + 3] ?? 0) > 200 &&
+        colour.every((value, part) => Math.abs(value - (data[at + part] ?? 0)) < 24)
       return colours.filter((colour) => {
         let pixels = 0
-        for (let at = 0; at < data.length && pixels < 8; at += 4) if (isNear(at, colour)) pixels += 1
+        for (let at = 0; at < data.length && pixels < 8; at += 4)
+          if (isNear(at, colour)) pixels += 1
         return pixels === 8
       }).length
     }, chart)

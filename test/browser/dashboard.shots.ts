@@ -27,10 +27,18 @@ withChromium(() => {
     })
 
     it('are taken', async () => {
-      const program = new Program('demo/main.js', ['--devices', '12', '--rate', '12'], '', {}, 170_000)
+      const program = new Program(
+        'demo/main.js',
+        ['--devices', '12', '--rate', '12'],
+        '',
+        {},
+        170_000,
+      )
       await program.prints('Stop with')
       const address = /^Dashboard +(http:\S+)$/m.exec(program.output)?.[1] ?? ''
-      const pages = await Promise.all(Object.values(views).map((options) => DashboardPage.open(browser, address, options)))
+      const pages = await Promise.all(
+        Object.values(views).map((options) => DashboardPage.open(browser, address, options)),
+      )
       for (const { page } of pages) {
         await eventually(
           () =>

@@ -39,26 +39,44 @@ withChromium(() => {
   })
 
   /** Opens the page; by itself it connects and reads everything below the topic. */
-  async function start(topic: string, options = {}, url = broker.urls.WebSocket ?? ''): Promise<void> {
-    open = await DashboardPage.open(browser, site.address({ url, topic, publish: `${topic.split('/')[0]}/note` }), options)
+  async function start(
+    topic: string,
+    options = {},
+    url = broker.urls.WebSocket ?? '',
+  ): Promise<void> {
+    open = await DashboardPage.open(
+      browser,
+      site.address({ url, topic, publish: `${topic.split('/')[0]}/note` }),
+      options,
+    )
     if (url === broker.urls.WebSocket) await open.shows('#state', 'Connected to ws://127.0.0.1')
-    await open.page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
+    await open.page.evaluate(
+      "document.querySelectorAll('details').forEach((each) => { each.open = true })",
+    )
     if (url === broker.urls.WebSocket) await open.shows('#negotiated', /: QoS/)
   }
 
-  const send = (topic: string, payload: string | Uint8Array, options = {}) => sender.publish(topic, payload, { qos: 1, ...options })
+  const send = (topic: string, payload: string | Uint8Array, options = {}) =>
+    sender.publish(topic, payload, { qos: 1, ...options })
   const rows = () => open.column('topic')
 
   /** The devices of a plant publish until so many lines are seen in each of the charts. */
-  async function telemetry(plant: string, charts: Readonly<Record<string, number>> = { 'chart-0': 4 }): Promise<void> {
+  async function telemetry(
+    plant: string,
+    charts: Readonly<Record<string, number>> = { 'chart-0': 4 },
+  ): Promise<void> {
     let round = 0
     const drawn = async (): Promise<boolean> => {
       round += 1
       for (let device = 0; device < 4; device++) {
         const heat = 20 + device + Math.sin(round + device)
-        await send(`${plant}/${device}/json`, JSON.stringify({ celsius: heat, bar: 3 - heat / 20, count: round }))
+        await send(
+          `${plant}/${device}/json`,
+          JSON.stringify({ celsius: heat, bar: 3 - heat / 20, count: round }),
+        )
       }
-      for (const [chart, lines] of Object.entries(charts)) if ((await open.lines(chart)) !== lines) return false
+      for (const [chart, lines] of Object.entries(charts))
+        if ((await open.lines(chart)) !== lines) return false
       return true
     }
     await eventually(drawn, `lines in ${Object.keys(charts)}`)
@@ -70,10 +88,18 @@ withChromium(() => {
       await telemetry('plant', { 'chart-0': 4, 'chart-1': 4, 'chart-rate': 1 })
       await open.shows('#found', '4 topics.')
       // A counter is no chart that anybody asked for.
-      expect(await open.at('.chart select').evaluateAll((all) => all.map((each) => (each as HTMLSelectElement).value))).toEqual(['celsius', 'bar'])
+      expect(
+        await open
+          .at('.chart select')
+          .evaluateAll((all) => all.map((each) => (each as HTMLSelectElement).value)),
+      ).toEqual(['celsius', 'bar'])
       expect(await open.at('#chart-0 .pattern').textContent()).toBe('plant/…/json')
       expect(await rows()).toEqual([0, 1, 2, 3].map((device) => `plant/${device}/json`))
-      expect(await open.figures()).toMatchObject({ topics: '4', 'dropped unread': '0', 'connected for': expect.stringMatching(/^\d+ s$/) })
+      expect(await open.figures()).toMatchObject({
+        topics: '4',
+        'dropped unread': '0',
+        'connected for': expect.stringMatching(/^\d+ s$/),
+      })
       expect(await open.at('#negotiated').textContent()).toContain('plant/#: QoS 1')
       const elsewhere = open.requests.filter((url) => !url.startsWith(site.origin))
       expect(elsewhere).toEqual([])
@@ -96,17 +122,29 @@ withChromium(() => {
       for (const [topic, count] of Object.entries({ 'table/b': 1, 'table/a': 3, 'table/c': 2 }))
         for (let each = 0; each < count; each++) await send(topic, `${topic} says ${each}`)
       await open.shows('#found', '3 topics')
-      await eventually(async () => (await rows()).join() === 'table/a,table/b,table/c', 'topics in order')
+      await eventually(
+        async () => (await rows()).join() === 'table/a,table/b,table/c',
+        'topics in order',
+      )
       await open.button('Count').focus()
       await open.page.keyboard.press('Enter')
       // The page draws when it has the time, and counts may still rise.
-      await eventually(async () => (await rows()).join() === 'table/b,table/c,table/a', 'the fewest first')
+      await eventually(
+        async () => (await rows()).join() === 'table/b,table/c,table/a',
+        'the fewest first',
+      )
       await open.page.keyboard.press('Enter')
-      await eventually(async () => (await rows()).join() === 'table/a,table/c,table/b', 'the most first')
+      await eventually(
+        async () => (await rows()).join() === 'table/a,table/c,table/b',
+        'the most first',
+      )
       expect(await open.at('th.count').getAttribute('aria-sort')).toBe('descending')
       await open.at('#search').focus()
       await open.page.keyboard.type('C SAYS')
-      await eventually(async () => (await rows()).join() === 'table/c', 'the one that was looked for')
+      await eventually(
+        async () => (await rows()).join() === 'table/c',
+        'the one that was looked for',
+      )
       expect(await open.at('#found').textContent()).toBe('1 of 3 topics.')
     })
 
@@ -120,7 +158,9 @@ withChromium(() => {
       await eventually(async () => (await rows()).join() === 'publish/note', 'the topic')
       await form.getByLabel('Topic').fill('not/#')
       await open.button('Publish').click()
-      expect(await open.shows('#receipts .failed', 'ERR_INVALID_TOPIC')).toContain('not-sent (it was not sent)')
+      expect(await open.shows('#receipts .failed', 'ERR_INVALID_TOPIC')).toContain(
+        'not-sent (it was not sent)',
+      )
       await open.button('Disconnect').click()
       await open.shows('#state', 'Disconnected')
       await form.getByLabel('Topic').fill('publish/late')
@@ -139,7 +179,14 @@ withChromium(() => {
       await open.button('inspect/json').click()
       await open.shows('#payload', '{\n  "a": [\n    1,\n    "b"\n  ]\n}')
       const facts = await open.at('#properties').textContent()
-      for (const text of ['Content typeapplication/json', '“colour”red␊', 'QoS1', 'Size13 bytes', 'Expires in1 min']) expect(facts).toContain(text)
+      for (const text of [
+        'Content typeapplication/json',
+        '“colour”red␊',
+        'QoS1',
+        'Size13 bytes',
+        'Expires in1 min',
+      ])
+        expect(facts).toContain(text)
       await open.page.getByLabel('hexadecimal').check()
       expect(await open.at('#payload').textContent()).toContain('000000  7b 22 61 22')
       await open.at('#messages button').last().click()
@@ -188,7 +235,9 @@ withChromium(() => {
       await other.disconnect()
       expect(await open.at('#log').textContent()).toMatch(/connected.*reconnecting.*connected/s)
       // The browser itself says so of a connection that failed.
-      expect(open.complaints.splice(0).every((text) => text.includes('WebSocket connection to'))).toBe(true)
+      expect(
+        open.complaints.splice(0).every((text) => text.includes('WebSocket connection to')),
+      ).toBe(true)
     })
 
     it('says that there is no network at once', async () => {
@@ -226,8 +275,14 @@ withChromium(() => {
       await send(`evil/${markup}`, markup, { properties: { contentType: markup, userProperties } })
       await send('evil/control', `\0\u0007${left}x\nnew line`)
       await send('evil/deep', deep)
-      await send('evil/numbers', JSON.stringify({ [markup]: 1e12, low: -1e12, tiny: 1e-12, ['__proto__']: 5 }))
-      await send('evil/numbers', JSON.stringify({ [markup]: -1e12, low: 1e12, tiny: 999_999_999_999.1 }))
+      await send(
+        'evil/numbers',
+        JSON.stringify({ [markup]: 1e12, low: -1e12, tiny: 1e-12, ['__proto__']: 5 }),
+      )
+      await send(
+        'evil/numbers',
+        JSON.stringify({ [markup]: -1e12, low: 1e12, tiny: 999_999_999_999.1 }),
+      )
       await send(
         'evil/bytes',
         Uint8Array.from({ length: 65_536 }, (_, index) => index),
@@ -241,11 +296,13 @@ withChromium(() => {
           expect((await open.at('#payload').textContent())?.length).toBeLessThanOrEqual(65_536)
         }
       }
-      expect(await open.page.evaluate(() => [document.images.length, document.scripts.length, Reflect.get(globalThis, 'caught')])).toEqual([
-        0,
-        1,
-        undefined,
-      ])
+      expect(
+        await open.page.evaluate(() => [
+          document.images.length,
+          document.scripts.length,
+          Reflect.get(globalThis, 'caught'),
+        ]),
+      ).toEqual([0, 1, undefined])
       expect(await open.at('body').textContent()).not.toContain(left)
       const shown = await open.column('topic')
       expect(shown).toContain(`evil/${markup}`)
@@ -258,12 +315,20 @@ withChromium(() => {
       await start('many/#', {}, flooding.url)
       await open.shows('#negotiated', /: QoS 0/)
       for (let sent = 0; sent < 6000; sent += 2000) {
-        flooding.send(Array.from({ length: 2000 }, (_, index) => [`many/${sent + index}`, `{"v":${index}}`]))
+        flooding.send(
+          Array.from({ length: 2000 }, (_, index) => [`many/${sent + index}`, `{"v":${index}}`]),
+        )
         // At QoS 0 as long as no buffer is full.
-        await eventually(async () => (await open.figures())['messages'] === (sent + 2000).toLocaleString('en'), 'all of them')
+        await eventually(
+          async () => (await open.figures())['messages'] === (sent + 2000).toLocaleString('en'),
+          'all of them',
+        )
       }
       await open.shows('#found', '1,000 messages on further topics are not listed (limit 5,000)')
-      await eventually(async () => (await open.at('#chart-0 .legend button').count()) === 24, '24 lines')
+      await eventually(
+        async () => (await open.at('#chart-0 .legend button').count()) === 24,
+        '24 lines',
+      )
       expect(await open.at('#rows tr').count()).toBe(50)
       expect(await open.at('#page').textContent()).toBe('1 to 50')
       await open.button('Next page').click()
@@ -298,7 +363,9 @@ withChromium(() => {
       await open.at('#chart-0 .legend button').last().click()
       expect(await nameless(open.page)).toEqual([])
       expect(await faint(open.page)).toEqual([])
-      const ground = await open.page.evaluate('getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]')
+      const ground = await open.page.evaluate(
+        'getComputedStyle(document.body).backgroundColor.match(/\\d+/g).map(Number)[0]',
+      )
       expect(Number(ground) > 128).toBe(colorScheme === 'light')
       await open.at('h1').click()
       expect(await unseenFocus(open.page, 25)).toEqual([])
@@ -316,7 +383,10 @@ withChromium(() => {
       const device = await connect(other.urls.TCP ?? '')
       await device.publish('other/kept', '{"level":7}', { qos: 1, retain: true })
       await start('other/#', {}, other.urls.WebSocket)
-      await eventually(async () => (await open.column('retain')).join() === 'yes', 'the retained message')
+      await eventually(
+        async () => (await open.column('retain')).join() === 'yes',
+        'the retained message',
+      )
       await open.at('#connect').getByLabel('QoS').selectOption('2')
       await open.button('Connect').click()
       await open.shows('#negotiated', 'other/#: QoS 2')
@@ -343,11 +413,13 @@ withChromium(() => {
     it('opens with the dashboard of its devices, and ends in order while the page is open', async () => {
       const program = await demo('--devices 4 --rate 10 --port 1024')
       await open.shows('#found', /^[45] topics/)
-      for (const chart of ['chart-0', 'chart-1']) await eventually(async () => (await open.lines(chart)) === 2, `lines in ${chart}`)
-      expect(await open.at('.chart select').evaluateAll((all) => all.map((each) => (each as HTMLSelectElement).value))).toEqual([
-        'temperature',
-        'pressure',
-      ])
+      for (const chart of ['chart-0', 'chart-1'])
+        await eventually(async () => (await open.lines(chart)) === 2, `lines in ${chart}`)
+      expect(
+        await open
+          .at('.chart select')
+          .evaluateAll((all) => all.map((each) => (each as HTMLSelectElement).value)),
+      ).toEqual(['temperature', 'pressure'])
       await open.button('Publish').click()
       await open.shows('#receipts .done', 'PUBACK')
       program.signal('SIGINT')
@@ -355,7 +427,9 @@ withChromium(() => {
       expect(output).toContain('OK: nothing lost, nothing twice.')
       expect(code).toBe(0)
       await open.shows('#state', 'Reconnecting')
-      expect(open.complaints.splice(0).every((text) => text.includes('WebSocket connection to'))).toBe(true)
+      expect(
+        open.complaints.splice(0).every((text) => text.includes('WebSocket connection to')),
+      ).toBe(true)
     })
 
     it('opens with the dashboard of another broker where that has a WebSocket address', async () => {
@@ -364,7 +438,9 @@ withChromium(() => {
       await open.shows('#found', /^[12] topics/)
       program.signal('SIGINT')
       const { code, output } = await program.ending
-      expect(output).toContain('User name, password and query of MQTT_URL are to be filled in there.')
+      expect(output).toContain(
+        'User name, password and query of MQTT_URL are to be filled in there.',
+      )
       expect(output).not.toContain('canary')
       expect(code).toBe(0)
       await open.shows('#state', 'Connected')

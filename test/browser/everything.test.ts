@@ -37,7 +37,13 @@ function expected(scope: string, name: string): object {
     roundTrips: {
       granted: [2],
       receipts: [0, 0, 0],
-      messages: [0, 1, 2].map((qos) => ({ topic: `${name}/qos/${qos}`, qos, retain: false, bytes: everyByte, properties })),
+      messages: [0, 1, 2].map((qos) => ({
+        topic: `${name}/qos/${qos}`,
+        qos,
+        retain: false,
+        bytes: everyByte,
+        properties,
+      })),
     },
     longPayload: true,
     retained: { text: 'kept', retain: true },
@@ -74,12 +80,17 @@ withChromium(() => {
         await broker.stop()
       })
 
-      it.each(places)('%s: every QoS, properties, retained, unsubscribe, listen, request and response, disconnect', async (place, scope) => {
-        const name = `${brokerName}-${place}`
-        const question = JSON.stringify({ url: broker.urls.WebSocket, name })
-        expect(await page.evaluate(`places.${place}(${question})`)).toEqual({ result: expected(scope, name) })
-        expect(errors).toEqual([])
-      })
+      it.each(places)(
+        '%s: every QoS, properties, retained, unsubscribe, listen, request and response, disconnect',
+        async (place, scope) => {
+          const name = `${brokerName}-${place}`
+          const question = JSON.stringify({ url: broker.urls.WebSocket, name })
+          expect(await page.evaluate(`places.${place}(${question})`)).toEqual({
+            result: expected(scope, name),
+          })
+          expect(errors).toEqual([])
+        },
+      )
     })
   }
 
@@ -105,12 +116,17 @@ withChromium(() => {
     })
 
     async function run(program: string): Promise<void> {
-      const { code } = await transform(program.replace("'wss://broker.example/mqtt'", `'${broker.urls.WebSocket}'`), { loader: 'ts', format: 'esm' })
+      const { code } = await transform(
+        program.replace("'wss://broker.example/mqtt'", `'${broker.urls.WebSocket}'`),
+        { loader: 'ts', format: 'esm' },
+      )
       await page.addScriptTag({ type: 'module', content: code })
     }
 
     it('that of the README: its title is the state, and its console has what comes until it is too warm', async () => {
-      const shown = blocksOf(readFileSync(`${root}/README.md`, 'utf8')).filter(({ code }) => code.includes('document.title'))
+      const shown = blocksOf(readFileSync(`${root}/README.md`, 'utf8')).filter(({ code }) =>
+        code.includes('document.title'),
+      )
       expect(shown).toHaveLength(1)
       await run(shown[0]?.code ?? '')
       await page.waitForFunction("document.title === 'connected'")
@@ -129,7 +145,11 @@ withChromium(() => {
         const client = await connect('wss://broker.example/mqtt', { clientId: 'page' })
         client.publish('a/#', 'x')`)
       await eventually(() => said.length > 0, 'the report')
-      expect(said).toEqual([expect.stringMatching(/^error: MQWIRE_PUBLISH_REFUSED: mqwire page: publish to "a\/#" failed: ERR_INVALID_TOPIC/)])
+      expect(said).toEqual([
+        expect.stringMatching(
+          /^error: MQWIRE_PUBLISH_REFUSED: mqwire page: publish to "a\/#" failed: ERR_INVALID_TOPIC/,
+        ),
+      ])
     })
   })
 })

@@ -6,7 +6,15 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../src/client/node.js'
 import { aedesSetups } from '../real/aedes.js'
-import { type Broker, mosquittoBefore, mosquittoSetups, type Setup, startAedes, startMosquitto, withMosquitto } from '../real/brokers.js'
+import {
+  type Broker,
+  mosquittoBefore,
+  mosquittoSetups,
+  type Setup,
+  startAedes,
+  startMosquitto,
+  withMosquitto,
+} from '../real/brokers.js'
 import { features } from '../real/features.js'
 import { type ProxySettings, type Proxy as Running, startProxy } from '../real/proxy.js'
 import type { Feature } from '../real/target.js'
@@ -27,16 +35,20 @@ const names = features.map(({ name }) => name)
 
 /** Names of features, each of which there must be. */
 function known(...given: string[]): string[] {
-  for (const name of given) if (!names.includes(name)) throw new Error(`no feature is called '${name}'`)
+  for (const name of given)
+    if (!names.includes(name)) throw new Error(`no feature is called '${name}'`)
   return given
 }
 
 /** Features that are not of a page. */
 const leftOut: Readonly<Record<string, string>> = {
   'killed broker': 'freezes the broker between two statements, which a page is too far away for',
-  'disconnect from a dead broker': 'freezes the broker between two statements, which a page is too far away for',
-  'identifiers come round': 'a minute of work for the broker, and nothing in it depends on the engine',
-  'thousands at QoS 1 and 2 both ways': 'seconds of work for the broker, and nothing in it depends on the engine',
+  'disconnect from a dead broker':
+    'freezes the broker between two statements, which a page is too far away for',
+  'identifiers come round':
+    'a minute of work for the broker, and nothing in it depends on the engine',
+  'thousands at QoS 1 and 2 both ways':
+    'seconds of work for the broker, and nothing in it depends on the engine',
 }
 
 withChromium(() => {
@@ -47,10 +59,18 @@ withChromium(() => {
     expect(() => known('retained', 'unheard of')).toThrow("no feature is called 'unheard of'")
   })
 
-  function suite(name: string, { start, clientOptions = {}, only = () => true, lacks }: Target): void {
+  function suite(
+    name: string,
+    { start, clientOptions = {}, only = () => true, lacks }: Target,
+  ): void {
     const run = features
       .filter(only)
-      .filter((feature) => !(feature.name in leftOut) && !lacks.includes(feature.name) && !/^over (?!WebSocket)/.test(feature.name))
+      .filter(
+        (feature) =>
+          !(feature.name in leftOut) &&
+          !lacks.includes(feature.name) &&
+          !/^over (?!WebSocket)/.test(feature.name),
+      )
 
     describe(`${name} over WebSocket, from a page`, { concurrent: true }, () => {
       const brokers: Broker[] = []
@@ -62,16 +82,23 @@ withChromium(() => {
           const broker = await start(setup)
           return { number: brokers.push(broker) - 1, url: broker.urls.WebSocket }
         })
-        await page.exposeFunction('controlBroker', (number: number, what: 'kill' | 'shutDown' | 'live' | 'stop') => brokers[number]?.[what]())
+        await page.exposeFunction(
+          'controlBroker',
+          (number: number, what: 'kill' | 'shutDown' | 'live' | 'stop') =>
+            brokers[number]?.[what](),
+        )
         await page.exposeFunction('proxyTo', async (settings: ProxySettings) => {
           // The handshake of a WebSocket alone is half a kilobyte each way.
           const proxy = await startProxy({ ...settings, meanBytes: settings.meanBytes * 4 })
           return { number: proxies.push(proxy) - 1, url: proxy.url.replace(/^mqtt:/, 'ws:') }
         })
-        await page.exposeFunction('controlProxy', (number: number, what: 'calm' | 'stop' | 'resets') => {
-          const proxy = proxies[number]
-          return what === 'resets' ? proxy?.resets : proxy?.[what]()
-        })
+        await page.exposeFunction(
+          'controlProxy',
+          (number: number, what: 'calm' | 'stop' | 'resets') => {
+            const proxy = proxies[number]
+            return what === 'resets' ? proxy?.resets : proxy?.[what]()
+          },
+        )
         await page.goto(`${setting.site.origin}/inside/features.html`)
         await page.waitForFunction('globalThis.features !== undefined')
       })
@@ -83,7 +110,11 @@ withChromium(() => {
 
       for (const feature of run)
         it(feature.title, { timeout: feature.timeout ?? 40_000 }, async () => {
-          expect(await page.evaluate(`features.run(${JSON.stringify(feature.name)}, ${JSON.stringify(clientOptions)})`)).toBeUndefined()
+          expect(
+            await page.evaluate(
+              `features.run(${JSON.stringify(feature.name)}, ${JSON.stringify(clientOptions)})`,
+            ),
+          ).toBeUndefined()
         })
     })
   }
@@ -93,7 +124,9 @@ withChromium(() => {
     // It sends without regard to the Receive Maximum of its clients.
     clientOptions: { receiveMaximum: 65_535 },
     // The others show the browser with one broker as well as with two.
-    only: ({ reach, name }) => reach === 'everywhere' || known('payloads above 1 MiB', 'cuts at QoS 2', 'retained', 'MQTT 3.1.1').includes(name),
+    only: ({ reach, name }) =>
+      reach === 'everywhere' ||
+      known('payloads above 1 MiB', 'cuts at QoS 2', 'retained', 'MQTT 3.1.1').includes(name),
     lacks: [],
   })
   withMosquitto(['WebSocket'], () =>

@@ -19,8 +19,10 @@ function greet(socket: WebSocket): void {
   const decoder = new Decoder({ protocolVersion: 5, from: 'client' })
   socket.on('message', (bytes: Buffer) => {
     for (const packet of decoder.push(bytes)) {
-      if (packet.type === 'connect') socket.send(encode({ type: 'connack', reasonCode: 0, sessionPresent: false }))
-      if (packet.type === 'subscribe') socket.send(encode({ type: 'suback', packetId: packet.packetId, reasonCodes: [0] }))
+      if (packet.type === 'connect')
+        socket.send(encode({ type: 'connack', reasonCode: 0, sessionPresent: false }))
+      if (packet.type === 'subscribe')
+        socket.send(encode({ type: 'suback', packetId: packet.packetId, reasonCodes: [0] }))
     }
   })
 }
@@ -34,7 +36,9 @@ export async function startFlooding(): Promise<Flooding> {
   return {
     url: `ws://127.0.0.1:${port}`,
     send(messages) {
-      const packets = Array.from(messages, ([topic, text]) => encode({ type: 'publish', topic, payload: new TextEncoder().encode(text) }))
+      const packets = Array.from(messages, ([topic, text]) =>
+        encode({ type: 'publish', topic, payload: new TextEncoder().encode(text) }),
+      )
       for (const socket of sockets.clients) socket.send(Buffer.concat(packets))
     },
     async stop() {

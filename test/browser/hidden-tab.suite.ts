@@ -17,8 +17,12 @@ const minutes = Number(process.env['MQWIRE_MINUTES'] ?? 8)
 /** What a stay was like: PINGREQ over each connection, what ended them, and the lateness of timers that the client told of. */
 async function toldOf(stay: Stay): Promise<string> {
   const diary = await stay.diary()
-  const ends = diary.filter(({ type }) => type === 'disconnect').map(({ error }) => JSON.stringify(error))
-  const late = diary.flatMap(({ type, lateness = 0 }) => (type === 'late' ? Math.round(lateness / 1000) : []))
+  const ends = diary
+    .filter(({ type }) => type === 'disconnect')
+    .map(({ error }) => JSON.stringify(error))
+  const late = diary.flatMap(({ type, lateness = 0 }) =>
+    type === 'late' ? Math.round(lateness / 1000) : [],
+  )
   const pings = stay.tap.links.map((link) => link.count('pingreq'))
   return `PINGREQ [${pings}], messages ${diary.filter(({ type }) => type === 'message').length}, ended by [${ends}], seconds late [${late}]`
 }
@@ -31,7 +35,8 @@ withChromium(() => {
     it(`${minutes} minutes: with messages nobody ends the connection, without there is at most one reconnect`, {
       timeout: (minutes + 1) * 60_000,
     }, async () => {
-      const open = (id: string): Promise<Stay> => Stay.open(setting.browser, setting.site.origin, both.broker.urls.WebSocket ?? '', id)
+      const open = (id: string): Promise<Stay> =>
+        Stay.open(setting.browser, setting.site.origin, both.broker.urls.WebSocket ?? '', id)
       const [fed, quiet] = [await open('fed'), await open('quiet')]
       const other = await setting.browser.context.newPage()
       await other.bringToFront()
@@ -45,7 +50,9 @@ withChromium(() => {
         }
         for (const stay of [fed, quiet]) {
           const ticks = (await ticksOf(stay)) - (before.get(stay) ?? 0)
-          console.log(`minute ${minute}, ${stay.id}: ${stay.tap.connects} CONNECT, ${ticks} ticks, ${await stay.state()}`)
+          console.log(
+            `minute ${minute}, ${stay.id}: ${stay.tap.connects} CONNECT, ${ticks} ticks, ${await stay.state()}`,
+          )
         }
       }
       for (const stay of [fed, quiet]) console.log(`${stay.id}: ${await toldOf(stay)}`)
@@ -55,7 +62,8 @@ withChromium(() => {
       expect(quiet.tap.connects).toBeLessThanOrEqual(2)
       expect(await quiet.state()).toBe('connected')
       // Timers stand still from the sixth minute on: then each is told of that comes half a keep-alive late.
-      if (minutes > 6) expect((await fed.diary()).filter(({ type }) => type === 'late').length).toBeGreaterThan(0)
+      if (minutes > 6)
+        expect((await fed.diary()).filter(({ type }) => type === 'late').length).toBeGreaterThan(0)
       for (const stay of [fed, quiet]) await stay.close()
     })
   })

@@ -26,7 +26,13 @@ withChromium(() => {
     /** A connected page with another one in front of it. */
     async function hidden(keepAlive?: number): Promise<void> {
       count += 1
-      stay = await Stay.open(setting.browser, setting.site.origin, both.broker.urls.WebSocket ?? '', `hidden-${count}`, keepAlive)
+      stay = await Stay.open(
+        setting.browser,
+        setting.site.origin,
+        both.broker.urls.WebSocket ?? '',
+        `hidden-${count}`,
+        keepAlive,
+      )
       other = await setting.browser.context.newPage()
       await other.bringToFront()
       const diary = await stay.until('visibilitychange')
@@ -59,7 +65,9 @@ withChromium(() => {
       await stay.until('disconnect')
       await stay.page.evaluate('life.client.reconnect()')
       await stay.until('connect', 2)
-      expect(stay.tap.links.map(({ packets: [first] }) => first?.type === 'connect' && first.keepAlive)).toEqual([30, 180])
+      expect(
+        stay.tap.links.map(({ packets: [first] }) => first?.type === 'connect' && first.keepAlive),
+      ).toEqual([30, 180])
     })
   })
 })

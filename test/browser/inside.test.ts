@@ -26,16 +26,30 @@ const places = ['page', 'worker'] as const
 const seeds = process.env['MQWIRE_LONG'] === undefined ? 50 : 500
 
 describe('what is left out', () => {
-  it('is all that a browser cannot load: the rest can be bundled', { timeout: 60_000 }, async () => {
-    expect([...(await bundleInside()).keys()].sort()).toEqual(['features.js', 'page.js', 'worker.js'])
+  it('is all that a browser cannot load: the rest can be bundled', {
+    timeout: 60_000,
+  }, async () => {
+    expect([...(await bundleInside()).keys()].sort()).toEqual([
+      'features.js',
+      'page.js',
+      'worker.js',
+    ])
   })
 
   it('is there, and has a reason', () => {
     for (const name of [...Object.keys(leftOut), ...long]) expect(allFiles).toContain(name)
     expect(long.filter((name) => name in leftOut && typeof leftOut[name] === 'string')).toEqual([])
     // The runner in the browser looks for the titles of the files that it runs, which are not the long ones.
-    const titles = long.flatMap((name) => (typeof leftOut[name] === 'object' ? Object.keys(leftOut[name]).map((title) => ({ name, title })) : []))
-    expect(titles.filter(({ name, title }) => !readFileSync(path.join(root, 'test', name), 'utf8').includes(title))).toEqual([])
+    const titles = long.flatMap((name) =>
+      typeof leftOut[name] === 'object'
+        ? Object.keys(leftOut[name]).map((title) => ({ name, title }))
+        : [],
+    )
+    expect(
+      titles.filter(
+        ({ name, title }) => !readFileSync(path.join(root, 'test', name), 'utf8').includes(title),
+      ),
+    ).toEqual([])
     expect(files.length).toBeGreaterThan(allFiles.length / 2)
     // A word that the search for secrets on the console knows.
     expect(long).toContain('unit/client/secrets-canary.test.ts')
@@ -73,9 +87,13 @@ withChromium(() => {
     afterAll(() => {
       const rest = allFiles.length - files.length
       const seconds = ((performance.now() - since) / 1000).toFixed(1)
-      console.log(`inside Chromium: ${passed} tests of ${files.length} files, ${skipped} tests and ${rest} files left out, ${seconds} s`)
+      console.log(
+        `inside Chromium: ${passed} tests of ${files.length} files, ${skipped} tests and ${rest} files left out, ${seconds} s`,
+      )
       const slowest = times.sort(([, one], [, other]) => other - one).slice(0, 5)
-      console.log(`the slowest: ${slowest.map(([name, milliseconds]) => `${name} ${Math.round(milliseconds)} ms`).join(', ')}`)
+      console.log(
+        `the slowest: ${slowest.map(([name, milliseconds]) => `${name} ${Math.round(milliseconds)} ms`).join(', ')}`,
+      )
     })
 
     it.each(files)('%s', { timeout: 300_000 }, async (name) => {
@@ -89,9 +107,13 @@ withChromium(() => {
   })
 
   describe('the virtual world in a page and in a worker of it', () => {
-    it(`${2 * seeds} seeds: no finding, and the very histories that Node has`, { timeout: 300_000 }, async () => {
+    it(`${2 * seeds} seeds: no finding, and the very histories that Node has`, {
+      timeout: 300_000,
+    }, async () => {
       const since = performance.now()
-      const inside = await Promise.all(places.map((place, first) => call<Histories>(place, 'histories', first + 1, seeds, 2)))
+      const inside = await Promise.all(
+        places.map((place, first) => call<Histories>(place, 'histories', first + 1, seeds, 2)),
+      )
       const seconds = ((performance.now() - since) / 1000).toFixed(1)
       for (const [first, { digests, findings, events }] of inside.entries()) {
         const here = await histories(first + 1, seeds, 2)
@@ -99,7 +121,9 @@ withChromium(() => {
         const differing = digests.findIndex((digest, index) => digest !== here.digests[index])
         if (differing >= 0) {
           const seed = first + 1 + 2 * differing
-          expect(await call(places[first] ?? 'page', 'historyOf', seed), `seed ${seed}`).toEqual(await historyOf(seed))
+          expect(await call(places[first] ?? 'page', 'historyOf', seed), `seed ${seed}`).toEqual(
+            await historyOf(seed),
+          )
         }
         expect(digests).toEqual(here.digests)
         expect(events).toBe(here.events)

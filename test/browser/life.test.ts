@@ -25,7 +25,13 @@ withChromium(() => {
 
       async function stay(keepAlive?: number): Promise<Stay> {
         count += 1
-        const made = await Stay.open(setting.browser, setting.site.origin, both.broker.urls.WebSocket ?? '', `${brokerName}-${count}`, keepAlive)
+        const made = await Stay.open(
+          setting.browser,
+          setting.site.origin,
+          both.broker.urls.WebSocket ?? '',
+          `${brokerName}-${count}`,
+          keepAlive,
+        )
         open.push(made)
         return made
       }
@@ -60,7 +66,9 @@ withChromium(() => {
         expect(diary.findIndex(({ type }) => type === 'message')).toBeGreaterThan(resumed)
         // Where the connection ended before an acknowledgement had left, the broker repeats the message.
         expect([...new Set(messages.map(({ text }) => text))]).toEqual(['one', 'two', 'three'])
-        expect((messages.at(-1)?.at ?? Number.NaN) - (diary[resumed]?.at ?? Number.NaN)).toBeLessThan(2000)
+        expect(
+          (messages.at(-1)?.at ?? Number.NaN) - (diary[resumed]?.at ?? Number.NaN),
+        ).toBeLessThan(2000)
         expect(page.tap.open).toHaveLength(1)
       })
 
@@ -75,24 +83,32 @@ withChromium(() => {
         expect(page.tap.open).toEqual([page.tap.links[1]])
       })
 
-      it.each(['live', 'dead'])('left, and gone back to from the back-forward cache with a %s link: connected, one client', async (link) => {
-        const shown = await both.client.subscribe(`${brokerName}-${count + 1}/shown`, { qos: 1 })
-        const page = await stay()
-        expect((await take(shown)).json()).toMatchObject({ persisted: false })
-        await page.page.goto(`${setting.site.origin}/other.html`)
-        if (link === 'dead') page.tap.links[0]?.silence()
-        await page.page.evaluate('history.back()')
-        const since = performance.now()
-        expect((await take(shown)).json()).toMatchObject({ persisted: true })
-        expect(performance.now() - since).toBeLessThan(3000)
-        // A link that lives may be ended by the browser all the same, a moment after the page came back.
-        await eventually(() => page.tap.open.length === 1 && page.tap.open[0]?.count('connect') === 1, 'one connection')
-        expect(page.tap.connects).toBeLessThanOrEqual(2)
-        expect(page.tap.links.map((each) => each.count('connect'))).toEqual(page.tap.links.map(() => 1))
-        if (link === 'live') return
-        expect(page.tap.connects).toBe(2)
-        expect(between(await page.until('connect', 2), 'pageshow', 'connect')).toBeLessThan(2000)
-      })
+      it.each(['live', 'dead'])(
+        'left, and gone back to from the back-forward cache with a %s link: connected, one client',
+        async (link) => {
+          const shown = await both.client.subscribe(`${brokerName}-${count + 1}/shown`, { qos: 1 })
+          const page = await stay()
+          expect((await take(shown)).json()).toMatchObject({ persisted: false })
+          await page.page.goto(`${setting.site.origin}/other.html`)
+          if (link === 'dead') page.tap.links[0]?.silence()
+          await page.page.evaluate('history.back()')
+          const since = performance.now()
+          expect((await take(shown)).json()).toMatchObject({ persisted: true })
+          expect(performance.now() - since).toBeLessThan(3000)
+          // A link that lives may be ended by the browser all the same, a moment after the page came back.
+          await eventually(
+            () => page.tap.open.length === 1 && page.tap.open[0]?.count('connect') === 1,
+            'one connection',
+          )
+          expect(page.tap.connects).toBeLessThanOrEqual(2)
+          expect(page.tap.links.map((each) => each.count('connect'))).toEqual(
+            page.tap.links.map(() => 1),
+          )
+          if (link === 'live') return
+          expect(page.tap.connects).toBe(2)
+          expect(between(await page.until('connect', 2), 'pageshow', 'connect')).toBeLessThan(2000)
+        },
+      )
 
       it('closed without a word: the broker hears of it, and publishes the will', async () => {
         const wills = await both.client.subscribe(`${brokerName}-${count + 1}/will`, { qos: 1 })
@@ -107,7 +123,12 @@ withChromium(() => {
 
       it('a second tab with the same client id: the first stops with a typed error, and there is no war', async () => {
         const first = await stay()
-        const second = await Stay.open(setting.browser, setting.site.origin, both.broker.urls.WebSocket ?? '', first.id)
+        const second = await Stay.open(
+          setting.browser,
+          setting.site.origin,
+          both.broker.urls.WebSocket ?? '',
+          first.id,
+        )
         open.push(second)
         const diary = await first.until('disconnect')
         const error = diary.findLast(({ type }) => type === 'disconnect')?.error

@@ -42,14 +42,20 @@ class Tab {
   }
 
   async shows(selector: string, text: string): Promise<void> {
-    await eventually(async () => (await this.at(selector).textContent())?.includes(text), `${text} in ${selector}`)
+    await eventually(
+      async () => (await this.at(selector).textContent())?.includes(text),
+      `${text} in ${selector}`,
+    )
   }
 
   async save(place: string): Promise<void> {
     await this.page.getByLabel('Place').fill(place)
     await this.page.getByLabel('What you saw').fill(`seen at ${place}`)
     await this.page.getByRole('button', { name: 'Save' }).click()
-    await eventually(async () => (await this.page.getByLabel('Place').inputValue()) === '', 'the note that is saved')
+    await eventually(
+      async () => (await this.page.getByLabel('Place').inputValue()) === '',
+      'the note that is saved',
+    )
   }
 
   /** The places of notes in a list. */
@@ -58,7 +64,10 @@ class Tab {
   }
 
   async has(list: 'waiting' | 'delivered', places: readonly string[]): Promise<void> {
-    await eventually(async () => (await this.places(list)).join() === places.join(), `${places.join()} in ${list}`)
+    await eventually(
+      async () => (await this.places(list)).join() === places.join(),
+      `${places.join()} in ${list}`,
+    )
   }
 }
 
@@ -72,7 +81,9 @@ withChromium(() => {
 
   beforeAll(async () => {
     await requireDist()
-    const example = (await import(pathToFileURL(path.join(root, 'examples', 'offline-form', 'serve.js')).href)) as { serveForm: typeof serve }
+    const example = (await import(
+      pathToFileURL(path.join(root, 'examples', 'offline-form', 'serve.js')).href
+    )) as { serveForm: typeof serve }
     serve = example.serveForm
     browser = await PlainBrowser.start()
     return () => browser.stop()
@@ -82,7 +93,11 @@ withChromium(() => {
     const { urls } = await form.broker.serve({ tcp: 0 })
     reader = await connect(urls[0] ?? '', { clientId: 'reader' })
     arrived = []
-    await reader.listen('inspections/#', (message) => void arrived.push((message.json() as { place: string }).place), { qos: 2 })
+    await reader.listen(
+      'inspections/#',
+      (message) => void arrived.push((message.json() as { place: string }).place),
+      { qos: 2 },
+    )
   })
   afterEach(async () => {
     for (const { page } of tabs.splice(0)) await page.close().catch(() => undefined)
@@ -105,7 +120,8 @@ withChromium(() => {
   }
 
   /** The service worker has the page, so that it opens without a server. */
-  const installed = (tab: Tab) => tab.page.evaluate('navigator.serviceWorker.ready.then(() => true)')
+  const installed = (tab: Tab) =>
+    tab.page.evaluate('navigator.serviceWorker.ready.then(() => true)')
 
   describe('the offline form', () => {
     it('delivers a note at once where there is a broker', async () => {
@@ -131,7 +147,9 @@ withChromium(() => {
       await first.page.close()
       const second = await open()
       await second.has('waiting', ['boiler', 'valve', 'pipe'])
-      expect(await second.at('#progress').textContent()).toMatch(/^ ?0 in flight, \d+ bytes, 0\.0\/s/)
+      expect(await second.at('#progress').textContent()).toMatch(
+        /^ ?0 in flight, \d+ bytes, 0\.0\/s/,
+      )
       await form.brokerComes()
       await second.shows('#state', 'Connected')
       await second.has('waiting', [])
@@ -171,7 +189,9 @@ withChromium(() => {
       await installed(tab)
       await tab.page.close()
       const { address } = form
-      const ports = [new URL(address), new URL(new URL(address).searchParams.get('url') ?? '')].map(({ port }) => Number(port))
+      const ports = [new URL(address), new URL(new URL(address).searchParams.get('url') ?? '')].map(
+        ({ port }) => Number(port),
+      )
       await reader.disconnect({ timeout: 0 })
       await form.stop()
       const offline = await open()
@@ -182,7 +202,11 @@ withChromium(() => {
       expect(form.address).toBe(address)
       const { urls } = await form.broker.serve({ tcp: 0 })
       reader = await connect(urls[0] ?? '', { clientId: 'reader' })
-      await reader.listen('inspections/#', (message) => void arrived.push((message.json() as { place: string }).place), { qos: 2 })
+      await reader.listen(
+        'inspections/#',
+        (message) => void arrived.push((message.json() as { place: string }).place),
+        { qos: 2 },
+      )
       await offline.has('delivered', ['roof'])
       await assertArrived('roof')
     })
@@ -204,32 +228,41 @@ withChromium(() => {
     })
 
     it.each([
-      ['the database is deleted', (page: Page) => page.evaluate("void indexedDB.deleteDatabase('mqwire:offline-form')")],
+      [
+        'the database is deleted',
+        (page: Page) => page.evaluate("void indexedDB.deleteDatabase('mqwire:offline-form')"),
+      ],
       [
         'the storage of the site is cleared',
         async (page: Page) => {
           const session = await browser.context.newCDPSession(page)
-          await session.send('Storage.clearDataForOrigin', { origin: new URL(page.url()).origin, storageTypes: 'all' })
+          await session.send('Storage.clearDataForOrigin', {
+            origin: new URL(page.url()).origin,
+            storageTypes: 'all',
+          })
         },
       ],
-    ])('tells when %s: what is lost stays in sight, nothing is taken, and it starts again', async (_what, remove) => {
-      await form.brokerGoes()
-      const tab = await open()
-      await tab.save('ladder')
-      await tab.has('waiting', ['ladder'])
-      await remove(tab.page)
-      await tab.shows('#problem', 'The browser has deleted the notes that were kept here')
-      await tab.shows('#state', 'Stopped')
-      expect(await tab.places('waiting')).toEqual(['ladder'])
-      expect(await tab.page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true)
-      await tab.page.getByRole('button', { name: 'Start again' }).click()
-      await tab.shows('#state', 'No connection')
-      await tab.has('waiting', [])
-      await tab.save('bridge')
-      await form.brokerComes()
-      await tab.has('delivered', ['bridge'])
-      await assertArrived('bridge')
-    })
+    ])(
+      'tells when %s: what is lost stays in sight, nothing is taken, and it starts again',
+      async (_what, remove) => {
+        await form.brokerGoes()
+        const tab = await open()
+        await tab.save('ladder')
+        await tab.has('waiting', ['ladder'])
+        await remove(tab.page)
+        await tab.shows('#problem', 'The browser has deleted the notes that were kept here')
+        await tab.shows('#state', 'Stopped')
+        expect(await tab.places('waiting')).toEqual(['ladder'])
+        expect(await tab.page.getByRole('button', { name: 'Save' }).isDisabled()).toBe(true)
+        await tab.page.getByRole('button', { name: 'Start again' }).click()
+        await tab.shows('#state', 'No connection')
+        await tab.has('waiting', [])
+        await tab.save('bridge')
+        await form.brokerComes()
+        await tab.has('delivered', ['bridge'])
+        await assertArrived('bridge')
+      },
+    )
 
     it('a full disk: the note is not saved, stays in the form, and can be saved later', async () => {
       await form.brokerGoes()
@@ -278,21 +311,26 @@ withChromium(() => {
       await eventually(() => tab.at('#refused-section').isHidden(), 'an empty list')
     })
 
-    it.each(['light', 'dark'] as const)('can be read and used with the keyboard, %s, and fits a phone', async (colorScheme) => {
-      await form.brokerGoes()
-      const tab = await open()
-      await tab.page.emulateMedia({ colorScheme })
-      await tab.page.setViewportSize({ width: 360, height: 740 })
-      await tab.save('a place with a long name that does not end so soon, and then goes on for a while')
-      await tab.save('another')
-      await eventually(async () => (await tab.places('waiting')).length === 2, 'two notes')
-      await tab.at('summary').click()
-      expect(await nameless(tab.page)).toEqual([])
-      expect(await faint(tab.page)).toEqual([])
-      expect(await tooWide(tab.page)).toBe(0)
-      expect(await unseenFocus(tab.page, 6)).toEqual([])
-      await form.brokerComes()
-      await tab.has('waiting', [])
-    })
+    it.each(['light', 'dark'] as const)(
+      'can be read and used with the keyboard, %s, and fits a phone',
+      async (colorScheme) => {
+        await form.brokerGoes()
+        const tab = await open()
+        await tab.page.emulateMedia({ colorScheme })
+        await tab.page.setViewportSize({ width: 360, height: 740 })
+        await tab.save(
+          'a place with a long name that does not end so soon, and then goes on for a while',
+        )
+        await tab.save('another')
+        await eventually(async () => (await tab.places('waiting')).length === 2, 'two notes')
+        await tab.at('summary').click()
+        expect(await nameless(tab.page)).toEqual([])
+        expect(await faint(tab.page)).toEqual([])
+        expect(await tooWide(tab.page)).toBe(0)
+        expect(await unseenFocus(tab.page, 6)).toEqual([])
+        await form.brokerComes()
+        await tab.has('waiting', [])
+      },
+    )
   })
 })

@@ -47,10 +47,18 @@ function predicted(filter: number, left: number, above: number, corner: number):
 export function pixelsOf(png: Buffer): Pixels {
   const chunks = [...chunksOf(png)]
   const [, header = Buffer.alloc(13)] = chunks[0] ?? []
-  const [width, height, depth, kind] = [header.readUInt32BE(0), header.readUInt32BE(4), header[8], header[9]]
-  if (depth !== 8 || (kind !== 2 && kind !== 6) || header[12] !== 0) throw new Error('a picture of another kind')
+  const [width, height, depth, kind] = [
+    header.readUInt32BE(0),
+    header.readUInt32BE(4),
+    header[8],
+    header[9],
+  ]
+  if (depth !== 8 || (kind !== 2 && kind !== 6) || header[12] !== 0)
+    throw new Error('a picture of another kind')
   const size = kind === 6 ? 4 : 3
-  const data = inflateSync(Buffer.concat(chunks.filter(([type]) => type === 'IDAT').map(([, part]) => part)))
+  const data = inflateSync(
+    Buffer.concat(chunks.filter(([type]) => type === 'IDAT').map(([, part]) => part)),
+  )
   const row = width * size
   let before = new Uint8Array(row)
   const rgb = new Uint8Array(width * height * 3)
@@ -59,9 +67,12 @@ export function pixelsOf(png: Buffer): Pixels {
     const line = Uint8Array.from(data.subarray(start + 1, start + 1 + row))
     const filter = data[start] ?? 0
     for (let at = 0; at < row; at++) {
-      line[at] = (line[at] ?? 0) + predicted(filter, line[at - size] ?? 0, before[at] ?? 0, before[at - size] ?? 0)
+      line[at] =
+        (line[at] ?? 0) +
+        predicted(filter, line[at - size] ?? 0, before[at] ?? 0, before[at - size] ?? 0)
     }
-    for (let x = 0; x < width; x++) rgb.set(line.subarray(x * size, x * size + 3), (y * width + x) * 3)
+    for (let x = 0; x < width; x++)
+      rgb.set(line.subarray(x * size, x * size + 3), (y * width + x) * 3)
     before = line
   }
   return { width, height, rgb }
@@ -91,7 +102,8 @@ function distance(one: number, other: number): number {
 /** The same picture with 256 colours. */
 export function withPalette(png: Buffer): Buffer {
   const { width, height, rgb } = pixelsOf(png)
-  const colourAt = (pixel: number): number => ((rgb[pixel * 3] ?? 0) << 16) | ((rgb[pixel * 3 + 1] ?? 0) << 8) | (rgb[pixel * 3 + 2] ?? 0)
+  const colourAt = (pixel: number): number =>
+    ((rgb[pixel * 3] ?? 0) << 16) | ((rgb[pixel * 3 + 1] ?? 0) << 8) | (rgb[pixel * 3 + 2] ?? 0)
   const counts = new Map<number, number>()
   const pixels = Uint32Array.from({ length: width * height }, (_, pixel) => colourAt(pixel))
   for (const colour of pixels) counts.set(colour, (counts.get(colour) ?? 0) + 1)
@@ -100,17 +112,30 @@ export function withPalette(png: Buffer): Buffer {
   const placeOf = (colour: number): number => {
     const known = places.get(colour)
     if (known !== undefined) return known
-    const place = palette.reduce((best, each, index) => (distance(each, colour) < distance(palette[best] ?? 0, colour) ? index : best), 0)
+    const place = palette.reduce(
+      (best, each, index) =>
+        distance(each, colour) < distance(palette[best] ?? 0, colour) ? index : best,
+      0,
+    )
     places.set(colour, place)
     return place
   }
   const data = new Uint8Array((width + 1) * height)
-  for (let y = 0; y < height; y++) for (let x = 0; x < width; x++) data[y * (width + 1) + 1 + x] = placeOf(pixels[y * width + x] ?? 0)
+  for (let y = 0; y < height; y++)
+    for (let x = 0; x < width; x++)
+      data[y * (width + 1) + 1 + x] = placeOf(pixels[y * width + x] ?? 0)
   const header = Buffer.alloc(13)
   header.writeUInt32BE(width, 0)
   header.writeUInt32BE(height, 4)
   header.set([8, 3, 0, 0, 0], 8)
-  const colours = Uint8Array.from(palette.flatMap((colour) => [colour >> 16, (colour >> 8) & 0xff, colour & 0xff]))
-  const parts = [chunk('IHDR', header), chunk('PLTE', colours), chunk('IDAT', deflateSync(data, { level: 9 })), chunk('IEND', new Uint8Array(0))]
+  const colours = Uint8Array.from(
+    palette.flatMap((colour) => [colour >> 16, (colour >> 8) & 0xff, colour & 0xff]),
+  )
+  const parts = [
+    chunk('IHDR', header),
+    chunk('PLTE', colours),
+    chunk('IDAT', deflateSync(data, { level: 9 })),
+    chunk('IEND', new Uint8Array(0)),
+  ]
   return Buffer.concat([signature, ...parts])
 }

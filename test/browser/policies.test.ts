@@ -24,7 +24,8 @@ withChromium(() => {
     await page.waitForFunction('globalThis.policies !== undefined')
   }
 
-  const ask = (name: string, question: object): Promise<unknown> => page.evaluate(`policies.${name}(${JSON.stringify(question)})`)
+  const ask = (name: string, question: object): Promise<unknown> =>
+    page.evaluate(`policies.${name}(${JSON.stringify(question)})`)
 
   function strict(brokerName: string, start: () => Promise<Broker>, brief: boolean): void {
     describe(`under a strict Content Security Policy, with ${brokerName}`, () => {
@@ -36,9 +37,18 @@ withChromium(() => {
 
       it('the client does everything', async () => {
         await open(`${setting.site.origin}/strict/policies.html`)
-        const { result, failure } = (await ask('everything', { url: broker.urls.WebSocket, name: 'strict' })) as { result?: object; failure?: string }
+        const { result, failure } = (await ask('everything', {
+          url: broker.urls.WebSocket,
+          name: 'strict',
+        })) as { result?: object; failure?: string }
         expect(failure).toBeUndefined()
-        expect(result).toMatchObject({ scope: 'Window', longPayload: true, listened: ['0', '1', '2', '3', '4'], asked: [255, 254, 1], closed: true })
+        expect(result).toMatchObject({
+          scope: 'Window',
+          longPayload: true,
+          listened: ['0', '1', '2', '3', '4'],
+          asked: [255, 254, 1],
+          closed: true,
+        })
         expect(await page.evaluate('policies.violations')).toEqual([])
       })
 
@@ -47,13 +57,19 @@ withChromium(() => {
 
       it('loadScanner() gives none, and the client reads without', async () => {
         await open(`${setting.site.origin}/strict/policies.html`)
-        expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'scanner' })).toEqual({ scanner: 'undefined', text: 'read' })
+        expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'scanner' })).toEqual({
+          scanner: 'undefined',
+          text: 'read',
+        })
         expect(complaints).toEqual([])
       })
 
       it('loadScanner() gives one where the policy allows it', async () => {
         await open(`${setting.site.origin}/pages/policies.html`)
-        expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'scanner' })).toEqual({ scanner: 'function', text: 'read' })
+        expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'scanner' })).toEqual({
+          scanner: 'function',
+          text: 'read',
+        })
         expect(complaints).toEqual([])
       })
     })
@@ -71,7 +87,11 @@ withChromium(() => {
     it('is refused with a typed error that says why, before the browser is asked', async () => {
       await open(`${secure.origin}/pages/policies.html`)
       const refused = await ask('refused', { url: 'ws://broker.example/mqtt' })
-      expect(refused).toMatchObject({ code: 'ERR_INVALID_BROKER_URL', outcome: 'not-sent', message: expect.stringContaining('wss:') })
+      expect(refused).toMatchObject({
+        code: 'ERR_INVALID_BROKER_URL',
+        outcome: 'not-sent',
+        message: expect.stringContaining('wss:'),
+      })
       expect(complaints).toEqual([])
     })
 
@@ -79,7 +99,9 @@ withChromium(() => {
       const broker = await startAedes()
       try {
         await open(`${secure.origin}/pages/policies.html`)
-        expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'local' })).toMatchObject({ text: 'read' })
+        expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'local' })).toMatchObject({
+          text: 'read',
+        })
       } finally {
         await broker.stop()
       }
@@ -96,13 +118,19 @@ withChromium(() => {
 
     it('before CONNACK: both are in the cause of the error', async () => {
       await open(`${setting.site.origin}/pages/policies.html`)
-      expect(await ask('refused', { url: `${server.url}/before` })).toMatchObject({ code: 'ERR_CONNECT_FAILED', cause })
+      expect(await ask('refused', { url: `${server.url}/before` })).toMatchObject({
+        code: 'ERR_CONNECT_FAILED',
+        cause,
+      })
     })
 
     it('after CONNACK: both are in the cause of the event, and of what closed the client', async () => {
       await open(`${setting.site.origin}/pages/policies.html`)
       const error = { code: 'ERR_CONNECTION_LOST', cause }
-      expect(await ask('ended', { url: `${server.url}/after` })).toMatchObject({ lost: error, closed: error })
+      expect(await ask('ended', { url: `${server.url}/after` })).toMatchObject({
+        lost: error,
+        closed: error,
+      })
     })
   })
 })

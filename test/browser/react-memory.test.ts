@@ -27,7 +27,13 @@ withChromium(() => {
     page.on('pageerror', (error) => complaints.push(error.message))
     // What a server logs of its handlers is asked for here.
     const handled = 'MQWIRE_HANDLER_FAILED'
-    page.on('console', (message) => message.type() === 'error' && !message.text().startsWith(handled) && complaints.push(message.text()))
+    page.on(
+      'console',
+      (message) =>
+        message.type() === 'error' &&
+        !message.text().startsWith(handled) &&
+        complaints.push(message.text()),
+    )
     return () => page.close()
   })
   const run = (scenario: string): Promise<unknown> => page.evaluate(`react.${scenario}()`)
@@ -54,18 +60,26 @@ withChromium(() => {
 
     it('what is not enabled subscribes to nothing and keeps what it showed', () => run('enabled'))
 
-    it('a call with all its arguments is made by itself, once for all that ask the same', () => run('call'))
-    it('calls with values of any kind share an answer where they hold the same, and only there', () => run('objects'))
-    it('calls by hand: the last one is shown, each promise has its own answer, and what is in flight ends with the component', () => run('byHand'))
+    it('a call with all its arguments is made by itself, once for all that ask the same', () =>
+      run('call'))
+    it('calls with values of any kind share an answer where they hold the same, and only there', () =>
+      run('objects'))
+    it('calls by hand: the last one is shown, each promise has its own answer, and what is in flight ends with the component', () =>
+      run('byHand'))
     it('a call in an effect, also of a component inside', () => run('effects'))
-    it('streams by themselves and by hand: the last answers, ended by `stop` and with the component', () => run('streams'))
-    it('messages of a filter and of a channel, and functions that publish and stay the same', () => run('messages'))
-    it('nothing of that is an unhandled rejection, or a warning of React', () => expect(complaints).toEqual([]))
+    it('streams by themselves and by hand: the last answers, ended by `stop` and with the component', () =>
+      run('streams'))
+    it('messages of a filter and of a channel, and functions that publish and stay the same', () =>
+      run('messages'))
+    it('nothing of that is an unhandled rejection, or a warning of React', () =>
+      expect(complaints).toEqual([]))
 
-    it('show why a subscription ended, and who mounts later gets a new one, for all', () => run('refused'))
+    it('show why a subscription ended, and who mounts later gets a new one, for all', () =>
+      run('refused'))
     it('refuse options that are wrong, each by name', () => run('wrong'))
     it('let the client go where a parameter throws', () => run('thrown'))
-    it('refuse a parameter that is not known, also where another component shows all topics', () => run('unknown'))
+    it('refuse a parameter that is not known, also where another component shows all topics', () =>
+      run('unknown'))
     it('show values as stale during an outage', () => run('outage'))
   })
 })

@@ -21,7 +21,9 @@ import { Tap } from './tap.js'
 async function bundled(entry: string, platform: 'browser' | 'node'): Promise<string> {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    ...(entry.endsWith('.jsx') ? { entryPoints: [entry] } : { stdin: { contents: entry, resolveDir: root, loader: 'jsx' } }),
+    ...(entry.endsWith('.jsx')
+      ? { entryPoints: [entry] }
+      : { stdin: { contents: entry, resolveDir: root, loader: 'jsx' } }),
     bundle: true,
     write: false,
     format: platform === 'node' ? 'cjs' : 'iife',
@@ -55,9 +57,15 @@ withChromium(() => {
         page = await setting.browser.newPage()
         complaints.length = 0
         page.on('pageerror', (error) => complaints.push(error.message))
-        page.on('console', (message) => ['warning', 'error'].includes(message.type()) && complaints.push(message.text()))
+        page.on(
+          'console',
+          (message) =>
+            ['warning', 'error'].includes(message.type()) && complaints.push(message.text()),
+        )
         await page.goto(`${setting.site.origin}/other`)
-        await page.evaluate("document.body.append(Object.assign(document.createElement('div'), { id: 'root' }))")
+        await page.evaluate(
+          "document.body.append(Object.assign(document.createElement('div'), { id: 'root' }))",
+        )
         await page.addScriptTag({ content: program })
         await ask('mount', tap.url, `${brokerName}-${count}`, topic)
         await shows('state', 'connected')
@@ -71,8 +79,19 @@ withChromium(() => {
 
       const ask = (name: string, ...values: (string | boolean)[]): Promise<unknown> =>
         page.evaluate(`react.${name}(${JSON.stringify(values).slice(1, -1)})`)
-      const shows = (id: string, text: string) => eventually(async () => (await page.locator(`#${id}`).textContent()) === text, `${text} in ${id}`)
-      const facts = () => ask('facts') as Promise<{ renders: number; frames: number; effects: number; clients: number; publishers: number }>
+      const shows = (id: string, text: string) =>
+        eventually(
+          async () => (await page.locator(`#${id}`).textContent()) === text,
+          `${text} in ${id}`,
+        )
+      const facts = () =>
+        ask('facts') as Promise<{
+          renders: number
+          frames: number
+          effects: number
+          clients: number
+          publishers: number
+        }>
       const packets = (type: 'connect' | 'disconnect' | 'subscribe' | 'unsubscribe'): number =>
         tap.links.reduce((sum, link) => sum + link.count(type), 0)
 
@@ -126,10 +145,14 @@ withChromium(() => {
 
       if (brief) {
         it('a client that has ended is shown as such, and the next components get a new one', async () => {
-          const again = (...more: boolean[]) => ask('mount', tap.url, `${brokerName}-ended`, topic, ...more)
+          const again = (...more: boolean[]) =>
+            ask('mount', tap.url, `${brokerName}-ended`, topic, ...more)
           await ask('unmount')
           await again(false)
-          await eventually(() => tap.links[1]?.packets.some(({ type }) => type === 'subscribe'), 'SUBSCRIBE')
+          await eventually(
+            () => tap.links[1]?.packets.some(({ type }) => type === 'subscribe'),
+            'SUBSCRIBE',
+          )
           tap.links[1]?.cut()
           await shows('state', 'closed')
           await ask('unmount')
@@ -154,7 +177,9 @@ withChromium(() => {
         await send('after')
         await shows('one', 'before,after')
         await shows('state', 'connected')
-        expect([packets('connect'), packets('disconnect'), packets('unsubscribe')]).toEqual([1, 0, 0])
+        expect([packets('connect'), packets('disconnect'), packets('unsubscribe')]).toEqual([
+          1, 0, 0,
+        ])
         expect((await facts()).clients).toBe(1)
         await ends()
       })
@@ -167,7 +192,9 @@ withChromium(() => {
         }
         await send('there')
         await shows('one', 'there')
-        expect([packets('connect'), packets('disconnect'), packets('unsubscribe')]).toEqual([1, 0, 0])
+        expect([packets('connect'), packets('disconnect'), packets('unsubscribe')]).toEqual([
+          1, 0, 0,
+        ])
         await ends()
       })
 
@@ -219,19 +246,23 @@ withChromium(() => {
       expect(complaints).toEqual([])
     })
 
-    it.each(['light', 'dark'] as const)('has names, contrast and a visible focus, in %s colours and on a phone', async (colorScheme) => {
-      const sender = await connect(new URL(address).searchParams.get('url') ?? '')
-      await page.emulateMedia({ colorScheme })
-      await page.goto(address)
-      await page.getByText('Client: connected').waitFor()
-      for (let number = 0; number < 20; number += 1) await sender.publish('react/number', `${number} is a number`)
-      await page.getByText('19 is a number').waitFor()
-      expect(await nameless(page)).toEqual([])
-      expect(await faint(page)).toEqual([])
-      expect(await unseenFocus(page, 4)).toEqual([])
-      expect(await tooWide(page)).toBe(0)
-      await sender.disconnect()
-    })
+    it.each(['light', 'dark'] as const)(
+      'has names, contrast and a visible focus, in %s colours and on a phone',
+      async (colorScheme) => {
+        const sender = await connect(new URL(address).searchParams.get('url') ?? '')
+        await page.emulateMedia({ colorScheme })
+        await page.goto(address)
+        await page.getByText('Client: connected').waitFor()
+        for (let number = 0; number < 20; number += 1)
+          await sender.publish('react/number', `${number} is a number`)
+        await page.getByText('19 is a number').waitFor()
+        expect(await nameless(page)).toEqual([])
+        expect(await faint(page)).toEqual([])
+        expect(await unseenFocus(page, 4)).toEqual([])
+        expect(await tooWide(page)).toBe(0)
+        await sender.disconnect()
+      },
+    )
 
     it('says on the page that there is no broker, and where one is to be had', async () => {
       await page.goto(`${new URL(address).origin}/?url=ws://127.0.0.1:1`)
@@ -271,8 +302,13 @@ describe('the React hooks on a server', () => {
     try {
       const file = path.join(folder, 'server.cjs')
       await writeFile(file, counted + (await bundled(onServer, 'node')))
-      const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], { timeout: 10_000 })
-      const { html, loaded, rendered, control } = JSON.parse(stdout) as Record<string, string | string[]>
+      const { stdout, stderr } = await promisify(execFile)(process.execPath, [file], {
+        timeout: 10_000,
+      })
+      const { html, loaded, rendered, control } = JSON.parse(stdout) as Record<
+        string,
+        string | string[]
+      >
       expect(stderr).toBe('')
       expect(html).toContain('Client: <!-- -->idle')
       expect([loaded, rendered]).toEqual([[], []])

@@ -23,7 +23,10 @@ export function drivenAndSite(): Setting<Awaited<ReturnType<typeof driven>>> {
   return started(driven, (browser) => browser.close())
 }
 
-function started<Browser>(start: () => Promise<Browser>, stop: (browser: Browser) => Promise<void>): Setting<Browser> {
+function started<Browser>(
+  start: () => Promise<Browser>,
+  stop: (browser: Browser) => Promise<void>,
+): Setting<Browser> {
   const setting = {} as Setting<Browser>
   beforeAll(async () => {
     await requireDist()

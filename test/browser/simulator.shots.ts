@@ -41,11 +41,14 @@ withChromium(() => {
     await sight.until("simulator.fleet.journal.entries[0].text.startsWith('all connected')")
     await sight.press('Refuse credentials')
     // Some seconds of a broker that says no.
-    await sight.until("simulator.fleet.journal.entries.some(({ text, count }) => text.includes('Not authorized') && count > 8)")
+    await sight.until(
+      "simulator.fleet.journal.entries.some(({ text, count }) => text.includes('Not authorized') && count > 8)",
+    )
     if (name !== 'phone') await page.locator('#devices button').nth(7).click()
     // The figures follow twice a second.
     await new Promise((resolve) => setTimeout(resolve, 600))
-    if (name === 'phone') await page.locator('#figures-title').evaluate((title) => title.scrollIntoView())
+    if (name === 'phone')
+      await page.locator('#figures-title').evaluate((title) => title.scrollIntoView())
     else await page.evaluate('document.activeElement.blur(), scrollTo(0, 0)')
     await page.mouse.move(0, 0)
     const file = path.join(folder, `simulator-${name}.png`)

@@ -39,7 +39,13 @@ withChromium(() => {
       await page.allConnected(devices)
     }
     await page.press('Silence one in ten')
-    for (const fault of ['Take over a client id', 'Drop one in ten', 'Cut at acknowledgements', 'Refuse credentials']) await page.press(fault)
+    for (const fault of [
+      'Take over a client id',
+      'Drop one in ten',
+      'Cut at acknowledgements',
+      'Refuse credentials',
+    ])
+      await page.press(fault)
     for (const fault of ['Restart the broker', 'Stall the broker']) await page.press(fault)
     await page.faultsOver()
     expect(await page.allConnected(devices)).toMatchObject({ lost: 0, twice: 0 })
@@ -52,7 +58,10 @@ withChromium(() => {
       const [first, second] = [await open(), await open()]
       await first.apply({ devices: 300, ramp: 100_000, qos: 1 })
       await second.apply({ devices: 40, ramp: 100_000, qos: 2, rate: 5, payload: 'kilobyte' })
-      await Promise.all([first.allConnected(300).then(() => survive(first, 300)), second.allConnected(40).then(() => survive(second, 40))])
+      await Promise.all([
+        first.allConnected(300).then(() => survive(first, 300)),
+        second.allConnected(40).then(() => survive(second, 40)),
+      ])
       const connects = 'simulator.fleet.devices.filter(({ connects }) => connects > 1).length'
       expect(await first.page.evaluate(connects)).toBe(300)
       const [atLeastOnce, exactlyOnce] = await Promise.all([first.stop(), second.stop()])
@@ -67,7 +76,10 @@ withChromium(() => {
         expect(await page.page.locator('#network').textContent()).toContain('0 requests')
         expect(await page.page.evaluate('simulator.broker.violations')).toBe(0)
         // What was counted stays in view.
-        expect([await page.tile('Lost, QoS 1 and 2'), await page.tile('Twice, QoS 2')]).toEqual(['0', '0'])
+        expect([await page.tile('Lost, QoS 1 and 2'), await page.tile('Twice, QoS 2')]).toEqual([
+          '0',
+          '0',
+        ])
       }
       expect(await first.tile('Arrived')).toBe(atLeastOnce.arrived.toLocaleString('en'))
     })
@@ -80,7 +92,9 @@ withChromium(() => {
       await page.allConnected(1)
       await page.until("document.getElementById('network').textContent.includes(': 1 requests')")
       await page.stop()
-      expect(page.complaints.splice(0)).toEqual(Array(2).fill(expect.stringContaining('Content Security Policy')))
+      expect(page.complaints.splice(0)).toEqual(
+        Array(2).fill(expect.stringContaining('Content Security Policy')),
+      )
     })
 
     it('by keyboard on a phone: start, a device in detail, stop and start it, back; nothing sticks out', async () => {
@@ -93,8 +107,10 @@ withChromium(() => {
       await page.keyboard.press('Enter')
       await sight.allConnected(25)
       await page.locator('#devices button').first().focus()
-      for (const key of ['End', 'ArrowLeft', 'Home', 'ArrowRight', 'ArrowDown', 'ArrowUp']) await page.keyboard.press(key)
-      const focused = 'document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent'
+      for (const key of ['End', 'ArrowLeft', 'Home', 'ArrowRight', 'ArrowDown', 'ArrowUp'])
+        await page.keyboard.press(key)
+      const focused =
+        'document.activeElement.getAttribute("aria-label") ?? document.activeElement.textContent'
       expect(await page.evaluate(focused)).toBe('Device 2, connected')
       await page.keyboard.press('Enter')
       expect(await page.evaluate(focused)).toBe('Device 2')
@@ -117,7 +133,9 @@ withChromium(() => {
   })
 
   describe('the simulator, over aedes', () => {
-    it('connects over WebSocket, survives what can be done to links, and stops', { timeout: 40_000 }, async () => {
+    it('connects over WebSocket, survives what can be done to links, and stops', {
+      timeout: 40_000,
+    }, async () => {
       const broker = await startAedes()
       try {
         const page = await open()
@@ -125,13 +143,17 @@ withChromium(() => {
         await page.page.fill('[name=url]', broker.urls.WebSocket ?? '')
         await page.page.keyboard.press('Enter')
         await page.page.waitForURL('**/?url=*')
-        expect(await page.page.getByRole('button', { name: 'Restart the broker' }).isDisabled()).toBe(true)
+        expect(
+          await page.page.getByRole('button', { name: 'Restart the broker' }).isDisabled(),
+        ).toBe(true)
         // Browsers hold back WebSockets that are opened in crowds.
         expect(await page.page.locator('[name=devices]').getAttribute('max')).toBe('1000')
         expect(await page.page.locator('[name=line]').isVisible()).toBe(false)
         await page.apply({ devices: 6, ramp: 100_000, qos: 2, rate: 5 })
         await page.allConnected(6)
-        expect(await page.page.getByRole('button', { name: 'Restart the broker' }).isDisabled()).toBe(true)
+        expect(
+          await page.page.getByRole('button', { name: 'Restart the broker' }).isDisabled(),
+        ).toBe(true)
         for (const fault of ['Drop all links', 'Take over a client id']) {
           await page.press(fault)
           await page.allConnected(6)

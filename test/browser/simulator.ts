@@ -15,7 +15,9 @@ export interface SimulatorSite {
 
 /** Starts the server of the page, on a free port. */
 export async function serveSimulator(): Promise<SimulatorSite> {
-  const module = await import(pathToFileURL(path.join(root, 'examples', 'simulator', 'serve.js')).href)
+  const module = await import(
+    pathToFileURL(path.join(root, 'examples', 'simulator', 'serve.js')).href
+  )
   return module.serve({ port: 0 })
 }
 
@@ -58,7 +60,11 @@ export class SimulatorPage {
     page.on('websocket', (socket) => this.requests.push(socket.url()))
   }
 
-  static async open(browser: Browser, site: SimulatorSite, { query = '', width = 1200, height = 900, colorScheme = 'light' }: Opening = {}) {
+  static async open(
+    browser: Browser,
+    site: SimulatorSite,
+    { query = '', width = 1200, height = 900, colorScheme = 'light' }: Opening = {},
+  ) {
     const page = await browser.newPage({ viewport: { width, height }, colorScheme })
     await page.addInitScript(countTimers)
     const made = new SimulatorPage(page)
@@ -72,10 +78,13 @@ export class SimulatorPage {
   }
 
   /** Fills the form and sends it off: starts the fleet, or changes it. */
-  async apply(settings: Partial<Settings> & { readonly username?: string; readonly password?: string }): Promise<void> {
+  async apply(
+    settings: Partial<Settings> & { readonly username?: string; readonly password?: string },
+  ): Promise<void> {
     for (const [name, value] of Object.entries(settings)) {
       const field = this.page.locator(`#settings [name=${name}]`)
-      if (['devices', 'rate', 'topic', 'template', 'username', 'password'].includes(name)) await field.fill(String(value))
+      if (['devices', 'rate', 'topic', 'template', 'username', 'password'].includes(name))
+        await field.fill(String(value))
       else await field.selectOption(String(value))
     }
     await this.page.click('#start')
@@ -95,7 +104,12 @@ export class SimulatorPage {
     return eventually(
       async () => {
         const figures = await this.figures()
-        return figures.connected === devices && figures.devices === devices && figures.arrived > before.arrived && figures
+        return (
+          figures.connected === devices &&
+          figures.devices === devices &&
+          figures.arrived > before.arrived &&
+          figures
+        )
       },
       `${devices} devices connected`,
       2 * patience,
@@ -110,21 +124,31 @@ export class SimulatorPage {
   /** Stops the fleet; gives what was counted. */
   async stop(): Promise<Figures> {
     await this.page.click('#stop')
-    await this.until("simulator.fleet.state === 'stopped' && document.getElementById('start').textContent === 'Start'")
-    const left = '[simulator.broker.links.size, liveTimers.size, [...new Set(simulator.fleet.devices.map(({ state }) => state))].join()]'
-    await eventually(async () => JSON.stringify(await this.page.evaluate(left)) === '[0,0,"closed"]', 'no link and no timer')
+    await this.until(
+      "simulator.fleet.state === 'stopped' && document.getElementById('start').textContent === 'Start'",
+    )
+    const left =
+      '[simulator.broker.links.size, liveTimers.size, [...new Set(simulator.fleet.devices.map(({ state }) => state))].join()]'
+    await eventually(
+      async () => JSON.stringify(await this.page.evaluate(left)) === '[0,0,"closed"]',
+      'no link and no timer',
+    )
     return this.figures()
   }
 
   /** The text of a tile. */
   async tile(title: string): Promise<string> {
-    const tile = this.page.locator('#figures div', { has: this.page.getByText(title, { exact: true }) })
+    const tile = this.page.locator('#figures div', {
+      has: this.page.getByText(title, { exact: true }),
+    })
     return (await tile.locator('dd span').textContent()) ?? ''
   }
 
   /** Nothing reaches out of the page to the right. */
   async fits(): Promise<void> {
-    expect(await this.page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
+    expect(
+      await this.page.evaluate('document.documentElement.scrollWidth - innerWidth'),
+    ).toBeLessThanOrEqual(0)
   }
 
   close(): Promise<void> {

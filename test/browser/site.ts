@@ -5,7 +5,11 @@
  * Content Security Policy. Call `requireDist()` first.
  */
 import { readFile } from 'node:fs/promises'
-import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
+import {
+  createServer as createHttpServer,
+  type IncomingMessage,
+  type ServerResponse,
+} from 'node:http'
 import { createServer as createHttpsServer } from 'node:https'
 import path from 'node:path'
 import { build } from 'esbuild'
@@ -24,22 +28,41 @@ export interface Site {
 const strictPolicy = "default-src 'self'; script-src 'self'; connect-src ws://127.0.0.1:*"
 
 /** What a page has to say for itself to have shared memory. */
-const isolated = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' }
-const importMap = JSON.stringify({ imports: { mqwire: '/dist/client/browser.js', 'mqwire/wasm': '/dist/wasm/index.js' } })
+const isolated = {
+  'cross-origin-opener-policy': 'same-origin',
+  'cross-origin-embedder-policy': 'require-corp',
+}
+const importMap = JSON.stringify({
+  imports: { mqwire: '/dist/client/browser.js', 'mqwire/wasm': '/dist/wasm/index.js' },
+})
 
-type Answer = readonly [type: string, body: string | Buffer, headers?: Readonly<Record<string, string>>]
+type Answer = readonly [
+  type: string,
+  body: string | Buffer,
+  headers?: Readonly<Record<string, string>>,
+]
 
-const html = (head: string): string => `<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title>${head}</html>`
+const html = (head: string): string =>
+  `<!doctype html><html lang="en"><meta charset="utf-8"><title>test</title>${head}</html>`
 
 const bundles = new Map<string, Promise<string>>()
 
 function bundled(name: string): Promise<string> {
   const known = bundles.get(name)
   if (known !== undefined) return known
-  const options = { bundle: true, write: false, format: 'iife', platform: 'browser', target: 'es2022', logLevel: 'silent' } as const
-  const made = build({ ...options, absWorkingDir: root, entryPoints: [`test/browser/programs/${name}`] }).then(
-    ({ outputFiles: [file] }) => file?.text ?? '',
-  )
+  const options = {
+    bundle: true,
+    write: false,
+    format: 'iife',
+    platform: 'browser',
+    target: 'es2022',
+    logLevel: 'silent',
+  } as const
+  const made = build({
+    ...options,
+    absWorkingDir: root,
+    entryPoints: [`test/browser/programs/${name}`],
+  }).then(({ outputFiles: [file] }) => file?.text ?? '')
   bundles.set(name, made)
   return made
 }
@@ -60,17 +83,30 @@ async function answer(pathname: string): Promise<Answer> {
     case 'pages':
       return [
         'text/html',
-        html(`<script type="importmap">${importMap}</script><script type="module" src="/programs/${name.replace('.html', '.js')}"></script>`),
+        html(
+          `<script type="importmap">${importMap}</script><script type="module" src="/programs/${name.replace('.html', '.js')}"></script>`,
+        ),
       ]
     case 'strict':
-      return ['text/html', html(`<script src="/bundles/${name.replace('.html', '.js')}"></script>`), { 'content-security-policy': strictPolicy }]
+      return [
+        'text/html',
+        html(`<script src="/bundles/${name.replace('.html', '.js')}"></script>`),
+        { 'content-security-policy': strictPolicy },
+      ]
     case 'bundles':
       return ['text/javascript', await bundled(name)]
     case 'programs':
-      return ['text/javascript', await readFile(path.join(root, 'test', 'browser', 'programs', name))]
+      return [
+        'text/javascript',
+        await readFile(path.join(root, 'test', 'browser', 'programs', name)),
+      ]
     case 'inside':
       return name.endsWith('.html')
-        ? ['text/html', html(`<script type="module" src="/inside/${name.replace('.html', '.js')}"></script>`), isolated]
+        ? [
+            'text/html',
+            html(`<script type="module" src="/inside/${name.replace('.html', '.js')}"></script>`),
+            isolated,
+          ]
         : ['text/javascript', await inside(name), isolated]
     case 'test':
     case 'dist':
@@ -82,7 +118,9 @@ async function answer(pathname: string): Promise<Answer> {
 
 async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
   try {
-    const [type, body, headers = {}] = await answer(new URL(request.url ?? '/', 'http://localhost').pathname)
+    const [type, body, headers = {}] = await answer(
+      new URL(request.url ?? '/', 'http://localhost').pathname,
+    )
     response.writeHead(200, { 'content-type': `${type}; charset=utf-8`, ...headers }).end(body)
   } catch (error) {
     response.writeHead(404).end(String(error))
@@ -91,7 +129,8 @@ async function serve(request: IncomingMessage, response: ServerResponse): Promis
 
 /** Starts a server; over TLS with an identity. */
 export async function serveSite(identity?: Identity): Promise<Site> {
-  const server = identity === undefined ? createHttpServer(serve) : createHttpsServer({ ...identity }, serve)
+  const server =
+    identity === undefined ? createHttpServer(serve) : createHttpsServer({ ...identity }, serve)
   const port = await listening(server)
   return {
     origin: `${identity === undefined ? 'http' : 'https'}://127.0.0.1:${port}`,

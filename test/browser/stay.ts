@@ -38,7 +38,13 @@ export class Stay {
   }
 
   /** Opens the page, in front of all others. */
-  static async open(browser: PlainBrowser, origin: string, brokerUrl: string, id: string, keepAlive = 30): Promise<Stay> {
+  static async open(
+    browser: PlainBrowser,
+    origin: string,
+    brokerUrl: string,
+    id: string,
+    keepAlive = 30,
+  ): Promise<Stay> {
     const tap = await Tap.before(brokerUrl)
     const page = await browser.context.newPage()
     const stay = new Stay(page, tap, id)

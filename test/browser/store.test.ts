@@ -18,7 +18,8 @@ withChromium(() => {
     for (const page of pages.splice(0)) await page.close().catch(() => undefined)
   })
 
-  const ready = async (page: Page): Promise<void> => void (await page.waitForFunction('globalThis.tab !== undefined'))
+  const ready = async (page: Page): Promise<void> =>
+    void (await page.waitForFunction('globalThis.tab !== undefined'))
 
   /** A tab; what it says by `said(number)` is in the list. */
   async function open(): Promise<{ page: Page; said: number[] }> {
@@ -31,8 +32,10 @@ withChromium(() => {
     return { page, said }
   }
 
-  const call = <T = string>(page: Page, name: string, ...given: unknown[]): Promise<T> => page.evaluate(`tab.${name}(...${JSON.stringify(given)})`)
-  const lockedError = (name: string) => expect.objectContaining({ code: 'ERR_STORE_LOCKED', message: `store locked: ${name}` })
+  const call = <T = string>(page: Page, name: string, ...given: unknown[]): Promise<T> =>
+    page.evaluate(`tab.${name}(...${JSON.stringify(given)})`)
+  const lockedError = (name: string) =>
+    expect.objectContaining({ code: 'ERR_STORE_LOCKED', message: `store locked: ${name}` })
 
   interface Read {
     readonly found: number
@@ -56,7 +59,9 @@ withChromium(() => {
       pages.splice(0)
       return () => page.close()
     })
-    const names = storeContract(async () => memoryStore(), { reopen: async () => memoryStore() }).map(({ name }) => name)
+    const names = storeContract(async () => memoryStore(), {
+      reopen: async () => memoryStore(),
+    }).map(({ name }) => name)
     it.each(names)('%s', { timeout: 120_000 }, async (name) => {
       await call(page, 'contract', name)
     })
@@ -68,7 +73,10 @@ withChromium(() => {
       expect(await call(first, 'open', 'shared')).toBe('open')
       expect(await call(first, 'open', 'shared')).toEqual(lockedError('shared'))
       expect(await call(second, 'open', 'shared')).toEqual(lockedError('shared'))
-      expect(await call(second, 'open', 'shared', { lock: 'wait' }, 200)).toMatchObject({ code: 'ERR_ABORTED', cause: 'TimeoutError' })
+      expect(await call(second, 'open', 'shared', { lock: 'wait' }, 200)).toMatchObject({
+        code: 'ERR_ABORTED',
+        cause: 'TimeoutError',
+      })
       expect(await call(second, 'open', 'other')).toBe('open')
       const waiting = call(second, 'open', 'shared', { lock: 'wait' })
       expect(await call(first, 'put', 'shared', 'a', 'text')).toBe('stored')
@@ -88,32 +96,44 @@ withChromium(() => {
           await crashed
         },
       ],
-    ])('a tab that %s is replaced in less than 2 s, with all that it was told is safe', { timeout: 60_000 }, async (how, end) => {
-      const name = `leader ${how}`
-      const [{ page: first, said }, { page: second }] = [await open(), await open()]
-      expect(await call(first, 'open', name)).toBe('open')
-      await call(first, 'write', name)
-      const waiting = call(second, 'open', name, { lock: 'wait' })
-      await eventually(async () => said.length > 20, 'twenty entries')
-      const session = await setting.browser.context.newCDPSession(first)
-      await end(first, session)
-      const since = performance.now()
-      expect(await waiting).toBe('open')
-      expect(performance.now() - since).toBeLessThan(2000)
-      await assertRead(second, name, said)
-    })
+    ])(
+      'a tab that %s is replaced in less than 2 s, with all that it was told is safe',
+      { timeout: 60_000 },
+      async (how, end) => {
+        const name = `leader ${how}`
+        const [{ page: first, said }, { page: second }] = [await open(), await open()]
+        expect(await call(first, 'open', name)).toBe('open')
+        await call(first, 'write', name)
+        const waiting = call(second, 'open', name, { lock: 'wait' })
+        await eventually(async () => said.length > 20, 'twenty entries')
+        const session = await setting.browser.context.newCDPSession(first)
+        await end(first, session)
+        const since = performance.now()
+        expect(await waiting).toBe('open')
+        expect(performance.now() - since).toBeLessThan(2000)
+        await assertRead(second, name, said)
+      },
+    )
 
     it('a lock that somebody else takes by force ends the store: two do not write', async () => {
       const [{ page: first }, { page: second }] = [await open(), await open()]
       await call(first, 'open', 'stolen')
       await call(first, 'put', 'stolen', 'a', 'text')
       await call(second, 'steal', 'stolen')
-      await eventually(async () => (await call(first, 'put', 'stolen', 'b', 'text')) !== 'stored', 'the end of the store')
-      expect(await call(first, 'put', 'stolen', 'b', 'text')).toMatchObject({ code: 'ERR_STORE', cause: 'InvalidStateError' })
+      await eventually(
+        async () => (await call(first, 'put', 'stolen', 'b', 'text')) !== 'stored',
+        'the end of the store',
+      )
+      expect(await call(first, 'put', 'stolen', 'b', 'text')).toMatchObject({
+        code: 'ERR_STORE',
+        cause: 'InvalidStateError',
+      })
     })
   })
 
-  it('a reload in the middle of writing: whole batches, in order, all that the page was told are safe', { timeout: 60_000 }, async () => {
+  it('a reload in the middle of writing: whole batches, in order, all that the page was told are safe', {
+    timeout: 60_000,
+  }, async () => {
     const { page, said } = await open()
     for (let turn = 0; turn < 5; turn++) {
       const name = `reloaded ${turn}`
@@ -139,10 +159,16 @@ withChromium(() => {
       await page.goto(`${other.origin}/pages/store.html`)
       await ready(page)
       const session = await setting.browser.context.newCDPSession(page)
-      await session.send('Storage.overrideQuotaForOrigin', { origin: other.origin, quotaSize: 1_000_000 })
+      await session.send('Storage.overrideQuotaForOrigin', {
+        origin: other.origin,
+        quotaSize: 1_000_000,
+      })
       await call(page, 'open', 'quota')
       expect(await call(page, 'put', 'quota', 'a', 'text')).toBe('stored')
-      expect(await call(page, 'putMany', 'quota', 400, 50_000)).toMatchObject({ code: 'ERR_STORE', cause: 'QuotaExceededError' })
+      expect(await call(page, 'putMany', 'quota', 400, 50_000)).toMatchObject({
+        code: 'ERR_STORE',
+        cause: 'QuotaExceededError',
+      })
       expect(await call(page, 'keys', 'quota')).toEqual(['a'])
       expect(await call(page, 'get', 'quota', 'a')).toBe('text')
       // Who is to make room can.
@@ -159,7 +185,10 @@ withChromium(() => {
     await call(first, 'open', 'deleted')
     await call(first, 'put', 'deleted', 'a', 'text')
     expect(await call(second, 'remove', 'deleted')).toBe('deleted')
-    expect(await call(first, 'put', 'deleted', 'b', 'text')).toMatchObject({ code: 'ERR_STORE', cause: 'InvalidStateError' })
+    expect(await call(first, 'put', 'deleted', 'b', 'text')).toMatchObject({
+      code: 'ERR_STORE',
+      cause: 'InvalidStateError',
+    })
     expect(await call(first, 'get', 'deleted', 'a')).toMatchObject({ code: 'ERR_STORE' })
     expect(await call(second, 'open', 'deleted')).toBe('open')
     expect(await call(second, 'keys', 'deleted')).toEqual([])
@@ -169,19 +198,30 @@ withChromium(() => {
   it('a database of a later version is refused, and left as it is', async () => {
     const { page } = await open()
     expect(await call(page, 'later', 'later')).toBe('there')
-    expect(await call(page, 'open', 'later')).toMatchObject({ code: 'ERR_STORE', cause: 'VersionError' })
+    expect(await call(page, 'open', 'later')).toMatchObject({
+      code: 'ERR_STORE',
+      cause: 'VersionError',
+    })
     // Nor is the lock held.
-    expect(await call(page, 'open', 'later', { lock: 'wait' })).toMatchObject({ code: 'ERR_STORE', cause: 'VersionError' })
+    expect(await call(page, 'open', 'later', { lock: 'wait' })).toMatchObject({
+      code: 'ERR_STORE',
+      cause: 'VersionError',
+    })
   })
 
   it('what somebody else put into the database is damaged, put aside, and stops nothing', async () => {
     const { page } = await open()
     await call(page, 'open', 'tampered')
     const values = [7, 'text', null, { a: 1 }, [1, 2]]
-    for (const [at, value] of values.entries()) await call(page, 'tamper', 'tampered', `q/${at}`, value)
+    for (const [at, value] of values.entries())
+      await call(page, 'tamper', 'tampered', `q/${at}`, value)
     await call(page, 'put', 'tampered', 'q/3a', 'no record either')
-    expect(await call<string[]>(page, 'quarantineDamaged', 'tampered')).toHaveLength(values.length + 1)
-    expect((await call<string[]>(page, 'keys', 'tampered')).every((key) => key.startsWith('x/'))).toBe(true)
+    expect(await call<string[]>(page, 'quarantineDamaged', 'tampered')).toHaveLength(
+      values.length + 1,
+    )
+    expect(
+      (await call<string[]>(page, 'keys', 'tampered')).every((key) => key.startsWith('x/')),
+    ).toBe(true)
   })
 
   it('writes strictly or not, as it was asked; batches of one turn share a transaction; a view takes no more than its length', async () => {
@@ -196,7 +236,9 @@ withChromium(() => {
 
   it('asks for lasting storage on request only', async () => {
     const { page } = await open()
-    await page.evaluate('globalThis.asked = 0; StorageManager.prototype.persist = async () => { asked += 1; return false }')
+    await page.evaluate(
+      'globalThis.asked = 0; StorageManager.prototype.persist = async () => { asked += 1; return false }',
+    )
     for (const options of [{}, { persist: false }]) {
       await call(page, 'open', 'lasting', options)
       await call(page, 'close', 'lasting')
@@ -210,11 +252,22 @@ withChromium(() => {
     ['location', "Object.defineProperty(globalThis, 'indexedDB', { value: undefined })", {}],
     ['lock', "Object.defineProperty(navigator, 'locks', { value: undefined })", {}],
     ['durability', 'delete IDBTransaction.prototype.durability', {}],
-    ['persist', "Object.defineProperty(navigator, 'storage', { value: undefined })", { persist: true }],
-  ])('a browser without what %s needs: ERR_UNSUPPORTED_OPTION names it', async (option, remove, options) => {
-    const { page } = await open()
-    await page.evaluate(remove)
-    expect(await call(page, 'open', 'missing', options)).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option })
-    if (option === 'durability') expect(await call(page, 'open', 'missing', { durability: 'os' })).toBe('open')
-  })
+    [
+      'persist',
+      "Object.defineProperty(navigator, 'storage', { value: undefined })",
+      { persist: true },
+    ],
+  ])(
+    'a browser without what %s needs: ERR_UNSUPPORTED_OPTION names it',
+    async (option, remove, options) => {
+      const { page } = await open()
+      await page.evaluate(remove)
+      expect(await call(page, 'open', 'missing', options)).toMatchObject({
+        code: 'ERR_UNSUPPORTED_OPTION',
+        option,
+      })
+      if (option === 'durability')
+        expect(await call(page, 'open', 'missing', { durability: 'os' })).toBe('open')
+    },
+  )
 })

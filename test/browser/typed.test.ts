@@ -24,11 +24,17 @@ withChromium(() => {
       await page.goto(/http\S+/.exec(program.output)?.[0] ?? '')
       await page.waitForFunction(() => document.querySelectorAll('tbody tr').length === 3)
       expect(await page.locator('tbody td:first-child').allTextContents()).toEqual(['1', '2', '3'])
-      expect(await page.locator('tbody tr:first-child td:nth-child(2)').textContent()).toMatch(/^\d+(\.\d)? °C$/)
+      expect(await page.locator('tbody tr:first-child td:nth-child(2)').textContent()).toMatch(
+        /^\d+(\.\d)? °C$/,
+      )
       await page.locator('tbody tr:first-child button').first().click()
-      await page.waitForFunction(() => document.querySelector('output')?.textContent?.startsWith('House 1: windows were at'))
+      await page.waitForFunction(() =>
+        document.querySelector('output')?.textContent?.startsWith('House 1: windows were at'),
+      )
       await page.locator('tbody tr:nth-child(2) button').nth(1).click()
-      await page.waitForFunction(() => /^House 2: \d+ readings/.test(document.querySelector('output')?.textContent ?? ''))
+      await page.waitForFunction(() =>
+        /^House 2: \d+ readings/.test(document.querySelector('output')?.textContent ?? ''),
+      )
       expect(await nameless(page)).toEqual([])
       expect(await faint(page)).toEqual([])
     } finally {
@@ -79,7 +85,8 @@ withChromium(() => {
           })
           await page.addScriptTag({ content: outputFiles[0]?.text ?? '' })
           const lines = await page.evaluate(
-            (url) => (globalThis as unknown as { tried(url: string): Promise<string[]> }).tried(url),
+            (url) =>
+              (globalThis as unknown as { tried(url: string): Promise<string[]> }).tried(url),
             broker.urls.WebSocket ?? '',
           )
           expect(lines).toEqual([

@@ -25,7 +25,9 @@ import { longest, type Mutation, mutate, mutationKinds } from './mutate.js'
 import { headerLength } from './session.js'
 
 /** One of several, each as often as its number says. */
-export function weighted<T>(...parts: readonly (readonly [weight: number, arbitrary: fc.Arbitrary<T>])[]): fc.Arbitrary<T> {
+export function weighted<T>(
+  ...parts: readonly (readonly [weight: number, arbitrary: fc.Arbitrary<T>])[]
+): fc.Arbitrary<T> {
   return fc.oneof(...parts.map(([weight, arbitrary]) => ({ weight, arbitrary })))
 }
 
@@ -54,7 +56,10 @@ const property = fc.oneof(
   fc.tuple(fc.constantFrom(3, 8, 9), text),
   fc.tuple(fc.constant(38), text, text),
 )
-const pairs: fc.Arbitrary<Pairs> = fc.uniqueArray(property, { maxLength: 3, selector: ([name]) => name })
+const pairs: fc.Arbitrary<Pairs> = fc.uniqueArray(property, {
+  maxLength: 3,
+  selector: ([name]) => name,
+})
 const reasons: fc.Arbitrary<Pairs> = fc.constantFrom([], [], [[31, 'why']], [[38, 'k', 'v']])
 const limits: fc.Arbitrary<Pairs> = fc.constantFrom<Pairs[]>(
   [],
@@ -69,22 +74,37 @@ type Version = 4 | 5
 type Bytes = fc.Arbitrary<Uint8Array>
 
 function published(version: Version): Bytes {
-  const shape = fc.record({ qos: fc.constantFrom(0, 1, 2), dup: fc.boolean(), retain: fc.boolean(), id, pairs })
+  const shape = fc.record({
+    qos: fc.constantFrom(0, 1, 2),
+    dup: fc.boolean(),
+    retain: fc.boolean(),
+    id,
+    pairs,
+  })
   return fc.tuple(topic, text, shape).map(([name, payload, details]) => {
     return publish({ version }, name, payload, { ...details, dup: details.dup && details.qos > 0 })
   })
 }
 
 const acknowledged = (version: Version): Bytes =>
-  fc.tuple(fc.integer({ min: 4, max: 7 }), id, reason, reasons).map((rest) => acknowledge({ version }, ...rest))
+  fc
+    .tuple(fc.integer({ min: 4, max: 7 }), id, reason, reasons)
+    .map((rest) => acknowledge({ version }, ...rest))
 
 const answered = (version: Version): Bytes =>
-  fc.tuple(fc.constantFrom(9 as const, 11 as const), id, fc.array(reason, { minLength: 1, maxLength: 2 })).map((rest) => answer({ version }, ...rest))
+  fc
+    .tuple(
+      fc.constantFrom(9 as const, 11 as const),
+      id,
+      fc.array(reason, { minLength: 1, maxLength: 2 }),
+    )
+    .map((rest) => answer({ version }, ...rest))
 
 const disconnected = (version: Version, ...codes: number[]): Bytes =>
   fc.tuple(fc.constantFrom(...codes), reasons).map((rest) => disconnect({ version }, ...rest))
 
-const authenticated = (...codes: number[]): Bytes => fc.constantFrom(...codes).map((code) => auth(code, method))
+const authenticated = (...codes: number[]): Bytes =>
+  fc.constantFrom(...codes).map((code) => auth(code, method))
 
 /** A packet of a server. */
 export function serverPacket(version: Version): Bytes {
@@ -108,7 +128,12 @@ export function clientPacket(version: Version): Bytes {
   return weighted(
     [3, published(version)],
     [3, acknowledged(version)],
-    [2, fc.tuple(text, byte, pairs).map(([name, flags, given]) => connect(speaker, name, flags, 30, given, will))],
+    [
+      2,
+      fc
+        .tuple(text, byte, pairs)
+        .map(([name, flags, given]) => connect(speaker, name, flags, 30, given, will)),
+    ],
     [2, fc.tuple(id, subscriptions).map((rest) => subscribe(speaker, ...rest))],
     [1, fc.tuple(id, filters).map((rest) => unsubscribe(speaker, ...rest))],
     [1, fc.constant(pingreq)],
@@ -129,14 +154,17 @@ const mutations = fc.array(mutation, { maxLength: 6 })
 const version: fc.Arbitrary<Version> = fc.constantFrom(5, 5, 4)
 
 function changed(header: number): (parts: readonly [Uint8Array, readonly Mutation[]]) => Input {
-  return ([bytes, list]) => new Input(list.reduce((input, each) => mutate(input, header, each), bytes))
+  return ([bytes, list]) =>
+    new Input(list.reduce((input, each) => mutate(input, header, each), bytes))
 }
 
 /** Inputs of the target `wire`. */
 export const wireInputs: fc.Arbitrary<Input> = fc
   .tuple(version, fc.boolean(), fc.nat(3), byte)
   .chain(([speaks, isClient, limit, seed]) => {
-    const packets = fc.array(isClient ? clientPacket(speaks) : serverPacket(speaks), { maxLength: 12 })
+    const packets = fc.array(isClient ? clientPacket(speaks) : serverPacket(speaks), {
+      maxLength: 12,
+    })
     const flags = (speaks === 4 ? 1 : 0) | (isClient ? 2 : 0) | (limit << 2)
     return fc.tuple(
       packets.map((list) => join(flags, seed, ...list)),
@@ -148,9 +176,15 @@ export const wireInputs: fc.Arbitrary<Input> = fc
 /** Inputs of the target `session`. */
 export const sessionInputs: fc.Arbitrary<Input> = version
   .chain((speaks) => {
-    const stream = fc.tuple(byte, fc.tuple(byte, byte, byte, byte, byte), fc.array(serverPacket(speaks), { maxLength: 30 }))
+    const stream = fc.tuple(
+      byte,
+      fc.tuple(byte, byte, byte, byte, byte),
+      fc.array(serverPacket(speaks), { maxLength: 30 }),
+    )
     return fc.tuple(
-      stream.map(([first, more, packets]) => join((first & 0xfe) | (speaks === 4 ? 1 : 0), more, ...packets)),
+      stream.map(([first, more, packets]) =>
+        join((first & 0xfe) | (speaks === 4 ? 1 : 0), more, ...packets),
+      ),
       mutations,
     )
   })

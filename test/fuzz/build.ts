@@ -11,7 +11,9 @@ export type Part = number | string | readonly number[] | Uint8Array
 
 /** Joins parts. */
 export function join(...parts: readonly Part[]): Uint8Array {
-  const chunks = parts.map((part) => (typeof part === 'number' ? [part] : typeof part === 'string' ? encoder.encode(part) : part))
+  const chunks = parts.map((part) =>
+    typeof part === 'number' ? [part] : typeof part === 'string' ? encoder.encode(part) : part,
+  )
   const all = new Uint8Array(chunks.reduce((sum, chunk) => sum + chunk.length, 0))
   let at = 0
   for (const chunk of chunks) {
@@ -71,12 +73,33 @@ export function section(version: number, pairs: Pairs): Uint8Array {
 export type Speaker = { readonly version: 4 | 5 }
 
 /** CONNECT. */
-export function connect({ version }: Speaker, name: string, flags = 2, keepAlive = 30, pairs: Pairs = [], ...payload: Part[]): Uint8Array {
-  return packet(0x10, field('MQTT'), version, flags, two(keepAlive), section(version, pairs), field(name), ...payload)
+export function connect(
+  { version }: Speaker,
+  name: string,
+  flags = 2,
+  keepAlive = 30,
+  pairs: Pairs = [],
+  ...payload: Part[]
+): Uint8Array {
+  return packet(
+    0x10,
+    field('MQTT'),
+    version,
+    flags,
+    two(keepAlive),
+    section(version, pairs),
+    field(name),
+    ...payload,
+  )
 }
 
 /** CONNACK. */
-export function connack({ version }: Speaker, present = 0, code = 0, pairs: Pairs = []): Uint8Array {
+export function connack(
+  { version }: Speaker,
+  present = 0,
+  code = 0,
+  pairs: Pairs = [],
+): Uint8Array {
   return packet(0x20, present, code, section(version, pairs))
 }
 
@@ -90,30 +113,72 @@ export interface PublishShape {
 }
 
 /** PUBLISH. */
-export function publish({ version }: Speaker, topic: string, payload: Part, shape: PublishShape = {}): Uint8Array {
+export function publish(
+  { version }: Speaker,
+  topic: string,
+  payload: Part,
+  shape: PublishShape = {},
+): Uint8Array {
   const { qos = 0, dup = false, retain = false, id = 1, pairs = [] } = shape
   const first = 0x30 | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
   return packet(first, field(topic), qos > 0 ? two(id) : [], section(version, pairs), payload)
 }
 
 /** PUBACK 4, PUBREC 5, PUBREL 6 or PUBCOMP 7. A reason code of 0 without properties is left out. */
-export function acknowledge({ version }: Speaker, type: number, id: number, code = 0, pairs: Pairs = []): Uint8Array {
+export function acknowledge(
+  { version }: Speaker,
+  type: number,
+  id: number,
+  code = 0,
+  pairs: Pairs = [],
+): Uint8Array {
   const long = version === 5 && (code > 0 || pairs.length > 0)
-  return packet((type << 4) | (type === 6 ? 2 : 0), two(id), long ? [code] : [], long && pairs.length > 0 ? section(version, pairs) : [])
+  return packet(
+    (type << 4) | (type === 6 ? 2 : 0),
+    two(id),
+    long ? [code] : [],
+    long && pairs.length > 0 ? section(version, pairs) : [],
+  )
 }
 
 /** SUBSCRIBE with one options byte for each filter. */
-export function subscribe({ version }: Speaker, id: number, filters: readonly (readonly [string, number])[], pairs: Pairs = []): Uint8Array {
-  return packet(0x82, two(id), section(version, pairs), ...filters.map(([filter, options]) => join(field(filter), options)))
+export function subscribe(
+  { version }: Speaker,
+  id: number,
+  filters: readonly (readonly [string, number])[],
+  pairs: Pairs = [],
+): Uint8Array {
+  return packet(
+    0x82,
+    two(id),
+    section(version, pairs),
+    ...filters.map(([filter, options]) => join(field(filter), options)),
+  )
 }
 
 /** SUBACK 9 or UNSUBACK 11. */
-export function answer({ version }: Speaker, type: 9 | 11, id: number, codes: readonly number[], pairs: Pairs = []): Uint8Array {
-  return packet(type << 4, two(id), section(version, pairs), version === 4 && type === 11 ? [] : codes)
+export function answer(
+  { version }: Speaker,
+  type: 9 | 11,
+  id: number,
+  codes: readonly number[],
+  pairs: Pairs = [],
+): Uint8Array {
+  return packet(
+    type << 4,
+    two(id),
+    section(version, pairs),
+    version === 4 && type === 11 ? [] : codes,
+  )
 }
 
 /** UNSUBSCRIBE. */
-export function unsubscribe({ version }: Speaker, id: number, filters: readonly string[], pairs: Pairs = []): Uint8Array {
+export function unsubscribe(
+  { version }: Speaker,
+  id: number,
+  filters: readonly string[],
+  pairs: Pairs = [],
+): Uint8Array {
   return packet(0xa2, two(id), section(version, pairs), ...filters.map(field))
 }
 

@@ -12,7 +12,13 @@ import { instrument } from './instrument.js'
 const hits = '__mqwireHits'
 
 /** Where counters are put, in this order: the codec first, so that its counters can be looked at alone. */
-const folders = ['src/wire', 'src/client/session', 'src/client', 'src/errors.ts', 'src/wasm'] as const
+const folders = [
+  'src/wire',
+  'src/client/session',
+  'src/client',
+  'src/errors.ts',
+  'src/wasm',
+] as const
 
 /** Bundles `entry` (below the project's root) to `outfile`, whose name it gives. */
 export async function bundle(root: string, entry: string, outfile: string): Promise<string> {

@@ -66,19 +66,42 @@ function work(file: string, task: Omit<Task, 'running'>): Promise<Done> {
 }
 
 /** Searches one target for so many seconds with so many workers; the same seeds begin the same searches. Gives findings of one kind once. */
-export async function hunt(file: string, target: string, seed: number, seconds: number, jobs: number): Promise<Omit<Done, 'kept'>> {
+export async function hunt(
+  file: string,
+  target: string,
+  seed: number,
+  seconds: number,
+  jobs: number,
+): Promise<Omit<Done, 'kept'>> {
   const corpus = read(seedFile) + read(corpusFile(target))
-  const all = await Promise.all(Array.from({ length: jobs }, (_, job) => work(file, { target, seed: seed + job, seconds, corpus })))
+  const all = await Promise.all(
+    Array.from({ length: jobs }, (_, job) =>
+      work(file, { target, seed: seed + job, seconds, corpus }),
+    ),
+  )
   const kept = new Set(all.flatMap((each) => each.kept))
   if (kept.size > 0) writeFileSync(corpusFile(target), packed(target, [...kept]))
-  const findings = new Map(all.flatMap((each) => each.findings).map((found) => [found.detail.replace(/\d+/g, '#').slice(0, 120), found]))
+  const findings = new Map(
+    all
+      .flatMap((each) => each.findings)
+      .map((found) => [found.detail.replace(/\d+/g, '#').slice(0, 120), found]),
+  )
   const inputs = all.reduce((sum, each) => sum + each.inputs, 0)
-  return { inputs, edges: Math.max(...all.map(({ edges }) => edges)), findings: [...findings.values()] }
+  return {
+    inputs,
+    edges: Math.max(...all.map(({ edges }) => edges)),
+    findings: [...findings.values()],
+  }
 }
 
 /** Runs one input; gives what is wrong with it. */
-export async function replayed(file: string, target: string, hex: string): Promise<string | undefined> {
-  return (await work(file, { target, seed: 1, seconds: 0, corpus: '', replay: hex })).findings[0]?.detail
+export async function replayed(
+  file: string,
+  target: string,
+  hex: string,
+): Promise<string | undefined> {
+  return (await work(file, { target, seed: 1, seconds: 0, corpus: '', replay: hex })).findings[0]
+    ?.detail
 }
 
 /** `seeds.txt` gets the fewest inputs that reach what the corpus of all runs reaches; gives how many, for each target. */
@@ -87,7 +110,13 @@ export async function keep(file: string): Promise<string[]> {
   const parts: string[] = []
   const counts: string[] = []
   for (const target of targetNames) {
-    const { kept } = await work(file, { target, seed: 1, seconds: 0, corpus: read(corpusFile(target)), minimise: true })
+    const { kept } = await work(file, {
+      target,
+      seed: 1,
+      seconds: 0,
+      corpus: read(corpusFile(target)),
+      minimise: true,
+    })
     let room = mostKept
     const few = kept.filter((bytes) => {
       room -= bytes.length

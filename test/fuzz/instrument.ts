@@ -24,7 +24,12 @@ export interface Instrumented {
 }
 
 /** Inserts counters `name[first]`, `name[first + 1]` and so on. */
-export function instrument(source: string, file: string, name: string, first: number): Instrumented {
+export function instrument(
+  source: string,
+  file: string,
+  name: string,
+  first: number,
+): Instrumented {
   const tree = ts.createSourceFile(file, source, ts.ScriptTarget.ES2022, true)
   const insertions: Insertion[] = []
   let count = 0
@@ -54,13 +59,15 @@ export function instrument(source: string, file: string, name: string, first: nu
     } else if (ts.isConditionalExpression(node)) {
       expression(node.whenTrue)
       expression(node.whenFalse)
-    } else if (ts.isBinaryExpression(node) && isChoice(node.operatorToken.kind)) expression(node.right)
+    } else if (ts.isBinaryExpression(node) && isChoice(node.operatorToken.kind))
+      expression(node.right)
     else if (ts.isIterationStatement(node, false)) statement(node.statement)
     else if (ts.isCaseOrDefaultClause(node)) put(colonEnd(node, tree), `${next()};`, 2000)
     else if (ts.isCatchClause(node)) put(node.block.getStart(tree) + 1, `${next()};`, 2000)
   }
   const visit = (node: TypeScript.Node): void => {
-    if (ts.isTypeNode(node) || ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node)) return
+    if (ts.isTypeNode(node) || ts.isInterfaceDeclaration(node) || ts.isTypeAliasDeclaration(node))
+      return
     instrumentNode(node)
     depth += 1
     ts.forEachChild(node, visit)
@@ -71,7 +78,11 @@ export function instrument(source: string, file: string, name: string, first: nu
 }
 
 function isChoice(kind: TypeScript.SyntaxKind): boolean {
-  return kind === ts.SyntaxKind.AmpersandAmpersandToken || kind === ts.SyntaxKind.BarBarToken || kind === ts.SyntaxKind.QuestionQuestionToken
+  return (
+    kind === ts.SyntaxKind.AmpersandAmpersandToken ||
+    kind === ts.SyntaxKind.BarBarToken ||
+    kind === ts.SyntaxKind.QuestionQuestionToken
+  )
 }
 
 function colonEnd(clause: TypeScript.CaseOrDefaultClause, tree: TypeScript.SourceFile): number {

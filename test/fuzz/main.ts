@@ -36,7 +36,9 @@ export interface Done {
 
 const task = workerData as Task
 const target = targetOf(task.target)
-const corpus = readSeeds(task.corpus).flatMap((seed) => (seed.target === target.name ? [seed.bytes] : []))
+const corpus = readSeeds(task.corpus).flatMap((seed) =>
+  seed.target === target.name ? [seed.bytes] : [],
+)
 const room = new Uint8Array(task.running, 8)
 const [length, count] = [new Int32Array(task.running, 0, 1), new Int32Array(task.running, 4, 1)]
 
@@ -60,8 +62,16 @@ async function explore(): Promise<Done> {
     await new Promise((resolve) => setImmediate(resolve))
   }
   Error.stackTraceLimit = 10
-  const findings = search.findings.map(({ detail, bytes }) => ({ detail: fault(bytes) ?? detail, bytes: hex(bytes) }))
-  return { inputs: search.inputs, edges: search.edges, kept: search.kept.map(({ bytes }) => hex(bytes)), findings }
+  const findings = search.findings.map(({ detail, bytes }) => ({
+    detail: fault(bytes) ?? detail,
+    bytes: hex(bytes),
+  }))
+  return {
+    inputs: search.inputs,
+    edges: search.edges,
+    kept: search.kept.map(({ bytes }) => hex(bytes)),
+    findings,
+  }
 }
 
 /** What is wrong with an input, with where. */
@@ -76,10 +86,24 @@ function fault(bytes: Uint8Array): string | undefined {
 
 function replay(given: string): Done {
   const detail = fault(fromHex(given))
-  return { inputs: 1, edges: 0, kept: [], findings: detail === undefined ? [] : [{ detail, bytes: given }] }
+  return {
+    inputs: 1,
+    edges: 0,
+    kept: [],
+    findings: detail === undefined ? [] : [{ detail, bytes: given }],
+  }
 }
 
 countCopies()
-const made = { inputs: 0, edges: 0, kept: task.minimise ? minimised(target, corpus).map(hex) : [], findings: [] }
-const done = task.minimise ? made : task.replay === undefined ? await explore() : replay(task.replay)
+const made = {
+  inputs: 0,
+  edges: 0,
+  kept: task.minimise ? minimised(target, corpus).map(hex) : [],
+  findings: [],
+}
+const done = task.minimise
+  ? made
+  : task.replay === undefined
+    ? await explore()
+    : replay(task.replay)
 parentPort?.postMessage({ done })

@@ -37,7 +37,10 @@ export const tokens: readonly Uint8Array[] = `
   .map(fromHex)
 
 /** Where packets lie in a stream, as far as its headers can be believed. */
-export function packetsIn(bytes: Uint8Array, from: number): (readonly [start: number, body: number, end: number])[] {
+export function packetsIn(
+  bytes: Uint8Array,
+  from: number,
+): (readonly [start: number, body: number, end: number])[] {
   const found: (readonly [number, number, number])[] = []
   for (let at = from; at + 1 < bytes.length; ) {
     let length = 0
@@ -56,12 +59,23 @@ export function packetsIn(bytes: Uint8Array, from: number): (readonly [start: nu
 
 /** Applies a change. `header`: bytes at the front that are no packets. Gives other bytes; the ones given stay as they are. */
 export function mutate(bytes: Uint8Array, header: number, mutation: Mutation): Uint8Array {
-  const changed = (ofPackets as readonly string[]).includes(mutation.kind) ? mutatePackets(bytes, header, mutation) : mutateBytes(bytes, mutation)
+  const changed = (ofPackets as readonly string[]).includes(mutation.kind)
+    ? mutatePackets(bytes, header, mutation)
+    : mutateBytes(bytes, mutation)
   return changed.length > longest ? changed.slice(0, longest) : changed
 }
 
-function splice(bytes: Uint8Array, at: number, removed: number, put: ArrayLike<number> = []): Uint8Array {
-  return join(bytes.subarray(0, at), Uint8Array.from(put), bytes.subarray(Math.min(bytes.length, at + removed)))
+function splice(
+  bytes: Uint8Array,
+  at: number,
+  removed: number,
+  put: ArrayLike<number> = [],
+): Uint8Array {
+  return join(
+    bytes.subarray(0, at),
+    Uint8Array.from(put),
+    bytes.subarray(Math.min(bytes.length, at + removed)),
+  )
 }
 
 function mutateBytes(bytes: Uint8Array, { kind, at, value, size }: Mutation): Uint8Array {
@@ -69,15 +83,20 @@ function mutateBytes(bytes: Uint8Array, { kind, at, value, size }: Mutation): Ui
   const count = 1 + (size % 16)
   if (kind === 'insert') return splice(bytes, place, 0, [value & 255])
   if (kind === 'remove') return splice(bytes, place, count)
-  if (kind === 'repeat') return splice(bytes, place, 0, bytes.slice(Math.max(0, place - count), place))
-  if (kind === 'token') return splice(bytes, place, size & 1 ? tokenOf(value).length : 0, tokenOf(value))
+  if (kind === 'repeat')
+    return splice(bytes, place, 0, bytes.slice(Math.max(0, place - count), place))
+  if (kind === 'token')
+    return splice(bytes, place, size & 1 ? tokenOf(value).length : 0, tokenOf(value))
   if (kind === 'cut' || bytes.length === 0) return bytes.slice(0, place)
   const index = at % bytes.length
   const before = bytes[index] as number
   if (kind === 'flip') return bytes.with(index, before ^ (1 << (value & 7)))
-  if (kind === 'add') return bytes.with(index, before + (value & 1 ? 1 + (size & 15) : -1 - (size & 15)))
+  if (kind === 'add')
+    return bytes.with(index, before + (value & 1 ? 1 + (size & 15) : -1 - (size & 15)))
   const changed = bytes.with(index, value & 255)
-  return kind === 'two bytes' && index + 1 < bytes.length ? changed.with(index + 1, size & 255) : changed
+  return kind === 'two bytes' && index + 1 < bytes.length
+    ? changed.with(index + 1, size & 255)
+    : changed
 }
 
 const tokenOf = (value: number): Uint8Array => tokens[value % tokens.length] as Uint8Array
@@ -92,22 +111,46 @@ function mutatePackets(bytes: Uint8Array, header: number, mutation: Mutation): U
   const other = packets[value % packets.length] ?? chosen
   if (kind === 'drop') return splice(bytes, start, end - start)
   if (kind === 'duplicate') return splice(bytes, other[0], 0, bytes.slice(start, end))
-  if (kind === 'retype') return splice(bytes, start, 1, [((value & 15) << 4) | ((size & 1 ? size >> 4 : (bytes[start] as number)) & 15)])
-  if (kind === 'length') return splice(bytes, start + 1, body - start - 1, variable(value % (size & 1 ? 300 : 70_000)))
+  if (kind === 'retype')
+    return splice(bytes, start, 1, [
+      ((value & 15) << 4) | ((size & 1 ? size >> 4 : (bytes[start] as number)) & 15),
+    ])
+  if (kind === 'length')
+    return splice(bytes, start + 1, body - start - 1, variable(value % (size & 1 ? 300 : 70_000)))
   if (kind === 'swap') {
     const [first, second] = start < other[0] ? [chosen, other] : [other, chosen]
     if (first === second) return bytes.slice()
     const between = bytes.subarray(first[2], second[0])
-    const [one, two] = [first, second].map(([from, , to]) => bytes.subarray(from, to)) as [Uint8Array, Uint8Array]
+    const [one, two] = [first, second].map(([from, , to]) => bytes.subarray(from, to)) as [
+      Uint8Array,
+      Uint8Array,
+    ]
     return join(bytes.subarray(0, first[0]), two, between, one, bytes.subarray(second[2]))
   }
   const content = bytes.slice(body, end)
   const place = value % (content.length + 1)
-  const inside = kind === 'grow' ? splice(content, place, 0, tokenOf(size)) : splice(content, place, 1 + (size & 3))
-  return join(bytes.subarray(0, start), bytes[start] as number, variable(inside.length), inside, bytes.subarray(end))
+  const inside =
+    kind === 'grow'
+      ? splice(content, place, 0, tokenOf(size))
+      : splice(content, place, 1 + (size & 3))
+  return join(
+    bytes.subarray(0, start),
+    bytes[start] as number,
+    variable(inside.length),
+    inside,
+    bytes.subarray(end),
+  )
 }
 
 /** One input from the beginning of one and the end of another. */
-export function crossed(first: Uint8Array, second: Uint8Array, at: number, from: number): Uint8Array {
-  return join(first.subarray(0, at % (first.length + 1)), second.subarray(from % (second.length + 1))).slice(0, longest)
+export function crossed(
+  first: Uint8Array,
+  second: Uint8Array,
+  at: number,
+  from: number,
+): Uint8Array {
+  return join(
+    first.subarray(0, at % (first.length + 1)),
+    second.subarray(from % (second.length + 1)),
+  ).slice(0, longest)
 }

@@ -41,7 +41,9 @@ export function guarded(rule: string, what: string, call: () => void): void {
   try {
     call()
   } catch (error) {
-    throw error instanceof OracleError ? error : new OracleError(rule, `${what} ${shownError(error)}`, error)
+    throw error instanceof OracleError
+      ? error
+      : new OracleError(rule, `${what} ${shownError(error)}`, error)
   }
 }
 
@@ -58,7 +60,12 @@ export function difference(first: unknown, second: unknown, path = 'it'): string
   if (first instanceof Uint8Array && second instanceof Uint8Array) {
     return Buffer.compare(first, second) === 0 ? undefined : `${path}: other bytes`
   }
-  if (typeof first !== 'object' || typeof second !== 'object' || first === null || second === null) {
+  if (
+    typeof first !== 'object' ||
+    typeof second !== 'object' ||
+    first === null ||
+    second === null
+  ) {
     return `${path}: ${brief(first)} and ${brief(second)}`
   }
   if (Array.isArray(first) && Array.isArray(second)) {

@@ -7,7 +7,19 @@
 import { Malformed, readPacket, type Seen, Splitter } from '../world/reader.js'
 import { check, OracleError } from './oracle.js'
 
-const fromClient = ['connect', 'publish', 'puback', 'pubrec', 'pubrel', 'pubcomp', 'subscribe', 'unsubscribe', 'pingreq', 'disconnect', 'auth']
+const fromClient = [
+  'connect',
+  'publish',
+  'puback',
+  'pubrec',
+  'pubrel',
+  'pubcomp',
+  'subscribe',
+  'unsubscribe',
+  'pingreq',
+  'disconnect',
+  'auth',
+]
 
 /** One connection's outgoing bytes. */
 export class Outlet {
@@ -37,7 +49,8 @@ export class Outlet {
       this.packets.push(...seen)
       return seen
     } catch (error) {
-      if (error instanceof Malformed) throw new OracleError('output', `the client sent ${error.message}`, error)
+      if (error instanceof Malformed)
+        throw new OracleError('output', `the client sent ${error.message}`, error)
       throw error
     }
   }
@@ -46,10 +59,15 @@ export class Outlet {
     const first = this.packets.length === 0 && this.#begun === 0
     this.#begun += 1
     // Byte 8 of a CONNECT is its version.
-    if (first && (bytes[0] as number) >> 4 === 1) this.version = readPacket(bytes, 5).version as 4 | 5
+    if (first && (bytes[0] as number) >> 4 === 1)
+      this.version = readPacket(bytes, 5).version as 4 | 5
     const seen = readPacket(bytes, this.version)
     check(fromClient.includes(seen.kind), 'output', () => `the client sent ${seen.kind}`)
-    check((seen.kind === 'connect') === first, 'output', () => `${seen.kind} as packet ${this.#begun}`)
+    check(
+      (seen.kind === 'connect') === first,
+      'output',
+      () => `${seen.kind} as packet ${this.#begun}`,
+    )
     check(!this.#disconnected, 'output', () => `${seen.kind} after DISCONNECT`)
     const early = ['connect', 'auth', 'disconnect'].includes(seen.kind)
     check(early || this.answered, 'output', () => `${seen.kind} before CONNACK`)

@@ -11,10 +11,15 @@ import { pieces } from './tape.js'
 import type { Target } from './targets.js'
 
 /** Runs instrumented code; gives its result and its counters. */
-function evaluated(source: string, ...given: readonly unknown[]): { readonly result: unknown; readonly hits: readonly number[] } {
+function evaluated(
+  source: string,
+  ...given: readonly unknown[]
+): { readonly result: unknown; readonly hits: readonly number[] } {
   const { code, count } = instrument(source, 'a.ts', 'hits', 0)
   const hits = Array<number>(count).fill(0)
-  const make = new Function('hits', `${code}\nreturn f`) as (hits: number[]) => (...args: readonly unknown[]) => unknown
+  const make = new Function('hits', `${code}\nreturn f`) as (
+    hits: number[],
+  ) => (...args: readonly unknown[]) => unknown
   return { result: make(hits)(...given), hits }
 }
 
@@ -27,9 +32,19 @@ describe('counters', () => {
     return a ? g(b) : { a }.a
   }`
   const plain = (...given: readonly unknown[]): unknown =>
-    (new Function(`${source}\nreturn f`) as () => (...args: readonly unknown[]) => unknown)()(...given)
+    (new Function(`${source}\nreturn f`) as () => (...args: readonly unknown[]) => unknown)()(
+      ...given,
+    )
 
-  const calls: (number | string | null)[][] = [[1, 2], [7], [8, ''], [8, 'b'], [12], [4, null], [0, 3]]
+  const calls: (number | string | null)[][] = [
+    [1, 2],
+    [7],
+    [8, ''],
+    [8, 'b'],
+    [12],
+    [4, null],
+    [0, 3],
+  ]
 
   test.each(calls.map((given) => ({ given })))('change nothing: f($given)', ({ given }) => {
     expect(evaluated(source, ...given).result).toEqual(plain(...given))
@@ -42,18 +57,28 @@ describe('counters', () => {
   })
 
   test('leave every line where it was', () => {
-    expect(instrument(source, 'a.ts', 'hits', 5).code.split('\n')).toHaveLength(source.split('\n').length)
+    expect(instrument(source, 'a.ts', 'hits', 5).code.split('\n')).toHaveLength(
+      source.split('\n').length,
+    )
   })
 })
 
 describe('changes to inputs', () => {
-  const stream = join(1, 2, publish({ version: 5 }, 't', 'x', { qos: 1 }), pingresp, publish({ version: 5 }, 'ü', ''))
+  const stream = join(
+    1,
+    2,
+    publish({ version: 5 }, 't', 'x', { qos: 1 }),
+    pingresp,
+    publish({ version: 5 }, 'ü', ''),
+  )
 
   test('are repeatable, bounded, and leave what they are given alone', () => {
     const before = hex(stream)
     fc.assert(
       fc.property(fc.array(mutation, { maxLength: 20 }), (list) => {
-        const [first, second] = [1, 2].map(() => list.reduce((bytes, each) => mutate(bytes, 2, each), stream)) as [Uint8Array, Uint8Array]
+        const [first, second] = [1, 2].map(() =>
+          list.reduce((bytes, each) => mutate(bytes, 2, each), stream),
+        ) as [Uint8Array, Uint8Array]
         expect(hex(first)).toBe(hex(second))
         expect(first.length).toBeLessThanOrEqual(2048)
         expect(hex(stream)).toBe(before)
@@ -61,14 +86,17 @@ describe('changes to inputs', () => {
     )
   })
 
-  test.each(['grow', 'shrink', 'swap', 'drop', 'duplicate'] as const)('%s keeps a stream a stream of packets', (kind) => {
-    fc.assert(
-      fc.property(mutation, (each) => {
-        const changed = mutate(stream, 2, { ...each, kind })
-        expect(packetsIn(changed, 2).at(-1)?.[2] ?? 2).toBe(changed.length)
-      }),
-    )
-  })
+  test.each(['grow', 'shrink', 'swap', 'drop', 'duplicate'] as const)(
+    '%s keeps a stream a stream of packets',
+    (kind) => {
+      fc.assert(
+        fc.property(mutation, (each) => {
+          const changed = mutate(stream, 2, { ...each, kind })
+          expect(packetsIn(changed, 2).at(-1)?.[2] ?? 2).toBe(changed.length)
+        }),
+      )
+    },
+  )
 
   test('pieces are the whole again', () => {
     fc.assert(
@@ -107,11 +135,16 @@ describe('the search', () => {
       return search.findings.map(({ bytes, rule }) => ({ bytes: hex(bytes), rule }))
     })
     expect(found).toEqual(again)
-    expect(found).toMatchObject([{ rule: 'hidden', bytes: expect.stringMatching(/^320000(..)0021$/) }])
+    expect(found).toMatchObject([
+      { rule: 'hidden', bytes: expect.stringMatching(/^320000(..)0021$/) },
+    ])
   })
 
   test('shrinks to what fails, and not beyond', () => {
-    const small = shrink(fromHex('0102030405060708090a'), (bytes) => bytes.includes(7) && bytes.length > 2)
+    const small = shrink(
+      fromHex('0102030405060708090a'),
+      (bytes) => bytes.includes(7) && bytes.length > 2,
+    )
     expect([small.length, [...small].includes(7)]).toEqual([3, true])
   })
 

@@ -41,7 +41,11 @@ export class Search {
   inputs = 0
   readonly kept: Kept[] = []
   /** What is wrong, each with the smallest input found for it. */
-  readonly findings: { readonly rule: string; readonly detail: string; readonly bytes: Uint8Array }[] = []
+  readonly findings: {
+    readonly rule: string
+    readonly detail: string
+    readonly bytes: Uint8Array
+  }[] = []
   readonly #known = new Set<string>()
   readonly #target: Target
   readonly #random: Random
@@ -64,7 +68,8 @@ export class Search {
   /** Tries inputs that are given, for example the corpus. */
   start(seeds: readonly Uint8Array[]): void {
     for (const bytes of seeds) this.#consider(bytes, false)
-    if (this.kept.length === 0) this.kept.push({ bytes: new Uint8Array(this.#target.header), picks: 0 })
+    if (this.kept.length === 0)
+      this.kept.push({ bytes: new Uint8Array(this.#target.header), picks: 0 })
   }
 
   /** Makes an input and tries it. */
@@ -90,7 +95,9 @@ export class Search {
       this.#target.run(bytes.slice())
       return undefined
     } catch (error) {
-      return error instanceof OracleError ? error : new OracleError('throw', shownError(error), error)
+      return error instanceof OracleError
+        ? error
+        : new OracleError('throw', shownError(error), error)
     }
   }
 
@@ -127,9 +134,16 @@ export class Search {
   #make(): Uint8Array {
     const random = this.#random
     const parent = this.#pick()
-    let bytes = random.chance(0.15) ? crossed(parent, this.#pick(), random.below(longest), random.below(longest)) : parent
+    let bytes = random.chance(0.15)
+      ? crossed(parent, this.#pick(), random.below(longest), random.below(longest))
+      : parent
     for (let count = 1 << random.below(5); count > 0; count--) {
-      const change = { kind: random.pick(mutationKinds), at: random.below(longest), value: random.below(65_536), size: random.below(256) }
+      const change = {
+        kind: random.pick(mutationKinds),
+        at: random.below(longest),
+        value: random.below(65_536),
+        size: random.below(256),
+      }
       bytes = mutate(bytes, this.#target.header, change)
     }
     return bytes
@@ -170,7 +184,8 @@ function signature(hits: Uint32Array): number {
   return hash
 }
 
-const without = (bytes: Uint8Array, at: number, size: number): Uint8Array => join(bytes.subarray(0, at), bytes.subarray(at + size))
+const without = (bytes: Uint8Array, at: number, size: number): Uint8Array =>
+  join(bytes.subarray(0, at), bytes.subarray(at + size))
 
 /** A smaller input for which `fails` still holds: parts left out, then bytes made 0. */
 export function shrink(bytes: Uint8Array, fails: (bytes: Uint8Array) => boolean): Uint8Array {

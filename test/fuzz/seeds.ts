@@ -31,7 +31,9 @@ export interface Seed {
 export function readSeeds(text: string): Seed[] {
   return text.split('\n').flatMap((line) => {
     const [target = '', ...inputs] = line.trim().split(/\s+/)
-    return target.startsWith('#') ? [] : inputs.map((digits) => ({ target, bytes: fromHex(digits) }))
+    return target.startsWith('#')
+      ? []
+      : inputs.map((digits) => ({ target, bytes: fromHex(digits) }))
   })
 }
 
@@ -50,7 +52,16 @@ const five: Speaker = { version: 5 }
 const four: Speaker = { version: 4 }
 
 function serverSession(speaker: Speaker): Uint8Array[] {
-  const message = given([1, 1], [2, 9], [3, 'text'], [8, 'r'], [9, 'c'], [11, 1], [35, 1], [38, 'k', 'v'])
+  const message = given(
+    [1, 1],
+    [2, 9],
+    [3, 'text'],
+    [8, 'r'],
+    [9, 'c'],
+    [11, 1],
+    [35, 1],
+    [38, 'k', 'v'],
+  )
   return [
     connack(speaker, 0, 0, given([33, 3], [34, 2], [18, 'given'], [38, 'k', 'v'])),
     publish(speaker, 'a/b', 'hi', { pairs: message }),
@@ -84,7 +95,10 @@ function clientSession(speaker: Speaker): Uint8Array[] {
 }
 
 function wireSeeds(): Uint8Array[] {
-  const ends = [disconnect(five, 0x9c, given([28, 'other'], [31, 'why'])), auth(0x18, given([21, 'm'], [22, 'data'], [31, 'why']))]
+  const ends = [
+    disconnect(five, 0x9c, given([28, 'other'], [31, 'why'])),
+    auth(0x18, given([21, 'm'], [22, 'data'], [31, 'why'])),
+  ]
   return [
     join(0, 1, ...serverSession(five), ...ends),
     join(1, 1, ...serverSession(four)),
@@ -106,9 +120,22 @@ function sessionSeeds(): Uint8Array[] {
     join([0x08, 1, 0x3f, 0x42, 3, 1], ...streams, ...streams),
     join([0xc2, 2, 0x1a, 0x81, 0x0b, 1], ...streams, ...streams, ...streams),
     join([0x20, 3, 0x05, 0, 0, 1], ...serverSession(five), disconnect(five, 0x8b)),
-    join([0x24, 3, 0, 0, 0, 1], auth(0x18, [[21, 'm']]), connack(five, 0, 0, [[21, 'm']]), auth(0x18, [[21, 'm']]), auth(0, [[21, 'm']])),
-    join([0x10, 3, 0, 0, 0, 1], ...[1, 2, 3, 4].map((id) => publish(five, 't', 'x', { qos: 1 + (id & 1), id }))),
-    join([0x18, 0x30, 0, 0, 0, 7], publish(five, 't', 'x', { pairs: [[35, 1]] }), publish(five, '', 'y', { pairs: [[35, 1]] })),
+    join(
+      [0x24, 3, 0, 0, 0, 1],
+      auth(0x18, [[21, 'm']]),
+      connack(five, 0, 0, [[21, 'm']]),
+      auth(0x18, [[21, 'm']]),
+      auth(0, [[21, 'm']]),
+    ),
+    join(
+      [0x10, 3, 0, 0, 0, 1],
+      ...[1, 2, 3, 4].map((id) => publish(five, 't', 'x', { qos: 1 + (id & 1), id })),
+    ),
+    join(
+      [0x18, 0x30, 0, 0, 0, 7],
+      publish(five, 't', 'x', { pairs: [[35, 1]] }),
+      publish(five, '', 'y', { pairs: [[35, 1]] }),
+    ),
   ]
 }
 

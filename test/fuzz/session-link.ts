@@ -50,7 +50,12 @@ export interface Told {
   endedInRead: boolean
 }
 
-const tellOff = ['ERR_MALFORMED_PACKET', 'ERR_PROTOCOL_ERROR', 'ERR_PACKET_TOO_LARGE', 'ERR_UNEXPECTED_PACKET']
+const tellOff = [
+  'ERR_MALFORMED_PACKET',
+  'ERR_PROTOCOL_ERROR',
+  'ERR_PACKET_TOO_LARGE',
+  'ERR_UNEXPECTED_PACKET',
+]
 const inboundAcks = ['puback', 'pubrec', 'pubcomp']
 
 const guard = (callback: () => void): void => guarded('session-throw', 'a callback threw', callback)
@@ -86,7 +91,11 @@ export class SessionLink {
     this.#setting = setting
     this.session = new Session({ ...setting, pingTimeout: 10_000, identifierBase: 100 })
     this.#tables = new Tables(this.session)
-    this.#reference = new ReferenceSession(setting.receiveMaximum, false, setting.receiveMaximumExceeded === 'tolerate')
+    this.#reference = new ReferenceSession(
+      setting.receiveMaximum,
+      false,
+      setting.receiveMaximumExceeded === 'tolerate',
+    )
     this.#reference.connected = false
     this.#outlet = new Outlet(setting.version)
     this.#host = this.#makeHost()
@@ -101,7 +110,12 @@ export class SessionLink {
     this.#connected = false
     const packet = this.#connectPacket(cleanStart)
     const later = (callback: () => void) => void this.#tasks.push(callback)
-    const stream = transportWith(this.#wrapper, this.#transport(this.#outlet), this.told.length, later)
+    const stream = transportWith(
+      this.#wrapper,
+      this.#transport(this.#outlet),
+      this.told.length,
+      later,
+    )
     const link = new Connection(stream, this.#host, packet)
     this.#link = link
     this.session.connect(packet)
@@ -132,7 +146,9 @@ export class SessionLink {
   pass(duration: number): void {
     const until = this.#now + duration
     for (;;) {
-      const [due] = this.#timers.filter(({ at }) => at <= until).sort((one, other) => one.at - other.at)
+      const [due] = this.#timers
+        .filter(({ at }) => at <= until)
+        .sort((one, other) => one.at - other.at)
       if (due === undefined) break
       this.#timers = this.#timers.filter((timer) => timer !== due)
       this.#now = Math.max(this.#now, due.at)
@@ -184,10 +200,26 @@ export class SessionLink {
   #connectPacket(cleanStart: boolean): ConnectPacket {
     const { version, receiveMaximum, topicAliasMaximum, authenticated, keepAlive } = this.#setting
     const authenticationMethod = authenticated ? 'm' : undefined
-    const five = { receiveMaximum, topicAliasMaximum: topicAliasMaximum || undefined, authenticationMethod }
+    const five = {
+      receiveMaximum,
+      topicAliasMaximum: topicAliasMaximum || undefined,
+      authenticationMethod,
+    }
     return {
-      ...{ type: 'connect', protocolName: 'MQTT', protocolVersion: version, cleanStart, keepAlive, clientId: 'c' },
-      ...{ will: undefined, username: undefined, password: undefined, properties: version === 5 ? five : {} },
+      ...{
+        type: 'connect',
+        protocolName: 'MQTT',
+        protocolVersion: version,
+        cleanStart,
+        keepAlive,
+        clientId: 'c',
+      },
+      ...{
+        will: undefined,
+        username: undefined,
+        password: undefined,
+        properties: version === 5 ? five : {},
+      },
     }
   }
 
@@ -200,7 +232,8 @@ export class SessionLink {
       write: (bytes, written) => {
         check(!over, 'output', () => 'a write after the end')
         for (const seen of outlet.take(bytes)) {
-          if (inboundAcks.includes(seen.kind)) this.#telling.acks.push([seen.kind, seen.id, seen.reason])
+          if (inboundAcks.includes(seen.kind))
+            this.#telling.acks.push([seen.kind, seen.id, seen.reason])
         }
         this.#tasks.push(() => written?.())
         return true
@@ -245,9 +278,20 @@ export class SessionLink {
   }
 
   #handleMessage(view: PublishView, topic: string, ticket: number): void {
-    check(topic !== '' && !/[+#\0]/.test(topic), 'session-topic', () => `a message on ${JSON.stringify(topic)}`)
+    check(
+      topic !== '' && !/[+#\0]/.test(topic),
+      'session-topic',
+      () => `a message on ${JSON.stringify(topic)}`,
+    )
     check(view.qos === 0 || ticket >= 0, 'session-topic', () => 'a message without a ticket')
-    this.#telling.events.push(['message', topic, view.payload().slice(), view.qos, view.retain, ticket])
+    this.#telling.events.push([
+      'message',
+      topic,
+      view.payload().slice(),
+      view.qos,
+      view.retain,
+      ticket,
+    ])
     if (view.qos === 0) return
     this.#messages += 1
     const { settling } = this.#setting
@@ -287,7 +331,8 @@ export class SessionLink {
       events: { transition: (change: () => void) => change(), emit: () => undefined },
       publishQueue: {
         unacknowledged: {
-          handleAcknowledged: (_type: number, id: number, code: number) => done('acknowledged', id, code),
+          handleAcknowledged: (_type: number, id: number, code: number) =>
+            done('acknowledged', id, code),
           handleReleased: (id: number, code: number) => done('released', id, code),
         },
         flush: () => undefined,
@@ -317,7 +362,8 @@ export class SessionLink {
   #handleAction(action: Action): void {
     const { events } = this.#telling
     if (action.type === 'connected') return this.#handleConnected(action)
-    if (action.type === 'answered') events.push(['answered', action.packet.type, action.packet.packetId])
+    if (action.type === 'answered')
+      events.push(['answered', action.packet.type, action.packet.packetId])
     if (action.type === 'auth') {
       events.push(['auth', action.packet.reasonCode])
       if (action.packet.reasonCode === 0x18) this.session.authExchange.authenticate(0x18, undefined)
@@ -339,7 +385,8 @@ export class SessionLink {
     const { version, receiveMaximum } = this.#setting
     this.#reference.start(0, version === 5 ? receiveMaximum : 65_535, version === 4)
     for (const [id, state] of this.#outgoing) if (state === 3) sendWindow.replayRelease(id)
-    for (const [id, state] of this.#outgoing) if (state !== 3 && sendWindow.mayReplay) sendWindow.replay(id)
+    for (const [id, state] of this.#outgoing)
+      if (state !== 3 && sendWindow.mayReplay) sendWindow.replay(id)
     this.#send()
     checkMost(sendWindow.inFlight, this.#outgoing.size, 'session-outbound', 'in flight')
   }
@@ -354,19 +401,25 @@ export class SessionLink {
       check(!this.#outgoing.has(id), 'session-outbound', () => `identifier ${id} is in use`)
       this.#outgoing.set(id, qos)
       const settings = { qos, retain: false, properties: undefined } as const
-      const wrote = this.#write(id, (writer) => writer.publish('t', new Uint8Array(2), settings, id))
+      const wrote = this.#write(id, (writer) =>
+        writer.publish('t', new Uint8Array(2), settings, id),
+      )
       if (!wrote) this.#outgoing.delete(id)
     }
     const options = { noLocal: false, retainAsPublished: false, retainHandling: 0 } as const
     const subscriptions = [{ filter: 'f', qos: 1, ...options } as const]
     for (let count = 0; count < subscribes; count++) {
       const packetId = sendWindow.request('subscribe', 1)
-      this.#write(packetId, (writer) => writer.send({ type: 'subscribe', packetId, properties: {}, subscriptions }))
+      this.#write(packetId, (writer) =>
+        writer.send({ type: 'subscribe', packetId, properties: {}, subscriptions }),
+      )
     }
     const filters = ['f', 'g']
     for (let count = 0; count < unsubscribes; count++) {
       const packetId = sendWindow.request('unsubscribe', 2)
-      this.#write(packetId, (writer) => writer.send({ type: 'unsubscribe', packetId, properties: {}, filters }))
+      this.#write(packetId, (writer) =>
+        writer.send({ type: 'unsubscribe', packetId, properties: {}, filters }),
+      )
     }
   }
 
@@ -402,12 +455,21 @@ export class SessionLink {
   #checkGoodbye(error: MqttError | undefined): void {
     if (error === undefined || error.fault !== 'remote' || !tellOff.includes(error.code)) return
     const last = this.#outlet.packets.at(-1)
-    const announced = this.#setting.version === 5 && (this.#connected || this.session.negotiated !== undefined)
+    const announced =
+      this.#setting.version === 5 && (this.#connected || this.session.negotiated !== undefined)
     if (last?.kind !== 'disconnect') {
-      check(!this.#connected || this.#setting.version === 4 || this.#tiny, 'session-goodbye', () => `${error.code} without DISCONNECT`)
+      check(
+        !this.#connected || this.#setting.version === 4 || this.#tiny,
+        'session-goodbye',
+        () => `${error.code} without DISCONNECT`,
+      )
       return
     }
-    check(announced || this.#setting.version === 5, 'session-goodbye', () => 'DISCONNECT on 3.1.1 keeps the will back')
+    check(
+      announced || this.#setting.version === 5,
+      'session-goodbye',
+      () => 'DISCONNECT on 3.1.1 keeps the will back',
+    )
     checkSame(last.reason, error.reasonCode, 'session-goodbye', 'the reason of DISCONNECT')
   }
 
@@ -420,8 +482,12 @@ export class SessionLink {
   #checkAcks(): void {
     const { acks } = this.#telling
     const version = this.#setting.version
-    const expected = this.#reference.acks.map(([kind, id, code]) => [kind, id, version === 5 ? code : 0] as const)
-    const whole = acks.length <= expected.length && acks.every((ack, index) => String(ack) === String(expected[index]))
+    const expected = this.#reference.acks.map(
+      ([kind, id, code]) => [kind, id, version === 5 ? code : 0] as const,
+    )
+    const whole =
+      acks.length <= expected.length &&
+      acks.every((ack, index) => String(ack) === String(expected[index]))
     check(whole, 'session-acks', () => `sent ${acks.join(' ')}, the model ${expected.join(' ')}`)
   }
 }

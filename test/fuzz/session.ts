@@ -36,7 +36,10 @@ export function run(bytes: Uint8Array, defect?: Defect): void {
 
 function planned(bytes: Uint8Array): Plan {
   const tape = new Tape(bytes)
-  const [first = 0, limits = 0, sends = 0, more = 0, server = 0, seed = 0] = Array.from({ length: headerLength }, () => tape.byte())
+  const [first = 0, limits = 0, sends = 0, more = 0, server = 0, seed = 0] = Array.from(
+    { length: headerLength },
+    () => tape.byte(),
+  )
   const version = first & 1 ? 4 : 5
   const connections = 1 + ((more >> 6) & 3)
   const rest = tape.rest()
@@ -56,7 +59,9 @@ function planned(bytes: Uint8Array): Plan {
   return {
     setting,
     seed,
-    streams: Array.from({ length: connections }, (_, index) => rest.slice(index * size, (index + 1) * size)),
+    streams: Array.from({ length: connections }, (_, index) =>
+      rest.slice(index * size, (index + 1) * size),
+    ),
     connack: first & 0x20 ? undefined : serverProperties(server, setting.authenticated),
     present: (first & 0x40) !== 0,
     cleanStart: (first & 0x80) === 0,
@@ -73,12 +78,18 @@ function serverProperties(byte: number, authenticated: boolean): Pairs {
   return pairs
 }
 
-function play(plan: Plan, chunks: (stream: Uint8Array) => Iterable<Uint8Array>, defect: Defect | undefined): readonly Told[] {
+function play(
+  plan: Plan,
+  chunks: (stream: Uint8Array) => Iterable<Uint8Array>,
+  defect: Defect | undefined,
+): readonly Told[] {
   const link = new SessionLink(plan.setting, defect)
   plan.streams.forEach((stream, index) => {
-    const present = plan.present && (index > 0 || plan.setting.ownsSession) && !(index === 0 && plan.cleanStart)
+    const present =
+      plan.present && (index > 0 || plan.setting.ownsSession) && !(index === 0 && plan.cleanStart)
     link.open(index === 0 ? plan.cleanStart : !plan.present)
-    if (plan.connack !== undefined) link.receive(connack(plan.setting, present ? 1 : 0, 0, plan.connack))
+    if (plan.connack !== undefined)
+      link.receive(connack(plan.setting, present ? 1 : 0, 0, plan.connack))
     for (const chunk of chunks(stream)) link.receive(chunk)
     if (plan.setting.settling !== 1 || index % 2 === 0) link.settleAll()
     for (const pause of plan.pauses) link.pass(pause)

@@ -58,17 +58,33 @@ export class Tables {
   /** Between connections nothing is open and nothing in flight. @throws OracleError */
   checkSuspended(): void {
     const { receiveWindow, sendWindow } = this.#session
-    checkSame(receiveWindow.open + sendWindow.inFlight, 0, 'slots', 'in flight without a connection')
-    checkSame(census(this.#outbound).of(1, clearing[1]), 0, 'slots', 'slots of a connection that is over')
+    checkSame(
+      receiveWindow.open + sendWindow.inFlight,
+      0,
+      'slots',
+      'in flight without a connection',
+    )
+    checkSame(
+      census(this.#outbound).of(1, clearing[1]),
+      0,
+      'slots',
+      'slots of a connection that is over',
+    )
   }
 }
 
 /** How many identifiers a table holds, and how many have one of these states. */
-function census(table: IdTable): { readonly total: number; of(first: number, last: number): number } {
+function census(table: IdTable): {
+  readonly total: number
+  of(first: number, last: number): number
+} {
   const states: number[] = []
   original.call(table, (state) => {
     states.push(state)
     return state
   })
-  return { total: states.length, of: (first, last) => states.filter((state) => state >= first && state <= last).length }
+  return {
+    total: states.length,
+    of: (first, last) => states.filter((state) => state >= first && state <= last).length,
+  }
 }

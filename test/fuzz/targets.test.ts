@@ -49,27 +49,35 @@ describe('the corpus of the fuzzer', () => {
   test.each([
     ['wire', 600],
     ['session', 850],
-  ] as const)('%s: no input of it breaks a promise, and together they reach most of the code', { timeout: 120_000 }, (name, least) => {
-    const target = built.targetOf(name)
-    const inputs = [...builtSeeds(name), ...seeds.filter((seed) => seed.target === name).map(({ bytes }) => bytes)]
-    const failures: string[] = []
-    target.counters().fill(0)
-    for (const bytes of inputs) {
-      try {
-        target.run(bytes.slice())
-      } catch (error) {
-        failures.push(`${name} ${hex(bytes)} ${String(error)}`)
+  ] as const)(
+    '%s: no input of it breaks a promise, and together they reach most of the code',
+    { timeout: 120_000 },
+    (name, least) => {
+      const target = built.targetOf(name)
+      const inputs = [
+        ...builtSeeds(name),
+        ...seeds.filter((seed) => seed.target === name).map(({ bytes }) => bytes),
+      ]
+      const failures: string[] = []
+      target.counters().fill(0)
+      for (const bytes of inputs) {
+        try {
+          target.run(bytes.slice())
+        } catch (error) {
+          failures.push(`${name} ${hex(bytes)} ${String(error)}`)
+        }
       }
-    }
-    expect(failures).toEqual([])
-    expect(inputs.length).toBeGreaterThan(20)
-    expect(target.counters().filter((count) => count > 0).length).toBeGreaterThan(least)
-  })
+      expect(failures).toEqual([])
+      expect(inputs.length).toBeGreaterThan(20)
+      expect(target.counters().filter((count) => count > 0).length).toBeGreaterThan(least)
+    },
+  )
 
   test('seeds.txt is small, and every line of it is inputs of a target', () => {
     expect(text.length).toBeLessThan(200_000)
     const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
-    const digitsOf = (name: string): string[] => seeds.filter(({ target }) => target === name).map(({ bytes }) => hex(bytes))
+    const digitsOf = (name: string): string[] =>
+      seeds.filter(({ target }) => target === name).map(({ bytes }) => hex(bytes))
     const [wire, session] = [digitsOf('wire'), digitsOf('session')]
     expect(packed('wire', wire) + packed('session', session)).toBe(`${lines.join('\n')}\n`)
     expect([new Set(wire).size, new Set(session).size]).toEqual([wire.length, session.length])

@@ -27,6 +27,9 @@ export const targets: readonly Target[] = [
 /** A target by its name. @throws Error when there is none */
 export function targetOf(name: string): Target {
   const target = targets.find((each) => each.name === name)
-  if (target === undefined) throw new Error(`there is no target '${name}'; there are: ${targets.map((each) => each.name).join(', ')}`)
+  if (target === undefined)
+    throw new Error(
+      `there is no target '${name}'; there are: ${targets.map((each) => each.name).join(', ')}`,
+    )
   return target
 }

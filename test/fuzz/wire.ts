@@ -6,13 +6,30 @@
  */
 import { decodeFrame } from '../../src/wire/decode.js'
 import { Framer } from '../../src/wire/framer.js'
-import { Decoder, decode, encode, type Packet, type PacketInput, Scanner, WireError } from '../../src/wire/index.js'
+import {
+  Decoder,
+  decode,
+  encode,
+  type Packet,
+  type PacketInput,
+  Scanner,
+  WireError,
+} from '../../src/wire/index.js'
 import { PublishView } from '../../src/wire/publish.js'
 import type { Defect } from '../support/defective.js'
 import { always, differs, instantiate, tellFramer, tellScanner } from '../unit/wasm/scanner.js'
 import type { Delivery } from '../unit/wasm/story.js'
 import { steps } from './counters.js'
-import { check, checkAlike, checkMost, checkSame, difference, guarded, OracleError, shownError } from './oracle.js'
+import {
+  check,
+  checkAlike,
+  checkMost,
+  checkSame,
+  difference,
+  guarded,
+  OracleError,
+  shownError,
+} from './oracle.js'
 import { pieces, Tape } from './tape.js'
 
 interface Setting {
@@ -45,7 +62,10 @@ export function run(bytes: Uint8Array, defect?: Defect): void {
     maximumPacketSize: limits[(flags >> 2) & 3] as number,
   }
   const sound = read(() => [stream.slice()], setting)
-  const whole = { ...sound, packets: sound.packets.map(defect?.make().decoded ?? ((packet) => packet)) }
+  const whole = {
+    ...sound,
+    packets: sound.packets.map(defect?.make().decoded ?? ((packet) => packet)),
+  }
   for (const pieceSeed of stream.length < 64 ? [seed, -1] : [seed]) {
     const inPieces = read(() => pieces(stream, pieceSeed), setting)
     checkAlike(shown(whole), shown(inPieces), 'wire-chunks', 'in pieces')
@@ -87,7 +107,12 @@ function walk(chunks: Iterable<Uint8Array>, setting: Setting): Walk {
     // The chunk is ours again.
     chunk.fill(0xee)
     if (error !== undefined) break
-    checkMost(decoder.pending, Math.min(length, setting.maximumPacketSize), 'wire-memory', 'bytes held')
+    checkMost(
+      decoder.pending,
+      Math.min(length, setting.maximumPacketSize),
+      'wire-memory',
+      'bytes held',
+    )
   }
   const taken = steps() - before
   if (error !== undefined) checkError(decoder, error, setting)
@@ -114,11 +139,20 @@ function checkError(decoder: Decoder, error: WireError, { maximumPacketSize }: S
   check(isComplete, 'wire-error', () => `${kind} lacks its reason`)
   const isWithin = Number.isInteger(offset) && offset >= 0 && offset <= maximumPacketSize
   check(isWithin, 'wire-error', () => `offset ${offset}`)
-  checkSame(push(decoder, Uint8Array.of(0xd0, 0), []), error, 'wire-error', 'the error of the next time')
+  checkSame(
+    push(decoder, Uint8Array.of(0xd0, 0), []),
+    error,
+    'wire-error',
+    'the error of the next time',
+  )
 }
 
 /** What can be compared of a story. */
-const shown = ({ packets, error, pending }: Story): unknown => ({ packets, error: told(error), pending })
+const shown = ({ packets, error, pending }: Story): unknown => ({
+  packets,
+  error: told(error),
+  pending,
+})
 
 // `Scanner` is the Decoder without objects: the same packets, the same error, and topics that it knows again are what they are.
 function checkCursor(whole: Story, chunks: Iterable<Uint8Array>, setting: Setting): void {
@@ -142,7 +176,10 @@ function checkCursor(whole: Story, chunks: Iterable<Uint8Array>, setting: Settin
       window.fill(0xee)
     }
   } catch (thrown) {
-    if (!(thrown instanceof WireError)) throw thrown instanceof OracleError ? thrown : new OracleError('wire-throw', shownError(thrown), thrown)
+    if (!(thrown instanceof WireError))
+      throw thrown instanceof OracleError
+        ? thrown
+        : new OracleError('wire-throw', shownError(thrown), thrown)
     error = thrown
   }
   const story = { packets, error, pending: error === undefined ? scanner.pending : 0 }
@@ -150,7 +187,9 @@ function checkCursor(whole: Story, chunks: Iterable<Uint8Array>, setting: Settin
 }
 
 function told(error: WireError | undefined): unknown {
-  return error === undefined ? undefined : [error.kind, error.code, error.reasonCode, error.message, error.offset]
+  return error === undefined
+    ? undefined
+    : [error.kind, error.code, error.reasonCode, error.message, error.offset]
 }
 
 // `decode` is the Decoder for one packet.
@@ -159,7 +198,8 @@ function checkSingle(stream: Uint8Array, whole: Story, setting: Setting): void {
   try {
     single = decode(stream, setting)
   } catch (thrown) {
-    if (!(thrown instanceof WireError)) throw new OracleError('wire-throw', shownError(thrown), thrown)
+    if (!(thrown instanceof WireError))
+      throw new OracleError('wire-throw', shownError(thrown), thrown)
     single = thrown
   }
   const { packets, error, pending } = whole
@@ -171,9 +211,14 @@ function checkSingle(stream: Uint8Array, whole: Story, setting: Setting): void {
   const isFirst = packets.length === 0
   // Or there are bytes after the packet, which only `decode` minds.
   const isMore = packets.length > 1 || pending > 0 || error !== undefined
-  const isIncomplete = isFirst && error === undefined && pending === stream.length && reasonCode === undefined
+  const isIncomplete =
+    isFirst && error === undefined && pending === stream.length && reasonCode === undefined
   const isSame = isFirst ? kind === error?.kind || message === 'bytes after the packet' : isMore
-  check(kind === 'incomplete' ? isIncomplete : isSame, 'wire-single', () => `decode says ${message}`)
+  check(
+    kind === 'incomplete' ? isIncomplete : isSame,
+    'wire-single',
+    () => `decode says ${message}`,
+  )
 }
 
 // A CONNECT sets the version of what follows.
@@ -195,7 +240,11 @@ function checkFixpoint(packet: Packet, options: Pick<Setting, 'protocolVersion' 
 }
 
 // The client reads PUBLISH in place: it must see there what the packet says.
-function checkViews(stream: Uint8Array, whole: Story, { protocolVersion, maximumPacketSize }: Setting): void {
+function checkViews(
+  stream: Uint8Array,
+  whole: Story,
+  { protocolVersion, maximumPacketSize }: Setting,
+): void {
   const framer = new Framer({ from: 'server', protocolVersion, maximumPacketSize })
   const view = new PublishView()
   framer.push(stream)
@@ -207,7 +256,17 @@ function checkViews(stream: Uint8Array, whole: Story, { protocolVersion, maximum
     view.read(bytes, start, body, end, protocolVersion, 'server')
     const { topicAlias = 0, userProperties = [], subscriptionIdentifiers = [] } = packet.properties
     const { qos, dup, retain, topic, payload, packetId = 0 } = packet
-    const expected = [qos, dup, retain, topic, payload, packetId, topicAlias, userProperties.length, subscriptionIdentifiers]
+    const expected = [
+      qos,
+      dup,
+      retain,
+      topic,
+      payload,
+      packetId,
+      topicAlias,
+      userProperties.length,
+      subscriptionIdentifiers,
+    ]
     const identifiers: number[] = []
     view.forEachSubscriptionIdentifier((identifier) => identifiers.push(identifier))
     const head = [view.qos, view.dup, view.retain, view.topic(), view.payload(), view.packetId]
@@ -224,8 +283,19 @@ function checkScanner(stream: Uint8Array, seed: number, setting: Setting): void 
   const deliveries: Delivery[] = []
   for (const bytes of pieces(stream, seed ^ 0xff)) {
     const chance = (seed >> (deliveries.length & 7)) & 1
-    deliveries.push({ bytes, inPlace: chance === 0, ...(chance === 0 ? {} : { keepAfter: seed & 3 }) })
+    deliveries.push({
+      bytes,
+      inPlace: chance === 0,
+      ...(chance === 0 ? {} : { keepAfter: seed & 3 }),
+    })
   }
-  const found = differs(tellFramer(setting, deliveries), tellScanner(memory, setting, deliveries, always))
-  check(found === undefined, 'wire-scanner', () => `${difference(found?.one, found?.other)} at ${found?.at}`)
+  const found = differs(
+    tellFramer(setting, deliveries),
+    tellScanner(memory, setting, deliveries, always),
+  )
+  check(
+    found === undefined,
+    'wire-scanner',
+    () => `${difference(found?.one, found?.other)} at ${found?.at}`,
+  )
 }

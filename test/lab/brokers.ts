@@ -13,18 +13,32 @@ export const about =
 export const minutes = 4
 
 const suiteNames = [
-  ...['real/', 'lab/brokers/', 'unit/compat/', 'broker/outside', 'unit/typed/mosquitto', 'unit/typed/python'].map((name) => `test/${name}`),
+  ...[
+    'real/',
+    'lab/brokers/',
+    'unit/compat/',
+    'broker/outside',
+    'unit/typed/mosquitto',
+    'unit/typed/python',
+  ].map((name) => `test/${name}`),
   'test/unit/client/large-uploads-sockets',
 ]
 
 async function write(lab: Lab): Promise<Result> {
   const report = path.join(lab.root, 'node_modules', '.cache', 'mqwire', 'interop.json')
-  const files = ['real/aedes', 'real/mosquitto', 'real/mosquitto-transports', 'lab/brokers/mochi', 'lab/brokers/hivemq'].map(
-    (name) => `test/${name}.`,
-  )
+  const files = [
+    'real/aedes',
+    'real/mosquitto',
+    'real/mosquitto-transports',
+    'lab/brokers/mochi',
+    'lab/brokers/hivemq',
+  ].map((name) => `test/${name}.`)
   const result = await lab.vitest(files, { env: { MQWIRE_PATIENCE: '40000' }, report })
   const { tableOf } = await import('../real/table.js')
-  writeFileSync(path.join(lab.root, 'test', 'real', 'MATRIX.md'), tableOf(JSON.parse(readFileSync(report, 'utf8'))))
+  writeFileSync(
+    path.join(lab.root, 'test', 'real', 'MATRIX.md'),
+    tableOf(JSON.parse(readFileSync(report, 'utf8'))),
+  )
   return result
 }
 
@@ -36,12 +50,16 @@ async function compat(lab: Lab): Promise<Result> {
   const sum = output.split('\n').find((line) => line.startsWith('| all |')) ?? ''
   return {
     did: `tests of MQTT.js ${sum}`,
-    findings: code === 0 ? [] : [{ what: `the run ended with ${code}`, command: 'npm run lab -- brokers compat' }],
+    findings:
+      code === 0
+        ? []
+        : [{ what: `the run ended with ${code}`, command: 'npm run lab -- brokers compat' }],
   }
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  const suites = (): Promise<Result> => lab.vitest(suiteNames, { env: { MQWIRE_PATIENCE: '40000' } })
+  const suites = (): Promise<Result> =>
+    lab.vitest(suiteNames, { env: { MQWIRE_PATIENCE: '40000' } })
   const [word, ...words] = lab.words
   if (word === undefined || word === 'suites') return suites()
   if (word === 'programs') return ordinary(lab, words)

@@ -8,7 +8,8 @@ export const minutes = 3
 const suites: Readonly<Record<string, (lab: Lab) => Promise<Result>>> = {
   inside: (lab) => lab.vitest(['test/browser/inside.test.ts'], { env: { MQWIRE_LONG: '1' } }),
   hidden: (lab) => lab.vitest([], { args: ['--config', 'test/browser/vitest.config.ts'] }),
-  screenshots: (lab) => lab.vitest([], { args: ['--config', 'test/browser/vitest.screenshots.config.ts'] }),
+  screenshots: (lab) =>
+    lab.vitest([], { args: ['--config', 'test/browser/vitest.screenshots.config.ts'] }),
 }
 
 export async function run(lab: Lab): Promise<Result> {
@@ -16,7 +17,10 @@ export async function run(lab: Lab): Promise<Result> {
   const results: Result[] = []
   for (const word of lab.words) {
     const suite = suites[word]
-    if (suite === undefined) throw new Error(`there is no ${word} in browsers; there are: ${Object.keys(suites).join(', ')}`)
+    if (suite === undefined)
+      throw new Error(
+        `there is no ${word} in browsers; there are: ${Object.keys(suites).join(', ')}`,
+      )
     results.push(await suite(lab))
   }
   return together(...results)

@@ -17,8 +17,13 @@ export async function run(lab: Lab): Promise<Result> {
     const chosen = runner.list().filter((named) => nameOf(named).startsWith(only))
     if (chosen.length === 0) throw new Error(`no attack begins with '${only}'`)
     const going = write ? () => true : within(lab)
-    const results = await runner.runAll(chosen, (result: Measured) => lab.say(lineOf(result)), going)
-    if (write && only === '') writeFileSync(path.join(lab.root, 'test', 'lab', 'budgets', 'BUDGETS.md'), pageOf(results))
+    const results = await runner.runAll(
+      chosen,
+      (result: Measured) => lab.say(lineOf(result)),
+      going,
+    )
+    if (write && only === '')
+      writeFileSync(path.join(lab.root, 'test', 'lab', 'budgets', 'BUDGETS.md'), pageOf(results))
     const over = results.filter(({ wrong }) => wrong.length > 0)
     const left = chosen.length - results.length
     return {

@@ -35,7 +35,8 @@ export async function run(lab: Lab): Promise<Result> {
     results.push({
       did: `${done} runs (${way})`,
       findings: findings.slice(0, 20).map((what) => {
-        const name = list.find(({ sequence }) => what.includes(`: ${sequence.name}: `))?.sequence.name ?? ''
+        const name =
+          list.find(({ sequence }) => what.includes(`: ${sequence.name}: `))?.sequence.name ?? ''
         return { what, command: `npm run lab -- corpus ${JSON.stringify(name)}` }
       }),
     })

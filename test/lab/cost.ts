@@ -8,8 +8,16 @@ export const minutes = 2
 async function alarm(lab: Lab): Promise<Result> {
   const { code, output } = await lab.node(['bench/alarm.js'])
   const rows = output.split('\n').filter((line) => line.includes('committed'))
-  const what = code === 0 ? [] : [`a ratio to a peer fell under 60 % of what is committed, or the run broke:\n${rows.join('\n')}`]
-  return { did: `${rows.length} ratios to peers`, findings: what.map((each) => ({ what: each, command: 'node bench/alarm.js' })) }
+  const what =
+    code === 0
+      ? []
+      : [
+          `a ratio to a peer fell under 60 % of what is committed, or the run broke:\n${rows.join('\n')}`,
+        ]
+  return {
+    did: `${rows.length} ratios to peers`,
+    findings: what.map((each) => ({ what: each, command: 'node bench/alarm.js' })),
+  }
 }
 
 export async function run(lab: Lab): Promise<Result> {
@@ -17,7 +25,12 @@ export async function run(lab: Lab): Promise<Result> {
   const results: Result[] = []
   if (has('work'))
     results.push(
-      await lab.vitest(['test/unit/client/cost', 'test/unit/client/subscription-cost', 'test/unit/queue/cost', 'test/unit/typed/latest-cost']),
+      await lab.vitest([
+        'test/unit/client/cost',
+        'test/unit/client/subscription-cost',
+        'test/unit/queue/cost',
+        'test/unit/typed/latest-cost',
+      ]),
     )
   if (has('benches')) results.push(await lab.vitest(['test/lab/bench/']), await alarm(lab))
   return together(...results)

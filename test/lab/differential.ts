@@ -9,13 +9,20 @@ export const minutes = 2
 export async function run(lab: Lab): Promise<Result> {
   const [only] = lab.words
   const number = lab.replay === undefined ? undefined : Number(lab.replay)
-  const { report, findings, missing } = await compare({ seed: lab.seed, packets: 10_000_000, limit: lab.minutes * 60, number }, only)
-  for (const [codec, { asked, accepted, written }] of report.asked) lab.say(`${codec}: asked ${asked}, accepted ${accepted}, wrote ${written}`)
+  const { report, findings, missing } = await compare(
+    { seed: lab.seed, packets: 10_000_000, limit: lab.minutes * 60, number },
+    only,
+  )
+  for (const [codec, { asked, accepted, written }] of report.asked)
+    lab.say(`${codec}: asked ${asked}, accepted ${accepted}, wrote ${written}`)
   const judged = [...report.applied.values()].reduce((sum, times) => sum + times, 0)
   const command = `npm run lab -- differential ${only ?? ''} --seed ${lab.seed}`
   return {
     did: `${report.packets} packets, ${report.asked.size} foreign codecs, ${judged} differences judged`,
-    findings: findings.map(({ what, number }) => ({ what, command: number === undefined ? command : `${command} --replay ${number}` })),
+    findings: findings.map(({ what, number }) => ({
+      what,
+      command: number === undefined ? command : `${command} --replay ${number}`,
+    })),
     ...(missing !== undefined && { skipped: `paho.golang and mochi-mqtt: ${missing}` }),
   }
 }

@@ -7,7 +7,9 @@ export const about =
   'blocks of README and guides, examples, transcripts, the site; `update` writes test/package/transcript anew; `comparison` asks the other clients and writes the tables'
 export const minutes = 2
 
-const files = ['readme', 'from-mqttjs', 'site', 'comparison', 'help'].map((name) => `test/package/${name}.test.ts`)
+const files = ['readme', 'from-mqttjs', 'site', 'comparison', 'help'].map(
+  (name) => `test/package/${name}.test.ts`,
+)
 
 /** A program of the checkout whose exit code says whether it went well. */
 async function program(lab: Lab, did: string, args: readonly string[]): Promise<Result> {
@@ -17,8 +19,12 @@ async function program(lab: Lab, did: string, args: readonly string[]): Promise<
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  if (lab.words.includes('update')) return lab.vitest(['--no-file-parallelism', 'test/package/transcript/'], { env: { MQWIRE_TRANSCRIPT: 'update' } })
-  if (lab.words.includes('comparison')) return program(lab, 'the comparison', ['bench/versus/main.js'])
+  if (lab.words.includes('update'))
+    return lab.vitest(['--no-file-parallelism', 'test/package/transcript/'], {
+      env: { MQWIRE_TRANSCRIPT: 'update' },
+    })
+  if (lab.words.includes('comparison'))
+    return program(lab, 'the comparison', ['bench/versus/main.js'])
   const out = path.join(lab.root, 'node_modules', '.cache', 'mqwire', 'docs-site')
   try {
     return together(

@@ -10,12 +10,25 @@ const whole = 20
 
 export async function run(lab: Lab): Promise<Result> {
   const share = Math.min(1, lab.minutes / whole)
-  const sizes = { messages: Math.round(100_000 * share), kills: Math.max(1, Math.round(20 * share)), reconnects: Math.round(10_000 * share) }
-  const given = [...lab.words.map((word) => `--${word}`), ...Object.entries(sizes).flatMap(([name, size]) => [`--${name}`, String(size)])]
-  const { code, output } = await lab.node(['bench/endurance.js', '--seed', String(lab.seed), ...given])
+  const sizes = {
+    messages: Math.round(100_000 * share),
+    kills: Math.max(1, Math.round(20 * share)),
+    reconnects: Math.round(10_000 * share),
+  }
+  const given = [
+    ...lab.words.map((word) => `--${word}`),
+    ...Object.entries(sizes).flatMap(([name, size]) => [`--${name}`, String(size)]),
+  ]
+  const { code, output } = await lab.node([
+    'bench/endurance.js',
+    '--seed',
+    String(lab.seed),
+    ...given,
+  ])
   const faults = output.split('\n').filter((line) => line.includes('FAULT: '))
   const command = `npm run lab -- endurance ${lab.words.join(' ')} --seed ${lab.seed} --minutes ${lab.minutes}`
-  const what = faults.length > 0 ? faults : code === 0 ? [] : [`bench/endurance.js ended with ${code}`]
+  const what =
+    faults.length > 0 ? faults : code === 0 ? [] : [`bench/endurance.js ended with ${code}`]
   return {
     did: `${sizes.messages} messages through resets at each QoS, ${sizes.kills} kills for each kind of memory, ${sizes.reconnects} reconnects`,
     findings: what.map((each) => ({ what: each.trim(), command })),

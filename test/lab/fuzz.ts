@@ -12,14 +12,26 @@ export const minutes = 3
 const suites = [
   'test/unit/wasm/',
   'test/fuzz/search',
-  ...['inbound-bytes', 'reconnect-fleet', 'registry-model', 'replay-bytes', 'settle'].map((name) => `test/unit/client/${name}.test.ts`),
-  ...['faults/', 'latest-attacks', 'operation.test.ts', 'asyncapi-contracts'].map((name) => `test/unit/typed/${name}`),
+  ...['inbound-bytes', 'reconnect-fleet', 'registry-model', 'replay-bytes', 'settle'].map(
+    (name) => `test/unit/client/${name}.test.ts`,
+  ),
+  ...['faults/', 'latest-attacks', 'operation.test.ts', 'asyncapi-contracts'].map(
+    (name) => `test/unit/typed/${name}`,
+  ),
 ]
 /** Suites that have a long form, which takes as long as it takes: about six minutes on two cores. */
-const longSuites = ['hostile-mutated', 'replay-bytes'].map((name) => `test/unit/client/${name}.test.ts`)
+const longSuites = ['hostile-mutated', 'replay-bytes'].map(
+  (name) => `test/unit/client/${name}.test.ts`,
+)
 
 async function search(lab: Lab, file: string, target: string, share: number): Promise<Result> {
-  const { inputs, edges, findings } = await hunt(file, target, lab.seed, lab.minutes * 60 * share, availableParallelism())
+  const { inputs, edges, findings } = await hunt(
+    file,
+    target,
+    lab.seed,
+    lab.minutes * 60 * share,
+    availableParallelism(),
+  )
   lab.say(`${target}: ${inputs} inputs, ${edges} edges covered, ${findings.length} findings`)
   return {
     did: `${inputs} inputs of ${target}`,
@@ -31,11 +43,19 @@ async function search(lab: Lab, file: string, target: string, share: number): Pr
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  const unknown = lab.words.filter((word) => ![...targetNames, 'suites', 'long', 'keep', 'defects'].includes(word))
+  const unknown = lab.words.filter(
+    (word) => ![...targetNames, 'suites', 'long', 'keep', 'defects'].includes(word),
+  )
   if (unknown.length > 0)
-    throw new Error(`there is no ${unknown.join(', ')} in fuzz; there are: ${targetNames.join(', ')}, suites, long, keep, defects`)
+    throw new Error(
+      `there is no ${unknown.join(', ')} in fuzz; there are: ${targetNames.join(', ')}, suites, long, keep, defects`,
+    )
   if (lab.words.includes('long')) return lab.vitest(longSuites, { env: { MQWIRE_LONG: '1' } })
-  if (lab.words.includes('defects')) return (await import('../support/checkers.js')).tryDefects(lab, 'fuzz', ['fuzz session', 'fuzz wire'])
+  if (lab.words.includes('defects'))
+    return (await import('../support/checkers.js')).tryDefects(lab, 'fuzz', [
+      'fuzz session',
+      'fuzz wire',
+    ])
   const file = await builtWorker()
   try {
     if (lab.replay !== undefined) {
@@ -46,9 +66,11 @@ export async function run(lab: Lab): Promise<Result> {
       return { did: 'one input', findings: what === undefined ? [] : [{ what, command }] }
     }
     if (lab.words.includes('keep')) return { did: (await keep(file)).join('; '), findings: [] }
-    const chosen = lab.words.length === 0 ? targetNames : targetNames.filter((name) => lab.words.includes(name))
+    const chosen =
+      lab.words.length === 0 ? targetNames : targetNames.filter((name) => lab.words.includes(name))
     const results: Result[] = []
-    if (lab.words.length === 0 || lab.words.includes('suites')) results.push(await lab.vitest(suites))
+    if (lab.words.length === 0 || lab.words.includes('suites'))
+      results.push(await lab.vitest(suites))
     for (const target of chosen) results.push(await search(lab, file, target, 1 / chosen.length))
     return together(...results)
   } finally {

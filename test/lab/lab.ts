@@ -18,11 +18,17 @@ export interface Lab {
   /** The words behind the name of the part: a variant, or what to choose. */
   readonly words: readonly string[]
   /** Bundles a module of `test` or `src` with what it imports; gives the path of the result. */
-  bundle(entry: string, options?: { readonly plugins?: readonly Plugin[]; readonly name?: string }): Promise<string>
+  bundle(
+    entry: string,
+    options?: { readonly plugins?: readonly Plugin[]; readonly name?: string },
+  ): Promise<string>
   /** Runs files of tests (or those of a project) to their end. Their failures are findings. */
   vitest(files: readonly string[], options?: Settings): Promise<Result>
   /** Runs a program of Node in the checkout to its end, and prints what it prints. */
-  node(args: readonly string[], env?: Readonly<Record<string, string>>): Promise<{ readonly code: number | null; readonly output: string }>
+  node(
+    args: readonly string[],
+    env?: Readonly<Record<string, string>>,
+  ): Promise<{ readonly code: number | null; readonly output: string }>
   /** Prints a line. */
   say(text: string): void
 }

@@ -3,7 +3,16 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import type { Lab, Result } from './lab.js'
 import { judgeAll, type Verdict } from './mutants/court.js'
-import { type Chosen, draw, type Explained, type Mutant, readListed, readSources, type Sources, withIds } from './mutants/draw.js'
+import {
+  type Chosen,
+  draw,
+  type Explained,
+  type Mutant,
+  readListed,
+  readSources,
+  type Sources,
+  withIds,
+} from './mutants/draw.js'
 
 export const about =
   'planted defects that a test or the world must notice: so many random ones (40), `hand` (those listed), `all`, `list=FILE`; `out=FILE` keeps the verdicts'
@@ -17,11 +26,15 @@ interface Explanation extends Verdict {
 /** The mutants to judge. A list is what `out` wrote, or any array of objects with an `id`. */
 function choose(lab: Lab, sources: Sources, list: string | undefined): Chosen {
   const { words, replay, seed } = lab
-  const named = list === undefined ? undefined : (JSON.parse(readFileSync(list, 'utf8')) as Mutant[]).map(({ id }) => id)
+  const named =
+    list === undefined
+      ? undefined
+      : (JSON.parse(readFileSync(list, 'utf8')) as Mutant[]).map(({ id }) => id)
   const ids = replay === undefined ? named : [replay]
   if (ids !== undefined) return withIds(sources, lab.root, ids)
   const number = words.find((word) => /^\d+$/.test(word))
-  const drawn = number !== undefined || !words.includes('hand') ? draw(sources, Number(number ?? 40), seed) : []
+  const drawn =
+    number !== undefined || !words.includes('hand') ? draw(sources, Number(number ?? 40), seed) : []
   if (!words.includes('hand') && !words.includes('all')) return { mutants: drawn, gone: [] }
   const listed = readListed(sources, lab.root)
   return { mutants: [...listed.mutants, ...drawn], gone: listed.gone }
@@ -30,11 +43,16 @@ function choose(lab: Lab, sources: Sources, list: string | undefined): Chosen {
 const place = ({ file, line, change }: Mutant): string => `${file}:${line} | ${change}`
 
 function keep(out: string, verdicts: readonly Explanation[], gone: readonly string[]): void {
-  const judged = verdicts.map(({ mutant: { id, file, lineText, change }, by, tests, seconds, reason }) => {
-    const verdict = by !== undefined ? 'killed' : reason !== undefined ? 'explained' : 'survived'
-    return { id, file, line: lineText, change, verdict, by, reason, tests, seconds }
-  })
-  writeFileSync(out, `${JSON.stringify([...judged, ...gone.map((id) => ({ id, verdict: 'gone' }))], undefined, 1)}\n`)
+  const judged = verdicts.map(
+    ({ mutant: { id, file, lineText, change }, by, tests, seconds, reason }) => {
+      const verdict = by !== undefined ? 'killed' : reason !== undefined ? 'explained' : 'survived'
+      return { id, file, line: lineText, change, verdict, by, reason, tests, seconds }
+    },
+  )
+  writeFileSync(
+    out,
+    `${JSON.stringify([...judged, ...gone.map((id) => ({ id, verdict: 'gone' }))], undefined, 1)}\n`,
+  )
 }
 
 function textOf({ by, tests, reason }: Explanation): string {
@@ -43,20 +61,31 @@ function textOf({ by, tests, reason }: Explanation): string {
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  const wordOf = (name: string): string | undefined => lab.words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
+  const wordOf = (name: string): string | undefined =>
+    lab.words.find((word) => word.startsWith(`${name}=`))?.slice(name.length + 1)
   const unknown = lab.words.filter((word) => !/^(\d+|hand|all|list=.+|out=.+)$/.test(word))
-  if (unknown.length > 0) throw new Error(`mutants know a number, hand, all, list=FILE and out=FILE, but not ${unknown.join(', ')}`)
+  if (unknown.length > 0)
+    throw new Error(
+      `mutants know a number, hand, all, list=FILE and out=FILE, but not ${unknown.join(', ')}`,
+    )
   const sources = readSources(lab.root)
   const { mutants, gone } = choose(lab, sources, wordOf('list'))
   if (mutants.length === 0) throw new Error('the text of each of these mutants is gone')
-  const explanations = JSON.parse(readFileSync(path.join(lab.root, 'test', 'lab', 'mutants', 'explained.json'), 'utf8')) as Explained[]
+  const explanations = JSON.parse(
+    readFileSync(path.join(lab.root, 'test', 'lab', 'mutants', 'explained.json'), 'utf8'),
+  ) as Explained[]
   const reasons = new Map(explanations.map(({ id, reason }) => [id, reason]))
   const verdicts: Explanation[] = []
   const out = wordOf('out')
   await judgeAll(lab, sources, mutants, (verdict) => {
-    const told = { ...verdict, reason: verdict.by === undefined ? reasons.get(verdict.mutant.id) : undefined }
+    const told = {
+      ...verdict,
+      reason: verdict.by === undefined ? reasons.get(verdict.mutant.id) : undefined,
+    }
     verdicts.push(told)
-    lab.say(`${verdicts.length}/${mutants.length} ${place(verdict.mutant)} | ${textOf(told)} | ${verdict.seconds} s`)
+    lab.say(
+      `${verdicts.length}/${mutants.length} ${place(verdict.mutant)} | ${textOf(told)} | ${verdict.seconds} s`,
+    )
     if (out !== undefined) keep(out, verdicts, gone)
   })
   const killed = verdicts.filter(({ by }) => by !== undefined).length
@@ -64,7 +93,8 @@ export async function run(lab: Lab): Promise<Result> {
   const survivors = unnoticed.filter(({ tests }) => tests > 0)
   // Such as hooks of React, which run in a browser.
   const unreached = unnoticed.filter(({ tests }) => tests === 0)
-  const seconds = verdicts.reduce((sum, verdict) => sum + verdict.seconds, 0) / Math.max(1, verdicts.length)
+  const seconds =
+    verdicts.reduce((sum, verdict) => sum + verdict.seconds, 0) / Math.max(1, verdicts.length)
   const stale = withIds(sources, lab.root, [...reasons.keys()]).gone.length
   const explained = verdicts.length - killed - unnoticed.length
   const counts = `${verdicts.length} of ${mutants.length} mutants, ${killed} noticed, ${explained} explained, ${seconds.toFixed(1)} s each`
@@ -74,6 +104,8 @@ export async function run(lab: Lab): Promise<Result> {
       what: `${place(mutant)}: survives ${tests} tests and the world`,
       command: `npm run lab -- mutants --replay '${mutant.id}'`,
     })),
-    ...(unreached.length > 0 && { skipped: `no test that judges reaches ${unreached.map(({ mutant }) => place(mutant)).join('; ')}` }),
+    ...(unreached.length > 0 && {
+      skipped: `no test that judges reaches ${unreached.map(({ mutant }) => place(mutant)).join('; ')}`,
+    }),
   }
 }

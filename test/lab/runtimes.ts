@@ -53,7 +53,10 @@ const frameworks = ['next', 'react-native']
 /** Programs of others over MQTT.js, which run with and without the word `all`. */
 const always = ['programs']
 
-async function runtime({ made, fetched, cache }: Fetching, { kind, version, from, file }: Wanted): Promise<Runtime> {
+async function runtime(
+  { made, fetched, cache }: Fetching,
+  { kind, version, from, file }: Wanted,
+): Promise<Runtime> {
   const name = `${names[kind]} ${version}`
   try {
     const folder = await made(path.join(cache, `${kind}-${version}`), async (next) => {
@@ -68,24 +71,46 @@ async function runtime({ made, fetched, cache }: Fetching, { kind, version, from
 }
 
 export async function run(lab: Lab): Promise<Result> {
-  const fetching = (await import(pathToFileURL(path.join(lab.root, '.ci', 'fetch.mjs')).href)) as Fetching
+  const fetching = (await import(
+    pathToFileURL(path.join(lab.root, '.ci', 'fetch.mjs')).href
+  )) as Fetching
   const all = lab.words.includes('all')
   const runtimes: Runtime[] = []
-  for (const each of all ? [...wanted, ...between] : wanted) runtimes.push(await runtime(fetching, each))
+  for (const each of all ? [...wanted, ...between] : wanted)
+    runtimes.push(await runtime(fetching, each))
   const tools = await fetching.tools()
   const given: [string, Fetched['tools']][] = []
-  for (const name of all ? [...always, ...frameworks] : always) given.push([name, await fetching.tools(name)])
+  for (const name of all ? [...always, ...frameworks] : always)
+    given.push([name, await fetching.tools(name)])
   mkdirSync(fetching.cache, { recursive: true })
   const file = path.join(fetching.cache, 'fetched.json')
-  writeFileSync(file, JSON.stringify({ runtimes, tools, frameworks: Object.fromEntries(given) } satisfies Fetched))
-  const missing = [...runtimes, tools, ...given.map(([, each]) => each)].flatMap(({ reason }) => reason ?? [])
+  writeFileSync(
+    file,
+    JSON.stringify({ runtimes, tools, frameworks: Object.fromEntries(given) } satisfies Fetched),
+  )
+  const missing = [...runtimes, tools, ...given.map(([, each]) => each)].flatMap(
+    ({ reason }) => reason ?? [],
+  )
   const env = {
     MQWIRE_RUNTIMES: file,
     ...(all && { MQWIRE_FRAMEWORKS: 'all' }),
   }
   const here = await lab.vitest(
-    ['types/compat-types', 'types/typed-types', 'package/progress', 'package/runs', 'package/testing'].map((name) => `test/${name}.test.ts`),
+    [
+      'types/compat-types',
+      'types/typed-types',
+      'package/progress',
+      'package/runs',
+      'package/testing',
+    ].map((name) => `test/${name}.test.ts`),
   )
-  const there = await lab.vitest([], { env, args: ['--config', 'test/package/runtimes/vitest.config.ts'] })
-  return together(here, there, ...(missing.length > 0 ? [{ did: '', findings: [], skipped: missing.join('; ') }] : []))
+  const there = await lab.vitest([], {
+    env,
+    args: ['--config', 'test/package/runtimes/vitest.config.ts'],
+  })
+  return together(
+    here,
+    there,
+    ...(missing.length > 0 ? [{ did: '', findings: [], skipped: missing.join('; ') }] : []),
+  )
 }

@@ -7,7 +7,13 @@
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { CompilerState, Extractor, ExtractorConfig, ExtractorLogLevel, type ExtractorMessage } from '@microsoft/api-extractor'
+import {
+  CompilerState,
+  Extractor,
+  ExtractorConfig,
+  ExtractorLogLevel,
+  type ExtractorMessage,
+} from '@microsoft/api-extractor'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import packageJson from '../../package.json' with { type: 'json' }
 import { requireDist, root } from './fixture.js'
@@ -15,7 +21,14 @@ import { requireDist, root } from './fixture.js'
 /** Name of the report of each entry, with its declarations. */
 const declarations = new Map(
   Object.entries(packageJson.exports).flatMap(([name, entry]): [string, string][] =>
-    typeof entry === 'string' ? [] : [[name === '.' ? 'mqwire' : name.slice(2).replaceAll('/', '-'), path.join(root, entry.types)]],
+    typeof entry === 'string'
+      ? []
+      : [
+          [
+            name === '.' ? 'mqwire' : name.slice(2).replaceAll('/', '-'),
+            path.join(root, entry.types),
+          ],
+        ],
   ),
 )
 const made = mkdtempSync(path.join(tmpdir(), 'mqwire-api-'))
@@ -41,17 +54,33 @@ const inner = [
 const silent = { default: { logLevel: ExtractorLogLevel.None } }
 
 function configOf(report: string, file: string): ExtractorConfig {
-  const { compilerOptions } = JSON.parse(readFileSync(path.join(root, 'tsconfig.json'), 'utf8')) as { compilerOptions: object }
+  const { compilerOptions } = JSON.parse(
+    readFileSync(path.join(root, 'tsconfig.json'), 'utf8'),
+  ) as { compilerOptions: object }
   return ExtractorConfig.prepare({
     configObject: {
       projectFolder: root,
       mainEntryPointFilePath: file,
       newlineKind: 'lf',
-      compiler: { overrideTsconfig: { compilerOptions: { ...compilerOptions, skipLibCheck: true, paths: {} }, files: [...declarations.values()] } },
-      apiReport: { enabled: true, reportFileName: `${report}.api.md`, reportFolder: made, reportTempFolder: path.join(made, 'new') },
+      compiler: {
+        overrideTsconfig: {
+          compilerOptions: { ...compilerOptions, skipLibCheck: true, paths: {} },
+          files: [...declarations.values()],
+        },
+      },
+      apiReport: {
+        enabled: true,
+        reportFileName: `${report}.api.md`,
+        reportFolder: made,
+        reportTempFolder: path.join(made, 'new'),
+      },
       docModel: { enabled: false },
       dtsRollup: { enabled: false },
-      messages: { compilerMessageReporting: silent, extractorMessageReporting: silent, tsdocMessageReporting: silent },
+      messages: {
+        compilerMessageReporting: silent,
+        extractorMessageReporting: silent,
+        tsdocMessageReporting: silent,
+      },
     },
     configObjectFullPath: undefined,
     packageJsonFullPath: path.join(root, 'package.json'),
@@ -61,10 +90,13 @@ function configOf(report: string, file: string): ExtractorConfig {
 beforeAll(async () => {
   await requireDist()
   const configs = [...declarations].map(([report, file]) => configOf(report, file))
-  const compilerState = CompilerState.create(configs[0] as ExtractorConfig, { additionalEntryPoints: [...declarations.values()] })
+  const compilerState = CompilerState.create(configs[0] as ExtractorConfig, {
+    additionalEntryPoints: [...declarations.values()],
+  })
   for (const config of configs) {
     const messageCallback = (message: ExtractorMessage): void => {
-      if (message.messageId === 'ae-forgotten-export') named.add(/"(\w+)"/.exec(message.text)?.[1] ?? message.text)
+      if (message.messageId === 'ae-forgotten-export')
+        named.add(/"(\w+)"/.exec(message.text)?.[1] ?? message.text)
       message.handled = true
     }
     Extractor.invoke(config, { compilerState, messageCallback })
@@ -76,18 +108,30 @@ describe('the public API', () => {
   it.each([...declarations.keys()])('of %s is the one in test/package/api', async (report) => {
     const text = readFileSync(path.join(made, 'new', `${report}.api.md`), 'utf8')
     const file = path.join(root, 'test', 'package', 'api', `${report}.api.md`)
-    await expect(text, 'The public API changed. If that is meant: npm run api').toMatchFileSnapshot(file)
+    await expect(text, 'The public API changed. If that is meant: npm run api').toMatchFileSnapshot(
+      file,
+    )
   })
 
   it('has an entry that exports it, for each name that a program needs', () => {
-    const reports = [...declarations.keys()].map((report) => readFileSync(path.join(made, 'new', `${report}.api.md`), 'utf8')).join('\n')
-    const exported = new Set([...reports.matchAll(/^export (?:abstract )?(?:class|const|function|interface|type) (\w+)/gm)].map(([, name]) => name))
+    const reports = [...declarations.keys()]
+      .map((report) => readFileSync(path.join(made, 'new', `${report}.api.md`), 'utf8'))
+      .join('\n')
+    const exported = new Set(
+      [
+        ...reports.matchAll(
+          /^export (?:abstract )?(?:class|const|function|interface|type) (\w+)/gm,
+        ),
+      ].map(([, name]) => name),
+    )
     expect(exported.size).toBeGreaterThan(200)
     expect([...named].filter((name) => !exported.has(name)).sort()).toEqual(inner)
   })
 
   it('has a report for each entry, and for nothing else', () => {
     const reports = readdirSync(path.join(root, 'test', 'package', 'api'))
-    expect(reports.sort()).toEqual([...declarations.keys()].map((report) => `${report}.api.md`).sort())
+    expect(reports.sort()).toEqual(
+      [...declarations.keys()].map((report) => `${report}.api.md`).sort(),
+    )
   })
 })

@@ -6,10 +6,21 @@ import path from 'node:path'
 import { transform } from 'esbuild'
 
 /** What a page must not refer to. */
-export const nodeGlobals = ['Buffer', 'process', 'require', 'global', 'module', '__dirname', '__filename', 'setImmediate']
+export const nodeGlobals = [
+  'Buffer',
+  'process',
+  'require',
+  'global',
+  'module',
+  '__dirname',
+  '__filename',
+  'setImmediate',
+]
 
 /** For esbuild's `define`: each reference is replaced by a mark, so that a property or a word in a text is not taken for one. */
-export const marks: Readonly<Record<string, string>> = Object.fromEntries(nodeGlobals.map((name) => [name, `found_${name}`]))
+export const marks: Readonly<Record<string, string>> = Object.fromEntries(
+  nodeGlobals.map((name) => [name, `found_${name}`]),
+)
 
 /** The names that marked code refers to. */
 export function marked(code: string): string[] {
@@ -26,6 +37,11 @@ export async function nodeIn(code: string): Promise<string[]> {
 export async function nodeBelow(folder: string): Promise<string[]> {
   const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.js'))
   if (names.length === 0) throw new Error(`no JavaScript below ${folder}`)
-  const found = await Promise.all(names.map(async (name) => ({ name, what: await nodeIn(await readFile(path.join(folder, name), 'utf8')) })))
+  const found = await Promise.all(
+    names.map(async (name) => ({
+      name,
+      what: await nodeIn(await readFile(path.join(folder, name), 'utf8')),
+    })),
+  )
   return found.flatMap(({ name, what }) => what.map((each) => `${name}: ${each}`))
 }

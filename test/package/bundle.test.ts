@@ -22,7 +22,14 @@ const base: BuildOptions & { write: false; metafile: true } = {
 async function bundle(code: string, extra: BuildOptions = {}) {
   const { folder } = await packed()
   const stdin = { contents: code, resolveDir: folder, sourcefile: 'entry.js' }
-  const result = await build({ ...base, ...extra, write: false, metafile: true, absWorkingDir: folder, stdin })
+  const result = await build({
+    ...base,
+    ...extra,
+    write: false,
+    metafile: true,
+    absWorkingDir: folder,
+    stdin,
+  })
   const file = result.outputFiles[0]
   return { warnings: result.warnings, metafile: result.metafile, text: file?.text ?? '' }
 }
@@ -31,7 +38,9 @@ async function bundle(code: string, extra: BuildOptions = {}) {
 function modules(metafile: Metafile): string[] {
   const inputs = Object.values(metafile.outputs).flatMap((output) => Object.entries(output.inputs))
   const shipped = inputs.filter(([, { bytesInOutput }]) => bytesInOutput > 0).map(([name]) => name)
-  return shipped.filter((name) => name.includes('/dist/')).map((name) => name.replace(/^.*\/dist\//, ''))
+  return shipped
+    .filter((name) => name.includes('/dist/'))
+    .map((name) => name.replace(/^.*\/dist\//, ''))
 }
 
 beforeAll(requireDist)
@@ -43,7 +52,9 @@ describe("import { connect } from 'mqwire' in a browser bundle", () => {
     const { warnings, metafile } = await bundle(code)
     expect(warnings).toEqual([])
     expect(modules(metafile)).toContain('client/browser.js')
-    const others = Object.keys(metafile.inputs).filter((name) => name !== 'entry.js' && !name.startsWith('node_modules/mqwire/dist/'))
+    const others = Object.keys(metafile.inputs).filter(
+      (name) => name !== 'entry.js' && !name.startsWith('node_modules/mqwire/dist/'),
+    )
     expect(others).toEqual([])
   })
 
@@ -54,9 +65,12 @@ describe("import { connect } from 'mqwire' in a browser bundle", () => {
 
   it('prints a client under its own name, whatever the bundler calls its class', async () => {
     const printed = "new Client('ws://a')[Symbol.for('nodejs.util.inspect.custom')]()"
-    const { text } = await bundle(`import { Client } from 'mqwire'\nglobalThis.shown = [Client.name, ${printed}.constructor.name]\n`, {
-      format: 'iife',
-    })
+    const { text } = await bundle(
+      `import { Client } from 'mqwire'\nglobalThis.shown = [Client.name, ${printed}.constructor.name]\n`,
+      {
+        format: 'iife',
+      },
+    )
     new Function(text)()
     expect(globalThis).toMatchObject({ shown: ['Client', 'Client'] })
   })
@@ -72,36 +86,68 @@ describe("import { connect } from 'mqwire' in a browser bundle", () => {
 
 describe('the broker in memory', () => {
   it('comes without the client, which only the virtual world holds', async () => {
-    const codeOf = (name: string): string => `import { ${name} } from 'mqwire/testing'\nglobalThis.it = ${name}\n`
-    expect(modules((await bundle(codeOf('MemoryBroker'))).metafile)).not.toContain('client/client.js')
-    expect(modules((await bundle(codeOf('VirtualWorld'))).metafile)).toEqual(expect.arrayContaining(['client/client.js', 'testing/broker/broker.js']))
+    const codeOf = (name: string): string =>
+      `import { ${name} } from 'mqwire/testing'\nglobalThis.it = ${name}\n`
+    expect(modules((await bundle(codeOf('MemoryBroker'))).metafile)).not.toContain(
+      'client/client.js',
+    )
+    expect(modules((await bundle(codeOf('VirtualWorld'))).metafile)).toEqual(
+      expect.arrayContaining(['client/client.js', 'testing/broker/broker.js']),
+    )
   })
 })
 
 describe('every other entry for browsers', () => {
   // Those that are left out say in their names that they are for Node.
-  const forNode = [...['tcp', 'tls', 'unix', 'websocket-node'].map((name) => `mqwire/transport/${name}`), 'mqwire/store/file']
+  const forNode = [
+    ...['tcp', 'tls', 'unix', 'websocket-node'].map((name) => `mqwire/transport/${name}`),
+    'mqwire/store/file',
+  ]
   const others = entries.filter((entry) => entry !== 'mqwire' && !forNode.includes(entry))
 
-  it('is looked at', () => expect(others).toEqual(expect.arrayContaining(['mqwire/wire', 'mqwire/auth', 'mqwire/wasm', 'mqwire/testing'])))
+  it('is looked at', () =>
+    expect(others).toEqual(
+      expect.arrayContaining(['mqwire/wire', 'mqwire/auth', 'mqwire/wasm', 'mqwire/testing']),
+    ))
 
-  it.each(others)('%s builds without a warning, from our modules alone, and refers to nothing of Node', async (entry) => {
-    const { warnings, metafile, text } = await bundle(`export * from '${entry}'`, { define: { ...marks }, external: peers })
-    expect(warnings).toEqual([])
-    expect(modules(metafile).length).toBeGreaterThan(0)
-    expect(Object.keys(metafile.inputs).filter((name) => name !== 'entry.js' && !name.startsWith('node_modules/mqwire/dist/'))).toEqual([])
-    expect(marked(text)).toEqual([])
-  })
+  it.each(others)(
+    '%s builds without a warning, from our modules alone, and refers to nothing of Node',
+    async (entry) => {
+      const { warnings, metafile, text } = await bundle(`export * from '${entry}'`, {
+        define: { ...marks },
+        external: peers,
+      })
+      expect(warnings).toEqual([])
+      expect(modules(metafile).length).toBeGreaterThan(0)
+      expect(
+        Object.keys(metafile.inputs).filter(
+          (name) => name !== 'entry.js' && !name.startsWith('node_modules/mqwire/dist/'),
+        ),
+      ).toEqual([])
+      expect(marked(text)).toEqual([])
+    },
+  )
 })
 
 describe('the checks of a bundle', () => {
   it('find what must not be there', async () => {
-    const { text } = await bundle('globalThis.a = [typeof process, Buffer.from([1]), require]\nconst b = { process: 1 }\nglobalThis.b = b.process', {
-      define: { ...marks },
-    })
+    const { text } = await bundle(
+      'globalThis.a = [typeof process, Buffer.from([1]), require]\nconst b = { process: 1 }\nglobalThis.b = b.process',
+      {
+        define: { ...marks },
+      },
+    )
     expect(marked(text)).toEqual(['Buffer', 'process', 'require'])
-    expect(await nodeIn("import 'node:net'\nexport const a = { process: [typeof process, 'a node: b'], node: 1 }")).toEqual(['process', 'node:'])
-    await expect(bundle("import { connect } from 'node:net'\nglobalThis.connect = connect")).rejects.toThrow('node:net')
-    await expect(bundle("import { connect } from 'mqwire/transport/tcp'\nglobalThis.connect = connect")).rejects.toThrow('node:')
+    expect(
+      await nodeIn(
+        "import 'node:net'\nexport const a = { process: [typeof process, 'a node: b'], node: 1 }",
+      ),
+    ).toEqual(['process', 'node:'])
+    await expect(
+      bundle("import { connect } from 'node:net'\nglobalThis.connect = connect"),
+    ).rejects.toThrow('node:net')
+    await expect(
+      bundle("import { connect } from 'mqwire/transport/tcp'\nglobalThis.connect = connect"),
+    ).rejects.toThrow('node:')
   })
 })

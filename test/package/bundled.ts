@@ -20,11 +20,20 @@ export interface Bundled extends PageOutcome {
 /** Bundles the program of all runtimes with a bundler as it comes, and opens the page with the URL of a broker. */
 export async function bundled(bundle: Bundle, openPage: OpenPage, url: string): Promise<Bundled> {
   const page = pageWith('/page.js')
-  const folder = await project({ 'page.js': pageScript, 'index.html': page, 'site/index.html': page })
+  const folder = await project({
+    'page.js': pageScript,
+    'index.html': page,
+    'site/index.html': page,
+  })
   const warnings = await bundle(folder)
   const site = path.join(folder, 'site')
   return { warnings, node: await nodeBelow(site), ...(await openPage(site, url)) }
 }
 
 /** A bundle without a flaw, of which a page has run. */
-export const flawless = (outcome: string): Bundled => ({ warnings: [], node: [], outcome, console: [] })
+export const flawless = (outcome: string): Bundled => ({
+  warnings: [],
+  node: [],
+  outcome,
+  console: [],
+})

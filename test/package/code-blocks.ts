@@ -59,10 +59,15 @@ const settings = {
 /**
  * Type-checks modules in a project of their own, with these packages besides mqwire. Returns what the compiler says; empty when all is well.
  */
-export async function compile(files: Readonly<Record<string, string>>, packages: readonly string[] = []): Promise<string> {
+export async function compile(
+  files: Readonly<Record<string, string>>,
+  packages: readonly string[] = [],
+): Promise<string> {
   const folder = await project(files)
   for (const name of ['@types/node', 'undici-types', ...packages]) await link(folder, name)
-  await writeFiles(folder, { 'tsconfig.json': JSON.stringify({ compilerOptions: settings, include: ['*.ts'] }) })
+  await writeFiles(folder, {
+    'tsconfig.json': JSON.stringify({ compilerOptions: settings, include: ['*.ts'] }),
+  })
   const [, compiler] = compilers.at(-1) as readonly [string, string]
   return (await node([compiler, '-p', folder], folder)).output
 }
@@ -74,7 +79,11 @@ export async function execute(code: string, packages: readonly string[] = []) {
   const port = await listening(server)
   try {
     const local = code.replace(/:1883\b/g, `:${port}`)
-    const { code: script } = await transform(local, { loader: 'ts', format: 'esm', target: 'es2022' })
+    const { code: script } = await transform(local, {
+      loader: 'ts',
+      format: 'esm',
+      target: 'es2022',
+    })
     const folder = await project({ 'block.mjs': script })
     for (const name of packages) await link(folder, name)
     return await node(['--unhandled-rejections=strict', 'block.mjs'], folder, 20_000)

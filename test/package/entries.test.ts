@@ -7,7 +7,16 @@ import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { selfSigned } from '../support/certificates.js'
-import { entries, link, linkPeers, node, project, removeProjects, requireDist, root } from './fixture.js'
+import {
+  entries,
+  link,
+  linkPeers,
+  node,
+  project,
+  removeProjects,
+  requireDist,
+  root,
+} from './fixture.js'
 
 /** `broker` is a `MemoryBroker`, `here` an endpoint that reaches it. */
 const withBroker = `
@@ -148,7 +157,12 @@ await client.disconnect()`,
         'free/1 yes',
         '5 65',
       ],
-      ...['ERR_INVALID_PAYLOAD unknown', 'plant/2/temperature,plant/3/temperature 1', '0', 'ERR_REMOTE ERR_CLOSED'],
+      ...[
+        'ERR_INVALID_PAYLOAD unknown',
+        'plant/2/temperature,plant/3/temperature 1',
+        '0',
+        'ERR_REMOTE ERR_CLOSED',
+      ],
     ].join('\n'),
   ],
   'mqwire/typed/msgpack': [
@@ -429,10 +443,17 @@ let folder = ''
 beforeAll(async () => {
   await requireDist()
   const { cert, key } = selfSigned('here')
-  const files = Object.fromEntries(Object.entries(programs).map(([entry, [code]]) => [fileOf(entry), code]))
-  folder = await project({ ...files, 'tls.json': JSON.stringify({ ca: cert, cert, key }), 'stack.mjs': stack })
+  const files = Object.fromEntries(
+    Object.entries(programs).map(([entry, [code]]) => [fileOf(entry), code]),
+  )
+  folder = await project({
+    ...files,
+    'tls.json': JSON.stringify({ ca: cert, cert, key }),
+    'stack.mjs': stack,
+  })
   await linkPeers(folder)
-  for (const name of ['react-dom', '@opentelemetry/sdk-trace-base', '@asyncapi/parser']) await link(folder, name)
+  for (const name of ['react-dom', '@opentelemetry/sdk-trace-base', '@asyncapi/parser'])
+    await link(folder, name)
 })
 afterAll(removeProjects)
 
@@ -444,8 +465,14 @@ describe('each entry of the packed package', () => {
   })
 
   it.each(Object.entries(programs))('%s does its main work', async (entry, [, output]) => {
-    const noCode = entry.startsWith('mqwire/typed/') ? ['--disallow-code-generation-from-strings'] : []
-    const flags = ['--unhandled-rejections=strict', '--disable-warning=ExperimentalWarning', ...noCode]
+    const noCode = entry.startsWith('mqwire/typed/')
+      ? ['--disallow-code-generation-from-strings']
+      : []
+    const flags = [
+      '--unhandled-rejections=strict',
+      '--disable-warning=ExperimentalWarning',
+      ...noCode,
+    ]
     expect(await node([...flags, fileOf(entry)], folder, 50_000)).toEqual({ code: 0, output })
   })
 })
@@ -460,7 +487,9 @@ describe('a stack trace of the packed package', () => {
   /** Function, file and line of each step below the package. */
   const steps = async (...flags: string[]): Promise<string[]> => {
     const { output } = await node([...flags, 'stack.mjs'], folder, 50_000)
-    return [...output.matchAll(/ at (.+) \(.*\/mqwire\/(\S+):\d+:\d+\)/g)].map(([, name, file]) => `${name} ${file}`)
+    return [...output.matchAll(/ at (.+) \(.*\/mqwire\/(\S+):\d+:\d+\)/g)].map(
+      ([, name, file]) => `${name} ${file}`,
+    )
   }
   const names = (room: string, extension: string): string[] => [
     `parseOptions ${room}/client/parsing/options.${extension}`,
@@ -476,6 +505,8 @@ describe('a stack trace of the packed package', () => {
     expect(await steps('--enable-source-maps')).toEqual(expect.arrayContaining(names('src', 'ts')))
     const { output } = await node(['--enable-source-maps', 'stack.mjs'], folder, 50_000)
     const [, file = '', line] = /\/mqwire\/(src\/client\/node\.ts):(\d+)/.exec(output) ?? []
-    expect(readFileSync(path.join(root, file), 'utf8').split('\n')[Number(line) - 1]).toContain('class Client')
+    expect(readFileSync(path.join(root, file), 'utf8').split('\n')[Number(line) - 1]).toContain(
+      'class Client',
+    )
   })
 })

@@ -13,7 +13,9 @@ await requireDist()
 const codes = codesIn(declarations('errors.d.ts'))
 
 it('docs/errors.md has a row for each error code', () => {
-  const cells = [...read('docs/errors.md').matchAll(/^\| (`ERR_[^|]*) \|/gm)].map(([, cell = '']) => cell)
+  const cells = [...read('docs/errors.md').matchAll(/^\| (`ERR_[^|]*) \|/gm)].map(
+    ([, cell = '']) => cell,
+  )
   expect(codes.length).toBeGreaterThan(40)
   expect(codesIn(cells.join())).toEqual(codes)
 })

@@ -12,7 +12,12 @@ const read = (name: string): string => readFileSync(path.join(root, name), 'utf8
 function fieldsIn(declarations: string): Map<string, string[]> {
   const body = /^export interface ClientEvents \{\n([\s\S]*?)^\}/m.exec(declarations)?.[1] ?? ''
   const events = [...body.matchAll(/^ {2}(\w+): \{\n([\s\S]*?)^ {2}\}/gm)]
-  return new Map(events.map(([, name = '', fields = '']) => [name, [...fields.matchAll(/^ {4}readonly (\w+):/gm)].map(([, field = '']) => field)]))
+  return new Map(
+    events.map(([, name = '', fields = '']) => [
+      name,
+      [...fields.matchAll(/^ {4}readonly (\w+):/gm)].map(([, field = '']) => field),
+    ]),
+  )
 }
 
 interface Row {
@@ -33,7 +38,11 @@ function rowsIn(page: string): Row[] {
         .slice(1, -1)
         .split(' | ')
         .map((cell) => cell.trim())
-      return { name: name.replaceAll('`', ''), named: [...carries.matchAll(/`(\w+)`/g)].map(([, word = '']) => word), code: code.replaceAll('`', '') }
+      return {
+        name: name.replaceAll('`', ''),
+        named: [...carries.matchAll(/`(\w+)`/g)].map(([, word = '']) => word),
+        code: code.replaceAll('`', ''),
+      }
     })
 }
 
@@ -58,12 +67,19 @@ describe('the table of events', () => {
   })
 
   it('has a line of code for each, which compiles against the package', async () => {
-    for (const { name, code } of rows) expect(code).toMatch(new RegExp(`^client\\.on\\('${name}', \\(\\{ \\w+.* \\}\\) => .*\\)$`))
-    expect(await compile({ 'lines.ts': `declare const client: import('mqwire').Client\n${rows.map(({ code }) => code).join('\n')}\n` })).toBe('')
+    for (const { name, code } of rows)
+      expect(code).toMatch(new RegExp(`^client\\.on\\('${name}', \\(\\{ \\w+.* \\}\\) => .*\\)$`))
+    expect(
+      await compile({
+        'lines.ts': `declare const client: import('mqwire').Client\n${rows.map(({ code }) => code).join('\n')}\n`,
+      }),
+    ).toBe('')
   }, 60_000)
 
   it('an event that carries an error has it as `error`', () => {
-    const fields = [...source.matchAll(/^ {4}readonly (\w+): MqttError\b/gm)].map(([, field]) => field)
+    const fields = [...source.matchAll(/^ {4}readonly (\w+): MqttError\b/gm)].map(
+      ([, field]) => field,
+    )
     expect(fields.filter((field) => field === 'error').length).toBeGreaterThan(4)
     // The former name, until it goes.
     expect(fields.filter((field) => field !== 'error')).toEqual(['cause'])
@@ -80,11 +96,16 @@ describe('the reader of the table', () => {
     ])
     const page =
       "| event | when | it carries | for example |\n| --- | --- | --- | --- |\n| `one` | now | `a`, not b | `client.on('one', ({ a }) => a)` |\n\n"
-    expect(rowsIn(page)).toEqual([{ name: 'one', named: ['a'], code: "client.on('one', ({ a }) => a)" }])
+    expect(rowsIn(page)).toEqual([
+      { name: 'one', named: ['a'], code: "client.on('one', ({ a }) => a)" },
+    ])
   })
 
   it('objects to code that names what an event does not carry', async () => {
-    const said = await compile({ 'lines.ts': "declare const client: import('mqwire').Client\nclient.on('late', ({ delay }) => delay)\n" })
+    const said = await compile({
+      'lines.ts':
+        "declare const client: import('mqwire').Client\nclient.on('late', ({ delay }) => delay)\n",
+    })
     expect(said).toContain("'delay' does not exist")
   }, 60_000)
 })

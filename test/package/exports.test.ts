@@ -4,7 +4,16 @@
 import { readdir, readFile } from 'node:fs/promises'
 import path from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { entries, linkPeers, node, packageExports, packed, project, removeProjects, requireDist } from './fixture.js'
+import {
+  entries,
+  linkPeers,
+  node,
+  packageExports,
+  packed,
+  project,
+  removeProjects,
+  requireDist,
+} from './fixture.js'
 
 let folder = ''
 let files: readonly string[] = []
@@ -12,26 +21,56 @@ let files: readonly string[] = []
 beforeAll(async () => {
   await requireDist()
   files = (await packed()).files
-  folder = await project({ 'effects.mjs': effects, 'required.cjs': required, 'same.mjs': samePlatforms, 'bad.mjs': bad })
+  folder = await project({
+    'effects.mjs': effects,
+    'required.cjs': required,
+    'same.mjs': samePlatforms,
+    'bad.mjs': bad,
+  })
   await linkPeers(folder)
 })
 afterAll(removeProjects)
 
 describe('the tarball', () => {
   it('holds modules, source maps, declarations, README, LICENSE and what the README leads to, and nothing else', () => {
-    expect(files).toEqual(expect.arrayContaining(['package.json', 'README.md', 'LICENSE', 'dist/client/node.js', 'dist/client/browser.d.ts']))
+    expect(files).toEqual(
+      expect.arrayContaining([
+        'package.json',
+        'README.md',
+        'LICENSE',
+        'dist/client/node.js',
+        'dist/client/browser.d.ts',
+      ]),
+    )
     const modules = files.filter((name) => /^dist\/[\w/-]+\.(?:js|js\.map|d\.ts)$/.test(name))
-    const pages = files.filter((name) => /^(?:docs|examples)\/[\w/-]+\.(?:md|js|test\.js|png)$/.test(name))
-    expect(files.filter((name) => ![...modules, ...pages, 'package.json', 'README.md', 'SECURITY.md', 'LICENSE'].includes(name))).toEqual([])
+    const pages = files.filter((name) =>
+      /^(?:docs|examples)\/[\w/-]+\.(?:md|js|test\.js|png)$/.test(name),
+    )
+    expect(
+      files.filter(
+        (name) =>
+          ![...modules, ...pages, 'package.json', 'README.md', 'SECURITY.md', 'LICENSE'].includes(
+            name,
+          ),
+      ),
+    ).toEqual([])
   })
 
   it('holds every target of the exports map', () => {
-    const targets = Object.values(packageExports).flatMap((entry) => (typeof entry === 'string' ? [entry] : Object.values(entry)))
-    expect(targets.map((target) => target.replace(/^\.\//, '')).filter((target) => !files.includes(target))).toEqual([])
+    const targets = Object.values(packageExports).flatMap((entry) =>
+      typeof entry === 'string' ? [entry] : Object.values(entry),
+    )
+    expect(
+      targets
+        .map((target) => target.replace(/^\.\//, ''))
+        .filter((target) => !files.includes(target)),
+    ).toEqual([])
   })
 
   it('depends on nothing but what the published modules import', async () => {
-    const { dependencies } = JSON.parse(await readFile(path.join(folder, 'node_modules', 'mqwire', 'package.json'), 'utf8')) as {
+    const { dependencies } = JSON.parse(
+      await readFile(path.join(folder, 'node_modules', 'mqwire', 'package.json'), 'utf8'),
+    ) as {
       dependencies: object
     }
     expect(Object.keys(dependencies)).toEqual(['ws'])
@@ -43,7 +82,8 @@ describe('the tarball', () => {
   })
 
   it('puts types first in every entry', () => {
-    for (const entry of Object.values(packageExports)) if (typeof entry !== 'string') expect(Object.keys(entry)[0]).toBe('types')
+    for (const entry of Object.values(packageExports))
+      if (typeof entry !== 'string') expect(Object.keys(entry)[0]).toBe('types')
   })
 })
 
@@ -82,15 +122,25 @@ const [node, browser] = await Promise.all([import(file('node.js')), import(file(
 console.log(JSON.stringify([Object.keys(node), Object.keys(browser)]))
 `
 
-const bad = "export const timer = setInterval(() => {}, 1000)\nglobalThis.leak = 1\nprocess.on('exit', () => {})\n"
+const bad =
+  "export const timer = setInterval(() => {}, 1000)\nglobalThis.leak = 1\nprocess.on('exit', () => {})\n"
 
 describe('each entry', () => {
-  it.each(entries)('%s is imported without effect: no handle, listener or global, and the process ends', async (entry) => {
-    expect(await node(['--unhandled-rejections=strict', 'effects.mjs', entry], folder, 10_000)).toEqual({ code: 0, output: '' })
-  })
+  it.each(entries)(
+    '%s is imported without effect: no handle, listener or global, and the process ends',
+    async (entry) => {
+      expect(
+        await node(['--unhandled-rejections=strict', 'effects.mjs', entry], folder, 10_000),
+      ).toEqual({ code: 0, output: '' })
+    },
+  )
 
   it.each(entries)('%s can be required from CommonJS', async (entry) => {
-    const { code, output } = await node(['--disable-warning=ExperimentalWarning', 'required.cjs', entry], folder, 10_000)
+    const { code, output } = await node(
+      ['--disable-warning=ExperimentalWarning', 'required.cjs', entry],
+      folder,
+      10_000,
+    )
     expect({ code, output }).toEqual({ code: 0, output: '' })
   })
 
@@ -102,7 +152,8 @@ describe('each entry', () => {
   })
 
   it('mqwire/package.json is readable, and what is not exported is not', async () => {
-    const script = "console.log(require('mqwire/package.json').name); require('mqwire/dist/client/node.js')"
+    const script =
+      "console.log(require('mqwire/package.json').name); require('mqwire/dist/client/node.js')"
     const { code, output } = await node(['-e', script], folder, 10_000)
     expect(code).toBe(1)
     expect(output).toMatch(/^mqwire\n/)

@@ -7,7 +7,18 @@
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
-import { cp, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, symlink, writeFile } from 'node:fs/promises'
+import {
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -23,19 +34,31 @@ export interface Outcome {
 }
 
 /** Runs a program to its end; a failure is an outcome, not a throw. Killed after `timeout` milliseconds (default one minute). */
-export function run(command: string, args: readonly string[], cwd = root, timeout = 60_000, env = process.env): Promise<Outcome> {
+export function run(
+  command: string,
+  args: readonly string[],
+  cwd = root,
+  timeout = 60_000,
+  env = process.env,
+): Promise<Outcome> {
   return new Promise((resolve) => {
     execFile(command, args, { cwd, timeout, env, maxBuffer: 1 << 26 }, (error, stdout, stderr) => {
       const hasCode = error === null || typeof error.code === 'number'
       // One that was killed, or could not be started, printed no reason.
-      const reason = hasCode ? '' : `\n${error.killed ? `killed after ${timeout} ms` : `${error.code ?? error.signal}: ${error.message}`}`
-      resolve({ code: hasCode ? Number(error?.code ?? 0) : 1, output: `${stdout}${stderr}${reason}`.trim() })
+      const reason = hasCode
+        ? ''
+        : `\n${error.killed ? `killed after ${timeout} ms` : `${error.code ?? error.signal}: ${error.message}`}`
+      resolve({
+        code: hasCode ? Number(error?.code ?? 0) : 1,
+        output: `${stdout}${stderr}${reason}`.trim(),
+      })
     })
   })
 }
 
 /** Runs Node. */
-export const node = (args: readonly string[], cwd?: string, timeout?: number) => run(process.execPath, args, cwd, timeout)
+export const node = (args: readonly string[], cwd?: string, timeout?: number) =>
+  run(process.execPath, args, cwd, timeout)
 
 /** Rejects unless `dist/` is that of the sources. */
 export async function requireDist(): Promise<void> {
@@ -45,7 +68,9 @@ export async function requireDist(): Promise<void> {
 
 /** Declarations as they are published, with the indentation of the sources. It may assume `requireDist()`. */
 export function declarations(file: string): string {
-  return readFileSync(path.join(root, 'dist', file), 'utf8').replace(/^(?: {2})+/gm, (spaces) => spaces.slice(spaces.length / 2))
+  return readFileSync(path.join(root, 'dist', file), 'utf8').replace(/^(?: {2})+/gm, (spaces) =>
+    spaces.slice(spaces.length / 2),
+  )
 }
 
 const projects: string[] = []
@@ -78,10 +103,15 @@ async function npm(args: readonly string[], cwd: string): Promise<string> {
 async function packAndInstall(): Promise<string> {
   const folder = await emptyProject({})
   const said = await npm(['pack', '--ignore-scripts', '--json', '--pack-destination', folder], root)
-  const [{ filename, files }] = JSON.parse(said) as [{ filename: string; files: { path: string }[] }]
+  const [{ filename, files }] = JSON.parse(said) as [
+    { filename: string; files: { path: string }[] },
+  ]
   const tarball = path.join(folder, path.basename(filename))
   const dependency = path.join(root, 'node_modules', 'ws')
-  await npm(['install', '--no-audit', '--no-fund', '--offline', '--install-links', tarball, dependency], folder)
+  await npm(
+    ['install', '--no-audit', '--no-fund', '--offline', '--install-links', tarball, dependency],
+    folder,
+  )
   await rename(tarball, path.join(folder, 'package.tgz'))
   await writeFile(path.join(folder, 'files.json'), JSON.stringify(files.map((file) => file.path)))
   return folder
@@ -93,14 +123,25 @@ const cache = path.join(root, 'node_modules', '.cache', 'mqwire')
 async function filesAt(name: string): Promise<string[]> {
   if (!(await stat(path.join(root, name))).isDirectory()) return [name]
   const below = await readdir(path.join(root, name), { recursive: true, withFileTypes: true })
-  return below.filter((entry) => entry.isFile()).map((entry) => path.join(entry.parentPath, entry.name))
+  return below
+    .filter((entry) => entry.isFile())
+    .map((entry) => path.join(entry.parentPath, entry.name))
 }
 
 /** Changes whenever packing and installing could come out differently; `built` stands for all of `dist/`. */
 async function fingerprint(): Promise<string> {
   const hash = createHash('sha256')
-  const documents = await Promise.all(packageJson.files.filter((name) => name !== 'dist').map(filesAt))
-  const fixed = [path.join(cache, 'built'), 'package.json', 'README.md', 'LICENSE', 'node_modules/ws/package.json', fileURLToPath(import.meta.url)]
+  const documents = await Promise.all(
+    packageJson.files.filter((name) => name !== 'dist').map(filesAt),
+  )
+  const fixed = [
+    path.join(cache, 'built'),
+    'package.json',
+    'README.md',
+    'LICENSE',
+    'node_modules/ws/package.json',
+    fileURLToPath(import.meta.url),
+  ]
   const sources = [...fixed, ...documents.flat().sort()]
   for (const name of sources) hash.update(await readFile(path.resolve(root, name))).update('\0')
   return hash.digest('hex').slice(0, 16)
@@ -113,7 +154,8 @@ async function keep(folder: string): Promise<void> {
   for (const old of await readdir(cache)) {
     const file = path.join(cache, old)
     const made = old.startsWith('packed-') ? await stat(file).catch(() => undefined) : undefined
-    if (made !== undefined && Date.now() - made.mtimeMs > 600_000) await rm(file, { recursive: true, force: true })
+    if (made !== undefined && Date.now() - made.mtimeMs > 600_000)
+      await rm(file, { recursive: true, force: true })
   }
   try {
     await rename(next, folder)
@@ -128,7 +170,9 @@ async function keep(folder: string): Promise<void> {
 export async function packed(): Promise<Packed> {
   const folder = path.join(cache, `packed-${await fingerprint()}`)
   if (!existsSync(folder)) await keep(folder)
-  const files: readonly string[] = JSON.parse(await readFile(path.join(folder, 'files.json'), 'utf8'))
+  const files: readonly string[] = JSON.parse(
+    await readFile(path.join(folder, 'files.json'), 'utf8'),
+  )
   return { tarball: path.join(folder, 'package.tgz'), files, folder }
 }
 
@@ -136,12 +180,18 @@ export async function packed(): Promise<Packed> {
 export async function project(files: Readonly<Record<string, string>>): Promise<string> {
   const { folder: template } = await packed()
   const folder = await emptyProject(files)
-  await cp(path.join(template, 'node_modules'), path.join(folder, 'node_modules'), { recursive: true, verbatimSymlinks: true })
+  await cp(path.join(template, 'node_modules'), path.join(folder, 'node_modules'), {
+    recursive: true,
+    verbatimSymlinks: true,
+  })
   return folder
 }
 
 /** Writes files below a folder. */
-export async function writeFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
+export async function writeFiles(
+  folder: string,
+  files: Readonly<Record<string, string>>,
+): Promise<void> {
   for (const [name, text] of Object.entries(files)) {
     await mkdir(path.dirname(path.join(folder, name)), { recursive: true })
     await writeFile(path.join(folder, name), text)
@@ -151,7 +201,11 @@ export async function writeFiles(folder: string, files: Readonly<Record<string, 
 /** Makes a dependency of the checkout resolvable from a project. */
 export async function link(folder: string, name: string): Promise<void> {
   await mkdir(path.dirname(path.join(folder, 'node_modules', name)), { recursive: true })
-  await symlink(path.join(root, 'node_modules', name), path.join(folder, 'node_modules', name), 'junction')
+  await symlink(
+    path.join(root, 'node_modules', name),
+    path.join(folder, 'node_modules', name),
+    'junction',
+  )
 }
 
 /** What the project that uses an entry has to install itself, and what the declarations of that come from. */
@@ -168,7 +222,8 @@ export async function removeProjects(): Promise<void> {
 }
 
 /** The exports map: subpath to its targets. */
-export const packageExports: Readonly<Record<string, string | Readonly<Record<string, string>>>> = packageJson.exports
+export const packageExports: Readonly<Record<string, string | Readonly<Record<string, string>>>> =
+  packageJson.exports
 
 /** What may be imported: `mqwire`, `mqwire/wire`, and so on. */
 export const entries = Object.keys(packageExports)

@@ -41,7 +41,9 @@ describe('the guide from MQTT.js', () => {
   })
 
   it('is for the MQTT.js that is installed', () => {
-    const { version } = JSON.parse(readFileSync(path.join(root, 'node_modules/mqtt/package.json'), 'utf8')) as { version: string }
+    const { version } = JSON.parse(
+      readFileSync(path.join(root, 'node_modules/mqtt/package.json'), 'utf8'),
+    ) as { version: string }
     expect(guide).toContain(`\`mqtt\` ${version.split('.').slice(0, 2).join('.')} from npm`)
   })
 
@@ -56,7 +58,9 @@ describe('the guide from MQTT.js', () => {
   }
 
   it('shows two programs that print the same', async () => {
-    const [theirs, ours] = await Promise.all(blocks.slice(0, 2).map(({ code }) => execute(code, ['mqtt'])))
+    const [theirs, ours] = await Promise.all(
+      blocks.slice(0, 2).map(({ code }) => execute(code, ['mqtt'])),
+    )
     expect(theirs).toEqual({ code: 0, output: 'rooms/7 warm' })
     expect(ours).toEqual(theirs)
   }, 40_000)
@@ -81,13 +85,19 @@ describe('the guide from MQTT.js', () => {
 describe('what is read from the declarations of MQTT.js', () => {
   it('has inherited options, fields of fields, accessors, statics, inherited methods, and nothing private', () => {
     const options = mqttjs.get('Options of connect')
-    for (const name of ['clean', 'rejectUnauthorized', 'will.properties', 'servers.port']) expect(options).toContain(name)
+    for (const name of ['clean', 'rejectUnauthorized', 'will.properties', 'servers.port'])
+      expect(options).toContain(name)
     expect(mqttjs.get('The will')).toContain('willDelayInterval')
     expect(mqttjs.get('Properties of CONNECT')).toContain('receiveMaximum')
-    for (const name of ['endAsync', 'defaultId', 'once']) expect(mqttjs.get('Methods')).toContain(name)
-    for (const name of ['connected', 'keepalive', 'VERSION']) expect(mqttjs.get('Properties')).toContain(name)
-    for (const name of ['_cleanUp', 'prototype', 'streamBuilder']) expect([...mqttjs.values()].some((names) => names.has(name))).toBe(false)
-    expect([...(mqttjs.get('The module') ?? [])]).toEqual(expect.arrayContaining(['connectAsync', 'Store', 'ReasonCodes', 'default']))
+    for (const name of ['endAsync', 'defaultId', 'once'])
+      expect(mqttjs.get('Methods')).toContain(name)
+    for (const name of ['connected', 'keepalive', 'VERSION'])
+      expect(mqttjs.get('Properties')).toContain(name)
+    for (const name of ['_cleanUp', 'prototype', 'streamBuilder'])
+      expect([...mqttjs.values()].some((names) => names.has(name))).toBe(false)
+    expect([...(mqttjs.get('The module') ?? [])]).toEqual(
+      expect.arrayContaining(['connectAsync', 'Store', 'ReasonCodes', 'default']),
+    )
     expect(mqttjs.get('The module')).not.toContain('IClientOptions')
   })
 })
@@ -102,7 +112,8 @@ describe('the guide tester', () => {
     ['Properties', 'serverProperties'],
     ['Events', 'outgoingEmpty'],
   ])('objects to a table of %s without %s', (heading, name) => {
-    const line = rowsOf(guide).find((row) => row.heading === heading && row.names.includes(name))?.line ?? 0
+    const line =
+      rowsOf(guide).find((row) => row.heading === heading && row.names.includes(name))?.line ?? 0
     const without = guide.split('\n').filter((_, index) => index !== line - 1)
     expect(wrongNames(without.join('\n'), mqttjs)).toEqual([`${heading}: ${name} is missing`])
   })
@@ -112,13 +123,21 @@ describe('the guide tester', () => {
       'Options of connect: writeCache is missing',
       'Options of connect: MQTT.js has no writeCash',
     ])
-    expect(wrongNames(doctored('| `nl` |', '| `nl`, `rap` |'), mqttjs)).toEqual(['Options of subscribe: rap is there twice'])
-    expect(wrongNames(`${guide}\n## More\n\n| MQTT.js | mqwire | remarks |\n| --- | --- | --- |\n| \`x\` | none | y |\n`, mqttjs)).toEqual([
-      'More: unknown table with x',
+    expect(wrongNames(doctored('| `nl` |', '| `nl`, `rap` |'), mqttjs)).toEqual([
+      'Options of subscribe: rap is there twice',
     ])
-    expect(wrongNames(doctored('| `writeCache` | none | nothing to tune |', '| `writeCache` | none | |'), mqttjs)).toEqual([
-      'Options of connect: writeCache has no counterpart and no reason',
-    ])
+    expect(
+      wrongNames(
+        `${guide}\n## More\n\n| MQTT.js | mqwire | remarks |\n| --- | --- | --- |\n| \`x\` | none | y |\n`,
+        mqttjs,
+      ),
+    ).toEqual(['More: unknown table with x'])
+    expect(
+      wrongNames(
+        doctored('| `writeCache` | none | nothing to tune |', '| `writeCache` | none | |'),
+        mqttjs,
+      ),
+    ).toEqual(['Options of connect: writeCache has no counterpart and no reason'])
     expect(wrongNames(doctored('| `rh` | `retainHandling` |', '| `rh` | |'), mqttjs)).toEqual([
       'Options of subscribe: rh has no counterpart and no reason',
     ])
@@ -142,7 +161,9 @@ describe('the guide tester', () => {
       ['`mqwire/auth`', '`mqwire/login`'],
     ] as const
     const text = changes.reduce((changed, [from, to]) => doctored(from, to, changed), guide)
-    const wrong = (await wrongClaims(text)).map((each) => each.replace(/^line \d+: /, '`').concat('`'))
+    const wrong = (await wrongClaims(text)).map((each) =>
+      each.replace(/^line \d+: /, '`').concat('`'),
+    )
     expect(wrong.sort()).toEqual(changes.map(([, to]) => to).sort())
   }, 60_000)
 })

@@ -26,8 +26,10 @@ export function rowsOf(text: string): Row[] {
   let previous = ''
   for (const [index, line] of text.split('\n').entries()) {
     if (line.startsWith('#')) heading = line.replace(/^#+ /, '')
-    if (line.startsWith('|') && !previous.startsWith('|')) columns = cellsOf(line).map((cell) => cell.trim())
-    else if (line.startsWith('|') && !line.startsWith('| ---')) rows.push({ heading, line: index + 1, ...split(cellsOf(line), columns) })
+    if (line.startsWith('|') && !previous.startsWith('|'))
+      columns = cellsOf(line).map((cell) => cell.trim())
+    else if (line.startsWith('|') && !line.startsWith('| ---'))
+      rows.push({ heading, line: index + 1, ...split(cellsOf(line), columns) })
     previous = line
   }
   return rows
@@ -35,20 +37,28 @@ export function rowsOf(text: string): Row[] {
 
 function split(cells: readonly string[], columns: readonly string[]): Pick<Row, 'names' | 'cells'> {
   const ours = columns.indexOf('mqwire')
-  return { names: columns[0] === 'MQTT.js' ? codeIn(cells[0] ?? '') : [], cells: ours < 0 ? [] : cells.slice(ours) }
+  return {
+    names: columns[0] === 'MQTT.js' ? codeIn(cells[0] ?? '') : [],
+    cells: ours < 0 ? [] : cells.slice(ours),
+  }
 }
 
 /** Names that a table lacks, has twice, or has though MQTT.js has not; and rows that name nothing and give no reason. */
 export function wrongNames(text: string, expected: Names): string[] {
   const rows = rowsOf(text).filter(({ names }) => names.length > 0)
-  const wrong = rows.filter((row) => !isAnswered(row)).map(({ heading, names }) => `${heading}: ${names.join(', ')} has no counterpart and no reason`)
-  for (const { heading, names } of rows) if (!expected.has(heading)) wrong.push(`${heading}: unknown table with ${names.join(', ')}`)
+  const wrong = rows
+    .filter((row) => !isAnswered(row))
+    .map(({ heading, names }) => `${heading}: ${names.join(', ')} has no counterpart and no reason`)
+  for (const { heading, names } of rows)
+    if (!expected.has(heading)) wrong.push(`${heading}: unknown table with ${names.join(', ')}`)
   for (const [heading, wanted] of expected) {
     const found = rows.filter((row) => row.heading === heading).flatMap(({ names }) => names)
-    for (const name of wanted) if (!found.includes(name)) wrong.push(`${heading}: ${name} is missing`)
+    for (const name of wanted)
+      if (!found.includes(name)) wrong.push(`${heading}: ${name} is missing`)
     for (const name of new Set(found)) {
       if (!wanted.has(name)) wrong.push(`${heading}: MQTT.js has no ${name}`)
-      if (found.indexOf(name) !== found.lastIndexOf(name)) wrong.push(`${heading}: ${name} is there twice`)
+      if (found.indexOf(name) !== found.lastIndexOf(name))
+        wrong.push(`${heading}: ${name} is there twice`)
     }
   }
   return wrong
@@ -64,7 +74,9 @@ function isAnswered({ cells: [counterpart = '', remark = ''] }: Row): boolean {
 export function deadLinks(text: string): string[] {
   const titles = [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => title.toLowerCase())
   const places = titles.map((title) => title.replace(/[^\w -]/g, '').replaceAll(' ', '-'))
-  return [...text.matchAll(/\]\(#([^)]*)\)/g)].map(([, place = '']) => place).filter((place) => !places.includes(place))
+  return [...text.matchAll(/\]\(#([^)]*)\)/g)]
+    .map(([, place = '']) => place)
+    .filter((place) => !places.includes(place))
 }
 
 /** What mqwire exports that cells use. */
@@ -91,7 +103,9 @@ const given = {
 }
 
 const preamble = [
-  ...Object.entries(imported).map(([from, names]) => `import { ${names.join(', ')} } from '${from}'`),
+  ...Object.entries(imported).map(
+    ([from, names]) => `import { ${names.join(', ')} } from '${from}'`,
+  ),
   `import type * as mqwire from 'mqwire'`,
   // Options with every field left open, at any depth.
   'type Some<T> = T extends (...given: never[]) => unknown ? T : T extends object ? { [K in keyof T]?: Some<T[K]> | undefined } : T',
@@ -126,7 +140,9 @@ function statementOf(code: string, heading: string): string {
 function optionStatement(code: string, heading: string): string {
   const [path = '', value = 'undefined'] = code.split(/: (.*)/s)
   const endpoint = path.startsWith('endpoint.')
-  const type = endpoint ? 'mqwire.EndpointOptions' : (optionTypes[heading] ?? 'mqwire.ClientOptions')
+  const type = endpoint
+    ? 'mqwire.EndpointOptions'
+    : (optionTypes[heading] ?? 'mqwire.ClientOptions')
   const fields = path.split('.').slice(endpoint ? 1 : 0)
   return `option<${type}>(${fields.reduceRight((inner, field) => `{ ${field}: ${inner} }`, value)})`
 }
@@ -152,5 +168,9 @@ export function claimsOf(text: string): Claims {
       const claim = claims[Number(line) - preamble.length - 1]
       return [claim === undefined ? said : `line ${claim.line}: ${claim.code}`]
     })
-  return { module: [...preamble, ...claims.map(({ statement }) => statement), ''].join('\n'), count: claims.length, wrong }
+  return {
+    module: [...preamble, ...claims.map(({ statement }) => statement), ''].join('\n'),
+    count: claims.length,
+    wrong,
+  }
 }

@@ -10,7 +10,9 @@ import { requireDist, root } from './fixture.js'
 
 beforeAll(requireDist)
 
-const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as { scripts: Record<string, string> }
+const { scripts } = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')) as {
+  scripts: Record<string, string>
+}
 
 /** The files that the scripts run, without programs of others. */
 function ofScripts(): string[] {
@@ -26,7 +28,10 @@ function readers(): string[] {
   const programs = files.filter((file) => /\.m?js$/.test(file) && !file.includes('node_modules'))
   return programs.filter((file) => {
     const text = readFileSync(path.join(root, file), 'utf8')
-    return /\bargumentsOf\(|process\.argv\.slice\(2/.test(text) && !/export function argumentsOf/.test(text)
+    return (
+      /\bargumentsOf\(|process\.argv\.slice\(2/.test(text) &&
+      !/export function argumentsOf/.test(text)
+    )
   })
 }
 
@@ -40,7 +45,12 @@ interface Ending {
 
 /** Runs a program to its end, which has to come soon. */
 function run(file: string, ...args: string[]): Promise<Ending> {
-  const child = spawn(process.execPath, [file, ...args], { cwd: root, timeout: 20_000, killSignal: 'SIGKILL', stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [file, ...args], {
+    cwd: root,
+    timeout: 20_000,
+    killSignal: 'SIGKILL',
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
   let [out, errors] = ['', '']
   child.stdout.setEncoding('utf8').on('data', (text: string) => (out += text))
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text))
@@ -49,8 +59,17 @@ function run(file: string, ...args: string[]): Promise<Ending> {
 
 describe('the programs', () => {
   it('are found', () => {
-    const some = ['.ci/lab.mjs', '.ci/setup.mjs', 'bench/main.js', 'bench/endurance.js', 'examples/demo/main.js', 'examples/simulator/serve.js']
-    expect(programs).toEqual(expect.arrayContaining([...some, 'examples/dashboard/serve.js', 'examples/device.js']))
+    const some = [
+      '.ci/lab.mjs',
+      '.ci/setup.mjs',
+      'bench/main.js',
+      'bench/endurance.js',
+      'examples/demo/main.js',
+      'examples/simulator/serve.js',
+    ]
+    expect(programs).toEqual(
+      expect.arrayContaining([...some, 'examples/dashboard/serve.js', 'examples/device.js']),
+    )
     expect(programs.length).toBeGreaterThan(20)
   })
 })
@@ -87,8 +106,14 @@ describe('what is refused', () => {
     expect((await run('.ci/lab.mjs', '--seed', 'many')).errors).toBe(
       "--seed takes a whole number of at least 0, not 'many'; --help shows what there is.\n",
     )
-    expect((await run('.ci/size.mjs', '--update=3')).errors).toBe('--update takes no value; --help shows what there is.\n')
-    expect((await run('.ci/lab.mjs', '--minutes', '--seed')).errors).toBe('--minutes needs a value; --help shows what there is.\n')
-    expect((await run('.ci/size.mjs', 'now')).errors).toBe("Unexpected argument 'now'; --help shows what there is.\n")
+    expect((await run('.ci/size.mjs', '--update=3')).errors).toBe(
+      '--update takes no value; --help shows what there is.\n',
+    )
+    expect((await run('.ci/lab.mjs', '--minutes', '--seed')).errors).toBe(
+      '--minutes needs a value; --help shows what there is.\n',
+    )
+    expect((await run('.ci/size.mjs', 'now')).errors).toBe(
+      "Unexpected argument 'now'; --help shows what there is.\n",
+    )
   })
 })

@@ -13,8 +13,12 @@ function prose(text: string): string {
 /** Addresses of links and pictures: those of Markdown, of HTML, and of reference definitions, in this order. */
 export function addressesOf(text: string): string[] {
   const bare = prose(text)
-  const inline = [...bare.matchAll(/\]\((?:<([^>]*)>|([^)\s]+))[^)]*\)/g)].map(([, angled, plain]) => angled ?? plain ?? '')
-  const html = [...bare.matchAll(/\b(?:href|src|srcset)="([^"\s]*)[^"]*"/g)].map(([, address = '']) => address)
+  const inline = [...bare.matchAll(/\]\((?:<([^>]*)>|([^)\s]+))[^)]*\)/g)].map(
+    ([, angled, plain]) => angled ?? plain ?? '',
+  )
+  const html = [...bare.matchAll(/\b(?:href|src|srcset)="([^"\s]*)[^"]*"/g)].map(
+    ([, address = '']) => address,
+  )
   const defined = [...bare.matchAll(/^\[[^\]]+\]:\s+(\S+)/gm)].map(([, address = '']) => address)
   return [...inline, ...html, ...defined]
 }
@@ -37,13 +41,23 @@ export function anchorsOf(text: string): string[] {
 }
 
 /** The addresses of a page that lead nowhere: to no published file or folder of files, to no anchor, or over a protocol other than https. */
-export function deadAddresses(name: string, files: readonly string[], textOf: (name: string) => string): string[] {
+export function deadAddresses(
+  name: string,
+  files: readonly string[],
+  textOf: (name: string) => string,
+): string[] {
   return addressesOf(textOf(name)).filter((address) => {
     if (/^[a-z][a-z\d+.-]*:/i.test(address)) return !address.startsWith('https://')
     const [file = '', anchor] = address.split('#')
-    const target = file === '' ? name : path.posix.join(path.posix.dirname(name), decodeURIComponent(file))
-    const isThere = !file.startsWith('/') && (files.includes(target) || files.some((each) => each.startsWith(`${target}/`)))
+    const target =
+      file === '' ? name : path.posix.join(path.posix.dirname(name), decodeURIComponent(file))
+    const isThere =
+      !file.startsWith('/') &&
+      (files.includes(target) || files.some((each) => each.startsWith(`${target}/`)))
     if (!isThere) return true
-    return anchor !== undefined && !(target.endsWith('.md') && anchorsOf(textOf(target)).includes(anchor))
+    return (
+      anchor !== undefined &&
+      !(target.endsWith('.md') && anchorsOf(textOf(target)).includes(anchor))
+    )
   })
 }

@@ -26,9 +26,17 @@ describe('publint', () => {
   it('would object to an entry without its file, and to CommonJS in a module', async () => {
     const exports = { './here': './here.js', './missing': './missing.js' }
     const text = JSON.stringify({ ...packageJson, exports })
-    const encoded = (name: string, code: string) => ({ name: `package/${name}`, data: new TextEncoder().encode(code) })
-    const files = [encoded('package.json', text), encoded('here.js', "module.exports = require('node:net')\n")]
+    const encoded = (name: string, code: string) => ({
+      name: `package/${name}`,
+      data: new TextEncoder().encode(code),
+    })
+    const files = [
+      encoded('package.json', text),
+      encoded('here.js', "module.exports = require('node:net')\n"),
+    ]
     const { messages } = await publint({ pkgDir: 'package', pack: { files }, strict: true })
-    expect(messages.map(({ code }) => code)).toEqual(expect.arrayContaining(['FILE_DOES_NOT_EXIST', 'FILE_INVALID_FORMAT']))
+    expect(messages.map(({ code }) => code)).toEqual(
+      expect.arrayContaining(['FILE_DOES_NOT_EXIST', 'FILE_INVALID_FORMAT']),
+    )
   })
 })

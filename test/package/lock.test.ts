@@ -24,21 +24,31 @@ const locks = [
 ] as const
 
 describe.each(locks)('%s', (file, leastOptional) => {
-  const { packages } = JSON.parse(readFileSync(path.join(root, file), 'utf8')) as { packages: Readonly<Record<string, Entry>> }
+  const { packages } = JSON.parse(readFileSync(path.join(root, file), 'utf8')) as {
+    packages: Readonly<Record<string, Entry>>
+  }
   const installed = Object.entries(packages).filter(([name]) => name !== '')
 
   it('records no download address', () => {
     expect(installed.length).toBeGreaterThan(40)
-    expect(installed.filter(([, entry]) => entry.resolved !== undefined).map(([name]) => name)).toEqual([])
+    expect(
+      installed.filter(([, entry]) => entry.resolved !== undefined).map(([name]) => name),
+    ).toEqual([])
   })
 
   it('has a checksum for every package, or for that which it comes in', () => {
-    expect(installed.filter(([, entry]) => entry.integrity === undefined && entry.inBundle !== true).map(([name]) => name)).toEqual([])
+    expect(
+      installed
+        .filter(([, entry]) => entry.integrity === undefined && entry.inBundle !== true)
+        .map(([name]) => name),
+    ).toEqual([])
   })
 
   it('has the packages of every platform, without which npm ci refuses it', () => {
     const wanted = installed.flatMap(([, entry]) => Object.keys(entry.optionalDependencies ?? {}))
     expect(wanted.length).toBeGreaterThanOrEqual(leastOptional)
-    expect(wanted.filter((name) => !installed.some(([at]) => at.endsWith(`node_modules/${name}`)))).toEqual([])
+    expect(
+      wanted.filter((name) => !installed.some(([at]) => at.endsWith(`node_modules/${name}`))),
+    ).toEqual([])
   })
 })

@@ -21,11 +21,17 @@ export function mqttjsNames(): Names {
   const [will, properties] = ['will.properties.', 'properties.']
   const { members, methods } = reader.membersOf('MqttClient')
   const sets: Record<string, readonly string[]> = {
-    'Options of connect': options.filter((name) => !name.startsWith(will) && !name.startsWith(properties)),
+    'Options of connect': options.filter(
+      (name) => !name.startsWith(will) && !name.startsWith(properties),
+    ),
     'The will': below(will, options),
     'Properties of CONNECT': below(properties, options),
     'Options of publish': reader.fieldsOf('IClientPublishOptions'),
-    'Options of subscribe': ['IClientSubscribeOptions', 'ISubscriptionRequest', 'ISubscriptionMap'].flatMap((name) => reader.fieldsOf(name)),
+    'Options of subscribe': [
+      'IClientSubscribeOptions',
+      'ISubscriptionRequest',
+      'ISubscriptionMap',
+    ].flatMap((name) => reader.fieldsOf(name)),
     'Options of unsubscribe': reader.fieldsOf('IClientUnsubscribeProperties'),
     'Options of reconnect': reader.fieldsOf('IClientReconnectOptions'),
     'Options of end': reader.fieldsOf('IDisconnectPacket'),
@@ -50,7 +56,13 @@ class Reader {
 
   constructor() {
     const { NodeNext } = ts.ModuleKind
-    const options = { module: NodeNext, moduleResolution: ts.ModuleResolutionKind.NodeNext, strict: true, noEmit: true, types: ['node'] }
+    const options = {
+      module: NodeNext,
+      moduleResolution: ts.ModuleResolutionKind.NodeNext,
+      strict: true,
+      noEmit: true,
+      types: ['node'],
+    }
     const program = ts.createProgram(files, options)
     this.#checker = program.getTypeChecker()
     this.#exports = files.flatMap((file) => {
@@ -69,18 +81,28 @@ class Reader {
   /** Public members of an exported class, static and inherited ones included. */
   membersOf(name: string): { readonly members: string[]; readonly methods: string[] } {
     const symbol = this.#exported(name)
-    const types = [this.#checker.getDeclaredTypeOfSymbol(symbol), this.#checker.getTypeOfSymbol(symbol)]
+    const types = [
+      this.#checker.getDeclaredTypeOfSymbol(symbol),
+      this.#checker.getTypeOfSymbol(symbol),
+    ]
     const all = types.flatMap((type) => this.#checker.getPropertiesOfType(type)).filter(isPublic)
     const isMethod = ({ flags }: ts.Symbol) => (flags & ts.SymbolFlags.Method) !== 0
     const namesOf = (symbols: readonly ts.Symbol[]) => symbols.map((each) => each.name)
-    return { members: namesOf(all.filter((each) => !isMethod(each))), methods: namesOf(all.filter(isMethod)) }
+    return {
+      members: namesOf(all.filter((each) => !isMethod(each))),
+      methods: namesOf(all.filter(isMethod)),
+    }
   }
 
   /** What the package exports at run time. */
   values(): string[] {
     const [file] = files
     return this.#exports
-      .filter((each) => (this.#resolved(each).flags & ts.SymbolFlags.Value) !== 0 && (each.name !== 'default' || isIn(each, file)))
+      .filter(
+        (each) =>
+          (this.#resolved(each).flags & ts.SymbolFlags.Value) !== 0 &&
+          (each.name !== 'default' || isIn(each, file)),
+      )
       .map((each) => each.name)
   }
 
@@ -91,20 +113,26 @@ class Reader {
   }
 
   #resolved(symbol: ts.Symbol): ts.Symbol {
-    return (symbol.flags & ts.SymbolFlags.Alias) === 0 ? symbol : this.#checker.getAliasedSymbol(symbol)
+    return (symbol.flags & ts.SymbolFlags.Alias) === 0
+      ? symbol
+      : this.#checker.getAliasedSymbol(symbol)
   }
 
   #fields(type: ts.Type, prefix = ''): string[] {
     return this.#checker.getPropertiesOfType(type).flatMap((field) => {
       const name = prefix + field.name
-      const inner = this.#literal(this.#checker.getNonNullableType(this.#checker.getTypeOfSymbol(field)))
+      const inner = this.#literal(
+        this.#checker.getNonNullableType(this.#checker.getTypeOfSymbol(field)),
+      )
       return inner === undefined ? [name] : [name, ...this.#fields(inner, `${name}.`)]
     })
   }
 
   // A type written out in place, or a list of such; functions have no fields.
   #literal(type: ts.Type): ts.ObjectType | undefined {
-    const [item] = this.#checker.getIndexInfosOfType(type).filter(({ keyType }) => keyType.flags & ts.TypeFlags.Number)
+    const [item] = this.#checker
+      .getIndexInfosOfType(type)
+      .filter(({ keyType }) => keyType.flags & ts.TypeFlags.Number)
     const inner = item?.type ?? type
     if ((inner.flags & ts.TypeFlags.Object) === 0) return undefined
     const object = inner as ts.ObjectType
@@ -115,9 +143,13 @@ class Reader {
 function isPublic(symbol: ts.Symbol): boolean {
   if ((symbol.flags & ts.SymbolFlags.Prototype) !== 0) return false
   const hidden = ts.ModifierFlags.Private | ts.ModifierFlags.Protected
-  return (symbol.declarations ?? []).every((each) => (ts.getCombinedModifierFlags(each) & hidden) === 0)
+  return (symbol.declarations ?? []).every(
+    (each) => (ts.getCombinedModifierFlags(each) & hidden) === 0,
+  )
 }
 
 function isIn(symbol: ts.Symbol, file: string | undefined): boolean {
-  return (symbol.declarations ?? []).some((each) => path.resolve(each.getSourceFile().fileName) === file)
+  return (symbol.declarations ?? []).some(
+    (each) => path.resolve(each.getSourceFile().fileName) === file,
+  )
 }

@@ -6,7 +6,11 @@ import { type Browser, chromium } from 'playwright-core'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { serveFolder } from '../support/servers.js'
 
-const executable = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((file) => existsSync(file))
+const executable = [
+  '/usr/bin/chromium',
+  '/usr/bin/chromium-browser',
+  '/usr/bin/google-chrome',
+].find((file) => existsSync(file))
 /** What a page came to: the value of its global `outcome`, awaited, and everything it wrote to the console or did not catch. */
 export interface PageOutcome {
   readonly outcome: unknown

@@ -15,12 +15,18 @@ interface Module {
     options: { readonly stream: Stream; readonly clock: () => number },
   ) => {
     readonly line: string | undefined
-    at(done: number, total?: number, more?: { readonly left?: number; readonly note?: string }): void
+    at(
+      done: number,
+      total?: number,
+      more?: { readonly left?: number; readonly note?: string },
+    ): void
     end(): void
   }
 }
 
-const { Progress, duration } = (await import(new URL('../../bench/progress.js', import.meta.url).href)) as Module
+const { Progress, duration } = (await import(
+  new URL('../../bench/progress.js', import.meta.url).href
+)) as Module
 
 beforeEach(() => void vi.useFakeTimers())
 afterEach(() => void vi.useRealTimers())
@@ -28,7 +34,10 @@ afterEach(() => void vi.useRealTimers())
 function made(isTTY: boolean) {
   const written: string[] = []
   const stream = { isTTY, columns: 60, write: (text: string) => void written.push(text) }
-  return { written, progress: new Progress('world', 'seeds', { stream, clock: () => Date.now() - start }) }
+  return {
+    written,
+    progress: new Progress('world', 'seeds', { stream, clock: () => Date.now() - start }),
+  }
 }
 
 const start = Date.now()
@@ -75,5 +84,11 @@ it('tells no time left before anything is done, and the one that it is given', (
 })
 
 it('names times as people do', () => {
-  expect([400, 89_000, 120_000, 5_340_000, 9_000_000].map(duration)).toEqual(['1 s', '89 s', '2 min', '89 min', '2.5 h'])
+  expect([400, 89_000, 120_000, 5_340_000, 9_000_000].map(duration)).toEqual([
+    '1 s',
+    '89 s',
+    '2 min',
+    '89 min',
+    '2.5 h',
+  ])
 })

@@ -27,8 +27,19 @@ describe('the package page', () => {
 
   it('has no dead link, picture or anchor, nor has any other page of the tarball', () => {
     const pages = files.filter((name) => name.endsWith('.md'))
-    expect(pages).toEqual(expect.arrayContaining(['README.md', 'SECURITY.md', 'docs/reference.md', 'docs/from-mqttjs.md']))
-    expect(pages.flatMap((name) => deadAddresses(name, files, textOf).map((address) => `${name}: ${address}`))).toEqual([])
+    expect(pages).toEqual(
+      expect.arrayContaining([
+        'README.md',
+        'SECURITY.md',
+        'docs/reference.md',
+        'docs/from-mqttjs.md',
+      ]),
+    )
+    expect(
+      pages.flatMap((name) =>
+        deadAddresses(name, files, textOf).map((address) => `${name}: ${address}`),
+      ),
+    ).toEqual([])
     expect(addressesOf(textOf('README.md')).length).toBeGreaterThan(10)
   })
 
@@ -36,13 +47,18 @@ describe('the package page', () => {
     const readme = textOf('README.md')
     const transports = readme.split('\n').find((line) => line.includes('mqwire/transport/…')) ?? ''
     const isNamed = (entry: string): boolean =>
-      readme.includes(`\`${entry}\``) || (entry.startsWith('mqwire/transport/') && transports.includes(`\`${path.basename(entry)}\``))
+      readme.includes(`\`${entry}\``) ||
+      (entry.startsWith('mqwire/transport/') && transports.includes(`\`${path.basename(entry)}\``))
     expect(entries.filter((entry) => !isNamed(entry))).toEqual([])
   })
 
   it.each([
     ['How do I reconnect?', 'docs/reconnecting.md', 'reconnects automatically'],
-    ['Why do messages arrive twice?', 'docs/reconnecting.md#why-messages-arrive-twice', 'at least once'],
+    [
+      'Why do messages arrive twice?',
+      'docs/reconnecting.md#why-messages-arrive-twice',
+      'at least once',
+    ],
     ['How do I bound memory?', 'docs/receiving.md#bounding-memory', 'memoryBudget'],
     ['How do I test my program?', 'docs/testing.md', 'VirtualWorld'],
     ['How do I come from MQTT.js?', 'docs/from-mqttjs.md', 'const client = mqtt.connect'],
@@ -51,18 +67,30 @@ describe('the package page', () => {
     expect(textOf('docs/README.md')).toContain(`[${question}](${address.replace('docs/', '')})`)
     const [page = '', anchor] = address.split('#')
     const text = textOf(page)
-    const section = anchor === undefined ? text : text.slice(text.search(new RegExp(`^#+ ${anchor.replaceAll('-', '.')}$`, 'im')))
+    const section =
+      anchor === undefined
+        ? text
+        : text.slice(text.search(new RegExp(`^#+ ${anchor.replaceAll('-', '.')}$`, 'im')))
     expect(section.slice(0, 2500)).toContain(answer)
   })
 
   it('leads to the documents and programs that came along, which are all of those in the tarball', () => {
-    const linked = new Set(files.filter((name) => name.endsWith('.md')).flatMap((name) => addressesOf(textOf(name)).map((to) => resolved(name, to))))
-    const alone = files.filter((name) => /^(?:docs|examples)\//.test(name) && ![...linked].some((to) => name === to || name.startsWith(`${to}/`)))
+    const linked = new Set(
+      files
+        .filter((name) => name.endsWith('.md'))
+        .flatMap((name) => addressesOf(textOf(name)).map((to) => resolved(name, to))),
+    )
+    const alone = files.filter(
+      (name) =>
+        /^(?:docs|examples)\//.test(name) &&
+        ![...linked].some((to) => name === to || name.startsWith(`${to}/`)),
+    )
     expect(alone).toEqual([])
   })
 })
 
-const resolved = (from: string, to: string): string => path.posix.join(path.posix.dirname(from), to.split('#')[0] ?? '')
+const resolved = (from: string, to: string): string =>
+  path.posix.join(path.posix.dirname(from), to.split('#')[0] ?? '')
 
 describe('package.json', () => {
   it('names a home, a repository and a place for bugs, by https, of the project itself', () => {
@@ -71,7 +99,11 @@ describe('package.json', () => {
     expect(repository.url).toMatch(/^git\+https:.*\.git$/)
     for (const address of [homepage, repository.url.slice('git+'.length), bugs.url]) {
       const { protocol, hostname, username, search } = new URL(address)
-      expect({ protocol, username, search }).toEqual({ protocol: 'https:', username: '', search: '' })
+      expect({ protocol, username, search }).toEqual({
+        protocol: 'https:',
+        username: '',
+        search: '',
+      })
       expect(hostname.split('.')[0]).toBe('mqwire')
     }
   })
@@ -85,7 +117,8 @@ describe('the checker of links', () => {
   })
 
   it('knows the anchors of headings as readers see them, and those that are set', () => {
-    const text = '# One `two`, three\n## Same\n## Same\n<a id="set"></a>\n```sh\n# no heading\n```\n'
+    const text =
+      '# One `two`, three\n## Same\n## Same\n<a id="set"></a>\n```sh\n# no heading\n```\n'
     expect(anchorsOf(text)).toEqual(['one-two-three', 'same', 'same-1', 'set'])
   })
 
@@ -97,7 +130,14 @@ describe('the checker of links', () => {
     }
     const list = Object.keys(pages)
     const dead = (name: string): string[] => deadAddresses(name, list, (page) => pages[page] ?? '')
-    expect(dead('README.md')).toEqual(['docs/f.png', 'docs/a.md#gone', '#gone', 'http://x.example', '../out.md', '/docs/a.md'])
+    expect(dead('README.md')).toEqual([
+      'docs/f.png',
+      'docs/a.md#gone',
+      '#gone',
+      'http://x.example',
+      '../out.md',
+      '/docs/a.md',
+    ])
     expect(dead('docs/a.md')).toEqual(['b.md'])
   })
 })

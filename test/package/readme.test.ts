@@ -10,16 +10,31 @@ import { node, project, removeProjects, requireDist, root } from './fixture.js'
 import { pages } from './pages.js'
 
 const read = (page: string): string => readFileSync(path.join(root, page), 'utf8')
-const guides = pages.filter((page) => page !== 'docs/from-mqttjs.md').map((page) => ({ page, text: read(page), blocks: blocksOf(read(page)) }))
+const guides = pages
+  .filter((page) => page !== 'docs/from-mqttjs.md')
+  .map((page) => ({ page, text: read(page), blocks: blocksOf(read(page)) }))
 const readme = read('README.md')
 
 /** Languages of blocks that are no programs of ours to run here: commands, and markup. */
 const others = ['```sh', '```html']
 
 /** What the guides to stores, to tracing and to typed topics import besides. */
-const guidePackages = ['classic-level', 'abstract-level', '@opentelemetry/api', 'zod', 'msgpackr', 'cbor-x']
+const guidePackages = [
+  'classic-level',
+  'abstract-level',
+  '@opentelemetry/api',
+  'zod',
+  'msgpackr',
+  'cbor-x',
+]
 /** And those that make agents. */
-const agentPackages = ['https-proxy-agent', 'socks-proxy-agent', 'agent-base', 'proxy-agent-negotiate', 'socks']
+const agentPackages = [
+  'https-proxy-agent',
+  'socks-proxy-agent',
+  'agent-base',
+  'proxy-agent-negotiate',
+  'socks',
+]
 
 beforeAll(requireDist)
 afterAll(removeProjects)
@@ -35,13 +50,17 @@ describe('the README', () => {
 
 describe('the pages', () => {
   it('are those that there are to read, with many blocks', () => {
-    expect(guides.map(({ page }) => page)).toEqual(expect.arrayContaining(['README.md', 'docs/connecting.md', 'docs/typed.md', 'docs/wire.md']))
+    expect(guides.map(({ page }) => page)).toEqual(
+      expect.arrayContaining(['README.md', 'docs/connecting.md', 'docs/typed.md', 'docs/wire.md']),
+    )
     expect(guides.flatMap(({ blocks }) => blocks).length).toBeGreaterThan(25)
   })
 
   it.each(guides)('$page has no block that is left out', ({ text, blocks }) => {
     const fences = text.match(/^```\S.*$/gm) ?? []
-    expect(fences.filter((line) => line !== '```ts' && line !== '```ts run' && !others.includes(line))).toEqual([])
+    expect(
+      fences.filter((line) => line !== '```ts' && line !== '```ts run' && !others.includes(line)),
+    ).toEqual([])
     expect(fencesOf(text)).toHaveLength(blocks.length)
     // Node 22, which runs TypeScript as it stands, does not know it.
     expect(blocks.filter(({ code }) => code.includes('await using'))).toEqual([])
@@ -49,9 +68,14 @@ describe('the pages', () => {
 
   it('have only blocks that compile', async () => {
     const files = guides.flatMap(({ page, blocks }) =>
-      Object.entries(filesOf(blocks)).map(([name, code]) => [`${path.basename(page, '.md')}-${name}`, code]),
+      Object.entries(filesOf(blocks)).map(([name, code]) => [
+        `${path.basename(page, '.md')}-${name}`,
+        code,
+      ]),
     )
-    expect(new Set(files.map(([name]) => name)).size).toBe(guides.flatMap(({ blocks }) => blocks).length)
+    expect(new Set(files.map(([name]) => name)).size).toBe(
+      guides.flatMap(({ blocks }) => blocks).length,
+    )
     expect(await compile(Object.fromEntries(files), [...guidePackages, ...agentPackages])).toBe('')
   }, 60_000)
 
@@ -65,18 +89,22 @@ describe('the pages', () => {
 })
 
 describe('the broker in one line', () => {
-  it.each(['README.md', 'docs/examples.md'])('of %s listens over TCP and WebSocket', async (page) => {
-    const [, line = ''] = /^node -e "(.*)"$/m.exec(read(page)) ?? []
-    expect(line).toContain('tcp: 1883, ws: { port: 9001,')
-    const code = `${line.replace('1883', '0').replace('9001', '0')}.then(({ urls }) => { console.log(urls.join()); process.exit() })`
-    const { output } = await node(['-e', code], await project({}), 10_000)
-    expect(output).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+,ws:\/\/127\.0\.0\.1:\d+\/?$/)
-  })
+  it.each(['README.md', 'docs/examples.md'])(
+    'of %s listens over TCP and WebSocket',
+    async (page) => {
+      const [, line = ''] = /^node -e "(.*)"$/m.exec(read(page)) ?? []
+      expect(line).toContain('tcp: 1883, ws: { port: 9001,')
+      const code = `${line.replace('1883', '0').replace('9001', '0')}.then(({ urls }) => { console.log(urls.join()); process.exit() })`
+      const { output } = await node(['-e', code], await project({}), 10_000)
+      expect(output).toMatch(/^mqtt:\/\/127\.0\.0\.1:\d+,ws:\/\/127\.0\.0\.1:\d+\/?$/)
+    },
+  )
 })
 
 describe('the tester of pages', () => {
   it('finds blocks, what is given for them, and their lines', () => {
-    const text = '# A\n```ts\na()\n```\ntext\n\n<!-- given\nconst b = 1\n-->\n\n```ts run\nf(b)\n```\n```sh\nnpm\n```\n'
+    const text =
+      '# A\n```ts\na()\n```\ntext\n\n<!-- given\nconst b = 1\n-->\n\n```ts run\nf(b)\n```\n```sh\nnpm\n```\n'
     expect(blocksOf(text)).toEqual([
       { line: 3, code: 'a()\n', runs: false },
       { line: 12, code: 'const b = 1\nf(b)\n', runs: true },
@@ -84,7 +112,8 @@ describe('the tester of pages', () => {
   })
 
   it('objects to a block that does not compile', async () => {
-    const bad = "import { connect } from 'mqwire'\nconst client: number = await connect('mqtt://127.0.0.1:1883')\nclient.unheardOf()\n"
+    const bad =
+      "import { connect } from 'mqwire'\nconst client: number = await connect('mqtt://127.0.0.1:1883')\nclient.unheardOf()\n"
     const good = "import { connect } from 'mqwire'\nawait connect('mqtt://127.0.0.1:1883')\n"
     const said = await compile({ 'line-1.ts': bad, 'line-9.ts': good })
     expect(said).toContain('line-1.ts(2,')
@@ -92,9 +121,17 @@ describe('the tester of pages', () => {
   })
 
   it('objects to a block that throws, and gives each block a broker', async () => {
-    expect(await execute("throw new Error('broken')")).toMatchObject({ code: 1, output: expect.stringContaining('broken') })
-    const dial = "import { connect } from 'node:net'\nconst socket = connect(1883, '127.0.0.1')\n".replace('1883', "Number(':1883'.slice(1))")
-    const events = "socket.on('error', () => process.exit(3)).on('connect', () => { console.log('there'); socket.destroy() })\n"
+    expect(await execute("throw new Error('broken')")).toMatchObject({
+      code: 1,
+      output: expect.stringContaining('broken'),
+    })
+    const dial =
+      "import { connect } from 'node:net'\nconst socket = connect(1883, '127.0.0.1')\n".replace(
+        '1883',
+        "Number(':1883'.slice(1))",
+      )
+    const events =
+      "socket.on('error', () => process.exit(3)).on('connect', () => { console.log('there'); socket.destroy() })\n"
     expect(await execute(dial + events)).toEqual({ code: 0, output: 'there' })
   })
 })

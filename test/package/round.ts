@@ -33,7 +33,8 @@ main()
 `
 
 /** What a round says when all is well. */
-export const wellDone = 'sent at 0, came at 0; sent at 1, came at 1; sent at 2, came at 2; answered!; closed'
+export const wellDone =
+  'sent at 0, came at 0; sent at 1, came at 1; sent at 2, came at 2; answered!; closed'
 
 /** Goes round with each URL of the command line. For Node, Deno and Bun: it ends when nothing is left that would keep it alive. */
 export const programs: Readonly<Record<'round.mjs' | 'round.cjs', string>> = {

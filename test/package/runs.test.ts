@@ -25,11 +25,17 @@ beforeAll(async () => {
 afterAll(removeProjects)
 
 describe('in Node', () => {
-  it.each(Object.keys(programs))('%s talks over TCP and WebSocket at each QoS, and the process ends', async (name) => {
-    const folder = await project(programs)
-    const flags = ['--unhandled-rejections=strict', '--disable-warning=ExperimentalWarning']
-    expect(await node([...flags, name, ...urls], folder, 15_000)).toEqual({ code: 0, output: `${wellDone}\n${wellDone}` })
-  })
+  it.each(Object.keys(programs))(
+    '%s talks over TCP and WebSocket at each QoS, and the process ends',
+    async (name) => {
+      const folder = await project(programs)
+      const flags = ['--unhandled-rejections=strict', '--disable-warning=ExperimentalWarning']
+      expect(await node([...flags, name, ...urls], folder, 15_000)).toEqual({
+        code: 0,
+        output: `${wellDone}\n${wellDone}`,
+      })
+    },
+  )
 
   it('would be found out if it did not arrive', async () => {
     const folder = await project(programs)
@@ -60,7 +66,13 @@ const withVite: Bundle = async (folder) => {
   // As in a shell: some warnings are for production only, and the test runner says that this is none.
   vi.stubEnv('NODE_ENV', 'production')
   try {
-    await vite({ root: folder, configFile: false, customLogger, logLevel: 'silent', build: { outDir: 'site' } })
+    await vite({
+      root: folder,
+      configFile: false,
+      customLogger,
+      logLevel: 'silent',
+      build: { outDir: 'site' },
+    })
     return warnings
   } finally {
     vi.unstubAllEnvs()
@@ -82,24 +94,34 @@ describe('in a page', () => {
     it.each([
       ['esbuild', withEsbuild],
       ['Vite', withVite],
-    ])('bundled by %s: no warning, nothing of Node, and it talks at each QoS', async (_, bundle) => {
-      expect(await bundled(bundle, openPage, urls[1])).toEqual(flawless(wellDone))
-    })
+    ])(
+      'bundled by %s: no warning, nothing of Node, and it talks at each QoS',
+      async (_, bundle) => {
+        expect(await bundled(bundle, openPage, urls[1])).toEqual(flawless(wellDone))
+      },
+    )
 
     it('as plain module scripts with an import map', async () => {
       expect(await plain(openPage)).toEqual({ outcome: wellDone, console: [] })
     })
 
     it('would be found out if it needed Node', async () => {
-      const folder = await project({ 'page.js': "import { connect } from 'node:net'\nconnect(1)\n", 'index.html': pageWith('/page.js') })
+      const folder = await project({
+        'page.js': "import { connect } from 'node:net'\nconnect(1)\n",
+        'index.html': pageWith('/page.js'),
+      })
       expect((await withVite(folder)).join()).toContain('node:net')
       await expect(withEsbuild(folder)).rejects.toThrow('node:net')
     })
 
     it('would be found out if it failed, or if the page complained', async () => {
-      const script = "console.warn('odd')\nglobalThis.outcome = 'nothing'\nqueueMicrotask(() => { throw new Error('uncaught') })\n"
+      const script =
+        "console.warn('odd')\nglobalThis.outcome = 'nothing'\nqueueMicrotask(() => { throw new Error('uncaught') })\n"
       const folder = await project({ 'page.js': script, 'index.html': pageWith('/page.js') })
-      expect(await openPage(folder, '')).toEqual({ outcome: 'nothing', console: ['odd', 'Error: uncaught'] })
+      expect(await openPage(folder, '')).toEqual({
+        outcome: 'nothing',
+        console: ['odd', 'Error: uncaught'],
+      })
     })
   })
 })

@@ -14,7 +14,9 @@ interface Pages {
   assetOf(file: string): string | undefined
   slugOf(heading: string): string
   textFor(file: string, text: string): string
-  settings(given: { base: string; outDir: string; references: readonly string[] }): { themeConfig: { sidebar: { items: { link: string }[] }[] } }
+  settings(given: { base: string; outDir: string; references: readonly string[] }): {
+    themeConfig: { sidebar: { items: { link: string }[] }[] }
+  }
 }
 
 const program = (await import(pathToFileURL(path.join(root, '.ci/docs-pages.mjs')).href)) as Pages
@@ -38,14 +40,17 @@ describe('a page of the site', () => {
   })
 
   it('has links that fit the site, outside code', () => {
-    const text = 'See [a](errors.md#codes), [b](../README.md), [c](#here), [d](https://x.example/y.md), `[e](f.md)`.\n```ts\n[g](h.md)\n```\n'
+    const text =
+      'See [a](errors.md#codes), [b](../README.md), [c](#here), [d](https://x.example/y.md), `[e](f.md)`.\n```ts\n[g](h.md)\n```\n'
     expect(textFor('docs/events.md', text)).toBe(
       'See [a](/errors#codes), [b](/), [c](#here), [d](https://x.example/y.md), `[e](f.md)`.\n```ts\n[g](h.md)\n```\n',
     )
-    expect(textFor('README.md', '<img src="examples/screenshots/dashboard-light.png" alt="x">')).toBe(
-      '<img src="/screenshots/dashboard-light.png" alt="x">',
+    expect(
+      textFor('README.md', '<img src="examples/screenshots/dashboard-light.png" alt="x">'),
+    ).toBe('<img src="/screenshots/dashboard-light.png" alt="x">')
+    expect(assetOf('examples/screenshots/dashboard-light.png')).toBe(
+      'screenshots/dashboard-light.png',
     )
-    expect(assetOf('examples/screenshots/dashboard-light.png')).toBe('screenshots/dashboard-light.png')
   })
 
   it('leads to the tables of proofs where it names them', () => {
@@ -55,8 +60,13 @@ describe('a page of the site', () => {
   })
 
   it('leads from the index of the reference to each entry of the package', () => {
-    const index = textFor('docs/reference.md', readFileSync(path.join(root, 'docs/reference.md'), 'utf8'))
-    const addresses = entries.map((entry) => `[\`${entry}\`](/reference/${entry.replace(/^mqwire\/(?=.)/, '')})`)
+    const index = textFor(
+      'docs/reference.md',
+      readFileSync(path.join(root, 'docs/reference.md'), 'utf8'),
+    )
+    const addresses = entries.map(
+      (entry) => `[\`${entry}\`](/reference/${entry.replace(/^mqwire\/(?=.)/, '')})`,
+    )
     expect(addresses.filter((address) => !index.includes(address))).toEqual([])
     expect(textFor('docs/wire.md', '`mqwire/wire`')).toBe('`mqwire/wire`')
   })
@@ -66,19 +76,33 @@ describe('a page of the site', () => {
   })
 
   it('is refused when it leads to what the site has not', () => {
-    expect(() => textFor('docs/events.md', '[a](../src/errors.ts)')).toThrow('docs/events.md leads to ../src/errors.ts, which the site has not')
+    expect(() => textFor('docs/events.md', '[a](../src/errors.ts)')).toThrow(
+      'docs/events.md leads to ../src/errors.ts, which the site has not',
+    )
   })
 
   it('has anchors as they are where there is no site', () => {
-    for (const heading of ['MQTT 3.1.1', 'What `disconnect()` does', 'Why messages arrive twice', 'Size', 'Events, counters and logs'])
+    for (const heading of [
+      'MQTT 3.1.1',
+      'What `disconnect()` does',
+      'Why messages arrive twice',
+      'Size',
+      'Events, counters and logs',
+    ])
       expect(anchorsOf(`# ${heading}\n`)).toEqual([slugOf(heading)])
   })
 })
 
 describe('the navigation', () => {
   it('has every page that people write, and nothing that is not there', () => {
-    const { sidebar } = settings({ base: '/', outDir: 'x', references: ['reference/m'] }).themeConfig
-    const links = sidebar.flatMap(({ items }) => items.map(({ link }) => link.replace(/^\//, '').replace(/(^|\/)$/, '$1index')))
+    const { sidebar } = settings({
+      base: '/',
+      outDir: 'x',
+      references: ['reference/m'],
+    }).themeConfig
+    const links = sidebar.flatMap(({ items }) =>
+      items.map(({ link }) => link.replace(/^\//, '').replace(/(^|\/)$/, '$1index')),
+    )
     const there = [...pages, 'SECURITY.md', 'docs/reference/m.md', ...tables].map(pageOf)
     expect(links.sort()).toEqual(there.sort())
   })

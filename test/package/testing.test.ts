@@ -10,12 +10,16 @@ import { link, node, project, removeProjects, requireDist, root } from './fixtur
 import { withBrowser } from './page.js'
 import { pageWith } from './round.js'
 
-const read = (name: string): string => readFileSync(path.join(root, 'examples', 'testing', name), 'utf8')
+const read = (name: string): string =>
+  readFileSync(path.join(root, 'examples', 'testing', name), 'utf8')
 const files = { 'meter.js': read('meter.js'), 'meter.test.js': read('meter.test.js') }
 const title = 'a meter comes back after 20 minutes without a link, with the readings that are fresh'
 const nodeTest = "import { test } from 'node:test'"
 const inVitest = files['meter.test.js'].replace(nodeTest, "import { test } from 'vitest'")
-const inFakeTime = files['meter.test.js'].replace(nodeTest, "import { test, vi } from 'vitest'\nvi.useFakeTimers()")
+const inFakeTime = files['meter.test.js'].replace(
+  nodeTest,
+  "import { test, vi } from 'vitest'\nvi.useFakeTimers()",
+)
 
 beforeAll(requireDist)
 afterAll(removeProjects)
@@ -53,7 +57,8 @@ test('an hour', async () => {
 
 const page = {
   'index.html': pageWith('/page.js'),
-  'timers.js': 'export const setTimeout = (delay, value) => new Promise((resolve) => globalThis.setTimeout(resolve, delay, value))\n',
+  'timers.js':
+    'export const setTimeout = (delay, value) => new Promise((resolve) => globalThis.setTimeout(resolve, delay, value))\n',
   'runner.js': `
 export function test(title, run) {
   globalThis.outcome = run().then(() => 'passed: ' + title, String)
@@ -73,7 +78,11 @@ export default { ok, deepEqual, equal: deepEqual }
 describe('a test that lets an hour pass', () => {
   it("runs in Node's own test runner, which ends by itself", async () => {
     const folder = await project(files)
-    const { code, output } = await node(['--test', '--test-reporter=tap', 'meter.test.js'], folder, 20_000)
+    const { code, output } = await node(
+      ['--test', '--test-reporter=tap', 'meter.test.js'],
+      folder,
+      20_000,
+    )
     expect(output).toContain(`ok 1 - ${title}`)
     expect(output).toContain('# pass 1\n# fail 0')
     expect(code).toBe(0)
@@ -83,19 +92,41 @@ describe('a test that lets an hour pass', () => {
     ['vitest', inVitest],
     ['vitest with fake timers', inFakeTime],
   ])('runs in %s', async (_, code) => {
-    const folder = await project({ ...files, 'meter.test.js': code, 'vite.config.js': "export default { cacheDir: '.vite' }\n" })
+    const folder = await project({
+      ...files,
+      'meter.test.js': code,
+      'vite.config.js': "export default { cacheDir: '.vite' }\n",
+    })
     await link(folder, 'vitest')
-    const said = await node(['node_modules/vitest/vitest.mjs', 'run', '--reporter=tap-flat'], folder, 40_000)
+    const said = await node(
+      ['node_modules/vitest/vitest.mjs', 'run', '--reporter=tap-flat'],
+      folder,
+      40_000,
+    )
     expect(said.output).toContain(title)
     expect(said.output).not.toContain('not ok')
     expect(said.code).toBe(0)
   })
 
   it.each([
-    ['vi.mock', 'vitest', mockedInVitest, ['node_modules/vitest/vitest.mjs', 'run', '--reporter=tap-flat']],
-    ['mock.module', 'node:test', mockedInNode, ['--experimental-test-module-mocks', '--test', '--test-reporter=tap', 'service.test.js']],
+    [
+      'vi.mock',
+      'vitest',
+      mockedInVitest,
+      ['node_modules/vitest/vitest.mjs', 'run', '--reporter=tap-flat'],
+    ],
+    [
+      'mock.module',
+      'node:test',
+      mockedInNode,
+      ['--experimental-test-module-mocks', '--test', '--test-reporter=tap', 'service.test.js'],
+    ],
   ])('tests a program that imports connect itself, by %s', async (_, runner, code, command) => {
-    const folder = await project({ 'service.js': service, 'service.test.js': code, 'vite.config.js': "export default { cacheDir: '.vite' }\n" })
+    const folder = await project({
+      'service.js': service,
+      'service.test.js': code,
+      'vite.config.js': "export default { cacheDir: '.vite' }\n",
+    })
     if (runner === 'vitest') await link(folder, 'vitest')
     const said = await node(command, folder, 40_000)
     expect(said.output).toMatch(/^ok 1 .*an hour/m)
@@ -103,20 +134,41 @@ describe('a test that lets an hour pass', () => {
   })
 
   it('fails when the program does: a meter that reports too late, and one that does not stop', async () => {
-    const broken = { late: files['meter.js'].replace('sleep(60_000,', 'sleep(61_000,'), endless: files['meter.js'].replace('{ signal })', '{})') }
+    const broken = {
+      late: files['meter.js'].replace('sleep(60_000,', 'sleep(61_000,'),
+      endless: files['meter.js'].replace('{ signal })', '{})'),
+    }
     for (const [name, code] of Object.entries(broken)) {
       expect(code, name).not.toBe(files['meter.js'])
       const folder = await project({ ...files, 'meter.js': code })
-      expect((await node(['--test', '--test-reporter=tap', 'meter.test.js'], folder, 20_000)).output, name).toContain('not ok 1')
+      expect(
+        (await node(['--test', '--test-reporter=tap', 'meter.test.js'], folder, 20_000)).output,
+        name,
+      ).toContain('not ok 1')
     }
   })
 
   withBrowser((openPage) => {
     it('runs in a page, with the asserts and the test runner of that', async () => {
       const folder = await project({ ...files, ...page })
-      const alias = { 'node:test': './runner.js', 'node:assert/strict': './assert.js', 'node:timers/promises': './timers.js' }
-      const options = { bundle: true, format: 'esm', minify: true, logLevel: 'silent', alias } as const
-      const { warnings } = await build({ ...options, absWorkingDir: folder, entryPoints: ['meter.test.js'], outfile: 'page.js' })
+      const alias = {
+        'node:test': './runner.js',
+        'node:assert/strict': './assert.js',
+        'node:timers/promises': './timers.js',
+      }
+      const options = {
+        bundle: true,
+        format: 'esm',
+        minify: true,
+        logLevel: 'silent',
+        alias,
+      } as const
+      const { warnings } = await build({
+        ...options,
+        absWorkingDir: folder,
+        entryPoints: ['meter.test.js'],
+        outfile: 'page.js',
+      })
       expect(warnings).toEqual([])
       expect(await openPage(folder, '')).toEqual({ outcome: `passed: ${title}`, console: [] })
     })

@@ -19,7 +19,8 @@ import {
 import type { Lack } from './target.js'
 import { failure, take, within } from './waiting.js'
 
-const window = 'aedes sends without regard to the Receive Maximum of its clients, who may then end the connection'
+const window =
+  'aedes sends without regard to the Receive Maximum of its clients, who may then end the connection'
 const limitless = 'aedes cannot be told to take no more than QoS 1, or nothing retained'
 
 const lacks: Readonly<Record<string, Lack>> = {
@@ -29,7 +30,10 @@ const lacks: Readonly<Record<string, Lack>> = {
     async shows(world) {
       const client = await world.connect()
       expect(client.negotiated?.sharedSubscriptionAvailable).toBe(false)
-      const error = await failure(client.subscribe(`$share/group/${world.topic('jobs')}`), 'subscribing')
+      const error = await failure(
+        client.subscribe(`$share/group/${world.topic('jobs')}`),
+        'subscribing',
+      )
       expect(error).toMatchObject({ code: 'ERR_SHARED_SUBS_UNSUPPORTED', outcome: 'not-sent' })
       await within(client.publish(world.topic('a'), 'x', { qos: 1 }), 'a publish afterwards')
     },
@@ -52,7 +56,9 @@ const lacks: Readonly<Record<string, Lack>> = {
     reason: 'aedes groups user properties by name',
     async shows(world) {
       const [sender, subscription] = await world.pair(world.topic('a'))
-      await sender.publish(world.topic('a'), 'x', { properties: { userProperties: mixed.slice(0, 3) } })
+      await sender.publish(world.topic('a'), 'x', {
+        properties: { userProperties: mixed.slice(0, 3) },
+      })
       const [b1, a2, b3] = mixed
       expect((await take(subscription)).properties.userProperties).toEqual([b1, b3, a2])
     },
@@ -66,22 +72,30 @@ const lacks: Readonly<Record<string, Lack>> = {
     },
   },
   'retained at QoS 2': {
-    reason: 'aedes does not remember a retained message that it sent at QoS 2, and ends the connection at PUBREC',
+    reason:
+      'aedes does not remember a retained message that it sent at QoS 2, and ends the connection at PUBREC',
     async shows(world) {
       const topic = world.topic('state')
       await (await world.connect()).publish(topic, 'kept', { qos: 2, retain: true })
       const client = await world.connect()
       const message = await take(await client.subscribe(topic, { qos: 2 }))
       message.ack()
-      expect(await within(client.closed, 'closed')).toMatchObject({ code: 'ERR_CONNECTION_LOST', fault: 'remote' })
+      expect(await within(client.closed, 'closed')).toMatchObject({
+        code: 'ERR_CONNECTION_LOST',
+        fault: 'remote',
+      })
     },
   },
   'inbound window': exceedsReceiveMaximum(window, 1),
   'inbound window at QoS 2': exceedsReceiveMaximum(window, 2),
-  'enhanced authentication': noEnhancedAuthentication('aedes has no enhanced authentication, and says so with 0x8C'),
+  'enhanced authentication': noEnhancedAuthentication(
+    'aedes has no enhanced authentication, and says so with 0x8C',
+  ),
   'topic aliases to the broker': noAliasesToBroker('aedes takes no topic aliases, and says so'),
   'topic aliases from the broker': noAliasesFromBroker('aedes sends no topic aliases'),
-  'largest packet of the client': ignoresPacketLimit('aedes sends without regard to the Maximum Packet Size of its clients'),
+  'largest packet of the client': ignoresPacketLimit(
+    'aedes sends without regard to the Maximum Packet Size of its clients',
+  ),
   'maximum QoS': unlimited(limitless),
   'no retained messages': unlimited(limitless),
   'queued above the limits': unlimited(limitless),
@@ -109,12 +123,31 @@ const lacks: Readonly<Record<string, Lack>> = {
 // See the lacks of an inbound window.
 const clientOptions = { receiveMaximum: 65_535 }
 
-const { version } = JSON.parse(readFileSync(new URL('../../node_modules/aedes/package.json', import.meta.url), 'utf8')) as { version: string }
+const { version } = JSON.parse(
+  readFileSync(new URL('../../node_modules/aedes/package.json', import.meta.url), 'utf8'),
+) as { version: string }
 
 const { authority, server } = identities()
 const start = (setup: Setup): Promise<Broker> => startAedes(aedesSetups[setup], { server })
 
 for (const transport of transports) {
-  const breadth = { TCP: 'all', WebSocket: 'most', TLS: 'essential', 'Secure WebSocket': 'essential', 'Unix socket': 'essential' } as const
-  run({ broker: 'aedes', version, transport, start, tls: { ca: authority.cert }, clientOptions, lacks }, breadth[transport])
+  const breadth = {
+    TCP: 'all',
+    WebSocket: 'most',
+    TLS: 'essential',
+    'Secure WebSocket': 'essential',
+    'Unix socket': 'essential',
+  } as const
+  run(
+    {
+      broker: 'aedes',
+      version,
+      transport,
+      start,
+      tls: { ca: authority.cert },
+      clientOptions,
+      lacks,
+    },
+    breadth[transport],
+  )
 }

@@ -66,7 +66,10 @@ class AedesBroker implements Broker {
       TCP: `mqtt://127.0.0.1:${at('TCP')}`,
       WebSocket: `ws://127.0.0.1:${at('WebSocket')}`,
       'Unix socket': `unix://${this.#path}`,
-      ...(this.#listeners.server && { TLS: `mqtts://localhost:${at('TLS')}`, 'Secure WebSocket': `wss://localhost:${at('Secure WebSocket')}` }),
+      ...(this.#listeners.server && {
+        TLS: `mqtts://localhost:${at('TLS')}`,
+        'Secure WebSocket': `wss://localhost:${at('Secure WebSocket')}`,
+      }),
     }
   }
 
@@ -125,7 +128,8 @@ class AedesBroker implements Broker {
       this.#sockets.add(socket)
       socket.on('error', () => undefined).once('close', () => this.#sockets.delete(socket))
     })
-    if (transport === 'Unix socket') await new Promise<void>((resolve) => server.listen(this.#path, resolve))
+    if (transport === 'Unix socket')
+      await new Promise<void>((resolve) => server.listen(this.#path, resolve))
     else this.#ports.set(transport, await listening(server, this.#ports.get(transport)))
   }
 }
@@ -133,7 +137,9 @@ class AedesBroker implements Broker {
 /** What becomes of a connection; the request is the one that a WebSocket began with. */
 type Take = (stream: Duplex, request?: IncomingMessage) => void
 
-function upgrading<T extends ReturnType<typeof createHttpServer> | ReturnType<typeof createHttpsServer>>(server: T, take: Take): T {
+function upgrading<
+  T extends ReturnType<typeof createHttpServer> | ReturnType<typeof createHttpsServer>,
+>(server: T, take: Take): T {
   new WebSocketServer({ server }).on('connection', (socket, request) =>
     take(
       createWebSocketStream(socket).on('error', () => undefined),
@@ -144,7 +150,10 @@ function upgrading<T extends ReturnType<typeof createHttpServer> | ReturnType<ty
 }
 
 /** Starts aedes. */
-export async function startAedes(options: AedesOptions = {}, listeners: AedesListeners = {}): Promise<Broker> {
+export async function startAedes(
+  options: AedesOptions = {},
+  listeners: AedesListeners = {},
+): Promise<Broker> {
   const broker = new AedesBroker(options, listeners)
   await broker.live()
   return broker
@@ -153,15 +162,21 @@ export async function startAedes(options: AedesOptions = {}, listeners: AedesLis
 /** How aedes is set up in each way, as far as it can be. */
 export const aedesSetups: Readonly<Record<Setup, AedesOptions>> = {
   plain: {},
-  narrow: { receiveMaximum: limits.receiveMaximum, maximumPacketSize: limits.maximumPacketSize, keepaliveLimit: limits.keepAlive },
+  narrow: {
+    receiveMaximum: limits.receiveMaximum,
+    maximumPacketSize: limits.maximumPacketSize,
+    keepaliveLimit: limits.keepAlive,
+  },
   lesser: {},
   guarded: {
     authenticate: (_client, username, password, done) => {
       const known = username === account.username && password?.toString() === account.password
       done(known ? null : Object.assign(new Error('no'), { returnCode: 4 }), known)
     },
-    authorizePublish: (_client, { topic }, done) => done(topic.includes('/denied/') ? new Error('no') : null),
-    authorizeSubscribe: (_client, subscription, done) => done(null, subscription.topic.includes('/denied/') ? null : subscription),
+    authorizePublish: (_client, { topic }, done) =>
+      done(topic.includes('/denied/') ? new Error('no') : null),
+    authorizeSubscribe: (_client, subscription, done) =>
+      done(null, subscription.topic.includes('/denied/') ? null : subscription),
   },
   scram: {},
   durable: {},

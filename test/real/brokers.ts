@@ -51,7 +51,11 @@ export interface MosquittoSettings {
   readonly lines?: readonly string[]
   readonly listenerLines?: readonly string[]
   /** Certificate and authority of the TLS listener. */
-  readonly tls?: { readonly authority: Identity; readonly server: Identity; readonly clientCertificate?: boolean }
+  readonly tls?: {
+    readonly authority: Identity
+    readonly server: Identity
+    readonly clientCertificate?: boolean
+  }
   /** User names with passwords; anybody may connect without. */
   readonly passwords?: Readonly<Record<string, string>>
   /** A filter that nobody may publish or subscribe to. */
@@ -60,7 +64,12 @@ export interface MosquittoSettings {
   readonly memory?: Memory
 }
 
-const folders = [...(process.env['PATH'] ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin', '/opt/homebrew/sbin']
+const folders = [
+  ...(process.env['PATH'] ?? '').split(delimiter),
+  '/usr/sbin',
+  '/usr/local/sbin',
+  '/opt/homebrew/sbin',
+]
 
 function find(program: string): string | undefined {
   return folders.map((folder) => join(folder, program)).find((path) => existsSync(path))
@@ -84,7 +93,10 @@ function missingFor(transport: TransportName): string | undefined {
 }
 
 /** Defines tests that need mosquitto. Where it is missing they fail in CI; elsewhere the reason is printed and they are left out. */
-export function withMosquitto(transports: readonly TransportName[], define: (transport: TransportName) => void): void {
+export function withMosquitto(
+  transports: readonly TransportName[],
+  define: (transport: TransportName) => void,
+): void {
   for (const transport of transports) {
     const missing = missingFor(transport)
     if (missing === undefined) define(transport)
@@ -105,7 +117,10 @@ const optional: Readonly<Partial<Record<TransportName, string>>> = {
 /** True when the installed mosquitto was built with what this transport needs. */
 export function mosquittoSupports(transport: TransportName): boolean {
   const text = optional[transport]
-  return text === undefined || (programs.mosquitto !== undefined && readFileSync(programs.mosquitto).includes(text))
+  return (
+    text === undefined ||
+    (programs.mosquitto !== undefined && readFileSync(programs.mosquitto).includes(text))
+  )
 }
 
 /** The version of the installed mosquitto, such as `2.0.11`; empty when it does not say. */
@@ -126,7 +141,11 @@ export function mosquittoBefore(...wanted: readonly [number, number, number]): b
 export const mosquittoSetups: Readonly<Record<Setup, MosquittoSettings>> = {
   plain: {},
   narrow: {
-    lines: [`max_inflight_messages ${limits.receiveMaximum}`, `max_packet_size ${limits.maximumPacketSize}`, `max_keepalive ${limits.keepAlive}`],
+    lines: [
+      `max_inflight_messages ${limits.receiveMaximum}`,
+      `max_packet_size ${limits.maximumPacketSize}`,
+      `max_keepalive ${limits.keepAlive}`,
+    ],
   },
   lesser: { lines: ['retain_available false'], listenerLines: ['max_qos 1'] },
   guarded: { passwords: { [account.username]: account.password }, denied: '+/denied/#' },
@@ -153,7 +172,9 @@ export async function makeMosquitto(settings: MosquittoSettings): Promise<Proces
     'Secure WebSocket': [secureWebSocket, `wss://localhost:${secureWebSocket}`],
     'Unix socket': [join(folder, 'socket'), `unix://${join(folder, 'socket')}`],
   }
-  const open = Object.entries(doors).filter(([name]) => listens(name as TransportName, settings.tls !== undefined))
+  const open = Object.entries(doors).filter(([name]) =>
+    listens(name as TransportName, settings.tls !== undefined),
+  )
   return new ProcessBroker({
     name: 'mosquitto',
     command: programs.mosquitto ?? 'mosquitto',
@@ -165,10 +186,17 @@ export async function makeMosquitto(settings: MosquittoSettings): Promise<Proces
 }
 
 function listens(transport: TransportName, tls: boolean): boolean {
-  return mosquittoSupports(transport) && (tls || !(transport === 'TLS' || transport === 'Secure WebSocket'))
+  return (
+    mosquittoSupports(transport) &&
+    (tls || !(transport === 'TLS' || transport === 'Secure WebSocket'))
+  )
 }
 
-function configuration(folder: string, ports: readonly number[], settings: MosquittoSettings): string[] {
+function configuration(
+  folder: string,
+  ports: readonly number[],
+  settings: MosquittoSettings,
+): string[] {
   const { lines = [], listenerLines = [], tls, passwords, denied, memory = 'nothing' } = settings
   const [tcp, websocket, secure, secureWebSocket] = ports
   const encrypted = tls === undefined ? [] : certificateLines(folder, tls)
@@ -176,10 +204,16 @@ function configuration(folder: string, ports: readonly number[], settings: Mosqu
     TCP: [`listener ${tcp} 127.0.0.1`],
     TLS: [`listener ${secure} 127.0.0.1`, ...encrypted],
     WebSocket: [`listener ${websocket} 127.0.0.1`, 'protocol websockets'],
-    'Secure WebSocket': [`listener ${secureWebSocket} 127.0.0.1`, 'protocol websockets', ...encrypted],
+    'Secure WebSocket': [
+      `listener ${secureWebSocket} 127.0.0.1`,
+      'protocol websockets',
+      ...encrypted,
+    ],
     'Unix socket': [`listener 0 ${join(folder, 'socket')}`],
   }
-  const open = Object.entries(listeners).filter(([name]) => listens(name as TransportName, tls !== undefined))
+  const open = Object.entries(listeners).filter(([name]) =>
+    listens(name as TransportName, tls !== undefined),
+  )
   return [
     // Started as root, mosquitto would turn into a user who cannot read the folder.
     ...(process.getuid?.() === 0 ? ['user root'] : []),
@@ -215,7 +249,11 @@ function accessFile(folder: string, denied: string): string {
 }
 
 function certificateLines(folder: string, tls: NonNullable<MosquittoSettings['tls']>): string[] {
-  const files = { 'ca.pem': tls.authority.cert, 'cert.pem': tls.server.cert, 'key.pem': tls.server.key }
+  const files = {
+    'ca.pem': tls.authority.cert,
+    'cert.pem': tls.server.cert,
+    'key.pem': tls.server.key,
+  }
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content)
   const options = { cafile: 'ca.pem', certfile: 'cert.pem', keyfile: 'key.pem' }
   return [

@@ -3,7 +3,14 @@
  *
  * What a broker forgets is not the client's fault, but the client must tell. It judges nothing but contradictions: tests and figures do.
  */
-import { Client, type ClientOptions, constant, MqttError, type QoS, type Subscription } from '../../src/client/node.js'
+import {
+  Client,
+  type ClientOptions,
+  constant,
+  MqttError,
+  type QoS,
+  type Subscription,
+} from '../../src/client/node.js'
 import { Random } from '../world/random.js'
 import { Lifecycle } from './lifecycle.js'
 import { type Memory, Restartable } from './restartable.js'
@@ -50,9 +57,11 @@ class Ledger {
 
   constructor(client: Client) {
     client.on('packet', ({ direction, packet }) => {
-      if (direction === 'out' && packet.type === 'publish' && !packet.dup) this.#handleSent(packet.packetId ?? 0, packet.topic)
+      if (direction === 'out' && packet.type === 'publish' && !packet.dup)
+        this.#handleSent(packet.packetId ?? 0, packet.topic)
       if (direction === 'out') return
-      if (packet.type === 'puback' || packet.type === 'pubrec' || packet.type === 'pubcomp') this.#handleAck(packet)
+      if (packet.type === 'puback' || packet.type === 'pubrec' || packet.type === 'pubcomp')
+        this.#handleAck(packet)
     })
     client.on('sessionlost', ({ republished, rejected }) => {
       this.republished += republished.length
@@ -65,22 +74,30 @@ class Ledger {
     try {
       await client.publish(topic, payload, { qos })
       this.fulfilled += 1
-      if (!this.acknowledged.has(topic)) this.contradictions.push(`${topic} fulfilled without an acknowledgement`)
+      if (!this.acknowledged.has(topic))
+        this.contradictions.push(`${topic} fulfilled without an acknowledgement`)
     } catch (error) {
       this.rejected += 1
-      if (this.acknowledged.has(topic)) this.contradictions.push(`${topic} rejected although acknowledged`)
-      if (!this.#isTrue(error, topic, qos)) this.contradictions.push(`${topic} rejected with ${String(error)}`)
+      if (this.acknowledged.has(topic))
+        this.contradictions.push(`${topic} rejected although acknowledged`)
+      if (!this.#isTrue(error, topic, qos))
+        this.contradictions.push(`${topic} rejected with ${String(error)}`)
     }
   }
 
   /** Contradictions, with those that only the end shows: what was sent anew, and what was rejected, was reported. */
   ended(): readonly string[] {
-    const silent = [...this.#sent].filter(([topic, times]) => times !== 1 + (this.#reports.get(topic) ?? 0))
+    const silent = [...this.#sent].filter(
+      ([topic, times]) => times !== 1 + (this.#reports.get(topic) ?? 0),
+    )
     const unreported = [...this.#rejections].filter((topic) => !this.#losses.has(topic))
     const unfounded = [...this.#losses].filter((topic) => !this.#rejections.has(topic))
     return [
       ...this.contradictions,
-      ...silent.map(([topic, times]) => `${topic} sent as new ${times} times, reported ${this.#reports.get(topic) ?? 0} times`),
+      ...silent.map(
+        ([topic, times]) =>
+          `${topic} sent as new ${times} times, reported ${this.#reports.get(topic) ?? 0} times`,
+      ),
       ...unreported.map((topic) => `${topic} rejected, not reported`),
       ...unfounded.map((topic) => `${topic} reported as rejected, did not reject`),
     ]
@@ -100,7 +117,15 @@ class Ledger {
   }
 
   // The last one of an exchange: a refusal, or PUBACK or PUBCOMP.
-  #handleAck({ type, packetId, reasonCode }: { readonly type: string; readonly packetId: number; readonly reasonCode: number }): void {
+  #handleAck({
+    type,
+    packetId,
+    reasonCode,
+  }: {
+    readonly type: string
+    readonly packetId: number
+    readonly reasonCode: number
+  }): void {
     const topic = this.#open.get(packetId)
     if (topic === undefined) return
     if (reasonCode >= 0x80 && type !== 'pubcomp') this.#refused.add(topic)
@@ -167,12 +192,20 @@ export async function runCrashes(plan: CrashesPlan): Promise<CrashesResult> {
   }
 }
 
-async function run(plan: CrashesPlan, broker: Restartable, client: Client, collector: Client): Promise<CrashesResult> {
+async function run(
+  plan: CrashesPlan,
+  broker: Restartable,
+  client: Client,
+  collector: Client,
+): Promise<CrashesResult> {
   const watched = [new Lifecycle(client), new Lifecycle(collector)] as const
   const ledger = new Ledger(client)
   const probes = client.subscription('crashes/probe/+', { qos: 1 })
   const arrivals = collector.subscription('crashes/load/#', { qos: 2 })
-  await within(Promise.all([client.connect(), collector.connect(), probes.ready, arrivals.ready]), 'connecting')
+  await within(
+    Promise.all([client.connect(), collector.connect(), probes.ready, arrivals.ready]),
+    'connecting',
+  )
   const delivered = collect(arrivals)
   const started = performance.now()
   const load = new Load(client, ledger)
@@ -193,7 +226,9 @@ async function run(plan: CrashesPlan, broker: Restartable, client: Client, colle
     rejected: ledger.rejected,
     republished: ledger.republished,
     sessionsLost: watched[0].lost.absent + watched[0].lost.expired,
-    forgotten: [...ledger.acknowledged].filter((topic) => topic.startsWith('crashes/load/') && !got.has(topic)).length,
+    forgotten: [...ledger.acknowledged].filter(
+      (topic) => topic.startsWith('crashes/load/') && !got.has(topic),
+    ).length,
     contradictions: [...ledger.ended(), ...watched.flatMap((lifecycle) => lifecycle.ended())],
   }
 }
@@ -211,7 +246,10 @@ async function collect(subscription: Subscription): Promise<Set<string>> {
 async function last<T>(client: Client, delivered: Promise<T>): Promise<T> {
   for (;;) {
     await client.publish('crashes/load/end', '', { qos: 1 })
-    const got = await Promise.race([delivered, new Promise<undefined>((resolve) => setTimeout(resolve, 100))])
+    const got = await Promise.race([
+      delivered,
+      new Promise<undefined>((resolve) => setTimeout(resolve, 100)),
+    ])
     if (got !== undefined) return got
   }
 }

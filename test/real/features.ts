@@ -40,8 +40,13 @@ export const features: readonly Feature[] = [...transportFeatures, ...common]
  */
 export function run(target: Target, breadth: 'all' | 'most' | 'essential'): void {
   const known = features.map(({ name }) => name)
-  for (const name of Object.keys(target.lacks)) if (!known.includes(name)) throw new Error(`no feature is called '${name}'`)
+  for (const name of Object.keys(target.lacks))
+    if (!known.includes(name)) throw new Error(`no feature is called '${name}'`)
   const own = transportFeatures.filter(({ name }) => name === `over ${target.transport}`)
-  const reaches: readonly string[] = { all: ['everywhere', 'most', 'TCP'], most: ['everywhere', 'most'], essential: ['everywhere'] }[breadth]
+  const reaches: readonly string[] = {
+    all: ['everywhere', 'most', 'TCP'],
+    most: ['everywhere', 'most'],
+    essential: ['everywhere'],
+  }[breadth]
   suite(target, [...own, ...common.filter(({ reach = 'most' }) => reaches.includes(reach))])
 }

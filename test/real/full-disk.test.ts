@@ -18,7 +18,10 @@ import { eventually } from './waiting.js'
 
 const endpoint = (broker: MemoryBroker, isOnline = () => true) => ({
   url: 'memory://broker',
-  transport: ((...given) => (isOnline() ? broker.dial(...given) : Promise.reject(new Error('offline')))) as typeof broker.dial,
+  transport: ((...given) =>
+    isOnline()
+      ? broker.dial(...given)
+      : Promise.reject(new Error('offline'))) as typeof broker.dial,
 })
 
 /** A disk of its own, or why there is none. */
@@ -28,7 +31,9 @@ function mounted(): { readonly place: string } | { readonly reason: string } {
     mkdirSync(place, { recursive: true })
     execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=8m', 'mqwire', place], { stdio: 'pipe' })
   } catch (error) {
-    return { reason: `a disk of 8 MB cannot be mounted here: ${(error as Error).message.split('\n')[0]}` }
+    return {
+      reason: `a disk of 8 MB cannot be mounted here: ${(error as Error).message.split('\n')[0]}`,
+    }
   }
   onTestFinished(() => void execFileSync('umount', ['--lazy', place]))
   return { place }
@@ -54,14 +59,21 @@ class Device {
     const peer = new Client(endpoint(this.#broker), { clientId: 'peer' })
     onTestFinished(() => peer.destroy())
     await peer.connect()
-    await peer.listen('out', (message) => void this.arrived.push(message.text().slice(0, 8)), { qos: 2 })
+    await peer.listen('out', (message) => void this.arrived.push(message.text().slice(0, 8)), {
+      qos: 2,
+    })
   }
 
   async start(): Promise<void> {
     this.store = await this.#open()
     this.client = new Client(
       endpoint(this.#broker, () => this.online),
-      { clientId: 'device', store: this.store, firstConnect: 'wait', reconnect: { backoff: () => 20 } },
+      {
+        clientId: 'device',
+        store: this.store,
+        firstConnect: 'wait',
+        reconnect: { backoff: () => 20 },
+      },
     )
     this.client.connect().catch(() => undefined)
     this.queue = await openQueue(this.client, { store: this.store, backoff: () => 100 })
@@ -80,13 +92,19 @@ class Device {
         const n = this.taken.length
         const qos = n % 2 === 0 ? 2 : 1
         const text = `${qos} ${String(n).padStart(6, '0')}`
-        const error: unknown = await this.queue.publish('out', text + 'x'.repeat(length), { qos }).then(
-          () => void this.taken.push(text),
-          (reason) => reason,
-        )
+        const error: unknown = await this.queue
+          .publish('out', text + 'x'.repeat(length), { qos })
+          .then(
+            () => void this.taken.push(text),
+            (reason) => reason,
+          )
         if (error === undefined) continue
         // LevelDB has a code of its own where it writes itself.
-        expect(error).toMatchObject({ code: 'ERR_STORE', outcome: 'not-sent', message: expect.stringMatching(/no space left on device/i) })
+        expect(error).toMatchObject({
+          code: 'ERR_STORE',
+          outcome: 'not-sent',
+          message: expect.stringMatching(/no space left on device/i),
+        })
         refusals += 1
       }
     }
@@ -96,7 +114,11 @@ class Device {
     this.online = true
     this.client.reconnect().catch(() => undefined)
     await eventually(() => this.queue.size === 0, 'size 0', 60_000)
-    await eventually(() => new Set(this.arrived).size === this.taken.length, 'all that was taken', 60_000)
+    await eventually(
+      () => new Set(this.arrived).size === this.taken.length,
+      'all that was taken',
+      60_000,
+    )
     expect(this.queue.bytes).toBe(0)
     const once = this.arrived.filter((text) => text.startsWith('2'))
     expect(once.length).toBe(new Set(once).size)
@@ -107,32 +129,39 @@ class Device {
 it.for([
   ['levelStore', levelStore],
   ['fileStore', fileStore],
-] as const)('on a disk of 8 MB that is full, over %s: what was taken arrives', { timeout: 180_000 }, async ([, open], { skip }) => {
-  const disk = mounted()
-  if ('reason' in disk) return skip(disk.reason)
-  const broker = new MemoryBroker()
-  onTestFinished(() => broker.close())
-  const device = new Device(() => open(path.join(disk.place, 'store')), broker)
-  await device.listen()
-  await device.start()
-  await device.fill()
-  const first = device.taken.length
-  expect(first).toBeGreaterThan(20)
-  await device.drained()
+] as const)(
+  'on a disk of 8 MB that is full, over %s: what was taken arrives',
+  { timeout: 180_000 },
+  async ([, open], { skip }) => {
+    const disk = mounted()
+    if ('reason' in disk) return skip(disk.reason)
+    const broker = new MemoryBroker()
+    onTestFinished(() => broker.close())
+    const device = new Device(() => open(path.join(disk.place, 'store')), broker)
+    await device.listen()
+    await device.start()
+    await device.fill()
+    const first = device.taken.length
+    expect(first).toBeGreaterThan(20)
+    await device.drained()
 
-  // The room has come back, and the next process finds a disk that is full.
-  device.client.destroy()
-  await device.stop()
-  device.online = false
-  await device.start()
-  await device.fill()
-  expect(device.taken.length).toBeGreaterThan(first + 20)
-  await device.stop()
-  await device.start()
-  expect(device.queue.size).toBe(device.taken.length - first)
-  await device.drained()
-  // LevelDB gives room back when it is compacted, at most once a second.
-  const ending = await eventually(() => device.queue.publish('out', '2 ending', { qos: 2 }).catch(() => undefined), 'room')
-  await ending.delivered
-  await device.stop()
-})
+    // The room has come back, and the next process finds a disk that is full.
+    device.client.destroy()
+    await device.stop()
+    device.online = false
+    await device.start()
+    await device.fill()
+    expect(device.taken.length).toBeGreaterThan(first + 20)
+    await device.stop()
+    await device.start()
+    expect(device.queue.size).toBe(device.taken.length - first)
+    await device.drained()
+    // LevelDB gives room back when it is compacted, at most once a second.
+    const ending = await eventually(
+      () => device.queue.publish('out', '2 ending', { qos: 2 }).catch(() => undefined),
+      'room',
+    )
+    await ending.delivered
+    await device.stop()
+  },
+)

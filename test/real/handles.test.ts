@@ -2,7 +2,13 @@
 import { expect, it } from 'vitest'
 import { Client, type EndpointOptions } from '../../src/client/node.js'
 import { issue, selfSigned } from '../support/certificates.js'
-import { type Broker, startAedes, startMosquitto, type TransportName, withMosquitto } from './brokers.js'
+import {
+  type Broker,
+  startAedes,
+  startMosquitto,
+  type TransportName,
+  withMosquitto,
+} from './brokers.js'
 import { eventually, failure, sequence, take, within } from './waiting.js'
 
 const batch = 10
@@ -32,10 +38,19 @@ async function lives(endpoint: EndpointOptions, index: number): Promise<void> {
     await take(subscription)
   }
   if (index % 5 === 0) client.destroy()
-  else await within(client.disconnect(index % 5 === 1 ? { timeout: 0 } : { timeout: 20 }), 'disconnecting')
+  else
+    await within(
+      client.disconnect(index % 5 === 1 ? { timeout: 0 } : { timeout: 20 }),
+      'disconnecting',
+    )
 }
 
-function cycles(name: string, start: () => Promise<Broker>, transport: TransportName, tls: EndpointOptions['tls'] = undefined): void {
+function cycles(
+  name: string,
+  start: () => Promise<Broker>,
+  transport: TransportName,
+  tls: EndpointOptions['tls'] = undefined,
+): void {
   it(`100 quick lives on ${name} over ${transport} leave no socket and no timer`, async () => {
     const broker = await start()
     try {
@@ -57,9 +72,14 @@ function cycles(name: string, start: () => Promise<Broker>, transport: Transport
         'an end of what the clients used',
         3000,
       ).catch((cause: unknown) => {
-        throw new Error(`left over: ${more.map((kind) => `${kind} ${before[kind] ?? 0} -> ${resources()[kind]}`).join(', ')}`, { cause })
+        throw new Error(
+          `left over: ${more.map((kind) => `${kind} ${before[kind] ?? 0} -> ${resources()[kind]}`).join(', ')}`,
+          { cause },
+        )
       })
-      expect(process.eventNames().map((event) => [event, process.listenerCount(event)])).toEqual(listeners)
+      expect(process.eventNames().map((event) => [event, process.listenerCount(event)])).toEqual(
+        listeners,
+      )
     } finally {
       await broker.stop()
     }
@@ -73,5 +93,7 @@ withMosquitto(['TCP', 'TLS', 'WebSocket', 'Unix socket'], (transport) => {
   if (transport !== 'TLS') return cycles('mosquitto', () => startMosquitto(), transport)
   const authority = selfSigned('authority')
   const server = issue(authority)
-  cycles('mosquitto', () => startMosquitto({ tls: { authority, server } }), transport, { ca: authority.cert })
+  cycles('mosquitto', () => startMosquitto({ tls: { authority, server } }), transport, {
+    ca: authority.cert,
+  })
 })

@@ -11,7 +11,10 @@ export function noEnhancedAuthentication(reason: string): Lack {
     reason,
     absent: true,
     async shows(world) {
-      const error = await failure(world.connect({ auth: { method: 'SCRAM-SHA-256', start: () => 'x', continue: () => 'x' } }), 'connecting')
+      const error = await failure(
+        world.connect({ auth: { method: 'SCRAM-SHA-256', start: () => 'x', continue: () => 'x' } }),
+        'connecting',
+      )
       expect(error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x8c })
       await world.connect()
     },
@@ -35,11 +38,15 @@ export function noAliasesFromBroker(reason: string): Lack {
     reason,
     absent: true,
     async shows(world) {
-      const [sender, receiver] = [await world.connect(), await world.connect({ topicAliasMaximum: 5 })]
+      const [sender, receiver] = [
+        await world.connect(),
+        await world.connect({ topicAliasMaximum: 5 }),
+      ]
       const subscription = await receiver.subscribe(world.topic('a'), { qos: 1 })
       const aliases: unknown[] = []
       receiver.on('packet', ({ direction, packet }) => {
-        if (direction === 'in' && packet.type === 'publish') aliases.push(packet.properties.topicAlias)
+        if (direction === 'in' && packet.type === 'publish')
+          aliases.push(packet.properties.topicAlias)
       })
       for (const text of sequence(5)) {
         await within(sender.publish(world.topic('a'), text, { qos: 1 }), 'the receipt')
@@ -58,7 +65,10 @@ export function noWordOfSubscribers(reason: string): Lack {
     async shows(world) {
       const client = await world.connect()
       for (const qos of [1, 2] as const) {
-        expect((await within(client.publish(world.topic('nobody'), 'x', { qos }), 'the receipt')).reasonCode).toBe(0)
+        expect(
+          (await within(client.publish(world.topic('nobody'), 'x', { qos }), 'the receipt'))
+            .reasonCode,
+        ).toBe(0)
       }
     },
   }
@@ -69,10 +79,17 @@ export function exceedsReceiveMaximum(reason: string, qos: 1 | 2): Lack {
   return {
     reason,
     async shows(world) {
-      const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' })]
+      const [sender, client] = [
+        await world.connect(),
+        await world.connect({ receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' }),
+      ]
       await client.subscribe(world.topic('a'), { qos })
-      for (const text of sequence(6)) await within(sender.publish(world.topic('a'), text, { qos }), 'the receipt')
-      expect(await within(client.closed, 'closed')).toMatchObject({ reasonCode: 0x93, fault: 'remote' })
+      for (const text of sequence(6))
+        await within(sender.publish(world.topic('a'), text, { qos }), 'the receipt')
+      expect(await within(client.closed, 'closed')).toMatchObject({
+        reasonCode: 0x93,
+        fault: 'remote',
+      })
     },
   }
 }
@@ -82,13 +99,19 @@ export function ignoresPacketLimit(reason: string): Lack {
   return {
     reason,
     async shows(world) {
-      const [sender, client] = [await world.connect(), await world.connect({ maximumPacketSize: 500 })]
+      const [sender, client] = [
+        await world.connect(),
+        await world.connect({ maximumPacketSize: 500 }),
+      ]
       const subscription = await client.subscribe(world.topic('a'), { qos: 1 })
       const dropped: unknown[] = []
       client.on('drop', (event) => dropped.push(event))
-      for (const text of ['x'.repeat(1000), 'small']) await within(sender.publish(world.topic('a'), text, { qos: 1 }), 'the receipt')
+      for (const text of ['x'.repeat(1000), 'small'])
+        await within(sender.publish(world.topic('a'), text, { qos: 1 }), 'the receipt')
       expect((await take(subscription)).text()).toBe('small')
-      expect(dropped).toMatchObject([{ direction: 'in', topic: world.topic('a'), qos: 1, reason: 'too-large' }])
+      expect(dropped).toMatchObject([
+        { direction: 'in', topic: world.topic('a'), qos: 1, reason: 'too-large' },
+      ])
     },
   }
 }
@@ -99,7 +122,9 @@ export function unlimited(reason: string): Lack {
     reason,
     absent: true,
     async shows(world) {
-      const client = await world.connect({ will: { topic: world.topic('will'), qos: 2, retain: true } })
+      const client = await world.connect({
+        will: { topic: world.topic('will'), qos: 2, retain: true },
+      })
       expect(client.negotiated).toMatchObject({ maximumQoS: 2, retainAvailable: true })
     },
   }

@@ -40,9 +40,11 @@ export class Lifecycle {
   ended(): readonly string[] {
     const all = [...this.contradictions]
     if (this.#state !== 'closed') all.push(`the last state is ${this.#state}`)
-    if (this.connects !== this.disconnects) all.push(`${this.connects} connects, ${this.disconnects} disconnects`)
+    if (this.connects !== this.disconnects)
+      all.push(`${this.connects} connects, ${this.disconnects} disconnects`)
     const reported = this.lost.absent + this.lost.expired
-    if (reported !== this.absences) all.push(`${this.absences} sessions were gone, ${reported} reported lost`)
+    if (reported !== this.absences)
+      all.push(`${this.absences} sessions were gone, ${reported} reported lost`)
     return all
   }
 
@@ -53,7 +55,8 @@ export class Lifecycle {
   }
 
   #handleConnect(sessionPresent: boolean): void {
-    if (this.connects !== this.disconnects) this.contradictions.push('connect without a disconnect before it')
+    if (this.connects !== this.disconnects)
+      this.contradictions.push('connect without a disconnect before it')
     if (this.#state !== 'connected') this.contradictions.push(`connect in ${this.#state}`)
     if (this.connects > 0 && !sessionPresent) this.absences += 1
     this.connects += 1

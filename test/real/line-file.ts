@@ -23,7 +23,8 @@ export class LineFile {
       const end = bytes.subarray(0, count).lastIndexOf('\n')
       if (end < 0) return this.#lines
       this.#read += end + 1
-      for (const line of bytes.toString('utf8', 0, end).split('\n')) this.#lines.push(line.split(' '))
+      for (const line of bytes.toString('utf8', 0, end).split('\n'))
+        this.#lines.push(line.split(' '))
     } finally {
       closeSync(file)
     }

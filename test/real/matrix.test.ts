@@ -16,7 +16,9 @@ describe('MATRIX.md', () => {
     const rows = committed.split('\n').filter((line) => line.startsWith('| **'))
     const cells = rows.flatMap((row) => row.split(/(?<!\\) \| /).slice(1))
     expect(cells).toHaveLength(features.length * brokerNames.length)
-    expect(cells.filter((cell) => !/^(?:works|deviates \[\d+\]|not offered \[\d+\]|not run)/.test(cell))).toEqual([])
+    expect(
+      cells.filter((cell) => !/^(?:works|deviates \[\d+\]|not offered \[\d+\]|not run)/.test(cell)),
+    ).toEqual([])
     expect(committed).not.toContain('**fails**')
   })
 
@@ -43,17 +45,23 @@ describe('a matrix', () => {
     ...given,
   })
   const of = (...tests: [status: string, cell?: Cell][]): string => {
-    const assertionResults = tests.map(([status, interop]) => ({ status, meta: interop === undefined ? {} : { interop } }))
+    const assertionResults = tests.map(([status, interop]) => ({
+      status,
+      meta: interop === undefined ? {} : { interop },
+    }))
     const report: Report = { testResults: [{ assertionResults }] }
     return matrix(listed, resultsOf(report))
   }
-  const row = (table: string, name: string): string | undefined => table.split('\n').find((line) => line.startsWith(`| **${name}**`))
+  const row = (table: string, name: string): string | undefined =>
+    table.split('\n').find((line) => line.startsWith(`| **${name}**`))
 
   it('says that what was not run was not run', () => {
     const table = of(['passed', cell({})], ['skipped'])
     expect(row(table, 'a')).toBe('| **a**: what a \\| b is | works | not run | not run | not run |')
     expect(row(table, 'b')).toBe('| **b**: what b is | not run | not run | not run | not run |')
-    expect(table).toContain('Brokers: aedes 1.2, mosquitto (not run), mochi (not run), HiveMQ CE (not run).')
+    expect(table).toContain(
+      'Brokers: aedes 1.2, mosquitto (not run), mochi (not run), HiveMQ CE (not run).',
+    )
     expect(featuresIn(table)).toEqual(['a', 'b'])
   })
 
@@ -66,8 +74,15 @@ describe('a matrix', () => {
   it('tells transports apart where they differ, and numbers its notes', () => {
     const slow = cell({ transport: 'WebSocket', verdict: 'deviates', reason: 'it is slow' })
     const none = cell({ broker: 'mochi', verdict: 'absent', reason: 'it has none' })
-    const table = of(['passed', cell({})], ['passed', cell({ transport: 'TLS' })], ['passed', slow], ['passed', none])
-    expect(row(table, 'a')).toContain('| works (TCP, TLS); deviates [1] (WebSocket) | not run | not offered [2] | not run |')
+    const table = of(
+      ['passed', cell({})],
+      ['passed', cell({ transport: 'TLS' })],
+      ['passed', slow],
+      ['passed', none],
+    )
+    expect(row(table, 'a')).toContain(
+      '| works (TCP, TLS); deviates [1] (WebSocket) | not run | not offered [2] | not run |',
+    )
     expect(table).toContain('## Notes\n\n1. it is slow\n2. it has none\n')
   })
 })

@@ -31,14 +31,19 @@ export interface Result extends Cell {
 /** Of a vitest JSON report what is read here. */
 export interface Report {
   readonly testResults: readonly {
-    readonly assertionResults: readonly { readonly status: string; readonly meta?: { readonly interop?: Cell } }[]
+    readonly assertionResults: readonly {
+      readonly status: string
+      readonly meta?: { readonly interop?: Cell }
+    }[]
   }[]
 }
 
 /** The cells of a report. Tests that were not run have none. */
 export function resultsOf(report: Report): Result[] {
   const tests = report.testResults.flatMap((file) => file.assertionResults)
-  return tests.flatMap(({ status, meta }) => (meta?.interop === undefined ? [] : [{ ...meta.interop, passed: status === 'passed' }]))
+  return tests.flatMap(({ status, meta }) =>
+    meta?.interop === undefined ? [] : [{ ...meta.interop, passed: status === 'passed' }],
+  )
 }
 
 /** Footnotes, numbered in the order in which they are asked for. */
@@ -55,19 +60,27 @@ class Notes {
   }
 }
 
-const words: Readonly<Record<Cell['verdict'], string>> = { works: 'works', deviates: 'deviates', absent: 'not offered' }
+const words: Readonly<Record<Cell['verdict'], string>> = {
+  works: 'works',
+  deviates: 'deviates',
+  absent: 'not offered',
+}
 
 /** What one broker shows of one feature, over all transports that it was run on. */
 function cell(results: readonly Result[], notes: Notes): string {
   if (results.length === 0) return 'not run'
   const parts = new Map<string, string[]>()
   for (const { verdict, reason, transport, passed } of results) {
-    const text = passed ? `${words[verdict]}${reason === undefined ? '' : ` ${notes.mark(reason)}`}` : '**fails**'
+    const text = passed
+      ? `${words[verdict]}${reason === undefined ? '' : ` ${notes.mark(reason)}`}`
+      : '**fails**'
     parts.set(text, [...(parts.get(text) ?? []), transport])
   }
   const [only] = [...parts.keys()]
   if (parts.size === 1 && only !== undefined) return only
-  return [...parts].map(([text, transports]) => `${text} (${transports.sort().join(', ')})`).join('; ')
+  return [...parts]
+    .map(([text, transports]) => `${text} (${transports.sort().join(', ')})`)
+    .join('; ')
 }
 
 /** A title without the statements that it begins with. */
@@ -80,7 +93,10 @@ function escaped(text: string): string {
 }
 
 /** The matrix: a row for each feature, in the order given, a column for each broker. */
-export function matrix(features: readonly { readonly name: string; readonly title: string }[], results: readonly Result[]): string {
+export function matrix(
+  features: readonly { readonly name: string; readonly title: string }[],
+  results: readonly Result[],
+): string {
   const notes = new Notes()
   const rows = features.map(({ name, title }) => {
     const cells = brokerNames.map((broker) =>
@@ -91,7 +107,10 @@ export function matrix(features: readonly { readonly name: string; readonly titl
     )
     return `| ${[`**${name}**: ${shown(title)}`, ...cells].map(escaped).join(' | ')} |`
   })
-  const versions = brokerNames.map((broker) => `${broker} ${results.find((each) => each.broker === broker)?.version ?? '(not run)'}`)
+  const versions = brokerNames.map(
+    (broker) =>
+      `${broker} ${results.find((each) => each.broker === broker)?.version ?? '(not run)'}`,
+  )
   return [
     '# Features × brokers',
     '',
@@ -115,5 +134,7 @@ export function matrix(features: readonly { readonly name: string; readonly titl
 
 /** The names of the features in a matrix, in order. */
 export function featuresIn(markdown: string): string[] {
-  return [...markdown.matchAll(/^\| \*\*(.+?)\*\*: /gm)].map(([, name = '']) => name.replaceAll('\\|', '|'))
+  return [...markdown.matchAll(/^\| \*\*(.+?)\*\*: /gm)].map(([, name = '']) =>
+    name.replaceAll('\\|', '|'),
+  )
 }

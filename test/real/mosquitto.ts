@@ -32,14 +32,24 @@ const takeover: Lack = {
 }
 
 const window: Lack = {
-  reason: 'mosquitto exceeds Receive Maximum by one before version 2.0.13, and the client may then end the connection',
+  reason:
+    'mosquitto exceeds Receive Maximum by one before version 2.0.13, and the client may then end the connection',
   async shows(world) {
     const topic = world.topic('slow')
-    const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 5, receiveMaximumExceeded: 'disconnect' })]
+    const [sender, client] = [
+      await world.connect(),
+      await world.connect({ receiveMaximum: 5, receiveMaximumExceeded: 'disconnect' }),
+    ]
     const stalled = await client.subscribe(topic, { qos: 1 })
-    await within(Promise.all(Array.from({ length: 12 }, () => sender.publish(topic, 'x', { qos: 1 }))), 'the receipts')
+    await within(
+      Promise.all(Array.from({ length: 12 }, () => sender.publish(topic, 'x', { qos: 1 }))),
+      'the receipts',
+    )
     for (let count = 0; count < 5; count += 1) (await take(stalled)).ack()
-    expect(await within(client.closed, 'closed')).toMatchObject({ reasonCode: 0x93, fault: 'remote' })
+    expect(await within(client.closed, 'closed')).toMatchObject({
+      reasonCode: 0x93,
+      fault: 'remote',
+    })
   },
 }
 
@@ -47,21 +57,34 @@ const windowAt2: Lack = {
   reason: window.reason,
   async shows(world) {
     const topic = world.topic('slow')
-    const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 5, receiveMaximumExceeded: 'disconnect' })]
+    const [sender, client] = [
+      await world.connect(),
+      await world.connect({ receiveMaximum: 5, receiveMaximumExceeded: 'disconnect' }),
+    ]
     const stalled = await client.subscribe(topic, { qos: 2 })
-    await within(Promise.all(Array.from({ length: 50 }, () => sender.publish(topic, 'x', { qos: 2 }))), 'the receipts')
+    await within(
+      Promise.all(Array.from({ length: 50 }, () => sender.publish(topic, 'x', { qos: 2 }))),
+      'the receipts',
+    )
     const reading = (async () => {
       for (;;) (await take(stalled)).ack()
     })()
     reading.catch(() => undefined)
-    expect(await within(client.closed, 'closed')).toMatchObject({ reasonCode: 0x93, fault: 'remote' })
+    expect(await within(client.closed, 'closed')).toMatchObject({
+      reasonCode: 0x93,
+      fault: 'remote',
+    })
   },
 }
 
 const copies: Lack = {
-  reason: 'mosquitto sends a copy for each matching filter; filters of one packet share their identifier, so these copies cannot be told apart',
+  reason:
+    'mosquitto sends a copy for each matching filter; filters of one packet share their identifier, so these copies cannot be told apart',
   async shows(world) {
-    const [sender, subscription] = await world.pair([world.topic('+/a'), world.topic('x/+'), world.topic('#')], { qos: 1 })
+    const [sender, subscription] = await world.pair(
+      [world.topic('+/a'), world.topic('x/+'), world.topic('#')],
+      { qos: 1 },
+    )
     for (const text of sequence(5)) await sender.publish(world.topic('x/a'), text, { qos: 1 })
     await sender.publish(world.topic('last'), 'last', { qos: 1 })
     const texts = await textsUntil(subscription, 'last')
@@ -70,11 +93,15 @@ const copies: Lack = {
 }
 
 const bulk: Lack = {
-  reason: 'the WebSocket listener of mosquitto sends 4 KB ten times in a second; 1 MB to it, and 60 KB from it, do arrive',
+  reason:
+    'the WebSocket listener of mosquitto sends 4 KB ten times in a second; 1 MB to it, and 60 KB from it, do arrive',
   async shows(world) {
     const topic = world.topic('large')
     const client = await world.connect(large)
-    const [own, tcp] = [await client.subscribe(topic, { qos: 2 }), new Client(world.broker.urls.TCP ?? '', large)]
+    const [own, tcp] = [
+      await client.subscribe(topic, { qos: 2 }),
+      new Client(world.broker.urls.TCP ?? '', large),
+    ]
     await tcp.connect()
     try {
       const other = await tcp.subscribe(`${topic}/up`, { qos: 2 })
@@ -94,7 +121,10 @@ const grants: Lack = {
   reason: 'the access list of mosquitto grants every subscription, and holds the messages back',
   async shows(world) {
     const client = await world.connect(account)
-    const subscription = await within(client.subscribe([world.topic('denied/#'), world.topic('allowed')], { qos: 1 }), 'subscribing')
+    const subscription = await within(
+      client.subscribe([world.topic('denied/#'), world.topic('allowed')], { qos: 1 }),
+      'subscribing',
+    )
     expect(subscription.granted.map(({ reasonCode }) => reasonCode)).toEqual([1, 1])
     await client.publish(world.topic('denied/a'), 'x')
     await within(client.publish(world.topic('allowed'), 'last', { qos: 1 }), 'the receipt')
@@ -108,17 +138,36 @@ export function onMosquitto(transports: readonly TransportName[]): void {
     const { authority, server } = identities()
     const lacks = {
       'overlap within one subscription': copies,
-      'enhanced authentication': noEnhancedAuthentication('mosquitto leaves enhanced authentication to plugins; without one it says so with 0x8C'),
+      'enhanced authentication': noEnhancedAuthentication(
+        'mosquitto leaves enhanced authentication to plugins; without one it says so with 0x8C',
+      ),
       'refused subscription': grants,
       ...(mosquittoBefore(2, 1, 0) && {
         takeover,
-        'topic aliases from the broker': noAliasesFromBroker('mosquitto sends no topic aliases before version 2.1'),
+        'topic aliases from the broker': noAliasesFromBroker(
+          'mosquitto sends no topic aliases before version 2.1',
+        ),
       }),
-      ...(mosquittoBefore(2, 0, 13) && { 'inbound window': window, 'inbound window at QoS 2': windowAt2 }),
+      ...(mosquittoBefore(2, 0, 13) && {
+        'inbound window': window,
+        'inbound window at QoS 2': windowAt2,
+      }),
       ...(transport.endsWith('WebSocket') && { 'large payloads': bulk }),
     }
-    const start = (setup: Setup): Promise<Broker> => startMosquitto({ ...mosquittoSetups[setup], tls: { authority, server } })
-    const breadth = transport === 'TCP' ? 'all' : transport === 'Secure WebSocket' ? 'essential' : 'most'
-    run({ broker: 'mosquitto', version: mosquittoVersion(), transport, start, tls: { ca: authority.cert }, lacks }, breadth)
+    const start = (setup: Setup): Promise<Broker> =>
+      startMosquitto({ ...mosquittoSetups[setup], tls: { authority, server } })
+    const breadth =
+      transport === 'TCP' ? 'all' : transport === 'Secure WebSocket' ? 'essential' : 'most'
+    run(
+      {
+        broker: 'mosquitto',
+        version: mosquittoVersion(),
+        transport,
+        start,
+        tls: { ca: authority.cert },
+        lacks,
+      },
+      breadth,
+    )
   })
 }

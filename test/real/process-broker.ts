@@ -48,7 +48,8 @@ export class ProcessBroker implements Broker {
     const from = this.log.length
     const child = this.#spawn()
     const check = (): void => {
-      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`${name} ended: ${this.log.slice(-2000)}`)
+      if (child.exitCode !== null || child.signalCode !== null)
+        throw new Error(`${name} ended: ${this.log.slice(-2000)}`)
     }
     for (const door of doors) {
       const accepting = async (): Promise<boolean> => {
@@ -127,7 +128,10 @@ function threadStates(pid: number): string[] {
 // Outlives this process by the moment that it takes to see it gone, however it ended: handlers of `exit` do not run when it is killed.
 function guard(pid: number | undefined, folder: string): ChildProcess {
   const script = 'cat > /dev/null; kill -9 "$0"; rm -rf "$1"'
-  const watcher = spawn('sh', ['-c', script, String(pid), folder], { stdio: ['pipe', 'ignore', 'ignore'], detached: true })
+  const watcher = spawn('sh', ['-c', script, String(pid), folder], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
   watcher.once('error', () => undefined)
   return watcher
 }

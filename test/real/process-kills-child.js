@@ -17,7 +17,13 @@ const lines = (name) => {
   const file = openSync(`${folder}/${name}`, 'a')
   return (...words) => writeSync(file, `${words.join(' ')}\n`)
 }
-const [stored, consumed, dead, lost, trouble] = ['stored', 'consumed', 'dead', 'lost', 'trouble'].map(lines)
+const [stored, consumed, dead, lost, trouble] = [
+  'stored',
+  'consumed',
+  'dead',
+  'lost',
+  'trouble',
+].map(lines)
 
 const store = await { levelStore, fileStore }[kind](`${folder}/store`, { lock: 'wait', durability })
 const client = await connect(url, {
@@ -29,7 +35,8 @@ const client = await connect(url, {
     sessionlost: () => lost(run),
     storecorrupt: ({ key }) => trouble('corrupt', key),
     error: ({ error }) => trouble('client', error),
-    recovered: ({ topic, error }) => error !== undefined && error.outcome !== 'unknown' && trouble('recovered', topic, error),
+    recovered: ({ topic, error }) =>
+      error !== undefined && error.outcome !== 'unknown' && trouble('recovered', topic, error),
   },
 })
 
@@ -58,7 +65,8 @@ async function publishOn(worker) {
 }
 
 process.once('message', async () => {
-  for await (const { entry, code } of queue.deadLetters.entries()) dead(code, new TextDecoder().decode(entry.payload))
+  for await (const { entry, code } of queue.deadLetters.entries())
+    dead(code, new TextDecoder().decode(entry.payload))
   await queue.close()
   await client.disconnect()
   await store.close()

@@ -14,7 +14,9 @@ const timeout = 120_000 + kills * 5000
 
 beforeAll(requireDist)
 
-async function killed(plan: Pick<KillsPlan, 'store' | 'durability' | 'broker'>): Promise<KillsResult> {
+async function killed(
+  plan: Pick<KillsPlan, 'store' | 'durability' | 'broker'>,
+): Promise<KillsResult> {
   const started = performance.now()
   const result = await runKills({ ...plan, kills, seed: 1 })
   const { early, restarts, sessionsLost, stored, repeated, dead, sent, consumed } = result
@@ -45,23 +47,35 @@ withMosquitto(['TCP'], () => {
     it.each([
       ['levelStore', 'sync'],
       ['fileStore', 'os'],
-    ] as const)('%s, with durability %s: nothing is lost, doubled or confused', { timeout }, async (store, durability) => {
-      const result = await killed({ store, durability, broker: 'stays' })
-      expectCertain(result)
-      expect(result.sessionsLost).toBe(0)
-    })
+    ] as const)(
+      '%s, with durability %s: nothing is lost, doubled or confused',
+      { timeout },
+      async (store, durability) => {
+        const result = await killed({ store, durability, broker: 'stays' })
+        expectCertain(result)
+        expect(result.sessionsLost).toBe(0)
+      },
+    )
 
-    it.each(['levelStore', 'fileStore'] as const)('%s: nor where the broker is restarted meanwhile, and remembers', { timeout }, async (store) => {
-      const result = await killed({ store, durability: 'sync', broker: 'comes back' })
-      expectCertain(result)
-      expect(result.sessionsLost).toBe(0)
-      expect(result.restarts).toBeGreaterThan(0)
-    })
+    it.each(['levelStore', 'fileStore'] as const)(
+      '%s: nor where the broker is restarted meanwhile, and remembers',
+      { timeout },
+      async (store) => {
+        const result = await killed({ store, durability: 'sync', broker: 'comes back' })
+        expectCertain(result)
+        expect(result.sessionsLost).toBe(0)
+        expect(result.restarts).toBeGreaterThan(0)
+      },
+    )
 
     it('a broker that forgets loses no entry in silence: at QoS 2 one whose outcome is unknown is a dead letter, and none arrives twice', {
       timeout,
     }, async () => {
-      const { dead, restarts, sessionsLost } = await killed({ store: 'levelStore', durability: 'sync', broker: 'forgets' })
+      const { dead, restarts, sessionsLost } = await killed({
+        store: 'levelStore',
+        durability: 'sync',
+        broker: 'forgets',
+      })
       expect(restarts).toBeGreaterThan(0)
       expect(sessionsLost).toBeGreaterThan(0)
       expect(dead.filter((line) => !line.startsWith('ERR_SESSION_LOST '))).toEqual([])

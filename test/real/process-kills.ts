@@ -85,7 +85,10 @@ export interface KillsResult {
 /** Runs a plan on a mosquitto of its own. */
 export async function runKills(plan: KillsPlan): Promise<KillsResult> {
   const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-kills-'))
-  const broker = await startMosquitto({ lines: ['max_inflight_messages 50'], memory: plan.broker === 'comes back' ? 'all of it' : 'nothing' })
+  const broker = await startMosquitto({
+    lines: ['max_inflight_messages 50'],
+    memory: plan.broker === 'comes back' ? 'all of it' : 'nothing',
+  })
   const kills = new Kills(plan, broker, folder)
   try {
     return await kills.run()
@@ -124,7 +127,13 @@ class Kills {
     this.#random = new Random(plan.seed)
     this.#url = broker.urls.TCP ?? ''
     const file = (name: string): LineFile => new LineFile(path.join(folder, name))
-    this.#files = { stored: file('stored'), consumed: file('consumed'), dead: file('dead'), lost: file('lost'), trouble: file('trouble') }
+    this.#files = {
+      stored: file('stored'),
+      consumed: file('consumed'),
+      dead: file('dead'),
+      lost: file('lost'),
+      trouble: file('trouble'),
+    }
   }
 
   async run(): Promise<KillsResult> {
@@ -140,7 +149,8 @@ class Kills {
     const sender = this.#send()
     for (let run = 1; run <= this.#plan.kills; run += 1) {
       await Promise.all([this.#killOne(run), this.#restartMeanwhile()])
-      if (this.#plan.broker === 'forgets' && this.#random.below(3) === 0) await this.#restartForgetting()
+      if (this.#plan.broker === 'forgets' && this.#random.below(3) === 0)
+        await this.#restartForgetting()
     }
     this.#going = false
     await within(sender, 'the end of the sender', lastPatience)
@@ -162,12 +172,23 @@ class Kills {
 
   #spawn(run: number, publishes: boolean): ChildProcess {
     const { durability, store } = this.#plan
-    const settings: ChildSettings = { url: this.#url, folder: this.#folder, run, store, durability, publishes }
+    const settings: ChildSettings = {
+      url: this.#url,
+      folder: this.#folder,
+      run,
+      store,
+      durability,
+      publishes,
+    }
     const file = path.join(root, 'test', 'real', 'process-kills-child.js')
-    const child = spawn(process.execPath, ['--unhandled-rejections=strict', file, JSON.stringify(settings)], {
-      cwd: root,
-      stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
-    })
+    const child = spawn(
+      process.execPath,
+      ['--unhandled-rejections=strict', file, JSON.stringify(settings)],
+      {
+        cwd: root,
+        stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+      },
+    )
     this.#child = child
     return child
   }
@@ -178,7 +199,12 @@ class Kills {
     const gone = ended(child)
     const early = this.#random.below(10) === 0
     const delay = this.#random.below(early ? 400 : 300)
-    if (!early) await within(Promise.race([said(child, 'connected'), gone]), `process ${run} connecting`, lastPatience)
+    if (!early)
+      await within(
+        Promise.race([said(child, 'connected'), gone]),
+        `process ${run} connecting`,
+        lastPatience,
+      )
     let connected = false
     if (early) child.once('message', () => (connected = true))
     await sleep(delay)
@@ -195,7 +221,8 @@ class Kills {
     await within(Promise.race([said(child, 'drained'), gone]), 'an empty queue', lastPatience)
     await until()
     child.send('end')
-    if ((await within(gone, 'the end of the process', lastPatience)) !== undefined) throw new Error(`process ${run} was killed`)
+    if ((await within(gone, 'the end of the process', lastPatience)) !== undefined)
+      throw new Error(`process ${run} was killed`)
   }
 
   // What never comes is told by the result, not by a deadline that is missed.
@@ -209,7 +236,8 @@ class Kills {
   async #send(): Promise<void> {
     for (let number = 1; this.#going; number += 1) {
       await this.#pause
-      const open = (): number => this.#sent.length - this.#forgotten - this.#files.consumed.lines().length
+      const open = (): number =>
+        this.#sent.length - this.#forgotten - this.#files.consumed.lines().length
       while (this.#going && number % 20 === 0 && open() > mostAhead) await sleep(20)
       const qos = (number % 2) + 1
       const text = `m${number}`
@@ -262,7 +290,8 @@ class Kills {
 
   #lost(): string[] {
     const dead = new Set(this.#files.dead.lines().map(([, text]) => text))
-    const gone = ([, text = '']: readonly string[]): boolean => !this.#arrived.has(text) && !dead.has(text)
+    const gone = ([, text = '']: readonly string[]): boolean =>
+      !this.#arrived.has(text) && !dead.has(text)
     return this.#files.stored
       .lines()
       .filter(gone)
@@ -283,7 +312,9 @@ class Kills {
       const [knownId, knownText] = [ids.get(text) ?? id, texts.get(id) ?? text]
       ids.set(text, id)
       texts.set(id, text)
-      return knownId === id && knownText === text ? [] : [`${text} with ${id}: ${knownId} before, and ${id} was of ${knownText}`]
+      return knownId === id && knownText === text
+        ? []
+        : [`${text} with ${id}: ${knownId} before, and ${id} was of ${knownText}`]
     })
   }
 
@@ -330,7 +361,8 @@ class Kills {
 // Entries, and publishes in flight.
 async function leftIn(store: Store): Promise<string[]> {
   const keys: string[] = []
-  for await (const [key] of store.entries()) if (/^(q\/\w+\/e|c\/\w+\/o)\//.test(key)) keys.push(key)
+  for await (const [key] of store.entries())
+    if (/^(q\/\w+\/e|c\/\w+\/o)\//.test(key)) keys.push(key)
   await store.close()
   return keys
 }
@@ -339,7 +371,9 @@ async function leftIn(store: Store): Promise<string[]> {
 function ended(child: ChildProcess): Promise<NodeJS.Signals | undefined> {
   const end = new Promise<NodeJS.Signals | undefined>((resolve, reject) => {
     child.once('exit', (code, signal) =>
-      code === null || code === 0 ? resolve(signal ?? undefined) : reject(new Error(`the process ended with ${code}`)),
+      code === null || code === 0
+        ? resolve(signal ?? undefined)
+        : reject(new Error(`the process ended with ${code}`)),
     )
   })
   end.catch(() => undefined)

@@ -38,7 +38,13 @@ class Link {
   readonly #client: Socket
   readonly #broker: Socket
 
-  constructor(proxy: ResettingProxy, client: Socket, broker: Socket, upwards: boolean, bytes: number) {
+  constructor(
+    proxy: ResettingProxy,
+    client: Socket,
+    broker: Socket,
+    upwards: boolean,
+    bytes: number,
+  ) {
     this.#proxy = proxy
     this.#client = client
     this.#broker = broker
@@ -122,7 +128,13 @@ class ResettingProxy implements Proxy {
   #accept(client: Socket): void {
     const { port, meanBytes } = this.#settings
     const broker = tcp(port, '127.0.0.1')
-    const link = new Link(this, client, broker, this.#random.chance(0.5), this.#random.below(2 * meanBytes))
+    const link = new Link(
+      this,
+      client,
+      broker,
+      this.#random.chance(0.5),
+      this.#random.below(2 * meanBytes),
+    )
     this.#links.add(link)
     client.once('close', () => this.#links.delete(link))
     broker.once('connect', () => client.resume())

@@ -123,11 +123,18 @@ export async function runResets(broker: Restartable, plan: ResetsPlan): Promise<
   runs += 1
   const proxy = await startProxy({ port: broker.port, seed: plan.seed, meanBytes: plan.meanBytes })
   const publisher = new Client(proxy.url, { ...rough, clientId: `publisher-${runs}` })
-  const subscriber = new Client(plan.subscriber === 'direct' ? broker.url : proxy.url, { ...rough, clientId: `subscriber-${runs}` })
+  const subscriber = new Client(plan.subscriber === 'direct' ? broker.url : proxy.url, {
+    ...rough,
+    clientId: `subscriber-${runs}`,
+  })
   const watched = [new Lifecycle(publisher), new Lifecycle(subscriber)]
   try {
     const started = performance.now()
-    const tallies = await within(transfer(publisher, subscriber, plan, `resets-${runs}`), `${plan.messages} messages at QoS 1 and 2`, plan.deadline)
+    const tallies = await within(
+      transfer(publisher, subscriber, plan, `resets-${runs}`),
+      `${plan.messages} messages at QoS 1 and 2`,
+      plan.deadline,
+    )
     const seconds = (performance.now() - started) / 1000
     proxy.calm()
     for (const client of [publisher, subscriber]) await within(client.disconnect(), 'goodbye')
@@ -147,7 +154,12 @@ export async function runResets(broker: Restartable, plan: ResetsPlan): Promise<
   }
 }
 
-async function transfer(publisher: Client, subscriber: Client, plan: ResetsPlan, topic: string): Promise<Pick<ResetsResult, 'qos1' | 'qos2'>> {
+async function transfer(
+  publisher: Client,
+  subscriber: Client,
+  plan: ResetsPlan,
+  topic: string,
+): Promise<Pick<ResetsResult, 'qos1' | 'qos2'>> {
   const arrivals = { 1: new Arrivals(plan.messages), 2: new Arrivals(plan.messages) }
   const exchanges = new Exchanges(subscriber, `${topic}/2`)
   const subscription = subscriber.subscription(`${topic}/+`, { qos: 2 })
@@ -158,14 +170,23 @@ async function transfer(publisher: Client, subscriber: Client, plan: ResetsPlan,
   await publisher.publish(`${topic}/end`, '', { qos: 2 })
   await received
   const begunAnew = exchanges.begun - arrivals[2].different
-  return { qos1: { ...qos1, ...counted(arrivals[1], 0) }, qos2: { ...qos2, ...counted(arrivals[2], begunAnew) } }
+  return {
+    qos1: { ...qos1, ...counted(arrivals[1], 0) },
+    qos2: { ...qos2, ...counted(arrivals[2], begunAnew) },
+  }
 }
 
-function counted({ lost, again, disordered }: Arrivals, begunAnew: number): Omit<Tally, keyof Sent> {
+function counted(
+  { lost, again, disordered }: Arrivals,
+  begunAnew: number,
+): Omit<Tally, keyof Sent> {
   return { lost, disordered, again: again - begunAnew, begunAnew }
 }
 
-async function receive(subscription: Subscription, arrivals: Readonly<Record<1 | 2, Arrivals>>): Promise<void> {
+async function receive(
+  subscription: Subscription,
+  arrivals: Readonly<Record<1 | 2, Arrivals>>,
+): Promise<void> {
   for await (const message of subscription) {
     if (message.topic.endsWith('/end')) break
     arrivals[message.topic.endsWith('/1') ? 1 : 2].add(Number.parseInt(message.text(), 10))
@@ -174,7 +195,11 @@ async function receive(subscription: Subscription, arrivals: Readonly<Record<1 |
 
 type Sent = Pick<Tally, 'fulfilled' | 'rejected'>
 
-async function send(publisher: Client, { messages, seed }: ResetsPlan, topic: string): Promise<[Sent, Sent]> {
+async function send(
+  publisher: Client,
+  { messages, seed }: ResetsPlan,
+  topic: string,
+): Promise<[Sent, Sent]> {
   const random = new Random(seed + 1)
   const sent: [Sent, Sent] = [
     { fulfilled: 0, rejected: 0 },
@@ -186,7 +211,9 @@ async function send(publisher: Client, { messages, seed }: ResetsPlan, topic: st
       const length = random.chance(0.01) ? random.below(padding.length) : random.below(120)
       await publisher.writable
       const tally = sent[qos - 1] as Sent
-      const publish = publisher.publish(`${topic}/${qos}`, `${index}:${padding.slice(0, length)}`, { qos })
+      const publish = publisher.publish(`${topic}/${qos}`, `${index}:${padding.slice(0, length)}`, {
+        qos,
+      })
       pending.push(
         publish.then(
           () => {

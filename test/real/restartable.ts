@@ -36,7 +36,9 @@ export class Restartable {
 
   /** A broker that accepts connections. */
   static async start(settings: RestartableSettings = {}): Promise<Restartable> {
-    return new Restartable(await startProcess(() => makeMosquitto({ ...settings, lines: [...limits, prompt] })))
+    return new Restartable(
+      await startProcess(() => makeMosquitto({ ...settings, lines: [...limits, prompt] })),
+    )
   }
 
   get url(): string {

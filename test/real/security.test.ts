@@ -1,9 +1,22 @@
 /** Who may connect to whom: passwords, certificates, names. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Client, type ClientOptions, type EndpointOptions, type MqttError } from '../../src/client/node.js'
+import {
+  Client,
+  type ClientOptions,
+  type EndpointOptions,
+  type MqttError,
+} from '../../src/client/node.js'
 import type { TlsOptions } from '../../src/transport/transport.js'
 import { type Identity, issue, selfSigned } from '../support/certificates.js'
-import { type Broker, type MosquittoSettings, mosquittoSupports, startAedes, startMosquitto, type TransportName, withMosquitto } from './brokers.js'
+import {
+  type Broker,
+  type MosquittoSettings,
+  mosquittoSupports,
+  startAedes,
+  startMosquitto,
+  type TransportName,
+  withMosquitto,
+} from './brokers.js'
 import { failure, within } from './waiting.js'
 
 const canary = 'pässwörd-1f3a9'
@@ -45,8 +58,18 @@ function logins(urlOf: (transport: TransportName) => string, reasonCode: number)
     it(`user name and password as options, in the URL, and from credentials(), over ${transport}`, async () => {
       const url = urlOf(transport)
       await connects({ url }, { username: 'jörg', password: canary })
-      await connects({ url: url.replace('//', `//${encodeURIComponent('jörg')}:${encodeURIComponent(canary)}@`) })
-      await connects({ url }, { credentials: async () => ({ username: 'jörg', password: new TextEncoder().encode(canary) }) })
+      await connects({
+        url: url.replace('//', `//${encodeURIComponent('jörg')}:${encodeURIComponent(canary)}@`),
+      })
+      await connects(
+        { url },
+        {
+          credentials: async () => ({
+            username: 'jörg',
+            password: new TextEncoder().encode(canary),
+          }),
+        },
+      )
     })
     it(`a wrong password is ERR_CONNECT_REFUSED with 0x${reasonCode.toString(16)}, and shows nowhere, over ${transport}`, async () => {
       const url = urlOf(transport)
@@ -57,7 +80,12 @@ function logins(urlOf: (transport: TransportName) => string, reasonCode: number)
         refused({ url: url.replace('//', `//x:${encodeURIComponent(canary)}@`) }),
       ]
       for (const error of await Promise.all(attempts)) {
-        expect(error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', outcome: 'refused', fault: 'remote', reasonCode })
+        expect(error).toMatchObject({
+          code: 'ERR_CONNECT_REFUSED',
+          outcome: 'refused',
+          fault: 'remote',
+          reasonCode,
+        })
       }
     })
   }
@@ -101,14 +129,20 @@ function mosquittoTests(): void {
     }
     it('a CA that is no certificate is ERR_INVALID_OPTION', async () => {
       const error = await refused({ url: urlOf('TLS'), tls: { ca: 'nonsense' } })
-      expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', fault: 'local', outcome: 'not-sent' })
+      expect(error).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        fault: 'local',
+        outcome: 'not-sent',
+      })
     })
     it('TLS to a plain port, and plain to a TLS port, fail before the connect deadline', async () => {
       const { port } = new URL(urlOf('TCP'))
       const options = { connectTimeout: 60_000 }
       const codes = ['ERR_TLS', 'ERR_CONNECT_FAILED']
       expect(codes).toContain((await refused({ url: `mqtts://localhost:${port}` }, options)).code)
-      expect(codes).toContain((await refused({ url: `mqtt://localhost:${new URL(urlOf('TLS')).port}` }, options)).code)
+      expect(codes).toContain(
+        (await refused({ url: `mqtt://localhost:${new URL(urlOf('TLS')).port}` }, options)).code,
+      )
     })
     it('without the authority it works only with a stated reason', async () => {
       const warnings: Error[] = []
@@ -120,19 +154,38 @@ function mosquittoTests(): void {
     })
   })
 
-  const rejected: Record<string, { readonly settings: MosquittoSettings; readonly tls: TlsOptions }> = {
-    'a CA that did not sign it': { settings: { tls: { authority, server } }, tls: { ca: stranger.cert } },
+  const rejected: Record<
+    string,
+    { readonly settings: MosquittoSettings; readonly tls: TlsOptions }
+  > = {
+    'a CA that did not sign it': {
+      settings: { tls: { authority, server } },
+      tls: { ca: stranger.cert },
+    },
     'the platform’s authorities only': { settings: { tls: { authority, server } }, tls: {} },
-    'another name': { settings: { tls: { authority, server: issue(authority, { names: 'DNS:elsewhere.test' }) } }, tls: { ca: authority.cert } },
-    'an expired certificate': { settings: { tls: { authority, server: issue(authority, { days: -1 }) } }, tls: { ca: authority.cert } },
+    'another name': {
+      settings: { tls: { authority, server: issue(authority, { names: 'DNS:elsewhere.test' }) } },
+      tls: { ca: authority.cert },
+    },
+    'an expired certificate': {
+      settings: { tls: { authority, server: issue(authority, { days: -1 }) } },
+      tls: { ca: authority.cert },
+    },
   }
   for (const [title, { settings, tls }] of Object.entries(rejected)) {
     it(`${title}: ERR_TLS, and nothing is sent`, async () => {
       const broker = await startMosquitto(settings)
       try {
         for (const transport of secure) {
-          const error = await refused({ url: broker.urls[transport] ?? '', tls }, { username: 'x', password: canary })
-          expect(error, transport).toMatchObject({ code: 'ERR_TLS', outcome: 'not-sent', fault: 'remote' })
+          const error = await refused(
+            { url: broker.urls[transport] ?? '', tls },
+            { username: 'x', password: canary },
+          )
+          expect(error, transport).toMatchObject({
+            code: 'ERR_TLS',
+            outcome: 'not-sent',
+            fault: 'remote',
+          })
         }
         expect(broker.log).not.toContain('New client connected')
       } finally {
@@ -145,7 +198,11 @@ function mosquittoTests(): void {
     const tls = { authority, server, clientCertificate: true }
     const client = issue(authority)
     const urlOf = running(() => startMosquitto({ tls }))
-    const withIdentity = ({ cert, key }: Identity): TlsOptions => ({ ca: authority.cert, cert, key })
+    const withIdentity = ({ cert, key }: Identity): TlsOptions => ({
+      ca: authority.cert,
+      cert,
+      key,
+    })
     for (const transport of secure) {
       it(`one of the authority is taken; none, and a stranger's, are ERR_TLS, over ${transport}`, async () => {
         await connects({ url: urlOf(transport), tls: withIdentity(client) })
@@ -158,7 +215,14 @@ function mosquittoTests(): void {
     it('a key with a passphrase opens with it', async () => {
       const locked = issue(authority, { passphrase: canary })
       await connects({ url: urlOf('TLS'), tls: { ...withIdentity(locked), passphrase: canary } })
-      expect((await refused({ url: urlOf('TLS'), tls: { ...withIdentity(locked), passphrase: 'wrong' } })).code).toBe('ERR_INVALID_OPTION')
+      expect(
+        (
+          await refused({
+            url: urlOf('TLS'),
+            tls: { ...withIdentity(locked), passphrase: 'wrong' },
+          })
+        ).code,
+      ).toBe('ERR_INVALID_OPTION')
     })
   })
 }

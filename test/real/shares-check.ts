@@ -22,7 +22,8 @@ export async function checkShares(name: SiteName): Promise<void> {
       const expected = known[name]?.fates[way]
       expect(seen.later).toBeDefined()
       for (const what of ['inHand', 'waiting', 'later'] as const)
-        if (seen[what] !== undefined) expect(expected?.[what], `${what}: ${seen[what]}`).toContain(seen[what])
+        if (seen[what] !== undefined)
+          expect(expected?.[what], `${what}: ${seen[what]}`).toContain(seen[what])
     })
   })
 }

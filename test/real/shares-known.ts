@@ -17,11 +17,19 @@ const of = (inHand: string, waiting: string, later: string) => ({
 export const known: Readonly<Partial<Record<SiteName, Known>>> = {
   mosquitto: {
     version: '2.0.11',
-    fates: { drains: of('itself', 'itself', 'others'), ends: of('nobody', 'nobody', 'others'), 'is cut': of('itself', 'itself', 'both') },
+    fates: {
+      drains: of('itself', 'itself', 'others'),
+      ends: of('nobody', 'nobody', 'others'),
+      'is cut': of('itself', 'itself', 'both'),
+    },
   },
   mochi: {
     version: '2.7.9',
-    fates: { drains: of('itself', 'not all', 'others'), ends: of('nobody', 'nobody', 'others'), 'is cut': of('itself', 'itself', 'both') },
+    fates: {
+      drains: of('itself', 'not all', 'others'),
+      ends: of('nobody', 'nobody', 'others'),
+      'is cut': of('itself', 'itself', 'both'),
+    },
   },
   'HiveMQ CE': {
     version: '2025.5',
@@ -33,11 +41,19 @@ export const known: Readonly<Partial<Record<SiteName, Known>>> = {
   },
   Artemis: {
     version: '2.40.0',
-    fates: { drains: of('itself', 'others', 'others'), ends: of('others', 'others', 'others'), 'is cut': of('others', 'others', 'others') },
+    fates: {
+      drains: of('itself', 'others', 'others'),
+      ends: of('others', 'others', 'others'),
+      'is cut': of('others', 'others', 'others'),
+    },
   },
   MemoryBroker: {
     version: '',
-    fates: { drains: of('itself', 'itself', 'others'), ends: of('others', 'others', 'others'), 'is cut': of('itself', 'itself', 'others') },
+    fates: {
+      drains: of('itself', 'itself', 'others'),
+      ends: of('others', 'others', 'others'),
+      'is cut': of('itself', 'itself', 'others'),
+    },
   },
 }
 
@@ -49,14 +65,17 @@ const words: Readonly<Record<Whose, string>> = {
   nobody: '**lost**',
   'not all': '**some lost**',
 }
-const wordOf = (whose: readonly Whose[]): string => (whose.length > 2 ? 'any of them, perhaps late' : whose.map((one) => words[one]).join(' or '))
+const wordOf = (whose: readonly Whose[]): string =>
+  whose.length > 2 ? 'any of them, perhaps late' : whose.map((one) => words[one]).join(' or ')
 
 /** The lines of the table. */
 export function tableOfShares(): string[] {
   const rows = Object.entries(known).map(([name, { version, fates }]) => {
     const cells = ways.map((way) => {
       const { inHand, waiting, later } = fates[way]
-      return [wordOf(inHand), wordOf(waiting), ...(way === 'is cut' ? [wordOf(later)] : [])].join(' · ')
+      return [wordOf(inHand), wordOf(waiting), ...(way === 'is cut' ? [wordOf(later)] : [])].join(
+        ' · ',
+      )
     })
     return `| ${name === 'MemoryBroker' ? '`mqwire/testing`' : `${name} ${version}`} | ${cells.join(' | ')} |`
   })

@@ -4,7 +4,13 @@
  * The one that leaves has a full window in hand, unacknowledged; what is its share besides, the broker has. Nothing here is a matter of time but the end: a
  * message that did not come for a while does not come.
  */
-import { type Client, connect, type Message, type SharedSubscription, subscribeShared } from '../../src/client/node.js'
+import {
+  type Client,
+  connect,
+  type Message,
+  type SharedSubscription,
+  subscribeShared,
+} from '../../src/client/node.js'
 import { pause } from '../support/pausing.js'
 import type { Broker } from './brokers.js'
 import { within } from './waiting.js'
@@ -51,8 +57,16 @@ interface Group {
 }
 
 async function member(group: Group, options: object, works = true): Promise<Member> {
-  const client = await connect(group.url, { reconnect: false, sessionExpiryInterval: 0, ...options })
-  const jobs = await subscribeShared(client, group.name, group.topic, { qos: 1, ack: 'manual', quiet: calm })
+  const client = await connect(group.url, {
+    reconnect: false,
+    sessionExpiryInterval: 0,
+    ...options,
+  })
+  const jobs = await subscribeShared(client, group.name, group.topic, {
+    qos: 1,
+    ack: 'manual',
+    quiet: calm,
+  })
   const texts = new Set<string>()
   const inHand: Message[] = []
   let working = works
@@ -78,11 +92,19 @@ async function quiet(group: Group): Promise<void> {
 }
 
 async function send(sender: Client, topic: string, texts: readonly string[]): Promise<void> {
-  await within(Promise.all(texts.map((text) => sender.publish(topic, text, { qos: 1 }))), 'the receipts')
+  await within(
+    Promise.all(texts.map((text) => sender.publish(topic, text, { qos: 1 }))),
+    'the receipts',
+  )
 }
 
 /** `both`: each message one of them, or both. */
-function whose(texts: readonly string[], itself: ReadonlySet<string>, others: ReadonlySet<string>, next: ReadonlySet<string>): Whose | undefined {
+function whose(
+  texts: readonly string[],
+  itself: ReadonlySet<string>,
+  others: ReadonlySet<string>,
+  next: ReadonlySet<string>,
+): Whose | undefined {
   if (texts.length === 0) return undefined
   const missing = texts.filter((text) => !itself.has(text) && !others.has(text))
   const lost = missing.filter((text) => !next.has(text))
@@ -95,7 +117,12 @@ function whose(texts: readonly string[], itself: ReadonlySet<string>, others: Re
 
 /** Has one member of two leave in this way. */
 export async function leaving(broker: Broker, way: Way): Promise<Fate> {
-  const group: Group = { url: broker.urls.TCP as string, topic: `jobs/${way}`, name: way.replace(' ', '-'), lastAt: 0 }
+  const group: Group = {
+    url: broker.urls.TCP as string,
+    topic: `jobs/${way}`,
+    name: way.replace(' ', '-'),
+    lastAt: 0,
+  }
   const lasting = way === 'is cut' ? { cleanStart: false, sessionExpiryInterval: 600 } : {}
   const clientId = `goes-${group.name}`
   const goes = await member(group, { clientId, receiveMaximum: window, ...lasting }, false)
@@ -125,7 +152,8 @@ export async function leaving(broker: Broker, way: Way): Promise<Fate> {
   const own = back?.texts ?? itself
   const next = await member(group, {})
   await quiet(group)
-  for (const { client } of [goes, stays, next, ...(back === undefined ? [] : [back])]) client.destroy()
+  for (const { client } of [goes, stays, next, ...(back === undefined ? [] : [back])])
+    client.destroy()
   await sender.disconnect()
   return {
     inHand: whose(inHand, own, stays.texts, next.texts),

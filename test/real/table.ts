@@ -13,5 +13,7 @@ export function tableOf(report: Report): string {
 
 /** One line for each cell that failed. */
 export function failures(report: Report): string[] {
-  return resultsOf(report).flatMap(({ passed, broker, transport, feature }) => (passed ? [] : [`failed: ${feature}, ${broker} over ${transport}`]))
+  return resultsOf(report).flatMap(({ passed, broker, transport, feature }) =>
+    passed ? [] : [`failed: ${feature}, ${broker} over ${transport}`],
+  )
 }

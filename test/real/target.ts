@@ -5,7 +5,14 @@
  * cell of the matrix it is: `matrix.ts` makes the table from a report.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { Client, type ClientOptions, type EndpointOptions, type Filters, type SubscribeOptions, type Subscription } from '../../src/client/node.js'
+import {
+  Client,
+  type ClientOptions,
+  type EndpointOptions,
+  type Filters,
+  type SubscribeOptions,
+  type Subscription,
+} from '../../src/client/node.js'
 import type { TlsOptions } from '../../src/transport/transport.js'
 import type { Broker, Setup, TransportName } from './brokers.js'
 import type { BrokerName, Cell } from './matrix.js'
@@ -75,7 +82,8 @@ export class World {
 
   get endpoint(): EndpointOptions {
     const url = this.broker.urls[this.target.transport]
-    if (url === undefined) throw new Error(`${this.target.broker} does not listen on ${this.target.transport}`)
+    if (url === undefined)
+      throw new Error(`${this.target.broker} does not listen on ${this.target.transport}`)
     const { tls } = this.target
     return tls !== undefined && /^(?:mqtts|wss):/.test(url) ? { url, tls } : { url }
   }
@@ -92,7 +100,11 @@ export class World {
 
   /** A client that does not connect yet; to another endpoint than the broker's where there is something in between. */
   client(options: ClientOptions = {}, endpoint: EndpointOptions = this.endpoint): Client {
-    const client = new Client(endpoint, { reconnect: false, ...(options.protocolVersion === 4 ? {} : this.target.clientOptions), ...options })
+    const client = new Client(endpoint, {
+      reconnect: false,
+      ...(options.protocolVersion === 4 ? {} : this.target.clientOptions),
+      ...options,
+    })
     this.#clients.push(client)
     return client
   }
@@ -105,7 +117,10 @@ export class World {
   }
 
   /** Two connected clients, the second with a subscription. */
-  async pair(filters: Filters, options?: SubscribeOptions): Promise<[Client, Subscription, Client]> {
+  async pair(
+    filters: Filters,
+    options?: SubscribeOptions,
+  ): Promise<[Client, Subscription, Client]> {
     const [sender, receiver] = [await this.connect(), await this.connect()]
     return [sender, await within(receiver.subscribe(filters, options), 'subscribing'), receiver]
   }
@@ -117,7 +132,11 @@ export class World {
 }
 
 /** Runs one feature or lack with clients that end with it. */
-export async function inWorld(target: Target, broker: Broker, run: (world: World) => Promise<void>): Promise<void> {
+export async function inWorld(
+  target: Target,
+  broker: Broker,
+  run: (world: World) => Promise<void>,
+): Promise<void> {
   const world = new World(target, broker)
   try {
     await run(world)
@@ -143,7 +162,9 @@ class Shared {
 
   async stop(): Promise<void> {
     const ended = await Promise.allSettled(this.#brokers.values())
-    await Promise.all(ended.map((each) => (each.status === 'fulfilled' ? each.value.stop() : undefined)))
+    await Promise.all(
+      ended.map((each) => (each.status === 'fulfilled' ? each.value.stop() : undefined)),
+    )
   }
 }
 
@@ -163,7 +184,9 @@ export function suite(target: Target, features: readonly Feature[]): void {
 
 function block(target: Target, concurrent: boolean, features: readonly Feature[]): void {
   if (features.length === 0) return
-  describe(`${target.broker} over ${target.transport}${concurrent ? '' : ', one at a time'}`, { concurrent }, () => {
+  describe(`${target.broker} over ${target.transport}${concurrent ? '' : ', one at a time'}`, {
+    concurrent,
+  }, () => {
     const shared = new Shared(target)
     beforeAll(() => shared.get('plain'))
     afterAll(() => shared.stop())
@@ -171,7 +194,11 @@ function block(target: Target, concurrent: boolean, features: readonly Feature[]
   })
 }
 
-function cellOf({ broker, version, transport }: Target, { name, title }: Feature, lack: Lack | undefined): Cell {
+function cellOf(
+  { broker, version, transport }: Target,
+  { name, title }: Feature,
+  lack: Lack | undefined,
+): Cell {
   const cell = { broker, version, transport, feature: name, title }
   if (lack === undefined) return { ...cell, verdict: 'works' }
   return { ...cell, verdict: lack.absent === true ? 'absent' : 'deviates', reason: lack.reason }
@@ -182,7 +209,8 @@ function define(target: Target, feature: Feature, shared: Shared): void {
   const title = lack === undefined ? feature.title : `${feature.title} (not here: ${lack.reason})`
   const { setup = 'plain', timeout } = feature
   const run = async (): Promise<void> => {
-    if (feature.ownBroker !== true) return inWorld(target, await shared.get(setup), lack?.shows ?? feature.run)
+    if (feature.ownBroker !== true)
+      return inWorld(target, await shared.get(setup), lack?.shows ?? feature.run)
     const broker = await target.start(setup)
     try {
       await inWorld(target, broker, lack?.shows ?? feature.run)
@@ -198,7 +226,10 @@ function define(target: Target, feature: Feature, shared: Shared): void {
 }
 
 /** Defines the test of a transport on which a broker does not listen. */
-export function withoutTransport(cell: Omit<Cell, 'verdict' | 'feature' | 'title'>, shows: () => Promise<void>): void {
+export function withoutTransport(
+  cell: Omit<Cell, 'verdict' | 'feature' | 'title'>,
+  shows: () => Promise<void>,
+): void {
   const feature = `over ${cell.transport}`
   it(`${cell.broker} is not reached over ${cell.transport}: ${cell.reason}`, async ({ task }) => {
     task.meta.interop = { ...cell, feature, title: feature, verdict: 'absent' }
@@ -207,7 +238,11 @@ export function withoutTransport(cell: Omit<Cell, 'verdict' | 'feature' | 'title
 }
 
 /** Defines what stands for the suite of a broker that cannot be had here: a test that is skipped, with the reason printed. Where it must be had it fails. */
-export function withoutBroker(broker: BrokerName | 'Artemis' | 'MemoryBroker', reason: string, required = false): void {
+export function withoutBroker(
+  broker: BrokerName | 'Artemis' | 'MemoryBroker',
+  reason: string,
+  required = false,
+): void {
   console.warn(`The features are not run on ${broker}: ${reason}`)
   it(`${broker}: ${reason}`, ({ skip }) => {
     expect(required, reason).toBe(false)

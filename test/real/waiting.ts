@@ -11,7 +11,11 @@ import { pause } from '../support/pausing.js'
 export const patience = Number(process.env['MQWIRE_PATIENCE'] ?? 12_000)
 
 /** The promise's outcome, or an error that names what did not happen in time. */
-export async function within<T>(promise: PromiseLike<T>, what: string, deadline = patience): Promise<T> {
+export async function within<T>(
+  promise: PromiseLike<T>,
+  what: string,
+  deadline = patience,
+): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(new Error(`${what}: not within ${deadline} ms`)), deadline)
@@ -24,7 +28,11 @@ export async function within<T>(promise: PromiseLike<T>, what: string, deadline 
 }
 
 /** Asks again and again, soon and then at leisure, until `probe` gives something other than undefined and false. */
-export async function eventually<T>(probe: () => T | Promise<T>, what = 'it', deadline = patience): Promise<Exclude<T, undefined | false>> {
+export async function eventually<T>(
+  probe: () => T | Promise<T>,
+  what = 'it',
+  deadline = patience,
+): Promise<Exclude<T, undefined | false>> {
   const end = performance.now() + deadline
   for (let delay = 1; ; delay = Math.min(10, delay * 2)) {
     const value = await probe()
@@ -35,7 +43,11 @@ export async function eventually<T>(probe: () => T | Promise<T>, what = 'it', de
 }
 
 /** The next message of a subscription. */
-export async function take(subscription: Subscription, what = 'a message', deadline = patience): Promise<Message> {
+export async function take(
+  subscription: Subscription,
+  what = 'a message',
+  deadline = patience,
+): Promise<Message> {
   const message = await within(subscription.next(), what, deadline)
   if (message === undefined) throw new Error(`${what}: the subscription ended`)
   return message
@@ -64,16 +76,25 @@ export async function textsUntil(subscription: Subscription, last: string): Prom
 }
 
 /** The error of the package that a promise rejects with. May be asked for long before it is awaited. */
-export function failure(promise: PromiseLike<unknown>, what: string, deadline = patience): Promise<MqttError> {
+export function failure(
+  promise: PromiseLike<unknown>,
+  what: string,
+  deadline = patience,
+): Promise<MqttError> {
   const error = failureOf(promise, what, deadline)
   error.catch(() => undefined)
   return error
 }
 
-async function failureOf(promise: PromiseLike<unknown>, what: string, deadline: number): Promise<MqttError> {
+async function failureOf(
+  promise: PromiseLike<unknown>,
+  what: string,
+  deadline: number,
+): Promise<MqttError> {
   const outcome = promise.then(
     (value) => new Error(`${what}: fulfilled with ${String(value)}`),
-    (error: unknown) => (MqttError.is(error) ? error : new Error(`${what}: not a typed error`, { cause: error })),
+    (error: unknown) =>
+      MqttError.is(error) ? error : new Error(`${what}: not a typed error`, { cause: error }),
   )
   const error = await within(outcome, what, deadline)
   if (MqttError.is(error)) return error

@@ -16,7 +16,8 @@ import { failure, World } from '../unit/client/harness.js'
 export const fresh = '20050000022900'
 export const resumed = '20050100022900'
 
-export const hex = (bytes: ArrayLike<number>): string => Buffer.from(Uint8Array.from(bytes)).toString('hex')
+export const hex = (bytes: ArrayLike<number>): string =>
+  Buffer.from(Uint8Array.from(bytes)).toString('hex')
 export const u8 = (value: number): string => value.toString(16).padStart(2, '0')
 export const u16 = (value: number): string => value.toString(16).padStart(4, '0')
 export const u32 = (value: number): string => value.toString(16).padStart(8, '0')
@@ -36,7 +37,8 @@ export function varint(value: number): string {
 }
 
 /** A Property Length with what it announces. */
-export const block = (...properties: string[]): string => varint(properties.join('').length / 2) + properties.join('')
+export const block = (...properties: string[]): string =>
+  varint(properties.join('').length / 2) + properties.join('')
 
 /** A packet: its first byte, and everything behind the Remaining Length. */
 export function packet(first: number, ...body: string[]): string {
@@ -51,28 +53,42 @@ export function bodyOf(bytes: string): string {
 }
 
 /** The first bytes of packets, which say what they are. */
-export const firsts = (packets: readonly string[]): string[] => packets.map((bytes) => bytes.slice(0, 2))
+export const firsts = (packets: readonly string[]): string[] =>
+  packets.map((bytes) => bytes.slice(0, 2))
 
 /** The Packet Identifier of a packet that begins with it, PUBLISH excepted. */
-export const identifierOf = (bytes: string): number => Number.parseInt(bodyOf(bytes).slice(0, 4), 16)
+export const identifierOf = (bytes: string): number =>
+  Number.parseInt(bodyOf(bytes).slice(0, 4), 16)
 
 /** CONNACK with properties. */
 export const connack = (properties: string, sessionPresent = 0, reasonCode = 0): string =>
   packet(0x20, u8(sessionPresent), u8(reasonCode), block(properties))
 
 /** PUBLISH; `first` says DUP, QoS and RETAIN, an identifier of 0 is left out. */
-export const publish = (first: number, topic: string, packetId: number, payload: string, properties = ''): string =>
+export const publish = (
+  first: number,
+  topic: string,
+  packetId: number,
+  payload: string,
+  properties = '',
+): string =>
   packet(first, text(topic), packetId === 0 ? '' : u16(packetId), block(properties), raw(payload))
 
 /** SUBACK and UNSUBACK without properties. */
-export const suback = (packetId: number, ...codes: number[]): string => packet(0x90, u16(packetId), '00', ...codes.map(u8))
-export const unsuback = (packetId: number, ...codes: number[]): string => packet(0xb0, u16(packetId), '00', ...codes.map(u8))
+export const suback = (packetId: number, ...codes: number[]): string =>
+  packet(0x90, u16(packetId), '00', ...codes.map(u8))
+export const unsuback = (packetId: number, ...codes: number[]): string =>
+  packet(0xb0, u16(packetId), '00', ...codes.map(u8))
 
 /** PUBACK, PUBREC, PUBREL and PUBCOMP in their shortest form. */
-export const puback = (packetId: number, reasonCode = 0): string => acknowledge(0x40, packetId, reasonCode)
-export const pubrec = (packetId: number, reasonCode = 0): string => acknowledge(0x50, packetId, reasonCode)
-export const pubrel = (packetId: number, reasonCode = 0): string => acknowledge(0x62, packetId, reasonCode)
-export const pubcomp = (packetId: number, reasonCode = 0): string => acknowledge(0x70, packetId, reasonCode)
+export const puback = (packetId: number, reasonCode = 0): string =>
+  acknowledge(0x40, packetId, reasonCode)
+export const pubrec = (packetId: number, reasonCode = 0): string =>
+  acknowledge(0x50, packetId, reasonCode)
+export const pubrel = (packetId: number, reasonCode = 0): string =>
+  acknowledge(0x62, packetId, reasonCode)
+export const pubcomp = (packetId: number, reasonCode = 0): string =>
+  acknowledge(0x70, packetId, reasonCode)
 
 function acknowledge(first: number, packetId: number, reasonCode: number): string {
   return packet(first, u16(packetId), reasonCode === 0 ? '' : u8(reasonCode))
@@ -151,7 +167,8 @@ export class Wire {
   async redialled(): Promise<void> {
     const before = this.world.peers.length
     await this.advance(pause)
-    if (this.world.peers.length !== before + 1) throw new Error(`${this.world.peers.length - before} connections were made, not one`)
+    if (this.world.peers.length !== before + 1)
+      throw new Error(`${this.world.peers.length - before} connections were made, not one`)
     this.#peer = this.world.peer
     this.#taken = 0
   }
@@ -165,7 +182,11 @@ export class Wire {
   }
 
   /** Subscribes, and grants what was asked for; gives the subscription. The packets are taken. */
-  async subscribed(filter: string, qos: 0 | 1 | 2 = 0, options: Parameters<BaseClient['subscribe']>[1] = {}): ReturnType<BaseClient['subscribe']> {
+  async subscribed(
+    filter: string,
+    qos: 0 | 1 | 2 = 0,
+    options: Parameters<BaseClient['subscribe']>[1] = {},
+  ): ReturnType<BaseClient['subscribe']> {
     const promise = quiet(this.client.subscribe(filter, { qos, ...options }))
     await this.settle()
     const request = this.take().at(-1) as string
@@ -174,7 +195,11 @@ export class Wire {
   }
 
   /** Publishes, quietly. */
-  publish(qos: 0 | 1 | 2, payload: string, options: Parameters<BaseClient['publish']>[2] = {}): ReturnType<BaseClient['publish']> {
+  publish(
+    qos: 0 | 1 | 2,
+    payload: string,
+    options: Parameters<BaseClient['publish']>[2] = {},
+  ): ReturnType<BaseClient['publish']> {
     return quiet(this.client.publish('t', payload, { qos, ...options }))
   }
 }

@@ -1,7 +1,24 @@
 /** Sections 3.4 to 3.7, by the bytes of a client: PUBACK, PUBREC, PUBREL, PUBCOMP, their reason codes and their size. */
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../../src/client/api/index.js'
-import { block, connack, goodbye, opened, packet, puback, pubcomp, publish, pubrec, pubrel, refusal, text, u8, u16, u32, type Wire } from './bytes.js'
+import {
+  block,
+  connack,
+  goodbye,
+  opened,
+  packet,
+  puback,
+  pubcomp,
+  publish,
+  pubrec,
+  pubrel,
+  refusal,
+  text,
+  u8,
+  u16,
+  u32,
+  type Wire,
+} from './bytes.js'
 
 const codes = Array.from({ length: 256 }, (_, code) => code)
 /** What the tables of sections 3.4.2.1 and 3.5.2.1 allow; 0x10 is for servers. */
@@ -29,8 +46,18 @@ describe('reason codes that the application gives', () => {
 
   it('[MQTT-3.4.2-1] [MQTT-3.5.2-1] every other is refused, and has no effect', async () => {
     const { wire, one, two } = await inHand()
-    for (const code of [...codes.filter((each) => each === 0x10 || !published.includes(each)), -1, 256, 0.5, '0', null]) {
-      for (const message of [one, two]) expect(await refusal(() => message.ack(code as number))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    for (const code of [
+      ...codes.filter((each) => each === 0x10 || !published.includes(each)),
+      -1,
+      256,
+      0.5,
+      '0',
+      null,
+    ]) {
+      for (const message of [one, two])
+        expect(await refusal(() => message.ack(code as number))).toMatchObject({
+          code: 'ERR_INVALID_OPTION',
+        })
     }
     expect(await wire.sent()).toEqual([])
     one.ack()
@@ -50,7 +77,10 @@ describe('reason codes that the application gives', () => {
       )
       .catch(() => undefined)
     await wire.sent()
-    expect(await wire.answers(publish(0x32, 'a', 1, 'x'), publish(0x34, 'a', 2, 'y'))).toEqual([puback(1, 0x80), pubrec(2, 0x80)])
+    expect(await wire.answers(publish(0x32, 'a', 1, 'x'), publish(0x34, 'a', 2, 'y'))).toEqual([
+      puback(1, 0x80),
+      pubrec(2, 0x80),
+    ])
   })
 })
 
@@ -109,7 +139,11 @@ const limits = [undefined, 1000, 8, 5]
 describe('Reason String and User Properties, under every Maximum Packet Size', () => {
   const limited = (size: number | undefined, sessionPresent = 0): string =>
     connack(`2900${size === undefined ? '' : `27${u32(size)}`}`, sessionPresent)
-  const extras = [0x83, { reasonString: 'a reason that is long', userProperties: [['k', 'v']] }, 'a reason']
+  const extras = [
+    0x83,
+    { reasonString: 'a reason that is long', userProperties: [['k', 'v']] },
+    'a reason',
+  ]
 
   it.each(limits)(
     '[MQTT-3.4.2-2] [MQTT-3.4.2-3] [MQTT-3.5.2-2] [MQTT-3.5.2-3] %s: PUBACK and PUBREC have neither, whatever else the application hands to ack()',
@@ -119,7 +153,8 @@ describe('Reason String and User Properties, under every Maximum Packet Size', (
       const reader = wire.client.subscription('a', { qos: 2, ack: 'manual' })
       await wire.sent()
       await wire.give(publish(0x32, 'a', 1, 'x'), publish(0x34, 'a', 2, 'y'))
-      for (let message = reader.read(); message !== undefined; message = reader.read()) Reflect.apply(message.ack, message, extras)
+      for (let message = reader.read(); message !== undefined; message = reader.read())
+        Reflect.apply(message.ack, message, extras)
       const sent = await wire.sent()
       // Where SUBSCRIBE did not fit nobody reads, and the messages are acknowledged as they are.
       expect([
@@ -130,19 +165,28 @@ describe('Reason String and User Properties, under every Maximum Packet Size', (
     },
   )
 
-  it.each(limits)('[MQTT-3.6.2-2] [MQTT-3.6.2-3] [MQTT-3.7.2-2] [MQTT-3.7.2-3] %s: PUBREL and PUBCOMP have neither', async (size) => {
-    const wire = await opened()
-    wire.publish(2, 'x')
-    await wire.give(pubrec(1))
-    expect(await wire.again(limited(size, 1))).toEqual([pubrel(1)])
-    // What the server explains is not repeated.
-    const explained = block(`1f${text('a reason that is long')}`, `26${text('k')}${text('v')}`)
-    expect(await wire.answers(packet(0x50, u16(1), '10', explained), packet(0x50, u16(77), '10', explained))).toEqual([pubrel(1), pubrel(77, 0x92)])
-    await wire.give(publish(0x34, 'a', 2, 'x'))
-    expect(await wire.answers(packet(0x62, u16(2), '00', explained), packet(0x62, u16(3), '00', explained))).toEqual([
-      pubrec(2),
-      pubcomp(2),
-      pubcomp(3, 0x92),
-    ])
-  })
+  it.each(limits)(
+    '[MQTT-3.6.2-2] [MQTT-3.6.2-3] [MQTT-3.7.2-2] [MQTT-3.7.2-3] %s: PUBREL and PUBCOMP have neither',
+    async (size) => {
+      const wire = await opened()
+      wire.publish(2, 'x')
+      await wire.give(pubrec(1))
+      expect(await wire.again(limited(size, 1))).toEqual([pubrel(1)])
+      // What the server explains is not repeated.
+      const explained = block(`1f${text('a reason that is long')}`, `26${text('k')}${text('v')}`)
+      expect(
+        await wire.answers(
+          packet(0x50, u16(1), '10', explained),
+          packet(0x50, u16(77), '10', explained),
+        ),
+      ).toEqual([pubrel(1), pubrel(77, 0x92)])
+      await wire.give(publish(0x34, 'a', 2, 'x'))
+      expect(
+        await wire.answers(
+          packet(0x62, u16(2), '00', explained),
+          packet(0x62, u16(3), '00', explained),
+        ),
+      ).toEqual([pubrec(2), pubcomp(2), pubcomp(3, 0x92)])
+    },
+  )
 })

@@ -26,30 +26,38 @@ import {
 } from './bytes.js'
 
 /** Maximum QoS, Retain Available, Maximum Packet Size, Topic Alias Maximum, Receive Maximum; identifiers are not offered. */
-const maximumQoS = (qos: number, sessionPresent = 0): string => connack(`290024${u8(qos)}`, sessionPresent)
+const maximumQoS = (qos: number, sessionPresent = 0): string =>
+  connack(`290024${u8(qos)}`, sessionPresent)
 const noRetain = (sessionPresent = 0): string => connack('29002500', sessionPresent)
-const atMost = (size: number, sessionPresent = 0): string => connack(`290027${u32(size)}`, sessionPresent)
-const aliases = (count: number, sessionPresent = 0): string => connack(`290022${u16(count)}`, sessionPresent)
+const atMost = (size: number, sessionPresent = 0): string =>
+  connack(`290027${u32(size)}`, sessionPresent)
+const aliases = (count: number, sessionPresent = 0): string =>
+  connack(`290022${u16(count)}`, sessionPresent)
 
 describe('Session Present', () => {
   it.each([
     ['Clean Start 1', { cleanStart: true }],
     ['Clean Start 1 with a client id', { cleanStart: true, clientId: 'c' }],
     ['Clean Start 1 and expiry 0', { cleanStart: true, sessionExpiryInterval: 0 }],
-  ])('[MQTT-3.2.2-4] 1 for a client that holds none (%s): an error, DISCONNECT, the end', async (_name, options) => {
-    const wire = await dialled({ ...options, reconnect: false })
-    wire.take()
-    const failed = refusal(() => wire.client.connect())
-    expect([await wire.answers(resumed), wire.ended]).toEqual([[goodbye(0x82)], true])
-    expect(await failed).toMatchObject({ fault: 'remote' })
-    expect(wire.client.state).toBe('closed')
-    expect(wire.world.seen('connect')).toEqual([])
-  })
+  ])(
+    '[MQTT-3.2.2-4] 1 for a client that holds none (%s): an error, DISCONNECT, the end',
+    async (_name, options) => {
+      const wire = await dialled({ ...options, reconnect: false })
+      wire.take()
+      const failed = refusal(() => wire.client.connect())
+      expect([await wire.answers(resumed), wire.ended]).toEqual([[goodbye(0x82)], true])
+      expect(await failed).toMatchObject({ fault: 'remote' })
+      expect(wire.client.state).toBe('closed')
+      expect(wire.world.seen('connect')).toEqual([])
+    },
+  )
 
   it('[MQTT-3.2.2-5] 0 for a client that holds one: nothing is sent as its state, and identifiers of the server mean new messages', async () => {
     const wire = await opened({ outbound: { onSessionLost: 'reject' } })
     const reader = await wire.subscribed('a', 2)
-    const failed = [wire.publish(1, 'one'), wire.publish(2, 'two'), wire.publish(2, 'three')].map((promise) => refusal(() => promise))
+    const failed = [wire.publish(1, 'one'), wire.publish(2, 'two'), wire.publish(2, 'three')].map(
+      (promise) => refusal(() => promise),
+    )
     await wire.give(pubrec(4), publish(0x34, 'a', 7, 'first'))
     expect(reader.read()?.text()).toBe('first')
     reader.read()
@@ -71,7 +79,9 @@ describe('Session Present', () => {
     wire.publish(2, 'three', { onSessionLost: 'republish' })
     expect(await wire.answers(pubrec(3))).toHaveLength(4)
     const sent = await wire.again(fresh)
-    expect(sent.map((bytes) => `${bytes.slice(0, 2)} ${Buffer.from(bytes.slice(16), 'hex')}`)).toEqual(['32 one', '34 two', '34 three'])
+    expect(
+      sent.map((bytes) => `${bytes.slice(0, 2)} ${Buffer.from(bytes.slice(16), 'hex')}`),
+    ).toEqual(['32 one', '34 two', '34 three'])
   })
 })
 
@@ -80,17 +90,23 @@ describe('Maximum QoS', () => {
     [0, 1],
     [0, 2],
     [1, 2],
-  ] as const)('[MQTT-3.2.2-11] %i: a publish at QoS %i fails, and nothing leaves', async (maximum, qos) => {
-    const wire = await opened({}, maximumQoS(maximum))
-    expect(await refusal(() => wire.client.publish('t', 'x', { qos }))).toMatchObject({ code: 'ERR_QOS_UNSUPPORTED', outcome: 'not-sent' })
-    expect(await wire.sent()).toEqual([])
-    wire.publish(maximum, 'y')
-    expect(await wire.sent()).toHaveLength(1)
-    // That the server takes no more says nothing of what it may send.
-    quiet(wire.client.subscribe('s', { qos: 2 }))
-    await wire.settle()
-    expect(wire.take()[0]).toMatch(/02$/)
-  })
+  ] as const)(
+    '[MQTT-3.2.2-11] %i: a publish at QoS %i fails, and nothing leaves',
+    async (maximum, qos) => {
+      const wire = await opened({}, maximumQoS(maximum))
+      expect(await refusal(() => wire.client.publish('t', 'x', { qos }))).toMatchObject({
+        code: 'ERR_QOS_UNSUPPORTED',
+        outcome: 'not-sent',
+      })
+      expect(await wire.sent()).toEqual([])
+      wire.publish(maximum, 'y')
+      expect(await wire.sent()).toHaveLength(1)
+      // That the server takes no more says nothing of what it may send.
+      quiet(wire.client.subscribe('s', { qos: 2 }))
+      await wire.settle()
+      expect(wire.take()[0]).toMatch(/02$/)
+    },
+  )
 
   it('[MQTT-3.2.2-11] what was queued before the connection is held to it, too', async () => {
     const wire = await dialled()
@@ -109,23 +125,33 @@ describe('Maximum QoS', () => {
       const two = refusal(() => wire.publish(2, 'two'))
       const one = refusal(() => wire.publish(1, 'one'))
       await wire.settle()
-      expect((await wire.again(maximumQoS(0, sessionPresent))).filter((bytes) => bytes.startsWith('3'))).toEqual([])
-      expect([(await one).code, (await two).code]).toEqual(['ERR_QOS_UNSUPPORTED', 'ERR_QOS_UNSUPPORTED'])
+      expect(
+        (await wire.again(maximumQoS(0, sessionPresent))).filter((bytes) => bytes.startsWith('3')),
+      ).toEqual([])
+      expect([(await one).code, (await two).code]).toEqual([
+        'ERR_QOS_UNSUPPORTED',
+        'ERR_QOS_UNSUPPORTED',
+      ])
     },
   )
 })
 
 describe('Retain Available 0', () => {
-  it.each([0, 1, 2] as const)('[MQTT-3.2.2-14] a publish at QoS %i with RETAIN fails, and nothing leaves', async (qos) => {
-    const wire = await opened({}, noRetain())
-    expect(await refusal(() => wire.client.publish('t', 'x', { qos, retain: true }))).toMatchObject({
-      code: 'ERR_RETAIN_UNSUPPORTED',
-      outcome: 'not-sent',
-    })
-    expect(await wire.sent()).toEqual([])
-    wire.publish(qos, 'y')
-    expect(await wire.sent()).toHaveLength(1)
-  })
+  it.each([0, 1, 2] as const)(
+    '[MQTT-3.2.2-14] a publish at QoS %i with RETAIN fails, and nothing leaves',
+    async (qos) => {
+      const wire = await opened({}, noRetain())
+      expect(
+        await refusal(() => wire.client.publish('t', 'x', { qos, retain: true })),
+      ).toMatchObject({
+        code: 'ERR_RETAIN_UNSUPPORTED',
+        outcome: 'not-sent',
+      })
+      expect(await wire.sent()).toEqual([])
+      wire.publish(qos, 'y')
+      expect(await wire.sent()).toHaveLength(1)
+    },
+  )
 
   it('[MQTT-3.2.2-14] what was queued before the connection is held to it, too, and so is what was in flight', async () => {
     const wire = await dialled()
@@ -156,7 +182,9 @@ describe('Maximum Packet Size', () => {
       wire.publish(qos, 'x'.repeat(most))
       await wire.settle()
       expect(wire.take().map((bytes) => bytes.length / 2)).toEqual([size])
-      expect(await refusal(() => wire.client.publish('t', 'x'.repeat(most + 1), { qos }))).toMatchObject({
+      expect(
+        await refusal(() => wire.client.publish('t', 'x'.repeat(most + 1), { qos })),
+      ).toMatchObject({
         code: 'ERR_PACKET_TOO_LARGE',
         outcome: 'not-sent',
       })
@@ -170,7 +198,9 @@ describe('Maximum Packet Size', () => {
     const bytes = (count: number): Uint8Array => new Uint8Array(count).fill(0x78)
     wire.client.post('t', bytes(fits))
     wire.client.post('u', bytes(fits - 3))
-    expect(await refusal(() => wire.client.post('v', bytes(fits + 1)))).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
+    expect(await refusal(() => wire.client.post('v', bytes(fits + 1)))).toMatchObject({
+      code: 'ERR_PACKET_TOO_LARGE',
+    })
     await wire.settle()
     expect(wire.take().map((sent) => sent.length / 2)).toEqual([size, size])
   })
@@ -181,7 +211,9 @@ describe('Maximum Packet Size', () => {
     quiet(wire.client.publish('t', new Uint8Array(most)))
     await wire.settle()
     expect(wire.take().map((sent) => sent.length / 2)).toEqual([100_000])
-    expect(await refusal(() => wire.client.publish('t', new Uint8Array(most + 1)))).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
+    expect(await refusal(() => wire.client.publish('t', new Uint8Array(most + 1)))).toMatchObject({
+      code: 'ERR_PACKET_TOO_LARGE',
+    })
     expect(await wire.sent()).toEqual([])
   })
 
@@ -192,8 +224,12 @@ describe('Maximum Packet Size', () => {
     quiet(wire.client.unsubscribe('y'.repeat(size - 7)))
     await wire.settle()
     expect(wire.take().map((sent) => sent.length / 2)).toEqual([size, size])
-    expect(await refusal(() => wire.client.subscribe('z'.repeat(size - 6)))).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
-    expect(await refusal(() => wire.client.unsubscribe('z'.repeat(size - 6)))).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
+    expect(await refusal(() => wire.client.subscribe('z'.repeat(size - 6)))).toMatchObject({
+      code: 'ERR_PACKET_TOO_LARGE',
+    })
+    expect(await refusal(() => wire.client.unsubscribe('z'.repeat(size - 6)))).toMatchObject({
+      code: 'ERR_PACKET_TOO_LARGE',
+    })
     expect(await wire.sent()).toEqual([])
   })
 
@@ -208,7 +244,9 @@ describe('Maximum Packet Size', () => {
       for (const bytes of sent) {
         expect(bytes.length / 2).toBeLessThanOrEqual(size)
         const count = bytes.split(raw('filter/')).length - 1
-        await wire.give(suback(Number.parseInt(bytes.slice(4, 8), 16), ...Array<number>(count).fill(0)))
+        await wire.give(
+          suback(Number.parseInt(bytes.slice(4, 8), 16), ...Array<number>(count).fill(0)),
+        )
       }
     }
     for (const filter of filters) expect(all.join('')).toContain(raw(filter))
@@ -224,19 +262,31 @@ describe('Maximum Packet Size', () => {
     expect((await large).code).toBe('ERR_PACKET_TOO_LARGE')
   })
 
-  it.each([5, 4])('[MQTT-3.2.2-15] of %i: acknowledgements that fit are sent, one that does not ends the connection', async (limit) => {
-    const wire = await opened({}, atMost(limit))
-    expect(await wire.answers(publish(0x32, 'a', 1, 'x'))).toEqual([puback(1)])
-    expect(await wire.answers(pubrel(2))).toEqual(limit === 5 ? [pubcomp(2, 0x92)] : [])
-    expect(wire.ended).toBe(limit === 4)
-  })
+  it.each([5, 4])(
+    '[MQTT-3.2.2-15] of %i: acknowledgements that fit are sent, one that does not ends the connection',
+    async (limit) => {
+      const wire = await opened({}, atMost(limit))
+      expect(await wire.answers(publish(0x32, 'a', 1, 'x'))).toEqual([puback(1)])
+      expect(await wire.answers(pubrel(2))).toEqual(limit === 5 ? [pubcomp(2, 0x92)] : [])
+      expect(wire.ended).toBe(limit === 4)
+    },
+  )
 
-  it.each([16, 4, 2])('[MQTT-3.2.2-15] of %i: DISCONNECT leaves out what has no room', async (limit) => {
-    const wire = await opened({ sessionExpiryInterval: 0 }, atMost(limit))
-    quiet(wire.client.disconnect({ reasonString: 'the long reason', userProperties: [['key', 'value']], timeout: 0 }))
-    await wire.advance(10)
-    expect(wire.take()).toEqual(['e000'])
-  })
+  it.each([16, 4, 2])(
+    '[MQTT-3.2.2-15] of %i: DISCONNECT leaves out what has no room',
+    async (limit) => {
+      const wire = await opened({ sessionExpiryInterval: 0 }, atMost(limit))
+      quiet(
+        wire.client.disconnect({
+          reasonString: 'the long reason',
+          userProperties: [['key', 'value']],
+          timeout: 0,
+        }),
+      )
+      await wire.advance(10)
+      expect(wire.take()).toEqual(['e000'])
+    },
+  )
 
   it('[MQTT-3.2.2-15] of 1: no packet is left to send, not even PINGREQ: the connection is given up', async () => {
     const wire = await opened({ keepAlive: 1 }, atMost(1))
@@ -246,7 +296,10 @@ describe('Maximum Packet Size', () => {
 
   it('[MQTT-3.2.2-15] AUTH that does not fit is not sent', async () => {
     const method = `15${text('toy')}`
-    const wire = await opened({ auth: toy({ start: () => 'x'.repeat(100) }).auth }, connack(`290027${u32(64)}${method}`))
+    const wire = await opened(
+      { auth: toy({ start: () => 'x'.repeat(100) }).auth },
+      connack(`290027${u32(64)}${method}`),
+    )
     quiet(wire.client.reauthenticate())
     await wire.settle()
     expect(wire.take().filter((bytes) => bytes.startsWith('f0'))).toEqual([])
@@ -271,7 +324,9 @@ describe('Topic Alias Maximum', () => {
     // What has no topic means the latest topic of its alias.
     const known = new Map<string, string>()
     const meant: (string | undefined)[] = []
-    for (const [topic = '', alias = ''] of (await post(wire, 'c', 'd', 'e', 'c', 'c', 'a', 'b')).map((each) => each.split(' '))) {
+    for (const [topic = '', alias = ''] of (
+      await post(wire, 'c', 'd', 'e', 'c', 'c', 'a', 'b')
+    ).map((each) => each.split(' '))) {
       if (topic !== '') known.set(alias, topic)
       meant.push(known.get(alias))
       expect(['1', '2']).toContain(alias)
@@ -283,7 +338,9 @@ describe('Topic Alias Maximum', () => {
     const wire = await opened({}, aliases(2))
     for (const topicAlias of [0, 1, 2, 3]) {
       const properties = { topicAlias } as object
-      expect(await refusal(() => wire.client.publish('t', 'x', { properties }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+      expect(await refusal(() => wire.client.publish('t', 'x', { properties }))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+      })
     }
     expect(await wire.sent()).toEqual([])
   })

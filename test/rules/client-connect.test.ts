@@ -35,7 +35,10 @@ async function connect(options: ClientOptions): Promise<{ flags: number; payload
   expect(bytes.slice(start, start + 14)).toBe(`${text('MQTT')}05`)
   const properties = Number.parseInt(bytes.slice(start + 20, start + 22), 16)
   expect(properties).toBeLessThan(128)
-  return { flags: Number.parseInt(bytes.slice(start + 14, start + 16), 16), payload: bytes.slice(start + 22 + properties * 2) }
+  return {
+    flags: Number.parseInt(bytes.slice(start + 14, start + 16), 16),
+    payload: bytes.slice(start + 22 + properties * 2),
+  }
 }
 
 describe('CONNECT', () => {
@@ -59,17 +62,25 @@ describe('CONNECT', () => {
   it.each([
     [5, '05'],
     [4, '04'],
-  ] as const)('[MQTT-3.1.2-1] names the protocol MQTT, version %i', async (protocolVersion, level) => {
-    const wire = await dialled({ protocolVersion })
-    expect(wire.take()[0]).toMatch(new RegExp(`^10..00044d515454${level}`))
-  })
+  ] as const)(
+    '[MQTT-3.1.2-1] names the protocol MQTT, version %i',
+    async (protocolVersion, level) => {
+      const wire = await dialled({ protocolVersion })
+      expect(wire.take()[0]).toMatch(new RegExp(`^10..00044d515454${level}`))
+    },
+  )
 
   const [none, w] = [text(''), text('w')]
   const noWill = '[MQTT-3.1.2-11] [MQTT-3.1.2-13]'
   const password = '[MQTT-3.1.2-19] [MQTT-3.1.2-16] a password without a user name'
   const everything = {
     ...{ clientId: 'ï', username: 'ü', password: 'p' },
-    will: { topic: 'ẅ', payload: Uint8Array.of(0xff), qos: 1, properties: { willDelayInterval: 7 } },
+    will: {
+      topic: 'ẅ',
+      payload: Uint8Array.of(0xff),
+      qos: 1,
+      properties: { willDelayInterval: 7 },
+    },
   } as const
 
   it.each<[string, ClientOptions, flags: number, ...payload: string[]]>([
@@ -79,10 +90,25 @@ describe('CONNECT', () => {
       0x26 + qos * 8,
       ...[none, '00', text('w/t'), text('gone')],
     ]),
-    ['[MQTT-3.1.2-9] a will without payload and properties', { will: { topic: 'w' } }, 0x06, none, '00', w, none],
+    [
+      '[MQTT-3.1.2-9] a will without payload and properties',
+      { will: { topic: 'w' } },
+      0x06,
+      none,
+      '00',
+      w,
+      none,
+    ],
     [`${noWill} [MQTT-3.1.2-16] [MQTT-3.1.3-3] nothing but an empty client id`, {}, 0x02, none],
     [`${noWill} a will that is undefined`, { will: undefined }, 0x02, none],
-    [`${noWill} a user name and a password`, { username: 'u', password: 'p' }, 0xc2, none, text('u'), field('70')],
+    [
+      `${noWill} a user name and a password`,
+      { username: 'u', password: 'p' },
+      0xc2,
+      none,
+      text('u'),
+      field('70'),
+    ],
     ...['u', '', 'jörg'].map((username): [string, ClientOptions, number, ...string[]] => [
       `[MQTT-3.1.2-17] [MQTT-3.1.2-18] the user name "${username}", without a password`,
       { username },
@@ -90,9 +116,24 @@ describe('CONNECT', () => {
       ...[none, text(username)],
     ]),
     [`${password}, as text`, { password: 'ß' }, 0x42, none, field('c39f')],
-    [`${password}, bytes that are no UTF-8`, { password: Uint8Array.of(0, 0xff, 0xc0) }, 0x42, none, field('00ffc0')],
+    [
+      `${password}, bytes that are no UTF-8`,
+      { password: Uint8Array.of(0, 0xff, 0xc0) },
+      0x42,
+      none,
+      field('00ffc0'),
+    ],
     [`${password}, empty`, { password: '' }, 0x42, none, field('')],
-    ['[MQTT-3.1.3-3] no client id: empty, in front', { will: { topic: 'w' }, username: 'u' }, 0x86, none, '00', w, none, text('u')],
+    [
+      '[MQTT-3.1.3-3] no client id: empty, in front',
+      { will: { topic: 'w' }, username: 'u' },
+      0x86,
+      none,
+      '00',
+      w,
+      none,
+      text('u'),
+    ],
     [
       '[MQTT-3.1.3-1] [MQTT-3.1.3-3] [MQTT-3.1.3-4] [MQTT-3.1.3-11] [MQTT-3.1.3-12] everything: client id, will, user name, password',
       everything,
@@ -105,8 +146,17 @@ describe('CONNECT', () => {
 
   it('[MQTT-3.1.2-9] a will with every property', async () => {
     const properties = {
-      ...{ willDelayInterval: 1, payloadFormatIndicator: 1, messageExpiryInterval: 2, contentType: 'c' },
-      ...{ responseTopic: 'r', correlationData: 'd', userProperties: [['k', 'v']] as [string, string][] },
+      ...{
+        willDelayInterval: 1,
+        payloadFormatIndicator: 1,
+        messageExpiryInterval: 2,
+        contentType: 'c',
+      },
+      ...{
+        responseTopic: 'r',
+        correlationData: 'd',
+        userProperties: [['k', 'v']] as [string, string][],
+      },
     }
     const { flags, payload } = await connect({ will: { topic: 'w', payload: 'p', properties } })
     expect(flags).toBe(0x06)
@@ -115,14 +165,21 @@ describe('CONNECT', () => {
     expect(payload.startsWith(head) && payload.endsWith(tail)).toBe(true)
     const written = payload.slice(head.length, -tail.length)
     expect(Number.parseInt(written.slice(0, 2), 16)).toBe(written.length / 2 - 1)
-    const texts = [`03${text('c')}`, `08${text('r')}`, `09${text('d')}`, `26${text('k')}${text('v')}`]
+    const texts = [
+      `03${text('c')}`,
+      `08${text('r')}`,
+      `09${text('d')}`,
+      `26${text('k')}${text('v')}`,
+    ]
     const each = ['1800000001', '0101', '0200000002', ...texts]
     for (const property of each) expect(written).toContain(property)
     expect(written.length).toBe(2 + each.join('').length)
   })
 
   it.each([3, -1, 1.5, '1'])('[MQTT-3.1.2-12] a will of QoS %s is refused', async (qos) => {
-    expect(await refusal(() => dialled({ will: { topic: 'w', qos: qos as 1 } }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    expect(await refusal(() => dialled({ will: { topic: 'w', qos: qos as 1 } }))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    })
   })
 
   it('[MQTT-3.1.2-11] [MQTT-3.1.2-13] a will of earlier credentials leaves no flag behind', async () => {
@@ -140,7 +197,11 @@ describe('CONNECT', () => {
 })
 
 /** Times at which PINGREQ was sent within `span` milliseconds; each is answered. */
-async function pings(wire: Wire, span: number, each: () => unknown = () => undefined): Promise<number[]> {
+async function pings(
+  wire: Wire,
+  span: number,
+  each: () => unknown = () => undefined,
+): Promise<number[]> {
   const start = wire.world.clock.now()
   const times: number[] = []
   while (wire.world.clock.now() - start < span) {
@@ -157,7 +218,9 @@ describe('Keep Alive', () => {
   it('[MQTT-3.1.2-20] 1 s, and nothing else to send: PINGREQ each second', async () => {
     const times = await pings(await opened({ keepAlive: 1 }), 5000)
     expect(times.length).toBeGreaterThanOrEqual(4)
-    expect(Math.max(...times.map((time, index) => time - (times[index - 1] ?? 0)))).toBeLessThanOrEqual(1100)
+    expect(
+      Math.max(...times.map((time, index) => time - (times[index - 1] ?? 0))),
+    ).toBeLessThanOrEqual(1100)
   })
 
   it('[MQTT-3.1.2-20] what comes in is no reason to be silent', async () => {
@@ -192,13 +255,16 @@ describe('Keep Alive', () => {
     [false, 2, 2000],
     [5, 60, 60_000],
     [1, 0, Number.POSITIVE_INFINITY],
-  ] as const)('[MQTT-3.1.2-21] [MQTT-3.2.2-21] %s s asked for, Server Keep Alive %i s: PINGREQ after %i ms', async (keepAlive, server, due) => {
-    const wire = await opened({ keepAlive }, connack(`13${u16(server)}`))
-    await wire.advance(Math.min(due, 3600_000) - 1)
-    expect(wire.take()).toEqual([])
-    await wire.advance(1)
-    expect(wire.take()).toEqual(due === Number.POSITIVE_INFINITY ? [] : ['c000'])
-  })
+  ] as const)(
+    '[MQTT-3.1.2-21] [MQTT-3.2.2-21] %s s asked for, Server Keep Alive %i s: PINGREQ after %i ms',
+    async (keepAlive, server, due) => {
+      const wire = await opened({ keepAlive }, connack(`13${u16(server)}`))
+      await wire.advance(Math.min(due, 3600_000) - 1)
+      expect(wire.take()).toEqual([])
+      await wire.advance(1)
+      expect(wire.take()).toEqual(due === Number.POSITIVE_INFINITY ? [] : ['c000'])
+    },
+  )
 
   it('[MQTT-3.1.2-21] the word of the server is for its connection: on the next, ours counts again', async () => {
     const wire = await opened({ keepAlive: 3 }, connack(`13${u16(60)}`))
@@ -214,7 +280,10 @@ describe('the session', () => {
     wire.publish(1, 'one')
     wire.publish(2, 'two')
     expect(wire.take()[0]?.slice(18, 20)).toBe('02')
-    expect(await wire.answers(fresh)).toEqual([publish(0x32, 't', 1, 'one'), publish(0x34, 't', 2, 'two')])
+    expect(await wire.answers(fresh)).toEqual([
+      publish(0x32, 't', 1, 'one'),
+      publish(0x34, 't', 2, 'two'),
+    ])
   })
 
   it('[MQTT-3.1.2-4] [MQTT-3.1.2-23] of expiry 0 ends with its connection: Clean Start 1 on the next, nothing goes on, and identifiers mean new messages', async () => {
@@ -236,7 +305,11 @@ describe('the session', () => {
   })
 
   it('[MQTT-3.1.2-4] 3.1.1 with Clean Session on each connection: what was in flight is no state any more, on either side', async () => {
-    const options: ClientOptions = { protocolVersion: 4, cleanStart: true, outbound: { onSessionLost: 'reject' } }
+    const options: ClientOptions = {
+      protocolVersion: 4,
+      cleanStart: true,
+      outbound: { onSessionLost: 'reject' },
+    }
     const wire = await opened(options, '20020000')
     wire.publish(1, 'one')
     wire.publish(2, 'two')
@@ -251,7 +324,10 @@ describe('the session', () => {
   })
 
   it('[MQTT-3.1.2-23] Session Expiry Interval above 0: what was open on either side goes on with the next connection', async () => {
-    const wire = await opened({ sessionExpiryInterval: 1000, reconnect: { backoff: () => 900_000 } })
+    const wire = await opened({
+      sessionExpiryInterval: 1000,
+      reconnect: { backoff: () => 900_000 },
+    })
     wire.publish(1, 'one')
     wire.publish(2, 'two')
     wire.publish(2, 'three')
@@ -261,8 +337,15 @@ describe('the session', () => {
     await wire.advance(900_000 - 10)
     await wire.redialled()
     expect(wire.take()[0]?.slice(18, 20)).toBe('00')
-    expect(await wire.answers(resumed)).toEqual([pubrel(3), publish(0x3a, 't', 1, 'one'), publish(0x3c, 't', 2, 'two')])
-    expect(await wire.answers(publish(0x3c, 'a', 7, 'x'), pubrel(7))).toEqual([pubrec(7), pubcomp(7)])
+    expect(await wire.answers(resumed)).toEqual([
+      pubrel(3),
+      publish(0x3a, 't', 1, 'one'),
+      publish(0x3c, 't', 2, 'two'),
+    ])
+    expect(await wire.answers(publish(0x3c, 'a', 7, 'x'), pubrel(7))).toEqual([
+      pubrec(7),
+      pubcomp(7),
+    ])
     expect(wire.world.seen('unclaimed')).toHaveLength(1)
   })
 
@@ -278,7 +361,9 @@ describe('the session', () => {
       await wire.give(packet(0xf0, '18', block(method)))
       wire.publish(1, 'y')
       await wire.advance(5000)
-      expect(wire.take().map((bytes) => bytes.slice(0, 6))).toEqual([expect.stringMatching(/^f0..18$/)])
+      expect(wire.take().map((bytes) => bytes.slice(0, 6))).toEqual([
+        expect.stringMatching(/^f0..18$/),
+      ])
     }
     await wire.give(connack(`2900${method}`))
     expect(firsts(wire.take()).sort()).toEqual(['32', '32', '32', '32', '82', 'a2'])

@@ -33,14 +33,35 @@ const calls: [string, (client: BaseClient, bad: string) => unknown][] = [
   ['topic of post()', (client, bad) => client.post(bad, 'x')],
   ['filter [MQTT-3.8.3-1]', (client, bad) => client.subscribe(bad)],
   ['filter of unsubscribe() [MQTT-3.10.3-1]', (client, bad) => client.unsubscribe(bad)],
-  ['content type [MQTT-3.3.2-19]', (client, bad) => client.publish('t', 'x', { properties: { contentType: bad } })],
-  ['response topic [MQTT-3.3.2-13]', (client, bad) => client.publish('t', 'x', { properties: { responseTopic: bad } })],
-  ['name of a user property', (client, bad) => client.publish('t', 'x', { properties: { userProperties: [[bad, 'v']] } })],
-  ['value of a user property', (client, bad) => client.publish('t', 'x', { properties: { userProperties: [['k', bad]] } })],
-  ['user property of SUBSCRIBE', (client, bad) => client.subscribe('t', { properties: { userProperties: [['k', bad]] } })],
-  ['user property of UNSUBSCRIBE', (client, bad) => client.unsubscribe('t', { properties: { userProperties: [[bad, 'v']] } })],
+  [
+    'content type [MQTT-3.3.2-19]',
+    (client, bad) => client.publish('t', 'x', { properties: { contentType: bad } }),
+  ],
+  [
+    'response topic [MQTT-3.3.2-13]',
+    (client, bad) => client.publish('t', 'x', { properties: { responseTopic: bad } }),
+  ],
+  [
+    'name of a user property',
+    (client, bad) => client.publish('t', 'x', { properties: { userProperties: [[bad, 'v']] } }),
+  ],
+  [
+    'value of a user property',
+    (client, bad) => client.publish('t', 'x', { properties: { userProperties: [['k', bad]] } }),
+  ],
+  [
+    'user property of SUBSCRIBE',
+    (client, bad) => client.subscribe('t', { properties: { userProperties: [['k', bad]] } }),
+  ],
+  [
+    'user property of UNSUBSCRIBE',
+    (client, bad) => client.unsubscribe('t', { properties: { userProperties: [[bad, 'v']] } }),
+  ],
   ['reason string', (client, bad) => client.disconnect({ reasonString: bad })],
-  ['user property of DISCONNECT', (client, bad) => client.disconnect({ userProperties: [['k', bad]] })],
+  [
+    'user property of DISCONNECT',
+    (client, bad) => client.disconnect({ userProperties: [['k', bad]] }),
+  ],
 ]
 
 const settings: [string, (bad: string) => ClientOptions][] = [
@@ -48,15 +69,27 @@ const settings: [string, (bad: string) => ClientOptions][] = [
   ['user name [MQTT-3.1.3-12]', (bad) => ({ username: bad })],
   ['user property of CONNECT', (bad) => ({ userProperties: [[bad, 'v']] })],
   ['will topic [MQTT-3.1.3-11]', (bad) => ({ will: { topic: bad } })],
-  ['content type of the will', (bad) => ({ will: { topic: 'w', properties: { contentType: bad } } })],
-  ['response topic of the will', (bad) => ({ will: { topic: 'w', properties: { responseTopic: bad } } })],
-  ['user property of the will', (bad) => ({ will: { topic: 'w', properties: { userProperties: [['k', bad]] } } })],
+  [
+    'content type of the will',
+    (bad) => ({ will: { topic: 'w', properties: { contentType: bad } } }),
+  ],
+  [
+    'response topic of the will',
+    (bad) => ({ will: { topic: 'w', properties: { responseTopic: bad } } }),
+  ],
+  [
+    'user property of the will',
+    (bad) => ({ will: { topic: 'w', properties: { userProperties: [['k', bad]] } } }),
+  ],
 ]
 
 /** Lone surrogates, and U+0000. */
 const illText = ['\ud800', 'a\udfff', '\udc00\ud800', 'x\ud83d', '\0', 'a\0b']
 
-async function isRefused(call: (client: BaseClient, bad: string) => unknown, bad: string): Promise<void> {
+async function isRefused(
+  call: (client: BaseClient, bad: string) => unknown,
+  bad: string,
+): Promise<void> {
   const wire = await opened()
   const { code } = await refusal(() => call(wire.client, bad))
   expect(['ERR_INVALID_OPTION', 'ERR_INVALID_TOPIC']).toContain(code)
@@ -66,15 +99,24 @@ async function isRefused(call: (client: BaseClient, bad: string) => unknown, bad
 }
 
 describe('strings that the application gives', () => {
-  it.each(calls)('[MQTT-1.5.4-1] [MQTT-1.5.4-2] ill-formed %s: refused, and nothing is sent', async (_what, call) => {
-    for (const bad of illText) await isRefused(call, bad)
-  })
+  it.each(calls)(
+    '[MQTT-1.5.4-1] [MQTT-1.5.4-2] ill-formed %s: refused, and nothing is sent',
+    async (_what, call) => {
+      for (const bad of illText) await isRefused(call, bad)
+    },
+  )
 
-  it.each(settings)('[MQTT-1.5.4-1] [MQTT-1.5.4-2] ill-formed %s: refused before anything is dialled', async (_what, options) => {
-    for (const bad of illText) expect(await refusal(() => dialled(options(bad)))).toMatchObject({ code: expect.stringMatching(/^ERR_INVALID/) })
-    const wire = await dialled(options('gut\ud83d\ude00'))
-    expect(wire.take().join()).toContain('677574f09f9880')
-  })
+  it.each(settings)(
+    '[MQTT-1.5.4-1] [MQTT-1.5.4-2] ill-formed %s: refused before anything is dialled',
+    async (_what, options) => {
+      for (const bad of illText)
+        expect(await refusal(() => dialled(options(bad)))).toMatchObject({
+          code: expect.stringMatching(/^ERR_INVALID/),
+        })
+      const wire = await dialled(options('gut\ud83d\ude00'))
+      expect(wire.take().join()).toContain('677574f09f9880')
+    },
+  )
 
   it('[MQTT-1.5.7-1] each half of a pair is a string of its own: what is ill-formed is refused, what is not goes out as it is', async () => {
     const wire = await opened()
@@ -83,7 +125,11 @@ describe('strings that the application gives', () => {
         [bad, 'v'],
         ['k', bad],
       ] as [string, string][]) {
-        expect(await refusal(() => wire.client.publish('t', 'x', { properties: { userProperties: [pair] } }))).toMatchObject({
+        expect(
+          await refusal(() =>
+            wire.client.publish('t', 'x', { properties: { userProperties: [pair] } }),
+          ),
+        ).toMatchObject({
           code: 'ERR_INVALID_OPTION',
         })
       }
@@ -96,14 +142,17 @@ describe('strings that the application gives', () => {
         ],
       },
     })
-    expect(await wire.sent()).toEqual([publish(0x30, 't', 0, 'x', `26${text('')}${text('😀')}26${text('ß')}${text('')}`)])
+    expect(await wire.sent()).toEqual([
+      publish(0x30, 't', 0, 'x', `26${text('')}${text('😀')}26${text('ß')}${text('')}`),
+    ])
   })
 })
 
 /** What UTF-8 does not allow (Unicode 15, table 3-7), and U+0000 apart. */
-const illFormed = '80 bf c080 c1bf c3 c328 e08080 e282 eda080 edbfbf eda081edb080 f0808080 f09f98 f4908080 f5808080 f888808080 fe ff 61ff62'.split(
-  ' ',
-)
+const illFormed =
+  '80 bf c080 c1bf c3 c328 e08080 e282 eda080 edbfbf eda081edb080 f0808080 f09f98 f4908080 f5808080 f888808080 fe ff 61ff62'.split(
+    ' ',
+  )
 
 /** Where a connected client meets strings of the server; the request that it answers is made before. */
 const places: [string, (bad: string) => string][] = [
@@ -114,8 +163,14 @@ const places: [string, (bad: string) => string][] = [
   ['value of a user property', (bad) => packet(0x30, text('t'), block('26', text('k'), bad))],
   ['reason string of PUBACK', (bad) => packet(0x40, u16(1), '00', block('1f', bad))],
   ['reason string of SUBACK', (bad) => packet(0x90, u16(2), block('1f', bad), '00')],
-  ['value of a user property of SUBACK', (bad) => packet(0x90, u16(2), block('26', text('k'), bad), '00')],
-  ['name of a user property of PUBACK', (bad) => packet(0x40, u16(1), '00', block('26', bad, text('v')))],
+  [
+    'value of a user property of SUBACK',
+    (bad) => packet(0x90, u16(2), block('26', text('k'), bad), '00'),
+  ],
+  [
+    'name of a user property of PUBACK',
+    (bad) => packet(0x40, u16(1), '00', block('26', bad, text('v'))),
+  ],
   ['reason string of UNSUBACK', (bad) => packet(0xb0, u16(3), block('1f', bad), '00')],
   ['reason string of DISCONNECT', (bad) => packet(0xe0, '80', block('1f', bad))],
 ]
@@ -141,11 +196,14 @@ async function closes(bytes: string, reasonCode = 0x81): Promise<void> {
 }
 
 describe('strings of the server', () => {
-  it.each(places)('[MQTT-1.5.4-1] [MQTT-1.5.4-2] [MQTT-1.5.7-1] ill-formed %s: DISCONNECT 0x81, the end; a good one is fine', async (_what, make) => {
-    for (const bad of [...illFormed, '00', '610062']) await closes(make(field(bad)))
-    const { wire } = await busy()
-    expect(await wire.answers(make(text('ä\u0001€😀\uffff\u{10ffff}')))).toEqual([])
-  })
+  it.each(places)(
+    '[MQTT-1.5.4-1] [MQTT-1.5.4-2] [MQTT-1.5.7-1] ill-formed %s: DISCONNECT 0x81, the end; a good one is fine',
+    async (_what, make) => {
+      for (const bad of [...illFormed, '00', '610062']) await closes(make(field(bad)))
+      const { wire } = await busy()
+      expect(await wire.answers(make(text('ä\u0001€😀\uffff\u{10ffff}')))).toEqual([])
+    },
+  )
 
   it('[MQTT-1.5.4-1] before CONNACK is believed: no DISCONNECT, the end', async () => {
     for (const bad of illFormed) {
@@ -161,10 +219,24 @@ describe('strings of the server', () => {
     const marked = wire.client.subscribe('\ufeffa')
     expect(await wire.sent()).toEqual([packet(0x82, u16(2), '00', field('efbbbf61'), '00')])
     await wire.give(suback(2, 0))
-    await wire.give(packet(0x30, field('efbbbf61'), block('03', field('efbbbf'), '26', field('efbbbf6b'), field('76efbbbf')), 'efbbbf78'))
+    await wire.give(
+      packet(
+        0x30,
+        field('efbbbf61'),
+        block('03', field('efbbbf'), '26', field('efbbbf6b'), field('76efbbbf')),
+        'efbbbf78',
+      ),
+    )
     const message = (await marked).read()
-    expect([message?.topic, message?.topic.length, message?.text()]).toEqual(['\ufeffa', 2, '\ufeffx'])
-    expect(message?.properties).toMatchObject({ contentType: '\ufeff', userProperties: [['\ufeffk', 'v\ufeff']] })
+    expect([message?.topic, message?.topic.length, message?.text()]).toEqual([
+      '\ufeffa',
+      2,
+      '\ufeffx',
+    ])
+    expect(message?.properties).toMatchObject({
+      contentType: '\ufeff',
+      userProperties: [['\ufeffk', 'v\ufeff']],
+    })
     expect(plain.size).toBe(0)
     wire.client.post('\ufeffa', '\ufeff')
     expect(await wire.sent()).toEqual([packet(0x30, field('efbbbf61'), '00', 'efbbbf')])
@@ -200,7 +272,9 @@ describe('variable byte integers [MQTT-1.5.5-1]', () => {
   ])('[MQTT-1.5.5-1] Subscription Identifier %i is %s', async (subscriptionIdentifier, written) => {
     const wire = await opened({}, connack(''))
     quiet(wire.client.subscribe('a', { properties: { subscriptionIdentifier } }))
-    expect(await wire.sent()).toEqual([packet(0x82, u16(1), block(`0b${written}`), text('a'), '00')])
+    expect(await wire.sent()).toEqual([
+      packet(0x82, u16(1), block(`0b${written}`), text('a'), '00'),
+    ])
   })
 
   it.each([
@@ -212,7 +286,9 @@ describe('variable byte integers [MQTT-1.5.5-1]', () => {
     const wire = await opened()
     const value = 'v'.repeat(length - 5)
     wire.publish(0, 'x', { properties: { userProperties: [['', value]] } })
-    expect(await wire.sent()).toEqual([packet(0x30, text('t'), written, `26${text('')}${text(value)}`, '78')])
+    expect(await wire.sent()).toEqual([
+      packet(0x30, text('t'), written, `26${text('')}${text(value)}`, '78'),
+    ])
   })
 })
 
@@ -232,7 +308,21 @@ describe('the fixed header', () => {
     quiet(wire.client.disconnect({ timeout: 0 }))
     await wire.settle()
     const seen = firsts(wire.take())
-    expect([...new Set(seen)].sort()).toEqual(['10', '30', '32', '34', '40', '50', '62', '70', '82', 'a2', 'c0', 'e0', 'f0'])
+    expect([...new Set(seen)].sort()).toEqual([
+      '10',
+      '30',
+      '32',
+      '34',
+      '40',
+      '50',
+      '62',
+      '70',
+      '82',
+      'a2',
+      'c0',
+      'e0',
+      'f0',
+    ])
   })
 
   const bodies: [string, number, string[]][] = [
@@ -280,7 +370,10 @@ describe('the fixed header', () => {
 
   it('[MQTT-2.1.3-1] [MQTT-3.15.1-1] before the connection is there CONNACK or AUTH with any flags: the end, without a word', async () => {
     for (let flags = 1; flags < 16; flags++) {
-      for (const bytes of [packet(0x20 | flags, '000000'), packet(0xf0 | flags, '18', block(`15${text('toy')}`))]) {
+      for (const bytes of [
+        packet(0x20 | flags, '000000'),
+        packet(0xf0 | flags, '18', block(`15${text('toy')}`)),
+      ]) {
         const wire = await dialled({ auth: toy().auth })
         wire.take()
         expect([await wire.answers(bytes), wire.ended]).toEqual([[], true])
@@ -295,7 +388,11 @@ describe('packet identifiers', () => {
     wire.publish(0, 'x')
     wire.publish(0, 'x', { retain: true })
     wire.client.post('t', 'y')
-    expect(await wire.sent()).toEqual([`3005${text('t')}0078`, `3105${text('t')}0078`, `3005${text('t')}0079`])
+    expect(await wire.sent()).toEqual([
+      `3005${text('t')}0078`,
+      `3105${text('t')}0078`,
+      `3005${text('t')}0079`,
+    ])
   })
 
   it('[MQTT-2.2.1-3] [MQTT-4.3.2-1] [MQTT-4.3.3-1] what waits for its answers has identifiers of its own, none of them 0, whatever the kind', async () => {
@@ -307,7 +404,9 @@ describe('packet identifiers', () => {
       quiet(wire.client.unsubscribe(`u${round}`))
       await wire.settle()
     }
-    const identifiers = wire.take().map((bytes) => (bytes.startsWith('3') ? bytes.slice(10, 14) : bytes.slice(4, 8)))
+    const identifiers = wire
+      .take()
+      .map((bytes) => (bytes.startsWith('3') ? bytes.slice(10, 14) : bytes.slice(4, 8)))
     expect(identifiers).toHaveLength(80)
     expect(new Set(identifiers).size).toBe(80)
     expect(identifiers).not.toContain('0000')
@@ -329,17 +428,26 @@ describe('packet identifiers', () => {
     expect(wire.take().at(-1)).toBe(publish(0x32, 't', 65_535, 'x'))
     wire.publish(1, 'x')
     quiet(wire.client.subscribe('s'))
-    expect(await wire.sent()).toEqual([publish(0x32, 't', 3, 'x'), packet(0x82, u16(4), '00', text('s'), '00')])
+    expect(await wire.sent()).toEqual([
+      publish(0x32, 't', 3, 'x'),
+      packet(0x82, u16(4), '00', text('s'), '00'),
+    ])
     await wire.give(puback(1), pubcomp(2))
   })
 
   it('[MQTT-2.2.1-5] PUBACK, PUBREC, PUBREL and PUBCOMP repeat that of their PUBLISH', async () => {
     const wire = await opened()
-    expect(await wire.answers(publish(0x32, 'a', 0x1234, 'x'), publish(0x34, 'a', 0xabcd, 'x'))).toEqual(['40021234', '5002abcd'])
+    expect(
+      await wire.answers(publish(0x32, 'a', 0x1234, 'x'), publish(0x34, 'a', 0xabcd, 'x')),
+    ).toEqual(['40021234', '5002abcd'])
     expect(await wire.answers('6202abcd')).toEqual(['7002abcd'])
     const done = ['one', 'two', 'three'].map((payload) => wire.publish(2, payload))
     await wire.sent()
-    expect(await wire.answers(pubrec(2), pubrec(3), pubrec(1))).toEqual(['62020002', '62020003', '62020001'])
+    expect(await wire.answers(pubrec(2), pubrec(3), pubrec(1))).toEqual([
+      '62020002',
+      '62020003',
+      '62020001',
+    ])
     await wire.give(pubcomp(2), pubcomp(3), pubcomp(1))
     expect((await Promise.all(done)).map(({ packetId }) => packetId)).toEqual([1, 2, 3])
   })
@@ -347,14 +455,36 @@ describe('packet identifiers', () => {
 
 describe('Property Length', () => {
   it('[MQTT-2.2.2-1] is there where there are no properties: CONNECT and its will, PUBLISH, SUBSCRIBE, UNSUBSCRIBE', async () => {
-    const wire = await dialled({ receiveMaximum: 65_535, sessionExpiryInterval: 0, topicAliasMaximum: 0, will: { topic: 'w', payload: 'p' } })
+    const wire = await dialled({
+      receiveMaximum: 65_535,
+      sessionExpiryInterval: 0,
+      topicAliasMaximum: 0,
+      will: { topic: 'w', payload: 'p' },
+    })
     // Maximum Packet Size is always said.
-    expect(wire.take()).toEqual([packet(0x10, text('MQTT'), '05', '06', '0000', block('2701000000'), text(''), '00', text('w'), text('p'))])
+    expect(wire.take()).toEqual([
+      packet(
+        0x10,
+        text('MQTT'),
+        '05',
+        '06',
+        '0000',
+        block('2701000000'),
+        text(''),
+        '00',
+        text('w'),
+        text('p'),
+      ),
+    ])
     await wire.give(fresh)
     wire.publish(1, 'x')
     quiet(wire.client.subscribe('s'))
     quiet(wire.client.unsubscribe('u'))
-    expect(await wire.sent()).toEqual([`3207${text('t')}00010078`, `8207000200${text('s')}00`, `a206000300${text('u')}`])
+    expect(await wire.sent()).toEqual([
+      `3207${text('t')}00010078`,
+      `8207000200${text('s')}00`,
+      `a206000300${text('u')}`,
+    ])
   })
 
   it.each([

@@ -28,7 +28,8 @@ const again2 = (packetId: number, payload = 'x'): string => publish(0x3c, 't', p
 /** The texts of all messages that wait, each acknowledged. */
 async function texts(wire: Wire, reader: Subscription): Promise<string[]> {
   const seen: string[] = []
-  for (let message = reader.read(); message !== undefined; message = reader.read()) seen.push(message.text())
+  for (let message = reader.read(); message !== undefined; message = reader.read())
+    seen.push(message.text())
   await wire.settle()
   return seen
 }
@@ -97,7 +98,9 @@ describe('QoS 1, sent', () => {
 
   it('[MQTT-4.4.0-1] without the session nothing is sent again as it was: not the identifier’s PUBREL, and PUBLISH only as a new one', async () => {
     const wire = await opened({ outbound: { onSessionLost: 'reject' } })
-    const promises = [wire.publish(1, 'x'), wire.publish(2, 'x'), wire.publish(2, 'x')].map((promise) => refusal(() => promise))
+    const promises = [wire.publish(1, 'x'), wire.publish(2, 'x'), wire.publish(2, 'x')].map(
+      (promise) => refusal(() => promise),
+    )
     await wire.give(pubrec(3))
     expect(await wire.again(fresh)).toEqual([])
     for (const promise of promises) expect((await promise).code).toBe('ERR_SESSION_LOST')
@@ -117,17 +120,20 @@ describe('QoS 1, received', () => {
     expect(await wire.sent()).toEqual(['40021234'])
   })
 
-  it.each([0x32, 0x3a])('[MQTT-4.3.2-5] is a new message behind its PUBACK, first byte %i', async (first) => {
-    const wire = await opened()
-    const reader = await wire.subscribed('a', 1)
-    await wire.give(publish(0x32, 'a', 5, 'one'))
-    expect([await texts(wire, reader), wire.take()]).toEqual([['one'], [puback(5)]])
-    await wire.give(publish(first, 'a', 5, 'two'))
-    expect([await texts(wire, reader), wire.take()]).toEqual([['two'], [puback(5)]])
-    expect(await wire.again()).toEqual([])
-    await wire.give(publish(first, 'a', 5, 'three'))
-    expect([await texts(wire, reader), wire.take()]).toEqual([['three'], [puback(5)]])
-  })
+  it.each([0x32, 0x3a])(
+    '[MQTT-4.3.2-5] is a new message behind its PUBACK, first byte %i',
+    async (first) => {
+      const wire = await opened()
+      const reader = await wire.subscribed('a', 1)
+      await wire.give(publish(0x32, 'a', 5, 'one'))
+      expect([await texts(wire, reader), wire.take()]).toEqual([['one'], [puback(5)]])
+      await wire.give(publish(first, 'a', 5, 'two'))
+      expect([await texts(wire, reader), wire.take()]).toEqual([['two'], [puback(5)]])
+      expect(await wire.again()).toEqual([])
+      await wire.give(publish(first, 'a', 5, 'three'))
+      expect([await texts(wire, reader), wire.take()]).toEqual([['three'], [puback(5)]])
+    },
+  )
 })
 
 describe('QoS 2, sent', () => {
@@ -259,16 +265,19 @@ describe('QoS 2, received', () => {
     expect(await wire.answers(pubrel(7))).toEqual([pubcomp(7)])
   })
 
-  it.each([0x34, 0x3c])('[MQTT-4.3.3-12] behind PUBCOMP the identifier means a new message, first byte %i', async (first) => {
-    const wire = await opened()
-    const reader = await wire.subscribed('a', 2)
-    for (const payload of ['one', 'two', 'three']) {
-      await wire.give(publish(first, 'a', 8, payload))
-      expect([await texts(wire, reader), wire.take()]).toEqual([[payload], [pubrec(8)]])
-      expect(await wire.answers(pubrel(8))).toEqual([pubcomp(8)])
-      if (payload === 'two') expect(await wire.again()).toEqual([])
-    }
-  })
+  it.each([0x34, 0x3c])(
+    '[MQTT-4.3.3-12] behind PUBCOMP the identifier means a new message, first byte %i',
+    async (first) => {
+      const wire = await opened()
+      const reader = await wire.subscribed('a', 2)
+      for (const payload of ['one', 'two', 'three']) {
+        await wire.give(publish(first, 'a', 8, payload))
+        expect([await texts(wire, reader), wire.take()]).toEqual([[payload], [pubrec(8)]])
+        expect(await wire.answers(pubrel(8))).toEqual([pubcomp(8)])
+        if (payload === 'two') expect(await wire.again()).toEqual([])
+      }
+    },
+  )
 
   it('[MQTT-4.3.3-13] the exchange is finished though the message has expired meanwhile, taken or not', async () => {
     const wire = await opened()
@@ -290,24 +299,30 @@ describe('QoS 2, received', () => {
 })
 
 describe('what a refusal settles', () => {
-  it.each([0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99])('[MQTT-4.4.0-2] PUBACK %i: the publish fails with it, and is not sent again', async (code) => {
-    const wire = await opened()
-    const failed = refusal(() => wire.publish(1, 'x'))
-    wire.publish(1, 'y')
-    await wire.settle()
-    await wire.give(puback(1, code))
-    expect(await failed).toMatchObject({ reasonCode: code, outcome: 'refused' })
-    expect(await wire.again()).toEqual([again1(2, 'y')])
-    expect(await wire.again(fresh)).toEqual([qos1(3, 'y')])
-  })
+  it.each([0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99])(
+    '[MQTT-4.4.0-2] PUBACK %i: the publish fails with it, and is not sent again',
+    async (code) => {
+      const wire = await opened()
+      const failed = refusal(() => wire.publish(1, 'x'))
+      wire.publish(1, 'y')
+      await wire.settle()
+      await wire.give(puback(1, code))
+      expect(await failed).toMatchObject({ reasonCode: code, outcome: 'refused' })
+      expect(await wire.again()).toEqual([again1(2, 'y')])
+      expect(await wire.again(fresh)).toEqual([qos1(3, 'y')])
+    },
+  )
 
   it('[MQTT-4.5.0-2] nobody subscribed, or nobody reads any more: PUBACK, PUBREC and PUBCOMP all the same', async () => {
     const wire = await opened()
-    expect(await wire.answers(publish(0x30, 'never', 0, 'x'), publish(0x32, 'never', 1, 'x'), publish(0x34, 'never', 2, 'x'), pubrel(2))).toEqual([
-      puback(1),
-      pubrec(2),
-      pubcomp(2),
-    ])
+    expect(
+      await wire.answers(
+        publish(0x30, 'never', 0, 'x'),
+        publish(0x32, 'never', 1, 'x'),
+        publish(0x34, 'never', 2, 'x'),
+        pubrel(2),
+      ),
+    ).toEqual([puback(1), pubrec(2), pubcomp(2)])
     const reader = await wire.subscribed('a', 2)
     quiet(reader.unsubscribe())
     await wire.sent()
@@ -317,13 +332,16 @@ describe('what a refusal settles', () => {
     expect(await wire.answers(publish(0x32, 'a', 5, 'x'))).toEqual([puback(5)])
   })
 
-  it.each(['drop-newest', 'drop-oldest'] as const)('[MQTT-4.5.0-2] a buffer that drops (%s) acknowledges what it dropped', async (overflow) => {
-    const wire = await opened()
-    await wire.subscribed('a', 1, { buffer: 1, overflow, ack: 'on-receive' })
-    await wire.give(...[1, 2, 3].map((id) => publish(0x32, 'a', id, 'x')))
-    await wire.advance(1000)
-    expect(wire.take().sort()).toEqual([puback(1), puback(2), puback(3)])
-  })
+  it.each(['drop-newest', 'drop-oldest'] as const)(
+    '[MQTT-4.5.0-2] a buffer that drops (%s) acknowledges what it dropped',
+    async (overflow) => {
+      const wire = await opened()
+      await wire.subscribed('a', 1, { buffer: 1, overflow, ack: 'on-receive' })
+      await wire.give(...[1, 2, 3].map((id) => publish(0x32, 'a', id, 'x')))
+      await wire.advance(1000)
+      expect(wire.take().sort()).toEqual([puback(1), puback(2), puback(3)])
+    },
+  )
 })
 
 describe('the order', () => {
@@ -340,8 +358,22 @@ describe('the order', () => {
     for (const [index, payload] of order.entries()) wire.publish(index % 2 === 0 ? 1 : 2, payload)
     await wire.settle()
     const first = wire.take().slice(-6)
-    expect(first).toEqual([qos1(65_533, 'a'), qos2(65_534, 'b'), qos1(65_535, 'c'), qos2(1, 'd'), qos1(2, 'e'), qos2(3, 'f')])
-    const expected = [again1(65_533, 'a'), again2(65_534, 'b'), again1(65_535, 'c'), again2(1, 'd'), again1(2, 'e'), again2(3, 'f')]
+    expect(first).toEqual([
+      qos1(65_533, 'a'),
+      qos2(65_534, 'b'),
+      qos1(65_535, 'c'),
+      qos2(1, 'd'),
+      qos1(2, 'e'),
+      qos2(3, 'f'),
+    ])
+    const expected = [
+      again1(65_533, 'a'),
+      again2(65_534, 'b'),
+      again1(65_535, 'c'),
+      again2(1, 'd'),
+      again1(2, 'e'),
+      again2(3, 'f'),
+    ]
     expect(await wire.again()).toEqual(expected)
     await wire.give(puback(65_535))
     expect(await wire.again()).toEqual(expected.filter((bytes) => bytes !== again1(65_535, 'c')))
@@ -377,9 +409,19 @@ describe('the order', () => {
   it('[MQTT-4.6.0-2] [MQTT-4.6.0-3] holds for concurrent handlers, and for both kinds at once', async () => {
     const wire = await opened()
     const gates: (() => void)[] = []
-    quiet(wire.client.listen('a', () => new Promise<void>((resolve) => gates.push(resolve)), { qos: 2, concurrency: 4 }))
+    quiet(
+      wire.client.listen('a', () => new Promise<void>((resolve) => gates.push(resolve)), {
+        qos: 2,
+        concurrency: 4,
+      }),
+    )
     await wire.sent()
-    await wire.give(publish(0x32, 'a', 5, 'x'), publish(0x34, 'a', 3, 'x'), publish(0x32, 'a', 9, 'x'), publish(0x34, 'a', 1, 'x'))
+    await wire.give(
+      publish(0x32, 'a', 5, 'x'),
+      publish(0x34, 'a', 3, 'x'),
+      publish(0x32, 'a', 9, 'x'),
+      publish(0x34, 'a', 1, 'x'),
+    )
     for (const gate of [...gates].reverse()) {
       expect(wire.take()).toEqual([])
       gate()
@@ -400,5 +442,8 @@ describe('the order', () => {
 })
 
 it('packets by hand are what they say they are', () => {
-  expect([qos1(1), again2(2)]).toEqual([packet(0x32, text('t'), u16(1), '00', '78'), '3c07000174000200' + '78'])
+  expect([qos1(1), again2(2)]).toEqual([
+    packet(0x32, text('t'), u16(1), '00', '78'),
+    '3c07000174000200' + '78',
+  ])
 })

@@ -28,9 +28,14 @@ import {
 
 const all = Array.from({ length: 256 }, (_, code) => code)
 /** Section 3.14.2.1, by sender; 0x9B from a client is named by section 3.3.4 and not by the table, 0x8C from a server by table 2-6 alone. */
-const ofClient = [0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99]
+const ofClient = [
+  0x00, 0x04, 0x80, 0x81, 0x82, 0x83, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99,
+]
 const ofServer = [
-  ...[0x00, 0x80, 0x81, 0x82, 0x83, 0x87, 0x89, 0x8b, 0x8d, 0x8e, 0x8f, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97, 0x98, 0x99],
+  ...[
+    0x00, 0x80, 0x81, 0x82, 0x83, 0x87, 0x89, 0x8b, 0x8d, 0x8e, 0x8f, 0x90, 0x93, 0x94, 0x95, 0x96,
+    0x97, 0x98, 0x99,
+  ],
   ...[0x9a, 0x9b, 0x9c, 0x9d, 0x9e, 0x9f, 0xa0, 0xa1, 0xa2],
 ]
 
@@ -45,8 +50,18 @@ describe('the reason code of DISCONNECT', () => {
 
   it('[MQTT-3.14.2-1] every other is refused, and the connection stays', async () => {
     const wire = await opened()
-    for (const code of [...all.filter((each) => !ofClient.includes(each)), -1, 256, 0.5, '0', null]) {
-      expect(await refusal(() => wire.client.disconnect({ reasonCode: code as number })), String(code)).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    for (const code of [
+      ...all.filter((each) => !ofClient.includes(each)),
+      -1,
+      256,
+      0.5,
+      '0',
+      null,
+    ]) {
+      expect(
+        await refusal(() => wire.client.disconnect({ reasonCode: code as number })),
+        String(code),
+      ).toMatchObject({ code: 'ERR_INVALID_OPTION' })
     }
     expect(await wire.sent()).toEqual([])
     expect(wire.client.state).toBe('connected')
@@ -70,13 +85,23 @@ describe('the reason code of DISCONNECT', () => {
     ['a topic alias out of range', packet(0x30, text('a'), block('23ffff')), 0x94],
     ['over our Receive Maximum', publish(0x34, 'a', 1, 'x') + publish(0x34, 'a', 2, 'x'), 0x93],
     ['larger than we take', publish(0x30, 'a', 0, 'x'.repeat(2000)), 0x95],
-    ['130 user properties', packet(0x30, text('a'), block(`26${text('')}${text('')}`.repeat(130))), 0x97],
+    [
+      '130 user properties',
+      packet(0x30, text('a'), block(`26${text('')}${text('')}`.repeat(130))),
+      0x97,
+    ],
     ['a second CONNACK', fresh, 0x82],
   ])(
     '[MQTT-3.14.2-1] [MQTT-3.14.4-1] [MQTT-3.14.4-2] [MQTT-4.13.2-1] what the client says to bytes that are %s is in its table, last, and the end',
     async (_what, given, code) => {
       const letter = { receiveMaximumExceeded: 'disconnect', oversized: 'disconnect' } as const
-      const wire = await opened({ receiveMaximum: 1, ...letter, maximumPacketSize: 1000, keepAlive: 1, reconnect: false })
+      const wire = await opened({
+        receiveMaximum: 1,
+        ...letter,
+        maximumPacketSize: 1000,
+        keepAlive: 1,
+        reconnect: false,
+      })
       wire.publish(1, 'x')
       await wire.sent()
       await wire.give(given, publish(0x32, 'a', 9, 'x'), packet(0xd0))
@@ -108,24 +133,45 @@ describe('the properties of DISCONNECT', () => {
     '[MQTT-3.14.2-3] [MQTT-3.14.2-4] Maximum Packet Size %i: what has no room is left out, and no more than that',
     async (size, properties) => {
       const wire = await opened({}, connack(`27${u32(size)}`))
-      quiet(wire.client.disconnect({ reasonCode: 4, reasonString, userProperties: [['key', 'value']], sessionExpiryInterval: 60 }))
+      quiet(
+        wire.client.disconnect({
+          reasonCode: 4,
+          reasonString,
+          userProperties: [['key', 'value']],
+          sessionExpiryInterval: 60,
+        }),
+      )
       const [sent = '', ...more] = await wire.sent()
       expect(more).toEqual([])
       expect(sent.length).toBe(packet(0xe0, '04', block(...properties)).length)
-      for (const property of [expiry, reason, pair]) expect(sent.includes(property)).toBe((properties as readonly string[]).includes(property))
+      for (const property of [expiry, reason, pair])
+        expect(sent.includes(property)).toBe((properties as readonly string[]).includes(property))
     },
   )
 
-  it.each([8, 5, 3])('[MQTT-3.14.2-3] [MQTT-3.14.2-4] Maximum Packet Size %i: the reason code is all that is left', async (size) => {
-    const wire = await opened({}, connack(`27${u32(size)}`))
-    quiet(wire.client.disconnect({ reasonCode: 4, reasonString, userProperties: [['key', 'value']], sessionExpiryInterval: 60 }))
-    expect(await wire.sent()).toEqual([goodbye(4)])
-  })
+  it.each([8, 5, 3])(
+    '[MQTT-3.14.2-3] [MQTT-3.14.2-4] Maximum Packet Size %i: the reason code is all that is left',
+    async (size) => {
+      const wire = await opened({}, connack(`27${u32(size)}`))
+      quiet(
+        wire.client.disconnect({
+          reasonCode: 4,
+          reasonString,
+          userProperties: [['key', 'value']],
+          sessionExpiryInterval: 60,
+        }),
+      )
+      expect(await wire.sent()).toEqual([goodbye(4)])
+    },
+  )
 })
 
 describe('after DISCONNECT', () => {
   it('[MQTT-3.14.4-1] nothing follows: not what waits for a place, not what is asked for later, no answers and no PINGREQ', async () => {
-    const wire = await opened({ keepAlive: 1, sessionExpiryInterval: 0 }, connack(`290021${u16(1)}`))
+    const wire = await opened(
+      { keepAlive: 1, sessionExpiryInterval: 0 },
+      connack(`290021${u16(1)}`),
+    )
     const reader = await wire.subscribed('a', 2, { ack: 'manual' })
     for (let index = 0; index < 5; index++) wire.publish(1, 'x')
     await wire.give(publish(0x32, 'a', 1, 'x'), publish(0x34, 'a', 2, 'x'))
@@ -151,7 +197,18 @@ describe('after DISCONNECT', () => {
     '[MQTT-3.14.4-1] nothing follows where the stream does not end, by %s: no answer to what comes in, no acknowledgement of what is in hand',
     async (_what, leave) => {
       const transport = new StalledTransport()
-      const world = new World({ keepAlive: 1, sessionExpiryInterval: 0, cleanStart: false, clientId: 'c', reconnect: true }, {}, 1, () => transport)
+      const world = new World(
+        {
+          keepAlive: 1,
+          sessionExpiryInterval: 0,
+          cleanStart: false,
+          clientId: 'c',
+          reconnect: true,
+        },
+        {},
+        1,
+        () => transport,
+      )
       quiet(world.client.connect())
       await world.settle()
       transport.feed(plainConnack)
@@ -177,22 +234,29 @@ describe('after DISCONNECT', () => {
   )
 
   it.each([
-    ['disconnect()', (world: World) => world.client.disconnect({ timeout: 0 }).catch(() => undefined), ''],
+    [
+      'disconnect()',
+      (world: World) => world.client.disconnect({ timeout: 0 }).catch(() => undefined),
+      '',
+    ],
     ['bytes that are malformed', () => undefined, 'ff00'],
     ['a protocol error', () => undefined, plainConnack],
-  ] as const)('[MQTT-3.14.4-2] [MQTT-4.13.2-1] its sender closes, also where the peer never ends its side: %s', async (_what, go, given) => {
-    const transport = new StalledTransport()
-    const world = new World({}, {}, 1, () => transport)
-    quiet(world.client.connect())
-    await world.settle()
-    transport.feed(plainConnack)
-    await world.settle()
-    go(world)
-    if (given !== '') transport.feed(given)
-    await world.clock.advance(5000)
-    expect(transport.destroyed).toBeDefined()
-    expect(world.clock.pending).toBe(0)
-  })
+  ] as const)(
+    '[MQTT-3.14.4-2] [MQTT-4.13.2-1] its sender closes, also where the peer never ends its side: %s',
+    async (_what, go, given) => {
+      const transport = new StalledTransport()
+      const world = new World({}, {}, 1, () => transport)
+      quiet(world.client.connect())
+      await world.settle()
+      transport.feed(plainConnack)
+      await world.settle()
+      go(world)
+      if (given !== '') transport.feed(given)
+      await world.clock.advance(5000)
+      expect(transport.destroyed).toBeDefined()
+      expect(world.clock.pending).toBe(0)
+    },
+  )
 
   it('[MQTT-4.13.2-1] with a code of 0x80 or more that cannot be written any more: the connection is closed all the same', async () => {
     const transport = new StalledTransport(0)
@@ -223,7 +287,10 @@ describe('after DISCONNECT', () => {
       expect(wire.ended).toBe(true)
       await wire.advance(10_000)
       expect(wire.take()).toEqual([])
-      expect(await wire.client.closed).toMatchObject({ code: code === 0x8e ? 'ERR_SESSION_TAKEN_OVER' : 'ERR_SERVER_DISCONNECT', reasonCode: code })
+      expect(await wire.client.closed).toMatchObject({
+        code: code === 0x8e ? 'ERR_SESSION_TAKEN_OVER' : 'ERR_SERVER_DISCONNECT',
+        reasonCode: code,
+      })
     }
   })
 
@@ -252,7 +319,10 @@ function asked(overrides: Partial<AuthMechanism> = {}, options: ClientOptions = 
 
 /** The same, connected. */
 function authenticated(overrides: Partial<AuthMechanism> = {}, properties = ''): Promise<Wire> {
-  return opened({ auth: toy(overrides).auth, reconnect: false }, connack(`2900${properties}${method}`))
+  return opened(
+    { auth: toy(overrides).auth, reconnect: false },
+    connack(`2900${properties}${method}`),
+  )
 }
 
 describe('AUTH', () => {
@@ -317,7 +387,9 @@ describe('AUTH', () => {
       const wire = await authenticated({}, size === undefined ? '' : `27${u32(size)}`)
       quiet(wire.client.reauthenticate())
       expect(await wire.sent()).toEqual([auth(0x19, 'hello')])
-      expect(await wire.answers(auth(0x18, 'one', `1f${text('because')}26${text('k')}${text('v')}`))).toEqual([auth(0x18, '<one>')])
+      expect(
+        await wire.answers(auth(0x18, 'one', `1f${text('because')}26${text('k')}${text('v')}`)),
+      ).toEqual([auth(0x18, '<one>')])
     },
   )
 
@@ -369,8 +441,14 @@ describe('AUTH', () => {
       ['success', { success: boom }],
     ] as const) {
       let count = 0
-      const later = { ...overrides, ...(step === 'success' ? { success: () => (count++ === 0 ? undefined : boom()) } : {}) }
-      const wire = await opened({ auth: toy(later).auth, reconnect: false }, connack(`2900${method}`))
+      const later = {
+        ...overrides,
+        ...(step === 'success' ? { success: () => (count++ === 0 ? undefined : boom()) } : {}),
+      }
+      const wire = await opened(
+        { auth: toy(later).auth, reconnect: false },
+        connack(`2900${method}`),
+      )
       const failed = refusal(() => wire.client.reauthenticate())
       expect(await wire.sent()).toEqual([auth(0x19, 'hello')])
       await wire.give(auth(step === 'continue' ? 0x18 : 0x00, 'one'))

@@ -28,7 +28,9 @@ import {
 } from './bytes.js'
 
 /** A client with a reader of everything, and the topics that it has read. */
-async function reading(options: Parameters<typeof opened>[0] = {}): Promise<{ wire: Wire; seen: string[] }> {
+async function reading(
+  options: Parameters<typeof opened>[0] = {},
+): Promise<{ wire: Wire; seen: string[] }> {
   const wire = await opened(options)
   const reader = await wire.subscribed('#', 2)
   const seen: string[] = []
@@ -58,12 +60,15 @@ describe('the flags of PUBLISH', () => {
     expect(firsts(first)).toEqual(['32', '35'])
     expect(first[1]).toBe(publish(0x35, 't', 2, 'two'))
     const [one = '', two = ''] = first
-    for (let round = 0; round < 2; round++) expect(await wire.again()).toEqual([`3a${one.slice(2)}`, `3d${two.slice(2)}`])
+    for (let round = 0; round < 2; round++)
+      expect(await wire.again()).toEqual([`3a${one.slice(2)}`, `3d${two.slice(2)}`])
   })
 
   it('[MQTT-3.3.1-2] [MQTT-4.3.1-1] QoS 0 has no DUP, whatever the application says, and is not sent again', async () => {
     const wire = await opened()
-    expect(await refusal(() => wire.client.publish('t', 'x', { dup: true } as object))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    expect(
+      await refusal(() => wire.client.publish('t', 'x', { dup: true } as object)),
+    ).toMatchObject({ code: 'ERR_INVALID_OPTION' })
     const done = wire.publish(0, 'x')
     wire.publish(0, 'x', { retain: true })
     wire.client.post('t', 'x')
@@ -74,32 +79,46 @@ describe('the flags of PUBLISH', () => {
     expect([await wire.again(), await wire.again(fresh)]).toEqual([[], []])
   })
 
-  it.each(['38', '39'])('[MQTT-3.3.1-2] QoS 0 with DUP from the server (%s): the end', async (first) => {
-    await ends(`${first}050001610078`, 0x81, 0x82)
-  })
+  it.each(['38', '39'])(
+    '[MQTT-3.3.1-2] QoS 0 with DUP from the server (%s): the end',
+    async (first) => {
+      await ends(`${first}050001610078`, 0x81, 0x82)
+    },
+  )
 
-  it.each(['36', '37', '3e', '3f'])('[MQTT-3.3.1-4] QoS 3 from the server (%s): DISCONNECT 0x81, the end', async (first) => {
-    await ends(`${first}0700016100010078`, 0x81)
-  })
+  it.each(['36', '37', '3e', '3f'])(
+    '[MQTT-3.3.1-4] QoS 3 from the server (%s): DISCONNECT 0x81, the end',
+    async (first) => {
+      await ends(`${first}0700016100010078`, 0x81)
+    },
+  )
 
   it.each([3, -1, 0.5, '1', null])('[MQTT-3.3.1-4] QoS %s is refused', async (qos) => {
     const wire = await opened()
     const options = { qos: qos as 0 }
-    expect(await refusal(() => wire.client.publish('t', 'x', options))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
-    expect(await refusal(() => wire.client.subscribe('t', options))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    expect(await refusal(() => wire.client.publish('t', 'x', options))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    })
+    expect(await refusal(() => wire.client.subscribe('t', options))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    })
     expect(await wire.sent()).toEqual([])
   })
 })
 
 describe('the topic of PUBLISH', () => {
-  it.each(['a', '/', ' ', 'a/b', '$SYS/x', 'ä/€/😀'])('[MQTT-3.3.2-1] "%s" opens the variable header', async (topic) => {
-    const wire = await opened()
-    for (const qos of [0, 1, 2] as const) wire.client.publish(topic, 'x', { qos }).catch(() => undefined)
-    wire.client.post(topic, 'x')
-    const sent = await wire.sent()
-    expect(sent).toHaveLength(4)
-    for (const bytes of sent) expect(bytes.slice(4).startsWith(text(topic))).toBe(true)
-  })
+  it.each(['a', '/', ' ', 'a/b', '$SYS/x', 'ä/€/😀'])(
+    '[MQTT-3.3.2-1] "%s" opens the variable header',
+    async (topic) => {
+      const wire = await opened()
+      for (const qos of [0, 1, 2] as const)
+        wire.client.publish(topic, 'x', { qos }).catch(() => undefined)
+      wire.client.post(topic, 'x')
+      const sent = await wire.sent()
+      expect(sent).toHaveLength(4)
+      for (const bytes of sent) expect(bytes.slice(4).startsWith(text(topic))).toBe(true)
+    },
+  )
 
   it.each([
     ['past the end of the packet', '3003000278'],
@@ -112,32 +131,52 @@ describe('the topic of PUBLISH', () => {
 
   const wildcards = ['#', '+', 'a/#', 'a/+', '+/b', 'a+b', 'a#', 'x/+/y']
 
-  it.each(wildcards)('[MQTT-3.3.2-2] [MQTT-4.7.0-1] "%s" is no topic: refused, nothing is sent', async (topic) => {
-    const wire = await opened()
-    for (const qos of [0, 1, 2] as const)
-      expect(await refusal(() => wire.client.publish(topic, 'x', { qos }))).toMatchObject({ code: 'ERR_INVALID_TOPIC' })
-    expect(await refusal(() => wire.client.post(topic, 'x'))).toMatchObject({ code: 'ERR_INVALID_TOPIC' })
-    expect(await refusal(() => dialled({ will: { topic } }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
-    expect(await wire.sent()).toEqual([])
-  })
+  it.each(wildcards)(
+    '[MQTT-3.3.2-2] [MQTT-4.7.0-1] "%s" is no topic: refused, nothing is sent',
+    async (topic) => {
+      const wire = await opened()
+      for (const qos of [0, 1, 2] as const)
+        expect(await refusal(() => wire.client.publish(topic, 'x', { qos }))).toMatchObject({
+          code: 'ERR_INVALID_TOPIC',
+        })
+      expect(await refusal(() => wire.client.post(topic, 'x'))).toMatchObject({
+        code: 'ERR_INVALID_TOPIC',
+      })
+      expect(await refusal(() => dialled({ will: { topic } }))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+      })
+      expect(await wire.sent()).toEqual([])
+    },
+  )
 
-  it.each(wildcards)('[MQTT-3.3.2-14] [MQTT-4.7.0-1] "%s" is no response topic: refused, nothing is sent', async (responseTopic) => {
-    const wire = await opened()
-    const properties = { responseTopic }
-    expect(await refusal(() => wire.client.publish('t', 'x', { properties }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
-    expect(await refusal(() => dialled({ will: { topic: 'w', properties } }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
-    expect(await wire.sent()).toEqual([])
-  })
+  it.each(wildcards)(
+    '[MQTT-3.3.2-14] [MQTT-4.7.0-1] "%s" is no response topic: refused, nothing is sent',
+    async (responseTopic) => {
+      const wire = await opened()
+      const properties = { responseTopic }
+      expect(await refusal(() => wire.client.publish('t', 'x', { properties }))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+      })
+      expect(await refusal(() => dialled({ will: { topic: 'w', properties } }))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+      })
+      expect(await wire.sent()).toEqual([])
+    },
+  )
 
-  it.each(wildcards)('[MQTT-3.3.2-2] [MQTT-3.3.2-14] [MQTT-4.7.0-1] "%s" from the server, as topic or response topic: the end', async (bad) => {
-    await ends(packet(0x30, text(bad), '00', '78'), 0x81, 0x82, 0x90)
-    await ends(packet(0x32, text(bad), u16(1), '00', '78'), 0x81, 0x82, 0x90)
-    await ends(packet(0x30, text('a'), block(`08${text(bad)}`)), 0x81, 0x82, 0x90)
-  })
+  it.each(wildcards)(
+    '[MQTT-3.3.2-2] [MQTT-3.3.2-14] [MQTT-4.7.0-1] "%s" from the server, as topic or response topic: the end',
+    async (bad) => {
+      await ends(packet(0x30, text(bad), '00', '78'), 0x81, 0x82, 0x90)
+      await ends(packet(0x32, text(bad), u16(1), '00', '78'), 0x81, 0x82, 0x90)
+      await ends(packet(0x30, text('a'), block(`08${text(bad)}`)), 0x81, 0x82, 0x90)
+    },
+  )
 })
 
 describe('topic aliases of the server', () => {
-  const aliased = (topic: string, alias: number, payload: string): string => publish(0x30, topic, 0, payload, `23${u16(alias)}`)
+  const aliased = (topic: string, alias: number, payload: string): string =>
+    publish(0x30, topic, 0, payload, `23${u16(alias)}`)
 
   it('[MQTT-3.3.2-10] each from 1 to the maximum that CONNECT gave is taken, defined anew too', async () => {
     const { wire, seen } = await reading({ topicAliasMaximum: 300 })
@@ -145,13 +184,22 @@ describe('topic aliases of the server', () => {
     await wire.give(...all.map((alias) => aliased(`t${alias}`, alias, 'a')))
     await wire.give(...all.map((alias) => aliased('', alias, 'b')))
     await wire.give(aliased('new', 300, 'c'), aliased('', 300, 'd'), aliased('', 1, 'e'))
-    expect(seen).toEqual([...all.map((alias) => `t${alias}=a`), ...all.map((alias) => `t${alias}=b`), 'new=c', 'new=d', 't1=e'])
+    expect(seen).toEqual([
+      ...all.map((alias) => `t${alias}=a`),
+      ...all.map((alias) => `t${alias}=b`),
+      'new=c',
+      'new=d',
+      't1=e',
+    ])
     expect(wire.take()).toEqual([])
   })
 
   it.each([1, 2])('[MQTT-3.3.2-10] at QoS %i as well', async (qos) => {
     const { wire, seen } = await reading()
-    await wire.give(publish(0x30 + 2 * qos, 'a', 1, 'x', '23000a'), publish(0x30 + 2 * qos, '', 2, 'y', '23000a'))
+    await wire.give(
+      publish(0x30 + 2 * qos, 'a', 1, 'x', '23000a'),
+      publish(0x30 + 2 * qos, '', 2, 'y', '23000a'),
+    )
     expect(seen).toEqual(['a=x', 'a=y'])
     expect(wire.ended).toBe(false)
   })
@@ -182,9 +230,12 @@ describe('topic aliases of the server', () => {
     ['', 0],
     ['a', 11],
     ['a', 65_535],
-  ])('[MQTT-3.3.2-8] topic "%s" with alias %i of 10: DISCONNECT 0x94, the end', async (topic, alias) => {
-    await ends(aliased(topic, alias, 'x'), 0x94)
-  })
+  ])(
+    '[MQTT-3.3.2-8] topic "%s" with alias %i of 10: DISCONNECT 0x94, the end',
+    async (topic, alias) => {
+      await ends(aliased(topic, alias, 'x'), 0x94)
+    },
+  )
 })
 
 describe('what PUBLISH is answered with, and what it may carry', () => {
@@ -202,11 +253,19 @@ describe('what PUBLISH is answered with, and what it may carry', () => {
     await wire.give(publish(0x30, 'a', 0, 'x', `0b070b08${'03'}${text('c')}`))
     const { properties } = reader.read() as Message
     expect(properties.subscriptionIdentifiers).toEqual([7, 8])
-    for (const given of [properties, { subscriptionIdentifiers: [1] }, { subscriptionIdentifier: 1 }] as object[]) {
+    for (const given of [
+      properties,
+      { subscriptionIdentifiers: [1] },
+      { subscriptionIdentifier: 1 },
+    ] as object[]) {
       for (const qos of [0, 1, 2] as const) {
-        expect(await refusal(() => wire.client.publish('t', 'x', { qos, properties: given }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+        expect(
+          await refusal(() => wire.client.publish('t', 'x', { qos, properties: given })),
+        ).toMatchObject({ code: 'ERR_INVALID_OPTION' })
       }
-      expect(await refusal(() => dialled({ will: { topic: 'w', properties: given } }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+      expect(
+        await refusal(() => dialled({ will: { topic: 'w', properties: given } })),
+      ).toMatchObject({ code: 'ERR_INVALID_OPTION' })
     }
     expect(await wire.sent()).toEqual([])
   })
@@ -233,7 +292,9 @@ describe('Receive Maximum of the server', () => {
       [3, 0x10, [5]],
       [4, 0, []],
     ] as const) {
-      expect(await wire.answers(puback(id, code))).toEqual(next.map((packetId) => publish(0x32, 't', packetId, 'x')))
+      expect(await wire.answers(puback(id, code))).toEqual(
+        next.map((packetId) => publish(0x32, 't', packetId, 'x')),
+      )
     }
   })
 
@@ -258,15 +319,23 @@ describe('Receive Maximum of the server', () => {
     const wire = await opened({}, atMost(2))
     expect(await wire.answers(puback(7), pubcomp(8), pubrec(9, 0x80))).toEqual([])
     expect(await flood(wire, 1, 5)).toBe(2)
-    expect(await wire.answers(puback(1), puback(1), puback(1))).toEqual([publish(0x32, 't', 3, 'x')])
+    expect(await wire.answers(puback(1), puback(1), puback(1))).toEqual([
+      publish(0x32, 't', 3, 'x'),
+    ])
   })
 
   it('[MQTT-4.9.0-1] [MQTT-4.9.0-2] starts anew with each connection, and what is sent again counts', async () => {
     const wire = await opened({}, atMost(3))
     expect(await flood(wire, 1, 5)).toBe(3)
-    expect(await wire.again(connack(`290021${u16(2)}`, 1))).toEqual([publish(0x3a, 't', 1, 'x'), publish(0x3a, 't', 2, 'x')])
+    expect(await wire.again(connack(`290021${u16(2)}`, 1))).toEqual([
+      publish(0x3a, 't', 1, 'x'),
+      publish(0x3a, 't', 2, 'x'),
+    ])
     expect(await wire.answers(puback(1))).toEqual([publish(0x3a, 't', 3, 'x')])
-    expect(await wire.answers(puback(2), puback(3))).toEqual([publish(0x32, 't', 4, 'x'), publish(0x32, 't', 5, 'x')])
+    expect(await wire.answers(puback(2), puback(3))).toEqual([
+      publish(0x32, 't', 4, 'x'),
+      publish(0x32, 't', 5, 'x'),
+    ])
   })
 
   it('[MQTT-3.3.4-8] [MQTT-4.9.0-3] used up, it holds back PUBLISH at QoS 1 and 2, and nothing else', async () => {

@@ -1,7 +1,21 @@
 /** Sections 3.8, 3.10, 4.7 and 4.8, by the bytes of a client: SUBSCRIBE, UNSUBSCRIBE, topic names and topic filters, shared subscriptions. */
 import { describe, expect, it } from 'vitest'
 import type { Subscription } from '../../src/client/api/index.js'
-import { dialled, field, goodbye, opened, packet, publish, quiet, raw, refusal, suback, text, u16, unsuback } from './bytes.js'
+import {
+  dialled,
+  field,
+  goodbye,
+  opened,
+  packet,
+  publish,
+  quiet,
+  raw,
+  refusal,
+  suback,
+  text,
+  u16,
+  unsuback,
+} from './bytes.js'
 
 /** Refused by subscribe() and unsubscribe(); nothing is sent. */
 async function isNoFilter(filter: string): Promise<void> {
@@ -22,7 +36,8 @@ async function isNoFilter(filter: string): Promise<void> {
 /** The topics of all messages that wait. */
 function read(reader: Subscription): string[] {
   const seen: string[] = []
-  for (let message = reader.read(); message !== undefined; message = reader.read()) seen.push(message.topic)
+  for (let message = reader.read(); message !== undefined; message = reader.read())
+    seen.push(message.topic)
   return seen
 }
 
@@ -49,15 +64,33 @@ describe('SUBSCRIBE', () => {
         { filter: '#', qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2 },
       ]),
     )
-    expect(await wire.sent()).toEqual([packet(0x82, u16(1), '00', '0004c3a42f2b', '00', text('b'), '05', text('c'), '1a', text('#'), '2e')])
+    expect(await wire.sent()).toEqual([
+      packet(
+        0x82,
+        u16(1),
+        '00',
+        '0004c3a42f2b',
+        '00',
+        text('b'),
+        '05',
+        text('c'),
+        '1a',
+        text('#'),
+        '2e',
+      ),
+    ])
   })
 
   it.each([[[]], [''], [undefined], [null], [5], [[{}]], [{ qos: 1 }]])(
     '[MQTT-3.8.3-2] [MQTT-3.10.3-2] %j is no filter: refused, nothing is sent',
     async (filters) => {
       const wire = await opened()
-      expect((await refusal(() => wire.client.subscribe(filters as string))).code).toMatch(/^ERR_INVALID_/)
-      expect((await refusal(() => wire.client.unsubscribe(filters as string))).code).toMatch(/^ERR_INVALID_/)
+      expect((await refusal(() => wire.client.subscribe(filters as string))).code).toMatch(
+        /^ERR_INVALID_/,
+      )
+      expect((await refusal(() => wire.client.unsubscribe(filters as string))).code).toMatch(
+        /^ERR_INVALID_/,
+      )
       expect(await wire.sent()).toEqual([])
     },
   )
@@ -76,7 +109,9 @@ describe('SUBSCRIBE', () => {
       }
       expect(await wire.sent()).toEqual([])
       quiet(wire.client.subscribe([filter, { filter: 'plain', noLocal: true }], { qos: 1 }))
-      expect(await wire.sent()).toEqual([packet(0x82, u16(1), '00', text(filter), '01', text('plain'), '05')])
+      expect(await wire.sent()).toEqual([
+        packet(0x82, u16(1), '00', text(filter), '01', text('plain'), '05'),
+      ])
     },
   )
 })
@@ -85,7 +120,9 @@ describe('UNSUBSCRIBE', () => {
   it('[MQTT-3.10.1-1] [MQTT-3.10.3-1] [MQTT-3.10.3-2] flags 0010, identifier, properties, and each filter as a string', async () => {
     const wire = await opened()
     const done = quiet(wire.client.unsubscribe(['ä/+', '#', '$share/g/a']))
-    expect(await wire.sent()).toEqual([packet(0xa2, u16(1), '00', '0004c3a42f2b', text('#'), text('$share/g/a'))])
+    expect(await wire.sent()).toEqual([
+      packet(0xa2, u16(1), '00', '0004c3a42f2b', text('#'), text('$share/g/a')),
+    ])
     await wire.give(unsuback(1, 0, 0x11, 0))
     expect((await done).map(({ reasonCode }) => reasonCode)).toEqual([0, 0x11, 0])
   })
@@ -101,7 +138,10 @@ describe('UNSUBSCRIBE', () => {
 const topics = ['a', 'a/', 'a/b', 'a/b/c', '/', '/a', 'b', 'b/a', 'a/x/b', 'ab']
 
 describe('wildcards', () => {
-  it.each(['a#', 'a/#/b', '##', '#/a', '#/', '/#a', '+#', 'a/b#', '#+'])('[MQTT-4.7.1-1] "%s" is no filter', isNoFilter)
+  it.each(['a#', 'a/#/b', '##', '#/a', '#/', '/#a', '+#', 'a/b#', '#+'])(
+    '[MQTT-4.7.1-1] "%s" is no filter',
+    isNoFilter,
+  )
 
   it.each([
     ['#', topics],
@@ -109,11 +149,17 @@ describe('wildcards', () => {
     ['/#', ['/', '/a']],
     ['a/b/#', ['a/b', 'a/b/c']],
     ['+/#', topics],
-  ])('[MQTT-4.7.1-1] "%s" is sent, and takes what lies below, the level above included', async (filter, expected) => {
-    expect(await matching(filter, topics)).toEqual(expected)
-  })
+  ])(
+    '[MQTT-4.7.1-1] "%s" is sent, and takes what lies below, the level above included',
+    async (filter, expected) => {
+      expect(await matching(filter, topics)).toEqual(expected)
+    },
+  )
 
-  it.each(['a+', '+a', 'a/b+/c', '++', '+/a+', 'a/+b', '/a+/'])('[MQTT-4.7.1-2] "%s" is no filter', isNoFilter)
+  it.each(['a+', '+a', 'a/b+/c', '++', '+/a+', 'a/+b', '/a+/'])(
+    '[MQTT-4.7.1-2] "%s" is no filter',
+    isNoFilter,
+  )
 
   it.each([
     ['+', ['a', 'b', 'ab']],
@@ -123,15 +169,21 @@ describe('wildcards', () => {
     ['a/+/b', ['a/x/b']],
     ['+/b/+', ['a/b/c']],
     ['+/a', ['/a', 'b/a']],
-  ])('[MQTT-4.7.1-2] "%s" is sent, and takes one level where it stands', async (filter, expected) => {
-    expect(await matching(filter, topics)).toEqual(expected)
-  })
+  ])(
+    '[MQTT-4.7.1-2] "%s" is sent, and takes one level where it stands',
+    async (filter, expected) => {
+      expect(await matching(filter, topics)).toEqual(expected)
+    },
+  )
 })
 
 /** Refused as a topic by everything that publishes; nothing is sent. */
 async function isNoTopic(topic: string): Promise<void> {
   const wire = await opened()
-  for (const qos of [0, 1, 2] as const) expect((await refusal(() => wire.client.publish(topic, 'x', { qos }))).code).toBe('ERR_INVALID_TOPIC')
+  for (const qos of [0, 1, 2] as const)
+    expect((await refusal(() => wire.client.publish(topic, 'x', { qos }))).code).toBe(
+      'ERR_INVALID_TOPIC',
+    )
   expect((await refusal(() => wire.client.post(topic, 'x'))).code).toBe('ERR_INVALID_TOPIC')
   expect((await refusal(() => dialled({ will: { topic } }))).code).toBe('ERR_INVALID_OPTION')
   expect(await wire.sent()).toEqual([])
@@ -157,14 +209,20 @@ describe('names and filters', () => {
   })
 
   it('[MQTT-4.7.3-1] one character is enough', async () => {
-    for (const name of ['/', ' ', '+', '#']) expect(await matching(name, ['/', ' '])).toContain(name === '+' ? ' ' : name === '#' ? '/' : name)
+    for (const name of ['/', ' ', '+', '#'])
+      expect(await matching(name, ['/', ' '])).toContain(
+        name === '+' ? ' ' : name === '#' ? '/' : name,
+      )
   })
 
-  it.each(['\0', 'a\0', 'a/\0/b'])('[MQTT-4.7.3-2] have no U+0000: %j is refused, nothing is sent', async (name) => {
-    await isNoFilter(name)
-    await isNoTopic(name)
-    await ends(packet(0x30, field(raw(name)), '00'), 0x81)
-  })
+  it.each(['\0', 'a\0', 'a/\0/b'])(
+    '[MQTT-4.7.3-2] have no U+0000: %j is refused, nothing is sent',
+    async (name) => {
+      await isNoFilter(name)
+      await isNoTopic(name)
+      await ends(packet(0x30, field(raw(name)), '00'), 0x81)
+    },
+  )
 
   it.each([
     ['one byte each', 'x'.repeat(65_535), 'x'.repeat(65_536)],
@@ -190,10 +248,17 @@ describe('names and filters', () => {
 describe('shared subscriptions', () => {
   it.each(['$share//a', '$share//', '$share/'])('[MQTT-4.8.2-1] "%s" has no ShareName', isNoFilter)
 
-  it.each(['$share/g', '$share/g/', '$share/+/a', '$share/#/a', '$share/g#/a', '$share/g+/a', '$share/#', '$share/g/a#', '$share/g/+a'])(
-    '[MQTT-4.8.2-2] "%s" is no shared filter',
-    isNoFilter,
-  )
+  it.each([
+    '$share/g',
+    '$share/g/',
+    '$share/+/a',
+    '$share/#/a',
+    '$share/g#/a',
+    '$share/g+/a',
+    '$share/#',
+    '$share/g/a#',
+    '$share/g/+a',
+  ])('[MQTT-4.8.2-2] "%s" is no shared filter', isNoFilter)
 
   it.each([
     ['$share/g/a', ['a']],
@@ -201,11 +266,14 @@ describe('shared subscriptions', () => {
     ['$share/g//a', ['/a']],
     ['$share/g//', ['/']],
     ['$share/g/#', topics],
-  ])('[MQTT-4.8.2-1] [MQTT-4.8.2-2] "%s" is sent as it is; behind the ShareName stands the filter', async (filter, expected) => {
-    const wire = await opened()
-    const subscribing = quiet(wire.client.subscribe(filter, { qos: 1 }))
-    expect(await wire.sent()).toEqual([packet(0x82, u16(1), '00', text(filter), '01')])
-    await wire.give(suback(1, 1), ...topics.map((topic) => publish(0x30, topic, 0, 'x')))
-    expect(read(await subscribing)).toEqual(expected)
-  })
+  ])(
+    '[MQTT-4.8.2-1] [MQTT-4.8.2-2] "%s" is sent as it is; behind the ShareName stands the filter',
+    async (filter, expected) => {
+      const wire = await opened()
+      const subscribing = quiet(wire.client.subscribe(filter, { qos: 1 }))
+      expect(await wire.sent()).toEqual([packet(0x82, u16(1), '00', text(filter), '01')])
+      await wire.give(suback(1, 1), ...topics.map((topic) => publish(0x30, topic, 0, 'x')))
+      expect(read(await subscribing)).toEqual(expected)
+    },
+  )
 })

@@ -10,7 +10,19 @@ import { Client } from '../../src/client/node.js'
 import { hasOpenssl, issue, selfSigned } from '../support/certificates.js'
 import { listening } from '../support/servers.js'
 import { answer, frame, rawServer } from '../unit/transport/websocket-server.js'
-import { hex, identifierOf, packet, puback, pubcomp, publish, pubrec, pubrel, suback, text, u16 } from './bytes.js'
+import {
+  hex,
+  identifierOf,
+  packet,
+  puback,
+  pubcomp,
+  publish,
+  pubrec,
+  pubrel,
+  suback,
+  text,
+  u16,
+} from './bytes.js'
 
 /** The server's end of one connection. */
 interface Link {
@@ -36,7 +48,11 @@ afterEach(async () => {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup()
 })
 
-function link(socket: Socket, write: (bytes: Buffer) => void = (bytes) => void socket.write(bytes), protocols: (string | undefined)[] = []): Link {
+function link(
+  socket: Socket,
+  write: (bytes: Buffer) => void = (bytes) => void socket.write(bytes),
+  protocols: (string | undefined)[] = [],
+): Link {
   const made: Link = {
     write,
     handle: () => undefined,
@@ -77,7 +93,13 @@ const tcp: Serve = (begin) => served(createTcp(stream(begin)), (port) => `mqtt:/
 const tls: Serve = async (begin) => {
   const ca = selfSigned('Test Authority', 'DNS:authority.test')
   const { cert, key } = issue(ca)
-  return { ...(await served(createTls({ cert, key }, stream(begin)), (port) => `mqtts://127.0.0.1:${port}`)), tls: { ca: ca.cert } }
+  return {
+    ...(await served(
+      createTls({ cert, key }, stream(begin)),
+      (port) => `mqtts://127.0.0.1:${port}`,
+    )),
+    tls: { ca: ca.cert },
+  }
 }
 
 /** Takes the client's frames apart (RFC 6455, section 5.2). */
@@ -89,10 +111,13 @@ function unframe(made: Link): (bytes: Buffer) => void {
       const short = (rest[1] as number) & 127
       const head = short < 126 ? 2 : short === 126 ? 4 : 10
       if (rest.length < head + 4) return
-      const length = short < 126 ? short : short === 126 ? rest.readUInt16BE(2) : Number(rest.readBigUInt64BE(2))
+      const length =
+        short < 126 ? short : short === 126 ? rest.readUInt16BE(2) : Number(rest.readBigUInt64BE(2))
       if (rest.length < head + 4 + length) return
       const mask = rest.subarray(head, head + 4)
-      const payload = rest.subarray(head + 4, head + 4 + length).map((byte, index) => byte ^ (mask[index & 3] as number))
+      const payload = rest
+        .subarray(head + 4, head + 4 + length)
+        .map((byte, index) => byte ^ (mask[index & 3] as number))
       made.heads.push(rest[0] as number)
       rest = rest.subarray(head + 4 + length)
       const opcode = (made.heads.at(-1) as number) & 15
@@ -107,7 +132,9 @@ const websocket: Serve = async (begin) => {
   const server = await rawServer((socket, request) => {
     socket.setNoDelay(true)
     socket.write(answer(request))
-    const made = link(socket, (bytes) => void socket.write(frame(2, bytes)), [request.headers['sec-websocket-protocol']])
+    const made = link(socket, (bytes) => void socket.write(frame(2, bytes)), [
+      request.headers['sec-websocket-protocol'],
+    ])
     const handle = unframe(made)
     socket.on('data', (bytes: Buffer) => handle(bytes))
     begin(made)
@@ -152,7 +179,8 @@ async function until(condition: () => boolean, what: string): Promise<void> {
   }
 }
 
-const pattern = (length: number): Buffer => Buffer.from(Uint8Array.from({ length }, (_, index) => (index * 7 + (index >> 8)) & 255))
+const pattern = (length: number): Buffer =>
+  Buffer.from(Uint8Array.from({ length }, (_, index) => (index * 7 + (index >> 8)) & 255))
 const large = 150_000
 
 /** What a server sends when somebody subscribes: many packets in a row, of every kind that may come. */
@@ -168,11 +196,15 @@ const cuts: Record<string, (bytes: Buffer) => Buffer[]> = {
   'in one piece': (bytes) => [bytes],
   'one byte at a time, where it is not bulk': (bytes) => {
     const small = bytes.length - large
-    return [...Array.from({ length: Math.max(0, small) }, (_, index) => bytes.subarray(index, index + 1)), bytes.subarray(Math.max(0, small))]
+    return [
+      ...Array.from({ length: Math.max(0, small) }, (_, index) => bytes.subarray(index, index + 1)),
+      bytes.subarray(Math.max(0, small)),
+    ]
   },
   'in pieces of 1, 2, 3 … bytes': (bytes) => {
     const pieces: Buffer[] = []
-    for (let at = 0; at < bytes.length; at += pieces.length) pieces.push(bytes.subarray(at, at + pieces.length + 1))
+    for (let at = 0; at < bytes.length; at += pieces.length)
+      pieces.push(bytes.subarray(at, at + pieces.length + 1))
     return pieces
   },
 }
@@ -219,16 +251,33 @@ async function exchange(
 }
 
 function check({ read, bulk, got }: Awaited<ReturnType<typeof exchange>>): void {
-  expect(read).toEqual([...Array.from({ length: 50 }, (_, index) => `quick ${index}`), 'one', 'two'])
+  expect(read).toEqual([
+    ...Array.from({ length: 50 }, (_, index) => `quick ${index}`),
+    'one',
+    'two',
+  ])
   expect(Buffer.compare(bulk as Uint8Array, pattern(large))).toBe(0)
   // PUBLISH and PUBCOMP pass each other as the streams have it.
   const published = packet(0x32, text('b'), u16(2), '00', hex(pattern(large)))
-  expect(got.map((each) => each.slice(0, 2)).sort()).toEqual(['10', '32', '40', '50', '70', '82', 'e0'])
-  expect(got.filter((each) => /^[457]/.test(each))).toEqual([puback(0x1234), pubrec(0x0102), pubcomp(0x0102)])
+  expect(got.map((each) => each.slice(0, 2)).sort()).toEqual([
+    '10',
+    '32',
+    '40',
+    '50',
+    '70',
+    '82',
+    'e0',
+  ])
+  expect(got.filter((each) => /^[457]/.test(each))).toEqual([
+    puback(0x1234),
+    pubrec(0x0102),
+    pubcomp(0x0102),
+  ])
   expect(got.includes(published)).toBe(true)
 }
 
-const onNode = (endpoint: EndpointOptions, options: ClientOptions): BaseClient => new Client(endpoint, options)
+const onNode = (endpoint: EndpointOptions, options: ClientOptions): BaseClient =>
+  new Client(endpoint, options)
 const inBrowser = (endpoint: EndpointOptions, options: ClientOptions): BaseClient => {
   vi.stubGlobal('WebSocket', WebSocket)
   return new BrowserClient(endpoint, options)
@@ -244,9 +293,12 @@ const sockets: [string, Serve, typeof onNode][] = [
 ]
 
 describe.each([...streams, ...sockets])('%s', (_name, serve, make) => {
-  it.each(Object.entries(cuts))('[MQTT-4.2.0-1] [MQTT-6.0.0-2] carries every packet whole and in order, both ways, sent %s', async (_cut, cut) => {
-    check(await exchange(serve, cut, make))
-  })
+  it.each(Object.entries(cuts))(
+    '[MQTT-4.2.0-1] [MQTT-6.0.0-2] carries every packet whole and in order, both ways, sent %s',
+    async (_cut, cut) => {
+      check(await exchange(serve, cut, make))
+    },
+  )
 })
 
 describe.each(sockets)('%s', (_name, serve, make) => {
@@ -262,22 +314,25 @@ describe.each(sockets)('%s', (_name, serve, make) => {
     ['PINGRESP as text', 1, Buffer.from('d000', 'hex')],
     ['PUBLISH as text', 1, Buffer.from(publish(0x30, 'a', 0, 'text'), 'hex')],
     ['no bytes as text', 1, Buffer.alloc(0)],
-  ])('[MQTT-6.0.0-1] a data frame of another kind ends the connection: %s', async (_what, opcode, bytes) => {
-    let current: Link | undefined
-    const endpoint = await serve((made) => {
-      current = made
-      made.handle = (given) => {
-        if (given[0] === 0x10) made.write(Buffer.from('20050000022900', 'hex'))
-      }
-    })
-    const client = make(endpoint, { keepAlive: false, reconnect: false })
-    cleanups.push(() => client.destroy())
-    await client.connect()
-    const seen: unknown[] = []
-    client.on('unclaimed', (event) => seen.push(event))
-    current?.frame(opcode, bytes)
-    expect(await client.closed).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
-    await until(() => current?.ended === true, 'the end of the socket')
-    expect(seen).toEqual([])
-  })
+  ])(
+    '[MQTT-6.0.0-1] a data frame of another kind ends the connection: %s',
+    async (_what, opcode, bytes) => {
+      let current: Link | undefined
+      const endpoint = await serve((made) => {
+        current = made
+        made.handle = (given) => {
+          if (given[0] === 0x10) made.write(Buffer.from('20050000022900', 'hex'))
+        }
+      })
+      const client = make(endpoint, { keepAlive: false, reconnect: false })
+      cleanups.push(() => client.destroy())
+      await client.connect()
+      const seen: unknown[] = []
+      client.on('unclaimed', (event) => seen.push(event))
+      current?.frame(opcode, bytes)
+      expect(await client.closed).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
+      await until(() => current?.ended === true, 'the end of the socket')
+      expect(seen).toEqual([])
+    },
+  )
 })

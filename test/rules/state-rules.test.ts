@@ -21,8 +21,16 @@ describe('[rule packetIdentifierFreedBy]', () => {
     ['PUBLISH at QoS 1: PUBACK', publish(1), [ack(PUBACK)]],
     ['PUBLISH at QoS 2: PUBREC with an error', publish(2), [ack(PUBREC, 0x80)]],
     ['PUBLISH at QoS 2: PUBREC, PUBCOMP', publish(2), [ack(PUBREC), ack(PUBCOMP)]],
-    ['SUBSCRIBE: SUBACK', (outbound) => outbound.request('subscribe', 1), [(outbound, id) => outbound.handleAnswer('subscribe', id, 1)]],
-    ['UNSUBSCRIBE: UNSUBACK', (outbound) => outbound.request('unsubscribe', 1), [(outbound, id) => outbound.handleAnswer('unsubscribe', id, 1)]],
+    [
+      'SUBSCRIBE: SUBACK',
+      (outbound) => outbound.request('subscribe', 1),
+      [(outbound, id) => outbound.handleAnswer('subscribe', id, 1)],
+    ],
+    [
+      'UNSUBSCRIBE: UNSUBACK',
+      (outbound) => outbound.request('unsubscribe', 1),
+      [(outbound, id) => outbound.handleAnswer('unsubscribe', id, 1)],
+    ],
   ])('%s frees it, and nothing before does', (_what, take, answers) => {
     const { sendWindow } = connected()
     const id = take(sendWindow)

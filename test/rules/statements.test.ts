@@ -25,7 +25,9 @@ describe('the statements that no test shows', () => {
   })
 
   it('do not hide ids that no statement has', () => {
-    expect(objections([{ file: 'wire/a.test.ts', title: '[MQTT-9.9.9-9] a' }])).toContain('a test cites MQTT-9.9.9-9, which is no statement')
+    expect(objections([{ file: 'wire/a.test.ts', title: '[MQTT-9.9.9-9] a' }])).toContain(
+      'a test cites MQTT-9.9.9-9, which is no statement',
+    )
   })
 })
 

@@ -33,14 +33,22 @@ const isServer = (file: string): boolean => file.startsWith('broker/')
 
 /** Statements that nothing shows, and ids that no statement has. What binds a client must be shown by a client, what binds a server by the broker in memory. */
 export function objections(tests: readonly Passed[]): string[] {
-  const byClient = new Set(tests.filter(({ file }) => !isServer(file)).flatMap(({ title }) => cited(title)))
-  const byServer = new Set(tests.filter(({ file }) => isServer(file)).flatMap(({ title }) => cited(title)))
+  const byClient = new Set(
+    tests.filter(({ file }) => !isServer(file)).flatMap(({ title }) => cited(title)),
+  )
+  const byServer = new Set(
+    tests.filter(({ file }) => isServer(file)).flatMap(({ title }) => cited(title)),
+  )
   const known = new Set(statements.map(({ id }) => id))
   return [
-    ...statements.filter(({ id, applies }) => applies !== 'server' && !byClient.has(id)).map(({ id }) => `no test of the client cites ${id}`),
+    ...statements
+      .filter(({ id, applies }) => applies !== 'server' && !byClient.has(id))
+      .map(({ id }) => `no test of the client cites ${id}`),
     ...statements
       .filter(({ id, applies }) => applies !== 'client' && !byServer.has(id))
       .map(({ id }) => `no test of the broker in memory cites ${id}`),
-    ...[...byClient, ...byServer].filter((id) => !known.has(id)).map((id) => `a test cites ${id}, which is no statement`),
+    ...[...byClient, ...byServer]
+      .filter((id) => !known.has(id))
+      .map((id) => `a test cites ${id}, which is no statement`),
   ]
 }

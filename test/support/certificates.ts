@@ -44,7 +44,10 @@ function inFolder<T>(use: (folder: string, openssl: (...parts: string[]) => void
 }
 
 function identityIn(folder: string, key = 'key.pem'): Identity {
-  return { cert: readFileSync(join(folder, 'cert.pem'), 'utf8'), key: readFileSync(join(folder, key), 'utf8') }
+  return {
+    cert: readFileSync(join(folder, 'cert.pem'), 'utf8'),
+    key: readFileSync(join(folder, key), 'utf8'),
+  }
 }
 
 const here = 'DNS:localhost,IP:127.0.0.1'
@@ -65,11 +68,24 @@ export function issue(authority: Identity, { names, days = 2, passphrase }: Leaf
   return issueBetween(authority, Math.min(0, days - 1), days, names, passphrase)
 }
 
-const settings = ['[ca]', 'default_ca=d', '[d]', 'database=index.txt', 'serial=serial', 'new_certs_dir=.']
+const settings = [
+  '[ca]',
+  'default_ca=d',
+  '[d]',
+  'database=index.txt',
+  'serial=serial',
+  'new_certs_dir=.',
+]
 const policy = ['default_md=sha256', 'policy=p', '[p]', 'commonName=supplied', '']
 
 /** The same, valid from one day to another: days from now, negative ones in the past. */
-export function issueBetween(authority: Identity, from: number, until: number, names = here, passphrase?: string): Identity {
+export function issueBetween(
+  authority: Identity,
+  from: number,
+  until: number,
+  names = here,
+  passphrase?: string,
+): Identity {
   return inFolder((folder, openssl) => {
     const write = (name: string, text: string): void => writeFileSync(join(folder, name), text)
     write('ca.pem', authority.cert)
@@ -80,9 +96,33 @@ export function issueBetween(authority: Identity, from: number, until: number, n
     write('ca.cnf', [...settings, ...policy].join('\n'))
     openssl(...newKey)
     openssl('req', '-new', '-key', 'key.pem', '-subj', '/CN=leaf', '-out', 'request.pem')
-    const by = '-config ca.cnf -batch -notext -cert ca.pem -keyfile ca-key.pem -extfile extensions'.split(' ')
-    openssl('ca', ...by, '-startdate', stamp(from), '-enddate', stamp(until), '-in', 'request.pem', '-out', 'cert.pem')
-    if (passphrase) openssl('ec', '-in', 'key.pem', '-aes256', '-passout', `pass:${passphrase}`, '-out', 'locked.pem')
+    const by =
+      '-config ca.cnf -batch -notext -cert ca.pem -keyfile ca-key.pem -extfile extensions'.split(
+        ' ',
+      )
+    openssl(
+      'ca',
+      ...by,
+      '-startdate',
+      stamp(from),
+      '-enddate',
+      stamp(until),
+      '-in',
+      'request.pem',
+      '-out',
+      'cert.pem',
+    )
+    if (passphrase)
+      openssl(
+        'ec',
+        '-in',
+        'key.pem',
+        '-aes256',
+        '-passout',
+        `pass:${passphrase}`,
+        '-out',
+        'locked.pem',
+      )
     return identityIn(folder, passphrase && 'locked.pem')
   })
 }

@@ -13,7 +13,15 @@ import type { ClientPacket, Packet, ProtocolVersion, ServerPacket } from '../../
 import { decode, encode } from '../../src/wire/index.js'
 
 /** What is proved: it has to report a defect by one of the rules that the defect names for it. */
-export type Checker = 'world' | 'durable' | 'many' | 'programs' | 'fuzz session' | 'fuzz wire' | 'typed' | 'wasm'
+export type Checker =
+  | 'world'
+  | 'durable'
+  | 'many'
+  | 'programs'
+  | 'fuzz session'
+  | 'fuzz wire'
+  | 'typed'
+  | 'wasm'
 
 /** One connection of a defective client. */
 export interface Line {
@@ -126,7 +134,10 @@ export function transportWith(
       if (packet.type === 'connect') version = packet.protocolVersion
       return encode(packet, { protocolVersion: version })
     })
-  const line: Line = { number, send: (packet) => void stream.write(Buffer.concat(bytesOf([packet]))) }
+  const line: Line = {
+    number,
+    send: (packet) => void stream.write(Buffer.concat(bytesOf([packet]))),
+  }
   const leaving = new Passing<ClientPacket>('client', () => version)
   const arriving = new Passing<ServerPacket>('server', () => version)
   const write: Transport['write'] = (bytes, written) => {
@@ -138,11 +149,19 @@ export function transportWith(
   const open: Transport['open'] = (sink) => {
     const window = new Uint8Array(65_536)
     const chunk = (bytes: Uint8Array): void => {
-      const changed = arriving.push(bytes, (all) => all.map((packet) => encode(read?.(packet, line) ?? packet, { protocolVersion: version })))
+      const changed = arriving.push(bytes, (all) =>
+        all.map((packet) => encode(read?.(packet, line) ?? packet, { protocolVersion: version })),
+      )
       if (changed.length > 0) sink.chunk(changed)
     }
     stream.open(
-      read === undefined ? sink : instead(sink, { buffer: () => window, read: (length: number) => chunk(window.subarray(0, length)), chunk }),
+      read === undefined
+        ? sink
+        : instead(sink, {
+            buffer: () => window,
+            read: (length: number) => chunk(window.subarray(0, length)),
+            chunk,
+          }),
     )
   }
   return instead(stream, { write, open })
@@ -165,7 +184,12 @@ export function clientWith<C extends BaseClient = BaseClient>(
       transportWith(wrapper, await dial(target, given), ++streams)
   const reached = (endpoint: Endpoint): Endpoint => {
     const { transport } = endpoint as EndpointOptions
-    return transport === undefined ? endpoint : { ...(endpoint as EndpointOptions), transport: dialled(transport as Dial) as typeof transport }
+    return transport === undefined
+      ? endpoint
+      : {
+          ...(endpoint as EndpointOptions),
+          transport: dialled(transport as Dial) as typeof transport,
+        }
   }
   const own = instead(platform, {
     dialler: (scheme: string) => {
@@ -173,12 +197,19 @@ export function clientWith<C extends BaseClient = BaseClient>(
       return dial && dialled(dial)
     },
   })
-  const client = new Client(wrapper.platform?.(own) ?? own, [endpoints].flat().map(reached), withStore(wrapper, options))
+  const client = new Client(
+    wrapper.platform?.(own) ?? own,
+    [endpoints].flat().map(reached),
+    withStore(wrapper, options),
+  )
   return wrapper.facade?.(client) ?? client
 }
 
 function withStore({ store: wrap }: Wrapper, options: ClientOptions): ClientOptions {
   const { store } = options
   if (wrap === undefined || store === undefined) return options
-  return { ...options, store: 'store' in store ? { ...store, store: wrap(store.store) } : wrap(store) }
+  return {
+    ...options,
+    store: 'store' in store ? { ...store, store: wrap(store.store) } : wrap(store),
+  }
 }

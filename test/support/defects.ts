@@ -18,7 +18,8 @@ function each(count: number): () => boolean {
 
 type Now = () => boolean
 const silent = (): void => undefined
-const isAck = ({ type }: ClientPacket): boolean => type === 'puback' || type === 'pubrec' || type === 'pubcomp'
+const isAck = ({ type }: ClientPacket): boolean =>
+  type === 'puback' || type === 'pubrec' || type === 'pubcomp'
 
 /** A facade that hands out other messages, whichever way they are read. */
 function handing(pass: <T>(message: T) => readonly T[]) {
@@ -58,21 +59,30 @@ function handing(pass: <T>(message: T) => readonly T[]) {
       )
     return instead(client, {
       listen,
-      subscription: (...given: Parameters<BaseClient['subscription']>) => reading(reader.subscription(...given)),
-      subscribe: async (...given: Parameters<BaseClient['subscribe']>) => reading(await reader.subscribe(...given)),
+      subscription: (...given: Parameters<BaseClient['subscription']>) =>
+        reading(reader.subscription(...given)),
+      subscribe: async (...given: Parameters<BaseClient['subscribe']>) =>
+        reading(await reader.subscribe(...given)),
       async *stream(...given: unknown[]) {
-        for await (const value of (client as unknown as { stream(...given: unknown[]): AsyncIterable<unknown> }).stream(...given)) yield* pass(value)
+        for await (const value of (
+          client as unknown as { stream(...given: unknown[]): AsyncIterable<unknown> }
+        ).stream(...given))
+          yield* pass(value)
       },
     })
   }
 }
 
 /** Another `publish`. */
-function publishing(change: (publish: () => Promise<unknown>, now: Now) => Promise<unknown>): () => Wrapper {
+function publishing(
+  change: (publish: () => Promise<unknown>, now: Now) => Promise<unknown>,
+): () => Wrapper {
   return () => {
     const now = each(3)
     const facade: Wrapper['facade'] = (client) => {
-      const { publish, call } = client as { [name in 'publish' | 'call']?: (...given: unknown[]) => Promise<unknown> }
+      const { publish, call } = client as {
+        [name in 'publish' | 'call']?: (...given: unknown[]) => Promise<unknown>
+      }
       const changed =
         (method = publish) =>
         (...given: unknown[]) =>
@@ -136,7 +146,9 @@ export const defects: readonly Defect[] = [
   {
     name: 'an acknowledgement is swallowed',
     by: { world: [3, 'live', 'I7'], durable: [1, 'rest', 'lost'], many: [1, 'rest', 'wire'] },
-    make: packets((now) => (packet) => ((isAck(packet) || packet.type === 'pubrel') && now() ? [] : packet)),
+    make: packets(
+      (now) => (packet) => ((isAck(packet) || packet.type === 'pubrel') && now() ? [] : packet),
+    ),
   },
   {
     name: 'acknowledgements change places',
@@ -152,18 +164,26 @@ export const defects: readonly Defect[] = [
         read(packet, line) {
           if (packet.type === 'publish' && packet.qos === 1) {
             early.add(packet.packetId as number)
-            line.send({ type: 'puback', packetId: packet.packetId as number, reasonCode: 0, properties: {} })
+            line.send({
+              type: 'puback',
+              packetId: packet.packetId as number,
+              reasonCode: 0,
+              properties: {},
+            })
           }
           return packet
         },
-        sent: (all) => all.filter((packet) => packet.type !== 'puback' || !early.delete(packet.packetId)),
+        sent: (all) =>
+          all.filter((packet) => packet.type !== 'puback' || !early.delete(packet.packetId)),
       }
     },
   },
   {
     name: 'a PUBLISH leaves twice',
     by: { world: [2, 'I6'], durable: [1, 'wire'], many: [1, 'wire', 'twice'] },
-    make: packets((now) => (packet) => (packet.type === 'publish' && now() ? [packet, packet] : packet)),
+    make: packets(
+      (now) => (packet) => (packet.type === 'publish' && now() ? [packet, packet] : packet),
+    ),
   },
   {
     name: 'two PUBLISHes change places',
@@ -183,7 +203,9 @@ export const defects: readonly Defect[] = [
   {
     name: 'a PUBLISH that is sent again has no DUP',
     by: { world: [27, 'I6'], durable: [3, 'wire'], many: [3, 'wire'] },
-    make: packets(() => (packet) => (packet.type === 'publish' ? { ...packet, dup: false } : packet)),
+    make: packets(
+      () => (packet) => (packet.type === 'publish' ? { ...packet, dup: false } : packet),
+    ),
   },
   {
     name: 'a packet identifier that is in use is used again',
@@ -204,7 +226,8 @@ export const defects: readonly Defect[] = [
     make: () => ({
       read(packet) {
         if (packet.type !== 'connack') return packet
-        const { receiveMaximum, maximumPacketSize, maximumQoS, retainAvailable, ...properties } = packet.properties
+        const { receiveMaximum, maximumPacketSize, maximumQoS, retainAvailable, ...properties } =
+          packet.properties
         return { ...packet, properties }
       },
     }),
@@ -222,19 +245,29 @@ export const defects: readonly Defect[] = [
   {
     name: 'PINGREQ after DISCONNECT',
     by: { world: [1, 'I6'], many: [1, 'wire'], 'fuzz session': [11, 'session-goodbye', 'output'] },
-    make: packets(() => (packet) => (packet.type === 'disconnect' ? [packet, { type: 'pingreq' }] : packet)),
+    make: packets(
+      () => (packet) => (packet.type === 'disconnect' ? [packet, { type: 'pingreq' }] : packet),
+    ),
   },
   {
     name: 'Clean Start stays 1',
     by: { world: [22, 'I6'], durable: [2, 'lost'] },
-    make: packets(() => (packet) => (packet.type === 'connect' ? { ...packet, cleanStart: true } : packet)),
+    make: packets(
+      () => (packet) => (packet.type === 'connect' ? { ...packet, cleanStart: true } : packet),
+    ),
   },
   {
     name: 'another filter is subscribed to again',
     by: { world: [104, 'held', 'I7'] },
     make: packets(() => (packet, { number }) => {
       if (packet.type !== 'subscribe' || number === 1) return packet
-      return { ...packet, subscriptions: packet.subscriptions.map((one) => ({ ...one, filter: `elsewhere/${one.filter.replaceAll('$', '')}` })) }
+      return {
+        ...packet,
+        subscriptions: packet.subscriptions.map((one) => ({
+          ...one,
+          filter: `elsewhere/${one.filter.replaceAll('$', '')}`,
+        })),
+      }
     }),
   },
   {
@@ -244,7 +277,12 @@ export const defects: readonly Defect[] = [
   },
   {
     name: 'a message is never handed out',
-    by: { world: [10, 'I1'], durable: [1, 'early', 'lost'], typed: [1, 'typed'], many: [1, 'unread', 'rest', 'keys'] },
+    by: {
+      world: [10, 'I1'],
+      durable: [1, 'early', 'lost'],
+      typed: [1, 'typed'],
+      many: [1, 'unread', 'rest', 'keys'],
+    },
     make: messages((message, now) => (now() ? [] : [message])),
   },
   {
@@ -279,7 +317,15 @@ export const defects: readonly Defect[] = [
         const { on } = client as unknown as BaseClient
         const skips = each(2)
         const some: BaseClient['on'] = (type, listener, options) =>
-          on.call(client, type, (event) => (['disconnect', 'sessionlost'].includes(type) && skips() ? undefined : listener(event as never)), options)
+          on.call(
+            client,
+            type,
+            (event) =>
+              ['disconnect', 'sessionlost'].includes(type) && skips()
+                ? undefined
+                : listener(event as never),
+            options,
+          )
         return instead(client, { on: some })
       },
     }),
@@ -320,7 +366,9 @@ export const defects: readonly Defect[] = [
   {
     name: 'the clock stands still',
     by: { world: [51, 'I6', 'I7', 'dead'] },
-    make: () => ({ platform: (platform) => instead(platform, { now: () => Math.min(platform.now(), 400) }) }),
+    make: () => ({
+      platform: (platform) => instead(platform, { now: () => Math.min(platform.now(), 400) }),
+    }),
   },
   {
     name: 'the store says yes before it is so',
@@ -342,7 +390,10 @@ export const defects: readonly Defect[] = [
   {
     name: 'a field of a packet is another',
     by: { 'fuzz wire': [24, 'wire-chunks'], wasm: [19, 'wasm'] },
-    make: () => ({ decoded: (packet) => (packet.type === 'publish' && packet.dup ? { ...packet, retain: !packet.retain } : packet) }),
+    make: () => ({
+      decoded: (packet) =>
+        packet.type === 'publish' && packet.dup ? { ...packet, retain: !packet.retain } : packet,
+    }),
   },
 ]
 

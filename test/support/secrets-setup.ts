@@ -50,7 +50,9 @@ Object.assign(globalThis, { takeOverheardSecrets: taken })
 expect.addEqualityTesters([
   (one: unknown, other: unknown): true | undefined => {
     if (!(one instanceof Uint8Array && other instanceof Uint8Array)) return undefined
-    return one.constructor === other.constructor && Buffer.compare(one, other) === 0 ? true : undefined
+    return one.constructor === other.constructor && Buffer.compare(one, other) === 0
+      ? true
+      : undefined
   },
 ])
 
@@ -65,5 +67,9 @@ afterAll(() => {
   // The next file would wait for ever.
   vi.useRealTimers()
   expect(isFake, 'the clock is real').toBe(false)
-  expect([globalThis.MessageChannel, globalThis.queueMicrotask, globalThis.setTimeout]).toEqual([channels, microtasks, timers])
+  expect([globalThis.MessageChannel, globalThis.queueMicrotask, globalThis.setTimeout]).toEqual([
+    channels,
+    microtasks,
+    timers,
+  ])
 })

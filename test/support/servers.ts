@@ -5,7 +5,10 @@ import { connect, createServer, type Server } from 'node:net'
 import path from 'node:path'
 
 /** Has a server listen at a port of this machine, or at any that is free; gives the port. */
-export function listening(server: Pick<Server, 'once' | 'listen' | 'address'>, port = 0): Promise<number> {
+export function listening(
+  server: Pick<Server, 'once' | 'listen' | 'address'>,
+  port = 0,
+): Promise<number> {
   return new Promise((resolve, reject) => {
     server.once('error', reject)
     server.listen(port, '127.0.0.1', () => {
@@ -54,14 +57,17 @@ const types: Readonly<Record<string, string>> = {
 /** Serves the files of a folder. `fileOf` finds the file of an address; `missing` is told of those that have none. */
 export async function serveFolder(
   folder: string,
-  fileOf: (address: string) => string = (address) => path.join(folder, new URL(address, 'http://localhost').pathname),
+  fileOf: (address: string) => string = (address) =>
+    path.join(folder, new URL(address, 'http://localhost').pathname),
   missing: (address: string) => void = () => undefined,
 ): Promise<{ readonly origin: string; stop(): void }> {
   const server = createHttpServer(async ({ url = '/' }, response) => {
     const file = fileOf(url)
     try {
       const body = await readFile(file)
-      response.writeHead(200, { 'content-type': types[path.extname(file)] ?? 'application/octet-stream' }).end(body)
+      response
+        .writeHead(200, { 'content-type': types[path.extname(file)] ?? 'application/octet-stream' })
+        .end(body)
     } catch {
       missing(url)
       response.writeHead(404).end()

@@ -3,7 +3,15 @@
  * compiler. What is not carried over is told by the compiler, too.
  */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compilers, link, node, project, removeProjects, requireDist, writeFiles } from '../package/fixture.js'
+import {
+  compilers,
+  link,
+  node,
+  project,
+  removeProjects,
+  requireDist,
+  writeFiles,
+} from '../package/fixture.js'
 
 beforeAll(requireDist)
 afterAll(removeProjects)
@@ -70,7 +78,10 @@ made.handleMessage = (packet, callback) => { console.log(packet.topic); callback
 console.log(new Sensor(), made, all.connect('mqtt://h') instanceof all.MqttClient)
 `
 
-const programs = (from: string) => ({ 'default.ts': byDefault.replaceAll('FROM', from), 'names.ts': byName.replaceAll('FROM', from) })
+const programs = (from: string) => ({
+  'default.ts': byDefault.replaceAll('FROM', from),
+  'names.ts': byName.replaceAll('FROM', from),
+})
 
 const refused = `
 import mqtt from 'mqwire/compat'
@@ -95,13 +106,21 @@ const settings = {
   esModuleInterop: true,
 }
 
-async function compile(files: Readonly<Record<string, string>>, compiler: string, inNode = true): Promise<string> {
+async function compile(
+  files: Readonly<Record<string, string>>,
+  compiler: string,
+  inNode = true,
+): Promise<string> {
   const folder = await project(files)
-  for (const name of inNode ? ['@types/node', 'undici-types', '@types/ws', 'mqtt', 'mqtt-packet', 'readable-stream', 'ws'] : [])
+  for (const name of inNode
+    ? ['@types/node', 'undici-types', '@types/ws', 'mqtt', 'mqtt-packet', 'readable-stream', 'ws']
+    : [])
     await link(folder, name).catch(() => undefined)
   const lib = ['es2022', 'dom', ...(compiler === compilers[0]?.[1] ? [] : ['esnext.disposable'])]
   const compilerOptions = { ...settings, lib, types: inNode ? ['node'] : [] }
-  await writeFiles(folder, { 'tsconfig.json': JSON.stringify({ compilerOptions, include: ['*.ts'] }) })
+  await writeFiles(folder, {
+    'tsconfig.json': JSON.stringify({ compilerOptions, include: ['*.ts'] }),
+  })
   return (await node([compiler, '-p', folder], folder)).output
 }
 
@@ -121,7 +140,8 @@ describe.each(compilers)('with TypeScript %s', (version, compiler) => {
 
   it('what is not carried over does not compile', async () => {
     const said = await compile({ 'refused.ts': refused }, compiler)
-    for (const name of ['incomingStore', 'socksProxy', 'ttl', 'removeOutgoingMessage']) expect(said).toContain(`'${name}'`)
+    for (const name of ['incomingStore', 'socksProxy', 'ttl', 'removeOutgoingMessage'])
+      expect(said).toContain(`'${name}'`)
     expect(said.match(/^refused\.ts/gm)).toHaveLength(4)
   })
 })

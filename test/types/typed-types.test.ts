@@ -4,7 +4,15 @@
 import path from 'node:path'
 import ts from 'typescript-5.2'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { compilers, linkPeers, node, project, removeProjects, requireDist, writeFiles } from '../package/fixture.js'
+import {
+  compilers,
+  linkPeers,
+  node,
+  project,
+  removeProjects,
+  requireDist,
+  writeFiles,
+} from '../package/fixture.js'
 
 beforeAll(requireDist)
 afterAll(removeProjects)
@@ -210,46 +218,127 @@ const wrong: readonly (readonly [code: string, sentence: string])[] = [
   ["mq.topic('plain').name({})", 'Expected 0 arguments, but got 1'],
   ["level.topic.name({ id: 'a', n: 'b' })", "Type 'string' is not assignable to type 'number'"],
   ["mq.topic('a/dev-{id}')", "A parameter is a whole level, as in a/{id}, and 'dev-{id}' is not."],
-  ["mq.topic('a/+/b')", "A topic template has no wildcards: a parameter stands for one, and '+' does not."],
+  [
+    "mq.topic('a/+/b')",
+    "A topic template has no wildcards: a parameter stands for one, and '+' does not.",
+  ],
   ["mq.topic('a//b')", 'A level of a topic template must not be empty.'],
-  ["mq.topic('a/{r...}/b')", "A parameter for the rest stands in the last place only, and '{r...}' does not."],
+  [
+    "mq.topic('a/{r...}/b')",
+    "A parameter for the rest stands in the last place only, and '{r...}' does not.",
+  ],
   ["mq.topic('a/{n:date}')", "A parameter is text or a number, as in {n:number}, and not 'date'."],
-  ["mq.channel('a/#', mq.text())", "A topic template has no wildcards: a parameter stands for one, and '#' does not."],
+  [
+    "mq.channel('a/#', mq.text())",
+    "A topic template has no wildcards: a parameter stands for one, and '#' does not.",
+  ],
   ['level.on(publisher).subscribe()', "Property 'subscribe' does not exist"],
-  ["level.on(client).publish({ id: 'a', n: 1 }, { value: '1' })", "Type 'string' is not assignable to type 'number'"],
+  [
+    "level.on(client).publish({ id: 'a', n: 1 }, { value: '1' })",
+    "Type 'string' is not assignable to type 'number'",
+  ],
   ["status.on(client).publish({}, 'up')", "'{}' is not assignable to parameter of type 'string'"],
-  ["setpoint.on(client).call({ id: 'a' }, '4')", "Argument of type 'string' is not assignable to parameter of type 'number'"],
-  ['setpoint.on(client).serve(() => ({ wsa: 1 }))', "Type '{ wsa: number; }' is not assignable to type"],
-  ["level.on(client).subscribe({}, { onInvalid: 'ignore' })", 'Type \'"ignore"\' is not assignable to type'],
-  ['mq.contract({ level, a: 1 })', 'A part is a channel, an operation, a contract, or a group of them by name.'],
-  ['mq.contract({ deep: { a: mq.number() } })', 'A part is a channel, an operation, a contract, or a group of them by name.'],
-  ['mq.contract({ a: client })', 'A part is a channel, an operation, a contract, or a group of them by name.'],
-  ['mq.contract({ deep: { level, a: client } })', 'A part is a channel, an operation, a contract, or a group of them by name.'],
-  ['asyncapi({ level, a: 1 }, about)', 'A part is a channel, an operation, a contract, or a group of them by name.'],
-  ['asyncapi({ ...plant, deep: { a: client } }, about)', 'A part is a channel, an operation, a contract, or a group of them by name.'],
-  ["const match = thermometer.match('x'); if (match) match.line = '3'", "Cannot assign to 'line' because it is a read-only property"],
+  [
+    "setpoint.on(client).call({ id: 'a' }, '4')",
+    "Argument of type 'string' is not assignable to parameter of type 'number'",
+  ],
+  [
+    'setpoint.on(client).serve(() => ({ wsa: 1 }))',
+    "Type '{ wsa: number; }' is not assignable to type",
+  ],
+  [
+    "level.on(client).subscribe({}, { onInvalid: 'ignore' })",
+    'Type \'"ignore"\' is not assignable to type',
+  ],
+  [
+    'mq.contract({ level, a: 1 })',
+    'A part is a channel, an operation, a contract, or a group of them by name.',
+  ],
+  [
+    'mq.contract({ deep: { a: mq.number() } })',
+    'A part is a channel, an operation, a contract, or a group of them by name.',
+  ],
+  [
+    'mq.contract({ a: client })',
+    'A part is a channel, an operation, a contract, or a group of them by name.',
+  ],
+  [
+    'mq.contract({ deep: { level, a: client } })',
+    'A part is a channel, an operation, a contract, or a group of them by name.',
+  ],
+  [
+    'asyncapi({ level, a: 1 }, about)',
+    'A part is a channel, an operation, a contract, or a group of them by name.',
+  ],
+  [
+    'asyncapi({ ...plant, deep: { a: client } }, about)',
+    'A part is a channel, an operation, a contract, or a group of them by name.',
+  ],
+  [
+    "const match = thermometer.match('x'); if (match) match.line = '3'",
+    "Cannot assign to 'line' because it is a read-only property",
+  ],
   ['mq.contract({ on: level })', 'is not assignable to type'],
   ['plant.on(publisher).level.subscribe()', "Property 'subscribe' does not exist"],
-  ["plant.on(publisher).deep.setpoint.call({ id: 'a' }, 4)", "Property 'call' does not exist on type 'object'"],
+  [
+    "plant.on(publisher).deep.setpoint.call({ id: 'a' }, 4)",
+    "Property 'call' does not exist on type 'object'",
+  ],
   ["plant.on(requester).deep.setpoint.stream({ id: 'a' }, 4)", "Property 'stream' does not exist"],
-  ["start.on(client).call({ id: 'a' }, 4)", "Type '4' has no properties in common with type 'CallOptions'"],
+  [
+    "start.on(client).call({ id: 'a' }, 4)",
+    "Type '4' has no properties in common with type 'CallOptions'",
+  ],
   ['set.on(client).call()', 'Expected 1-2 arguments, but got 0'],
   ["ask.on(client).serve(() => 'a')", "'string' is not assignable to type"],
-  ["mq.operation('a', undefined, undefined, { qos: 3 })", "Type '3' is not assignable to type 'QoS | undefined'"],
-  ["seek.error('NOT_FUOND', { id: 'a' })", 'Argument of type \'"NOT_FUOND"\' is not assignable to parameter of type'],
+  [
+    "mq.operation('a', undefined, undefined, { qos: 3 })",
+    "Type '3' is not assignable to type 'QoS | undefined'",
+  ],
+  [
+    "seek.error('NOT_FUOND', { id: 'a' })",
+    'Argument of type \'"NOT_FUOND"\' is not assignable to parameter of type',
+  ],
   ["seek.error('NOT_FOUND', { id: 1 })", "Type 'number' is not assignable to type 'string'"],
   ["numbered.error('405')", 'Argument of type \'"405"\' is not assignable to parameter of type'],
-  ["numbered.error('404', '7')", "Argument of type 'string' is not assignable to parameter of type 'number'"],
+  [
+    "numbered.error('404', '7')",
+    "Argument of type 'string' is not assignable to parameter of type 'number'",
+  ],
   ["seek.error('NOT_FOUND')", 'Expected 2-3 arguments, but got 1'],
-  ["if (seek.isError(thrown, 'BUSY')) console.log(thrown.data.id)", "'thrown.data' is possibly 'undefined'"],
-  ['if (set.isError(thrown)) console.log(thrown.reasonName)', "Property 'reasonName' does not exist on type 'never'"],
-  ["mq.operation('a', mq.text(), mq.text(), { errors: { A: 1 } })", "Type 'number' is not assignable to type"],
-  ["back.on(client).publish({ at: '2026-01-02T03:04:05Z' })", "Type 'string' is not assignable to type 'Date'"],
-  ['there.on(client).publish({ at: new Date() })', "Type 'Date' is not assignable to type 'string'"],
-  ['shown.on(client).listen(({ value }) => value.at.getTime())', "Property 'getTime' does not exist on type 'string'"],
-  ['mq.json(dated, { encode: ({ at }) => ({ at }) })', "Type 'Date' is not assignable to type 'string'"],
+  [
+    "if (seek.isError(thrown, 'BUSY')) console.log(thrown.data.id)",
+    "'thrown.data' is possibly 'undefined'",
+  ],
+  [
+    'if (set.isError(thrown)) console.log(thrown.reasonName)',
+    "Property 'reasonName' does not exist on type 'never'",
+  ],
+  [
+    "mq.operation('a', mq.text(), mq.text(), { errors: { A: 1 } })",
+    "Type 'number' is not assignable to type",
+  ],
+  [
+    "back.on(client).publish({ at: '2026-01-02T03:04:05Z' })",
+    "Type 'string' is not assignable to type 'Date'",
+  ],
+  [
+    'there.on(client).publish({ at: new Date() })',
+    "Type 'Date' is not assignable to type 'string'",
+  ],
+  [
+    'shown.on(client).listen(({ value }) => value.at.getTime())',
+    "Property 'getTime' does not exist on type 'string'",
+  ],
+  [
+    'mq.json(dated, { encode: ({ at }) => ({ at }) })',
+    "Type 'Date' is not assignable to type 'string'",
+  ],
   ['anywhere.on(client).publish(1)', 'Expected 2-3 arguments, but got 1'],
-  ["anywhere.on(client).publish({ topic: 'a' }, 1)", "is not assignable to parameter of type 'string'"],
+  [
+    "anywhere.on(client).publish({ topic: 'a' }, 1)",
+    "is not assignable to parameter of type 'string'",
+  ],
   ['anywhere.on(client).subscribe([1])', "Type 'number' is not assignable to type 'string'"],
   ['plant.on(client).depp', "Property 'depp' does not exist"],
 ]
@@ -266,7 +355,9 @@ const settings = {
 }
 
 async function compile(folder: string, compiler: string): Promise<string> {
-  await writeFiles(folder, { 'tsconfig.json': JSON.stringify({ compilerOptions: settings, include: ['*.ts'] }) })
+  await writeFiles(folder, {
+    'tsconfig.json': JSON.stringify({ compilerOptions: settings, include: ['*.ts'] }),
+  })
   return (await node([compiler, '-p', folder], folder)).output
 }
 
@@ -276,19 +367,28 @@ describe.each(compilers)('with TypeScript %s', (_, compiler) => {
   })
 
   it('the hooks of React find the types of a contract', async () => {
-    const begin = "\nimport { useCall, useLatestValues, useMessages, usePublish } from 'mqwire/react'\n"
-    const folder = await project({ 'hooks.ts': hooks, 'wrong.ts': `${head}${begin}${wrongHooks.join('\n')}\n` })
+    const begin =
+      "\nimport { useCall, useLatestValues, useMessages, usePublish } from 'mqwire/react'\n"
+    const folder = await project({
+      'hooks.ts': hooks,
+      'wrong.ts': `${head}${begin}${wrongHooks.join('\n')}\n`,
+    })
     await linkPeers(folder)
     const said = await compile(folder, compiler)
     expect(said.split('\n').filter((line) => line.startsWith('hooks.ts'))).toEqual([])
     const at = `${head}${begin}`.split('\n').length
-    const found = new Set([...said.matchAll(/^wrong\.ts\((\d+),/gm)].map(([, line]) => wrongHooks[Number(line) - at]))
+    const found = new Set(
+      [...said.matchAll(/^wrong\.ts\((\d+),/gm)].map(([, line]) => wrongHooks[Number(line) - at]),
+    )
     expect([...found].sort()).toEqual([...wrongHooks].sort())
   })
 
   it('what is wrong is told in a sentence, each at its line and nothing else', async () => {
     const lines = head.split('\n').length
-    const said = await compile(await project({ 'wrong.ts': `${head}${wrong.map(([code]) => code).join('\n')}\n` }), compiler)
+    const said = await compile(
+      await project({ 'wrong.ts': `${head}${wrong.map(([code]) => code).join('\n')}\n` }),
+      compiler,
+    )
     const found = new Map<number, string>()
     let at = 0
     for (const line of said.split('\n')) {
@@ -296,8 +396,11 @@ describe.each(compilers)('with TypeScript %s', (_, compiler) => {
       if (match !== null) at = Number(match[1])
       found.set(at, `${found.get(at) ?? ''}${line}\n`)
     }
-    for (const [index, [code, sentence]] of wrong.entries()) expect(found.get(lines + index) ?? 'nothing', code).toContain(sentence)
-    expect([...found.keys()].filter((line) => line < lines || line >= lines + wrong.length)).toEqual([])
+    for (const [index, [code, sentence]] of wrong.entries())
+      expect(found.get(lines + index) ?? 'nothing', code).toContain(sentence)
+    expect(
+      [...found.keys()].filter((line) => line < lines || line >= lines + wrong.length),
+    ).toEqual([])
   })
 
   const newest = compiler === compilers.at(-1)?.[1]
@@ -305,9 +408,14 @@ describe.each(compilers)('with TypeScript %s', (_, compiler) => {
     it('a contract of 200 channels adds less than two seconds to a check', async () => {
       const channels = Array.from(
         { length: 200 },
-        (_item, n) => `c${n}: mq.channel('plant/{line}/{device}/c${n}/{n:number}', mq.json<{ v${n}: number }>())`,
+        (_item, n) =>
+          `c${n}: mq.channel('plant/{line}/{device}/c${n}/{n:number}', mq.json<{ v${n}: number }>())`,
       )
-      const uses = Array.from({ length: 200 }, (_item, n) => `console.log(bound.c${n}.publish({ line: 1, device: 2, n: 3 }, { v${n}: 1 }))`)
+      const uses = Array.from(
+        { length: 200 },
+        (_item, n) =>
+          `console.log(bound.c${n}.publish({ line: 1, device: 2, n: 3 }, { v${n}: 1 }))`,
+      )
       const code = `${head}const large = mq.contract({ ${channels.join(',\n')} })\nconst bound = large.on(client)\n${uses.join('\n')}\n`
       const time = async (text: string): Promise<number> => {
         const folder = await project({ 'large.ts': text })
@@ -333,14 +441,19 @@ describe('in an editor', () => {
     ['thermometer.filter({ | })', ['device', 'line']],
     ["mq.channel('a', mq.text(), { | })", ['onInvalid', 'publish', 'qos', 'retain', 'subscribe']],
     ['plant.on(client).level.listen((received) => received.val|ue)', 'value: { value: number; }'],
-    ['level.on(client).listen({}, ({ par|ams }) => params)', 'params: { readonly id: string; readonly n: number; }'],
+    [
+      'level.on(client).listen({}, ({ par|ams }) => params)',
+      'params: { readonly id: string; readonly n: number; }',
+    ],
     ['seek.on(client).serve((received) => String(received.val|ue))', 'value: number'],
     ['start.on(client).serve(({ params }) => console.log(params.i|d))', 'id: string'],
   ]
 
   it('parameters, codes and parts are completed, and values shown as they are', async () => {
     const connecting = "connect('mqtt://here', { | })"
-    const all = [...lines.map(([line]) => line), connecting].map((line) => `${line.replace('|', '')};\n`)
+    const all = [...lines.map(([line]) => line), connecting].map(
+      (line) => `${line.replace('|', '')};\n`,
+    )
     const text = `import { connect } from 'mqwire'${head}${all.join('')}`
     const folder = await project({ 'asked.ts': text })
     const file = path.join(folder, 'asked.ts')
@@ -359,15 +472,32 @@ describe('in an editor', () => {
       directoryExists: ts.sys.directoryExists,
     })
     /** Where `|` stands in a line. */
-    const placeOf = (line: string): number => text.indexOf(`\n${line.replace('|', '')};`) + 1 + line.indexOf('|')
+    const placeOf = (line: string): number =>
+      text.indexOf(`\n${line.replace('|', '')};`) + 1 + line.indexOf('|')
     const completed = (line: string): string[] =>
-      (service.getCompletionsAtPosition(file, placeOf(line), {})?.entries ?? []).map(({ name }) => name).sort()
+      (service.getCompletionsAtPosition(file, placeOf(line), {})?.entries ?? [])
+        .map(({ name }) => name)
+        .sort()
     const hovered = (line: string): string =>
-      ts.displayPartsToString(service.getQuickInfoAtPosition(file, placeOf(line))?.displayParts).replaceAll(/\s+/g, ' ')
-    const found = lines.map(([line, shown]) => [line, typeof shown === 'string' ? hovered(line).slice(-shown.length) : completed(line)])
+      ts
+        .displayPartsToString(service.getQuickInfoAtPosition(file, placeOf(line))?.displayParts)
+        .replaceAll(/\s+/g, ' ')
+    const found = lines.map(([line, shown]) => [
+      line,
+      typeof shown === 'string' ? hovered(line).slice(-shown.length) : completed(line),
+    ])
     expect(found).toEqual(lines)
     const options = completed(connecting)
-    expect(options).toEqual(expect.arrayContaining(['clientId', 'keepAlive', 'password', 'reconnect', 'username', 'will']))
+    expect(options).toEqual(
+      expect.arrayContaining([
+        'clientId',
+        'keepAlive',
+        'password',
+        'reconnect',
+        'username',
+        'will',
+      ]),
+    )
     expect(options).not.toContain('console')
   })
 })

@@ -60,7 +60,9 @@ export const decoder = new Decoder({ protocolVersion: 5, from: 'server', maximum
 export const packets: Packet[] = [...decoder.push(bytes)]
 `
 
-const everything = entries.map((entry, index) => `export * as entry${index} from '${entry}'`).join('\n')
+const everything = entries
+  .map((entry, index) => `export * as entry${index} from '${entry}'`)
+  .join('\n')
 
 const sameOnBothPlatforms = `
 import type * as browser from './node_modules/mqwire/dist/client/browser.js'
@@ -71,7 +73,12 @@ export const a: typeof node = inBrowser
 export const b: typeof browser = inNode
 `
 
-const files = { 'page.ts': page, 'codec.ts': codec, 'everything.ts': everything, 'same.ts': sameOnBothPlatforms }
+const files = {
+  'page.ts': page,
+  'codec.ts': codec,
+  'everything.ts': everything,
+  'same.ts': sameOnBothPlatforms,
+}
 
 const settings = {
   target: 'es2022',
@@ -90,47 +97,78 @@ const resolutions = [
 
 /** Type-checks a folder with the compiler; empty when all is well. */
 async function compile(folder: string, compiler: string, options: object): Promise<string> {
-  await writeFiles(folder, { 'tsconfig.json': JSON.stringify({ compilerOptions: options, include: ['*.ts'] }) })
+  await writeFiles(folder, {
+    'tsconfig.json': JSON.stringify({ compilerOptions: options, include: ['*.ts'] }),
+  })
   const { output } = await node([compiler, '-p', folder], folder)
   return output
 }
 
-const cases = compilers.flatMap(([version, file]) => resolutions.map(([resolution, module]) => ({ version, file, resolution, module })))
+const cases = compilers.flatMap(([version, file]) =>
+  resolutions.map(([resolution, module]) => ({ version, file, resolution, module })),
+)
 
 describe('the declarations', () => {
-  it.each(cases)('compile in a page with TypeScript $version and $resolution resolution', async ({ file, resolution, module }) => {
-    const folder = await project(files)
-    await linkPeers(folder)
-    expect(await compile(folder, file, { ...settings, module, moduleResolution: resolution })).toBe('')
-  })
+  it.each(cases)(
+    'compile in a page with TypeScript $version and $resolution resolution',
+    async ({ file, resolution, module }) => {
+      const folder = await project(files)
+      await linkPeers(folder)
+      expect(
+        await compile(folder, file, { ...settings, module, moduleResolution: resolution }),
+      ).toBe('')
+    },
+  )
 
-  it.each(compilers)('compile beside the types of Node and the newest library with TypeScript %s', async (_, file) => {
-    const disposing = "import { connect } from 'mqwire'\nawait using client = await connect('mqtt://127.0.0.1')\nclient.post('a', 'b')\n"
-    const folder = await project({ 'everything.ts': everything, 'disposing.ts': disposing })
-    await linkPeers(folder)
-    // Without its undici-types the types of Node do not compile: their own check is not what this is about.
-    await link(folder, '@types/node')
-    await link(folder, 'undici-types')
-    const libraries = { ...settings, lib: ['esnext', 'dom'], types: ['node'], skipLibCheck: true }
-    expect(await compile(folder, file, { ...libraries, module: 'nodenext', moduleResolution: 'nodenext' })).toBe('')
-  })
+  it.each(compilers)(
+    'compile beside the types of Node and the newest library with TypeScript %s',
+    async (_, file) => {
+      const disposing =
+        "import { connect } from 'mqwire'\nawait using client = await connect('mqtt://127.0.0.1')\nclient.post('a', 'b')\n"
+      const folder = await project({ 'everything.ts': everything, 'disposing.ts': disposing })
+      await linkPeers(folder)
+      // Without its undici-types the types of Node do not compile: their own check is not what this is about.
+      await link(folder, '@types/node')
+      await link(folder, 'undici-types')
+      const libraries = { ...settings, lib: ['esnext', 'dom'], types: ['node'], skipLibCheck: true }
+      expect(
+        await compile(folder, file, {
+          ...libraries,
+          module: 'nodenext',
+          moduleResolution: 'nodenext',
+        }),
+      ).toBe('')
+    },
+  )
 
-  it.each(cases)('would be found wanting by TypeScript $version and $resolution resolution', async ({ file, resolution, module }) => {
-    const wrong = "import { connect } from 'mqwire'\nexport const port: number = connect('mqtt://127.0.0.1')\n"
-    const folder = await project({
-      'wrong.ts': wrong,
-      'missing.ts': "import 'mqwire/dist/client/node.js'\nimport { nothing } from 'mqwire'\nnothing()\n",
-    })
-    // What is right in the libraries has been seen above.
-    const said = await compile(folder, file, { ...settings, skipLibCheck: true, module, moduleResolution: resolution })
-    expect(said).toContain('wrong.ts(2,')
-    expect(said).toContain('missing.ts(2,')
-  })
+  it.each(cases)(
+    'would be found wanting by TypeScript $version and $resolution resolution',
+    async ({ file, resolution, module }) => {
+      const wrong =
+        "import { connect } from 'mqwire'\nexport const port: number = connect('mqtt://127.0.0.1')\n"
+      const folder = await project({
+        'wrong.ts': wrong,
+        'missing.ts':
+          "import 'mqwire/dist/client/node.js'\nimport { nothing } from 'mqwire'\nnothing()\n",
+      })
+      // What is right in the libraries has been seen above.
+      const said = await compile(folder, file, {
+        ...settings,
+        skipLibCheck: true,
+        module,
+        moduleResolution: resolution,
+      })
+      expect(said).toContain('wrong.ts(2,')
+      expect(said).toContain('missing.ts(2,')
+    },
+  )
 })
 
 /** The declarations that a user's compiler reads: those of the entries, and what they import. Path below dist, with text. */
 function reachable(): [string, string][] {
-  const targets = Object.values(packageExports).flatMap((entry) => (typeof entry === 'string' ? [] : [entry['types'] as string]))
+  const targets = Object.values(packageExports).flatMap((entry) =>
+    typeof entry === 'string' ? [] : [entry['types'] as string],
+  )
   const pending = [...targets.map((target) => target.replace('./dist/', '')), 'client/node.d.ts']
   const found = new Map<string, string>()
   for (let name = pending.pop(); name !== undefined; name = pending.pop()) {
@@ -139,7 +177,9 @@ function reachable(): [string, string][] {
     found.set(name, code)
     const folder = path.dirname(name)
     const relative = importsOf(code).filter(({ specifier }) => specifier.startsWith('.'))
-    pending.push(...relative.map(({ specifier }) => path.join(folder, specifier.replace(/\.js$/, '.d.ts'))))
+    pending.push(
+      ...relative.map(({ specifier }) => path.join(folder, specifier.replace(/\.js$/, '.d.ts'))),
+    )
   }
   return [...found]
 }
@@ -158,19 +198,28 @@ describe('the text of the declarations', () => {
     const foreign = reachable().flatMap(([name, code]) =>
       importsOf(code)
         .filter(({ specifier }) => !specifier.startsWith('.'))
-        .filter(({ specifier }) => !(/^(?:react|compat)\//.test(name) && ['mqwire', ...peers].includes(specifier)))
-        .filter(({ specifier }) => !(name.startsWith('tracing/') && specifier === '@opentelemetry/api'))
+        .filter(
+          ({ specifier }) =>
+            !(/^(?:react|compat)\//.test(name) && ['mqwire', ...peers].includes(specifier)),
+        )
+        .filter(
+          ({ specifier }) => !(name.startsWith('tracing/') && specifier === '@opentelemetry/api'),
+        )
         .map(({ specifier }) => `${name}: ${specifier}`),
     )
     expect(foreign).toEqual([])
     // One asks whether there is a Buffer.
     const others = reachable().filter(([name]) => name !== 'compat/packet-types.d.ts')
-    const references = others.filter(([, code]) => /^\/\/\/\s*<reference/m.test(code) || /\b(?:NodeJS|Buffer)\b/.test(blank(code)))
+    const references = others.filter(
+      ([, code]) => /^\/\/\/\s*<reference/m.test(code) || /\b(?:NodeJS|Buffer)\b/.test(blank(code)),
+    )
     expect(references.map(([name]) => name)).toEqual([])
   })
 
   it('has no type arguments on byte arrays, which TypeScript before 5.7 does not know', () => {
-    const offending = reachable().flatMap(([name, code]) => [...blank(code).matchAll(/\bUint8Array<\w*>/g)].map((use) => `${name}: ${use[0]}`))
+    const offending = reachable().flatMap(([name, code]) =>
+      [...blank(code).matchAll(/\bUint8Array<\w*>/g)].map((use) => `${name}: ${use[0]}`),
+    )
     expect(offending).toEqual([])
   })
 })

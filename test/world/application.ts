@@ -19,7 +19,8 @@ const mostTurns = 2000
 /** Events at which a listener does something. */
 const mostNested = 3
 
-const filtersOf = ({ filter, more = [] }: Subscribe): string | string[] => (more.length === 0 ? filter : [filter, ...more])
+const filtersOf = ({ filter, more = [] }: Subscribe): string | string[] =>
+  more.length === 0 ? filter : [filter, ...more]
 
 function settingsOf({ qos, buffer, overflow, lifetime }: Subscribe) {
   return {
@@ -72,8 +73,11 @@ export class Application {
     this.#state = outer
   }
 
-  readonly #doings: { readonly [Name in Operation['do']]: (op: Operation & { readonly do: Name }) => unknown } = {
-    connect: ({ abort }) => this.#tracked('connect', abort, (signal) => this.client.connect(signal)),
+  readonly #doings: {
+    readonly [Name in Operation['do']]: (op: Operation & { readonly do: Name }) => unknown
+  } = {
+    connect: ({ abort }) =>
+      this.#tracked('connect', abort, (signal) => this.client.connect(signal)),
     on: (op) => this.#on(op),
     publish: (op) => this.#publish(op),
     abortable: (op) => this.#publish(op),
@@ -85,13 +89,17 @@ export class Application {
     'unsubscribe-from': (op) => this.#leaveFilter(op),
     detach: ({ s }) => this.#leave(s, 'detach'),
     dispose: ({ s }) => this.#dispose(s),
-    feed: ({ topic, n, qos, retain = false, size = 0 }) => this.#world.broker.feed(topic, `f${n}`, qos, retain, size),
+    feed: ({ topic, n, qos, retain = false, size = 0 }) =>
+      this.#world.broker.feed(topic, `f${n}`, qos, retain, size),
     request: (op) => this.#request(op),
     respond: (op) => this.#respond(op),
     reconnect: ({ force }) => this.#reconnect(force),
     'set-brokers': ({ endpoints }) => this.#setBrokers(endpoints),
     reauthenticate: () => this.#track('reauthenticate', this.client.reauthenticate()),
-    flush: () => [this.#track('writable', this.client.writable), this.#track('flush', this.client.flush())],
+    flush: () => [
+      this.#track('writable', this.client.writable),
+      this.#track('flush', this.client.flush()),
+    ],
     clear: () => this.client.outbound.clear(),
     disconnect: ({ timeout }) => this.#stop('disconnect', timeout),
     drain: ({ timeout }) => this.#stop('drain', timeout),
@@ -99,15 +107,23 @@ export class Application {
     'restart-process': () => this.#world.restart(),
   }
 
-  #track(what: string, promise: PromiseLike<unknown>, more: Pick<Call, 'signal' | 'timeout'> = {}): Call {
+  #track(
+    what: string,
+    promise: PromiseLike<unknown>,
+    more: Pick<Call, 'signal' | 'timeout'> = {},
+  ): Call {
     return this.#world.history.track(what, promise, { ...more, state: this.#state })
   }
 
   #reconnect(force: boolean): void {
     const { client } = this
     // It is about to leave the connection that is up.
-    if (force && client.state === 'connected') this.#world.monitor.forsaken = this.#world.monitor.connections
-    this.#track('reconnect', client.reconnect(force ? { force, reason: 'the application wants it' } : {}))
+    if (force && client.state === 'connected')
+      this.#world.monitor.forsaken = this.#world.monitor.connections
+    this.#track(
+      'reconnect',
+      client.reconnect(force ? { force, reason: 'the application wants it' } : {}),
+    )
   }
 
   #post(op: Of<'post'>): void {
@@ -117,7 +133,10 @@ export class Application {
   }
 
   #request(op: Of<'request'>): void {
-    const promise = this.client.request(op.topic, `r${op.n}`, { timeout: op.timeout, qos: op.qos ?? 0 })
+    const promise = this.client.request(op.topic, `r${op.n}`, {
+      timeout: op.timeout,
+      qos: op.qos ?? 0,
+    })
     // Nobody looks at its outcome: it must not end the process.
     if (op.careless !== true) this.#track(`request r${op.n}`, promise)
   }
@@ -143,10 +162,22 @@ export class Application {
     const { history } = this.#world
     const name = `p${op.n}`
     const { payload, overwrite } = given(payloadOf(name, op.size), op.form ?? 'text')
-    const properties = op.do === 'publish' && op.expiry !== undefined ? { messageExpiryInterval: op.expiry } : undefined
-    const { after, options, abort = after }: { after?: number; abort?: Abort; options?: object } = op
+    const properties =
+      op.do === 'publish' && op.expiry !== undefined
+        ? { messageExpiryInterval: op.expiry }
+        : undefined
+    const {
+      after,
+      options,
+      abort = after,
+    }: { after?: number; abort?: Abort; options?: object } = op
     const signal = abort === undefined ? undefined : this.#abortAfter(abort)
-    const promise = this.client.publish(op.topic, payload, { properties, ...options, qos: op.qos, signal })
+    const promise = this.client.publish(op.topic, payload, {
+      properties,
+      ...options,
+      qos: op.qos,
+      signal,
+    })
     const call = this.#track(`publish ${name}`, promise, { signal })
     // The memory is the application's again.
     const free = (): void => {
@@ -164,7 +195,11 @@ export class Application {
       if (clock.now() !== since) turns = 0
       since = clock.now()
       turns += 1
-      if (turns > mostTurns) return history.report('storm', `writable was fulfilled ${turns} times within one millisecond`)
+      if (turns > mostTurns)
+        return history.report(
+          'storm',
+          `writable was fulfilled ${turns} times within one millisecond`,
+        )
       if (this.client.post(topic, payloadOf(`p${n + index}`, size))) index += 1
       else await this.client.writable
     }
@@ -175,10 +210,20 @@ export class Application {
       if (fails === true) throw new Error('the responder failed')
       return `answer to ${message.text()}`
     }
-    this.#track('respond', this.client.respond(topic, answer, { qos: 1, onError: fails === true ? 'reject' : undefined }))
+    this.#track(
+      'respond',
+      this.client.respond(topic, answer, {
+        qos: 1,
+        onError: fails === true ? 'reject' : undefined,
+      }),
+    )
   }
 
-  #tracked(what: string, abort: Abort | undefined, call: (options: { readonly signal?: AbortSignal }) => Promise<unknown>): Promise<unknown> {
+  #tracked(
+    what: string,
+    abort: Abort | undefined,
+    call: (options: { readonly signal?: AbortSignal }) => Promise<unknown>,
+  ): Promise<unknown> {
     const signal = abort === undefined ? undefined : this.#abortAfter(abort)
     const promise = call(signal === undefined ? {} : { signal })
     this.#track(what, promise, { signal })
@@ -203,13 +248,17 @@ export class Application {
 
   #leaveFilter({ filter, abort }: Of<'unsubscribe-from'>): void {
     const { history } = this.#world
-    const mine = history.subscribed.filter(({ process, left }) => process === this.#process && left === 0)
+    const mine = history.subscribed.filter(
+      ({ process, left }) => process === this.#process && left === 0,
+    )
     const left = mine.filter(({ filters }) => filters.includes(filter))
     for (const record of left) {
       this.#left(record)
       record.dismissed ||= history.next()
     }
-    this.#tracked(`unsubscribe-from ${filter}`, abort, (signal) => this.client.unsubscribe(filter, signal)).catch(() => {
+    this.#tracked(`unsubscribe-from ${filter}`, abort, (signal) =>
+      this.client.unsubscribe(filter, signal),
+    ).catch(() => {
       for (const record of left) record.dismissed = 0
     })
   }
@@ -220,7 +269,10 @@ export class Application {
     if (entry === undefined || entry.record.left > 0) return
     this.#left(entry.record)
     entry.record.dismissed ||= this.#world.history.next()
-    this.#track(`dispose ${entry.record.filter}`, Promise.resolve(entry.owned[Symbol.asyncDispose]()))
+    this.#track(
+      `dispose ${entry.record.filter}`,
+      Promise.resolve(entry.owned[Symbol.asyncDispose]()),
+    )
   }
 
   #abortAfter(after: Abort): AbortSignal {
@@ -302,7 +354,11 @@ export class Application {
     this.#track(`subscribe ${op.filter}`, subscription.ready, { signal })
   }
 
-  #reading({ style, work }: Subscribe, subscription: Subscription, record: Subscribed): Promise<void> {
+  #reading(
+    { style, work }: Subscribe,
+    subscription: Subscription,
+    record: Subscribed,
+  ): Promise<void> {
     if (style === 'batches') return this.#batches(subscription, record, work)
     if (style === 'manual') return this.#manual(subscription, record, work)
     if (style === 'read') return this.#read(subscription, record, work)
@@ -311,7 +367,12 @@ export class Application {
     return this.#loop(subscription, record, work, style === 'break' ? 2 : undefined)
   }
 
-  async #loop(subscription: Subscription, record: Subscribed, work: number, most = Number.POSITIVE_INFINITY): Promise<void> {
+  async #loop(
+    subscription: Subscription,
+    record: Subscribed,
+    work: number,
+    most = Number.POSITIVE_INFINITY,
+  ): Promise<void> {
     let count = 0
     for await (const message of subscription) {
       const entry = this.#deliver(record, message)
@@ -362,7 +423,11 @@ export class Application {
   }
 
   async #next(subscription: Subscription, record: Subscribed, work: number): Promise<void> {
-    for (let message = await subscription.next(); message !== undefined; message = await subscription.next()) {
+    for (
+      let message = await subscription.next();
+      message !== undefined;
+      message = await subscription.next()
+    ) {
       const entry = this.#deliver(record, message)
       await this.#sleep(work)
       entry.done = this.#world.history.next()
@@ -374,7 +439,8 @@ export class Application {
     const name = payloadName(message.payload)
     // Each way to look at it has to show the same.
     const wrong = differs(message.payload, name, sizes.get(name))
-    if (wrong !== undefined && sizes.get(name) !== undefined) history.report('bytes', `${name} came as ${wrong}`)
+    if (wrong !== undefined && sizes.get(name) !== undefined)
+      history.report('bytes', `${name} came as ${wrong}`)
     const { topic, qos, redelivered } = message
     const reader = { s: record.s, process: this.#process, seq: history.next() }
     const entry = { payload: name, topic, qos, redelivered, ...reader, done: 0, waits: 0 }

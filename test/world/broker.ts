@@ -39,7 +39,12 @@ export interface ModelBroker {
 const encoder = new TextEncoder()
 
 /** Makes the broker of one run. `reset` cuts the client's link; `speaks`: what the broker refuses it ends with DISCONNECT. */
-export function makeBroker(setup: Setup, clock: WorldClock, reset: () => void, speaks: boolean): ModelBroker {
+export function makeBroker(
+  setup: Setup,
+  clock: WorldClock,
+  reset: () => void,
+  speaks: boolean,
+): ModelBroker {
   const refuse = (): void => {
     for (const clientId of broker.sessions.keys()) broker.disconnect(clientId, 0x87)
   }
@@ -62,11 +67,17 @@ export function makeBroker(setup: Setup, clock: WorldClock, reset: () => void, s
   return {
     accept: (transport) => void broker.accept(transport),
     restart: (keepSessions) => void broker.restart({ keepSessions }),
-    feed: (topic, payload, qos, retain, size) => void broker.publish({ topic, payload: payloadOf(payload, size), qos, retain }),
+    feed: (topic, payload, qos, retain, size) =>
+      void broker.publish({ topic, payload: payloadOf(payload, size), qos, retain }),
     accepted: () =>
       broker.accepted
         .filter(({ will, topic }) => !will && topic !== forgottenTopic)
-        .map(({ payload, ...message }) => ({ ...message, properties: { ...message.properties }, payload: payloadName(payload), bytes: payload })),
+        .map(({ payload, ...message }) => ({
+          ...message,
+          properties: { ...message.properties },
+          payload: payloadName(payload),
+          bytes: payload,
+        })),
     wills: () => broker.accepted.filter((message) => message.will).length,
     violations: () => broker.violations.map(({ packet, text }) => `${packet ?? 'bytes'}: ${text}`),
     filters: (clientId) => broker.sessions.get(clientId)?.subscriptions.map(({ filter }) => filter),
@@ -79,9 +90,16 @@ const worldMethod = {
   continue: () => ({ reasonCode: 0 }),
 }
 
-type Intercept = (direction: 'in' | 'out', packet: ClientPacket | ServerPacket) => ClientPacket | ServerPacket | false | undefined
+type Intercept = (
+  direction: 'in' | 'out',
+  packet: ClientPacket | ServerPacket,
+) => ClientPacket | ServerPacket | false | undefined
 
-function interceptedBy(all: readonly Intercept[], direction: 'in' | 'out', packet: ClientPacket | ServerPacket): ReturnType<Intercept> {
+function interceptedBy(
+  all: readonly Intercept[],
+  direction: 'in' | 'out',
+  packet: ClientPacket | ServerPacket,
+): ReturnType<Intercept> {
   let now: ClientPacket | ServerPacket = packet
   for (const intercept of all) {
     const given = intercept(direction, now)
@@ -92,10 +110,14 @@ function interceptedBy(all: readonly Intercept[], direction: 'in' | 'out', packe
 }
 
 // Other limits with each CONNACK. The broker itself goes on with its own: it is the monitor that holds the client to them.
-function limiting(setup: Setup, all: readonly Limits[]): NonNullable<MemoryBrokerOptions['intercept']> & Intercept {
+function limiting(
+  setup: Setup,
+  all: readonly Limits[],
+): NonNullable<MemoryBrokerOptions['intercept']> & Intercept {
   let connacks = 0
   return (direction, packet) => {
-    if (direction !== 'out' || packet.type !== 'connack' || packet.reasonCode !== 0) return undefined
+    if (direction !== 'out' || packet.type !== 'connack' || packet.reasonCode !== 0)
+      return undefined
     const limits = all[Math.min(connacks, all.length - 1)] as Limits
     connacks += 1
     return { ...packet, properties: { ...packet.properties, ...narrowed(limits, setup) } }
@@ -103,11 +125,18 @@ function limiting(setup: Setup, all: readonly Limits[]): NonNullable<MemoryBroke
 }
 
 // Never more than the broker itself takes. No aliases are said by leaving the property out.
-function narrowed({ topicAliasMaximum: aliases, receiveMaximum, maximumPacketSize: size, ...limits }: Limits, setup: Setup): Record<string, unknown> {
+function narrowed(
+  { topicAliasMaximum: aliases, receiveMaximum, maximumPacketSize: size, ...limits }: Limits,
+  setup: Setup,
+): Record<string, unknown> {
   return {
     ...limits,
-    ...(receiveMaximum === undefined ? {} : { receiveMaximum: Math.min(receiveMaximum, setup.brokerReceiveMaximum) }),
+    ...(receiveMaximum === undefined
+      ? {}
+      : { receiveMaximum: Math.min(receiveMaximum, setup.brokerReceiveMaximum) }),
     ...(size === undefined ? {} : { maximumPacketSize: Math.min(size, setup.brokerPacketSize) }),
-    ...(aliases === undefined ? {} : { topicAliasMaximum: Math.min(aliases, setup.brokerAliases) || undefined }),
+    ...(aliases === undefined
+      ? {}
+      : { topicAliasMaximum: Math.min(aliases, setup.brokerAliases) || undefined }),
   }
 }

@@ -21,7 +21,9 @@ export function tells(text: string): boolean {
 
 /** Everything that a careless program prints of a value: `inspect` with depth, message, stack, JSON. */
 export function printed(value: unknown): string {
-  const parts = [inspect(value, { depth: 6, breakLength: Number.POSITIVE_INFINITY, maxArrayLength: 64 })]
+  const parts = [
+    inspect(value, { depth: 6, breakLength: Number.POSITIVE_INFINITY, maxArrayLength: 64 }),
+  ]
   if (value instanceof Error) parts.push(value.message, value.stack ?? '', String(value))
   try {
     parts.push(JSON.stringify(value) ?? '')

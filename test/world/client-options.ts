@@ -32,8 +32,10 @@ export function readWith(chosen: FrameScanner): void {
 }
 
 // Servers use aliases where they are asked to.
-const aliases = ({ habit }: Setup): ClientOptions => (mannersOf(habit).includes('stale-aliases') ? { topicAliasMaximum: 10 } : {})
-const sizes = ({ habit }: Setup): ClientOptions => (mannersOf(habit).includes('ignores-sizes') ? { maximumPacketSize: smallPacket } : {})
+const aliases = ({ habit }: Setup): ClientOptions =>
+  mannersOf(habit).includes('stale-aliases') ? { topicAliasMaximum: 10 } : {}
+const sizes = ({ habit }: Setup): ClientOptions =>
+  mannersOf(habit).includes('ignores-sizes') ? { maximumPacketSize: smallPacket } : {}
 
 const auth = {
   method: 'world',
@@ -43,10 +45,22 @@ const auth = {
 
 /** Makes the options. */
 export function clientOptions(setup: Setup, { log, random, date, troubled }: Means): ClientOptions {
-  const { clientId, cleanStart, keepAlive, unclaimedHold, memoryBudget, resubscribe, firstConnect } = setup
-  const { maxQueuedMessages, maxQueuedBytes, overflow, ackTimeout, ttl, onSessionLost, version } = setup
+  const {
+    clientId,
+    cleanStart,
+    keepAlive,
+    unclaimedHold,
+    memoryBudget,
+    resubscribe,
+    firstConnect,
+  } = setup
+  const { maxQueuedMessages, maxQueuedBytes, overflow, ackTimeout, ttl, onSessionLost, version } =
+    setup
   const queue = { maxQueuedMessages, maxQueuedBytes, overflow, ackTimeout, ttl, onSessionLost }
-  const session = { sessionExpiryInterval: setup.sessionExpiry, receiveMaximum: setup.receiveMaximum }
+  const session = {
+    sessionExpiryInterval: setup.sessionExpiry,
+    receiveMaximum: setup.receiveMaximum,
+  }
   return {
     ...{ clientId, cleanStart, keepAlive, unclaimedHold, memoryBudget, resubscribe, firstConnect },
     protocolVersion: version,

@@ -45,7 +45,12 @@ export class WorldClock {
 
   /** Calls back once, `delay` milliseconds from now; gives a function that cancels. `step` names it as a point for faults. */
   setTimer(callback: () => void, delay: number, step?: string): () => void {
-    const timer: Timer = { at: this.#now + Math.max(0, delay), order: this.#order++, step, callback }
+    const timer: Timer = {
+      at: this.#now + Math.max(0, delay),
+      order: this.#order++,
+      step,
+      callback,
+    }
     this.#live += 1
     this.#push(timer)
     return () => {
@@ -112,7 +117,8 @@ export class WorldClock {
     for (;;) {
       let child = index * 2 + 1
       if (child >= heap.length) break
-      if (child + 1 < heap.length && before(heap[child + 1] as Timer, heap[child] as Timer)) child += 1
+      if (child + 1 < heap.length && before(heap[child + 1] as Timer, heap[child] as Timer))
+        child += 1
       if (!before(heap[child] as Timer, last)) break
       heap[index] = heap[child] as Timer
       index = child

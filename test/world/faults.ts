@@ -46,17 +46,24 @@ const sometimes: readonly Kind[] = [
 export function* singleFaults(scenario: Schedule, steps: readonly string[]): Generator<Schedule> {
   for (const [step, name] of steps.entries()) {
     for (const fault of everywhere) yield { ...scenario, faults: [{ ...fault, step }] }
-    if (name === 'up' || name === 'down' || name === 'op') for (const fault of onTheWire) yield { ...scenario, faults: [{ ...fault, step }] }
-    if (step % 4 === 0) for (const fault of sometimes) yield { ...scenario, faults: [{ ...fault, step }] }
+    if (name === 'up' || name === 'down' || name === 'op')
+      for (const fault of onTheWire) yield { ...scenario, faults: [{ ...fault, step }] }
+    if (step % 4 === 0)
+      for (const fault of sometimes) yield { ...scenario, faults: [{ ...fault, step }] }
   }
 }
 
 /** A reset at every step: what finds most, and fast. */
 export function* resets(scenario: Schedule, steps: readonly string[]): Generator<Schedule> {
-  for (let step = 0; step < steps.length; step++) yield { ...scenario, faults: [{ kind: 'reset', step }] }
+  for (let step = 0; step < steps.length; step++)
+    yield { ...scenario, faults: [{ kind: 'reset', step }] }
 }
 
-const paired: readonly Kind[] = [{ kind: 'reset' }, { kind: 'restart-lose', k: 0 }, { kind: 'cut-down', k: 3 }]
+const paired: readonly Kind[] = [
+  { kind: 'reset' },
+  { kind: 'restart-lose', k: 0 },
+  { kind: 'cut-down', k: 3 },
+]
 
 /** Two faults: the second so many steps after the first, where the client has just begun to recover. */
 export function* faultPairs(scenario: Schedule, steps: readonly string[]): Generator<Schedule> {

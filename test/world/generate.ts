@@ -14,7 +14,14 @@ const loops = ['loop', 'loop', 'break', 'batches'] as const
 const styles: readonly Style[] = [...loops, 'manual', 'on-receive', 'listen', 'read']
 const packets = ['drop-packet', 'double-packet', 'delay-packet'] as const
 const dials = ['refuse-dial', 'hang-dial', 'connack-88', 'connack-89'] as const
-const kinds: readonly FaultKind[] = [...commonFaults, ...packets, ...dials, 'server-busy', 'jump', 'takeover']
+const kinds: readonly FaultKind[] = [
+  ...commonFaults,
+  ...packets,
+  ...dials,
+  'server-busy',
+  'jump',
+  'takeover',
+]
 
 /** Makes the schedule of a seed: a plain one with every fourth, a wide one with the others. */
 export function generate(seed: number): Schedule {
@@ -27,7 +34,12 @@ export function generate(seed: number): Schedule {
 export function plain(seed: number, random: Random): Schedule {
   const span = random.pick([1500, 3000, 6000])
   const setup = makeSetup(random)
-  const ops = [...makeSubscriptions(random, span), ...makePublishes(random, span), ...makeFeeds(random, span), ...makeRest(random, span, setup)]
+  const ops = [
+    ...makeSubscriptions(random, span),
+    ...makePublishes(random, span),
+    ...makeFeeds(random, span),
+    ...makeRest(random, span, setup),
+  ]
   const faults = makeFaults(random, span, ops, setup.pipe?.latency ?? 0)
   return { name: 'random', seed, setup, ops: ops.sort((a, b) => a.at - b.at), faults, span }
 }
@@ -94,7 +106,8 @@ function makePublishes(random: Random, span: number): Op[] {
     const at = random.below(span)
     const gap = random.pick([0, 0, 3, 25])
     const qos = random.chance(0.5) ? qosOf(random) : undefined
-    for (let count = random.between(1, 6); count > 0; count--, n++) ops.push(makePublish(random, at + gap * count, n, qos ?? qosOf(random)))
+    for (let count = random.between(1, 6); count > 0; count--, n++)
+      ops.push(makePublish(random, at + gap * count, n, qos ?? qosOf(random)))
   }
   return ops
 }
@@ -127,7 +140,8 @@ function makeRest(random: Random, span: number, setup: Partial<Setup>): Op[] {
   const ops: Op[] = []
   const at = (): number => random.below(span)
   if (random.chance(0.15)) ops.push({ at: at(), do: 'reconnect', force: random.chance(0.8) })
-  if (random.chance(0.06)) ops.push({ at: at(), do: 'set-brokers', endpoints: random.between(1, 3) })
+  if (random.chance(0.06))
+    ops.push({ at: at(), do: 'set-brokers', endpoints: random.between(1, 3) })
   if (setup.auth === true && random.chance(0.7)) ops.push({ at: at(), do: 'reauthenticate' })
   if (random.chance(0.1)) ops.push({ at: at(), do: 'flush' })
   if (random.chance(0.05)) ops.push({ at: at(), do: 'clear' })
@@ -139,10 +153,15 @@ function makeRest(random: Random, span: number, setup: Partial<Setup>): Op[] {
       ops.push({ at: when, do: 'request', n, topic: 'service/echo', qos, timeout: 4000 })
     }
   }
-  if (setup.cleanStart === false && random.chance(0.15)) ops.push({ at: at(), do: 'restart-process' })
+  if (setup.cleanStart === false && random.chance(0.15))
+    ops.push({ at: at(), do: 'restart-process' })
   if (random.chance(0.12)) {
     const how = random.pick(['disconnect', 'drain', 'destroy'] as const)
-    ops.push(how === 'destroy' ? { at: at(), do: how } : { at: at(), do: how, timeout: random.pick([0, 300, 5000]) })
+    ops.push(
+      how === 'destroy'
+        ? { at: at(), do: how }
+        : { at: at(), do: how, timeout: random.pick([0, 300, 5000]) },
+    )
   }
   return ops
 }
@@ -174,13 +193,27 @@ export function numbered<O extends { readonly at: number }>(ops: O[]): O[] {
 }
 
 /** A time at random: what strikes while something is under way is worth most. */
-export function troubledTime(random: Random, span: number, ops: readonly { readonly at: number }[]): number {
+export function troubledTime(
+  random: Random,
+  span: number,
+  ops: readonly { readonly at: number }[],
+): number {
   const op = random.chance(0.6) && ops.length > 0 ? random.pick(ops) : undefined
-  return op === undefined ? random.float() * span : op.at + random.float() * random.pick([3, 15, 60, 200])
+  return op === undefined
+    ? random.float() * span
+    : op.at + random.float() * random.pick([3, 15, 60, 200])
 }
 
 /** A fault of a link or its broker. @param away how long a broker is away */
-export function linkFault(random: Random, away: readonly number[]): { readonly kind: LinkFault; readonly k: number } {
+export function linkFault(
+  random: Random,
+  away: readonly number[],
+): { readonly kind: LinkFault; readonly k: number } {
   const kind = random.pick(linkFaults)
-  return { kind, k: kind.startsWith('cut') ? random.below(80) : random.pick(kind.startsWith('restart') ? away : [300, 3000]) }
+  return {
+    kind,
+    k: kind.startsWith('cut')
+      ? random.below(80)
+      : random.pick(kind.startsWith('restart') ? away : [300, 3000]),
+  }
 }

@@ -73,13 +73,18 @@ interface Manner {
   /** To the packets that leave. */
   readonly down?: (means: HabitMeans) => Habit
   /** To the client's packets, decoded. */
-  readonly in?: (packet: ClientPacket, ends: Ends, client: Known) => ClientPacket | false | undefined
+  readonly in?: (
+    packet: ClientPacket,
+    ends: Ends,
+    client: Known,
+  ) => ClientPacket | false | undefined
   /** To the broker's packets, decoded. */
   readonly out?: (client: Known) => (packet: ServerPacket) => ServerPacket | undefined
 }
 
 const kindOf = (packet: Uint8Array): number => (packet[0] as number) >> 4
-const acknowledges = (kind: number): boolean => kind === PUBACK || kind === PUBREC || kind === PUBCOMP
+const acknowledges = (kind: number): boolean =>
+  kind === PUBACK || kind === PUBREC || kind === PUBCOMP
 
 // Keeps what `which` says until `most` are there or some time has passed; their order stays.
 function keeping(which: (kind: number) => boolean, most: number, time: number) {
@@ -173,20 +178,27 @@ const diesYoung = ({ clock, link, cut }: HabitMeans): Habit => {
     if (first) clock.setTimer(cut, youngLife)
     first = false
     const kind = kindOf(packet)
-    if (link > slowStarts || !(acknowledges(kind) || kind === SUBACK || kind === UNSUBACK)) pass(packet)
+    if (link > slowStarts || !(acknowledges(kind) || kind === SUBACK || kind === UNSUBACK))
+      pass(packet)
   }
 }
 
 // It acknowledges what nobody sent.
 const acknowledgesZero = (): Habit => (packet, pass) => {
   pass(packet)
-  if (kindOf(packet) === CONNACK && packet[3] === 0) for (const kind of [PUBREC, PUBACK]) pass(Uint8Array.of(kind << 4, 2, 0, 0))
+  if (kindOf(packet) === CONNACK && packet[3] === 0)
+    for (const kind of [PUBREC, PUBACK]) pass(Uint8Array.of(kind << 4, 2, 0, 0))
 }
 
 // Each third message has a property that belongs to a will.
 const foreignProperties = ({ version }: HabitMeans): Habit => {
   let count = 0
-  return (packet, pass) => pass(version === 5 && kindOf(packet) === PUBLISH && count++ % 3 === 0 ? withWillDelay(packet) : packet)
+  return (packet, pass) =>
+    pass(
+      version === 5 && kindOf(packet) === PUBLISH && count++ % 3 === 0
+        ? withWillDelay(packet)
+        : packet,
+    )
 }
 
 function withWillDelay(packet: Uint8Array): Uint8Array {
@@ -198,10 +210,21 @@ function withWillDelay(packet: Uint8Array): Uint8Array {
   // Longer properties are left alone: their length would need another byte.
   if (length + willDelay.length > 127) return packet
   const header = [packet[0] as number]
-  for (let rest = packet.length - start + willDelay.length; header.length === 1 || rest > 0; rest >>= 7)
+  for (
+    let rest = packet.length - start + willDelay.length;
+    header.length === 1 || rest > 0;
+    rest >>= 7
+  )
     header.push((rest & 127) | (rest > 127 ? 128 : 0))
   const properties = Uint8Array.of(length + willDelay.length, ...willDelay)
-  return new Uint8Array(Buffer.concat([Uint8Array.from(header), packet.subarray(start, at), properties, packet.subarray(at + 1)]))
+  return new Uint8Array(
+    Buffer.concat([
+      Uint8Array.from(header),
+      packet.subarray(start, at),
+      properties,
+      packet.subarray(at + 1),
+    ]),
+  )
 }
 
 /** Names of messages that a poisoned broker cannot bear: every eleventh, from the third on. */
@@ -224,15 +247,25 @@ function filtersOf(packet: ClientPacket): readonly string[] {
   return packet.type === 'unsubscribe' ? packet.filters : []
 }
 
-const poisoned = closing((packet) => packet.type === 'publish' && isPoison(payloadName(packet.payload)))
-const closesAtFilter = closing((packet) => packet.type === 'subscribe' && filtersOf(packet).includes(closedFilter), true)
+const poisoned = closing(
+  (packet) => packet.type === 'publish' && isPoison(payloadName(packet.payload)),
+)
+const closesAtFilter = closing(
+  (packet) => packet.type === 'subscribe' && filtersOf(packet).includes(closedFilter),
+  true,
+)
 const fewFilters = closing(
-  (packet) => filtersOf(packet).length > mostFilters || (packet.type === 'subscribe' && packet.properties.subscriptionIdentifiers !== undefined),
+  (packet) =>
+    filtersOf(packet).length > mostFilters ||
+    (packet.type === 'subscribe' && packet.properties.subscriptionIdentifiers !== undefined),
 )
 
 const withoutIdentifiers = (client: Known) => (packet: ServerPacket) =>
   client.version === 5 && packet.type === 'connack'
-    ? { ...packet, properties: { ...packet.properties, subscriptionIdentifierAvailable: 0 as const } }
+    ? {
+        ...packet,
+        properties: { ...packet.properties, subscriptionIdentifierAvailable: 0 as const },
+      }
     : undefined
 
 // Whatever the client announced, it gets more.
@@ -242,10 +275,15 @@ const exceeding = (limit: 'receiveMaximum' | 'maximumPacketSize') => (packet: Cl
     : undefined
 
 // Of more exchanges than it has room for it acknowledges the rest, which nobody gets.
-function onlyTwenty(packet: ClientPacket, _ends: Ends, { version, unreleased }: Known): ClientPacket | undefined {
+function onlyTwenty(
+  packet: ClientPacket,
+  _ends: Ends,
+  { version, unreleased }: Known,
+): ClientPacket | undefined {
   if (version === 5) return undefined
   if (packet.type === 'pubrel') unreleased.delete(packet.packetId)
-  if (packet.type !== 'publish' || packet.qos !== 2 || unreleased.has(packet.packetId as number)) return undefined
+  if (packet.type !== 'publish' || packet.qos !== 2 || unreleased.has(packet.packetId as number))
+    return undefined
   unreleased.add(packet.packetId as number)
   return unreleased.size > mostExchanges ? { ...packet, topic: forgottenTopic } : undefined
 }
@@ -266,13 +304,19 @@ function staleAliases(client: Known): (packet: ServerPacket) => ServerPacket | u
     if (topicAlias > client.topicAliasMaximum) return undefined
     const stale = earlier.get(topic) === topicAlias
     current.set(topic, topicAlias)
-    return { ...packet, topic: known !== undefined || stale ? '' : topic, properties: { ...packet.properties, topicAlias } }
+    return {
+      ...packet,
+      topic: known !== undefined || stale ? '' : topic,
+      properties: { ...packet.properties, topicAlias },
+    }
   }
 }
 
 // What was released it knows nothing of: 0x92, which ends the exchange all the same.
 const unknownReleases = (client: Known) => (packet: ServerPacket) =>
-  client.version === 5 && packet.type === 'pubcomp' && packet.reasonCode === 0 ? { ...packet, reasonCode: 0x92 as const } : undefined
+  client.version === 5 && packet.type === 'pubcomp' && packet.reasonCode === 0
+    ? { ...packet, reasonCode: 0x92 as const }
+    : undefined
 
 const none = ['none'] as const
 
@@ -321,7 +365,10 @@ const profiles = {
 export type HabitName = (typeof none)[number] | MannerName | keyof typeof profiles
 
 /** All of them but `'none'`. */
-export const habitNames = [...Object.keys(manners), ...Object.keys(profiles)] as Exclude<HabitName, 'none'>[]
+export const habitNames = [...Object.keys(manners), ...Object.keys(profiles)] as Exclude<
+  HabitName,
+  'none'
+>[]
 
 /** The manners of a habit. */
 export function mannersOf(name: HabitName): readonly MannerName[] {
@@ -344,7 +391,9 @@ export function habitOf(name: HabitName, means: HabitMeans): Habit | undefined {
     return down === undefined ? [] : [down(means)]
   })
   if (all.length === 0) return undefined
-  return all.reduce((first, second) => (packet, pass) => first(packet, (passed) => second(passed, pass)))
+  return all.reduce(
+    (first, second) => (packet, pass) => first(packet, (passed) => second(passed, pass)),
+  )
 }
 
 /** What is done to decoded packets. */
@@ -352,9 +401,13 @@ export function interceptionOf(name: HabitName, ends: Ends) {
   const all = mannersOf(name).map((manner) => manners[manner] as Manner)
   const client: Known = { version: 5, topicAliasMaximum: 0, unreleased: new Set() }
   const outs = all.flatMap(({ out }) => (out === undefined ? [] : [out(client)]))
-  return (direction: 'in' | 'out', packet: ClientPacket | ServerPacket): ClientPacket | ServerPacket | false | undefined => {
+  return (
+    direction: 'in' | 'out',
+    packet: ClientPacket | ServerPacket,
+  ): ClientPacket | ServerPacket | false | undefined => {
     if (packet.type === 'connack' && !packet.sessionPresent) client.unreleased.clear()
-    if (direction === 'out') return outs.reduce<ServerPacket>((so, out) => out(so) ?? so, packet as ServerPacket)
+    if (direction === 'out')
+      return outs.reduce<ServerPacket>((so, out) => out(so) ?? so, packet as ServerPacket)
     let now = packet as ClientPacket
     if (now.type === 'connect') {
       client.version = now.protocolVersion

@@ -121,9 +121,20 @@ export class History extends Findings {
   readonly closed = new Map<number, unknown>()
 
   /** Records a promise of the public API. */
-  track<T>(what: string, promise: PromiseLike<T>, more: Pick<Call, 'signal' | 'timeout' | 'state'> = {}): Call {
+  track<T>(
+    what: string,
+    promise: PromiseLike<T>,
+    more: Pick<Call, 'signal' | 'timeout' | 'state'> = {},
+  ): Call {
     const begun = { what, process: this.process, at: this.now(), begun: this.next(), ...more }
-    const call: Call = { ...begun, settled: 0, ended: 0, endedAt: 0, error: undefined, value: undefined }
+    const call: Call = {
+      ...begun,
+      settled: 0,
+      ended: 0,
+      endedAt: 0,
+      error: undefined,
+      value: undefined,
+    }
     this.calls.push(call)
     const abort = (): void => {
       call.abortedAt = this.now()

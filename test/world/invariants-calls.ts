@@ -35,9 +35,13 @@ const documented: Readonly<Record<string, string>> = {
   'post-all': 'CLOSED PACKET_TOO_LARGE',
 }
 /** What a closed client refuses. */
-const refused = 'connect publish subscribe listen respond request unsubscribe-from reconnect reauthenticate'.split(' ')
+const refused =
+  'connect publish subscribe listen respond request unsubscribe-from reconnect reauthenticate'.split(
+    ' ',
+  )
 
-const codeOf = (error: unknown): string => (MqttError.is(error) ? error.code.slice('ERR_'.length) : String(error))
+const codeOf = (error: unknown): string =>
+  MqttError.is(error) ? error.code.slice('ERR_'.length) : String(error)
 const nameOf = ({ what }: Call): string => what.split(' ')[0] as string
 
 /** What the events of a client say. */
@@ -59,11 +63,15 @@ class Life {
 
   /** What connections ended with. */
   get losses(): readonly unknown[] {
-    return this.events.flatMap(({ type, event }) => (type === 'disconnect' ? [(event as { error?: unknown }).error] : []))
+    return this.events.flatMap(({ type, event }) =>
+      type === 'disconnect' ? [(event as { error?: unknown }).error] : [],
+    )
   }
 
   get closed(): Happened | undefined {
-    return this.events.find(({ type, event }) => type === 'state' && (event as { state: string }).state === 'closed')
+    return this.events.find(
+      ({ type, event }) => type === 'state' && (event as { state: string }).state === 'closed',
+    )
   }
 }
 
@@ -80,19 +88,24 @@ export function checkCalls(run: Checked): void {
       checkTimes(history, life, call)
     }
   }
-  for (const { op, payload, call } of history.published) checkReceipt(history, op.qos, payload, call)
+  for (const { op, payload, call } of history.published)
+    checkReceipt(history, op.qos, payload, call)
   if (overlapping(history)) return
   for (const { s, process, qos, payload } of history.delivered) {
     const record = history.subscribed.find((each) => each.s === s && each.process === process)
     if (record !== undefined && qos > record.qos)
-      history.report('receipt', `${payload} at QoS ${qos} was given to subscription ${s} of QoS ${record.qos}`)
+      history.report(
+        'receipt',
+        `${payload} at QoS ${qos} was given to subscription ${s} of QoS ${record.qos}`,
+      )
   }
 }
 
 function checkError({ history, setup, schedule }: Checked, life: Life, call: Call): void {
   const { what, error, process, ended: place, state: before } = call
   const [code, name, state] = [codeOf(error), nameOf(call), life.state(place)]
-  const against = (why: string): void => history.report('reason', `${what} ended with ${code}, but ${why}`)
+  const against = (why: string): void =>
+    history.report('reason', `${what} ended with ${code}, but ${why}`)
   // Whatever ended a connection or the client ends what waits for it.
   const endings = [history.closed.get(process), ...life.losses].map(codeOf)
   const isKnown = documented[name]?.split(' ').includes(code) ?? true
@@ -104,7 +117,10 @@ function checkError({ history, setup, schedule }: Checked, life: Life, call: Cal
   // Those of a publish may have other reasons elsewhere.
   const wrong: Readonly<Record<string, readonly [isWrong: boolean, why: string]>> = {
     CLOSED: [!['closed', 'disconnecting'].includes(state), `the client is ${state}`],
-    CONNECTION_LOST: [life.has('connect') && !life.has('disconnect', 'connecterror', 'reconnecting'), 'none was lost'],
+    CONNECTION_LOST: [
+      life.has('connect') && !life.has('disconnect', 'connecterror', 'reconnecting'),
+      'none was lost',
+    ],
     RETRIES_EXHAUSTED: [retries.maxAttempts === undefined, 'there is no limit'],
     ...(name === 'publish' && {
       TIMEOUT: [ackTimeout === undefined, 'there is no ackTimeout'],
@@ -119,7 +135,12 @@ function checkError({ history, setup, schedule }: Checked, life: Life, call: Cal
 }
 
 // Only the caller whose signal it is may see it; whoever began the first attempt gives it up for all.
-function checkAborted({ calls }: History, call: Call, name: string, against: (why: string) => void): void {
+function checkAborted(
+  { calls }: History,
+  call: Call,
+  name: string,
+  against: (why: string) => void,
+): void {
   const { abortedAt, error, signal, process } = call
   const connects = calls.filter((each) => each.process === process && nameOf(each) === 'connect')
   if (connects.some((each) => each.abortedAt !== undefined)) return
@@ -127,23 +148,32 @@ function checkAborted({ calls }: History, call: Call, name: string, against: (wh
   if (['subscribe', 'listen', 'respond', 'dispose'].includes(name)) return
   if (abortedAt === undefined || signal === undefined) return against('its signal has not aborted')
   const { name: title, cause } = error as Error
-  if (title !== 'AbortError' || cause !== signal.reason) against(`it is ${title} because of ${String(cause)}`)
+  if (title !== 'AbortError' || cause !== signal.reason)
+    against(`it is ${title} because of ${String(cause)}`)
 }
 
-type Own = { readonly options?: { readonly ackTimeout?: number; readonly ttl?: number }; readonly expiry?: number }
+type Own = {
+  readonly options?: { readonly ackTimeout?: number; readonly ttl?: number }
+  readonly expiry?: number
+}
 
 // Times that a publish has, by itself or from its client.
 function limitsOf({ ackTimeout, ttl }: Setup, { ops }: Schedule, what: string) {
-  const own = operationsOf(ops).find((op) => op.do === 'publish' && `publish p${op.n}` === what) as Own | undefined
+  const own = operationsOf(ops).find((op) => op.do === 'publish' && `publish p${op.n}` === what) as
+    | Own
+    | undefined
   return { ackTimeout, ttl, ...own?.options, expiry: own?.expiry }
 }
 
 function checkState(history: History, life: Life, call: Call): void {
   const { what, state, ended: place, error } = call
   const [code, name] = [codeOf(error), nameOf(call)]
-  const against = (why: string): void => history.report('closed', `${what} on a client that was ${state} ended with ${code}: ${why}`)
-  const isOver = state === 'closed' && refused.includes(name) && !['CLOSED', 'UNSUPPORTED_OPTION'].includes(code)
-  if (isOver || (name === 'connect' && state === 'connected' && code !== 'ALREADY_CONNECTED')) against('it had to be refused')
+  const against = (why: string): void =>
+    history.report('closed', `${what} on a client that was ${state} ended with ${code}: ${why}`)
+  const isOver =
+    state === 'closed' && refused.includes(name) && !['CLOSED', 'UNSUPPORTED_OPTION'].includes(code)
+  if (isOver || (name === 'connect' && state === 'connected' && code !== 'ALREADY_CONNECTED'))
+    against('it had to be refused')
   if (name !== 'disconnect' && name !== 'drain') return
   if (error !== undefined) against('it never rejects')
   if (life.state(place) !== 'closed') against(`the client is ${life.state(place)}`)
@@ -153,21 +183,38 @@ function checkState(history: History, life: Life, call: Call): void {
 function checkTimes(history: History, { closed }: Life, call: Call): void {
   const { what, at, begun, abortedAt, abortedBefore, endedAt, error, timeout } = call
   const late = (since: number, why: string): void => {
-    if (endedAt > since + 1) history.report('time', `${what} of ${at} ms ended at ${endedAt} ms, ${why}`)
+    if (endedAt > since + 1)
+      history.report('time', `${what} of ${at} ms ended at ${endedAt} ms, ${why}`)
   }
-  if (abortedAt !== undefined && abortedAt <= endedAt) late(Math.max(abortedAt, at), `and was given up at ${abortedAt} ms`)
-  if (abortedBefore === true && error === undefined) history.report('time', `${what} of ${at} ms was given up before, and was done`)
-  if (closed !== undefined && begun < closed.seq) late(closed.at, `and the client was closed at ${closed.at} ms`)
+  if (abortedAt !== undefined && abortedAt <= endedAt)
+    late(Math.max(abortedAt, at), `and was given up at ${abortedAt} ms`)
+  if (abortedBefore === true && error === undefined)
+    history.report('time', `${what} of ${at} ms was given up before, and was done`)
+  if (closed !== undefined && begun < closed.seq)
+    late(closed.at, `and the client was closed at ${closed.at} ms`)
   if (timeout !== undefined) late(at + Math.max(timeout, 5000), `and was given ${timeout} ms`)
 }
 
-function checkReceipt(history: History, qos: number, payload: string, { settled, error, value }: Call): void {
+function checkReceipt(
+  history: History,
+  qos: number,
+  payload: string,
+  { settled, error, value }: Call,
+): void {
   if (settled === 0 || error !== undefined) return
-  const { reasonCode = 0, packetId } = (value ?? {}) as { readonly reasonCode?: number; readonly packetId?: number }
+  const { reasonCode = 0, packetId } = (value ?? {}) as {
+    readonly reasonCode?: number
+    readonly packetId?: number
+  }
   // PUBCOMP says 0x92 to a PUBREL that is repeated on the next connection (section 4.4).
   const isTaken = reasonCode < 0x80 || (qos === 2 && reasonCode === 0x92)
-  const isRight = qos === 0 ? packetId === undefined && reasonCode === 0 : Number(packetId) > 0 && isTaken
-  if (!isRight) history.report('receipt', `${payload} at QoS ${qos}: reason code ${reasonCode}, packet identifier ${packetId}`)
+  const isRight =
+    qos === 0 ? packetId === undefined && reasonCode === 0 : Number(packetId) > 0 && isTaken
+  if (!isRight)
+    history.report(
+      'receipt',
+      `${payload} at QoS ${qos}: reason code ${reasonCode}, packet identifier ${packetId}`,
+    )
 }
 
 /** Only endpoints of the list are dialled, and a new list counts at once. */
@@ -175,8 +222,11 @@ export function checkDials({ history, setup }: Checked): void {
   for (const { type, event, seq, process } of history.events) {
     if (type !== 'dial') continue
     const { endpoint = '' } = event as { readonly endpoint?: string }
-    const most = history.lists.findLast((list) => list.process === process && list.seq < seq)?.count ?? setup.endpoints
+    const most =
+      history.lists.findLast((list) => list.process === process && list.seq < seq)?.count ??
+      setup.endpoints
     const number = Number(/broker-(\d+)/.exec(endpoint)?.[1] ?? 0)
-    if (number >= most) history.report('brokers', `${endpoint} was dialled, and the list has ${most}`)
+    if (number >= most)
+      history.report('brokers', `${endpoint} was dialled, and the list has ${most}`)
   }
 }

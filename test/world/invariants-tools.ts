@@ -38,12 +38,18 @@ export function isUnheard({ network, monitor }: Pick<Checked, 'network' | 'monit
  * after a subscribe of a durable session that was given up before its grant.
  */
 export function detaches({ schedule, setup }: Pick<Checked, 'schedule' | 'setup'>): boolean {
-  return operationsOf(schedule.ops).some((op) => op.do === 'detach' || (op.do === 'subscribe' && op.abortAfter !== undefined && !setup.cleanStart))
+  return operationsOf(schedule.ops).some(
+    (op) =>
+      op.do === 'detach' ||
+      (op.do === 'subscribe' && op.abortAfter !== undefined && !setup.cleanStart),
+  )
 }
 
 /** True where a server does not take some filters any more: a subscription lives on without them. */
 export function isFickle({ limits }: Setup): boolean {
-  return limits.some((each) => each.wildcardSubscriptionAvailable === 0 || each.sharedSubscriptionAvailable === 0)
+  return limits.some(
+    (each) => each.wildcardSubscriptionAvailable === 0 || each.sharedSubscriptionAvailable === 0,
+  )
 }
 
 type Passing = Monitor['passed']
@@ -61,7 +67,14 @@ export function lastLoss(passed: Passing): number {
 function freshSessions(passed: Passing): Passing {
   const known = new Set<number>()
   return passed.filter(({ way, seen, connection }) => {
-    if (way !== 'down' || seen.kind !== 'connack' || seen.reason !== 0 || seen.sessionPresent || known.has(connection)) return false
+    if (
+      way !== 'down' ||
+      seen.kind !== 'connack' ||
+      seen.reason !== 0 ||
+      seen.sessionPresent ||
+      known.has(connection)
+    )
+      return false
     known.add(connection)
     return true
   })
@@ -70,16 +83,21 @@ function freshSessions(passed: Passing): Passing {
 /** Copies of messages that came and are larger than the client takes. */
 export function oversized({ monitor, setup }: Pick<Checked, 'monitor' | 'setup'>): Seen[] {
   if (!mannersOf(setup.habit).includes('ignores-sizes')) return []
-  return packets({ monitor }, 'down', 'publish').flatMap(({ seen }) => (seen.size > smallPacket ? [seen] : []))
+  return packets({ monitor }, 'down', 'publish').flatMap(({ seen }) =>
+    seen.size > smallPacket ? [seen] : [],
+  )
 }
 
 /** The key of a message among those that are too large. */
-export const sizeKey = ({ topic, qos, size }: Pick<Seen, 'topic' | 'qos' | 'size'>): string => `${topic} ${qos} ${size}`
+export const sizeKey = ({ topic, qos, size }: Pick<Seen, 'topic' | 'qos' | 'size'>): string =>
+  `${topic} ${qos} ${size}`
 
 /** The keys of all `drop` events for messages that are too large. */
 export function droppedSizes({ events }: History): string[] {
   return events.flatMap(({ type, event }) =>
-    type === 'drop' && (event as { reason?: string }).reason === 'too-large' ? [sizeKey(event as Seen)] : [],
+    type === 'drop' && (event as { reason?: string }).reason === 'too-large'
+      ? [sizeKey(event as Seen)]
+      : [],
   )
 }
 
@@ -99,28 +117,45 @@ export function does({ ops }: Schedule, ...names: readonly Operation['do'][]): b
 }
 
 /** Packets of one kind, one way. */
-export function packets({ monitor }: Pick<Checked, 'monitor'>, way: 'up' | 'down', kind: string): Passing {
+export function packets(
+  { monitor }: Pick<Checked, 'monitor'>,
+  way: 'up' | 'down',
+  kind: string,
+): Passing {
   return monitor.passed.filter((each) => each.way === way && each.seen.kind === kind)
 }
 
 export function retainedPayloads(schedule: Schedule): Set<string> {
-  return new Set(operationsOf(schedule.ops).flatMap((op) => (op.do === 'feed' && op.retain === true ? [`f${op.n}`] : [])))
+  return new Set(
+    operationsOf(schedule.ops).flatMap((op) =>
+      op.do === 'feed' && op.retain === true ? [`f${op.n}`] : [],
+    ),
+  )
 }
 
 // Two subscriptions, or two filters of one, that a message may concern both; the broker keeps those of an earlier process.
 export function overlapping({ subscribed }: History): boolean {
   return subscribed.some(
     (one, index) =>
-      one.filters.some((filter, at) => one.filters.slice(at + 1).some((other) => mayOverlap(filter, other))) ||
+      one.filters.some((filter, at) =>
+        one.filters.slice(at + 1).some((other) => mayOverlap(filter, other)),
+      ) ||
       subscribed
         .slice(index + 1)
-        .some((other) => (one.process === other.process || one.filter !== other.filter) && one.s !== other.s && overlap(one, other)),
+        .some(
+          (other) =>
+            (one.process === other.process || one.filter !== other.filter) &&
+            one.s !== other.s &&
+            overlap(one, other),
+        ),
   )
 }
 
-const overlap = (one: Subscribed, other: Subscribed): boolean => one.filters.some((a) => other.filters.some((b) => mayOverlap(a, b)))
+const overlap = (one: Subscribed, other: Subscribed): boolean =>
+  one.filters.some((a) => other.filters.some((b) => mayOverlap(a, b)))
 
-export const concerns = ({ filters }: Subscribed, topic: string): boolean => filters.some((filter) => matches(filter, topic))
+export const concerns = ({ filters }: Subscribed, topic: string): boolean =>
+  filters.some((filter) => matches(filter, topic))
 
 function mayOverlap(one: string, other: string): boolean {
   if (one === other) return true

@@ -39,9 +39,21 @@ class Story {
     return {
       history: this.history,
       monitor: { violations: this.violations, passed: this.passed },
-      broker: { accepted: () => this.accepted, violations: () => this.complaints, wills: () => this.wills, filters: () => this.filters },
+      broker: {
+        accepted: () => this.accepted,
+        violations: () => this.complaints,
+        wills: () => this.wills,
+        filters: () => this.filters,
+      },
       setup: { ...defaultSetup, ...this.setup },
-      schedule: { name: 'by hand', seed: this.seed, setup: {}, ops: this.ops, faults: this.faults, span: this.span },
+      schedule: {
+        name: 'by hand',
+        seed: this.seed,
+        setup: {},
+        ops: this.ops,
+        faults: this.faults,
+        span: this.span,
+      },
       network: { begun: this.begun },
     }
   }
@@ -69,7 +81,9 @@ const unsent = failed('ERR_NOT_CONNECTED', 'not-sent')
 const settled = (error: unknown): object => ({ error })
 const rejected = (code: MqttErrorCode): object => settled(failed(code))
 
-type Values = Partial<Pick<Story, 'setup' | 'begun' | 'seed' | 'wills' | 'span' | 'filters' | 'now'>>
+type Values = Partial<
+  Pick<Story, 'setup' | 'begun' | 'seed' | 'wills' | 'span' | 'filters' | 'now'>
+>
 const set =
   (values: Values): Step =>
   (story) =>
@@ -84,7 +98,9 @@ const stall: Step = ({ faults }) => void faults.push({ kind: 'stall', at: 1000, 
 const call =
   (what: string, more: object = {}): Step =>
   ({ history, now }) => {
-    const last = history.events.findLast(({ type }) => type === 'state')?.event as { state: string } | undefined
+    const last = history.events.findLast(({ type }) => type === 'state')?.event as
+      | { state: string }
+      | undefined
     const made = history.track(what, Promise.resolve(), { state: last?.state })
     Object.assign(made, { settled: 1, ended: history.next(), endedAt: now, ...more })
   }
@@ -102,14 +118,30 @@ const publish =
 const take =
   (payload: string, qos = 1, more: Partial<Accepted> = {}): Step =>
   ({ accepted }) =>
-    void accepted.push({ topic: 'out', payload, qos, retain: false, properties: {}, bytes: payloadOf(payload), ...more })
+    void accepted.push({
+      topic: 'out',
+      payload,
+      qos,
+      retain: false,
+      properties: {},
+      bytes: payloadOf(payload),
+      ...more,
+    })
 const subscribe =
   (filter = 'in/#', more: Partial<Subscribed> = {}): Step =>
   ({ history }) => {
     const policy = { drops: false, concurrency: 1, buffer: 99, qos: 2, style: 'loop', process: 1 }
     const life = { live: true, granted: history.next(), grantedAt: 0, grantedQos: 2, left: 0 }
     const end = { dismissed: 0, ended: undefined, size: () => 0 }
-    history.subscribed.push({ s: 1, filter, filters: [filter], ...policy, ...life, ...end, ...more })
+    history.subscribed.push({
+      s: 1,
+      filter,
+      filters: [filter],
+      ...policy,
+      ...life,
+      ...end,
+      ...more,
+    })
   }
 const pass =
   (way: 'up' | 'down', bytes: Uint8Array, connection = 1, more: object = {}): Step =>
@@ -117,7 +149,8 @@ const pass =
     const seen = Object.assign(readPacket(bytes, 5), more)
     passed.push({ way, connection, at: passed.length, seen })
   }
-const arrive = (payload: string, qos = 1, more: object = {}): Step => pass('down', packet.publish({ qos, topic: 'in/a', payload, id: 1 }), 1, more)
+const arrive = (payload: string, qos = 1, more: object = {}): Step =>
+  pass('down', packet.publish({ qos, topic: 'in/a', payload, id: 1 }), 1, more)
 const deliver =
   (payload: string, more: Partial<Delivered> = {}): Step =>
   ({ history }) => {
@@ -140,7 +173,12 @@ const dial = event('dial')
 const connect = event('connect')
 const disconnect = event('disconnect')
 const loses = event('disconnect', { cause: lost })
-const up: readonly Step[] = [state('idle', 'connecting'), dial, state('connecting', 'connected'), connect]
+const up: readonly Step[] = [
+  state('idle', 'connecting'),
+  dial,
+  state('connecting', 'connected'),
+  connect,
+]
 const ends =
   (timeout: number, what: 'disconnect' | 'drain' = 'disconnect'): Step =>
   (story) => {
@@ -153,8 +191,15 @@ const dismiss: Step = ({ history }) => {
   const dismissed = history.next()
   for (const record of history.subscribed) Object.assign(record, { live: false, dismissed })
 }
-const destroyed: Step = ({ history }) => void Object.assign(history, { destroyedIn: 1, destroyed: history.next() })
-const feed = (n: number, at: number, topic = 'in/a', qos: 0 | 1 = 1): Op => ({ at, do: 'feed', n, topic, qos })
+const destroyed: Step = ({ history }) =>
+  void Object.assign(history, { destroyedIn: 1, destroyed: history.next() })
+const feed = (n: number, at: number, topic = 'in/a', qos: 0 | 1 = 1): Op => ({
+  at,
+  do: 'feed',
+  n,
+  topic,
+  qos,
+})
 const got = [subscribe(), arrive('f1')]
 const welcome = pass('down', packet.connack())
 const opened = [pass('up', packet.connect()), welcome]
@@ -177,8 +222,20 @@ test.each<[name: string, ...steps: Step[]]>([
   ['a lost session that was told', ...newSession, event('sessionlost')],
   ['a session that began without the client hearing of it', publish(1, 2, 2), set({ begun: 1 })],
   ['an acknowledgement in such a session', ...got, acknowledge('f1'), set({ begun: 1 })],
-  ['what came for a filter that is gone', ...got, event('error', { error: new Error(': in/#') }), acknowledge('f1')],
-  ['a link that dies after the faults', set({ setup: { keepAlive: 5 }, span: 99 }), stall, ...up, set({ now: 30_000 }), loses],
+  [
+    'what came for a filter that is gone',
+    ...got,
+    event('error', { error: new Error(': in/#') }),
+    acknowledge('f1'),
+  ],
+  [
+    'a link that dies after the faults',
+    set({ setup: { keepAlive: 5 }, span: 99 }),
+    stall,
+    ...up,
+    set({ now: 30_000 }),
+    loses,
+  ],
 ])('the checks hold for %s', (_name, ...steps) => {
   expect(judged(...steps)).toEqual([])
 })
@@ -192,7 +249,12 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['I1: an acknowledgement before the delivery', ...got, acknowledge('f1'), deliver('f1')],
   ['I1: an acknowledgement within the turn', ...got, deliver('f1', { done: 0 }), acknowledge('f1')],
   ['I1: a message that is too large and not told', subscribe(), ...large, acknowledge('f1')],
-  ['I1: a filter that is gone, and told too late', ...got, acknowledge('f1'), event('error', { error: gone })],
+  [
+    'I1: a filter that is gone, and told too late',
+    ...got,
+    acknowledge('f1'),
+    event('error', { error: gone }),
+  ],
   ['I2: QoS 2 twice with the broker', publish(1, 2, 2)],
   ['I2: QoS 2 delivered twice', ...got, deliver('f1', { qos: 2 }), deliver('f1', { qos: 2 })],
   ['I2: QoS 1 delivered again as if it were new', ...got, deliver('f1'), deliver('f1')],
@@ -218,27 +280,61 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['I9: a lost session that nobody was told of', ...newSession],
   ['I9: a second dial while the first is under way', dial, dial],
   ['I9: a dial that nobody announced', dial, connect, disconnect, set({ now: 1000 }), dial],
-  ['will: after a goodbye', set({ setup: willing, wills: 1 }), ...opened, pass('up', packet.disconnect)],
+  [
+    'will: after a goodbye',
+    set({ setup: willing, wills: 1 }),
+    ...opened,
+    pass('up', packet.disconnect),
+  ],
   ['will: none after destroy()', set({ setup: willing }), op({ at: 0, do: 'destroy' }), ...opened],
   [
     'will: although the link came back before the patience of the server was over',
-    ...[set({ setup: willing, wills: 1 }), ...opened, op({ at: 2000, do: 'disconnect', timeout: 200_000 }), stall],
+    ...[
+      set({ setup: willing, wills: 1 }),
+      ...opened,
+      op({ at: 2000, do: 'disconnect', timeout: 200_000 }),
+      stall,
+    ],
   ],
-  ['canary: a secret in the message of an error', publish(1, 0, 0, settled(new MqttError('ERR_TLS', canary)))],
+  [
+    'canary: a secret in the message of an error',
+    publish(1, 0, 0, settled(new MqttError('ERR_TLS', canary))),
+  ],
   [
     'canary: a secret in what an error holds, as bytes',
     set({ seed: 8 }),
     publish(1, 0, 0, settled(new MqttError('ERR_TLS', 'no', { cause: secret }))),
   ],
-  ['bytes: other ones with the broker', publish(1, 1, 0), take('p1', 1, { bytes: payloadOf('p2') })],
+  [
+    'bytes: other ones with the broker',
+    publish(1, 1, 0),
+    take('p1', 1, { bytes: payloadOf('p2') }),
+  ],
   ['bytes: another retain flag with the broker', publish(1, 1, 0), take('p1', 1, { retain: true })],
-  ['bytes: properties that nobody gave', publish(1, 1, 0), take('p1', 1, { properties: { contentType: 'a' } })],
+  [
+    'bytes: properties that nobody gave',
+    publish(1, 1, 0),
+    take('p1', 1, { properties: { contentType: 'a' } }),
+  ],
   ['bytes: another QoS with the broker', publish(1, 0, 0), take('p1', 1)],
   ['bytes: of a message that nobody published', take('p7', 0)],
-  ['turn: disconnect() does not wait', subscribe('in/#', { left: 99 }), deliver('f1', { done: 0 }), ends(5000)],
+  [
+    'turn: disconnect() does not wait',
+    subscribe('in/#', { left: 99 }),
+    deliver('f1', { done: 0 }),
+    ends(5000),
+  ],
   ['peace: a connection that ends although nothing is wrong', ...up, loses],
-  ['peace: renewed credentials that are told as a loss', set({ setup: { tokens: true } }), ...up, loses],
-  ['blame: a filter that is given up without a reason', call('subscribe in/#', rejected('ERR_SUBSCRIBE_REFUSED'))],
+  [
+    'peace: renewed credentials that are told as a loss',
+    set({ setup: { tokens: true } }),
+    ...up,
+    loses,
+  ],
+  [
+    'blame: a filter that is given up without a reason',
+    call('subscribe in/#', rejected('ERR_SUBSCRIBE_REFUSED')),
+  ],
   ['blame: the same after its grant', event('error', { error: failed('ERR_SUBSCRIBE_REFUSED') })],
   [
     'blame: a filter at which the broker closes, which ends otherwise',
@@ -250,15 +346,29 @@ test.each<[rule: string, ...steps: Step[]]>([
     set({ setup: { habit: 'few-filters' } }),
     pass('up', packet.subscribe(1), 1, { filters: nine }),
   ],
-  ['blame: a message that is poisoned without a reason', publish(1, 1, 0, rejected('ERR_POISONED'))],
+  [
+    'blame: a message that is poisoned without a reason',
+    publish(1, 1, 0, rejected('ERR_POISONED')),
+  ],
   ['size: told of a message that never came', ...large, event('drop', { ...tooLarge, size: 6000 })],
   ['size: a message that is too large and handed out', ...large, subscribe(), deliver('f1')],
   ['after: a message after destroy()', ...got, destroyed, deliver('f1')],
   ['after: a message after disconnect()', ...got, ends(5000), deliver('f1')],
   ['after: post() that throws', call('post', rejected('ERR_PACKET_TOO_LARGE'))],
-  ['fleet: a share that is lost with a member', subscribe('$share/g/in/#'), arrive('f1'), ends(10_000, 'drain')],
-  ['dead: a link that is found too late', ...[set({ setup: { keepAlive: 5 }, span: 2000 }), stall, ...up, set({ now: 30_000 }), loses]],
-  ['held: a filter that was left and stays with the broker', ...[...opened, subscribe(), dismiss, set({ filters: ['in/#'] }), ends(5000)]],
+  [
+    'fleet: a share that is lost with a member',
+    subscribe('$share/g/in/#'),
+    arrive('f1'),
+    ends(10_000, 'drain'),
+  ],
+  [
+    'dead: a link that is found too late',
+    ...[set({ setup: { keepAlive: 5 }, span: 2000 }), stall, ...up, set({ now: 30_000 }), loses],
+  ],
+  [
+    'held: a filter that was left and stays with the broker',
+    ...[...opened, subscribe(), dismiss, set({ filters: ['in/#'] }), ends(5000)],
+  ],
   ['reason: an error that is not documented for its call', publish(1, 0, 0, rejected('ERR_TLS'))],
   ['reason: a client that is called closed and is not', publish(1, 0, 0, rejected('ERR_CLOSED'))],
   ['reason: an abort that nobody asked for', publish(1, 0, 0, rejected('ERR_ABORTED'))],
@@ -268,7 +378,10 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['closed: connect() on a connected client that is done', ...up, disconnect, call('connect')],
   ['closed: a disconnect() that rejects', closed, call('disconnect', rejected('ERR_TIMEOUT'))],
   ['closed: a disconnect() that leaves the client as it was', call('disconnect')],
-  ['time: an abort that comes late', publish(1, 0, 0, { ...given, endedAt: 500, ...rejected('ERR_ABORTED') })],
+  [
+    'time: an abort that comes late',
+    publish(1, 0, 0, { ...given, endedAt: 500, ...rejected('ERR_ABORTED') }),
+  ],
   ['time: a publish that was given up before and is done', publish(1, 0, 0, given)],
   ['time: a call that settles long after the end', call('flush', { endedAt: 500 }), closed],
   ['time: a drain() that takes too long', closed, call('drain', { timeout: 100, endedAt: 9000 })],
@@ -282,7 +395,9 @@ test.each<[rule: string, ...steps: Step[]]>([
 test('what others published while the subscription lived, and nobody got, is missing', () => {
   const feeds = op(feed(1, 5), feed(2, 20), feed(3, 30, 'in/a', 0), feed(4, 40, 'other'))
   expect(missing(new Story([subscribe('in/#', { grantedAt: 10 }), feeds]).run)).toEqual(['f2'])
-  expect(missing(new Story([subscribe('in/#', { grantedAt: 10 }), feeds, deliver('f2')]).run)).toEqual([])
+  expect(
+    missing(new Story([subscribe('in/#', { grantedAt: 10 }), feeds, deliver('f2')]).run),
+  ).toEqual([])
 })
 
 test.each<[isHeld: boolean, isLeft: boolean, passable: boolean, rules: string[]]>([
@@ -292,11 +407,24 @@ test.each<[isHeld: boolean, isLeft: boolean, passable: boolean, rules: string[]]
   [true, true, true, ['held']],
   // Over a link that nothing passes, nobody can be told.
   [true, true, false, []],
-])('the broker holds the filter: %s, it was left: %s, the link passes bytes: %s', (isHeld, isLeft, passable, rules) => {
-  const story = new Story([...up, subscribe(), ...(isLeft ? [dismiss] : []), set({ filters: isHeld ? ['in/#'] : [] })])
-  checkHeld({ ...story.run, now: () => 10_000, passable, application: { client: { clientId: 'subject', state: 'connected' } } })
-  expect(story.rules).toEqual(rules)
-})
+])(
+  'the broker holds the filter: %s, it was left: %s, the link passes bytes: %s',
+  (isHeld, isLeft, passable, rules) => {
+    const story = new Story([
+      ...up,
+      subscribe(),
+      ...(isLeft ? [dismiss] : []),
+      set({ filters: isHeld ? ['in/#'] : [] }),
+    ])
+    checkHeld({
+      ...story.run,
+      now: () => 10_000,
+      passable,
+      application: { client: { clientId: 'subject', state: 'connected' } },
+    })
+    expect(story.rules).toEqual(rules)
+  },
+)
 
 test.each([
   ['a/b', 'a/b', true],

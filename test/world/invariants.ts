@@ -29,7 +29,14 @@ import { operationsOf } from './schedule.js'
 
 /** Runs every check; findings go to the history. */
 export function checkHistory(run: Checked): void {
-  const sound = [checkNoLoss, checkOnce, checkAcceptedOrder, checkDeliveryOrder, checkFabrication, checkSettlement]
+  const sound = [
+    checkNoLoss,
+    checkOnce,
+    checkAcceptedOrder,
+    checkDeliveryOrder,
+    checkFabrication,
+    checkSettlement,
+  ]
   const seen = [checkProtocol, checkLifecycle, checkAcks, checkWills, checkAnswers, checkSecrets]
   for (const check of [...sound, ...seen, ...wideChecks, checkCalls, checkDials]) check(run)
 }
@@ -41,11 +48,17 @@ function checkNoLoss({ history, broker }: Checked): void {
     if (call.settled === 0) continue
     const { error } = call
     if (error === undefined) {
-      if (op.qos > 0 && !accepted.has(payload)) history.report('I1', `${payload} at QoS ${op.qos} was acknowledged and is not with the broker`)
+      if (op.qos > 0 && !accepted.has(payload))
+        history.report(
+          'I1',
+          `${payload} at QoS ${op.qos} was acknowledged and is not with the broker`,
+        )
       continue
     }
-    if (!MqttError.is(error) || error.outcome === undefined) history.report('I1', `${payload} failed without an outcome: ${String(error)}`)
-    else if (error.outcome !== 'unknown' && accepted.has(payload)) history.report('I1', `${payload} ended ${error.outcome} and is with the broker`)
+    if (!MqttError.is(error) || error.outcome === undefined)
+      history.report('I1', `${payload} failed without an outcome: ${String(error)}`)
+    else if (error.outcome !== 'unknown' && accepted.has(payload))
+      history.report('I1', `${payload} ended ${error.outcome} and is with the broker`)
   }
 }
 
@@ -71,7 +84,8 @@ function checkOnce(run: Checked): void {
     const isFirst = !seen.has(key)
     seen.add(key)
     if (isFirst || lost) continue
-    if (qos === 2) history.report('I2', `${payload} at QoS 2 was delivered twice to subscription ${s}`)
+    if (qos === 2)
+      history.report('I2', `${payload} at QoS 2 was delivered twice to subscription ${s}`)
     else if (!redelivered && !doubled && (counts.get(payload) ?? 1) < 2)
       history.report('I2', `${payload} at QoS 1 was delivered again and does not say so`)
   }
@@ -87,7 +101,11 @@ function checkAcceptedOrder({ history, broker }: Checked): void {
     if (seen.has(payload) || index === undefined) continue
     seen.add(payload)
     const before = last[qos] as number
-    if (index < before) history.report('I3', `${payload} came to the broker after ${history.published[before]?.payload}`)
+    if (index < before)
+      history.report(
+        'I3',
+        `${payload} came to the broker after ${history.published[before]?.payload}`,
+      )
     last[qos] = Math.max(before, index)
   }
 }
@@ -105,7 +123,9 @@ function checkDeliveryOrder(run: Checked): void {
   const before = new Set<string>()
   for (const entry of history.delivered) {
     // Several handlers at a time keep the order of each topic.
-    const record = history.subscribed.find(({ s, process }) => s === entry.s && process === entry.process)
+    const record = history.subscribed.find(
+      ({ s, process }) => s === entry.s && process === entry.process,
+    )
     const key = `${entry.process} ${entry.s}${(record?.concurrency ?? 1) > 1 ? ` ${entry.topic}` : ''}`
     if (retained.has(entry.payload) || before.has(`${key} ${entry.payload}`)) continue
     before.add(`${key} ${entry.payload}`)
@@ -113,10 +133,21 @@ function checkDeliveryOrder(run: Checked): void {
     last.set(key, entry)
     if (previous === undefined) continue
     const { payload, done } = previous
-    if (record !== undefined && ordered(record) && (record.left === 0 || record.left > entry.seq) && !(done > 0 && done < entry.seq))
-      history.report('I3', `${entry.payload} was handled while ${payload} of the same topic was in hand`)
+    if (
+      record !== undefined &&
+      ordered(record) &&
+      (record.left === 0 || record.left > entry.seq) &&
+      !(done > 0 && done < entry.seq)
+    )
+      history.report(
+        'I3',
+        `${entry.payload} was handled while ${payload} of the same topic was in hand`,
+      )
     if ((arrival.get(payload) ?? 0) > (arrival.get(entry.payload) ?? 0))
-      history.report('I3', `subscription ${entry.s} got ${payload} before ${entry.payload}, which came first`)
+      history.report(
+        'I3',
+        `subscription ${entry.s} got ${payload} before ${entry.payload}, which came first`,
+      )
   }
 }
 
@@ -138,9 +169,11 @@ function checkFabrication(run: Checked): void {
   for (const { s, payload, topic, process } of history.delivered) {
     if (!came.has(payload)) history.report('I4', `${payload} was delivered and never came`)
     const wanted = topics.get(payload)
-    if (wanted !== undefined && wanted !== topic) history.report('I4', `${payload} was delivered with topic ${topic}, not ${wanted}`)
+    if (wanted !== undefined && wanted !== topic)
+      history.report('I4', `${payload} was delivered with topic ${topic}, not ${wanted}`)
     const record = history.subscribed.find((other) => other.s === s && other.process === process)
-    if (record !== undefined && !concerns(record, topic)) history.report('I4', `${topic} was delivered to a subscription of ${record.filter}`)
+    if (record !== undefined && !concerns(record, topic))
+      history.report('I4', `${topic} was delivered to a subscription of ${record.filter}`)
   }
 }
 
@@ -148,7 +181,8 @@ function checkFabrication(run: Checked): void {
 function checkSettlement({ history }: Checked): void {
   for (const { what, settled, error } of history.calls) {
     if (settled > 1) history.report('I5', `${what} settled ${settled} times`)
-    if (error !== undefined && !MqttError.is(error)) history.report('I5', `${what} failed with an untyped error: ${printed(error).slice(0, 300)}`)
+    if (error !== undefined && !MqttError.is(error))
+      history.report('I5', `${what} failed with an untyped error: ${printed(error).slice(0, 300)}`)
   }
 }
 
@@ -181,7 +215,8 @@ function checkLifecycle({ history, monitor, setup }: Checked): void {
   const announced = history.events.filter(({ type }) => type === 'sessionlost').length
   const lost = sessionLosses(monitor.passed)
   // A session that ran out while we were away is announced before the server says so.
-  if (announced < lost) history.report('I9', `the session was lost ${lost} times and announced ${announced} times`)
+  if (announced < lost)
+    history.report('I9', `the session was lost ${lost} times and announced ${announced} times`)
 }
 
 function checkProcess(history: History, process: number): void {
@@ -196,9 +231,11 @@ function checkProcess(history: History, process: number): void {
     if (whose !== process) continue
     if (type === 'dial') {
       // A client that is ending comes back to send what it has, and tells nobody that it is connected: what it tells is that it tries again.
-      if (dial === 'open' && !(state === 'disconnecting' && again)) history.report('I9', 'a dial event while an attempt is under way')
+      if (dial === 'open' && !(state === 'disconnecting' && again))
+        history.report('I9', 'a dial event while an attempt is under way')
       // One that follows at once needs no announcement.
-      if (!announced && at > lostAt) history.report('I9', 'a dial event without reconnecting before it')
+      if (!announced && at > lostAt)
+        history.report('I9', 'a dial event without reconnecting before it')
       dial = 'open'
       again = false
     } else if (type === 'reconnecting') announced = again = true
@@ -214,12 +251,14 @@ function checkProcess(history: History, process: number): void {
       lostAt = at
     } else if (type === 'state') {
       const change = event as { state: string; previous: string }
-      if (change.previous !== state || change.state === state) history.report('I9', `state ${change.previous} -> ${change.state} after ${state}`)
+      if (change.previous !== state || change.state === state)
+        history.report('I9', `state ${change.previous} -> ${change.state} after ${state}`)
       if (state === 'closed') history.report('I9', `state ${change.state} after closed`)
       state = change.state
     }
   }
-  if (up && process === history.process) history.report('I9', 'a connect event without a disconnect')
+  if (up && process === history.process)
+    history.report('I9', 'a connect event without a disconnect')
 }
 
 /** No acknowledgement before the application was done with the message. */
@@ -227,49 +266,89 @@ function checkAcks(run: Checked): void {
   const { history, schedule } = run
   const unheard = isUnheard(run)
   const topics = new Map<string, string>()
-  for (const { seen } of packets(run, 'down', 'publish')) if (seen.topic !== '') topics.set(seen.payload, seen.topic)
+  for (const { seen } of packets(run, 'down', 'publish'))
+    if (seen.topic !== '') topics.set(seen.payload, seen.topic)
   if (does(schedule, 'detach', 'restart-process')) return
   // A retained copy may be for another subscription than the first one.
   const retained = retainedPayloads(schedule)
   const large = toldLarge(run)
   for (const { payload, reason, repeat, seq } of history.acks) {
     const topic = topics.get(payload)
-    if (reason >= 0x80 || repeat || topic === undefined || retained.has(payload) || large.has(payload)) continue
+    if (
+      reason >= 0x80 ||
+      repeat ||
+      topic === undefined ||
+      retained.has(payload) ||
+      large.has(payload)
+    )
+      continue
     const readers = history.subscribed.filter((record) => record.qos > 0 && concerns(record, topic))
     const [reader] = readers
-    if (reader === undefined || readers.length > 1 || !waits(reader, seq) || wasRefused(history, reader, seq)) continue
-    const copies = history.delivered.filter((other) => other.payload === payload && other.s === reader.s)
+    if (
+      reader === undefined ||
+      readers.length > 1 ||
+      !waits(reader, seq) ||
+      wasRefused(history, reader, seq)
+    )
+      continue
+    const copies = history.delivered.filter(
+      (other) => other.payload === payload && other.s === reader.s,
+    )
     // In a session that the client has not heard of an identifier may stand for another message.
     if (copies.length === 0 && unheard) continue
-    if (copies.length === 0) history.report('I1', `${payload} was acknowledged and never delivered to subscription ${reader.s}`)
-    else if (!copies.some((copy) => copy.seq < seq)) history.report('I1', `${payload} was acknowledged before it was delivered`)
-    else if (!copies.some((copy) => copy.done > 0 && copy.done < seq)) history.report('I1', `${payload} was acknowledged before its turn had ended`)
+    if (copies.length === 0)
+      history.report(
+        'I1',
+        `${payload} was acknowledged and never delivered to subscription ${reader.s}`,
+      )
+    else if (!copies.some((copy) => copy.seq < seq))
+      history.report('I1', `${payload} was acknowledged before it was delivered`)
+    else if (!copies.some((copy) => copy.done > 0 && copy.done < seq))
+      history.report('I1', `${payload} was acknowledged before its turn had ended`)
   }
 }
 
 // A server that changed its limits cannot have it any more: the client said so before this entry, and what still came was for nobody.
 function wasRefused({ events }: History, { ended, filters }: Subscribed, before: number): boolean {
-  const errors = events.filter(({ type, seq }) => type === 'error' && seq < before).map(({ event }) => (event as { error: Error }).error)
+  const errors = events
+    .filter(({ type, seq }) => type === 'error' && seq < before)
+    .map(({ event }) => (event as { error: Error }).error)
   // Of several filters it may keep the others.
-  return errors.some((error) => error === ended?.error || filters.some((filter) => error.message.endsWith(`: ${filter}`)))
+  return errors.some(
+    (error) =>
+      error === ended?.error || filters.some((filter) => error.message.endsWith(`: ${filter}`)),
+  )
 }
 
 // A subscription whose messages are acknowledged when the application is done with them.
 function waits({ style, left, granted, drops }: Subscribed, seq: number): boolean {
-  return !drops && style !== 'on-receive' && granted > 0 && granted < seq && (left === 0 || left > seq)
+  return (
+    !drops && style !== 'on-receive' && granted > 0 && granted < seq && (left === 0 || left > seq)
+  )
 }
 
 // A link that is stuck for a while gets the time that the call gave: no will. But a server that hears nothing for 1.5 times the keep-alive publishes it.
 function checkPatience({ history, monitor, broker, setup, schedule }: Checked): void {
-  const [end, ...others] = operationsOf(schedule.ops).filter((op) => op.do === 'disconnect' || op.do === 'destroy')
+  const [end, ...others] = operationsOf(schedule.ops).filter(
+    (op) => op.do === 'disconnect' || op.do === 'destroy',
+  )
   const [fault, ...more] = schedule.faults
-  if (end?.do !== 'disconnect' || others.length + more.length > 0 || fault?.kind !== 'stall' || fault.at === undefined) return
+  if (
+    end?.do !== 'disconnect' ||
+    others.length + more.length > 0 ||
+    fault?.kind !== 'stall' ||
+    fault.at === undefined
+  )
+    return
   const over = fault.at + (fault.k ?? 0)
   const stalled = fault.at
   const heard = monitor.passed.findLast(({ way, at }) => way === 'up' && at < stalled)?.at ?? 0
   if (setup.keepAlive > 0 && over - heard > setup.keepAlive * 1500) return
   if (stalled < end.at && over < end.at + end.timeout - 1500 && broker.wills() > 0)
-    history.report('will', `the will was published although the link came back ${over - end.at} ms after disconnect(${end.timeout})`)
+    history.report(
+      'will',
+      `the will was published although the link came back ${over - end.at} ms after disconnect(${end.timeout})`,
+    )
 }
 
 /** A connection that ends with DISCONNECT 0x00 publishes no will. */
@@ -284,7 +363,10 @@ function checkWills(run: Checked): void {
   const most = [...opened].filter((connection) => !parted.has(connection)).length
   // A goodbye that was on its way may have been cut off with its link, and behind much that leaves slowly it is given up.
   if (setup.pipe.rateUp === undefined && broker.wills() > most)
-    history.report('will', `${broker.wills()} wills were published, ${most} connections ended without DISCONNECT`)
+    history.report(
+      'will',
+      `${broker.wills()} wills were published, ${most} connections ended without DISCONNECT`,
+    )
   // What was given up before CONNACK has no session, and so no will.
   const accepted = packets(run, 'down', 'connack').some(({ seen }) => seen.reason === 0)
   if (does(schedule, 'destroy') && accepted && most > 0 && broker.wills() === 0)
@@ -293,15 +375,25 @@ function checkWills(run: Checked): void {
 
 /** A request gets its own answer. */
 function checkAnswers({ history, schedule, setup }: Checked): void {
-  const failing = operationsOf(schedule.ops).some((op) => op.do === 'respond' && op.fails === true && op.at < 50)
-  const calm = schedule.faults.length === 0 && setup.habit === 'none' && !does(schedule, ...restless)
-  const requests = operationsOf(schedule.ops).filter((op) => op.do === 'request' && op.careless !== true)
-  for (const [index, call] of history.calls.filter(({ what }) => what.startsWith('request')).entries()) {
+  const failing = operationsOf(schedule.ops).some(
+    (op) => op.do === 'respond' && op.fails === true && op.at < 50,
+  )
+  const calm =
+    schedule.faults.length === 0 && setup.habit === 'none' && !does(schedule, ...restless)
+  const requests = operationsOf(schedule.ops).filter(
+    (op) => op.do === 'request' && op.careless !== true,
+  )
+  for (const [index, call] of history.calls
+    .filter(({ what }) => what.startsWith('request'))
+    .entries()) {
     const op = requests[index]
     if (op?.do !== 'request' || call.settled === 0) continue
     if (call.error !== undefined) {
       if (failing && calm && !(MqttError.is(call.error) && call.error.code === 'ERR_REMOTE'))
-        history.report('I4', `request r${op.n} of a responder that throws ended with ${String(call.error)}`)
+        history.report(
+          'I4',
+          `request r${op.n} of a responder that throws ended with ${String(call.error)}`,
+        )
       continue
     }
     const text = (call.value as Message).text()
@@ -313,7 +405,8 @@ function checkAnswers({ history, schedule, setup }: Checked): void {
 function checkSecrets({ history, schedule }: Checked): void {
   for (const { what, error } of history.calls) {
     if (error === undefined) continue
-    if (tells(schedule.seed % 8 === 0 ? printed(error) : String(error))) history.report('canary', `the error of ${what} tells a secret`)
+    if (tells(schedule.seed % 8 === 0 ? printed(error) : String(error)))
+      history.report('canary', `the error of ${what} tells a secret`)
   }
 }
 
@@ -327,8 +420,13 @@ export function missing(run: Checked): string[] {
   const found: string[] = []
   for (const record of history.subscribed) {
     const { live, drops, process, grantedQos, grantedAt, s } = record
-    if (!live || drops || process !== history.process || grantedQos === 0 || grantedAt < since) continue
-    const got = new Set(history.delivered.flatMap((entry) => (entry.s === s && entry.process === process ? [entry.payload] : [])))
+    if (!live || drops || process !== history.process || grantedQos === 0 || grantedAt < since)
+      continue
+    const got = new Set(
+      history.delivered.flatMap((entry) =>
+        entry.s === s && entry.process === process ? [entry.payload] : [],
+      ),
+    )
     for (const op of feeds) {
       if (op.do !== 'feed' || op.at <= grantedAt || !concerns(record, op.topic)) continue
       const payload = `f${op.n}`

@@ -22,7 +22,10 @@ export interface Kind {
   make(schedule: Shrinkable, defect?: Defect): Run
 }
 
-function kind<S extends Shrinkable>(generate: (seed: number) => S, Made: new (schedule: S, defect?: Defect) => Run): Kind {
+function kind<S extends Shrinkable>(
+  generate: (seed: number) => S,
+  Made: new (schedule: S, defect?: Defect) => Run,
+): Kind {
   return { generate, make: (schedule, defect) => new Made(schedule as S, defect) }
 }
 
@@ -40,5 +43,9 @@ export async function traced(name: KindName, schedule: Shrinkable): Promise<stri
   const run = kinds[name].make(schedule)
   run.history.trace = (line) => lines.push(line)
   const { findings } = await run.run()
-  return [...lines, ...run.told(), ...findings.map(({ rule, detail }) => `FINDING ${rule}: ${detail}`)]
+  return [
+    ...lines,
+    ...run.told(),
+    ...findings.map(({ rule, detail }) => `FINDING ${rule}: ${detail}`),
+  ]
 }

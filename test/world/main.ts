@@ -39,12 +39,16 @@ async function enumerate(runner: Runner): Promise<void> {
   }
   for (const scenario of scenarios) {
     const steps = await runner.run(scenario)
-    const all = [singleFaults(scenario, steps), ...(scenario.short ? [faultPairs(scenario, steps)] : [])]
+    const all = [
+      singleFaults(scenario, steps),
+      ...(scenario.short ? [faultPairs(scenario, steps)] : []),
+    ]
     for (const schedules of all) {
       for (const schedule of schedules) {
         if (runner.over) return
         // This worker's share, and of that each so many-th.
-        if (mine(index) && Math.floor(index / task.parts) % task.every === task.offset) await runner.run(schedule)
+        if (mine(index) && Math.floor(index / task.parts) % task.every === task.offset)
+          await runner.run(schedule)
         index += 1
       }
     }
@@ -66,7 +70,10 @@ async function skim(runner: Runner): Promise<void> {
 catchStrays()
 const runner = new Runner(task, play)
 const { replay } = task
-const trace = replay === undefined ? [] : await traced(task.kind, /^\d+$/.test(replay) ? generate(Number(replay)) : parsed(replay))
+const trace =
+  replay === undefined
+    ? []
+    : await traced(task.kind, /^\d+$/.test(replay) ? generate(Number(replay)) : parsed(replay))
 if (task.kind === 'world' && task.hasty === true) await skim(runner)
 else if (replay === undefined) await runner.runSeeds(generate)
 if (task.enumerate === true) await enumerate(runner)

@@ -69,25 +69,44 @@ export class InboundRules {
   }
 
   #handleAck(seen: Seen, qos: number): void {
-    const index = this.#arrivals.findIndex((arrival) => arrival.id === seen.id && arrival.qos === qos)
+    const index = this.#arrivals.findIndex(
+      (arrival) => arrival.id === seen.id && arrival.qos === qos,
+    )
     const arrival = this.#arrivals[index]
-    if (arrival === undefined) return this.#report('ack', `${seen.kind} ${seen.id} for nothing that came on this connection`)
-    const older = this.#arrivals.find((other, at) => at < index && other.qos === qos && !other.repeat)
-    if (older !== undefined && !arrival.repeat) this.#report('ack order', `${seen.kind} of ${arrival.payload} came before that of ${older.payload}`)
+    if (arrival === undefined)
+      return this.#report('ack', `${seen.kind} ${seen.id} for nothing that came on this connection`)
+    const older = this.#arrivals.find(
+      (other, at) => at < index && other.qos === qos && !other.repeat,
+    )
+    if (older !== undefined && !arrival.repeat)
+      this.#report(
+        'ack order',
+        `${seen.kind} of ${arrival.payload} came before that of ${older.payload}`,
+      )
     this.#arrivals.splice(index, 1)
     // On 3.1.1 copies of a message in hand have one answer.
-    if (qos === 1) this.#arrivals = this.#arrivals.filter((other) => other.qos !== 1 || other.id !== seen.id)
+    if (qos === 1)
+      this.#arrivals = this.#arrivals.filter((other) => other.qos !== 1 || other.id !== seen.id)
     if (qos === 2 && seen.reason < 0x80) {
       this.#received.add(seen.id)
       // Further copies that came meanwhile are repeats now.
-      this.#arrivals = this.#arrivals.map((other) => (other.qos === 2 && other.id === seen.id ? { ...other, repeat: true } : other))
+      this.#arrivals = this.#arrivals.map((other) =>
+        other.qos === 2 && other.id === seen.id ? { ...other, repeat: true } : other,
+      )
     }
-    this.onAcknowledged?.({ payload: arrival.payload, topic: arrival.topic, qos, reason: seen.reason, repeat: arrival.repeat })
+    this.onAcknowledged?.({
+      payload: arrival.payload,
+      topic: arrival.topic,
+      qos,
+      reason: seen.reason,
+      repeat: arrival.repeat,
+    })
   }
 
   #handlePubcomp(seen: Seen): void {
     const asked = this.#releases.get(seen.id) ?? 0
-    if (asked === 0) return this.#report('ack', `PUBCOMP ${seen.id} without PUBREL on this connection`)
+    if (asked === 0)
+      return this.#report('ack', `PUBCOMP ${seen.id} without PUBREL on this connection`)
     this.#releases.set(seen.id, asked - 1)
     this.#received.delete(seen.id)
   }

@@ -62,9 +62,18 @@ export class OutboundRules {
   }
 
   /** A connection is up, with these limits: what the server takes no longer is not sent again, nor what was given up and is too large. */
-  start(connection: number, window: number, packetSize = Number.POSITIVE_INFINITY, maximumQos = 2): void {
+  start(
+    connection: number,
+    window: number,
+    packetSize = Number.POSITIVE_INFINITY,
+    maximumQos = 2,
+  ): void {
     for (const [id, { kind, payload, size, recorded }] of this.#exchanges)
-      if (recorded === 0 && (size > packetSize || (kind === 'qos2' ? 2 : 1) > maximumQos || this.#gaveUp(payload, size))) this.#exchanges.delete(id)
+      if (
+        recorded === 0 &&
+        (size > packetSize || (kind === 'qos2' ? 2 : 1) > maximumQos || this.#gaveUp(payload, size))
+      )
+        this.#exchanges.delete(id)
     this.#replaying = this.#resumed
     this.#resumed = true
     this.#connection = connection
@@ -89,7 +98,8 @@ export class OutboundRules {
     if (connection !== this.#connection || seen.id === 0) return
     if (seen.kind === 'suback' || seen.kind === 'unsuback') this.#requests.delete(seen.id)
     const exchange = this.#exchanges.get(seen.id)
-    if (seen.kind === 'puback' && exchange?.kind === 'qos1' && exchange.connection === connection) this.#exchanges.delete(seen.id)
+    if (seen.kind === 'puback' && exchange?.kind === 'qos1' && exchange.connection === connection)
+      this.#exchanges.delete(seen.id)
     else if (seen.kind === 'pubcomp' && exchange?.released === true) this.#exchanges.delete(seen.id)
     else if (seen.kind === 'pubrec') this.#handlePubrec(seen, exchange)
   }
@@ -99,9 +109,11 @@ export class OutboundRules {
     const alias = seen.properties.get(property.topicAlias)
     if (typeof alias !== 'number' || connection !== this.#connection) return
     if (seen.qos > 0) this.#report('alias', 'a topic alias at QoS 1 or 2')
-    if (alias === 0 || alias > maximum) this.#report('alias', `alias ${alias}, the server allows ${maximum}`)
+    if (alias === 0 || alias > maximum)
+      this.#report('alias', `alias ${alias}, the server allows ${maximum}`)
     if (seen.topic !== '') this.#aliases.set(alias, seen.topic)
-    else if (!this.#aliases.has(alias)) this.#report('alias', `alias ${alias} is not known on this connection`)
+    else if (!this.#aliases.has(alias))
+      this.#report('alias', `alias ${alias} is not known on this connection`)
   }
 
   /** The topic of a PUBLISH, with its alias resolved. */
@@ -111,17 +123,25 @@ export class OutboundRules {
 
   #handlePublish(seen: Seen): void {
     const { id } = seen
-    if (this.#requests.has(id)) this.#report('packet identifier', `PUBLISH uses ${id}, which a ${this.#requests.get(id)} uses`)
+    if (this.#requests.has(id))
+      this.#report(
+        'packet identifier',
+        `PUBLISH uses ${id}, which a ${this.#requests.get(id)} uses`,
+      )
     const known = this.#exchanges.get(id)
     if (known === undefined) this.#begin(seen)
     else this.#repeat(seen, known)
-    const open = [...this.#exchanges.values()].filter((exchange) => exchange.connection === this.#connection).length
-    if (open > this.#window) this.#report('window', `${open} in flight, Receive Maximum is ${this.#window}`)
+    const open = [...this.#exchanges.values()].filter(
+      (exchange) => exchange.connection === this.#connection,
+    ).length
+    if (open > this.#window)
+      this.#report('window', `${open} in flight, Receive Maximum is ${this.#window}`)
   }
 
   #begin(seen: Seen): void {
     // What broke off before a byte had left may be replayed like the rest: before anything new.
-    if (seen.dup && !this.#replaying) this.#report('dup', `DUP on the first transmission of ${seen.payload}`)
+    if (seen.dup && !this.#replaying)
+      this.#report('dup', `DUP on the first transmission of ${seen.payload}`)
     for (const waiting of this.#exchanges.values()) {
       if (waiting.connection !== this.#connection && waiting.recorded === 0)
         this.#report('replay', `${seen.payload} went before the replay of ${waiting.key}`)
@@ -130,24 +150,36 @@ export class OutboundRules {
     this.#used.add(seen.id)
     const { payload, size, qos } = seen
     const message = { kind: qos === 2 ? 'qos2' : 'qos1', payload, size, key: keyOf(seen) } as const
-    const state = { order: ++this.#order, connection: this.#connection, recorded: 0, released: false }
+    const state = {
+      order: ++this.#order,
+      connection: this.#connection,
+      recorded: 0,
+      released: false,
+    }
     this.#exchanges.set(seen.id, { ...message, ...state })
   }
 
   #repeat(seen: Seen, known: Exchange): void {
     const same = known.key === keyOf(seen)
-    if (!same) return this.#report('packet identifier', `${seen.id} is used by ${known.key} and now by ${keyOf(seen)}`)
-    if (known.connection === this.#connection) return this.#report('resend', `${seen.payload} was sent twice on one connection`)
+    if (!same)
+      return this.#report(
+        'packet identifier',
+        `${seen.id} is used by ${known.key} and now by ${keyOf(seen)}`,
+      )
+    if (known.connection === this.#connection)
+      return this.#report('resend', `${seen.payload} was sent twice on one connection`)
     if (known.recorded > 0) this.#report('resend', `${seen.payload} was sent again after PUBREC`)
     if (!seen.dup) this.#report('dup', `no DUP on the replay of ${seen.payload}`)
-    if (known.order < this.#lastReplay) this.#report('replay', `${seen.payload} was replayed out of order`)
+    if (known.order < this.#lastReplay)
+      this.#report('replay', `${seen.payload} was replayed out of order`)
     this.#lastReplay = known.order
     known.connection = this.#connection
   }
 
   #handlePubrec(seen: Seen, exchange: Exchange | undefined): void {
     if (exchange === undefined || exchange.kind !== 'qos2') {
-      if (seen.reason < 0x80) this.#unanswered.set(seen.id, (this.#unanswered.get(seen.id) ?? 0) + 1)
+      if (seen.reason < 0x80)
+        this.#unanswered.set(seen.id, (this.#unanswered.get(seen.id) ?? 0) + 1)
       return
     }
     // Once released, only PUBCOMP ends it: some servers have second thoughts.
@@ -166,14 +198,18 @@ export class OutboundRules {
     const asked = this.#unanswered.get(id) ?? 0
     if (asked > 0) this.#unanswered.set(id, asked - 1)
     if (exchange === undefined) {
-      if (asked === 0 && !(this.mayClear && !this.#used.has(id))) this.#report('PUBREL', `PUBREL ${id} for no exchange`)
+      if (asked === 0 && !(this.mayClear && !this.#used.has(id)))
+        this.#report('PUBREL', `PUBREL ${id} for no exchange`)
       return
     }
-    if (exchange.kind !== 'qos2' || exchange.recorded === 0) return this.#report('PUBREL', `PUBREL ${id} before PUBREC`)
+    if (exchange.kind !== 'qos2' || exchange.recorded === 0)
+      return this.#report('PUBREL', `PUBREL ${id} before PUBREC`)
     const replay = exchange.released && asked === 0
-    if (replay && exchange.connection === this.#connection) this.#report('PUBREL', `PUBREL ${id} was sent twice on one connection`)
+    if (replay && exchange.connection === this.#connection)
+      this.#report('PUBREL', `PUBREL ${id} was sent twice on one connection`)
     // Repeated PUBRECs are answered when they come; first answers and replays keep the order of the first PUBRECs [MQTT-4.6.0-4].
-    if (exchange.recorded < this.#lastRelease && !(exchange.released && asked > 0)) this.#report('PUBREL', `PUBREL ${id} is out of order`)
+    if (exchange.recorded < this.#lastRelease && !(exchange.released && asked > 0))
+      this.#report('PUBREL', `PUBREL ${id} is out of order`)
     this.#lastRelease = Math.max(this.#lastRelease, exchange.recorded)
     exchange.released = true
     exchange.connection = this.#connection
@@ -181,7 +217,8 @@ export class OutboundRules {
 
   #handleRequest(seen: Seen): void {
     const { id } = seen
-    if (this.#exchanges.has(id) || this.#requests.has(id)) this.#report('packet identifier', `${seen.kind} uses ${id}, which is in use`)
+    if (this.#exchanges.has(id) || this.#requests.has(id))
+      this.#report('packet identifier', `${seen.kind} uses ${id}, which is in use`)
     this.#requests.set(id, seen.kind)
   }
 }

@@ -2,7 +2,18 @@
 import { describe, expect, test } from 'vitest'
 import { Monitor, type MonitoredConnection } from './monitor.js'
 import * as packet from './packets.js'
-import { auth, connect, disconnect, pingreq, puback, pubcomp, publish, pubrec, pubrel, subscribe } from './packets.js'
+import {
+  auth,
+  connect,
+  disconnect,
+  pingreq,
+  puback,
+  pubcomp,
+  publish,
+  pubrec,
+  pubrel,
+  subscribe,
+} from './packets.js'
 
 /** One client, watched. */
 class Watched {
@@ -13,7 +24,14 @@ class Watched {
 
   constructor({ cleanStart = false, version = 5 as 4 | 5, clientId = 'c' } = {}) {
     const gaveUp = (payload: string): boolean => payload === 'given up'
-    this.monitor = new Monitor({ cleanStart, version, clientId, now: () => this.now, punctual: () => true, gaveUp })
+    this.monitor = new Monitor({
+      cleanStart,
+      version,
+      clientId,
+      now: () => this.now,
+      punctual: () => true,
+      gaveUp,
+    })
     this.monitor.inbound.onAcknowledged = ({ payload, qos }) => this.acks.push(`${payload} q${qos}`)
   }
 
@@ -47,7 +65,11 @@ const dial: Step = (world) => {
 const open =
   (connack: Parameters<typeof packet.connack>[0] = {}): Step =>
   (world) =>
-    void world.does(dial, up(connect({ clean: world.monitor.expect.cleanStart && !world.monitor.accepted })), down(packet.connack(connack)))
+    void world.does(
+      dial,
+      up(connect({ clean: world.monitor.expect.cleanStart && !world.monitor.accepted })),
+      down(packet.connack(connack)),
+    )
 const resumed = open({ present: true })
 const at =
   (now: number): Step =>
@@ -62,33 +84,67 @@ const forsake: Step = ({ monitor }) => {
   monitor.forsaken = 1
 }
 
-const [a, b, c, d] = [1, 2, 3, 4].map((id) => ({ id, payload: 'abcd'.charAt(id - 1) })) as [Named, Named, Named, Named]
+const [a, b, c, d] = [1, 2, 3, 4].map((id) => ({ id, payload: 'abcd'.charAt(id - 1) })) as [
+  Named,
+  Named,
+  Named,
+  Named,
+]
 
 const dup = true
-const [a2, b2, c2] = [a, b, c].map((named) => ({ ...named, qos: 2 as const })) as [Named, Named, Named]
+const [a2, b2, c2] = [a, b, c].map((named) => ({ ...named, qos: 2 as const })) as [
+  Named,
+  Named,
+  Named,
+]
 const answered = [up(publish({ qos: 2 })), down(pubrec(1)), up(pubrel(1))]
 const exchanged = [...answered, down(pubcomp(1))]
 const aliased = up(publish({ qos: 0, alias: 1 }))
 const bare = publish({ qos: 0, alias: 1, topic: '' })
 
 test.each<[name: string, ...steps: Step[]]>([
-  ['a link that stalls under DISCONNECT: nothing may be sent any more', up(disconnect), at(46_000), end('destroyed')],
-  ['QoS 1 with its acknowledgement, the identifier used again', up(publish()), down(puback(1)), up(publish(a))],
+  [
+    'a link that stalls under DISCONNECT: nothing may be sent any more',
+    up(disconnect),
+    at(46_000),
+    end('destroyed'),
+  ],
+  [
+    'QoS 1 with its acknowledgement, the identifier used again',
+    up(publish()),
+    down(puback(1)),
+    up(publish(a)),
+  ],
   ['QoS 2 to its end', ...exchanged, up(publish(a2))],
   [
     'a message that is sent again although its acknowledgement came, where nobody reads that connection any more',
     ...[up(publish(a)), forsake, down(puback(1)), resumed, up(publish({ ...a, dup }))],
   ],
-  ['a message that was given up and is not sent again', up(publish({ payload: 'given up' })), resumed, up(publish(b))],
+  [
+    'a message that was given up and is not sent again',
+    up(publish({ payload: 'given up' })),
+    resumed,
+    up(publish(b)),
+  ],
   [
     'a replay with DUP in order, then something new',
     ...[up(publish(a2), publish(b), publish(c2)), down(pubrec(1)), up(pubrel(1)), resumed],
     up(pubrel(1), publish({ ...b, dup }), publish({ ...c2, dup }), publish(d)),
   ],
-  ['everything new after the session was lost', up(publish(a)), open(), up(publish({ ...b, id: 1 }))],
+  [
+    'everything new after the session was lost',
+    up(publish(a)),
+    open(),
+    up(publish({ ...b, id: 1 })),
+  ],
   [
     'acknowledgements in the order of arrival, kind by kind',
-    ...[down(publish(a), publish(b2), publish(c)), up(pubrec(2), puback(1), puback(3)), down(pubrel(2)), up(pubcomp(2))],
+    ...[
+      down(publish(a), publish(b2), publish(c)),
+      up(pubrec(2), puback(1), puback(3)),
+      down(pubrel(2)),
+      up(pubcomp(2)),
+    ],
   ],
   ['a second PUBREC, answered by a second PUBREL', ...answered, down(pubrec(1)), up(pubrel(1))],
   ['PUBREL 0x92 for a PUBREC that nobody waits for', down(pubrec(9)), up(pubrel(9, 0x92))],
@@ -119,17 +175,33 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['dup: DUP on a first transmission', up(publish({ dup }))],
   ['dup: no DUP on a replay', up(publish()), resumed, up(publish())],
   ['resend: a PUBLISH sent twice on one connection', up(publish(), publish({ dup }))],
-  ['resend: a PUBLISH after its PUBREC', up(publish({ qos: 2 })), down(pubrec(1)), resumed, up(publish({ qos: 2, dup }))],
+  [
+    'resend: a PUBLISH after its PUBREC',
+    up(publish({ qos: 2 })),
+    down(pubrec(1)),
+    resumed,
+    up(publish({ qos: 2, dup })),
+  ],
   ['packet identifier: an identifier in use', up(publish(a), publish({ ...b, id: 1 }))],
   ['packet identifier: SUBSCRIBE with that of a PUBLISH', up(publish(), subscribe(1))],
   ['packet identifier: PUBLISH with that of a SUBSCRIBE', up(subscribe(1), publish())],
   ['replay: something new before the replay', up(publish(a)), resumed, up(publish(b))],
-  ['replay: a replay out of order', up(publish(a), publish(b)), resumed, up(publish({ ...b, dup }), publish({ ...a, dup }))],
+  [
+    'replay: a replay out of order',
+    up(publish(a), publish(b)),
+    resumed,
+    up(publish({ ...b, dup }), publish({ ...a, dup })),
+  ],
   ['window: more than Receive Maximum', up(publish(a), publish(b), publish(c))],
   ['window: a slot freed at PUBREC', two, down(pubrec(1)), up(pubrel(1), publish(c))],
   ['PUBREL: PUBREL before PUBREC', up(publish({ qos: 2 }), pubrel(1))],
   ['PUBREL: PUBREL for nothing', up(pubrel(5))],
-  ['PUBREL: PUBRELs that are not in the order of the PUBRECs', two, down(pubrec(2), pubrec(1)), up(pubrel(1), pubrel(2))],
+  [
+    'PUBREL: PUBRELs that are not in the order of the PUBRECs',
+    two,
+    down(pubrec(2), pubrec(1)),
+    up(pubrel(1), pubrel(2)),
+  ],
   ['PUBREL: PUBREL twice on one connection, unasked', ...answered, up(pubrel(1))],
   ['ack: PUBACK of identifier 0', up(puback(0))],
   ['ack: PUBACK before the PUBLISH', up(puback(1))],
@@ -140,10 +212,19 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['ack: PUBCOMP without PUBREL', up(pubcomp(1))],
   ['ack order: PUBACKs out of order', down(publish(a), publish(b)), up(puback(2))],
   ['ack order: PUBRECs out of order', down(publish(a2), publish(b2)), up(pubrec(2))],
-  ['subscription identifier: one where there are none', open({ properties: [0x29, 0] }), up(identified)],
+  [
+    'subscription identifier: one where there are none',
+    open({ properties: [0x29, 0] }),
+    up(identified),
+  ],
   ['alias: an alias at QoS 1', up(publish({ alias: 1 }))],
   ['alias: an alias above what the server allows', up(publish({ qos: 0, alias: 3 }))],
-  ['alias: one of an earlier connection', aliased, open({ properties: packet.aliasMaximum(2) }), up(bare)],
+  [
+    'alias: one of an earlier connection',
+    aliased,
+    open({ properties: packet.aliasMaximum(2) }),
+    up(bare),
+  ],
   ['packet size: a packet that is too large', up(publish({ payload: 'x'.repeat(60) }))],
   ['maximum QoS: QoS 2', open({ properties: packet.maximumQos(1) }), up(publish({ qos: 2 }))],
   ['retain: RETAIN', open({ properties: packet.noRetain }), up(publish({ retain: true }))],
@@ -155,27 +236,62 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['malformed: bytes that are no MQTT', up(Uint8Array.of(0x60, 2, 0, 1))],
   ['broker malformed: a broker that writes no MQTT', down(Uint8Array.of(0x60, 2, 0, 1))],
 ])('%s', (title, ...steps) => {
-  const world = new Watched().does(open({ properties: [...packet.receiveMaximum(2), ...packet.aliasMaximum(2), ...packet.packetSize(60)] }))
+  const world = new Watched().does(
+    open({
+      properties: [
+        ...packet.receiveMaximum(2),
+        ...packet.aliasMaximum(2),
+        ...packet.packetSize(60),
+      ],
+    }),
+  )
   expect(world.rules).toEqual([])
   expect(world.does(...steps).rules).toContain(title.split(':')[0])
 })
 
 describe('of a connection that begins', () => {
-  const began = (settings: ConstructorParameters<typeof Watched>[0], ...steps: readonly Step[]): string[] =>
-    new Watched(settings).does(...steps).rules
-  const assigned = [dial, up(connect({ id: '' })), down(packet.connack({ properties: packet.assigned('given') }))]
+  const began = (
+    settings: ConstructorParameters<typeof Watched>[0],
+    ...steps: readonly Step[]
+  ): string[] => new Watched(settings).does(...steps).rules
+  const assigned = [
+    dial,
+    up(connect({ id: '' })),
+    down(packet.connack({ properties: packet.assigned('given') })),
+  ]
 
   test.each([
     ['first packet: anything before CONNECT', began({}, dial, up(pingreq)), ['first packet']],
-    ['before CONNACK: a packet that could not wait', began({}, dial, up(connect({ clean: false }), publish())), ['before CONNACK']],
+    [
+      'before CONNACK: a packet that could not wait',
+      began({}, dial, up(connect({ clean: false }), publish())),
+      ['before CONNACK'],
+    ],
     ['version: another one than was asked for', began({ version: 4 }, open()), ['version']],
     ['clean start: 1 at first', began({ cleanStart: true }, open()), []],
-    ['clean start: 1 again after a CONNACK', began({ cleanStart: true }, open(), dial, up(connect())), ['clean start']],
-    ['clean start: 1 where the session is to be resumed', began({}, dial, up(connect())), ['clean start']],
-    ['client identifier: one that the server assigns', began({ clientId: '', cleanStart: true }, ...assigned), []],
+    [
+      'clean start: 1 again after a CONNACK',
+      began({ cleanStart: true }, open(), dial, up(connect())),
+      ['clean start'],
+    ],
+    [
+      'clean start: 1 where the session is to be resumed',
+      began({}, dial, up(connect())),
+      ['clean start'],
+    ],
+    [
+      'client identifier: one that the server assigns',
+      began({ clientId: '', cleanStart: true }, ...assigned),
+      [],
+    ],
     [
       'client identifier: not the one that the server assigned',
-      began({ clientId: '', cleanStart: true }, ...assigned, dial, up(connect({ id: '', clean: false }))),
+      began(
+        { clientId: '', cleanStart: true },
+        ...assigned,
+        dial,
+        up(connect({ id: '', clean: false })),
+      ),
       ['client identifier'],
     ],
   ])('%s', (_name, rules, expected) => {
@@ -183,6 +299,8 @@ describe('of a connection that begins', () => {
   })
 
   test('what it says of acknowledgements is what was acknowledged', () => {
-    expect(new Watched().does(open(), down(publish({ id: 5, payload: 'hello' })), up(puback(5))).acks).toEqual(['hello q1'])
+    expect(
+      new Watched().does(open(), down(publish({ id: 5, payload: 'hello' })), up(puback(5))).acks,
+    ).toEqual(['hello q1'])
   })
 })

@@ -64,7 +64,10 @@ export class Monitor {
   }
 
   report(rule: string, detail: string): void {
-    this.violations.push({ rule, detail: `${detail} (connection ${this.connections}, ${this.expect.now()} ms)` })
+    this.violations.push({
+      rule,
+      detail: `${detail} (connection ${this.connections}, ${this.expect.now()} ms)`,
+    })
   }
 
   /** A stream was opened. */
@@ -118,7 +121,8 @@ export class MonitoredConnection {
   /** The client handed these bytes to the transport. */
   sent(bytes: Uint8Array): void {
     try {
-      for (const packet of this.#up.push(bytes)) this.#handleSent(readPacket(packet, this.#versionOf(packet)))
+      for (const packet of this.#up.push(bytes))
+        this.#handleSent(readPacket(packet, this.#versionOf(packet)))
       // In the middle of a packet a client is not silent.
       if (this.#up.pending > 0) {
         this.#checkSilence()
@@ -134,7 +138,8 @@ export class MonitoredConnection {
   arriving(bytes: Uint8Array): void {
     if (this.#deaf) return
     try {
-      for (const packet of this.#down.push(bytes)) this.#handleArriving(readPacket(packet, this.#version))
+      for (const packet of this.#down.push(bytes))
+        this.#handleArriving(readPacket(packet, this.#version))
     } catch (error) {
       if (!(error instanceof Malformed)) throw error
       // The world's own broker wrote something that is no MQTT.
@@ -148,8 +153,15 @@ export class MonitoredConnection {
     if (this.#over) return
     this.#over = true
     this.#checkSilence()
-    if (how === 'closed' && this.#up.pending > 0) this.#monitor.report('half a packet', 'the stream was closed in the middle of a packet')
-    if (how === 'closed' && this.#said === undefined && this.#connack !== undefined && this.#version === 5 && this.#connack.reason === 0) {
+    if (how === 'closed' && this.#up.pending > 0)
+      this.#monitor.report('half a packet', 'the stream was closed in the middle of a packet')
+    if (
+      how === 'closed' &&
+      this.#said === undefined &&
+      this.#connack !== undefined &&
+      this.#version === 5 &&
+      this.#connack.reason === 0
+    ) {
       this.#monitor.report('no goodbye', 'the stream was closed in order without DISCONNECT')
     }
   }
@@ -167,14 +179,17 @@ export class MonitoredConnection {
     const { expect } = this.#monitor
     this.#monitor.onPacket?.({ way: 'up', connection: this.number, at: expect.now(), seen })
     this.#monitor.passed.push({ way: 'up', connection: this.number, at: expect.now(), seen })
-    if (this.#said !== undefined) return this.#monitor.report('after DISCONNECT', `${seen.kind} was sent after DISCONNECT`)
+    if (this.#said !== undefined)
+      return this.#monitor.report('after DISCONNECT', `${seen.kind} was sent after DISCONNECT`)
     this.#checkSilence()
     this.#lastSent = expect.now()
     if (this.#connect === undefined || seen.kind === 'connect') return this.#handleConnect(seen)
     if (seen.kind === 'disconnect') this.#said = 'disconnect'
-    if (seen.kind === 'auth' && !this.#awaitsAuth) this.#monitor.report('auth', 'AUTH without an authentication method')
+    if (seen.kind === 'auth' && !this.#awaitsAuth)
+      this.#monitor.report('auth', 'AUTH without an authentication method')
     if (seen.kind === 'auth') return
-    if (this.#connack === undefined) return this.#monitor.report('before CONNACK', `${seen.kind} was sent before CONNACK`)
+    if (this.#connack === undefined)
+      return this.#monitor.report('before CONNACK', `${seen.kind} was sent before CONNACK`)
     this.#checkLimits(seen, this.#connack)
     this.#monitor.outbound.handleSent(seen, this.number)
     this.#monitor.inbound.handleSent(seen, this.number)
@@ -186,12 +201,14 @@ export class MonitoredConnection {
     if (seen.kind !== 'connect') return report('first packet', `${seen.kind} came before CONNECT`)
     if (this.#connect !== undefined) return report('first packet', 'a second CONNECT')
     this.#connect = seen
-    if (expect.version !== 'auto' && seen.version !== expect.version) report('version', `CONNECT says ${seen.version}`)
+    if (expect.version !== 'auto' && seen.version !== expect.version)
+      report('version', `CONNECT says ${seen.version}`)
     const clean = accepted && !(seen.version === 4 && expect.cleanStart) ? false : expect.cleanStart
     if (seen.cleanStart !== clean && !(seen.cleanStart && expect.expired?.() === true))
       report('clean start', `Clean Start is ${seen.cleanStart} and must be ${clean}`)
     const wanted = expect.clientId || assignedId
-    if (wanted !== '' && seen.clientId !== wanted) report('client identifier', `it is not the one that it has`)
+    if (wanted !== '' && seen.clientId !== wanted)
+      report('client identifier', `it is not the one that it has`)
     this.#awaitsAuth = seen.properties.has(property.authenticationMethod)
   }
 
@@ -229,21 +246,34 @@ export class MonitoredConnection {
     if (seen.sessionPresent && connect.cleanStart) return
     this.#monitor.handleSession(seen.sessionPresent)
     this.#lastSent = this.#monitor.expect.now()
-    this.#keepAlive = Number(seen.properties.get(property.serverKeepAlive) ?? connect.keepAlive) * 1000
-    const [window, size] = [limit(seen, property.receiveMaximum, 65_535), limit(seen, property.maximumPacketSize, Number.POSITIVE_INFINITY)]
+    this.#keepAlive =
+      Number(seen.properties.get(property.serverKeepAlive) ?? connect.keepAlive) * 1000
+    const [window, size] = [
+      limit(seen, property.receiveMaximum, 65_535),
+      limit(seen, property.maximumPacketSize, Number.POSITIVE_INFINITY),
+    ]
     this.#monitor.outbound.start(this.number, window, size, limit(seen, property.maximumQos, 2))
   }
 
   #checkLimits(seen: Seen, connack: Seen): void {
     const report = (rule: string, detail: string): void => this.#monitor.report(rule, detail)
     const maximum = limit(connack, property.maximumPacketSize, Number.POSITIVE_INFINITY)
-    if (seen.size > maximum) report('packet size', `${seen.kind} of ${seen.size} bytes, ${maximum} are allowed`)
-    if (seen.properties.has(property.subscriptionIdentifier) && limit(connack, property.subscriptionIdentifierAvailable, 1) === 0)
+    if (seen.size > maximum)
+      report('packet size', `${seen.kind} of ${seen.size} bytes, ${maximum} are allowed`)
+    if (
+      seen.properties.has(property.subscriptionIdentifier) &&
+      limit(connack, property.subscriptionIdentifierAvailable, 1) === 0
+    )
       report('subscription identifier', 'Subscription Identifiers are not available')
     if (seen.kind !== 'publish') return
     if (seen.qos > limit(connack, property.maximumQos, 2)) report('maximum QoS', `QoS ${seen.qos}`)
-    if (seen.retain && limit(connack, property.retainAvailable, 1) === 0) report('retain', 'retain is not available')
-    this.#monitor.outbound.checkAlias(seen, this.number, limit(connack, property.topicAliasMaximum, 0))
+    if (seen.retain && limit(connack, property.retainAvailable, 1) === 0)
+      report('retain', 'retain is not available')
+    this.#monitor.outbound.checkAlias(
+      seen,
+      this.number,
+      limit(connack, property.topicAliasMaximum, 0),
+    )
   }
 
   #checkSilence(): void {
@@ -252,7 +282,11 @@ export class MonitoredConnection {
     if (this.#said !== undefined) return
     if (this.#connack === undefined || this.#keepAlive === 0 || !expect.punctual()) return
     const silence = expect.now() - this.#lastSent
-    if (silence > this.#keepAlive * 1.5) this.#monitor.report('keep-alive', `nothing was sent for ${silence} ms, keep-alive is ${this.#keepAlive} ms`)
+    if (silence > this.#keepAlive * 1.5)
+      this.#monitor.report(
+        'keep-alive',
+        `nothing was sent for ${silence} ms, keep-alive is ${this.#keepAlive} ms`,
+      )
     this.#lastSent = Math.max(this.#lastSent, expect.now() - this.#keepAlive)
   }
 }

@@ -19,7 +19,11 @@ export interface Accepting {
 /** Who sees the packets of the client. */
 export interface Watcher {
   /** A stream was opened. */
-  connect(): { sent(bytes: Uint8Array): void; arriving(bytes: Uint8Array): void; end(how: 'closed' | 'destroyed' | 'ended'): void }
+  connect(): {
+    sent(bytes: Uint8Array): void
+    arriving(bytes: Uint8Array): void
+    end(how: 'closed' | 'destroyed' | 'ended'): void
+  }
   /** The identifier that the server assigned. */
   readonly assignedId: string
 }
@@ -27,10 +31,19 @@ export interface Watcher {
 /** What the network has to know of a setup. */
 export type LinkSetup = Pick<Setup, 'pipe' | 'habit' | 'version' | 'keepAlive' | 'clientId'>
 
-const packetFaults: Readonly<Record<string, PacketFault>> = { 'drop-packet': 'drop', 'double-packet': 'twice', 'delay-packet': 'delay' }
+const packetFaults: Readonly<Record<string, PacketFault>> = {
+  'drop-packet': 'drop',
+  'double-packet': 'twice',
+  'delay-packet': 'delay',
+}
 /** What the next dial comes to. */
 type Next = 'refuse' | 'hang' | 0x88 | 0x89
-const nextDials: Readonly<Record<string, Next>> = { 'refuse-dial': 'refuse', 'hang-dial': 'hang', 'connack-88': 0x88, 'connack-89': 0x89 }
+const nextDials: Readonly<Record<string, Next>> = {
+  'refuse-dial': 'refuse',
+  'hang-dial': 'hang',
+  'connack-88': 0x88,
+  'connack-89': 0x89,
+}
 
 /** What a network stands between. */
 export interface NetworkParts {
@@ -89,7 +102,8 @@ export class Network {
                 () => {
                   signal.removeEventListener('abort', abort)
                   if (!alive()) return
-                  if (way === 'refuse' || this.#away > this.#parts.clock.now()) reject(new Error('ECONNREFUSED'))
+                  if (way === 'refuse' || this.#away > this.#parts.clock.now())
+                    reject(new Error('ECONNREFUSED'))
                   else resolve(this.#open(typeof way === 'number' ? way : undefined))
                 },
                 this.#parts.setup.pipe.latency,
@@ -107,7 +121,8 @@ export class Network {
       this.#next = nextDials[kind] ?? this.#next
       pipe?.reset()
     } else if (kind.startsWith('stall')) this.#stall(kind, k)
-    else if (kind === 'restart-keep' || kind === 'restart-lose') this.#restart(kind === 'restart-keep', k)
+    else if (kind === 'restart-keep' || kind === 'restart-lose')
+      this.#restart(kind === 'restart-keep', k)
     else if (kind === 'takeover') this.#takeOver()
     else if (kind === 'jump') this.#parts.clock.jump(k)
     else if (pipe === undefined) return
@@ -182,7 +197,10 @@ export class Network {
   #stall(kind: FaultKind, duration: number): void {
     const { pipe } = this
     if (pipe === undefined) return
-    const ways = [...(kind === 'stall-down' ? [] : [pipe.up]), ...(kind === 'stall-up' ? [] : [pipe.down])]
+    const ways = [
+      ...(kind === 'stall-down' ? [] : [pipe.up]),
+      ...(kind === 'stall-up' ? [] : [pipe.down]),
+    ]
     for (const way of ways) way.stalled = true
     this.#parts.clock.setTimer(() => {
       if (!this.#healed) for (const way of ways) way.resume()
@@ -228,13 +246,34 @@ export class Network {
 
 const nothing = (): void => undefined
 const untapped = { sent: nothing, arriving: nothing, over: nothing, fault: nothing }
-const ignoring = { buffer: () => new Uint8Array(4096), read: nothing, chunk: nothing, drain: nothing, closed: nothing }
+const ignoring = {
+  buffer: () => new Uint8Array(4096),
+  read: nothing,
+  chunk: nothing,
+  drain: nothing,
+  closed: nothing,
+}
 
 // CONNECT without Clean Start, of MQTT 3.1.1 or 5.0.
 function connectOf(clientId: string, version: 4 | 5): Uint8Array {
   const id = [...clientId].map((character) => character.charCodeAt(0))
   const properties = version === 5 ? [5, 0x11, 0, 0, 1, 44] : []
-  const body = [0, 4, 0x4d, 0x51, 0x54, 0x54, version, 0, 0, 60, ...properties, id.length >> 8, id.length & 255, ...id]
+  const body = [
+    0,
+    4,
+    0x4d,
+    0x51,
+    0x54,
+    0x54,
+    version,
+    0,
+    0,
+    60,
+    ...properties,
+    id.length >> 8,
+    id.length & 255,
+    ...id,
+  ]
   return Uint8Array.of(0x10, body.length, ...body)
 }
 

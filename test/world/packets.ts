@@ -4,7 +4,11 @@
 
 type Bytes = readonly number[]
 
-const text = (value: string): number[] => [value.length >> 8, value.length & 255, ...[...value].map((character) => character.charCodeAt(0))]
+const text = (value: string): number[] => [
+  value.length >> 8,
+  value.length & 255,
+  ...[...value].map((character) => character.charCodeAt(0)),
+]
 const two = (value: number): number[] => [value >> 8, value & 255]
 
 function packet(first: number, body: Bytes): Uint8Array {
@@ -13,12 +17,28 @@ function packet(first: number, body: Bytes): Uint8Array {
 }
 
 export function connect({ clean = true, id = 'c', keepAlive = 30, version = 5 } = {}): Uint8Array {
-  return packet(0x10, [...text('MQTT'), version, clean ? 2 : 0, ...two(keepAlive), ...(version === 5 ? [0] : []), ...text(id)])
+  return packet(0x10, [
+    ...text('MQTT'),
+    version,
+    clean ? 2 : 0,
+    ...two(keepAlive),
+    ...(version === 5 ? [0] : []),
+    ...text(id),
+  ])
 }
 
 /** `properties` are bytes of the property block, without its length. */
-export function connack({ present = false, reason = 0, properties = [] as Bytes, version = 5 } = {}): Uint8Array {
-  return packet(0x20, [present ? 1 : 0, reason, ...(version === 5 ? [properties.length, ...properties] : [])])
+export function connack({
+  present = false,
+  reason = 0,
+  properties = [] as Bytes,
+  version = 5,
+} = {}): Uint8Array {
+  return packet(0x20, [
+    present ? 1 : 0,
+    reason,
+    ...(version === 5 ? [properties.length, ...properties] : []),
+  ])
 }
 
 export const receiveMaximum = (value: number): Bytes => [0x21, ...two(value)]
@@ -28,7 +48,15 @@ export const maximumQos = (value: number): Bytes => [0x24, value]
 export const noRetain: Bytes = [0x25, 0]
 export const assigned = (id: string): Bytes => [0x12, ...text(id)]
 
-export function publish({ id = 1, qos = 1, dup = false, retain = false, topic = 't', payload = 'm', alias = 0 } = {}): Uint8Array {
+export function publish({
+  id = 1,
+  qos = 1,
+  dup = false,
+  retain = false,
+  topic = 't',
+  payload = 'm',
+  alias = 0,
+} = {}): Uint8Array {
   const flags = (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
   const properties = alias === 0 ? [0] : [3, 0x23, ...two(alias)]
   return packet(0x30 | flags, [

@@ -18,7 +18,8 @@ export function payloadOf(name: string, size = 0): Uint8Array {
   bytes[head.length] = 0x2e
   let sum = 7
   for (const byte of head) sum = (sum * 31 + byte) % 9973
-  for (let at = head.length + 1; at < size; at++) bytes[at] = 48 + ((at * 7 + (at >> 8) * 13 + sum) % 75)
+  for (let at = head.length + 1; at < size; at++)
+    bytes[at] = 48 + ((at * 7 + (at >> 8) * 13 + sum) % 75)
   return bytes
 }
 
@@ -26,7 +27,9 @@ export function payloadOf(name: string, size = 0): Uint8Array {
 export function differs(bytes: Uint8Array, name: string, size = 0): string | undefined {
   const wanted = payloadOf(name, size)
   if (bytes.length !== wanted.length) return `${bytes.length} bytes, not ${wanted.length}`
-  for (let at = 0; at < wanted.length; at++) if (bytes[at] !== wanted[at]) return `byte ${at} of ${wanted.length} is ${bytes[at]}, not ${wanted[at]}`
+  for (let at = 0; at < wanted.length; at++)
+    if (bytes[at] !== wanted[at])
+      return `byte ${at} of ${wanted.length} is ${bytes[at]}, not ${wanted[at]}`
   return undefined
 }
 

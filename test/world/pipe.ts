@@ -183,7 +183,11 @@ export class Direction {
 
   /** Its writer's process is gone, and its memory with it: what is on its way arrives as it was written, and a reset behind it. */
   abandon(): void {
-    this.#items = this.#items.map(({ bytes, copy }) => ({ bytes: copy ?? bytes, copy: undefined, written: undefined }))
+    this.#items = this.#items.map(({ bytes, copy }) => ({
+      bytes: copy ?? bytes,
+      copy: undefined,
+      written: undefined,
+    }))
     this.end(undefined)
   }
 
@@ -251,7 +255,8 @@ export class Direction {
     this.queued -= piece.length
     this.#offset = end
     if (end === item.bytes.length) this.#shift(item)
-    if (piece.length > 0) target.handleBytes(this.#joined(piece), this.#options.delivery === 'buffer')
+    if (piece.length > 0)
+      target.handleBytes(this.#joined(piece), this.#options.delivery === 'buffer')
     if (this.cutAfter <= 0) this.#pipe.reset()
     else target.other.handleRoom()
     return piece.length
@@ -259,7 +264,8 @@ export class Direction {
 
   #pieceEnd(length: number): number {
     const { pieces } = this.#options
-    if (this.#rate < Number.POSITIVE_INFINITY) return Math.min(length, this.#offset + Math.max(1, Math.floor(this.#rate * slice)))
+    if (this.#rate < Number.POSITIVE_INFINITY)
+      return Math.min(length, this.#offset + Math.max(1, Math.floor(this.#rate * slice)))
     if (pieces === 'bytes') return Math.min(length, this.#offset + (length > 1000 ? 997 : 1))
     if (pieces === 'random') return Math.min(length, this.#offset + 1 + this.#random.below(length))
     return length
@@ -274,9 +280,19 @@ export class Direction {
 
   // Everything that has arrived, as one piece.
   #joined(piece: Uint8Array): Uint8Array {
-    if (this.#options.pieces !== 'joined' || this.#rate < Number.POSITIVE_INFINITY || this.#offset !== 0 || this.#pipe.tampered) return piece
+    if (
+      this.#options.pieces !== 'joined' ||
+      this.#rate < Number.POSITIVE_INFINITY ||
+      this.#offset !== 0 ||
+      this.#pipe.tampered
+    )
+      return piece
     const all = [piece]
-    for (let next = this.#items[0]; this.#arrived > 0 && next?.bytes !== undefined; next = this.#items[0]) {
+    for (
+      let next = this.#items[0];
+      this.#arrived > 0 && next?.bytes !== undefined;
+      next = this.#items[0]
+    ) {
       if (next.bytes.length > this.cutAfter) break
       this.#compare(next)
       this.cutAfter -= next.bytes.length
@@ -290,13 +306,19 @@ export class Direction {
   #compare({ bytes, copy }: Item): void {
     if (bytes === undefined || copy === undefined) return
     for (let index = 0; index < copy.length; index++) {
-      if (copy[index] !== bytes[index]) return this.#pipe.tap.fault('bytes handed to the transport were changed before they were written')
+      if (copy[index] !== bytes[index])
+        return this.#pipe.tap.fault(
+          'bytes handed to the transport were changed before they were written',
+        )
     }
   }
 }
 
 function isShared({ buffer }: Uint8Array): boolean {
-  return buffer instanceof SharedArrayBuffer || (buffer as { readonly resizable?: boolean }).resizable === true
+  return (
+    buffer instanceof SharedArrayBuffer ||
+    (buffer as { readonly resizable?: boolean }).resizable === true
+  )
 }
 
 /** One end of a pipe, as its owner sees it. */
@@ -346,7 +368,8 @@ export class End implements Transport {
       return false
     }
     // As browsers do: nothing of it leaves.
-    if (this.#name === 'client' && isShared(bytes)) throw new TypeError('The provided ArrayBufferView value must not be shared.')
+    if (this.#name === 'client' && isShared(bytes))
+      throw new TypeError('The provided ArrayBufferView value must not be shared.')
     if (this.#name === 'client' && this.#pipe.throwing) {
       this.#pipe.throwing = false
       throw new Error('the transport takes nothing')

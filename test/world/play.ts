@@ -45,7 +45,8 @@ export class Findings {
 
   report(rule: string, detail: string): void {
     // Few lines for each rule are enough: the first is the cause more often than not.
-    if (this.findings.filter((finding) => finding.rule === rule).length < 5) this.findings.push({ rule, detail: `${detail} [${this.now()} ms]` })
+    if (this.findings.filter((finding) => finding.rule === rule).length < 5)
+      this.findings.push({ rule, detail: `${detail} [${this.now()} ms]` })
   }
 
   note(line: string): void {
@@ -61,7 +62,9 @@ let current: Findings | undefined
 
 /** Sends what nobody catches to the world that runs. To be called once for each thread. */
 export function catchStrays(): void {
-  process.on('unhandledRejection', (reason) => current?.report('unhandled', printed(reason).slice(0, 300)))
+  process.on('unhandledRejection', (reason) =>
+    current?.report('unhandled', printed(reason).slice(0, 300)),
+  )
   process.on('uncaughtException', (error) => current?.report('throw', printed(error).slice(0, 300)))
 }
 
@@ -89,11 +92,15 @@ export abstract class AnyWorld<S extends { readonly seed: number }, H extends Fi
     current = history
     const setTimer = this.setTimer?.bind(this)
     // Of 2023.
-    const giveBack = setTimer && takeOverTime({ now: () => 1_700_000_000_000 + clock.now(), setTimer })
+    const giveBack =
+      setTimer && takeOverTime({ now: () => 1_700_000_000_000 + clock.now(), setTimer })
     try {
       await this.phases()
     } catch (error) {
-      history.report('world', `the world itself failed: ${error instanceof Error ? error.stack : String(error)}`)
+      history.report(
+        'world',
+        `the world itself failed: ${error instanceof Error ? error.stack : String(error)}`,
+      )
     } finally {
       giveBack?.()
     }
@@ -119,12 +126,27 @@ export function throwing(history: Findings): (where: string, error: unknown) => 
   return (where, error) => history.report('throw', `${where} threw ${printed(error).slice(0, 300)}`)
 }
 
-const eventFields = ['state', 'attempt', 'delay', 'sessionPresent', 'recovered', 'packetId', 'topic', 'error', 'cause']
+const eventFields = [
+  'state',
+  'attempt',
+  'delay',
+  'sessionPresent',
+  'recovered',
+  'packetId',
+  'topic',
+  'error',
+  'cause',
+]
 /** An event as a trace shows it. */
 export function shownEvent(event: unknown): string {
-  const fields = eventFields.map((name) => [name, (event as Record<string, unknown>)[name]] as const)
-  const shown = (value: unknown): string => (value instanceof Error ? String(value) : JSON.stringify(value))
-  return fields.flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${shown(value)}`])).join(', ')
+  const fields = eventFields.map(
+    (name) => [name, (event as Record<string, unknown>)[name]] as const,
+  )
+  const shown = (value: unknown): string =>
+    value instanceof Error ? String(value) : JSON.stringify(value)
+  return fields
+    .flatMap(([name, value]) => (value === undefined ? [] : [`${name} ${shown(value)}`]))
+    .join(', ')
 }
 
 /** A packet as a trace shows it. */
@@ -149,7 +171,9 @@ export interface Refused {
 }
 
 /** A broker's say over publishes: `refused` are refusals by the names of messages. */
-export function refusing(refused: ReadonlyMap<string, Refused>): (client: unknown, packet: { readonly payload: Uint8Array }) => number | true {
+export function refusing(
+  refused: ReadonlyMap<string, Refused>,
+): (client: unknown, packet: { readonly payload: Uint8Array }) => number | true {
   const copies = new Map<string, number>()
   return (_client, { payload }) => {
     const name = payloadName(payload)

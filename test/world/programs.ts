@@ -25,12 +25,14 @@ export function generate(seed: number): Schedule {
   const setup = { ...given.setup, ...moreSetup(random, given.setup) }
   const ops: Op[] = given.ops.map((op) => changed(random, op, setup))
   const at = (): number => random.below(random.chance(0.5) ? 150 : span)
-  for (let count = random.between(3, 12); count > 0; count--) ops.push({ at: at(), ...call(random) })
+  for (let count = random.between(3, 12); count > 0; count--)
+    ops.push({ at: at(), ...call(random) })
   if (setup.idle) ops.push({ at: random.below(100), do: 'connect', ...givenUp(random, 0.15) })
   return { ...given, setup, ops: ops.sort((a, b) => a.at - b.at) }
 }
 
-const givenUp = (random: Random, chance: number): { readonly abort?: Abort } => (random.chance(chance) ? { abort: random.pick(aborts) } : {})
+const givenUp = (random: Random, chance: number): { readonly abort?: Abort } =>
+  random.chance(chance) ? { abort: random.pick(aborts) } : {}
 
 function moreSetup(random: Random, { version }: Partial<Setup>): Partial<Setup> {
   const more: Record<string, unknown> = {}
@@ -73,7 +75,8 @@ function changed(random: Random, op: Op, { version }: Partial<Setup>): Op {
     if (random.chance(chance)) options[name] = random.pick(values)
   }
   if (op.topic.startsWith('out/')) maybe('retain', 0.15, [true])
-  if (version === 5 && op.expiry === undefined) maybe('properties', 0.15, [{ userProperties: [['n', 'v']], contentType: 'text/plain' }])
+  if (version === 5 && op.expiry === undefined)
+    maybe('properties', 0.15, [{ userProperties: [['n', 'v']], contentType: 'text/plain' }])
   maybe('flush', 0.1, [true])
   maybe('ackTimeout', 0.08, [5, 50, 500])
   maybe('ttl', 0.08, [1, 30])
@@ -85,7 +88,8 @@ function changed(random: Random, op: Op, { version }: Partial<Setup>): Op {
 function call(random: Random): Operation {
   const kind = random.pick(calls)
   if (kind === 'connect') return { do: 'connect', ...givenUp(random, 0.25) }
-  if (kind === 'unsubscribe-from') return { do: kind, filter: random.pick(filters), ...givenUp(random, 0.15) }
+  if (kind === 'unsubscribe-from')
+    return { do: kind, filter: random.pick(filters), ...givenUp(random, 0.15) }
   if (kind === 'request') {
     const n = random.between(10, 1000)
     return { do: kind, n, topic: 'service/nobody', timeout: random.pick([50, 300, 1000]) }
@@ -106,5 +110,7 @@ function rest(random: Random): Operation {
   if (kind === 'reconnect') return { do: kind, force: random.chance(0.5) }
   if (kind === 'set-brokers') return { do: kind, endpoints: random.between(1, 3) }
   if (kind !== 'end') return { do: kind }
-  return random.chance(0.3) ? { do: 'destroy' } : { do: random.pick(['disconnect', 'drain'] as const), timeout: random.pick([0, 50, 1000]) }
+  return random.chance(0.3)
+    ? { do: 'destroy' }
+    : { do: random.pick(['disconnect', 'drain'] as const), timeout: random.pick([0, 50, 1000]) }
 }

@@ -8,8 +8,12 @@ import { Random } from './random.js'
 import { Malformed, readPacket, type Seen, Splitter } from './reader.js'
 
 const vectors = readVectors('../../rules/vectors.json').filter(({ fill }) => fill === undefined)
-const valid = vectors.filter((vector) => vector.valid && vector.layer !== 'session' && !Array.isArray(vector.decoded))
-const old = readVectors('./vectors-311.json').filter((vector) => vector.valid && vector.fill === undefined && vector.layer !== 'session')
+const valid = vectors.filter(
+  (vector) => vector.valid && vector.layer !== 'session' && !Array.isArray(vector.decoded),
+)
+const old = readVectors('./vectors-311.json').filter(
+  (vector) => vector.valid && vector.fill === undefined && vector.layer !== 'session',
+)
 
 /** What both know of a packet, of those fields that its kind has. */
 const fields: Readonly<Record<string, Readonly<Record<string, keyof Seen>>>> = {
@@ -39,13 +43,16 @@ describe('the reader of the world', () => {
       const wanted = vector.decoded as Record<string, unknown>
       const seen = readPacket(bytesOf(vector), version)
       expect([seen.kind, seen.id], vector.name).toEqual([wanted['type'], wanted['packetId'] ?? 0])
-      for (const [theirs, ours] of Object.entries(fields[seen.kind] ?? {})) expect(seen[ours], vector.name).toEqual(wanted[theirs])
+      for (const [theirs, ours] of Object.entries(fields[seen.kind] ?? {}))
+        expect(seen[ours], vector.name).toEqual(wanted[theirs])
     }
   })
 
   // What it lets pass is about values that it has no use for.
   test('refuses nearly every malformed vector', () => {
-    const bad = vectors.filter(({ valid: good, layer, error }) => !good && layer === 'codec' && error === 'MalformedPacket')
+    const bad = vectors.filter(
+      ({ valid: good, layer, error }) => !good && layer === 'codec' && error === 'MalformedPacket',
+    )
     const passed = bad.filter((vector) => isRead(bytesOf(vector), 5))
     expect(bad.length).toBeGreaterThan(50)
     expect(passed.length).toBeLessThan(bad.length / 4)
@@ -67,7 +74,9 @@ describe('the reader of the world', () => {
     ['packet type 0', [0x00, 0]],
     ['AUTH on 3.1.1', [0xf0, 0]],
   ])('refuses %s', (name, bytes) => {
-    expect(() => readPacket(Uint8Array.from(bytes), name.includes('3.1.1') ? 4 : 5)).toThrow(Malformed)
+    expect(() => readPacket(Uint8Array.from(bytes), name.includes('3.1.1') ? 4 : 5)).toThrow(
+      Malformed,
+    )
   })
 
   test('any bytes are read or refused as malformed; nothing else escapes', () => {
@@ -75,7 +84,8 @@ describe('the reader of the world', () => {
     const samples = valid.map(bytesOf)
     for (let round = 0; round < 20_000; round++) {
       const bytes = random.pick(samples).slice(0, 200)
-      for (let changes = random.below(4); changes >= 0; changes--) bytes[random.below(bytes.length)] = random.below(256)
+      for (let changes = random.below(4); changes >= 0; changes--)
+        bytes[random.below(bytes.length)] = random.below(256)
       isRead(bytes, random.pick([4, 5]))
     }
   })
@@ -86,14 +96,19 @@ describe('the reader of the world', () => {
     for (let size = 1; size <= all.length; size++) {
       const splitter = new Splitter()
       const got: Uint8Array[] = []
-      for (let at = 0; at < all.length; at += size) got.push(...splitter.push(all.slice(at, at + size)).map((packet) => packet.slice()))
+      for (let at = 0; at < all.length; at += size)
+        got.push(...splitter.push(all.slice(at, at + size)).map((packet) => packet.slice()))
       expect(got).toEqual(packets)
       expect(splitter.pending).toBe(0)
     }
   })
 
   test('a packet beyond all bounds is refused at its header', () => {
-    expect(() => new Splitter().push(Uint8Array.of(0x30, 0xff, 0xff, 0xff, 0x7f))).toThrow(Malformed)
-    expect(() => new Splitter().push(Uint8Array.of(0x30, 0xff, 0xff, 0xff, 0xff))).toThrow(Malformed)
+    expect(() => new Splitter().push(Uint8Array.of(0x30, 0xff, 0xff, 0xff, 0x7f))).toThrow(
+      Malformed,
+    )
+    expect(() => new Splitter().push(Uint8Array.of(0x30, 0xff, 0xff, 0xff, 0xff))).toThrow(
+      Malformed,
+    )
   })
 })

@@ -65,36 +65,40 @@ export const property = {
 
 // 1: byte, 2: two bytes, 4: four bytes, v: variable byte integer, s: string, b: binary, p: pair of strings. Then the packets that may have it;
 // w is the will.
-const table: Readonly<Record<number, readonly ['1' | '2' | '4' | 'v' | 's' | 'b' | 'p', string]>> = {
-  1: ['1', 'publish w'],
-  2: ['4', 'publish w'],
-  3: ['s', 'publish w'],
-  8: ['s', 'publish w'],
-  9: ['b', 'publish w'],
-  11: ['v', 'publish subscribe'],
-  17: ['4', 'connect connack disconnect'],
-  18: ['s', 'connack'],
-  19: ['2', 'connack'],
-  21: ['s', 'connect connack auth'],
-  22: ['b', 'connect connack auth'],
-  23: ['1', 'connect'],
-  // Of a will; one broker leaves it in the message that comes of that.
-  24: ['4', 'publish w'],
-  25: ['1', 'connect'],
-  26: ['s', 'connack'],
-  28: ['s', 'connack disconnect'],
-  31: ['s', 'connack puback pubrec pubrel pubcomp suback unsuback disconnect auth'],
-  33: ['2', 'connect connack'],
-  34: ['2', 'connect connack'],
-  35: ['2', 'publish'],
-  36: ['1', 'connack'],
-  37: ['1', 'connack'],
-  38: ['p', 'connect connack publish w puback pubrec pubrel pubcomp subscribe suback unsubscribe unsuback disconnect auth'],
-  39: ['4', 'connect connack'],
-  40: ['1', 'connack'],
-  41: ['1', 'connack'],
-  42: ['1', 'connack'],
-}
+const table: Readonly<Record<number, readonly ['1' | '2' | '4' | 'v' | 's' | 'b' | 'p', string]>> =
+  {
+    1: ['1', 'publish w'],
+    2: ['4', 'publish w'],
+    3: ['s', 'publish w'],
+    8: ['s', 'publish w'],
+    9: ['b', 'publish w'],
+    11: ['v', 'publish subscribe'],
+    17: ['4', 'connect connack disconnect'],
+    18: ['s', 'connack'],
+    19: ['2', 'connack'],
+    21: ['s', 'connect connack auth'],
+    22: ['b', 'connect connack auth'],
+    23: ['1', 'connect'],
+    // Of a will; one broker leaves it in the message that comes of that.
+    24: ['4', 'publish w'],
+    25: ['1', 'connect'],
+    26: ['s', 'connack'],
+    28: ['s', 'connack disconnect'],
+    31: ['s', 'connack puback pubrec pubrel pubcomp suback unsuback disconnect auth'],
+    33: ['2', 'connect connack'],
+    34: ['2', 'connect connack'],
+    35: ['2', 'publish'],
+    36: ['1', 'connack'],
+    37: ['1', 'connack'],
+    38: [
+      'p',
+      'connect connack publish w puback pubrec pubrel pubcomp subscribe suback unsubscribe unsuback disconnect auth',
+    ],
+    39: ['4', 'connect connack'],
+    40: ['1', 'connack'],
+    41: ['1', 'connack'],
+    42: ['1', 'connack'],
+  }
 
 const flagsOf: Readonly<Record<string, number>> = { pubrel: 2, subscribe: 2, unsubscribe: 2 }
 
@@ -172,9 +176,11 @@ function properties(cursor: Cursor, owner: string, into: Map<number, number | st
   while (cursor.at < end) {
     const id = cursor.variable()
     const entry = table[id]
-    if (entry === undefined || !entry[1].split(' ').includes(owner)) throw new Malformed(`property ${id} in ${owner}`)
+    if (entry === undefined || !entry[1].split(' ').includes(owner))
+      throw new Malformed(`property ${id} in ${owner}`)
     const value = propertyValue(cursor, entry[0])
-    if (into.has(id) && id !== 38 && !(id === 11 && owner === 'publish')) throw new Malformed(`property ${id} twice`)
+    if (into.has(id) && id !== 38 && !(id === 11 && owner === 'publish'))
+      throw new Malformed(`property ${id} twice`)
     into.set(id, value)
   }
   if (cursor.at !== end) throw new Malformed('a property beyond the properties')
@@ -225,7 +231,8 @@ function readPublish(cursor: Cursor, seen: Seen, flags: number, version: number)
   if (/[#+]/.test(seen.topic)) throw new Malformed('a wildcard in a topic')
   if (seen.qos > 0) seen.id = identifier(cursor)
   if (version === 5) properties(cursor, 'publish', seen.properties)
-  if (seen.topic === '' && !seen.properties.has(property.topicAlias)) throw new Malformed('no topic')
+  if (seen.topic === '' && !seen.properties.has(property.topicAlias))
+    throw new Malformed('no topic')
   seen.payload = payloadName(cursor.bytes.subarray(cursor.at, cursor.end))
   cursor.at = cursor.end
 }
@@ -258,7 +265,8 @@ function readFilters(cursor: Cursor, seen: Seen, version: number): void {
   while (cursor.at < cursor.end) {
     const filter = cursor.text()
     const options = seen.kind === 'subscribe' ? cursor.byte() : 0
-    if (filter === '' || (options & 3) === 3 || (options & (version === 5 ? 0xc0 : 0xfc)) !== 0) throw new Malformed('a filter')
+    if (filter === '' || (options & 3) === 3 || (options & (version === 5 ? 0xc0 : 0xfc)) !== 0)
+      throw new Malformed('a filter')
     seen.filters.push({ filter, options })
   }
   if (seen.filters.length === 0) throw new Malformed('no filter')
@@ -300,7 +308,8 @@ export function readPacket(bytes: Uint8Array, version: number): Seen {
   const header = new Cursor(bytes, 1, bytes.length)
   const length = header.variable()
   if (header.at + length !== bytes.length) throw new Malformed('another length')
-  if (kind === 'reserved' || (kind === 'auth' && version === 4)) throw new Malformed(`packet type ${type}`)
+  if (kind === 'reserved' || (kind === 'auth' && version === 4))
+    throw new Malformed(`packet type ${type}`)
   if (kind !== 'publish' && flags !== (flagsOf[kind] ?? 0)) throw new Malformed(`flags of ${kind}`)
   const seen: Seen = { kind, size: bytes.length, ...neutral, filters: [], properties: new Map() }
   const cursor = new Cursor(bytes, header.at, bytes.length)
@@ -325,7 +334,11 @@ export class Splitter {
     const all = this.#rest.length === 0 ? bytes : joined(this.#rest, bytes)
     const packets: Uint8Array[] = []
     let at = 0
-    for (let end = packetEnd(all, at); end !== undefined && end <= all.length; end = packetEnd(all, at)) {
+    for (
+      let end = packetEnd(all, at);
+      end !== undefined && end <= all.length;
+      end = packetEnd(all, at)
+    ) {
       packets.push(all.subarray(at, end))
       at = end
     }

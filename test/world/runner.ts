@@ -66,7 +66,10 @@ export class Runner {
 
   /** Nothing more is to be begun. */
   get over(): boolean {
-    return (this.#task.hasty === true && this.failed > 0) || performance.now() - this.#started > this.#task.limit * 1000
+    return (
+      (this.#task.hasty === true && this.failed > 0) ||
+      performance.now() - this.#started > this.#task.limit * 1000
+    )
   }
 
   /** Runs this worker's share of the seeds. */
@@ -93,7 +96,15 @@ export class Runner {
     if (this.#known.has(kind)) return
     this.#known.add(kind)
     const isWhole = this.#known.size > mostShrunk || this.#task.hasty === true
-    const small = isWhole ? schedule : await shrink(schedule, rule, async (candidate) => (await this.#play(candidate)).findings)
-    this.reports.push({ rule, detail, name: schedule.name, seed: schedule.seed, schedule: shown(small) })
+    const small = isWhole
+      ? schedule
+      : await shrink(schedule, rule, async (candidate) => (await this.#play(candidate)).findings)
+    this.reports.push({
+      rule,
+      detail,
+      name: schedule.name,
+      seed: schedule.seed,
+      schedule: shown(small),
+    })
   }
 }

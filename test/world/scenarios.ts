@@ -14,7 +14,11 @@ export interface Scenario extends Schedule {
 type Settings = Partial<Setup> & Partial<Pick<Scenario, 'span' | 'short' | 'seed' | 'faults'>>
 export const short: Settings = { short: true }
 
-export function scenario(name: string, settings: Settings, ops: readonly (Op | readonly Op[])[]): Scenario {
+export function scenario(
+  name: string,
+  settings: Settings,
+  ops: readonly (Op | readonly Op[])[],
+): Scenario {
   const { span = 4000, short = false, seed = 1, faults = [], ...setup } = settings
   return { name, seed, setup, ops: ops.flat(), faults, span, short }
 }
@@ -23,7 +27,13 @@ export function scenario(name: string, settings: Settings, ops: readonly (Op | r
 const several =
   (what: 'publish' | 'feed', start0: number, gap0: number, topic0: string) =>
   (qos: 0 | 1 | 2, count: number, start = start0, gap = gap0, first = 1, topic = topic0): Op[] =>
-    Array.from({ length: count }, (_, index) => ({ at: start + index * gap, do: what, n: first + index, topic, qos }))
+    Array.from({ length: count }, (_, index) => ({
+      at: start + index * gap,
+      do: what,
+      n: first + index,
+      topic,
+      qos,
+    }))
 export const publishes = several('publish', 100, 0, 'out/a')
 export const feeds = several('feed', 300, 20, 'in/a')
 
@@ -42,19 +52,52 @@ export const scenarios: readonly Scenario[] = [
   scenario('publish QoS 1', short, publishes(1, 3, 100, 30)),
   scenario('publish QoS 2', short, publishes(2, 3, 100, 30)),
   scenario('publish before connect', short, [publishes(1, 2, 0), publishes(2, 2, 0, 0, 3)]),
-  scenario('many at once, Receive Maximum 1', oneByOne, [publishes(1, 3), publishes(2, 3, 100, 0, 4)]),
-  scenario('many at once, Receive Maximum 2', { brokerReceiveMaximum: 2 }, [publishes(2, 5), publishes(1, 2, 100, 0, 6)]),
-  scenario('many at once, Receive Maximum 3', { brokerReceiveMaximum: 3 }, [publishes(1, 3), publishes(2, 3, 120, 0, 4), publishes(1, 3, 130, 5, 7)]),
-  scenario('mixed QoS', {}, [publishes(0, 2, 100, 10), publishes(1, 3, 105, 10, 3), publishes(2, 3, 108, 10, 6)]),
+  scenario('many at once, Receive Maximum 1', oneByOne, [
+    publishes(1, 3),
+    publishes(2, 3, 100, 0, 4),
+  ]),
+  scenario('many at once, Receive Maximum 2', { brokerReceiveMaximum: 2 }, [
+    publishes(2, 5),
+    publishes(1, 2, 100, 0, 6),
+  ]),
+  scenario('many at once, Receive Maximum 3', { brokerReceiveMaximum: 3 }, [
+    publishes(1, 3),
+    publishes(2, 3, 120, 0, 4),
+    publishes(1, 3, 130, 5, 7),
+  ]),
+  scenario('mixed QoS', {}, [
+    publishes(0, 2, 100, 10),
+    publishes(1, 3, 105, 10, 3),
+    publishes(2, 3, 108, 10, 6),
+  ]),
   scenario('receive QoS 0', short, [subscribe(1, 0), feeds(0, 4), feeds(1, 2, 500, 20, 5)]),
   scenario('receive QoS 1', short, [subscribe(1, 1), feeds(1, 4)]),
   scenario('receive QoS 2', short, [subscribe(1, 2), feeds(2, 4)]),
-  scenario('slow consumer', { receiveMaximum: 3 }, [subscribe(1, 2, { work: 120 }), feeds(2, 4), feeds(1, 4, 310, 20, 5)]),
-  scenario('batches', {}, [subscribe(1, 2, { style: 'batches', work: 60 }), feeds(1, 5), feeds(2, 4, 310, 15, 6)]),
-  scenario('manual acknowledgements out of order', {}, [subscribe(1, 2, { style: 'manual', work: 60 }), feeds(1, 4), feeds(2, 4, 305, 20, 5)]),
-  scenario('acknowledge on receive', {}, [subscribe(1, 2, { style: 'on-receive', work: 50 }), feeds(1, 3), feeds(2, 3, 305, 20, 4)]),
+  scenario('slow consumer', { receiveMaximum: 3 }, [
+    subscribe(1, 2, { work: 120 }),
+    feeds(2, 4),
+    feeds(1, 4, 310, 20, 5),
+  ]),
+  scenario('batches', {}, [
+    subscribe(1, 2, { style: 'batches', work: 60 }),
+    feeds(1, 5),
+    feeds(2, 4, 310, 15, 6),
+  ]),
+  scenario('manual acknowledgements out of order', {}, [
+    subscribe(1, 2, { style: 'manual', work: 60 }),
+    feeds(1, 4),
+    feeds(2, 4, 305, 20, 5),
+  ]),
+  scenario('acknowledge on receive', {}, [
+    subscribe(1, 2, { style: 'on-receive', work: 50 }),
+    feeds(1, 3),
+    feeds(2, 3, 305, 20, 4),
+  ]),
   scenario('read without waiting', {}, [subscribe(1, 1, { style: 'read', work: 30 }), feeds(1, 4)]),
-  scenario('listen, handler fails', { span: 12_000 }, [subscribe(1, 1, { style: 'listen', work: 20, failures: 2 }), feeds(1, 3, 300, 20)]),
+  scenario('listen, handler fails', { span: 12_000 }, [
+    subscribe(1, 1, { style: 'listen', work: 20, failures: 2 }),
+    feeds(1, 3, 300, 20),
+  ]),
   scenario('listen QoS 2', {}, [subscribe(1, 2, { style: 'listen', work: 30 }), feeds(2, 4)]),
   scenario('two subscriptions', {}, [
     subscribe(1, 1, { filter: 'in/a' }),
@@ -62,7 +105,13 @@ export const scenarios: readonly Scenario[] = [
     feeds(1, 3),
     feeds(2, 3, 310, 20, 4, 'in/b/c'),
   ]),
-  scenario('unsubscribe', {}, [subscribe(1, 1), feeds(1, 2), { at: 500, do: 'unsubscribe', s: 1 }, feeds(1, 1, 700, 0, 9), publishes(1, 1, 520)]),
+  scenario('unsubscribe', {}, [
+    subscribe(1, 1),
+    feeds(1, 2),
+    { at: 500, do: 'unsubscribe', s: 1 },
+    feeds(1, 1, 700, 0, 9),
+    publishes(1, 1, 520),
+  ]),
   scenario('subscribe again', {}, [
     subscribe(1, 1),
     feeds(1, 2),
@@ -70,8 +119,16 @@ export const scenarios: readonly Scenario[] = [
     subscribe(2, 2, { at: 510 }),
     feeds(2, 3, 900, 20, 5),
   ]),
-  scenario('shared subscription', durable, [subscribe(1, 1, { filter: '$share/g/in/#' }), feeds(1, 4)]),
-  scenario('durable session', durable, [subscribe(1, 2), feeds(2, 3), feeds(1, 3, 305, 20, 4), publishes(2, 2, 310, 20)]),
+  scenario('shared subscription', durable, [
+    subscribe(1, 1, { filter: '$share/g/in/#' }),
+    feeds(1, 4),
+  ]),
+  scenario('durable session', durable, [
+    subscribe(1, 2),
+    feeds(2, 3),
+    feeds(1, 3, 305, 20, 4),
+    publishes(2, 2, 310, 20),
+  ]),
   scenario('always subscribe again', { ...durable, resubscribe: 'always' }, [
     subscribe(1, 1),
     feeds(1, 3),
@@ -107,15 +164,31 @@ export const scenarios: readonly Scenario[] = [
     { at: 310, do: 'reconnect', force: true },
     publishes(2, 2, 320, 10, 3),
   ]),
-  scenario('two endpoints', { endpoints: 2 }, [subscribe(1, 1), feeds(1, 2), publishes(2, 2, 200, 20)]),
+  scenario('two endpoints', { endpoints: 2 }, [
+    subscribe(1, 1),
+    feeds(1, 2),
+    publishes(2, 2, 200, 20),
+  ]),
   scenario('topic aliases', { brokerAliases: 1, offlineQos0: 'queue' }, [
     publishes(0, 6, 100, 20),
     publishes(0, 3, 110, 20, 7, 'out/b'),
     publishes(1, 2, 115, 40, 10),
   ]),
-  scenario('no aliases', { brokerAliases: 0, offlineQos0: 'queue', short: true }, publishes(0, 4, 100, 10)),
-  scenario('authentication', { auth: true }, [publishes(1, 2), { at: 300, do: 'reauthenticate' }, publishes(2, 2, 320, 10, 3)]),
-  scenario('tokens that expire', { tokens: true, span: 20_000 }, [subscribe(1, 1), feeds(1, 2, 16_000), publishes(2, 2, 15_000, 20)]),
+  scenario(
+    'no aliases',
+    { brokerAliases: 0, offlineQos0: 'queue', short: true },
+    publishes(0, 4, 100, 10),
+  ),
+  scenario('authentication', { auth: true }, [
+    publishes(1, 2),
+    { at: 300, do: 'reauthenticate' },
+    publishes(2, 2, 320, 10, 3),
+  ]),
+  scenario('tokens that expire', { tokens: true, span: 20_000 }, [
+    subscribe(1, 1),
+    feeds(1, 2, 16_000),
+    publishes(2, 2, 15_000, 20),
+  ]),
   scenario('lower limits after a reconnect', { narrower: true }, [
     publishes(1, 4, 195),
     publishes(2, 4, 196, 0, 5),
@@ -134,18 +207,38 @@ export const scenarios: readonly Scenario[] = [
     { at: 305, do: 'request', n: 2, topic: 'service/echo', qos: 1, timeout: 3000 },
     { at: 900, do: 'request', n: 3, topic: 'service/echo', qos: 1, timeout: 3000 },
   ]),
-  scenario('drain', {}, [subscribe(1, 1, { work: 30 }), feeds(1, 3), publishes(2, 4, 340), { at: 345, do: 'drain', timeout: 2000 }]),
+  scenario('drain', {}, [
+    subscribe(1, 1, { work: 30 }),
+    feeds(1, 3),
+    publishes(2, 4, 340),
+    { at: 345, do: 'drain', timeout: 2000 },
+  ]),
   scenario('disconnect with work in flight', {}, [
     subscribe(1, 1, { work: 60 }),
     feeds(1, 3),
     publishes(1, 4, 340),
     { at: 342, do: 'disconnect', timeout: 500 },
   ]),
-  scenario('disconnect at once', short, [publishes(2, 3, 100), { at: 106, do: 'disconnect', timeout: 0 }]),
-  scenario('offline queue', { offlineQos0: 'queue' }, [publishes(1, 4, 0), publishes(2, 4, 0, 0, 5), publishes(0, 2, 0, 0, 9)]),
+  scenario('disconnect at once', short, [
+    publishes(2, 3, 100),
+    { at: 106, do: 'disconnect', timeout: 0 },
+  ]),
+  scenario('offline queue', { offlineQos0: 'queue' }, [
+    publishes(1, 4, 0),
+    publishes(2, 4, 0, 0, 5),
+    publishes(0, 2, 0, 0, 9),
+  ]),
   scenario('full queue', { maxQueuedMessages: 4, overflow: 'reject' }, publishes(1, 12, 0)),
-  scenario('full queue, oldest goes', { maxQueuedMessages: 4, overflow: 'drop-oldest' }, publishes(1, 12, 0)),
-  scenario('clear', oneByOne, [publishes(1, 6), { at: 101, do: 'clear' }, publishes(1, 2, 150, 0, 7)]),
+  scenario(
+    'full queue, oldest goes',
+    { maxQueuedMessages: 4, overflow: 'drop-oldest' },
+    publishes(1, 12, 0),
+  ),
+  scenario('clear', oneByOne, [
+    publishes(1, 6),
+    { at: 101, do: 'clear' },
+    publishes(1, 2, 150, 0, 7),
+  ]),
   scenario('abort', {}, [
     { at: 100, do: 'abortable', n: 1, topic: 'out/a', qos: 1, after: 2 },
     { at: 100, do: 'abortable', n: 2, topic: 'out/a', qos: 2, after: 0 },
@@ -159,14 +252,40 @@ export const scenarios: readonly Scenario[] = [
     publishes(1, 2, 10, 0, 3),
   ]),
   scenario('time to live', { ttl: 1500 }, [publishes(1, 3, 0), publishes(2, 2, 200, 0, 4)]),
-  scenario('acknowledgement deadline', { ackTimeout: 800 }, [publishes(1, 2), publishes(2, 2, 120, 0, 3)]),
-  scenario('republish after loss', { onSessionLost: 'republish' }, [publishes(1, 3), publishes(2, 3, 100, 0, 4)]),
-  scenario('reject after loss', { onSessionLost: 'reject' }, [publishes(1, 3), publishes(2, 3, 100, 0, 4)]),
+  scenario('acknowledgement deadline', { ackTimeout: 800 }, [
+    publishes(1, 2),
+    publishes(2, 2, 120, 0, 3),
+  ]),
+  scenario('republish after loss', { onSessionLost: 'republish' }, [
+    publishes(1, 3),
+    publishes(2, 3, 100, 0, 4),
+  ]),
+  scenario('reject after loss', { onSessionLost: 'reject' }, [
+    publishes(1, 3),
+    publishes(2, 3, 100, 0, 4),
+  ]),
   scenario('idle', { keepAlive: 4, span: 30_000 }, [subscribe(1, 1), feeds(1, 1, 17_000)]),
-  scenario('3.1.1', { version: 4, cleanStart: false }, [subscribe(1, 1), feeds(1, 3), publishes(1, 2, 200, 20), publishes(2, 2, 210, 20, 3)]),
-  scenario('3.1.1 without a session', { version: 4 }, [subscribe(1, 2), feeds(2, 3), publishes(2, 3, 200, 20)]),
-  scenario('either version', { version: 'auto' }, [subscribe(1, 1), feeds(1, 2), publishes(1, 2, 200, 20)]),
-  scenario('assigned identifier', { clientId: '' }, [subscribe(1, 1), feeds(1, 2), publishes(2, 2, 200, 20)]),
+  scenario('3.1.1', { version: 4, cleanStart: false }, [
+    subscribe(1, 1),
+    feeds(1, 3),
+    publishes(1, 2, 200, 20),
+    publishes(2, 2, 210, 20, 3),
+  ]),
+  scenario('3.1.1 without a session', { version: 4 }, [
+    subscribe(1, 2),
+    feeds(2, 3),
+    publishes(2, 3, 200, 20),
+  ]),
+  scenario('either version', { version: 'auto' }, [
+    subscribe(1, 1),
+    feeds(1, 2),
+    publishes(1, 2, 200, 20),
+  ]),
+  scenario('assigned identifier', { clientId: '' }, [
+    subscribe(1, 1),
+    feeds(1, 2),
+    publishes(2, 2, 200, 20),
+  ]),
   scenario('retained', {}, [
     { at: 10, do: 'feed', n: 1, topic: 'in/a', qos: 1, retain: true },
     subscribe(1, 1, { at: 60 }),
@@ -174,15 +293,17 @@ export const scenarios: readonly Scenario[] = [
     subscribe(2, 1, { at: 600 }),
     feeds(1, 1, 900, 0, 5),
   ]),
-  scenario('small pieces', { pipe: { latency: 5, pieces: 'bytes', highWaterMark: 65_536, delivery: 'buffer' } }, [
-    subscribe(1, 2),
-    feeds(2, 2),
-    publishes(2, 2, 200, 20),
-  ]),
-  scenario('a pipe that is soon full', { offlineQos0: 'queue', pipe: { latency: 20, pieces: 'random', highWaterMark: 20, delivery: 'chunk' } }, [
-    publishes(1, 4),
-    publishes(0, 4, 101, 0, 5),
-    subscribe(1, 1, { at: 100 }),
-    feeds(1, 3),
-  ]),
+  scenario(
+    'small pieces',
+    { pipe: { latency: 5, pieces: 'bytes', highWaterMark: 65_536, delivery: 'buffer' } },
+    [subscribe(1, 2), feeds(2, 2), publishes(2, 2, 200, 20)],
+  ),
+  scenario(
+    'a pipe that is soon full',
+    {
+      offlineQos0: 'queue',
+      pipe: { latency: 20, pieces: 'random', highWaterMark: 20, delivery: 'chunk' },
+    },
+    [publishes(1, 4), publishes(0, 4, 101, 0, 5), subscribe(1, 1, { at: 100 }), feeds(1, 3)],
+  ),
 ]

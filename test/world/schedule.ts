@@ -72,7 +72,16 @@ export const defaultSetup = {
 export type Setup = Readonly<typeof defaultSetup>
 
 /** How a subscription of the application reads; `'break'` leaves its loop after two messages, `'idle'` reads nothing. */
-export type Style = 'loop' | 'break' | 'batches' | 'manual' | 'on-receive' | 'listen' | 'read' | 'next' | 'idle'
+export type Style =
+  | 'loop'
+  | 'break'
+  | 'batches'
+  | 'manual'
+  | 'on-receive'
+  | 'listen'
+  | 'read'
+  | 'next'
+  | 'idle'
 
 /** When a signal aborts: before the call, or so many milliseconds after it. */
 export type Abort = 'before' | number
@@ -132,7 +141,14 @@ export type Operation =
   | { readonly do: 'unsubscribe' | 'detach' | 'dispose'; readonly s: number }
   /** Another client publishes. */
   | (Graded & { readonly do: 'feed'; readonly retain?: boolean })
-  | { readonly do: 'request'; readonly n: number; readonly topic: string; readonly qos?: 0 | 1; readonly timeout: number; readonly careless?: true }
+  | {
+      readonly do: 'request'
+      readonly n: number
+      readonly topic: string
+      readonly qos?: 0 | 1
+      readonly timeout: number
+      readonly careless?: true
+    }
   /** The responder that `fails` throws at every request. */
   | { readonly do: 'respond'; readonly s: number; readonly topic: string; readonly fails?: true }
   | { readonly do: 'reconnect'; readonly force: boolean }
@@ -142,7 +158,12 @@ export type Operation =
   | { readonly do: 'reauthenticate' | 'flush' | 'clear' | 'destroy' | 'restart-process' }
   | { readonly do: 'connect'; readonly abort?: Abort }
   /** A listener, which does something at the first few events and may throw. */
-  | { readonly do: 'on'; readonly event: string; readonly does?: Operation; readonly throws?: boolean }
+  | {
+      readonly do: 'on'
+      readonly event: string
+      readonly does?: Operation
+      readonly throws?: boolean
+    }
   /** All in one turn. */
   | { readonly do: 'together'; readonly ops: readonly Operation[] }
 
@@ -211,7 +232,19 @@ export type Schedule = ScheduleOf<Setup, Op, Fault>
 
 /** What may go wrong with a link or a broker in every kind of world, as often as it is drawn. */
 export const commonFaults = [
-  ...(['reset', 'reset', 'reset', 'end', 'cut-up', 'cut-up', 'cut-down', 'cut-down', 'stall', 'stall-up', 'stall-down'] as const),
+  ...([
+    'reset',
+    'reset',
+    'reset',
+    'end',
+    'cut-up',
+    'cut-up',
+    'cut-down',
+    'cut-down',
+    'stall',
+    'stall-up',
+    'stall-down',
+  ] as const),
   ...(['restart-keep', 'restart-keep', 'restart-lose'] as const),
 ]
 /** And where connections are drawn as well. */
@@ -221,7 +254,11 @@ export type LinkFault = (typeof linkFaults)[number]
 /** The operations of a schedule, also those that are done together with others, or by listeners. */
 export function operationsOf(ops: readonly Op[]): Op[] {
   return ops.flatMap((op) => {
-    const inner = op.do === 'together' ? op.ops : op.do === 'on' && op.does !== undefined ? [op.does] : []
-    return [...(op.do === 'together' ? [] : [op]), ...operationsOf(inner.map((each) => ({ ...each, at: op.at })))]
+    const inner =
+      op.do === 'together' ? op.ops : op.do === 'on' && op.does !== undefined ? [op.does] : []
+    return [
+      ...(op.do === 'together' ? [] : [op]),
+      ...operationsOf(inner.map((each) => ({ ...each, at: op.at }))),
+    ]
   })
 }

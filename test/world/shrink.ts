@@ -13,7 +13,12 @@ export type Shrinkable = ScheduleOf<object, object, object>
 export type Try<S extends Shrinkable = Schedule> = (schedule: S) => Promise<readonly Finding[]>
 
 /** The smallest schedule that was found to break the same rule. */
-export async function shrink<S extends Shrinkable>(schedule: S, rule: string, attempt: Try<S>, most = 400): Promise<S> {
+export async function shrink<S extends Shrinkable>(
+  schedule: S,
+  rule: string,
+  attempt: Try<S>,
+  most = 400,
+): Promise<S> {
   let best = schedule
   let left = most
   const fails = async (candidate: S): Promise<boolean> => {
@@ -48,8 +53,13 @@ function* smaller<S extends Shrinkable>(schedule: S): Generator<S> {
 // Halves first, then quarters, down to one at a time.
 function* withoutSome<S extends Shrinkable>(schedule: S, key: 'ops' | 'faults'): Generator<S> {
   const list: readonly unknown[] = schedule[key]
-  for (let size = Math.ceil(list.length / 2); size >= 1; size = size === 1 ? 0 : Math.ceil(size / 2)) {
-    for (let at = 0; at < list.length; at += size) yield { ...schedule, [key]: [...list.slice(0, at), ...list.slice(at + size)] }
+  for (
+    let size = Math.ceil(list.length / 2);
+    size >= 1;
+    size = size === 1 ? 0 : Math.ceil(size / 2)
+  ) {
+    for (let at = 0; at < list.length; at += size)
+      yield { ...schedule, [key]: [...list.slice(0, at), ...list.slice(at + size)] }
   }
 }
 
@@ -67,9 +77,14 @@ export function shown(schedule: Shrinkable): string {
 /** Reads what `shown` gave. */
 export function parsed<S extends Shrinkable = Schedule>(text: string): S {
   const lines = text.split('\n').map((line) => line.trim())
-  const head = /^name: (.*), seed: (\d+), span: (\d+) ms$/.exec(lines.find((line) => line.startsWith('name: ')) ?? '')
+  const head = /^name: (.*), seed: (\d+), span: (\d+) ms$/.exec(
+    lines.find((line) => line.startsWith('name: ')) ?? '',
+  )
   if (head === null) throw new Error('there is no line that begins with name:')
-  const all = <T>(prefix: string): T[] => lines.filter((line) => line.startsWith(prefix)).map((line) => JSON.parse(line.slice(prefix.length)) as T)
+  const all = <T>(prefix: string): T[] =>
+    lines
+      .filter((line) => line.startsWith(prefix))
+      .map((line) => JSON.parse(line.slice(prefix.length)) as T)
   const [setup = {}] = all<object>('setup: ')
   return {
     name: head[1] as string,

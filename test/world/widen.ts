@@ -41,8 +41,12 @@ export function widen(schedule: Schedule, random: Random): Schedule {
     Object.assign(setup, { habit: random.pick(habitNames) })
     ops = provoked(random, ops, setup, schedule.span)
   }
-  if (v5 && random.chance(0.25)) Object.assign(setup, { limits: Array.from({ length: random.between(1, 3) }, () => limits(random, sized)) })
-  if (random.chance(0.15)) Object.assign(setup, { maxQueuedBytes: random.pick([200, 2000, 70_000]) })
+  if (v5 && random.chance(0.25))
+    Object.assign(setup, {
+      limits: Array.from({ length: random.between(1, 3) }, () => limits(random, sized)),
+    })
+  if (random.chance(0.15))
+    Object.assign(setup, { maxQueuedBytes: random.pick([200, 2000, 70_000]) })
   if (random.chance(0.1)) Object.assign(setup, { meddling: true })
   if (random.chance(0.5)) ops = ops.map((op) => bufferedOp(random, op))
   if (random.chance(0.3)) ops = ops.map((op) => manyFilters(random, op))
@@ -58,27 +62,39 @@ function size(random: Random): number {
 }
 
 function sizedOp(random: Random, op: Op): Op {
-  if (op.do !== 'publish' && op.do !== 'abortable' && op.do !== 'feed' && op.do !== 'post') return op
+  if (op.do !== 'publish' && op.do !== 'abortable' && op.do !== 'feed' && op.do !== 'post')
+    return op
   return random.chance(0.3) ? { ...op, size: size(random) } : op
 }
 
 function formed(random: Random, op: Op): Op {
-  return op.do === 'publish' || op.do === 'abortable' || op.do === 'post' ? { ...op, form: random.pick(forms) } : op
+  return op.do === 'publish' || op.do === 'abortable' || op.do === 'post'
+    ? { ...op, form: random.pick(forms) }
+    : op
 }
 
 // Makes a habit show.
-function provoked(random: Random, ops: readonly Op[], setup: Partial<Setup>, span: number): readonly Op[] {
+function provoked(
+  random: Random,
+  ops: readonly Op[],
+  setup: Partial<Setup>,
+  span: number,
+): readonly Op[] {
   const manners = mannersOf(setup.habit ?? 'none')
   const { pipe } = setup
   const at = (): number => random.below(span)
   const made: Op[] = []
   // The packet at which a server closed cannot be known while others of the same write are on their way.
-  if (pipe !== undefined && manners.includes('poisoned')) Object.assign(setup, { pipe: brisk(pipe) })
+  if (pipe !== undefined && manners.includes('poisoned'))
+    Object.assign(setup, { pipe: brisk(pipe) })
   // An exchange has to fit into the life of a connection.
-  if (pipe !== undefined && manners.includes('dies-young')) Object.assign(setup, { pipe: { ...brisk(pipe), latency: Math.min(pipe.latency, 5) } })
+  if (pipe !== undefined && manners.includes('dies-young'))
+    Object.assign(setup, { pipe: { ...brisk(pipe), latency: Math.min(pipe.latency, 5) } })
   if (manners.includes('closes-at-filter')) {
     // By itself, or beside others that are to be granted.
-    const filters = random.chance(0.5) ? { filter: closedFilter } : { filter: 'open/a', more: [closedFilter] }
+    const filters = random.chance(0.5)
+      ? { filter: closedFilter }
+      : { filter: 'open/a', more: [closedFilter] }
     made.push({ at: at(), do: 'subscribe', s: 60, ...filters, qos: 1, style: 'loop', work: 0 })
   }
   if (manners.includes('few-filters')) {
@@ -90,11 +106,17 @@ function provoked(random: Random, ops: readonly Op[], setup: Partial<Setup>, spa
   }
   if (manners.includes('only-twenty')) {
     const near = at()
-    for (let n = 2000; n < 2060; n++) made.push({ at: near, do: 'publish', n, topic: 'out/a', qos: 2 })
+    for (let n = 2000; n < 2060; n++)
+      made.push({ at: near, do: 'publish', n, topic: 'out/a', qos: 2 })
   }
   const sizes = [smallPacket - 30, smallPacket, 5000, 70_000]
   const large = manners.includes('ignores-sizes')
-  return [...ops.map((op) => (large && op.do === 'feed' && random.chance(0.5) ? { ...op, size: random.pick(sizes) } : op)), ...made]
+  return [
+    ...ops.map((op) =>
+      large && op.do === 'feed' && random.chance(0.5) ? { ...op, size: random.pick(sizes) } : op,
+    ),
+    ...made,
+  ]
 }
 
 function brisk({ rateUp: _up, rateDown: _down, ...pipe }: PipeOptions): PipeOptions {
@@ -106,9 +128,14 @@ function slow(random: Random, { pipe, keepAlive = 30 }: Partial<Setup>): Partial
   const rate = (): number => random.pick([20, 100, 1000, 100_000])
   if (pipe === undefined) return {}
   // A slice of 128 KiB has to leave within keep-alive and the wait for an answer: on a link that is slower nothing tells that it lives.
-  const least = keepAlive === 0 ? 0 : 180_000 / (keepAlive * 1000 + Math.max(1000, Math.min(10_000, keepAlive * 500)))
+  const least =
+    keepAlive === 0
+      ? 0
+      : 180_000 / (keepAlive * 1000 + Math.max(1000, Math.min(10_000, keepAlive * 500)))
   const [rateUp, rateDown] = [Math.max(rate(), least), rate()]
-  return { pipe: { ...pipe, rateUp, rateDown, highWaterMark: random.pick([24, 1000, 16_384, 65_536]) } }
+  return {
+    pipe: { ...pipe, rateUp, rateDown, highWaterMark: random.pick([24, 1000, 16_384, 65_536]) },
+  }
 }
 
 function limits(random: Random, sized: boolean): Limits {
@@ -128,7 +155,9 @@ function bufferedOp(random: Random, op: Op): Op {
   return {
     ...op,
     ...(random.chance(0.5) ? { buffer: random.between(1, 6) } : {}),
-    ...(random.chance(0.4) ? { overflow: random.pick(['backpressure', 'drop-newest', 'drop-oldest'] as const) } : {}),
+    ...(random.chance(0.4)
+      ? { overflow: random.pick(['backpressure', 'drop-newest', 'drop-oldest'] as const) }
+      : {}),
     ...(random.chance(0.4) ? { lifetime: 'borrowed' as const } : {}),
     ...(op.style === 'listen' ? { concurrency: random.pick([1, 2, 8, 100]) } : {}),
   }
@@ -136,7 +165,10 @@ function bufferedOp(random: Random, op: Op): Op {
 
 function manyFilters(random: Random, op: Op): Op {
   if (op.do !== 'subscribe' || op.s === 60 || op.filter.startsWith('$share/')) return op
-  return { ...op, more: Array.from({ length: random.pick([1, 3, 30]) }, (_, index) => `other/${op.s}/${index}`) }
+  return {
+    ...op,
+    more: Array.from({ length: random.pick([1, 3, 30]) }, (_, index) => `other/${op.s}/${index}`),
+  }
 }
 
 function postAll(random: Random, span: number): Op {
@@ -152,11 +184,14 @@ function endings(random: Random, ops: readonly Op[]): Op[] {
   const near = ops.length === 0 ? 500 : random.pick(ops).at
   const at = (): number => near + random.pick([0, 0, 1, 20])
   const made: Op[] = []
-  for (const s of subscriptions) if (random.chance(0.6)) made.push({ at: at(), do: random.pick(['dispose', 'unsubscribe', 'detach'] as const), s })
+  for (const s of subscriptions)
+    if (random.chance(0.6))
+      made.push({ at: at(), do: random.pick(['dispose', 'unsubscribe', 'detach'] as const), s })
   if (random.chance(0.5)) {
     const timeout = random.pick([0, 300, 5000, 5000])
     made.push({ at: at(), do: random.pick(['disconnect', 'drain'] as const), timeout })
-    if (random.chance(0.2)) made.push({ at: at(), do: random.pick(['disconnect', 'drain'] as const), timeout: 300 })
+    if (random.chance(0.2))
+      made.push({ at: at(), do: random.pick(['disconnect', 'drain'] as const), timeout: 300 })
     if (random.chance(0.15)) made.push({ at: at() + random.below(100), do: 'destroy' })
   }
   return made

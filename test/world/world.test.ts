@@ -16,16 +16,19 @@ test('each scenario has a name of its own', () => {
 describe('the same seed', () => {
   const names = Object.keys(kinds) as KindName[]
 
-  test.each(names)('gives the same schedule, which can be printed and read again, and the same run, packet by packet: %s', async (name) => {
-    const { generate } = kinds[name]
-    expect(generate(4711)).not.toEqual(generate(4712))
-    for (const seed of [3, 8, 42]) {
-      expect(parsed(shown(generate(seed)))).toEqual(JSON.parse(JSON.stringify(generate(seed))))
-      const lines = await traced(name, generate(seed))
-      expect(lines.length).toBeGreaterThan(10)
-      expect(await traced(name, parsed(shown(generate(seed))))).toEqual(lines)
-    }
-  })
+  test.each(names)(
+    'gives the same schedule, which can be printed and read again, and the same run, packet by packet: %s',
+    async (name) => {
+      const { generate } = kinds[name]
+      expect(generate(4711)).not.toEqual(generate(4712))
+      for (const seed of [3, 8, 42]) {
+        expect(parsed(shown(generate(seed)))).toEqual(JSON.parse(JSON.stringify(generate(seed))))
+        const lines = await traced(name, generate(seed))
+        expect(lines.length).toBeGreaterThan(10)
+        expect(await traced(name, parsed(shown(generate(seed))))).toEqual(lines)
+      }
+    },
+  )
 
   test('gives the same numbers, also beyond 32 bits', () => {
     const numbers = (seed: number): number[] => {
@@ -53,7 +56,10 @@ describe('the shrinker', () => {
   test('leaves what the failure needs, and nothing else', async () => {
     const small = await shrink(schedule, 'I1', async ({ ops, faults, setup }) => {
       const fails =
-        ops.some((op) => op.at === 3) && ops.some((op) => op.at === 7) && faults.some(({ kind }) => kind === 'end') && setup.keepAlive === 5
+        ops.some((op) => op.at === 3) &&
+        ops.some((op) => op.at === 7) &&
+        faults.some(({ kind }) => kind === 'end') &&
+        setup.keepAlive === 5
       return fails ? [{ rule: 'I1', detail: '' }] : []
     })
     expect(small.ops.map(({ at }) => at)).toEqual([3, 7])
@@ -62,7 +68,9 @@ describe('the shrinker', () => {
   })
 
   test('keeps to the rule that was broken', async () => {
-    const small = await shrink(schedule, 'I1', async ({ ops }) => [{ rule: ops.length < 5 ? 'I2' : 'I1', detail: '' }])
+    const small = await shrink(schedule, 'I1', async ({ ops }) => [
+      { rule: ops.length < 5 ? 'I2' : 'I1', detail: '' },
+    ])
     expect(small.ops.length).toBe(5)
   })
 })

@@ -5,7 +5,12 @@
  */
 
 /** Messages and bytes of a topic, messages in all, and bytes in all. */
-export const limits = { perTopic: 500, topicBytes: 1024 * 1024, messages: 20_000, bytes: 16 * 1024 * 1024 }
+export const limits = {
+  perTopic: 500,
+  topicBytes: 1024 * 1024,
+  messages: 20_000,
+  bytes: 16 * 1024 * 1024,
+}
 
 /** Bytes of the objects around a message; an estimate. */
 const objects = 600
@@ -42,7 +47,11 @@ export class History {
     this.#queue.push(place)
     this.size += 1
     this.bytes += record.cost
-    while (kept.records.length > limits.perTopic || (kept.records.length > 1 && kept.bytes > limits.topicBytes)) this.#dropOldest(topic)
+    while (
+      kept.records.length > limits.perTopic ||
+      (kept.records.length > 1 && kept.bytes > limits.topicBytes)
+    )
+      this.#dropOldest(topic)
     while (this.size > limits.messages || this.bytes > limits.bytes) this.#dropFirst()
     this.#tidy()
   }

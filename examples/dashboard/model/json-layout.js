@@ -11,7 +11,8 @@ export function piecesOf(value) {
 }
 
 function write(value, field, indent, pieces) {
-  if (typeof value === 'number') pieces.push({ text: JSON.stringify(value), field: field || 'value' })
+  if (typeof value === 'number')
+    pieces.push({ text: JSON.stringify(value), field: field || 'value' })
   else if (typeof value !== 'object' || value === null) add(pieces, JSON.stringify(value))
   else writeAll(value, field, indent, pieces)
 }

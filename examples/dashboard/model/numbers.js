@@ -22,7 +22,12 @@ export function drawable(value) {
 
 /** Pairs of field and number. Gives none for what is no JSON. */
 export function numbersIn(message) {
-  if (message.payloadLength === 0 || message.payloadLength > limits.bytes || !openings.has(message.payload[0])) return []
+  if (
+    message.payloadLength === 0 ||
+    message.payloadLength > limits.bytes ||
+    !openings.has(message.payload[0])
+  )
+    return []
   const found = []
   try {
     collect(message.json(), '', 0, found)

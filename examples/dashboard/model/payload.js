@@ -26,7 +26,9 @@ function shown(character, keep) {
   const code = character.codePointAt(0)
   // The pictures that Unicode has for control characters.
   if (code < 0x20) return keep.includes(character) ? character : String.fromCodePoint(0x2400 + code)
-  return unseen.some(([from, to]) => code >= from && code <= to) ? `\\u{${code.toString(16)}}` : character
+  return unseen.some(([from, to]) => code >= from && code <= to)
+    ? `\\u{${code.toString(16)}}`
+    : character
 }
 
 /** Text in which nothing is hidden; line breaks and tabs stay. */
@@ -46,7 +48,10 @@ export function oneLine(text, limit = limits.line) {
 /** The UTF-8 in the first bytes; undefined when they are none. A character that is cut at the end is left out. */
 function decoded(bytes, limit) {
   try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes.subarray(0, limit), { stream: bytes.length > limit })
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(
+      bytes.subarray(0, limit),
+      { stream: bytes.length > limit },
+    )
   } catch {
     return undefined
   }
@@ -61,7 +66,8 @@ function inHex(bytes, limit) {
 /** True for text that somebody may want to read: a byte in ten may be a control character. */
 function isReadable(text) {
   let controls = 0
-  for (let at = 0; at < text.length; at += 1) if (text.charCodeAt(at) < 0x20 && !'\n\r\t'.includes(text[at])) controls += 1
+  for (let at = 0; at < text.length; at += 1)
+    if (text.charCodeAt(at) < 0x20 && !'\n\r\t'.includes(text[at])) controls += 1
   return controls * 10 <= text.length
 }
 
@@ -138,7 +144,9 @@ function cut(pieces) {
 export function pieces(bytes, format, text) {
   const number = format === 'text' && text.trim() !== '' && Number.isFinite(Number(text))
   if (number) return [{ text, field: 'value' }]
-  return format === 'json' && laidOut(text) !== undefined ? cut(piecesOf(JSON.parse(decoded(bytes, limits.text)))) : [{ text, field: undefined }]
+  return format === 'json' && laidOut(text) !== undefined
+    ? cut(piecesOf(JSON.parse(decoded(bytes, limits.text))))
+    : [{ text, field: undefined }]
 }
 
 /** So few bytes in a line, that a phone has room for it. */
@@ -148,8 +156,12 @@ function hexLines(bytes) {
   const lines = []
   for (let at = 0; at < Math.min(bytes.length, limits.hex); at += perLine) {
     const row = bytes.subarray(at, Math.min(at + perLine, limits.hex))
-    const characters = Array.from(row, (byte) => (byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '·')).join('')
-    lines.push(`${at.toString(16).padStart(6, '0')}  ${inHex(row, perLine).padEnd(3 * perLine)} ${characters}`)
+    const characters = Array.from(row, (byte) =>
+      byte >= 0x20 && byte < 0x7f ? String.fromCharCode(byte) : '·',
+    ).join('')
+    lines.push(
+      `${at.toString(16).padStart(6, '0')}  ${inHex(row, perLine).padEnd(3 * perLine)} ${characters}`,
+    )
   }
   return lines.join('\n')
 }
@@ -158,18 +170,30 @@ function hexLines(bytes) {
 export function render(bytes, format, contentType = '') {
   if (bytes.length === 0) return { text: '', note: 'The payload is empty.' }
   const limit = format === 'hex' ? limits.hex : limits.text
-  const note = bytes.length > limit ? `The first ${limit.toLocaleString('en')} of ${bytes.length.toLocaleString('en')} bytes.` : ''
+  const note =
+    bytes.length > limit
+      ? `The first ${limit.toLocaleString('en')} of ${bytes.length.toLocaleString('en')} bytes.`
+      : ''
   if (format === 'hex') return { text: hexLines(bytes), note }
   const text = decoded(bytes, limit)
-  if (text === undefined) return { text: '', note: 'These bytes are no UTF-8: see them as hexadecimal.' }
+  if (text === undefined)
+    return { text: '', note: 'These bytes are no UTF-8: see them as hexadecimal.' }
   const promised = isJson(contentType) && !note ? jsonProblem(text) : undefined
   if (format === 'text')
-    return { text: visible(text), note: promised === undefined ? note : `The content type says JSON, but it is none: ${promised}` }
+    return {
+      text: visible(text),
+      note:
+        promised === undefined ? note : `The content type says JSON, but it is none: ${promised}`,
+    }
   const layout = laidOut(text)
   if (layout !== undefined) return { text: visible(layout).slice(0, limits.text), note }
   return {
     text: visible(text),
-    note: note || (tooDeep(text) ? `Nested deeper than ${limits.depth} levels.` : `This is no JSON: ${jsonProblem(text)}`),
+    note:
+      note ||
+      (tooDeep(text)
+        ? `Nested deeper than ${limits.depth} levels.`
+        : `This is no JSON: ${jsonProblem(text)}`),
   }
 }
 
@@ -198,5 +222,7 @@ export function age(milliseconds) {
 export function short(value) {
   if (value === undefined) return '–'
   if (Number.isInteger(value) && Math.abs(value) < 1e6) return value.toLocaleString('en')
-  return Math.abs(value) >= 1e6 || Math.abs(value) < 0.001 ? value.toExponential(2) : value.toLocaleString('en', { maximumSignificantDigits: 4 })
+  return Math.abs(value) >= 1e6 || Math.abs(value) < 0.001
+    ? value.toExponential(2)
+    : value.toLocaleString('en', { maximumSignificantDigits: 4 })
 }

@@ -30,7 +30,10 @@ export class Rates {
     const [since] = before
     if (since !== undefined && now > since.now) {
       const seconds = (now - since.now) / 1000
-      this.perSecond = { messages: (messages - since.messages) / seconds, bytes: (bytes - since.bytes) / seconds }
+      this.perSecond = {
+        messages: (messages - since.messages) / seconds,
+        bytes: (bytes - since.bytes) / seconds,
+      }
     }
     // A clock that was set back begins anew.
     if (since !== undefined && now < since.now) before.length = 0

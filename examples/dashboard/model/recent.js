@@ -14,7 +14,12 @@ const isText = (value) => typeof value === 'string' && value.length <= limits.ch
 
 function isConnection(value) {
   if (typeof value !== 'object' || value === null) return false
-  return isText(value.url) && isText(value.filter) && isText(value.username) && [0, 1, 2].includes(value.qos)
+  return (
+    isText(value.url) &&
+    isText(value.filter) &&
+    isText(value.username) &&
+    [0, 1, 2].includes(value.qos)
+  )
 }
 
 /** The connections in a stored text, newest first. */
@@ -29,13 +34,21 @@ export function recentIn(text) {
 }
 
 // These properties and no others, whatever the caller has besides.
-const plain = ({ url, filter, qos, username }) => ({ url: withoutSecrets(url), filter, qos, username })
+const plain = ({ url, filter, qos, username }) => ({
+  url: withoutSecrets(url),
+  filter,
+  qos,
+  username,
+})
 
 /** The list with one more at its head; the same address, filter and user are there once. */
 export function remembered(list, settings) {
   const latest = plain(settings)
   if (!isConnection(latest)) return list
-  const others = list.filter(({ url, filter, username }) => url !== latest.url || filter !== latest.filter || username !== latest.username)
+  const others = list.filter(
+    ({ url, filter, username }) =>
+      url !== latest.url || filter !== latest.filter || username !== latest.username,
+  )
   return [latest, ...others].slice(0, limits.connections)
 }
 

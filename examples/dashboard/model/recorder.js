@@ -98,7 +98,8 @@ export class Recorder {
       const { topic } = message
       // Of thousands of topics only so many can have a chart.
       if (!this.#charted.has(topic) && left-- <= 0) return
-      for (const [name, value] of numbersIn(message)) if (this.series.set(topic, name, value)) this.#charted.add(topic)
+      for (const [name, value] of numbersIn(message))
+        if (this.series.set(topic, name, value)) this.#charted.add(topic)
     })
   }
 }

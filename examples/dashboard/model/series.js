@@ -48,7 +48,8 @@ class Series {
   }
 
   forget(places) {
-    for (const value of this.values.splice(0, places)) if (typeof value === 'number') this.count -= 1
+    for (const value of this.values.splice(0, places))
+      if (typeof value === 'number') this.count -= 1
   }
 }
 
@@ -102,7 +103,8 @@ export class SeriesStore {
    */
   pin(topic, name, kept = []) {
     if (topic.length > limits.topic) return undefined
-    if (!this.fields.has(name) && this.fields.size >= limits.fields) this.fields.delete(this.names().findLast((other) => !kept.includes(other)))
+    if (!this.fields.has(name) && this.fields.size >= limits.fields)
+      this.fields.delete(this.names().findLast((other) => !kept.includes(other)))
     const field = this.fields.get(name) ?? this.#addField(name)
     const known = field?.series.get(topic)
     if (known !== undefined || field === undefined) return known
@@ -140,7 +142,10 @@ export class SeriesStore {
   /** Names of fields, those first that are worth a chart: not what only ever rises, as counters and clocks do. */
   names() {
     const fields = [...this.fields.values()]
-    return [...fields.filter(({ rising }) => !rising), ...fields.filter(({ rising }) => rising)].map(({ name }) => name)
+    return [
+      ...fields.filter(({ rising }) => !rising),
+      ...fields.filter(({ rising }) => rising),
+    ].map(({ name }) => name)
   }
 
   clear() {
@@ -197,7 +202,11 @@ export function labels(topics) {
   const levels = topics.map((topic) => topic.split('/'))
   const shortest = Math.min(...levels.map(({ length }) => length))
   const [one] = levels
-  if (topics.length < 2) return { pattern: topics[0] ?? '', names: topics.map((topic) => topic.split('/').slice(-2).join('/')) }
+  if (topics.length < 2)
+    return {
+      pattern: topics[0] ?? '',
+      names: topics.map((topic) => topic.split('/').slice(-2).join('/')),
+    }
   const common = (at) => levels.every((each) => each.at(at) === one.at(at))
   let start = 0
   while (start < shortest - 1 && common(start)) start += 1

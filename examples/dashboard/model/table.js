@@ -47,14 +47,21 @@ export class TableView {
   arrange(topics, still = false) {
     const wanted = `${this.column} ${this.descending} ${this.text}`
     // The order of the topics themselves changes only with them.
-    const stamp = this.column === 'topic' && this.text === '' ? `${wanted} ${topics.version}` : undefined
+    const stamp =
+      this.column === 'topic' && this.text === '' ? `${wanted} ${topics.version}` : undefined
     if (stamp !== undefined && stamp === this.#stamp) return
-    if (still && this.wanted === wanted && this.#rows.every((entry) => topics.entries.get(entry.topic) === entry)) return
+    if (
+      still &&
+      this.wanted === wanted &&
+      this.#rows.every((entry) => topics.entries.get(entry.topic) === entry)
+    )
+      return
     this.wanted = wanted
     this.#stamp = stamp
     const text = this.text.toLowerCase()
     const rows = [...topics.entries.values()].filter(
-      ({ name, value }) => text === '' || name.toLowerCase().includes(text) || value.toLowerCase().includes(text),
+      ({ name, value }) =>
+        text === '' || name.toLowerCase().includes(text) || value.toLowerCase().includes(text),
     )
     const order = orders[this.column]
     const sign = this.descending ? -1 : 1

@@ -10,7 +10,13 @@ import { oneLine, preview } from './payload.js'
  * Topics and characters of all of them together, milliseconds of silence after which one gives way to another, bytes that wait for a tick, and characters
  * of a name.
  */
-export const limits = { topics: 5000, characters: 4_000_000, silence: 60_000, waiting: 4 * 1024 * 1024, name: 200 }
+export const limits = {
+  topics: 5000,
+  characters: 4_000_000,
+  silence: 60_000,
+  waiting: 4 * 1024 * 1024,
+  name: 200,
+}
 
 /** A row of the table. */
 class Entry {

@@ -12,11 +12,13 @@ const shownAtFirst = 8
 
 const collator = new Intl.Collator('en', { numeric: true })
 
-const same = (one, other) => one.length === other.length && one.every((value, index) => value === other[index])
+const same = (one, other) =>
+  one.length === other.length && one.every((value, index) => value === other[index])
 
 /** The value of a series at a point: what came last before it. */
 function valueAt({ values }, index) {
-  for (let at = index; at >= 0 && values[at] !== null; at -= 1) if (values[at] !== undefined) return values[at]
+  for (let at = index; at >= 0 && values[at] !== null; at -= 1)
+    if (values[at] !== undefined) return values[at]
   return undefined
 }
 
@@ -53,8 +55,18 @@ class FieldChart {
     this.#canvas = make('div', { className: 'plot', role: 'img' })
     this.#legend = make('ul', { className: 'legend' })
     this.#note = make('p', { className: 'note' })
-    const label = make('label', { className: 'inline' }, make('span', { className: 'hidden' }, `Field of chart ${rank + 1}`), this.#choice)
-    host.append(make('div', { className: 'head' }, make('h3', {}, label), this.#pattern), this.#canvas, this.#legend, this.#note)
+    const label = make(
+      'label',
+      { className: 'inline' },
+      make('span', { className: 'hidden' }, `Field of chart ${rank + 1}`),
+      this.#choice,
+    )
+    host.append(
+      make('div', { className: 'head' }, make('h3', {}, label), this.#pattern),
+      this.#canvas,
+      this.#legend,
+      this.#note,
+    )
     this.#chart = new LineChart(this.#canvas, {
       onCursor: (index) => {
         this.#cursor = index
@@ -71,13 +83,23 @@ class FieldChart {
     const keys = series.map(({ topic }) => topic)
     if (!same(keys, this.#keys)) this.#makeLegend(keys, names)
     const lines = series.map(({ topic, values, count }, index) => {
-      return { key: topic, name: names[index], values, count, shown: this.#switched.get(topic) ?? index < shownAtFirst }
+      return {
+        key: topic,
+        name: names[index],
+        values,
+        count,
+        shown: this.#switched.get(topic) ?? index < shownAtFirst,
+      }
     })
     this.#chart.draw(this.#store.times, lines)
-    for (const [index, { shown }] of lines.entries()) this.#switches[index].ariaPressed = String(shown)
+    for (const [index, { shown }] of lines.entries())
+      this.#switches[index].ariaPressed = String(shown)
     this.#showValues()
     const seen = lines.filter(({ shown }) => shown).length
-    this.#canvas.ariaLabel = series.length === 0 ? 'No values yet' : `${this.#field.name} of ${seen} topics over time; the legend has the last values`
+    this.#canvas.ariaLabel =
+      series.length === 0
+        ? 'No values yet'
+        : `${this.#field.name} of ${seen} topics over time; the legend has the last values`
   }
 
   recolour() {
@@ -103,27 +125,50 @@ class FieldChart {
     this.#field = this.#store.fields.get(name)
     const options = names.length > 0 ? [...names].sort() : ['no field yet']
     const offered = [...this.#choice.options].map(({ value }) => value)
-    if (!same(options, offered)) this.#choice.replaceChildren(...options.map((value) => make('option', { value }, oneLine(value))))
+    if (!same(options, offered))
+      this.#choice.replaceChildren(
+        ...options.map((value) => make('option', { value }, oneLine(value))),
+      )
     const shown = name ?? (names.length > 0 ? '' : options[0])
     if (this.#choice.value !== shown) this.#choice.value = shown
-    const missing = names.length > 0 ? 'Choose a field.' : 'Numbers in JSON payloads are drawn here.'
-    setText(this.#note, this.#field === undefined ? missing : this.#field.more ? `More topics have it; ${limits.series} are drawn.` : '')
+    const missing =
+      names.length > 0 ? 'Choose a field.' : 'Numbers in JSON payloads are drawn here.'
+    setText(
+      this.#note,
+      this.#field === undefined
+        ? missing
+        : this.#field.more
+          ? `More topics have it; ${limits.series} are drawn.`
+          : '',
+    )
   }
 
   #makeLegend(keys, names) {
     this.#keys = keys
-    for (const topic of this.#switched.keys()) if (!keys.includes(topic)) this.#switched.delete(topic)
+    for (const topic of this.#switched.keys())
+      if (!keys.includes(topic)) this.#switched.delete(topic)
     this.#switches = keys.map((topic, index) => {
-      const swatch = make('span', { className: isDashed(index) ? 'swatch dashed' : 'swatch', ariaHidden: 'true' })
+      const swatch = make('span', {
+        className: isDashed(index) ? 'swatch dashed' : 'swatch',
+        ariaHidden: 'true',
+      })
       swatch.style.setProperty('--colour', `var(${lineColour(index)})`)
-      const button = make('button', { type: 'button', title: oneLine(topic, 200) }, swatch, make('span', {}, oneLine(names[index], 40)), make('b'))
+      const button = make(
+        'button',
+        { type: 'button', title: oneLine(topic, 200) },
+        swatch,
+        make('span', {}, oneLine(names[index], 40)),
+        make('b'),
+      )
       button.addEventListener('click', () => {
         this.#switched.set(topic, button.ariaPressed !== 'true')
         this.draw()
       })
       return button
     })
-    const order = keys.map((topic, index) => [topic, this.#switches[index]]).sort(([one], [other]) => collator.compare(one, other))
+    const order = keys
+      .map((topic, index) => [topic, this.#switches[index]])
+      .sort(([one], [other]) => collator.compare(one, other))
     this.#legend.replaceChildren(...order.map(([, button]) => make('li', {}, button)))
   }
 
@@ -150,20 +195,34 @@ class RateChart {
   constructor(host, rates) {
     this.#rates = rates
     this.#now = make('span', { className: 'note' })
-    this.#canvas = make('div', { className: 'plot', role: 'img', ariaLabel: 'Messages a second over time' })
-    host.append(make('div', { className: 'head' }, make('h3', {}, 'Messages a second'), this.#now), this.#canvas)
+    this.#canvas = make('div', {
+      className: 'plot',
+      role: 'img',
+      ariaLabel: 'Messages a second over time',
+    })
+    host.append(
+      make('div', { className: 'head' }, make('h3', {}, 'Messages a second'), this.#now),
+      this.#canvas,
+    )
     this.#chart = new LineChart(this.#canvas, {
       fromZero: true,
       onCursor: (index) => {
         const value = index === undefined ? undefined : this.#rates.values[index]
-        setText(this.#now, value === undefined ? '' : `${timeOfDay(this.#rates.times[index] * 1000)}: ${short(Math.round(value))}`)
+        setText(
+          this.#now,
+          value === undefined
+            ? ''
+            : `${timeOfDay(this.#rates.times[index] * 1000)}: ${short(Math.round(value))}`,
+        )
       },
     })
   }
 
   draw() {
     const { times, values } = this.#rates
-    this.#chart.draw(times, [{ key: 'rate', name: 'messages a second', values, count: values.length, shown: true }])
+    this.#chart.draw(times, [
+      { key: 'rate', name: 'messages a second', values, count: values.length, shown: true },
+    ])
   }
 
   recolour() {
@@ -181,14 +240,17 @@ export class Charts {
 
   constructor(recorder) {
     this.#recorder = recorder
-    this.#fields = [0, 1].map((rank) => new FieldChart(byId(`chart-${rank}`), recorder.series, rank))
+    this.#fields = [0, 1].map(
+      (rank) => new FieldChart(byId(`chart-${rank}`), recorder.series, rank),
+    )
     this.#charts = [...this.#fields, new RateChart(byId('chart-rate'), recorder.rates)]
   }
 
   /** Draws a number of a topic. Gives what came of it, in a sentence. */
   show(topic, name) {
     const shown = this.#fields.map((chart) => chart.shown)
-    if (!this.#recorder.chart(topic, name, shown)) return 'There is no chart for a topic with such a long name.'
+    if (!this.#recorder.chart(topic, name, shown))
+      return 'There is no chart for a topic with such a long name.'
     const there = shown.indexOf(name)
     const index = there < 0 ? this.#turn : there
     if (there < 0) this.#turn = 1 - this.#turn

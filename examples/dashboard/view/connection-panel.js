@@ -25,7 +25,8 @@ const states = {
   idle: () => 'Not connected',
   connecting: ({ endpoint }) => `Connecting to ${endpoint}`,
   connected: ({ endpoint }) => `Connected to ${endpoint}`,
-  reconnecting: ({ endpoint, attempt }) => `Reconnecting to ${endpoint}, attempt ${Math.max(1, attempt)}`,
+  reconnecting: ({ endpoint, attempt }) =>
+    `Reconnecting to ${endpoint}, attempt ${Math.max(1, attempt)}`,
   disconnecting: () => 'Disconnecting',
   closed: ({ error }) => (error === undefined ? 'Disconnected' : 'Stopped'),
 }
@@ -35,7 +36,9 @@ const yes = (value) => (value ? 'yes' : 'no')
 /** What was negotiated, as terms and texts. */
 function factsOf({ negotiated, granted, filter }) {
   if (negotiated === undefined) return [['Nothing yet', 'no connection has been made']]
-  const grants = granted.map(({ filter, qos, reasonName }) => `${filter}: ${qos === undefined ? reasonName : `QoS ${qos}`}`)
+  const grants = granted.map(
+    ({ filter, qos, reasonName }) => `${filter}: ${qos === undefined ? reasonName : `QoS ${qos}`}`,
+  )
   return [
     ['Client identifier', oneLine(negotiated.clientId) || '(empty)'],
     ['MQTT version', negotiated.protocolVersion === 5 ? '5.0' : '3.1.1'],
@@ -50,7 +53,9 @@ function factsOf({ negotiated, granted, filter }) {
     ['Wildcards', yes(negotiated.wildcardSubscriptionAvailable)],
     ['Shared subscriptions', yes(negotiated.sharedSubscriptionAvailable)],
     ['Topic aliases', String(negotiated.topicAliasMaximum)],
-    ...(negotiated.reasonString === undefined ? [] : [['The server says', oneLine(negotiated.reasonString)]]),
+    ...(negotiated.reasonString === undefined
+      ? []
+      : [['The server says', oneLine(negotiated.reasonString)]]),
   ]
 }
 
@@ -76,14 +81,20 @@ export class ConnectionPanel {
     qos.value = String(settings.qos)
     this.#form.addEventListener('submit', (event) => {
       event.preventDefault()
-      const settings = { url: url.value.trim(), filter: filter.value, qos: Number(qos.value), username: username.value }
+      const settings = {
+        url: url.value.trim(),
+        filter: filter.value,
+        qos: Number(qos.value),
+        username: username.value,
+      }
       submitted({ ...settings, password: password.value })
     })
     byId('recent').addEventListener('change', () => this.#choose())
     this.#offer()
     byId('disconnect').addEventListener('click', () => connection.close())
     byId('retry').addEventListener('click', () => connection.retry())
-    for (const type of ['online', 'offline']) addEventListener(type, () => this.show(connection.view))
+    for (const type of ['online', 'offline'])
+      addEventListener(type, () => this.show(connection.view))
     this.show(connection.view)
   }
 
@@ -99,7 +110,10 @@ export class ConnectionPanel {
     const list = byId('recent')
     const option = (value, text) => make('option', { value }, text)
     const each = this.#recent.map(({ url, filter, username }, index) => {
-      return option(String(index), oneLine(`${filter} at ${url}${username === '' ? '' : ` as ${username}`}`, 120))
+      return option(
+        String(index),
+        oneLine(`${filter} at ${url}${username === '' ? '' : ` as ${username}`}`, 120),
+      )
     })
     list.replaceChildren(option('', 'choose …'), ...each, option('none', 'forget them'))
     list.closest('label').hidden = each.length === 0
@@ -114,7 +128,8 @@ export class ConnectionPanel {
       this.#offer()
       this.#form.elements.url.focus()
     } else if (list.value !== '' && chosen !== undefined) {
-      for (const name of ['url', 'filter', 'username']) this.#form.elements[name].value = chosen[name]
+      for (const name of ['url', 'filter', 'username'])
+        this.#form.elements[name].value = chosen[name]
       this.#form.elements.qos.value = String(chosen.qos)
       this.#form.elements.password.value = ''
     }
@@ -134,7 +149,12 @@ export class ConnectionPanel {
     const { state, endpoint = '' } = view
     byId('state').dataset.state = offline ? 'offline' : state
     const said = states[state]({ ...view, endpoint: oneLine(endpoint, 60) })
-    setText(byId('state-text'), offline ? `Offline: this device has no network (${said[0].toLowerCase()}${said.slice(1)})` : said)
+    setText(
+      byId('state-text'),
+      offline
+        ? `Offline: this device has no network (${said[0].toLowerCase()}${said.slice(1)})`
+        : said,
+    )
     setTitle(offline ? 'Offline' : titles[state], endpoint)
     this.#complain(view.error)
     const open = !['idle', 'closed', 'disconnecting'].includes(state)
@@ -147,7 +167,10 @@ export class ConnectionPanel {
   /** The time until the next attempt; nothing that is read aloud. */
   tick() {
     const { retryAt, state } = this.#view
-    const left = state === 'reconnecting' && retryAt !== undefined ? Math.max(0, retryAt - Date.now()) : undefined
+    const left =
+      state === 'reconnecting' && retryAt !== undefined
+        ? Math.max(0, retryAt - Date.now())
+        : undefined
     setText(byId('countdown'), left === undefined ? '' : `in ${(left / 1000).toFixed(1)} s`)
   }
 

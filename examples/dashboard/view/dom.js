@@ -31,7 +31,9 @@ export function setFacts(list, facts) {
 }
 
 /** A time of day. */
-export const timeOfDay = (milliseconds) => new Date(milliseconds).toLocaleTimeString('en-GB', { hour12: false })
+export const timeOfDay = (milliseconds) =>
+  new Date(milliseconds).toLocaleTimeString('en-GB', { hour12: false })
 
 /** The same with milliseconds. */
-export const exactTime = (milliseconds) => `${timeOfDay(milliseconds)}.${String(Math.floor(milliseconds % 1000)).padStart(3, '0')}`
+export const exactTime = (milliseconds) =>
+  `${timeOfDay(milliseconds)}.${String(Math.floor(milliseconds % 1000)).padStart(3, '0')}`

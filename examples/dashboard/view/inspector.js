@@ -4,15 +4,26 @@
 
 import { limits } from '../model/history.js'
 import { numbersIn } from '../model/numbers.js'
-import { age, formatOf, oneLine, pieces, render, size, limits as textLimits } from '../model/payload.js'
+import {
+  age,
+  formatOf,
+  oneLine,
+  pieces,
+  render,
+  size,
+  limits as textLimits,
+} from '../model/payload.js'
 import { byId, exactTime, make, setFacts, setText } from './dom.js'
 
 const formats = ['text', 'json', 'hex']
-const hex = (bytes) => Array.from(bytes.subarray(0, 64), (byte) => byte.toString(16).padStart(2, '0')).join(' ')
+const hex = (bytes) =>
+  Array.from(bytes.subarray(0, 64), (byte) => byte.toString(16).padStart(2, '0')).join(' ')
 
 /** The flags of a message in few words. */
 function flagsOf({ retain, dup, redelivered }) {
-  return [retain && 'retained', dup && 'DUP', redelivered && 'redelivered'].filter(Boolean).join(', ')
+  return [retain && 'retained', dup && 'DUP', redelivered && 'redelivered']
+    .filter(Boolean)
+    .join(', ')
 }
 
 function factsOf({ message, at }) {
@@ -23,10 +34,18 @@ function factsOf({ message, at }) {
     ['Topic', oneLine(topic, 500)],
     ['Received', exactTime(at)],
     ['QoS', [`${qos}`, flagsOf(message)].filter(Boolean).join(', ')],
-    ['Size', payloadLength < 1024 ? `${payloadLength} bytes` : `${size(payloadLength)} (${payloadLength.toLocaleString('en')} bytes)`],
+    [
+      'Size',
+      payloadLength < 1024
+        ? `${payloadLength} bytes`
+        : `${size(payloadLength)} (${payloadLength.toLocaleString('en')} bytes)`,
+    ],
     ...given('Content type', properties.contentType),
     ...given('Payload format', ['bytes', 'UTF-8 text'][properties.payloadFormatIndicator]),
-    ...given('Expires in', properties.messageExpiryInterval && age(properties.messageExpiryInterval * 1000)),
+    ...given(
+      'Expires in',
+      properties.messageExpiryInterval && age(properties.messageExpiryInterval * 1000),
+    ),
     ...given('Response topic', properties.responseTopic),
     ...given('Correlation data', correlationData && hex(correlationData)),
     ...given('Subscription ids', properties.subscriptionIdentifiers?.join(', ')),
@@ -38,7 +57,13 @@ function makeNumber({ text, field }) {
   const name = oneLine(field)
   return make(
     'button',
-    { type: 'button', className: 'number', title: `draw ${name} in a chart`, ariaLabel: `${text}, draw ${name} in a chart`, dataset: { field } },
+    {
+      type: 'button',
+      className: 'number',
+      title: `draw ${name} in a chart`,
+      ariaLabel: `${text}, draw ${name} in a chart`,
+      dataset: { field },
+    },
     text,
   )
 }
@@ -73,7 +98,8 @@ export class Inspector {
       )
     this.#payload.addEventListener('click', ({ target }) => {
       const { field } = target.closest('button')?.dataset ?? {}
-      if (field !== undefined) setText(byId('payload-note'), charted(this.#shown.message.topic, field))
+      if (field !== undefined)
+        setText(byId('payload-note'), charted(this.#shown.message.topic, field))
     })
     // Scrolled with the keyboard.
     this.#payload.tabIndex = 0
@@ -120,7 +146,8 @@ export class Inspector {
     )
     this.#showList()
     const [newest] = this.#records
-    if (newest !== undefined && (this.#follow.checked || this.#shown === undefined)) this.#show(newest)
+    if (newest !== undefined && (this.#follow.checked || this.#shown === undefined))
+      this.#show(newest)
     byId('message').hidden = this.#shown === undefined
   }
 
@@ -128,7 +155,12 @@ export class Inspector {
     const { activeElement } = document
     // The payload itself can have the focus to be scrolled; its numbers are there to be used.
     const isOnNumber = this.#payload !== activeElement && this.#payload.contains(activeElement)
-    return this.#held || isOnNumber || this.#payload.matches(':hover') || this.#list.contains(activeElement)
+    return (
+      this.#held ||
+      isOnNumber ||
+      this.#payload.matches(':hover') ||
+      this.#list.contains(activeElement)
+    )
   }
 
   #clear() {
@@ -166,7 +198,8 @@ export class Inspector {
   }
 
   #show(record) {
-    for (const [number, item] of this.#items) item.firstChild.ariaCurrent = String(number === record.number)
+    for (const [number, item] of this.#items)
+      item.firstChild.ariaCurrent = String(number === record.number)
     if (this.#shown === record) return
     this.#shown = record
     byId('message').hidden = false
@@ -182,9 +215,15 @@ export class Inspector {
     const { text, note } = render(payload, format, properties.contentType)
     const fields = new Set(numbersIn(message).map(([name]) => name))
     this.#payload.replaceChildren(
-      ...pieces(payload, format, text).map((piece) => (fields.has(piece.field) ? makeNumber(piece) : document.createTextNode(piece.text))),
+      ...pieces(payload, format, text).map((piece) =>
+        fields.has(piece.field) ? makeNumber(piece) : document.createTextNode(piece.text),
+      ),
     )
-    setText(byId('payload-note'), note || (fields.size > 0 && format !== 'hex' ? 'A click on a number draws it in a chart.' : ''))
+    setText(
+      byId('payload-note'),
+      note ||
+        (fields.size > 0 && format !== 'hex' ? 'A click on a number draws it in a chart.' : ''),
+    )
   }
 }
 

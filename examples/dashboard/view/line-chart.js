@@ -48,7 +48,8 @@ export class LineChart {
       return
     }
     lines.forEach(({ shown }, index) => {
-      if (this.#plot.series[index + 1].show !== shown) this.#plot.setSeries(index + 1, { show: shown })
+      if (this.#plot.series[index + 1].show !== shown)
+        this.#plot.setSeries(index + 1, { show: shown })
     })
     this.#plot.setData(data)
   }
@@ -59,7 +60,10 @@ export class LineChart {
   }
 
   get #size() {
-    return { width: Math.max(120, this.#host.clientWidth), height: Math.max(120, this.#host.clientHeight) }
+    return {
+      width: Math.max(120, this.#host.clientWidth),
+      height: Math.max(120, this.#host.clientHeight),
+    }
   }
 
   #options(lines) {
@@ -80,7 +84,13 @@ export class LineChart {
         y: { range: (_plot, min, max) => this.#range(min, max) },
       },
       axes: [
-        { ...axis, size: 28, space: 70, values: (_plot, ticks) => ticks.map((tick) => new Date(tick * 1000).toLocaleTimeString('en-GB')) },
+        {
+          ...axis,
+          size: 28,
+          space: 70,
+          values: (_plot, ticks) =>
+            ticks.map((tick) => new Date(tick * 1000).toLocaleTimeString('en-GB')),
+        },
         { ...axis, size: 52, values: (_plot, ticks) => ticks.map((tick) => number.format(tick)) },
       ],
       series: [

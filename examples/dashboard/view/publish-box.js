@@ -10,7 +10,11 @@ import { byId, make, setText, timeOfDay } from './dom.js'
 const kept = 5
 
 /** What an error says of the message. */
-const fates = { 'not-sent': 'it was not sent', refused: 'the server refused it', unknown: 'it may have arrived' }
+const fates = {
+  'not-sent': 'it was not sent',
+  refused: 'the server refused it',
+  unknown: 'it may have arrived',
+}
 
 function receiptText({ reasonCode, reasonName, packetId }, qos, milliseconds) {
   if (qos === 0) return 'handed to the network; QoS 0 has no receipt'
@@ -75,9 +79,16 @@ export function setUpPublish(connection, { topic: suggestion }) {
       setText(item.lastElementChild, text)
     }
     try {
-      const options = { qos: level, retain: retain.checked, contentType: contentType.value, signal: abort.signal }
+      const options = {
+        qos: level,
+        retain: retain.checked,
+        contentType: contentType.value,
+        signal: abort.signal,
+      }
       const receipt = await (keep.checked
-        ? deliver(connection, topic.value, payload.value, options, (text) => finish('waiting', text))
+        ? deliver(connection, topic.value, payload.value, options, (text) =>
+            finish('waiting', text),
+          )
         : connection.publish(topic.value, payload.value, options))
       finish('done', receiptText(receipt, level, performance.now() - start))
     } catch (error) {

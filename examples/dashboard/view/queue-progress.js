@@ -6,7 +6,12 @@ import { byId, setText } from './dom.js'
 
 /** A status of a queue as text. */
 export function progressText({ pending, inFlight, bytes, delivered, lost, rate, timeLeft }) {
-  const parts = [`${short(pending)} pending`, `${short(inFlight)} in flight`, size(bytes), `${rate.toFixed(1)}/s`]
+  const parts = [
+    `${short(pending)} pending`,
+    `${short(inFlight)} in flight`,
+    size(bytes),
+    `${rate.toFixed(1)}/s`,
+  ]
   if (pending > 0 && timeLeft !== undefined) parts.push(`${Math.ceil(timeLeft / 1000)} s left`)
   parts.push(`${short(delivered)} delivered`)
   if (lost > 0) parts.push(`${short(lost)} given up`)

@@ -9,7 +9,15 @@ import { columns, pageSize, TableView } from '../model/table.js'
 import { limits } from '../model/topics.js'
 import { byId, make, setText } from './dom.js'
 
-const titles = { topic: 'Topic', value: 'Last value', qos: 'QoS', retain: 'Retain', count: 'Count', rate: 'Rate/s', age: 'Age' }
+const titles = {
+  topic: 'Topic',
+  value: 'Last value',
+  qos: 'QoS',
+  retain: 'Retain',
+  count: 'Count',
+  rate: 'Rate/s',
+  age: 'Age',
+}
 
 /** Milliseconds between two orders of the rows. */
 const settle = 1000
@@ -53,7 +61,9 @@ export class TopicTable {
   draw(now = false) {
     const { topics } = this.#recorder
     const time = performance.now()
-    const news = topics.version !== this.#version && (topics.entries.size <= few || this.#rows.length < pageSize)
+    const news =
+      topics.version !== this.#version &&
+      (topics.entries.size <= few || this.#rows.length < pageSize)
     if (now || news || time - this.#arranged >= settle) {
       this.#arranged = time
       this.#version = topics.version
@@ -84,7 +94,9 @@ export class TopicTable {
 
   #addRow() {
     const button = make('button', { type: 'button' })
-    const cells = Object.fromEntries(columns.map((column) => [column, make('td', { className: column })]))
+    const cells = Object.fromEntries(
+      columns.map((column) => [column, make('td', { className: column })]),
+    )
     cells.topic.append(button)
     const row = make('tr', {}, ...Object.values(cells))
     this.#body.append(row)
@@ -115,12 +127,23 @@ export class TopicTable {
       const sorted = view.column !== column ? 'none' : view.descending ? 'descending' : 'ascending'
       if (head.ariaSort !== sorted) head.ariaSort = sorted
     }
-    const of = view.text === '' ? `${short(entries.size)} topics` : `${short(view.size)} of ${short(entries.size)} topics`
+    const of =
+      view.text === ''
+        ? `${short(entries.size)} topics`
+        : `${short(view.size)} of ${short(entries.size)} topics`
     const silent = gone > 0 ? `; ${short(gone)} that were silent gave way` : ''
-    const full = unlisted > 0 ? `; ${short(unlisted)} messages on further topics are not listed (limit ${short(limits.topics)})` : ''
+    const full =
+      unlisted > 0
+        ? `; ${short(unlisted)} messages on further topics are not listed (limit ${short(limits.topics)})`
+        : ''
     setText(byId('found'), `${of}${silent}${full}.`)
     const from = view.page * pageSize
-    setText(byId('page'), view.size === 0 ? 'none' : `${short(from + 1)} to ${short(Math.min(from + pageSize, view.size))}`)
+    setText(
+      byId('page'),
+      view.size === 0
+        ? 'none'
+        : `${short(from + 1)} to ${short(Math.min(from + pageSize, view.size))}`,
+    )
     byId('earlier').disabled = view.page === 0
     byId('later').disabled = view.page >= view.pages - 1
   }

@@ -4,7 +4,10 @@
 import type { SocketOptions, TlsOptions, Transport } from '../../transport/transport.js'
 
 /** Replaces the built-in dialling of an endpoint. */
-export type CustomTransport = (endpoint: Endpoint, options: { signal: AbortSignal }) => Promise<Transport> | Transport
+export type CustomTransport = (
+  endpoint: Endpoint,
+  options: { signal: AbortSignal },
+) => Promise<Transport> | Transport
 
 /** An endpoint with settings of its own. A setting that the platform cannot honour is refused (`ERR_UNSUPPORTED_OPTION`), never ignored. */
 export interface EndpointOptions {

@@ -33,7 +33,9 @@ export interface Recovered {
 }
 
 /** Event name to listener; those that are left out or undefined are not there. */
-export type ClientListeners = { readonly [K in keyof ClientEvents]?: ((event: ClientEvents[K]) => void) | undefined }
+export type ClientListeners = {
+  readonly [K in keyof ClientEvents]?: ((event: ClientEvents[K]) => void) | undefined
+}
 
 /** Event name to event object. */
 export interface ClientEvents {
@@ -199,7 +201,13 @@ export interface ClientEvents {
 }
 
 /** Where the client stands. */
-export type ClientState = 'idle' | 'connecting' | 'connected' | 'reconnecting' | 'disconnecting' | 'closed'
+export type ClientState =
+  | 'idle'
+  | 'connecting'
+  | 'connected'
+  | 'reconnecting'
+  | 'disconnecting'
+  | 'closed'
 
 /** Removes a listener; also works as a disposable. */
 export interface Unlisten extends Disposable {

@@ -31,7 +31,9 @@ export interface Hooks {
    * Called with each `publish`, also those of `request`, of responders and of what stands on top; not with `post`, and not with what a queue that shares the
    * client's store publishes. `next()` goes on with the same call, `next(call)` with another one. Default: none.
    */
-  readonly publish?: ((call: PublishCall, next: (call?: PublishCall) => Promise<Receipt>) => Promise<Receipt>) | undefined
+  readonly publish?:
+    | ((call: PublishCall, next: (call?: PublishCall) => Promise<Receipt>) => Promise<Receipt>)
+    | undefined
   /**
    * Called in the moment in which a message is handed to its reader, before that sees it. `settled` fulfils when its turn is over or it is acknowledged;
    * never where it is left to the session. A function that is returned runs the handler of a `listen`, each time that it is called: it has to call

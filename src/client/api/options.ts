@@ -103,7 +103,9 @@ export interface ClientOptions {
    * Awaited before every CONNECT; a throw fails that attempt. Goes over `username` and `password`. Before `expiresAt` it is awaited while the connection
    * stays up; a throw leaves that as it is, and the function is called again after a backoff. Default: none.
    */
-  readonly credentials?: ((context: CredentialsContext) => Credentials | Promise<Credentials>) | undefined
+  readonly credentials?:
+    | ((context: CredentialsContext) => Credentials | Promise<Credentials>)
+    | undefined
   /** Milliseconds for one call of `credentials()`, 0 to 2,147,483,647; then `ERR_CONNECT_TIMEOUT`. Default 30,000. */
   readonly credentialsTimeout?: number | undefined
   /**

@@ -10,7 +10,11 @@ import type { UserProperties } from '../../wire/packets.js'
  * Milliseconds before the next attempt. `attempt` is 1 for the first delay since a connection was stable, `error` what made it necessary;
  * `random` gives numbers in [0, 1).
  */
-export type Backoff = (attempt: number, error: MqttError | undefined, random?: () => number) => number
+export type Backoff = (
+  attempt: number,
+  error: MqttError | undefined,
+  random?: () => number,
+) => number
 
 /** Options of {@link exponential}. */
 export interface ExponentialOptions {
@@ -50,7 +54,9 @@ export interface ReconnectOptions {
    */
   readonly maxAttempts?: number | undefined
   /** Overrides the table of verdicts in `docs/reconnecting.md`; undefined leaves it at that. Default: none. */
-  readonly decide?: ((error: MqttError, context: DecisionContext) => Verdict | undefined) | undefined
+  readonly decide?:
+    | ((error: MqttError, context: DecisionContext) => Verdict | undefined)
+    | undefined
 }
 
 /** Options of `disconnect`. */

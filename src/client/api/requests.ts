@@ -36,7 +36,9 @@ export type Answer = Payload | Reply | null | undefined
  * Answers one request. A throw goes the way of `onError`; where that rejects the message, an error is answered: the User Property `error` with a code,
  * `ERR_HANDLER_FAILED`. `throw new MqttError('ERR_REMOTE', text, { reasonName: code })` sends code and text to the caller, up to 256 characters each.
  */
-export type Responding = ((message: Message) => Answer | Promise<Answer>) | ((message: Message) => void | Promise<void>)
+export type Responding =
+  | ((message: Message) => Answer | Promise<Answer>)
+  | ((message: Message) => void | Promise<void>)
 
 /** Options of `respond`: those of `listen` (`order` is `'none'` unless it is given), and where answers may go. */
 export interface RespondOptions extends ListenOptions {
@@ -44,7 +46,11 @@ export interface RespondOptions extends ListenOptions {
    * Which response topics are answered: prefixes of whole levels (`'tenant-1/replies'` allows it and everything below it), or a function.
    * Default: all but those that begin with `$`. Topics with wildcards never are.
    */
-  readonly allow?: string | readonly string[] | ((responseTopic: string, message: Message) => boolean) | undefined
+  readonly allow?:
+    | string
+    | readonly string[]
+    | ((responseTopic: string, message: Message) => boolean)
+    | undefined
 }
 
 /** A running `respond`. */

@@ -6,7 +6,14 @@ import type { Message } from './message.js'
 import type { Payload } from './payload.js'
 import type { PublishOptions, Receipt } from './publishing.js'
 import type { RequestOptions, Responder, Responding, RespondOptions } from './requests.js'
-import type { Filters, Handler, Handling, ListenOptions, SubscribeOptions, Subscription } from './subscriptions.js'
+import type {
+  Filters,
+  Handler,
+  Handling,
+  ListenOptions,
+  SubscribeOptions,
+  Subscription,
+} from './subscriptions.js'
 
 /** Publishes messages (section 3.3). */
 export interface Publisher<R = Receipt> {
@@ -33,7 +40,11 @@ export interface Subscriber {
   /** Subscribes and calls a handler with each message. */
   listen(filters: Filters, handler: Handler, options?: ListenOptions): Promise<Handling>
   /** Adds a listener of events. */
-  on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenerOptions): Unlisten
+  on<K extends keyof ClientEvents>(
+    type: K,
+    listener: (event: ClientEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten
 }
 
 /** Asks and answers (section 4.10). */

@@ -161,7 +161,14 @@ export interface ListenOptions extends Omit<SubscribeOptions, 'ack'> {
    */
   readonly order?: 'topic' | 'none' | ((message: Message) => unknown) | undefined
   /** What a failed handler means. Default: `'retry'` at QoS 1 and 2 (5 more times with backoff, then `'reject'`), `'reject'` at QoS 0. */
-  readonly onError?: HandlerFailure | ((error: unknown, message: Message, attempt: number) => HandlerFailure | Promise<HandlerFailure>) | undefined
+  readonly onError?:
+    | HandlerFailure
+    | ((
+        error: unknown,
+        message: Message,
+        attempt: number,
+      ) => HandlerFailure | Promise<HandlerFailure>)
+    | undefined
   /** `'on-receive'` acknowledges before the handler runs. Default `'auto'`: when it is done. */
   readonly ack?: 'auto' | 'on-receive' | undefined
 }

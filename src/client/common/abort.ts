@@ -85,7 +85,11 @@ export function deferred<T>(): Deferred<T> {
 }
 
 /** The promise, unless the signal aborts first: then the typed error of that. */
-export async function within<T>(promise: Promise<T>, signal: AbortSignal | undefined, outcome?: Outcome): Promise<T> {
+export async function within<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+  outcome?: Outcome,
+): Promise<T> {
   const gone = deferred<never>()
   const stop = onAbort(signal, () => gone.reject(aborted(signal, outcome)))
   try {

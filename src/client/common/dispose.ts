@@ -17,7 +17,9 @@ declare global {
 }
 
 /** `Symbol.dispose`, or a stand-in where the runtime has none. */
-export const disposeSymbol: typeof Symbol.dispose = Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose)
+export const disposeSymbol: typeof Symbol.dispose =
+  Symbol.dispose ?? (Symbol.for('Symbol.dispose') as typeof Symbol.dispose)
 
 /** `Symbol.asyncDispose`, or a stand-in where the runtime has none. */
-export const asyncDisposeSymbol: typeof Symbol.asyncDispose = Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose)
+export const asyncDisposeSymbol: typeof Symbol.asyncDispose =
+  Symbol.asyncDispose ?? (Symbol.for('Symbol.asyncDispose') as typeof Symbol.asyncDispose)

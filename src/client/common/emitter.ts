@@ -10,7 +10,10 @@ import { disposeSymbol } from './dispose.js'
 import { assertHandler, boolean, object, optional, signal as parseSignal } from './schema.js'
 import { SparseMap } from './sparse.js'
 
-const listenerOptions = object<ListenerOptions>({ once: optional(boolean), signal: optional(parseSignal) })
+const listenerOptions = object<ListenerOptions>({
+  once: optional(boolean),
+  signal: optional(parseSignal),
+})
 
 type Listener<T> = (event: T) => void
 
@@ -30,14 +33,22 @@ export class Emitter<Events extends object> {
   /** Called with each listener that comes: who asks `has` often asks only then. */
   readonly #changed: (() => void) | undefined
 
-  constructor(report: (error: unknown, type: string) => void, tap?: (type: string, event: object) => void, changed?: () => void) {
+  constructor(
+    report: (error: unknown, type: string) => void,
+    tap?: (type: string, event: object) => void,
+    changed?: () => void,
+  ) {
     this.#report = report
     this.#tap = tap
     this.#changed = changed
   }
 
   /** Adds a listener. @throws MqttError ERR_INVALID_HANDLER */
-  on<K extends keyof Events>(type: K, listener: Listener<Events[K]>, options?: ListenerOptions): Unlisten {
+  on<K extends keyof Events>(
+    type: K,
+    listener: Listener<Events[K]>,
+    options?: ListenerOptions,
+  ): Unlisten {
     assertHandler(listener, 'listener')
     const { signal, once } = listenerOptions(options)
     const listeners = this.#listeners.get(type) ?? new Map<Listener<never>, () => void>()
@@ -67,7 +78,8 @@ export class Emitter<Events extends object> {
       change()
     } finally {
       // While events are emitted, changes by listeners are part of the same change: their events come next.
-      if (this.#open === 1) for (let tell = this.#due.shift(); tell; tell = this.#due.shift()) tell()
+      if (this.#open === 1)
+        for (let tell = this.#due.shift(); tell; tell = this.#due.shift()) tell()
       this.#open -= 1
     }
   }

@@ -3,12 +3,23 @@
  */
 
 import { type MqttError, put } from '../../errors.js'
-import type { HandlerRunner, Hooks, Message, PublishCall, PublishOptions, Receipt, Settled } from '../api/index.js'
+import type {
+  HandlerRunner,
+  Hooks,
+  Message,
+  PublishCall,
+  PublishOptions,
+  Receipt,
+  Settled,
+} from '../api/index.js'
 import { aborted, deferred, onAbort, rejected, tolerant } from './abort.js'
 import { closedError } from './outcome.js'
 import { callable, object, optional } from './schema.js'
 
-const checked = /* @__PURE__ */ object<Hooks>({ publish: /* @__PURE__ */ optional(callable), deliver: /* @__PURE__ */ optional(callable) })
+const checked = /* @__PURE__ */ object<Hooks>({
+  publish: /* @__PURE__ */ optional(callable),
+  deliver: /* @__PURE__ */ optional(callable),
+})
 
 /** The end of the client, and why. */
 interface Ended {
@@ -18,7 +29,11 @@ interface Ended {
 }
 
 /** A message whose end can be watched. */
-type Watched = Message & { readonly settled: boolean; settle(reasonCode: number): boolean; release(): void }
+type Watched = Message & {
+  readonly settled: boolean
+  settle(reasonCode: number): boolean
+  release(): void
+}
 
 /** Of a message without hooks to run. */
 const direct: HandlerRunner = (handler) => handler()
@@ -55,7 +70,11 @@ export class HookChain {
    * Goes through the hooks, and publishes in the end; `over` is called when that has settled. The abort of the call's signal and the end of the client settle it
    * whatever the hooks do; one that goes on after that publishes nothing.
    */
-  publish(given: PublishCall, last: (call: PublishCall) => Promise<Receipt>, over: () => void): Promise<Receipt> {
+  publish(
+    given: PublishCall,
+    last: (call: PublishCall) => Promise<Receipt>,
+    over: () => void,
+  ): Promise<Receipt> {
     const { signal } = Object(given.options) as PublishOptions
     const early = deferred<Receipt>()
     let sent: Promise<Receipt> | undefined
@@ -63,12 +82,15 @@ export class HookChain {
     let isDeaf = false
     let refused: MqttError | undefined
     const first = [...this.#hooks].reduceRight(
-      (next, { publish }) => (publish === undefined ? next : (call) => publish(call, (changed = call) => next(changed))),
+      (next, { publish }) =>
+        publish === undefined ? next : (call) => publish(call, (changed = call) => next(changed)),
       (call: PublishCall) => {
         if (refused !== undefined) return rejected(refused)
         const { signal: other = signal } = Object(call.options) as PublishOptions
         isDeaf = other !== signal
-        sent = last(signal === undefined || isDeaf ? call : { ...call, options: { ...call.options, signal } })
+        sent = last(
+          signal === undefined || isDeaf ? call : { ...call, options: { ...call.options, signal } },
+        )
         return sent
       },
     )
@@ -81,7 +103,8 @@ export class HookChain {
     const close = (): void => end(closedError(this.#states), early.resolve)
     const unknown = (): void => early.reject(aborted(signal, 'unknown'))
     const abort = (): void => (isDeaf ? unknown() : end(aborted(signal), unknown))
-    const stop = signal instanceof Object && 'addEventListener' in signal ? onAbort(signal, abort) : undefined
+    const stop =
+      signal instanceof Object && 'addEventListener' in signal ? onAbort(signal, abort) : undefined
     const done = (): void => {
       stop?.()
       this.#open.delete(close)
@@ -99,7 +122,10 @@ export class HookChain {
   }
 
   /** A message is handed out. What hooks throw is reported. */
-  deliver(message: Message, host: { report(code: 'MQWIRE_HANDLER_FAILED', text: string, cause: unknown): void }): void {
+  deliver(
+    message: Message,
+    host: { report(code: 'MQWIRE_HANDLER_FAILED', text: string, cause: unknown): void },
+  ): void {
     const { settle, release } = Object.getPrototypeOf(message) as Watched
     const settled = new Promise<Settled>((resolve) => {
       // An object may have several lives: what is set here is for this one.

@@ -60,7 +60,12 @@ export interface EntryPublisher {
   /** The queue has made the changes that it was given: the entry is gone. Until then each publish of it hears of its end again. */
   forgetEntry(key: string): void
   /** Publishes an entry once: where it is in flight already, since an earlier process perhaps, that is what this gives. */
-  publishEntry(link: EntryLink, topic: string, payload: Uint8Array, options: PublishOptions): Promise<Receipt>
+  publishEntry(
+    link: EntryLink,
+    topic: string,
+    payload: Uint8Array,
+    options: PublishOptions,
+  ): Promise<Receipt>
 }
 
 /** What is behind a client of the same copy of the package. */
@@ -72,7 +77,11 @@ export interface Behind {
     readonly keeper?: EntryPublisher | undefined
   }
   /** Monotonic milliseconds, timers, and numbers in [0, 1). */
-  readonly platform?: { now(): number; setTimer(callback: () => void, delay: number): () => void; random?(): number }
+  readonly platform?: {
+    now(): number
+    setTimer(callback: () => void, delay: number): () => void
+    random?(): number
+  }
   readonly registry?: { readonly membership: ShareBook }
   readonly session?: PingedSession
   readonly links?: { pump(): void }
@@ -146,5 +155,10 @@ export interface Inside {
   /** Writes a line of the log; not in copies of the package from before. */
   log?(level: 'error', ...parts: readonly unknown[]): void
   /** Prints what the program does not hear of (`heard`), unless there is a logger, which gets it as a line. Absent in older copies of the package. */
-  report?(code: 'MQWIRE_NOT_CONNECTED' | 'MQWIRE_OPTION_IGNORED', text: string, cause: unknown, heard?: true): void
+  report?(
+    code: 'MQWIRE_NOT_CONNECTED' | 'MQWIRE_OPTION_IGNORED',
+    text: string,
+    cause: unknown,
+    heard?: true,
+  ): void
 }

@@ -8,15 +8,29 @@ export const largePayload = 32 * 1024
 
 /** The same failure, with what it means for one message. */
 export function withOutcome(error: unknown, outcome: Outcome): MqttError {
-  if (!MqttError.is(error)) return new MqttError('ERR_CONNECTION_LOST', undefined, { fault: 'remote', outcome, cause: error })
-  return error.outcome === outcome ? error : new MqttError(error.code, error.message, { ...error, outcome, cause: error.cause })
+  if (!MqttError.is(error))
+    return new MqttError('ERR_CONNECTION_LOST', undefined, {
+      fault: 'remote',
+      outcome,
+      cause: error,
+    })
+  return error.outcome === outcome
+    ? error
+    : new MqttError(error.code, error.message, { ...error, outcome, cause: error.cause })
 }
 
 /** What calls get once the client is closed; `states` knows why. */
-export function closedError(states?: { readonly why?: string; readonly failure?: MqttError | undefined }): MqttError {
-  return new MqttError('ERR_CLOSED', `closed: ${states?.why || 'the client has ended'}; to start again, make a new Client`, {
-    cause: states?.failure,
-  })
+export function closedError(states?: {
+  readonly why?: string
+  readonly failure?: MqttError | undefined
+}): MqttError {
+  return new MqttError(
+    'ERR_CLOSED',
+    `closed: ${states?.why || 'the client has ended'}; to start again, make a new Client`,
+    {
+      cause: states?.failure,
+    },
+  )
 }
 
 interface Result {

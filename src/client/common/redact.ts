@@ -10,5 +10,7 @@ export function redacted(packet: Packet): Packet {
     properties?.authenticationData === undefined
       ? { ...packet }
       : ({ ...packet, properties: { ...properties, authenticationData: undefined } } as Packet)
-  return copy.type === 'connect' ? { ...copy, username: copy.username && '[redacted]', password: undefined } : copy
+  return copy.type === 'connect'
+    ? { ...copy, username: copy.username && '[redacted]', password: undefined }
+    : copy
 }

@@ -46,7 +46,9 @@ export class Ring<T> {
 
   /** The element that stands at a place, counted from the oldest; undefined behind the youngest. */
   at(index: number): T | undefined {
-    return index < this.#length ? this.#slots[(this.#head + index) & (this.#slots.length - 1)] : undefined
+    return index < this.#length
+      ? this.#slots[(this.#head + index) & (this.#slots.length - 1)]
+      : undefined
   }
 
   /** Takes out the oldest element that fits, keeping the order of the rest; linear in those before it. */
@@ -57,7 +59,8 @@ export class Ring<T> {
     for (let index = 0; index < this.#length; index++) {
       const value = this.at(index) as T
       if (!fits(value)) continue
-      for (let place = index; place > 0; place--) slots[(head + place) & mask] = slots[(head + place - 1) & mask]
+      for (let place = index; place > 0; place--)
+        slots[(head + place) & mask] = slots[(head + place - 1) & mask]
       this.shift()
       return value
     }
@@ -66,7 +69,8 @@ export class Ring<T> {
 
   /** Shows so many of the youngest elements. */
   youngest(count: number, visit: (value: T) => void): void {
-    for (let index = Math.max(0, this.#length - count); index < this.#length; index++) visit(this.at(index) as T)
+    for (let index = Math.max(0, this.#length - count); index < this.#length; index++)
+      visit(this.at(index) as T)
   }
 
   /** The oldest element that fits; linear. */

@@ -35,7 +35,11 @@ export function invalid(path: string, expected: string, data = false): never {
 }
 
 /** Refuses an argument that a call does not take: a callback, or another one. @throws MqttError ERR_INVALID_OPTION */
-export function assertLast(more: unknown, callback = 'no callback: await the promise', other = 'fewer arguments'): void {
+export function assertLast(
+  more: unknown,
+  callback = 'no callback: await the promise',
+  other = 'fewer arguments',
+): void {
   if (more === undefined) return
   const takes = typeof more === 'function' ? callback : other
   throw programFault(optionError('ERR_INVALID_OPTION', 'options', `this call takes ${takes}`))
@@ -53,7 +57,10 @@ export function assertNone([refused]: readonly string[]): void {
 
 /** @throws MqttError ERR_INVALID_HANDLER */
 export function assertHandler(value: unknown, option: string, hint = ''): void {
-  if (typeof value !== 'function') throw programFault(optionError('ERR_INVALID_HANDLER', option, `${option} must be a function${hint}`))
+  if (typeof value !== 'function')
+    throw programFault(
+      optionError('ERR_INVALID_HANDLER', option, `${option} must be a function${hint}`),
+    )
 }
 
 /** The beginning of what was given, safe to print. */
@@ -83,8 +90,16 @@ close end offline:disconnect, state`,
  * Refuses a name, and gives what stands for it, or the one that is most like it: of the pairs of neighbouring letters many are the same. `path` is the
  * option at fault.
  */
-export function unknown(path: string, what: 'option' | 'event', given: string, names: readonly string[], prefix = ''): never {
-  const near = names.reduce((best, name) => (likeness(given, name) > likeness(given, best) ? name : best))
+export function unknown(
+  path: string,
+  what: 'option' | 'event',
+  given: string,
+  names: readonly string[],
+  prefix = '',
+): never {
+  const near = names.reduce((best, name) =>
+    likeness(given, name) > likeness(given, best) ? name : best,
+  )
   const rows = former[what].split('\n').map((row) => row.split(':') as [string, string])
   const other = rows.find(([old]) => old.split(' ').includes(near === 'message' ? near : given))
   const meant = other?.[1].replace('*', given) ?? (likeness(given, near) > 0.2 && near)
@@ -94,15 +109,23 @@ export function unknown(path: string, what: 'option' | 'event', given: string, n
 
 function likeness(given: string, name: string): number {
   let shared = 0
-  for (let at = 0; at + 1 < name.length; at++) if (given.toLowerCase().includes(name.slice(at, at + 2).toLowerCase())) shared += 1
+  for (let at = 0; at + 1 < name.length; at++)
+    if (given.toLowerCase().includes(name.slice(at, at + 2).toLowerCase())) shared += 1
   return shared / (given.length + name.length)
 }
 
 /** What passes a test, as it is. The error shows what was given where that is no secret. Of the type `data`, any value may come from the program's data. */
-export function that<T>(passes: (value: unknown) => boolean, expected: string, shown = false, data?: 'number' | 'string'): Parser<T> {
+export function that<T>(
+  passes: (value: unknown) => boolean,
+  expected: string,
+  shown = false,
+  data?: 'number' | 'string',
+): Parser<T> {
   return (value, path) => {
     if (passes(value)) return value as T
-    const text = shown ? `${expected}, not ${typeof value === 'string' ? quoted(value) : printable(textOf(value))}` : expected
+    const text = shown
+      ? `${expected}, not ${typeof value === 'string' ? quoted(value) : printable(textOf(value))}`
+      : expected
     return invalid(path, text, typeof value === data)
   }
 }
@@ -127,13 +150,18 @@ export const duration: Parser<number> = that(
 
 /** A count that may be Infinity. */
 export const limit: Parser<number> = that(
-  (value) => value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && (value as number) > 0),
+  (value) =>
+    value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && (value as number) > 0),
   'a whole number above 0, or Infinity',
   true,
   'number',
 )
 
-export const boolean: Parser<boolean> = that((value) => typeof value === 'boolean', 'true or false', true)
+export const boolean: Parser<boolean> = that(
+  (value) => typeof value === 'boolean',
+  'true or false',
+  true,
+)
 
 export const string: Parser<string> = that((value) => typeof value === 'string', 'a string')
 
@@ -157,11 +185,18 @@ export function orFunction<T>(parse: Parser<T>): Parser<never> {
 }
 
 /** An object of whatever kind. */
-export const anyObject: Parser<object> = that((value) => typeof value === 'object' && value !== null, 'an object')
+export const anyObject: Parser<object> = that(
+  (value) => typeof value === 'object' && value !== null,
+  'an object',
+)
 
 /** An abort signal of this realm or another. */
 export const signal: Parser<AbortSignal> = that(
-  (value) => typeof value === 'object' && value !== null && 'aborted' in value && 'addEventListener' in value,
+  (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    'aborted' in value &&
+    'addEventListener' in value,
   'an AbortSignal',
 )
 
@@ -170,34 +205,48 @@ export const encoder: InstanceType<typeof TextEncoder> = /* @__PURE__ */ new Tex
 
 /** Bytes in any of the platform's forms, in place; a string becomes UTF-8. */
 export const givenBytes: Parser<Uint8Array> = (value, path) =>
-  typeof value === 'string' ? encoder.encode(value) : (viewBytes(value) ?? invalid(path, `a string or bytes, not ${wayOut(value)}`))
+  typeof value === 'string'
+    ? encoder.encode(value)
+    : (viewBytes(value) ?? invalid(path, `a string or bytes, not ${wayOut(value)}`))
 
 // What was given in place of bytes, and how it becomes bytes.
 function wayOut(value: unknown): string {
   if (value === undefined || value === null) return `${value}: '' is an empty payload`
-  if (typeof value !== 'object') return `${typeof value}${typeof value === 'function' ? '' : ': String() it'}`
+  if (typeof value !== 'object')
+    return `${typeof value}${typeof value === 'function' ? '' : ': String() it'}`
   if (Array.isArray(value)) return 'an array: JSON.stringify() it, or Uint8Array.from() it'
   if (typeof (value as PromiseLike<unknown>).then === 'function') return 'a promise: await it'
-  if (typeof (value as Blob).arrayBuffer === 'function') return 'a Blob: await blob.arrayBuffer() first'
+  if (typeof (value as Blob).arrayBuffer === 'function')
+    return 'a Blob: await blob.arrayBuffer() first'
   return 'an object: JSON.stringify() it'
 }
 
 /** The same, copied. */
-export const bytes: Parser<ReturnType<Uint8Array['slice']>> = (value, path) => givenBytes(value, path).slice()
+export const bytes: Parser<ReturnType<Uint8Array['slice']>> = (value, path) =>
+  givenBytes(value, path).slice()
 
 /** The bytes of a view or buffer, in place; undefined for anything else. */
 export function viewBytes(value: unknown): Uint8Array | undefined {
   // A Node Buffer becomes a plain view: its own `slice` would not copy.
   if (value?.constructor === Uint8Array) return value as Uint8Array
-  if (ArrayBuffer.isView(value)) return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+  if (ArrayBuffer.isView(value))
+    return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
   // An ArrayBuffer may come from another realm.
-  return Object.prototype.toString.call(value) === '[object ArrayBuffer]' ? new Uint8Array(value as ArrayBuffer) : undefined
+  return Object.prototype.toString.call(value) === '[object ArrayBuffer]'
+    ? new Uint8Array(value as ArrayBuffer)
+    : undefined
 }
 
 /** One of a few values. */
-export function oneOf<const T extends readonly (string | number | boolean)[]>(...allowed: T): Parser<T[number]> {
+export function oneOf<const T extends readonly (string | number | boolean)[]>(
+  ...allowed: T
+): Parser<T[number]> {
   const names = allowed.map((item) => JSON.stringify(item)).join(', ')
-  return that((value) => allowed.includes(value as T[number]), names.replace(/, ([^,]*)$/, ' or $1'), true)
+  return that(
+    (value) => allowed.includes(value as T[number]),
+    names.replace(/, ([^,]*)$/, ' or $1'),
+    true,
+  )
 }
 
 /** May be left out, and is then this. */
@@ -212,7 +261,9 @@ export function optional<T>(parser: Parser<T>): Parser<T | undefined> {
 
 /** Names of the settings that have a value. */
 export function settingsIn(settings: object): string[] {
-  return Object.keys(settings).filter((name) => (settings as Record<string, unknown>)[name] !== undefined)
+  return Object.keys(settings).filter(
+    (name) => (settings as Record<string, unknown>)[name] !== undefined,
+  )
 }
 
 /** True when at least one setting has a value. */
@@ -220,8 +271,14 @@ export function hasSettings(settings: object): boolean {
   return settingsIn(settings).length > 0
 }
 
-const list: Parser<readonly unknown[]> = that(Array.isArray, 'an array of pairs of strings, as Object.entries() gives')
-const pair: Parser<readonly unknown[]> = that((value) => Array.isArray(value) && value.length === 2, 'a pair of strings')
+const list: Parser<readonly unknown[]> = that(
+  Array.isArray,
+  'an array of pairs of strings, as Object.entries() gives',
+)
+const pair: Parser<readonly unknown[]> = that(
+  (value) => Array.isArray(value) && value.length === 2,
+  'a pair of strings',
+)
 
 /** Pairs of strings, copied (section 2.2.2.2). */
 export const userProperties: Parser<[string, string][]> = (value, path) =>
@@ -234,7 +291,11 @@ export const userProperties: Parser<[string, string][]> = (value, path) =>
  * An object whose fields are all known; left out it is one without fields. Unknown ones are mistakes and refused; undefined ones count as left out.
  * `example` and `callback` say what is right where something else is given, or a function.
  */
-export function object<T extends object>(schema: Schema<T>, example = '', callback = 'await the promise'): Options<T> {
+export function object<T extends object>(
+  schema: Schema<T>,
+  example = '',
+  callback = 'await the promise',
+): Options<T> {
   const names = Object.keys(schema) as (keyof T & string)[]
   // Defaults are one object for all.
   let none: T | undefined
@@ -243,12 +304,14 @@ export function object<T extends object>(schema: Schema<T>, example = '', callba
       none ??= parse({}, path)
       return none
     }
-    if (typeof value === 'function') return invalid(path || 'options', `an object, not a callback: ${callback}`)
+    if (typeof value === 'function')
+      return invalid(path || 'options', `an object, not a callback: ${callback}`)
     if (!isObject(value)) return invalid(path || 'options', `an object${example}`)
     const prefix = path && `${path}.`
     const given = value as Record<string, unknown>
     for (const name of Object.keys(given))
-      if (!names.includes(name as keyof T & string) && given[name] !== undefined) unknown(prefix + name, 'option', name, names, prefix)
+      if (!names.includes(name as keyof T & string) && given[name] !== undefined)
+        unknown(prefix + name, 'option', name, names, prefix)
     const parsed = {} as T
     for (const name of names) parsed[name] = schema[name](given[name], prefix + name)
     return Object.freeze(parsed)

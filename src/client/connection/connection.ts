@@ -135,7 +135,8 @@ export class Connection implements ReaderOwner, WriterOwner {
     const keepAlive = session.negotiated?.keepAlive ?? 0
     this.#cancel?.()
     this.#timerAt = Number.POSITIVE_INFINITY
-    if (keepAlive > 0 && lateness >= keepAlive * 500 && lateness < Number.POSITIVE_INFINITY) events.emit('late', { lateness, keepAlive })
+    if (keepAlive > 0 && lateness >= keepAlive * 500 && lateness < Number.POSITIVE_INFINITY)
+      events.emit('late', { lateness, keepAlive })
   }
 
   #send(packet: ClientPacket): void {

@@ -6,8 +6,21 @@
 import { PINGRESP, PUBACK, PUBCOMP, SUBACK, UNSUBACK } from '../../wire/constants.js'
 import { decodeServerPacket } from '../../wire/decode-server.js'
 import { acknowledgements } from '../../wire/decode-shared.js'
-import { writeAuth, writeConnect, writeDisconnect, writePingreq, writeSubscribe, writeUnsubscribe } from '../../wire/encode-client.js'
-import type { ClientPacket, DisconnectPacket, Packet, ProtocolVersion, ServerPacket } from '../../wire/packets.js'
+import {
+  writeAuth,
+  writeConnect,
+  writeDisconnect,
+  writePingreq,
+  writeSubscribe,
+  writeUnsubscribe,
+} from '../../wire/encode-client.js'
+import type {
+  ClientPacket,
+  DisconnectPacket,
+  Packet,
+  ProtocolVersion,
+  ServerPacket,
+} from '../../wire/packets.js'
 import type { PropertyNotes } from '../../wire/properties.js'
 import type { Writer } from '../../wire/writer.js'
 import { encoder } from '../common/schema.js'
@@ -18,31 +31,52 @@ export const userPropertyLimit = 128
 const subscriptionIdentifierLimit = 64
 
 /** A packet of a server, but for PUBLISH. @throws WireError */
-export function readControl(bytes: Uint8Array, start: number, body: number, end: number, version: ProtocolVersion): ServerPacket {
-  return version === 5 && isOldRefusal(bytes, start, end) ? unsupportedVersion : decodeServerPacket(bytes, start, body, end, version)
+export function readControl(
+  bytes: Uint8Array,
+  start: number,
+  body: number,
+  end: number,
+  version: ProtocolVersion,
+): ServerPacket {
+  return version === 5 && isOldRefusal(bytes, start, end)
+    ? unsupportedVersion
+    : decodeServerPacket(bytes, start, body, end, version)
 }
 
 /** A DISCONNECT, and with ever less optional text for a server that takes no long packets [MQTT-3.14.2-3] [MQTT-3.14.2-4]. */
 export function goodbyes(packet: DisconnectPacket): DisconnectPacket[] {
   const { sessionExpiryInterval, reasonString } = packet.properties
-  const forms = [packet.properties, { sessionExpiryInterval, reasonString }, { sessionExpiryInterval }, {}]
+  const forms = [
+    packet.properties,
+    { sessionExpiryInterval, reasonString },
+    { sessionExpiryInterval },
+    {},
+  ]
   return forms.map((properties) => ({ ...packet, properties }))
 }
 
 /** A server that knows 3.1.1 only says "unacceptable protocol version" in the form of that version (3.1.1, section 3.2.2.3). */
 function isOldRefusal(bytes: Uint8Array, start: number, end: number): boolean {
-  return end - start === 4 && bytes[start] === 0x20 && bytes[start + 2] === 0 && bytes[start + 3] === 1
+  return (
+    end - start === 4 && bytes[start] === 0x20 && bytes[start + 2] === 0 && bytes[start + 3] === 1
+  )
 }
 
 /** What such a refusal means. */
-const unsupportedVersion: ServerPacket = { type: 'connack', sessionPresent: false, reasonCode: 0x84, properties: {} }
+const unsupportedVersion: ServerPacket = {
+  type: 'connack',
+  sessionPresent: false,
+  reasonCode: 0x84,
+  properties: {},
+}
 
 /** Writes a control packet other than PUBLISH and its acknowledgements. @throws WireError */
 export function writeControl(writer: Writer, packet: ClientPacket, version: ProtocolVersion): void {
   if (packet.type === 'connect') writeConnect(writer, packet)
   else if (packet.type === 'subscribe') writeSubscribe(writer, packet, version)
   else if (packet.type === 'unsubscribe') writeUnsubscribe(writer, packet, version)
-  else if (packet.type === 'disconnect') writeDisconnect(writer, version === 5 ? packet.reasonCode : 0, packet.properties, version)
+  else if (packet.type === 'disconnect')
+    writeDisconnect(writer, version === 5 ? packet.reasonCode : 0, packet.properties, version)
   else if (packet.type === 'auth') writeAuth(writer, packet.reasonCode, packet.properties)
   else if (packet.type === 'pingreq') writePingreq(writer)
 }
@@ -59,13 +93,24 @@ export function isUnowned(type: number, bytes: Uint8Array, body: number, end: nu
 }
 
 /** True when a PUBLISH has more properties than any needs: of Subscription Identifiers, one for each of our filters. */
-export function holdsTooMuch({ userPropertyCount, subscriptionIdentifierCount }: PropertyNotes, filters: number): boolean {
-  return userPropertyCount > userPropertyLimit || subscriptionIdentifierCount > Math.max(subscriptionIdentifierLimit, filters)
+export function holdsTooMuch(
+  { userPropertyCount, subscriptionIdentifierCount }: PropertyNotes,
+  filters: number,
+): boolean {
+  return (
+    userPropertyCount > userPropertyLimit ||
+    subscriptionIdentifierCount > Math.max(subscriptionIdentifierLimit, filters)
+  )
 }
 
 /** A queued acknowledgement as a packet, for those who watch. */
 export function acknowledgement(ack: number): Packet {
-  return { type: acknowledgements[(ack >>> 24) - PUBACK], packetId: ack & 0xffff, reasonCode: (ack >>> 16) & 0xff, properties: {} } as Packet
+  return {
+    type: acknowledgements[(ack >>> 24) - PUBACK],
+    packetId: ack & 0xffff,
+    reasonCode: (ack >>> 16) & 0xff,
+    properties: {},
+  } as Packet
 }
 
 /** A PUBLISH that was written, for those who watch. */
@@ -77,7 +122,19 @@ export function publishPacket(
   alias: number,
   dup: boolean,
 ): Packet {
-  const payload = typeof given === 'string' ? encoder.encode(given) : new Uint8Array(given.buffer, given.byteOffset, given.length)
+  const payload =
+    typeof given === 'string'
+      ? encoder.encode(given)
+      : new Uint8Array(given.buffer, given.byteOffset, given.length)
   const all = alias > 0 ? { ...properties, topicAlias: alias } : (properties ?? {})
-  return { type: 'publish', topic, payload, qos, retain, dup, packetId: packetId || undefined, properties: all } as Packet
+  return {
+    type: 'publish',
+    topic,
+    payload,
+    qos,
+    retain,
+    dup,
+    packetId: packetId || undefined,
+    properties: all,
+  } as Packet
 }

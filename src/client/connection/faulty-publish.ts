@@ -22,7 +22,10 @@ export interface FaultyPublish {
 }
 
 /** Reads the current frame, a PUBLISH. */
-export function faultyPublish({ bytes, start, body, end, size, apart }: FrameSource, version: ProtocolVersion): FaultyPublish {
+export function faultyPublish(
+  { bytes, start, body, end, size, apart }: FrameSource,
+  version: ProtocolVersion,
+): FaultyPublish {
   const first = bytes[start] as number
   const qos = ((first >> 1) & 3) as QoS
   const topicStart = Math.min(body + 2, end)

@@ -63,14 +63,22 @@ export class OutgoingBytes {
   /** So many bytes have left, or failed to. */
   protected advance(length: number, error: unknown): void {
     this.left += length
-    for (let next = this.#waiting.peek(); next !== undefined && next.at <= this.left; next = this.#waiting.peek()) {
+    for (
+      let next = this.#waiting.peek();
+      next !== undefined && next.at <= this.left;
+      next = this.#waiting.peek()
+    ) {
       this.#waiting.shift()
       next.callback(error)
     }
   }
 
   /** Calls back when so many bytes have left, `soon` where they have, or never will. */
-  protected wait(at: number, callback: WrittenCallback, soon: (callback: () => void) => void): void {
+  protected wait(
+    at: number,
+    callback: WrittenCallback,
+    soon: (callback: () => void) => void,
+  ): void {
     if (this.#gone !== undefined) callback(this.#gone)
     else if (at === this.left) soon(callback)
     else this.#waiting.push({ at, callback })

@@ -21,7 +21,9 @@ export class Pace {
     if (this.#since < 0) this.#since = now
     const passed = now - this.#since
     if (passed >= carefulTime) this.careful = false
-    return this.careful ? carefulAcks * (1 + Math.floor(passed)) - this.#acked : Number.POSITIVE_INFINITY
+    return this.careful
+      ? carefulAcks * (1 + Math.floor(passed)) - this.#acked
+      : Number.POSITIVE_INFINITY
   }
 
   /** So many have left. */

@@ -9,7 +9,13 @@ import type { Sink, Transport } from '../../transport/transport.js'
 import { AUTH, CONNACK, PUBACK, PUBCOMP, PUBLISH } from '../../wire/constants.js'
 import { WireError } from '../../wire/error.js'
 import type { FrameOptions, FrameScanner } from '../../wire/frames.js'
-import type { ConnectPacket, ProtocolVersion, PubackPacket, QoS, ServerPacket } from '../../wire/packets.js'
+import type {
+  ConnectPacket,
+  ProtocolVersion,
+  PubackPacket,
+  QoS,
+  ServerPacket,
+} from '../../wire/packets.js'
 import { PublishView } from '../../wire/publish.js'
 import { type TopicRecord, TopicTable } from '../../wire/topic-table.js'
 import { tally } from '../common/counters.js'
@@ -77,12 +83,24 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   /** The same of a Reason String that we did not ask for. */
   #toldProblems = false
 
-  constructor(transport: Transport, host: ConnectionHost, { protocolVersion, properties }: ConnectPacket, owner: ReaderOwner) {
+  constructor(
+    transport: Transport,
+    host: ConnectionHost,
+    { protocolVersion, properties }: ConnectPacket,
+    owner: ReaderOwner,
+  ) {
     const { links, options, platform } = host
     const { inbox } = links
     const { maximumPacketSize = options.maximumPacketSize } = properties
     const skips = options.oversized === 'skip'
-    const found: FrameOptions = { protocolVersion, maximumPacketSize, sizeLimit, splits: true, skips, allocate: platform.allocate }
+    const found: FrameOptions = {
+      protocolVersion,
+      maximumPacketSize,
+      sizeLimit,
+      splits: true,
+      skips,
+      allocate: platform.allocate,
+    }
     super(host, transport, found)
     this.#host = host
     this.#owner = owner
@@ -120,7 +138,10 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
 
   chunk(given: Uint8Array): void {
     // A Node Buffer becomes a plain view: its own `slice` would not copy what is kept.
-    const bytes = given.constructor === Uint8Array ? given : new Uint8Array(given.buffer, given.byteOffset, given.length)
+    const bytes =
+      given.constructor === Uint8Array
+        ? given
+        : new Uint8Array(given.buffer, given.byteOffset, given.length)
     this.receive(bytes, bytes.length, undefined, undefined)
   }
 
@@ -134,7 +155,12 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
   }
 
   // Without bytes: they are in the room that was given.
-  receive(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: Piece | undefined): void {
+  receive(
+    bytes: Uint8Array | undefined,
+    length: number,
+    data: DataView | undefined,
+    window: Piece | undefined,
+  ): void {
     const { counters, platform } = this.#host
     if (this.#owner.over || length === 0) return
     const now = platform.now()
@@ -146,7 +172,11 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     this.#owner.giveUp(broken('ERR_CONNECTION_LOST', 'more came during authentication'))
   }
 
-  protected override handleSlice(complete: boolean, fault: WireError | undefined, now: number): void {
+  protected override handleSlice(
+    complete: boolean,
+    fault: WireError | undefined,
+    now: number,
+  ): void {
     const session = this.#session
     if (this.#taken) {
       this.#view.release()
@@ -167,31 +197,57 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     if (counters !== undefined) counters.packetsReceived += 1
     if (type === PUBLISH) return this.#handlePublish()
     const acks = type >= PUBACK && type <= PUBCOMP
-    if (acks && !this.#owner.writer.watched && takeAck(this.#host, type, bytes, body, end, this.#version)) return
+    if (
+      acks &&
+      !this.#owner.writer.watched &&
+      takeAck(this.#host, type, bytes, body, end, this.#version)
+    )
+      return
     if (isUnowned(type, bytes, body, end)) return this.#handleUnowned()
     const packet = readControl(bytes, start, body, end, this.#version)
     this.#host.links.watch?.('in', packet)
     if (type !== CONNACK && type !== AUTH && !this.#expected) return
-    if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > userPropertyLimit) return this.#session.fail(0x97)
+    if (
+      'properties' in packet &&
+      (packet.properties.userProperties?.length ?? 0) > userPropertyLimit
+    )
+      return this.#session.fail(0x97)
     if (this.#host.options.requestProblemInformation === false) this.#lookForProblems(packet)
-    if (acks) handleAck(this.#host, type, (packet as PubackPacket).packetId, (packet as PubackPacket).reasonCode, (packet as PubackPacket).properties)
+    if (acks)
+      handleAck(
+        this.#host,
+        type,
+        (packet as PubackPacket).packetId,
+        (packet as PubackPacket).reasonCode,
+        (packet as PubackPacket).properties,
+      )
     else this.#handleControl(packet, now)
   }
 
   // The server was asked to leave it out [MQTT-3.1.2-29]; it does no harm.
   #lookForProblems(packet: ServerPacket): void {
-    if (this.#toldProblems || packet.type === 'connack' || packet.type === 'disconnect' || !('properties' in packet)) return
+    if (
+      this.#toldProblems ||
+      packet.type === 'connack' ||
+      packet.type === 'disconnect' ||
+      !('properties' in packet)
+    )
+      return
     const { reasonString, userProperties = [] } = packet.properties
     if (reasonString === undefined && userProperties.length === 0) return
     this.#toldProblems = true
-    this.#host.log('warn', `${packet.type.toUpperCase()} explains itself, though requestProblemInformation is false`)
+    this.#host.log(
+      'warn',
+      `${packet.type.toUpperCase()} explains itself, though requestProblemInformation is false`,
+    )
   }
 
   // No exchange of ours has identifier 0: there is nothing that it could settle, and the stream is intact.
   #handleUnowned(): void {
     if (!this.#expected) return
     this.#session.sendWindow.unsolicited += 1
-    if (!this.#toldUnowned) this.#host.log('warn', 'the server acknowledges packet identifier 0, which is ignored')
+    if (!this.#toldUnowned)
+      this.#host.log('warn', 'the server acknowledges packet identifier 0, which is ignored')
     this.#toldUnowned = true
   }
 
@@ -227,7 +283,12 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     try {
       framer.read(view, this.#topics)
     } catch (error) {
-      if (!(error instanceof WireError) || session.state !== 'connected' || !this.#passes(error.reasonCode, error)) throw error
+      if (
+        !(error instanceof WireError) ||
+        session.state !== 'connected' ||
+        !this.#passes(error.reasonCode, error)
+      )
+        throw error
       return
     }
     if (!this.#expected) return
@@ -236,16 +297,24 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     const record = view.topicAlias === 0 ? view.record : this.#resolve(view)
     if (record === undefined) return
     const { userPropertyCount, subscriptionIdentifierCount } = view
-    if (userPropertyCount + subscriptionIdentifierCount > 0 && holdsTooMuch(view, this.#host.registry.filters)) return this.#refuse(0x97)
+    if (
+      userPropertyCount + subscriptionIdentifierCount > 0 &&
+      holdsTooMuch(view, this.#host.registry.filters)
+    )
+      return this.#refuse(0x97)
     if (this.#owner.writer.watched) {
       this.#host.links.watch?.('in', view.packet())
       if (this.#owner.over) return
     }
     if (framer.size > framer.maximumPacketSize) {
-      if (this.#skip(view.packetId, view.qos, view.dup)) inbox.handleTooLarge(view, record.name, framer.size)
+      if (this.#skip(view.packetId, view.qos, view.dup))
+        inbox.handleTooLarge(view, record.name, framer.size)
       return
     }
-    const ticket = view.qos === 0 ? noTicket : session.receiveWindow.handlePublish(view.packetId, view.qos, view.dup)
+    const ticket =
+      view.qos === 0
+        ? noTicket
+        : session.receiveWindow.handlePublish(view.packetId, view.qos, view.dup)
     if (ticket >= 0 || view.qos === 0) inbox.handleMessage(view, record, ticket, framer.limit)
     else if (ticket === REPEAT) inbox.handleRepeat()
   }
@@ -282,11 +351,16 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
       faulty.note(found.key)
       return false
     }
-    if ((found.qos === 0 || found.packetId > 0) && this.#skip(found.packetId, found.qos, found.dup)) this.#tellPassed(found, reasonCode, why)
+    if ((found.qos === 0 || found.packetId > 0) && this.#skip(found.packetId, found.qos, found.dup))
+      this.#tellPassed(found, reasonCode, why)
     return true
   }
 
-  #tellPassed({ topic }: FaultyPublish, reasonCode: number | undefined, why: WireError | string | undefined): void {
+  #tellPassed(
+    { topic }: FaultyPublish,
+    reasonCode: number | undefined,
+    why: WireError | string | undefined,
+  ): void {
     const host = this.#host
     const { code = 'ERR_PROTOCOL_ERROR', message = why } = why instanceof WireError ? why : {}
     const reasonName = reasonCode === undefined ? undefined : nameOf(reasonCode)
@@ -294,14 +368,17 @@ export class PacketReader extends StreamReader implements Sink, ReadTaker {
     tally(host, 'received')
     tally(host, 'dropped')
     host.log('warn', text)
-    host.events.emit('error', { error: new MqttError(code, text, { fault: 'remote', reasonCode, reasonName, cause: why }) })
+    host.events.emit('error', {
+      error: new MqttError(code, text, { fault: 'remote', reasonCode, reasonName, cause: why }),
+    })
   }
 
   // Some servers leave it in the message that they make of a will.
   #handleWillDelay(): void {
     const { faulty } = this.#session
     this.#view.willDelay = false
-    if (!faulty.willDelay) this.#host.log('warn', 'the server sends a Will Delay Interval in PUBLISH, which is ignored')
+    if (!faulty.willDelay)
+      this.#host.log('warn', 'the server sends a Will Delay Interval in PUBLISH, which is ignored')
     faulty.willDelay = true
   }
 

@@ -43,7 +43,12 @@ export class PacketWriter extends StreamWriter {
   #wake: CancelTimer | undefined
   readonly #turnEnd: TurnEnd
 
-  constructor(transport: Transport, host: ConnectionHost, version: ProtocolVersion, owner: WriterOwner) {
+  constructor(
+    transport: Transport,
+    host: ConnectionHost,
+    version: ProtocolVersion,
+    owner: WriterOwner,
+  ) {
     super(transport, host, owner)
     this.#host = host
     this.#version = version
@@ -84,15 +89,28 @@ export class PacketWriter extends StreamWriter {
    * @param alias 0 for none
    * @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then
    */
-  publish(topic: string, given: Uint8Array | string, how: Sending, packetId: number, again = false, alias = 0): number {
+  publish(
+    topic: string,
+    given: Uint8Array | string,
+    how: Sending,
+    packetId: number,
+    again = false,
+    alias = 0,
+  ): number {
     const { writer } = this
     const version = this.#version
-    const payload = typeof given === 'string' && given.length + topic.length > shortText ? encoder.encode(given) : given
+    const payload =
+      typeof given === 'string' && given.length + topic.length > shortText
+        ? encoder.encode(given)
+        : given
     const rest = topic.length * 3 + headRoom
     // What would not fit with what is there leaves after it.
     if (writer.length > 0 && writer.length + payload.length + rest > largeBuffer) this.flushNow()
     // Behind a payload that is being sent everything has to wait in the writer.
-    const large = typeof payload !== 'string' && payload.length + rest > sliceBuffer && this.source === undefined
+    const large =
+      typeof payload !== 'string' &&
+      payload.length + rest > sliceBuffer &&
+      this.source === undefined
     const mark = writer.length
     this.queueFlush()
     if (!writeMessage(writer, topic, payload, how, packetId, alias, again, version, large))
@@ -103,7 +121,8 @@ export class PacketWriter extends StreamWriter {
       if (payload.length >= largePayload) this.exemptHere += payload.length
       if (writer.length >= largeBuffer) this.flush()
     }
-    if (this.watched) this.#host.links.watch?.('out', publishPacket(topic, payload, how, packetId, alias, again))
+    if (this.watched)
+      this.#host.links.watch?.('out', publishPacket(topic, payload, how, packetId, alias, again))
     return size
   }
 
@@ -202,7 +221,8 @@ export class PacketWriter extends StreamWriter {
       if (this.watched) links.watch?.('out', acknowledgement(ack))
     }
     if (acks.length === 0 && acks.entries.length > mostIdleAcks) acks.clear()
-    if (this.piled > options.memoryBudget) this.owner.giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
+    if (this.piled > options.memoryBudget)
+      this.owner.giveUp(broken('ERR_CONNECTION_LOST', 'the server reads nothing'))
     return count
   }
 

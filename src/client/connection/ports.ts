@@ -60,7 +60,12 @@ export interface AckTaker {
   /** What CONNECT waits for. */
   readonly counting: Promise<void> | undefined
   /** The last one of a publish: a packet of this type. */
-  handleAcknowledged(packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void
+  handleAcknowledged(
+    packetType: number,
+    packetId: number,
+    reasonCode: number,
+    properties: Properties | undefined,
+  ): void
   /** PUBREC: the message is the server's now. */
   handleReleased(packetId: number, reasonCode: number): void
 }

@@ -65,11 +65,21 @@ export abstract class StreamReader {
    * Takes the first `length` of these bytes, which belong to their owner again afterwards. False when what is held behind a packet that is still to be
    * judged gets too much.
    */
-  take(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, now: number): boolean {
+  take(
+    bytes: Uint8Array | undefined,
+    length: number,
+    data: DataView | undefined,
+    now: number,
+  ): boolean {
     if (bytes === undefined) this.framer.fill(length)
     if (this.#waiting === undefined) {
       if (bytes !== undefined) {
-        if (this.better !== undefined && this.framer.pending === 0 && (bytes[0] ?? 0) >> 4 === PUBLISH) this.#upgrade(this.better)
+        if (
+          this.better !== undefined &&
+          this.framer.pending === 0 &&
+          (bytes[0] ?? 0) >> 4 === PUBLISH
+        )
+          this.#upgrade(this.better)
         this.framer.push(bytes, length, data)
       }
       // A read costs as much as a packet, even when it completes none.
@@ -157,7 +167,8 @@ export abstract class StreamReader {
     }
     this.#packets = packets
     this.#busy += platform.now() - began
-    const stops = !this.#over && session.state !== 'closed' && fault === undefined && (tired || this.#held)
+    const stops =
+      !this.#over && session.state !== 'closed' && fault === undefined && (tired || this.#held)
     if (stops) this.#stop()
     this.handleSlice(packets > first, fault, began)
     return !stops
@@ -165,7 +176,10 @@ export abstract class StreamReader {
 
   #isTired(packets: number, began: number): boolean {
     if (packets >= sliceLength) return true
-    return packets % clockStride === clockStride - 1 && this.#busy + this.#host.platform.now() - began >= sliceTime
+    return (
+      packets % clockStride === clockStride - 1 &&
+      this.#busy + this.#host.platform.now() - began >= sliceTime
+    )
   }
 
   #stop(): void {

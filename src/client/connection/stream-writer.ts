@@ -126,9 +126,14 @@ export abstract class StreamWriter extends OutgoingBytes {
 
   // Hands over slices as the transport takes them. They are copies: it never holds memory that the caller gets back.
   #feed(): void {
-    for (let { source } = this; source !== undefined && !this.blocked && !this.full; { source } = this) {
+    for (
+      let { source } = this;
+      source !== undefined && !this.blocked && !this.full;
+      { source } = this
+    ) {
       const slice = this.nextSlice(source)
-      if (slice === undefined) return this.owner.giveUp(broken('ERR_CONNECTION_LOST', 'length changed'))
+      if (slice === undefined)
+        return this.owner.giveUp(broken('ERR_CONNECTION_LOST', 'length changed'))
       const buffer = takeBuffer(slice.length)
       buffer.set(slice)
       this.#hand(buffer.subarray(0, slice.length), slice.length, buffer)

@@ -25,5 +25,11 @@ export interface ClientContext {
   /** The parts are made text only where there is a listener. */
   log(level: keyof Logger, ...parts: readonly unknown[]): void
   /** Logs what the program should know. Without a logger, and without a listener of `heard`, it is reported: see `platform/reports.ts`. */
-  report(code: ReportCode, text: string | (() => string), cause: unknown, heard?: keyof ClientEvents, count?: number): void
+  report(
+    code: ReportCode,
+    text: string | (() => string),
+    cause: unknown,
+    heard?: keyof ClientEvents,
+    count?: number,
+  ): void
 }

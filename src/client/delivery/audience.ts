@@ -50,11 +50,19 @@ export class Audience {
 
   /** False for a copy for a filter that was left, which one of overlapping filters would take for another copy of its own. */
   isOwn(view: PublishView, entry: ReadRoute): boolean {
-    return this.#left.size === 0 || view.subscriptionIdentifierCount === 0 || view.subscriptionIdentifiers[0] === entry.identifier
+    return (
+      this.#left.size === 0 ||
+      view.subscriptionIdentifierCount === 0 ||
+      view.subscriptionIdentifiers[0] === entry.identifier
+    )
   }
 
   /** The filters that a copy is for, of those that match: Subscription Identifiers tell; without a known one the topic alone decides. */
-  identify(view: PublishView, matched: readonly ReadRoute[], counters: Counters | undefined): readonly ReadRoute[] {
+  identify(
+    view: PublishView,
+    matched: readonly ReadRoute[],
+    counters: Counters | undefined,
+  ): readonly ReadRoute[] {
     if (view.subscriptionIdentifierCount === 0) return matched
     if (counters !== undefined) countUnknown(view, matched, counters)
     const [only] = matched
@@ -64,16 +72,20 @@ export class Audience {
     const identified = this.#identified
     identified.length = 0
     view.forEachSubscriptionIdentifier((identifier) => {
-      for (const entry of matched) if (entry.identifier === identifier && !identified.includes(entry)) identified.push(entry)
+      for (const entry of matched)
+        if (entry.identifier === identifier && !identified.includes(entry)) identified.push(entry)
     })
     if (identified.length > 0) {
       // No copy names a subscription that was made where the server had no identifiers.
-      for (const entry of matched) if (entry.identifier === 0 && entry.state !== 'new') identified.push(entry)
+      for (const entry of matched)
+        if (entry.identifier === 0 && entry.state !== 'new') identified.push(entry)
       return identified
     }
     // A copy for a filter that was left goes only to readers that subscribed to it again: the others get their own copies.
     const gone = this.leftBy(view)
-    return gone.length > 0 ? matched.filter(({ filter }) => gone.some((one) => one.filter === filter)) : matched
+    return gone.length > 0
+      ? matched.filter(({ filter }) => gone.some((one) => one.filter === filter))
+      : matched
   }
 
   /** Each consumer once, however many of its filters match. A retained copy that is sent again may be for anybody. */
@@ -84,7 +96,8 @@ export class Audience {
       for (const [consumer, qos] of entry.takers) {
         if (audiences.every((audience) => audience?.has(consumer) === false)) continue
         const { group = consumer } = consumer.config
-        if (qos > 0 || !recipients.has(group)) recipients.set(group, { consumer, entry, owing: qos > 0 })
+        if (qos > 0 || !recipients.has(group))
+          recipients.set(group, { consumer, entry, owing: qos > 0 })
       }
     }
     return [...recipients.values()]

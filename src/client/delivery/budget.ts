@@ -66,7 +66,12 @@ export class Budget {
     if (size <= memoryBudget) this.widest = Math.max(this.widest, all)
     if (all <= memoryBudget) this.largest = Math.max(this.largest, all)
     const fits = this.bytes + all <= this.#room
-    return (fits && !this.overdrawn) || this.granted || this.#answers(topic) || this.#exceeds(size, all, topic, ticket, qos)
+    return (
+      (fits && !this.overdrawn) ||
+      this.granted ||
+      this.#answers(topic) ||
+      this.#exceeds(size, all, topic, ticket, qos)
+    )
   }
 
   /** The client is over. */
@@ -91,7 +96,8 @@ export class Budget {
     }
     // One may always come: what else is held goes by itself. At QoS 0 it comes for few enough readers.
     const isAlone = this.bytes === 0
-    const fits = this.bytes + all <= this.#room || (isAlone && (ticket !== noTicket || all <= memoryBudget))
+    const fits =
+      this.bytes + all <= this.#room || (isAlone && (ticket !== noTicket || all <= memoryBudget))
     if (ticket === noTicket) {
       if (!fits) this.#drops.add(topic)
       return fits
@@ -109,7 +115,8 @@ export class Budget {
   #waitsForReaders(): boolean {
     const { links, options, platform, session, states } = this.#host
     const reader = links.current?.reader
-    if (this.overdrawn || states.stopping || reader?.pausable !== true || !this.#isPassive) return false
+    if (this.overdrawn || states.stopping || reader?.pausable !== true || !this.#isPassive)
+      return false
     if (this.#holds === reader) return true
     // An earlier connection has brought the one message too many, and it is here still.
     if (this.bytes > options.memoryBudget) return false
@@ -118,11 +125,14 @@ export class Budget {
     let least = Number.POSITIVE_INFINITY
     let idle = 0
     const look = (): void => {
-      const isOver = links.current?.reader !== reader || session.state !== 'connected' || states.stopping
+      const isOver =
+        links.current?.reader !== reader || session.state !== 'connected' || states.stopping
       idle = this.bytes < least ? 0 : idle + 1
       least = this.bytes
       if (!isOver) session.keepAlive.handleUnread(platform.now())
-      const isRoomy = this.bytes === 0 || this.bytes + this.largest <= this.#host.options.memoryBudget - links.held
+      const isRoomy =
+        this.bytes === 0 ||
+        this.bytes + this.largest <= this.#host.options.memoryBudget - links.held
       if (!isOver && !isRoomy && this.#isPassive && idle < mostIdleHolds) {
         this.#stopLook = platform.setTimer(look, lookAgain)
         return
@@ -143,12 +153,16 @@ export class Budget {
   }
 
   get #isRead(): boolean {
-    return [...this.#host.registry.consumers].some(({ attended, busy, outstanding }) => attended || busy || outstanding.messages.length > 0)
+    return [...this.#host.registry.consumers].some(
+      ({ attended, busy, outstanding }) => attended || busy || outstanding.messages.length > 0,
+    )
   }
 
   // There will be a reader once a SUBSCRIBE is answered, and that answer may come behind everything that has no room.
   get #isAwaited(): boolean {
-    return [...this.#host.registry.consumers].some(({ ended, subscription }) => !ended && subscription.granted.length === 0)
+    return [...this.#host.registry.consumers].some(
+      ({ ended, subscription }) => !ended && subscription.granted.length === 0,
+    )
   }
 
   // What had no room is redelivered on the next connection. What is held is handed out before, while there is a reader: otherwise it would be redelivered, too.
@@ -161,7 +175,12 @@ export class Budget {
     let idle = 0
     const look = (): void => {
       // The end of the client is orderly, and says goodbye by itself.
-      if (session.state !== 'connected' || session.negotiated !== negotiated || this.#host.states.stopping) return
+      if (
+        session.state !== 'connected' ||
+        session.negotiated !== negotiated ||
+        this.#host.states.stopping
+      )
+        return
       const left = session.receiveWindow.unsettled + this.bytes
       const isAwaited = this.#isAwaited
       idle = left < most || (isAwaited && refused < this.#refused) ? 0 : idle + 1
@@ -180,5 +199,9 @@ export class Budget {
 
 /** Why the budget ends a connection. */
 function overBudget(): MqttError {
-  return new MqttError('ERR_CONNECTION_LOST', 'memory budget spent', { outcome: 'unknown', reasonCode: 0x97, reasonName: nameOf(0x97) })
+  return new MqttError('ERR_CONNECTION_LOST', 'memory budget spent', {
+    outcome: 'unknown',
+    reasonCode: 0x97,
+    reasonName: nameOf(0x97),
+  })
 }

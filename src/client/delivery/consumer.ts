@@ -51,7 +51,11 @@ export class Consumer {
     this.#host = host
     this.config = config
     const { keyOf } = config
-    this.buffer = new ReceiveBuffer(config, host.router, keyOf && ((message) => keyed(host, message, keyOf)))
+    this.buffer = new ReceiveBuffer(
+      config,
+      host.router,
+      keyOf && ((message) => keyed(host, message, keyOf)),
+    )
     this.readers = new Readers(host.platform)
     this.outstanding = new Outstanding(host, config.ack, this.buffer, this.readers)
     this.#overflow = new OverflowPolicy(host, this)
@@ -65,7 +69,10 @@ export class Consumer {
   /** True while a turn runs that `disconnect()` waits for, or will run. */
   get busy(): boolean {
     const { outstanding } = this
-    return outstanding.busy || (this.closing && this.size > 0 && (this.attended || outstanding.messages.length > 0))
+    return (
+      outstanding.busy ||
+      (this.closing && this.size > 0 && (this.attended || outstanding.messages.length > 0))
+    )
   }
 
   /** True when a read is pending, so that what is buffered will be read. */
@@ -80,13 +87,25 @@ export class Consumer {
 
   /** True when a message may be shown while it is read, and does not have to wait for its turn. */
   get mayShow(): boolean {
-    if (this.readers.handler?.takesShown !== true || this.#host.hooks !== undefined || this.size > 0 || this.outstanding.messages.length > 0)
+    if (
+      this.readers.handler?.takesShown !== true ||
+      this.#host.hooks !== undefined ||
+      this.size > 0 ||
+      this.outstanding.messages.length > 0
+    )
       return false
     return this.open && this.subscription.granted.length > 0
   }
 
   /** Shows a message to a handler where it was read. Only while `mayShow`. @param shift how far places in the piece lie before those in the view */
-  show(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number, entry: Origin): void {
+  show(
+    view: PublishView,
+    topic: string,
+    piece: Piece,
+    shift: number,
+    ticket: number,
+    entry: Origin,
+  ): void {
     this.#shown ??= new BorrowedMessage(0, this.#host, true)
     const message = this.#shown.place(view, topic, piece, shift, ticket, entry)
     if (!message.settled) this.#receive(message)
@@ -97,14 +116,16 @@ export class Consumer {
   /** Takes a message, or drops one, as the overflow policy says. */
   push(message: DeliveredMessage): void {
     if (this.ended || (this.closing && !isLast(message))) return this.#decline(message)
-    if (!message.settled && this.subscription.granted.length > 0 && !this.closing) this.#receive(message)
+    if (!message.settled && this.subscription.granted.length > 0 && !this.closing)
+      this.#receive(message)
     const call = this.size === 0 ? this.readers.calls.shift() : undefined
     if (call !== undefined) return call.resolve(this.outstanding.handOut(message))
     if (!this.#overflow.makeRoom(message)) return
     // `onDrop` may have ended it.
     if (this.ended) return this.#decline(message)
     this.buffer.push(message)
-    if (!message.settled && this.config.overflow !== 'backpressure') this.#host.router.sweep.add(this.#overflow)
+    if (!message.settled && this.config.overflow !== 'backpressure')
+      this.#host.router.sweep.add(this.#overflow)
     this.readers.handler?.handleReadable()
   }
 
@@ -116,7 +137,8 @@ export class Consumer {
 
   // Who asked for QoS 0 never delays an acknowledgement.
   #receive(message: DeliveredMessage): void {
-    if (this.config.ack === 'on-receive' || (message.origin as Origin).qosOf(this) === 0) message.settle(0)
+    if (this.config.ack === 'on-receive' || (message.origin as Origin).qosOf(this) === 0)
+      message.settle(0)
   }
 
   // Too late: kept for the next subscription on its filter, or dropped, as this one was left.
@@ -167,7 +189,8 @@ export class Consumer {
 
   /** Empties the buffer and the hands: acknowledges (counted as dropped), or gives back what is owed in the order of arrival. */
   discard(acknowledge: boolean): DeliveredMessage[] {
-    if (!acknowledge) return [...this.outstanding.messages.splice(0), ...this.buffer.drain()].filter(isOwed)
+    if (!acknowledge)
+      return [...this.outstanding.messages.splice(0), ...this.buffer.drain()].filter(isOwed)
     this.outstanding.endTurn()
     // Nobody will read what is buffered. What is in hand stays there.
     for (const message of this.buffer.drain()) this.#overflow.drop(message)
@@ -182,7 +205,11 @@ function isLast({ origin, settled }: DeliveredMessage): boolean {
 }
 
 // A message whose key function fails keeps the order of its topic.
-function keyed(host: ConsumerHost, message: DeliveredMessage, keyOf: (message: Message) => unknown): unknown {
+function keyed(
+  host: ConsumerHost,
+  message: DeliveredMessage,
+  keyOf: (message: Message) => unknown,
+): unknown {
   try {
     return keyOf(message)
   } catch (error) {

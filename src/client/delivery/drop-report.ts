@@ -40,13 +40,31 @@ export class DropReport {
   }
 
   /** A message of so many bytes was too large, where an option takes this many. */
-  handleTooLarge(topic: string, qos: QoS, size: number, limit: number, option: 'maximumPacketSize' | 'memoryBudget'): void {
+  handleTooLarge(
+    topic: string,
+    qos: QoS,
+    size: number,
+    limit: number,
+    option: 'maximumPacketSize' | 'memoryBudget',
+  ): void {
     const { events } = this.#host
     tally(this.#host, 'dropped')
     tally(this.#host, 'tooLarge')
-    if (!this.#logged) this.#host.log('warn', `a message of ${size} bytes on ${quoted(topic)} was dropped: ${option} is ${limit}`)
+    if (!this.#logged)
+      this.#host.log(
+        'warn',
+        `a message of ${size} bytes on ${quoted(topic)} was dropped: ${option} is ${limit}`,
+      )
     this.#logged = true
-    events.emit('drop', { direction: 'in', topic, count: 1, error: undefined, reason: 'too-large', qos, size })
+    events.emit('drop', {
+      direction: 'in',
+      topic,
+      count: 1,
+      error: undefined,
+      reason: 'too-large',
+      qos,
+      size,
+    })
   }
 
   /** A consumer dropped a message unread. */
@@ -70,7 +88,8 @@ export class DropReport {
     this.#timer = undefined
     if (count === 0) return
     this.#count = 0
-    if (!this.#host.states.ended) this.#timer = this.#host.platform.setTimer(() => this.#tell(), dropInterval)
+    if (!this.#host.states.ended)
+      this.#timer = this.#host.platform.setTimer(() => this.#tell(), dropInterval)
     this.#host.events.emit('drop', { direction: 'in', topic: this.#topic, count, error: undefined })
   }
 }

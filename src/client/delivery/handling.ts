@@ -86,7 +86,12 @@ export class HandlerLoop implements MessageHandler {
   #over: { readonly error: MqttError | undefined } | undefined
   #stopped = false
 
-  constructor(consumer: Consumer, handler: Handler, options: CheckedListen, host: DeliveryHost<Consumer>) {
+  constructor(
+    consumer: Consumer,
+    handler: Handler,
+    options: CheckedListen,
+    host: DeliveryHost<Consumer>,
+  ) {
     const { lifetime, keyOf } = consumer.config
     this.#consumer = consumer
     this.#host = host
@@ -145,11 +150,18 @@ export class HandlerLoop implements MessageHandler {
     if (this.#looping) return
     this.#looping = true
     // What can no longer be acknowledged is left to the session.
-    while (this.#running < this.#options.concurrency && !this.#stopped && !this.#host.states.ended) {
+    while (
+      this.#running < this.#options.concurrency &&
+      !this.#stopped &&
+      !this.#host.states.ended
+    ) {
       const again = this.#due.shift()
       const { buffer, bufferBytes } = this.#consumer.config
-      const crowded = this.#retrying.size >= buffer + this.#options.concurrency || this.#retryingBytes >= bufferBytes
-      const message = again === undefined && !crowded ? this.#consumer.outstanding.next() : undefined
+      const crowded =
+        this.#retrying.size >= buffer + this.#options.concurrency ||
+        this.#retryingBytes >= bufferBytes
+      const message =
+        again === undefined && !crowded ? this.#consumer.outstanding.next() : undefined
       if (again === undefined && message === undefined) break
       this.#running += 1
       if (message === undefined) again?.()
@@ -167,7 +179,9 @@ export class HandlerLoop implements MessageHandler {
   #handle(message: DeliveredMessage, attempt: number): boolean {
     try {
       const { hooks } = this.#host
-      const outcome = promiseOf(hooks === undefined ? this.#handler(message) : hooks.run(message, this.#handler))
+      const outcome = promiseOf(
+        hooks === undefined ? this.#handler(message) : hooks.run(message, this.#handler),
+      )
       if (outcome === undefined) return true
       outcome.then(
         () => this.#settle(message, 0),
@@ -181,7 +195,8 @@ export class HandlerLoop implements MessageHandler {
 
   #handleFailure(message: DeliveredMessage, attempt: number, error: unknown): void {
     const decide = this.#options.onError
-    if (typeof decide !== 'function') return this.#apply(usual(decide, message, attempt), message, attempt, error)
+    if (typeof decide !== 'function')
+      return this.#apply(usual(decide, message, attempt), message, attempt, error)
     Promise.resolve()
       .then(() => decide(error, message, attempt))
       .catch((thrown: unknown): HandlerFailure => {
@@ -191,7 +206,12 @@ export class HandlerLoop implements MessageHandler {
       .then((verdict) => this.#apply(verdict, message, attempt, error))
   }
 
-  #apply(verdict: HandlerFailure, message: DeliveredMessage, attempt: number, error: unknown): void {
+  #apply(
+    verdict: HandlerFailure,
+    message: DeliveredMessage,
+    attempt: number,
+    error: unknown,
+  ): void {
     if (this.#host.states.stopping) {
       this.#host.report('MQWIRE_HANDLER_FAILED', textFor(message), error, 'error')
       return this.#leave(message)
@@ -205,7 +225,12 @@ export class HandlerLoop implements MessageHandler {
     }
     // What was acknowledged and released cannot be shown again.
     if (verdict === 'retry' && !message.released) {
-      this.#host.report('MQWIRE_HANDLER_FAILED', `${textFor(message)} (attempt ${attempt}, it is called again)`, error, 'error')
+      this.#host.report(
+        'MQWIRE_HANDLER_FAILED',
+        `${textFor(message)} (attempt ${attempt}, it is called again)`,
+        error,
+        'error',
+      )
       return this.#retry(message, attempt)
     }
     report(this.#host, error, message)
@@ -254,7 +279,8 @@ export class HandlerLoop implements MessageHandler {
     // After the end of the client nothing is waited for, not even a handler that may never return.
     const { states, registry } = this.#host
     const { ended } = states
-    const open = this.#running + this.#retrying.size > 0 || (this.#consumer.size > 0 && !this.#stopped)
+    const open =
+      this.#running + this.#retrying.size > 0 || (this.#consumer.size > 0 && !this.#stopped)
     if (open && !ended) return void registry.unfinished.add(this.handleEnd)
     registry.unfinished.delete(this.handleEnd)
     if (this.#over.error === undefined) this.done.resolve()
@@ -266,7 +292,11 @@ function textFor({ subject }: DeliveredMessage): string {
   return `handler failed: ${printable(subject)}`
 }
 
-function report(host: DeliveryHost<Consumer>, cause: unknown, message: DeliveredMessage): MqttError {
+function report(
+  host: DeliveryHost<Consumer>,
+  cause: unknown,
+  message: DeliveredMessage,
+): MqttError {
   const text = textFor(message)
   const error = new MqttError('ERR_HANDLER_FAILED', text, { cause })
   tally(host, 'handlerFailures')
@@ -276,12 +306,18 @@ function report(host: DeliveryHost<Consumer>, cause: unknown, message: Delivered
 }
 
 /** What a failed handler means where no function decides. */
-export function usual(onError: HandlerFailure | undefined, message: DeliveredMessage, attempt: number): HandlerFailure {
+export function usual(
+  onError: HandlerFailure | undefined,
+  message: DeliveredMessage,
+  attempt: number,
+): HandlerFailure {
   if (attempt > retries) return 'reject'
   return onError ?? (message.released || message.qos === 0 ? 'reject' : 'retry')
 }
 
 /** What a handler waits for, as a promise that keeps the rules; undefined where it waits for nothing. */
 function promiseOf(value: unknown): Promise<unknown> | undefined {
-  return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function' ? Promise.resolve(value) : undefined
+  return typeof (value as PromiseLike<unknown> | undefined)?.then === 'function'
+    ? Promise.resolve(value)
+    : undefined
 }

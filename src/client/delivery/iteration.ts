@@ -23,7 +23,9 @@ export function iteration<T>(
     next: () => {
       try {
         const value = buffered()
-        return value === undefined ? pull().then(told, failed) : Promise.resolve<IteratorResult<T>>({ done: false, value })
+        return value === undefined
+          ? pull().then(told, failed)
+          : Promise.resolve<IteratorResult<T>>({ done: false, value })
       } catch (error) {
         over(false)
         return Promise.reject(error)

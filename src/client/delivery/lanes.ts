@@ -10,7 +10,11 @@ import { Ring } from '../common/ring.js'
 import type { DeliveredMessage } from './message.js'
 
 /** What a consumer keeps messages in. */
-export interface MessageQueue extends Pick<Ring<DeliveredMessage>, 'length' | 'push' | 'shift' | 'take' | 'find' | 'drain' | 'youngest'> {
+export interface MessageQueue
+  extends Pick<
+    Ring<DeliveredMessage>,
+    'length' | 'push' | 'shift' | 'take' | 'find' | 'drain' | 'youngest'
+  > {
   /** A message that `shift` gave is done with. */
   free?(message: DeliveredMessage): void
 }
@@ -95,7 +99,8 @@ export class Lanes implements MessageQueue {
 
   drain(): DeliveredMessage[] {
     const all: DeliveredMessage[] = []
-    for (let next = this.take(() => true); next !== undefined; next = this.take(() => true)) all.push(next)
+    for (let next = this.take(() => true); next !== undefined; next = this.take(() => true))
+      all.push(next)
     return all
   }
 

@@ -31,10 +31,25 @@ export class MessageFactory {
   }
 
   /** Shows a message where it lies, if that can be lent. Only to a consumer that `mayShow`. */
-  show(view: PublishView, topic: string, ticket: number, entry: ReadRoute, consumer: Consumer): void {
+  show(
+    view: PublishView,
+    topic: string,
+    ticket: number,
+    entry: ReadRoute,
+    consumer: Consumer,
+  ): void {
     const { window } = this
-    if (window !== undefined && view.bytes === window.bytes) consumer.show(view, topic, window, 0, ticket, entry)
-    else consumer.show(view, topic, this.#pieces.lend(view, this.limit), this.#pieces.shift, ticket, entry)
+    if (window !== undefined && view.bytes === window.bytes)
+      consumer.show(view, topic, window, 0, ticket, entry)
+    else
+      consumer.show(
+        view,
+        topic,
+        this.#pieces.lend(view, this.limit),
+        this.#pieces.shift,
+        ticket,
+        entry,
+      )
   }
 
   /** A message for one consumer, owned or borrowed as it asks. */
@@ -49,16 +64,33 @@ export class MessageFactory {
   ): DeliveredMessage {
     const pieces = this.#pieces
     const borrowed = consumer.config.lifetime === 'borrowed'
-    const window = borrowed && view.bytes === this.window?.bytes && consumer.config.ack !== 'manual' ? this.window : undefined
-    const piece = window ?? (borrowed ? pieces.lend(view, this.limit) : pieces.hold(view, this.limit, false))
+    const window =
+      borrowed && view.bytes === this.window?.bytes && consumer.config.ack !== 'manual'
+        ? this.window
+        : undefined
+    const piece =
+      window ?? (borrowed ? pieces.lend(view, this.limit) : pieces.hold(view, this.limit, false))
     piece.give(consumer.mark, view.payloadEnd - view.propertiesStart)
     const message = new (borrowed ? BorrowedMessage : OwnedMessage)(size, settler, borrowed)
     return message.place(view, topic, piece, window === undefined ? pieces.shift : 0, ticket, entry)
   }
 
   /** A message without a reader yet. */
-  makeUnread(view: PublishView, topic: string, size: number, ticket: number, entry: ReadRoute | undefined): DeliveredMessage {
+  makeUnread(
+    view: PublishView,
+    topic: string,
+    size: number,
+    ticket: number,
+    entry: ReadRoute | undefined,
+  ): DeliveredMessage {
     const piece = this.#pieces.hold(view, view.payloadEnd, false)
-    return new OwnedMessage(size, this.settler, false).place(view, topic, piece, this.#pieces.shift, ticket, entry)
+    return new OwnedMessage(size, this.settler, false).place(
+      view,
+      topic,
+      piece,
+      this.#pieces.shift,
+      ticket,
+      entry,
+    )
   }
 }

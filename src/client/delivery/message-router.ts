@@ -77,18 +77,28 @@ export class MessageRouter {
   }
 
   /** A message came in; `ticket` is `noTicket` at QoS 0. `limit` is where what the view's bytes hold of the stream ends. */
-  handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit = view.payloadEnd): void {
+  handleMessage(
+    view: PublishView,
+    record: TopicRecord,
+    ticket: number,
+    limit = view.payloadEnd,
+  ): void {
     const { counters } = this.#host
     if (counters !== undefined) counters.received += 1
     this.factory.limit = limit
-    const matched = record.version === this.#trie.version ? (record.route as ReadRoute[]) : this.#match(record)
+    const matched =
+      record.version === this.#trie.version ? (record.route as ReadRoute[]) : this.#match(record)
     // Nearly every message: for one filter with one reader.
-    const sole = matched.length === 1 && !view.retain && counters === undefined ? matched[0] : undefined
+    const sole =
+      matched.length === 1 && !view.retain && counters === undefined ? matched[0] : undefined
     if (sole?.sole !== undefined && this.#audience.isOwn(view, sole))
       return this.#deliverToOne(view, record.name, ticket, sole, sole.sole, sole.soleQos > 0)
     const entries = this.#audience.identify(view, matched, counters)
     // A copy for a filter that was left is no loss, except one of a shared subscription: no other member of the group gets it, so it is reported.
-    const wanted = entries.length > 0 || matched.length === 0 || this.#audience.leftBy(view).some(({ grouped }) => grouped)
+    const wanted =
+      entries.length > 0 ||
+      matched.length === 0 ||
+      this.#audience.leftBy(view).some(({ grouped }) => grouped)
     if (wanted) this.#deliverToAll(view, record.name, ticket, entries)
     else if (ticket !== noTicket) this.#host.settle(ticket, 0)
   }
@@ -100,10 +110,18 @@ export class MessageRouter {
     return entries
   }
 
-  #deliverToOne(view: PublishView, topic: string, ticket: number, entry: ReadRoute, consumer: Consumer, owing: boolean): void {
+  #deliverToOne(
+    view: PublishView,
+    topic: string,
+    ticket: number,
+    entry: ReadRoute,
+    consumer: Consumer,
+    owing: boolean,
+  ): void {
     const owed = owing ? ticket : noTicket
     // A handler of borrowed messages sees one while it is read.
-    if (consumer.mayShow && !this.budget.overdrawn && !this.budget.granted) this.factory.show(view, topic, owed, entry, consumer)
+    if (consumer.mayShow && !this.budget.overdrawn && !this.budget.granted)
+      this.factory.show(view, topic, owed, entry, consumer)
     else {
       const size = costOf(view, topic)
       if (!this.budget.affords(size, topic, ticket, view.qos)) return
@@ -114,10 +132,16 @@ export class MessageRouter {
     else this.#awaitSettling()
   }
 
-  #deliverToAll(view: PublishView, topic: string, ticket: number, entries: readonly ReadRoute[]): void {
+  #deliverToAll(
+    view: PublishView,
+    topic: string,
+    ticket: number,
+    entries: readonly ReadRoute[],
+  ): void {
     const recipients = this.#audience.recipientsOf(entries, view.retain && !view.dup)
     const [first] = recipients
-    if (first !== undefined && recipients.length === 1) return this.#deliverToOne(view, topic, ticket, first.entry, first.consumer, first.owing)
+    if (first !== undefined && recipients.length === 1)
+      return this.#deliverToOne(view, topic, ticket, first.entry, first.consumer, first.owing)
     if (first !== undefined) return this.#deliver(view, topic, ticket, recipients)
     const detached = entries.find((entry) => entry.detached)
     if (entries.length > 0 && (detached === undefined || ticket === noTicket)) {
@@ -136,7 +160,13 @@ export class MessageRouter {
   /** A message came in that is larger than what is taken: all that is here of it is what stands before its payload. */
   handleTooLarge({ qos }: PublishView, topic: string, size: number): void {
     tally(this.#host, 'received')
-    this.drops.handleTooLarge(topic, qos, size, this.#host.options.maximumPacketSize, 'maximumPacketSize')
+    this.drops.handleTooLarge(
+      topic,
+      qos,
+      size,
+      this.#host.options.maximumPacketSize,
+      'maximumPacketSize',
+    )
   }
 
   /** A message came in again that is in hand or was received. */
@@ -148,7 +178,11 @@ export class MessageRouter {
   /** A consumer joined filters: what waited for one goes to it, in the order of arrival. */
   handleJoined(consumer: Consumer, entries: ReadonlySet<ReadRoute>): void {
     const waiting = [...entries].flatMap((entry) => entry.requeued.splice(0))
-    waiting.push(...this.#unclaimed.claim((topic) => this.#trie.matchAll(topic).find((entry) => entries.has(entry))))
+    waiting.push(
+      ...this.#unclaimed.claim((topic) =>
+        this.#trie.matchAll(topic).find((entry) => entries.has(entry)),
+      ),
+    )
     for (const message of waiting.sort((first, second) => first.ticket - second.ticket)) {
       this.budget.add(-message.size)
       if (message.settled) continue
@@ -199,7 +233,12 @@ export class MessageRouter {
     this.drops.stop()
   }
 
-  #deliver(view: PublishView, topic: string, ticket: number, recipients: readonly Recipient[]): void {
+  #deliver(
+    view: PublishView,
+    topic: string,
+    ticket: number,
+    recipients: readonly Recipient[],
+  ): void {
     const size = costOf(view, topic)
     if (!this.budget.affords(size, topic, ticket, view.qos, recipients.length)) return
     const owing = ticket === noTicket ? 0 : recipients.filter((recipient) => recipient.owing).length
@@ -209,7 +248,8 @@ export class MessageRouter {
     const messages = recipients.map(({ consumer, entry, owing: owes }) =>
       this.factory.make(view, topic, size, owes ? ticket : noTicket, entry, consumer, outcome),
     )
-    for (const [index, message] of messages.entries()) (recipients[index] as Recipient).consumer.push(message)
+    for (const [index, message] of messages.entries())
+      (recipients[index] as Recipient).consumer.push(message)
     // A consumer that asked for QoS 0 never delays an acknowledgement.
     if (ticket !== noTicket && owing === 0) settler.settle(ticket, 0)
     if (owing > 0) this.#awaitSettling()
@@ -240,7 +280,12 @@ function inboundWatch(host: DeliveryHost<Consumer>): StallWatch {
       const holds = ({ outstanding, buffer }: Consumer): boolean =>
         [outstanding, buffer].some(({ messages }) => messages.find(isOwed)?.ticket === oldest)
       const subscription = [...host.registry.consumers].find(holds)?.subscription
-      host.events.emit('stalled', { direction: 'in', subscription, age, inFlight: receiveWindow.unsettled })
+      host.events.emit('stalled', {
+        direction: 'in',
+        subscription,
+        age,
+        inFlight: receiveWindow.unsettled,
+      })
     },
   })
 }

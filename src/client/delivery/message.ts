@@ -31,11 +31,20 @@ const emptyPiece = new Piece(new Uint8Array(0))
 
 /** Bytes that holding a message costs: topic (whether or not an alias stands for it), properties, payload, and the objects around them. */
 export function costOf(view: PublishView, topic: string): number {
-  return cost(Math.max(view.topicEnd - view.topicStart, topic.length), view.propertiesEnd - view.propertiesStart, view.payloadEnd - view.payloadStart)
+  return cost(
+    Math.max(view.topicEnd - view.topicStart, topic.length),
+    view.propertiesEnd - view.propertiesStart,
+    view.payloadEnd - view.payloadStart,
+  )
 }
 
 function cost(topic: number, properties: number, payload: number): number {
-  return topic + properties + payload + (properties > 0 ? messageObjects + propertyObjects : messageObjects)
+  return (
+    topic +
+    properties +
+    payload +
+    (properties > 0 ? messageObjects + propertyObjects : messageObjects)
+  )
 }
 
 /** The implementation of {@link Message}. */
@@ -61,7 +70,14 @@ export abstract class DeliveredMessage extends Arrival implements Message {
    * Shows what a view shows. Once; of a borrowed message, again when it was released.
    * @param shift how far places in the piece lie before those in the view
    */
-  place(view: PublishView, topic: string, piece: Piece, shift: number, ticket: number, origin: object | undefined): this {
+  place(
+    view: PublishView,
+    topic: string,
+    piece: Piece,
+    shift: number,
+    ticket: number,
+    origin: object | undefined,
+  ): this {
     this.arrive(view, topic, ticket, origin)
     this.#released = false
     this.#piece = piece
@@ -71,7 +87,8 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     if (this.#borrowed) piece.lent += 1
     if (view.apart !== undefined) {
       // The piece holds the payload alone.
-      if (view.propertiesEnd > view.propertiesStart) this.#properties = decoded(view.bytes, view.propertiesStart, view.propertiesEnd)
+      if (view.propertiesEnd > view.propertiesStart)
+        this.#properties = decoded(view.bytes, view.propertiesStart, view.propertiesEnd)
       this.#propertiesStart = 0
       this.#payloadStart = 0
       this.#payloadEnd = view.payloadEnd - view.payloadStart
@@ -94,7 +111,9 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   get properties(): MessageProperties {
     this.assertValid()
     this.#properties ??=
-      this.#propertiesStart === this.#payloadStart ? noProperties : decoded(this.#piece.bytes, this.#propertiesStart, this.#payloadStart)
+      this.#propertiesStart === this.#payloadStart
+        ? noProperties
+        : decoded(this.#piece.bytes, this.#propertiesStart, this.#payloadStart)
     return this.#properties
   }
 
@@ -106,14 +125,18 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   text(): string {
     this.assertValid()
     const bytes = this.#payload ?? this.#piece.bytes.subarray(this.#payloadStart, this.#payloadEnd)
-    if (bytes.length < this.payloadLength) throw new MqttError('ERR_MESSAGE_RELEASED', 'the buffer of the payload was transferred')
+    if (bytes.length < this.payloadLength)
+      throw new MqttError('ERR_MESSAGE_RELEASED', 'the buffer of the payload was transferred')
     return decodeText(bytes)
   }
 
   json<T = unknown>(): T {
     const text = this.text()
     try {
-      return JSON.parse(text, text.includes('__proto__') || text.includes('\\u') ? withoutPrototype : undefined) as T
+      return JSON.parse(
+        text,
+        text.includes('__proto__') || text.includes('\\u') ? withoutPrototype : undefined,
+      ) as T
     } catch (error) {
       tidy(error)
       if (!(error instanceof RangeError)) throw error
@@ -132,7 +155,8 @@ export abstract class DeliveredMessage extends Arrival implements Message {
     this.assertValid()
     if (!this.#borrowed) return this
     // This object may show another message by then.
-    const settle = (ticket: number, reasonCode: number): boolean => ticket === this.ticket && this.settle(reasonCode)
+    const settle = (ticket: number, reasonCode: number): boolean =>
+      ticket === this.ticket && this.settle(reasonCode)
     const kept: DeliveredMessage = new OwnedMessage(this.size, { settle, id: this.id }, false)
     kept.arrive(this, this.topic, this.ticket, undefined)
     kept.copy(this)
@@ -158,9 +182,14 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   /** Somebody else gets it: it is owned from now on. A view of it that was handed out stays what it is. */
   own(): void {
-    if (this.#borrowed || this.#piece.bytes.length > this.#payloadEnd - this.#propertiesStart) this.copy(this)
+    if (this.#borrowed || this.#piece.bytes.length > this.#payloadEnd - this.#propertiesStart)
+      this.copy(this)
     this.#borrowed = false
-    this.size ||= cost(this.subject.length, this.#payloadStart - this.#propertiesStart, this.#payloadEnd - this.#payloadStart)
+    this.size ||= cost(
+      this.subject.length,
+      this.#payloadStart - this.#propertiesStart,
+      this.#payloadEnd - this.#payloadStart,
+    )
   }
 
   /** What a person wants to see, with the first bytes of the payload; of one that was released, its topic alone. */
@@ -174,7 +203,8 @@ export abstract class DeliveredMessage extends Arrival implements Message {
 
   /** @throws MqttError ERR_MESSAGE_RELEASED */
   protected assertValid(): void {
-    if (this.#released) throw new MqttError('ERR_MESSAGE_RELEASED', 'the message was released; detach() keeps it')
+    if (this.#released)
+      throw new MqttError('ERR_MESSAGE_RELEASED', 'the message was released; detach() keeps it')
   }
 
   // A method with a private name would cost each object a field more.
@@ -183,8 +213,14 @@ export abstract class DeliveredMessage extends Arrival implements Message {
   protected takePayload(): Bytes {
     const { bytes } = this.#piece
     // Half the price of a `subarray`.
-    if (this.#borrowed) return new Uint8Array(this.#piece.buffer, this.#piece.offset + this.#payloadStart, this.#payloadEnd - this.#payloadStart)
-    if (bytes.length === this.#payloadEnd - this.#payloadStart && !this.#piece.mixed) return bytes as Bytes
+    if (this.#borrowed)
+      return new Uint8Array(
+        this.#piece.buffer,
+        this.#piece.offset + this.#payloadStart,
+        this.#payloadEnd - this.#payloadStart,
+      )
+    if (bytes.length === this.#payloadEnd - this.#payloadStart && !this.#piece.mixed)
+      return bytes as Bytes
     const payload = bytes.slice(this.#payloadStart, this.#payloadEnd)
     if (this.#propertiesStart === this.#payloadStart) this.#piece = emptyPiece
     return payload

@@ -53,7 +53,11 @@ export class Outstanding {
     if (counters !== undefined) counters.delivered += 1
     if (ack === 'on-receive') message.settle(0)
     // What the application has settled is forgotten, not at each message, or many would cost a walk each. Handlers give back what they have.
-    if (ack === 'manual' && this.messages.length >= this.#sweepAt && this.#readers.handler === undefined) {
+    if (
+      ack === 'manual' &&
+      this.messages.length >= this.#sweepAt &&
+      this.#readers.handler === undefined
+    ) {
       this.messages = this.messages.filter(({ settled }) => !settled)
       this.#sweepAt = Math.max(leastSweep, this.messages.length * 2)
     }

@@ -45,7 +45,11 @@ export class OverflowPolicy {
     const any = overflow === 'drop-oldest'
     if (!any && !message.settled) return true
     while (!this.#consumer.ended && !this.#consumer.buffer.fits(message.size))
-      if ((!any && !this.#consumer.buffer.hasSpare) || !this.dropOldest((waiting) => any || waiting.settled)) return this.drop(message)
+      if (
+        (!any && !this.#consumer.buffer.hasSpare) ||
+        !this.dropOldest((waiting) => any || waiting.settled)
+      )
+        return this.drop(message)
     return true
   }
 
@@ -66,7 +70,9 @@ export class OverflowPolicy {
     // As much as fits, or all that the server may send: the oldest keeps it from sending. To drop another would free nothing.
     const { oldestTicket } = receiveWindow
     const blocks = (): boolean =>
-      receiveWindow.full && messages.length >= Math.min(buffer, receiveWindow.open) && messages.find(isOwed)?.ticket === oldestTicket
+      receiveWindow.full &&
+      messages.length >= Math.min(buffer, receiveWindow.open) &&
+      messages.find(isOwed)?.ticket === oldestTicket
     while (consumer.open && overflow === 'drop-oldest' && blocks()) {
       // The last one stays to be read: it goes when another comes.
       if (messages.length === 1) messages.find(isOwed)?.settle(0)

@@ -136,6 +136,7 @@ export interface Holdings {
 }
 
 /** What routing needs. */
-export type DeliveryHost<Reader> = ClientContext & DeliveryOwner & { readonly registry: Subscriptions<Reader> }
+export type DeliveryHost<Reader> = ClientContext &
+  DeliveryOwner & { readonly registry: Subscriptions<Reader> }
 /** What a consumer needs. */
 export type ConsumerHost<Reader = unknown> = DeliveryHost<Reader> & { readonly router: Holdings }

@@ -34,7 +34,8 @@ export class Readers {
     if (this.#over?.error !== undefined) throw this.#over.error
     if (this.#over !== undefined) return Promise.resolve(undefined)
     const call = deferred<Message | undefined>()
-    const give = (error: MqttError): void => this.calls.take((other) => other === call)?.reject(error)
+    const give = (error: MqttError): void =>
+      this.calls.take((other) => other === call)?.reject(error)
     const stop = onAbort(signal, () => give(aborted(signal)))
     const late = (): void => give(new MqttError('ERR_TIMEOUT', `no message in ${timeout} ms`))
     const cancel = timeout === undefined ? undefined : this.#platform.setTimer(late, timeout)

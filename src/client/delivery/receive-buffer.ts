@@ -21,7 +21,11 @@ export class ReceiveBuffer {
   /** Messages that are owed no acknowledgement. */
   #spare = 0
 
-  constructor(config: ConsumerConfig, shared: Pick<Holdings, 'budget' | 'unmoved'>, keyOf: ((message: DeliveredMessage) => unknown) | undefined) {
+  constructor(
+    config: ConsumerConfig,
+    shared: Pick<Holdings, 'budget' | 'unmoved'>,
+    keyOf: ((message: DeliveredMessage) => unknown) | undefined,
+  ) {
     this.#config = config
     this.#shared = shared
     this.messages = keyOf === undefined ? new Ring() : new Lanes(keyOf)
@@ -76,7 +80,9 @@ export class ReceiveBuffer {
 
   /** Messages move out of memory that they may keep alive by themselves; out of read windows only when they must. */
   moveOut(must: boolean): void {
-    this.messages.youngest(must ? this.messages.length : this.#unmoved, (message) => message.moveOut(must))
+    this.messages.youngest(must ? this.messages.length : this.#unmoved, (message) =>
+      message.moveOut(must),
+    )
     this.#unmoved = 0
   }
 

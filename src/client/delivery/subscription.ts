@@ -89,7 +89,8 @@ export class SubscriptionHandle extends Printed implements Subscription {
   }
 
   readable(): ReadableStream<Message> {
-    if (this.#consumer.config.ack === 'auto') invalid('ack', "'manual' or 'on-receive' for a stream")
+    if (this.#consumer.config.ack === 'auto')
+      invalid('ack', "'manual' or 'on-receive' for a stream")
     return streamOf(this[Symbol.asyncIterator]())
   }
 
@@ -120,7 +121,10 @@ export class SubscriptionHandle extends Printed implements Subscription {
     return this.#consumer.size === 0 ? undefined : this.read()
   }
 
-  #iterate<T>(pull: () => Promise<T | undefined>, buffered: () => T | undefined): AsyncIterableIterator<T> {
+  #iterate<T>(
+    pull: () => Promise<T | undefined>,
+    buffered: () => T | undefined,
+  ): AsyncIterableIterator<T> {
     const { readers, config } = this.#consumer
     if (readers.iterating && config.ack === 'auto') throw concurrent()
     readers.iterating = true

@@ -29,7 +29,11 @@ export class Unclaimed {
       const { unclaimedHold } = this.#host.options
       const all = this.#drain()
       const count = all.length === 1 ? '1 message' : `${all.length} messages`
-      if (all.length > 0) this.#host.log('warn', `${count} acknowledged unread: nobody subscribed within unclaimedHold (${unclaimedHold} ms)`)
+      if (all.length > 0)
+        this.#host.log(
+          'warn',
+          `${count} acknowledged unread: nobody subscribed within unclaimedHold (${unclaimedHold} ms)`,
+        )
       for (const message of all) this.#report(message)
     }, this.#host.options.unclaimedHold)
   }

@@ -28,16 +28,22 @@ export interface AttemptPlan {
 }
 
 /** Connects and gives what `credentials` said, or throws an MqttError. It is given up by `abort`, also when its time is over. */
-export async function attempt(host: DiallingHost, plan: AttemptPlan, abort: AbortController): Promise<Login | undefined> {
+export async function attempt(
+  host: DiallingHost,
+  plan: AttemptPlan,
+  abort: AbortController,
+): Promise<Login | undefined> {
   const { options, platform } = host
   const { endpoint, number, lastError } = plan
   const { signal } = abort
-  const late = (): void => abort.abort(broken('ERR_CONNECT_TIMEOUT', `no CONNACK in ${options.connectTimeout} ms`))
+  const late = (): void =>
+    abort.abort(broken('ERR_CONNECT_TIMEOUT', `no CONNACK in ${options.connectTimeout} ms`))
   const { renewed } = host
   host.renewed = undefined
   let cancel: CancelTimer | undefined
   try {
-    const ask = (): Promise<Login | undefined> => credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError }, abort)
+    const ask = (): Promise<Login | undefined> =>
+      credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError }, abort)
     const given = renewed?.endpoint === endpoint ? renewed.login : await ask()
     signal.throwIfAborted()
     cancel = platform.setTimer(late, options.connectTimeout)
@@ -50,13 +56,19 @@ export async function attempt(host: DiallingHost, plan: AttemptPlan, abort: Abor
   }
 }
 
-async function connect(host: DiallingHost, plan: AttemptPlan, given: Login | undefined, signal: AbortSignal): Promise<void> {
+async function connect(
+  host: DiallingHost,
+  plan: AttemptPlan,
+  given: Login | undefined,
+  signal: AbortSignal,
+): Promise<void> {
   const { options } = host
   const { endpoint, number } = plan
   const url = shown(endpoint.target.url)
   const set = { ...options.set, ...given?.connect }
   // No fall-back for user properties, wherever they come from.
-  const version = options.protocolVersion === 'auto' && set.userProperties !== undefined ? 5 : plan.version
+  const version =
+    options.protocolVersion === 'auto' && set.userProperties !== undefined ? 5 : plan.version
   const dropped = version === 4 ? unspoken(set) : []
   if (options.protocolVersion === 4) assertNone(dropped)
   const auth = await host.begin({ attempt: number, endpoint: url, signal, reauthentication: false })
@@ -101,7 +113,9 @@ function hinted(error: unknown, { target, transport }: ParsedEndpoint): unknown 
           : secure
             ? `${closedEarly}: a client certificate, or another port?`
             : `${closedEarly}: TLS (${protocol.startsWith('ws') ? 'wss' : 'mqtts'}://${host}), or another port?`
-  return hint === undefined ? error : new MqttError(error.code, hint, { ...error, cause: error.cause })
+  return hint === undefined
+    ? error
+    : new MqttError(error.code, hint, { ...error, cause: error.cause })
 }
 
 /** Asks the application for credentials. It is given up by `abort`, also after `credentialsTimeout`. @throws MqttError */
@@ -114,9 +128,15 @@ export async function credentials(
   if (ask === undefined) return undefined
   const { signal } = abort
   const late = `credentials() did not settle in ${credentialsTimeout} ms (credentialsTimeout)`
-  const cancel = platform.setTimer(() => abort.abort(broken('ERR_CONNECT_TIMEOUT', late)), credentialsTimeout)
+  const cancel = platform.setTimer(
+    () => abort.abort(broken('ERR_CONNECT_TIMEOUT', late)),
+    credentialsTimeout,
+  )
   try {
-    return login((await within(Promise.resolve(ask({ ...context, signal })), signal)) ?? {}, 'credentials')
+    return login(
+      (await within(Promise.resolve(ask({ ...context, signal })), signal)) ?? {},
+      'credentials',
+    )
   } catch (cause) {
     if (signal.aborted) throw signal.reason
     if (MqttError.is(cause)) throw cause
@@ -126,7 +146,11 @@ export async function credentials(
   }
 }
 
-async function dial({ platform, options }: DiallingHost, { target, transport, source }: ParsedEndpoint, signal: AbortSignal): Promise<Transport> {
+async function dial(
+  { platform, options }: DiallingHost,
+  { target, transport, source }: ParsedEndpoint,
+  signal: AbortSignal,
+): Promise<Transport> {
   const { maximumPacketSize } = options
   const opening = transport
     ? Promise.resolve(transport(source, { signal }))
@@ -149,5 +173,8 @@ function asMqttError(error: unknown, platform: Platform, url: URL): MqttError {
   if (MqttError.is(error)) return error
   const code: MqttErrorCode = platform.isTlsError(error) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED'
   const detail = error instanceof Error ? platform.describe(error, url) : ''
-  return new MqttError(code, detail === '' ? undefined : `connect failed: ${detail}`, { fault: 'remote', cause: error })
+  return new MqttError(code, detail === '' ? undefined : `connect failed: ${detail}`, {
+    fault: 'remote',
+    cause: error,
+  })
 }

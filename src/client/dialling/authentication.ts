@@ -80,7 +80,13 @@ export class Authentication implements Extra {
   verify({ reasonCode, properties }: ConnackPacket): Promise<void> | undefined {
     const { success, method } = this.#mechanism
     const ours = properties.authenticationMethod === method
-    if (success === undefined || reasonCode !== 0 || !ours || this.#host.session.state !== 'connecting') return undefined
+    if (
+      success === undefined ||
+      reasonCode !== 0 ||
+      !ours ||
+      this.#host.session.state !== 'connecting'
+    )
+      return undefined
     return this.#succeed(properties.authenticationData, this.#context)
   }
 
@@ -112,7 +118,12 @@ export class Authentication implements Extra {
   #open({ attempt, endpoint }: Pick<AuthContext, 'attempt' | 'endpoint'>): Renewal {
     const abort = new AbortController()
     const late = (): void => this.#fail(broken('ERR_AUTH_FAILED', 'no answer to AUTH'))
-    this.#renewal = { done: deferred(), abort, cancel: this.#host.platform.setTimer(late, patience), begun: false }
+    this.#renewal = {
+      done: deferred(),
+      abort,
+      cancel: this.#host.platform.setTimer(late, patience),
+      begun: false,
+    }
     this.#context = { attempt, endpoint, signal: abort.signal, reauthentication: true }
     this.#host.session.sendWindow.asking += 1
     return this.#renewal
@@ -120,7 +131,10 @@ export class Authentication implements Extra {
 
   async #start(context: AuthContext): Promise<Bytes | undefined> {
     try {
-      return data(await within(Promise.resolve(this.#mechanism.start(context)), context.signal), 'auth.start')
+      return data(
+        await within(Promise.resolve(this.#mechanism.start(context)), context.signal),
+        'auth.start',
+      )
     } catch (error) {
       throw context.signal.aborted ? error : failed(error)
     }

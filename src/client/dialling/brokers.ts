@@ -50,7 +50,9 @@ export class BrokerList<E> {
   /** Why every endpoint refused us; undefined while one is left. */
   get refusals(): readonly Failure<E>[] | undefined {
     const failures = this.#list.map((endpoint) => [endpoint, this.#refused.get(endpoint)] as const)
-    return failures.every((failure): failure is Failure<E> => failure[1] !== undefined) ? failures : undefined
+    return failures.every((failure): failure is Failure<E> => failure[1] !== undefined)
+      ? failures
+      : undefined
   }
 
   /** True while a reference is followed. */
@@ -83,7 +85,8 @@ export class BrokerList<E> {
 
   /** The current endpoint is not asked again, unless the list is replaced or another one worked. */
   refuse(error: MqttError): void {
-    if (this.#detour === undefined && this.#list.includes(this.asked)) this.#refused.set(this.asked, error)
+    if (this.#detour === undefined && this.#list.includes(this.asked))
+      this.#refused.set(this.asked, error)
   }
 
   /** The current endpoint took us. */

@@ -88,11 +88,15 @@ export class Dialling {
   /** The endpoints from now on. A decision that is being taken becomes a try of them; a dial to one that is not among them is given up. */
   setBrokers(endpoints: readonly ParsedEndpoint[]): void {
     const { href } = this.#brokers.asked.target.url
-    const kept = this.#attempt === undefined ? -1 : endpoints.findIndex(({ target }) => target.url.href === href)
+    const kept =
+      this.#attempt === undefined
+        ? -1
+        : endpoints.findIndex(({ target }) => target.url.href === href)
     this.#brokers.replace(endpoints, kept)
     this.#supervisor.handleReplaced()
     if (this.#hint !== undefined) this.#hint = 'replaced'
-    else if (kept < 0) this.#attempt?.abort(new MqttError('ERR_CONNECT_FAILED', 'left out by setBrokers()'))
+    else if (kept < 0)
+      this.#attempt?.abort(new MqttError('ERR_CONNECT_FAILED', 'left out by setBrokers()'))
   }
 
   /** A failure is about to be announced: endpoints that listeners set meanwhile apply to the next attempt. */
@@ -113,9 +117,16 @@ export class Dialling {
    * message so far.
    */
   handleLost(error: MqttError, urgent: boolean, blame: Blame, largest: number): Step {
-    if (error.reasonCode === 0x97 && error.fault === 'local') announceLess(this.#limits, this.#host.options, largest)
+    if (error.reasonCode === 0x97 && error.fault === 'local')
+      announceLess(this.#limits, this.#host.options, largest)
     if (error.message === unknownAlias) this.#limits.topicAliasMaximum = 0
-    return this.#supervisor.handleLost(error, this.#host.platform.now(), urgent, this.#takeHint(), blame)
+    return this.#supervisor.handleLost(
+      error,
+      this.#host.platform.now(),
+      urgent,
+      this.#takeHint(),
+      blame,
+    )
   }
 
   /** A server sends us elsewhere: only to where the application said that it may lead. */
@@ -190,7 +201,8 @@ export class Dialling {
       lastError,
       version,
       // As configured until the first CONNACK; then 0, unless we know that there is nothing to come back to.
-      cleanStart: this.connectedOnce && !(version === 4 && cleanStart) ? !session.known : cleanStart,
+      cleanStart:
+        this.connectedOnce && !(version === 4 && cleanStart) ? !session.known : cleanStart,
       limits: this.#limits,
     }
     attempt(host, plan, abort).then(
@@ -215,7 +227,9 @@ export class Dialling {
     const hint = this.#takeHint()
     const { current } = this.#brokers
     // A server of 5.0 alone may answer 3.1.1 in its own form.
-    const refused = error.reasonCode === 0x84 || (error.code === 'ERR_MALFORMED_PACKET' && this.#old?.has(current) === true)
+    const refused =
+      error.reasonCode === 0x84 ||
+      (error.code === 'ERR_MALFORMED_PACKET' && this.#old?.has(current) === true)
     this.#other = refused && !this.#other && hint === undefined && mayFallBack(host.options)
     if (this.#other) {
       this.#old ??= new WeakSet()
@@ -247,7 +261,8 @@ function announceLess(limits: Limits, options: Config, largest: number): void {
   const { receiveMaximum = options.receiveMaximum } = limits
   const most = Math.max(1, Math.floor(memoryBudget / Math.max(1, largest)))
   const least = Math.max(1, Math.min(most, Math.floor(memoryBudget / maximumPacketSize)))
-  if (least < receiveMaximum) limits.receiveMaximum = Math.max(least, Math.min(narrow, most, Math.floor(receiveMaximum / 2)))
+  if (least < receiveMaximum)
+    limits.receiveMaximum = Math.max(least, Math.min(narrow, most, Math.floor(receiveMaximum / 2)))
 }
 
 // What 3.1.1 cannot do is not given up because a server says so: least of all authentication.

@@ -54,7 +54,12 @@ export class Renewal implements Extra {
     // What lives shorter than that is renewed half way; what hardly lives at all with more patience each time, so that a wrong clock makes no loop.
     const half = left / 2
     this.#hasty = ahead > 0 || half >= leastLife ? 0 : this.#hasty + 1
-    const delay = ahead > 0 ? ahead : this.#hasty === 0 ? half : Math.min(longestHaste, wakeInterval * 2 ** this.#hasty)
+    const delay =
+      ahead > 0
+        ? ahead
+        : this.#hasty === 0
+          ? half
+          : Math.min(longestHaste, wakeInterval * 2 ** this.#hasty)
     this.#waiting = platform.setTimer(() => this.#renew(endpoint), delay)
   }
 
@@ -91,7 +96,8 @@ export class Renewal implements Extra {
     this.#failures += 1
     this.#lastError = MqttError.is(error) ? error : undefined
     // Clients that lost their token server together do not come back to it together.
-    const delay = Math.min(longestHaste, wakeInterval * 2 ** this.#failures) * (1 - host.platform.random() / 2)
+    const delay =
+      Math.min(longestHaste, wakeInterval * 2 ** this.#failures) * (1 - host.platform.random() / 2)
     host.log('warn', `renewal failed, next in ${Math.round(delay)} ms: `, error)
     this.#waiting = host.platform.setTimer(() => this.#renew(endpoint), delay)
   }

@@ -96,7 +96,8 @@ export class Supervisor<E> {
       }
       return immediately
     }
-    if (hint === 'replaced') return state.name === 'round' && policy === false ? urgently : this.#delayed(error)
+    if (hint === 'replaced')
+      return state.name === 'round' && policy === false ? urgently : this.#delayed(error)
     return state.name === 'round' ? this.#afterRound(state, error) : this.#again(error, true)
   }
 
@@ -119,7 +120,12 @@ export class Supervisor<E> {
    */
   handleLost(error: MqttError, now: number, urgent: boolean, hint: Hint, blame?: Blame): Step {
     const { policy } = this.#config
-    if (this.#state.name === 'up' && policy !== false && now - this.#state.since >= policy.stableAfter) this.#settled()
+    if (
+      this.#state.name === 'up' &&
+      policy !== false &&
+      now - this.#state.since >= policy.stableAfter
+    )
+      this.#settled()
     else {
       this.attempt += 1
       // An end of our own choice says nothing of the server.
@@ -168,7 +174,9 @@ export class Supervisor<E> {
     if (verdict === 'stop') return this.#stopped(error)
     if (verdict === 'next') brokers.refuse(error)
     const blamed = blame === 'blamed'
-    return verdict === 'next' || (verdict === 'retry' && rotates && !blamed) ? this.#rotated(error) : this.#delayed(error, blamed)
+    return verdict === 'next' || (verdict === 'retry' && rotates && !blamed)
+      ? this.#rotated(error)
+      : this.#delayed(error, blamed)
   }
 
   #rotated(error: MqttError): Step {
@@ -186,14 +194,22 @@ export class Supervisor<E> {
       this.#delays += 1
     }
     const delay = guarded(() => policy.backoff(Math.max(1, this.#delays), error, random))
-    return { type: 'dial', delay: typeof delay === 'number' && delay >= 0 ? Math.min(delay, longestTimer) : fallback }
+    return {
+      type: 'dial',
+      delay: typeof delay === 'number' && delay >= 0 ? Math.min(delay, longestTimer) : fallback,
+    }
   }
 
   // One cause for each endpoint that was tried, also in words.
   #allFailed(failures: readonly Failure<E>[]): Step {
     const errors = failures.map(([, error]) => error)
-    const texts = failures.map(([endpoint, { message }]) => `${this.#config.nameOf(endpoint)}: ${message}`)
-    const all = new MqttError('ERR_CONNECT_FAILED', texts.join('\n'), { fault: 'remote', cause: new AggregateError(errors) })
+    const texts = failures.map(
+      ([endpoint, { message }]) => `${this.#config.nameOf(endpoint)}: ${message}`,
+    )
+    const all = new MqttError('ERR_CONNECT_FAILED', texts.join('\n'), {
+      fault: 'remote',
+      cause: new AggregateError(errors),
+    })
     return { type: 'stop', error: errors.length === 1 ? (errors[0] as MqttError) : all }
   }
 
@@ -229,10 +245,14 @@ function guarded<T>(ask: () => T): T | undefined {
 function exhausted(cause: MqttError): Step {
   return {
     type: 'stop',
-    error: new MqttError('ERR_RETRIES_EXHAUSTED', describe('ERR_RETRIES_EXHAUSTED', cause.message), {
-      fault: 'remote',
-      outcome: cause.outcome,
-      cause,
-    }),
+    error: new MqttError(
+      'ERR_RETRIES_EXHAUSTED',
+      describe('ERR_RETRIES_EXHAUSTED', cause.message),
+      {
+        fault: 'remote',
+        outcome: cause.outcome,
+        cause,
+      },
+    ),
   }
 }

@@ -84,10 +84,12 @@ export class Inbox implements MessageTaker {
   handleMessage(view: PublishView, record: TopicRecord, ticket: number, limit: number): void {
     const { router } = this.#host
     // Nothing overtakes what waits.
-    if (view.qos === 0 && this.#waiting.length + this.#writes === 0) return router.handleMessage(view, record, ticket, limit)
+    if (view.qos === 0 && this.#waiting.length + this.#writes === 0)
+      return router.handleMessage(view, record, ticket, limit)
     const print = view.qos === 0 ? 0 : printOf(view, record.name)
     const known = this.#known.get(view.packetId)
-    const isKnown = known !== undefined && view.dup && known.print === print && known.qos === view.qos
+    const isKnown =
+      known !== undefined && view.dup && known.print === print && known.qos === view.qos
     // It was received, once and for all.
     if (isKnown && known.received) {
       router.handleRepeat()
@@ -97,7 +99,13 @@ export class Inbox implements MessageTaker {
     const size = costOf(view, record.name)
     if (!router.budget.affords(size, record.name, ticket, view.qos)) return
     router.budget.add(size)
-    const settler = view.qos === 0 ? this.#host : new Outcome(this.#host, idOf(isKnown ? this.#again(view, known) : this.#take(view, print)))
+    const settler =
+      view.qos === 0
+        ? this.#host
+        : new Outcome(
+            this.#host,
+            idOf(isKnown ? this.#again(view, known) : this.#take(view, print)),
+          )
     this.#waiting.push({ view: copied(view), record, ticket, size, settler })
   }
 
@@ -153,7 +161,9 @@ export class Inbox implements MessageTaker {
     const { ids } = this.#host.session.receiveWindow
     const before = this.#acknowledged
     this.#acknowledged = new Map([...this.#known].filter(([packetId]) => ids.get(packetId) === 0))
-    const over = [...this.#acknowledged].filter(([packetId, record]) => before.get(packetId) === record)
+    const over = [...this.#acknowledged].filter(
+      ([packetId, record]) => before.get(packetId) === record,
+    )
     this.#journal.insist(over.flatMap(([packetId]) => this.#forgetting(packetId)))
   }
 
@@ -210,7 +220,8 @@ export class Inbox implements MessageTaker {
     budget.granted = false
     factory.settler = this.#host
     router.handleReadEnd()
-    if (this.#writes === 0 && reader !== undefined && links.current?.reader === reader) reader.release(this)
+    if (this.#writes === 0 && reader !== undefined && links.current?.reader === reader)
+      reader.release(this)
   }
 
   // The server may send it once more.
@@ -259,7 +270,10 @@ class Outcome implements Settler {
 function copied(view: PublishView): PublishView {
   const copy = new PublishView()
   const { topicStart, apart } = view
-  copy.bytes = view.bytes.slice(topicStart, apart === undefined ? view.payloadEnd : view.propertiesEnd)
+  copy.bytes = view.bytes.slice(
+    topicStart,
+    apart === undefined ? view.payloadEnd : view.propertiesEnd,
+  )
   copy.record = view.record
   copy.qos = view.qos
   copy.dup = view.dup
@@ -274,6 +288,8 @@ function copied(view: PublishView): PublishView {
   copy.topicAlias = view.topicAlias
   copy.userPropertyCount = view.userPropertyCount
   copy.subscriptionIdentifierCount = view.subscriptionIdentifierCount
-  copy.subscriptionIdentifiers.push(...view.subscriptionIdentifiers.slice(0, view.subscriptionIdentifierCount))
+  copy.subscriptionIdentifiers.push(
+    ...view.subscriptionIdentifiers.slice(0, view.subscriptionIdentifierCount),
+  )
   return copy
 }

@@ -65,7 +65,13 @@ export class Journal {
    * is there, with `unknown` something may be until the store works again. `undo`: of keys that were there before none but this one is deleted then.
    * `wanted` is asked when the change is about to be written: a put must not bring back a record that was deleted past this journal meanwhile.
    */
-  write(operations: readonly StoreOperation[], written: () => void, failed?: Failed, undo?: string, wanted?: () => boolean): void {
+  write(
+    operations: readonly StoreOperation[],
+    written: () => void,
+    failed?: Failed,
+    undo?: string,
+    wanted?: () => boolean,
+  ): void {
     if (this.stopped) return
     this.#changes.push({ operations, written, failed, undo, wanted })
     this.#writing ??= this.#run()
@@ -93,7 +99,12 @@ export class Journal {
     while (this.#changes.length > 0 || (this.#undoing.size > 0 && !this.stopped)) {
       const changes = this.#changes.splice(0)
       const error = await this.#attempt(changes)
-      const left = error === undefined ? [] : isClosed(error) ? this.#abandon(changes, error) : await this.#oneByOne(changes, error)
+      const left =
+        error === undefined
+          ? []
+          : isClosed(error)
+            ? this.#abandon(changes, error)
+            : await this.#oneByOne(changes, error)
       this.#owner.handleBatch()
       if (this.stopped) continue
       this.#changes.unshift(...left)
@@ -105,7 +116,8 @@ export class Journal {
   // There is nothing to try again, and what insists will not be had. Nothing of it is there but what an earlier failure may have left.
   #abandon(changes: readonly Change[], error: MqttError): Change[] {
     const isThere = ({ key }: StoreOperation): boolean => this.#undoing.has(key)
-    for (const { operations, failed } of changes) failed?.(withOutcome(error, operations.some(isThere) ? 'unknown' : 'not-sent'), false)
+    for (const { operations, failed } of changes)
+      failed?.(withOutcome(error, operations.some(isThere) ? 'unknown' : 'not-sent'), false)
     this.#undoing.clear()
     this.closed = true
     this.#owner.handleError(error)
@@ -128,7 +140,9 @@ export class Journal {
   }
 
   async #undo(failures: readonly Change[], error: MqttError): Promise<void> {
-    for (const { operations, undo } of failures) for (const { key } of operations) if (undo === undefined || key === undo) this.#undoing.add(key)
+    for (const { operations, undo } of failures)
+      for (const { key } of operations)
+        if (undo === undefined || key === undo) this.#undoing.add(key)
     const takesDeletions = this.#undoing.size > 0 && (await this.#attempt([])) === undefined
     if (!takesDeletions) for (const key of [...this.#undoing]) await this.#look(key)
     for (const { operations, failed } of failures) {
@@ -149,7 +163,10 @@ export class Journal {
   async #attempt(changes: readonly Change[]): Promise<MqttError | undefined> {
     const undoing = [...this.#undoing]
     const undo = undoing.map((key): StoreOperation => ({ type: 'delete', key }))
-    const operations = [...undo, ...changes.flatMap((change) => (change.wanted?.() === false ? [] : change.operations))]
+    const operations = [
+      ...undo,
+      ...changes.flatMap((change) => (change.wanted?.() === false ? [] : change.operations)),
+    ]
     try {
       if (operations.length > 0) await this.#store.batch(operations)
     } catch (error) {

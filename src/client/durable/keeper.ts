@@ -22,7 +22,14 @@ import { Inbox } from './inbox.js'
 import { Journal } from './journal.js'
 import { KeptPublishes, type Spare } from './kept-publishes.js'
 import type { DurableHost } from './ports.js'
-import { decodeInbound, decodeSession, encodeSession, putting, SessionKeys, type SessionRecord } from './records.js'
+import {
+  decodeInbound,
+  decodeSession,
+  encodeSession,
+  putting,
+  SessionKeys,
+  type SessionRecord,
+} from './records.js'
 
 /** Who has a session open. */
 interface Holder {
@@ -55,7 +62,11 @@ async function opening(host: DurableHost, config: StoreConfig): Promise<SessionK
   opened.set(config.store, open)
   for (let other = open.get(keys.prefix); other !== undefined; other = open.get(keys.prefix)) {
     if (!other.host.states.ended)
-      throw new MqttError('ERR_STORE_LOCKED', 'store locked: another client of this process has this session', { option: 'store' })
+      throw new MqttError(
+        'ERR_STORE_LOCKED',
+        'store locked: another client of this process has this session',
+        { option: 'store' },
+      )
     // It has ended while it read the session, and lets go of it after that.
     await other.read
   }
@@ -81,15 +92,24 @@ interface StoreConfig {
 
 function storeConfig(given: DurableHost['options']['store']): StoreConfig {
   // A store may have a member `store`.
-  const { store, inbound, ...others } = 'batch' in (given as object) ? { store: given as Store, inbound: true } : (given as StoreConfig)
-  for (const name of Object.keys(others)) unknown(`store.${name}`, 'option', name, ['store', 'inbound'], 'store.')
-  for (const name of ['get', 'batch', 'entries'] as const) if (typeof store[name] !== 'function') invalid('store', `a store, with ${name}()`)
+  const { store, inbound, ...others } =
+    'batch' in (given as object) ? { store: given as Store, inbound: true } : (given as StoreConfig)
+  for (const name of Object.keys(others))
+    unknown(`store.${name}`, 'option', name, ['store', 'inbound'], 'store.')
+  for (const name of ['get', 'batch', 'entries'] as const)
+    if (typeof store[name] !== 'function') invalid('store', `a store, with ${name}()`)
   return { store: innermost(store), inbound: boolean(inbound ?? true, 'store.inbound') }
 }
 
-async function restored(host: DurableHost, { store, inbound }: StoreConfig, keys: SessionKeys, release: () => void): Promise<SessionKeeper> {
+async function restored(
+  host: DurableHost,
+  { store, inbound }: StoreConfig,
+  keys: SessionKeys,
+  release: () => void,
+): Promise<SessionKeeper> {
   const putAside = async (key: string, value: Uint8Array): Promise<undefined> => {
-    if (isOfLaterVersion(value)) throw new MqttError('ERR_STORE', 'the session was written by a later version of this package')
+    if (isOfLaterVersion(value))
+      throw new MqttError('ERR_STORE', 'the session was written by a later version of this package')
     await setAside(store, key, value, () => host.events.emit('storecorrupt', { key }))
   }
   const value = await store.get(keys.session)
@@ -137,7 +157,14 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
   #stopped = false
   #told = Number.NEGATIVE_INFINITY
 
-  constructor(host: DurableHost, store: Store, keys: SessionKeys, known: SessionRecord | undefined, inbound: boolean, release: () => void) {
+  constructor(
+    host: DurableHost,
+    store: Store,
+    keys: SessionKeys,
+    known: SessionRecord | undefined,
+    inbound: boolean,
+    release: () => void,
+  ) {
     const { platform, session, events } = host
     this.#host = host
     this.store = store
@@ -197,7 +224,8 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     const extras = this.#host.extras as Extra[]
     extras.push({
       open: (handshake) => this.#ask(handshake),
-      verify: ({ reasonCode, sessionPresent }) => (reasonCode > 0 ? undefined : sessionPresent ? this.#answer() : this.#handleAbsent()),
+      verify: ({ reasonCode, sessionPresent }) =>
+        reasonCode > 0 ? undefined : sessionPresent ? this.#answer() : this.#handleAbsent(),
     })
     if (this.#inbound !== undefined) this.#host.links.inbox = this.#inbound
   }
@@ -241,7 +269,8 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
 
   // What the server said is known to the next reader of the store. Fulfils when it is, or cannot be; undefined where there is nothing to write.
   #answer(): Promise<void> | undefined {
-    if (!this.#session.asking || this.#inDoubt || this.#losing > 0 || this.#publishes.doubtful) return undefined
+    if (!this.#session.asking || this.#inDoubt || this.#losing > 0 || this.#publishes.doubtful)
+      return undefined
     this.#session = { ...this.#session, asking: false }
     const isCurrent = (): boolean => !this.#session.asking
     return new Promise((resolve) => {
@@ -318,7 +347,10 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
 
   request(operation: PersistOperation, id: number, granted: () => void): void {
     const session = this.#sessions
-    this.#journal.write(this.#changesOf(operation, id), () => session === this.#sessions && granted())
+    this.#journal.write(
+      this.#changesOf(operation, id),
+      () => session === this.#sessions && granted(),
+    )
   }
 
   confirm(): void {
@@ -353,7 +385,9 @@ export class SessionKeeper implements Keeper, PersistPort, Spare {
     const { prefix } = this.#keys
     const all = leaving.get(this.store) ?? new Map<string, Promise<void>>()
     leaving.set(this.store, all)
-    const idle = this.#journal.idle().then(() => void (all.get(prefix) === idle && all.delete(prefix)))
+    const idle = this.#journal
+      .idle()
+      .then(() => void (all.get(prefix) === idle && all.delete(prefix)))
     all.set(prefix, idle)
   }
 

@@ -39,13 +39,21 @@ export class KeptEntries implements EntryPublisher {
     this.#journal = journal
   }
 
-  publishEntry(link: EntryLink, topic: string, payload: Uint8Array, options: PublishOptions): Promise<Receipt> {
+  publishEntry(
+    link: EntryLink,
+    topic: string,
+    payload: Uint8Array,
+    options: PublishOptions,
+  ): Promise<Receipt> {
     const { key } = link
     const known = this.#entries.get(key)
     if (known !== undefined) return this.#join(link, known)
     const call = publishCall(topic, payload, options)
     const entry = this.#add(link, undefined)
-    const sent = this.#host.publishQueue.publish(call.topic, call.payload, { ...call.options, link })
+    const sent = this.#host.publishQueue.publish(call.topic, call.payload, {
+      ...call.options,
+      link,
+    })
     // What was stored ends with its exchange, however the call ended.
     sent.catch((error) => {
       if (entry.publish === undefined) this.handleFailed(key, error)
@@ -59,9 +67,16 @@ export class KeptEntries implements EntryPublisher {
   }
 
   /** The publish of an earlier process has ended, and its queue did not hear of it: it was acknowledged, or lost with its session. */
-  restoreEnded({ key }: Pick<EntryLink, 'key'>, publish: string, acknowledged: Receipt | undefined): void {
+  restoreEnded(
+    { key }: Pick<EntryLink, 'key'>,
+    publish: string,
+    acknowledged: Receipt | undefined,
+  ): void {
     const entry = this.#add({ key, ended: unheard }, publish)
-    entry.over = { error: acknowledged === undefined ? sessionLost() : undefined, stored: Promise.resolve() }
+    entry.over = {
+      error: acknowledged === undefined ? sessionLost() : undefined,
+      stored: Promise.resolve(),
+    }
     if (acknowledged === undefined) entry.outcome.reject(entry.over.error)
     else entry.outcome.resolve(acknowledged)
   }
@@ -89,12 +104,18 @@ export class KeptEntries implements EntryPublisher {
   }
 
   /** Its exchange is over. `ending` makes the record that says so, for those who come later. */
-  handleOver(key: string, error: unknown, receipt: Receipt | undefined, ending: () => StoreOperation): void {
+  handleOver(
+    key: string,
+    error: unknown,
+    receipt: Receipt | undefined,
+    ending: () => StoreOperation,
+  ): void {
     const entry = this.#entries.get(key)
     if (entry === undefined) return
     const heard = this.#settle(entry.link, entry, error)
     const stored = deferred<void>()
-    const settle = (): void => (receipt === undefined ? entry.outcome.reject(error) : entry.outcome.resolve(receipt))
+    const settle = (): void =>
+      receipt === undefined ? entry.outcome.reject(error) : entry.outcome.resolve(receipt)
     if (heard !== false) entry.over = { error, stored: stored.promise }
     // Until the queue has deleted both, the record of a failure must not pass for one that was acknowledged: its identifier is free.
     const isFirst = heard === true && receipt === undefined

@@ -10,8 +10,20 @@ import { withOutcome } from '../common/outcome.js'
 import type { CheckedPublish } from '../parsing/requests.js'
 import type { Keeper } from '../publishing/keeping.js'
 import type { PublishWriter } from '../publishing/ports.js'
-import { earlierSuspicion, QueuedPublish, receipt, republishes, sessionLost } from '../publishing/queued-publish.js'
-import { AWAIT_PUBACK, AWAIT_PUBCOMP, AWAIT_PUBREC, held, STORING_RELEASE } from '../session/packet-identifiers.js'
+import {
+  earlierSuspicion,
+  QueuedPublish,
+  receipt,
+  republishes,
+  sessionLost,
+} from '../publishing/queued-publish.js'
+import {
+  AWAIT_PUBACK,
+  AWAIT_PUBCOMP,
+  AWAIT_PUBREC,
+  held,
+  STORING_RELEASE,
+} from '../session/packet-identifiers.js'
 import type { Journal } from './journal.js'
 import { KeptEntries } from './kept-entries.js'
 import type { DurableHost } from './ports.js'
@@ -45,7 +57,12 @@ export interface Spare {
 }
 
 /** What is left of a publish whose entry is gone: its identifier. */
-const gone = { stage: 'released', payload: noPayload, onSessionLost: 'reject', link: undefined } as const
+const gone = {
+  stage: 'released',
+  payload: noPayload,
+  onSessionLost: 'reject',
+  link: undefined,
+} as const
 
 /** Milliseconds for which a store that takes no record may be failing; after that it is full. */
 const patience = 1000
@@ -87,7 +104,9 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   }
 
   get #once(): QueuedPublish[] {
-    return [...this.#numbers.keys()].filter((item) => item.options.qos === 2 && !republishes(item, this.#host))
+    return [...this.#numbers.keys()].filter(
+      (item) => item.options.qos === 2 && !republishes(item, this.#host),
+    )
   }
 
   /** True while there are some of which it is unknown whether the session is the one in which they were sent. */
@@ -122,7 +141,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     if (options.link !== undefined) this.entries.handleKept(options.link.key, key)
     item.length = -size
     // It may be in flight again by then, in another session.
-    const isCurrent = (): boolean => item.packetId === packetId && unacknowledged.get(packetId) === item
+    const isCurrent = (): boolean =>
+      item.packetId === packetId && unacknowledged.get(packetId) === item
     const send = (): void => {
       if (isCurrent()) this.#write(item)
     }
@@ -132,19 +152,26 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     }
     const failed = (error: MqttError, takesDeletions: boolean): void => {
       // At QoS 1 the entry is record enough.
-      if (this.#isFull(takesDeletions) && options.link !== undefined && options.qos === 1) return send()
+      if (this.#isFull(takesDeletions) && options.link !== undefined && options.qos === 1)
+        return send()
       if (known === undefined) {
         this.#numbers.delete(item)
         this.#giveBack(number)
         // Whatever is there goes with the next write: the entry may be published again.
-        if (options.link !== undefined) this.entries.handleFailed(options.link.key, withOutcome(error, 'not-sent'))
+        if (options.link !== undefined)
+          this.entries.handleFailed(options.link.key, withOutcome(error, 'not-sent'))
       }
       if (isCurrent()) this.#giveUp(item, error)
     }
     const record = putting(key, body)
     // A full store has no room but what the session keeps.
-    const retry = (): void => this.#journal.write([this.#spare.take(), record], written, failed, key)
-    this.#journal.write([record], written, options.link !== undefined && options.qos === 2 && this.#spare.isThere ? retry : failed)
+    const retry = (): void =>
+      this.#journal.write([this.#spare.take(), record], written, failed, key)
+    this.#journal.write(
+      [record],
+      written,
+      options.link !== undefined && options.qos === 2 && this.#spare.isThere ? retry : failed,
+    )
   }
 
   // It was refused a record. A failure that passes is waited for; a store that is full has to drain.
@@ -173,7 +200,10 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   #giveUp(item: QueuedPublish, error: unknown): void {
     const { unacknowledged } = this.#host.publishQueue
     unacknowledged.withdraw(item)
-    unacknowledged.ends.fail(item, item.again && MqttError.is(error) ? withOutcome(error, 'unknown') : error)
+    unacknowledged.ends.fail(
+      item,
+      item.again && MqttError.is(error) ? withOutcome(error, 'unknown') : error,
+    )
   }
 
   forget(item: QueuedPublish, error: unknown, given: Receipt | undefined): void {
@@ -184,7 +214,8 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const key = this.#keys.publish(number)
     const { link } = item.options
     if (link === undefined) return this.#journal.insist([{ type: 'delete', key }])
-    const ending = (): StoreOperation => putting(key, this.#encode(item, given === undefined ? 'failed' : 'acknowledged', noPayload))
+    const ending = (): StoreOperation =>
+      putting(key, this.#encode(item, given === undefined ? 'failed' : 'acknowledged', noPayload))
     this.entries.handleOver(link.key, error, given, ending)
   }
 
@@ -193,7 +224,11 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const { sendWindow } = this.#host.session
     const { unacknowledged } = this.#host.publishQueue
     for (const item of [...this.#numbers.keys()]) {
-      if ((sendWindow.get(item.packetId) & ~held) !== STORING_RELEASE || unacknowledged.get(item.packetId) !== item) continue
+      if (
+        (sendWindow.get(item.packetId) & ~held) !== STORING_RELEASE ||
+        unacknowledged.get(item.packetId) !== item
+      )
+        continue
       unacknowledged.delete(item.packetId)
       unacknowledged.ends.fail(item, error, true)
     }
@@ -204,9 +239,13 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   suspect(item: QueuedPublish): Promise<void> | undefined {
     const number = this.#numbers.get(item)
     if (number === undefined) return undefined
-    const change = [putting(this.#keys.publish(number), this.#encode(item, 'sent', payloadOf(item)))]
+    const change = [
+      putting(this.#keys.publish(number), this.#encode(item, 'sent', payloadOf(item))),
+    ]
     const isCurrent = (): boolean => this.#numbers.get(item) === number
-    return new Promise((resolve) => this.#journal.write(change, resolve, () => resolve(), '', isCurrent))
+    return new Promise((resolve) =>
+      this.#journal.write(change, resolve, () => resolve(), '', isCurrent),
+    )
   }
 
   /** PUBREC came: the change that says so. */
@@ -229,7 +268,12 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const { stage, link, packet } = record
     const key = this.#keys.publish(number)
     if (stage === 'failed' || stage === 'acknowledged') {
-      if (link !== undefined) this.entries.restoreEnded(link, key, stage === 'failed' ? undefined : receipt(0, packet.packetId))
+      if (link !== undefined)
+        this.entries.restoreEnded(
+          link,
+          key,
+          stage === 'failed' ? undefined : receipt(0, packet.packetId),
+        )
       return link !== undefined
     }
     const earlier = this.#found.get(packet.packetId)
@@ -241,11 +285,19 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   /** Every record is read: what is in flight goes on. Gives keys of those whose payload was damaged. */
   async goOn(store: Store): Promise<readonly string[]> {
     const damaged = await this.#findPayloads(store)
-    for (const { number, record, isEvicted } of [...this.#found.values()].sort((one, other) => one.number - other.number)) {
-      const item = this.#itemOf(record, record.link && this.entries.restore(record.link, this.#keys.publish(number)))
+    for (const { number, record, isEvicted } of [...this.#found.values()].sort(
+      (one, other) => one.number - other.number,
+    )) {
+      const item = this.#itemOf(
+        record,
+        record.link && this.entries.restore(record.link, this.#keys.publish(number)),
+      )
       this.#numbers.set(item, number)
       this.#resume(item, record.stage)
-      if (isEvicted) item.doubt = new MqttError('ERR_DROPPED', 'its entry is not in the queue any more', { outcome: 'unknown' })
+      if (isEvicted)
+        item.doubt = new MqttError('ERR_DROPPED', 'its entry is not in the queue any more', {
+          outcome: 'unknown',
+        })
     }
     // Identifiers go on behind those of the process before: the server may still answer for them.
     const last = [...this.#found.keys()].reduce((most, each) => Math.max(most, each), 0)
@@ -268,7 +320,11 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
         if (entry !== undefined) damaged.push(this.#keys.publish(number))
         else if (record.packet.qos === 1) this.#stale.push(this.#keys.publish(number))
         else this.#found.set(packetId, { number, record: { ...record, ...gone }, isEvicted: true })
-      } else if (payload === undefined) this.#found.set(packetId, { number, record: { ...record, payload: noPayload, onSessionLost: 'reject' } })
+      } else if (payload === undefined)
+        this.#found.set(packetId, {
+          number,
+          record: { ...record, payload: noPayload, onSessionLost: 'reject' },
+        })
       else this.#found.set(packetId, { number, record: { ...record, payload } })
     }
     return damaged
@@ -279,12 +335,18 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   #supersede({ number, record: { link, stage, packet } }: Found): void {
     const key = this.#keys.publish(number)
     if (link === undefined) this.#stale.push(key)
-    else this.entries.restoreEnded(link, key, stage === 'released' ? receipt(0, packet.packetId) : undefined)
+    else
+      this.entries.restoreEnded(
+        link,
+        key,
+        stage === 'released' ? receipt(0, packet.packetId) : undefined,
+      )
   }
 
   /** Everything is read: records without a purpose are deleted. */
   async tidy(store: Store): Promise<void> {
-    if (this.#stale.length > 0) await store.batch(this.#stale.map((key): StoreOperation => ({ type: 'delete', key })))
+    if (this.#stale.length > 0)
+      await store.batch(this.#stale.map((key): StoreOperation => ({ type: 'delete', key })))
     await this.entries.forgetDeleted(store)
   }
 
@@ -298,7 +360,13 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
   #itemOf(record: PublishRecord, link: CheckedPublish['link']): QueuedPublish {
     const { platform } = this.#host
     const { packetId, topic, qos, retain, properties } = record.packet
-    const options = { qos, retain, properties, onSessionLost: record.onSessionLost, link } as CheckedPublish
+    const options = {
+      qos,
+      retain,
+      properties,
+      onSessionLost: record.onSessionLost,
+      link,
+    } as CheckedPublish
     const waited = Math.max(0, platform.date() - record.taken)
     const item = new QueuedPublish(
       topic,
@@ -317,7 +385,10 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     const { publishQueue, session } = this.#host
     const released = stage === 'released'
     if (released && !republishes(item, this.#host)) item.wire = undefined
-    session.sendWindow.set(item.packetId, held | (released ? AWAIT_PUBCOMP : item.options.qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK))
+    session.sendWindow.set(
+      item.packetId,
+      held | (released ? AWAIT_PUBCOMP : item.options.qos === 2 ? AWAIT_PUBREC : AWAIT_PUBACK),
+    )
     const { unacknowledged } = publishQueue
     unacknowledged.add(item)
     unacknowledged.ends.handleSent(item)
@@ -325,15 +396,28 @@ export class KeptPublishes implements Pick<Keeper, 'keep' | 'forget'> {
     this.#tell(item)
   }
 
-  #encode({ topic, packetId, options, wire, since, suspicion }: QueuedPublish, stage: PublishStage, payload: Uint8Array | number): Uint8Array {
+  #encode(
+    { topic, packetId, options, wire, since, suspicion }: QueuedPublish,
+    stage: PublishStage,
+    payload: Uint8Array | number,
+  ): Uint8Array {
     const { platform } = this.#host
     const { qos, retain, properties } = wire ?? options
     const packet = { topic, qos, retain, properties, packetId }
     // What is stored goes down from the time at which it was sent, or else from the call.
-    const aged = (options.properties?.messageExpiryInterval ?? 0) - (properties?.messageExpiryInterval ?? 0)
+    const aged =
+      (options.properties?.messageExpiryInterval ?? 0) - (properties?.messageExpiryInterval ?? 0)
     const taken = platform.date() - (since > 0 ? platform.now() - since - aged * 1000 : 0)
     const strikes = stage === 'sent' ? (suspicion?.strikes ?? 0) : 0
-    return encodePublish({ stage, onSessionLost: options.onSessionLost, taken, link: options.link, packet, payload, strikes })
+    return encodePublish({
+      stage,
+      onSessionLost: options.onSessionLost,
+      taken,
+      link: options.link,
+      packet,
+      payload,
+      strikes,
+    })
   }
 
   // Nobody awaits it any more.

@@ -21,7 +21,10 @@ export interface HeldReader {
 export interface DurableHost extends ClientContext, Settler {
   /** In force: given, assigned by the server, or made up. */
   clientId: string
-  readonly links: PublishingHost['links'] & { inbox: MessageTaker; readonly current: { readonly reader: HeldReader } | undefined }
+  readonly links: PublishingHost['links'] & {
+    inbox: MessageTaker
+    readonly current: { readonly reader: HeldReader } | undefined
+  }
   readonly states: PublishingHost['states']
   readonly router: MessageRouter
   readonly publishQueue: PublishQueue

@@ -45,7 +45,10 @@ export interface PublishRecord {
   /** The entry of a queue that it is of. */
   readonly link: Pick<EntryLink, 'key'> | undefined
   /** Without its payload where that is not needed any more. */
-  readonly packet: Pick<PublishPacket, 'topic' | 'qos' | 'retain'> & { readonly packetId: number; readonly properties: Properties | undefined }
+  readonly packet: Pick<PublishPacket, 'topic' | 'qos' | 'retain'> & {
+    readonly packetId: number
+    readonly properties: Properties | undefined
+  }
   /** A number: the payload is the last so many bytes of the record of the entry. */
   readonly payload: Uint8Array | number
   /** Bytes of the packet. */
@@ -76,7 +79,10 @@ export interface SessionRecord {
 /** Where the records of a client's session begin. */
 export function prefixOf(clientId: string): string {
   const name = encodeURIComponent(clientId)
-  const short = name.length <= longestName ? name : `${name.slice(0, longestName)}~${crc32c(encoder.encode(clientId))}`
+  const short =
+    name.length <= longestName
+      ? name
+      : `${name.slice(0, longestName)}~${crc32c(encoder.encode(clientId))}`
   return `c/${short}/`
 }
 
@@ -125,17 +131,31 @@ export function encodeSession({ clientId, epoch, asking }: SessionRecord, spare 
 export function decodeSession(value: Uint8Array): SessionRecord | undefined {
   return attempt(value, (body) => {
     const [clientId, epoch, , asking] = JSON.parse(decodeText(body)) as unknown[]
-    return typeof clientId === 'string' && Number.isSafeInteger(epoch) ? { clientId, epoch: epoch as number, asking: asking === 1 } : undefined
+    return typeof clientId === 'string' && Number.isSafeInteger(epoch)
+      ? { clientId, epoch: epoch as number, asking: asking === 1 }
+      : undefined
   })
 }
 
 /** The body of a record of a publish. @throws WireError for what no packet can carry */
-export function encodePublish({ stage, onSessionLost, taken, link, packet, payload, strikes }: Omit<PublishRecord, 'length'>): Uint8Array {
+export function encodePublish({
+  stage,
+  onSessionLost,
+  taken,
+  link,
+  packet,
+  payload,
+  strikes,
+}: Omit<PublishRecord, 'length'>): Uint8Array {
   const key = encoder.encode(link?.key ?? '')
   const isBorrowed = typeof payload === 'number'
   const bytes = isBorrowed ? nothing : payload
   const writer = new Writer(publishHead + key.length + bytes.length + packet.topic.length * 3 + 64)
-  writer.u8(stages.indexOf(stage) | (Math.min(strikes, mostStrikes) << strikesAt) | (isBorrowed ? borrowed : 0))
+  writer.u8(
+    stages.indexOf(stage) |
+      (Math.min(strikes, mostStrikes) << strikesAt) |
+      (isBorrowed ? borrowed : 0),
+  )
   writer.u8(lossPolicies.indexOf(onSessionLost))
   const time = new Uint8Array(8)
   new DataView(time.buffer).setFloat64(0, taken)
@@ -153,7 +173,9 @@ export function sizeOfPacket(body: Uint8Array): number {
   const { end, payloadLength } = tailOf(body)
   const remaining = variableByteInteger(body, begin + 1, body.length)
   const whole = end - begin + payloadLength
-  return whole + variableByteIntegerSize(remaining + payloadLength) - variableByteIntegerSize(remaining)
+  return (
+    whole + variableByteIntegerSize(remaining + payloadLength) - variableByteIntegerSize(remaining)
+  )
 }
 
 // Where the packet ends, and how many bytes of payload lie elsewhere.
@@ -177,7 +199,10 @@ function packetStart(body: Uint8Array): number {
 export function decodePublish(value: Uint8Array): PublishRecord | undefined {
   return attempt(value, (body) => {
     const isBorrowed = (body[0] as number) >= borrowed
-    const [stage, onSessionLost] = [stages[(body[0] as number) % (1 << strikesAt)], body[1] as number]
+    const [stage, onSessionLost] = [
+      stages[(body[0] as number) % (1 << strikesAt)],
+      body[1] as number,
+    ]
     if (stage === undefined || onSessionLost >= lossPolicies.length) return undefined
     const fields = new DataView(body.buffer, body.byteOffset, body.length)
     const begin = packetStart(body)
@@ -191,7 +216,13 @@ export function decodePublish(value: Uint8Array): PublishRecord | undefined {
     view.read(body, begin, start, end, 5, 'client')
     const { topic, qos, retain, packetId, properties, payload } = view.packet()
     if (packetId === undefined || (stage === 'released' && qos !== 2)) return undefined
-    const packet = { topic, qos, retain, packetId, properties: Object.keys(properties).length > 0 ? properties : undefined }
+    const packet = {
+      topic,
+      qos,
+      retain,
+      packetId,
+      properties: Object.keys(properties).length > 0 ? properties : undefined,
+    }
     const link = key === '' ? undefined : { key }
     return {
       stage,
@@ -226,7 +257,13 @@ export function decodeInbound(value: Uint8Array): InboundRecord | undefined {
     const state = body[0] as number
     if (body.length !== inboundLength || state < 1 || state > 3) return undefined
     const view = new DataView(body.buffer, body.byteOffset)
-    return { qos: Math.min(state, 2), received: state === 3, epoch: view.getFloat64(1), counter: view.getFloat64(9), print: view.getUint32(17) }
+    return {
+      qos: Math.min(state, 2),
+      received: state === 3,
+      epoch: view.getFloat64(1),
+      counter: view.getFloat64(9),
+      print: view.getUint32(17),
+    }
   })
 }
 

@@ -62,7 +62,8 @@ export class GroupMembership {
     this.#of = of
     const hear = (message: Message): void => {
       const text = message.text().trim()
-      const value = lag?.read === undefined ? Number(text === '' ? Number.NaN : text) : lag.read(message)
+      const value =
+        lag?.read === undefined ? Number(text === '' ? Number.NaN : text) : lag.read(message)
       if (typeof value === 'number' && value >= 0) this.#told = value
     }
     this.telling = lag && silent(of.client.listen(lag.topic, hear))
@@ -98,7 +99,11 @@ export class GroupMembership {
     const tell = (): void => {
       const { buffered, inHand } = this.lag()
       const left = `${inHand} messages in hand and ${buffered} in the buffer`
-      late.reject(new MqttError('ERR_TIMEOUT', `not drained in ${timeout} ms: ${left}`, { outcome: 'unknown' }))
+      late.reject(
+        new MqttError('ERR_TIMEOUT', `not drained in ${timeout} ms: ${left}`, {
+          outcome: 'unknown',
+        }),
+      )
     }
     const cancel = this.#of.behind.platform.setTimer(tell, timeout)
     try {

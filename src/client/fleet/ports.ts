@@ -24,5 +24,9 @@ export interface SharingClient {
   /** Ends subscriptions on the broker. */
   unsubscribe(filters: string): Promise<unknown>
   /** Adds a listener of events. */
-  on<K extends keyof ClientEvents>(type: K, listener: (event: ClientEvents[K]) => void, options?: ListenerOptions): Unlisten
+  on<K extends keyof ClientEvents>(
+    type: K,
+    listener: (event: ClientEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten
 }

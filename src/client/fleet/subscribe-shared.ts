@@ -40,7 +40,10 @@ import type { SharingClient } from './ports.js'
 const patience = 30_000
 const usualQuiet = 250
 
-const parseLag = /* @__PURE__ */ object<LagCall>({ topic: string, read: /* @__PURE__ */ optional(callable as Parser<NonNullable<LagCall['read']>>) })
+const parseLag = /* @__PURE__ */ object<LagCall>({
+  topic: string,
+  read: /* @__PURE__ */ optional(callable as Parser<NonNullable<LagCall['read']>>),
+})
 
 const drainCall = /* @__PURE__ */ object<{ timeout: number; signal: AbortSignal | undefined }>({
   timeout: /* @__PURE__ */ withDefault(duration, patience),
@@ -59,14 +62,28 @@ interface SharedCall {
   readonly options: object
 }
 
-function checkedCall(client: SharingClient, group: string, inner: string, given: object | undefined): SharedCall {
+function checkedCall(
+  client: SharingClient,
+  group: string,
+  inner: string,
+  given: object | undefined,
+): SharedCall {
   const behind = (client as Partial<{ [inside](): Behind }> | undefined)?.[inside]?.()
-  if (behind?.registry?.membership?.byFilter === undefined) invalid('client', 'a client of this copy of mqwire')
+  if (behind?.registry?.membership?.byFilter === undefined)
+    invalid('client', 'a client of this copy of mqwire')
   const filter = `$share/${string(group, 'group')}/${string(inner, 'filter')}`
-  if (inner === '' || parseShare(inner) !== undefined) invalid('filter', 'a topic filter without $share/ and a group')
-  if (parseShare(filter)?.shareName !== group) invalid('group', 'a ShareName: some text without a slash')
-  const { quiet, lag, ...options } = anyObject(given ?? {}, 'options') as { quiet?: unknown; lag?: unknown }
-  const checked = { quiet: withDefault(duration, usualQuiet)(quiet, 'quiet'), lag: optional(parseLag)(lag, 'lag') }
+  if (inner === '' || parseShare(inner) !== undefined)
+    invalid('filter', 'a topic filter without $share/ and a group')
+  if (parseShare(filter)?.shareName !== group)
+    invalid('group', 'a ShareName: some text without a slash')
+  const { quiet, lag, ...options } = anyObject(given ?? {}, 'options') as {
+    quiet?: unknown
+    lag?: unknown
+  }
+  const checked = {
+    quiet: withDefault(duration, usualQuiet)(quiet, 'quiet'),
+    lag: optional(parseLag)(lag, 'lag'),
+  }
   return { client, behind, filter, options, ...checked }
 }
 
@@ -125,7 +142,13 @@ function memberOf({ client, behind, filter, quiet, lag }: SharedCall): GroupMemb
   const share = book.byFilter.get(filter)
   // Who came last.
   const reader = share && [...share.takers.keys()].at(-1)
-  return reader && new GroupMembership({ client, filter, book, share, reader, quiet, behind: { platform, session, links } }, lag)
+  return (
+    reader &&
+    new GroupMembership(
+      { client, filter, book, share, reader, quiet, behind: { platform, session, links } },
+      lag,
+    )
+  )
 }
 
 /** Gives the handle when it is granted, and its lag is known. `disown`: it will not be read any more. */

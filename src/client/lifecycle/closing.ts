@@ -64,7 +64,9 @@ const endings = ['disconnect', 'state', 'serverdisconnect', 'error'] as const
 // A program that hears of it from a call that waits, a loop, an event or `closed` needs no report.
 function reportEnd(parts: Parts, error: MqttError): void {
   const { states, events, registry } = parts
-  const reads = [...registry.consumers].some(({ attended, readers }) => attended && readers.handler === undefined)
+  const reads = [...registry.consumers].some(
+    ({ attended, readers }) => attended && readers.handler === undefined,
+  )
   if (states.watched || states.awaits || reads || endings.some((type) => events.has(type))) return
   parts.report('MQWIRE_NOT_CONNECTED', 'the client has ended', error)
 }

@@ -26,7 +26,11 @@ interface Keeping {
 export async function connect(parts: Parts, signal?: AbortSignal): Promise<void> {
   const { states, options } = parts
   assertGoing(parts)
-  if (states.current === 'connected') throw new MqttError('ERR_ALREADY_CONNECTED', 'already connected: reconnect() makes a new connection')
+  if (states.current === 'connected')
+    throw new MqttError(
+      'ERR_ALREADY_CONNECTED',
+      'already connected: reconnect() makes a new connection',
+    )
   assertNotAborted(signal)
   const arrival = states.awaited()
   if (states.current === 'idle') {
@@ -35,7 +39,8 @@ export async function connect(parts: Parts, signal?: AbortSignal): Promise<void>
     arrival.then(stop, stop)
     findScanner(options.scanner, parts.platform, (scanner) => parts.links.useScanner(scanner))
     const { keepAlive = 0 } = options
-    if (keepAlive > lazyKeepAlive) parts.log('warn', `keepAlive: ${Math.round(keepAlive / 3600)} hours`)
+    if (keepAlive > lazyKeepAlive)
+      parts.log('warn', `keepAlive: ${Math.round(keepAlive / 3600)} hours`)
     parts.events.transition(() => {
       states.enter('connecting')
       if (options.store === undefined) parts.dialling.begin()
@@ -47,13 +52,18 @@ export async function connect(parts: Parts, signal?: AbortSignal): Promise<void>
 
 /** What an earlier process left is part of the session: it is read before anything is dialled. */
 function recover(parts: Parts, given: Keeping & { readonly store?: Keeping }): void {
-  const open = (given.store ?? given)[keeperOf] ?? (parts.platform.loadKeeper as OpenKeeper | undefined)
+  const open =
+    (given.store ?? given)[keeperOf] ?? (parts.platform.loadKeeper as OpenKeeper | undefined)
   if (open === undefined) destroy(parts, unsupported('store', 'needs sessionStore()'))
   else void open(parts)
 }
 
 /** Dials now instead of after the delay; replaces a connection that is up only with `force`. */
-export async function reconnect(parts: Parts, force: boolean, reason = 'replaced by reconnect()'): Promise<void> {
+export async function reconnect(
+  parts: Parts,
+  force: boolean,
+  reason = 'replaced by reconnect()',
+): Promise<void> {
   const { states, links } = parts
   assertGoing(parts)
   if (states.current === 'idle') return connect(parts)

@@ -41,7 +41,16 @@ import { flush, handleAction, handleLost } from './transitions.js'
 
 /** Everything behind a client. */
 export class Core
-  implements Parts, Inside, LinkHost, ConnectionHost, DiallingHost, AuthenticationHost, ConsumerHost<Consumer>, KeepingHost, SubscribingHost
+  implements
+    Parts,
+    Inside,
+    LinkHost,
+    ConnectionHost,
+    DiallingHost,
+    AuthenticationHost,
+    ConsumerHost<Consumer>,
+    KeepingHost,
+    SubscribingHost
 {
   readonly platform: Platform
   readonly options: Config
@@ -69,7 +78,8 @@ export class Core
     this.counters = options.stats ? new Counters() : undefined
     this.events = new Emitter(
       (error, type) => this.report('MQWIRE_HANDLER_FAILED', `a listener of '${type}' threw`, error),
-      platform.trace && ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
+      platform.trace &&
+        ((type, event) => platform.trace?.(type, { clientId: this.clientId, ...event })),
       () => this.links.current?.writer.lookForWatchers(),
     )
     this.session = new Session({
@@ -98,18 +108,27 @@ export class Core
 
   log(level: keyof Logger, ...parts: readonly unknown[]): void {
     try {
-      this.options.logger?.[level]?.(`mqwire ${printable(this.clientId)}: ${printable(parts.map(textOf).join(''))}`)
+      this.options.logger?.[level]?.(
+        `mqwire ${printable(this.clientId)}: ${printable(parts.map(textOf).join(''))}`,
+      )
     } catch {
       // A failure of the logger itself cannot be logged.
     }
   }
 
-  report(code: ReportCode, text: string | (() => string), cause: unknown, heard?: keyof ClientEvents | true, count = 1): void {
+  report(
+    code: ReportCode,
+    text: string | (() => string),
+    cause: unknown,
+    heard?: keyof ClientEvents | true,
+    count = 1,
+  ): void {
     const { logger } = this.options
     const level = code === 'MQWIRE_HANDLER_FAILED' ? 'error' : 'warn'
     // `null` says that no output is wanted. `MQWIRE_UNSENT` is printed beside a logger: messages are lost.
     const isHeard = heard === true || (heard !== undefined && this.events.has(heard))
-    const isSilenced = logger === null || (logger !== undefined && code !== 'MQWIRE_UNSENT') || isHeard
+    const isSilenced =
+      logger === null || (logger !== undefined && code !== 'MQWIRE_UNSENT') || isHeard
     const print = isSilenced ? undefined : this.platform.report
     // What was thrown becomes text only where that is read.
     if (print === undefined && logger?.[level] === undefined) return
@@ -117,8 +136,16 @@ export class Core
       const what = typeof text === 'string' ? text : text()
       return cause === undefined ? what : `${what}: ${reasonOf(cause)}`
     }
-    if (logger?.[level] !== undefined) this.log(level, count > 1 ? `${whole()} (and ${count - 1} more)` : whole())
-    print?.(code, () => ({ text: `mqwire ${printable(this.clientId)}: ${printable(whole())}`, detail: stackOf(cause) }), count)
+    if (logger?.[level] !== undefined)
+      this.log(level, count > 1 ? `${whole()} (and ${count - 1} more)` : whole())
+    print?.(
+      code,
+      () => ({
+        text: `mqwire ${printable(this.clientId)}: ${printable(whole())}`,
+        detail: stackOf(cause),
+      }),
+      count,
+    )
   }
 
   /** Says goodbye: see `ending.ts`. */
@@ -130,7 +157,10 @@ export class Core
 
   settle(ticket: number, reasonCode: number): boolean {
     // 3.1.1 cannot say no.
-    const settled = this.session.receiveWindow.settle(ticket, this.session.version === 5 ? reasonCode : 0)
+    const settled = this.session.receiveWindow.settle(
+      ticket,
+      this.session.version === 5 ? reasonCode : 0,
+    )
     this.links.current?.writer.queueFlush(true)
     this.handleTurnEnd()
     return settled

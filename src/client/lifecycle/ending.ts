@@ -66,7 +66,11 @@ export class Ending {
     // A connection that we replace ourselves is as good as there.
     const waits = (states.draining || links.replaced) && draining.open > 0
     // Nothing to say goodbye to: an attempt that is under way is given up.
-    if (!connected && registry.openUnsubscribes + registry.membership.running.length === 0 && !waits) {
+    if (
+      !connected &&
+      registry.openUnsubscribes + registry.membership.running.length === 0 &&
+      !waits
+    ) {
       destroy(parts)
       return this.#tellUnsent(states.by, timeout, true)
     }
@@ -78,7 +82,8 @@ export class Ending {
       registry.close(states.sessionEnds && !atOnce)
       if (!connected && !states.draining && !links.replaced) finish(parts, undefined)
     })
-    if (registry.openUnsubscribes + registry.membership.running.length > 0) await this.#patient(this.#turnsEnded())
+    if (registry.openUnsubscribes + registry.membership.running.length > 0)
+      await this.#patient(this.#turnsEnded())
     states.sealed = true
     // Without `draining`, the end of the connection ends the wait.
     if (drain || draining.open > 0) await this.#patient(draining.drained())
@@ -110,7 +115,8 @@ export class Ending {
     if (count === 0) return
     const why = lost ? 'there was no connection' : `its timeout was ${timeout} ms`
     const what = `${count === 1 ? '1 publish' : `${count} publishes`} (${queued} queued, ${inFlight} sent and not acknowledged)`
-    const wayOut = lost && call !== 'drain()' ? 'drain() waits for one' : 'a longer { timeout } waits longer'
+    const wayOut =
+      lost && call !== 'drain()' ? 'drain() waits for one' : 'a longer { timeout } waits longer'
     this.#parts.report('MQWIRE_UNSENT', `${call} gave up ${what}: ${why}; ${wayOut}`, undefined)
   }
 
@@ -119,9 +125,17 @@ export class Ending {
     const { registry, publishQueue, links } = this.#parts
     const { size, inFlight } = publishQueue
     const open = registry.membership.running.map(turnOf)
-    for (const { filter, openUnsubscribes } of registry.membership.byFilter.values()) if (openUnsubscribes > 0) open.push(`UNSUBACK on ${filter}`)
-    if (size + inFlight > 0) open.unshift(`${inFlight} PUBLISH in flight, ${size} queued${links.connection ? '' : ', a connection'}`)
-    this.#parts.log('warn', `${drain ? 'drain' : 'disconnect'}() waits for `, open.slice(0, 9).join(', ') || 'the server')
+    for (const { filter, openUnsubscribes } of registry.membership.byFilter.values())
+      if (openUnsubscribes > 0) open.push(`UNSUBACK on ${filter}`)
+    if (size + inFlight > 0)
+      open.unshift(
+        `${inFlight} PUBLISH in flight, ${size} queued${links.connection ? '' : ', a connection'}`,
+      )
+    this.#parts.log(
+      'warn',
+      `${drain ? 'drain' : 'disconnect'}() waits for `,
+      open.slice(0, 9).join(', ') || 'the server',
+    )
   }
 
   #patient(wait: Promise<unknown> | undefined): Promise<unknown> {
@@ -146,6 +160,10 @@ export class Ending {
 
 // What ends a turn, and on which filters.
 function turnOf({ readers, config, attended, subscription }: Consumer): string {
-  const what = readers.handler ? 'a handler' : attended && config.ack !== 'manual' ? 'a loop' : 'next() or ack()'
+  const what = readers.handler
+    ? 'a handler'
+    : attended && config.ack !== 'manual'
+      ? 'a loop'
+      : 'next() or ack()'
   return `${what} on ${subscription.granted.map(({ filter }) => filter)}`
 }

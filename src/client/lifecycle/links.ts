@@ -51,7 +51,9 @@ export class Links {
 
   /** While it takes packets of the application. */
   get connection(): Connection | undefined {
-    return this.#handshake === undefined && this.#host.session.state === 'connected' ? this.current : undefined
+    return this.#handshake === undefined && this.#host.session.state === 'connected'
+      ? this.current
+      : undefined
   }
 
   /** Bytes that the connection itself holds. */
@@ -63,7 +65,9 @@ export class Links {
   get watch(): ((direction: 'in' | 'out', packet: Packet) => void) | undefined {
     const { events, platform } = this.#host
     const watched = events.has('packet') || platform.traced?.('packet') === true
-    return watched ? (direction, packet) => events.emit('packet', { direction, packet: redacted(packet) }) : undefined
+    return watched
+      ? (direction, packet) => events.emit('packet', { direction, packet: redacted(packet) })
+      : undefined
   }
 
   /** Does what the session asks for, after a command given to it. */
@@ -148,11 +152,19 @@ export class Links {
     this.current = undefined
     if (handshake === undefined) return this.#host.handleLost(error)
     this.#host.session.suspend()
-    handshake.reject(error?.code === 'ERR_CONNECTION_LOST' ? this.#beforeConnack(error.cause) : (error ?? closedError()))
+    handshake.reject(
+      error?.code === 'ERR_CONNECTION_LOST'
+        ? this.#beforeConnack(error.cause)
+        : (error ?? closedError()),
+    )
   }
 
   // A server may refuse our certificate as late as this.
   #beforeConnack(cause: unknown): MqttError {
-    return broken(this.#host.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED', closedEarly, cause)
+    return broken(
+      this.#host.platform.isTlsError(cause) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED',
+      closedEarly,
+      cause,
+    )
   }
 }

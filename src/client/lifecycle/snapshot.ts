@@ -6,7 +6,12 @@ import { Counters } from '../common/counters.js'
 import type { Parts } from './parts.js'
 
 /** A frozen copy, with what only the moment can tell. */
-export function snapshot({ counters, publishQueue, registry, session }: Pick<Parts, 'counters' | 'publishQueue' | 'registry' | 'session'>): Stats {
+export function snapshot({
+  counters,
+  publishQueue,
+  registry,
+  session,
+}: Pick<Parts, 'counters' | 'publishQueue' | 'registry' | 'session'>): Stats {
   const { failures, ...rest } = counters ?? new Counters()
   // Nothing that is counted stays zero where nothing is counted.
   const gauge = (value: number): number => (counters === undefined ? 0 : value)
@@ -17,6 +22,8 @@ export function snapshot({ counters, publishQueue, registry, session }: Pick<Par
     unread: gauge([...registry.consumers].reduce((sum, consumer) => sum + consumer.size, 0)),
     unsolicitedAcks: gauge(session.sendWindow.unsolicited),
     receiveMaximumExceeded: gauge(session.receiveWindow.excess),
-    failures: Object.freeze(Object.assign(Object.create(null), Object.fromEntries(failures)) as Record<string, number>),
+    failures: Object.freeze(
+      Object.assign(Object.create(null), Object.fromEntries(failures)) as Record<string, number>,
+    ),
   })
 }

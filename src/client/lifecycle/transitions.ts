@@ -24,15 +24,22 @@ const hastyKeepAlive = 5
 const departures: readonly (number | undefined)[] = [0x9c, 0x9d]
 
 /** What the session's control plane asks for, but for what the connection does itself. */
-export function handleAction(parts: Parts, action: Exclude<Action, { type: 'send' | 'close' }>): void {
+export function handleAction(
+  parts: Parts,
+  action: Exclude<Action, { type: 'send' | 'close' }>,
+): void {
   if (action.type === 'connected') parts.events.transition(() => handleConnected(parts, action))
   else if (action.type === 'refused') handleRefused(parts, action.connack)
   else if (action.type === 'answered') parts.registry.handleAnswer(action.packet)
-  else if (action.type === 'auth') for (const extra of parts.extras) extra.handleAuth?.(action.packet)
+  else if (action.type === 'auth')
+    for (const extra of parts.extras) extra.handleAuth?.(action.packet)
   else if (action.type === 'server-disconnect') handleServerDisconnect(parts, action.packet)
 }
 
-function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type: 'connected' }): void {
+function handleConnected(
+  parts: Parts,
+  { connack, lost, stale }: Action & { type: 'connected' },
+): void {
   const { dialling, router, links, publishQueue, registry, session, states } = parts
   const { negotiated } = session
   const link = links.current
@@ -56,7 +63,13 @@ function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type
     tellUp(parts, negotiated, sessionPresent, first)
     if (!states.stopping) {
       links.up = true
-      parts.events.emit('connect', { connack: redacted(connack) as ConnackPacket, negotiated, sessionPresent, recovered, ...links.dialled })
+      parts.events.emit('connect', {
+        connack: redacted(connack) as ConnackPacket,
+        negotiated,
+        sessionPresent,
+        recovered,
+        ...links.dialled,
+      })
     }
     states.arrive()?.resolve()
     flush(parts)
@@ -64,10 +77,17 @@ function handleConnected(parts: Parts, { connack, lost, stale }: Action & { type
   tellLoss?.()
 }
 
-function tellUp(parts: Parts, { keepAlive, pingTimeout }: { keepAlive: number; pingTimeout: number }, resumed: boolean, first: boolean): void {
+function tellUp(
+  parts: Parts,
+  { keepAlive, pingTimeout }: { keepAlive: number; pingTimeout: number },
+  resumed: boolean,
+  first: boolean,
+): void {
   parts.log('info', resumed ? 'connected, session resumed' : 'connected')
-  if (keepAlive > 0 && keepAlive < hastyKeepAlive) parts.log('warn', `the keep-alive is ${keepAlive} s`)
-  if (first && (parts.options.set.pingTimeout ?? 0) > pingTimeout) parts.log('warn', `pingTimeout is ${pingTimeout} ms, half the keep-alive`)
+  if (keepAlive > 0 && keepAlive < hastyKeepAlive)
+    parts.log('warn', `the keep-alive is ${keepAlive} s`)
+  if (first && (parts.options.set.pingTimeout ?? 0) > pingTimeout)
+    parts.log('warn', `pingTimeout is ${pingTimeout} ms, half the keep-alive`)
 }
 
 /** Sends what waits, as far as it may. */
@@ -85,11 +105,21 @@ function handleRefused(parts: Parts, { reasonCode, properties }: ConnackPacket):
 function handleServerDisconnect(parts: Parts, packet: DisconnectPacket): void {
   const { reasonCode, properties } = packet
   const code = reasonCode === 0x8e ? 'ERR_SESSION_TAKEN_OVER' : 'ERR_SERVER_DISCONNECT'
-  handleEnd(parts, refusal(code, reasonCode, properties.reasonString, DISCONNECT, 'unknown'), properties, packet)
+  handleEnd(
+    parts,
+    refusal(code, reasonCode, properties.reasonString, DISCONNECT, 'unknown'),
+    properties,
+    packet,
+  )
 }
 
 // The server said why, and perhaps where to go.
-function handleEnd({ dialling, events, links }: Parts, error: MqttError, { serverReference }: Properties, packet?: DisconnectPacket): void {
+function handleEnd(
+  { dialling, events, links }: Parts,
+  error: MqttError,
+  { serverReference }: Properties,
+  packet?: DisconnectPacket,
+): void {
   dialling.handleAsking()
   if (packet !== undefined) events.emit('serverdisconnect', { packet, error })
   if (departures.includes(error.reasonCode)) dialling.handleReference(serverReference)
@@ -106,7 +136,11 @@ function lose(parts: Parts, given: MqttError | undefined): void {
   const replaced = links.replacing
   const error = given ?? replaced
   // Over the budget, what was held has been handed out: the rest may come.
-  const relieved = error?.reasonCode === 0x97 && error.fault === 'local' && router.budget.bytes === 0 && options.reconnect !== false
+  const relieved =
+    error?.reasonCode === 0x97 &&
+    error.fault === 'local' &&
+    router.budget.bytes === 0 &&
+    options.reconnect !== false
   const urgent = replaced !== undefined || relieved || session.keepAlive.woken(parts.platform.now())
   links.replacing = undefined
   // Undefined: after our goodbye.
@@ -134,7 +168,10 @@ function lose(parts: Parts, given: MqttError | undefined): void {
 function watchExpiry(parts: Parts): void {
   const interval = sessionExpiry(parts)
   if (interval === 0) return expire(parts)
-  if (interval < forEver) parts.links.expiry = whenPassed(parts.platform, interval * 1000, () => parts.events.transition(() => expire(parts)))
+  if (interval < forEver)
+    parts.links.expiry = whenPassed(parts.platform, interval * 1000, () =>
+      parts.events.transition(() => expire(parts)),
+    )
 }
 
 /** Seconds that the server keeps the session without a connection. */
@@ -157,6 +194,7 @@ function accountForLoss(parts: Parts, cause: 'absent' | 'expired', stale: number
   return () => {
     parts.log('warn', `session lost: ${cause}`)
     settle()
-    if (!parts.states.ended) parts.events.emit('sessionlost', Object.freeze({ cause, stale, ...losses }))
+    if (!parts.states.ended)
+      parts.events.emit('sessionlost', Object.freeze({ cause, stale, ...losses }))
   }
 }

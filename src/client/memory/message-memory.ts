@@ -90,7 +90,9 @@ export class Pieces {
     const size = payloadEnd - propertiesStart
     const end = size > pieceSize / 2 ? payloadEnd : Math.min(limit, propertiesStart + pieceSize)
     this.#shared = !seen && end - propertiesStart <= smallRead
-    const piece = this.#shared ? this.#share(bytes, propertiesStart, end) : new Piece(bytes.slice(propertiesStart, end))
+    const piece = this.#shared
+      ? this.#share(bytes, propertiesStart, end)
+      : new Piece(bytes.slice(propertiesStart, end))
     if (!this.#shared) this.shift = propertiesStart
     this.#piece = piece
     this.#source = bytes
@@ -111,7 +113,10 @@ export class Pieces {
       if (this.#misses % mostMisses === 0) this.#lendable = undefined
       return this.hold(view, limit)
     }
-    const piece = latest !== undefined && latest.bytes.length >= size ? latest : new Piece(new Uint8Array(Math.max(leastLendable, size)))
+    const piece =
+      latest !== undefined && latest.bytes.length >= size
+        ? latest
+        : new Piece(new Uint8Array(Math.max(leastLendable, size)))
     piece.bytes.set(bytes.subarray(propertiesStart, payloadEnd))
     this.#lendable = piece
     this.#piece = undefined

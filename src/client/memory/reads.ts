@@ -23,7 +23,12 @@ export interface ReadTaker {
   /** Where the rest of a large payload may be read into. */
   readonly room: Uint8Array | undefined
   /** Takes the first `length` of these bytes; without any, those in the room that was given. `window` is what they lie in, where that may be lent. */
-  receive(bytes: Uint8Array | undefined, length: number, data: DataView | undefined, window: Piece | undefined): void
+  receive(
+    bytes: Uint8Array | undefined,
+    length: number,
+    data: DataView | undefined,
+    window: Piece | undefined,
+  ): void
 }
 
 /** The reads of one connection. */
@@ -49,7 +54,9 @@ export class Reads {
     const before = this.#room
     this.#room = this.#taker.room
     if (this.#room !== undefined) return this.#room
-    const { bytes } = this.#windows.give(this.#router.borrowers.size > 0, () => this.#router.moveOut(true))
+    const { bytes } = this.#windows.give(this.#router.borrowers.size > 0, () =>
+      this.#router.moveOut(true),
+    )
     const latest = before?.buffer.byteLength ?? 0
     // Behind one that no window holds there may be another: of that, only what makes room for the rest need be copied.
     return latest < bytes.length ? bytes : bytes.subarray(0, latest / peekShare + peekHead)
@@ -57,7 +64,8 @@ export class Reads {
 
   /** As {@link Sink.read}. */
   read(length: number): void {
-    if (this.#room !== undefined) return this.#taker.receive(undefined, length, undefined, undefined)
+    if (this.#room !== undefined)
+      return this.#taker.receive(undefined, length, undefined, undefined)
     const { bytes, data } = this.#windows.take(length)
     this.#taker.receive(bytes, length, data, this.#windows.piece)
   }

@@ -24,7 +24,9 @@ const slices: Uint8Array[] = []
 export function takeBuffer(size: number): Uint8Array {
   if (size > sliceBuffer) return new Uint8Array(size)
   if (size > largeBuffer) return slices.pop() ?? new Uint8Array(sliceBuffer)
-  return size > smallBuffer ? (large.pop() ?? new Uint8Array(largeBuffer)) : (small.pop() ?? new Uint8Array(smallBuffer))
+  return size > smallBuffer
+    ? (large.pop() ?? new Uint8Array(largeBuffer))
+    : (small.pop() ?? new Uint8Array(smallBuffer))
 }
 
 /** Takes a buffer back; one of another size, and one too many, are let go. */

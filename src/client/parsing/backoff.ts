@@ -7,7 +7,11 @@
 import type { Backoff, ExponentialOptions } from '../api/index.js'
 import { duration, invalid, object, oneOf, withDefault } from '../common/schema.js'
 
-const options = object<{ readonly min: number; readonly max: number; readonly jitter: 'full' | 'none' }>({
+const options = object<{
+  readonly min: number
+  readonly max: number
+  readonly jitter: 'full' | 'none'
+}>({
   min: withDefault(duration, 1000),
   max: withDefault(duration, 30_000),
   jitter: withDefault(oneOf('full', 'none'), 'full'),

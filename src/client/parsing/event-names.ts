@@ -19,6 +19,10 @@ export function eventName<K extends keyof ClientEvents>(type: K, path = 'type'):
 /** Listeners by event. */
 export const listeners: Parser<ClientListeners> = (value, path) => {
   const given: Record<string, unknown> = { ...anyObject(value, path) }
-  for (const type of settingsIn(given)) assertHandler(given[eventName(type as keyof ClientEvents, `${path}.${type}`)], `${path}.${type}`)
+  for (const type of settingsIn(given))
+    assertHandler(
+      given[eventName(type as keyof ClientEvents, `${path}.${type}`)],
+      `${path}.${type}`,
+    )
   return given
 }

@@ -9,7 +9,14 @@ import { inPlaceOf, isProgramFault, type MqttError, programFault } from '../../e
 import type { Store } from '../../store/base/store.js'
 import { writeConnect } from '../../wire/encode-client.js'
 import { WireError } from '../../wire/error.js'
-import type { ConnectPacket, Properties, ProtocolVersion, QoS, UserProperties, Will } from '../../wire/packets.js'
+import type {
+  ConnectPacket,
+  Properties,
+  ProtocolVersion,
+  QoS,
+  UserProperties,
+  Will,
+} from '../../wire/packets.js'
 import { Writer } from '../../wire/writer.js'
 import type {
   AuthMechanism,
@@ -73,11 +80,19 @@ const overflow: Parser<Overflow> = oneOf('backpressure', 'drop-newest', 'drop-ol
 export const leftOut: Parser<undefined> = that((value) => value === undefined, 'left out')
 
 /** Properties of an outgoing PUBLISH or of a will, copied; some have a parser. What else they may hold is checked by the encoder. */
-export function propertiesWith(parsers: { readonly [K in keyof Properties]: Parser<unknown> }): Parser<Properties> {
-  const all: [string, Parser<unknown>][] = Object.entries({ topicAlias: leftOut, correlationData: bytes, userProperties, ...parsers })
+export function propertiesWith(
+  parsers: { readonly [K in keyof Properties]: Parser<unknown> },
+): Parser<Properties> {
+  const all: [string, Parser<unknown>][] = Object.entries({
+    topicAlias: leftOut,
+    correlationData: bytes,
+    userProperties,
+    ...parsers,
+  })
   return (value, path) => {
     const given: Record<string, unknown> = { ...anyObject(value, path) }
-    for (const [name, parse] of all) if (given[name] !== undefined) given[name] = parse(given[name], `${path}.${name}`)
+    for (const [name, parse] of all)
+      if (given[name] !== undefined) given[name] = parse(given[name], `${path}.${name}`)
     return given
   }
 }
@@ -92,9 +107,15 @@ const will: Parser<Will> = object<Will>({
   properties: withDefault(publishProperties, {}),
 })
 
-const keepAlive: Parser<number> = (value, path) => (value === false ? 0 : integer(0, 65_535, ' (seconds), or false')(value, path))
+const keepAlive: Parser<number> = (value, path) =>
+  value === false ? 0 : integer(0, 65_535, ' (seconds), or false')(value, path)
 export const offlinePolicy: Parser<OfflinePolicy> = oneOf('queue', 'reject')
-export const outboundOverflow: Parser<OutboundOverflow> = oneOf('wait', 'reject', 'drop-newest', 'drop-oldest')
+export const outboundOverflow: Parser<OutboundOverflow> = oneOf(
+  'wait',
+  'reject',
+  'drop-newest',
+  'drop-oldest',
+)
 
 /** What may be said of one message, and of all. */
 export const messageOptions = {
@@ -112,7 +133,10 @@ export const bufferOptions = {
   overflow: optional(overflow),
 }
 
-const logger: Parser<Logger | null> = that((value) => typeof value === 'object', 'console, an object with some of its methods, or null')
+const logger: Parser<Logger | null> = that(
+  (value) => typeof value === 'object',
+  'console, an object with some of its methods, or null',
+)
 
 const version: Parser<ProtocolVersion | 'auto'> = oneOf(5, 4, 'auto')
 
@@ -129,22 +153,33 @@ const reconnect: Parser<ReconnectPolicy | false> = (value, path) => {
   return reconnecting(value === true ? {} : value, path)
 }
 
-const mechanismSchema = { method: text, start: callable, continue: callable, success: optional(callable) }
+const mechanismSchema = {
+  method: text,
+  start: callable,
+  continue: callable,
+  success: optional(callable),
+}
 const mechanism = object<AuthMechanism>(mechanismSchema)
 
 // Called as methods: a mechanism may be an object with state of its own.
 const auth: Parser<AuthMechanism> = (value, path) => {
   const given = anyObject(value, path) as Record<string, unknown>
-  const bound = (member: unknown): unknown => (typeof member === 'function' ? member.bind(given) : member)
-  return mechanism(Object.fromEntries(Object.keys(mechanismSchema).map((name) => [name, bound(given[name])])), path)
+  const bound = (member: unknown): unknown =>
+    typeof member === 'function' ? member.bind(given) : member
+  return mechanism(
+    Object.fromEntries(Object.keys(mechanismSchema).map((name) => [name, bound(given[name])])),
+    path,
+  )
 }
 
-const isHost = (item: unknown): boolean => typeof item === 'string' && /^[^/@?#\\\s]+$/.test(item) && URL.canParse(`mqtt://${item}`)
+const isHost = (item: unknown): boolean =>
+  typeof item === 'string' && /^[^/@?#\\\s]+$/.test(item) && URL.canParse(`mqtt://${item}`)
 
 const references: Parser<readonly string[]> = (value, path) =>
-  that<readonly string[]>((given) => Array.isArray(given) && given.every(isHost), 'hosts, with or without a port')(value, path).map((item) =>
-    item.toLowerCase(),
-  )
+  that<readonly string[]>(
+    (given) => Array.isArray(given) && given.every(isHost),
+    'hosts, with or without a port',
+  )(value, path).map((item) => item.toLowerCase())
 
 /** How a lost connection is made good. */
 export interface ReconnectPolicy {
@@ -161,7 +196,11 @@ export interface OutboundConfig {
   readonly maxQueuedBytes: number
   readonly maxInflight: number | undefined
   readonly overflow: OutboundOverflow
-  readonly offline: { readonly qos0: OfflinePolicy; readonly qos1: OfflinePolicy; readonly qos2: OfflinePolicy }
+  readonly offline: {
+    readonly qos0: OfflinePolicy
+    readonly qos1: OfflinePolicy
+    readonly qos2: OfflinePolicy
+  }
   readonly ackTimeout: number | undefined
   readonly ttl: number | undefined
   readonly rate: RateOptions | undefined
@@ -178,7 +217,9 @@ export interface Config {
   readonly protocolVersion: ProtocolVersion | 'auto'
   readonly username: string | undefined
   readonly password: Uint8Array | undefined
-  readonly credentials: ((context: CredentialsContext) => Credentials | Promise<Credentials>) | undefined
+  readonly credentials:
+    | ((context: CredentialsContext) => Credentials | Promise<Credentials>)
+    | undefined
   readonly credentialsTimeout: number
   readonly keepAlive: number | undefined
   readonly pingTimeout: number
@@ -200,7 +241,10 @@ export interface Config {
   readonly refreshBefore: number
   readonly unclaimedHold: number
   /** Subscription buffers; what is undefined depends on what is subscribed to, and how. */
-  readonly subscriptions: Parsed<typeof bufferOptions> & { readonly bufferBytes: number; readonly poisonAfter: number }
+  readonly subscriptions: Parsed<typeof bufferOptions> & {
+    readonly bufferBytes: number
+    readonly poisonAfter: number
+  }
   readonly outbound: OutboundConfig
   readonly maxFiltersPerSubscribe: number
   readonly memoryBudget: number
@@ -246,7 +290,11 @@ const fiveOnly = { ...connectFive, auth: optional(auth), serverReferences: optio
 
 const connectProperties = { ...connectFive, maximumPacketSize: optional(integer(1, 0xffff_ffff)) }
 
-const connectOptions = { ...connectProperties, keepAlive: optional(keepAlive), will: optional(will) }
+const connectOptions = {
+  ...connectProperties,
+  keepAlive: optional(keepAlive),
+  will: optional(will),
+}
 
 /** Bytes of a packet that are announced at least, however small the memory budget is: CONNACK has to fit. */
 const leastPacketSize = 1024
@@ -263,11 +311,16 @@ const defaults = {
 const connectSchema = object<Parsed<typeof connectOptions>>(connectOptions)
 
 /** What of these may change with each CONNECT; what is left out stays as the client's options say. */
-export const overrides: Parser<Partial<ConnectOverrides>> = (value, path) => filled(connectSchema(value, path))
+export const overrides: Parser<Partial<ConnectOverrides>> = (value, path) =>
+  filled(connectSchema(value, path))
 
 // What has a value.
-function filled<T extends object>(settings: T): { readonly [K in keyof T]: Exclude<T[K], undefined> } {
-  return Object.fromEntries(settingsIn(settings).map((name) => [name, settings[name as keyof T]])) as never
+function filled<T extends object>(
+  settings: T,
+): { readonly [K in keyof T]: Exclude<T[K], undefined> } {
+  return Object.fromEntries(
+    settingsIn(settings).map((name) => [name, settings[name as keyof T]]),
+  ) as never
 }
 
 /** Names of what is set and 3.1.1 does not have. */
@@ -278,9 +331,15 @@ export function unspoken(set: Partial<Given>): string[] {
 
 // What is beside the store is checked by what keeps the session.
 const store: Parser<Store> = (value, path) => {
-  const given = ((value as Partial<SessionStore> | null)?.store ?? value) as Partial<Store & PromiseLike<Store>> | null
-  if (typeof ((value as Partial<Store> | null)?.batch ?? given?.batch) === 'function') return value as Store
-  return invalid(path, typeof given?.then === 'function' ? 'a store: await the promise of levelStore()' : 'a store')
+  const given = ((value as Partial<SessionStore> | null)?.store ?? value) as Partial<
+    Store & PromiseLike<Store>
+  > | null
+  if (typeof ((value as Partial<Store> | null)?.batch ?? given?.batch) === 'function')
+    return value as Store
+  return invalid(
+    path,
+    typeof given?.then === 'function' ? 'a store: await the promise of levelStore()' : 'a store',
+  )
 }
 
 const config = object<Given>({
@@ -290,7 +349,12 @@ const config = object<Given>({
   protocolVersion: withDefault(version, 5),
   username: optional(string),
   password: optional(bytes),
-  credentials: optional(that<never>((value) => typeof value === 'function', 'a function; username and password are options by themselves')),
+  credentials: optional(
+    that<never>(
+      (value) => typeof value === 'function',
+      'a function; username and password are options by themselves',
+    ),
+  ),
   credentialsTimeout: withDefault(duration, 30_000),
   pingTimeout: optional(duration),
   connectTimeout: withDefault(duration, 10_000),
@@ -311,7 +375,12 @@ const config = object<Given>({
   receiveMaximumExceeded: withDefault(oneOf('tolerate', 'disconnect'), 'tolerate'),
   oversized: withDefault(oneOf('skip', 'disconnect'), 'skip'),
   on: optional(listeners),
-  platform: optional(that<Platform>((value) => typeof (value as Partial<Platform>)?.nextTurn === 'function', 'virtualPlatform()')),
+  platform: optional(
+    that<Platform>(
+      (value) => typeof (value as Partial<Platform>)?.nextTurn === 'function',
+      'virtualPlatform()',
+    ),
+  ),
   logger: optional(logger),
   scanner: optional(scannerOption),
   stats: withDefault(boolean, false),
@@ -323,23 +392,39 @@ export function parseOptions(options: ClientOptions): Config {
   const given = config(options)
   const durable = given.store !== undefined
   // A message that we say we take has to fit, and so has what it is put together from.
-  const memoryBudget = given.memoryBudget ?? Math.max(32 * megabyte, 2 * (given.maximumPacketSize ?? 0))
-  const maximumPacketSize = Math.max(leastPacketSize, Math.min(16 * megabyte, Math.floor(memoryBudget / 2)))
+  const memoryBudget =
+    given.memoryBudget ?? Math.max(32 * megabyte, 2 * (given.maximumPacketSize ?? 0))
+  const maximumPacketSize = Math.max(
+    leastPacketSize,
+    Math.min(16 * megabyte, Math.floor(memoryBudget / 2)),
+  )
   const sessionExpiryInterval = durable ? week : 300
-  const unset = { ...defaults, cleanStart: !durable, sessionExpiryInterval, memoryBudget, maximumPacketSize }
+  const unset = {
+    ...defaults,
+    cleanStart: !durable,
+    sessionExpiryInterval,
+    memoryBudget,
+    maximumPacketSize,
+  }
   const all: Record<string, unknown> = { ...given, set: filled(given) }
   for (const [name, value] of Object.entries(unset)) all[name] ??= value
   const parsed = Object.freeze(all) as never as Config
-  if (!parsed.cleanStart && parsed.clientId === '' && !durable) invalid('clientId', 'set where cleanStart is false')
+  if (!parsed.cleanStart && parsed.clientId === '' && !durable)
+    invalid('clientId', 'set where cleanStart is false')
   const v4 = parsed.protocolVersion === 4
   if (v4) assertNone(unspoken(parsed.set))
   // A trial run of the encoder finds text that no CONNECT can carry, with the name of its field.
   const { cleanStart, clientId, username, password } = parsed
-  checkConnect(connectPacket(parsed, { version: v4 ? 4 : 5, cleanStart, clientId, username, password }))
+  checkConnect(
+    connectPacket(parsed, { version: v4 ? 4 : 5, cleanStart, clientId, username, password }),
+  )
   return parsed
 }
 
-type Given = Omit<Config, 'set' | 'memoryBudget' | 'pingTimeout' | 'cleanStart' | keyof ConnectOverrides> & {
+type Given = Omit<
+  Config,
+  'set' | 'memoryBudget' | 'pingTimeout' | 'cleanStart' | keyof ConnectOverrides
+> & {
   readonly cleanStart: boolean | undefined
   readonly memoryBudget: number | undefined
   readonly pingTimeout: number | undefined
@@ -398,7 +483,8 @@ function announced(chosen: Choice): Properties {
   const properties: Record<string, unknown> = {}
   for (const name of Object.keys(connectProperties) as (keyof typeof connectProperties)[]) {
     const value = chosen(name)
-    if (value !== undefined && value !== usual[name as never]) properties[name] = typeof value === 'boolean' ? Number(value) : value
+    if (value !== undefined && value !== usual[name as never])
+      properties[name] = typeof value === 'boolean' ? Number(value) : value
   }
   return properties
 }
@@ -406,7 +492,12 @@ function announced(chosen: Choice): Properties {
 /** Throws what is wrong with a CONNECT in the caller's terms: what it carries as a property is an option by itself. */
 export function checkConnect(packet: ConnectPacket): void {
   // [MQTT-3.1.2-22] of 3.1.1.
-  if (packet.protocolVersion === 4 && packet.password !== undefined && packet.username === undefined) invalid('password', 'with a user name on 3.1.1')
+  if (
+    packet.protocolVersion === 4 &&
+    packet.password !== undefined &&
+    packet.username === undefined
+  )
+    invalid('password', 'with a user name on 3.1.1')
   try {
     writeConnect(new Writer(), packet)
   } catch (error) {
@@ -420,9 +511,16 @@ export function asInvalidOption(error: unknown, prefix = '', topic?: string): un
   const field = error.option ?? ''
   const option = field.startsWith(prefix) ? field.slice(prefix.length) : field
   const code =
-    error.kind === 'too-large' || option === 'payload' ? 'ERR_PACKET_TOO_LARGE' : option === 'topic' ? 'ERR_INVALID_TOPIC' : 'ERR_INVALID_OPTION'
+    error.kind === 'too-large' || option === 'payload'
+      ? 'ERR_PACKET_TOO_LARGE'
+      : option === 'topic'
+        ? 'ERR_INVALID_TOPIC'
+        : 'ERR_INVALID_OPTION'
   const { message } = error
-  const text = topic !== undefined && option === 'topic' ? message.replace(':', () => ` ${quoted(topic)}`) : message
+  const text =
+    topic !== undefined && option === 'topic'
+      ? message.replace(':', () => ` ${quoted(topic)}`)
+      : message
   const told = inPlaceOf(error, () => optionError(code, option, text))
   return isProgramFault(error) ? programFault(told) : told
 }

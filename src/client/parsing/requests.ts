@@ -9,7 +9,16 @@ import { DISCONNECT } from '../../wire/constants.js'
 import type { Properties, SubscriptionRequest, UserProperties } from '../../wire/packets.js'
 import { isReasonCode } from '../../wire/reason-codes.js'
 import { hasWildcard, isShared, validateTopicFilter, validateTopicName } from '../../wire/topics.js'
-import type { AckMode, Filters, ListenOptions, Message, Negotiated, NextOptions, Overflow, SubscribeOptions } from '../api/index.js'
+import type {
+  AckMode,
+  Filters,
+  ListenOptions,
+  Message,
+  Negotiated,
+  NextOptions,
+  Overflow,
+  SubscribeOptions,
+} from '../api/index.js'
 import { type EntryLink, isStored, oneCopy, type StoredPublish } from '../common/inside.js'
 import {
   assertHandler,
@@ -38,7 +47,16 @@ import {
   userProperties,
   withDefault,
 } from '../common/schema.js'
-import { bufferOptions, type Config, expiryInterval, messageOptions, offlinePolicy, outboundOverflow, publishProperties, qos } from './options.js'
+import {
+  bufferOptions,
+  type Config,
+  expiryInterval,
+  messageOptions,
+  offlinePolicy,
+  outboundOverflow,
+  publishProperties,
+  qos,
+} from './options.js'
 
 /** Messages of a subscription that may wait to be read, where nothing else is said. */
 const mostBuffered = 1024
@@ -75,7 +93,9 @@ const { Buffer: nodeBuffer } = globalThis as { readonly Buffer?: unknown }
 
 /** Bytes of a payload: text is encoded, bytes stay where they are. May be a Node Buffer, whose own `slice` does not copy. */
 export function payloadBytes(payload: unknown): Uint8Array {
-  return payload instanceof Uint8Array && payload.constructor === nodeBuffer ? payload : givenBytes(payload, 'payload')
+  return payload instanceof Uint8Array && payload.constructor === nodeBuffer
+    ? payload
+    : givenBytes(payload, 'payload')
 }
 
 /** Checks the options of `publish`, and copies what they hold; most properties are checked by the encoder. */
@@ -95,16 +115,25 @@ export interface CheckedCall {
 
 /** Checks the arguments of `publish`. */
 export function publishCall(topic: unknown, payload: unknown, given: unknown): CheckedCall {
-  return { topic: checkedTopic(topic), payload: payloadBytes(payload), options: checkedPublish(given) }
+  return {
+    topic: checkedTopic(topic),
+    payload: payloadBytes(payload),
+    options: checkedPublish(given),
+  }
 }
 
 /** Checks the topic of a publish, whose text is checked by the encoder. */
 export function checkedTopic(topic: unknown): string {
-  if (typeof topic !== 'string') throw programFault(optionError('ERR_INVALID_TOPIC', 'topic', `topic must be a string, not ${typeof topic}`))
+  if (typeof topic !== 'string')
+    throw programFault(
+      optionError('ERR_INVALID_TOPIC', 'topic', `topic must be a string, not ${typeof topic}`),
+    )
   return topic
 }
 
-const plain = new Map<unknown, CheckedPublish>([0, 1, 2].map((qos) => [qos, publishOptions({ qos })]))
+const plain = new Map<unknown, CheckedPublish>(
+  [0, 1, 2].map((qos) => [qos, publishOptions({ qos })]),
+)
 
 // The usual options, which need no object of their own: a plain one that says nothing but the QoS.
 function onlyQos(given: unknown): CheckedPublish | undefined {
@@ -146,10 +175,16 @@ const common = {
 const ack = oneOf('auto', 'manual', 'on-receive')
 const subscribeSchema = { ...common, ack: withDefault(ack, 'auto') }
 type Subscribing = Parsed<typeof subscribeSchema>
-const subscribeOptions = object<Subscribing>(subscribeSchema, ', as in { qos: 1 }', 'listen(filters, handler) takes one')
+const subscribeOptions = object<Subscribing>(
+  subscribeSchema,
+  ', as in { qos: 1 }',
+  'listen(filters, handler) takes one',
+)
 
 /** What a failed handler means. */
-export const onFailure = optional<ListenOptions['onError']>(orFunction(oneOf('retry', 'reject', 'stop')))
+export const onFailure = optional<ListenOptions['onError']>(
+  orFunction(oneOf('retry', 'reject', 'stop')),
+)
 const listenSchema = {
   ...common,
   ack: withDefault(oneOf('auto', 'on-receive'), 'auto'),
@@ -160,7 +195,8 @@ const listenSchema = {
 /** Options of `listen`, checked. */
 export type CheckedListen = Parsed<typeof listenSchema>
 const listenOptions = object<CheckedListen>(listenSchema)
-type Ordering = Partial<Pick<CheckedListen, 'order' | 'concurrency'>> & Pick<ConsumerConfig, 'group'>
+type Ordering = Partial<Pick<CheckedListen, 'order' | 'concurrency'>> &
+  Pick<ConsumerConfig, 'group'>
 
 /** How one subscription behaves; every default filled in. */
 export interface ConsumerConfig {
@@ -178,7 +214,8 @@ export interface ConsumerConfig {
 }
 
 /** Options of a subscription, every default filled in. */
-export type CheckedSubscribe = ConsumerConfig & Pick<Subscribing, 'requireQos' | 'properties' | 'signal' | 'until'>
+export type CheckedSubscribe = ConsumerConfig &
+  Pick<Subscribing, 'requireQos' | 'properties' | 'signal' | 'until'>
 
 /** A subscription call, checked. */
 export interface CheckedSubscription {
@@ -187,7 +224,11 @@ export interface CheckedSubscription {
 }
 
 /** Checks the arguments of `subscribe` and `subscription`. */
-export function subscriptionCall(filters: Filters, given: unknown, config: Config): CheckedSubscription {
+export function subscriptionCall(
+  filters: Filters,
+  given: unknown,
+  config: Config,
+): CheckedSubscription {
   return joinCall(filters, subscribeOptions(given), config)
 }
 
@@ -201,17 +242,32 @@ export function listenCall(
   assertHandler(handler, 'handler', ': listen(filters, handler, options)')
   const listen = listenOptions(given)
   const { [oneCopy]: group } = handler as { readonly [oneCopy]?: unknown }
-  return { ...joinCall(filters, { ...listen, group, ack: listen.ack === 'auto' ? 'manual' : listen.ack }, config), listen }
+  return {
+    ...joinCall(
+      filters,
+      { ...listen, group, ack: listen.ack === 'auto' ? 'manual' : listen.ack },
+      config,
+    ),
+    listen,
+  }
 }
 
 // One at a time is in order by itself, unless the caller asks for keys that do not wait for each other.
-function keyOf({ order, concurrency = 1 }: Ordering, requests: readonly SubscriptionRequest[]): ConsumerConfig['keyOf'] {
+function keyOf(
+  { order, concurrency = 1 }: Ordering,
+  requests: readonly SubscriptionRequest[],
+): ConsumerConfig['keyOf'] {
   if (typeof order === 'function') return order
-  const many = concurrency > 1 && requests.some(({ filter }) => hasWildcard(filter) && !isShared(filter))
+  const many =
+    concurrency > 1 && requests.some(({ filter }) => hasWildcard(filter) && !isShared(filter))
   return order === 'topic' || (order === undefined && many) ? (message) => message.topic : undefined
 }
 
-function joinCall(filters: Filters, options: Subscribing & Ordering, { subscriptions, cleanStart, receiveMaximum }: Config): CheckedSubscription {
+function joinCall(
+  filters: Filters,
+  options: Subscribing & Ordering,
+  { subscriptions, cleanStart, receiveMaximum }: Config,
+): CheckedSubscription {
   const requests = filterRequests(filters, options)
   const onReceive = options.ack === 'on-receive'
   const durable = !cleanStart || requests.some((request) => isShared(request.filter))
@@ -221,20 +277,36 @@ function joinCall(filters: Filters, options: Subscribing & Ordering, { subscript
     onExit = durable ? 'detach' : 'unsubscribe',
   } = options
   // It fills before Receive Maximum stops the server, or the policy could never act.
-  const acknowledges = policy !== 'backpressure' && !onReceive && requests.some((request) => request.qos > 0)
-  const buffer = options.buffer ?? subscriptions.buffer ?? Math.min(mostBuffered, acknowledges ? Math.max(1, receiveMaximum >> 1) : mostBuffered)
+  const acknowledges =
+    policy !== 'backpressure' && !onReceive && requests.some((request) => request.qos > 0)
+  const buffer =
+    options.buffer ??
+    subscriptions.buffer ??
+    Math.min(mostBuffered, acknowledges ? Math.max(1, receiveMaximum >> 1) : mostBuffered)
   if (onReceive && policy === 'backpressure') invalid('overflow', 'one that drops, with on-receive')
-  return { requests, options: { ...options, buffer, bufferBytes, overflow: policy, onExit, keyOf: keyOf(options, requests) } }
+  return {
+    requests,
+    options: {
+      ...options,
+      buffer,
+      bufferBytes,
+      overflow: policy,
+      onExit,
+      keyOf: keyOf(options, requests),
+    },
+  }
 }
 
 function filterRequests(filters: unknown, options: Subscribing): readonly SubscriptionRequest[] {
   const parse = object<SubscriptionRequest>({ filter: string, ...filterOptions(options) })
   return eachFilter(filters, (item, path) => {
-    if (typeof item !== 'string' && typeof item !== 'object') invalid(path, 'a topic filter, or an object that has one')
+    if (typeof item !== 'string' && typeof item !== 'object')
+      invalid(path, 'a topic filter, or an object that has one')
     const request = parse(typeof item === 'string' ? { filter: item } : item, path)
     topicFilter(request.filter, path)
     // [MQTT-3.8.3-4]
-    if (request.noLocal && isShared(request.filter)) invalid(`${path}.noLocal`, 'false on a shared subscription')
+    if (request.noLocal && isShared(request.filter))
+      invalid(`${path}.noLocal`, 'false on a shared subscription')
     return request
   })
 }
@@ -260,7 +332,8 @@ export function assertTopicName(topic: string): void {
 
 /** Throws what speaks against a topic, if anything does. @throws MqttError ERR_INVALID_TOPIC */
 function assertTopic(objection: string | undefined, given: unknown, path: string): void {
-  if (objection !== undefined) throw optionError('ERR_INVALID_TOPIC', path, `${path} ${quoted(given as string)} ${objection}`)
+  if (objection !== undefined)
+    throw optionError('ERR_INVALID_TOPIC', path, `${path} ${quoted(given as string)} ${objection}`)
 }
 
 /** The client, for the version that is spoken. */
@@ -287,17 +360,27 @@ export interface CheckedUnsubscribe {
 }
 
 const unsubscribeSchema = {
-  properties: object<{ readonly userProperties: UserProperties | undefined }>({ userProperties: optional(userProperties) }),
+  properties: object<{ readonly userProperties: UserProperties | undefined }>({
+    userProperties: optional(userProperties),
+  }),
   signal: optional(signal),
 }
 const unsubscribeOptions = object<Parsed<typeof unsubscribeSchema>>(unsubscribeSchema)
 
 /** Checks the arguments of `unsubscribe`. */
-export function unsubscribeCall(filters: unknown, given: unknown, spoken: Spoken): CheckedUnsubscribe {
+export function unsubscribeCall(
+  filters: unknown,
+  given: unknown,
+  spoken: Spoken,
+): CheckedUnsubscribe {
   const options = unsubscribeOptions(given)
   const { userProperties: pairs } = options.properties
   assertSpoken(spoken, { 'properties.userProperties': pairs })
-  return { filters: [...new Set(eachFilter(filters, topicFilter))], userProperties: pairs, signal: options.signal }
+  return {
+    filters: [...new Set(eachFilter(filters, topicFilter))],
+    userProperties: pairs,
+    signal: options.signal,
+  }
 }
 
 /** A checked `disconnect()`. */
@@ -310,7 +393,10 @@ export interface Goodbye {
 
 const disconnectSchema = {
   reasonCode: withDefault<number>(
-    that((value) => typeof value === 'number' && isReasonCode(DISCONNECT, value, 'client'), 'a reason code of DISCONNECT'),
+    that(
+      (value) => typeof value === 'number' && isReasonCode(DISCONNECT, value, 'client'),
+      'a reason code of DISCONNECT',
+    ),
     0,
   ),
   reasonString: optional(text),
@@ -331,22 +417,33 @@ export const disconnectOptions: Options<CheckedDisconnect> = object<CheckedDisco
 /** Checks the arguments of `disconnect`. */
 export function goodbye(
   given: unknown,
-  client: Spoken & { readonly options: Pick<Config, 'cleanStart'>; readonly session: { readonly openedFor: number } },
+  client: Spoken & {
+    readonly options: Pick<Config, 'cleanStart'>
+    readonly session: { readonly openedFor: number }
+  },
 ): Goodbye {
   const { openedFor: opened } = client.session
   const { reasonCode, timeout, signal, ...properties } = disconnectOptions(given)
   assertSpoken(client, { ...properties, reasonCode: reasonCode || undefined })
-  const { sessionExpiryInterval = client.options.cleanStart && opened > 0 ? 0 : undefined } = properties
+  const { sessionExpiryInterval = client.options.cleanStart && opened > 0 ? 0 : undefined } =
+    properties
   // [MQTT-3.14.2-2] forbids raising it from 0.
-  if (opened === 0 && sessionExpiryInterval) invalid('sessionExpiryInterval', '0, as the session was opened with 0')
+  if (opened === 0 && sessionExpiryInterval)
+    invalid('sessionExpiryInterval', '0, as the session was opened with 0')
   return { reasonCode, timeout, signal, properties: { ...properties, sessionExpiryInterval } }
 }
 
 /** Checks the arguments of `reconnect`. */
-export const reconnectCall: Options<{ readonly force: boolean; readonly reason: string | undefined }> = object({
+export const reconnectCall: Options<{
+  readonly force: boolean
+  readonly reason: string | undefined
+}> = object({
   force: withDefault(boolean, false),
   reason: optional(string),
 })
 
 /** Checks the options of `next`. */
-export const nextOptions: Options<NextOptions> = object<NextOptions>({ signal: optional(signal), timeout: optional(duration) })
+export const nextOptions: Options<NextOptions> = object<NextOptions>({
+  signal: optional(signal),
+  timeout: optional(duration),
+})

@@ -12,7 +12,10 @@ export type ScannerOption = FrameScanner | PromiseLike<unknown> | false
 
 /** Checks the option. */
 export const scannerOption: Parser<ScannerOption> = that(
-  (value) => value === false || isScanner(value) || typeof (value as PromiseLike<unknown> | null)?.then === 'function',
+  (value) =>
+    value === false ||
+    isScanner(value) ||
+    typeof (value as PromiseLike<unknown> | null)?.then === 'function',
   'what loadScanner() of mqwire/wasm gives, or false',
 )
 
@@ -21,7 +24,11 @@ function isScanner(value: unknown): value is FrameScanner {
 }
 
 /** Calls back with the scanner as soon as there is one, which may be never. */
-export function findScanner(option: ScannerOption | undefined, platform: Platform, found: (scanner: FrameScanner) => void): void {
+export function findScanner(
+  option: ScannerOption | undefined,
+  platform: Platform,
+  found: (scanner: FrameScanner) => void,
+): void {
   if (option === false) return
   if (isScanner(option)) return found(option)
   const take = (loaded: unknown): void => {

@@ -4,13 +4,24 @@
  * Parsers only; whether a setting fits the URL's scheme is the platform's to say.
  */
 import type { SocketAgent, SocketOptions, TlsOptions } from '../../transport/transport.js'
-import { boolean, bytes, callable, object, oneOf, optional, type Parser, string, that } from '../common/schema.js'
+import {
+  boolean,
+  bytes,
+  callable,
+  object,
+  oneOf,
+  optional,
+  type Parser,
+  string,
+  that,
+} from '../common/schema.js'
 
 const strings: Parser<readonly string[]> = that(
   (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
   'an array of strings',
 )
-const pem: Parser<string | Uint8Array> = (value, path) => (typeof value === 'string' ? value : bytes(value, path))
+const pem: Parser<string | Uint8Array> = (value, path) =>
+  typeof value === 'string' ? value : bytes(value, path)
 const authorities: Parser<NonNullable<TlsOptions['ca']>> = (value, path) =>
   Array.isArray(value) ? value.map((item) => pem(item, path)) : pem(value, path)
 
@@ -23,13 +34,24 @@ export const tlsSettings: Parser<TlsOptions> = object<TlsOptions>({
   servername: optional(string),
   alpn: optional(strings),
   minVersion: optional(oneOf('TLSv1.2', 'TLSv1.3')),
-  insecure: optional(that((value) => typeof value === 'string' && value !== '', 'the reason, as a string that is not empty')),
+  insecure: optional(
+    that(
+      (value) => typeof value === 'string' && value !== '',
+      'the reason, as a string that is not empty',
+    ),
+  ),
 })
 
 // Agents are instances of classes of their own.
 const agent: Parser<SocketAgent> = that((value) => {
-  const { connect, createConnection } = Object(value) as { connect?: unknown; createConnection?: unknown }
-  return typeof value !== 'function' && (typeof connect === 'function' || typeof createConnection === 'function')
+  const { connect, createConnection } = Object(value) as {
+    connect?: unknown
+    createConnection?: unknown
+  }
+  return (
+    typeof value !== 'function' &&
+    (typeof connect === 'function' || typeof createConnection === 'function')
+  )
 }, 'an agent with connect() or createConnection()')
 
 /** Settings of the socket. @throws MqttError ERR_INVALID_OPTION */

@@ -66,7 +66,11 @@ export interface Platform {
 }
 
 /** Calls back once so many milliseconds have passed by the clock or by the calendar: the one may stand still in sleep, the other be set. */
-export function whenPassed(platform: Platform, duration: number, callback: () => void): CancelTimer {
+export function whenPassed(
+  platform: Platform,
+  duration: number,
+  callback: () => void,
+): CancelTimer {
   const since = platform.now()
   const from = platform.date()
   let cancel: CancelTimer = () => undefined

@@ -6,7 +6,12 @@
  */
 
 /** What a report is about. Stable: programs and command lines compare against it. */
-export type ReportCode = 'MQWIRE_HANDLER_FAILED' | 'MQWIRE_NOT_CONNECTED' | 'MQWIRE_OPTION_IGNORED' | 'MQWIRE_PUBLISH_REFUSED' | 'MQWIRE_UNSENT'
+export type ReportCode =
+  | 'MQWIRE_HANDLER_FAILED'
+  | 'MQWIRE_NOT_CONNECTED'
+  | 'MQWIRE_OPTION_IGNORED'
+  | 'MQWIRE_PUBLISH_REFUSED'
+  | 'MQWIRE_UNSENT'
 
 /** A sentence and, below it, details such as a stack. */
 export interface Said {

@@ -8,7 +8,13 @@ import { aborted, onAbort } from '../common/abort.js'
 import { longestTimer, optionError } from '../common/schema.js'
 import type { Backlog } from './backlog.js'
 import type { PublishingHost } from './ports.js'
-import { assertSendable, expiryOption, notConnected, offlinePolicy, type QueuedPublish } from './queued-publish.js'
+import {
+  assertSendable,
+  expiryOption,
+  notConnected,
+  offlinePolicy,
+  type QueuedPublish,
+} from './queued-publish.js'
 import type { Settlement } from './settlement.js'
 
 /** Who gets into the backlog of one client, and out of it unsent. */
@@ -30,7 +36,11 @@ export class Admission {
     const { signal } = item.options
     try {
       assertSendable(item.topic, item.payload.length, item.options, this.#host)
-      if (this.#host.links.connection === undefined && offlinePolicy(item, this.#host.options.outbound) === 'reject') throw notConnected(this.#host)
+      if (
+        this.#host.links.connection === undefined &&
+        offlinePolicy(item, this.#host.options.outbound) === 'reject'
+      )
+        throw notConnected(this.#host)
       if (this.ended !== undefined) throw this.ended
       this.#makeRoom(item)
     } catch (error) {
@@ -48,7 +58,10 @@ export class Admission {
     const expiry = (properties?.messageExpiryInterval ?? Number.POSITIVE_INFINITY) * 1000
     const left = Math.min(ttl, expiry)
     if (left > longestTimer) return
-    item.cancel = platform.setTimer(() => this.#drop(item, optionError('ERR_EXPIRED', ttl <= expiry ? 'ttl' : expiryOption)), left)
+    item.cancel = platform.setTimer(
+      () => this.#drop(item, optionError('ERR_EXPIRED', ttl <= expiry ? 'ttl' : expiryOption)),
+      left,
+    )
   }
 
   // Under 'wait' those who wait have the same limits once more.
@@ -64,8 +77,16 @@ export class Admission {
       const oldest = drops ? this.#backlog.oldest : undefined
       const why = `${this.#backlog.size} messages wait (outbound.maxQueuedMessages ${maxQueuedMessages}), ${this.#backlog.bytes + this.#ends.sentBytes} bytes (outbound.maxQueuedBytes ${maxQueuedBytes})`
       const error = overflow.startsWith('drop')
-        ? optionError('ERR_DROPPED', 'outbound', `dropped by outbound.overflow '${overflow}': ${why}`)
-        : optionError('ERR_QUEUE_FULL', 'outbound', `queue full: ${why}; await client.writable between publishes`)
+        ? optionError(
+            'ERR_DROPPED',
+            'outbound',
+            `dropped by outbound.overflow '${overflow}': ${why}`,
+          )
+        : optionError(
+            'ERR_QUEUE_FULL',
+            'outbound',
+            `queue full: ${why}; await client.writable between publishes`,
+          )
       if (oldest === undefined) throw error
       this.#drop(oldest, error)
     }

@@ -42,7 +42,11 @@ export class Backlog {
   next(exact: boolean): QueuedPublish | undefined {
     const { first } = this.#aside
     if (first !== undefined && (exact || first.options.qos === 1)) return first
-    for (let item = this.ordered.first; item !== undefined && this.#standsAside(item, exact); item = this.ordered.first) {
+    for (
+      let item = this.ordered.first;
+      item !== undefined && this.#standsAside(item, exact);
+      item = this.ordered.first
+    ) {
       this.ordered.remove(item)
       this.#push(item, true)
     }
@@ -60,7 +64,11 @@ export class Backlog {
   }
 
   /** Would one more be too many, with `bytes` of other messages? The limits count `share` times. */
-  exceeds({ maxQueuedMessages, maxQueuedBytes }: OutboundConfig, bytes: number, share = 1): boolean {
+  exceeds(
+    { maxQueuedMessages, maxQueuedBytes }: OutboundConfig,
+    bytes: number,
+    share = 1,
+  ): boolean {
     return this.size + 1 > maxQueuedMessages * share || this.bytes + bytes > maxQueuedBytes * share
   }
 
@@ -107,7 +115,8 @@ export class Backlog {
   select(wanted: (item: QueuedPublish) => boolean): QueuedPublish[] {
     const items: QueuedPublish[] = []
     for (const queue of [this.immediate, this.#aside, this.ordered]) {
-      for (let item = queue.first; item !== undefined; item = item.following) if (wanted(item)) items.push(item)
+      for (let item = queue.first; item !== undefined; item = item.following)
+        if (wanted(item)) items.push(item)
     }
     return items
   }

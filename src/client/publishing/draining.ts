@@ -26,7 +26,9 @@ export class Draining {
     if (connection === undefined) throw new MqttError('ERR_NOT_CONNECTED')
     await this.#backlog.immediate.last?.promise.catch(() => undefined)
     const { promise, resolve, reject } = deferred<void>()
-    connection.writer.onWritten((error) => (error === undefined ? resolve() : reject(withOutcome(error, 'unknown'))))
+    connection.writer.onWritten((error) =>
+      error === undefined ? resolve() : reject(withOutcome(error, 'unknown')),
+    )
     await promise
   }
 
@@ -48,6 +50,8 @@ export class Draining {
 
   /** Publishes that are on their way, those that a hook has in hand among them. */
   get open(): number {
-    return this.#backlog.size + this.#host.publishQueue.inFlight + (this.#host.hooks?.publishing ?? 0)
+    return (
+      this.#backlog.size + this.#host.publishQueue.inFlight + (this.#host.hooks?.publishing ?? 0)
+    )
   }
 }

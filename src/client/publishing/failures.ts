@@ -69,7 +69,13 @@ export class Failures {
     this.#unheard = undefined
     if (unheard === undefined || this.#over?.heard) return
     const { topic, error, count } = unheard
-    this.#host.report('MQWIRE_PUBLISH_REFUSED', () => `publish to ${quoted(topic)} failed`, error, 'drop', count)
+    this.#host.report(
+      'MQWIRE_PUBLISH_REFUSED',
+      () => `publish to ${quoted(topic)} failed`,
+      error,
+      'drop',
+      count,
+    )
   }
 
   #queue(delay: number): void {

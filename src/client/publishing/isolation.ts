@@ -98,13 +98,18 @@ export class Isolation {
     const busy = answered ? 0 : this.#busyUntil - platform.now()
     if (busy > 0 && this.#cancel === undefined) this.#wait(busy)
     const waited = this.#cancel === undefined
-    return sure ? answered && waited : answered || waited || (suspicion.unheard < patient && !suspicion.named)
+    return sure
+      ? answered && waited
+      : answered || waited || (suspicion.unheard < patient && !suspicion.named)
   }
 
   // Until then the answer to PINGREQ may come: bytes came in lately.
   get #busyUntil(): number {
     const { receivedAt } = this.#host.session.keepAlive
-    return Math.min(receivedAt + longestDoubt, this.#since + Math.max(longestTrial, Math.min(longestBusy, 2 * this.#lifetime)))
+    return Math.min(
+      receivedAt + longestDoubt,
+      this.#since + Math.max(longestTrial, Math.min(longestBusy, 2 * this.#lifetime)),
+    )
   }
 
   /** A message was written. */
@@ -145,19 +150,25 @@ export class Isolation {
     this.#end()
     this.#held = undefined
     this.#output = undefined
-    if (item === undefined || (item !== alone && this.#suspicionOf(item) !== undefined)) return undefined
+    if (item === undefined || (item !== alone && this.#suspicionOf(item) !== undefined))
+      return undefined
     const { reasonCode = 0 } = error
     const said = error.code === 'ERR_SERVER_DISCONNECT'
     const complained = said && complaints.includes(reasonCode)
     // After a wake-up it is unknown which side ended it.
     const cut = said
       ? vague.includes(reasonCode)
-      : error.code === 'ERR_CONNECTION_LOST' && error.fault === 'remote' && !session.keepAlive.woken(platform.now())
+      : error.code === 'ERR_CONNECTION_LOST' &&
+        error.fault === 'remote' &&
+        !session.keepAlive.woken(platform.now())
     if (item.end === 0 || !(complained || (cut && item.end <= left))) return undefined
     item.suspicion ??= { strikes: 0, complained: false, named: false, unheard: 0 }
     const { suspicion } = item
     // A PINGREQ of keep-alive that went behind it says nothing.
-    if (!complained && (item === alone ? this.#early && session.keepAlive.asked : suspicion.strikes >= suspicious)) {
+    if (
+      !complained &&
+      (item === alone ? this.#early && session.keepAlive.asked : suspicion.strikes >= suspicious)
+    ) {
       suspicion.unheard += 1
       if (suspicion.unheard === patient) this.#tell(item)
       return undefined
@@ -166,23 +177,35 @@ export class Isolation {
     suspicion.complained = complained
     suspicion.named = complained && naming.includes(reasonCode)
     const { poisonAfter } = options.outbound
-    const certain = suspicion.named && item.lone && item.end === end && poisonAfter < Number.POSITIVE_INFINITY
-    if (!certain && suspicion.strikes < poisonAfter + (complained ? 0 : this.#doubt)) return undefined
-    if (complained) return refusal('ERR_PUBLISH_REFUSED', reasonCode, error.reasonString, DISCONNECT, 'unknown')
+    const certain =
+      suspicion.named && item.lone && item.end === end && poisonAfter < Number.POSITIVE_INFINITY
+    if (!certain && suspicion.strikes < poisonAfter + (complained ? 0 : this.#doubt))
+      return undefined
+    if (complained)
+      return refusal('ERR_PUBLISH_REFUSED', reasonCode, error.reasonString, DISCONNECT, 'unknown')
     return broken('ERR_POISONED', undefined, error)
   }
 
   // Once, until it is answered.
   #tell({ topic }: QueuedPublish): void {
     const why = `connections end at a publish to ${quoted(topic)} before PINGREQ is answered`
-    this.#host.log('warn', `${why}: the server or the message? It is sent again and again; outbound.ackTimeout bounds the wait`)
+    this.#host.log(
+      'warn',
+      `${why}: the server or the message? It is sent again and again; outbound.ackTimeout bounds the wait`,
+    )
   }
 
   // Undefined where it is sent as any other. Where nothing but CONNACK was ever heard before it, some more connections pass.
   #suspicionOf({ suspicion, proven }: QueuedPublish): Suspicion | undefined {
-    if (suspicion === undefined || this.#host.options.outbound.poisonAfter === Number.POSITIVE_INFINITY) return undefined
+    if (
+      suspicion === undefined ||
+      this.#host.options.outbound.poisonAfter === Number.POSITIVE_INFINITY
+    )
+      return undefined
     const { strikes, complained, named, unheard } = suspicion
-    return strikes >= (named ? 1 : suspicious) && (complained || proven || unheard >= patient) ? suspicion : undefined
+    return strikes >= (named ? 1 : suspicious) && (complained || proven || unheard >= patient)
+      ? suspicion
+      : undefined
   }
 
   #wait(delay: number): void {

@@ -13,7 +13,13 @@ export interface PublishWriter {
   /** Writes a PUBLISH at QoS 0. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
   post(topic: string, payload: Uint8Array | string, how: Sending): void
   /** Writes a PUBLISH at QoS 1 or 2, and gives its size in bytes; `again` with DUP. @throws as `post` */
-  publish(topic: string, payload: Uint8Array, how: Sending, packetId: number, again?: boolean): number
+  publish(
+    topic: string,
+    payload: Uint8Array,
+    how: Sending,
+    packetId: number,
+    again?: boolean,
+  ): number
   /** @throws MqttError ERR_PACKET_TOO_LARGE */
   assertFits(size: number): void
   /** Writes what is queued before this turn's synchronous code has ended, once. */
@@ -58,4 +64,5 @@ export interface PublishingOwner {
 }
 
 /** All of it. */
-export type PublishingHost = ClientContext & PublishingOwner & { readonly publishQueue: { readonly inFlight: number } }
+export type PublishingHost = ClientContext &
+  PublishingOwner & { readonly publishQueue: { readonly inFlight: number } }

@@ -18,7 +18,16 @@ import { Draining } from './draining.js'
 import { Isolation } from './isolation.js'
 import type { Keeper, KeepingHost } from './keeping.js'
 import type { PublishWriter } from './ports.js'
-import { aged, assertSendable, assertTaken, isKept, notConnected, offlinePolicy, QueuedPublish, receipt } from './queued-publish.js'
+import {
+  aged,
+  assertSendable,
+  assertTaken,
+  isKept,
+  notConnected,
+  offlinePolicy,
+  QueuedPublish,
+  receipt,
+} from './queued-publish.js'
 import { RateLimit } from './rate-limit.js'
 import { Room } from './room.js'
 import { Settlement } from './settlement.js'
@@ -50,10 +59,18 @@ export class PublishQueue {
   constructor(host: KeepingHost) {
     const { rate } = host.options.outbound
     this.#host = host
-    this.#rate = rate && new RateLimit(rate, host.platform, () => this.#room.lead(this.#rate?.ordered === false))
+    this.#rate =
+      rate &&
+      new RateLimit(rate, host.platform, () => this.#room.lead(this.#rate?.ordered === false))
     this.#isolation = new Isolation(host)
     this.#ends = new Settlement(host, () => this.#handleRoom())
-    this.unacknowledged = new Unacknowledged(host, this.#backlog, this.#ends, this.#isolation, this.#rate)
+    this.unacknowledged = new Unacknowledged(
+      host,
+      this.#backlog,
+      this.#ends,
+      this.#isolation,
+      this.#rate,
+    )
     this.#admission = new Admission(host, this.#backlog, this.#ends)
     this.draining = new Draining(host, this.#backlog)
     this.#room = new Room(host, (post) => this.#hasRoom(post))
@@ -117,7 +134,12 @@ export class PublishQueue {
       }
     }
     const output = this.#open
-    const item = new QueuedPublish(topic, payload, options, properties?.messageExpiryInterval === undefined ? 0 : this.#host.platform.now())
+    const item = new QueuedPublish(
+      topic,
+      payload,
+      options,
+      properties?.messageExpiryInterval === undefined ? 0 : this.#host.platform.now(),
+    )
     if (
       output !== undefined &&
       !this.#backlog.precedes(item, session.sendWindow.exact) &&
@@ -137,13 +159,15 @@ export class PublishQueue {
 
   /** Sends what waits, as far as connection, quota and identifiers allow: first what goes on from an earlier connection. */
   flush(): void {
-    for (let output = this.#open; output !== undefined && this.unacknowledged.replay(output); ) output = this.#open
+    for (let output = this.#open; output !== undefined && this.unacknowledged.replay(output); )
+      output = this.#open
     const rate = this.#rate
     const { sendWindow } = this.#host.session
     let ordered = rate?.ordered === true
     for (let passed = 0; passed < 2; ) {
       const output = this.#open
-      const item = output && (ordered ? this.#backlog.next(sendWindow.exact) : this.#backlog.immediate.first)
+      const item =
+        output && (ordered ? this.#backlog.next(sendWindow.exact) : this.#backlog.immediate.first)
       const goes = output !== undefined && item !== undefined && this.#maySend(item, output)
       passed = goes ? 0 : passed + 1
       if (goes) {
@@ -161,7 +185,10 @@ export class PublishQueue {
   /** The connection is over: what the policy does not keep for the next one is given up. */
   handleLost(error: MqttError): void {
     const offline = notConnected(this.#host, error)
-    this.#admission.giveUp(offline, (item) => offlinePolicy(item, this.#host.options.outbound) === 'reject')
+    this.#admission.giveUp(
+      offline,
+      (item) => offlinePolicy(item, this.#host.options.outbound) === 'reject',
+    )
     this.unacknowledged.handleLost(error)
     this.draining.tell(false)
   }
@@ -175,7 +202,8 @@ export class PublishQueue {
   end(error: MqttError, asked = false): void {
     const lost = (item: QueuedPublish): boolean => !item.settled && !isKept(item)
     this.givenUp.queued += this.#backlog.select(lost).length
-    if (this.keeper === undefined) this.givenUp.inFlight += this.unacknowledged.all().filter(lost).length
+    if (this.keeper === undefined)
+      this.givenUp.inFlight += this.unacknowledged.all().filter(lost).length
     this.#ends.failures.quiet ||= asked
     this.keeper?.stop()
     this.#rate?.stop?.()
@@ -197,18 +225,24 @@ export class PublishQueue {
 
   get #open(): PublishWriter | undefined {
     const output = this.#host.links.connection?.writer
-    return output?.writable === true && !this.#isolation.silent && this.#rate?.open !== false ? output : undefined
+    return output?.writable === true && !this.#isolation.silent && this.#rate?.open !== false
+      ? output
+      : undefined
   }
 
   get #immediate(): PublishWriter | undefined {
     const output = this.#backlog.immediate.length > 0 ? undefined : this.#open
-    return output !== undefined && this.#rate?.yields(false, this.#backlog, output) ? undefined : output
+    return output !== undefined && this.#rate?.yields(false, this.#backlog, output)
+      ? undefined
+      : output
   }
 
   #hasRoom(post: boolean): boolean {
     const { connection } = this.#host.links
     const { options } = this.#host
-    const open = post ? this.#immediate !== undefined : (connection?.writer.writable ?? options.outbound.offline.qos0 === 'queue')
+    const open = post
+      ? this.#immediate !== undefined
+      : (connection?.writer.writable ?? options.outbound.offline.qos0 === 'queue')
     return open && !this.#backlog.exceeds(options.outbound, this.#ends.sentBytes)
   }
 
@@ -216,7 +250,9 @@ export class PublishQueue {
   #maySend(item: QueuedPublish, output: PublishWriter): boolean {
     const { size, options } = item
     const { session } = this.#host
-    const fits = this.#ends.sentBytes === 0 || this.#ends.sentBytes + size <= this.#host.options.outbound.maxQueuedBytes
+    const fits =
+      this.#ends.sentBytes === 0 ||
+      this.#ends.sentBytes + size <= this.#host.options.outbound.maxQueuedBytes
     const { qos } = options
     if (!fits || qos === 0) return fits
     if (!this.unacknowledged.admits(item)) return false
@@ -251,21 +287,31 @@ export class PublishQueue {
       item.wire = undefined
       if (item.packetId > 0) this.unacknowledged.withdraw(item)
       const told = asInvalidOption(error, '', item.topic)
-      return this.#ends.fail(item, item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told)
+      return this.#ends.fail(
+        item,
+        item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told,
+      )
     }
     if (!item.settled) this.#follow(item, output)
   }
 
   #follow(item: QueuedPublish, output: PublishWriter): void {
     const { payload, options } = item
-    if (options.qos === 0 && payload.length < largePayload && options.flush !== true) return this.#ends.succeed(item, qos0Receipt)
-    if (options.signal !== undefined) item.stop ??= onAbort(options.signal, () => this.#admission.abort(item))
+    if (options.qos === 0 && payload.length < largePayload && options.flush !== true)
+      return this.#ends.succeed(item, qos0Receipt)
+    if (options.signal !== undefined)
+      item.stop ??= onAbort(options.signal, () => this.#admission.abort(item))
     const timeout = options.ackTimeout || this.#host.options.outbound.ackTimeout
-    const late = (): void => this.#ends.tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
+    const late = (): void =>
+      this.#ends.tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
     if (options.qos > 0 && timeout) item.late ??= this.#host.platform.setTimer(late, timeout)
     if (options.qos > 0) return
     // The caller is not to be ahead of a transport that has much to write.
-    output.onWritten((error) => (error === undefined ? this.#ends.succeed(item, qos0Receipt) : this.#ends.fail(item, withOutcome(error, 'unknown'))))
+    output.onWritten((error) =>
+      error === undefined
+        ? this.#ends.succeed(item, qos0Receipt)
+        : this.#ends.fail(item, withOutcome(error, 'unknown')),
+    )
   }
 
   #post(output: PublishWriter, topic: string, payload: Uint8Array | string, how: Sending): void {

@@ -21,7 +21,11 @@ export class PublishTable {
 
   /** Puts an item under its packet identifier, which nothing else has. */
   add(item: QueuedPublish): void {
-    while (this.#slots.length === 0 || (this.get(item.packetId) === undefined && this.#isTaken(item.packetId))) this.#double()
+    while (
+      this.#slots.length === 0 ||
+      (this.get(item.packetId) === undefined && this.#isTaken(item.packetId))
+    )
+      this.#double()
     this.#slots[item.packetId & (this.#slots.length - 1)] = item
     this.size += 1
   }
@@ -40,7 +44,9 @@ export class PublishTable {
 
   /** All, in the order in which they were sent. */
   all(): QueuedPublish[] {
-    return this.#slots.filter((item) => item !== undefined).sort((first, second) => first.order - second.order)
+    return this.#slots
+      .filter((item) => item !== undefined)
+      .sort((first, second) => first.order - second.order)
   }
 
   /** Those without PUBREC, in the order in which they were sent. */
@@ -61,7 +67,9 @@ export class PublishTable {
   // No two of them meet in the longer one.
   #double(): void {
     const items = this.all()
-    this.#slots = new Array<QueuedPublish | undefined>(Math.max(least, this.#slots.length * 2)).fill(undefined)
+    this.#slots = new Array<QueuedPublish | undefined>(
+      Math.max(least, this.#slots.length * 2),
+    ).fill(undefined)
     for (const item of items) this.#slots[item.packetId & (this.#slots.length - 1)] = item
   }
 }

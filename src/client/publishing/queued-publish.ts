@@ -54,7 +54,14 @@ export interface Suspicion {
  * alone: otherwise no process would come to count it.
  */
 export function earlierSuspicion(strikes: number): Suspicion | undefined {
-  return strikes > 0 ? { strikes, complained: false, named: false, unheard: strikes > 1 ? Number.MAX_SAFE_INTEGER : 0 } : undefined
+  return strikes > 0
+    ? {
+        strikes,
+        complained: false,
+        named: false,
+        unheard: strikes > 1 ? Number.MAX_SAFE_INTEGER : 0,
+      }
+    : undefined
 }
 
 /** An outgoing message. */
@@ -141,8 +148,16 @@ function sizeOf(topic: string, payload: Uint8Array, { properties }: CheckedPubli
   return properties === undefined ? size : size + sizeOfProperties(properties)
 }
 
-function sizeOfProperties({ userProperties = [], correlationData, responseTopic, contentType }: Properties): number {
-  const pairs = userProperties.reduce((sum, [name, value]) => sum + lengthOf(name) + lengthOf(value) + overhead, 0)
+function sizeOfProperties({
+  userProperties = [],
+  correlationData,
+  responseTopic,
+  contentType,
+}: Properties): number {
+  const pairs = userProperties.reduce(
+    (sum, [name, value]) => sum + lengthOf(name) + lengthOf(value) + overhead,
+    0,
+  )
   return pairs + (correlationData?.length ?? 0) + lengthOf(responseTopic) + lengthOf(contentType)
 }
 
@@ -166,19 +181,29 @@ export function aged({ options, since, again }: QueuedPublish, now: () => number
 }
 
 /** @throws MqttError for what the server that we are connected to does not take */
-export function assertTaken({ qos, retain, properties }: CheckedPublish, { links, session }: PublishingHost): void {
+export function assertTaken(
+  { qos, retain, properties }: CheckedPublish,
+  { links, session }: PublishingHost,
+): void {
   const limits = links.connection && session.negotiated
   if (limits === undefined) return
   const objection = checkPublish(limits, qos, retain)
-  if (objection === 'ERR_QOS_UNSUPPORTED') throw optionError(objection, 'qos', `the server takes QoS ${limits.maximumQoS} at most`)
+  if (objection === 'ERR_QOS_UNSUPPORTED')
+    throw optionError(objection, 'qos', `the server takes QoS ${limits.maximumQoS} at most`)
   if (objection !== undefined) throw optionError(objection, 'retain')
   if (limits.protocolVersion === 5 || properties === undefined || !hasSettings(properties)) return
   throw unsupported('properties')
 }
 
 /** Writes what cannot leave now to a scratch buffer, but for the payload. @throws MqttError for what can never be sent */
-export function assertSendable(topic: string, payloadLength: number, how: Sending, { links, session }: PublishingHost): void {
-  const limit = (links.connection && session.negotiated?.maximumPacketSize) ?? Number.POSITIVE_INFINITY
+export function assertSendable(
+  topic: string,
+  payloadLength: number,
+  how: Sending,
+  { links, session }: PublishingHost,
+): void {
+  const limit =
+    (links.connection && session.negotiated?.maximumPacketSize) ?? Number.POSITIVE_INFINITY
   let size = 0
   try {
     size = sizeOfMessage(topic, { length: payloadLength }, how, 5)
@@ -189,7 +214,12 @@ export function assertSendable(topic: string, payloadLength: number, how: Sendin
 }
 
 /** Bytes of its packet. @throws WireError for what can never be sent */
-export function sizeOfMessage(topic: string, payload: { readonly length: number }, how: Sending, version: ProtocolVersion): number {
+export function sizeOfMessage(
+  topic: string,
+  payload: { readonly length: number },
+  how: Sending,
+  version: ProtocolVersion,
+): number {
   trial.reset()
   writeMessage(trial, topic, payload, how, how.qos, 0, false, version, true)
   return trial.length + payload.length
@@ -202,15 +232,25 @@ export function isKept({ options }: QueuedPublish): boolean {
 
 /** There is no connection, and what the policy says then. */
 export function notConnected({ states }: PublishingHost, cause?: MqttError): MqttError {
-  const wayOut = states.current === 'idle' ? 'await client.connect() first' : `the client is ${states.current}; await client.writable`
-  return new MqttError('ERR_NOT_CONNECTED', `not connected: ${wayOut}, or set outbound.offline or offline: 'queue'`, {
-    option: 'outbound.offline',
-    cause,
-  })
+  const wayOut =
+    states.current === 'idle'
+      ? 'await client.connect() first'
+      : `the client is ${states.current}; await client.writable`
+  return new MqttError(
+    'ERR_NOT_CONNECTED',
+    `not connected: ${wayOut}, or set outbound.offline or offline: 'queue'`,
+    {
+      option: 'outbound.offline',
+      cause,
+    },
+  )
 }
 
 /** What happens to it without a connection. */
-export function offlinePolicy({ options, again }: QueuedPublish, { offline }: OutboundConfig): OfflinePolicy {
+export function offlinePolicy(
+  { options, again }: QueuedPublish,
+  { offline }: OutboundConfig,
+): OfflinePolicy {
   return again ? 'queue' : (options.offline ?? offline[`qos${options.qos}`])
 }
 
@@ -218,11 +258,17 @@ export function offlinePolicy({ options, again }: QueuedPublish, { offline }: Ou
  * Is it sent once more when the session is lost? A clean 3.1.1 session is lost with every connection: a program that asks for one has no use for repeats, unless it
  * is said.
  */
-export function republishes({ options }: QueuedPublish, host: Pick<PublishingHost, 'options' | 'session'>): boolean {
+export function republishes(
+  { options }: QueuedPublish,
+  host: Pick<PublishingHost, 'options' | 'session'>,
+): boolean {
   const { outbound, cleanStart } = host.options
   const { session } = host
   const usual = options.qos === 1 && !(session.version === 4 && cleanStart)
-  return (options.onSessionLost ?? outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) === 'republish'
+  return (
+    (options.onSessionLost ?? outbound.onSessionLost ?? (usual ? 'republish' : 'reject')) ===
+    'republish'
+  )
 }
 
 function describe({ topic, options, packetId }: QueuedPublish): InFlight {
@@ -231,7 +277,9 @@ function describe({ topic, options, packetId }: QueuedPublish): InFlight {
 
 /** What became of messages in flight when the session was lost, for its event: those that are sent again, and those that are not. */
 export function lossesOf(again: readonly QueuedPublish[], lost: readonly QueuedPublish[]): Losses {
-  const rejected = lost.filter((item) => !item.settled).map((item) => ({ ...describe(item), error: sessionLost() }))
+  const rejected = lost
+    .filter((item) => !item.settled)
+    .map((item) => ({ ...describe(item), error: sessionLost() }))
   return { republished: Object.freeze(again.map(describe)), rejected: Object.freeze(rejected) }
 }
 
@@ -245,15 +293,30 @@ const noPairs: UserProperties = []
 let success: string | undefined
 
 /** How a publish ended well. */
-export function receipt(reasonCode: number, packetId: number | undefined, properties?: Properties): Receipt {
+export function receipt(
+  reasonCode: number,
+  packetId: number | undefined,
+  properties?: Properties,
+): Receipt {
   const { reasonString, userProperties = noPairs } = properties ?? none
   success ??= nameOf(0)
   const reasonName = reasonCode === 0 ? success : nameOf(reasonCode)
-  return Object.freeze({ reasonCode, reasonName, reasonString, userProperties: Object.freeze(userProperties), packetId })
+  return Object.freeze({
+    reasonCode,
+    reasonName,
+    reasonString,
+    userProperties: Object.freeze(userProperties),
+    packetId,
+  })
 }
 
 /** The server's no. What holds the identifier of a message that was sent again may be its first copy. */
-export function refused({ repeated }: QueuedPublish, packetType: number, reasonCode: number, properties: Properties | undefined): MqttError {
+export function refused(
+  { repeated }: QueuedPublish,
+  packetType: number,
+  reasonCode: number,
+  properties: Properties | undefined,
+): MqttError {
   const outcome = repeated && reasonCode === identifierInUse ? 'unknown' : 'refused'
   return refusal('ERR_PUBLISH_REFUSED', reasonCode, properties?.reasonString, packetType, outcome)
 }

@@ -47,7 +47,11 @@ export class RateLimit {
 
   /** @param flush called when the next message may leave, after an answer that it may not */
   constructor(
-    { messages = Number.POSITIVE_INFINITY, bytes = Number.POSITIVE_INFINITY, per = 1000 }: RateOptions,
+    {
+      messages = Number.POSITIVE_INFINITY,
+      bytes = Number.POSITIVE_INFINITY,
+      per = 1000,
+    }: RateOptions,
     platform: Platform,
     flush: () => void,
   ) {
@@ -74,7 +78,8 @@ export class RateLimit {
 
   /** Is it the turn of those of the other kind, and do some wait? */
   yields(ordered: boolean, backlog: Backlog, output: PublishWriter): boolean {
-    const yields = this.ordered === !ordered && (ordered ? backlog.immediate : backlog.ordered).length > 0
+    const yields =
+      this.ordered === !ordered && (ordered ? backlog.immediate : backlog.ordered).length > 0
     // They may wait for something else.
     if (yields) output.queueFlush()
     return yields

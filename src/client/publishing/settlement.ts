@@ -77,7 +77,8 @@ export class Settlement {
   // The caller has the bytes back: what is to be sent of them, now or `again`, is copied. Beyond the limit it is not sent, and the link is cut.
   #giveBack(item: QueuedPublish, again: boolean): void {
     const { size, payload } = item
-    const output = this.#latest === item && this.#output?.source === payload ? this.#output : undefined
+    const output =
+      this.#latest === item && this.#output?.source === payload ? this.#output : undefined
     if (!again && output === undefined) return
     if (size <= this.#host.options.outbound.maxQueuedBytes) {
       item.payload = new Uint8Array(payload)

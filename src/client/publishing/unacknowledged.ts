@@ -56,7 +56,13 @@ export class Unacknowledged extends PublishTable {
   #watch: StallWatch | undefined
   #acks = 0
 
-  constructor(host: KeepingHost, backlog: Backlog, ends: Settlement, isolation: Isolation, rate: RateLimit | undefined) {
+  constructor(
+    host: KeepingHost,
+    backlog: Backlog,
+    ends: Settlement,
+    isolation: Isolation,
+    rate: RateLimit | undefined,
+  ) {
     super()
     this.#host = host
     this.#backlog = backlog
@@ -73,7 +79,12 @@ export class Unacknowledged extends PublishTable {
   /** May a new message be sent now, behind those that go again? */
   admits(item: QueuedPublish): boolean {
     const { sendWindow } = this.#host.session
-    return this.#replays.length === 0 && sendWindow.mayPublish && sendWindow.admits(item.options.qos) && this.#isolation.admits(item)
+    return (
+      this.#replays.length === 0 &&
+      sendWindow.mayPublish &&
+      sendWindow.admits(item.options.qos) &&
+      this.#isolation.admits(item)
+    )
   }
 
   /** Writes it for the first time. @throws WireError, MqttError ERR_PACKET_TOO_LARGE; nothing was written then */
@@ -91,11 +102,17 @@ export class Unacknowledged extends PublishTable {
     this.#watch ??= new StallWatch(host.platform, {
       open: () => this.size,
       // What has not left whole cannot be acknowledged.
-      progress: () => (host.links.connection?.writer.source === undefined ? this.#acks : Number.NaN),
+      progress: () =>
+        host.links.connection?.writer.source === undefined ? this.#acks : Number.NaN,
       patience: () => stallAge,
       tell: (age) => {
         host.log('warn', `the server acknowledges nothing since ${Math.round(age)} ms`)
-        host.events.emit('stalled', { direction: 'out', subscription: undefined, age, inFlight: this.size })
+        host.events.emit('stalled', {
+          direction: 'out',
+          subscription: undefined,
+          age,
+          inFlight: this.size,
+        })
       },
     })
     this.#watch.start()
@@ -119,16 +136,26 @@ export class Unacknowledged extends PublishTable {
   }
 
   /** The last acknowledgement of a publish came in: a packet of this type. */
-  handleAcknowledged(packetType: number, packetId: number, reasonCode: number, properties: Properties | undefined): void {
+  handleAcknowledged(
+    packetType: number,
+    packetId: number,
+    reasonCode: number,
+    properties: Properties | undefined,
+  ): void {
     const item = this.get(packetId)
     if (item === undefined) return
     this.delete(packetId)
     this.#handleAck(item, true)
-    const retries = reasonCode === identifierInUse && packetType === PUBACK && !item.settled && item.retries++ < mostRetries
+    const retries =
+      reasonCode === identifierInUse &&
+      packetType === PUBACK &&
+      !item.settled &&
+      item.retries++ < mostRetries
     if (retries && this.#host.session.sendWindow.disown(packetId)) return this.#requeue(item)
     if (item.doubt !== undefined) return this.ends.fail(item, item.doubt)
     tally(this.#host, 'publishesAcked')
-    if (reasonCode < 0x80 || packetType === PUBCOMP) return this.ends.succeed(item, receipt(reasonCode || item.received, packetId, properties))
+    if (reasonCode < 0x80 || packetType === PUBCOMP)
+      return this.ends.succeed(item, receipt(reasonCode || item.received, packetId, properties))
     tally(this.#host, 'refusals')
     this.ends.fail(item, refused(item, packetType, reasonCode, properties))
   }
@@ -153,7 +180,8 @@ export class Unacknowledged extends PublishTable {
   replay(output: PublishWriter): boolean {
     const item = this.#replays.peek()
     const { sendWindow } = this.#host.session
-    if (item === undefined || !sendWindow.mayReplay || !sendWindow.admits(item.options.qos)) return false
+    if (item === undefined || !sendWindow.mayReplay || !sendWindow.admits(item.options.qos))
+      return false
     // Still without an answer since the connection before.
     const carried = this.get(item.packetId) === item && item.released === 0
     // What is not stored yet goes when it is.
@@ -170,7 +198,9 @@ export class Unacknowledged extends PublishTable {
     try {
       assertTaken(options, this.#host)
       // This server may speak the other version.
-      output.assertFits(Math.max(item.length, sizeOfMessage(topic, item.payload, wire, session.version)))
+      output.assertFits(
+        Math.max(item.length, sizeOfMessage(topic, item.payload, wire, session.version)),
+      )
     } catch (error) {
       return this.#giveUp(item, withOutcome(error, 'unknown'))
     }
@@ -210,7 +240,10 @@ export class Unacknowledged extends PublishTable {
   // For the next process: in the record of the session, or by who keeps the message.
   #keepCount(item: QueuedPublish, strikes: number): void {
     const stored = item.options[isStored]
-    const writes = [typeof stored === 'object' ? stored.suspect(strikes) : undefined, this.#host.publishQueue.keeper?.suspect(item)]
+    const writes = [
+      typeof stored === 'object' ? stored.suspect(strikes) : undefined,
+      this.#host.publishQueue.keeper?.suspect(item),
+    ]
     this.#stopCounting?.()
     if (writes.every((write) => write === undefined)) return
     this.counting = new Promise((resolve) => {
@@ -229,7 +262,8 @@ export class Unacknowledged extends PublishTable {
   handleSessionLost(): { readonly losses: Losses; readonly settle: () => void } {
     const again: QueuedPublish[] = []
     const lost: QueuedPublish[] = []
-    for (const item of this.all()) (!item.settled && republishes(item, this.#host) ? again : lost).push(item)
+    for (const item of this.all())
+      (!item.settled && republishes(item, this.#host) ? again : lost).push(item)
     this.#clear()
     const losses = lossesOf(again, lost)
     for (const item of again.reverse()) this.#requeue(item)

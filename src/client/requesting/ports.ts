@@ -2,7 +2,17 @@
  * What requests and responders need of a client: its public side. Types only.
  */
 import type { MqttError } from '../../errors.js'
-import type { ClientEvents, ClientState, Filters, Handler, Handling, ListenOptions, Negotiated, Payload, PublishOptions } from '../api/index.js'
+import type {
+  ClientEvents,
+  ClientState,
+  Filters,
+  Handler,
+  Handling,
+  ListenOptions,
+  Negotiated,
+  Payload,
+  PublishOptions,
+} from '../api/index.js'
 import type { Spoken } from '../parsing/requests.js'
 import type { Platform } from '../platform/platform.js'
 
@@ -20,7 +30,9 @@ export interface RequestClient {
 
 /** What requests and responders need. */
 export interface RequestHost extends Spoken {
-  readonly session: Spoken['session'] & { readonly sendWindow: { asking: number; answersOn: string | undefined } }
+  readonly session: Spoken['session'] & {
+    readonly sendWindow: { asking: number; answersOn: string | undefined }
+  }
   readonly client: RequestClient
   readonly platform: Pick<Platform, 'random' | 'setTimer'>
   /** Tells of a request that was refused before it began, and gives the rejection. */

@@ -8,10 +8,26 @@
 import { MqttError, type Outcome } from '../../errors.js'
 import { isShared, validateTopicName } from '../../wire/topics.js'
 import type { Handling, ListenOptions, Message, Payload, RequestOptions } from '../api/index.js'
-import { aborted, assertNotAborted, type Deferred, deferred, onAbort, rejected } from '../common/abort.js'
+import {
+  aborted,
+  assertNotAborted,
+  type Deferred,
+  deferred,
+  onAbort,
+  rejected,
+} from '../common/abort.js'
 import { closedError, withOutcome } from '../common/outcome.js'
 import { remoteError } from '../common/remote.js'
-import { assertLast, duration, object, optional, optionError, type Parsed, signal, withDefault } from '../common/schema.js'
+import {
+  assertLast,
+  duration,
+  object,
+  optional,
+  optionError,
+  type Parsed,
+  signal,
+  withDefault,
+} from '../common/schema.js'
 import { leftOut, propertiesWith, qos } from '../parsing/options.js'
 import { assertTopicName, checkedTopic, isVersion4, payloadBytes } from '../parsing/requests.js'
 import type { RequestClient, RequestHost } from './ports.js'
@@ -104,7 +120,12 @@ export class Requests {
    * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
    * ERR_INVALID_TOPIC, and whatever `listen` and `publish` reject with; `outcome` says whether the request may have arrived
    */
-  request(topic: string, payload: Payload, options?: RequestOptions, more?: unknown): Promise<Message> {
+  request(
+    topic: string,
+    payload: Payload,
+    options?: RequestOptions,
+    more?: unknown,
+  ): Promise<Message> {
     try {
       assertLast(more)
       const { promise } = this.#add(topic, payload, options).done
@@ -125,7 +146,10 @@ export class Requests {
     assertNotAborted(options.signal)
     const size = bytes.length + topic.length + overhead
     const { requests, bytes: mostBytes } = this.#limits
-    if (this.#waiting.size + this.#open.size >= requests * 2 || (this.#waiting.size > 0 && this.#waitingBytes + size > mostBytes))
+    if (
+      this.#waiting.size + this.#open.size >= requests * 2 ||
+      (this.#waiting.size > 0 && this.#waitingBytes + size > mostBytes)
+    )
       throw new MqttError('ERR_QUEUE_FULL', 'too many requests wait')
     const call: Call = {
       topic,
@@ -143,8 +167,16 @@ export class Requests {
     this.#waitingBytes += size
     this.#host.session.sendWindow.asking += 1
     const cancel = this.#host.platform.setTimer(() => {
-      const offline = this.#client.state === 'connected' ? '' : `: the client is ${this.#client.state}; await client.connect() first`
-      this.#giveUp(call, new MqttError('ERR_TIMEOUT', `no answer in ${options.timeout} ms${offline}`, { fault: 'remote' }))
+      const offline =
+        this.#client.state === 'connected'
+          ? ''
+          : `: the client is ${this.#client.state}; await client.connect() first`
+      this.#giveUp(
+        call,
+        new MqttError('ERR_TIMEOUT', `no answer in ${options.timeout} ms${offline}`, {
+          fault: 'remote',
+        }),
+      )
     }, options.timeout)
     const stop = onAbort(options.signal, () => this.#giveUp(call, aborted(options.signal)))
     return call
@@ -193,7 +225,10 @@ export class Requests {
 
   #handleAnswer(message: Message, route: Route): void {
     const { correlationData } = message.properties
-    const call = correlationData?.length === correlationLength ? this.#open.get(keyOf(correlationData)) : undefined
+    const call =
+      correlationData?.length === correlationLength
+        ? this.#open.get(keyOf(correlationData))
+        : undefined
     if (call?.sent?.route !== route) {
       this.ignored += 1
       return
@@ -221,9 +256,18 @@ export class Requests {
   }
 
   async #subscribe(route: Route): Promise<void> {
-    const options: ListenOptions = { qos: 1, retainHandling: 2, onExit: 'unsubscribe', signal: route.abort.signal }
+    const options: ListenOptions = {
+      qos: 1,
+      retainHandling: 2,
+      onExit: 'unsubscribe',
+      signal: route.abort.signal,
+    }
     try {
-      route.handling = await this.#client.listen(route.topic, (message) => this.#handleAnswer(message, route), options)
+      route.handling = await this.#client.listen(
+        route.topic,
+        (message) => this.#handleAnswer(message, route),
+        options,
+      )
       this.#retire(route)
       this.#pump()
       await route.handling.done
@@ -286,14 +330,17 @@ export class Requests {
   }
 
   #failAll(error: unknown = closedError(), fits = (_call: Call): boolean => true): void {
-    for (const call of [...this.#open.values(), ...this.#waiting]) if (fits(call)) this.#fail(call, error)
+    for (const call of [...this.#open.values(), ...this.#waiting])
+      if (fits(call)) this.#fail(call, error)
   }
 
   // Identifiers
 
   #correlation(): ReturnType<Uint8Array['slice']> {
     this.#counter += 1
-    return this.#random(correlationLength).map((byte, index) => (index < 4 ? this.#counter >>> (8 * index) : byte))
+    return this.#random(correlationLength).map((byte, index) =>
+      index < 4 ? this.#counter >>> (8 * index) : byte,
+    )
   }
 
   #random(length: number): ReturnType<Uint8Array['slice']> {
@@ -308,7 +355,12 @@ export function isStopping({ state }: RequestClient): boolean {
 
 /** 3.1.1 has neither response topics nor correlation data. @throws MqttError ERR_UNSUPPORTED_OPTION */
 export function assertVersion(host: RequestHost): void {
-  if (isVersion4(host)) throw optionError('ERR_UNSUPPORTED_OPTION', 'protocolVersion', 'request and response need MQTT 5.0')
+  if (isVersion4(host))
+    throw optionError(
+      'ERR_UNSUPPORTED_OPTION',
+      'protocolVersion',
+      'request and response need MQTT 5.0',
+    )
 }
 
 // The server chose the first part (section 3.2.2.3.15).
@@ -316,7 +368,10 @@ function responseTopic(information: string | undefined, id: string): string {
   const base = information || 'mqwire'
   const topic = base.endsWith('/') ? base + id : `${base}/${id}`
   if (validateTopicName(topic) === undefined && !isShared(topic)) return topic
-  throw new MqttError('ERR_INVALID_TOPIC', 'response information is no topic', { fault: 'remote', option: 'responseInformation' })
+  throw new MqttError('ERR_INVALID_TOPIC', 'response information is no topic', {
+    fault: 'remote',
+    option: 'responseInformation',
+  })
 }
 
 function keyOf(correlationData: Uint8Array): string {

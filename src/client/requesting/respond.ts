@@ -8,9 +8,30 @@
 import { MqttError } from '../../errors.js'
 import type { Bytes } from '../../wire/packets.js'
 import { hasWildcard } from '../../wire/topics.js'
-import type { Answer, Filters, HandlerFailure, ListenOptions, Message, Reply, Responder, Responding, RespondOptions } from '../api/index.js'
+import type {
+  Answer,
+  Filters,
+  HandlerFailure,
+  ListenOptions,
+  Message,
+  Reply,
+  Responder,
+  Responding,
+  RespondOptions,
+} from '../api/index.js'
 import { toldOf, unsendable } from '../common/remote.js'
-import { anyObject, assertHandler, invalid, object, optional, type Parsed, type Parser, string, viewBytes, withDefault } from '../common/schema.js'
+import {
+  anyObject,
+  assertHandler,
+  invalid,
+  object,
+  optional,
+  type Parsed,
+  type Parser,
+  string,
+  viewBytes,
+  withDefault,
+} from '../common/schema.js'
 import { usual } from '../delivery/handling.js'
 import type { DeliveredMessage } from '../delivery/message.js'
 import { leftOut, propertiesWith, qos } from '../parsing/options.js'
@@ -32,7 +53,8 @@ const allowOf: Parser<Allow> = (value, path) => {
   if (typeof value === 'function') return value as Allow
   const prefixes = [value].flat().map((item) => {
     const prefix = string(item, path)
-    if (prefix === '' || hasWildcard(prefix)) invalid(path, 'a function, or prefixes without wildcards')
+    if (prefix === '' || hasWildcard(prefix))
+      invalid(path, 'a function, or prefixes without wildcards')
     return prefix.endsWith('/') ? prefix : `${prefix}/`
   })
   return (topic) => prefixes.some((prefix) => `${topic}/`.startsWith(prefix))
@@ -48,13 +70,35 @@ interface Asked extends Pick<Message, 'qos'> {
  * Subscribes and answers requests, in order, `concurrency` at a time; a request is acknowledged when its answer is published.
  * @throws MqttError as `listen`, and ERR_UNSUPPORTED_OPTION on 3.1.1
  */
-export async function respond(host: RequestHost, filters: Filters, handler: Responding, options: RespondOptions = {}): Promise<Responder> {
+export async function respond(
+  host: RequestHost,
+  filters: Filters,
+  handler: Responding,
+  options: RespondOptions = {},
+): Promise<Responder> {
   assertVersion(host)
   assertHandler(handler, 'handler')
-  const { allow, order = 'none', onError, ...rest } = anyObject(options, 'options') as RespondOptions
-  const answers = new Answers(host.client, handler, allowOf(allow, 'allow'), onFailure(onError, 'onError'))
-  const handling = await host.client.listen(filters, answers.handle, { ...rest, order, onError: answers.decide })
-  return Object.defineProperties(handling, { ignored: { get: () => answers.ignored }, failed: { get: () => answers.failed } }) as Responder
+  const {
+    allow,
+    order = 'none',
+    onError,
+    ...rest
+  } = anyObject(options, 'options') as RespondOptions
+  const answers = new Answers(
+    host.client,
+    handler,
+    allowOf(allow, 'allow'),
+    onFailure(onError, 'onError'),
+  )
+  const handling = await host.client.listen(filters, answers.handle, {
+    ...rest,
+    order,
+    onError: answers.decide,
+  })
+  return Object.defineProperties(handling, {
+    ignored: { get: () => answers.ignored },
+    failed: { get: () => answers.failed },
+  }) as Responder
 }
 
 class Answers {
@@ -67,7 +111,12 @@ class Answers {
   /** Where answers go, also once the message is released. */
   readonly #asked = new WeakMap<Message, Asked>()
 
-  constructor(client: RequestHost['client'], handler: Responding, allow: Allow, onError: ListenOptions['onError']) {
+  constructor(
+    client: RequestHost['client'],
+    handler: Responding,
+    allow: Allow,
+    onError: ListenOptions['onError'],
+  ) {
     this.#client = client
     this.#handler = handler
     this.#allow = allow
@@ -76,7 +125,11 @@ class Answers {
 
   readonly handle = async (message: Message): Promise<void> => {
     const { responseTopic, correlationData } = message.properties
-    if (responseTopic === undefined || hasWildcard(responseTopic) || (await this.#allow(responseTopic, message)) !== true) {
+    if (
+      responseTopic === undefined ||
+      hasWildcard(responseTopic) ||
+      (await this.#allow(responseTopic, message)) !== true
+    ) {
       this.ignored += 1
       return
     }
@@ -84,15 +137,28 @@ class Answers {
     this.#asked.set(message, asked)
     const result = (await this.#handler(message)) as Answer
     if (result === null) return
-    await this.#send(asked, typeof result === 'string' || viewBytes(result) !== undefined ? { payload: result } : result)
+    await this.#send(
+      asked,
+      typeof result === 'string' || viewBytes(result) !== undefined ? { payload: result } : result,
+    )
   }
 
   /** The handler failed: what becomes of the request. Its caller hears of it once that is final. */
-  readonly decide = async (error: unknown, message: Message, attempt: number): Promise<HandlerFailure> => {
+  readonly decide = async (
+    error: unknown,
+    message: Message,
+    attempt: number,
+  ): Promise<HandlerFailure> => {
     const shown = message as DeliveredMessage
     const verdict = await verdictOf(this.#onError, error, shown, attempt)
     const asked = this.#asked.get(message)
-    if ((verdict === 'retry' && !shown.released) || verdict === 'stop' || asked === undefined || isStopping(this.#client)) return verdict
+    if (
+      (verdict === 'retry' && !shown.released) ||
+      verdict === 'stop' ||
+      asked === undefined ||
+      isStopping(this.#client)
+    )
+      return verdict
     await this.#send(asked, failureOf(error), true)
     return verdict
   }
@@ -101,7 +167,10 @@ class Answers {
     const { responseTopic, correlationData, qos: requested } = asked
     const { payload, properties, qos: own = requested } = replyOf(reply, 'reply')
     try {
-      await this.#client.publish(responseTopic, payload, { qos: own, properties: { ...properties, correlationData } })
+      await this.#client.publish(responseTopic, payload, {
+        qos: own,
+        properties: { ...properties, correlationData },
+      })
     } catch (error) {
       // The handler has done its work: it does not run again for this.
       if (MqttError.is(error) && error.code === 'ERR_INVALID_OPTION') throw error
@@ -114,9 +183,16 @@ class Answers {
 }
 
 // One that throws rejects the message.
-async function verdictOf(onError: ListenOptions['onError'], error: unknown, message: DeliveredMessage, attempt: number): Promise<HandlerFailure> {
+async function verdictOf(
+  onError: ListenOptions['onError'],
+  error: unknown,
+  message: DeliveredMessage,
+  attempt: number,
+): Promise<HandlerFailure> {
   try {
-    return await (typeof onError === 'function' ? onError(error, message, attempt) : usual(onError, message, attempt))
+    return await (typeof onError === 'function'
+      ? onError(error, message, attempt)
+      : usual(onError, message, attempt))
   } catch {
     return 'reject'
   }

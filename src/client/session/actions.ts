@@ -4,13 +4,25 @@
  * Types only. Actions are queued in the order in which they must take effect.
  */
 import type { MqttError } from '../../errors.js'
-import type { AuthPacket, ClientPacket, ConnackPacket, DisconnectPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
+import type {
+  AuthPacket,
+  ClientPacket,
+  ConnackPacket,
+  DisconnectPacket,
+  SubackPacket,
+  UnsubackPacket,
+} from '../../wire/packets.js'
 
 export type Action =
   /** Encode and send. */
   | { readonly type: 'send'; readonly packet: ClientPacket }
   /** The connection is up. `lost`: the server has forgotten a session that we knew; `stale` incoming messages of it were in hand. */
-  | { readonly type: 'connected'; readonly connack: ConnackPacket; readonly lost: boolean; readonly stale: number }
+  | {
+      readonly type: 'connected'
+      readonly connack: ConnackPacket
+      readonly lost: boolean
+      readonly stale: number
+    }
   /** The server said no; close the transport, nothing is sent any more. */
   | { readonly type: 'refused'; readonly connack: ConnackPacket }
   /** The server goes on with, or ends, an authentication exchange. */

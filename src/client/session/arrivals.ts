@@ -55,7 +55,8 @@ export class Arrivals {
   #grow(): void {
     const old = this.#slots
     const slots = new Uint32Array(Math.max(initialSlots, old.length * 2))
-    for (let place = this.oldest; place < this.next; place++) slots[place & (slots.length - 1)] = old[place & (old.length - 1)] as number
+    for (let place = this.oldest; place < this.next; place++)
+      slots[place & (slots.length - 1)] = old[place & (old.length - 1)] as number
     this.#slots = slots
   }
 }

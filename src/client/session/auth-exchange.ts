@@ -59,7 +59,11 @@ export class AuthExchange {
     if (reasonCode === 0x19) this.#begin(true)
     else this.#owed -= 1
     const authenticationMethod = this.#method
-    session.send({ type: 'auth', reasonCode, properties: { authenticationMethod, authenticationData } })
+    session.send({
+      type: 'auth',
+      reasonCode,
+      properties: { authenticationMethod, authenticationData },
+    })
   }
 
   /** AUTH came in [MQTT-4.12.0-5] [MQTT-4.12.0-6]. */
@@ -68,7 +72,8 @@ export class AuthExchange {
     const method = this.#method
     const success = packet.reasonCode === 0
     if (method === undefined) return failUnexpected(session, packet)
-    if (packet.properties.authenticationMethod !== method) return session.fail(0x82, 'other authentication method')
+    if (packet.properties.authenticationMethod !== method)
+      return session.fail(0x82, 'other authentication method')
     if (success && !this.running) return failUnexpected(session, packet)
     if (session.state === 'connected' && !this.running) {
       // What does not wait for our answers would pile up here: it is the same exchange.
@@ -78,7 +83,8 @@ export class AuthExchange {
     }
     if (!success) this.#owed += 1
     this.#rounds += 1
-    if (this.#rounds > mostAuthRounds) return session.fail(0x82, 'too many rounds of authentication')
+    if (this.#rounds > mostAuthRounds)
+      return session.fail(0x82, 'too many rounds of authentication')
     this.running = session.state === 'connected' && !success
     session.actions.push({ type: 'auth', packet })
   }

@@ -30,12 +30,14 @@ export class FaultyMessages {
     const ends = (this.#ends.get(key) ?? 0) + 1
     this.#ends.delete(key)
     this.#ends.set(key, ends)
-    for (const oldest of this.#ends.keys()) if (this.#ends.size > mostFaulty) this.#ends.delete(oldest)
+    for (const oldest of this.#ends.keys())
+      if (this.#ends.size > mostFaulty) this.#ends.delete(oldest)
   }
 
   /** A connection that was up is over. Where something else ended it, no message ended several in a row. */
   handleLost(): void {
-    if (!this.#ended) for (const key of this.#ends.keys()) if (!this.isPassed(key)) this.#ends.delete(key)
+    if (!this.#ended)
+      for (const key of this.#ends.keys()) if (!this.isPassed(key)) this.#ends.delete(key)
     this.#ended = false
   }
 }

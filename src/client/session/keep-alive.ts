@@ -131,7 +131,12 @@ export class KeepAlive {
 
   /** When `handleTimeout` wants to be called; Infinity when never. */
   get deadline(): number {
-    return Math.min(this.#pingDeadline, this.#deadDeadline, this.#blockedDeadline, this.#partialDeadline)
+    return Math.min(
+      this.#pingDeadline,
+      this.#deadDeadline,
+      this.#blockedDeadline,
+      this.#partialDeadline,
+    )
   }
 
   handleTimeout(now: number): KeepAliveVerdict {
@@ -158,14 +163,20 @@ export class KeepAlive {
   get #pingDeadline(): number {
     if (this.#interval === 0) return never
     // While an answer is outstanding (a large packet may be on its way) the server still has to hear from us once per interval.
-    return (this.#pingedAt < never ? this.sentAt : Math.min(this.sentAt, this.receivedAt)) + this.#interval
+    return (
+      (this.#pingedAt < never ? this.sentAt : Math.min(this.sentAt, this.receivedAt)) +
+      this.#interval
+    )
   }
 
   get #deadDeadline(): number {
     // Behind bytes that wait, PINGREQ cannot be answered that soon.
-    if (this.probing) return this.#probedAt + (this.#blockedAt < never ? this.#pingTimeout : probePatience)
+    if (this.probing)
+      return this.#probedAt + (this.#blockedAt < never ? this.#pingTimeout : probePatience)
     // What was taken before PINGREQ may lie in buffers that cannot be inspected.
-    return Math.max(this.#pingedAt, this.receivedAt, this.#tookAt + this.#interval) + this.#pingTimeout
+    return (
+      Math.max(this.#pingedAt, this.receivedAt, this.#tookAt + this.#interval) + this.#pingTimeout
+    )
   }
 
   get #partialDeadline(): number {
@@ -182,6 +193,8 @@ export class KeepAlive {
 
   // A peer that reads nothing for this long will not answer either, even if it still sends.
   get #blockedDeadline(): number {
-    return this.#interval === 0 ? never : Math.max(this.#blockedAt, this.#tookAt) + this.#interval + this.#pingTimeout
+    return this.#interval === 0
+      ? never
+      : Math.max(this.#blockedAt, this.#tookAt) + this.#interval + this.#pingTimeout
   }
 }

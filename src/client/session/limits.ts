@@ -11,7 +11,11 @@ import { hasWildcard, isShared } from '../../wire/topics.js'
 import type { Negotiated } from '../api/negotiated.js'
 
 /** Joins what was asked and what was answered. */
-export function negotiate(connect: ConnectPacket, connack: ConnackPacket, pingTimeout: number): Negotiated {
+export function negotiate(
+  connect: ConnectPacket,
+  connack: ConnackPacket,
+  pingTimeout: number,
+): Negotiated {
   const { properties } = connack
   const keepAlive = properties.serverKeepAlive ?? connect.keepAlive
   const v5 = connect.protocolVersion === 5
@@ -20,9 +24,11 @@ export function negotiate(connect: ConnectPacket, connack: ConnackPacket, pingTi
     sessionPresent: connack.sessionPresent,
     clientId: properties.assignedClientIdentifier ?? connect.clientId,
     keepAlive,
-    pingTimeout: keepAlive === 0 ? pingTimeout : Math.min(pingTimeout, Math.max(1000, keepAlive * 500)),
+    pingTimeout:
+      keepAlive === 0 ? pingTimeout : Math.min(pingTimeout, Math.max(1000, keepAlive * 500)),
     serverKeepAlive: properties.serverKeepAlive,
-    sessionExpiryInterval: properties.sessionExpiryInterval ?? connect.properties.sessionExpiryInterval ?? 0,
+    sessionExpiryInterval:
+      properties.sessionExpiryInterval ?? connect.properties.sessionExpiryInterval ?? 0,
     receiveMaximum: properties.receiveMaximum ?? 65_535,
     maximumQoS: (properties.maximumQoS ?? 2) as QoS,
     retainAvailable: properties.retainAvailable !== 0,
@@ -40,26 +46,43 @@ export function negotiate(connect: ConnectPacket, connack: ConnackPacket, pingTi
 }
 
 /** Why a CONNACK with reason code 0 cannot be accepted, or undefined. `owned`: a session may exist on the server. */
-export function objectionTo(connect: ConnectPacket, { sessionPresent, properties }: ConnackPacket, owned: boolean): string | undefined {
+export function objectionTo(
+  connect: ConnectPacket,
+  { sessionPresent, properties }: ConnackPacket,
+  owned: boolean,
+): string | undefined {
   // [MQTT-3.2.2-4]
   if (sessionPresent && (connect.cleanStart || !owned)) return 'unknown session present'
-  if (properties.assignedClientIdentifier !== undefined && connect.clientId !== '') return 'unasked client identifier'
-  if (properties.authenticationMethod !== connect.properties.authenticationMethod) return 'other authentication method'
+  if (properties.assignedClientIdentifier !== undefined && connect.clientId !== '')
+    return 'unasked client identifier'
+  if (properties.authenticationMethod !== connect.properties.authenticationMethod)
+    return 'other authentication method'
   return undefined
 }
 
 /** May this PUBLISH go to this server? [MQTT-3.2.2-11] [MQTT-3.2.2-14] */
-export function checkPublish(limits: Negotiated, qos: QoS, retain: boolean): MqttErrorCode | undefined {
+export function checkPublish(
+  limits: Negotiated,
+  qos: QoS,
+  retain: boolean,
+): MqttErrorCode | undefined {
   if (qos > limits.maximumQoS) return 'ERR_QOS_UNSUPPORTED'
   if (retain && !limits.retainAvailable) return 'ERR_RETAIN_UNSUPPORTED'
   return undefined
 }
 
 /** May this filter be subscribed to on this server? (sections 3.2.2.3.11 to 3.2.2.3.13) */
-export function checkFilter(limits: Negotiated, filter: string, withIdentifier: boolean): MqttErrorCode | undefined {
+export function checkFilter(
+  limits: Negotiated,
+  filter: string,
+  withIdentifier: boolean,
+): MqttErrorCode | undefined {
   // On 3.1.1 it is a filter like any other: servers that know shared subscriptions take it for one.
-  if (!limits.sharedSubscriptionAvailable && limits.protocolVersion === 5 && isShared(filter)) return 'ERR_SHARED_SUBS_UNSUPPORTED'
-  if (!limits.wildcardSubscriptionAvailable && hasWildcard(filter)) return 'ERR_WILDCARD_SUBS_UNSUPPORTED'
-  if (withIdentifier && !limits.subscriptionIdentifierAvailable) return 'ERR_SUBSCRIPTION_IDS_UNSUPPORTED'
+  if (!limits.sharedSubscriptionAvailable && limits.protocolVersion === 5 && isShared(filter))
+    return 'ERR_SHARED_SUBS_UNSUPPORTED'
+  if (!limits.wildcardSubscriptionAvailable && hasWildcard(filter))
+    return 'ERR_WILDCARD_SUBS_UNSUPPORTED'
+  if (withIdentifier && !limits.subscriptionIdentifierAvailable)
+    return 'ERR_SUBSCRIPTION_IDS_UNSUPPORTED'
   return undefined
 }

@@ -27,4 +27,9 @@ export interface PersistPort {
 const nothing = (): undefined => undefined
 
 /** Keeps nothing. */
-export const forgetful: PersistPort = { durable: false, request: nothing, confirm: nothing, reset: nothing }
+export const forgetful: PersistPort = {
+  durable: false,
+  request: nothing,
+  confirm: nothing,
+  reset: nothing,
+}

@@ -118,7 +118,8 @@ export class ReceiveWindow extends Arrivals {
       return REPEAT
     }
     // At QoS 1 the server has fallen back behind that exchange: it is gone, and its identifier free, also for a later process.
-    if (state === QOS2_EARLIER && qos === 1 && durable) this.#host.persistence.request('delete-inbound', id, () => undefined)
+    if (state === QOS2_EARLIER && qos === 1 && durable)
+      this.#host.persistence.request('delete-inbound', id, () => undefined)
     this.open += 1
     this.ids.set(id, qos === 2 ? QOS2_IN_HAND : QOS1_IN_HAND)
     const value = (id << idShift) | (qos === 2 ? qos2Flag : 0)
@@ -140,7 +141,8 @@ export class ReceiveWindow extends Arrivals {
     const state = this.ids.get(id)
     if (state === 0) this.#host.acks.push(PUBCOMP, id, 0x92)
     else if (state === QOS2_ENDING) return
-    else if (state !== QOS2_RECEIVED && state !== QOS2_EARLIER) this.#break(0x82, 'PUBREL before PUBREC')
+    else if (state !== QOS2_RECEIVED && state !== QOS2_EARLIER)
+      this.#break(0x82, 'PUBREL before PUBREC')
     else {
       if (state === QOS2_RECEIVED) this.open -= 1
       if (!this.#host.persistence.durable) return this.#complete(id)
@@ -193,7 +195,9 @@ export class ReceiveWindow extends Arrivals {
     this.clear()
     this.#closing = false
     this.open = 0
-    this.ids.update((state) => (state === QOS2_RECEIVED || state === QOS2_ENDING ? QOS2_EARLIER : state))
+    this.ids.update((state) =>
+      state === QOS2_RECEIVED || state === QOS2_ENDING ? QOS2_EARLIER : state,
+    )
   }
 
   /** Nothing of the old session counts any more: every ticket given so far is stale. */
@@ -254,8 +258,15 @@ export class ReceiveWindow extends Arrivals {
 
   // The outcome is known; a QoS 2 message that is taken must be on record before PUBREC says so.
   #decided(value: number, ticket: number, reasonCode: number, from: number): number {
-    const store = from === PENDING && (value & qos2Flag) !== 0 && reasonCode < errorReason && this.#host.persistence.durable
-    if (store) this.#host.persistence.request('put-inbound', value >>> idShift, () => this.settle(ticket, reasonCode, STORING))
+    const store =
+      from === PENDING &&
+      (value & qos2Flag) !== 0 &&
+      reasonCode < errorReason &&
+      this.#host.persistence.durable
+    if (store)
+      this.#host.persistence.request('put-inbound', value >>> idShift, () =>
+        this.settle(ticket, reasonCode, STORING),
+      )
     return (value & ~statusMask) | (reasonCode << reasonShift) | (store ? STORING : READY)
   }
 

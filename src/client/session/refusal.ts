@@ -10,7 +10,10 @@ import { reasonName } from '../../wire/reason-codes.js'
 
 /** What does not fit, and whose limit it is. */
 export function tooLarge(size: number, limit: number): MqttError {
-  return new MqttError('ERR_PACKET_TOO_LARGE', `packet too large: ${size} bytes, the server takes ${limit}`)
+  return new MqttError(
+    'ERR_PACKET_TOO_LARGE',
+    `packet too large: ${size} bytes, the server takes ${limit}`,
+  )
 }
 
 // What to look at, by 0x84 and on.
@@ -34,7 +37,14 @@ export function refusal(
   const name = nameOf(reasonCode, packetType)
   const hint = code === 'ERR_CONNECT_REFUSED' && advice[reasonCode - 0x84]
   const details = { fault: 'remote', outcome, reasonCode, reasonName: name, reasonString } as const
-  return new MqttError(code, describe(code, hint ? `${name} (${hint}?)` : reasonCode === 0x8e ? 'another client has this clientId' : name), details)
+  return new MqttError(
+    code,
+    describe(
+      code,
+      hint ? `${name} (${hint}?)` : reasonCode === 0x8e ? 'another client has this clientId' : name,
+    ),
+    details,
+  )
 }
 
 /** What ends a connection that the server closed before it answered CONNECT. */
@@ -53,7 +63,12 @@ export type Blame = 'suspected' | 'blamed' | undefined
 
 /** True when the peer ended the connection, with DISCONNECT or without a word; false when we did, or gave it up. */
 export function isEndedByPeer({ code, fault }: MqttError): boolean {
-  return fault === 'remote' && (code === 'ERR_CONNECTION_LOST' || code === 'ERR_SERVER_DISCONNECT' || code === 'ERR_SESSION_TAKEN_OVER')
+  return (
+    fault === 'remote' &&
+    (code === 'ERR_CONNECTION_LOST' ||
+      code === 'ERR_SERVER_DISCONNECT' ||
+      code === 'ERR_SESSION_TAKEN_OVER')
+  )
 }
 
 /** The peer ends connections at a request for this filter: that is its answer. */
@@ -77,6 +92,9 @@ export function version5Code(returnCode: number): number {
 }
 
 /** A packet that has no place here ends the connection. */
-export function failUnexpected(session: { fail(reasonCode: number, message: string, code: MqttErrorCode): void }, { type }: ServerPacket): void {
+export function failUnexpected(
+  session: { fail(reasonCode: number, message: string, code: MqttErrorCode): void },
+  { type }: ServerPacket,
+): void {
   session.fail(0x82, `${type.toUpperCase()} is not expected here`, 'ERR_UNEXPECTED_PACKET')
 }

@@ -75,7 +75,12 @@ export class SendWindow extends PacketIdentifiers {
   }
 
   /** A connection is up: the quota starts from this CONNACK. `exchanges`: how many of it may be at QoS 2. */
-  start(quota: number, foreign = false, cautious = false, exchanges = Number.POSITIVE_INFINITY): void {
+  start(
+    quota: number,
+    foreign = false,
+    cautious = false,
+    exchanges = Number.POSITIVE_INFINITY,
+  ): void {
     this.quota = quota
     this.#mostExchanges = exchanges
     this.mismatched = 0
@@ -160,7 +165,8 @@ export class SendWindow extends PacketIdentifiers {
       if (reasonCode < errorReason) this.#host.acks.push(PUBREL, id, 0x92)
       return this.#refuse(0)
     }
-    if (state === AWAIT_PUBREC) return reasonCode >= errorReason ? this.#end(id) : this.#storeRelease(id)
+    if (state === AWAIT_PUBREC)
+      return reasonCode >= errorReason ? this.#end(id) : this.#storeRelease(id)
     if (state !== AWAIT_PUBCOMP && state !== STORING_RELEASE) return this.#refuse(state)
     // The server has taken the message already: this answers a copy of it that we sent again.
     if (reasonCode >= errorReason) return this.#refuse(0)

@@ -6,7 +6,15 @@
  * queued it accepts nothing more from the peer.
  */
 import { MqttError, type MqttErrorCode } from '../../errors.js'
-import type { ClientPacket, ConnackPacket, ConnectPacket, Properties, ServerPacket, SubackPacket, UnsubackPacket } from '../../wire/packets.js'
+import type {
+  ClientPacket,
+  ConnackPacket,
+  ConnectPacket,
+  Properties,
+  ServerPacket,
+  SubackPacket,
+  UnsubackPacket,
+} from '../../wire/packets.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
 import type { Negotiated } from '../api/negotiated.js'
 import { AckQueue } from './ack-queue.js'
@@ -88,7 +96,11 @@ export class Session {
     this.#config = config
     this.#mostInFlight = config.maximumInflight ?? 65_535
     this.#window = this.#mostInFlight
-    this.receiveWindow = new ReceiveWindow(this, config.receiveMaximum, config.receiveMaximumExceeded !== 'disconnect')
+    this.receiveWindow = new ReceiveWindow(
+      this,
+      config.receiveMaximum,
+      config.receiveMaximumExceeded !== 'disconnect',
+    )
     this.sendWindow = new SendWindow(this, config.identifierBase)
     this.keepAlive = new KeepAlive(config.pingTimeout, 0, 0)
   }
@@ -126,9 +138,14 @@ export class Session {
     this.#connect = packet
     this.state = 'connecting'
     this.authExchange.start(packet.properties.authenticationMethod)
-    this.aliases.start(v5 ? (packet.properties.topicAliasMaximum ?? this.#config.unaskedAliases ?? 0) : 0)
+    this.aliases.start(
+      v5 ? (packet.properties.topicAliasMaximum ?? this.#config.unaskedAliases ?? 0) : 0,
+    )
     this.topics.start(0)
-    this.receiveWindow.start(v5 ? (packet.properties.receiveMaximum ?? this.#config.receiveMaximum) : 65_535, !v5)
+    this.receiveWindow.start(
+      v5 ? (packet.properties.receiveMaximum ?? this.#config.receiveMaximum) : 65_535,
+      !v5,
+    )
     this.send(packet)
   }
 
@@ -164,7 +181,15 @@ export class Session {
 
   /** Ends the connection because the peer broke the protocol (section 4.13). DISCONNECT goes first where the handshake was done. */
   fail(reasonCode: number, message?: string, code: MqttErrorCode = 'ERR_PROTOCOL_ERROR'): void {
-    this.close(new MqttError(code, message, { fault: 'remote', outcome: 'unknown', reasonCode, reasonName: nameOf(reasonCode) }), reasonCode)
+    this.close(
+      new MqttError(code, message, {
+        fault: 'remote',
+        outcome: 'unknown',
+        reasonCode,
+        reasonName: nameOf(reasonCode),
+      }),
+      reasonCode,
+    )
   }
 
   /** Ends the connection for a reason of ours; `reasonCode` undefined sends no DISCONNECT. */
@@ -225,12 +250,19 @@ export class Session {
     const verdict = this.keepAlive.handleTimeout(now)
     if (verdict === 'ping') this.send({ type: 'pingreq' })
     else if (verdict !== 'idle')
-      this.close(broken('ERR_KEEPALIVE_TIMEOUT', `the server ${verdict === 'blocked' ? 'stopped reading' : 'is silent'}`), undefined)
+      this.close(
+        broken(
+          'ERR_KEEPALIVE_TIMEOUT',
+          `the server ${verdict === 'blocked' ? 'stopped reading' : 'is silent'}`,
+        ),
+        undefined,
+      )
   }
 
   #handleConnack(packet: ConnackPacket, now: number): void {
     const connect = this.#connect
-    if (this.state !== 'connecting' || connect === undefined) return this.fail(0x82, 'second CONNACK')
+    if (this.state !== 'connecting' || connect === undefined)
+      return this.fail(0x82, 'second CONNACK')
     if (packet.reasonCode !== 0) {
       this.state = 'closed'
       this.actions.push({ type: 'refused', connack: packet })
@@ -238,7 +270,11 @@ export class Session {
     }
     // The server accepted the connection: if we end it, DISCONNECT says why.
     this.state = 'connected'
-    const objection = objectionTo(connect, packet, this.#config.ownsSession || this.negotiated !== undefined)
+    const objection = objectionTo(
+      connect,
+      packet,
+      this.#config.ownsSession || this.negotiated !== undefined,
+    )
     if (objection !== undefined) return this.fail(0x82, objection)
     const negotiated = negotiate(connect, packet, this.#config.pingTimeout)
     this.negotiated = negotiated
@@ -252,7 +288,12 @@ export class Session {
     this.#up = true
     const v4 = this.version === 4
     const most = Math.min(negotiated.receiveMaximum, v4 ? this.#window : this.#mostInFlight)
-    this.sendWindow.start(most, foreign, v4, v4 ? (this.#config.maximumInflight ?? version4Exchanges) : undefined)
+    this.sendWindow.start(
+      most,
+      foreign,
+      v4,
+      v4 ? (this.#config.maximumInflight ?? version4Exchanges) : undefined,
+    )
     this.topics.start(negotiated.topicAliasMaximum)
     this.keepAlive = new KeepAlive(negotiated.pingTimeout, negotiated.keepAlive, now)
     this.actions.push({ type: 'connected', connack: packet, lost, stale })
@@ -263,12 +304,20 @@ export class Session {
     this.#up = false
     this.faulty.handleLost()
     const narrows = this.version === 4 && inFlight > version4Exchanges
-    this.#window = narrows ? Math.max(version4Exchanges, Math.floor(inFlight / 2)) : this.#mostInFlight
+    this.#window = narrows
+      ? Math.max(version4Exchanges, Math.floor(inFlight / 2))
+      : this.#mostInFlight
   }
 }
 
 // Of a request that is in flight, with as many reason codes as there were filters; on 3.1.1 an UNSUBACK has none.
-function isAnswer({ sendWindow, version }: Session, { type, packetId, reasonCodes }: SubackPacket | UnsubackPacket): boolean {
+function isAnswer(
+  { sendWindow, version }: Session,
+  { type, packetId, reasonCodes }: SubackPacket | UnsubackPacket,
+): boolean {
   const count = type === 'unsuback' && version === 4 ? undefined : reasonCodes.length
-  return sendWindow.handleAnswer(type === 'suback' ? 'subscribe' : 'unsubscribe', packetId, count) === DONE
+  return (
+    sendWindow.handleAnswer(type === 'suback' ? 'subscribe' : 'unsubscribe', packetId, count) ===
+    DONE
+  )
 }

@@ -93,7 +93,13 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
 
   audiencesOf(habit: RetainHabit): readonly (Set<Consumer> | undefined)[] {
     const both = [this.audience, this.requests[0]?.audience]
-    return this.retainAsPublished ? [undefined] : habit === behind ? [both[0]] : habit === before ? [both[1]] : both
+    return this.retainAsPublished
+      ? [undefined]
+      : habit === behind
+        ? [both[0]]
+        : habit === before
+          ? [both[1]]
+          : both
   }
 
   /** A consumer reads it, or asks for more. */
@@ -104,7 +110,15 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
 
   /** A SUBSCRIBE is to be sent for it: gives its place in the packet. */
   ask(request: SubscriptionRequest, calls: SubscribeFilter['calls']): SubscribeFilter {
-    const asked: SubscribeFilter = { filter: this.filter, known: this, request, calls, audience: undefined, sent: false, withdrawn: false }
+    const asked: SubscribeFilter = {
+      filter: this.filter,
+      known: this,
+      request,
+      calls,
+      audience: undefined,
+      sent: false,
+      withdrawn: false,
+    }
     this.requests.push(asked)
     return asked
   }
@@ -123,7 +137,8 @@ export class BrokerSubscription implements Origin, Readership<Consumer> {
 
   #findSole(): void {
     this.sole = undefined
-    if (this.takers.size === 1) for (const [consumer, qos] of this.takers) [this.sole, this.soleQos] = [consumer, qos]
+    if (this.takers.size === 1)
+      for (const [consumer, qos] of this.takers) [this.sole, this.soleQos] = [consumer, qos]
   }
 }
 
@@ -171,7 +186,12 @@ export class SubscribeCall {
   sent = false
   done = false
 
-  constructor(consumer: Consumer, asked: readonly SubscriptionRequest[], requireQos: boolean, open: number) {
+  constructor(
+    consumer: Consumer,
+    asked: readonly SubscriptionRequest[],
+    requireQos: boolean,
+    open: number,
+  ) {
     this.consumer = consumer
     this.asked = asked
     this.requireQos = requireQos

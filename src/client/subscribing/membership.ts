@@ -46,7 +46,11 @@ export class Membership {
   }
 
   /** A new one, in the place of another that is being unsubscribed. */
-  create(request: SubscriptionRequest, identifier: number | undefined, userProperties: UserProperties | undefined): BrokerSubscription {
+  create(
+    request: SubscriptionRequest,
+    identifier: number | undefined,
+    userProperties: UserProperties | undefined,
+  ): BrokerSubscription {
     const { filter } = request
     const old = this.byFilter.get(filter)
     if (old !== undefined) {
@@ -71,7 +75,8 @@ export class Membership {
 
   /** Nobody reads a subscription any more. */
   leaveAll(subscription: BrokerSubscription, error?: MqttError): void {
-    for (const consumer of [...subscription.takers.keys()]) this.leave(consumer, subscription, error)
+    for (const consumer of [...subscription.takers.keys()])
+      this.leave(consumer, subscription, error)
   }
 
   /** A consumer does not read a subscription any more. */
@@ -105,7 +110,8 @@ export class Membership {
 
   /** The client is about to end: what came of subscriptions that are left is handed out still, nothing else. */
   close(): void {
-    for (const { consumer, joined } of this.calls.values()) consumer.close([...joined].some(({ state }) => state === 'leaving'))
+    for (const { consumer, joined } of this.calls.values())
+      consumer.close([...joined].some(({ state }) => state === 'leaving'))
     for (const consumer of this.#lingering) consumer.close(true)
   }
 

@@ -13,7 +13,12 @@ import type { Deferred } from '../common/abort.js'
 import { optionError, unsupported } from '../common/schema.js'
 import { SparseSet } from '../common/sparse.js'
 import { checkFilter } from '../session/limits.js'
-import { type BrokerSubscription, type SubscribeFilter, type Suspicion, withdraw } from './broker-subscription.js'
+import {
+  type BrokerSubscription,
+  type SubscribeFilter,
+  type Suspicion,
+  withdraw,
+} from './broker-subscription.js'
 
 /** Bytes of a SUBSCRIBE or UNSUBSCRIBE besides its filters and user properties. */
 const packetOverhead = 32
@@ -67,16 +72,23 @@ export function isWanted(asked: SubscribeFilter | string): boolean {
 }
 
 /** What speaks against a filter of this packet. */
-export function suspicionOf(packet: PendingPacket, asked: SubscribeFilter | string): Suspicion | undefined {
-  return typeof asked === 'string' ? (packet as PendingUnsubscribe).call.suspicions?.get(asked) : asked.known.suspicion
+export function suspicionOf(
+  packet: PendingPacket,
+  asked: SubscribeFilter | string,
+): Suspicion | undefined {
+  return typeof asked === 'string'
+    ? (packet as PendingUnsubscribe).call.suspicions?.get(asked)
+    : asked.known.suspicion
 }
 
 /** A connection ended before these had an answer. */
 export function suspect(packet: PendingPacket): void {
-  if (packet.type === 'subscribe') for (const { known } of packet.filters) known.suspicion ??= { strikes: 0 }
+  if (packet.type === 'subscribe')
+    for (const { known } of packet.filters) known.suspicion ??= { strikes: 0 }
   else {
     packet.call.suspicions ??= new Map()
-    for (const filter of packet.filters) if (!packet.call.suspicions.has(filter)) packet.call.suspicions.set(filter, { strikes: 0 })
+    for (const filter of packet.filters)
+      if (!packet.call.suspicions.has(filter)) packet.call.suspicions.set(filter, { strikes: 0 })
   }
 }
 
@@ -99,7 +111,8 @@ export function split(packet: PendingPacket, most: number, room: number): Pendin
   const open = new Map<unknown, { readonly group: (typeof groups)[number]; bytes: number }>()
   for (const asked of packet.filters) {
     // What goes once more keeps what it had.
-    const { filter, userProperties, identifier } = typeof asked === 'string' ? { ...packet, filter: asked, identifier: 0 } : asked.known
+    const { filter, userProperties, identifier } =
+      typeof asked === 'string' ? { ...packet, filter: asked, identifier: 0 } : asked.known
     const key = identifier || userProperties
     const bytes = utf8Length(filter) + filterOverhead
     let last = open.get(key)
@@ -119,7 +132,11 @@ function sizeOf(pairs: UserProperties = []): number {
 }
 
 /** Why this server cannot be asked for a filter; undefined when it can. */
-export function objectionTo({ filter, request, calls }: SubscribeFilter, packet: PendingSubscribe, limits: Negotiated): MqttError | undefined {
+export function objectionTo(
+  { filter, request, calls }: SubscribeFilter,
+  packet: PendingSubscribe,
+  limits: Negotiated,
+): MqttError | undefined {
   const names = ['noLocal', 'retainAsPublished', 'retainHandling'] as const
   const option =
     packet.userProperties !== undefined
@@ -128,23 +145,41 @@ export function objectionTo({ filter, request, calls }: SubscribeFilter, packet:
         ? 'properties.subscriptionIdentifier'
         : names.find((name) => Boolean(request[name]))
   // What is brought back was accepted once: it goes without what only 5.0 has.
-  if (limits.protocolVersion === 4 && option !== undefined && calls.size > 0) return unsupported(option)
+  if (limits.protocolVersion === 4 && option !== undefined && calls.size > 0)
+    return unsupported(option)
   const code = checkFilter(limits, filter, packet.identifier !== undefined)
   return code && optionError(code, 'filter', describe(code, printable(filter)))
 }
 
 /** The packet as it is written, as far as the server takes it. */
-export function packetOf(packet: PendingPacket, packetId: number, limits: Negotiated): SubscribePacket | UnsubscribePacket {
+export function packetOf(
+  packet: PendingPacket,
+  packetId: number,
+  limits: Negotiated,
+): SubscribePacket | UnsubscribePacket {
   if (packet.type === 'unsubscribe') {
     const { type, userProperties, filters } = packet
     return { type, packetId, properties: { userProperties }, filters }
   }
   const { identifier = 0, userProperties } = packet.filters[0]?.known ?? {}
-  const subscriptionIdentifiers = limits.subscriptionIdentifierAvailable && identifier > 0 ? [identifier] : undefined
-  const less = limits.protocolVersion === 5 ? {} : ({ noLocal: false, retainAsPublished: false, retainHandling: 0 } as const)
+  const subscriptionIdentifiers =
+    limits.subscriptionIdentifierAvailable && identifier > 0 ? [identifier] : undefined
+  const less =
+    limits.protocolVersion === 5
+      ? {}
+      : ({ noLocal: false, retainAsPublished: false, retainHandling: 0 } as const)
   // One that goes again must not lower what a later one has raised.
-  const subscriptions = packet.filters.map(({ request, known: { qos } }) => ({ ...request, qos, ...less }))
-  return { type: 'subscribe', packetId, properties: { userProperties, subscriptionIdentifiers }, subscriptions }
+  const subscriptions = packet.filters.map(({ request, known: { qos } }) => ({
+    ...request,
+    qos,
+    ...less,
+  }))
+  return {
+    type: 'subscribe',
+    packetId,
+    properties: { userProperties, subscriptionIdentifiers },
+    subscriptions,
+  }
 }
 
 /** What brings back a subscription: after a loss as it was asked for, otherwise without retained messages that were seen before. */
@@ -156,11 +191,19 @@ export function restoring(subscription: BrokerSubscription, lost: boolean): Subs
 }
 
 /** What goes again on the next connection, in the same order; what brought a session back does not. */
-export function unanswered(packets: readonly PendingPacket[], isOver: (packet: PendingUnsubscribe, filter: string) => boolean): PendingPacket[] {
+export function unanswered(
+  packets: readonly PendingPacket[],
+  isOver: (packet: PendingUnsubscribe, filter: string) => boolean,
+): PendingPacket[] {
   return packets
     .map((packet): PendingPacket => {
-      if (packet.type === 'subscribe') return { ...packet, filters: askedAgain(packet), again: false }
-      return { ...packet, filters: packet.filters.filter((filter) => !isOver(packet, filter)), again: false }
+      if (packet.type === 'subscribe')
+        return { ...packet, filters: askedAgain(packet), again: false }
+      return {
+        ...packet,
+        filters: packet.filters.filter((filter) => !isOver(packet, filter)),
+        again: false,
+      }
     })
     .filter(({ filters }) => filters.length > 0)
 }
@@ -169,7 +212,8 @@ export function unanswered(packets: readonly PendingPacket[], isOver: (packet: P
 function askedAgain({ filters, restoring = false }: PendingSubscribe): SubscribeFilter[] {
   // Nobody waits for what is on its way out.
   const isOver = ({ known, calls }: SubscribeFilter): boolean =>
-    (restoring && calls.size === 0) || (known.state === 'leaving' && [...calls.keys()].every(({ done }) => done))
+    (restoring && calls.size === 0) ||
+    (known.state === 'leaving' && [...calls.keys()].every(({ done }) => done))
   withdraw(filters.filter(isOver))
   for (const asked of filters) asked.sent = false
   return filters.filter(isWanted)

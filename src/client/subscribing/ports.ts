@@ -59,4 +59,5 @@ export interface Deliveries {
 }
 
 /** All of it. */
-export type SubscribingHost = ClientContext & SubscribingOwner & { readonly router: Deliveries; readonly publishQueue: Publishing }
+export type SubscribingHost = ClientContext &
+  SubscribingOwner & { readonly router: Deliveries; readonly publishQueue: Publishing }

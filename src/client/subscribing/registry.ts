@@ -15,16 +15,28 @@ import { SparseSet } from '../common/sparse.js'
 import type { Consumer } from '../delivery/consumer.js'
 import type { CheckedSubscribe } from '../parsing/requests.js'
 import { refusedByEnding } from '../session/refusal.js'
-import { type BrokerSubscription, SubscribeCall, type SubscribeFilter, withdraw } from './broker-subscription.js'
+import {
+  type BrokerSubscription,
+  SubscribeCall,
+  type SubscribeFilter,
+  withdraw,
+} from './broker-subscription.js'
 import { Membership } from './membership.js'
-import { type PendingPacket, type PendingSubscribe, type PendingUnsubscribe, restoring } from './pending-packets.js'
+import {
+  type PendingPacket,
+  type PendingSubscribe,
+  type PendingUnsubscribe,
+  restoring,
+} from './pending-packets.js'
 import type { SubscribingHost } from './ports.js'
 import { assertShared, difference, grantOf, merged, wantRetained } from './sharing.js'
 import { type Answers, SubscribeSender } from './subscribe-sender.js'
 import { answerUnsubscribe, depart, unsubscribe } from './unsubscribing.js'
 
 /** The SUBSCRIBE that a call comes to. */
-type Asking = Pick<PendingSubscribe, 'identifier' | 'userProperties'> & { readonly filters: SubscribeFilter[] }
+type Asking = Pick<PendingSubscribe, 'identifier' | 'userProperties'> & {
+  readonly filters: SubscribeFilter[]
+}
 
 /** Consumers and subscriptions of one client. */
 export class Registry implements Answers {
@@ -50,7 +62,11 @@ export class Registry implements Answers {
   }
 
   /** Adds a consumer: routed at once, granted when `ready` settles. @throws MqttError ERR_SUBSCRIPTION_CONFLICT */
-  subscribe(consumer: Consumer, asked: readonly SubscriptionRequest[], options: CheckedSubscribe): Promise<Subscription> {
+  subscribe(
+    consumer: Consumer,
+    asked: readonly SubscriptionRequest[],
+    options: CheckedSubscribe,
+  ): Promise<Subscription> {
     const { signal, requireQos, properties } = options
     const { subscriptionIdentifier: identifier, userProperties } = properties
     if (signal?.aborted) {
@@ -108,8 +124,11 @@ export class Registry implements Answers {
       subscription.kept ||= how === 'detach'
     }
     // What has not left is not sent any more, whatever becomes of the rest.
-    const goes = ({ state }: BrokerSubscription): boolean => (how === 'detach' ? state === 'new' : state !== 'leaving')
-    const empty = subscriptions.filter((subscription) => subscription.takers.size === 0 && goes(subscription))
+    const goes = ({ state }: BrokerSubscription): boolean =>
+      how === 'detach' ? state === 'new' : state !== 'leaving'
+    const empty = subscriptions.filter(
+      (subscription) => subscription.takers.size === 0 && goes(subscription),
+    )
     if (empty.length > 0) depart(this, empty)
   }
 
@@ -122,20 +141,24 @@ export class Registry implements Answers {
     if (inUse && this.#isLatest(packet) && this.sender.repeat(packet, packetId)) return
     this.sender.handleAnswered(packet)
     if (packet.type === 'unsubscribe') answerUnsubscribe(this, packet, reasonCodes)
-    else for (const [index, asked] of packet.filters.entries()) this.#handleGrant(asked, reasonCodes[index] as number)
+    else
+      for (const [index, asked] of packet.filters.entries())
+        this.#handleGrant(asked, reasonCodes[index] as number)
     this.sender.flush()
   }
 
   // False when a later call has changed what this packet was about.
   #isLatest(packet: PendingPacket): boolean {
-    if (packet.type === 'subscribe') return packet.filters.every(({ known }) => known.state !== 'leaving')
+    if (packet.type === 'subscribe')
+      return packet.filters.every(({ known }) => known.state !== 'leaving')
     return packet.filters.every((filter) => this.membership.current(filter) === undefined)
   }
 
   /** The client is about to end: shared filters are left when `leaving`. What came of filters that are left is handed out still, nothing else. */
   close(leaving: boolean): void {
     const shared = [...this.membership.byFilter.values()].filter(
-      (subscription) => subscription.grouped && subscription.takers.size > 0 && subscription.state !== 'leaving',
+      (subscription) =>
+        subscription.grouped && subscription.takers.size > 0 && subscription.state !== 'leaving',
     )
     if (leaving && shared.length > 0)
       silent(
@@ -202,23 +225,32 @@ export class Registry implements Answers {
   // True when a SUBSCRIBE is needed for it; where it is not, the broker's subscription is good enough.
   #join(request: SubscriptionRequest, call: SubscribeCall, packet: Asking): boolean {
     const { identifier, userProperties } = packet
-    const subscription = this.membership.current(request.filter) ?? this.membership.create(request, identifier, userProperties)
+    const subscription =
+      this.membership.current(request.filter) ??
+      this.membership.create(request, identifier, userProperties)
     call.joined.add(subscription)
     const first = subscription.state === 'new'
     const retainHandling = first || request.retainHandling === 0 ? request.retainHandling : 2
     // Without a reader the next SUBSCRIBE may replace its options.
     const changed = difference(subscription, request, identifier) !== undefined
-    if (changed) Object.assign(subscription, request, { identifier: identifier ?? subscription.identifier })
+    if (changed)
+      Object.assign(subscription, request, { identifier: identifier ?? subscription.identifier })
     subscription.join(call.consumer, request.qos)
     wantRetained(subscription, request)
-    const more = first || changed || (!subscription.grouped && (request.retainHandling === 0 || request.qos > subscription.qos))
+    const more =
+      first ||
+      changed ||
+      (!subscription.grouped && (request.retainHandling === 0 || request.qos > subscription.qos))
     if (!more) return false
     subscription.qos = Math.max(subscription.qos, request.qos) as QoS
     const queued = subscription.requests.at(-1)
     if (!changed && queued?.sent === false) {
       queued.calls.set(call, retainHandling !== 2)
       wantRetained(queued.request, { retainHandling })
-    } else packet.filters.push(subscription.ask({ ...request, retainHandling }, new Map([[call, retainHandling !== 2]])))
+    } else
+      packet.filters.push(
+        subscription.ask({ ...request, retainHandling }, new Map([[call, retainHandling !== 2]])),
+      )
     return true
   }
 
@@ -247,7 +279,10 @@ export class Registry implements Answers {
     }
     const { state, unconfirmed, requests } = subscription
     // The server does not have it: it never did, or it has forgotten it.
-    const gone = error !== undefined && requests.length === 0 && (state === 'sent' || (unconfirmed && state === 'active'))
+    const gone =
+      error !== undefined &&
+      requests.length === 0 &&
+      (state === 'sent' || (unconfirmed && state === 'active'))
     // What came in already goes back where it was, if it can.
     if (gone) subscription.state = 'leaving'
     for (const call of calls) this.#grant(call, grant)
@@ -263,7 +298,8 @@ export class Registry implements Answers {
     if (grant.error !== undefined && subscription !== undefined) {
       this.membership.leave(call.consumer, subscription)
       // The reader before has left it to this one.
-      if (subscription.takers.size === 0 && subscription.state !== 'leaving' && !subscription.kept) depart(this, [subscription])
+      if (subscription.takers.size === 0 && subscription.state !== 'leaving' && !subscription.kept)
+        depart(this, [subscription])
     }
     if (call.open === 0) this.#complete(call)
   }
@@ -273,9 +309,16 @@ export class Registry implements Answers {
     // In the order asked: a filter that was named twice has one.
     const granted = asked.map(({ filter }) => grants.get(filter) as Grant)
     consumer.subscription.granted = Object.freeze(granted)
-    const lowered = call.requireQos && asked.some(({ qos, filter }) => (grants.get(filter)?.qos ?? qos) < qos)
+    const lowered =
+      call.requireQos && asked.some(({ qos, filter }) => (grants.get(filter)?.qos ?? qos) < qos)
     const error =
-      errorOfAll(granted) ?? (lowered ? new MqttError('ERR_SUBSCRIBE_REFUSED', 'QoS lowered', { outcome: 'refused', fault: 'remote' }) : undefined)
+      errorOfAll(granted) ??
+      (lowered
+        ? new MqttError('ERR_SUBSCRIBE_REFUSED', 'QoS lowered', {
+            outcome: 'refused',
+            fault: 'remote',
+          })
+        : undefined)
     if (error !== undefined) return this.#fail(call, error)
     consumer.handleGranted()
     call.settle(undefined)
@@ -304,7 +347,8 @@ export class Registry implements Answers {
       const { requests, state, grantedQos, unconfirmed } = subscription
       // What only a lost session requires is restored on the next connection.
       if (requests.length > 0 || calls.size === 0) continue
-      if ((sent || state === 'new') && grantedQos === undefined) this.membership.forget(subscription)
+      if ((sent || state === 'new') && grantedQos === undefined)
+        this.membership.forget(subscription)
       // It would have brought back what the server may not have.
       else if (unconfirmed && state === 'active') this.#dismiss(subscription, error)
     }

@@ -150,12 +150,18 @@ export class SubscribeSender {
   end(reason: MqttError): void {
     this.#trial.stop()
     for (const packet of this.#takeAll())
-      if (packet.type === 'unsubscribe') packet.call.answer.reject(withOutcome(reason, packet.call.sent ? 'unknown' : 'not-sent'))
+      if (packet.type === 'unsubscribe')
+        packet.call.answer.reject(withOutcome(reason, packet.call.sent ? 'unknown' : 'not-sent'))
   }
 
   // Those that were sent first.
   #takeAll(): PendingPacket[] {
-    const all = [...this.#sent.values(), ...this.#next.drain(), ...this.#suspects.splice(0), ...this.#queue.drain()]
+    const all = [
+      ...this.#sent.values(),
+      ...this.#next.drain(),
+      ...this.#suspects.splice(0),
+      ...this.#queue.drain(),
+    ]
     this.#sent.clear()
     return all
   }
@@ -165,7 +171,11 @@ export class SubscribeSender {
     const { links, session } = this.#host
     // What was settled before leaves before: brokers are about that take the identifier of a message in flight for one of ours.
     if (this.#next.length + this.#queue.length > 0) links.connection?.writer.writeAcks()
-    while (links.connection !== undefined && session.sendWindow.hasIdentifier && !this.#trial.silent) {
+    while (
+      links.connection !== undefined &&
+      session.sendWindow.hasIdentifier &&
+      !this.#trial.silent
+    ) {
       const packet = this.#next.shift()
       const filters = packet?.filters.filter(isWanted) ?? []
       if (filters.length > 0) this.#send({ ...packet, filters } as PendingPacket)
@@ -197,7 +207,8 @@ export class SubscribeSender {
 
   // They may hold more filters than the server takes.
   #handleUnanswered(packets: readonly PendingPacket[]): void {
-    if (packets.some((packet) => isOurs(packet) && packet.filters.length > 1)) this.#most = Math.max(1, Math.floor(this.#most / 2))
+    if (packets.some((packet) => isOurs(packet) && packet.filters.length > 1))
+      this.#most = Math.max(1, Math.floor(this.#most / 2))
   }
 
   // It is to blame for the end of the connection: once too often?
@@ -206,10 +217,19 @@ export class SubscribeSender {
     const [asked] = packet.filters
     const suspicion = suspicionOfFirst(packet)
     suspicion.strikes += 1
-    const { filter, known } = typeof asked === 'string' ? { filter: asked } : (asked as SubscribeFilter)
+    const { filter, known } =
+      typeof asked === 'string' ? { filter: asked } : (asked as SubscribeFilter)
     const most = known?.grantedQos === undefined ? poisonAfter : poisonAfter * oftenGranted
-    this.#host.log('warn', `the server ended the connection at ${packet.type.toUpperCase()} `, filter, ` (${suspicion.strikes} of ${most})`)
-    return most < Number.POSITIVE_INFINITY && (suspicion.strikes >= most || refusals.includes(reasonCode))
+    this.#host.log(
+      'warn',
+      `the server ended the connection at ${packet.type.toUpperCase()} `,
+      filter,
+      ` (${suspicion.strikes} of ${most})`,
+    )
+    return (
+      most < Number.POSITIVE_INFINITY &&
+      (suspicion.strikes >= most || refusals.includes(reasonCode))
+    )
   }
 
   // There are some while there is a connection.
@@ -226,10 +246,19 @@ export class SubscribeSender {
     if (this.#queue.peek() !== packet) return true
     this.#queue.shift()
     const { maxFiltersPerSubscribe } = this.#host.options
-    const most = maxFiltersPerSubscribe === Number.POSITIVE_INFINITY && isOurs(packet) ? this.#most : maxFiltersPerSubscribe
+    const most =
+      maxFiltersPerSubscribe === Number.POSITIVE_INFINITY && isOurs(packet)
+        ? this.#most
+        : maxFiltersPerSubscribe
     const part = (suspected: boolean, size: number): PendingPacket[] => {
-      const those = (filters as (string | SubscribeFilter)[]).filter((asked) => (suspicionOf(packet, asked) !== undefined) === suspected)
-      return split({ ...packet, filters: those } as PendingPacket, size, this.#limits.maximumPacketSize)
+      const those = (filters as (string | SubscribeFilter)[]).filter(
+        (asked) => (suspicionOf(packet, asked) !== undefined) === suspected,
+      )
+      return split(
+        { ...packet, filters: those } as PendingPacket,
+        size,
+        this.#limits.maximumPacketSize,
+      )
     }
     refill(this.#next, part(false, most))
     for (const each of part(true, 1)) this.#putAside(each)
@@ -248,7 +277,8 @@ export class SubscribeSender {
       return
     }
     let at = this.#suspects.length
-    while (at > 0 && suspicionOfFirst(this.#suspects[at - 1] as PendingPacket).strikes > strikes) at -= 1
+    while (at > 0 && suspicionOfFirst(this.#suspects[at - 1] as PendingPacket).strikes > strikes)
+      at -= 1
     this.#suspects.splice(at, 0, packet)
   }
 
@@ -271,7 +301,8 @@ export class SubscribeSender {
 
   // What was left, or subscribed to again, while it waited, is not sent.
   #isOver(packet: PendingPacket): boolean {
-    if (packet.type === 'unsubscribe') return isSuperseded(this.#answers, packet, packet.filters[0] as string)
+    if (packet.type === 'unsubscribe')
+      return isSuperseded(this.#answers, packet, packet.filters[0] as string)
     const [asked] = packet.filters as [SubscribeFilter]
     if (asked.known.state === 'leaving') this.#answers.giveUp(asked)
     return asked.withdrawn
@@ -282,7 +313,8 @@ export class SubscribeSender {
     const wanted = packet.filters.filter(isWanted)
     for (const asked of wanted) {
       const error = isWanted(asked) ? objectionTo(asked, packet, this.#limits) : undefined
-      if (error !== undefined) this.#answers.refuse(packet.restoring ? [asked] : wanted, error, packet.restoring)
+      if (error !== undefined)
+        this.#answers.refuse(packet.restoring ? [asked] : wanted, error, packet.restoring)
     }
     const allowed = wanted.filter(isWanted)
     if (allowed.length > 0) this.#identify(allowed, packet.identifier)
@@ -292,8 +324,13 @@ export class SubscribeSender {
   #identify(filters: readonly SubscribeFilter[], chosen: number | undefined): void {
     const { byFilter } = this.#answers.membership
     if (chosen !== undefined) this.#identifiers.take(chosen, byFilter.values())
-    const fresh = chosen ?? (this.#limits.subscriptionIdentifierAvailable ? this.#identifiers.fresh(byFilter.values()) : 0)
-    for (const { known } of filters) if (known.state === 'new' || fresh === 0) known.identifier = fresh
+    const fresh =
+      chosen ??
+      (this.#limits.subscriptionIdentifierAvailable
+        ? this.#identifiers.fresh(byFilter.values())
+        : 0)
+    for (const { known } of filters)
+      if (known.state === 'new' || fresh === 0) known.identifier = fresh
   }
 
   #send(packet: PendingPacket): void {
@@ -315,7 +352,8 @@ export class SubscribeSender {
       this.#trial.alone = undefined
       // Not a byte of it left: there is nothing to undo.
       for (const { known } of fresh) known.state = 'new'
-      if (packet.type === 'subscribe') this.#answers.refuse(packet.filters, error as MqttError, packet.restoring)
+      if (packet.type === 'subscribe')
+        this.#answers.refuse(packet.filters, error as MqttError, packet.restoring)
       else answerUnsubscribe(this.#answers, packet, [], error as MqttError)
     }
   }

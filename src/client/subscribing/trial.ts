@@ -49,7 +49,11 @@ export class Trial {
 
   /** True while nothing may follow the request that was sent alone. */
   get silent(): boolean {
-    return this.alone !== undefined && !this.#host.states.stopping && this.#host.platform.now() < this.#changedAt + longestSilence
+    return (
+      this.alone !== undefined &&
+      !this.#host.states.stopping &&
+      this.#host.platform.now() < this.#changedAt + longestSilence
+    )
   }
 
   /** A connection is up. */
@@ -69,7 +73,8 @@ export class Trial {
   #dueAt(suspicion: Suspicion, unanswered: number, now: number): number {
     const { links, options, publishQueue, session } = this.#host
     const { keepAlive, negotiated, receiveWindow } = session
-    if (unanswered > 0 && now < this.#changedAt + longestSilence) return this.#changedAt + longestSilence
+    if (unanswered > 0 && now < this.#changedAt + longestSilence)
+      return this.#changedAt + longestSilence
     if (this.#answeredAt === undefined) {
       if (this.#askedAt === undefined) {
         this.#askedAt = now
@@ -78,7 +83,13 @@ export class Trial {
       }
       // Where PINGREQ has no answer it goes all the same, but is not to blame then.
       if (keepAlive.asked)
-        return this.#silentAt(Math.min(longestSilence, (negotiated?.pingTimeout ?? 0) / 2, Math.max(leastSilence, 2 * this.#lifetime)))
+        return this.#silentAt(
+          Math.min(
+            longestSilence,
+            (negotiated?.pingTimeout ?? 0) / 2,
+            Math.max(leastSilence, 2 * this.#lifetime),
+          ),
+        )
       this.#answeredAt = now
     }
     // A message that is tried alone waits as long as a filter, and has its silence: an end is to blame one of them.
@@ -89,7 +100,9 @@ export class Trial {
     const first = strikes === 0 && options.subscriptions.poisonAfter > 1
     const idle = publishQueue.inFlight + (first && this.#hurried ? 0 : receiveWindow.open) === 0
     this.#waits = !idle && now < this.#answeredAt + patience
-    const lived = first ? 0 : (this.#upAt ?? now) + Math.min(longestLife, Math.max(shortestLife, 2 * this.#lifetime))
+    const lived = first
+      ? 0
+      : (this.#upAt ?? now) + Math.min(longestLife, Math.max(shortestLife, 2 * this.#lifetime))
     return Math.max(lived, idle ? 0 : this.#answeredAt + patience)
   }
 
@@ -97,7 +110,8 @@ export class Trial {
   // ends too early carries again and again.
   #silentAt(delay: number): number {
     const { receivedAt } = this.#host.session.keepAlive
-    const busyUntil = (this.#upAt ?? 0) + Math.max(longestLife, Math.min(longestBusy, 2 * this.#lifetime))
+    const busyUntil =
+      (this.#upAt ?? 0) + Math.max(longestLife, Math.min(longestBusy, 2 * this.#lifetime))
     return Math.max((this.#askedAt ?? 0) + delay, Math.min(receivedAt + delay, busyUntil))
   }
 

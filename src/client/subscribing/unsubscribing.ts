@@ -35,7 +35,12 @@ export function unsubscribe(
   // Also those that are leaving: that answer may be a refusal.
   const known = new Map(filters.map((filter) => [filter, by.membership.byFilter.get(filter)]))
   const call: UnsubscribeCall = { known, results: new Map(), answer: deferred(), sent: false }
-  const packet: PendingUnsubscribe = { type: 'unsubscribe', filters: [...known.keys()], userProperties, call }
+  const packet: PendingUnsubscribe = {
+    type: 'unsubscribe',
+    filters: [...known.keys()],
+    userProperties,
+    call,
+  }
   const unsent = [...known.values()].every((subscription) => subscription?.state === 'new')
   const { promise } = call.answer
   for (const subscription of known.values()) {
@@ -79,35 +84,57 @@ export function depart(by: Unsubscriber, subscriptions: readonly BrokerSubscript
 }
 
 /** It had its effect, though its answer was lost: what was subscribed to after it is granted. It is answered, and not sent again. */
-export function isSuperseded(by: Unsubscriber, { type, call }: PendingUnsubscribe, filter: string): boolean {
+export function isSuperseded(
+  by: Unsubscriber,
+  { type, call }: PendingUnsubscribe,
+  filter: string,
+): boolean {
   const current = by.membership.byFilter.get(filter)
-  if (current === undefined || current === call.known.get(filter) || current.state !== 'active') return false
+  if (current === undefined || current === call.known.get(filter) || current.state !== 'active')
+    return false
   answerUnsubscribe(by, { type, filters: [filter], call }, [])
   return true
 }
 
 /** There is an answer: a code for each filter (no codes on 3.1.1), or the reason why no answer came. */
-export function answerUnsubscribe(by: Unsubscriber, { call, filters }: PendingUnsubscribe, codes: readonly number[], failure?: MqttError): void {
+export function answerUnsubscribe(
+  by: Unsubscriber,
+  { call, filters }: PendingUnsubscribe,
+  codes: readonly number[],
+  failure?: MqttError,
+): void {
   const { known, results, answer } = call
   for (const [at, filter] of filters.entries()) {
     const subscription = known.get(filter)
     const code = codes[at] ?? (failure === undefined ? 0 : 0x80)
-    const error = failure ?? (code < 0x80 ? undefined : refusal('ERR_UNSUBSCRIBE_REFUSED', code, undefined, UNSUBACK))
-    results.set(filter, Object.freeze({ filter, reasonCode: code, reasonName: nameOf(code, UNSUBACK), error }))
+    const error =
+      failure ??
+      (code < 0x80 ? undefined : refusal('ERR_UNSUBSCRIBE_REFUSED', code, undefined, UNSUBACK))
+    results.set(
+      filter,
+      Object.freeze({ filter, reasonCode: code, reasonName: nameOf(code, UNSUBACK), error }),
+    )
     if (subscription !== undefined) handleAnswer(by, subscription, error)
   }
   // In the order asked.
-  if (results.size === known.size) answer.resolve([...known.keys()].map((filter) => results.get(filter) as UnsubscribeResult))
+  if (results.size === known.size)
+    answer.resolve([...known.keys()].map((filter) => results.get(filter) as UnsubscribeResult))
 }
 
-function handleAnswer({ host, membership }: Unsubscriber, subscription: BrokerSubscription, error: MqttError | undefined): void {
+function handleAnswer(
+  { host, membership }: Unsubscriber,
+  subscription: BrokerSubscription,
+  error: MqttError | undefined,
+): void {
   const { filter, grouped, lingers, takers } = subscription
   subscription.openUnsubscribes -= 1
   // Servers send what they had for it behind UNSUBACK: a member that leaves its group hands that out too.
   if (lingers || (host.states.stopping && grouped && takers.size > 0)) return
   // Refused or not, a subscription made since has taken its place.
-  if (error === undefined || membership.byFilter.get(filter) !== subscription) membership.forget(subscription)
+  if (error === undefined || membership.byFilter.get(filter) !== subscription)
+    membership.forget(subscription)
   // Without a reader it counts as gone: what arrives is acknowledged and dropped.
-  else if (takers.size > 0) subscription.state = subscription.openUnsubscribes > 0 ? 'leaving' : 'active'
+  else if (takers.size > 0)
+    subscription.state = subscription.openUnsubscribes > 0 ? 'leaving' : 'active'
   else host.router.handleForgotten(subscription)
 }

@@ -30,7 +30,9 @@ export function isClosed(error: MqttError): boolean {
 
 /** The error of a store. One that is typed already stays what it is. */
 export function storeError(cause: unknown): MqttError {
-  return MqttError.is(cause) ? cause : new MqttError('ERR_STORE', `store: ${textOf(cause)}`, { cause })
+  return MqttError.is(cause)
+    ? cause
+    : new MqttError('ERR_STORE', `store: ${textOf(cause)}`, { cause })
 }
 
 /** See the head of this file. */
@@ -58,16 +60,28 @@ export class BackedStore implements Store {
     })
   }
 
-  async *entries({ gt, gte, lt, lte, reverse, limit = Number.POSITIVE_INFINITY }: StoreRange = {}): AsyncGenerator<StoreEntry, void, undefined> {
+  async *entries({
+    gt,
+    gte,
+    lt,
+    lte,
+    reverse,
+    limit = Number.POSITIVE_INFINITY,
+  }: StoreRange = {}): AsyncGenerator<StoreEntry, void, undefined> {
     // Of two bounds the narrower one counts.
     let lower: StoreRange = gt === undefined || (gte as string) > gt ? { gte } : { gt }
     let upper: StoreRange = lt === undefined || (lte as string) < lt ? { lte } : { lt }
     // Stores that give 0 entries, or all, would hide a mistake of the caller.
     if (!(limit >= 1 && (limit === Number.POSITIVE_INFINITY || Number.isInteger(limit))))
-      throw new MqttError('ERR_STORE', `store: limit must be a whole number of 1 or more, not ${textOf(limit)}`)
+      throw new MqttError(
+        'ERR_STORE',
+        `store: limit must be a whole number of 1 or more, not ${textOf(limit)}`,
+      )
     let left = limit
     while (left > 0) {
-      const page = await this.#attempt(() => this.#backend.page({ ...lower, ...upper, reverse, limit: left }))
+      const page = await this.#attempt(() =>
+        this.#backend.page({ ...lower, ...upper, reverse, limit: left }),
+      )
       const last = page.at(-1)?.[0]
       if (last === undefined) return
       for (const entry of page) yield entry
@@ -93,7 +107,8 @@ export class BackedStore implements Store {
 
   async #attempt<T>(work: () => Promise<T>): Promise<T> {
     try {
-      if (this.#closing !== undefined) throw new MqttError('ERR_STORE', `${closedMessage}: close it after its clients and queues`)
+      if (this.#closing !== undefined)
+        throw new MqttError('ERR_STORE', `${closedMessage}: close it after its clients and queues`)
       return await work()
     } catch (error) {
       throw storeError(error)
@@ -132,7 +147,8 @@ function endOfWrite(batches: readonly Waiting[], from: number): number {
   let bytes = 0
   let at = from
   while (at < batches.length) {
-    for (const each of (batches[at] as Waiting).operations) bytes += overhead + (each.type === 'put' ? each.value.length : 0)
+    for (const each of (batches[at] as Waiting).operations)
+      bytes += overhead + (each.type === 'put' ? each.value.length : 0)
     if (bytes > mostBytes && at > from) break
     at++
   }
@@ -143,8 +159,10 @@ function checkOperation(each: StoreOperation): void {
   checkedKey(each.key)
   if (each.type === 'put') {
     // Bytes of another realm are bytes too.
-    if (Object.prototype.toString.call(each.value) !== '[object Uint8Array]') throw new MqttError('ERR_STORE', 'store: a value must be a Uint8Array')
-  } else if (each.type !== 'delete') throw new MqttError('ERR_STORE', "store: an operation must be of the type 'put' or 'delete'")
+    if (Object.prototype.toString.call(each.value) !== '[object Uint8Array]')
+      throw new MqttError('ERR_STORE', 'store: a value must be a Uint8Array')
+  } else if (each.type !== 'delete')
+    throw new MqttError('ERR_STORE', "store: an operation must be of the type 'put' or 'delete'")
 }
 
 function checkedKey(key: string): string {

@@ -30,10 +30,16 @@ export function crc32c(bytes: Uint8Array, before = 0): number {
   let at = 0
   // Four at a time: 1.8 times as fast as one by one.
   for (; at + 4 <= length; at += 4) {
-    rest ^= (bytes[at] as number) | ((bytes[at + 1] as number) << 8) | ((bytes[at + 2] as number) << 16) | ((bytes[at + 3] as number) << 24)
-    const low = (known[768 + (rest & 255)] as number) ^ (known[512 + ((rest >>> 8) & 255)] as number)
+    rest ^=
+      (bytes[at] as number) |
+      ((bytes[at + 1] as number) << 8) |
+      ((bytes[at + 2] as number) << 16) |
+      ((bytes[at + 3] as number) << 24)
+    const low =
+      (known[768 + (rest & 255)] as number) ^ (known[512 + ((rest >>> 8) & 255)] as number)
     rest = low ^ (known[256 + ((rest >>> 16) & 255)] as number) ^ (known[rest >>> 24] as number)
   }
-  for (; at < length; at++) rest = (rest >>> 8) ^ (known[(rest ^ (bytes[at] as number)) & 255] as number)
+  for (; at < length; at++)
+    rest = (rest >>> 8) ^ (known[(rest ^ (bytes[at] as number)) & 255] as number)
   return ~rest >>> 0
 }

@@ -53,7 +53,10 @@ let ofVersion: number | undefined
 
 function checksumOf(record: Uint8Array): number {
   ofVersion ??= crc32c(Uint8Array.of(version))
-  return crc32c(record.subarray(headLength), record[0] === version ? ofVersion : crc32c(record.subarray(0, 1)))
+  return crc32c(
+    record.subarray(headLength),
+    record[0] === version ? ofVersion : crc32c(record.subarray(0, 1)),
+  )
 }
 
 // Two that came at once would take the same place.
@@ -65,7 +68,12 @@ const turns: WeakMap<Store, Promise<unknown>> = /* @__PURE__ */ new WeakMap()
  *
  * Gives the new key. @throws MqttError ERR_STORE; the record is where it was then
  */
-export function quarantine(store: Store, key: string, bytes: Uint8Array, why: string): Promise<string> {
+export function quarantine(
+  store: Store,
+  key: string,
+  bytes: Uint8Array,
+  why: string,
+): Promise<string> {
   const move = (): Promise<string> => moveAway(store, key, bytes, why)
   const turn = (turns.get(store) ?? Promise.resolve()).then(move, move)
   turns.set(store, turn)
@@ -79,7 +87,12 @@ const staying: WeakMap<Store, Set<string>> = /* @__PURE__ */ new WeakMap()
  * The same for a reader that goes on in either case. False: it could not be moved, as the disk is full; it stays where it is, and is to be passed over. `tell` is
  * called where it was not for this record before. Never rejects.
  */
-export async function setAside(store: Store, key: string, bytes: Uint8Array, tell: (key: string) => void): Promise<boolean> {
+export async function setAside(
+  store: Store,
+  key: string,
+  bytes: Uint8Array,
+  tell: (key: string) => void,
+): Promise<boolean> {
   const known = staying.get(store) ?? new Set<string>()
   staying.set(store, known)
   const moved = await quarantine(store, key, bytes, 'damaged').then(
@@ -91,10 +104,21 @@ export async function setAside(store: Store, key: string, bytes: Uint8Array, tel
   return moved
 }
 
-async function moveAway(store: Store, key: string, bytes: Uint8Array, why: string): Promise<string> {
+async function moveAway(
+  store: Store,
+  key: string,
+  bytes: Uint8Array,
+  why: string,
+): Promise<string> {
   let number = 1
   // Numbers follow each other, so that the one to go is known without counting.
-  for await (const [last] of store.entries({ gt: prefix, lt: `${prefix}:`, reverse: true, limit: 1 })) number = Number(last.slice(prefix.length)) + 1
+  for await (const [last] of store.entries({
+    gt: prefix,
+    lt: `${prefix}:`,
+    reverse: true,
+    limit: 1,
+  }))
+    number = Number(last.slice(prefix.length)) + 1
   const head = new TextEncoder().encode(`${JSON.stringify({ key, why })}\n`)
   const value = new Uint8Array(head.length + bytes.length)
   value.set(head)

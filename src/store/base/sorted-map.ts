@@ -42,7 +42,11 @@ export class SortedMap<V> {
     }
     keys.splice(at, 0, key)
     values.splice(at, 0, value)
-    if (keys.length > mostKeys) this.#lists.splice(place + 1, 0, { keys: keys.splice(mostKeys / 2), values: values.splice(mostKeys / 2) })
+    if (keys.length > mostKeys)
+      this.#lists.splice(place + 1, 0, {
+        keys: keys.splice(mostKeys / 2),
+        values: values.splice(mostKeys / 2),
+      })
     return undefined
   }
 
@@ -64,17 +68,32 @@ export class SortedMap<V> {
   }
 
   /** Nothing may change before the last one was asked for. */
-  *within({ gt, gte = '', lt, lte, reverse }: StoreRange): Generator<readonly [key: string, value: V], void, undefined> {
+  *within({
+    gt,
+    gte = '',
+    lt,
+    lte,
+    reverse,
+  }: StoreRange): Generator<readonly [key: string, value: V], void, undefined> {
     const isAbove = (key: string): boolean => (gt === undefined ? key >= gte : key > gt)
-    const isBelow = (key: string): boolean => (lt === undefined ? lte === undefined || key <= lte : key < lt)
+    const isBelow = (key: string): boolean =>
+      lt === undefined ? lte === undefined || key <= lte : key < lt
     const [begins, ends, step] = reverse ? [isBelow, isAbove, -1] : [isAbove, isBelow, 1]
     const bound = reverse ? (lt ?? lte) : (gt ?? gte)
     let place = bound === undefined ? this.#lists.length - 1 : this.#listOf(bound)
-    for (let list = this.#lists[place]; list !== undefined; place += step, list = this.#lists[place]) {
+    for (
+      let list = this.#lists[place];
+      list !== undefined;
+      place += step, list = this.#lists[place]
+    ) {
       const { keys, values } = list
       const start = bound === undefined ? keys.length : countBefore(keys, bound)
       // One step back: what is begun with may be the bound itself, or the key before it.
-      for (let at = reverse ? Math.min(start, keys.length - 1) : start; at >= 0 && at < keys.length; at += step) {
+      for (
+        let at = reverse ? Math.min(start, keys.length - 1) : start;
+        at >= 0 && at < keys.length;
+        at += step
+      ) {
         const key = keys[at] as string
         if (!begins(key)) continue
         if (!ends(key)) return

@@ -17,7 +17,14 @@ import { BrokerCore } from './broker-core.js'
 import type { BrokerSession } from './common/broker-session.js'
 import { checkType, invalid, kindOf } from './common/check.js'
 import { realClock } from './common/clock.js'
-import { type AcceptedMessage, type BrokerClient, type BrokerEvents, eventNames, type HookError, type Violation } from './common/events.js'
+import {
+  type AcceptedMessage,
+  type BrokerClient,
+  type BrokerEvents,
+  eventNames,
+  type HookError,
+  type Violation,
+} from './common/events.js'
 import type { FaultTable } from './common/fault-table.js'
 import { type BrokerMessage, messageOf } from './common/message.js'
 import { type BrokerSettings, type MemoryBrokerOptions, parseOptions } from './common/options.js'
@@ -115,7 +122,10 @@ export class MemoryBroker {
   readonly accept: (transport: Transport, remote?: string) => void
 
   /** Dials this broker: fits `transport` of an endpoint, whatever its URL. Rejects with `code: 'ECONNREFUSED'` after `close()`. */
-  readonly dial: (endpoint?: unknown, options?: { readonly signal?: AbortSignal | undefined }) => Promise<Transport>
+  readonly dial: (
+    endpoint?: unknown,
+    options?: { readonly signal?: AbortSignal | undefined },
+  ) => Promise<Transport>
 
   /** @throws MqttError ERR_INVALID_OPTION */
   constructor(options: MemoryBrokerOptions = {}) {
@@ -124,7 +134,8 @@ export class MemoryBroker {
     this.accept = (transport, remote) => core.accept(transport, remote)
     this.dial = async (_endpoint, dialOptions) => {
       dialOptions?.signal?.throwIfAborted()
-      if (core.closed) throw Object.assign(new Error('The broker was closed'), { code: 'ECONNREFUSED' })
+      if (core.closed)
+        throw Object.assign(new Error('The broker was closed'), { code: 'ECONNREFUSED' })
       return this.connect()
     }
   }
@@ -137,12 +148,21 @@ export class MemoryBroker {
   /** Connected clients by identifier, a copy. */
   get clients(): ReadonlyMap<string, BrokerClient> {
     const { connections } = this.#core
-    return new Map([...connections].filter(({ peer }) => peer.state === 'connected').map(({ peer }) => [peer.clientId, peer.view]))
+    return new Map(
+      [...connections]
+        .filter(({ peer }) => peer.state === 'connected')
+        .map(({ peer }) => [peer.clientId, peer.view]),
+    )
   }
 
   /** Sessions by client identifier, connected or not, as they are now. */
   get sessions(): ReadonlyMap<string, BrokerSession> {
-    return new Map([...this.#core.state.sessions.byClientId].map(([clientId, session]) => [clientId, session.view()]))
+    return new Map(
+      [...this.#core.state.sessions.byClientId].map(([clientId, session]) => [
+        clientId,
+        session.view(),
+      ]),
+    )
   }
 
   /** Retained messages by topic, a copy. */
@@ -170,7 +190,10 @@ export class MemoryBroker {
    *
    * @throws MqttError ERR_INVALID_OPTION for an event that there is not
    */
-  on<K extends keyof BrokerEvents>(type: K, listener: (event: BrokerEvents[K]) => void): () => void {
+  on<K extends keyof BrokerEvents>(
+    type: K,
+    listener: (event: BrokerEvents[K]) => void,
+  ): () => void {
     if (!eventNames.includes(type)) throw unknownName('event', type, eventNames)
     checkType('listener', listener, 'function')
     return this.#core.state.log.events.on(type, listener)
@@ -178,9 +201,21 @@ export class MemoryBroker {
 
   /** The client's end of a new connection in memory; `knobs` shape both directions or one (`forward` is from the client). Its time is the broker's. */
   connect(knobs: MemoryOptions = {}): Transport {
-    checkNames('connect', knobs, ['latency', 'split', 'drop', 'highWaterMark', 'delivery', 'forward', 'backward', 'schedule'])
+    checkNames('connect', knobs, [
+      'latency',
+      'split',
+      'drop',
+      'highWaterMark',
+      'delivery',
+      'forward',
+      'backward',
+      'schedule',
+    ])
     const { clock } = this.#core.state
-    const schedule = clock === realClock ? undefined : (callback: () => void, delay: number) => clock.setTimer(callback, delay)
+    const schedule =
+      clock === realClock
+        ? undefined
+        : (callback: () => void, delay: number) => clock.setTimer(callback, delay)
     const [client, server] = memoryPair({ schedule, ...knobs })
     this.accept(server)
     return client
@@ -195,14 +230,27 @@ export class MemoryBroker {
   publish(message: BrokerPublish): boolean {
     checkNames('publish', message, ['topic', 'payload', 'qos', 'retain', 'properties'])
     const { topic, payload = '', qos = 0, retain = false, properties = {} } = message
-    if (typeof payload !== 'string' && !isBytes(payload)) throw invalid('payload', `must be a string or a Uint8Array, not ${kindOf(payload)}`)
+    if (typeof payload !== 'string' && !isBytes(payload))
+      throw invalid('payload', `must be a string or a Uint8Array, not ${kindOf(payload)}`)
     checkType('retain', retain, 'boolean')
-    const bytes = typeof payload === 'string' ? new TextEncoder().encode(payload) : new Uint8Array(payload)
+    const bytes =
+      typeof payload === 'string' ? new TextEncoder().encode(payload) : new Uint8Array(payload)
     // What was encoded has no other owner, the bytes in properties included.
-    const encoded = encode({ type: 'publish', topic, qos, retain, properties, packetId: qos > 0 ? 1 : undefined })
+    const encoded = encode({
+      type: 'publish',
+      topic,
+      qos,
+      retain,
+      properties,
+      packetId: qos > 0 ? 1 : undefined,
+    })
     const packet = { ...(decode(encoded, { from: 'server' }) as PublishPacket), payload: bytes }
     const { state } = this.#core
-    return state.publish(messageOf(packet, undefined, state.clock.now()), { packetId: undefined, dup: false, will: false })
+    return state.publish(messageOf(packet, undefined, state.clock.now()), {
+      packetId: undefined,
+      dup: false,
+      will: false,
+    })
   }
 
   /**
@@ -211,7 +259,8 @@ export class MemoryBroker {
    * @throws WireError for a packet that cannot be encoded, or with a Session Expiry Interval [MQTT-3.14.2-2]
    */
   disconnect(clientId: string, reasonCode = 0x98, properties: Properties = {}): boolean {
-    if (properties.sessionExpiryInterval !== undefined) throw refused('properties.sessionExpiryInterval', 'is for clients to send')
+    if (properties.sessionExpiryInterval !== undefined)
+      throw refused('properties.sessionExpiryInterval', 'is for clients to send')
     encode({ type: 'disconnect', reasonCode, properties })
     const connection = this.#core.state.sessions.byClientId.get(clientId)?.connection
     connection?.disconnect(reasonCode, properties)
@@ -232,7 +281,9 @@ export class MemoryBroker {
    * listen, and then none does; with `ERR_UNSUPPORTED_OPTION` in browsers.
    */
   async serve(_options: BrokerServeOptions): Promise<BrokerListeners> {
-    throw new MqttError('ERR_UNSUPPORTED_OPTION', 'serve() needs the sockets of Node', { option: 'serve' })
+    throw new MqttError('ERR_UNSUPPORTED_OPTION', 'serve() needs the sockets of Node', {
+      option: 'serve',
+    })
   }
 
   /**

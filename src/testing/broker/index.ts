@@ -12,8 +12,22 @@ export {
 } from './broker.js'
 export type { BrokerSession } from './common/broker-session.js'
 export type { BrokerClock } from './common/clock.js'
-export type { AcceptedMessage, BrokerClient, BrokerEvents, HookError, HookName, Violation } from './common/events.js'
-export type { Fault, FaultAction, FaultTable, FiredFault, RefusedPacket, ReplacedPacket } from './common/fault-table.js'
+export type {
+  AcceptedMessage,
+  BrokerClient,
+  BrokerEvents,
+  HookError,
+  HookName,
+  Violation,
+} from './common/events.js'
+export type {
+  Fault,
+  FaultAction,
+  FaultTable,
+  FiredFault,
+  RefusedPacket,
+  ReplacedPacket,
+} from './common/fault-table.js'
 export type { BrokerMessage } from './common/message.js'
 export type {
   BrokerAuthContext,

@@ -11,7 +11,18 @@ import { leftOut, long } from './left-out.js'
 
 const folder = path.join(root, 'test', 'browser', 'inside')
 /** Folders of tests that depend on nothing but the language. */
-const suites = ['broker', 'rules', 'unit/auth', 'unit/aws', 'unit/client', 'unit/queue', 'unit/testing', 'unit/wasm', 'unit/wire', 'world']
+const suites = [
+  'broker',
+  'rules',
+  'unit/auth',
+  'unit/aws',
+  'unit/client',
+  'unit/queue',
+  'unit/testing',
+  'unit/wasm',
+  'unit/wire',
+  'world',
+]
 
 /** Every test file of those folders, as a path below `test`. */
 export const allFiles: readonly string[] = suites.flatMap((suite) =>
@@ -25,11 +36,17 @@ export const allFiles: readonly string[] = suites.flatMap((suite) =>
 
 /** Those that are run, in order. The long ones only when they are asked for. */
 export const files: readonly string[] = allFiles.filter(
-  (name) => typeof leftOut[name] !== 'string' && (process.env['MQWIRE_LONG'] !== undefined || !long.includes(name)),
+  (name) =>
+    typeof leftOut[name] !== 'string' &&
+    (process.env['MQWIRE_LONG'] !== undefined || !long.includes(name)),
 )
 
 /** File to the titles of its tests that are not run. */
-const titles = Object.fromEntries(Object.entries(leftOut).flatMap(([name, tests]) => (typeof tests === 'string' ? [] : [[name, Object.keys(tests)]])))
+const titles = Object.fromEntries(
+  Object.entries(leftOut).flatMap(([name, tests]) =>
+    typeof tests === 'string' ? [] : [[name, Object.keys(tests)]],
+  ),
+)
 
 const ofNode = ['Buffer', 'process', 'setImmediate']
 
@@ -38,11 +55,17 @@ const standIns: Plugin = {
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /^vitest$/ }, () => ({ path: path.join(folder, 'vitest.js') }))
     onResolve({ filter: /^node:(fs|util|v8|vm)$/ }, () => ({ path: path.join(folder, 'node.js') }))
-    onResolve({ filter: /\/src\/client\/node\.js$/ }, () => ({ path: path.join(root, 'src', 'client', 'browser.ts') }))
+    onResolve({ filter: /\/src\/client\/node\.js$/ }, () => ({
+      path: path.join(root, 'src', 'client', 'browser.ts'),
+    }))
     // What starts processes stays where it is: the page has the plain data of it, and is told of the rest.
     onResolve({ filter: /\/(brokers|proxy)\.js$/ }, ({ path: name, importer }) => {
       if (!importer.startsWith(path.join(root, 'test', 'real'))) return undefined
-      return { path: name.endsWith('/proxy.js') ? path.join(folder, 'proxy.js') : path.join(root, 'test', 'real', 'setups.ts') }
+      return {
+        path: name.endsWith('/proxy.js')
+          ? path.join(folder, 'proxy.js')
+          : path.join(root, 'test', 'real', 'setups.ts'),
+      }
     })
     onResolve({ filter: /^test-files$/ }, () => ({ path: 'test-files', namespace: 'made' }))
     onLoad({ filter: /.*/, namespace: 'made' }, () => ({
@@ -53,7 +76,10 @@ const standIns: Plugin = {
       const text = readFileSync(file, 'utf8')
       const used = ofNode.filter((name) => new RegExp(`\\b${name}\\b`).test(text))
       const here = `new URL('/${path.relative(root, file)}', location.origin).href`
-      const head = used.length === 0 ? '' : `import { ${used.join(', ')} } from '${path.join(folder, 'node.js')}'; `
+      const head =
+        used.length === 0
+          ? ''
+          : `import { ${used.join(', ')} } from '${path.join(folder, 'node.js')}'; `
       return { loader: 'ts', contents: head + text.replaceAll('import.meta.url', here) }
     })
   },

@@ -37,7 +37,11 @@ async function run(name, clientOptions) {
   const { setup = 'plain', ownBroker = false } = feature
   const broker = brokerOf(await (ownBroker ? globalThis.startBroker(setup) : sharedBroker(setup)))
   try {
-    await inWorld({ broker: 'a broker', version: '', transport: 'WebSocket', clientOptions, lacks: {} }, broker, feature.run)
+    await inWorld(
+      { broker: 'a broker', version: '', transport: 'WebSocket', clientOptions, lacks: {} },
+      broker,
+      feature.run,
+    )
   } catch (error) {
     return `${error?.message}\n${error?.diff ?? ''}\n${error?.stack}`
   } finally {

@@ -23,29 +23,44 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'unit/client/error-stacks.test.ts': {
     'are written when they are read': printing,
     'can be read where an application made': printing,
-    'are taken once where the encoder objects': 'stacks that are written when they are read, which those of a page are not',
+    'are taken once where the encoder objects':
+      'stacks that are written when they are read, which those of a page are not',
   },
   'unit/client/endpoint.test.ts': 'endpoints of Node: TCP, TLS, Unix sockets',
   'unit/client/large-uploads-sockets.test.ts': sockets,
   'unit/client/loud.test.ts': unhandled,
   'unit/client/message-memory.test.ts': memory,
-  'unit/client/no-channel.test.ts': 'takes away the channels that the transport in memory needs in a browser',
+  'unit/client/no-channel.test.ts':
+    'takes away the channels that the transport in memory needs in a browser',
   'unit/client/output-sockets.test.ts': sockets,
   'unit/client/process-end.test.ts': 'the end of a Node process',
   'unit/client/reentrancy.test.ts': { 'keep nothing from its turn': 'an endpoint of Node' },
   'unit/client/hostile-broker.test.ts': { 'the memory budget bounds small writes': stack },
   'unit/client/request.test.ts': { 'client.request() that nobody awaits': unhandled },
-  'unit/client/secrets-canary.test.ts': { 'hears what any test of the suite prints': 'the console of the suites in Node' },
+  'unit/client/secrets-canary.test.ts': {
+    'hears what any test of the suite prints': 'the console of the suites in Node',
+  },
   'unit/client/secrets-node.test.ts': sockets,
-  'unit/client/secrets.test.ts': { 'options that are refused do not repeat their values': 'an endpoint of Node' },
-  'unit/client/session/identifiers.test.ts': { 'with acknowledgements withheld exactly 65,535 leave': stack },
+  'unit/client/secrets.test.ts': {
+    'options that are refused do not repeat their values': 'an endpoint of Node',
+  },
+  'unit/client/session/identifiers.test.ts': {
+    'with acknowledgements withheld exactly 65,535 leave': stack,
+  },
   'unit/client/subscription-cost.test.ts': counted,
   'unit/client/unsubscribe.test.ts': { 'an unsubscribe() that nobody awaits': unhandled },
   'rules/client-stream.test.ts': sockets,
   'rules/corpus/corpus.test.ts': processes,
-  'unit/queue/dead-letters.test.ts': { 'the same when it is tried again': platformTime, 'as often as maxRefusals says': platformTime },
-  'unit/queue/odd-times.test.ts': { 'what leaves has no more time than it had': 'sets the clock of a Node process' },
-  'unit/queue/progress.test.ts': { 'is what it is while the clock is set': 'sets the clock of a Node process' },
+  'unit/queue/dead-letters.test.ts': {
+    'the same when it is tried again': platformTime,
+    'as often as maxRefusals says': platformTime,
+  },
+  'unit/queue/odd-times.test.ts': {
+    'what leaves has no more time than it had': 'sets the clock of a Node process',
+  },
+  'unit/queue/progress.test.ts': {
+    'is what it is while the clock is set': 'sets the clock of a Node process',
+  },
   'unit/queue/cost.test.ts': counted,
   'unit/queue/closing.test.ts': { 'leaves no timer behind': 'the timers of a Node process' },
   'broker/hooks.test.ts': { 'show no password': printing },

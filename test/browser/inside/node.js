@@ -9,11 +9,15 @@ const latin1 = {
 }
 
 const encodings = {
-  utf8: { read: (text) => new TextEncoder().encode(text), write: (bytes) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes) },
+  utf8: {
+    read: (text) => new TextEncoder().encode(text),
+    write: (bytes) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes),
+  },
   latin1,
   ascii: latin1,
   hex: {
-    read: (text) => Uint8Array.from(text.match(/[0-9a-f]{2}/gi) ?? [], (pair) => Number.parseInt(pair, 16)),
+    read: (text) =>
+      Uint8Array.from(text.match(/[0-9a-f]{2}/gi) ?? [], (pair) => Number.parseInt(pair, 16)),
     write: (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(''),
   },
   base64: { read: (text) => latin1.read(atob(text)), write: (bytes) => btoa(latin1.write(bytes)) },
@@ -24,7 +28,8 @@ const encoding = (name = 'utf8') => encodings[name.toLowerCase().replace('utf-8'
 export class Buffer extends Uint8Array {
   static from(source, second, length) {
     if (source instanceof ArrayBuffer) return new Buffer(source, second, length)
-    const { buffer, byteOffset, byteLength } = typeof source === 'string' ? encoding(second).read(source) : Uint8Array.from(source)
+    const { buffer, byteOffset, byteLength } =
+      typeof source === 'string' ? encoding(second).read(source) : Uint8Array.from(source)
     return new Buffer(buffer, byteOffset, byteLength)
   }
 
@@ -48,7 +53,8 @@ export class Buffer extends Uint8Array {
 
   static compare(one, other) {
     const common = Math.min(one.length, other.length)
-    for (let at = 0; at < common; at++) if (one[at] !== other[at]) return one[at] < other[at] ? -1 : 1
+    for (let at = 0; at < common; at++)
+      if (one[at] !== other[at]) return one[at] < other[at] ? -1 : 1
     return Math.sign(one.length - other.length)
   }
 
@@ -84,7 +90,10 @@ export class Buffer extends Uint8Array {
 
 /** Listeners of `process.on`, with what listens for them here. */
 const listeners = new Map()
-const names = { unhandledRejection: ['unhandledrejection', 'reason'], uncaughtException: ['error', 'error'] }
+const names = {
+  unhandledRejection: ['unhandledrejection', 'reason'],
+  uncaughtException: ['error', 'error'],
+}
 
 export const process = {
   env: {},
@@ -138,23 +147,37 @@ export function runInNewContext(code) {
 /** Equal in every value and every prototype. */
 export function isDeepStrictEqual(one, other) {
   if (Object.is(one, other)) return true
-  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null) return false
+  if (typeof one !== 'object' || typeof other !== 'object' || one === null || other === null)
+    return false
   const names = Reflect.ownKeys(one)
-  if (Object.getPrototypeOf(one) !== Object.getPrototypeOf(other) || names.length !== Reflect.ownKeys(other).length) return false
-  return names.every((name) => Object.hasOwn(other, name) && isDeepStrictEqual(one[name], other[name]))
+  if (
+    Object.getPrototypeOf(one) !== Object.getPrototypeOf(other) ||
+    names.length !== Reflect.ownKeys(other).length
+  )
+    return false
+  return names.every(
+    (name) => Object.hasOwn(other, name) && isDeepStrictEqual(one[name], other[name]),
+  )
 }
 
 /** Names and values, to a depth. */
 export function inspect(value, { depth = 2 } = {}, seen = new Set()) {
   if (typeof value === 'string') return `'${value}'`
-  if ((typeof value !== 'object' && typeof value !== 'function') || value === null) return String(value)
-  if (ArrayBuffer.isView(value)) return `${value.constructor.name}(${value.byteLength}) [ ${Array.from(value).slice(0, 64).join(', ')} ]`
+  if ((typeof value !== 'object' && typeof value !== 'function') || value === null)
+    return String(value)
+  if (ArrayBuffer.isView(value))
+    return `${value.constructor.name}(${value.byteLength}) [ ${Array.from(value).slice(0, 64).join(', ')} ]`
   if (seen.has(value)) return '[Circular]'
   const own = value[Symbol.for('nodejs.util.inspect.custom')]
   if (typeof own === 'function') return String(own.call(value, depth, {}, inspect))
   if (seen.size > depth) return '[Object]'
   const within = new Set(seen).add(value)
-  const entries = [...(value instanceof Map ? value : []), ...Reflect.ownKeys(value).map((name) => [name, Reflect.get(value, name)])]
-  const parts = entries.map(([name, inner]) => `${String(name)}: ${inspect(inner, { depth }, within)}`)
+  const entries = [
+    ...(value instanceof Map ? value : []),
+    ...Reflect.ownKeys(value).map((name) => [name, Reflect.get(value, name)]),
+  ]
+  const parts = entries.map(
+    ([name, inner]) => `${String(name)}: ${inspect(inner, { depth }, within)}`,
+  )
   return `${value instanceof Error ? value.stack : (value.constructor?.name ?? '[null]')} { ${parts.join(', ')} }`
 }

@@ -6,7 +6,8 @@ const worker = new Worker('/inside/worker.js', { type: 'module' })
 
 function ask(...question) {
   return new Promise((resolve, reject) => {
-    worker.onmessage = ({ data: { result, failure } }) => (failure === undefined ? resolve(result) : reject(new Error(failure)))
+    worker.onmessage = ({ data: { result, failure } }) =>
+      failure === undefined ? resolve(result) : reject(new Error(failure))
     worker.onerror = ({ message }) => reject(new Error(`the worker failed: ${message}`))
     worker.postMessage(question)
   })
@@ -14,5 +15,7 @@ function ask(...question) {
 
 globalThis.inside = {
   page: { runFile, histories, historyOf },
-  worker: Object.fromEntries(['runFile', 'histories', 'historyOf'].map((name) => [name, (...given) => ask(name, ...given)])),
+  worker: Object.fromEntries(
+    ['runFile', 'histories', 'historyOf'].map((name) => [name, (...given) => ask(name, ...given)]),
+  ),
 }

@@ -31,7 +31,10 @@ const config = {
 const strays = []
 for (const type of ['error', 'unhandledrejection'])
   addEventListener(type, (event) => {
-    if (!event.defaultPrevented) strays.push(`${type}: ${event.error?.stack ?? event.reason?.stack ?? event.message ?? event.reason}`)
+    if (!event.defaultPrevented)
+      strays.push(
+        `${type}: ${event.error?.stack ?? event.reason?.stack ?? event.message ?? event.reason}`,
+      )
   })
 
 function tests(task) {
@@ -43,7 +46,9 @@ function suites(task) {
 }
 
 function said({ fullName, name, result }) {
-  return (result?.errors ?? []).map((error) => `${fullName ?? name}: ${error.message}\n${error.diff ?? ''}\n${error.stack ?? ''}`)
+  return (result?.errors ?? []).map(
+    (error) => `${fullName ?? name}: ${error.message}\n${error.diff ?? ''}\n${error.stack ?? ''}`,
+  )
 }
 
 /** Runs one file: `{ passed, skipped, failures, milliseconds }`. */
@@ -58,13 +63,18 @@ export async function runFile(name) {
       for (const test of found) test.mode = 'skip'
     }
   }
-  const [file] = await startTests([name], { config, onCollected, importFile: (path) => files[path]() })
+  const [file] = await startTests([name], {
+    config,
+    onCollected,
+    importFile: (path) => files[path](),
+  })
   // What nobody catches is told of after the turn.
   await new Promise((resolve) => setTimeout(resolve))
   const all = tests(file)
   const failures = [...suites(file).flatMap(said), ...all.flatMap(said), ...strays]
   const passed = all.filter(({ result }) => result?.state === 'pass').length
   const skipped = all.filter(({ mode }) => mode === 'skip').length
-  if (passed + skipped < all.length && failures.length === 0) failures.push(`${all.length - passed - skipped} of ${all.length} tests did not run`)
+  if (passed + skipped < all.length && failures.length === 0)
+    failures.push(`${all.length - passed - skipped} of ${all.length} tests did not run`)
   return { passed, skipped, failures, milliseconds: performance.now() - since }
 }

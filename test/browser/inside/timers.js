@@ -25,7 +25,12 @@ function turn() {
 
 function add(callback, delay = 0, given = [], interval = undefined) {
   numbers += 1
-  timers.set(numbers, { at: now + Math.max(0, delay), number: numbers, run: () => callback(...given), interval })
+  timers.set(numbers, {
+    at: now + Math.max(0, delay),
+    number: numbers,
+    run: () => callback(...given),
+    interval,
+  })
   return numbers
 }
 
@@ -58,7 +63,8 @@ async function runUntil(until) {
   for (let timer = next(until); timer !== undefined; timer = next(until)) {
     now = Math.max(now, timer.at)
     timers.delete(timer.number)
-    if (timer.interval !== undefined) timers.set(timer.number, { ...timer, at: timer.at + timer.interval })
+    if (timer.interval !== undefined)
+      timers.set(timer.number, { ...timer, at: timer.at + timer.interval })
     timer.run()
     await turn()
   }

@@ -16,27 +16,45 @@ import { fn, restoreAllMocks, spyOn } from '@vitest/spy'
 import * as chai from 'chai'
 import { fakeTimers } from './timers.js'
 
-export { afterAll, afterEach, beforeAll, beforeEach, describe, it, onTestFinished, test } from '@vitest/runner'
+export {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  it,
+  onTestFinished,
+  test,
+} from '@vitest/runner'
 export { expectTypeOf } from 'expect-type'
 
 for (const plugin of [JestExtend, JestChaiExpect, JestAsymmetricMatchers]) chai.use(plugin)
 
-export const expect = Object.assign((value, message) => chai.expect(value, message), chai.expect, globalThis[ASYMMETRIC_MATCHERS_OBJECT], {
-  unreachable: (message = '') => chai.assert.fail(`this was not to be reached ${message}`),
-  /** What has to come is waited for. */
-  poll: (probe) =>
-    new Proxy(
-      {},
-      {
-        get:
-          (_, matcher) =>
-          (...given) =>
-            waitFor(async () => expect(await probe())[matcher](...given)),
-      },
-    ),
-})
+export const expect = Object.assign(
+  (value, message) => chai.expect(value, message),
+  chai.expect,
+  globalThis[ASYMMETRIC_MATCHERS_OBJECT],
+  {
+    unreachable: (message = '') => chai.assert.fail(`this was not to be reached ${message}`),
+    /** What has to come is waited for. */
+    poll: (probe) =>
+      new Proxy(
+        {},
+        {
+          get:
+            (_, matcher) =>
+            (...given) =>
+              waitFor(async () => expect(await probe())[matcher](...given)),
+        },
+      ),
+  },
+)
 setState({ assertionCalls: 0 }, expect)
-Object.defineProperty(globalThis, GLOBAL_EXPECT, { value: expect, writable: true, configurable: true })
+Object.defineProperty(globalThis, GLOBAL_EXPECT, {
+  value: expect,
+  writable: true,
+  configurable: true,
+})
 chai.expect.extend(expect, customMatchers)
 
 /** What globals were before they were replaced: names with their property descriptors. */
@@ -64,7 +82,12 @@ export const vi = {
   mocked: (item) => item,
   stubGlobal(name, value) {
     if (!replaced.has(name)) replaced.set(name, Object.getOwnPropertyDescriptor(globalThis, name))
-    Object.defineProperty(globalThis, name, { value, writable: true, configurable: true, enumerable: true })
+    Object.defineProperty(globalThis, name, {
+      value,
+      writable: true,
+      configurable: true,
+      enumerable: true,
+    })
   },
   unstubAllGlobals() {
     for (const [name, before] of replaced) {

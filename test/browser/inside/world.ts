@@ -16,18 +16,27 @@ export interface Histories {
 }
 
 /** Everything that happened under one seed. */
-export async function historyOf(
-  seed: number,
-): Promise<{ readonly lines: readonly string[]; readonly findings: readonly string[]; readonly events: number }> {
+export async function historyOf(seed: number): Promise<{
+  readonly lines: readonly string[]
+  readonly findings: readonly string[]
+  readonly events: number
+}> {
   const lines: string[] = []
   const world = new World(generate(seed))
   world.history.trace = (line) => lines.push(line)
   const { findings, events } = await world.run()
   const { calls, delivered } = world.history
   for (const { what, at, settled, error } of calls)
-    lines.push(`${what} of ${at}: settled ${settled}, ${error instanceof Error ? error.message : typeof error}`)
-  for (const { s, payload, topic, seq } of delivered) lines.push(`${seq}: subscription ${s} got ${payload} under ${topic}`)
-  return { lines, events, findings: findings.map(({ rule, detail }) => `seed ${seed}: ${rule}: ${detail}`) }
+    lines.push(
+      `${what} of ${at}: settled ${settled}, ${error instanceof Error ? error.message : typeof error}`,
+    )
+  for (const { s, payload, topic, seq } of delivered)
+    lines.push(`${seq}: subscription ${s} got ${payload} under ${topic}`)
+  return {
+    lines,
+    events,
+    findings: findings.map(({ rule, detail }) => `seed ${seed}: ${rule}: ${detail}`),
+  }
 }
 
 /** Runs `count` seeds, every `step`-th from `first` on. */
@@ -46,5 +55,7 @@ export async function histories(first: number, count: number, step: number): Pro
 
 async function digest(text: string): Promise<string> {
   const bytes = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
-  return Array.from(new Uint8Array(bytes, 0, 8), (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return Array.from(new Uint8Array(bytes, 0, 8), (byte) => byte.toString(16).padStart(2, '0')).join(
+    '',
+  )
 }

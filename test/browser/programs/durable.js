@@ -20,9 +20,18 @@ globalThis.tab = {
   async open({ lock = 'fail', queued = false, handle = 'done', offline = false } = {}) {
     store = await levelStore(`durable-${name}`, { lock })
     note('open')
-    client = new Client(parameters.get('url'), { clientId: name, store, firstConnect: 'wait', reconnect: { backoff: () => 100 } })
-    client.on('connect', ({ recovered, sessionPresent }) => note('connect', { recovered, sessionPresent }))
-    client.on('recovered', ({ topic, qos, receipt, error }) => note('recovered', { topic, qos, code: receipt?.reasonCode, error: error?.code }))
+    client = new Client(parameters.get('url'), {
+      clientId: name,
+      store,
+      firstConnect: 'wait',
+      reconnect: { backoff: () => 100 },
+    })
+    client.on('connect', ({ recovered, sessionPresent }) =>
+      note('connect', { recovered, sessionPresent }),
+    )
+    client.on('recovered', ({ topic, qos, receipt, error }) =>
+      note('recovered', { topic, qos, code: receipt?.reasonCode, error: error?.code }),
+    )
     client.on('error', ({ error }) => note('error', tell(error)))
     if (queued) {
       queue = await openQueue(client, { store })
@@ -33,7 +42,11 @@ globalThis.tab = {
         .listen(
           `${name}/in`,
           async (message) => {
-            note('message', { id: message.id, text: message.text(), redelivered: message.redelivered })
+            note('message', {
+              id: message.id,
+              text: message.text(),
+              redelivered: message.redelivered,
+            })
             if (handle === 'never') await new Promise(() => undefined)
           },
           { qos: 2 },
@@ -62,8 +75,12 @@ globalThis.tab = {
   async fill(bytes, qos) {
     for (let count = 0; ; count++) {
       // The database compresses what repeats itself.
-      const noise = String.fromCharCode(...crypto.getRandomValues(new Uint8Array(bytes)).map((byte) => 48 + (byte & 63)))
-      const error = await queue.publish(`${name}/out`, `text ${count} ${noise}`, { qos }).then(() => undefined, tell)
+      const noise = String.fromCharCode(
+        ...crypto.getRandomValues(new Uint8Array(bytes)).map((byte) => 48 + (byte & 63)),
+      )
+      const error = await queue
+        .publish(`${name}/out`, `text ${count} ${noise}`, { qos })
+        .then(() => undefined, tell)
       if (error !== undefined) return { count, error }
     }
   },

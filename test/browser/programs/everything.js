@@ -21,13 +21,20 @@ const properties = {
 }
 
 function told(message) {
-  const { contentType, payloadFormatIndicator, correlationData, responseTopic, userProperties } = message.properties
+  const { contentType, payloadFormatIndicator, correlationData, responseTopic, userProperties } =
+    message.properties
   return {
     topic: message.topic,
     qos: message.qos,
     retain: message.retain,
     bytes: [...message.payload],
-    properties: { contentType, payloadFormatIndicator, correlationData: correlationData && [...correlationData], responseTopic, userProperties },
+    properties: {
+      contentType,
+      payloadFormatIndicator,
+      correlationData: correlationData && [...correlationData],
+      responseTopic,
+      userProperties,
+    },
   }
 }
 
@@ -36,7 +43,10 @@ async function roundTrips(client, topic) {
   const subscription = await client.subscribe(`${topic}/+`, { qos: 2 })
   const receipts = []
   const publishing = (async () => {
-    for (const qos of [0, 1, 2]) receipts.push((await client.publish(`${topic}/${qos}`, everyByte, { qos, properties })).reasonCode)
+    for (const qos of [0, 1, 2])
+      receipts.push(
+        (await client.publish(`${topic}/${qos}`, everyByte, { qos, properties })).reasonCode,
+      )
   })()
   const messages = []
   for await (const message of subscription) {
@@ -44,7 +54,11 @@ async function roundTrips(client, topic) {
     if (messages.length === 3) break
   }
   await publishing
-  return { granted: subscription.granted.map(({ qos }) => qos), receipts, messages: messages.sort((one, other) => one.qos - other.qos) }
+  return {
+    granted: subscription.granted.map(({ qos }) => qos),
+    receipts,
+    messages: messages.sort((one, other) => one.qos - other.qos),
+  }
 }
 
 /** A payload that takes many WebSocket messages, unchanged. */
@@ -103,7 +117,9 @@ async function listened(client, topic) {
 }
 
 async function asked(client, topic) {
-  const responder = await client.respond(topic, (request) => request.payload.map((byte) => byte ^ 0xff))
+  const responder = await client.respond(topic, (request) =>
+    request.payload.map((byte) => byte ^ 0xff),
+  )
   const answer = await client.request(topic, Uint8Array.of(0, 1, 254), { timeout: 5000 })
   await responder.unsubscribe()
   return [...answer.payload]

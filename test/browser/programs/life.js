@@ -9,12 +9,18 @@ const diary = []
 const note = (type, more = {}) => diary.push({ type, at: performance.now(), ...more })
 
 for (const type of ['online', 'offline']) addEventListener(type, () => note(type))
-for (const type of ['pageshow', 'pagehide']) addEventListener(type, ({ persisted }) => note(type, { persisted }))
+for (const type of ['pageshow', 'pagehide'])
+  addEventListener(type, ({ persisted }) => note(type, { persisted }))
 for (const type of ['visibilitychange', 'freeze', 'resume'])
   document.addEventListener(type, () => note(type, { visibility: document.visibilityState }))
 
 function code(error) {
-  return error && { code: error.code, cause: error.cause && { code: error.cause.code, reason: error.cause.reason } }
+  return (
+    error && {
+      code: error.code,
+      cause: error.cause && { code: error.cause.code, reason: error.cause.reason },
+    }
+  )
 }
 
 const parameters = new URLSearchParams(location.search)
@@ -35,7 +41,9 @@ client.on('late', ({ lateness }) => note('late', { lateness }))
 client.on('connecterror', ({ error }) => note('connecterror', { error: code(error) }))
 
 function tell(shown) {
-  client.publish(`${id}/shown`, JSON.stringify(shown), { qos: 1 }).catch((error) => note('failed', { error: code(error) }))
+  client
+    .publish(`${id}/shown`, JSON.stringify(shown), { qos: 1 })
+    .catch((error) => note('failed', { error: code(error) }))
 }
 
 addEventListener('pageshow', ({ persisted }) => {

@@ -24,7 +24,10 @@ globalThis.places = {
   async serviceWorker(question) {
     const registration = await navigator.serviceWorker.register('/bundles/service-worker.js')
     const worker = registration.installing ?? registration.active
-    while (worker.state !== 'activated') await new Promise((resolve) => worker.addEventListener('statechange', resolve, { once: true }))
+    while (worker.state !== 'activated')
+      await new Promise((resolve) =>
+        worker.addEventListener('statechange', resolve, { once: true }),
+      )
     const { port1, port2 } = new MessageChannel()
     const answered = new Promise((resolve) => {
       port1.onmessage = ({ data }) => resolve(data)

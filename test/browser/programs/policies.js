@@ -5,11 +5,18 @@ import { outcome } from './everything.js'
 
 function told(error) {
   const { cause } = error
-  return { code: error.code, outcome: error.outcome, message: error.message, cause: cause && { code: cause.code, reason: cause.reason } }
+  return {
+    code: error.code,
+    outcome: error.outcome,
+    message: error.message,
+    cause: cause && { code: cause.code, reason: cause.reason },
+  }
 }
 
 const violations = []
-addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => violations.push({ violatedDirective, blockedURI }))
+addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) =>
+  violations.push({ violatedDirective, blockedURI }),
+)
 
 globalThis.policies = {
   violations,
@@ -29,7 +36,9 @@ globalThis.policies = {
   /** What ends a connection that is up. */
   async ended({ url }) {
     const client = await connect(url, { reconnect: false })
-    const lost = new Promise((resolve) => client.on('disconnect', ({ cause }) => resolve(told(cause))))
+    const lost = new Promise((resolve) =>
+      client.on('disconnect', ({ cause }) => resolve(told(cause))),
+    )
     // The server takes it for the sign to end the connection.
     client.publish('now', 'please', { qos: 1 }).catch(() => undefined)
     return { lost: await lost, closed: told(await client.closed) }

@@ -49,7 +49,8 @@ function setting(hooks = {}) {
   const render = (children, options) => root.render(tree(children, options))
   /** The same with each render and each effect twice. */
   const strictly = (children) => root.render(<StrictMode>{tree(children)}</StrictMode>)
-  const publish = (topic, payload, retain = false) => broker.publish({ topic, payload: new TextEncoder().encode(payload), qos: 1, retain })
+  const publish = (topic, payload, retain = false) =>
+    broker.publish({ topic, payload: new TextEncoder().encode(payload), qos: 1, retain })
   return {
     broker,
     place,
@@ -75,7 +76,8 @@ async function serverOf(broker) {
 }
 
 function expected(what, found, wanted) {
-  if (JSON.stringify(found) !== JSON.stringify(wanted)) throw new Error(`${what}: ${JSON.stringify(found)}, and not ${JSON.stringify(wanted)}`)
+  if (JSON.stringify(found) !== JSON.stringify(wanted))
+    throw new Error(`${what}: ${JSON.stringify(found)}, and not ${JSON.stringify(wanted)}`)
 }
 
 /** Shows what a component throws. */
@@ -83,14 +85,18 @@ class Boundary extends Component {
   state = {}
   static getDerivedStateFromError = (error) => ({ error })
   render() {
-    return this.state.error === undefined ? this.props.children : this.state.error[this.props.shows ?? 'code']
+    return this.state.error === undefined
+      ? this.props.children
+      : this.state.error[this.props.shows ?? 'code']
   }
 }
 
 globalThis.react = {
   /** A wrong password, then the right one, as the same component has them. */
   async password() {
-    const { render, shows } = setting({ authenticate: ({ password }) => new TextDecoder().decode(password) === 'right' || 0x86 })
+    const { render, shows } = setting({
+      authenticate: ({ password }) => new TextDecoder().decode(password) === 'right' || 0x86,
+    })
     const show = (password) => render(<State />, { clientId: 'me', username: 'me', password })
     show('wrong')
     await shows('closed ERR_CONNECT_REFUSED')
@@ -100,7 +106,9 @@ globalThis.react = {
 
   /** Another key of the provider tries again with what a function gives now. */
   async credentials() {
-    const { broker, root } = setting({ authenticate: ({ password }) => new TextDecoder().decode(password) === 'right' || 0x86 })
+    const { broker, root } = setting({
+      authenticate: ({ password }) => new TextDecoder().decode(password) === 'right' || 0x86,
+    })
     const url = { url: `memory://broker-${++count}`, transport: broker.dial }
     const place = document.body.appendChild(document.createElement('div'))
     const own = createRoot(place)
@@ -110,7 +118,14 @@ globalThis.react = {
       ['right', 'connected '],
     ]) {
       own.render(
-        <MqttProvider key={password} url={url} options={{ credentials: () => ({ username: 'me', password }), reconnect: { decide: () => 'stop' } }}>
+        <MqttProvider
+          key={password}
+          url={url}
+          options={{
+            credentials: () => ({ username: 'me', password }),
+            reconnect: { decide: () => 'stop' },
+          }}
+        >
           <State />
         </MqttProvider>,
       )
@@ -154,19 +169,29 @@ globalThis.react = {
     let asked = 0
     function Row({ id }) {
       renders += 1
-      const value = useLatestValues(level, {}, { select: (values) => values.get(`tank/${id}/level`)?.value })
+      const value = useLatestValues(
+        level,
+        {},
+        { select: (values) => values.get(`tank/${id}/level`)?.value },
+      )
       return <i>{value ?? '-'}</i>
     }
     const Waits = () => {
       asked += 1
       return useLatestValues(level, { select: ({ isPending }) => isPending }) ? 'asked' : 'granted'
     }
-    render([<Waits key="waits" />, ...Array.from({ length: 2000 }, (_, id) => <Row key={id} id={id} />)])
+    render([
+      <Waits key="waits" />,
+      ...Array.from({ length: 2000 }, (_, id) => <Row key={id} id={id} />),
+    ])
     await until(() => place.textContent.startsWith('granted'), 'the grant')
     const before = [renders, asked]
     for (let id = 0; id < 20; id += 1) {
       publish(`tank/${id * 100}/level`, String(id))
-      await until(() => place.querySelectorAll('i')[id * 100].textContent === String(id), `the value ${id}`)
+      await until(
+        () => place.querySelectorAll('i')[id * 100].textContent === String(id),
+        `the value ${id}`,
+      )
     }
     return { renders: renders - before[0], asked: asked - before[1] }
   },
@@ -178,7 +203,10 @@ globalThis.react = {
     let renders = 0
     function High() {
       renders += 1
-      const select = (shown) => [shown.isPending, ...shown.map((message) => message.text()).filter((text) => Number(text) > 9)]
+      const select = (shown) => [
+        shown.isPending,
+        ...shown.map((message) => message.text()).filter((text) => Number(text) > 9),
+      ]
       return useSubscription('tank/+/level', { select, equal: same }).join()
     }
     render(<High />)
@@ -198,7 +226,9 @@ globalThis.react = {
   /** What is not enabled is not subscribed to, and shows what it showed. */
   async enabled() {
     const asked = []
-    const { strictly, publish, shows } = setting({ authorizeSubscribe: (_client, { filter }) => asked.push(filter) > 0 })
+    const { strictly, publish, shows } = setting({
+      authorizeSubscribe: (_client, { filter }) => asked.push(filter) > 0,
+    })
     const Values = ({ enabled }) => {
       const { size, isPending } = useLatestValues(level, { enabled })
       return ` values ${size} ${isPending}`
@@ -209,7 +239,12 @@ globalThis.react = {
     }
     const Last = ({ enabled }) => ` last ${useLatest('tank/+/level', { enabled })?.text()}`
     const show = (enabled) => {
-      const all = [<State key="s" />, <Values key="v" enabled={enabled} />, <Texts key="t" enabled={enabled} />, <Last key="l" enabled={enabled} />]
+      const all = [
+        <State key="s" />,
+        <Values key="v" enabled={enabled} />,
+        <Texts key="t" enabled={enabled} />,
+        <Last key="l" enabled={enabled} />,
+      ]
       strictly(all)
     }
     show(false)
@@ -251,7 +286,10 @@ globalThis.react = {
     })
     let again
     function Answer({ value, enabled }) {
-      const { data, error, isPending, call } = useCall(setpoint, { line: 'a' }, value, { select: ({ was }) => was, enabled })
+      const { data, error, isPending, call } = useCall(setpoint, { line: 'a' }, value, {
+        select: ({ was }) => was,
+        enabled,
+      })
       again = call
       return ` ${data} ${error?.code} ${isPending}`
     }
@@ -300,9 +338,32 @@ globalThis.react = {
       const ring = { level: 1 }
       ring.ring = ring
       return [
-        ...[new Level(1), new Level(2), { level: 1 }, new Aged(3), ring, { level: 1, ring: { level: 1 } }],
-        ...[new Map([['level', 3]]), new Map([['level', 4]]), [['level', 3]], new Set([1]), [1], [1, 2], Uint8Array.of(1, 2), Int8Array.of(1, 2)],
-        ...[new Uint8Array([1, 2]).buffer, new Date(0), new Date(0).toISOString(), new Date(Number.NaN), new URL('http://a/'), 'http://a/'],
+        ...[
+          new Level(1),
+          new Level(2),
+          { level: 1 },
+          new Aged(3),
+          ring,
+          { level: 1, ring: { level: 1 } },
+        ],
+        ...[
+          new Map([['level', 3]]),
+          new Map([['level', 4]]),
+          [['level', 3]],
+          new Set([1]),
+          [1],
+          [1, 2],
+          Uint8Array.of(1, 2),
+          Int8Array.of(1, 2),
+        ],
+        ...[
+          new Uint8Array([1, 2]).buffer,
+          new Date(0),
+          new Date(0).toISOString(),
+          new Date(Number.NaN),
+          new URL('http://a/'),
+          'http://a/',
+        ],
         ...[
           {},
           { a: undefined },
@@ -328,8 +389,14 @@ globalThis.react = {
       ]
     }
     const lists = [make(), make()]
-    const indexOf = (value) => lists.map((list) => list.findIndex((each) => Object.is(each, value))).find((index) => index >= 0)
-    const codec = { encode: (value) => String(indexOf(value)), decode: (bytes) => Number(new TextDecoder().decode(bytes)) }
+    const indexOf = (value) =>
+      lists
+        .map((list) => list.findIndex((each) => Object.is(each, value)))
+        .find((index) => index >= 0)
+    const codec = {
+      encode: (value) => String(indexOf(value)),
+      decode: (bytes) => Number(new TextDecoder().decode(bytes)),
+    }
     const level = mq.operation('level', codec, mq.number())
     const { broker, strictly, shows } = setting()
     const server = await serverOf(broker)
@@ -356,7 +423,8 @@ globalThis.react = {
       }
     }
     const { render, publish, shows } = setting()
-    const Values = ({ given }) => ` ${[...useLatestValues(level, given).values()].map(({ value }) => value)}`
+    const Values = ({ given }) =>
+      ` ${[...useLatestValues(level, given).values()].map(({ value }) => value)}`
     const Texts = ({ given }) => ` ${useMessages(level, given).map(({ value }) => value)}`
     const all = [{}, { id: undefined }, null, new Tank('a'), new Tank('b'), new Tank(undefined)]
     render(
@@ -385,7 +453,12 @@ globalThis.react = {
     const server = await serverOf(broker)
     const waiting = new Map()
     const aborted = []
-    await setpoint.on(server).serve(({ value }) => new Promise((resolve, reject) => waiting.set(value, { resolve, reject })), { concurrency: 10 })
+    await setpoint
+      .on(server)
+      .serve(
+        ({ value }) => new Promise((resolve, reject) => waiting.set(value, { resolve, reject })),
+        { concurrency: 10 },
+      )
     const calls = {}
     let renders = 0
     function Form() {
@@ -394,7 +467,9 @@ globalThis.react = {
       const line = useCall(setpoint, { line: 'b' })
       const time = useCall(clock)
       Object.assign(calls, { all: all.call, line: line.call, time: time.call })
-      return [all, line, time].map(({ data, error, isPending }) => ` ${data?.was} ${error?.code} ${isPending}`).join()
+      return [all, line, time]
+        .map(({ data, error, isPending }) => ` ${data?.was} ${error?.code} ${isPending}`)
+        .join()
     }
     render(<Form />)
     const idle = ' undefined undefined false'
@@ -433,7 +508,11 @@ globalThis.react = {
     expected('renders', renders, before)
     expected('shown', place.textContent, '')
     await until(() => broker.clients.size === 1, 'the end of the client')
-    expected('afterwards', await calls.line(7, { timeout: 5000 }).catch(({ code }) => code), 'ERR_ABORTED')
+    expected(
+      'afterwards',
+      await calls.line(7, { timeout: 5000 }).catch(({ code }) => code),
+      'ERR_ABORTED',
+    )
     await until(() => broker.clients.size === 1, 'the end of the client')
     for (const { resolve } of waiting.values()) resolve({})
     await server.disconnect()
@@ -535,10 +614,18 @@ globalThis.react = {
     let publish
     const stable = new Set()
     function Lines() {
-      const texts = useMessages('tank/#', { limit: 2, select: (all) => all.map((message) => message.text()).join() })
+      const texts = useMessages('tank/#', {
+        limit: 2,
+        select: (all) => all.map((message) => message.text()).join(),
+      })
       const { messages, isPending } = useMessages(level, { id: 'a' }, { limit: 2 })
       const count = useMessages(level, { select: ({ length }) => length })
-      const [byClient, byTopic, byChannel, byBoth] = [usePublish(), usePublish('tank/a/level'), usePublish(level), usePublish(level, { id: 'b' })]
+      const [byClient, byTopic, byChannel, byBoth] = [
+        usePublish(),
+        usePublish('tank/a/level'),
+        usePublish(level),
+        usePublish(level, { id: 'b' }),
+      ]
       publish = { byClient, byTopic, byChannel, byBoth }
       for (const each of Object.values(publish)) stable.add(each)
       return ` ${texts} ${messages.map(({ params, value }) => `${params.id}${value}`)} ${count} ${isPending}`
@@ -637,7 +724,8 @@ globalThis.react = {
   async outage() {
     let up = true
     const { broker, place, render, shows, publish } = setting({ authenticate: () => up || 0x89 })
-    const Values = () => [...useLatestValues(level)].map(([topic, { stale }]) => `${topic} ${stale}`).join()
+    const Values = () =>
+      [...useLatestValues(level)].map(([topic, { stale }]) => `${topic} ${stale}`).join()
     render([<State key="s" />, <Values key="v" />])
     await shows('connected ')
     publish('tank/1/level', '1', true)

@@ -5,7 +5,15 @@ import { refresh } from './refresh.js'
 
 // React comes after it.
 
-import { MqttProvider, useClient, useConnectionState, useLatest, useLatestValues, usePublish, useSubscription } from 'mqwire/react'
+import {
+  MqttProvider,
+  useClient,
+  useConnectionState,
+  useLatest,
+  useLatestValues,
+  usePublish,
+  useSubscription,
+} from 'mqwire/react'
 import * as mq from 'mqwire/typed'
 import { StrictMode, useEffect } from 'react'
 import { createRoot } from 'react-dom/client'
@@ -22,7 +30,11 @@ const seen = { clients: new Set(), publishers: new Set(), effects: 0 }
 
 function Texts({ id, filter }) {
   const { messages, error } = useSubscription(filter, { qos: 1, limit: 5 })
-  return <p id={id}>{error === undefined ? messages.map((message) => message.text()).join() : error.code}</p>
+  return (
+    <p id={id}>
+      {error === undefined ? messages.map((message) => message.text()).join() : error.code}
+    </p>
+  )
 }
 
 /** A version of the component in the middle; `signature` stands for the hooks that it uses, as the compiler would note them. */
@@ -62,7 +74,9 @@ const level = mq.channel('{page}/{broker}/{count}/level/{id}', mq.number())
 /** A table of the latest values, with new literals in every render. */
 function Levels({ id, page, broker, count }) {
   const values = useLatestValues(level, { page, broker, count }, { limit: 10 })
-  return <p id={id}>{[...values.values()].map(({ params, value }) => `${params.id}=${value}`).join()}</p>
+  return (
+    <p id={id}>{[...values.values()].map(({ params, value }) => `${params.id}=${value}`).join()}</p>
+  )
 }
 
 /** What is rendered last, to render it once more with new literals. */
@@ -105,5 +119,11 @@ globalThis.react = {
     [...seen.publishers]
       .at(-1)(topic, text, { qos: 1 })
       .then(({ reasonCode }) => reasonCode),
-  facts: () => ({ renders, frames, effects: seen.effects, clients: seen.clients.size, publishers: seen.publishers.size }),
+  facts: () => ({
+    renders,
+    frames,
+    effects: seen.effects,
+    clients: seen.clients.size,
+    publishers: seen.publishers.size,
+  }),
 }

@@ -6,7 +6,12 @@ import { storeContract } from '/dist/testing/store-contract.js'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
-const tell = (error) => ({ code: error.code, message: error.message, option: error.option, cause: error.cause?.name ?? error.cause })
+const tell = (error) => ({
+  code: error.code,
+  message: error.message,
+  option: error.option,
+  cause: error.cause?.name ?? error.cause,
+})
 let count = 0
 let place = ''
 const reopen = () => levelStore(place)
@@ -34,18 +39,24 @@ globalThis.tab = {
     }, tell)
   },
   put(name, key, text) {
-    return stores[name].batch([{ type: 'put', key, value: encoder.encode(text) }]).then(() => 'stored', tell)
+    return stores[name]
+      .batch([{ type: 'put', key, value: encoder.encode(text) }])
+      .then(() => 'stored', tell)
   },
   /** Many values that are small enough to lie in the database itself. */
   putMany(name, count, length) {
     const value = new Uint8Array(length)
-    return stores[name].batch(Array.from({ length: count }, (_, at) => ({ type: 'put', key: `many/${at}`, value }))).then(() => 'stored', tell)
+    return stores[name]
+      .batch(Array.from({ length: count }, (_, at) => ({ type: 'put', key: `many/${at}`, value })))
+      .then(() => 'stored', tell)
   },
   forget(name, key) {
     return stores[name].batch([{ type: 'delete', key }]).then(() => 'stored', tell)
   },
   get(name, key) {
-    return stores[name].get(key).then((value) => (value === undefined ? 'nothing' : decoder.decode(value)), tell)
+    return stores[name]
+      .get(key)
+      .then((value) => (value === undefined ? 'nothing' : decoder.decode(value)), tell)
   },
   async keys(name) {
     const keys = []
@@ -60,7 +71,11 @@ globalThis.tab = {
     void (async () => {
       for (let number = 1; ; number++) {
         await stores[name].batch([
-          { type: 'put', key: `q/${String(number).padStart(6, '0')}`, value: sealRecord(new Uint8Array(1000).fill(number)) },
+          {
+            type: 'put',
+            key: `q/${String(number).padStart(6, '0')}`,
+            value: sealRecord(new Uint8Array(1000).fill(number)),
+          },
           { type: 'put', key: 'last', value: encoder.encode(String(number)) },
         ])
         globalThis.said?.(number)
@@ -89,7 +104,9 @@ globalThis.tab = {
       seen.push([given[1], made.durability])
       return made
     }
-    await Promise.all(Array.from({ length: batches }, (_, at) => globalThis.tab.put(name, `k${at}`, 'a')))
+    await Promise.all(
+      Array.from({ length: batches }, (_, at) => globalThis.tab.put(name, `k${at}`, 'a')),
+    )
     IDBDatabase.prototype.transaction = transaction
     return seen
   },
@@ -120,12 +137,15 @@ globalThis.tab = {
     })
   },
   putView(name, key) {
-    return stores[name].batch([{ type: 'put', key, value: new Uint8Array(1_000_000).subarray(10, 20) }]).then(() => 'stored', tell)
+    return stores[name]
+      .batch([{ type: 'put', key, value: new Uint8Array(1_000_000).subarray(10, 20) }])
+      .then(() => 'stored', tell)
   },
   async quarantineDamaged(name) {
     const moved = []
     for await (const [key, value] of stores[name].entries({ lt: 'x/' }))
-      if (openRecord(value) === undefined) moved.push(await quarantine(stores[name], key, value, 'damaged'))
+      if (openRecord(value) === undefined)
+        moved.push(await quarantine(stores[name], key, value, 'damaged'))
     return moved
   },
   remove(name) {
@@ -145,6 +165,10 @@ globalThis.tab = {
     })
   },
   steal(name) {
-    void navigator.locks.request(`mqwire:${name}`, { steal: true }, () => new Promise(() => undefined))
+    void navigator.locks.request(
+      `mqwire:${name}`,
+      { steal: true },
+      () => new Promise(() => undefined),
+    )
   },
 }

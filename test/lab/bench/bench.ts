@@ -40,7 +40,12 @@ interface Statistics {
 
 interface Reports {
   rowOf(part: string, name: string, spec: Spec, measured: object): Row
-  jsonOf(report: Report): { readonly rows: readonly Row[]; readonly figures: readonly Row[]; readonly skipped: unknown; readonly machine: string }
+  jsonOf(report: Report): {
+    readonly rows: readonly Row[]
+    readonly figures: readonly Row[]
+    readonly skipped: unknown
+    readonly machine: string
+  }
   tableOf(rows: readonly Row[]): string
   documentOf(report: Report): string
   slowerRows(rows: readonly Row[]): readonly Row[]
@@ -50,7 +55,11 @@ interface Baseline {
   regressions(
     committed: Readonly<Record<string, number>>,
     measured: Readonly<Record<string, number>>,
-  ): readonly { readonly name: string; readonly committed: number; readonly measured: number | undefined }[]
+  ): readonly {
+    readonly name: string
+    readonly committed: number
+    readonly measured: number | undefined
+  }[]
 }
 
 interface Compare {
@@ -81,7 +90,10 @@ interface Ledgers {
 }
 
 interface Measurements {
-  readonly measurements: readonly { readonly part: string; readonly rows: Readonly<Record<string, Spec>> }[]
+  readonly measurements: readonly {
+    readonly part: string
+    readonly rows: Readonly<Record<string, Spec>>
+  }[]
 }
 
 interface Streams {
@@ -107,7 +119,8 @@ interface Child {
   }): readonly { readonly name: string; readonly place: string; readonly share: number }[]
 }
 
-const load = async <T>(name: string): Promise<T> => (await import(new URL(`../../../bench/${name}`, import.meta.url).href)) as T
+const load = async <T>(name: string): Promise<T> =>
+  (await import(new URL(`../../../bench/${name}`, import.meta.url).href)) as T
 
 export const child = await load<Child>('child.js')
 export const statistics = await load<Statistics>('statistics.js')

@@ -10,7 +10,12 @@ beforeAll(requireDist)
 function bench(...parameters: readonly string[]) {
   const program = path.join(root, 'bench', 'durable', 'main.js')
   const env = { ...process.env, BENCH_WITHOUT: 'mosquitto' }
-  return spawnSync(process.execPath, [program, ...parameters], { cwd: root, env, encoding: 'utf8', timeout: 110_000 })
+  return spawnSync(process.execPath, [program, ...parameters], {
+    cwd: root,
+    env,
+    encoding: 'utf8',
+    timeout: 110_000,
+  })
 }
 
 it('judges each target, and exits with 1 when one is missed', { timeout: 120_000 }, () => {

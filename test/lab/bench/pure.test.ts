@@ -1,7 +1,18 @@
 /** Medians, verdicts, rows, tables, the alarm and the ledger of the benchmarks: what turns times into words is right. */
 import { describe, expect, it } from 'vitest'
 import { Decoder } from '../../../src/wire/index.js'
-import { baseline, child, compare, compareAsync, ledgers, measurements, type Report, report, statistics, streams } from './bench.js'
+import {
+  baseline,
+  child,
+  compare,
+  compareAsync,
+  ledgers,
+  measurements,
+  type Report,
+  report,
+  statistics,
+  streams,
+} from './bench.js'
 
 describe('statistics', () => {
   it('the median is the middle, or the mean of both middles, and leaves its argument alone', () => {
@@ -32,12 +43,20 @@ describe('statistics', () => {
 describe('compare', () => {
   it('gives nanoseconds an operation, by the clock that it is given, of what was really done', () => {
     let now = 0
-    const takes = (each: number, done: (count: number) => number | undefined) => (count: number) => {
-      now += (done(count) ?? count) * each
-      return done(count)
+    const takes =
+      (each: number, done: (count: number) => number | undefined) => (count: number) => {
+        now += (done(count) ?? count) * each
+        return done(count)
+      }
+    const candidates = {
+      exact: takes(0.001, () => undefined),
+      wholeHundreds: takes(0.01, (count) => Math.ceil(count / 100) * 100),
     }
-    const candidates = { exact: takes(0.001, () => undefined), wholeHundreds: takes(0.01, (count) => Math.ceil(count / 100) * 100) }
-    const { exact = 0, wholeHundreds = 0 } = compare(candidates, { rounds: 5, roundTime: 10, clock: () => now })
+    const { exact = 0, wholeHundreds = 0 } = compare(candidates, {
+      rounds: 5,
+      roundTime: 10,
+      clock: () => now,
+    })
     expect(exact).toBeCloseTo(1000)
     expect(wholeHundreds).toBeCloseTo(10_000)
   })
@@ -50,7 +69,10 @@ describe('compare', () => {
       now += count
       return undefined
     }
-    compare({ one: named('one'), other: named('other') }, { rounds: 4, roundTime: 1, clock: () => now })
+    compare(
+      { one: named('one'), other: named('other') },
+      { rounds: 4, roundTime: 1, clock: () => now },
+    )
     const calibration = ['one', 'one', 'one', 'other', 'other', 'other']
     expect(calls).toEqual([...calibration, ...Array(5).fill(['one', 'other']).flat()])
   })
@@ -62,7 +84,9 @@ describe('compare', () => {
       now += count * (now === 0 ? 5 : 2)
       return 2 * count
     }
-    expect(await compareAsync({ run }, { rounds: 3, warmUp: 1, count: 10, clock: () => now })).toEqual({ run: [1e6, 1e6, 1e6] })
+    expect(
+      await compareAsync({ run }, { rounds: 3, warmUp: 1, count: 10, clock: () => now }),
+    ).toEqual({ run: [1e6, 1e6, 1e6] })
   })
 
   it('one slow round does not move the median', () => {
@@ -79,8 +103,18 @@ describe('compare', () => {
 
 const measured = { ratio: 8, mqwire: 800, peer: 100, peerName: 'MQTT.js', figures: 'msgs/s' }
 const fast = report.rowOf('receive', 'fast', { target: '≥ 7×', atLeast: 7 }, measured)
-const slow = report.rowOf('receive', 'slow', { target: '≥ 7×', atLeast: 7 }, { ...measured, ratio: 0.5, mqwire: 50 })
-const costly = report.rowOf('broker', 'costly', { target: '≤ 1/3', atMost: 1 / 3 }, { ...measured, ratio: 2, mqwire: 20, peer: 10, figures: 's' })
+const slow = report.rowOf(
+  'receive',
+  'slow',
+  { target: '≥ 7×', atLeast: 7 },
+  { ...measured, ratio: 0.5, mqwire: 50 },
+)
+const costly = report.rowOf(
+  'broker',
+  'costly',
+  { target: '≤ 1/3', atMost: 1 / 3 },
+  { ...measured, ratio: 2, mqwire: 20, peer: 10, figures: 's' },
+)
 const known = report.rowOf('receive', 'known', {}, measured)
 const whole: Report = {
   machine: 'two processors',
@@ -100,14 +134,21 @@ describe('the report', () => {
   })
 
   it('as JSON: the machine, rows with a target and a verdict, the others apart', () => {
-    const json = JSON.parse(JSON.stringify(report.jsonOf(whole))) as ReturnType<typeof report.jsonOf>
+    const json = JSON.parse(JSON.stringify(report.jsonOf(whole))) as ReturnType<
+      typeof report.jsonOf
+    >
     expect(json.machine).toBe('two processors')
     expect(json.rows.map(({ name, verdict }) => [name, verdict])).toEqual([
       ['fast', 'met'],
       ['slow', 'missed'],
       ['costly', 'missed'],
     ])
-    for (const row of json.rows) expect(row).toMatchObject({ name: expect.any(String), target: expect.any(String), ratio: expect.any(Number) })
+    for (const row of json.rows)
+      expect(row).toMatchObject({
+        name: expect.any(String),
+        target: expect.any(String),
+        ratio: expect.any(Number),
+      })
     expect(json.figures.map(({ name }) => name)).toEqual(['known'])
     expect(json.skipped).toEqual(whole.skipped)
   })
@@ -115,7 +156,9 @@ describe('the report', () => {
   it('as a table: a line for each row, with target, ratio and verdict', () => {
     const lines = report.tableOf(whole.rows).split('\n')
     expect(lines).toHaveLength(6)
-    expect(lines[2]).toMatch(/^\| fast \| ≥ 7× \| 8× \| met \| 800 msgs\/s \| 100 msgs\/s \(MQTT\.js\) \|/)
+    expect(lines[2]).toMatch(
+      /^\| fast \| ≥ 7× \| 8× \| met \| 800 msgs\/s \| 100 msgs\/s \(MQTT\.js\) \|/,
+    )
     expect(lines[5]).toContain('| known | – | 8× | – |')
   })
 
@@ -137,8 +180,12 @@ describe('the alarm', () => {
   })
 
   it('names each ratio under 60 %, and each that is missing or no number', () => {
-    expect(baseline.regressions(committed, { decode: 17.9, encode: 20 })).toEqual([{ name: 'decode', committed: 30, measured: 17.9 }])
-    expect(baseline.regressions(committed, { encode: Number.NaN }).map(({ name }) => name)).toEqual(['decode', 'encode'])
+    expect(baseline.regressions(committed, { decode: 17.9, encode: 20 })).toEqual([
+      { name: 'decode', committed: 30, measured: 17.9 },
+    ])
+    expect(baseline.regressions(committed, { encode: Number.NaN }).map(({ name }) => name)).toEqual(
+      ['decode', 'encode'],
+    )
   })
 })
 
@@ -180,26 +227,31 @@ describe('the peer', () => {
     [0, 256, 0],
     [1, 16, 5],
     [1, 65_536, 0],
-  ])('streams PUBLISH packets that the codec takes: QoS %i, %i bytes, %i user properties', (qos, size, properties) => {
-    const { bytes, count, frame } = streams.makeBlock(qos, size, properties)
-    expect(bytes.length).toBe(count * frame)
-    const packets = [...new Decoder({ from: 'server' }).push(bytes)]
-    expect(packets).toHaveLength(count)
-    const topics = new Set<string>()
-    for (const [index, packet] of packets.entries()) {
-      if (packet.type !== 'publish') throw new Error(packet.type)
-      topics.add(packet.topic)
-      expect([packet.qos, packet.payload.length, packet.topic.length]).toEqual([qos, size, 20])
-      expect(packet.packetId).toBe(qos === 0 ? undefined : index + 1)
-      expect(packet.properties.userProperties?.length ?? 0).toBe(properties)
-    }
-    expect(topics.size).toBeGreaterThan(count > 1000 ? 99 : 30)
-  })
+  ])(
+    'streams PUBLISH packets that the codec takes: QoS %i, %i bytes, %i user properties',
+    (qos, size, properties) => {
+      const { bytes, count, frame } = streams.makeBlock(qos, size, properties)
+      expect(bytes.length).toBe(count * frame)
+      const packets = [...new Decoder({ from: 'server' }).push(bytes)]
+      expect(packets).toHaveLength(count)
+      const topics = new Set<string>()
+      for (const [index, packet] of packets.entries()) {
+        if (packet.type !== 'publish') throw new Error(packet.type)
+        topics.add(packet.topic)
+        expect([packet.qos, packet.payload.length, packet.topic.length]).toEqual([qos, size, 20])
+        expect(packet.packetId).toBe(qos === 0 ? undefined : index + 1)
+        expect(packet.properties.userProperties?.length ?? 0).toBe(properties)
+      }
+      expect(topics.size).toBeGreaterThan(count > 1000 ? 99 : 30)
+    },
+  )
 
   it('streams to clients of MQTT 3.1.1 too', () => {
     const { bytes, count } = streams.makeBlock(1, 256, 5, 4)
     const packets = [...new Decoder({ from: 'server', protocolVersion: 4 }).push(bytes)]
-    expect(packets.filter((packet) => packet.type === 'publish' && packet.payload.length === 256)).toHaveLength(count)
+    expect(
+      packets.filter((packet) => packet.type === 'publish' && packet.payload.length === 256),
+    ).toHaveLength(count)
   })
 })
 
@@ -213,20 +265,29 @@ describe('the list of measurements', () => {
   })
 
   it('has a limit for each target, and a target for each limit', () => {
-    for (const [name, { target, atLeast, atMost }] of rows) expect([name, target !== undefined]).toEqual([name, (atLeast ?? atMost) !== undefined])
+    for (const [name, { target, atLeast, atMost }] of rows)
+      expect([name, target !== undefined]).toEqual([name, (atLeast ?? atMost) !== undefined])
   })
 })
 
 describe('a profile', () => {
   it('gives functions by their own time, added up over their callers, without what was idle', () => {
-    const frame = (functionName: string, url = '', lineNumber = -1) => ({ functionName, url, lineNumber })
+    const frame = (functionName: string, url = '', lineNumber = -1) => ({
+      functionName,
+      url,
+      lineNumber,
+    })
     const nodes = [
       { id: 1, callFrame: frame('(idle)') },
       { id: 2, callFrame: frame('read', 'file:///a/b/framer.js', 9) },
       { id: 3, callFrame: frame('read', 'file:///a/b/framer.js', 9) },
       { id: 4, callFrame: frame('(garbage collector)') },
     ]
-    const times = child.ownTimes({ nodes, samples: [1, 2, 3, 4, 2], timeDeltas: [1000, 10, 20, 20, 30] })
+    const times = child.ownTimes({
+      nodes,
+      samples: [1, 2, 3, 4, 2],
+      timeDeltas: [1000, 10, 20, 20, 30],
+    })
     expect(times).toEqual([
       { name: 'read', place: 'framer.js:10', share: 0.75 },
       { name: '(garbage collector)', place: '', share: 0.25 },

@@ -51,7 +51,11 @@ async function make(built: string, setup: Setup, server: Identity): Promise<Proc
       keystoreSecret,
     ],
     folder,
-    urls: { TCP: `mqtt://127.0.0.1:${tcp}`, WebSocket: `ws://127.0.0.1:${tcp}/mqtt`, TLS: `mqtts://localhost:${tls}` },
+    urls: {
+      TCP: `mqtt://127.0.0.1:${tcp}`,
+      WebSocket: `ws://127.0.0.1:${tcp}/mqtt`,
+      TLS: `mqtts://localhost:${tls}`,
+    },
     doors: ports,
     patience,
     ready: 'ProgramBroker is ready',

@@ -11,15 +11,21 @@ import { buildMaven } from './building.js'
 import { hivemqListeners, hivemqVersion, startHivemq } from './hivemq.js'
 
 const batches: Lack = {
-  reason: 'HiveMQ sends the next messages of a client, QoS 0 among them, once all of those before are acknowledged, however large the window',
+  reason:
+    'HiveMQ sends the next messages of a client, QoS 0 among them, once all of those before are acknowledged, however large the window',
   async shows(world) {
     const [sender, client] = [await world.connect(), await world.connect()]
-    const [held, other] = [await client.subscribe(world.topic('held'), { qos: 1 }), await client.subscribe(world.topic('other'), { qos: 1 })]
+    const [held, other] = [
+      await client.subscribe(world.topic('held'), { qos: 1 }),
+      await client.subscribe(world.topic('other'), { qos: 1 }),
+    ]
     await within(sender.publish(world.topic('held'), 'x', { qos: 1 }), 'the receipt')
     const message = await take(held)
     await within(sender.publish(world.topic('other'), 'x', { qos: 1 }), 'the receipt')
     await within(sender.publish(world.topic('other'), 'y'), 'the publish')
-    expect((await failure(other.next({ timeout: 1000 }), 'another message')).code).toBe('ERR_TIMEOUT')
+    expect((await failure(other.next({ timeout: 1000 }), 'another message')).code).toBe(
+      'ERR_TIMEOUT',
+    )
     message.ack()
     expect((await takeTexts(other, 2)).sort()).toEqual(['x', 'y'])
   },
@@ -41,7 +47,8 @@ const lacks: Readonly<Record<string, Lack>> = {
     },
   },
   'maximum QoS': {
-    reason: 'HiveMQ CE grants QoS 2 to a subscription although its Maximum QoS is 1; no message comes above 1',
+    reason:
+      'HiveMQ CE grants QoS 2 to a subscription although its Maximum QoS is 1; no message comes above 1',
     async shows(world) {
       const client = await world.connect()
       expect(client.negotiated?.maximumQoS).toBe(1)
@@ -65,7 +72,11 @@ function disconnects(qos: QoS): Lack {
     async shows(world) {
       const client = await world.connect(account)
       client.publish(world.topic('denied/a'), 'x', { qos }).catch(() => undefined)
-      expect(await within(client.closed, 'closed')).toMatchObject({ code: 'ERR_SERVER_DISCONNECT', reasonCode: 0x87, fault: 'remote' })
+      expect(await within(client.closed, 'closed')).toMatchObject({
+        code: 'ERR_SERVER_DISCONNECT',
+        reasonCode: 0x87,
+        fault: 'remote',
+      })
     },
   }
 }
@@ -79,11 +90,24 @@ else {
   const version = hivemqVersion()
   const start = (setup: Setup): Promise<Broker> => startHivemq(folder, setup, server)
   for (const transport of ['TCP', 'WebSocket', 'TLS', 'Secure WebSocket'] as const) {
-    const breadth = { TCP: 'all', WebSocket: 'most', TLS: 'essential', 'Secure WebSocket': 'essential' } as const
-    run({ broker: 'HiveMQ CE', version, transport, start, tls: { ca: authority.cert }, lacks }, breadth[transport])
+    const breadth = {
+      TCP: 'all',
+      WebSocket: 'most',
+      TLS: 'essential',
+      'Secure WebSocket': 'essential',
+    } as const
+    run(
+      { broker: 'HiveMQ CE', version, transport, start, tls: { ca: authority.cert }, lacks },
+      breadth[transport],
+    )
   }
   const reason = 'HiveMQ CE listens on TCP and WebSocket only, each with TLS or without'
   withoutTransport({ broker: 'HiveMQ CE', version, transport: 'Unix socket', reason }, async () => {
-    expect(hivemqListeners(folder).sort()).toEqual(['tcp-listener', 'tls-tcp-listener', 'tls-websocket-listener', 'websocket-listener'])
+    expect(hivemqListeners(folder).sort()).toEqual([
+      'tcp-listener',
+      'tls-tcp-listener',
+      'tls-websocket-listener',
+      'websocket-listener',
+    ])
   })
 }

@@ -76,15 +76,32 @@ async function make(built: string, setup: Setup, server: Identity): Promise<Proc
 
 /** A key store in a folder, for Java. */
 export function keystoreOf(folder: string, server: Identity): string {
-  const [certificate, key, keystore] = ['cert.pem', 'key.pem', 'keystore.p12'].map((name) => join(folder, name)) as [string, string, string]
+  const [certificate, key, keystore] = ['cert.pem', 'key.pem', 'keystore.p12'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string]
   writeFileSync(certificate, server.cert)
   writeFileSync(key, server.key)
-  const parameters = ['pkcs12', '-export', '-in', certificate, '-inkey', key, '-out', keystore, '-passout', `pass:${keystoreSecret}`]
+  const parameters = [
+    'pkcs12',
+    '-export',
+    '-in',
+    certificate,
+    '-inkey',
+    key,
+    '-out',
+    keystore,
+    '-passout',
+    `pass:${keystoreSecret}`,
+  ]
   execFileSync('openssl', parameters, { stdio: 'pipe' })
   return keystore
 }
 
-function configuration(ports: { tcp: number; tls: number; ws: number; wss: number }, keystore: string, setup: Setup): string {
+function configuration(
+  ports: { tcp: number; tls: number; ws: number; wss: number },
+  keystore: string,
+  setup: Setup,
+): string {
   const at = (port: number): string => `<port>${port}</port><bind-address>127.0.0.1</bind-address>`
   const path = '<path>/mqtt</path>'
   const encrypted = `<tls><keystore><path>${keystore}</path><password>${keystoreSecret}</password><private-key-password>${keystoreSecret}</private-key-password></keystore></tls>`

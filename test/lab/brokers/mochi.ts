@@ -24,14 +24,22 @@ export function mochiVersion(): string {
 }
 
 /** Starts it, with a listener for each transport. */
-export function startMochi(programs: MochiPrograms, setup: Setup, server: Identity): Promise<Broker> {
-  return startProcess(() => (setup === 'scram' ? makeScram(programs.scram) : make(programs.plain, setup, server)))
+export function startMochi(
+  programs: MochiPrograms,
+  setup: Setup,
+  server: Identity,
+): Promise<Broker> {
+  return startProcess(() =>
+    setup === 'scram' ? makeScram(programs.scram) : make(programs.plain, setup, server),
+  )
 }
 
 async function make(program: string, setup: Setup, server: Identity): Promise<ProcessBroker> {
   const folder = mkdtempSync(join(tmpdir(), 'mqwire-'))
   const [tcp = 0, tls = 0, ws = 0, wss = 0] = await freePorts(4)
-  const [certificate, key, socket] = ['cert.pem', 'key.pem', 'socket'].map((name) => join(folder, name)) as [string, string, string]
+  const [certificate, key, socket] = ['cert.pem', 'key.pem', 'socket'].map((name) =>
+    join(folder, name),
+  ) as [string, string, string]
   writeFileSync(certificate, server.cert)
   writeFileSync(key, server.key)
   const options = {
@@ -68,7 +76,12 @@ async function makeScram(program: string): Promise<ProcessBroker> {
   return new ProcessBroker({
     name: 'mochi',
     command: join(program, 'broker'),
-    parameters: ['-address', `127.0.0.1:${tcp}`, '-users', JSON.stringify({ [account.username]: account.password })],
+    parameters: [
+      '-address',
+      `127.0.0.1:${tcp}`,
+      '-users',
+      JSON.stringify({ [account.username]: account.password }),
+    ],
     folder,
     urls: { TCP: `mqtt://127.0.0.1:${tcp}` },
     doors: [tcp],

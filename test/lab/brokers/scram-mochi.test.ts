@@ -29,16 +29,23 @@ class Mochi {
 
   // Ends with its standard input, however this process ends.
   constructor(...options: string[]) {
-    this.#child = spawn(program, ['-users', JSON.stringify(users), ...options], { stdio: ['pipe', 'pipe', 'inherit'] })
+    this.#child = spawn(program, ['-users', JSON.stringify(users), ...options], {
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
     this.url = new Promise((resolve, reject) => {
       this.#child.once('error', reject).once('exit', () => reject(new Error('the broker ended')))
-      this.#child.stdout?.setEncoding('utf8').once('data', (text: string) => resolve(`mqtt://${text.trim()}`))
+      this.#child.stdout
+        ?.setEncoding('utf8')
+        .once('data', (text: string) => resolve(`mqtt://${text.trim()}`))
     })
     this.url.catch(() => undefined)
   }
 
   async client(options: ClientOptions): Promise<Client> {
-    const client = new Client(await within(this.url, 'the broker'), { reconnect: false, ...options })
+    const client = new Client(await within(this.url, 'the broker'), {
+      reconnect: false,
+      ...options,
+    })
     this.#clients.push(client)
     return client
   }
@@ -114,7 +121,9 @@ if (built.missing !== undefined) {
     })
 
     it('another method is refused with 0x8C', async () => {
-      const error = await mochi().refuses({ auth: { method: 'NONE', start: () => 'x', continue: () => 'x' } })
+      const error = await mochi().refuses({
+        auth: { method: 'NONE', start: () => 'x', continue: () => 'x' },
+      })
       expect(error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x8c })
     })
 
@@ -122,13 +131,16 @@ if (built.missing !== undefined) {
       ['a server that asks for too few rounds', '-iterations=4095'],
       ['a server that does not know the password', '-lie'],
     ])('%s: ERR_AUTH_FAILED', async (_what, option) => {
-      const error = await mochi(option).refuses({ auth: scramSha256({ username: 'user', password: 'pencil' }) })
+      const error = await mochi(option).refuses({
+        auth: scramSha256({ username: 'user', password: 'pencil' }),
+      })
       expect(error).toMatchObject({ code: 'ERR_AUTH_FAILED', fault: 'remote' })
     })
 
     it('authenticates again on the open connection, as often as wanted', async () => {
       const client = await mochi().connect('user', 'pencil')
-      for (let count = 0; count < 3; count += 1) await within(client.reauthenticate(), 'the re-authentication')
+      for (let count = 0; count < 3; count += 1)
+        await within(client.reauthenticate(), 'the re-authentication')
       await within(client.publish('a', 'still here', { qos: 1 }), 'publishing')
       expect(client.state).toBe('connected')
     })

@@ -54,7 +54,9 @@ export class Bench {
 
   /** Starts the server's process; gives the URL. */
   async server(): Promise<string> {
-    this.#server = fork(process.argv[1] as string, ['--serve', nameOf(this.#scenario)], { execArgv: ['--max-old-space-size=2048'] })
+    this.#server = fork(process.argv[1] as string, ['--serve', nameOf(this.#scenario)], {
+      execArgv: ['--max-old-space-size=2048'],
+    })
     this.#server.on('message', (told) => this.#hear(told as Told))
     const { port } = await this.told('listening')
     const { way, scheme = way === 'ws' ? 'ws' : 'mqtt' } = this.#scenario
@@ -63,8 +65,16 @@ export class Bench {
 
   /** A client of that URL that does not reconnect unless it is told to. */
   client(url: string, options: ClientOptions = {}): BaseClient {
-    const note = (message: string): void => void (this.log.length < mostEvents && this.log.push(message))
-    return this.keep(new Client(url, { reconnect: false, stats: true, logger: { debug: note, info: note, warn: note, error: note }, ...options }))
+    const note = (message: string): void =>
+      void (this.log.length < mostEvents && this.log.push(message))
+    return this.keep(
+      new Client(url, {
+        reconnect: false,
+        stats: true,
+        logger: { debug: note, info: note, warn: note, error: note },
+        ...options,
+      }),
+    )
   }
 
   /** Notes what a client tells, and ends it with the attack. */
@@ -83,7 +93,10 @@ export class Bench {
   }
 
   /** As `connected`, with a subscription to everything. */
-  async subscribed(options: ClientOptions = {}, subscribe: Parameters<BaseClient['subscribe']>[1] = {}): Promise<[BaseClient, Subscription]> {
+  async subscribed(
+    options: ClientOptions = {},
+    subscribe: Parameters<BaseClient['subscribe']>[1] = {},
+  ): Promise<[BaseClient, Subscription]> {
     const client = this.client(await this.server(), options)
     await client.connect()
     const subscription = await client.subscribe('#', subscribe)
@@ -99,7 +112,9 @@ export class Bench {
 
   /** Events of one type. */
   all<K extends keyof ClientEvents>(type: K): ClientEvents[K][] {
-    return this.heard.filter((heard) => heard.type === type).map(({ event }) => event as ClientEvents[K])
+    return this.heard
+      .filter((heard) => heard.type === type)
+      .map(({ event }) => event as ClientEvents[K])
   }
 
   /** The server may go on. */
@@ -111,7 +126,15 @@ export class Bench {
   async told(what: string, number?: number, deadline = patience): Promise<Told> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error(`the server did not tell '${what}'; it told ${JSON.stringify(this.#told).slice(0, 500)}`)), deadline)
+      timer = setTimeout(
+        () =>
+          reject(
+            new Error(
+              `the server did not tell '${what}'; it told ${JSON.stringify(this.#told).slice(0, 500)}`,
+            ),
+          ),
+        deadline,
+      )
     })
     try {
       return await Promise.race([this.#find(what, number), late])
@@ -153,7 +176,11 @@ export class Bench {
   }
 
   /** What a promise rejects with: its code and reason code. */
-  async failure(promise: PromiseLike<unknown>): Promise<{ readonly code: string; readonly reasonCode: number | undefined; readonly error: unknown }> {
+  async failure(promise: PromiseLike<unknown>): Promise<{
+    readonly code: string
+    readonly reasonCode: number | undefined
+    readonly error: unknown
+  }> {
     try {
       await promise
     } catch (error) {
@@ -171,7 +198,8 @@ export class Bench {
 
   // Messages are not kept: they are what is measured.
   #keepEvent(type: keyof ClientEvents, event: unknown): void {
-    if (this.heard.length < mostEvents) this.heard.push({ type, event: type === 'unclaimed' ? undefined : event })
+    if (this.heard.length < mostEvents)
+      this.heard.push({ type, event: type === 'unclaimed' ? undefined : event })
   }
 
   #hear(told: Told): void {
@@ -183,7 +211,9 @@ export class Bench {
     for (;;) {
       const broken = this.#told.find((told) => told.what === 'failed')
       if (broken !== undefined) throw new Error(`the server failed: ${String(broken['error'])}`)
-      const index = this.#told.findIndex((told) => told.what === what && (number === undefined || told['number'] === number))
+      const index = this.#told.findIndex(
+        (told) => told.what === what && (number === undefined || told['number'] === number),
+      )
       if (index >= 0) return this.#told.splice(index, 1)[0] as Told
       await new Promise<void>((resolve) => this.#listening.push(resolve))
     }

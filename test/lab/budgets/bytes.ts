@@ -82,16 +82,30 @@ export function publish({
   version = 5,
 }: PublishParts): Buffer {
   const first = 0x30 | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
-  return packet(first, text(topic), qos === 0 ? '' : uint16(id), version === 4 ? '' : (block ?? [0]), payload)
+  return packet(
+    first,
+    text(topic),
+    qos === 0 ? '' : uint16(id),
+    version === 4 ? '' : (block ?? [0]),
+    payload,
+  )
 }
 
 /** A CONNACK. */
-export function connack(reasonCode = 0, block: Uint8Array | readonly number[] = [0], sessionPresent = false, version: 4 | 5 = 5): Buffer {
+export function connack(
+  reasonCode = 0,
+  block: Uint8Array | readonly number[] = [0],
+  sessionPresent = false,
+  version: 4 | 5 = 5,
+): Buffer {
   return packet(0x20, sessionPresent ? 1 : 0, reasonCode, version === 4 ? '' : (block as Part))
 }
 
 /** The same bytes, again and again, up to about `size` bytes, and how many times that is. */
-export function repeated(bytes: Uint8Array, size: number): { readonly bytes: Buffer; readonly count: number } {
+export function repeated(
+  bytes: Uint8Array,
+  size: number,
+): { readonly bytes: Buffer; readonly count: number } {
   const count = Math.max(1, Math.floor(size / bytes.length))
   const all = Buffer.alloc(count * bytes.length)
   for (let at = 0; at < all.length; at += bytes.length) all.set(bytes, at)

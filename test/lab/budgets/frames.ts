@@ -17,7 +17,10 @@ export interface FrameOptions {
 }
 
 /** One frame, unmasked as a server's frames are. */
-export function dataFrame(payload: Uint8Array, { opcode = 2, final = true, compressed = false }: FrameOptions = {}): Buffer {
+export function dataFrame(
+  payload: Uint8Array,
+  { opcode = 2, final = true, compressed = false }: FrameOptions = {},
+): Buffer {
   const size = payload.length
   const header = size < 126 ? Buffer.alloc(2) : size < 65_536 ? Buffer.alloc(4) : Buffer.alloc(10)
   header[0] = (final ? 0x80 : 0) | (compressed ? 0x40 : 0) | opcode
@@ -48,11 +51,17 @@ export class FrameReader {
     const extended = short === 126 ? 2 : short === 127 ? 8 : 0
     const start = 2 + extended + 4
     if (bytes.length < start) return false
-    const size = extended === 2 ? bytes.readUInt16BE(2) : extended === 8 ? Number(bytes.readBigUInt64BE(2)) : short
+    const size =
+      extended === 2
+        ? bytes.readUInt16BE(2)
+        : extended === 8
+          ? Number(bytes.readBigUInt64BE(2))
+          : short
     if (bytes.length < start + size) return false
     const mask = bytes.subarray(start - 4, start)
     const payload = Buffer.from(bytes.subarray(start, start + size))
-    for (let at = 0; at < size; at++) payload[at] = (payload[at] as number) ^ (mask[at & 3] as number)
+    for (let at = 0; at < size; at++)
+      payload[at] = (payload[at] as number) ^ (mask[at & 3] as number)
     this.#rest = bytes.subarray(start + size)
     const opcode = (bytes[0] as number) & 15
     if (opcode === 2 || opcode === 0) this.#give(payload)
@@ -69,7 +78,9 @@ export function shake(socket: Socket, extra = ''): Promise<string> {
       if (!request.includes('\r\n\r\n')) return
       socket.off('data', read)
       const key = /sec-websocket-key: *(\S+)/i.exec(request)?.[1] ?? ''
-      const accept = createHash('sha1').update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest('base64')
+      const accept = createHash('sha1')
+        .update(`${key}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+        .digest('base64')
       socket.write(
         'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Protocol: mqtt\r\n' +
           `Sec-WebSocket-Accept: ${accept}\r\n${extra}\r\n`,

@@ -52,7 +52,10 @@ export class Link {
   version: 4 | 5 = 5
   readonly #line: Line
   readonly #kept: Buffer[] = []
-  readonly #waiting: { readonly type: number; readonly resolve: (packet: Buffer | undefined) => void }[] = []
+  readonly #waiting: {
+    readonly type: number
+    readonly resolve: (packet: Buffer | undefined) => void
+  }[] = []
   readonly #frames: FrameReader | undefined
   #rest: Buffer = Buffer.alloc(0)
   #gone = 0
@@ -67,7 +70,9 @@ export class Link {
     this.#line = line
     this.#frames = way === 'ws' ? new FrameReader((bytes) => this.#read(bytes)) : undefined
     socket.on('error', () => undefined)
-    socket.on('data', (bytes: Buffer) => (this.#frames ? this.#frames.push(bytes) : this.#read(bytes)))
+    socket.on('data', (bytes: Buffer) =>
+      this.#frames ? this.#frames.push(bytes) : this.#read(bytes),
+    )
     socket.on('end', () => socket.end())
     this.over = new Promise((resolve) => {
       socket.on('close', () => {
@@ -88,7 +93,8 @@ export class Link {
     if (this.ended || this.socket.destroyed) return false
     this.sent += bytes.length
     this.#unyielded += bytes.length
-    if (!this.socket.write(bytes)) await Promise.race([new Promise((resolve) => this.socket.once('drain', resolve)), this.over])
+    if (!this.socket.write(bytes))
+      await Promise.race([new Promise((resolve) => this.socket.once('drain', resolve)), this.over])
     // While the kernel takes everything at once, nothing else would have its turn: what the client says has to be read.
     if (this.#unyielded >= turn) {
       this.#unyielded = 0
@@ -107,7 +113,10 @@ export class Link {
   }
 
   /** Waits for CONNECT and accepts it; gives CONNECT. */
-  async welcome(block: Uint8Array | readonly number[] = [0], sessionPresent = false): Promise<Buffer> {
+  async welcome(
+    block: Uint8Array | readonly number[] = [0],
+    sessionPresent = false,
+  ): Promise<Buffer> {
     const connect = (await this.packet(1)) ?? Buffer.alloc(12)
     this.version = versionOf(connect)
     await this.send(connack(0, block, sessionPresent, this.version))
@@ -164,10 +173,12 @@ export class Link {
     this.counts[type] = (this.counts[type] as number) + 1
     if (type === 14) this.disconnect = given.length > 2 ? given[2] : 0
     if (type === 12) this.pings.push(performance.now())
-    if ((type === 4 || type === 5) && given.length > 4 && (given[4] as number) >= 0x80) this.refusals += 1
+    if ((type === 4 || type === 5) && given.length > 4 && (given[4] as number) >= 0x80)
+      this.refusals += 1
     const index = this.#waiting.findIndex((waiting) => waiting.type === type)
     if (index >= 0) this.#waiting.splice(index, 1)[0]?.resolve(Buffer.from(given))
-    else if (this.#kept.length < mostKept && type !== 4 && type !== 5) this.#kept.push(Buffer.from(given))
+    else if (this.#kept.length < mostKept && type !== 4 && type !== 5)
+      this.#kept.push(Buffer.from(given))
     const answer = this.#answerTo(type, given)
     if (answer === undefined) return
     if (this.#inside) this.#late.push(answer)

@@ -33,13 +33,31 @@ async function run(each: Scenario): Promise<Result> {
   bench.end()
   if (samples === 0) bench.wrong.push('nothing was measured')
   if (held > budget) bench.wrong.push(`over budget: ${held} bytes held, ${budget} allowed`)
-  if (peak > budget + garbage) bench.wrong.push(`over budget: ${peak} bytes at the peak, ${budget + garbage} allowed`)
+  if (peak > budget + garbage)
+    bench.wrong.push(`over budget: ${peak} bytes at the peak, ${budget + garbage} allowed`)
   const { seen, wrong } = bench
-  return { row, variant, limit, fed, budget, garbage, held, peak, resident, samples, seen, wrong, seconds: (performance.now() - started) / 1000 }
+  return {
+    row,
+    variant,
+    limit,
+    fed,
+    budget,
+    garbage,
+    held,
+    peak,
+    resident,
+    samples,
+    seen,
+    wrong,
+    seconds: (performance.now() - started) / 1000,
+  }
 }
 
 if (command === '--serve') serve(scenario())
-else if (command === '--list') console.log(JSON.stringify(scenarios.map(({ row, variant, idle = false }) => ({ row, variant, idle }))))
+else if (command === '--list')
+  console.log(
+    JSON.stringify(scenarios.map(({ row, variant, idle = false }) => ({ row, variant, idle }))),
+  )
 else {
   const result = await run(scenario())
   process.stdout.write(`${JSON.stringify(result)}\n`, () => process.exit())

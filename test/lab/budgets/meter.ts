@@ -72,7 +72,12 @@ export class Meter {
     clearInterval(this.#timer)
     this.#timer = undefined
     const resident = process.resourceUsage().maxRSS * 1024 - this.#resident
-    return { peak: Math.max(this.#peak, this.#held), held: this.#held, resident: Math.max(0, resident), samples: this.#samples }
+    return {
+      peak: Math.max(this.#peak, this.#held),
+      held: this.#held,
+      resident: Math.max(0, resident),
+      samples: this.#samples,
+    }
   }
 
   #take(): void {

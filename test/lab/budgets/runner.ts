@@ -19,7 +19,9 @@ export interface Named {
 }
 
 /** Rows without a scenario, and why. */
-export const gaps: Readonly<Record<string, string>> = { T29: 'needs a durable store, which the package does not have yet' }
+export const gaps: Readonly<Record<string, string>> = {
+  T29: 'needs a durable store, which the package does not have yet',
+}
 
 const MiB = 1024 * 1024
 /** Milliseconds that one scenario may take. */
@@ -48,28 +50,46 @@ export class Runner {
   }
 
   list(): Named[] {
-    return JSON.parse(execFileSync(process.execPath, ['--expose-gc', this.#program, '--list'], { encoding: 'utf8' })) as Named[]
+    return JSON.parse(
+      execFileSync(process.execPath, ['--expose-gc', this.#program, '--list'], {
+        encoding: 'utf8',
+      }),
+    ) as Named[]
   }
 
   /** Runs one scenario. */
   run(name: string): Promise<Result> {
     return new Promise((resolve, reject) => {
       const given = ['--expose-gc', this.#program, '--run', name]
-      execFile(process.execPath, given, { timeout: patience, killSignal: 'SIGKILL', maxBuffer: 16 * MiB }, (error, output, errors) => {
-        const line = output.trim().split('\n').at(-1) ?? ''
-        if (line.startsWith('{')) resolve(JSON.parse(line) as Result)
-        else reject(new Error(`${name}: ${error?.message ?? 'it said nothing'} ${errors.slice(-2000)}`))
-      })
+      execFile(
+        process.execPath,
+        given,
+        { timeout: patience, killSignal: 'SIGKILL', maxBuffer: 16 * MiB },
+        (error, output, errors) => {
+          const line = output.trim().split('\n').at(-1) ?? ''
+          if (line.startsWith('{')) resolve(JSON.parse(line) as Result)
+          else
+            reject(
+              new Error(`${name}: ${error?.message ?? 'it said nothing'} ${errors.slice(-2000)}`),
+            )
+        },
+      )
     })
   }
 
   /** Runs scenarios, two at a time, as long as it is `going` on; `tell` gets each result. */
-  async runAll(names: readonly Named[], tell: (result: Result) => void = () => undefined, going: () => boolean = () => true): Promise<Result[]> {
+  async runAll(
+    names: readonly Named[],
+    tell: (result: Result) => void = () => undefined,
+    going: () => boolean = () => true,
+  ): Promise<Result[]> {
     const left = [...names].sort((first, second) => urgency(first) - urgency(second))
     const results: Result[] = []
     const work = async (takeIdle: boolean): Promise<void> => {
       while (left.length > 0 && going()) {
-        const wanted = takeIdle ? left.findIndex(({ idle, row }) => idle || row !== timed) : left.findIndex(({ idle }) => !idle)
+        const wanted = takeIdle
+          ? left.findIndex(({ idle, row }) => idle || row !== timed)
+          : left.findIndex(({ idle }) => !idle)
         const [next] = left.splice(Math.max(0, wanted), 1)
         if (next === undefined) return
         const result = await this.#runFairly(next)
@@ -88,7 +108,8 @@ export class Runner {
   // A machine that is busy otherwise says little about lateness: the better of three counts.
   async #runFairly(named: Named): Promise<Result> {
     let result = await this.run(nameOf(named))
-    for (let again = 0; again < 2 && named.row === timed && isLate(result); again++) result = await this.run(nameOf(named))
+    for (let again = 0; again < 2 && named.row === timed && isLate(result); again++)
+      result = await this.run(nameOf(named))
     return result
   }
 }
@@ -104,7 +125,8 @@ function urgency({ row, idle }: Named): number {
   return row === timed ? 0 : idle ? 1 : 2
 }
 
-const amount = (bytes: number): string => (bytes >= MiB ? `${(bytes / MiB).toFixed(1)} MiB` : `${Math.max(0, Math.round(bytes / 1024))} KiB`)
+const amount = (bytes: number): string =>
+  bytes >= MiB ? `${(bytes / MiB).toFixed(1)} MiB` : `${Math.max(0, Math.round(bytes / 1024))} KiB`
 
 /** A row of the table: what was fed, what it may take, what it took, and what was seen. */
 export function lineOf(result: Result): string {
@@ -149,7 +171,9 @@ export function pageOf(results: readonly Result[]): string {
     '| row | variant | default | fed | budget | held | peak | RSS | verdict | seen |',
     '| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |',
     ...results.map(lineOf),
-    ...Object.entries(gaps).map(([row, why]) => `| ${row} | – | – | – | – | – | – | – | gap | not attacked: ${why} |`),
+    ...Object.entries(gaps).map(
+      ([row, why]) => `| ${row} | – | – | – | – | – | – | – | gap | not attacked: ${why} |`,
+    ),
   ]
   return `${lines.join('\n')}\n`
 }

@@ -63,6 +63,12 @@ export interface Result {
 }
 
 /** The name by which a scenario is asked for. */
-export function nameOf({ row, variant }: { readonly row: string; readonly variant: string }): string {
+export function nameOf({
+  row,
+  variant,
+}: {
+  readonly row: string
+  readonly variant: string
+}): string {
   return `${row} ${variant}`
 }

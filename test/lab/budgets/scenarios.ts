@@ -10,4 +10,6 @@ import { tables } from './scenarios/tables.js'
 
 const all: readonly Scenario[] = [...size, ...floods, ...tables, ...links, ...application]
 
-export const scenarios: readonly Scenario[] = [...all].sort((first, second) => first.row.localeCompare(second.row))
+export const scenarios: readonly Scenario[] = [...all].sort((first, second) =>
+  first.row.localeCompare(second.row),
+)

@@ -14,7 +14,10 @@ export function serve(scenario: Scenario): void {
   const steps: (() => void)[] = []
   let said = 0
   const line: Line = {
-    go: (n) => (said >= n ? Promise.resolve() : new Promise((resolve) => steps.push(() => said >= n && resolve()))),
+    go: (n) =>
+      said >= n
+        ? Promise.resolve()
+        : new Promise((resolve) => steps.push(() => said >= n && resolve())),
     tell: (told) => void process.send?.(told),
   }
   process.on('message', () => {
@@ -27,12 +30,19 @@ export function serve(scenario: Scenario): void {
     connections += 1
     const number = connections
     socket.on('error', () => undefined)
-    play(scenario, socket, number, line).catch((error: unknown) => line.tell({ what: 'failed', error: String(error) }))
+    play(scenario, socket, number, line).catch((error: unknown) =>
+      line.tell({ what: 'failed', error: String(error) }),
+    )
   })
   listening(server).then((port) => line.tell({ what: 'listening', port }))
 }
 
-async function play({ way = 'tcp', peer }: Scenario, socket: Socket, number: number, line: Line): Promise<void> {
+async function play(
+  { way = 'tcp', peer }: Scenario,
+  socket: Socket,
+  number: number,
+  line: Line,
+): Promise<void> {
   if (peer === undefined) return
   if (way === 'ws') line.tell({ what: 'handshake', request: await shake(socket) })
   await peer(new Link(socket, number, way, line))

@@ -53,9 +53,12 @@ export function strays(each: Case, ours: Ours, standard: Standard): string | und
   if (each.unencoded !== undefined) return `ours does not encode a valid packet: ${each.unencoded}`
   if (ours.error?.startsWith('throws')) return `ours ${ours.error}`
   if (ours.fields === undefined) {
-    return standard.fields === undefined ? undefined : `ours refuses (${ours.error}) what the standard allows`
+    return standard.fields === undefined
+      ? undefined
+      : `ours refuses (${ours.error}) what the standard allows`
   }
-  if (standard.fields === undefined) return `ours accepts what the standard forbids: ${standard.rule}`
+  if (standard.fields === undefined)
+    return `ours accepts what the standard forbids: ${standard.rule}`
   const [place] = places(ours.fields, standard.fields)
   if (place !== undefined) return `ours and the standard's tables: ${shownPlace(place)}`
   const [lost] = each.packet === undefined ? [] : places(ours.fields, normalized(each.packet))
@@ -67,22 +70,44 @@ export function shownPlace({ path, ours, theirs }: Place): string {
   return `${path}: ${JSON.stringify(ours)} and ${JSON.stringify(theirs)}`
 }
 
-const types = `0 connect connack publish puback pubrec pubrel pubcomp subscribe suback unsubscribe unsuback
+const types =
+  `0 connect connack publish puback pubrec pubrel pubcomp subscribe suback unsubscribe unsuback
   pingreq pingresp disconnect auth`.split(/\s+/)
 const nowhere: Place = { path: '', ours: undefined, theirs: undefined }
 
 /** Every difference between ours and one other codec. */
-export function differences(each: Case, ours: Ours, standard: Standard, codec: Codec, verdict: Verdict): Difference[] {
+export function differences(
+  each: Case,
+  ours: Ours,
+  standard: Standard,
+  codec: Codec,
+  verdict: Verdict,
+): Difference[] {
   const type = types[(each.bytes[0] ?? 0) >> 4] as string
-  const base = { codec, each, type, fields: ours.fields ?? {}, rule: standard.rule, place: nowhere, error: '' }
+  const base = {
+    codec,
+    each,
+    type,
+    fields: ours.fields ?? {},
+    rule: standard.rule,
+    place: nowhere,
+    error: '',
+  }
   const { fields, error = '' } = verdict
-  if (ours.fields === undefined) return fields === undefined ? [] : [{ ...base, kind: 'accepts', error: ours.error }]
+  if (ours.fields === undefined)
+    return fields === undefined ? [] : [{ ...base, kind: 'accepts', error: ours.error }]
   if (fields === undefined) return [{ ...base, kind: 'refuses', error }]
-  const found: Difference[] = places(ours.fields, fields).map((place) => ({ ...base, kind: 'field', place }))
-  if (verdict.writes !== undefined) found.push({ ...base, kind: 'unwritten', error: verdict.writes })
+  const found: Difference[] = places(ours.fields, fields).map((place) => ({
+    ...base,
+    kind: 'field',
+    place,
+  }))
+  if (verdict.writes !== undefined)
+    found.push({ ...base, kind: 'unwritten', error: verdict.writes })
   if (verdict.again === undefined) return found
   const again = decodeOurs(verdict.again, each)
   if (again.fields === undefined) return [...found, { ...base, kind: 'unread', error: again.error }]
-  for (const place of places(fields, again.fields)) found.push({ ...base, kind: 'rewritten', place })
+  for (const place of places(fields, again.fields))
+    found.push({ ...base, kind: 'rewritten', place })
   return found
 }

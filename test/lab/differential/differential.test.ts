@@ -9,7 +9,13 @@ import { groupedPairs, normalizedPacket, places } from './normalize.js'
 import { decodeOurs, type Ours } from './ours.js'
 import { run } from './run.js'
 
-const options = { seed: 5, packets: 3000, limit: 600, codecs: ['mqtt-packet'] as const, program: undefined }
+const options = {
+  seed: 5,
+  packets: 3000,
+  limit: 600,
+  codecs: ['mqtt-packet'] as const,
+  program: undefined,
+}
 
 /** Ours, with something done to each packet. */
 const altered =
@@ -26,8 +32,14 @@ describe('the codec beside mqtt-packet', () => {
   })
 
   test.each<[kind: string, change: (ours: Ours) => Ours]>([
-    ['mqtt-packet field: ', (ours) => (ours.fields ? { ...ours, fields: { ...ours.fields, qos: 1, dup: true } } : ours)],
-    ['mqtt-packet accepts: ', (ours) => (ours.fields?.['type'] === 'puback' ? { error: 'no' } : ours)],
+    [
+      'mqtt-packet field: ',
+      (ours) => (ours.fields ? { ...ours, fields: { ...ours.fields, qos: 1, dup: true } } : ours),
+    ],
+    [
+      'mqtt-packet accepts: ',
+      (ours) => (ours.fields?.['type'] === 'puback' ? { error: 'no' } : ours),
+    ],
     ['standard', (ours) => (ours.fields?.['type'] === 'subscribe' ? { error: 'no' } : ours)],
   ])('finds a codec that is wrong: %s', { timeout: 60_000 }, async (kind, change) => {
     const { findings } = await run({ ...options, packets: 1000, decode: altered(change) })
@@ -51,7 +63,9 @@ describe('the packets of a seed', () => {
 
   test('are numbered across batches, of every type, both versions and senders, valid and not', () => {
     const cases = [0, 1, 2, 3].flatMap((batch) => generate(1, batch))
-    expect(cases.map(({ number }) => number)).toEqual(Array.from({ length: 4 * batchSize }, (_, number) => number))
+    expect(cases.map(({ number }) => number)).toEqual(
+      Array.from({ length: 4 * batchSize }, (_, number) => number),
+    )
     const valid = cases.filter(({ kind }) => kind !== 'faulty')
     expect(new Set(valid.map(({ packet }) => packet?.type)).size).toBe(15)
     expect(new Set(valid.map(({ version, from }) => `${version} ${from}`)).size).toBe(4)
@@ -71,7 +85,10 @@ describe('the table of judgements', () => {
 
 describe('the common form', () => {
   test('tells every place where two packets differ', () => {
-    const ours = { properties: { maximumQoS: 1, userProperties: [['a', 'b']] }, list: [{ qos: 1 }, { qos: 2 }] }
+    const ours = {
+      properties: { maximumQoS: 1, userProperties: [['a', 'b']] },
+      list: [{ qos: 1 }, { qos: 2 }],
+    }
     const theirs = { properties: { userProperties: [['a', 'c']] }, list: [{ qos: 1 }, { qos: 0 }] }
     const paths = places(ours, theirs).map(({ path }) => path)
     expect(paths).toEqual(['properties.maximumQoS', 'properties.userProperties', 'list[].qos'])
@@ -91,7 +108,8 @@ describe('the common form', () => {
   })
 
   test('groups pairs as an object of names does', () => {
-    const pairs = (text: string): [string, string][] => text.split(' ').map((pair) => pair.split('=') as [string, string])
+    const pairs = (text: string): [string, string][] =>
+      text.split(' ').map((pair) => pair.split('=') as [string, string])
     expect(groupedPairs(pairs('b=x 1=y b= = =z'))).toEqual(pairs('1=y b=x b= =z'))
   })
 })

@@ -46,7 +46,10 @@ function codeAt(parts: Parts): number {
 
 function identifierAt(parts: Parts): number {
   const type = typeOf(parts)
-  if (type === 3) return (parts.first & 6) > 0 ? 2 + (parts.body[0] ?? 0) * 256 + (parts.body[1] ?? 0) : parts.body.length
+  if (type === 3)
+    return (parts.first & 6) > 0
+      ? 2 + (parts.body[0] ?? 0) * 256 + (parts.body[1] ?? 0)
+      : parts.body.length
   return (type > 3 && type < 8) || (type > 7 && type < 12) ? 0 : parts.body.length
 }
 
@@ -99,7 +102,10 @@ type Fault = (parts: Parts, version: 4 | 5, random: Random) => Uint8Array
 
 /** Values put over the body, from a place on. */
 const over =
-  (place: (parts: Parts, random: Random) => number, values: (random: Random, parts: Parts) => Iterable<number>): Fault =>
+  (
+    place: (parts: Parts, random: Random) => number,
+    values: (random: Random, parts: Parts) => Iterable<number>,
+  ): Fault =>
   (parts, _version, random) => {
     const at = place(parts, random)
     return whole({ ...parts, body: put(parts.body, at, ...values(random, parts)) })
@@ -116,9 +122,11 @@ const faults: readonly Fault[] = [
   // Flags of the fixed header (section 2.1.3).
   (parts, _version, random) => whole({ ...parts, first: (parts.first & 0xf0) | random.below(16) }),
   // Another type with this body.
-  (parts, _version, random) => whole({ ...parts, first: (random.below(16) << 4) | random.pick([parts.first & 15, 0, 2]) }),
+  (parts, _version, random) =>
+    whole({ ...parts, first: (random.below(16) << 4) | random.pick([parts.first & 15, 0, 2]) }),
   (parts, version, random) => whole(version === 5 ? withProperty(parts, random) : parts),
-  (parts, version, random) => whole(version === 5 ? withProperty(withProperty(parts, random), random) : parts),
+  (parts, version, random) =>
+    whole(version === 5 ? withProperty(withProperty(parts, random), random) : parts),
   // A Remaining Length in more bytes than it needs, or in five.
   (parts, _version, random) => join(parts.first, overlong(parts.body.length, random), parts.body),
   // A Property Length in more bytes than it needs.
@@ -126,16 +134,24 @@ const faults: readonly Fault[] = [
     const at = propertiesAt(parts)
     const length = parts.body[at] ?? 128
     if (version === 4 || length > 127) return whole(parts)
-    return whole({ ...parts, body: join(parts.body.subarray(0, at), overlong(length, random), parts.body.subarray(at + 1)) })
+    return whole({
+      ...parts,
+      body: join(parts.body.subarray(0, at), overlong(length, random), parts.body.subarray(at + 1)),
+    })
   },
   // A Property Length that is too long or too short.
-  over(propertiesAt, (random, parts) => [((parts.body[propertiesAt(parts)] ?? 0) + random.between(-3, 3)) & 255]),
+  over(propertiesAt, (random, parts) => [
+    ((parts.body[propertiesAt(parts)] ?? 0) + random.between(-3, 3)) & 255,
+  ]),
   // Bytes that strings must not hold, or that topics must not.
-  over(anywhere, (random) => [random.pick([0, 0xff, 0xc0, 0xed, 0x80, 0x2b, 0x23, 0x2f, random.below(256)])]),
+  over(anywhere, (random) => [
+    random.pick([0, 0xff, 0xc0, 0xed, 0x80, 0x2b, 0x23, 0x2f, random.below(256)]),
+  ]),
   // Surrogates, overlong forms and U+0000 inside of strings: three bytes, whose lengths are left alone.
   over(anywhere, (random) => random.pick(badText)),
   // Cut off, or with bytes left over, inside and behind.
-  (parts, _version, random) => whole({ ...parts, body: parts.body.subarray(0, anywhere(parts, random)) }),
+  (parts, _version, random) =>
+    whole({ ...parts, body: parts.body.subarray(0, anywhere(parts, random)) }),
   (parts, _version, random) => whole({ ...parts, body: join(parts.body, random.pick(more)) }),
   (parts, _version, random) => whole(parts).slice(0, random.below(parts.body.length + 2)),
   (parts, _version, random) => join(whole(parts), random.pick(more)),
@@ -158,7 +174,12 @@ export function faulty(bytes: Uint8Array, version: 4 | 5, random: Random): Uint8
   let changed = bytes
   for (let count = random.between(1, 3); count > 0; count--) {
     const kind = random.pick(mutationKinds)
-    changed = mutate(changed, 0, { kind, at: random.below(4096), value: random.below(65_536), size: random.below(256) })
+    changed = mutate(changed, 0, {
+      kind,
+      at: random.below(4096),
+      value: random.below(65_536),
+      size: random.below(256),
+    })
   }
   return changed
 }

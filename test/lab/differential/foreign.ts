@@ -46,7 +46,8 @@ export function askMqttPacket({ bytes, version, kind }: Case): Verdict {
   const [packet] = found
   if (error !== undefined) return { error }
   if (packet === undefined) return { error: 'cut off' }
-  if (bytes.length > headerOf(bytes) + (packet['length'] as number)) return { error: 'bytes after the packet' }
+  if (bytes.length > headerOf(bytes) + (packet['length'] as number))
+    return { error: 'bytes after the packet' }
   const spoken = packet['cmd'] === 'connect' ? (packet['protocolVersion'] as number) : version
   const fields = normalizedPacket(packet, spoken)
   return kind === 'faulty' ? { fields } : { fields, ...written(packet, spoken) }
@@ -122,7 +123,10 @@ export class GoCodecs {
     const lines = (await this.#take(length)).toString().trimEnd().split('\n')
     return lines.map((line) => {
       const [paho, mochi] = JSON.parse(line) as [Answer | null, Answer | null]
-      return { ...(paho && { 'paho.golang': verdictOf(paho) }), ...(mochi && { 'mochi-mqtt': verdictOf(mochi) }) }
+      return {
+        ...(paho && { 'paho.golang': verdictOf(paho) }),
+        ...(mochi && { 'mochi-mqtt': verdictOf(mochi) }),
+      }
     })
   }
 

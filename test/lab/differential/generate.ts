@@ -35,10 +35,16 @@ export const batchSize = 500
 export function generate(seed: number, batch: number): Case[] {
   const random = new Random(seed * 1_000_003 + batch)
   const drawn = fc.sample(samples, { seed: random.next() | 0, numRuns: batchSize })
-  return drawn.map((sample, index) => makeCase(vary(sample, random), random, batch * batchSize + index))
+  return drawn.map((sample, index) =>
+    makeCase(vary(sample, random), random, batch * batchSize + index),
+  )
 }
 
-function makeCase({ packet, protocolVersion: version, from }: Sample, random: Random, number: number): Case {
+function makeCase(
+  { packet, protocolVersion: version, from }: Sample,
+  random: Random,
+  number: number,
+): Case {
   const shortest = encoded(packet, version)
   if (typeof shortest === 'string') {
     const bytes = handmade(version, from, random)
@@ -46,7 +52,10 @@ function makeCase({ packet, protocolVersion: version, from }: Sample, random: Ra
   }
   const kind = random.pick(['encoded', 'encoded', 'long', 'faulty', 'faulty', 'faulty'] as const)
   if (kind === 'encoded') return { number, bytes: shortest, version, from, kind, packet }
-  const long = version === 5 && random.chance(kind === 'long' ? 1 : 0.3) ? prolonged(shortest, random) : shortest
+  const long =
+    version === 5 && random.chance(kind === 'long' ? 1 : 0.3)
+      ? prolonged(shortest, random)
+      : shortest
   if (kind === 'long') return { number, bytes: long, version, from, kind, packet }
   const bytes = random.chance(0.2) ? handmade(version, from, random) : faulty(long, version, random)
   return { number, bytes, version, from, kind, packet: undefined }
@@ -61,12 +70,16 @@ function encoded(packet: Packet, protocolVersion: 4 | 5): Uint8Array | string {
 }
 
 function vary({ packet, protocolVersion, from }: Sample, random: Random): Sample {
-  const codes = 'reasonCode' in packet || 'reasonCodes' in packet ? codesOf(packet.type.toUpperCase(), from) : []
+  const codes =
+    'reasonCode' in packet || 'reasonCodes' in packet
+      ? codesOf(packet.type.toUpperCase(), from)
+      : []
   if (protocolVersion === 5 && 'reasonCode' in packet && random.chance(0.7)) {
     packet.reasonCode = codes.includes(0x10) && random.chance(0.3) ? 0x10 : random.pick(codes)
     if (packet.type === 'connack') packet.sessionPresent &&= packet.reasonCode === 0
   }
-  if (protocolVersion === 5 && 'reasonCodes' in packet) packet.reasonCodes = packet.reasonCodes.map(() => random.pick(codes))
+  if (protocolVersion === 5 && 'reasonCodes' in packet)
+    packet.reasonCodes = packet.reasonCodes.map(() => random.pick(codes))
   if ('properties' in packet) shuffle(packet, random)
   if (packet.type === 'publish' && random.chance(0.1)) {
     packet.payload = new Uint8Array(drawSize(random)).fill(random.below(256))

@@ -27,7 +27,10 @@ const rules: Readonly<Record<string, Rule>> = {
   'QoS 3': ['3.3.1.2', 'QoS 3 is malformed [MQTT-3.3.1-4]'],
   'UTF-8': ['1.5.4', 'ill-formed UTF-8 is malformed [MQTT-1.5.4-1]'],
   'U+0000': ['1.5.4', 'U+0000 is not allowed in a string [MQTT-1.5.4-2]'],
-  'acknowledge flags': ['3.2.2.1', 'bits 7-1 are 0, a refusal has no session [MQTT-3.2.2-1] [MQTT-3.2.2-6]'],
+  'acknowledge flags': [
+    '3.2.2.1',
+    'bits 7-1 are 0, a refusal has no session [MQTT-3.2.2-1] [MQTT-3.2.2-6]',
+  ],
   'cut off': ['4.13.1', 'a field that ends beyond its packet: a Malformed Packet'],
   'data without method': ['3.1.2.11.10', 'Authentication Data needs a method'],
   direction: ['2.1.2', 'the packet type is not sent in this direction'],
@@ -37,13 +40,22 @@ const rules: Readonly<Record<string, Rule>> = {
   flags: ['2.1.3', 'reserved flags have one value [MQTT-2.1.3-1]'],
   'longer than needed': ['1.5.5', 'the encoded value uses the fewest bytes [MQTT-1.5.5-1]'],
   'no flag': ['2.2.2.2', 'the property is 0 or 1, any other value is a Protocol Error'],
-  'no local, shared': ['3.8.3.1', 'No Local 1 on a Shared Subscription is a Protocol Error [MQTT-3.8.3-4]'],
+  'no local, shared': [
+    '3.8.3.1',
+    'No Local 1 on a Shared Subscription is a Protocol Error [MQTT-3.8.3-4]',
+  ],
   'not of this packet': ['2.2.2.2', 'a property of other packets, or none: a Malformed Packet'],
-  'not of this sender': ['3.3.4, 3.14.2.2', 'the other side alone may send it [MQTT-3.3.4-6] [MQTT-3.14.2-2]'],
+  'not of this sender': [
+    '3.3.4, 3.14.2.2',
+    'the other side alone may send it [MQTT-3.3.4-6] [MQTT-3.14.2-2]',
+  ],
   'not on 3.1.1': ['2.2.1 of 3.1.1', '3.1.1 has no AUTH, and no DISCONNECT from a server'],
   options: ['3.8.3.1', 'reserved bits are 0, nothing is 3 [MQTT-3.8.3-5]'],
   'packet identifier 0': ['2.2.1', 'a Packet Identifier is not 0 [MQTT-2.2.1-3]'],
-  'password alone': ['3.1.2.9 of 3.1.1', 'without a User Name there is no Password [MQTT-3.1.2-22]'],
+  'password alone': [
+    '3.1.2.9 of 3.1.1',
+    'without a User Name there is no Password [MQTT-3.1.2-22]',
+  ],
   'reason code': ['2.4', 'the Reason Code is not one of this packet, from this sender'],
   'reserved flag': ['3.1.2.3', 'the reserved Connect Flag is 0 [MQTT-3.1.2-3]'],
   'share name': ['4.8.2', 'a ShareName and a filter are there [MQTT-4.8.2-1] [MQTT-4.8.2-2]'],
@@ -54,8 +66,14 @@ const rules: Readonly<Record<string, Rule>> = {
   'topic name': ['4.7', 'one character or more, no wildcard [MQTT-3.3.2-2] [MQTT-4.7.3-1]'],
   twice: ['2.2.2.2', 'the property may be there once: a Protocol Error'],
   type: ['2.1.2', 'type 0 is reserved'],
-  version: ['3.1.2.1, 3.1.2.2', 'the name is MQTT, the version 5 or 4 [MQTT-3.1.2-1] [MQTT-3.1.2-2]'],
-  'will flags': ['3.1.2.6', 'not 3, and 0 without a will [MQTT-3.1.2-11] [MQTT-3.1.2-12] [MQTT-3.1.2-13]'],
+  version: [
+    '3.1.2.1, 3.1.2.2',
+    'the name is MQTT, the version 5 or 4 [MQTT-3.1.2-1] [MQTT-3.1.2-2]',
+  ],
+  'will flags': [
+    '3.1.2.6',
+    'not 3, and 0 without a will [MQTT-3.1.2-11] [MQTT-3.1.2-12] [MQTT-3.1.2-13]',
+  ],
   '# before the end': ['4.7.1.2', '# is the last character of the filter [MQTT-4.7.1-1]'],
   '# beside something': ['4.7.1.2', '# is a whole level [MQTT-4.7.1-1]'],
   '+ beside something': ['4.7.1.3', '+ is a whole level [MQTT-4.7.1-2]'],
@@ -89,7 +107,8 @@ function acceptsAgainst(codec: Codec, given: string): Judgement {
     codec,
     section,
     reason,
-    applies: ({ kind, rule: broken, type }) => kind === 'accepts' && broken === rule && (types?.split(' ').includes(type) ?? true),
+    applies: ({ kind, rule: broken, type }) =>
+      kind === 'accepts' && broken === rule && (types?.split(' ').includes(type) ?? true),
   }
 }
 
@@ -104,27 +123,53 @@ function levelOf(bytes: Uint8Array): number {
   return at < 2 || at > 5 ? -1 : (bytes[at + 6] ?? -1)
 }
 
-const maybeEmpty = `contentType responseTopic assignedClientIdentifier authenticationMethod responseInformation
+const maybeEmpty =
+  `contentType responseTopic assignedClientIdentifier authenticationMethod responseInformation
   serverReference reasonString correlationData authenticationData`.split(/\s+/)
-const maybeZero = 'messageExpiryInterval willDelayInterval requestResponseInformation topicAliasMaximum'.split(' ')
-const ofWillMessage = 'payloadFormatIndicator messageExpiryInterval contentType responseTopic correlationData'.split(' ')
+const maybeZero =
+  'messageExpiryInterval willDelayInterval requestResponseInformation topicAliasMaximum'.split(' ')
+const ofWillMessage =
+  'payloadFormatIndicator messageExpiryInterval contentType responseTopic correlationData'.split(
+    ' ',
+  )
 
-const judged = (codec: Codec, does: string, section: string, reason: string, applies: Judgement['applies']): Judgement => ({
+const judged = (
+  codec: Codec,
+  does: string,
+  section: string,
+  reason: string,
+  applies: Judgement['applies'],
+): Judgement => ({
   ...{ name: `${codec} ${does}`, codec, section, reason, applies },
 })
 const losesEmpty = (codec: Codec): Judgement =>
-  judged(codec, 'takes an empty value for an absent property', '1.5.4, 1.5.6', 'a string and Binary Data may have no bytes: that is a value', (d) => {
-    return d.kind === 'field' && d.place.ours === '' && d.place.theirs === undefined && maybeEmpty.includes(nameOf(d))
-  })
+  judged(
+    codec,
+    'takes an empty value for an absent property',
+    '1.5.4, 1.5.6',
+    'a string and Binary Data may have no bytes: that is a value',
+    (d) => {
+      return (
+        d.kind === 'field' &&
+        d.place.ours === '' &&
+        d.place.theirs === undefined &&
+        maybeEmpty.includes(nameOf(d))
+      )
+    },
+  )
 const writesNoMethod = (codec: Codec): Judgement =>
   judged(
     codec,
     'leaves out an empty Authentication Method when it writes',
     '3.1.2.11.9, 3.15.2.2.2',
     'without it the data of CONNECT and every AUTH is a Protocol Error',
-    (d) => d.kind === 'unread' && properties(d.fields)['authenticationMethod'] === '' && d.error.includes('method'),
+    (d) =>
+      d.kind === 'unread' &&
+      properties(d.fields)['authenticationMethod'] === '' &&
+      d.error.includes('method'),
   )
-const sameJson = (one: unknown, other: unknown): boolean => JSON.stringify(one) === JSON.stringify(other)
+const sameJson = (one: unknown, other: unknown): boolean =>
+  JSON.stringify(one) === JSON.stringify(other)
 
 const others: readonly Judgement[] = [
   losesEmpty('paho.golang'),
@@ -137,7 +182,8 @@ const others: readonly Judgement[] = [
     '3.3.2.3.8',
     'a PUBLISH holds one for each matching subscription [MQTT-3.3.4-4]',
     ({ kind, place: { path, ours, theirs } }) => {
-      if (kind !== 'field' || path !== 'properties.subscriptionIdentifiers' || !Array.isArray(ours)) return false
+      if (kind !== 'field' || path !== 'properties.subscriptionIdentifiers' || !Array.isArray(ours))
+        return false
       return ours.length > 1 && sameJson(theirs, ours.slice(-1))
     },
   ),
@@ -156,39 +202,82 @@ const others: readonly Judgement[] = [
     'reads a CONNECT of 3.1.1 as one of MQTT 5.0',
     '3.1.2.2',
     'the Protocol Version decides how the rest is read; a version that is not supported is refused',
-    ({ kind, type, each }) => type === 'connect' && ['accepts', 'refuses', 'field'].includes(kind) && levelOf(each.bytes) === 4,
+    ({ kind, type, each }) =>
+      type === 'connect' &&
+      ['accepts', 'refuses', 'field'].includes(kind) &&
+      levelOf(each.bytes) === 4,
   ),
   judged(
     'paho.golang',
     'refuses a DISCONNECT without a body',
     '3.14.2.1',
     'the Reason Code may be left out when it is 0x00 and there are no properties',
-    ({ kind, type, each, error }) => kind === 'refuses' && type === 'disconnect' && each.bytes.length === 2 && error === 'EOF',
+    ({ kind, type, each, error }) =>
+      kind === 'refuses' && type === 'disconnect' && each.bytes.length === 2 && error === 'EOF',
   ),
-  judged('mochi-mqtt', 'takes 0 for an absent property', '2.2.2.2', 'the property is there, with its value 0', (d) => {
-    return d.kind === 'field' && d.place.ours === 0 && d.place.theirs === undefined && maybeZero.includes(nameOf(d))
-  }),
+  judged(
+    'mochi-mqtt',
+    'takes 0 for an absent property',
+    '2.2.2.2',
+    'the property is there, with its value 0',
+    (d) => {
+      return (
+        d.kind === 'field' &&
+        d.place.ours === 0 &&
+        d.place.theirs === undefined &&
+        maybeZero.includes(nameOf(d))
+      )
+    },
+  ),
   judged(
     'mochi-mqtt',
     'does not read the Reason Code of a DISCONNECT without properties',
     '3.14.2.2.1',
     'with a Remaining Length of 1 the Reason Code is there, and the Property Length is 0',
     ({ kind, type, place: { path, theirs }, each }) =>
-      kind === 'field' && type === 'disconnect' && path === 'reasonCode' && theirs === 0 && each.bytes[1] === 1,
+      kind === 'field' &&
+      type === 'disconnect' &&
+      path === 'reasonCode' &&
+      theirs === 0 &&
+      each.bytes[1] === 1,
   ),
-  judged('mochi-mqtt', 'refuses an empty Password', '3.1.3.6', 'a Password is Binary Data, of 0 bytes too', ({ kind, fields, error }) => {
-    return kind === 'refuses' && fields['password'] === '' && error.includes('password flag set but no value')
-  }),
-  judged('mochi-mqtt', 'refuses an empty Will Payload', '3.1.3.4', 'a Will Payload is Binary Data, of 0 bytes too', (d) => {
-    return d.kind === 'refuses' && (d.fields['will'] as Fields | undefined)?.['payload'] === '' && d.error.includes('will flag')
-  }),
+  judged(
+    'mochi-mqtt',
+    'refuses an empty Password',
+    '3.1.3.6',
+    'a Password is Binary Data, of 0 bytes too',
+    ({ kind, fields, error }) => {
+      return (
+        kind === 'refuses' &&
+        fields['password'] === '' &&
+        error.includes('password flag set but no value')
+      )
+    },
+  ),
+  judged(
+    'mochi-mqtt',
+    'refuses an empty Will Payload',
+    '3.1.3.4',
+    'a Will Payload is Binary Data, of 0 bytes too',
+    (d) => {
+      return (
+        d.kind === 'refuses' &&
+        (d.fields['will'] as Fields | undefined)?.['payload'] === '' &&
+        d.error.includes('will flag')
+      )
+    },
+  ),
   judged(
     'mochi-mqtt',
     'refuses DUP at QoS 0 on 3.1.1',
     '3.3.1.1 of 3.1.1',
     'it may: [MQTT-3.3.1-2] binds the sender. Ours takes it on purpose, since clients that set it are in use, and says so in its reference',
     ({ kind, fields, each: { version }, error }) =>
-      kind === 'refuses' && version === 4 && fields['dup'] === true && fields['qos'] === 0 && error.includes('dup true with no qos'),
+      kind === 'refuses' &&
+      version === 4 &&
+      fields['dup'] === true &&
+      fields['qos'] === 0 &&
+      error.includes('dup true with no qos'),
   ),
   judged(
     'mqtt-packet',
@@ -196,7 +285,8 @@ const others: readonly Judgement[] = [
     '2.2.2.2, 3.3.2.3.7',
     'their order is kept, and names may repeat, with empty values too [MQTT-3.3.2-18]',
     ({ kind, place: { path, ours, theirs } }) => {
-      const isPairs = kind === 'field' && path.endsWith('properties.userProperties') && Array.isArray(ours)
+      const isPairs =
+        kind === 'field' && path.endsWith('properties.userProperties') && Array.isArray(ours)
       return isPairs && sameJson(groupedPairs(ours as [string, string][]), theirs)
     },
   ),
@@ -205,30 +295,46 @@ const others: readonly Judgement[] = [
     'does not write Reason Codes below 0x80',
     '3.4.2.1, 3.5.2.1',
     'only 0x00 may be left out: 0x10 is lost',
-    ({ kind, place: { path, ours, theirs } }) => kind === 'rewritten' && path === 'reasonCode' && ours === 0x10 && theirs === 0,
+    ({ kind, place: { path, ours, theirs } }) =>
+      kind === 'rewritten' && path === 'reasonCode' && ours === 0x10 && theirs === 0,
   ),
   judged(
     'mqtt-packet',
     'refuses a DISCONNECT with Reason Code 0x8C from a server',
     '2.4, 3.14.2.1',
     'the standard contradicts itself: section 2.4 lists it for DISCONNECT, section 3.14.2.1 does not. Ours takes it, as the other two do',
-    ({ kind, type, fields, each: { from } }) => kind === 'refuses' && type === 'disconnect' && from === 'server' && fields['reasonCode'] === 0x8c,
+    ({ kind, type, fields, each: { from } }) =>
+      kind === 'refuses' &&
+      type === 'disconnect' &&
+      from === 'server' &&
+      fields['reasonCode'] === 0x8c,
   ),
   judged(
     'mqtt-packet',
     'does not write an empty Client Identifier without Clean Start',
     '3.1.3.1',
     'MQTT 5.0 allows it: the server assigns one',
-    ({ kind, fields, error }) => kind === 'unwritten' && fields['clientId'] === '' && error.startsWith('clientId must be given'),
+    ({ kind, fields, error }) =>
+      kind === 'unwritten' &&
+      fields['clientId'] === '' &&
+      error.startsWith('clientId must be given'),
   ),
-  judged('mqtt-packet', 'does not write a Password without a User Name', '3.1.2.9', 'MQTT 5.0 allows a Password with no User Name', (d) => {
-    const isAlone = d.fields['protocolVersion'] === 5 && d.fields['password'] !== undefined
-    return d.kind === 'unwritten' && isAlone && d.error.startsWith('Username is required')
-  }),
+  judged(
+    'mqtt-packet',
+    'does not write a Password without a User Name',
+    '3.1.2.9',
+    'MQTT 5.0 allows a Password with no User Name',
+    (d) => {
+      const isAlone = d.fields['protocolVersion'] === 5 && d.fields['password'] !== undefined
+      return d.kind === 'unwritten' && isAlone && d.error.startsWith('Username is required')
+    },
+  ),
 ]
 
 /** All of them. */
 export const judgements: readonly Judgement[] = [
-  ...(Object.keys(unchecked) as Codec[]).flatMap((codec) => unchecked[codec].split(';').map((rule) => acceptsAgainst(codec, rule))),
+  ...(Object.keys(unchecked) as Codec[]).flatMap((codec) =>
+    unchecked[codec].split(';').map((rule) => acceptsAgainst(codec, rule)),
+  ),
   ...others,
 ]

@@ -17,12 +17,15 @@ const shownBytes = 2000
 /** A finding as text. */
 function shown({ kind, detail, each, verdicts, count }: Finding & { count: number }): string {
   const hex = Buffer.from(each.bytes).toString('hex')
-  const bytes = hex.length > shownBytes ? `${hex.slice(0, shownBytes)}... (${each.bytes.length} bytes)` : hex
+  const bytes =
+    hex.length > shownBytes ? `${hex.slice(0, shownBytes)}... (${each.bytes.length} bytes)` : hex
   return [
     `${kind} (${count} times): ${detail}`,
     `  packet ${each.number} (${each.kind}), version ${each.version} from the ${each.from}`,
     `  ${bytes}`,
-    ...Object.entries(verdicts).map(([name, verdict]) => `  ${name}: ${verdict.slice(0, shownBytes)}`),
+    ...Object.entries(verdicts).map(
+      ([name, verdict]) => `  ${name}: ${verdict.slice(0, shownBytes)}`,
+    ),
   ].join('\n')
 }
 
@@ -35,14 +38,21 @@ export interface Compared {
 }
 
 /** Compares until so many packets are done, or the limit in seconds is reached. `only`: one codec alone. */
-export async function compare(options: Pick<RunOptions, 'packets' | 'seed' | 'limit' | 'number'>, only?: string): Promise<Compared> {
+export async function compare(
+  options: Pick<RunOptions, 'packets' | 'seed' | 'limit' | 'number'>,
+  only?: string,
+): Promise<Compared> {
   // Refusals are errors, and their stacks cost time.
   Error.stackTraceLimit = 3
   const built = await buildGo(sources)
   const there = built.missing === undefined ? codecNames : codecNames.slice(0, 1)
   const codecs = only === undefined ? there : there.filter((codec) => codec === only)
-  if (codecs.length === 0) throw new Error(`there is no ${only} here; there are: ${there.join(', ')}`)
-  const program = built.missing === undefined && codecs.some((codec) => codec !== 'mqtt-packet') ? join(built.folder, 'broker') : undefined
+  if (codecs.length === 0)
+    throw new Error(`there is no ${only} here; there are: ${there.join(', ')}`)
+  const program =
+    built.missing === undefined && codecs.some((codec) => codec !== 'mqtt-packet')
+      ? join(built.folder, 'broker')
+      : undefined
   const report = await run({ ...options, codecs, program })
   const complete = codecs.length === codecNames.length && report.packets >= longRun
   const idle = complete ? judgements.filter((judgement) => !report.applied.has(judgement)) : []
@@ -50,8 +60,14 @@ export async function compare(options: Pick<RunOptions, 'packets' | 'seed' | 'li
     report,
     missing: built.missing,
     findings: [
-      ...[...report.findings.values()].map((finding) => ({ what: shown(finding), number: finding.each.number })),
-      ...idle.map(({ name }) => ({ what: `a judgement that never applied: ${name}`, number: undefined })),
+      ...[...report.findings.values()].map((finding) => ({
+        what: shown(finding),
+        number: finding.each.number,
+      })),
+      ...idle.map(({ name }) => ({
+        what: `a judgement that never applied: ${name}`,
+        number: undefined,
+      })),
     ],
   }
 }

@@ -13,7 +13,8 @@ const longest = 64
 
 /** Bytes as text. */
 export function told(bytes: Uint8Array): string {
-  if (bytes.length <= longest) return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex')
+  if (bytes.length <= longest)
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('hex')
   return `${bytes.length}:${createHash('sha256').update(bytes).digest('hex')}`
 }
 
@@ -45,7 +46,12 @@ export function normalizedHex(value: unknown, key = ''): unknown {
 
 const names: Readonly<Record<string, string>> = {
   ...{ cmd: 'type', messageId: 'packetId', protocolId: 'protocolName', clean: 'cleanStart' },
-  ...{ keepalive: 'keepAlive', granted: 'reasonCodes', unsubscriptions: 'filters', returnCode: 'reasonCode' },
+  ...{
+    keepalive: 'keepAlive',
+    granted: 'reasonCodes',
+    unsubscriptions: 'filters',
+    returnCode: 'reasonCode',
+  },
 }
 
 const ofPublish = new Set(['dup', 'qos', 'retain', 'payload'])
@@ -60,8 +66,12 @@ export function normalizedPacket(packet: Fields, version: number): Fields {
     if (value === undefined || isFiller || (ofPublish.has(key) && type !== 'publish')) continue
     fields[names[key] ?? key] = normalized(value)
   }
-  if (type === 'connect' && packet['will'] !== undefined) fields['will'] = will(packet['will'] as Fields)
-  if (type === 'subscribe') fields['subscriptions'] = (packet['subscriptions'] as Fields[]).map((each) => subscription(each))
+  if (type === 'connect' && packet['will'] !== undefined)
+    fields['will'] = will(packet['will'] as Fields)
+  if (type === 'subscribe')
+    fields['subscriptions'] = (packet['subscriptions'] as Fields[]).map((each) =>
+      subscription(each),
+    )
   if (type === 'publish' && packet['qos'] === 0) delete fields['packetId']
   if (type === 'pingreq' || type === 'pingresp') return { type }
   if (version < 5 && withCode.has(type)) fields['reasonCode'] = 0
@@ -71,7 +81,10 @@ export function normalizedPacket(packet: Fields, version: number): Fields {
 }
 
 function will(given: Fields): Fields {
-  return { ...(normalized(given) as Fields), properties: properties((given['properties'] ?? {}) as Fields) }
+  return {
+    ...(normalized(given) as Fields),
+    properties: properties((given['properties'] ?? {}) as Fields),
+  }
 }
 
 function subscription({ topic, qos, nl = false, rap = false, rh = 0 }: Fields): Fields {
@@ -82,15 +95,19 @@ function properties(given: Fields): Fields {
   const fields: Fields = {}
   for (const [key, value] of Object.entries(given)) {
     if (key === 'userProperties') fields[key] = pairs(value as Fields)
-    else if (key === 'subscriptionIdentifier') fields['subscriptionIdentifiers'] = Array.isArray(value) ? value : [value]
-    else if (key === 'subscriptionIdentifiersAvailable') fields['subscriptionIdentifierAvailable'] = Number(value)
+    else if (key === 'subscriptionIdentifier')
+      fields['subscriptionIdentifiers'] = Array.isArray(value) ? value : [value]
+    else if (key === 'subscriptionIdentifiersAvailable')
+      fields['subscriptionIdentifierAvailable'] = Number(value)
     else fields[key] = typeof value === 'boolean' ? Number(value) : normalized(value)
   }
   return fields
 }
 
 function pairs(grouped: Fields): unknown[] {
-  return Object.entries(grouped).flatMap(([name, value]) => (Array.isArray(value) ? value : [value]).map((each) => [name, each]))
+  return Object.entries(grouped).flatMap(([name, value]) =>
+    (Array.isArray(value) ? value : [value]).map((each) => [name, each]),
+  )
 }
 
 /** User properties as an object of names keeps them: those of one name together, whole numbers first, and none whose value is empty before another. */
@@ -116,11 +133,14 @@ export function places(ours: unknown, theirs: unknown, path = ''): Place[] {
   if (ours === theirs) return []
   if (isFields(ours) && isFields(theirs)) {
     const keys = new Set([...Object.keys(ours), ...Object.keys(theirs)])
-    return [...keys].flatMap((key) => places(ours[key], theirs[key], path === '' ? key : `${path}.${key}`))
+    return [...keys].flatMap((key) =>
+      places(ours[key], theirs[key], path === '' ? key : `${path}.${key}`),
+    )
   }
   if (Array.isArray(ours) && Array.isArray(theirs)) {
     if (JSON.stringify(ours) === JSON.stringify(theirs)) return []
-    if (isFields(ours[0]) && ours.length === theirs.length) return ours.flatMap((each, index) => places(each, theirs[index], `${path}[]`))
+    if (isFields(ours[0]) && ours.length === theirs.length)
+      return ours.flatMap((each, index) => places(each, theirs[index], `${path}[]`))
   }
   return [{ path, ours, theirs }]
 }

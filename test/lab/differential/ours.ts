@@ -5,7 +5,16 @@
  * other codecs say.
  */
 import { loadScanner } from '../../../src/wasm/index.js'
-import { Decoder, decode, Encoder, encode, type Packet, type PacketInput, Scanner, WireError } from '../../../src/wire/index.js'
+import {
+  Decoder,
+  decode,
+  Encoder,
+  encode,
+  type Packet,
+  type PacketInput,
+  Scanner,
+  WireError,
+} from '../../../src/wire/index.js'
 import { byteForms, formNames, inForm, type Lend } from '../../unit/wire/byte-forms.js'
 import type { Random } from '../../world/random.js'
 import type { Case } from './generate.js'
@@ -18,7 +27,10 @@ export type Ours =
 
 type Setting = Pick<Case, 'version' | 'from'>
 
-const optionsOf = ({ version, from }: Setting): ConstructorParameters<typeof Decoder>[0] => ({ protocolVersion: version, from })
+const optionsOf = ({ version, from }: Setting): ConstructorParameters<typeof Decoder>[0] => ({
+  protocolVersion: version,
+  from,
+})
 
 function shown(error: unknown): string {
   if (!(error instanceof WireError)) throw error
@@ -36,7 +48,10 @@ export function decodeOurs(bytes: Uint8Array, setting: Setting): Ours {
   }
 }
 
-type Reader = { readonly push: (chunk: Uint8Array) => Iterable<Packet>; readonly held: () => number }
+type Reader = {
+  readonly push: (chunk: Uint8Array) => Iterable<Packet>
+  readonly held: () => number
+}
 
 function decoder(setting: Setting): Reader {
   const one = new Decoder(optionsOf(setting))
@@ -74,7 +89,8 @@ function story(reader: Reader, chunks: Iterable<Uint8Array>): string {
 /** Pieces of random sizes, down to one byte, and larger ones of what is long. */
 function* cut(bytes: Uint8Array, random: Random): Generator<Uint8Array> {
   const drips = random.chance(0.25) && bytes.length < 2000
-  const most = bytes.length > 100_000 ? 200_000 : bytes.length > 4000 ? 2047 : random.pick([3, 20, 80])
+  const most =
+    bytes.length > 100_000 ? 200_000 : bytes.length > 4000 ? 2047 : random.pick([3, 20, 80])
   for (let at = 0; at < bytes.length; ) {
     const size = drips ? 1 : random.between(1, most)
     yield bytes.subarray(at, at + size)
@@ -89,7 +105,9 @@ const cheap = formNames.filter((form) => !costly.has(form))
 /** From here on a form that is used again would copy more than the packet. */
 const large = 5000
 
-const lenders = new Map<string, Lend>(formNames.map((form) => [form, (byteForms[form] as () => Lend)()]))
+const lenders = new Map<string, Lend>(
+  formNames.map((form) => [form, (byteForms[form] as () => Lend)()]),
+)
 
 /** A form of memory, seldom a costly one. */
 function pickForm(random: Random, size: number): string {
@@ -122,7 +140,8 @@ function formDiffers(each: Case, ours: Ours, random: Random): string | undefined
   if (expected !== JSON.stringify(inThatForm.packet && normalized(inThatForm.packet)))
     return `decode of ${form}: other fields once it was overwritten`
   const atOnce = story(decoder(each), [each.bytes])
-  if (ours.fields !== undefined && atOnce !== `[${expected},"0 bytes held"]`) return `Decoder: ${atOnce}`
+  if (ours.fields !== undefined && atOnce !== `[${expected},"0 bytes held"]`)
+    return `Decoder: ${atOnce}`
   const other = pickForm(random, each.bytes.length)
   const reader = random.chance(0.5) ? decoder(each) : scanner(each, random)
   const inPieces = story(reader, inForm(other, cut(each.bytes, random)))
@@ -139,13 +158,29 @@ function lent(value: unknown, lend: Lend, backs: (() => void)[]): unknown {
   }
   if (Array.isArray(value)) return value
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).map(([key, field]) => [key, lent(field, lend, backs)]))
+  return Object.fromEntries(
+    Object.entries(value).map(([key, field]) => [key, lent(field, lend, backs)]),
+  )
 }
 
 /** Fields that may be left out where they have this value. */
 const otherwise: Readonly<Record<string, unknown>> = {
-  ...{ protocolName: 'MQTT', cleanStart: true, keepAlive: 0, clientId: '', sessionPresent: false, reasonCode: 0 },
-  ...{ qos: 0, retain: false, dup: false, noLocal: false, retainAsPublished: false, retainHandling: 0 },
+  ...{
+    protocolName: 'MQTT',
+    cleanStart: true,
+    keepAlive: 0,
+    clientId: '',
+    sessionPresent: false,
+    reasonCode: 0,
+  },
+  ...{
+    qos: 0,
+    retain: false,
+    dup: false,
+    noLocal: false,
+    retainAsPublished: false,
+    retainHandling: 0,
+  },
 }
 
 /** A packet without the fields that have a default, and with payload and properties only where they hold something. */
@@ -158,10 +193,16 @@ function loosened(value: unknown): unknown {
     return !(key in otherwise) || otherwise[key] !== field
   })
   const deep = ['will', 'subscriptions']
-  return Object.fromEntries(entries.map(([key, field]) => [key, deep.includes(key) ? loosened(field) : field]))
+  return Object.fromEntries(
+    entries.map(([key, field]) => [key, deep.includes(key) ? loosened(field) : field]),
+  )
 }
 
-function encodingDiffers(packet: Packet, { version, from }: Setting, form: string): string | undefined {
+function encodingDiffers(
+  packet: Packet,
+  { version, from }: Setting,
+  form: string,
+): string | undefined {
   const options = { protocolVersion: version }
   const bytes = encode(packet as PacketInput, options)
   const backs: (() => void)[] = []
@@ -169,7 +210,8 @@ function encodingDiffers(packet: Packet, { version, from }: Setting, form: strin
   const lend = lenders.get(form.includes('again') ? 'a Buffer at an offset' : form) as Lend
   const written = encode(lent(packet, lend, backs) as PacketInput, options)
   for (const back of backs) back()
-  if (Buffer.compare(bytes, written) !== 0) return `encode from other memory: ${Buffer.from(written).toString('hex')}`
+  if (Buffer.compare(bytes, written) !== 0)
+    return `encode from other memory: ${Buffer.from(written).toString('hex')}`
   const loose = encode(loosened(packet) as PacketInput, options)
   if (Buffer.compare(bytes, loose) !== 0) return 'encode without what has a default'
   const again = decodeOurs(bytes, { version, from })
@@ -181,15 +223,22 @@ type Read = { readonly each: Case; readonly ours: Ours }
 
 /** What is not the same when packets follow each other in one stream, and in one Encoder; undefined when all is. */
 export function streamsDiffer(cases: readonly Read[], random: Random): string | undefined {
-  const accepted = cases.filter(({ each, ours }) => ours.packet !== undefined && each.bytes.length < large)
+  const accepted = cases.filter(
+    ({ each, ours }) => ours.packet !== undefined && each.bytes.length < large,
+  )
   for (const version of [4, 5] as const) {
     const spoken = accepted.filter(({ each, ours: { packet } }) => {
-      return each.version === version && (packet?.type !== 'connect' || packet.protocolVersion === version)
+      return (
+        each.version === version &&
+        (packet?.type !== 'connect' || packet.protocolVersion === version)
+      )
     })
     for (const from of ['client', 'server'] as const) {
       const all = spoken.filter(({ each }) => each.from === from)
       for (let at = 0; at < all.length; at += 25) {
-        const found = orThrown(() => streamDiffers(all.slice(at, at + 25), { version, from }, random))
+        const found = orThrown(() =>
+          streamDiffers(all.slice(at, at + 25), { version, from }, random),
+        )
         if (found !== undefined) return found
       }
     }
@@ -205,7 +254,8 @@ function streamDiffers(run: readonly Read[], setting: Setting, random: Random): 
   const reader = random.chance(0.5) ? decoder(setting) : scanner(setting, random)
   const found = story(reader, inForm(pickForm(random, stream.length), chunks))
   const shownStream = stream.toString('hex').slice(0, 4000)
-  if (found !== expected) return `packets ${numbers} in one stream, ${shownStream}: ${found.slice(0, 4000)}`
+  if (found !== expected)
+    return `packets ${numbers} in one stream, ${shownStream}: ${found.slice(0, 4000)}`
   const encoder = new Encoder({ protocolVersion: setting.version })
   const lend = lenders.get('a Uint8Array at an offset') as Lend
   for (const { ours } of run) {
@@ -213,7 +263,9 @@ function streamDiffers(run: readonly Read[], setting: Setting, random: Random): 
     encoder.write(lent(ours.packet, lend, backs) as PacketInput)
     for (const back of backs) back()
   }
-  const alone = run.map(({ ours }) => encode(ours.packet as PacketInput, { protocolVersion: setting.version }))
+  const alone = run.map(({ ours }) =>
+    encode(ours.packet as PacketInput, { protocolVersion: setting.version }),
+  )
   const same = Buffer.compare(encoder.take(), Buffer.concat(alone)) === 0
   return same ? undefined : `packets ${numbers} in one Encoder: other bytes`
 }

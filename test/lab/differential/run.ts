@@ -4,7 +4,14 @@
  * It reads a clock for its limit only: what is found depends on the seed alone.
  */
 import { Random } from '../../world/random.js'
-import { type Difference, differences, type Standard, shownPlace, standardOf, strays } from './compare.js'
+import {
+  type Difference,
+  differences,
+  type Standard,
+  shownPlace,
+  standardOf,
+  strays,
+} from './compare.js'
 import { askMqttPacket, type Codec, GoCodecs, type Verdicts } from './foreign.js'
 import { batchSize, type Case, generate } from './generate.js'
 import { type Judgement, judgements } from './judged.js'
@@ -75,7 +82,9 @@ export async function run(options: RunOptions): Promise<Report> {
     const cases = generate(options.seed, batch).slice(0, most)
     return { cases, answer: go?.ask(cases) }
   }
-  const waiting = Array.from({ length: Math.min(ahead, batches - first) }, (_, index) => prepare(first + index))
+  const waiting = Array.from({ length: Math.min(ahead, batches - first) }, (_, index) =>
+    prepare(first + index),
+  )
   for (let batch = first; batch < batches; batch++) {
     const { cases, answer } = waiting.shift() as Prepared
     if (batch + ahead < batches) waiting.push(prepare(batch + ahead))
@@ -98,7 +107,8 @@ function checkBatch({ cases, random, options, report }: Batch, answers: readonly
   })
   const found = streamsDiffer(judgedCases, random)
   const [first] = cases
-  if (found !== undefined && first !== undefined) note(report, 'stream', found, { each: first, verdicts: {} })
+  if (found !== undefined && first !== undefined)
+    note(report, 'stream', found, { each: first, verdicts: {} })
 }
 
 function verdictsOf(each: Case, fromGo: Verdicts, codecs: readonly Codec[]): Verdicts {
@@ -116,7 +126,10 @@ function check(each: Case, ours: Ours, verdicts: Verdicts, random: Random, repor
   if (stray !== undefined) note(report, 'standard', stray, context())
   const form = formsDiffer(each, ours, random)
   if (form !== undefined) note(report, 'form', form, context())
-  for (const [codec, verdict] of Object.entries(verdicts) as [Codec, NonNullable<Verdicts[Codec]>][]) {
+  for (const [codec, verdict] of Object.entries(verdicts) as [
+    Codec,
+    NonNullable<Verdicts[Codec]>,
+  ][]) {
     count(report, codec, verdict)
     for (const difference of differences(each, ours, standard, codec, verdict)) {
       const judgement = judgements.find((each) => each.codec === codec && each.applies(difference))
@@ -126,7 +139,11 @@ function check(each: Case, ours: Ours, verdicts: Verdicts, random: Random, repor
   }
 }
 
-function count(report: Report, codec: Codec, { fields, again }: NonNullable<Verdicts[Codec]>): void {
+function count(
+  report: Report,
+  codec: Codec,
+  { fields, again }: NonNullable<Verdicts[Codec]>,
+): void {
   const counts = report.asked.get(codec) ?? { asked: 0, accepted: 0, written: 0 }
   report.asked.set(codec, counts)
   counts.asked += 1
@@ -138,7 +155,8 @@ function note(report: Report, kind: string, detail: string, context: Context): v
   report.found += 1
   const known = report.findings.get(kind)
   if (known !== undefined) known.count += 1
-  else if (report.findings.size < kept) report.findings.set(kind, { kind, detail, ...context, count: 1 })
+  else if (report.findings.size < kept)
+    report.findings.set(kind, { kind, detail, ...context, count: 1 })
 }
 
 function kindOf({ codec, kind, type, rule, place }: Difference): string {
@@ -146,7 +164,8 @@ function kindOf({ codec, kind, type, rule, place }: Difference): string {
 }
 
 function detailOf({ kind, place, error, rule }: Difference): string {
-  if (kind === 'accepts') return `ours refuses: ${error}; the standard's tables: ${rule || 'nothing is wrong'}`
+  if (kind === 'accepts')
+    return `ours refuses: ${error}; the standard's tables: ${rule || 'nothing is wrong'}`
   return place.path === '' ? error : shownPlace(place)
 }
 
@@ -154,6 +173,11 @@ function shownVerdicts(ours: Ours, standard: Standard, verdicts: Verdicts): Reco
   const { fields, rule: error } = standard
   const all = Object.entries({ ours, standard: { fields, error }, ...verdicts })
   return Object.fromEntries(
-    all.map(([name, said]) => [name, said.fields === undefined ? `refused: ${said.error}` : `accepted: ${JSON.stringify(said.fields)}`]),
+    all.map(([name, said]) => [
+      name,
+      said.fields === undefined
+        ? `refused: ${said.error}`
+        : `accepted: ${JSON.stringify(said.fields)}`,
+    ]),
   )
 }

@@ -50,18 +50,32 @@ function rounds(judges: readonly Judge[]): Judge[][] {
 const plain = (text: string): string => text.trim().replace(/\s+/g, ' ').slice(0, 200)
 
 /** What a round of tests noticed. */
-function noticedIn(answer: Awaited<ReturnType<Hand<Task, Answer>['run']>>): { file: string; by: string } | undefined {
-  if ('broken' in answer) return { file: '', by: answer.broken === 'silent' ? 'time limit' : plain(`crash: ${answer.detail}`) }
+function noticedIn(
+  answer: Awaited<ReturnType<Hand<Task, Answer>['run']>>,
+): { file: string; by: string } | undefined {
+  if ('broken' in answer)
+    return {
+      file: '',
+      by: answer.broken === 'silent' ? 'time limit' : plain(`crash: ${answer.detail}`),
+    }
   for (const { file, tests } of answer.files) {
     const failed = tests.find(({ passed }) => !passed)
-    if (failed !== undefined) return { file, by: `${file} › ${failed.title}${failed.late ? ' (time limit)' : ''}` }
+    if (failed !== undefined)
+      return { file, by: `${file} › ${failed.title}${failed.late ? ' (time limit)' : ''}` }
   }
   const wrong = answer.files.find(({ errors }) => errors.length > 0)
-  return wrong && { file: wrong.file, by: plain(`${wrong.file} cannot be loaded: ${wrong.errors[0]}`) }
+  return (
+    wrong && { file: wrong.file, by: plain(`${wrong.file} cannot be loaded: ${wrong.errors[0]}`) }
+  )
 }
 
 /** What the worlds find with the mutant; undefined when nothing, or when they do not load the source. */
-async function askWorlds(lab: Lab, name: string, target: string, contents: string): Promise<string | undefined> {
+async function askWorlds(
+  lab: Lab,
+  name: string,
+  target: string,
+  contents: string,
+): Promise<string | undefined> {
   let loaded = false
   const plant: Plugin = {
     name: 'mutant',
@@ -85,7 +99,17 @@ async function askWorlds(lab: Lab, name: string, target: string, contents: strin
 
 function play(file: string, kind: WorldTask['kind']): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const task: WorldTask = { kind, part: 0, parts: 1, first: 1, seeds: 1e9, every: 1, offset: 0, hasty: true, limit: worldLimit }
+    const task: WorldTask = {
+      kind,
+      part: 0,
+      parts: 1,
+      first: 1,
+      seeds: 1e9,
+      every: 1,
+      offset: 0,
+      hasty: true,
+      limit: worldLimit,
+    }
     const worker = new Worker(file, { workerData: task, stdout: true, stderr: true })
     const end = (found: string | undefined): void => {
       clearTimeout(timer)
@@ -94,7 +118,13 @@ function play(file: string, kind: WorldTask['kind']): Promise<string | undefined
     }
     const timer = setTimeout(() => end('time limit'), worldLimit * 1000 + 300_000)
     worker.on('message', ({ failed, reports: [report] }: Done) => {
-      end(failed === 0 ? undefined : plain(`world: ${report?.rule ?? 'a finding'}: ${report?.detail ?? ''}, seed ${report?.seed ?? ''}`))
+      end(
+        failed === 0
+          ? undefined
+          : plain(
+              `world: ${report?.rule ?? 'a finding'}: ${report?.detail ?? ''}, seed ${report?.seed ?? ''}`,
+            ),
+      )
     })
     worker.on('error', (error: Error) => end(plain(`world: error: ${error.message}`)))
     worker.on('exit', (code) => end(`world: ended with ${code}`))
@@ -102,11 +132,22 @@ function play(file: string, kind: WorldTask['kind']): Promise<string | undefined
 }
 
 /** Judges these in turn within the minutes of the lab, and gives each verdict to `tell`. */
-export async function judgeAll(lab: Lab, sources: Sources, mutants: readonly Mutant[], tell: (verdict: Verdict) => void): Promise<void> {
+export async function judgeAll(
+  lab: Lab,
+  sources: Sources,
+  mutants: readonly Mutant[],
+  tell: (verdict: Verdict) => void,
+): Promise<void> {
   const program = await lab.bundle('test/lab/mutants/worker.ts')
   const reach = new Reach(sources)
   const cache = path.join(lab.root, 'node_modules', '.cache', 'mqwire-mutants')
-  await reach.measure(lab.root, cache, (marked) => new Hand(program, lab.root, [marked]), jobs, lab.say)
+  await reach.measure(
+    lab.root,
+    cache,
+    (marked) => new Hand(program, lab.root, [marked]),
+    jobs,
+    lab.say,
+  )
   /** Test files by how often they noticed a mutant of a source file. */
   const noticed = new Map<string, number>()
 
@@ -123,12 +164,14 @@ export async function judgeAll(lab: Lab, sources: Sources, mutants: readonly Mut
       const answer = await hand.run({ most, source: { file, text }, files: round })
       seconds += 'broken' in answer ? most / 1000 : answer.seconds
       const found = noticedIn(answer)
-      if (found !== undefined) noticed.set(`${file} ${found.file}`, (noticed.get(`${file} ${found.file}`) ?? 0) + 1)
+      if (found !== undefined)
+        noticed.set(`${file} ${found.file}`, (noticed.get(`${file} ${found.file}`) ?? 0) + 1)
       by = found?.by
       if (by !== undefined) break
     }
     // A listed one with a title is for its test alone.
-    if (mutant.title === undefined) by ??= await askWorlds(lab, `mutant-${job}`, path.join(lab.root, file), text)
+    if (mutant.title === undefined)
+      by ??= await askWorlds(lab, `mutant-${job}`, path.join(lab.root, file), text)
     tell({ mutant, by, tests, seconds: Math.round(10 * seconds) / 10 })
   }
 
@@ -136,7 +179,8 @@ export async function judgeAll(lab: Lab, sources: Sources, mutants: readonly Mut
   const more = within(lab)
   const work = async (job: number): Promise<void> => {
     const hand = new Hand<Task, Answer>(program, lab.root)
-    for (let mutant = waiting.shift(); mutant !== undefined && more(); mutant = waiting.shift()) await judge(hand, job, mutant)
+    for (let mutant = waiting.shift(); mutant !== undefined && more(); mutant = waiting.shift())
+      await judge(hand, job, mutant)
     await hand.close()
   }
   await Promise.all(Array.from({ length: Math.min(jobs, mutants.length) }, (_, job) => work(job)))

@@ -36,11 +36,14 @@ interface Listed {
 /** Path below the root, with `/`, to text. */
 export type Sources = ReadonlyMap<string, string>
 
-export const hashOf = (...texts: readonly string[]): string => createHash('sha256').update(texts.join('\0')).digest('hex').slice(0, 12)
+export const hashOf = (...texts: readonly string[]): string =>
+  createHash('sha256').update(texts.join('\0')).digest('hex').slice(0, 12)
 
 /** All of `src`, sorted by path. */
 export function readSources(root: string): Sources {
-  const names = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  const names = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter(
+    (name) => name.endsWith('.ts'),
+  )
   const files = names.map((name) => `src/${name.split(path.sep).join('/')}`).sort()
   return new Map(files.map((file) => [file, readFileSync(path.join(root, file), 'utf8')]))
 }
@@ -48,7 +51,10 @@ export function readSources(root: string): Sources {
 function lineAt(text: string, start: number): Pick<Mutant, 'line' | 'lineText'> {
   const from = text.lastIndexOf('\n', start - 1) + 1
   const to = text.indexOf('\n', start)
-  return { line: text.slice(0, from).split('\n').length, lineText: text.slice(from, to < 0 ? undefined : to).trim() }
+  return {
+    line: text.slice(0, from).split('\n').length,
+    lineText: text.slice(from, to < 0 ? undefined : to).trim(),
+  }
 }
 
 /** The mutants of each site of a file. */
@@ -67,7 +73,9 @@ function sitesIn(file: string, text: string): Mutant[][] {
 
 /** So many mutants of these sources. A seed ranks all sites by their ids: a change of one line moves no other in or out. */
 export function draw(sources: Sources, count: number, seed: number): Mutant[] {
-  const sites = [...sources].flatMap(([file, text]) => sitesIn(file, text)).map((site) => ({ site, rank: hashOf(`${seed}`, site[0]?.id ?? '') }))
+  const sites = [...sources]
+    .flatMap(([file, text]) => sitesIn(file, text))
+    .map((site) => ({ site, rank: hashOf(`${seed}`, site[0]?.id ?? '') }))
   const ranked = sites.sort((one, other) => (one.rank < other.rank ? -1 : 1)).slice(0, count)
   return ranked.map(({ site, rank }) => site[Number.parseInt(rank, 16) % site.length] as Mutant)
 }
@@ -78,7 +86,10 @@ export function withIds(sources: Sources, root: string, ids: readonly string[]):
   const files = new Set(ids.map((id) => id.split('#')[0] ?? ''))
   const drawable = [...files].flatMap((file) => sitesIn(file, sources.get(file) ?? '').flat())
   const known = new Map([...listed.mutants, ...drawable].map((mutant) => [mutant.id, mutant]))
-  return { mutants: ids.flatMap((id) => known.get(id) ?? []), gone: ids.filter((id) => !known.has(id)) }
+  return {
+    mutants: ids.flatMap((id) => known.get(id) ?? []),
+    gone: ids.filter((id) => !known.has(id)),
+  }
 }
 
 /** Mutants, and the ids of those whose text is gone, or occurs more than once. */
@@ -91,12 +102,20 @@ export interface Chosen {
 export function readListed(sources: Sources, root: string): Chosen {
   const folder = path.join(root, 'test', 'lab', 'mutants', 'hand')
   const lists = readdirSync(folder).sort()
-  const listed = lists.flatMap((name) => JSON.parse(readFileSync(path.join(folder, name), 'utf8')) as Listed[])
+  const listed = lists.flatMap(
+    (name) => JSON.parse(readFileSync(path.join(folder, name), 'utf8')) as Listed[],
+  )
   const mutants = listed.flatMap(({ id, file, find, replace, why, tests, title }): Mutant[] => {
     const text = sources.get(file) ?? ''
     const start = text.indexOf(find)
     if (start < 0 || start !== text.lastIndexOf(find)) return []
-    const change = { start, end: start + find.length, replacement: replace, change: why, ...lineAt(text, start) }
+    const change = {
+      start,
+      end: start + find.length,
+      replacement: replace,
+      change: why,
+      ...lineAt(text, start),
+    }
     return [{ ...change, id, file, tests, ...(title !== undefined && { title }) }]
   })
   const known = new Set(mutants.map(({ id }) => id))

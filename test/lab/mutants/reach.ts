@@ -61,19 +61,29 @@ export interface Judge {
 function testFiles(root: string): string[] {
   const program = path.join(root, 'node_modules', 'vitest', 'vitest.mjs')
   const given = ['list', '--filesOnly', '--json', '--config', 'test/vitest.config.ts']
-  const listed = JSON.parse(execFileSync(process.execPath, [program, ...given], { cwd: root, encoding: 'utf8' })) as {
+  const listed = JSON.parse(
+    execFileSync(process.execPath, [program, ...given], { cwd: root, encoding: 'utf8' }),
+  ) as {
     file: string
     projectName: string
   }[]
-  const stands = (file: string, project: string): boolean => project === 'pure' || /^test\/unit\/(compat|store|transport)\//.test(file)
-  const standing = listed.map(({ file, projectName }) => [slash(path.relative(root, file)), projectName] as const).filter((each) => stands(...each))
-  return [...new Set([...standing.map(([file]) => file), ...alone])].filter((file) => existsSync(path.join(root, file))).sort()
+  const stands = (file: string, project: string): boolean =>
+    project === 'pure' || /^test\/unit\/(compat|store|transport)\//.test(file)
+  const standing = listed
+    .map(({ file, projectName }) => [slash(path.relative(root, file)), projectName] as const)
+    .filter((each) => stands(...each))
+  return [...new Set([...standing.map(([file]) => file), ...alone])]
+    .filter((file) => existsSync(path.join(root, file)))
+    .sort()
 }
 
 /** Follows imports from a test file: sources by distance, and a hash of everything. */
 class Imports {
   readonly #root: string
-  readonly #known = new Map<string, { readonly text: string; readonly imports: readonly string[] }>()
+  readonly #known = new Map<
+    string,
+    { readonly text: string; readonly imports: readonly string[] }
+  >()
 
   constructor(root: string) {
     this.#root = root
@@ -88,15 +98,25 @@ class Imports {
       texts.push(name, text)
       for (const each of imports) if (!distances.has(each)) distances.set(each, distance + 1)
     }
-    return { distances: new Map([...distances].filter(([name]) => name.startsWith('src/'))), hash: hashOf(...texts) }
+    return {
+      distances: new Map([...distances].filter(([name]) => name.startsWith('src/'))),
+      hash: hashOf(...texts),
+    }
   }
 
   #read(name: string): { readonly text: string; readonly imports: readonly string[] } {
     let known = this.#known.get(name)
     if (known === undefined) {
       const text = readFileSync(path.join(this.#root, name), 'utf8')
-      const near = name.endsWith('.ts') ? importsOf(name, text).map((each) => (each === 'mqwire' ? '/src/client/node.js' : each)) : []
-      const paths = near.map((each) => path.posix.join(each.startsWith('/') ? '.' : path.posix.dirname(name), each.replace(/\.js$/, '.ts')))
+      const near = name.endsWith('.ts')
+        ? importsOf(name, text).map((each) => (each === 'mqwire' ? '/src/client/node.js' : each))
+        : []
+      const paths = near.map((each) =>
+        path.posix.join(
+          each.startsWith('/') ? '.' : path.posix.dirname(name),
+          each.replace(/\.js$/, '.ts'),
+        ),
+      )
       known = { text, imports: paths.filter((each) => existsSync(path.join(this.#root, each))) }
       this.#known.set(name, known)
     }
@@ -125,7 +145,9 @@ class Regions {
   of({ file, start, end }: Mutant): number[] {
     const regions = this.#places.get(file)?.regions ?? []
     const innermost = regions.findLastIndex((region) => region.start <= start && start < region.end)
-    const inside = [...regions.keys()].filter((number) => (regions[number]?.start ?? 0) > start && (regions[number]?.start ?? 0) < end)
+    const inside = [...regions.keys()].filter(
+      (number) => (regions[number]?.start ?? 0) > start && (regions[number]?.start ?? 0) < end,
+    )
     return [innermost, ...inside]
   }
 
@@ -151,7 +173,11 @@ class Regions {
     const failing = [...errors, ...ran.filter(({ passed }) => !passed).map(({ title }) => title)]
     return {
       hash,
-      tests: tests.map(({ id, title, milliseconds }) => ({ id, title, milliseconds: Math.round(milliseconds) })),
+      tests: tests.map(({ id, title, milliseconds }) => ({
+        id,
+        title,
+        milliseconds: Math.round(milliseconds),
+      })),
       regions,
       before,
       failing,
@@ -177,7 +203,9 @@ export class Reach {
     say: (text: string) => void,
   ): Promise<void> {
     const store = path.join(cache, 'reached.json')
-    const kept: Record<string, Kept> = existsSync(store) ? JSON.parse(readFileSync(store, 'utf8')) : {}
+    const kept: Record<string, Kept> = existsSync(store)
+      ? JSON.parse(readFileSync(store, 'utf8'))
+      : {}
     const imports = new Imports(root)
     const files = testFiles(root)
       .map((file) => ({ file, ...imports.from(file) }))
@@ -189,16 +217,22 @@ export class Reach {
     const shared = missing.filter(({ file }) => !alone.has(file))
     const batches = [
       ...missing.filter(({ file }) => alone.has(file)).map((each) => [each]),
-      ...Array.from({ length: Math.ceil(shared.length / filesATime) }, (_, at) => shared.slice(at * filesATime, (at + 1) * filesATime)),
+      ...Array.from({ length: Math.ceil(shared.length / filesATime) }, (_, at) =>
+        shared.slice(at * filesATime, (at + 1) * filesATime),
+      ),
     ]
     let done = 0
     const work = async (): Promise<void> => {
       const hand = start(marked)
       for (let batch = batches.shift(); batch !== undefined; batch = batches.shift()) {
-        const answer = await hand.run({ most: patience, files: batch.map(({ file }) => ({ file })) })
+        const answer = await hand.run({
+          most: patience,
+          files: batch.map(({ file }) => ({ file })),
+        })
         const ran = 'broken' in answer ? [] : answer.files
         for (const { file, hash } of batch) {
-          const { tests = [], errors = ['it did not run'] } = ran.find((each) => each.file === file) ?? {}
+          const { tests = [], errors = ['it did not run'] } =
+            ran.find((each) => each.file === file) ?? {}
           // One that gave nothing runs again next time.
           kept[file] = this.#regions.kept(tests.length === 0 ? '' : hash, tests, errors)
         }
@@ -209,31 +243,52 @@ export class Reach {
       await hand.close()
     }
     await Promise.all(Array.from({ length: Math.min(jobs, batches.length) }, work))
-    this.#files = files.map(({ file, hash, distances }) => ({ ...(kept[file] as Kept), file, hash, distances }))
+    this.#files = files.map(({ file, hash, distances }) => ({
+      ...(kept[file] as Kept),
+      file,
+      hash,
+      distances,
+    }))
     const wrong = this.#files.filter(({ failing }) => failing.length > 0)
-    for (const { file, failing } of wrong) say(`judges not, as it fails without a mutant: ${file}: ${failing.join('; ').slice(0, 300)}`)
+    for (const { file, failing } of wrong)
+      say(`judges not, as it fails without a mutant: ${file}: ${failing.join('; ').slice(0, 300)}`)
   }
 
   /** The tests that can notice a mutant: those that it names, then quick ones before slow ones and near ones before far ones. */
   judgesOf(mutant: Mutant, noticed: (file: string) => number): Judge[] {
     const regions = this.#regions.of(mutant)
     // A module is loaded for the first of a few test files alone.
-    const isEarly = regions[0] === 0 || this.#files.some(({ before }) => regions.some((region) => before[mutant.file]?.includes(region)))
+    const isEarly =
+      regions[0] === 0 ||
+      this.#files.some(({ before }) =>
+        regions.some((region) => before[mutant.file]?.includes(region)),
+      )
     const judges = this.#files.flatMap((file) => {
       const { distances, tests } = file
       const distance = distances.get(mutant.file)
       const isNamed = mutant.tests?.includes(file.file) === true
-      if (distance === undefined || ((mutant.title !== undefined || alone.has(file.file)) && !isNamed)) return []
-      const reached = new Set(regions.flatMap((region) => testsIn(file.regions[mutant.file]?.[region] ?? [])))
+      if (
+        distance === undefined ||
+        ((mutant.title !== undefined || alone.has(file.file)) && !isNamed)
+      )
+        return []
+      const reached = new Set(
+        regions.flatMap((region) => testsIn(file.regions[mutant.file]?.[region] ?? [])),
+      )
       const able = tests.filter(({ title }, index) =>
-        mutant.title === undefined ? isEarly || isNamed || reached.has(index) : title === mutant.title,
+        mutant.title === undefined
+          ? isEarly || isNamed || reached.has(index)
+          : title === mutant.title,
       )
       const slow = able.filter(({ milliseconds }) => milliseconds > 100)
-      const near = (distance * (isNamed ? 0.001 : reached.size > 0 ? 1 : 10)) / (1 + 3 * noticed(file.file))
+      const near =
+        (distance * (isNamed ? 0.001 : reached.size > 0 ? 1 : 10)) / (1 + 3 * noticed(file.file))
       return [able.filter((test) => !slow.includes(test)), slow].flatMap((some, isSlow) => {
         const milliseconds = some.reduce((sum, test) => sum + test.milliseconds, 0)
         const cost = (milliseconds + 30) * near * (isSlow === 1 ? 10 : 1)
-        return some.length === 0 ? [] : [{ file: file.file, ids: some.map(({ id }) => id), milliseconds, cost }]
+        return some.length === 0
+          ? []
+          : [{ file: file.file, ids: some.map(({ id }) => id), milliseconds, cost }]
       })
     })
     let spent = 0
@@ -249,6 +304,7 @@ export class Reach {
 
 function testsIn(ranges: readonly number[]): number[] {
   const found: number[] = []
-  for (let at = 0; at < ranges.length; at += 2) for (let test = ranges[at] ?? 0; test < (ranges[at + 1] ?? 0); test++) found.push(test)
+  for (let at = 0; at < ranges.length; at += 2)
+    for (let test = ranges[at] ?? 0; test < (ranges[at + 1] ?? 0); test++) found.push(test)
   return found
 }

@@ -16,7 +16,10 @@ declare module 'vitest' {
   }
 }
 
-const scope = globalThis as unknown as { mutantAt: (region: number) => void; regionsReached?: Set<number> }
+const scope = globalThis as unknown as {
+  mutantAt: (region: number) => void
+  regionsReached?: Set<number>
+}
 scope.regionsReached ??= new Set()
 const reached = scope.regionsReached
 scope.mutantAt = (region) => void reached.add(region)

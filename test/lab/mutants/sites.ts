@@ -58,7 +58,11 @@ const swaps = new Map<ts.SyntaxKind, readonly string[]>([
   [Kind.MinusEqualsToken, ['+=']],
 ])
 
-const logical = new Set([Kind.AmpersandAmpersandToken, Kind.BarBarToken, Kind.QuestionQuestionToken])
+const logical = new Set([
+  Kind.AmpersandAmpersandToken,
+  Kind.BarBarToken,
+  Kind.QuestionQuestionToken,
+])
 
 /** Of two texts they make one, and of nothing else the other operator does. */
 const joins = new Set<ts.SyntaxKind>([Kind.PlusToken, Kind.PlusEqualsToken])
@@ -69,19 +73,24 @@ function isAssignment(node: ts.Expression): boolean {
     return kind >= Kind.FirstAssignment && kind <= Kind.LastAssignment
   }
   const steps: readonly ts.SyntaxKind[] = [Kind.PlusPlusToken, Kind.MinusMinusToken]
-  return (ts.isPrefixUnaryExpression(node) || ts.isPostfixUnaryExpression(node)) && steps.includes(node.operator)
+  return (
+    (ts.isPrefixUnaryExpression(node) || ts.isPostfixUnaryExpression(node)) &&
+    steps.includes(node.operator)
+  )
 }
 
 function isText(node: ts.Expression): boolean {
   if (ts.isParenthesizedExpression(node)) return isText(node.expression)
-  if (ts.isBinaryExpression(node) && node.operatorToken.kind === Kind.PlusToken) return isText(node.left) || isText(node.right)
+  if (ts.isBinaryExpression(node) && node.operatorToken.kind === Kind.PlusToken)
+    return isText(node.left) || isText(node.right)
   return ts.isStringLiteralLike(node) || ts.isTemplateExpression(node)
 }
 
 /** A statement without braces that a condition decides on. */
 function isBranch(node: ts.Node): boolean {
   const { parent } = node
-  if (ts.isIfStatement(parent)) return node === parent.thenStatement || node === parent.elseStatement
+  if (ts.isIfStatement(parent))
+    return node === parent.thenStatement || node === parent.elseStatement
   return ts.isIterationStatement(parent, false) && node === parent.statement
 }
 
@@ -90,8 +99,11 @@ function isPart(node: ts.Node): boolean {
   const { parent } = node
   if (ts.isArrowFunction(parent)) return node === parent.body
   if (ts.isPropertyDeclaration(parent) || ts.isParameter(parent)) return node === parent.initializer
-  if (ts.isConditionalExpression(parent)) return node === parent.whenTrue || node === parent.whenFalse
-  return ts.isBinaryExpression(parent) && node === parent.right && logical.has(parent.operatorToken.kind)
+  if (ts.isConditionalExpression(parent))
+    return node === parent.whenTrue || node === parent.whenFalse
+  return (
+    ts.isBinaryExpression(parent) && node === parent.right && logical.has(parent.operatorToken.kind)
+  )
 }
 
 /** Nodes without any site below them. */
@@ -129,7 +141,9 @@ class Reader implements Places {
     let made = ''
     let at = 0
     // Sorting is stable: at one place the inner is closed before the outer, and what closes stands before what opens.
-    for (const insert of [...this.#closing.toReversed(), ...this.#opening].sort((one, other) => one.at - other.at)) {
+    for (const insert of [...this.#closing.toReversed(), ...this.#opening].sort(
+      (one, other) => one.at - other.at,
+    )) {
       made += this.#source.text.slice(at, insert.at) + insert.text(first)
       at = insert.at
     }
@@ -156,7 +170,10 @@ class Reader implements Places {
   #mark(start: number, end: number, before: string, after: string, closing: string): void {
     const number = this.regions.length
     this.regions.push({ start, end })
-    this.#opening.push({ at: start, text: (first) => `${before}mutantAt(${first + number})${after}` })
+    this.#opening.push({
+      at: start,
+      text: (first) => `${before}mutantAt(${first + number})${after}`,
+    })
     if (closing !== '') this.#closing.push({ at: end, text: () => closing })
   }
 
@@ -167,27 +184,41 @@ class Reader implements Places {
     if (ts.isBlock(node)) this.#mark(start + 1, node.getEnd(), '', ';', '')
     else if (ts.isCaseOrDefaultClause(node)) {
       const [statement] = node.statements
-      if (statement !== undefined) this.#mark(statement.getStart(this.#source), node.getEnd(), '', ';', '')
+      if (statement !== undefined)
+        this.#mark(statement.getStart(this.#source), node.getEnd(), '', ';', '')
     } else if (isBranch(node)) this.#mark(start, node.getEnd(), '{', ';', '}')
     else if (isPart(node)) this.#mark(start, node.getEnd(), '(', ',', ')')
   }
 
   #replace(node: ts.Node, replacements: readonly string[]): void {
     const start = node.getStart(this.#source)
-    const change = (replacement: string): string => `${oneLine(this.#text(node))} → ${oneLine(replacement)}`
-    this.sites.push(replacements.map((replacement) => ({ start, end: node.getEnd(), replacement, change: change(replacement) })))
+    const change = (replacement: string): string =>
+      `${oneLine(this.#text(node))} → ${oneLine(replacement)}`
+    this.sites.push(
+      replacements.map((replacement) => ({
+        start,
+        end: node.getEnd(),
+        replacement,
+        change: change(replacement),
+      })),
+    )
   }
 
   #binary(node: ts.Node): void {
     if (!ts.isBinaryExpression(node)) return
     const { left, right, operatorToken } = node
     const others = swaps.get(operatorToken.kind)
-    if (others === undefined || (joins.has(operatorToken.kind) && (isText(left) || isText(right)))) return
+    if (others === undefined || (joins.has(operatorToken.kind) && (isText(left) || isText(right))))
+      return
     // Operands that are logical themselves may not stand beside another operator bare.
-    const side = (operand: ts.Expression): string => (logical.has(operatorToken.kind) ? `(${this.#text(operand)})` : this.#text(operand))
+    const side = (operand: ts.Expression): string =>
+      logical.has(operatorToken.kind) ? `(${this.#text(operand)})` : this.#text(operand)
     // Nor may the whole, in a chain of ??.
-    const chained = ts.isBinaryExpression(node.parent) && node.parent.operatorToken.kind === Kind.QuestionQuestionToken
-    const whole = (text: string): string => (chained && logical.has(operatorToken.kind) ? `(${text})` : text)
+    const chained =
+      ts.isBinaryExpression(node.parent) &&
+      node.parent.operatorToken.kind === Kind.QuestionQuestionToken
+    const whole = (text: string): string =>
+      chained && logical.has(operatorToken.kind) ? `(${text})` : text
     this.#replace(
       node,
       others.map((other) => whole(`${side(left)} ${other} ${side(right)}`)),
@@ -195,40 +226,65 @@ class Reader implements Places {
   }
 
   #not(node: ts.Node): void {
-    if (ts.isPrefixUnaryExpression(node) && node.operator === Kind.ExclamationToken) this.#replace(node, [this.#text(node.operand)])
+    if (ts.isPrefixUnaryExpression(node) && node.operator === Kind.ExclamationToken)
+      this.#replace(node, [this.#text(node.operand)])
   }
 
   #number(node: ts.Node): void {
-    if (!ts.isNumericLiteral(node) || (ts.isPropertyAssignment(node.parent) && node.parent.name === node)) return
+    if (
+      !ts.isNumericLiteral(node) ||
+      (ts.isPropertyAssignment(node.parent) && node.parent.name === node)
+    )
+      return
     this.#replace(node, [`${this.#text(node)} + 1`, `${this.#text(node)} - 1`])
   }
 
   #condition(node: ts.Node): void {
     const isTest = ts.isIfStatement(node) || ts.isWhileStatement(node) || ts.isDoStatement(node)
     const loop = isTest ? !ts.isIfStatement(node) : ts.isForStatement(node)
-    const condition = isTest ? node.expression : ts.isForStatement(node) || ts.isConditionalExpression(node) ? node.condition : undefined
+    const condition = isTest
+      ? node.expression
+      : ts.isForStatement(node) || ts.isConditionalExpression(node)
+        ? node.condition
+        : undefined
     if (condition === undefined || condition.kind === Kind.TrueKeyword) return
     // A loop that never ends says nothing.
     if (loop) return this.#replace(condition, ['false'])
-    const isNot = ts.isPrefixUnaryExpression(condition) && condition.operator === Kind.ExclamationToken
-    this.#replace(condition, isNot ? ['true', 'false'] : [`!(${this.#text(condition)})`, 'true', 'false'])
+    const isNot =
+      ts.isPrefixUnaryExpression(condition) && condition.operator === Kind.ExclamationToken
+    this.#replace(
+      condition,
+      isNot ? ['true', 'false'] : [`!(${this.#text(condition)})`, 'true', 'false'],
+    )
   }
 
   #statement(node: ts.Node): void {
     if (!ts.isExpressionStatement(node)) return
     let { expression } = node
-    while (ts.isAwaitExpression(expression) || ts.isVoidExpression(expression)) expression = expression.expression
-    const isSuper = ts.isCallExpression(expression) && expression.expression.kind === Kind.SuperKeyword
-    const isCall = (ts.isCallExpression(expression) || ts.isDeleteExpression(expression)) && !isSuper
+    while (ts.isAwaitExpression(expression) || ts.isVoidExpression(expression))
+      expression = expression.expression
+    const isSuper =
+      ts.isCallExpression(expression) && expression.expression.kind === Kind.SuperKeyword
+    const isCall =
+      (ts.isCallExpression(expression) || ts.isDeleteExpression(expression)) && !isSuper
     if (!isCall && !isAssignment(expression)) return
-    this.sites.push([{ start: node.getStart(this.#source), end: node.getEnd(), replacement: '{}', change: `- ${oneLine(this.#text(node))}` }])
+    this.sites.push([
+      {
+        start: node.getStart(this.#source),
+        end: node.getEnd(),
+        replacement: '{}',
+        change: `- ${oneLine(this.#text(node))}`,
+      },
+    ])
   }
 
   #result(node: ts.Node): void {
     if (!ts.isReturnStatement(node) || node.expression === undefined) return
     const value = this.#text(node.expression)
     if (value === 'undefined') return
-    this.#replace(node.expression, [value === 'true' ? 'false' : value === 'false' ? 'true' : 'undefined'])
+    this.#replace(node.expression, [
+      value === 'true' ? 'false' : value === 'false' ? 'true' : 'undefined',
+    ])
   }
 
   #entry(node: ts.Node): void {
@@ -248,10 +304,18 @@ export function importsOf(file: string, text: string): string[] {
   const source = ts.createSourceFile(file, text, ts.ScriptTarget.ES2022, true, ts.ScriptKind.TS)
   const found: string[] = []
   const visit = (node: ts.Node): void => {
-    const given = ts.isImportDeclaration(node) && node.importClause?.isTypeOnly !== true ? node.moduleSpecifier : undefined
-    const passed = ts.isExportDeclaration(node) && !node.isTypeOnly ? node.moduleSpecifier : undefined
-    const called = ts.isCallExpression(node) && node.expression.kind === Kind.ImportKeyword ? node.arguments[0] : undefined
-    for (const each of [given, passed, called]) if (each !== undefined && ts.isStringLiteralLike(each)) found.push(each.text)
+    const given =
+      ts.isImportDeclaration(node) && node.importClause?.isTypeOnly !== true
+        ? node.moduleSpecifier
+        : undefined
+    const passed =
+      ts.isExportDeclaration(node) && !node.isTypeOnly ? node.moduleSpecifier : undefined
+    const called =
+      ts.isCallExpression(node) && node.expression.kind === Kind.ImportKeyword
+        ? node.arguments[0]
+        : undefined
+    for (const each of [given, passed, called])
+      if (each !== undefined && ts.isStringLiteralLike(each)) found.push(each.text)
     ts.forEachChild(node, visit)
   }
   visit(source)

@@ -7,12 +7,21 @@ const entry = fileURLToPath(new URL('../../../src/client/node.ts', import.meta.u
 export default defineConfig({
   // `mqwire/compat` stands on the sources.
   plugins: [
-    { name: 'sources', enforce: 'pre', resolveId: (name, importer) => (name === 'mqwire' && importer?.includes('/src/compat/') ? entry : undefined) },
+    {
+      name: 'sources',
+      enforce: 'pre',
+      resolveId: (name, importer) =>
+        name === 'mqwire' && importer?.includes('/src/compat/') ? entry : undefined,
+    },
   ],
   test: {
     root: '.',
     include: ['test/**/*.test.ts'],
-    setupFiles: ['test/lab/mutants/setup.ts', 'test/support/secrets-setup.ts', 'test/support/seed-setup.ts'],
+    setupFiles: [
+      'test/lab/mutants/setup.ts',
+      'test/support/secrets-setup.ts',
+      'test/support/seed-setup.ts',
+    ],
     testTimeout: 60_000,
     hookTimeout: 60_000,
     isolate: false,

@@ -79,7 +79,9 @@ export class Hand<Task, Answer extends object> {
     })
     return new Promise((resolve, reject) => {
       child.once('message', () => resolve(child))
-      child.once('exit', (code) => reject(new Error(`a worker ended with ${code}: ${this.#errors}`)))
+      child.once('exit', (code) =>
+        reject(new Error(`a worker ended with ${code}: ${this.#errors}`)),
+      )
     })
   }
 }

@@ -33,13 +33,19 @@ export interface Ran {
 export interface Answer {
   /** Seconds of processor time. */
   readonly seconds: number
-  readonly files: readonly { readonly file: string; readonly tests: readonly Ran[]; readonly errors: readonly string[] }[]
+  readonly files: readonly {
+    readonly file: string
+    readonly tests: readonly Ran[]
+    readonly errors: readonly string[]
+  }[]
 }
 
 const root = process.cwd()
 /** Every source with its regions marked, where reach is measured. */
 const [, , marked] = process.argv
-const sources = new Map<string, string>(marked === undefined ? [] : Object.entries(JSON.parse(readFileSync(marked, 'utf8'))))
+const sources = new Map<string, string>(
+  marked === undefined ? [] : Object.entries(JSON.parse(readFileSync(marked, 'utf8'))),
+)
 const slash = (name: string): string => name.split(path.sep).join('/')
 
 let modules: TestModule[] = []
@@ -51,7 +57,9 @@ class Sequencer {
     return files
   }
   sort(files: TestSpecification[]): TestSpecification[] {
-    return files.toSorted((one, other) => order.indexOf(one.moduleId) - order.indexOf(other.moduleId))
+    return files.toSorted(
+      (one, other) => order.indexOf(one.moduleId) - order.indexOf(other.moduleId),
+    )
   }
 }
 
@@ -76,7 +84,16 @@ const vitest = await createVitest(
       },
     ],
   },
-  { plugins: [{ name: 'mutants', enforce: 'pre', load: (id: string) => sources.get(slash(path.relative(root, id))) }], logLevel: 'error' },
+  {
+    plugins: [
+      {
+        name: 'mutants',
+        enforce: 'pre',
+        load: (id: string) => sources.get(slash(path.relative(root, id))),
+      },
+    ],
+    logLevel: 'error',
+  },
 )
 await vitest.standalone()
 
@@ -85,7 +102,17 @@ function told(test: TestCase): Ran[] {
   if (state !== 'passed' && state !== 'failed') return []
   const { reached = [], reachedBefore: before = [], spent: milliseconds = 0 } = test.meta()
   const late = errors.some(({ message }) => message.startsWith('Test timed out'))
-  return [{ id: test.id, title: test.fullName, passed: state === 'passed', late, milliseconds, reached, before }]
+  return [
+    {
+      id: test.id,
+      title: test.fullName,
+      passed: state === 'passed',
+      late,
+      milliseconds,
+      reached,
+      before,
+    },
+  ]
 }
 
 /** Milliseconds of processor time. */
@@ -110,7 +137,12 @@ async function run({ most, source, files }: Task): Promise<Answer> {
   order = files.map(({ file }) => path.join(root, file))
   try {
     await vitest.runTestSpecifications(
-      files.map(({ file, ids }) => project.createSpecification(path.join(root, file), ids === undefined ? undefined : { testIds: [...ids] })),
+      files.map(({ file, ids }) =>
+        project.createSpecification(
+          path.join(root, file),
+          ids === undefined ? undefined : { testIds: [...ids] },
+        ),
+      ),
     )
   } finally {
     clearInterval(timer)
@@ -123,13 +155,20 @@ async function run({ most, source, files }: Task): Promise<Answer> {
     errors: module.errors().map(({ message }) => message),
   }))
   const seconds = (used() - began) / 1000
-  return { seconds, files: crashes.length === 0 ? ran : [...ran, { file: '', tests: [], errors: crashes }] }
+  return {
+    seconds,
+    files: crashes.length === 0 ? ran : [...ran, { file: '', tests: [], errors: crashes }],
+  }
 }
 
 process.on('message', (task: Task) => {
   run(task).then(
     (answer) => process.send?.(answer),
-    (error: unknown) => process.send?.({ seconds: 0, files: [{ file: '', tests: [], errors: [String(error)] }] } satisfies Answer),
+    (error: unknown) =>
+      process.send?.({
+        seconds: 0,
+        files: [{ file: '', tests: [], errors: [String(error)] }],
+      } satisfies Answer),
   )
 })
 process.on('disconnect', () => process.exit())

@@ -33,7 +33,10 @@ describe('numbers in payloads', () => {
     fc.assert(
       fc.property(payloads, (payload) => {
         const found = numbersIn(message('t', payload))
-        return found.length <= numberLimits.fields && found.every(([, value]: [string, number]) => Math.abs(value) <= 1e12)
+        return (
+          found.length <= numberLimits.fields &&
+          found.every(([, value]: [string, number]) => Math.abs(value) <= 1e12)
+        )
       }),
     )
   })
@@ -44,7 +47,8 @@ describe('series', () => {
   beforeEach(() => {
     store = new SeriesStore()
   })
-  const values = (name: string, topic: string): unknown => store.fields.get(name)?.series.get(topic)?.values
+  const values = (name: string, topic: string): unknown =>
+    store.fields.get(name)?.series.get(topic)?.values
 
   it('take the newest value of each tick, nothing where nothing came, and end where the connection ends', () => {
     store.set('a', 'v', 1)
@@ -56,24 +60,32 @@ describe('series', () => {
     store.commit(start + 500)
     expect(values('v', 'a')).toEqual([2, undefined, undefined, null])
     expect(values('v', 'b')).toEqual([undefined, undefined, 5, null])
-    expect(store.times).toEqual([start, start + 250, start + 500, start + 501].map((time) => time / 1000))
+    expect(store.times).toEqual(
+      [start, start + 250, start + 500, start + 501].map((time) => time / 1000),
+    )
   })
 
   it('stay within fields, lines and points, and say that there were more lines', () => {
-    for (let field = 0; field < 20; field++) for (let topic = 0; topic < 50; topic++) store.set(`t${topic}`, `f${field}`, topic)
+    for (let field = 0; field < 20; field++)
+      for (let topic = 0; topic < 50; topic++) store.set(`t${topic}`, `f${field}`, topic)
     expect([...store.fields.keys()]).toHaveLength(seriesLimits.fields)
-    for (const { series, more } of store.fields.values()) expect([series.size, more]).toEqual([seriesLimits.series, true])
+    for (const { series, more } of store.fields.values())
+      expect([series.size, more]).toEqual([seriesLimits.series, true])
     for (let tick = 0; tick < 2000; tick++) {
       store.set('t0', 'f0', tick)
       store.commit(start + tick * 100)
     }
     expect(store.times).toHaveLength(seriesLimits.points)
     expect(store.times.at(-1)).toBe((start + 199_900) / 1000)
-    for (const { series } of store.fields.values()) for (const { values } of series.values()) expect(values).toHaveLength(seriesLimits.points)
+    for (const { series } of store.fields.values())
+      for (const { values } of series.values()) expect(values).toHaveLength(seriesLimits.points)
   })
 
   it('are not made for topics that are no names any more', () => {
-    const sets = (length: number): unknown[] => [store.set('x'.repeat(length), 'v', 1), store.names()]
+    const sets = (length: number): unknown[] => [
+      store.set('x'.repeat(length), 'v', 1),
+      store.names(),
+    ]
     expect([sets(seriesLimits.topic + 1), sets(seriesLimits.topic)]).toEqual([[false, []], [true, ['v']]]) // biome-ignore format: short
   })
 
@@ -105,15 +117,25 @@ describe('series', () => {
   })
 
   it('are named by what tells them apart', () => {
-    expect(labels(['plant/1/heat', 'plant/2/heat'])).toEqual({ pattern: 'plant/…/heat', names: ['1', '2'] })
-    expect(labels(['plant/heat', 'plant/heat/2'])).toEqual({ pattern: 'plant/…', names: ['heat', 'heat/2'] })
+    expect(labels(['plant/1/heat', 'plant/2/heat'])).toEqual({
+      pattern: 'plant/…/heat',
+      names: ['1', '2'],
+    })
+    expect(labels(['plant/heat', 'plant/heat/2'])).toEqual({
+      pattern: 'plant/…',
+      names: ['heat', 'heat/2'],
+    })
     expect(labels(['a', 'b'])).toEqual({ pattern: '…', names: ['a', 'b'] })
     expect(labels(['plant/1/heat'])).toEqual({ pattern: 'plant/1/heat', names: ['1/heat'] })
     expect(labels([])).toEqual({ pattern: '', names: [] })
   })
 
   it('have names that differ, whatever the topics are', () => {
-    const topics = fc.uniqueArray(fc.array(fc.constantFrom('', 'a', 'b'), { minLength: 1, maxLength: 5 }).map((levels) => levels.join('/')))
+    const topics = fc.uniqueArray(
+      fc
+        .array(fc.constantFrom('', 'a', 'b'), { minLength: 1, maxLength: 5 })
+        .map((levels) => levels.join('/')),
+    )
     fc.assert(fc.property(topics, (given) => new Set(labels(given).names).size === given.length))
   })
 })
@@ -125,8 +147,11 @@ describe('the history', () => {
   })
 
   it('has the last messages of a topic, newest first', () => {
-    for (let count = 0; count < 600; count++) history.add(message('t', String(count)), start + count)
-    const texts = [...history.of('t')].map(({ message: { payload } }) => Number(new TextDecoder().decode(payload)))
+    for (let count = 0; count < 600; count++)
+      history.add(message('t', String(count)), start + count)
+    const texts = [...history.of('t')].map(({ message: { payload } }) =>
+      Number(new TextDecoder().decode(payload)),
+    )
     expect(texts).toEqual(Array.from({ length: historyLimits.perTopic }, (_, index) => 599 - index))
     expect(history.of('t')[0]?.at).toBe(start + 599)
     history.clear()
@@ -137,7 +162,11 @@ describe('the history', () => {
     const part = new Uint8Array(100_000)
     for (let count = 0; count < 30; count++) history.add(message('t', part), start + count)
     history.add(message('other', part), start)
-    expect([history.of('t').length, history.of('t')[0]?.at, history.of('other').length]).toEqual([10, start + 29, 1])
+    expect([history.of('t').length, history.of('t')[0]?.at, history.of('other').length]).toEqual([
+      10,
+      start + 29,
+      1,
+    ])
     history.add(message('t', new Uint8Array(2 * historyLimits.topicBytes)), start + 30)
     expect(history.of('t')).toHaveLength(1)
     history.add(message('t', 'small'), start + 31)
@@ -161,12 +190,18 @@ describe('the history', () => {
 
   it('counts the properties of a message', () => {
     const userProperties = Array.from({ length: 128 }, () => ['name', 'v'.repeat(8000)] as const)
-    expect(costOf(message('t', '', { properties: { userProperties } }))).toBeGreaterThan(2 * 128 * 8000)
+    expect(costOf(message('t', '', { properties: { userProperties } }))).toBeGreaterThan(
+      2 * 128 * 8000,
+    )
   })
 
   it('agrees with a list that is counted anew each time', () => {
-    const bytesOf = (given: readonly { cost: number }[]): number => given.reduce((sum, { cost }) => sum + cost, 0)
-    const steps = fc.array(fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.constantFrom(0, 100_000, 3_000_000)), { maxLength: 60 })
+    const bytesOf = (given: readonly { cost: number }[]): number =>
+      given.reduce((sum, { cost }) => sum + cost, 0)
+    const steps = fc.array(
+      fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.constantFrom(0, 100_000, 3_000_000)),
+      { maxLength: 60 },
+    )
     fc.assert(
       fc.property(steps, (given) => {
         const kept = new History()
@@ -176,12 +211,16 @@ describe('the history', () => {
           kept.add(one, start)
           list.push({ topic, cost: costOf(one) })
           const own = () => list.filter((each) => each.topic === topic)
-          while (own().length > historyLimits.perTopic || (own().length > 1 && bytesOf(own()) > historyLimits.topicBytes))
+          while (
+            own().length > historyLimits.perTopic ||
+            (own().length > 1 && bytesOf(own()) > historyLimits.topicBytes)
+          )
             list.splice(list.indexOf(own()[0] as (typeof list)[0]), 1)
           while (bytesOf(list) > historyLimits.bytes) list.shift()
         }
         expect(kept.bytes).toBe(bytesOf(list))
-        for (const topic of ['a', 'b', 'c']) expect(kept.of(topic)).toHaveLength(list.filter((each) => each.topic === topic).length)
+        for (const topic of ['a', 'b', 'c'])
+          expect(kept.of(topic)).toHaveLength(list.filter((each) => each.topic === topic).length)
       }),
       { numRuns: 30 },
     )
@@ -194,26 +233,38 @@ describe('topics', () => {
     topics = new Topics()
   })
   const fill = (): void => {
-    for (let count = 0; count < topicLimits.topics; count++) topics.add(message(`t/${count}`), start)
+    for (let count = 0; count < topicLimits.topics; count++)
+      topics.add(message(`t/${count}`), start)
   }
 
   it('count each message, and look at the last one of each tick only', () => {
-    for (let count = 0; count < 10; count++) topics.add(message('t', `{"n":${count}}`, { qos: 1, retain: true }), start + count)
+    for (let count = 0; count < 10; count++)
+      topics.add(message('t', `{"n":${count}}`, { qos: 1, retain: true }), start + count)
     const looked: unknown[] = []
     topics.digest((each: ReturnType<typeof message>) => looked.push(each.json()))
     expect(looked).toEqual([{ n: 9 }])
-    expect(topics.entries.get('t')).toMatchObject({ count: 10, at: start + 9, qos: 1, retain: true, value: '{"n":9}' })
+    expect(topics.entries.get('t')).toMatchObject({
+      count: 10,
+      at: start + 9,
+      qos: 1,
+      retain: true,
+      value: '{"n":9}',
+    })
     topics.digest(() => expect.unreachable())
   })
 
   it('are so many and no more: further messages are counted', () => {
     fill()
-    expect(['one/more', 't/7'].map((topic) => topics.add(message(topic), start + 1000))).toEqual([false, true])
+    expect(['one/more', 't/7'].map((topic) => topics.add(message(topic), start + 1000))).toEqual([
+      false,
+      true,
+    ])
     expect([topics.entries.size, topics.unlisted]).toEqual([topicLimits.topics, 1])
   })
 
   it('are so many characters and no more', () => {
-    for (let count = 0; count < 100; count++) topics.add(message(`${'x'.repeat(65_000)}${count}`), start)
+    for (let count = 0; count < 100; count++)
+      topics.add(message(`${'x'.repeat(65_000)}${count}`), start)
     const kept = [...topics.entries.keys()].join('').length
     expect(kept).toBeLessThanOrEqual(topicLimits.characters)
     expect(topics.unlisted).toBe(100 - topics.entries.size)
@@ -248,7 +299,10 @@ describe('the table', () => {
     view = new TableView()
     for (let count = 0; count < 120; count++)
       for (let times = 0; times <= count % 3; times++)
-        topics.add(message(`t/${count}`, `value ${count % 7}`, { qos: count % 3, retain: count % 2 === 0 }), start + ((count * 7) % 120))
+        topics.add(
+          message(`t/${count}`, `value ${count % 7}`, { qos: count % 3, retain: count % 2 === 0 }),
+          start + ((count * 7) % 120),
+        )
     topics.digest(() => undefined)
   })
   const shown = (): string[] => {
@@ -267,7 +321,8 @@ describe('the table', () => {
 
   it.each([...columns])('is sorted by %s, and the other way round', (column) => {
     if (column !== 'topic') view.sortBy(column)
-    const pages = (): string[] => [0, 1, 2].flatMap((page) => Object.assign(view, { page }) && shown())
+    const pages = (): string[] =>
+      [0, 1, 2].flatMap((page) => Object.assign(view, { page }) && shown())
     const up = pages()
     view.sortBy(column)
     const down = pages()
@@ -283,7 +338,10 @@ describe('the table', () => {
 
   it('is filtered by topic and by value, in any case', () => {
     view.search('T/11')
-    expect(shown()).toEqual(['t/11', ...Array.from({ length: 10 }, (_, index) => `t/${110 + index}`)])
+    expect(shown()).toEqual([
+      't/11',
+      ...Array.from({ length: 10 }, (_, index) => `t/${110 + index}`),
+    ])
     view.search('VALUE 6')
     shown()
     expect(view.size).toBe(17)
@@ -345,21 +403,33 @@ describe('the recorder', () => {
     recorder.pause()
     recorder.received([message('t', '2'), message('u', '3')], start + 300)
     recorder.tick(start + 500)
-    expect([recorder.missed, recorder.rates.messages, recorder.topics.entries.size, recorder.history.size]).toEqual([2, 3, 1, 1])
+    expect([
+      recorder.missed,
+      recorder.rates.messages,
+      recorder.topics.entries.size,
+      recorder.history.size,
+    ]).toEqual([2, 3, 1, 1])
     recorder.resume()
     recorder.tick(start + 750)
     expect(recorder.missed).toBeUndefined()
-    expect(recorder.series.fields.get('value')?.series.get('t')?.values).toEqual([undefined, 1, undefined, null])
+    expect(recorder.series.fields.get('value')?.series.get('t')?.values).toEqual([
+      undefined,
+      1,
+      undefined,
+      null,
+    ])
   })
 
   it('ticks by itself where timers are held back', () => {
-    for (let second = 1; second <= 60; second++) recorder.received([message('t', String(second))], start + second * 1000)
+    for (let second = 1; second <= 60; second++)
+      recorder.received([message('t', String(second))], start + second * 1000)
     expect(recorder.series.times).toHaveLength(61)
   })
 
   it('holds little of large messages between two ticks', () => {
     const large = new Uint8Array(1_000_000)
-    for (let count = 0; count < 100; count++) recorder.received([message(`t/${count}`, large)], start + 1)
+    for (let count = 0; count < 100; count++)
+      recorder.received([message(`t/${count}`, large)], start + 1)
     expect(recorder.topics.waiting).toBeLessThanOrEqual(topicLimits.waiting)
     expect(recorder.history.bytes).toBeLessThanOrEqual(historyLimits.bytes)
   })
@@ -379,7 +449,11 @@ describe('the recorder', () => {
     recorder.received([message('t', '1')], start + 1)
     recorder.tick(start + 250)
     recorder.clear()
-    expect([recorder.topics.entries.size, recorder.history.size, recorder.series.names()]).toEqual([0, 0, []])
+    expect([recorder.topics.entries.size, recorder.history.size, recorder.series.names()]).toEqual([
+      0,
+      0,
+      [],
+    ])
     expect(recorder.rates.messages).toBe(1)
   })
 })
@@ -403,8 +477,10 @@ describe('a chart of a number that was chosen', () => {
 
   it('gets its place where all places are taken, but not those of the charts that are seen', () => {
     const recorder = new Recorder()
-    for (let field = 0; field < seriesLimits.fields; field += 1) recorder.series.set('t', `f${field}`, field)
-    for (let topic = 0; topic < seriesLimits.series; topic += 1) recorder.series.set(`t/${topic}`, 'f0', topic)
+    for (let field = 0; field < seriesLimits.fields; field += 1)
+      recorder.series.set('t', `f${field}`, field)
+    for (let topic = 0; topic < seriesLimits.series; topic += 1)
+      recorder.series.set(`t/${topic}`, 'f0', topic)
     recorder.series.commit(start)
     const last = `f${seriesLimits.fields - 1}`
     expect(recorder.chart('mine', 'new', [last])).toBe(true)

@@ -28,7 +28,11 @@ describe('the server of the dashboard', () => {
 
   it.each([
     ['/', 'text/html; charset=utf-8', '<title>mqwire dashboard</title>'],
-    ['/?url=ws://127.0.0.1:1&topic=%23', 'text/html; charset=utf-8', '<title>mqwire dashboard</title>'],
+    [
+      '/?url=ws://127.0.0.1:1&topic=%23',
+      'text/html; charset=utf-8',
+      '<title>mqwire dashboard</title>',
+    ],
     ['/dashboard.js', 'text/javascript; charset=utf-8', 'MqttError'],
     ['/dashboard.css', 'text/css; charset=utf-8', 'light-dark('],
     ['/icon.svg', 'image/svg+xml', '<svg'],
@@ -41,7 +45,12 @@ describe('the server of the dashboard', () => {
 
   it.each([
     ...['/package.json', '/serve.js', '/main.js', '/../../package.json', '/..%2f..%2fpackage.json'],
-    ...['/%2e%2e/%2e%2e/package.json', '/..\\..\\package.json', '//etc/passwd', '/icon.svg/../../../package.json'],
+    ...[
+      '/%2e%2e/%2e%2e/package.json',
+      '/..\\..\\package.json',
+      '//etc/passwd',
+      '/icon.svg/../../../package.json',
+    ],
     ...['/icon.svg%00.html', '/__proto__', '/constructor', 'http://127.0.0.1/icon.svg', '*'],
   ])('has nothing at %s', async (path) => {
     const { status, body } = await ask(site.origin, path)
@@ -49,22 +58,40 @@ describe('the server of the dashboard', () => {
   })
 
   it.each(['POST', 'PUT', 'DELETE', 'OPTIONS', 'PATCH'])('does not do %s', async (method) => {
-    expect(await ask(site.origin, '/', method)).toMatchObject({ status: 405, headers: { allow: 'GET, HEAD' } })
+    expect(await ask(site.origin, '/', method)).toMatchObject({
+      status: 405,
+      headers: { allow: 'GET, HEAD' },
+    })
   })
 
   it('answers HEAD with the headers alone', async () => {
-    const [head, get] = [await ask(site.origin, '/icon.svg', 'HEAD'), await ask(site.origin, '/icon.svg')]
-    expect([head.status, head.body, head.headers['content-length']]).toEqual([200, '', get.headers['content-length']])
+    const [head, get] = [
+      await ask(site.origin, '/icon.svg', 'HEAD'),
+      await ask(site.origin, '/icon.svg'),
+    ]
+    expect([head.status, head.body, head.headers['content-length']]).toEqual([
+      200,
+      '',
+      get.headers['content-length'],
+    ])
   })
 
-  it.each(['/', '/dashboard.js', '/nothing'])('lets %s load, run and be framed by nothing from elsewhere', async (path) => {
-    const { headers } = await ask(site.origin, path)
-    const policy = String(headers['content-security-policy']).split('; ')
-    for (const name of ['script-src', 'style-src', 'img-src']) expect(policy).toContain(`${name} 'self'`)
-    for (const name of ['default-src', 'base-uri', 'form-action', 'frame-ancestors']) expect(policy).toContain(`${name} 'none'`)
-    expect(policy).toContain("connect-src 'self' ws: wss:")
-    expect(headers).toMatchObject({ 'x-content-type-options': 'nosniff', 'referrer-policy': 'no-referrer' })
-  })
+  it.each(['/', '/dashboard.js', '/nothing'])(
+    'lets %s load, run and be framed by nothing from elsewhere',
+    async (path) => {
+      const { headers } = await ask(site.origin, path)
+      const policy = String(headers['content-security-policy']).split('; ')
+      for (const name of ['script-src', 'style-src', 'img-src'])
+        expect(policy).toContain(`${name} 'self'`)
+      for (const name of ['default-src', 'base-uri', 'form-action', 'frame-ancestors'])
+        expect(policy).toContain(`${name} 'none'`)
+      expect(policy).toContain("connect-src 'self' ws: wss:")
+      expect(headers).toMatchObject({
+        'x-content-type-options': 'nosniff',
+        'referrer-policy': 'no-referrer',
+      })
+    },
+  )
 
   it('has no script and no style in the page itself', async () => {
     const { body } = await ask(site.origin, '/')
@@ -85,13 +112,19 @@ describe('the server of the dashboard', () => {
 
   it('says what address it has with settings', () => {
     expect(site.address()).toBe(site.origin)
-    expect(site.address({ url: 'ws://127.0.0.1:9001', topic: 'a/#&x' })).toBe(`${site.origin}?url=ws://127.0.0.1:9001&topic=a/%23%26x`)
+    expect(site.address({ url: 'ws://127.0.0.1:9001', topic: 'a/#&x' })).toBe(
+      `${site.origin}?url=ws://127.0.0.1:9001&topic=a/%23%26x`,
+    )
   })
 })
 
 describe('npm start and the dashboard', () => {
   const intro = async (args: string, url = ''): Promise<string> => {
-    const program = new Program('demo/main.js', `--devices 1 --duration 1 ${args}`.trim().split(' '), url)
+    const program = new Program(
+      'demo/main.js',
+      `--devices 1 --duration 1 ${args}`.trim().split(' '),
+      url,
+    )
     await program.prints('Broker').catch(() => undefined)
     program.signal('SIGKILL')
     return (await program.ending).output

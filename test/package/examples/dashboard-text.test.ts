@@ -12,7 +12,8 @@ const { readSettings, writeSettings, withoutSecrets } = await dashboard('setting
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const unicode = fc.string({ unit: 'binary' })
 /** Control characters, bidirectional controls, zero widths, lone surrogates. */
-const hidden = /[\p{Cc}\u{ad}\u{61c}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{2069}\u{feff}\p{Cs}]/u
+const hidden =
+  /[\p{Cc}\u{ad}\u{61c}\u{200b}-\u{200f}\u{2028}-\u{202e}\u{2060}-\u{2069}\u{feff}\p{Cs}]/u
 
 /** Text and note of what is shown. */
 function shown(given: string | Uint8Array, format: string): string[] {
@@ -61,7 +62,10 @@ describe('payloads', () => {
 
   it('are laid out as JSON, or said to be none', () => {
     expect(shown('{"a":[1,2]}', 'json')).toEqual(['{\n  "a": [\n    1,\n    2\n  ]\n}', ''])
-    expect(shown('{"a":', 'json')).toEqual(['{"a":', 'This is no JSON: Unexpected end of JSON input'])
+    expect(shown('{"a":', 'json')).toEqual([
+      '{"a":',
+      'This is no JSON: Unexpected end of JSON input',
+    ])
     expect(shown('', 'json')[1]).toBe('The payload is empty.')
     expect(shown('["[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[", "\\"[["]', 'json')[1]).toBe('')
   })
@@ -77,11 +81,18 @@ describe('payloads', () => {
     const long = 'x'.repeat(limits.text - 1)
     expect(shown(`${long}éé`, 'text')).toEqual([long, 'The first 65,536 of 65,539 bytes.'])
     const [lines, note] = shown(new Uint8Array(100_000), 'hex')
-    expect([lines?.split('\n').length, note]).toEqual([limits.hex / 8, 'The first 4,096 of 100,000 bytes.'])
+    expect([lines?.split('\n').length, note]).toEqual([
+      limits.hex / 8,
+      'The first 4,096 of 100,000 bytes.',
+    ])
   })
 
   it('never break it', () => {
-    const any = fc.oneof(fc.uint8Array({ maxLength: 300 }), unicode.map(bytes), fc.json().map(bytes))
+    const any = fc.oneof(
+      fc.uint8Array({ maxLength: 300 }),
+      unicode.map(bytes),
+      fc.json().map(bytes),
+    )
     fc.assert(
       fc.property(any, (payload) => {
         for (const format of ['text', 'json', 'hex'] as const) {
@@ -103,7 +114,9 @@ describe('figures', () => {
     const ages = [-5, 0, 59_999, 60_000, 3_600_000, 90_000_000]
     expect(ages.map(payload.age).join()).toBe('0 s,0 s,59 s,1 min,1 h,1 d')
     const numbers = [0, 12, 123_456, 21.3456, 0.00012, 12_345_678, -1e12]
-    expect(numbers.map(payload.short).join('  ')).toBe('0  12  123,456  21.35  1.20e-4  1.23e+7  -1.00e+12')
+    expect(numbers.map(payload.short).join('  ')).toBe(
+      '0  12  123,456  21.35  1.20e-4  1.23e+7  -1.00e+12',
+    )
   })
 })
 
@@ -111,10 +124,16 @@ describe('the address', () => {
   const standard = { url: '', filter: '#', qos: 1, publish: 'hello' }
 
   /** What cannot be written in UTF-8 is written as U+FFFD. */
-  const wellFormed = (text: string): string => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes(text))
+  const wellFormed = (text: string): string =>
+    new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes(text))
 
   it('leads back to the same settings', () => {
-    const settings = fc.record({ url: fc.webUrl({ validSchemes: ['ws', 'wss'] }), filter: unicode, qos: fc.constantFrom(0, 1, 2), publish: unicode })
+    const settings = fc.record({
+      url: fc.webUrl({ validSchemes: ['ws', 'wss'] }),
+      filter: unicode,
+      qos: fc.constantFrom(0, 1, 2),
+      publish: unicode,
+    })
     fc.assert(
       fc.property(settings, (given) => {
         const [filter, publish] = [wellFormed(given.filter), wellFormed(given.publish)]
@@ -129,7 +148,11 @@ describe('the address', () => {
   })
 
   it('never holds user name and password', () => {
-    const written = writeSettings({ url: 'wss://user:pass@broker.example/mqtt', filter: '#', qos: 1 })
+    const written = writeSettings({
+      url: 'wss://user:pass@broker.example/mqtt',
+      filter: '#',
+      qos: 1,
+    })
     expect(written).toBe('?url=wss%3A%2F%2Fbroker.example%2Fmqtt&topic=%23&qos=1')
     expect(withoutSecrets('ws://u:p@host:9001/')).toBe('ws://host:9001')
     expect(withoutSecrets('ws://host/mqtt/')).toBe('ws://host/mqtt/')
@@ -144,7 +167,8 @@ describe('connections that were used', () => {
     const [first, second] = [{ ...one, filter: 'x/#' }, { ...one, qos: 2 }] // biome-ignore format: short
     let list = [one, first, second].reduce((before, each) => remembered(before, each), [])
     expect(list).toEqual([second, first])
-    for (let number = 0; number < 20; number += 1) list = remembered(list, { ...one, url: `ws://a:${number}` })
+    for (let number = 0; number < 20; number += 1)
+      list = remembered(list, { ...one, url: `ws://a:${number}` })
     expect(list).toHaveLength(recentLimits.connections)
     expect(list[0]).toMatchObject({ url: 'ws://a:19' })
     expect(recentIn(JSON.stringify(list))).toEqual(list)
@@ -152,15 +176,20 @@ describe('connections that were used', () => {
 
   it('are kept without a password, whoever hands one in', () => {
     const secret = { ...one, url: 'ws://ann:canary@a:9001', password: 'canary' }
-    for (const kept of [remembered([], secret), recentIn(JSON.stringify([secret]))]) expect(JSON.stringify(kept)).not.toContain('canary')
+    for (const kept of [remembered([], secret), recentIn(JSON.stringify([secret]))])
+      expect(JSON.stringify(kept)).not.toContain('canary')
   })
 
-  it.each(['', 'null', '{}', '[1,null,{}]', '[{"url":1,"filter":"#","qos":1,"username":""}]', '[{"url":"a","filter":"#","qos":7,"username":""}]'])(
-    'are none in %j',
-    (text) => {
-      expect(recentIn(text)).toEqual([])
-    },
-  )
+  it.each([
+    '',
+    'null',
+    '{}',
+    '[1,null,{}]',
+    '[{"url":1,"filter":"#","qos":1,"username":""}]',
+    '[{"url":"a","filter":"#","qos":7,"username":""}]',
+  ])('are none in %j', (text) => {
+    expect(recentIn(text)).toEqual([])
+  })
 })
 
 describe('JSON in pieces', () => {
@@ -169,17 +198,26 @@ describe('JSON in pieces', () => {
       fc.property(fc.jsonValue({ maxDepth: 5 }), (value) => {
         const made = [...piecesOf(value)]
         expect(made.map(({ text }) => text).join('')).toBe(JSON.stringify(value, null, 2))
-        for (const { text, field } of made) expect(field !== undefined).toBe(field !== undefined && Number.isFinite(Number(text)))
+        for (const { text, field } of made)
+          expect(field !== undefined).toBe(field !== undefined && Number.isFinite(Number(text)))
       }),
     )
-    const numbers = [...piecesOf({ a: { b: [1, 'x', 2.5] }, c: -3, d: '4' })].filter(({ field }) => field !== undefined)
-    expect(numbers.map(({ text, field }) => `${field}=${text}`)).toEqual(['a.b.0=1', 'a.b.2=2.5', 'c=-3'])
+    const numbers = [...piecesOf({ a: { b: [1, 'x', 2.5] }, c: -3, d: '4' })].filter(
+      ({ field }) => field !== undefined,
+    )
+    expect(numbers.map(({ text, field }) => `${field}=${text}`)).toEqual([
+      'a.b.0=1',
+      'a.b.2=2.5',
+      'c=-3',
+    ])
   })
 
   it('is bounded, safe to show, and one piece where it is no JSON', () => {
     const laidOut = (text: string): string => {
       const given = bytes(text)
-      return [...pieces(given, 'json', render(given, 'json').text)].map((piece) => piece.text).join('')
+      return [...pieces(given, 'json', render(given, 'json').text)]
+        .map((piece) => piece.text)
+        .join('')
     }
     expect(laidOut(JSON.stringify(Array(20_000).fill(7))).length).toBeLessThanOrEqual(65_536)
     expect(pieces(bytes('{"a'), 'json', '{"a')).toEqual([{ text: '{"a', field: undefined }])
@@ -190,9 +228,15 @@ describe('JSON in pieces', () => {
   it('says what is wrong with it, shown and sent', () => {
     expect(render(bytes('{"a":}'), 'json').note).toMatch(/^This is no JSON: Unexpected token/)
     expect(render(bytes('{"a":}'), 'text').note).toBe('')
-    expect(render(bytes('{"a":}'), 'text', 'application/json').note).toMatch(/^The content type says JSON, but it is none: /)
+    expect(render(bytes('{"a":}'), 'text', 'application/json').note).toMatch(
+      /^The content type says JSON, but it is none: /,
+    )
     expect(render(bytes('{"a":1}'), 'text', 'application/json').note).toBe('')
-    expect(['application/json', 'application/JSON; charset=utf-8', 'application/senml+json'].map(payload.isJson)).toEqual([true, true, true])
+    expect(
+      ['application/json', 'application/JSON; charset=utf-8', 'application/senml+json'].map(
+        payload.isJson,
+      ),
+    ).toEqual([true, true, true])
     expect(['text/plain', ''].map(payload.isJson)).toEqual([false, false])
     expect([payload.jsonProblem('1'), payload.jsonProblem(' ')]).toEqual([undefined, 'it is empty'])
   })

@@ -8,5 +8,14 @@ export const dashboard = (name: string) => exampleModule(`dashboard/${name}`)
 export function message(topic: string, content: string | Uint8Array = '', more: object = {}) {
   const payload = typeof content === 'string' ? new TextEncoder().encode(content) : content
   const json = (): unknown => JSON.parse(new TextDecoder().decode(payload))
-  return { topic, payload, payloadLength: payload.length, qos: 0, retain: false, properties: {}, json, ...more }
+  return {
+    topic,
+    payload,
+    payloadLength: payload.length,
+    qos: 0,
+    retain: false,
+    properties: {},
+    json,
+    ...more,
+  }
 }

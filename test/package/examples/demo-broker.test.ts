@@ -16,13 +16,16 @@ it('a page that is frozen is thrown out, and everybody else goes on', async () =
   const page = new WebSocket(webSocket, 'mqtt')
   await once(page, 'open')
   page.send(encode({ type: 'connect', clientId: 'frozen', protocolVersion: 5 }))
-  page.send(encode({ type: 'subscribe', packetId: 1, subscriptions: [{ filter: 'all/#', qos: 0 }] }))
+  page.send(
+    encode({ type: 'subscribe', packetId: 1, subscriptions: [{ filter: 'all/#', qos: 0 }] }),
+  )
   await once(page, 'message')
   page.pause()
   const client = await connect(tcp)
   const subscription = await client.subscribe('all/last', { qos: 1 })
   // More than the buffers of the system take.
-  for (let count = 0; count < 300; count++) await client.publish('all/large', new Uint8Array(65_536))
+  for (let count = 0; count < 300; count++)
+    await client.publish('all/large', new Uint8Array(65_536))
   await within(client.publish('all/last', 'arrived', { qos: 1 }), 'the acknowledgement')
   expect((await take(subscription)).text()).toBe('arrived')
   page.terminate()

@@ -10,16 +10,21 @@ import { exampleModule, Program } from './program.js'
 
 beforeAll(requireDist)
 
-const demo = (args: string, url?: string) => new Program('demo/main.js', args.split(' ').filter(Boolean), url)
+const demo = (args: string, url?: string) =>
+  new Program('demo/main.js', args.split(' ').filter(Boolean), url)
 /** What it prints until it ends with this code. */
-const output = (code: number, args: string, url?: string): Promise<string> => demo(args, url).ends(code)
+const output = (code: number, args: string, url?: string): Promise<string> =>
+  demo(args, url).ends(code)
 
 describe('the demo with its own broker', () => {
   it('ends with 0 when everything arrived once, and says so', async () => {
     const printed = await output(0, '--duration 2')
     expect(printed).toMatch(/^[\d,]+ messages in [\d.]+ s \([\d,]+\/s\): 0 missing, 0 twice\.$/m)
-    expect(printed).toMatch(/^\d+ s {3}[\d,]+ messages\/s {3}latency p50 .+ {3}missing 0 {2}twice 0$/m)
-    for (const qos of [0, 1, 2]) expect(printed).toMatch(new RegExp(`^QoS ${qos} +([1-9][\\d,]*) +\\1 +0 +0$`, 'm'))
+    expect(printed).toMatch(
+      /^\d+ s {3}[\d,]+ messages\/s {3}latency p50 .+ {3}missing 0 {2}twice 0$/m,
+    )
+    for (const qos of [0, 1, 2])
+      expect(printed).toMatch(new RegExp(`^QoS ${qos} +([1-9][\\d,]*) +\\1 +0 +0$`, 'm'))
     expect(printed).toContain('OK: nothing lost, nothing twice.')
   })
 
@@ -61,7 +66,16 @@ describe('the demo with its own broker', () => {
 describe('the arguments of the demo', () => {
   it('are explained by --help', async () => {
     const printed = await output(0, '--help')
-    for (const name of ['devices', 'rate', 'duration', 'inject-loss', 'inject-repeat', 'port', 'no-dashboard', 'help'])
+    for (const name of [
+      'devices',
+      'rate',
+      'duration',
+      'inject-loss',
+      'inject-repeat',
+      'port',
+      'no-dashboard',
+      'help',
+    ])
       expect(printed).toContain(`--${name}`)
     expect(printed).toContain('MQTT_URL')
   })
@@ -95,7 +109,16 @@ describe('the arguments of the demo', () => {
   it('have defaults, and an empty MQTT_URL is none', async () => {
     const { readArguments, UsageError } = await exampleModule('demo/arguments.js')
     const faults = { loseEvery: 0, repeatEvery: 0 }
-    const defaults = { help: false, url: undefined, devices: 20, rate: 50, seconds: undefined, ...faults, dashboard: true, port: 8080 }
+    const defaults = {
+      help: false,
+      url: undefined,
+      devices: 20,
+      rate: 50,
+      seconds: undefined,
+      ...faults,
+      dashboard: true,
+      port: 8080,
+    }
     expect(readArguments([], { MQTT_URL: '' })).toEqual(defaults)
     const given = { ...defaults, url: 'ws://broker', seconds: 0.5 }
     expect(readArguments(['--duration', '0.5'], { MQTT_URL: 'ws://broker' })).toEqual(given)

@@ -11,12 +11,30 @@ function figure(output: string, name: string): number {
 }
 
 async function play(url: string): Promise<void> {
-  const output = await new Program('fleet/main.js', ['--jobs', '1500', '--rate', '300'], url, {}, 50_000).ends()
-  expect(output).toContain('Each job was done at least once, and twice only what the killed worker had in hand.')
+  const output = await new Program(
+    'fleet/main.js',
+    ['--jobs', '1500', '--rate', '300'],
+    url,
+    {},
+    50_000,
+  ).ends()
+  expect(output).toContain(
+    'Each job was done at least once, and twice only what the killed worker had in hand.',
+  )
   expect([figure(output, 'published'), figure(output, 'lost')]).toEqual([1500, 0])
   // The fourth may come late on a busy machine.
-  expect([1, 2, 3].map((number) => figure(output, `worker-${number}`) > 0)).toEqual([true, true, true])
-  for (const change of ['worker-2 is killed', 'worker-2 is back', 'worker-4 is added', 'worker-1 has left']) expect(output).toContain(change)
+  expect([1, 2, 3].map((number) => figure(output, `worker-${number}`) > 0)).toEqual([
+    true,
+    true,
+    true,
+  ])
+  for (const change of [
+    'worker-2 is killed',
+    'worker-2 is back',
+    'worker-4 is added',
+    'worker-1 has left',
+  ])
+    expect(output).toContain(change)
 }
 
 describe('npm run fleet', () => {

@@ -48,13 +48,21 @@ describe('examples/gateway/gateway.js', () => {
   /** Starts it. `ended` is its exit code, `lines` are what it printed. */
   function gateway(url: string) {
     const file = path.join(root, 'examples', 'gateway', 'gateway.js')
-    const child = spawn(process.execPath, [file, '--data', folder], { env: { ...process.env, MQTT_URL: url }, stdio: ['pipe', 'pipe', 'inherit'] })
+    const child = spawn(process.execPath, [file, '--data', folder], {
+      env: { ...process.env, MQTT_URL: url },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
     const said = { text: '' }
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       said.text += text
     })
     const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
-    return { child, said, ended, feed: (...lines: string[]) => child.stdin.write(lines.map((line) => `${line}\n`).join('')) }
+    return {
+      child,
+      said,
+      ended,
+      feed: (...lines: string[]) => child.stdin.write(lines.map((line) => `${line}\n`).join('')),
+    }
   }
 
   const readings = [
@@ -76,14 +84,21 @@ describe('examples/gateway/gateway.js', () => {
     await killed.ended
     const stopped = gateway(url)
     stopped.feed(readings[1] ?? '', 'no reading')
-    await eventually(() => stopped.said.text.includes('{"taken":["packer-1",1]}'), 'the second reading')
+    await eventually(
+      () => stopped.said.text.includes('{"taken":["packer-1",1]}'),
+      'the second reading',
+    )
     stopped.child.kill('SIGTERM')
     expect(await stopped.ended).toBe(0)
 
     await broker.serve({ tcp: port })
     const reader = await connect(url, { clientId: 'reader' })
     const arrived: [string, number, string][] = []
-    await reader.listen('plant/#', (message) => void arrived.push([message.topic, message.qos, message.text()]), { qos: 2 })
+    await reader.listen(
+      'plant/#',
+      (message) => void arrived.push([message.topic, message.qos, message.text()]),
+      { qos: 2 },
+    )
     const last = gateway(url)
     last.feed(readings[2] ?? '')
     last.child.stdin.end()
@@ -121,12 +136,20 @@ describe('the count of the gateway', () => {
 
   it.each<[string, boolean, () => void]>([
     ['all is well', true, () => undefined],
-    ['a measurement twice is allowed', true, () => tally.handleDelivered({ sensor: 'oven', number: 1 })],
+    [
+      'a measurement twice is allowed',
+      true,
+      () => tally.handleDelivered({ sensor: 'oven', number: 1 }),
+    ],
     ['a piece twice is not', false, () => tally.handleDelivered({ sensor: 'packer-1', number: 1 })],
     ['a lost measurement', false, () => tally.handleTaken(['oven', 2])],
     ['a lost piece', false, () => tally.handleTaken(['packer-1', 2])],
     ['one that was given up', false, () => tally.handleGivenUp()],
-    ['more than was said to be taken', true, () => tally.handleDelivered({ sensor: 'oven', number: 2 })],
+    [
+      'more than was said to be taken',
+      true,
+      () => tally.handleDelivered({ sensor: 'oven', number: 2 }),
+    ],
   ])('%s', (_what, flawless, happen) => {
     happen()
     expect(tally.isFlawless).toBe(flawless)

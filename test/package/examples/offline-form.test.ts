@@ -10,9 +10,12 @@ describe('npm run offline-form', () => {
   it('serves the page and what it is made of, under a policy that lets nothing else in, and prints each note that arrives', async () => {
     const program = new Program('offline-form/serve.js', ['--port', '0', '--broker-port', '0'])
     await program.prints('Ctrl-C stops')
-    const [, address = '', url = ''] = /The form is at (http:\S+?)\?url=(ws:\S+)/.exec(program.output) ?? []
+    const [, address = '', url = ''] =
+      /The form is at (http:\S+?)\?url=(ws:\S+)/.exec(program.output) ?? []
     const page = await fetch(address)
-    expect(page.headers.get('content-security-policy')).toMatch(/^default-src 'none'; script-src 'self';/)
+    expect(page.headers.get('content-security-policy')).toMatch(
+      /^default-src 'none'; script-src 'self';/,
+    )
     const html = await page.text()
     expect(html).not.toMatch(/<script(?! type="module" src="form\.js")| on[a-z]+=| style=/)
     for (const name of ['style.css', 'form.js', 'service-worker.js']) {

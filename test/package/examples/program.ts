@@ -18,9 +18,20 @@ export class Program {
   readonly #child: ChildProcess
 
   /** Starts `examples/<file>`; `url` is its MQTT_URL, `more` further variables. Killed after `timeout` milliseconds. */
-  constructor(file: string, args: readonly string[] = [], url = '', more: Readonly<Record<string, string>> = {}, timeout = 15_000) {
+  constructor(
+    file: string,
+    args: readonly string[] = [],
+    url = '',
+    more: Readonly<Record<string, string>> = {},
+    timeout = 15_000,
+  ) {
     const env = { ...process.env, MQTT_URL: url, ...more }
-    this.#child = spawn(process.execPath, [path.join(root, 'examples', file), ...args], { cwd: root, env, timeout, killSignal: 'SIGKILL' })
+    this.#child = spawn(process.execPath, [path.join(root, 'examples', file), ...args], {
+      cwd: root,
+      env,
+      timeout,
+      killSignal: 'SIGKILL',
+    })
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
         this.output += text
@@ -39,9 +50,12 @@ export class Program {
   /** Fulfils when it has printed this; rejects when it ended without, or after 8 seconds. */
   async prints(text: string): Promise<void> {
     const ended = this.ending.then(({ code }) => `ended with ${code}`)
-    const late = eventually(() => this.output.includes(text), text).catch((error: Error) => error.message)
+    const late = eventually(() => this.output.includes(text), text).catch(
+      (error: Error) => error.message,
+    )
     const failure = await Promise.race([late, ended])
-    if (!this.output.includes(text)) throw new Error(`'${text}' was not printed (${failure}), but: ${this.output}`)
+    if (!this.output.includes(text))
+      throw new Error(`'${text}' was not printed (${failure}), but: ${this.output}`)
   }
 
   signal(signal: 'SIGINT' | 'SIGTERM' | 'SIGKILL'): void {
@@ -63,4 +77,5 @@ export class Program {
 }
 
 /** A module of the examples. They are JavaScript, so what it holds has no types. */
-export const exampleModule = (file: string) => import(pathToFileURL(path.join(root, 'examples', file)).href)
+export const exampleModule = (file: string) =>
+  import(pathToFileURL(path.join(root, 'examples', file)).href)

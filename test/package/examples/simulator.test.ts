@@ -18,7 +18,8 @@ function world(mostLinks = Number.POSITIVE_INFINITY) {
   const broker = Object.assign(modules.memoryBroker({ clock }), { mostLinks })
   let clients = 0
   type Parts = ConstructorParameters<typeof BaseClient>
-  const makeClient = (endpoint: Parts[1], options: Parts[2]): BaseClient => new BaseClient(virtualPlatform(clock, ++clients), endpoint, options)
+  const makeClient = (endpoint: Parts[1], options: Parts[2]): BaseClient =>
+    new BaseClient(virtualPlatform(clock, ++clients), endpoint, options)
   const { random } = virtualPlatform(clock, 7)
   const fleet = new modules.Fleet({ makeClient, broker, clock, name: 'test', random })
   return { clock, broker, fleet, faults: new modules.Faults(fleet) }
@@ -45,8 +46,10 @@ async function stopped({ clock, fleet, broker }: World): Promise<void> {
 }
 
 /** A property of each device. */
-const each = ({ fleet }: World, name: string): unknown[] => Array.from(fleet.devices, (device) => (device as Record<string, unknown>)[name])
-const texts = ({ fleet }: World): string[] => Array.from(fleet.journal.entries, (entry) => (entry as { text: string }).text)
+const each = ({ fleet }: World, name: string): unknown[] =>
+  Array.from(fleet.devices, (device) => (device as Record<string, unknown>)[name])
+const texts = ({ fleet }: World): string[] =>
+  Array.from(fleet.journal.entries, (entry) => (entry as { text: string }).text)
 
 describe('the fleet', () => {
   it('ramps up, publishes at its rate, follows its settings, and stops with everything settled and no timer left', async () => {
@@ -153,7 +156,10 @@ describe('a fault', () => {
   it.each(names.flatMap((name) => [1, 2].map((qos) => [name, qos as 1 | 2] as const)))(
     '%s at QoS %i: all come back, nothing acknowledged is lost, nothing comes twice at QoS 2',
     async (name, qos) => {
-      const made = await started({ devices: 10, rate: 10, qos, payload: qos === 1 ? 'json' : 'binary' }, '20 ms')
+      const made = await started(
+        { devices: 10, rate: 10, qos, payload: qos === 1 ? 'json' : 'binary' },
+        '20 ms',
+      )
       const { clock, fleet, faults } = made
       expect(fleet.figures().connected).toBe(10)
       faults.begin(name)
@@ -164,9 +170,12 @@ describe('a fault', () => {
       await clock.advance(9000)
       expect(faults.isRunning(name)).toBe(false)
       expect(fleet.figures()).toMatchObject({ connected: 10, lost: 0, twice: 0 })
-      if (name !== 'stall') expect(Math.max(...(each(made, 'connects') as number[]))).toBeGreaterThan(1)
+      if (name !== 'stall')
+        expect(Math.max(...(each(made, 'connects') as number[]))).toBeGreaterThan(1)
       expect(texts(made)).toContain(traces[name])
-      expect(texts(made)).toContainEqual(expect.stringMatching(/^all connected, \d+\.\d s after the fault$/))
+      expect(texts(made)).toContainEqual(
+        expect.stringMatching(/^all connected, \d+\.\d s after the fault$/),
+      )
       await stopped(made)
       const { sent, acknowledged, arrived, unsure, lost, twice } = fleet.figures()
       expect([lost, twice, acknowledged + unsure]).toEqual([0, 0, sent])
@@ -179,7 +188,11 @@ describe('a fault', () => {
     const made = await started({ devices: 3 })
     made.faults.begin('takeOver')
     await made.clock.advance(5000)
-    expect(each(made, 'lastError')).toEqual([expect.stringContaining('ERR_SESSION_TAKEN_OVER'), undefined, undefined])
+    expect(each(made, 'lastError')).toEqual([
+      expect.stringContaining('ERR_SESSION_TAKEN_OVER'),
+      undefined,
+      undefined,
+    ])
     await stopped(made)
   })
 
@@ -248,10 +261,16 @@ describe('examples/simulator/serve.js', () => {
     const program = new Program('simulator/serve.js', ['--port', '0'])
     await program.prints('The simulator is at')
     const [url] = /http:\S+/.exec(program.output) ?? []
-    const policy = async (query: string) => (await fetch(`${url}${query}`)).headers.get('content-security-policy')
-    for (const part of ["default-src 'none'; script-src 'self'; style-src 'self'", "connect-src 'none'"]) expect(await policy('')).toContain(part)
+    const policy = async (query: string) =>
+      (await fetch(`${url}${query}`)).headers.get('content-security-policy')
+    for (const part of [
+      "default-src 'none'; script-src 'self'; style-src 'self'",
+      "connect-src 'none'",
+    ])
+      expect(await policy('')).toContain(part)
     expect(await policy('?url=ws://127.0.0.1:1')).toContain('connect-src ws: wss:')
-    for (const missing of ['package.json', '../package.json', 'serve.js', '__proto__']) expect((await fetch(`${url}${missing}`)).status).toBe(404)
+    for (const missing of ['package.json', '../package.json', 'serve.js', '__proto__'])
+      expect((await fetch(`${url}${missing}`)).status).toBe(404)
     program.signal('SIGKILL')
     await program.ending
   })
@@ -272,45 +291,72 @@ describe('the journal', () => {
 })
 
 describe('templates', () => {
-  const known = { device: 7, n: 3, qos: 1, at: 0, date: 0, random: () => 0.5, prefix: 'simulator/x' }
+  const known = {
+    device: 7,
+    n: 3,
+    qos: 1,
+    at: 0,
+    date: 0,
+    random: () => 0.5,
+    prefix: 'simulator/x',
+  }
 
   it('are filled in, and leave the braces of JSON alone', () => {
     const fill = (text: string): string => modules.compile(text)(known)
-    expect(fill('{ "a": {device}, "b": [{n}, {random}], "c": {} }')).toBe('{ "a": 7, "b": [3, 0.5000], "c": {} }')
+    expect(fill('{ "a": {device}, "b": [{n}, {random}], "c": {} }')).toBe(
+      '{ "a": 7, "b": [3, 0.5000], "c": {} }',
+    )
     expect(fill('{prefix}/{device}/{qos}')).toBe('simulator/x/7/1')
     expect(fill('{time} {ms} {value}')).toBe('1970-01-01T00:00:00.000Z 0 20')
     expect(fill('{A} {1} {device')).toBe('{A} {1} {device')
-    expect(JSON.parse(fill('{ "device": {device}, "n": {n}, "celsius": {value}, "humidity": {random} }'))).toMatchObject({ device: 7, n: 3 })
+    expect(
+      JSON.parse(
+        fill('{ "device": {device}, "n": {n}, "celsius": {value}, "humidity": {random} }'),
+      ),
+    ).toMatchObject({ device: 7, n: 3 })
   })
 
   it('say what is wrong with them', () => {
-    for (const name of ['nobody', 'constructor']) expect(modules.problemOf(`{device} {${name}}`)).toBe(`There is no placeholder {${name}}.`)
+    for (const name of ['nobody', 'constructor'])
+      expect(modules.problemOf(`{device} {${name}}`)).toBe(`There is no placeholder {${name}}.`)
     expect(modules.problemOf('x'.repeat(20_000))).toContain('16,384')
     expect(modules.problemOf('{"a":{random}}')).toBeUndefined()
-    for (const topic of ['', 'a/+', '#', 'a\0', '$SYS/x', 'a/{b}']) expect(modules.topicProblemOf(topic), topic).toBeTypeOf('string')
+    for (const topic of ['', 'a/+', '#', 'a\0', '$SYS/x', 'a/{b}'])
+      expect(modules.topicProblemOf(topic), topic).toBeTypeOf('string')
     expect(modules.topicProblemOf('plant/{device}')).toBeUndefined()
   })
 
   it('give the filter on which everything comes', () => {
     expect(modules.filterOf('{prefix}/{device}/{qos}', 'simulator/x')).toBe('simulator/x/+/+')
-    expect(modules.filterOf('plant/dev-{device}/{n}-{random}/state', 'simulator/x')).toBe('plant/+/+/state')
+    expect(modules.filterOf('plant/dev-{device}/{n}-{random}/state', 'simulator/x')).toBe(
+      'plant/+/+/state',
+    )
   })
 
-  it.each([0, 1, 2] as const)('of topic and payload are published at QoS %s, and every message is told apart by its mark', async (qos) => {
-    const made = await started({ devices: 5, qos, payload: 'template', topic: 'plant/{device}/reading', template: 'no number here' })
-    await made.clock.advance(6000)
-    const { sent, arrived } = made.fleet.figures()
-    expect(sent).toBeGreaterThan(40)
-    expect(arrived).toBeGreaterThan(sent - 10)
-    made.faults.begin('cutAll')
-    await made.clock.advance(8000)
-    made.fleet.set({ payload: 'json' })
-    await made.clock.advance(3000)
-    await stopped(made)
-    const figures = made.fleet.figures()
-    expect(figures).toMatchObject({ lost: 0, twice: 0, open: 0 })
-    if (qos > 0) expect(figures.arrived).toBe(figures.sent)
-  })
+  it.each([0, 1, 2] as const)(
+    'of topic and payload are published at QoS %s, and every message is told apart by its mark',
+    async (qos) => {
+      const made = await started({
+        devices: 5,
+        qos,
+        payload: 'template',
+        topic: 'plant/{device}/reading',
+        template: 'no number here',
+      })
+      await made.clock.advance(6000)
+      const { sent, arrived } = made.fleet.figures()
+      expect(sent).toBeGreaterThan(40)
+      expect(arrived).toBeGreaterThan(sent - 10)
+      made.faults.begin('cutAll')
+      await made.clock.advance(8000)
+      made.fleet.set({ payload: 'json' })
+      await made.clock.advance(3000)
+      await stopped(made)
+      const figures = made.fleet.figures()
+      expect(figures).toMatchObject({ lost: 0, twice: 0, open: 0 })
+      if (qos > 0) expect(figures.arrived).toBe(figures.sent)
+    },
+  )
 })
 
 describe('devices that share connections', () => {
@@ -320,15 +366,31 @@ describe('devices that share connections', () => {
     expect(fleet.figures()).toMatchObject({ devices: 20, connected: 20 })
     // The consumer has one.
     expect(broker.links.size).toBe(8)
-    expect(each(made, 'sharing')).toEqual([2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2])
+    expect(each(made, 'sharing')).toEqual([
+      2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2,
+    ])
     broker.links.cut((owner: string) => owner === fleet.devices[3]?.clientId)
     await clock.advance(100)
-    expect(each(made, 'state').flatMap((state, index) => (state === 'connected' ? [] : [index]))).toEqual([3, 10, 17])
+    expect(
+      each(made, 'state').flatMap((state, index) => (state === 'connected' ? [] : [index])),
+    ).toEqual([3, 10, 17])
     await clock.advance(8000)
-    for (const fault of ['cutAll', 'forget', 'takeOver', 'silence', 'acknowledgements', 'restart']) {
+    for (const fault of [
+      'cutAll',
+      'forget',
+      'takeOver',
+      'silence',
+      'acknowledgements',
+      'restart',
+    ]) {
       faults.begin(fault)
       await clock.advance(15_000)
-      expect(fleet.figures(), fault).toMatchObject({ devices: 20, connected: 20, lost: 0, twice: 0 })
+      expect(fleet.figures(), fault).toMatchObject({
+        devices: 20,
+        connected: 20,
+        lost: 0,
+        twice: 0,
+      })
     }
     await stopped(made)
     expect(fleet.figures()).toMatchObject({ lost: 0, twice: 0, open: 0, awaited: 0 })
@@ -341,7 +403,12 @@ describe('devices that share connections', () => {
     const [first, second, third] = fleet.devices
     fleet.halt(second)
     await clock.advance(1000)
-    expect([first.state, second.state, third.state, broker.links.size]).toEqual(['connected', 'closed', 'connected', 2])
+    expect([first.state, second.state, third.state, broker.links.size]).toEqual([
+      'connected',
+      'closed',
+      'connected',
+      2,
+    ])
     fleet.halt(first)
     fleet.halt(third)
     await clock.advance(6000)

@@ -9,7 +9,15 @@ export interface Settings {
   template: string
 }
 
-type Counted = 'sent' | 'acknowledged' | 'arrived' | 'open' | 'awaited' | 'lost' | 'twice' | 'unsure'
+type Counted =
+  | 'sent'
+  | 'acknowledged'
+  | 'arrived'
+  | 'open'
+  | 'awaited'
+  | 'lost'
+  | 'twice'
+  | 'unsure'
 type Other = 'devices' | 'connected' | 'missing0' | 'repeated1' | 'heldBack' | 'attempts'
 
 /** Totals of a fleet. */

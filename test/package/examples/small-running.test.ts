@@ -23,7 +23,12 @@ async function startMemoryBroker(options: MemoryBrokerOptions) {
 }
 
 /** Publishes one message with a client of its own. */
-async function publish(url: string | undefined, topic: string, payload: string, retain = false): Promise<void> {
+async function publish(
+  url: string | undefined,
+  topic: string,
+  payload: string,
+  retain = false,
+): Promise<void> {
   const client = await connect(url ?? '')
   await client.publish(topic, payload, { qos: 1, retain })
   await client.disconnect()
@@ -77,7 +82,9 @@ describe('examples/small/failover.js', () => {
       })
     const [first, second] = [await start(arrived[0]), await start(arrived[1])]
     try {
-      const program = new Program('small/failover.js', [], '', { MQTT_URLS: `${first.urls.TCP} ${second.urls.TCP}` })
+      const program = new Program('small/failover.js', [], '', {
+        MQTT_URLS: `${first.urls.TCP} ${second.urls.TCP}`,
+      })
       await program.prints(`Connected to ${first.urls.TCP}`)
       await program.prints('Counted 2')
       expect(arrived[1].size).toBe(0)
@@ -105,9 +112,13 @@ function parse(page: string) {
   expect(lines.pop()).toBe('')
   for (const line of lines) {
     const [, typed, type = ''] = /^# TYPE ([a-zA-Z_:][\w:]*) (counter|gauge)$/.exec(line) ?? []
-    const [, name = '', labels = '', value] = /^([a-zA-Z_:][\w:]*)(\{[a-zA-Z_]\w*="[^"\\]*"\})? (\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(line) ?? []
+    const [, name = '', labels = '', value] =
+      /^([a-zA-Z_:][\w:]*)(\{[a-zA-Z_]\w*="[^"\\]*"\})? (\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(
+        line,
+      ) ?? []
     if (typed !== undefined && !types.has(typed)) types.set(typed, type)
-    else if (types.has(name) && !samples.has(name + labels)) samples.set(name + labels, Number(value))
+    else if (types.has(name) && !samples.has(name + labels))
+      samples.set(name + labels, Number(value))
     else throw new Error(`out of place: ${line}`)
   }
   return { types, samples }
@@ -116,27 +127,49 @@ function parse(page: string) {
 describe('examples/small/prometheus.js', () => {
   it('serves the counters of its client as Prometheus reads them', async () => {
     const broker = await startAedes()
-    const program = new Program('small/prometheus.js', [], broker.urls.TCP, { PORT: '0', TOPIC: 'metrics/#' })
+    const program = new Program('small/prometheus.js', [], broker.urls.TCP, {
+      PORT: '0',
+      TOPIC: 'metrics/#',
+    })
     try {
       await program.prints('Ctrl-C stops.')
       const [address = ''] = /http:\S+\/metrics/.exec(program.output) ?? []
       const scrape = async () => {
         const response = await fetch(address)
-        expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+        expect(response.headers.get('content-type')).toBe(
+          'text/plain; version=0.0.4; charset=utf-8',
+        )
         return parse(await response.text())
       }
       expect((await fetch(new URL('/elsewhere', address))).status).toBe(404)
       const before = await scrape()
-      expect(Object.fromEntries(before.samples)).toMatchObject({ mqwire_connected: 1, mqwire_received_total: 0 })
-      expect(Object.fromEntries(before.types)).toMatchObject({ mqwire_received_total: 'counter', mqwire_publishes_in_flight: 'gauge' })
+      expect(Object.fromEntries(before.samples)).toMatchObject({
+        mqwire_connected: 1,
+        mqwire_received_total: 0,
+      })
+      expect(Object.fromEntries(before.types)).toMatchObject({
+        mqwire_received_total: 'counter',
+        mqwire_publishes_in_flight: 'gauge',
+      })
 
-      for (const number of ['1', '2', '3']) await publish(broker.urls.TCP, `metrics/${number}`, number)
-      await eventually(async () => (await scrape()).samples.get('mqwire_received_total') === 3, 'three messages counted')
-      expect((await scrape()).samples.get('mqwire_bytes_received_total')).toBeGreaterThan(before.samples.get('mqwire_bytes_received_total') ?? 0)
+      for (const number of ['1', '2', '3'])
+        await publish(broker.urls.TCP, `metrics/${number}`, number)
+      await eventually(
+        async () => (await scrape()).samples.get('mqwire_received_total') === 3,
+        'three messages counted',
+      )
+      expect((await scrape()).samples.get('mqwire_bytes_received_total')).toBeGreaterThan(
+        before.samples.get('mqwire_bytes_received_total') ?? 0,
+      )
 
       await broker.kill()
-      await eventually(async () => (await scrape()).samples.get('mqwire_connected') === 0, 'the loss')
-      expect((await scrape()).samples.get('mqwire_failures_total{code="ERR_CONNECTION_LOST"}')).toBe(1)
+      await eventually(
+        async () => (await scrape()).samples.get('mqwire_connected') === 0,
+        'the loss',
+      )
+      expect(
+        (await scrape()).samples.get('mqwire_failures_total{code="ERR_CONNECTION_LOST"}'),
+      ).toBe(1)
       expect(await program.stop()).toContain('Stopped.')
     } finally {
       program.signal('SIGKILL')
@@ -173,9 +206,12 @@ describe('examples/small/disconnect-reason.js', () => {
     try {
       const program = new Program('small/disconnect-reason.js', [], url)
       await program.prints('Connected as ')
-      for (const clientId of broker.clients.keys()) broker.disconnect(clientId, 0x98, { reasonString: 'by order\nof somebody' })
+      for (const clientId of broker.clients.keys())
+        broker.disconnect(clientId, 0x98, { reasonString: 'by order\nof somebody' })
       const output = await program.ends(1)
-      expect(output).toContain('The server says goodbye, 0x98 Administrative action: by order\\u{a}of somebody\n')
+      expect(output).toContain(
+        'The server says goodbye, 0x98 Administrative action: by order\\u{a}of somebody\n',
+      )
       expect(output).toContain('Ended: ERR_SERVER_DISCONNECT')
     } finally {
       await stop()

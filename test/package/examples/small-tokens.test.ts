@@ -26,13 +26,23 @@ class TokenServer {
   #newest = { token: '', until: 0 }
   readonly #server = createServer(async (request, response) => {
     const form = new URLSearchParams(await text(request))
-    if (request.method !== 'POST' || form.get('grant_type') !== 'client_credentials' || form.get('client_secret') !== 'the-secret') {
+    if (
+      request.method !== 'POST' ||
+      form.get('grant_type') !== 'client_credentials' ||
+      form.get('client_secret') !== 'the-secret'
+    ) {
       response.writeHead(401).end()
       return
     }
     this.issued += 1
     this.#newest = { token: `token-${this.issued}`, until: Date.now() + lifetime * 1000 }
-    response.end(JSON.stringify({ access_token: this.#newest.token, token_type: 'Bearer', expires_in: lifetime }))
+    response.end(
+      JSON.stringify({
+        access_token: this.#newest.token,
+        token_type: 'Bearer',
+        expires_in: lifetime,
+      }),
+    )
   })
 
   async start(): Promise<void> {
@@ -76,7 +86,13 @@ describe('examples/small/token-rotation.js', () => {
     const broker = await startAedes({
       authenticate: (_client, username, password, done) => {
         if (username !== 'token-rotation' || tokens.accepts(String(password))) done(null, true)
-        else done(Object.assign(new Error('not the newest token'), { returnCode: 4 }) as AuthenticateError, false)
+        else
+          done(
+            Object.assign(new Error('not the newest token'), {
+              returnCode: 4,
+            }) as AuthenticateError,
+            false,
+          )
       },
     })
     const program = new Program('small/token-rotation.js', [], broker.urls.TCP, tokens.env)
@@ -106,7 +122,10 @@ describe('examples/small/token-rotation.js', () => {
   it('with enhanced authentication the connection stays, and only the token changes', async () => {
     const exchanges: boolean[] = []
     const bearer = {
-      start(data: Uint8Array | undefined, { reauthentication }: { readonly reauthentication: boolean }) {
+      start(
+        data: Uint8Array | undefined,
+        { reauthentication }: { readonly reauthentication: boolean },
+      ) {
         exchanges.push(reauthentication)
         if (!tokens.accepts(new TextDecoder().decode(data))) throw new Error('not the newest token')
         return { reasonCode: 0 }
@@ -117,7 +136,10 @@ describe('examples/small/token-rotation.js', () => {
     let connections = 0
     broker.on('connect', () => void connections++)
     const listener = await listenTcp({}, broker.accept)
-    const program = new Program('small/token-rotation.js', [], listener.url, { ...tokens.env, AUTH_METHOD: 'BEARER' })
+    const program = new Program('small/token-rotation.js', [], listener.url, {
+      ...tokens.env,
+      AUTH_METHOD: 'BEARER',
+    })
     try {
       await program.prints('Connected with token 1')
       await program.prints('The connection goes on with the new token')
@@ -138,7 +160,10 @@ describe('examples/small/token-rotation.js', () => {
   })
 
   it('ends with an error when the token server says no at once', async () => {
-    const program = new Program('small/token-rotation.js', [], 'mqtt://127.0.0.1:1', { ...tokens.env, CLIENT_SECRET: 'wrong' })
+    const program = new Program('small/token-rotation.js', [], 'mqtt://127.0.0.1:1', {
+      ...tokens.env,
+      CLIENT_SECRET: 'wrong',
+    })
     expect(await program.ends(1)).toContain('Not connected: the token server answers 401')
     expect(tokens.issued).toBe(0)
   })

@@ -30,7 +30,8 @@ describe('examples/node-service.js', () => {
   async function stopInBetween(url: string | undefined, producer: Client): Promise<void> {
     const first = new Program('node-service.js', [], url)
     await first.prints('Waiting for jobs')
-    for (const job of ['one', 'two', 'three']) await producer.publish(`jobs/${job}`, job, { qos: 1 })
+    for (const job of ['one', 'two', 'three'])
+      await producer.publish(`jobs/${job}`, job, { qos: 1 })
     await first.prints('jobs/one: begun')
     const output = await first.stop('SIGTERM')
     expect(output).not.toContain('jobs/three')
@@ -41,10 +42,15 @@ describe('examples/node-service.js', () => {
     expect(second.output).not.toContain('jobs/one')
     await second.stop()
     const done = `${output}${second.output}`.split('\n').filter((line) => line.includes(': done'))
-    expect(done).toEqual(['jobs/one: done (one)', 'jobs/two: done (two)', 'jobs/three: done (three)'])
+    expect(done).toEqual([
+      'jobs/one: done (one)',
+      'jobs/two: done (two)',
+      'jobs/three: done (three)',
+    ])
   }
 
-  it('finishes the job in hand at SIGTERM, and finds the others when it starts again', () => stopInBetween(broker.urls.TCP, client))
+  it('finishes the job in hand at SIGTERM, and finds the others when it starts again', () =>
+    stopInBetween(broker.urls.TCP, client))
 
   withMosquitto(['TCP'], () => {
     it('does the same with mosquitto', async () => {
@@ -76,7 +82,10 @@ describe('examples/device.js', () => {
     const temperatures = await client.subscribe('devices/probe/temperature', { qos: 1 })
     const program = new Program('device.js', ['probe'], broker.urls.TCP)
     expect((await take(status)).text()).toBe('online')
-    expect((await take(temperatures)).json()).toMatchObject({ temperature: expect.any(Number), at: expect.stringMatching(/^\d{4}-/) })
+    expect((await take(temperatures)).json()).toMatchObject({
+      temperature: expect.any(Number),
+      at: expect.stringMatching(/^\d{4}-/),
+    })
     await program.stop()
     expect((await take(status)).text()).toBe('offline')
   })
@@ -90,7 +99,9 @@ describe('examples/device.js', () => {
   })
 })
 
-const browser = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find((file) => existsSync(file))
+const browser = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
+  (file) => existsSync(file),
+)
 
 describe('examples/browser.html', () => {
   if (browser === undefined) {
@@ -105,7 +116,11 @@ describe('examples/browser.html', () => {
     try {
       const page = await chrome.newPage()
       const open = (query: string) => page.goto(`${origin}/examples/browser.html?${query}`)
-      const shown = (id: string, text: string) => eventually(async () => (await page.locator(id).textContent())?.includes(text), `${text} in ${id}`)
+      const shown = (id: string, text: string) =>
+        eventually(
+          async () => (await page.locator(id).textContent())?.includes(text),
+          `${text} in ${id}`,
+        )
 
       await open(`url=${broker.urls.WebSocket}&topic=page/%23`)
       await shown('#status', 'Reading page/#')
@@ -132,8 +147,17 @@ describe('examples/small/basic.js', () => {
     const seen = await client.subscribe('basic/+', { qos: 1 })
     const [first, ...others] = await linesOf('basic', broker.urls.TCP)
     expect(first).toMatch(/^Connected as .+\.$/)
-    expect(others).toEqual(['basic/red: red', 'basic/green: green', 'basic/blue: blue', 'Disconnected.'])
-    expect(await takeTexts(seen, 3)).toEqual(['{"colour":"red"}', '{"colour":"green"}', '{"colour":"blue"}'])
+    expect(others).toEqual([
+      'basic/red: red',
+      'basic/green: green',
+      'basic/blue: blue',
+      'Disconnected.',
+    ])
+    expect(await takeTexts(seen, 3)).toEqual([
+      '{"colour":"red"}',
+      '{"colour":"green"}',
+      '{"colour":"blue"}',
+    ])
   })
 })
 
@@ -164,8 +188,13 @@ describe('examples/small/websocket.js', () => {
     try {
       const secret = 'a-token'
       const lines = await linesOf('websocket', other.urls.WebSocket, { TOKEN: secret })
-      expect(lines).toEqual(['Connected over a plain WebSocket.', 'websocket/greeting: Hello over WebSocket (retained)'])
-      expect(handshakes).toMatchObject([{ authorization: `Bearer ${secret}`, 'sec-websocket-protocol': 'mqtt' }])
+      expect(lines).toEqual([
+        'Connected over a plain WebSocket.',
+        'websocket/greeting: Hello over WebSocket (retained)',
+      ])
+      expect(handshakes).toMatchObject([
+        { authorization: `Bearer ${secret}`, 'sec-websocket-protocol': 'mqtt' },
+      ])
       await linesOf('websocket', other.urls.WebSocket, { TOKEN: '' })
       expect(handshakes[1]).not.toHaveProperty('authorization')
     } finally {
@@ -179,7 +208,10 @@ describe('examples/small/request-response.js', () => {
     const questions = await client.subscribe('calculator/+')
     const lines = await linesOf('request-response', broker.urls.TCP)
     expect(lines[0]).toBe('calculator/sum of 1, 2, 3: 6')
-    expect(lines.slice(1, 3).sort()).toEqual(['calculator/sum of 0.5, 0.25: 0.75', 'calculator/sum of 20, 22: 42'])
+    expect(lines.slice(1, 3).sort()).toEqual([
+      'calculator/sum of 0.5, 0.25: 0.75',
+      'calculator/sum of 20, 22: 42',
+    ])
     expect(lines.slice(3)).toEqual(['calculator/product of 2, 3: ERR_TIMEOUT'])
     const correlations = new Set<string>()
     for (const payload of ['[1,2,3]', '[20,22]', '[0.5,0.25]', '[2,3]']) {
@@ -198,12 +230,16 @@ withMosquitto(['TLS'], () => {
     const own = issue(authority)
     const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-'))
     const files = { CA_FILE: authority.cert, CERT_FILE: own.cert, KEY_FILE: own.key }
-    const env = Object.fromEntries(Object.keys(files).map((name) => [name, path.join(folder, `${name}.pem`)]))
+    const env = Object.fromEntries(
+      Object.keys(files).map((name) => [name, path.join(folder, `${name}.pem`)]),
+    )
     let secure: Broker
 
     beforeAll(async () => {
       for (const [name, content] of Object.entries(files)) writeFileSync(env[name] ?? '', content)
-      secure = await startMosquitto({ tls: { authority, server: issue(authority), clientCertificate: true } })
+      secure = await startMosquitto({
+        tls: { authority, server: issue(authority), clientCertificate: true },
+      })
     })
     afterAll(async () => {
       await secure.stop()

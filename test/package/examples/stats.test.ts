@@ -8,7 +8,10 @@ const { liveText, LiveLine } = await exampleModule('demo/report.js')
 
 describe('the histogram', () => {
   it('gives every percentile to 3%, from a microsecond to an hour', () => {
-    const durations = fc.array(fc.double({ min: 0.001, max: 3_600_000, noNaN: true }), { minLength: 1, maxLength: 200 })
+    const durations = fc.array(fc.double({ min: 0.001, max: 3_600_000, noNaN: true }), {
+      minLength: 1,
+      maxLength: 200,
+    })
     fc.assert(
       fc.property(durations, fc.double({ min: 0, max: 1, noNaN: true }), (values, share) => {
         const histogram = new Histogram()
@@ -50,7 +53,15 @@ describe('the statistics', () => {
 })
 
 describe('the live line', () => {
-  const figures = { seconds: 12, rate: 1003.4, p50: 0.84, p99: 123.4, received: [4012, 4010, 4_011_000], missing: 3, twice: 2 }
+  const figures = {
+    seconds: 12,
+    rate: 1003.4,
+    p50: 0.84,
+    p99: 123.4,
+    received: [4012, 4010, 4_011_000],
+    missing: 3,
+    twice: 2,
+  }
 
   it('tells rate, latency, messages for each QoS, missing and twice', () => {
     expect(liveText(figures)).toBe(
@@ -60,7 +71,8 @@ describe('the live line', () => {
   })
 
   it('is always shorter than the terminal is wide, and keeps missing and twice in 40 columns', () => {
-    for (let columns = 1; columns < 200; columns += 1) expect(liveText(figures, columns).length).toBeLessThan(columns)
+    for (let columns = 1; columns < 200; columns += 1)
+      expect(liveText(figures, columns).length).toBeLessThan(columns)
     expect(liveText(figures, 80)).toContain('QoS 0/1/2 4K 4K 4M  missing 3  twice 2')
     expect(liveText(figures, 40)).toContain('missing 3  twice 2')
   })

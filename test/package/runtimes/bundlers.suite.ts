@@ -24,17 +24,27 @@ afterAll(removeProjects)
 
 // What is used of the bundlers: they are not dependencies, so that their declarations are not here.
 interface Rollup {
-  rollup(options: object): Promise<{ write(options: object): Promise<unknown>; close(): Promise<void> }>
+  rollup(
+    options: object,
+  ): Promise<{ write(options: object): Promise<unknown>; close(): Promise<void> }>
 }
 interface Said {
   readonly message: string
 }
-type Finished = (error: Error | null, stats?: { toJson(options: object): { warnings?: Said[]; errors?: Said[] } }) => void
-type Webpack = (options: object) => { run(finished: Finished): void; close(closed: () => void): void }
+type Finished = (
+  error: Error | null,
+  stats?: { toJson(options: object): { warnings?: Said[]; errors?: Said[] } },
+) => void
+type Webpack = (options: object) => {
+  run(finished: Finished): void
+  close(closed: () => void): void
+}
 
 function withRollup(tool: NodeJS.Require): Bundle {
   const { rollup }: Rollup = tool('rollup')
-  const { nodeResolve }: { nodeResolve(options: object): object } = tool('@rollup/plugin-node-resolve')
+  const { nodeResolve }: { nodeResolve(options: object): object } = tool(
+    '@rollup/plugin-node-resolve',
+  )
   return async (folder) => {
     const warnings: string[] = []
     const onLog = (level: string, { message }: Said) => void warnings.push(`${level}: ${message}`)
@@ -54,7 +64,8 @@ function webpacked(load: () => Promise<Webpack>): Bundle {
     const compiler = make({ mode: 'production', context: folder, entry: './page.js', output })
     const said = await new Promise<Said[]>((resolve, reject) => {
       compiler.run((error, stats) => {
-        const { warnings = [], errors = [] } = stats?.toJson({ all: false, warnings: true, errors: true }) ?? {}
+        const { warnings = [], errors = [] } =
+          stats?.toJson({ all: false, warnings: true, errors: true }) ?? {}
         if (error === null) resolve([...warnings, ...errors])
         else reject(error)
       })
@@ -68,7 +79,9 @@ const withWebpack = (tool: NodeJS.Require): Bundle => webpacked(async () => tool
 
 function withRspack(tool: NodeJS.Require): Bundle {
   return webpacked(async () => {
-    const { rspack }: { rspack: Webpack } = await import(pathToFileURL(tool.resolve('@rspack/core')).href)
+    const { rspack }: { rspack: Webpack } = await import(
+      pathToFileURL(tool.resolve('@rspack/core')).href
+    )
     return rspack
   })
 }
@@ -76,7 +89,15 @@ function withRspack(tool: NodeJS.Require): Bundle {
 /** Parcel starts from the page, which it writes anew. Left to itself it would install what stands for modules of Node; some it leaves out in silence. */
 function withParcel(tool: NodeJS.Require): Bundle {
   const command = path.join(path.dirname(tool.resolve('parcel/package.json')), 'lib', 'bin.js')
-  const flags = ['--dist-dir', 'site', '--no-cache', '--no-source-maps', '--no-autoinstall', '--log-level', 'warn']
+  const flags = [
+    '--dist-dir',
+    'site',
+    '--no-cache',
+    '--no-source-maps',
+    '--no-autoinstall',
+    '--log-level',
+    'warn',
+  ]
   return async (folder) => {
     await rm(path.join(folder, 'site'), { recursive: true, force: true })
     const { output } = await node([command, 'build', 'index.html', ...flags], folder)
@@ -94,13 +115,21 @@ const bundlers = [
 describe('in a page', () => {
   withTools((tool) => {
     withBrowser((openPage) => {
-      it.each(bundlers)('bundled by %s: no warning, nothing of Node, and it talks at each QoS', async (_, make) => {
-        expect(await bundled(make(tool), openPage, broker.urls.WebSocket ?? '')).toEqual(flawless(wellDone))
-      })
+      it.each(bundlers)(
+        'bundled by %s: no warning, nothing of Node, and it talks at each QoS',
+        async (_, make) => {
+          expect(await bundled(make(tool), openPage, broker.urls.WebSocket ?? '')).toEqual(
+            flawless(wellDone),
+          )
+        },
+      )
     })
 
     it.each(bundlers)('would be found out by %s if it needed Node', async (_, make) => {
-      const folder = await project({ 'page.js': "import { Buffer } from 'node:buffer'\nBuffer.from('a')\n", 'index.html': pageWith('/page.js') })
+      const folder = await project({
+        'page.js': "import { Buffer } from 'node:buffer'\nBuffer.from('a')\n",
+        'index.html': pageWith('/page.js'),
+      })
       const warnings = await make(tool)(folder)
       // rollup leaves such an import in place without a word.
       const left = warnings.length > 0 ? [] : await nodeBelow(path.join(folder, 'site'))

@@ -24,7 +24,11 @@ export const flags: Readonly<Record<Runtime['kind'], readonly string[]>> = {
 
 /** What keeps in a folder whatever a runtime stores for itself. */
 export function storesIn(folder: string): NodeJS.ProcessEnv {
-  return { DENO_DIR: path.join(folder, 'deno'), DENO_NO_UPDATE_CHECK: '1', BUN_INSTALL: path.join(folder, 'bun') }
+  return {
+    DENO_DIR: path.join(folder, 'deno'),
+    DENO_NO_UPDATE_CHECK: '1',
+    BUN_INSTALL: path.join(folder, 'bun'),
+  }
 }
 
 interface Packages {
@@ -57,7 +61,11 @@ export function leftOut(what: string, reason = 'no reason given'): void {
 /** Defines tests that need the fetched packages, given a `require` that finds them. */
 export function withTools(define: (tool: NodeJS.Require) => void): void {
   const { folder, reason } = fetched.tools
-  if (folder === undefined) leftOut('what needs bundlers, frameworks, the parser of AsyncAPI, arethetypeswrong and typedoc', reason)
+  if (folder === undefined)
+    leftOut(
+      'what needs bundlers, frameworks, the parser of AsyncAPI, arethetypeswrong and typedoc',
+      reason,
+    )
   else define(createRequire(path.join(folder, 'package.json')))
 }
 

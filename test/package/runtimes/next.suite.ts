@@ -49,7 +49,8 @@ export const GET = async () => new Response(await round(process.env.ROUND_TCP))
 `
 
 // Only says where the packages lie: beside the project, not in it.
-const config = "import path from 'node:path'\nexport default { turbopack: { root: path.resolve('..') } }\n"
+const config =
+  "import path from 'node:path'\nexport default { turbopack: { root: path.resolve('..') } }\n"
 
 const files = {
   'next.config.mjs': config,
@@ -111,8 +112,17 @@ describe('Next', () => {
     })
 
     it('is built without a warning, with nothing of Node in what goes to browsers', async () => {
-      const { code, output } = await run(process.execPath, [command, 'build'], folder, 170_000, env())
-      expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining('Compiled successfully') })
+      const { code, output } = await run(
+        process.execPath,
+        [command, 'build'],
+        folder,
+        170_000,
+        env(),
+      )
+      expect({ code, output }).toMatchObject({
+        code: 0,
+        output: expect.stringContaining('Compiled successfully'),
+      })
       expect(output).not.toMatch(/warn|⚠/i)
       const chunks = await clientChunks(path.join(folder, '.next', 'static'))
       expect(chunks.length).toBeGreaterThan(0)
@@ -121,7 +131,11 @@ describe('Next', () => {
 
     withBrowser((_, visit) => {
       it('talks at each QoS from a server component, a route handler and a client component', async () => {
-        child = spawn(process.execPath, [command, 'start', '--port', '0'], { cwd: folder, env: env(), stdio: ['ignore', 'pipe', 'inherit'] })
+        child = spawn(process.execPath, [command, 'start', '--port', '0'], {
+          cwd: folder,
+          env: env(),
+          stdio: ['ignore', 'pipe', 'inherit'],
+        })
         const url = await ready(child)
         expect(await (await fetch(`${url}/ask`)).text()).toBe(wellDone)
         expect(await (await fetch(url)).text()).toContain(`<p>${wellDone}</p>`)

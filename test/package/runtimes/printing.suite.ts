@@ -17,18 +17,24 @@ beforeAll(async () => {
 })
 afterAll(removeProjects)
 
-describe.each(runtimes.filter(({ kind }) => kind !== 'node'))('$name', ({ name, kind, executable, reason }) => {
-  if (executable === undefined) {
-    leftOut(name, reason)
-    return
-  }
+describe.each(runtimes.filter(({ kind }) => kind !== 'node'))(
+  '$name',
+  ({ name, kind, executable, reason }) => {
+    if (executable === undefined) {
+      leftOut(name, reason)
+      return
+    }
 
-  it('prints each object by the rules', async () => {
-    const folder = await project({})
-    const code = await readFile(path.join(root, 'test', 'package', 'transcript', 'programs', 'objects.js'), 'utf8')
-    const runner = { executable, flags: flags[kind], env: storesIn(folder) }
-    const text = await printed(folder, servers, 'objects.js', code, runner)
-    expectRules([['objects', text]])
-    expect(text.split('\n').filter((line) => line.startsWith('-- '))).not.toEqual([])
-  })
-})
+    it('prints each object by the rules', async () => {
+      const folder = await project({})
+      const code = await readFile(
+        path.join(root, 'test', 'package', 'transcript', 'programs', 'objects.js'),
+        'utf8',
+      )
+      const runner = { executable, flags: flags[kind], env: storesIn(folder) }
+      const text = await printed(folder, servers, 'objects.js', code, runner)
+      expectRules([['objects', text]])
+      expect(text.split('\n').filter((line) => line.startsWith('-- '))).not.toEqual([])
+    })
+  },
+)

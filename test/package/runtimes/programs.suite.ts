@@ -164,7 +164,9 @@ run(async (url) => {
 `
 
 /** What arrives in each part of a run. */
-const programs: Readonly<Record<string, readonly [text: string, arrives: (when: string) => readonly unknown[]]>> = {
+const programs: Readonly<
+  Record<string, readonly [text: string, arrives: (when: string) => readonly unknown[]]>
+> = {
   'async-mqtt': [asyncMqtt, (when) => [0, 1, 2].map((qos) => `async/${when} ${qos} ${qos}`)],
   moleculer: [moleculer, (when) => [5, when]],
   nestjs: [nestjs, (when) => [6, ...[0, 1, 2].map((qos) => `${when} ${qos}`)]],
@@ -174,7 +176,13 @@ const programs: Readonly<Record<string, readonly [text: string, arrives: (when: 
 /** Runs a program to its end; the broker is restarted when it asks for that. */
 function runOn(broker: Broker, folder: string, packages: string, name: string): Promise<string> {
   const as = path.join(folder, 'node_modules', 'mqtt', 'index.js')
-  const parameters = ['--disable-warning=ExperimentalWarning', '--require', './alias.cjs', `${name}.cjs`, broker.urls.TCP ?? '']
+  const parameters = [
+    '--disable-warning=ExperimentalWarning',
+    '--require',
+    './alias.cjs',
+    `${name}.cjs`,
+    broker.urls.TCP ?? '',
+  ]
   const env = { ...process.env, NODE_PATH: path.join(packages, 'node_modules'), MQWIRE_AS_MQTT: as }
   const child = spawn(process.execPath, parameters, { cwd: folder, env, timeout: 40_000 })
   onTestFinished(() => void child.kill())
@@ -205,20 +213,31 @@ withFramework('programs', (packages) => {
         await requireDist()
         const texts = Object.entries(programs).map(([name, [text]]) => [`${name}.cjs`, text])
         const mqtt = {
-          'node_modules/mqtt/package.json': '{ "name": "mqtt", "version": "5.0.0", "main": "index.js" }',
+          'node_modules/mqtt/package.json':
+            '{ "name": "mqtt", "version": "5.0.0", "main": "index.js" }',
           'node_modules/mqtt/index.js': "module.exports = require('mqwire/compat')",
         }
-        folder = await project({ 'alias.cjs': alias, 'common.cjs': common, ...Object.fromEntries(texts) })
+        folder = await project({
+          'alias.cjs': alias,
+          'common.cjs': common,
+          ...Object.fromEntries(texts),
+        })
         await writeFiles(folder, mqtt)
       })
       afterAll(removeProjects)
 
-      it.each(Object.entries(programs))('%s runs as it is, before and after a restart of mosquitto, without a warning', async (name, [, arrives]) => {
-        const broker = await startMosquitto()
-        onTestFinished(() => broker.stop())
-        const [restart, last] = (await runOn(broker, folder, packages, name)).split('\n')
-        expect([restart, JSON.parse(last ?? '')]).toEqual(['restart', { before: arrives('before'), after: arrives('after'), mqtt: true }])
-      })
+      it.each(Object.entries(programs))(
+        '%s runs as it is, before and after a restart of mosquitto, without a warning',
+        async (name, [, arrives]) => {
+          const broker = await startMosquitto()
+          onTestFinished(() => broker.stop())
+          const [restart, last] = (await runOn(broker, folder, packages, name)).split('\n')
+          expect([restart, JSON.parse(last ?? '')]).toEqual([
+            'restart',
+            { before: arrives('before'), after: arrives('after'), mqtt: true },
+          ])
+        },
+      )
     })
   })
 })

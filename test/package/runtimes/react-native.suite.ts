@@ -57,7 +57,12 @@ describe('React Native', () => {
     const bundle = (entry: string) => run(process.execPath, ['bundle.cjs', entry], folder, 170_000)
 
     beforeAll(async () => {
-      const installed = await project({ 'index.js': index, 'needy.js': needy, 'bundle.cjs': bundling, 'run.cjs': runner })
+      const installed = await project({
+        'index.js': index,
+        'needy.js': needy,
+        'bundle.cjs': bundling,
+        'run.cjs': runner,
+      })
       await cp(installed, folder, { recursive: true, verbatimSymlinks: true })
       return () => rm(folder, { recursive: true, force: true })
     })
@@ -70,7 +75,10 @@ describe('React Native', () => {
 
     it('is bundled by Metro without a warning, from modules for browsers alone', async () => {
       const { code, output } = await bundled()
-      expect({ code, output }).toMatchObject({ code: 0, output: expect.stringContaining(path.join('mqwire', 'dist', 'client', 'browser.js')) })
+      expect({ code, output }).toMatchObject({
+        code: 0,
+        output: expect.stringContaining(path.join('mqwire', 'dist', 'client', 'browser.js')),
+      })
       expect(output).not.toMatch(/warn|error:|node_modules.ws.|client.node\.js|websocket-node/)
       expect(await readFile(path.join(folder, 'bundle.js'), 'utf8')).not.toMatch(/["'`]node:/)
     }, 180_000)
@@ -83,18 +91,41 @@ describe('React Native', () => {
 
     it('talks at each QoS among the globals of React Native', async () => {
       await bundled()
-      expect(await run(process.execPath, ['run.cjs', 'bundle.js', broker.urls.WebSocket ?? ''], folder, 30_000)).toEqual({
+      expect(
+        await run(
+          process.execPath,
+          ['run.cjs', 'bundle.js', broker.urls.WebSocket ?? ''],
+          folder,
+          30_000,
+        ),
+      ).toEqual({
         code: 0,
         output: wellDone,
       })
     }, 180_000)
 
-    const compilers: Readonly<Record<string, string>> = { linux: 'linux64-bin/hermesc', darwin: 'osx-bin/hermesc', win32: 'win64-bin/hermesc.exe' }
+    const compilers: Readonly<Record<string, string>> = {
+      linux: 'linux64-bin/hermesc',
+      darwin: 'osx-bin/hermesc',
+      win32: 'win64-bin/hermesc.exe',
+    }
     it('compiles for Hermes', async () => {
-      const compiler = path.join(packages, 'node_modules', 'hermes-compiler', 'hermesc', compilers[process.platform] ?? '')
+      const compiler = path.join(
+        packages,
+        'node_modules',
+        'hermes-compiler',
+        'hermesc',
+        compilers[process.platform] ?? '',
+      )
       await bundled()
       await chmod(compiler, 0o755)
-      expect(await run(compiler, ['-emit-binary', '-O', '-w', '-out', 'bundle.hbc', 'bundle.js'], folder)).toEqual({ code: 0, output: '' })
+      expect(
+        await run(
+          compiler,
+          ['-emit-binary', '-O', '-w', '-out', 'bundle.hbc', 'bundle.js'],
+          folder,
+        ),
+      ).toEqual({ code: 0, output: '' })
     })
   })
 })

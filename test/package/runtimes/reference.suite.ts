@@ -14,7 +14,9 @@ afterAll(async () => {
 })
 
 /** A checkout of its own in which some files say something else. */
-async function doctored(changes: Readonly<Record<string, readonly [from: string, to: string]>>): Promise<string> {
+async function doctored(
+  changes: Readonly<Record<string, readonly [from: string, to: string]>>,
+): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-reference-'))
   folders.push(folder)
   for (const name of ['.ci', 'examples/arguments.js', 'src', 'package.json', 'tsconfig.json'])
@@ -32,10 +34,17 @@ async function doctored(changes: Readonly<Record<string, readonly [from: string,
 withTools(() => {
   it('the API reference is not written when a docstring is missing, or a type out of reach', async () => {
     const folder = await doctored({
-      'src/client/api/reconnecting.ts': ['  /** Least delay in milliseconds. Default 1,000. */\n', ''],
+      'src/client/api/reconnecting.ts': [
+        '  /** Least delay in milliseconds. Default 1,000. */\n',
+        '',
+      ],
       'src/client/public.ts': ['  Grant,\n', ''],
     })
-    const { code, output } = await node([path.join(folder, '.ci', 'docs.mjs'), '--reference', path.join(folder, 'out')], folder, 110_000)
+    const { code, output } = await node(
+      [path.join(folder, '.ci', 'docs.mjs'), '--reference', path.join(folder, 'out')],
+      folder,
+      110_000,
+    )
     expect(code).toBe(1)
     expect(output).toMatch(/mqwire\.ExponentialOptions\.min .*does not have any documentation/)
     expect(output).toMatch(/Grant, .*is referenced by .*but not included in the documentation/)

@@ -29,11 +29,15 @@ await levelStore('store').catch(({ code, message }) => console.log(code, message
 `
 
 /** Node 22.12 warns that `require` of an ES module is experimental; 22.13 does not. */
-const warns = (version: string): readonly string[] => (version === '22.12.0' ? ['--disable-warning=ExperimentalWarning'] : [])
+const warns = (version: string): readonly string[] =>
+  version === '22.12.0' ? ['--disable-warning=ExperimentalWarning'] : []
 
 /** Runs a program with what the runtime keeps for itself in the project, so that nothing of it stays. */
 function start({ kind, version, executable = '' }: Runtime, parameters: readonly string[]) {
-  return run(executable, [...flags[kind], ...warns(version), ...parameters], folder, 30_000, { ...process.env, ...storesIn(folder) })
+  return run(executable, [...flags[kind], ...warns(version), ...parameters], folder, 30_000, {
+    ...process.env,
+    ...storesIn(folder),
+  })
 }
 
 describe.each(runtimes)('$name', (runtime) => {
@@ -47,9 +51,15 @@ describe.each(runtimes)('$name', (runtime) => {
     expect(output.split('\n')[0]).toContain(runtime.version)
   })
 
-  const cases = Object.keys(programs).flatMap((program) => [[program, 'TCP'] as const, [program, 'WebSocket'] as const])
+  const cases = Object.keys(programs).flatMap((program) => [
+    [program, 'TCP'] as const,
+    [program, 'WebSocket'] as const,
+  ])
   it.each(cases)('runs %s over %s at each QoS, silently, and ends', async (program, transport) => {
-    expect(await start(runtime, [program, broker.urls[transport] ?? ''])).toEqual({ code: 0, output: wellDone })
+    expect(await start(runtime, [program, broker.urls[transport] ?? ''])).toEqual({
+      code: 0,
+      output: wellDone,
+    })
   })
 
   it('says what to install where a peer is missing', async () => {
@@ -62,6 +72,9 @@ describe.each(runtimes)('$name', (runtime) => {
   if (runtime.kind !== 'bun') return
   it('refuses headers for a WebSocket', async () => {
     await writeFiles(folder, { 'headers.mjs': withHeaders })
-    expect(await start(runtime, ['headers.mjs', broker.urls.WebSocket ?? ''])).toEqual({ code: 0, output: 'ERR_UNSUPPORTED_OPTION' })
+    expect(await start(runtime, ['headers.mjs', broker.urls.WebSocket ?? ''])).toEqual({
+      code: 0,
+      output: 'ERR_UNSUPPORTED_OPTION',
+    })
   })
 })

@@ -27,9 +27,16 @@ function fileOf(address: string): string {
 
 /** Addresses within the site that lead to no page, or to no place on it. */
 async function deadLinks(): Promise<string[]> {
-  const names = (await readdir(folder, { recursive: true })).filter((name) => name.endsWith('.html') && name !== '404.html')
+  const names = (await readdir(folder, { recursive: true })).filter(
+    (name) => name.endsWith('.html') && name !== '404.html',
+  )
   const texts = new Map(
-    await Promise.all(names.map(async (name) => [path.join(folder, name), await readFile(path.join(folder, name), 'utf8')] as const)),
+    await Promise.all(
+      names.map(
+        async (name) =>
+          [path.join(folder, name), await readFile(path.join(folder, name), 'utf8')] as const,
+      ),
+    ),
   )
   expect(texts.size).toBeGreaterThan(40)
   const dead: string[] = []
@@ -38,7 +45,8 @@ async function deadLinks(): Promise<string[]> {
       const target = href.startsWith('#') ? file : fileOf(href)
       const anchor = decodeURIComponent(href.split('#')[1] ?? '')
       const found = texts.get(target)
-      if (found === undefined || (anchor !== '' && !found.includes(`id="${anchor}"`))) dead.push(`${path.relative(folder, file)}: ${href}`)
+      if (found === undefined || (anchor !== '' && !found.includes(`id="${anchor}"`)))
+        dead.push(`${path.relative(folder, file)}: ${href}`)
     }
   }
   return dead
@@ -66,30 +74,48 @@ else
         stop()
       })
 
-      const open = async (address: string, settings: Parameters<Browser['newPage']>[0] = {}): Promise<Page> => {
+      const open = async (
+        address: string,
+        settings: Parameters<Browser['newPage']>[0] = {},
+      ): Promise<Page> => {
         const page = await browser.newPage(settings)
         page.on('pageerror', (error) => missing.push(error.message))
         await page.goto(origin + address, { waitUntil: 'networkidle' })
         return page
       }
-      const ground = (page: Page): Promise<string> => page.evaluate(() => getComputedStyle(document.body).backgroundColor)
+      const ground = (page: Page): Promise<string> =>
+        page.evaluate(() => getComputedStyle(document.body).backgroundColor)
 
       it.each([
         ['light', { colorScheme: 'light', viewport: { width: 1280, height: 900 } }],
         ['dark', { colorScheme: 'dark', viewport: { width: 1280, height: 900 } }],
         ['on a phone', { colorScheme: 'light', viewport: { width: 360, height: 740 } }],
-      ] as const)('can be read, %s: nothing hangs over, pictures and code are there', async (_name, settings) => {
-        for (const address of ['/', '/options.html', '/reference/mqwire.html', '/programs/basic.html']) {
-          const page = await open(address, settings)
-          expect(await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBeLessThanOrEqual(0)
-          expect(await page.locator('h1').count()).toBe(1)
-          expect(await page.evaluate(() => [...document.images].every((image) => image.naturalWidth > 0))).toBe(true)
-          const [red = 0] = (await ground(page)).match(/\d+/g)?.map(Number) ?? []
-          expect(red > 128).toBe(settings.colorScheme === 'light')
-          await page.close()
-        }
-        expect(missing).toEqual([])
-      })
+      ] as const)(
+        'can be read, %s: nothing hangs over, pictures and code are there',
+        async (_name, settings) => {
+          for (const address of [
+            '/',
+            '/options.html',
+            '/reference/mqwire.html',
+            '/programs/basic.html',
+          ]) {
+            const page = await open(address, settings)
+            expect(
+              await page.evaluate(() => document.documentElement.scrollWidth - innerWidth),
+            ).toBeLessThanOrEqual(0)
+            expect(await page.locator('h1').count()).toBe(1)
+            expect(
+              await page.evaluate(() =>
+                [...document.images].every((image) => image.naturalWidth > 0),
+              ),
+            ).toBe(true)
+            const [red = 0] = (await ground(page)).match(/\d+/g)?.map(Number) ?? []
+            expect(red > 128).toBe(settings.colorScheme === 'light')
+            await page.close()
+          }
+          expect(missing).toEqual([])
+        },
+      )
 
       it.each([
         ['reconnect', '/reconnecting'],
@@ -107,7 +133,9 @@ else
         await eventually(isOpen, 'the search')
         await page.fill('input.search-input', words)
         await page.waitForSelector(`.result[href^="${address}"]`, { timeout: 10_000 })
-        const found = await page.$$eval('.result', (results) => results.slice(0, 5).map((result) => result.getAttribute('href') ?? ''))
+        const found = await page.$$eval('.result', (results) =>
+          results.slice(0, 5).map((result) => result.getAttribute('href') ?? ''),
+        )
         expect(found.some((href) => href.startsWith(address))).toBe(true)
         await page.click(`.result[href^="${address}"]`)
         await page.waitForURL((url) => url.pathname.startsWith(address.split(/[.#]/)[0] ?? ''))

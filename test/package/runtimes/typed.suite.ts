@@ -17,33 +17,60 @@ import { withTools } from './fetched.js'
 interface Parsed {
   readonly document?: {
     allChannels(): { all(): readonly { id(): string; address(): string | null }[] }
-    allOperations(): { all(): readonly { id(): string; action(): string; reply(): object | undefined }[] }
+    allOperations(): {
+      all(): readonly { id(): string; action(): string; reply(): object | undefined }[]
+    }
     allMessages(): { all(): readonly object[] }
   }
   readonly diagnostics: readonly { readonly severity: number; readonly message: string }[]
 }
 
-const reading = z.object({ at: z.iso.datetime(), celsius: z.number().min(-60), unit: z.enum(['C', 'F']).optional() })
+const reading = z.object({
+  at: z.iso.datetime(),
+  celsius: z.number().min(-60),
+  unit: z.enum(['C', 'F']).optional(),
+})
 const plant = mq.contract({
-  temperature: mq.channel('plant/{line}/{n:number}/temperature', mq.json(reading), { qos: 1, retain: true }),
+  temperature: mq.channel('plant/{line}/{n:number}/temperature', mq.json(reading), {
+    qos: 1,
+    retain: true,
+  }),
   log: mq.channel('log/{rest...}', mq.text()),
   'odd/name ~ 1': mq.channel('odd', mq.bytes()),
-  control: { setpoint: mq.operation('plant/{line}/setpoint', mq.number(), mq.json(z.object({ was: z.number() }))) },
+  control: {
+    setpoint: mq.operation(
+      'plant/{line}/setpoint',
+      mq.number(),
+      mq.json(z.object({ was: z.number() })),
+    ),
+  },
 })
 
 const options = {
   info: { title: 'Plant', version: '1.0.0', description: 'All of it' },
-  servers: { here: 'mqtts://broker.example:8883', web: 'wss://broker.example/mqtt', there: { host: 'x.example', protocol: 'mqtt' } },
-  role: { send: ['temperature', 'odd/name ~ 1', 'control.setpoint'], receive: ['log', 'temperature'] },
+  servers: {
+    here: 'mqtts://broker.example:8883',
+    web: 'wss://broker.example/mqtt',
+    there: { host: 'x.example', protocol: 'mqtt' },
+  },
+  role: {
+    send: ['temperature', 'odd/name ~ 1', 'control.setpoint'],
+    receive: ['log', 'temperature'],
+  },
   toJsonSchema: (schema: z.ZodType) => z.toJSONSchema(schema, { io: 'input' }),
 }
 
 withTools((tool) => {
   describe('the official parser of AsyncAPI', () => {
-    const { Parser } = tool('@asyncapi/parser') as { Parser: new () => { parse(text: string): Promise<Parsed> } }
+    const { Parser } = tool('@asyncapi/parser') as {
+      Parser: new () => { parse(text: string): Promise<Parsed> }
+    }
     const parse = async (document: object) => {
       const { document: parsed, diagnostics } = await new Parser().parse(JSON.stringify(document))
-      return { parsed, errors: diagnostics.filter(({ severity }) => severity === 0).map(({ message }) => message) }
+      return {
+        parsed,
+        errors: diagnostics.filter(({ severity }) => severity === 0).map(({ message }) => message),
+      }
     }
 
     it('accepts the document of a contract, and finds all of it', async () => {
@@ -54,14 +81,18 @@ withTools((tool) => {
         ['control.setpoint', 'control.setpoint.reply', 'log', 'odd/name ~ 1', 'temperature'].sort(),
       )
       const operations = parsed?.allOperations().all() ?? []
-      expect(operations.map((operation) => `${operation.action()} ${operation.id()}`).sort()).toEqual([
+      expect(
+        operations.map((operation) => `${operation.action()} ${operation.id()}`).sort(),
+      ).toEqual([
         'receive receive.log',
         'receive receive.temperature',
         'send send.control.setpoint',
         'send send.odd/name ~ 1',
         'send send.temperature',
       ])
-      expect(operations.find((operation) => operation.id() === 'send.control.setpoint')?.reply()).toBeDefined()
+      expect(
+        operations.find((operation) => operation.id() === 'send.control.setpoint')?.reply(),
+      ).toBeDefined()
       expect(parsed?.allMessages().all()).toHaveLength(5)
     })
 
@@ -72,7 +103,8 @@ withTools((tool) => {
 
     it('would say what is wrong', async () => {
       const broken = asyncapi(plant, options) as { operations: Record<string, { channel: object }> }
-      for (const operation of Object.values(broken.operations)) operation.channel = { $ref: '#/channels/none' }
+      for (const operation of Object.values(broken.operations))
+        operation.channel = { $ref: '#/channels/none' }
       expect((await parse(broken)).errors).not.toEqual([])
     })
   })
@@ -90,15 +122,25 @@ withTools((tool) => {
     const guide = readFileSync(path.join(root, 'docs', 'typed.md'), 'utf8').split('\n')
 
     // What the guide shows, with the names of the framework.
-    function shown(framework: string, names: Record<string, unknown>, tanks: Tanks, use: string): unknown {
+    function shown(
+      framework: string,
+      names: Record<string, unknown>,
+      tanks: Tanks,
+      use: string,
+    ): unknown {
       const row = guide.find((line) => line.startsWith(`| ${framework} |`)) ?? ''
       const lines = [...row.matchAll(/`([^`]+)`/g)].map(([, line]) => line as string)
       expect(lines.length).toBeGreaterThan(0)
       expect(lines.length).toBeLessThanOrEqual(3)
-      return new Function('tanks', ...Object.keys(names), `${lines.join('\n')}\nreturn ${use}`)(tanks, ...Object.values(names))
+      return new Function('tanks', ...Object.keys(names), `${lines.join('\n')}\nreturn ${use}`)(
+        tanks,
+        ...Object.values(names),
+      )
     }
 
-    async function tried(look: (tanks: Tanks) => Promise<{ seen(): Snapshot; stop(): void }>): Promise<void> {
+    async function tried(
+      look: (tanks: Tanks) => Promise<{ seen(): Snapshot; stop(): void }>,
+    ): Promise<void> {
       const broker = new MemoryBroker()
       const client = new Client({ url: 'memory://broker', transport: broker.dial })
       await client.connect()
@@ -115,7 +157,8 @@ withTools((tool) => {
       }
       const { seen, stop } = await look({ getSnapshot: latest.getSnapshot, subscribe })
       const wait = async (holds: () => boolean): Promise<void> => {
-        for (let n = 0; n < 400 && !holds(); n++) await new Promise((resolve) => setTimeout(resolve, 5))
+        for (let n = 0; n < 400 && !holds(); n++)
+          await new Promise((resolve) => setTimeout(resolve, 5))
         expect(holds()).toBe(true)
       }
       expect(seen().size).toBe(0)
@@ -134,7 +177,9 @@ withTools((tool) => {
       tried(async (tanks) => {
         const { shallowRef, computed, effectScope, onScopeDispose } = tool('vue')
         const scope = effectScope()
-        const made = scope.run(() => shown('Vue', { shallowRef, onUnmounted: onScopeDispose }, tanks, 'value')) as { value: Snapshot }
+        const made = scope.run(() =>
+          shown('Vue', { shallowRef, onUnmounted: onScopeDispose }, tanks, 'value'),
+        ) as { value: Snapshot }
         const rendered = computed(() => made.value)
         return { seen: () => rendered.value, stop: () => scope.stop() }
       }))
@@ -143,8 +188,12 @@ withTools((tool) => {
       tried(async (tanks) => {
         const folder = path.dirname(tool.resolve('svelte/package.json'))
         const { exports } = JSON.parse(readFileSync(path.join(folder, 'package.json'), 'utf8'))
-        const { readable } = await import(pathToFileURL(path.join(folder, exports['./store'].default)).href)
-        const store = shown('Svelte', { readable }, tanks, 'store') as { subscribe(run: (value: Snapshot) => void): () => void }
+        const { readable } = await import(
+          pathToFileURL(path.join(folder, exports['./store'].default)).href
+        )
+        const store = shown('Svelte', { readable }, tanks, 'store') as {
+          subscribe(run: (value: Snapshot) => void): () => void
+        }
         let value: Snapshot = new Map()
         const stop = store.subscribe((next) => {
           value = next

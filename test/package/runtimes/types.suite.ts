@@ -10,7 +10,16 @@ import { readFile } from 'node:fs/promises'
 import { pathToFileURL } from 'node:url'
 import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { entries, linkPeers, node, packageExports, packed, project, removeProjects, requireDist } from '../fixture.js'
+import {
+  entries,
+  linkPeers,
+  node,
+  packageExports,
+  packed,
+  project,
+  removeProjects,
+  requireDist,
+} from '../fixture.js'
 import { withTools } from './fetched.js'
 
 interface Problem {
@@ -37,13 +46,17 @@ beforeAll(async () => {
 afterAll(removeProjects)
 
 function isLetPass({ kind, resolutionKind }: Problem): boolean {
-  return resolutionKind === 'node10' || (kind === 'CJSResolvesToESM' && resolutionKind === 'node16-cjs')
+  return (
+    resolutionKind === 'node10' || (kind === 'CJSResolvesToESM' && resolutionKind === 'node16-cjs')
+  )
 }
 
 describe('arethetypeswrong', () => {
   withTools((tool) => {
     async function check(data: Uint8Array) {
-      const { createPackageFromTarballData, checkPackage }: Checker = await import(pathToFileURL(tool.resolve('@arethetypeswrong/core')).href)
+      const { createPackageFromTarballData, checkPackage }: Checker = await import(
+        pathToFileURL(tool.resolve('@arethetypeswrong/core')).href
+      )
       return checkPackage(createPackageFromTarballData(data))
     }
 
@@ -60,13 +73,17 @@ describe('arethetypeswrong', () => {
       const broken = archive.replace('"./dist/wire/index.d.ts"', '"./dist/wire/lost.d.ts" ')
       expect(broken).not.toBe(archive)
       const { problems } = await check(Uint8Array.from(gzipSync(Buffer.from(broken, 'latin1'))))
-      const found = problems.filter((problem) => !isLetPass(problem)).map(({ entrypoint, kind }) => `${entrypoint}: ${kind}`)
+      const found = problems
+        .filter((problem) => !isLetPass(problem))
+        .map(({ entrypoint, kind }) => `${entrypoint}: ${kind}`)
       expect(found).toContain('./wire: FallbackCondition')
     })
   })
 })
 
-const everything = entries.map((entry, index) => `export * as entry${index} from '${entry}'`).join('\n')
+const everything = entries
+  .map((entry, index) => `export * as entry${index} from '${entry}'`)
+  .join('\n')
 
 // Prints each place in the declarations whose type is any, and how many places there are.
 const anys = `
@@ -96,21 +113,43 @@ describe('TypeScript 5.9', () => {
 
     it.concurrent('compiles the declarations without those of Node', async () => {
       const module = 'nodenext'
-      const settings = { target: 'es2022', lib: ['es2022', 'dom'], types: [], strict: true, skipLibCheck: false, noEmit: true, module }
-      const folder = await project({ 'everything.ts': everything, 'tsconfig.json': JSON.stringify({ compilerOptions: settings }) })
+      const settings = {
+        target: 'es2022',
+        lib: ['es2022', 'dom'],
+        types: [],
+        strict: true,
+        skipLibCheck: false,
+        noEmit: true,
+        module,
+      }
+      const folder = await project({
+        'everything.ts': everything,
+        'tsconfig.json': JSON.stringify({ compilerOptions: settings }),
+      })
       await linkPeers(folder)
-      expect(await node([compiler.replace(/typescript\.js$/, 'tsc.js'), '-p', folder], folder)).toEqual({ code: 0, output: '' })
+      expect(
+        await node([compiler.replace(/typescript\.js$/, 'tsc.js'), '-p', folder], folder),
+      ).toEqual({ code: 0, output: '' })
     })
 
     it.concurrent('knows the type of everything in the declarations: none is any', async () => {
       const folder = await project({ 'everything.ts': everything, 'anys.cjs': anys })
       await linkPeers(folder)
-      expect(await node(['anys.cjs', compiler], folder)).toEqual({ code: 0, output: 'looked at all' })
+      expect(await node(['anys.cjs', compiler], folder)).toEqual({
+        code: 0,
+        output: 'looked at all',
+      })
     })
 
     it.concurrent('would find an any that is not written', async () => {
-      const folder = await project({ 'everything.ts': everything, 'anys.cjs': anys, 'odd.d.ts': 'export declare function odd(given): void\n' })
-      expect((await node(['anys.cjs', compiler, 'odd.d.ts'], folder)).output).toContain('odd.d.ts: given in given')
+      const folder = await project({
+        'everything.ts': everything,
+        'anys.cjs': anys,
+        'odd.d.ts': 'export declare function odd(given): void\n',
+      })
+      expect((await node(['anys.cjs', compiler, 'odd.d.ts'], folder)).output).toContain(
+        'odd.d.ts: given in given',
+      )
     })
   })
 })

@@ -10,7 +10,10 @@ export default defineConfig({
   test: {
     root: '.',
     include: ['test/package/runtimes/*.suite.ts'],
-    exclude: [...configDefaults.exclude, ...leftOut.map((name) => `test/package/runtimes/${name}.suite.ts`)],
+    exclude: [
+      ...configDefaults.exclude,
+      ...leftOut.map((name) => `test/package/runtimes/${name}.suite.ts`),
+    ],
     setupFiles: ['test/support/secrets-setup.ts'],
     fileParallelism: false,
     testTimeout: 60_000,

@@ -23,7 +23,8 @@ function block(marked: string): string {
 }
 
 const url = "'mqtt://127.0.0.1:1883'"
-const listener = (name: string): string => `client.on('${name}', (topic, payload) => console.log(topic, String(payload)))\n`
+const listener = (name: string): string =>
+  `client.on('${name}', (topic, payload) => console.log(topic, String(payload)))\n`
 
 const service: readonly Change[] = [
   ['as it is', url, url],
@@ -32,8 +33,16 @@ const service: readonly Change[] = [
   ["client.on('offline')", 'const handling', `${listener('offline')}const handling`],
   ['{ keepalive: 60 }', "clientId: 'orders-1',", "clientId: 'orders-1',\n  keepalive: 60,"],
   ['{ clean: false }', 'cleanStart: false,', 'clean: false,'],
-  ['{ reconnectPeriod: 1000 }', "clientId: 'orders-1',", "clientId: 'orders-1',\n  reconnectPeriod: 1000,"],
-  ['{ rejectUnauthorized: false }', "clientId: 'orders-1',", "clientId: 'orders-1',\n  rejectUnauthorized: false,"],
+  [
+    '{ reconnectPeriod: 1000 }',
+    "clientId: 'orders-1',",
+    "clientId: 'orders-1',\n  reconnectPeriod: 1000,",
+  ],
+  [
+    '{ rejectUnauthorized: false }',
+    "clientId: 'orders-1',",
+    "clientId: 'orders-1',\n  rejectUnauthorized: false,",
+  ],
   ['{ clientID }', 'clientId:', 'clientID:'],
   ['{ reconnect: 1000 }', "clientId: 'orders-1',", "clientId: 'orders-1',\n  reconnect: 1000,"],
   ['no clientId', "clientId: 'orders-1',", ''],
@@ -42,7 +51,11 @@ const service: readonly Change[] = [
   ['all brokers dead', url, "['mqtt://127.0.0.1:1999', 'mqtt://127.0.0.1:1998']"],
   ['an HTTP server', url, "'mqtt://127.0.0.1:8080'"],
   ['a TLS server', url, "'mqtt://127.0.0.1:8883'"],
-  ['wrong password', `${url}, {\n  clientId: 'orders-1',`, `'mqtt://127.0.0.1:1884', {\n  clientId: 'refused-134',`],
+  [
+    'wrong password',
+    `${url}, {\n  clientId: 'orders-1',`,
+    `'mqtt://127.0.0.1:1884', {\n  clientId: 'refused-134',`,
+  ],
   ["publish('orders/#')", "publish('orders/7/created'", "publish('orders/#'"],
   ["publish('')", "publish('orders/7/created'", "publish(''"],
   ['publish an object', "JSON.stringify({ id: '7' })", "{ id: '7' }"],
@@ -51,10 +64,18 @@ const service: readonly Change[] = [
 
 const device: readonly Change[] = [
   ['as it is', url, url],
-  ['will properties on 3.1.1', 'retain: true },\n}', 'retain: true, properties: { willDelayInterval: 5 } },\n  protocolVersion: 4,\n}'],
+  [
+    'will properties on 3.1.1',
+    'retain: true },\n}',
+    'retain: true, properties: { willDelayInterval: 5 } },\n  protocolVersion: 4,\n}',
+  ],
   ['a will with a message', "payload: 'gone'", "message: 'gone'"],
   ['post to a wildcard', "post('pumps/17/pressure'", "post('pumps/+/pressure'"],
-  ['not awaited', "  await client.publish('pumps/17/report', 'all well', { qos: 2,", "  client.publish('pumps/+/report', 'all well', { qos: 2,"],
+  [
+    'not awaited',
+    "  await client.publish('pumps/17/report', 'all well', { qos: 2,",
+    "  client.publish('pumps/+/report', 'all well', { qos: 2,",
+  ],
 ]
 
 const there = "'ws://127.0.0.1:8083/mqtt'"
@@ -91,8 +112,17 @@ function broken(name: string, code: string, changes: readonly Change[]): Promise
 
 /** For Node. */
 export const inNode = (): Promise<Program[]> =>
-  Promise.all([...broken('the service', block("clientId: 'orders-1'"), service), ...broken('the device', block("clientId: 'pump-17'"), device)])
+  Promise.all([
+    ...broken('the service', block("clientId: 'orders-1'"), service),
+    ...broken('the device', block("clientId: 'pump-17'"), device),
+  ])
 
 /** For a page. */
 export const inPage = (): Promise<Program[]> =>
-  Promise.all(broken('the page', block('document.title = state').replace("'wss://broker.example/mqtt'", there), page))
+  Promise.all(
+    broken(
+      'the page',
+      block('document.title = state').replace("'wss://broker.example/mqtt'", there),
+      page,
+    ),
+  )

@@ -9,7 +9,8 @@ import { type Pages, startPages } from './in-chromium.js'
 import { expectHeads, expectKept, expectRules } from './kept.js'
 import { startServers } from './servers.js'
 
-const source = (name: string) => readFile(`${root}/test/package/transcript/programs/${name}.js`, 'utf8')
+const source = (name: string) =>
+  readFile(`${root}/test/package/transcript/programs/${name}.js`, 'utf8')
 
 withChromium(() => {
   let browser: Browser
@@ -30,8 +31,14 @@ withChromium(() => {
 
   it('is what is kept for the page of the README, and each line follows the rules', async () => {
     const transcript: [string, string][] = []
-    for (const [index, { title, code }] of (await inPage()).entries()) transcript.push([title, await pages.printed(`page-${index}.js`, code)])
-    expectKept(transcript.map(([title, text], index) => [title, text.replaceAll(`page-${index}.js`, 'page.js')]))
+    for (const [index, { title, code }] of (await inPage()).entries())
+      transcript.push([title, await pages.printed(`page-${index}.js`, code)])
+    expectKept(
+      transcript.map(([title, text], index) => [
+        title,
+        text.replaceAll(`page-${index}.js`, 'page.js'),
+      ]),
+    )
   }, 60_000)
 
   it('says the same of errors as Node, and each line follows the rules, those of objects too', async () => {

@@ -29,9 +29,16 @@ interface Field {
   readonly value?: string
 }
 
-const importMap = { imports: { mqwire: '/node_modules/mqwire/dist/client/browser.js', 'mqwire/wire': '/node_modules/mqwire/dist/wire/index.js' } }
+const importMap = {
+  imports: {
+    mqwire: '/node_modules/mqwire/dist/client/browser.js',
+    'mqwire/wire': '/node_modules/mqwire/dist/wire/index.js',
+  },
+}
 
-const page = (name: string): string => `<!doctype html><html lang="en"><meta charset="utf-8"><title>${name}</title><link rel="icon" href="data:,">
+const page = (
+  name: string,
+): string => `<!doctype html><html lang="en"><meta charset="utf-8"><title>${name}</title><link rel="icon" href="data:,">
 <script type="importmap">${JSON.stringify(importMap)}</script>
 <script type="module">
 const end = () => setTimeout(() => console.debug('the end'))
@@ -54,8 +61,13 @@ export async function startPages(browser: Browser, servers: Servers): Promise<Pa
     const name = new URL(url, 'http://localhost').pathname.slice(1)
     try {
       const isPage = name.endsWith('.html')
-      const body = isPage ? page(name.replace('.html', '.js')) : (programs.get(name) ?? (await readFile(path.join(folder, name))))
-      const headers = { 'content-type': isPage ? 'text/html' : 'text/javascript', 'cache-control': 'max-age=3600' }
+      const body = isPage
+        ? page(name.replace('.html', '.js'))
+        : (programs.get(name) ?? (await readFile(path.join(folder, name))))
+      const headers = {
+        'content-type': isPage ? 'text/html' : 'text/javascript',
+        'cache-control': 'max-age=3600',
+      }
       response.writeHead(200, headers).end(body)
     } catch {
       response.writeHead(404).end()
@@ -83,12 +95,17 @@ export async function startPages(browser: Browser, servers: Servers): Promise<Pa
 const doors: Readonly<Record<string, string>> = { 1883: '8083', 1884: '8084', 1885: '8086' }
 
 function overWebSocket(code: string): string {
-  return code.replace(/mqtt:\/\/(\S+@)?127\.0\.0\.1:(\d+)/g, (_, login = '', port: string) => `ws://${login}127.0.0.1:${doors[port] ?? port}/mqtt`)
+  return code.replace(
+    /mqtt:\/\/(\S+@)?127\.0\.0\.1:(\d+)/g,
+    (_, login = '', port: string) => `ws://${login}127.0.0.1:${doors[port] ?? port}/mqtt`,
+  )
 }
 
 function masked(text: string): string {
   // The second is of the browser's own words.
-  return text.replace(/(subscriptionIdentifiers?:? (?:\[ ?)?)\d+/g, '$1…').replace(/(WebSocket connection to '\S+' failed:).*/g, '$1 …')
+  return text
+    .replace(/(subscriptionIdentifiers?:? (?:\[ ?)?)\d+/g, '$1…')
+    .replace(/(WebSocket connection to '\S+' failed:).*/g, '$1 …')
 }
 
 /** What the console of a tab says. */
@@ -106,7 +123,9 @@ class Console {
     session.on('Runtime.exceptionThrown', ({ exceptionDetails: { text, exception } }) =>
       this.#say({ type: 'string', value: text }, exception as Shown),
     )
-    session.on('Log.entryAdded', ({ entry: { level, text } }) => this.#say({ type: 'string', value: `[${level}] ${text}` }))
+    session.on('Log.entryAdded', ({ entry: { level, text } }) =>
+      this.#say({ type: 'string', value: `[${level}] ${text}` }),
+    )
   }
 
   async start(): Promise<void> {
@@ -124,7 +143,11 @@ class Console {
   }
 
   #say(...values: readonly Shown[]): void {
-    this.#lines.push(Promise.all(values.map((value) => textOf(this.#session, value))).then((texts) => texts.join(' ')))
+    this.#lines.push(
+      Promise.all(values.map((value) => textOf(this.#session, value))).then((texts) =>
+        texts.join(' '),
+      ),
+    )
   }
 }
 
@@ -132,12 +155,19 @@ class Console {
 const most = 8
 
 /** Of an object its own enumerable fields; what is private stands among them in a console too, with a `#` in front. */
-async function textOf(session: CDPSession, { type, subtype, value, description = '', objectId, preview }: Shown): Promise<string> {
+async function textOf(
+  session: CDPSession,
+  { type, subtype, value, description = '', objectId, preview }: Shown,
+): Promise<string> {
   if (type === 'string') return String(value)
-  if (preview === undefined || objectId === undefined || subtype === 'error') return description || String(value)
-  if (subtype === 'array') return `${description} [${preview.properties.map(({ value: text }) => text).join(', ')}]`
+  if (preview === undefined || objectId === undefined || subtype === 'error')
+    return description || String(value)
+  if (subtype === 'array')
+    return `${description} [${preview.properties.map(({ value: text }) => text).join(', ')}]`
   const { result } = await session.send('Runtime.getProperties', { objectId, ownProperties: true })
-  const fields = result.filter(({ enumerable }) => enumerable).map(({ name, value: field }) => `${name}: ${fieldOf(field as Shown | undefined)}`)
+  const fields = result
+    .filter(({ enumerable }) => enumerable)
+    .map(({ name, value: field }) => `${name}: ${fieldOf(field as Shown | undefined)}`)
   return `${description} { ${[...fields.slice(0, most), ...(fields.length > most ? ['…'] : [])].join(', ')} }`
 }
 

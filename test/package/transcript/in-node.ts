@@ -21,7 +21,10 @@ export async function printed(
   { executable, flags, env }: Runner = thisNode,
 ): Promise<string> {
   await writeFiles(folder, { [name]: servers.real(code) })
-  const { output } = await run(executable, [...flags, name], folder, 30_000, { ...process.env, ...env })
+  const { output } = await run(executable, [...flags, name], folder, 30_000, {
+    ...process.env,
+    ...env,
+  })
   return masked(servers.masked(output), folder) || '(nothing)'
 }
 

@@ -12,7 +12,12 @@ const file = path.join(root, 'test', 'package', 'transcript', 'printed.txt')
 
 function keptNow(): Map<string, string> {
   const sections = existsSync(file) ? readFileSync(file, 'utf8').split(/^== /m).slice(1) : []
-  return new Map(sections.map((section) => [section.slice(0, section.indexOf('\n')), section.slice(section.indexOf('\n') + 1).trimEnd()]))
+  return new Map(
+    sections.map((section) => [
+      section.slice(0, section.indexOf('\n')),
+      section.slice(section.indexOf('\n') + 1).trimEnd(),
+    ]),
+  )
 }
 
 /** Holds each line against the rules, and the first line of each stack, which has to be one of the program. */
@@ -20,7 +25,10 @@ export function expectRules(transcript: Transcript): void {
   const lines = transcript.flatMap(([, printed]) => printed.split('\n'))
   const isFrame = (line: string | undefined): boolean => /^ {4}at /.test(line ?? '')
   const objections = lines.flatMap((line, index) => {
-    const inside = isFrame(line) && !isFrame(lines[index - 1]) && !/\/app\/|127\.0\.0\.1:8000/.test(line) ? 'begins a stack' : undefined
+    const inside =
+      isFrame(line) && !isFrame(lines[index - 1]) && !/\/app\/|127\.0\.0\.1:8000/.test(line)
+        ? 'begins a stack'
+        : undefined
     const objection = objectionTo(line) ?? inside
     return objection === undefined ? [] : [`${objection}: ${line.slice(0, 300)}`]
   })
@@ -36,7 +44,10 @@ const inOneLine = (fields: string): string =>
 
 /** Errors without the lines of their stacks, the fields of each in one line. */
 function condensed(text: string): string {
-  const withoutFields = text.replace(/(?:\n {4}at .*?)+ \{\n([\s\S]*?)\n\}/g, (_, fields: string) => ` { ${inOneLine(fields)} }`)
+  const withoutFields = text.replace(
+    /(?:\n {4}at .*?)+ \{\n([\s\S]*?)\n\}/g,
+    (_, fields: string) => ` { ${inOneLine(fields)} }`,
+  )
   return withoutFields.replace(/\n {4}at .*/g, '')
 }
 

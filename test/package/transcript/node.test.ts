@@ -20,7 +20,8 @@ beforeAll(async () => {
 })
 afterAll(removeProjects)
 
-const source = (name: string) => readFile(`${root}/test/package/transcript/programs/${name}.js`, 'utf8')
+const source = (name: string) =>
+  readFile(`${root}/test/package/transcript/programs/${name}.js`, 'utf8')
 
 it('is what is kept for programs of the README, and each line follows the rules', async () => {
   const folder = await project({})
@@ -29,20 +30,32 @@ it('is what is kept for programs of the README, and each line follows the rules'
   const transcript: [string, string][] = []
   const next = programs.entries()
   const lane = async (own: Servers): Promise<void> => {
-    for (const [index, { title, code }] of next) transcript[index] = [title, await printed(folder, own, `program-${index}.mjs`, code)]
+    for (const [index, { title, code }] of next)
+      transcript[index] = [title, await printed(folder, own, `program-${index}.mjs`, code)]
   }
   await Promise.all(lanes.map(lane))
-  expectKept(transcript.map(([title, text], index) => [title, text.replaceAll(`program-${index}.mjs`, 'program.mjs')]))
+  expectKept(
+    transcript.map(([title, text], index) => [
+      title,
+      text.replaceAll(`program-${index}.mjs`, 'program.mjs'),
+    ]),
+  )
 }, 60_000)
 
 it('is what is kept for errors and for objects, and each line follows the rules', async () => {
   const folder = await project({})
   const names = ['connecting', 'calling', 'objects']
-  const texts = await Promise.all(names.map(async (name) => [name, await printed(folder, servers, `${name}.js`, await source(name))] as const))
+  const texts = await Promise.all(
+    names.map(
+      async (name) =>
+        [name, await printed(folder, servers, `${name}.js`, await source(name))] as const,
+    ),
+  )
   expectKept(texts)
 }, 60_000)
 
 it('shows all lines of a stack when asked for', async () => {
-  const code = "import { connect, MqttError } from 'mqwire'\nMqttError.wholeStacks = true\nawait connect('localhost:1883')\n"
+  const code =
+    "import { connect, MqttError } from 'mqwire'\nMqttError.wholeStacks = true\nawait connect('localhost:1883')\n"
   expect(await printed(await project({}), servers, 'whole.js', code)).toContain('/mqwire/dist/')
 })

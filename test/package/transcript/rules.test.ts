@@ -5,8 +5,14 @@ import { internalClasses, objectionTo } from './rules.js'
 describe('a line that is printed', () => {
   it.each([
     ['no wider than two screens', 'x'.repeat(241)],
-    ['without a line of the package', '    at show (file:///app/node_modules/mqwire/dist/client/lifecycle/core.js:1:2)'],
-    ['without a line of what it is made of', '    at emit (/app/node_modules/ws/lib/websocket.js:960:7)'],
+    [
+      'without a line of the package',
+      '    at show (file:///app/node_modules/mqwire/dist/client/lifecycle/core.js:1:2)',
+    ],
+    [
+      'without a line of what it is made of',
+      '    at emit (/app/node_modules/ws/lib/websocket.js:960:7)',
+    ],
     ['without an internal class', '-- a message: HandlerLoop { topic: 1 }'],
     ['without an internal class among fields', '  entry: BrokerSubscription {'],
     ['without a name that the build made', "Message { topic: 'borrowed', a: true }"],
@@ -23,7 +29,9 @@ describe('a line that is printed', () => {
   ])('may be %s', (line) => expect(objectionTo(line)).toBeUndefined())
 
   it('is held against the names of all classes', () => {
-    expect(internalClasses()).toEqual(expect.arrayContaining(['BrokerSubscription', 'HandlerLoop', 'Core']))
+    expect(internalClasses()).toEqual(
+      expect.arrayContaining(['BrokerSubscription', 'HandlerLoop', 'Core']),
+    )
     expect(internalClasses()).not.toContain('MqttError')
   })
 })

@@ -18,9 +18,13 @@ const ours = ['/mqwire/dist/', '/node_modules/ws/']
 
 /** Names of classes that nobody outside can import; what they are called in print is another matter. */
 export function internalClasses(): string[] {
-  const sources = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
+  const sources = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter(
+    (name) => name.endsWith('.ts'),
+  )
   const texts = sources.map((name) => readFileSync(path.join(root, 'src', name), 'utf8'))
-  const all = texts.flatMap((text) => [...text.matchAll(/^(?:export )?(?:abstract )?class (\w+)/gm)].map(([, name]) => name ?? ''))
+  const all = texts.flatMap((text) =>
+    [...text.matchAll(/^(?:export )?(?:abstract )?class (\w+)/gm)].map(([, name]) => name ?? ''),
+  )
   // Words that others use too: of the platform, and of the public types.
   const spoken = [
     ...Object.keys(publicNames),

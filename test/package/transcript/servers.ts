@@ -30,10 +30,23 @@ const everything: MemoryBrokerOptions = {
       direction: 'out',
       nth: 'every',
       clientId: 'leaving',
-      action: { replace: () => ({ type: 'disconnect', reasonCode: 0x8b, properties: { reasonString: 'back in a minute' } }) as never },
+      action: {
+        replace: () =>
+          ({
+            type: 'disconnect',
+            reasonCode: 0x8b,
+            properties: { reasonString: 'back in a minute' },
+          }) as never,
+      },
     },
     { packet: 'publish', direction: 'in', nth: 'every', clientId: 'gone', action: 'close-before' },
-    { packet: 'suback', direction: 'out', nth: 'every', clientId: 'lowered', action: { reasonCode: 0 } },
+    {
+      packet: 'suback',
+      direction: 'out',
+      nth: 'every',
+      clientId: 'lowered',
+      action: { reasonCode: 0 },
+    },
   ],
 }
 
@@ -41,7 +54,12 @@ const refusing: MemoryBrokerOptions = {
   authenticate: ({ clientId }) => {
     const reasonCode = Number(clientId.split('-')[1])
     const moved = reasonCode === 0x9c || reasonCode === 0x9d
-    return { reasonCode, properties: moved ? { serverReference: 'other.example' } : { reasonString: 'the words of the server' } }
+    return {
+      reasonCode,
+      properties: moved
+        ? { serverReference: 'other.example' }
+        : { reasonString: 'the words of the server' },
+    }
   },
 }
 
@@ -61,7 +79,9 @@ export async function startServers(): Promise<Servers> {
   await running.broker(refusing, 1884, 8084)
   await running.broker(little, 1885, 8086)
   const moved = { location: '/mqtt' }
-  const pages = createHttpServer(({ url }, response) => response.writeHead(url === '/moved' ? 301 : 404, moved).end())
+  const pages = createHttpServer(({ url }, response) =>
+    response.writeHead(url === '/moved' ? 301 : 404, moved).end(),
+  )
   await running.server(pages, 8080)
   const bare = createHttpServer()
   const sockets = new WebSocketServer({ server: bare, handleProtocols: () => false })

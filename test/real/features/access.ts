@@ -16,9 +16,20 @@ export const access: readonly Feature[] = [
       async run(world) {
         const client = await world.connect(account)
         const all = await client.subscribe(world.topic('#'), { qos: 1 })
-        const error = await failure(client.publish(world.topic('denied/a'), 'x', { qos }), 'the publish')
-        expect(error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x87, outcome: 'refused', fault: 'remote' })
-        await within(client.publish(world.topic('allowed'), 'last', { qos }), 'a publish afterwards')
+        const error = await failure(
+          client.publish(world.topic('denied/a'), 'x', { qos }),
+          'the publish',
+        )
+        expect(error).toMatchObject({
+          code: 'ERR_PUBLISH_REFUSED',
+          reasonCode: 0x87,
+          outcome: 'refused',
+          fault: 'remote',
+        })
+        await within(
+          client.publish(world.topic('allowed'), 'last', { qos }),
+          'a publish afterwards',
+        )
         expect(await textsUntil(all, 'last')).toEqual([])
         expect(client.state).toBe('connected')
       },
@@ -26,27 +37,42 @@ export const access: readonly Feature[] = [
   ),
   {
     name: 'refused publish at QoS 0',
-    title: 'a publish at QoS 0 that is not allowed is dropped by the broker; the connection goes on',
+    title:
+      'a publish at QoS 0 that is not allowed is dropped by the broker; the connection goes on',
     setup: 'guarded',
     reach: 'TCP',
     async run(world) {
       const client = await world.connect(account)
       const all = await client.subscribe(world.topic('#'), { qos: 1 })
       await client.publish(world.topic('denied/a'), 'x')
-      await within(client.publish(world.topic('allowed'), 'last', { qos: 1 }), 'a publish afterwards')
+      await within(
+        client.publish(world.topic('allowed'), 'last', { qos: 1 }),
+        'a publish afterwards',
+      )
       expect(await textsUntil(all, 'last')).toEqual([])
     },
   },
   {
     name: 'refused subscription',
-    title: 'a filter that is not allowed is refused with 0x87, and others of the same SUBSCRIBE are granted',
+    title:
+      'a filter that is not allowed is refused with 0x87, and others of the same SUBSCRIBE are granted',
     setup: 'guarded',
     reach: 'TCP',
     async run(world) {
       const client = await world.connect(account)
-      const error = await failure(client.subscribe(world.topic('denied/#'), { qos: 1 }), 'subscribing')
-      expect(error).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87, fault: 'remote' })
-      const mixed = await within(client.subscribe([world.topic('denied/a'), world.topic('allowed')], { qos: 1 }), 'subscribing')
+      const error = await failure(
+        client.subscribe(world.topic('denied/#'), { qos: 1 }),
+        'subscribing',
+      )
+      expect(error).toMatchObject({
+        code: 'ERR_SUBSCRIBE_REFUSED',
+        reasonCode: 0x87,
+        fault: 'remote',
+      })
+      const mixed = await within(
+        client.subscribe([world.topic('denied/a'), world.topic('allowed')], { qos: 1 }),
+        'subscribing',
+      )
       expect(mixed.granted.map(({ reasonCode, error }) => [reasonCode, error?.code])).toEqual([
         [0x87, 'ERR_SUBSCRIBE_REFUSED'],
         [0x01, undefined],
@@ -62,7 +88,10 @@ export const access: readonly Feature[] = [
     reach: 'TCP',
     async run(world) {
       const client = await world.connect()
-      const receipt = await within(client.publish(world.topic('nobody'), 'x', { qos: 1 }), 'the receipt')
+      const receipt = await within(
+        client.publish(world.topic('nobody'), 'x', { qos: 1 }),
+        'the receipt',
+      )
       expect(receipt).toMatchObject({ reasonCode: 0x10, reasonName: 'No matching subscribers' })
     },
   },

@@ -46,22 +46,33 @@ export const transportFeatures: readonly Feature[] = transports.map(transportFea
 export const connecting: readonly Feature[] = [
   {
     name: 'MQTT 3.1.1',
-    title: 'a client of 3.1.1 and one of 5.0 talk to each other at each QoS; retained messages, wildcards and unsubscribe work',
+    title:
+      'a client of 3.1.1 and one of 5.0 talk to each other at each QoS; retained messages, wildcards and unsubscribe work',
     reach: 'everywhere',
     async run(world) {
       const [old, present] = [await world.connect({ protocolVersion: 4 }), await world.connect()]
       expect(old.negotiated?.protocolVersion).toBe(4)
       const topic = world.topic('a')
-      const [atOld, atPresent] = [await old.subscribe(world.topic('#'), { qos: 2 }), await present.subscribe(topic, { qos: 2 })]
+      const [atOld, atPresent] = [
+        await old.subscribe(world.topic('#'), { qos: 2 }),
+        await present.subscribe(topic, { qos: 2 }),
+      ]
       for (const qos of [0, 1, 2] as const) {
         for (const sender of [old, present]) {
           await within(sender.publish(topic, `at ${qos}`, { qos }), 'the receipt')
-          for (const subscription of [atOld, atPresent]) expect((await take(subscription)).text()).toBe(`at ${qos}`)
+          for (const subscription of [atOld, atPresent])
+            expect((await take(subscription)).text()).toBe(`at ${qos}`)
         }
       }
-      await within(old.publish(world.topic('kept'), 'kept', { qos: 1, retain: true }), 'the receipt')
+      await within(
+        old.publish(world.topic('kept'), 'kept', { qos: 1, retain: true }),
+        'the receipt',
+      )
       expect((await take(atOld)).retain).toBe(false)
-      const late = await (await world.connect({ protocolVersion: 4 })).subscribe(world.topic('kept'), { qos: 1 })
+      const late = await (await world.connect({ protocolVersion: 4 })).subscribe(
+        world.topic('kept'),
+        { qos: 1 },
+      )
       expect((await take(late, 'the retained message')).retain).toBe(true)
       const [result] = await within(old.unsubscribe(world.topic('#')), 'unsubscribing')
       expect(result).toMatchObject({ reasonCode: 0, error: undefined })
@@ -69,7 +80,8 @@ export const connecting: readonly Feature[] = [
   },
   {
     name: 'sessions of MQTT 3.1.1',
-    title: 'a session of 3.1.1 is resumed with 50 messages that waited at QoS 1 and 2; a clean one is not there again',
+    title:
+      'a session of 3.1.1 is resumed with 50 messages that waited at QoS 1 and 2; a clean one is not there again',
     reach: 'most',
     async run(world) {
       const topic = world.topic('durable')
@@ -79,7 +91,8 @@ export const connecting: readonly Feature[] = [
       await first.subscribe(topic, { qos: 2 })
       await within(first.disconnect(), 'disconnecting')
       const sender = await world.connect()
-      for (const [index, text] of sequence(50).entries()) await sender.publish(topic, text, { qos: index % 2 === 0 ? 1 : 2 })
+      for (const [index, text] of sequence(50).entries())
+        await sender.publish(topic, text, { qos: index % 2 === 0 ? 1 : 2 })
       const second = world.client(options)
       const subscription = second.subscription(topic, { qos: 2 })
       await within(second.connect(), 'connecting again')
@@ -98,9 +111,15 @@ export const connecting: readonly Feature[] = [
     async run(world) {
       const topic = world.topic('will')
       const [, subscription] = await world.pair(topic, { qos: 1 })
-      const quiet = await world.connect({ protocolVersion: 4, will: { topic, payload: 'of the quiet one', qos: 1 } })
+      const quiet = await world.connect({
+        protocolVersion: 4,
+        will: { topic, payload: 'of the quiet one', qos: 1 },
+      })
       await within(quiet.disconnect(), 'disconnecting')
-      const loud = await world.connect({ protocolVersion: 4, will: { topic, payload: 'of the loud one', qos: 1 } })
+      const loud = await world.connect({
+        protocolVersion: 4,
+        will: { topic, payload: 'of the loud one', qos: 1 },
+      })
       loud.destroy()
       expect((await take(subscription, 'the will')).text()).toBe('of the loud one')
     },
@@ -117,7 +136,8 @@ export const connecting: readonly Feature[] = [
   },
   {
     name: 'CONNECT properties',
-    title: 'user properties, no problem information and a request for response information in CONNECT are taken',
+    title:
+      'user properties, no problem information and a request for response information in CONNECT are taken',
     reach: 'TCP',
     async run(world) {
       const client = await world.connect({
@@ -136,31 +156,48 @@ export const connecting: readonly Feature[] = [
   },
   {
     name: 'login',
-    title: 'a user with the right password is let in; a wrong one, and nobody, are refused with 0x86 or 0x87',
+    title:
+      'a user with the right password is let in; a wrong one, and nobody, are refused with 0x86 or 0x87',
     setup: 'guarded',
     reach: 'TCP',
     async run(world) {
       await talks(world, await world.connect(account))
-      for (const options of [{ ...account, password: 'wrong' }, { ...account, username: 'nobody' }, {}]) {
+      for (const options of [
+        { ...account, password: 'wrong' },
+        { ...account, username: 'nobody' },
+        {},
+      ]) {
         const error = await failure(world.connect(options), 'connecting')
-        expect(error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', outcome: 'refused', fault: 'remote' })
+        expect(error).toMatchObject({
+          code: 'ERR_CONNECT_REFUSED',
+          outcome: 'refused',
+          fault: 'remote',
+        })
         expect([0x86, 0x87]).toContain(error.reasonCode)
       }
     },
   },
   {
     name: 'enhanced authentication',
-    title: 'SCRAM-SHA-256 lets in who knows the password, and again on the open connection; 0x87 for others, 0x8C for other methods',
+    title:
+      'SCRAM-SHA-256 lets in who knows the password, and again on the open connection; 0x87 for others, 0x8C for other methods',
     setup: 'scram',
     reach: 'TCP',
     async run(world) {
       const client = await world.connect({ auth: scramSha256(account) })
       await talks(world, client)
-      for (let count = 0; count < 3; count += 1) await within(client.reauthenticate(), 'authenticating again')
+      for (let count = 0; count < 3; count += 1)
+        await within(client.reauthenticate(), 'authenticating again')
       await talks(world, client)
-      const wrong = await failure(world.connect({ auth: scramSha256({ ...account, password: 'wrong' }) }), 'a wrong password')
+      const wrong = await failure(
+        world.connect({ auth: scramSha256({ ...account, password: 'wrong' }) }),
+        'a wrong password',
+      )
       expect(wrong).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x87 })
-      const other = await failure(world.connect({ auth: { method: 'NONE', start: () => 'x', continue: () => 'x' } }), 'another method')
+      const other = await failure(
+        world.connect({ auth: { method: 'NONE', start: () => 'x', continue: () => 'x' } }),
+        'another method',
+      )
       expect(other).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x8c })
     },
   },

@@ -9,7 +9,10 @@ import { eventually, take, textsUntil, within } from '../waiting.js'
 /** Lets the broker's clock run: brokers look for what has expired every second or so. */
 async function pass(milliseconds: number): Promise<void> {
   const began = performance.now()
-  await eventually(() => performance.now() - began >= milliseconds, 'the time that something takes to expire')
+  await eventually(
+    () => performance.now() - began >= milliseconds,
+    'the time that something takes to expire',
+  )
 }
 
 /** A session with a subscription. Some brokers remember a session by its subscriptions only. */
@@ -30,11 +33,20 @@ export const expiry: readonly Feature[] = [
     title: 'a session outlives its connection by the Session Expiry Interval, and no longer',
     reach: 'TCP',
     async run(world) {
-      const [short, long] = ['short', 'long'].map((name) => ({ clientId: world.id(name), cleanStart: false }))
-      const clients = [await begin(world, { ...short, sessionExpiryInterval: 1 }), await begin(world, { ...long, sessionExpiryInterval: 100 })]
+      const [short, long] = ['short', 'long'].map((name) => ({
+        clientId: world.id(name),
+        cleanStart: false,
+      }))
+      const clients = [
+        await begin(world, { ...short, sessionExpiryInterval: 1 }),
+        await begin(world, { ...long, sessionExpiryInterval: 100 }),
+      ]
       for (const client of clients) client.destroy()
       await pass(3500)
-      expect([await isPresent(world, { ...short }), await isPresent(world, { ...long })]).toEqual([false, true])
+      expect([await isPresent(world, { ...short }), await isPresent(world, { ...long })]).toEqual([
+        false,
+        true,
+      ])
     },
   },
   {
@@ -42,12 +54,19 @@ export const expiry: readonly Feature[] = [
     title: 'disconnect({ sessionExpiryInterval: 1 }) shortens the life of a session',
     reach: 'TCP',
     async run(world) {
-      const [short, long] = ['short', 'long'].map((name) => ({ clientId: world.id(name), cleanStart: false, sessionExpiryInterval: 100 }))
+      const [short, long] = ['short', 'long'].map((name) => ({
+        clientId: world.id(name),
+        cleanStart: false,
+        sessionExpiryInterval: 100,
+      }))
       const [one, other] = [await begin(world, { ...short }), await begin(world, { ...long })]
       await within(one.disconnect({ sessionExpiryInterval: 1 }), 'disconnecting')
       await within(other.disconnect(), 'disconnecting')
       await pass(3500)
-      expect([await isPresent(world, { ...short }), await isPresent(world, { ...long })]).toEqual([false, true])
+      expect([await isPresent(world, { ...short }), await isPresent(world, { ...long })]).toEqual([
+        false,
+        true,
+      ])
     },
   },
   {
@@ -55,7 +74,11 @@ export const expiry: readonly Feature[] = [
     title: 'a session that never expires is resumed',
     reach: 'TCP',
     async run(world) {
-      const options = { clientId: world.id('for ever'), cleanStart: false, sessionExpiryInterval: 0xffffffff }
+      const options = {
+        clientId: world.id('for ever'),
+        cleanStart: false,
+        sessionExpiryInterval: 0xffffffff,
+      }
       const client = await begin(world, options)
       expect(client.negotiated?.sessionExpiryInterval).toBe(0xffffffff)
       await within(client.disconnect(), 'disconnecting')
@@ -64,15 +87,23 @@ export const expiry: readonly Feature[] = [
   },
   {
     name: 'expiry of queued messages',
-    title: 'of what waits for a durable session, that alone comes which has not expired, with the time that is left',
+    title:
+      'of what waits for a durable session, that alone comes which has not expired, with the time that is left',
     reach: 'TCP',
     async run(world) {
       const topic = world.topic('a')
       const options = { clientId: world.id('durable'), cleanStart: false }
       await within((await begin(world, options)).disconnect(), 'disconnecting')
       const sender = await world.connect()
-      for (const [text, messageExpiryInterval] of [['short', 1] as const, ['long', 1000] as const, ['unlimited', undefined] as const]) {
-        await within(sender.publish(topic, text, { qos: 1, properties: { messageExpiryInterval } }), 'the receipt')
+      for (const [text, messageExpiryInterval] of [
+        ['short', 1] as const,
+        ['long', 1000] as const,
+        ['unlimited', undefined] as const,
+      ]) {
+        await within(
+          sender.publish(topic, text, { qos: 1, properties: { messageExpiryInterval } }),
+          'the receipt',
+        )
       }
       await pass(3000)
       const client = world.client(options)
@@ -92,8 +123,17 @@ export const expiry: readonly Feature[] = [
     async run(world) {
       const topic = world.topic('will')
       const [, subscription] = await world.pair(topic, { qos: 1 })
-      const will = { topic, payload: 'gone', qos: 1, properties: { willDelayInterval: 1000 } } as const
-      const client = await world.connect({ clientId: world.id('leaving'), sessionExpiryInterval: 1, will })
+      const will = {
+        topic,
+        payload: 'gone',
+        qos: 1,
+        properties: { willDelayInterval: 1000 },
+      } as const
+      const client = await world.connect({
+        clientId: world.id('leaving'),
+        sessionExpiryInterval: 1,
+        will,
+      })
       const began = performance.now()
       client.destroy()
       expect((await take(subscription, 'the will')).text()).toBe('gone')

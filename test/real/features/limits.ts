@@ -12,21 +12,32 @@ function inFlight(client: Client): { now: number; peak: number } {
   const count = { now: 0, peak: 0 }
   client.on('packet', ({ direction, packet }: ClientEvents['packet']) => {
     if (direction === 'out' && packet.type === 'publish' && packet.qos > 0) count.now += 1
-    if (direction === 'in' && (packet.type === 'puback' || packet.type === 'pubcomp')) count.now -= 1
+    if (direction === 'in' && (packet.type === 'puback' || packet.type === 'pubcomp'))
+      count.now -= 1
     count.peak = Math.max(count.peak, count.now)
   })
   return count
 }
 
 /** The refusals of a client, none of which may cost it a byte or the connection. */
-async function refusesLocally(world: World, calls: (client: Client) => Record<string, [code: string, promise: Promise<unknown>]>): Promise<void> {
-  const [client, subscription] = [await world.connect(), await (await world.connect()).subscribe(world.topic('#'))]
+async function refusesLocally(
+  world: World,
+  calls: (client: Client) => Record<string, [code: string, promise: Promise<unknown>]>,
+): Promise<void> {
+  const [client, subscription] = [
+    await world.connect(),
+    await (await world.connect()).subscribe(world.topic('#')),
+  ]
   const sent: string[] = []
   client.on('packet', ({ direction, packet }) => {
     if (direction === 'out') sent.push(packet.type)
   })
   for (const [name, [code, promise]] of Object.entries(calls(client))) {
-    expect(await failure(promise, name), name).toMatchObject({ code, outcome: 'not-sent', fault: 'local' })
+    expect(await failure(promise, name), name).toMatchObject({
+      code,
+      outcome: 'not-sent',
+      fault: 'local',
+    })
   }
   expect(sent).toEqual([])
   await within(client.publish(world.topic('fits'), 'x', { qos: 1 }), 'a publish afterwards')
@@ -47,7 +58,10 @@ export const limits: readonly Feature[] = [
     reach: 'TCP',
     async run(world) {
       const longer = await world.connect({ keepAlive: 60 })
-      expect(longer.negotiated).toMatchObject({ keepAlive: narrow.keepAlive, serverKeepAlive: narrow.keepAlive })
+      expect(longer.negotiated).toMatchObject({
+        keepAlive: narrow.keepAlive,
+        serverKeepAlive: narrow.keepAlive,
+      })
       expect((await world.connect({ keepAlive: 10 })).negotiated?.keepAlive).toBe(10)
     },
   },
@@ -66,13 +80,17 @@ export const limits: readonly Feature[] = [
         for await (const message of subscription) got.push(message.text())
       })()
       reading.catch(() => undefined)
-      const sent = sequence(1000).map((text, index) => sender.publish(topic, text, { qos: (1 + (index % 2)) as QoS }))
+      const sent = sequence(1000).map((text, index) =>
+        sender.publish(topic, text, { qos: (1 + (index % 2)) as QoS }),
+      )
       await within(Promise.all(sent), 'the receipts')
       await eventually(() => got.length >= 1000, 'every message')
       expect(count).toEqual({ now: 0, peak: narrow.receiveMaximum })
       expect([...got].sort()).toEqual(sequence(1000).sort())
       for (const parity of [0, 1]) {
-        expect(got.filter((text) => Number(text) % 2 === parity)).toEqual(sequence(1000).filter((text) => Number(text) % 2 === parity))
+        expect(got.filter((text) => Number(text) % 2 === parity)).toEqual(
+          sequence(1000).filter((text) => Number(text) % 2 === parity),
+        )
       }
     },
   },
@@ -86,7 +104,10 @@ export const limits: readonly Feature[] = [
       const above = Buffer.concat([largest(topic, limit), Buffer.from('x')])
       await refusesLocally(world, (client) => ({
         publish: ['ERR_PACKET_TOO_LARGE', client.publish(topic, above)],
-        'publish at QoS 1': ['ERR_PACKET_TOO_LARGE', client.publish(topic, largest(topic, limit), { qos: 1 })],
+        'publish at QoS 1': [
+          'ERR_PACKET_TOO_LARGE',
+          client.publish(topic, largest(topic, limit), { qos: 1 }),
+        ],
         'size of a filter': ['ERR_PACKET_TOO_LARGE', client.subscribe('a'.repeat(limit))],
         'size of an UNSUBSCRIBE': ['ERR_PACKET_TOO_LARGE', client.unsubscribe('b'.repeat(limit))],
       }))
@@ -98,11 +119,15 @@ export const limits: readonly Feature[] = [
   },
   {
     name: 'largest packet of the client',
-    title: 'what exceeds the Maximum Packet Size of the client is left out by the broker, and what follows arrives',
+    title:
+      'what exceeds the Maximum Packet Size of the client is left out by the broker, and what follows arrives',
     reach: 'TCP',
     async run(world) {
       const topic = world.topic('a')
-      const [sender, client] = [await world.connect(), await world.connect({ maximumPacketSize: 500 })]
+      const [sender, client] = [
+        await world.connect(),
+        await world.connect({ maximumPacketSize: 500 }),
+      ]
       const subscription = await client.subscribe(topic, { qos: 1 })
       for (const qos of [0, 1] as const) {
         await within(sender.publish(topic, 'x'.repeat(1000), { qos }), 'the receipt')
@@ -114,13 +139,17 @@ export const limits: readonly Feature[] = [
   },
   {
     name: 'inbound window at QoS 2',
-    title: 'at QoS 2 too an unread subscription stops the broker at Receive Maximum, and nothing is lost or comes twice',
+    title:
+      'at QoS 2 too an unread subscription stops the broker at Receive Maximum, and nothing is lost or comes twice',
     reach: 'TCP',
     async run(world) {
       const topic = world.topic('slow')
       const [sender, client] = [await world.connect(), await world.connect({ receiveMaximum: 5 })]
       const stalled = await client.subscribe(topic, { qos: 2 })
-      await within(Promise.all(sequence(50).map((text) => sender.publish(topic, text, { qos: 2 }))), 'the receipts')
+      await within(
+        Promise.all(sequence(50).map((text) => sender.publish(topic, text, { qos: 2 }))),
+        'the receipts',
+      )
       await eventually(() => stalled.size === 5, 'the window to fill')
       expect(await takeTexts(stalled, 50)).toEqual(sequence(50))
       await within(sender.publish(topic, 'last', { qos: 2 }), 'the receipt')
@@ -134,12 +163,17 @@ export const limits: readonly Feature[] = [
     reach: 'TCP',
     async run(world) {
       const topic = world.topic('a')
-      await refusesLocally(world, (client) => ({ 'QoS 2': ['ERR_QOS_UNSUPPORTED', client.publish(topic, 'x', { qos: 2 })] }))
+      await refusesLocally(world, (client) => ({
+        'QoS 2': ['ERR_QOS_UNSUPPORTED', client.publish(topic, 'x', { qos: 2 })],
+      }))
       const client = await world.connect()
       expect(client.negotiated?.maximumQoS).toBe(1)
       const [grant] = (await client.subscribe(topic, { qos: 2 })).granted
       expect([grant?.qos, grant?.reasonCode, grant?.error]).toEqual([1, 1, undefined])
-      const required = await failure(client.subscribe(world.topic('b'), { qos: 2, requireQos: true }), 'a required QoS')
+      const required = await failure(
+        client.subscribe(world.topic('b'), { qos: 2, requireQos: true }),
+        'a required QoS',
+      )
       expect(required.code).toBe('ERR_SUBSCRIBE_REFUSED')
     },
   },
@@ -150,20 +184,26 @@ export const limits: readonly Feature[] = [
     reach: 'TCP',
     async run(world) {
       const topic = world.topic('a')
-      await refusesLocally(world, (client) => ({ retain: ['ERR_RETAIN_UNSUPPORTED', client.publish(topic, 'x', { retain: true })] }))
+      await refusesLocally(world, (client) => ({
+        retain: ['ERR_RETAIN_UNSUPPORTED', client.publish(topic, 'x', { retain: true })],
+      }))
       expect((await world.connect()).negotiated?.retainAvailable).toBe(false)
     },
   },
   {
     name: 'queued above the limits',
-    title: 'of what was queued before CONNACK, that alone is refused which the broker does not take',
+    title:
+      'of what was queued before CONNACK, that alone is refused which the broker does not take',
     setup: 'lesser',
     reach: 'TCP',
     async run(world) {
       const client = world.client()
       const fits = client.publish(world.topic('a'), 'fits', { qos: 1 })
       const above = failure(client.publish(world.topic('a'), 'above', { qos: 2 }), 'QoS 2')
-      const retained = failure(client.publish(world.topic('a'), 'retained', { qos: 1, retain: true }), 'retain')
+      const retained = failure(
+        client.publish(world.topic('a'), 'retained', { qos: 1, retain: true }),
+        'retain',
+      )
       await within(client.connect(), 'connecting')
       expect([0x00, 0x10]).toContain((await within(fits, 'the one that fits')).reasonCode)
       expect(await above).toMatchObject({ code: 'ERR_QOS_UNSUPPORTED', outcome: 'not-sent' })
@@ -176,9 +216,15 @@ export const limits: readonly Feature[] = [
     setup: 'lesser',
     reach: 'TCP',
     async run(world) {
-      const qos = await failure(world.connect({ will: { topic: world.topic('will'), qos: 2 } }), 'a will at QoS 2')
+      const qos = await failure(
+        world.connect({ will: { topic: world.topic('will'), qos: 2 } }),
+        'a will at QoS 2',
+      )
       expect(qos).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x9b })
-      const retain = await failure(world.connect({ will: { topic: world.topic('will'), retain: true } }), 'a retained will')
+      const retain = await failure(
+        world.connect({ will: { topic: world.topic('will'), retain: true } }),
+        'a retained will',
+      )
       expect(retain).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x9a })
     },
   },

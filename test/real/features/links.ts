@@ -11,7 +11,8 @@ export const links: readonly Feature[] = [
   {
     name: 'states',
     reach: 'everywhere',
-    title: 'connect and disconnect, each transition once; pending iterators end; closed is terminal',
+    title:
+      'connect and disconnect, each transition once; pending iterators end; closed is terminal',
     async run(world) {
       const client = world.client()
       const states: string[] = [client.state]
@@ -19,7 +20,9 @@ export const links: readonly Feature[] = [
       client.on('state', ({ state }) => states.push(state))
       client.on('disconnect', (event) => ends.push(event))
       await within(Promise.all([client.connect(), client.connect()]), 'connecting twice')
-      expect((await failure(client.connect(), 'connecting again')).code).toBe('ERR_ALREADY_CONNECTED')
+      expect((await failure(client.connect(), 'connecting again')).code).toBe(
+        'ERR_ALREADY_CONNECTED',
+      )
       const next = (await client.subscribe(world.topic('a'))).next()
       await within(Promise.all([client.disconnect(), client.disconnect()]), 'disconnecting twice')
       expect(await within(next, 'the iterator')).toBe(undefined)
@@ -31,20 +34,25 @@ export const links: readonly Feature[] = [
   },
   {
     name: 'before connect',
-    title: 'QoS 1 and 2 published, and subscribed, before connect() go out after it, in order; QoS 0 is refused',
+    title:
+      'QoS 1 and 2 published, and subscribed, before connect() go out after it, in order; QoS 0 is refused',
     async run(world) {
       const client = world.client()
       const [one, two] = [world.topic('1'), world.topic('2')]
       const [, at1, receiver] = await world.pair(one, { qos: 1 })
       const at2 = await receiver.subscribe(two, { qos: 2 })
       const own = client.subscription(world.topic('own'), { qos: 1 })
-      const sent = sequence(20).map((text, index) => client.publish(index % 2 === 0 ? one : two, text, { qos: index % 2 === 0 ? 1 : 2 }))
+      const sent = sequence(20).map((text, index) =>
+        client.publish(index % 2 === 0 ? one : two, text, { qos: index % 2 === 0 ? 1 : 2 }),
+      )
       const refused = await failure(client.publish(world.topic('early'), 'x'), 'QoS 0 offline')
       expect([refused.code, refused.outcome]).toEqual(['ERR_NOT_CONNECTED', 'not-sent'])
       await within(client.connect(), 'connecting')
       await within(Promise.all(sent), 'the receipts')
       const texts = await Promise.all([takeTexts(at1, 10), takeTexts(at2, 10)])
-      expect(texts).toEqual([0, 1].map((parity) => sequence(20).filter((_, index) => index % 2 === parity)))
+      expect(texts).toEqual(
+        [0, 1].map((parity) => sequence(20).filter((_, index) => index % 2 === parity)),
+      )
       await within(own.ready, 'the grant')
       await receiver.publish(world.topic('own'), 'x', { qos: 1 })
       expect((await take(own)).text()).toBe('x')
@@ -95,7 +103,8 @@ export const links: readonly Feature[] = [
   {
     name: 'killed broker',
     reach: 'everywhere',
-    title: 'the broker dies: every promise and iterator settles with a typed error that tells the outcome',
+    title:
+      'the broker dies: every promise and iterator settles with a typed error that tells the outcome',
     ownBroker: true,
     async run(world) {
       const client = await world.connect()
@@ -112,7 +121,9 @@ export const links: readonly Feature[] = [
         unsubscribe: client.unsubscribe(world.topic('e')),
         listen: client.listen(world.topic('d'), () => undefined),
       }
-      const outcomes = Object.entries(pending).map(async ([name, promise]) => [name, await failure(promise, name)] as const)
+      const outcomes = Object.entries(pending).map(
+        async ([name, promise]) => [name, await failure(promise, name)] as const,
+      )
       await within(client.flush(), 'the flush')
       await world.broker.kill()
       const end = await within(client.closed, 'closed')
@@ -127,13 +138,18 @@ export const links: readonly Feature[] = [
       expect(client.state).toBe('closed')
       const next = new Client(world.endpoint)
       const refused = await failure(next.connect(), 'connecting to a dead broker')
-      expect(refused).toMatchObject({ code: 'ERR_CONNECT_FAILED', outcome: 'not-sent', fault: 'remote' })
+      expect(refused).toMatchObject({
+        code: 'ERR_CONNECT_FAILED',
+        outcome: 'not-sent',
+        fault: 'remote',
+      })
       expect(next.state).toBe('closed')
     },
   },
   {
     name: 'disconnect from a dead broker',
-    title: 'disconnect() is bounded by its timeout when the broker does not answer, and leaves nothing pending',
+    title:
+      'disconnect() is bounded by its timeout when the broker does not answer, and leaves nothing pending',
     ownBroker: true,
     async run(world) {
       const client = await world.connect()

@@ -22,20 +22,30 @@ export const names: readonly Feature[] = [
       }
       const topics = ['a', 'a/b', 'a/b/c', 'a//c', 'a/', 'last/last/last']
       for (const [filter, wanted] of Object.entries(matches)) {
-        const subscription = await (await world.connect()).subscribe([world.topic(filter), world.topic('last/last/last')])
-        for (const topic of topics) await within(sender.publish(world.topic(topic), topic, { qos: 1 }), 'the receipt')
+        const subscription = await (await world.connect()).subscribe([
+          world.topic(filter),
+          world.topic('last/last/last'),
+        ])
+        for (const topic of topics)
+          await within(sender.publish(world.topic(topic), topic, { qos: 1 }), 'the receipt')
         // A broker may send one copy for each filter.
-        expect([...new Set(await textsUntil(subscription, 'last/last/last'))], filter).toEqual(wanted)
+        expect([...new Set(await textsUntil(subscription, 'last/last/last'))], filter).toEqual(
+          wanted,
+        )
       }
     },
   },
   {
     name: 'topics of the broker',
     ownBroker: true,
-    title: 'MQTT-4.7.2-1: a filter that begins with a wildcard does not match topics that begin with $',
+    title:
+      'MQTT-4.7.2-1: a filter that begins with a wildcard does not match topics that begin with $',
     reach: 'TCP',
     async run(world) {
-      const subscription = await (await world.connect()).subscribe(['#', '+/broker/#', '+/broker'], { qos: 1 })
+      const subscription = await (await world.connect()).subscribe(
+        ['#', '+/broker/#', '+/broker'],
+        { qos: 1 },
+      )
       const sender = await world.connect()
       const began = performance.now()
       const seen: string[] = []
@@ -53,7 +63,8 @@ export const names: readonly Feature[] = [
   },
   {
     name: 'UTF-8',
-    title: 'MQTT-1.5.4-3: topics, client ids and properties keep every character: BOM, four bytes, combining and unassigned ones, empty levels',
+    title:
+      'MQTT-1.5.4-3: topics, client ids and properties keep every character: BOM, four bytes, combining and unassigned ones, empty levels',
     reach: 'most',
     async run(world) {
       const texts = [
@@ -78,14 +89,21 @@ export const names: readonly Feature[] = [
         const own = await client.subscribe(topic, { qos: 1 })
         const userProperties: [string, string][] = [[text, text]]
         await within(
-          sender.publish(topic, text, { qos: 1, properties: { userProperties, contentType: text, responseTopic: `a/${text}` } }),
+          sender.publish(topic, text, {
+            qos: 1,
+            properties: { userProperties, contentType: text, responseTopic: `a/${text}` },
+          }),
           'the receipt',
         )
         for (const each of [own, subscription]) {
           const message = await take(each, JSON.stringify(text))
           expect(message.topic).toBe(topic)
           expect(message.text()).toBe(text)
-          expect(message.properties).toMatchObject({ userProperties, contentType: text, responseTopic: `a/${text}` })
+          expect(message.properties).toMatchObject({
+            userProperties,
+            contentType: text,
+            responseTopic: `a/${text}`,
+          })
         }
         await within(own.unsubscribe(), 'unsubscribing')
       }
@@ -99,7 +117,10 @@ export const names: readonly Feature[] = [
       const [sender, subscription] = await world.pair(world.topic('#'), { qos: 1 })
       const topic = world.topic('a').padEnd(65_535, 'x')
       const userProperties: [string, string][] = [['n'.repeat(65_535), 'v'.repeat(65_535)]]
-      await within(sender.publish(topic, 'x', { qos: 1, properties: { userProperties } }), 'the receipt')
+      await within(
+        sender.publish(topic, 'x', { qos: 1, properties: { userProperties } }),
+        'the receipt',
+      )
       const message = await take(subscription)
       expect(message.topic).toBe(topic)
       expect(message.properties.userProperties).toEqual(userProperties)

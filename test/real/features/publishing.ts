@@ -45,7 +45,13 @@ async function retainedOn(world: World, topic: string, fence: string): Promise<b
   }
 }
 
-async function many(sender: Client, subscription: Subscription, topic: string, qos: QoS, count: number): Promise<void> {
+async function many(
+  sender: Client,
+  subscription: Subscription,
+  topic: string,
+  qos: QoS,
+  count: number,
+): Promise<void> {
   const sent = Promise.all(sequence(count).map((text) => sender.publish(topic, text, { qos })))
   expect(await takeTexts(subscription, count)).toEqual(sequence(count))
   const receipts = await within(sent, 'every receipt')
@@ -64,7 +70,9 @@ function grantedQos(name: string, title: string, wildcard: string): Feature {
         const subscription = await receiver.subscribe(`${topic}${wildcard}`, { qos: granted })
         for (const qos of levels) {
           await within(sender.publish(topic, 'x', { qos }), 'the receipt')
-          expect((await take(subscription)).qos, `published at ${qos}, granted ${granted}`).toBe(Math.min(qos, granted))
+          expect((await take(subscription)).qos, `published at ${qos}, granted ${granted}`).toBe(
+            Math.min(qos, granted),
+          )
         }
       }
     },
@@ -88,7 +96,11 @@ export const publishing: readonly Feature[] = [
       }
     },
   },
-  grantedQos('granted qos', 'a message comes at the lower QoS of publication and subscription, in all nine combinations', ''),
+  grantedQos(
+    'granted qos',
+    'a message comes at the lower QoS of publication and subscription, in all nine combinations',
+    '',
+  ),
   grantedQos('granted qos on a wildcard', 'the same for a filter with a wildcard', '/#'),
   ...levels.map(
     (qos): Feature => ({
@@ -107,11 +119,15 @@ export const publishing: readonly Feature[] = [
   {
     name: 'both directions',
     reach: 'everywhere',
-    title: 'one client sends to itself at QoS 2 while it receives at QoS 1, 500 messages each, exactly once',
+    title:
+      'one client sends to itself at QoS 2 while it receives at QoS 1, 500 messages each, exactly once',
     async run(world) {
       const client = await world.connect()
       const [one, two] = [world.topic('one'), world.topic('two')]
-      const [at1, at2] = [await client.subscribe(one, { qos: 1 }), await client.subscribe(two, { qos: 2 })]
+      const [at1, at2] = [
+        await client.subscribe(one, { qos: 1 }),
+        await client.subscribe(two, { qos: 2 }),
+      ]
       await Promise.all([many(client, at1, one, 1, 500), many(client, at2, two, 2, 500)])
       expect([at1.size, at2.size, at1.dropped, at2.dropped]).toEqual([0, 0, 0, 0])
     },
@@ -123,10 +139,25 @@ export const publishing: readonly Feature[] = [
       const filter = world.topic('größe/温度/🌡/#')
       const [sender, subscription] = await world.pair(filter, { qos: 1 })
       const bytes = Uint8Array.from([9, 0, 255, 128, 9])
-      const payloads = ['', 'Grüße, 世界 🌍\u0000\ufeff', bytes, bytes.subarray(1, 4), new DataView(bytes.buffer, 1, 3), new ArrayBuffer(0)]
-      const expected = [[], [...new TextEncoder().encode('Grüße, 世界 🌍\u0000\ufeff')], [...bytes], [0, 255, 128], [0, 255, 128], []]
+      const payloads = [
+        '',
+        'Grüße, 世界 🌍\u0000\ufeff',
+        bytes,
+        bytes.subarray(1, 4),
+        new DataView(bytes.buffer, 1, 3),
+        new ArrayBuffer(0),
+      ]
+      const expected = [
+        [],
+        [...new TextEncoder().encode('Grüße, 世界 🌍\u0000\ufeff')],
+        [...bytes],
+        [0, 255, 128],
+        [0, 255, 128],
+        [],
+      ]
       const topic = world.topic('größe/温度/🌡/Ω 1')
-      for (const payload of payloads) await within(sender.publish(topic, payload, { qos: 1 }), 'the receipt')
+      for (const payload of payloads)
+        await within(sender.publish(topic, payload, { qos: 1 }), 'the receipt')
       for (const wanted of expected) {
         const message = await take(subscription)
         expect(message.topic).toBe(topic)
@@ -179,12 +210,16 @@ export const publishing: readonly Feature[] = [
   },
   {
     name: 'user properties',
-    title: 'user properties in order, with repeats, empty ones, and names that mean something to JavaScript',
+    title:
+      'user properties in order, with repeats, empty ones, and names that mean something to JavaScript',
     async run(world) {
       const topic = world.topic('properties')
       const [sender, subscription] = await world.pair(topic, { qos: 2 })
       for (const qos of levels) {
-        await within(sender.publish(topic, 'x', { qos, properties: { userProperties: mixed } }), 'the receipt')
+        await within(
+          sender.publish(topic, 'x', { qos, properties: { userProperties: mixed } }),
+          'the receipt',
+        )
         expect((await take(subscription)).properties.userProperties).toEqual(mixed)
       }
     },
@@ -198,10 +233,16 @@ export const publishing: readonly Feature[] = [
       const correlationData = Uint8Array.from({ length: 300 }, (_, index) => index & 0xff)
       await responder.listen(service, async (request) => {
         const { responseTopic, correlationData } = request.properties
-        await responder.publish(responseTopic ?? '', `${request.text()}!`, { qos: 1, properties: { correlationData } })
+        await responder.publish(responseTopic ?? '', `${request.text()}!`, {
+          qos: 1,
+          properties: { correlationData },
+        })
       })
       const replies = await requester.subscribe(answers, { qos: 1 })
-      await requester.publish(service, 'hello', { qos: 1, properties: { responseTopic: answers, correlationData } })
+      await requester.publish(service, 'hello', {
+        qos: 1,
+        properties: { responseTopic: answers, correlationData },
+      })
       const reply = await take(replies, 'the reply')
       expect(reply.text()).toBe('hello!')
       expect([...(reply.properties.correlationData ?? [])]).toEqual([...correlationData])
@@ -211,21 +252,33 @@ export const publishing: readonly Feature[] = [
     name: 'message expiry',
     title: 'Message Expiry Interval reaches the receiver, and ends a retained message',
     async run(world) {
-      const [live, retained, fence] = [world.topic('live'), world.topic('retained'), world.topic('fence')]
+      const [live, retained, fence] = [
+        world.topic('live'),
+        world.topic('retained'),
+        world.topic('fence'),
+      ]
       const [sender, subscription] = await world.pair(live, { qos: 1 })
       await sender.publish(live, 'x', { qos: 1, properties: { messageExpiryInterval: 1000 } })
       const left = (await take(subscription)).properties.messageExpiryInterval
       expect(left).toBeGreaterThan(990)
       expect(left).toBeLessThanOrEqual(1000)
       await sender.publish(fence, 'stays', { qos: 1, retain: true })
-      await sender.publish(retained, 'goes', { qos: 1, retain: true, properties: { messageExpiryInterval: 3 } })
+      await sender.publish(retained, 'goes', {
+        qos: 1,
+        retain: true,
+        properties: { messageExpiryInterval: 3 },
+      })
       await eventually(() => retainedOn(world, retained, fence), 'the retained message')
-      await eventually(async () => !(await retainedOn(world, retained, fence)), 'the end of the retained message')
+      await eventually(
+        async () => !(await retainedOn(world, retained, fence)),
+        'the end of the retained message',
+      )
     },
   },
   {
     name: 'post',
-    title: 'post() hands over 500 messages at QoS 0 in order, and flush() waits until they were written',
+    title:
+      'post() hands over 500 messages at QoS 0 in order, and flush() waits until they were written',
     async run(world) {
       const topic = world.topic('post')
       const [sender, subscription] = await world.pair(topic)
@@ -235,7 +288,8 @@ export const publishing: readonly Feature[] = [
         expect(sender.post(topic, buffer)).toBe(true)
       }
       await within(sender.flush(), 'the flush')
-      for (let index = 0; index < 500; index += 1) expect((await take(subscription)).payload[0]).toBe(index & 0xff)
+      for (let index = 0; index < 500; index += 1)
+        expect((await take(subscription)).payload[0]).toBe(index & 0xff)
     },
   },
 ]

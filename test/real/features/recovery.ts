@@ -32,7 +32,8 @@ function exchanges(client: Client): () => number {
   client.on('packet', ({ direction, packet }) => {
     if (direction === 'out') return
     if (packet.type === 'pubrel') open.delete(packet.packetId)
-    if (packet.type !== 'publish' || packet.packetId === undefined || open.has(packet.packetId)) return
+    if (packet.type !== 'publish' || packet.packetId === undefined || open.has(packet.packetId))
+      return
     open.add(packet.packetId)
     count += 1
   })
@@ -40,12 +41,22 @@ function exchanges(client: Client): () => number {
 }
 
 /** Sends messages from one durable client to another, both of whom are cut again and again, until `enough` has arrived. */
-export async function throughCuts(world: World, qos: 1 | 2, enough: (texts: readonly string[], sent: number) => boolean) {
+export async function throughCuts(
+  world: World,
+  qos: 1 | 2,
+  enough: (texts: readonly string[], sent: number) => boolean,
+) {
   const port = Number(new URL(world.broker.urls.TCP ?? '').port)
   const proxy = await startProxy({ port, seed: 7 * qos, meanBytes: 800 })
   try {
-    const durable = { ...again, cleanStart: false, firstConnect: 'wait', receiveMaximum: 65_535 } as const
-    const client = (name: string): Client => world.client({ ...durable, clientId: world.id(name) }, { url: proxy.url })
+    const durable = {
+      ...again,
+      cleanStart: false,
+      firstConnect: 'wait',
+      receiveMaximum: 65_535,
+    } as const
+    const client = (name: string): Client =>
+      world.client({ ...durable, clientId: world.id(name) }, { url: proxy.url })
     const [sender, receiver] = [client('sender'), client('receiver')]
     const lives = [new Lifecycle(sender), new Lifecycle(receiver)]
     await within(Promise.all([receiver.connect(), sender.connect()]), 'connecting')
@@ -59,14 +70,24 @@ export async function throughCuts(world: World, qos: 1 | 2, enough: (texts: read
     while (payloads.length < payloadCount || proxy.resets <= fewestResets) {
       const batch = sequence(payloadCount).map((text) => `${payloads.length} ${text}`.padEnd(200))
       payloads.push(...batch)
-      const outcomes = Promise.allSettled(batch.map((text) => sender.publish(world.topic('a'), text, { qos })))
-      for (const outcome of await within(outcomes, 'the receipts', lifetime)) if (outcome.status === 'rejected') failures.push(outcome.reason)
+      const outcomes = Promise.allSettled(
+        batch.map((text) => sender.publish(world.topic('a'), text, { qos })),
+      )
+      for (const outcome of await within(outcomes, 'the receipts', lifetime))
+        if (outcome.status === 'rejected') failures.push(outcome.reason)
     }
     proxy.calm()
     await within(sender.publish(world.topic('a'), 'last', { qos }), 'the last receipt')
     // Not all brokers send it last: what waits for a client that was cut may come after it.
     await eventually(() => enough(got, payloads.length), 'every message', lifetime)
-    return { got, payloads, failures, begun, resets: proxy.resets, contradictions: lives.flatMap((life) => life.contradictions) }
+    return {
+      got,
+      payloads,
+      failures,
+      begun,
+      resets: proxy.resets,
+      contradictions: lives.flatMap((life) => life.contradictions),
+    }
   } finally {
     await proxy.stop()
   }
@@ -80,7 +101,11 @@ function connected(client: Client): Promise<true> {
 async function goesOn(world: World, sender: Client, receiver: Client): Promise<void> {
   await Promise.all([connected(sender), connected(receiver)])
   const topic = world.topic('goes on')
-  const subscription = await within(receiver.subscribe(topic, { qos: 2 }), 'subscribing again', lifetime)
+  const subscription = await within(
+    receiver.subscribe(topic, { qos: 2 }),
+    'subscribing again',
+    lifetime,
+  )
   for (const qos of [0, 1, 2] as const) {
     await within(sender.publish(topic, `at ${qos}`, { qos }), 'a publish afterwards')
     expect((await take(subscription)).text()).toBe(`at ${qos}`)
@@ -95,10 +120,18 @@ export const recovery: readonly Feature[] = [
       reach: 'TCP',
       timeout: 3 * lifetime,
       async run(world) {
-        const { got, payloads, failures, begun, resets, contradictions } = await throughCuts(world, qos, (texts, sent) => new Set(texts).size > sent)
+        const { got, payloads, failures, begun, resets, contradictions } = await throughCuts(
+          world,
+          qos,
+          (texts, sent) => new Set(texts).size > sent,
+        )
         expect(failures).toEqual([])
         expect([...new Set(got)].sort()).toEqual([...payloads, 'last'].sort())
-        if (qos === 2) await eventually(() => got.length === begun(), `${begun()} deliveries, one for each exchange; there are ${got.length}`)
+        if (qos === 2)
+          await eventually(
+            () => got.length === begun(),
+            `${begun()} deliveries, one for each exchange; there are ${got.length}`,
+          )
         expect(resets).toBeGreaterThan(fewestResets)
         expect(contradictions.join('; ')).toBe('')
       },
@@ -106,7 +139,8 @@ export const recovery: readonly Feature[] = [
   ),
   {
     name: 'restart of the broker',
-    title: 'a broker that shuts down and comes back: clients reconnect and subscribe again; what was published meanwhile arrives',
+    title:
+      'a broker that shuts down and comes back: clients reconnect and subscribe again; what was published meanwhile arrives',
     ownBroker: true,
     reach: 'TCP',
     timeout: 90_000,
@@ -116,7 +150,10 @@ export const recovery: readonly Feature[] = [
       await within(Promise.all([sender.connect(), receiver.connect()]), 'connecting')
       const subscription = await receiver.subscribe(topic, { qos: 1 })
       await within(world.broker.shutDown(), 'shutting down', lifetime)
-      await eventually(() => sender.state === 'reconnecting' && receiver.state === 'reconnecting', 'both to notice')
+      await eventually(
+        () => sender.state === 'reconnecting' && receiver.state === 'reconnecting',
+        'both to notice',
+      )
       await within(world.broker.live(), 'coming back', lifetime)
       await connected(receiver)
       await within(receiver.subscribe(world.topic('b')), 'subscribing', lifetime)
@@ -128,7 +165,8 @@ export const recovery: readonly Feature[] = [
   },
   {
     name: 'unclean kill of the broker',
-    title: 'a broker that is killed amid 300 publishes and comes back: each gets a receipt or a typed error that tells; the clients go on',
+    title:
+      'a broker that is killed amid 300 publishes and comes back: each gets a receipt or a typed error that tells; the clients go on',
     ownBroker: true,
     reach: 'TCP',
     timeout: 90_000,
@@ -137,14 +175,17 @@ export const recovery: readonly Feature[] = [
       const lives = [new Lifecycle(sender), new Lifecycle(receiver)]
       await within(Promise.all([sender.connect(), receiver.connect()]), 'connecting')
       await receiver.listen(world.topic('a'), () => undefined, { qos: 2 })
-      const sent = sequence(300).map((text, index) => sender.publish(world.topic('a'), text, { qos: index % 2 === 0 ? 1 : 2 }))
+      const sent = sequence(300).map((text, index) =>
+        sender.publish(world.topic('a'), text, { qos: index % 2 === 0 ? 1 : 2 }),
+      )
       const settled = Promise.allSettled(sent)
       await within(Promise.any(sent), 'the first receipt')
       await world.broker.kill()
       await within(world.broker.live(), 'coming back', lifetime)
       for (const outcome of await within(settled, 'every publish', lifetime)) {
         // QoS 2 that may have arrived cannot be sent anew once the broker has forgotten it.
-        if (outcome.status === 'rejected') expect(outcome.reason).toMatchObject({ code: 'ERR_SESSION_LOST', outcome: 'unknown' })
+        if (outcome.status === 'rejected')
+          expect(outcome.reason).toMatchObject({ code: 'ERR_SESSION_LOST', outcome: 'unknown' })
       }
       const first = await Promise.allSettled(sent.filter((_, index) => index % 2 === 0))
       expect(first.filter(({ status }) => status === 'rejected')).toEqual([])
@@ -166,8 +207,12 @@ export const recovery: readonly Feature[] = [
       await first.subscribe(topic, { qos: 2 })
       await within(first.disconnect(), 'disconnecting')
       const sender = await world.connect()
-      for (const [index, text] of sequence(30).entries()) await within(sender.publish(topic, text, { qos: index % 2 === 0 ? 1 : 2 }), 'the receipt')
-      await within(sender.publish(world.topic('kept'), 'kept', { qos: 1, retain: true }), 'the receipt')
+      for (const [index, text] of sequence(30).entries())
+        await within(sender.publish(topic, text, { qos: index % 2 === 0 ? 1 : 2 }), 'the receipt')
+      await within(
+        sender.publish(world.topic('kept'), 'kept', { qos: 1, retain: true }),
+        'the receipt',
+      )
       await within(sender.disconnect(), 'disconnecting')
       await within(world.broker.shutDown(), 'shutting down', lifetime)
       await within(world.broker.live(), 'coming back', lifetime)

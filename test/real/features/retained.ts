@@ -52,7 +52,8 @@ export const retained: readonly Feature[] = [
   },
   {
     name: 'late joiner',
-    title: 'a late joiner on the same filter gets the retained messages, the first does not get them again',
+    title:
+      'a late joiner on the same filter gets the retained messages, the first does not get them again',
     async run(world) {
       const filter = world.topic('+')
       const sender = await world.connect()
@@ -83,16 +84,21 @@ export const retained: readonly Feature[] = [
       expect(await takeTexts(always, 1)).toEqual(['kept'])
       const other = await (await world.connect()).subscribe(topic, { qos: 1, retainHandling: 2 })
       await sender.publish(topic, 'live', { qos: 1 })
-      for (const subscription of [fresh, again, never, always, other]) expect(await textsUntil(subscription, 'live')).toEqual([])
+      for (const subscription of [fresh, again, never, always, other])
+        expect(await textsUntil(subscription, 'live')).toEqual([])
     },
   },
   {
     name: 'retain as published',
-    title: 'live messages keep the RETAIN flag only under retainAsPublished; both on one filter are a conflict',
+    title:
+      'live messages keep the RETAIN flag only under retainAsPublished; both on one filter are a conflict',
     async run(world) {
       const topic = world.topic('state')
       const [sender, plain, receiver] = await world.pair(topic, { qos: 1 })
-      const published = await (await world.connect()).subscribe(topic, { qos: 1, retainAsPublished: true })
+      const published = await (await world.connect()).subscribe(topic, {
+        qos: 1,
+        retainAsPublished: true,
+      })
       await retain(sender, topic, 'kept')
       await sender.publish(topic, 'live', { qos: 1 })
       expect([(await take(plain)).retain, (await take(plain)).retain]).toEqual([false, false])
@@ -102,7 +108,10 @@ export const retained: readonly Feature[] = [
         text = message.text()
         expect(message.retain, text).toBe(text === 'kept')
       }
-      const error = await failure(within(receiver.subscribe(topic, { retainAsPublished: true }), 'subscribing'), 'a differing option on one filter')
+      const error = await failure(
+        within(receiver.subscribe(topic, { retainAsPublished: true }), 'subscribing'),
+        'a differing option on one filter',
+      )
       expect(error.code).toBe('ERR_SUBSCRIPTION_CONFLICT')
     },
   },

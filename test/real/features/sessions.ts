@@ -22,8 +22,16 @@ export async function iterate(subscription: Subscription): Promise<void> {
   for await (const _message of subscription) expect.unreachable('nothing was published')
 }
 
-async function publishAll(client: Client, topic: string, texts: readonly string[], qos: QoS): Promise<void> {
-  await within(Promise.all(texts.map((text) => client.publish(topic, text, { qos }))), 'the receipts')
+async function publishAll(
+  client: Client,
+  topic: string,
+  texts: readonly string[],
+  qos: QoS,
+): Promise<void> {
+  await within(
+    Promise.all(texts.map((text) => client.publish(topic, text, { qos }))),
+    'the receipts',
+  )
 }
 
 export const sessions: readonly Feature[] = [
@@ -42,23 +50,31 @@ export const sessions: readonly Feature[] = [
   {
     name: 'takeover',
     reach: 'everywhere',
-    title: 'another client with our id: ERR_SESSION_TAKEN_OVER 0x8E, closed settles with it, iterators and promises settle',
+    title:
+      'another client with our id: ERR_SESSION_TAKEN_OVER 0x8E, closed settles with it, iterators and promises settle',
     async run(world) {
       const clientId = world.id('same')
       const loser = await world.connect({ clientId })
       const events: string[] = []
-      for (const type of ['serverdisconnect', 'disconnect'] as const) loser.on(type, () => events.push(type))
+      for (const type of ['serverdisconnect', 'disconnect'] as const)
+        loser.on(type, () => events.push(type))
       const subscription = await loser.subscribe(world.topic('a'), { qos: 1 })
       const handling = await loser.listen(world.topic('b'), () => undefined)
       const iteration = failure(iterate(subscription), 'the iterator')
       const winner = await world.connect({ clientId })
       const end = await within(loser.closed, 'closed')
-      expect(end).toMatchObject({ code: 'ERR_SESSION_TAKEN_OVER', reasonCode: 0x8e, fault: 'remote' })
+      expect(end).toMatchObject({
+        code: 'ERR_SESSION_TAKEN_OVER',
+        reasonCode: 0x8e,
+        fault: 'remote',
+      })
       expect(await iteration).toBe(end)
       expect(await failure(handling.done, 'the handling')).toBe(end)
       expect(events).toEqual(['serverdisconnect', 'disconnect'])
       expect([loser.state, winner.state]).toEqual(['closed', 'connected'])
-      expect((await failure(loser.publish(world.topic('a'), 'x'), 'publishing')).code).toBe('ERR_CLOSED')
+      expect((await failure(loser.publish(world.topic('a'), 'x'), 'publishing')).code).toBe(
+        'ERR_CLOSED',
+      )
     },
   },
   {
@@ -67,17 +83,28 @@ export const sessions: readonly Feature[] = [
     async run(world) {
       const clientId = world.id('busy')
       const loser = await world.connect({ clientId })
-      const pending = sequence(600).map((text, index) => loser.publish(world.topic('load'), text, { qos: (index % 3) as QoS }))
-      const calls = [loser.subscribe(world.topic('a')), loser.unsubscribe(world.topic('b')), loser.listen(world.topic('c'), () => undefined)]
+      const pending = sequence(600).map((text, index) =>
+        loser.publish(world.topic('load'), text, { qos: (index % 3) as QoS }),
+      )
+      const calls = [
+        loser.subscribe(world.topic('a')),
+        loser.unsubscribe(world.topic('b')),
+        loser.listen(world.topic('c'), () => undefined),
+      ]
       const settled = Promise.allSettled([...pending, ...calls])
       await world.connect({ clientId })
       const outcomes = await within(settled, 'every promise')
       const end = await within(loser.closed, 'closed')
       expect(end).toBeDefined()
-      const errors = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
+      const errors = outcomes.flatMap((outcome) =>
+        outcome.status === 'rejected' ? [outcome.reason as unknown] : [],
+      )
       for (const error of errors) {
         expect(MqttError.is(error), String(error)).toBe(true)
-        expect(error).toMatchObject({ code: end?.code, outcome: expect.stringMatching(/^(unknown|not-sent)$/) })
+        expect(error).toMatchObject({
+          code: end?.code,
+          outcome: expect.stringMatching(/^(unknown|not-sent)$/),
+        })
       }
     },
   },
@@ -152,12 +179,14 @@ export const sessions: readonly Feature[] = [
   },
   {
     name: 'unclaimed hold',
-    title: 'messages of a resumed session wait for a subscription that is made after connect(), in order',
+    title:
+      'messages of a resumed session wait for a subscription that is made after connect(), in order',
     async run(world) {
       const filter = world.topic('held/#')
       const options = await away(world, filter, 2)
       const sender = await world.connect()
-      for (const [index, text] of sequence(30).entries()) await sender.publish(world.topic('held/x'), text, { qos: index % 2 === 0 ? 1 : 2 })
+      for (const [index, text] of sequence(30).entries())
+        await sender.publish(world.topic('held/x'), text, { qos: index % 2 === 0 ? 1 : 2 })
       const client = world.client(options)
       let arrived = 0
       const unclaimed: string[] = []
@@ -219,7 +248,8 @@ export const sessions: readonly Feature[] = [
   },
   {
     name: 'detach',
-    title: 'break detaches from a durable session: what was not read goes to the next subscription on the filter',
+    title:
+      'break detaches from a durable session: what was not read goes to the next subscription on the filter',
     async run(world) {
       const topic = world.topic('kept')
       const client = await world.connect({ clientId: world.id('durable'), cleanStart: false })
@@ -236,7 +266,8 @@ export const sessions: readonly Feature[] = [
   },
   {
     name: 'end of a session',
-    title: 'disconnect() ends the session of a clean client, keeps a durable one, and ends that when told to',
+    title:
+      'disconnect() ends the session of a clean client, keeps a durable one, and ends that when told to',
     async run(world) {
       const present = async (name: string): Promise<boolean | undefined> => {
         const client = await world.connect({ clientId: world.id(name), cleanStart: false })

@@ -32,7 +32,12 @@ export const subscribing: readonly Feature[] = [
         for await (const message of subscription) into.push(message.text())
       }
       const reading = [read(first, got[0] as string[]), read(second, got[1] as string[])]
-      await within(Promise.all(sequence(200).map((text) => sender.publish(world.topic('jobs'), text, { qos: 1 }))), 'the receipts')
+      await within(
+        Promise.all(
+          sequence(200).map((text) => sender.publish(world.topic('jobs'), text, { qos: 1 })),
+        ),
+        'the receipts',
+      )
       await eventually(() => got.flat().length >= 200, 'every job')
       expect(got.flat().sort()).toEqual(sequence(200).sort())
       world.end()
@@ -41,13 +46,19 @@ export const subscribing: readonly Feature[] = [
   },
   {
     name: 'subscription identifiers',
-    title: 'overlapping filters of two subscriptions: each consumer gets each message once, in order',
+    title:
+      'overlapping filters of two subscriptions: each consumer gets each message once, in order',
     async run(world) {
       const [sender, wide, receiver] = await world.pair(world.topic('#'), { qos: 1 })
       const narrow = await receiver.subscribe(world.topic('x/+'), { qos: 2 })
-      const sending = Promise.all(sequence(50).map((text) => sender.publish(world.topic('x/a'), text, { qos: 1 })))
+      const sending = Promise.all(
+        sequence(50).map((text) => sender.publish(world.topic('x/a'), text, { qos: 1 })),
+      )
       // At once: a message that both are given counts as one until both are done with it.
-      expect(await Promise.all([takeTexts(wide, 50), takeTexts(narrow, 50)])).toEqual([sequence(50), sequence(50)])
+      expect(await Promise.all([takeTexts(wide, 50), takeTexts(narrow, 50)])).toEqual([
+        sequence(50),
+        sequence(50),
+      ])
       await within(sending, 'the receipts')
       await sender.publish(world.topic('x/b'), 'last', { qos: 1 })
       expect([await textsUntil(wide, 'last'), await textsUntil(narrow, 'last')]).toEqual([[], []])
@@ -57,7 +68,10 @@ export const subscribing: readonly Feature[] = [
     name: 'overlap within one subscription',
     title: 'filters of one subscription that overlap: it gets each message once',
     async run(world) {
-      const [sender, subscription] = await world.pair([world.topic('+/a'), world.topic('x/+'), world.topic('#')], { qos: 1 })
+      const [sender, subscription] = await world.pair(
+        [world.topic('+/a'), world.topic('x/+'), world.topic('#')],
+        { qos: 1 },
+      )
       for (const text of sequence(5)) await sender.publish(world.topic('x/a'), text, { qos: 1 })
       await sender.publish(world.topic('last'), 'last', { qos: 1 })
       expect(await textsUntil(subscription, 'last')).toEqual(sequence(5))
@@ -67,7 +81,9 @@ export const subscribing: readonly Feature[] = [
     name: 'own identifier',
     title: 'a subscription identifier of the caller comes back with its messages, also the largest',
     async run(world) {
-      const [sender, subscription] = await world.pair(world.topic('a'), { properties: { subscriptionIdentifier: 268_435_455 } })
+      const [sender, subscription] = await world.pair(world.topic('a'), {
+        properties: { subscriptionIdentifier: 268_435_455 },
+      })
       await sender.publish(world.topic('a'), 'x')
       expect((await take(subscription)).properties.subscriptionIdentifiers).toEqual([268_435_455])
     },
@@ -80,9 +96,9 @@ export const subscribing: readonly Feature[] = [
       const seen = packets(client)
       const filters = [0, 1, 2].map((qos) => ({ filter: world.topic(`f${qos}`), qos: qos as QoS }))
       const subscription = await client.subscribe(filters)
-      expect(subscription.granted.map(({ filter, qos, reasonCode }) => ({ filter, qos, reasonCode }))).toEqual(
-        filters.map(({ filter, qos }) => ({ filter, qos, reasonCode: qos })),
-      )
+      expect(
+        subscription.granted.map(({ filter, qos, reasonCode }) => ({ filter, qos, reasonCode })),
+      ).toEqual(filters.map(({ filter, qos }) => ({ filter, qos, reasonCode: qos })))
       expect(sent(seen, 'subscribe')).toBe(2)
       for (const { filter, qos } of filters) {
         await client.publish(filter, 'x', { qos: 2 })
@@ -92,12 +108,15 @@ export const subscribing: readonly Feature[] = [
   },
   {
     name: 'merged filters',
-    title: 'three subscriptions on one filter are one SUBSCRIBE, three deliveries, and one UNSUBSCRIBE by the last',
+    title:
+      'three subscriptions on one filter are one SUBSCRIBE, three deliveries, and one UNSUBSCRIBE by the last',
     async run(world) {
       const topic = world.topic('merged')
       const client = await world.connect()
       const seen = packets(client)
-      const all = await Promise.all([0, 1, 2].map((qos) => client.subscribe(topic, { qos: qos as QoS })))
+      const all = await Promise.all(
+        [0, 1, 2].map((qos) => client.subscribe(topic, { qos: qos as QoS })),
+      )
       expect(sent(seen, 'subscribe')).toBe(1)
       await client.publish(topic, 'x', { qos: 2 })
       for (const subscription of all) expect((await take(subscription)).qos).toBe(2)
@@ -110,14 +129,17 @@ export const subscribing: readonly Feature[] = [
   },
   {
     name: 'unsubscribe',
-    title: 'unsubscribe tells per filter, nothing comes afterwards, and its local subscriptions end',
+    title:
+      'unsubscribe tells per filter, nothing comes afterwards, and its local subscriptions end',
     async run(world) {
       const [gone, never] = [world.topic('gone'), world.topic('never')]
       const client = await world.connect()
       const subscription = await client.subscribe(gone, { qos: 1 })
       const ended = subscription.next()
       const results = await within(client.unsubscribe([gone, never]), 'the answer')
-      expect(results.map(({ filter, reasonCode, error }) => ({ filter, reasonCode, error }))).toEqual([
+      expect(
+        results.map(({ filter, reasonCode, error }) => ({ filter, reasonCode, error })),
+      ).toEqual([
         { filter: gone, reasonCode: 0x00, error: undefined },
         { filter: never, reasonCode: 0x11, error: undefined },
       ])
@@ -144,7 +166,8 @@ export const subscribing: readonly Feature[] = [
   },
   {
     name: 'listen',
-    title: 'listen with concurrency 4 runs four at a time, each message once, and retries a failed one',
+    title:
+      'listen with concurrency 4 runs four at a time, each message once, and retries a failed one',
     async run(world) {
       const topic = world.topic('jobs')
       const [sender, receiver] = [await world.connect(), await world.connect()]
@@ -172,7 +195,10 @@ export const subscribing: readonly Feature[] = [
         },
         { qos: 1, concurrency: 4 },
       )
-      await within(Promise.all(sequence(40).map((text) => sender.publish(topic, text, { qos: 1 }))), 'the receipts')
+      await within(
+        Promise.all(sequence(40).map((text) => sender.publish(topic, text, { qos: 1 }))),
+        'the receipts',
+      )
       await eventually(() => done.length === 40, 'every job')
       expect([...done].sort()).toEqual(sequence(40).sort())
       expect([peak, failed.size]).toEqual([4, 4])
@@ -182,14 +208,17 @@ export const subscribing: readonly Feature[] = [
   },
   {
     name: 'manual ack',
-    title: 'MQTT-4.6.0-2: acknowledged out of order, PUBACK and PUBREC leave in the order of arrival',
+    title:
+      'MQTT-4.6.0-2: acknowledged out of order, PUBACK and PUBREC leave in the order of arrival',
     async run(world) {
       const topic = world.topic('manual')
       const [sender, subscription, receiver] = await world.pair(topic, { qos: 2, ack: 'manual' })
       const seen = packets(receiver)
       const acks = (): number[] =>
         seen.flatMap(({ direction, packet }) =>
-          direction === 'out' && (packet.type === 'puback' || packet.type === 'pubrec') ? [packet.packetId] : [],
+          direction === 'out' && (packet.type === 'puback' || packet.type === 'pubrec')
+            ? [packet.packetId]
+            : [],
         )
       const levels: QoS[] = [1, 1, 1, 1]
       const got: Message[] = []
@@ -213,7 +242,8 @@ export const subscribing: readonly Feature[] = [
   },
   {
     name: 'calls inside a loop',
-    title: 'publish, subscribe, unsubscribe and disconnect awaited inside the loop body never deadlock',
+    title:
+      'publish, subscribe, unsubscribe and disconnect awaited inside the loop body never deadlock',
     async run(world) {
       const topic = world.topic('loop')
       const [sender, subscription, client] = await world.pair(topic, { qos: 2 })
@@ -221,7 +251,8 @@ export const subscribing: readonly Feature[] = [
       const turns: string[] = []
       const loop = async (): Promise<void> => {
         for await (const message of subscription) {
-          for (const qos of [0, 1, 2] as const) await client.publish(world.topic('echo'), message.payload, { qos })
+          for (const qos of [0, 1, 2] as const)
+            await client.publish(world.topic('echo'), message.payload, { qos })
           const inner = await client.subscribe(world.topic(`inner/${message.text()}`), { qos: 1 })
           await client.publish(world.topic(`inner/${message.text()}`), 'back', { qos: 1 })
           turns.push(`${message.text()} ${(await take(inner)).text()}`)
@@ -245,7 +276,8 @@ export const subscribing: readonly Feature[] = [
       const handling = await client.listen(
         topic,
         async (message) => {
-          for (const qos of [0, 1, 2] as const) await client.publish(world.topic('echo'), message.payload, { qos })
+          for (const qos of [0, 1, 2] as const)
+            await client.publish(world.topic('echo'), message.payload, { qos })
           const inner = await client.subscribe(world.topic('inner'), { qos: 1 })
           await client.unsubscribe(world.topic('inner'))
           expect(await inner.next()).toBe(undefined)
@@ -273,7 +305,10 @@ export const subscribing: readonly Feature[] = [
       for await (const message of subscription) {
         if (message.text() === '4') break
       }
-      await eventually(() => sent(seen, 'unsubscribe') === 1 && sent(seen, 'puback') === 20, 'UNSUBSCRIBE and every PUBACK')
+      await eventually(
+        () => sent(seen, 'unsubscribe') === 1 && sent(seen, 'puback') === 20,
+        'UNSUBSCRIBE and every PUBACK',
+      )
       const again = await client.subscribe(topic, { qos: 1 })
       await sender.publish(topic, 'again', { qos: 1 })
       expect(await textsUntil(again, 'again')).toEqual([])
@@ -281,12 +316,15 @@ export const subscribing: readonly Feature[] = [
   },
   {
     name: 'batches',
-    title: 'batches() hands over what is there, in order, and acknowledges a batch when the next is asked for',
+    title:
+      'batches() hands over what is there, in order, and acknowledges a batch when the next is asked for',
     async run(world) {
       const topic = world.topic('batches')
       const [sender, subscription, client] = await world.pair(topic, { qos: 1 })
       const seen = packets(client)
-      const sending = Promise.all(sequence(500).map((text) => sender.publish(topic, text, { qos: 1 })))
+      const sending = Promise.all(
+        sequence(500).map((text) => sender.publish(topic, text, { qos: 1 })),
+      )
       const got: string[] = []
       for await (const batch of subscription.batches(50)) {
         expect(batch.length).toBeLessThanOrEqual(50)
@@ -300,17 +338,24 @@ export const subscribing: readonly Feature[] = [
   },
   {
     name: 'inbound window',
-    title: 'an unread subscription stops the broker at Receive Maximum; QoS 0 and calls go on; nothing is lost',
+    title:
+      'an unread subscription stops the broker at Receive Maximum; QoS 0 and calls go on; nothing is lost',
     async run(world) {
       const [slow, quick] = [world.topic('slow'), world.topic('quick')]
       const sender = await world.connect()
       const client = await world.connect({ receiveMaximum: 5 })
       const stalled = await client.subscribe(slow, { qos: 1 })
       const lively = await client.subscribe(quick)
-      await within(Promise.all(sequence(50).map((text) => sender.publish(slow, text, { qos: 1 }))), 'the receipts')
+      await within(
+        Promise.all(sequence(50).map((text) => sender.publish(slow, text, { qos: 1 }))),
+        'the receipts',
+      )
       await sender.publish(quick, 'x', { qos: 0 })
       await take(lively, 'QoS 0 past the stalled subscription')
-      await within(client.publish(world.topic('other'), 'x', { qos: 2 }), 'a publish past the stalled subscription')
+      await within(
+        client.publish(world.topic('other'), 'x', { qos: 2 }),
+        'a publish past the stalled subscription',
+      )
       await eventually(() => stalled.size === 5, 'the window to fill')
       expect(await takeTexts(stalled, 50)).toEqual(sequence(50))
       expect(stalled.dropped).toBe(0)

@@ -15,7 +15,12 @@ const mebibyte = 1024 * 1024
 function aliases(client: Client, way: 'in' | 'out'): { topics: Set<number>; bare: number } {
   const seen = { topics: new Set<number>(), bare: 0 }
   client.on('packet', ({ direction, packet }) => {
-    if (direction !== way || packet.type !== 'publish' || packet.properties.topicAlias === undefined) return
+    if (
+      direction !== way ||
+      packet.type !== 'publish' ||
+      packet.properties.topicAlias === undefined
+    )
+      return
     seen.topics.add(packet.properties.topicAlias)
     if (packet.topic === '') seen.bare += 1
   })
@@ -25,7 +30,8 @@ function aliases(client: Client, way: 'in' | 'out'): { topics: Set<number>; bare
 export const volume: readonly Feature[] = [
   {
     name: 'identifiers come round',
-    title: '66,000 publishes at QoS 1 to itself use every identifier, never 0 and never one that is in flight, and all arrive in order',
+    title:
+      '66,000 publishes at QoS 1 to itself use every identifier, never 0 and never one that is in flight, and all arrive in order',
     reach: 'TCP',
     alone: true,
     timeout: 120_000,
@@ -38,14 +44,20 @@ export const volume: readonly Feature[] = [
       client.on('packet', ({ direction, packet }) => {
         if (direction === 'in' && packet.type === 'puback') open.delete(packet.packetId)
         if (direction === 'in' || packet.type !== 'publish' || packet.packetId === undefined) return
-        if (open.has(packet.packetId) || packet.packetId === 0) wrong.push(`identifier ${packet.packetId}`)
+        if (open.has(packet.packetId) || packet.packetId === 0)
+          wrong.push(`identifier ${packet.packetId}`)
         open.add(packet.packetId)
         used.add(packet.packetId)
       })
       const sending = (async () => {
         for (let first = 0; first < round; first += 500) {
-          const numbers = Array.from({ length: Math.min(500, round - first) }, (_, index) => first + index)
-          await Promise.all(numbers.map((number) => client.publish(topic, String(number), { qos: 1 })))
+          const numbers = Array.from(
+            { length: Math.min(500, round - first) },
+            (_, index) => first + index,
+          )
+          await Promise.all(
+            numbers.map((number) => client.publish(topic, String(number), { qos: 1 })),
+          )
         }
       })()
       sending.catch(() => undefined)
@@ -53,7 +65,8 @@ export const volume: readonly Feature[] = [
       const receiving = (async () => {
         for await (const batch of subscription.batches(500)) {
           for (const message of batch) {
-            if (message.text() !== String(expected)) wrong.push(`${message.text()} in place of ${expected}`)
+            if (message.text() !== String(expected))
+              wrong.push(`${message.text()} in place of ${expected}`)
             expected += 1
           }
           if (expected >= round || wrong.length > 10) return
@@ -89,16 +102,20 @@ export const volume: readonly Feature[] = [
   },
   {
     name: 'topic aliases to the broker',
-    title: 'aliases that the broker offers are used, and every message arrives under its own topic, also with more topics than aliases',
+    title:
+      'aliases that the broker offers are used, and every message arrives under its own topic, also with more topics than aliases',
     reach: 'TCP',
     async run(world) {
       const [sender, subscription] = await world.pair(world.topic('#'), { buffer: 5000 })
       expect(sender.negotiated?.topicAliasMaximum).toBeGreaterThan(0)
       const seen = aliases(sender, 'out')
-      const topics = sequence(400).map((text) => world.topic(`${text}/with/a/name/that/is/worth/an/alias`))
+      const topics = sequence(400).map((text) =>
+        world.topic(`${text}/with/a/name/that/is/worth/an/alias`),
+      )
       for (const [index, topic] of [...topics, ...topics].entries()) {
         for (const again of ['once', 'twice']) await sender.publish(topic, `${topic} ${again}`)
-        if (index % 100 === 0) await within(sender.publish(topic, 'a fence', { qos: 1 }), 'the receipt')
+        if (index % 100 === 0)
+          await within(sender.publish(topic, 'a fence', { qos: 1 }), 'the receipt')
       }
       await within(sender.publish(world.topic('last'), 'last', { qos: 1 }), 'the receipt')
       let count = 0
@@ -111,20 +128,29 @@ export const volume: readonly Feature[] = [
       }
       expect(count).toBe(1600)
       expect(seen.topics.size).toBeGreaterThan(0)
-      expect(Math.max(...seen.topics)).toBeLessThanOrEqual(sender.negotiated?.topicAliasMaximum ?? 0)
+      expect(Math.max(...seen.topics)).toBeLessThanOrEqual(
+        sender.negotiated?.topicAliasMaximum ?? 0,
+      )
       expect(seen.bare).toBeGreaterThan(0)
     },
   },
   {
     name: 'topic aliases from the broker',
-    title: 'aliases that the broker sets up within the Topic Alias Maximum of the client are resolved',
+    title:
+      'aliases that the broker sets up within the Topic Alias Maximum of the client are resolved',
     reach: 'TCP',
     async run(world) {
-      const [sender, receiver] = [await world.connect(), await world.connect({ topicAliasMaximum: 5 })]
+      const [sender, receiver] = [
+        await world.connect(),
+        await world.connect({ topicAliasMaximum: 5 }),
+      ]
       const seen = aliases(receiver, 'in')
       const subscription = await receiver.subscribe(world.topic('#'), { qos: 1 })
-      const topics = sequence(10).map((text) => world.topic(`${text}/with/a/name/that/is/worth/an/alias`))
-      for (const topic of [...topics, ...topics, ...topics]) await within(sender.publish(topic, topic, { qos: 1 }), 'the receipt')
+      const topics = sequence(10).map((text) =>
+        world.topic(`${text}/with/a/name/that/is/worth/an/alias`),
+      )
+      for (const topic of [...topics, ...topics, ...topics])
+        await within(sender.publish(topic, topic, { qos: 1 }), 'the receipt')
       for (const topic of [...topics, ...topics, ...topics]) {
         const message = await take(subscription)
         expect([message.topic, message.text()]).toEqual([topic, topic])
@@ -135,33 +161,47 @@ export const volume: readonly Feature[] = [
   },
   {
     name: 'thousands at QoS 1 and 2 both ways',
-    title: 'two clients send each other 3,000 messages at QoS 1 and 2 at once; all arrive once and in order',
+    title:
+      'two clients send each other 3,000 messages at QoS 1 and 2 at once; all arrive once and in order',
     reach: 'TCP',
     alone: true,
     timeout: 60_000,
     async run(world) {
       const [one, other] = [await world.connect(), await world.connect()]
-      const [atOne, atOther] = [await one.subscribe(world.topic('one'), { qos: 2 }), await other.subscribe(world.topic('other'), { qos: 2 })]
-      const send = (client: Client, topic: string, qos: 1 | 2) => Promise.all(sequence(3000).map((text) => client.publish(topic, text, { qos })))
+      const [atOne, atOther] = [
+        await one.subscribe(world.topic('one'), { qos: 2 }),
+        await other.subscribe(world.topic('other'), { qos: 2 }),
+      ]
+      const send = (client: Client, topic: string, qos: 1 | 2) =>
+        Promise.all(sequence(3000).map((text) => client.publish(topic, text, { qos })))
       const sent = [send(one, world.topic('other'), 1), send(other, world.topic('one'), 2)]
-      for (const texts of await Promise.all([takeTexts(atOne, 3000), takeTexts(atOther, 3000)])) expect(texts).toEqual(sequence(3000))
+      for (const texts of await Promise.all([takeTexts(atOne, 3000), takeTexts(atOther, 3000)]))
+        expect(texts).toEqual(sequence(3000))
       await within(Promise.all(sent), 'the receipts')
-      await Promise.all([one.publish(world.topic('other'), 'last', { qos: 1 }), other.publish(world.topic('one'), 'last', { qos: 2 })])
+      await Promise.all([
+        one.publish(world.topic('other'), 'last', { qos: 1 }),
+        other.publish(world.topic('one'), 'last', { qos: 2 }),
+      ])
       expect([(await take(atOne)).text(), (await take(atOther)).text()]).toEqual(['last', 'last'])
     },
   },
   {
     name: 'requests',
-    title: '200 requests at once are each given their own answer; one that nobody answers times out',
+    title:
+      '200 requests at once are each given their own answer; one that nobody answers times out',
     reach: 'TCP',
     async run(world) {
       const [requester, responder] = [await world.connect(), await world.connect()]
       await responder.respond(world.topic('service'), (request) => `${request.text()}!`, { qos: 1 })
-      const replies = sequence(200).map((text) => requester.request(world.topic('service'), text, { qos: 1 }))
+      const replies = sequence(200).map((text) =>
+        requester.request(world.topic('service'), text, { qos: 1 }),
+      )
       const texts = (await within(Promise.all(replies), 'the answers')).map((reply) => reply.text())
       expect(texts).toEqual(sequence(200).map((text) => `${text}!`))
       const late = requester.request(world.topic('nobody'), 'x', { qos: 1, timeout: 100 })
-      await expect(within(late, 'the end of a request')).rejects.toMatchObject({ code: 'ERR_TIMEOUT' })
+      await expect(within(late, 'the end of a request')).rejects.toMatchObject({
+        code: 'ERR_TIMEOUT',
+      })
       await eventually(() => requester.state === 'connected', 'the client going on')
     },
   },

@@ -17,13 +17,24 @@ export const wills: readonly Feature[] = [
         ['k', '1'],
         ['k', '2'],
       ]
-      const properties = { contentType: 'text/plain', responseTopic: 'r', correlationData: 'id', payloadFormatIndicator: 1, userProperties }
+      const properties = {
+        contentType: 'text/plain',
+        responseTopic: 'r',
+        correlationData: 'id',
+        payloadFormatIndicator: 1,
+        userProperties,
+      }
       const client = await world.connect({ will: { topic, payload: 'gone', qos: 1, properties } })
       client.destroy()
       expect(await within(client.closed, 'the end')).toBe(undefined)
       const message = await take(subscription, 'the will')
       expect([message.text(), message.qos]).toEqual(['gone', 1])
-      expect(message.properties).toMatchObject({ contentType: 'text/plain', responseTopic: 'r', payloadFormatIndicator: 1, userProperties })
+      expect(message.properties).toMatchObject({
+        contentType: 'text/plain',
+        responseTopic: 'r',
+        payloadFormatIndicator: 1,
+        userProperties,
+      })
       expect(Buffer.from(message.properties.correlationData ?? []).toString()).toBe('id')
     },
   },
@@ -60,11 +71,19 @@ export const wills: readonly Feature[] = [
     async run(world) {
       const topic = world.topic('will')
       const [, subscription] = await world.pair(topic, { qos: 1 })
-      const will = (payload: string, willDelayInterval: number) => ({ topic, payload, qos: 1 as const, properties: { willDelayInterval } })
+      const will = (payload: string, willDelayInterval: number) => ({
+        topic,
+        payload,
+        qos: 1 as const,
+        properties: { willDelayInterval },
+      })
       const back = { clientId: world.id('back'), cleanStart: false }
       const returning = await world.connect({ ...back, will: will('of the one who came back', 1) })
       await returning.subscribe(world.topic('a'), { qos: 1 })
-      const leaving = await world.connect({ clientId: world.id('gone'), will: will('of the one who left', 2) })
+      const leaving = await world.connect({
+        clientId: world.id('gone'),
+        will: will('of the one who left', 2),
+      })
       returning.destroy()
       const left = performance.now()
       leaving.destroy()

@@ -6,7 +6,10 @@
 import { Client, exponential } from 'mqwire'
 import { print } from './print.js'
 
-const client = new Client(process.env.MQTT_URL, { firstConnect: 'wait', reconnect: { backoff: exponential({ min: 20, max: 100 }) } })
+const client = new Client(process.env.MQTT_URL, {
+  firstConnect: 'wait',
+  reconnect: { backoff: exponential({ min: 20, max: 100 }) },
+})
 const values = new Map()
 
 function show() {

@@ -19,7 +19,10 @@ beforeAll(requireDist)
 async function measured(url: string, device: string, value: number): Promise<void> {
   const sensor = new Client(url)
   await within(sensor.connect(), 'a sensor connecting')
-  await within(sensor.publish(`site/${device}/temperature`, String(value), { qos: 1, retain: true }), 'a reading')
+  await within(
+    sensor.publish(`site/${device}/temperature`, String(value), { qos: 1, retain: true }),
+    'a reading',
+  )
   await sensor.disconnect()
 }
 
@@ -47,19 +50,28 @@ async function run(broker: Mortal, sensorUrl: string): Promise<void> {
       await page.says(shows({ cellar: 12, roof: 20 + round }), 'the next reading')
     }
     page.signal('SIGTERM')
-    expect(await page.ends()).toEqual({ code: 0, last: { state: 'closed', values: { cellar: 12, roof: 22 } }, errors: '' })
+    expect(await page.ends()).toEqual({
+      code: 0,
+      last: { state: 'closed', values: { cellar: 12, roof: 22 } },
+      errors: '',
+    })
   } finally {
     page.signal('SIGKILL')
   }
 }
 
-const title = 'a dashboard starts before its broker, shows every state, and goes on after each restart'
+const title =
+  'a dashboard starts before its broker, shows every state, and goes on after each restart'
 
 describe('aedes over WebSocket', () => {
   it(title, async () => {
     const broker = await startAedes()
     try {
-      const mortal = { url: broker.urls.WebSocket ?? '', live: () => broker.live(), kill: () => broker.shutDown() }
+      const mortal = {
+        url: broker.urls.WebSocket ?? '',
+        live: () => broker.live(),
+        kill: () => broker.shutDown(),
+      }
       await run(mortal, broker.urls.TCP ?? '')
     } finally {
       await broker.stop()

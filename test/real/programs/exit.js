@@ -7,7 +7,11 @@ import { Client, constant } from 'mqwire'
 import { print } from './print.js'
 
 const { MQTT_URL, SILENT_URL, CLOSED_URL, STATE } = process.env
-const long = { reconnect: { backoff: constant(3_600_000) }, firstConnect: 'wait', connectTimeout: 3_600_000 }
+const long = {
+  reconnect: { backoff: constant(3_600_000) },
+  firstConnect: 'wait',
+  connectTimeout: 3_600_000,
+}
 const forever = new Promise(() => undefined)
 
 function next(client, type) {
@@ -18,7 +22,11 @@ function next(client, type) {
 const states = {
   idle: async () => new Client(MQTT_URL, long),
   async connected() {
-    const client = new Client(MQTT_URL, { ...long, stats: true, credentials: async () => ({ expiresAt: Date.now() + 3_600_000 }) })
+    const client = new Client(MQTT_URL, {
+      ...long,
+      stats: true,
+      credentials: async () => ({ expiresAt: Date.now() + 3_600_000 }),
+    })
     await client.connect()
     return client
   },
@@ -57,10 +65,15 @@ const states = {
 }
 
 const client = await states[STATE]()
-const pending = [client.publish('exit', 'x', { qos: 1, ackTimeout: 3_600_000, ttl: 3_600_000 }), client.subscription('exit', { qos: 1 }).next()]
+const pending = [
+  client.publish('exit', 'x', { qos: 1, ackTimeout: 3_600_000, ttl: 3_600_000 }),
+  client.subscription('exit', { qos: 1 }).next(),
+]
 const settled = Promise.allSettled(pending)
 const state = client.state
 const started = performance.now()
 await client.disconnect({ timeout: 0 })
-const outcomes = (await settled).map(({ reason, value }) => reason?.code ?? String(value?.reasonCode ?? value))
+const outcomes = (await settled).map(
+  ({ reason, value }) => reason?.code ?? String(value?.reasonCode ?? value),
+)
 print({ state, now: client.state, outcomes, milliseconds: Math.round(performance.now() - started) })

@@ -8,14 +8,26 @@ import { connect } from 'mqwire'
 import { print } from './print.js'
 
 const { MQTT_URL } = process.env
-const [devices, unknown, readings] = [process.env.DEVICES, process.env.UNKNOWN, process.env.READINGS].map(Number)
+const [devices, unknown, readings] = [
+  process.env.DEVICES,
+  process.env.UNKNOWN,
+  process.env.READINGS,
+].map(Number)
 const refusals = {}
 const clients = []
 
 async function start(index) {
   const password = index % unknown === 0 ? 'wrong' : 'secret'
   try {
-    clients.push([index, await connect(MQTT_URL, { clientId: `device-${index}`, username: 'device', password, keepAlive: 60 })])
+    clients.push([
+      index,
+      await connect(MQTT_URL, {
+        clientId: `device-${index}`,
+        username: 'device',
+        password,
+        keepAlive: 60,
+      }),
+    ])
   } catch (error) {
     const reason = `${error.code} ${error.reasonName}`
     refusals[reason] = (refusals[reason] ?? 0) + 1
@@ -23,12 +35,15 @@ async function start(index) {
 }
 
 async function report([index, client]) {
-  for (let number = 0; number < readings; number += 1) await client.publish(`fleet/${index}`, String(number), { qos: 1 })
+  for (let number = 0; number < readings; number += 1)
+    await client.publish(`fleet/${index}`, String(number), { qos: 1 })
 }
 
 // As a fleet does that is not switched on in one instant.
 for (let first = 0; first < devices; first += 100) {
-  await Promise.all(Array.from({ length: Math.min(100, devices - first) }, (_, offset) => start(first + offset)))
+  await Promise.all(
+    Array.from({ length: Math.min(100, devices - first) }, (_, offset) => start(first + offset)),
+  )
 }
 const connected = clients.filter(([, client]) => client.state === 'connected').length
 await Promise.all(clients.map(report))

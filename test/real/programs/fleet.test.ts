@@ -17,7 +17,11 @@ beforeAll(requireDist)
 withMosquitto(['TCP'], () => {
   it(`${known} of ${devices} devices publish, the others are told why they cannot, and the process ends`, async () => {
     const broker = await Restartable.start({ passwords: { device: 'secret' } })
-    const observer = new Client(broker.url, { username: 'device', password: 'secret', receiveMaximum: 65_535 })
+    const observer = new Client(broker.url, {
+      username: 'device',
+      password: 'secret',
+      receiveMaximum: 65_535,
+    })
     const seen = new Map<string, string>()
     try {
       await within(observer.connect(), 'connecting')
@@ -35,10 +39,19 @@ withMosquitto(['TCP'], () => {
         READINGS: String(readings),
       })
       const refusals = { 'ERR_CONNECT_REFUSED Not authorized': devices / unknown }
-      expect(await fleet.ends()).toEqual({ code: 0, last: { connected: known, refusals }, errors: '' })
-      await eventually(() => seen.size === known && [...seen.values()].every((texts) => texts.length === readings), 'every reading')
+      expect(await fleet.ends()).toEqual({
+        code: 0,
+        last: { connected: known, refusals },
+        errors: '',
+      })
+      await eventually(
+        () => seen.size === known && [...seen.values()].every((texts) => texts.length === readings),
+        'every reading',
+      )
       expect(new Set(seen.values())).toEqual(new Set(['01234']))
-      expect([...seen.keys()].filter((topic) => Number(topic.split('/')[1]) % unknown === 0)).toEqual([])
+      expect(
+        [...seen.keys()].filter((topic) => Number(topic.split('/')[1]) % unknown === 0),
+      ).toEqual([])
     } finally {
       observer.destroy()
       await broker.stop()

@@ -16,7 +16,15 @@ function talk(socket) {
   const number = ++connections
   const parser = mqttPacket.parser({ protocolVersion: 5 })
   const send = (packet) => socket.write(mqttPacket.generate(packet, { protocolVersion: 5 }))
-  const message = { cmd: 'publish', topic: 'down', payload: `${number}`, qos: 1, messageId: 7, dup: false, retain: false }
+  const message = {
+    cmd: 'publish',
+    topic: 'down',
+    payload: `${number}`,
+    qos: 1,
+    messageId: 7,
+    dup: false,
+    retain: false,
+  }
   const heard = new Set()
 
   function hangUp(cmd) {
@@ -31,7 +39,8 @@ function talk(socket) {
     if (cmd === 'connect') send({ cmd: 'connack', sessionPresent: number > 1, reasonCode: 0 })
     if (cmd === 'subscribe') send({ cmd: 'suback', messageId, granted: [1] })
     if (cmd === 'subscribe' || (cmd === 'connect' && number > 1)) send(message)
-    if (cmd === 'publish' && (dup || number >= lasting)) send({ cmd: 'puback', messageId, reasonCode: 0 })
+    if (cmd === 'publish' && (dup || number >= lasting))
+      send({ cmd: 'puback', messageId, reasonCode: 0 })
     if (cmd === 'publish' || cmd === 'puback') hangUp(cmd)
   })
   socket.on('data', (chunk) => parser.parse(chunk)).on('error', () => undefined)
@@ -39,7 +48,8 @@ function talk(socket) {
 
 const { websocket } = workerData
 const server = websocket ? createHttpServer() : createServer(talk)
-if (websocket) new WebSocketServer({ server }).on('connection', (socket) => talk(createWebSocketStream(socket)))
+if (websocket)
+  new WebSocketServer({ server }).on('connection', (socket) => talk(createWebSocketStream(socket)))
 server.listen(0, '127.0.0.1', () => parentPort.postMessage({ port: server.address().port }))
 
 parentPort.on('message', (next) => {

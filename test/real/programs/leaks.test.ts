@@ -27,12 +27,27 @@ describe.each(['tcp', 'websocket'])('%s', (transport) => {
   it(
     `${title}, and the process ends`,
     async () => {
-      const program = new Program('reconnects.js', { RECONNECTS: '1000', PUBLISHES: String(publishes), TRANSPORT: transport }, flags, long ? 20 : 1)
+      const program = new Program(
+        'reconnects.js',
+        { RECONNECTS: '1000', PUBLISHES: String(publishes), TRANSPORT: transport },
+        flags,
+        long ? 20 : 1,
+      )
       const { code, last, errors } = await program.ends(long ? 1_200_000 : 50_000)
       expect({ code, errors }).toEqual({ code: 0, errors: '' })
-      const { before, after, counts, faults } = last as { readonly [name: string]: unknown; readonly before: Rest; readonly after: Rest }
+      const { before, after, counts, faults } = last as {
+        readonly [name: string]: unknown
+        readonly before: Rest
+        readonly after: Rest
+      }
       expect(faults).toEqual([])
-      expect(counts).toEqual({ connects: 1200, acknowledged: 1200, received: 1200, published: publishes + 10_000, disconnects: 1200 })
+      expect(counts).toEqual({
+        connects: 1200,
+        acknowledged: 1200,
+        received: 1200,
+        published: publishes + 10_000,
+        disconnects: 1200,
+      })
       expect(after.resources).toEqual(before.resources)
       expect(after.listeners).toEqual(before.listeners)
       if (long) console.log(`heap ${before.heap} before, ${after.heap} after`)
@@ -53,7 +68,11 @@ describe('a process', () => {
   beforeAll(async () => {
     broker = await startAedes()
     const [silentPort, closedPort] = [await listening(silent), await freePort()]
-    urls = { MQTT_URL: broker.urls.TCP ?? '', SILENT_URL: `mqtt://127.0.0.1:${silentPort}`, CLOSED_URL: `mqtt://127.0.0.1:${closedPort}` }
+    urls = {
+      MQTT_URL: broker.urls.TCP ?? '',
+      SILENT_URL: `mqtt://127.0.0.1:${silentPort}`,
+      CLOSED_URL: `mqtt://127.0.0.1:${closedPort}`,
+    }
   })
   afterAll(async () => {
     for (const socket of sockets) socket.destroy()
@@ -68,11 +87,14 @@ describe('a process', () => {
     ['credentials', 'connecting'],
     ['waiting', 'connecting'],
     ['reconnecting', 'reconnecting'],
-  ])('ends by itself after disconnect({ timeout: 0 }) with the client %s, and every promise has settled', async (at, state) => {
-    const program = new Program('exit.js', { ...urls, STATE: at })
-    const { code, last, errors } = await program.ends()
-    expect({ code, errors: besideUnsent(errors) }).toEqual({ code: 0, errors: '' })
-    expect(last).toMatchObject({ state, now: 'closed' })
-    expect(last?.['milliseconds']).toBeLessThan(250)
-  })
+  ])(
+    'ends by itself after disconnect({ timeout: 0 }) with the client %s, and every promise has settled',
+    async (at, state) => {
+      const program = new Program('exit.js', { ...urls, STATE: at })
+      const { code, last, errors } = await program.ends()
+      expect({ code, errors: besideUnsent(errors) }).toEqual({ code: 0, errors: '' })
+      expect(last).toMatchObject({ state, now: 'closed' })
+      expect(last?.['milliseconds']).toBeLessThan(250)
+    },
+  )
 })

@@ -50,40 +50,55 @@ withMosquitto(['TCP'], () => {
 
   it('one of four responders leaves: 2,000 requests have their answers', async () => {
     const responders = await Promise.all([1, 2, 3, 4].map(() => client()))
-    await Promise.all(responders.map((responder) => responder.respond('$share/workers/square', (request) => String(Number(request.text()) ** 2))))
+    await Promise.all(
+      responders.map((responder) =>
+        responder.respond('$share/workers/square', (request) =>
+          String(Number(request.text()) ** 2),
+        ),
+      ),
+    )
     const requester = await client()
     const answers: Promise<number>[] = []
     let leaving: Promise<void> | undefined
     for (let number = 0; number < 2000; number++) {
-      answers.push(requester.request('square', String(number), { timeout: 15_000 }).then((answer) => Number(answer.text())))
+      answers.push(
+        requester
+          .request('square', String(number), { timeout: 15_000 })
+          .then((answer) => Number(answer.text())),
+      )
       if (number === 1000) leaving = responders[0]?.disconnect()
       if (number % 50 === 0) await pause(1)
     }
     await within(leaving as Promise<void>, 'the leaving')
     const got = await Promise.allSettled(answers)
     expect(got.filter(({ status }) => status === 'rejected')).toEqual([])
-    expect(got.every((answer, number) => answer.status === 'fulfilled' && answer.value === number ** 2)).toBe(true)
+    expect(
+      got.every((answer, number) => answer.status === 'fulfilled' && answer.value === number ** 2),
+    ).toBe(true)
   })
 
-  it.each(['disconnect', 'drain'] as const)('break, then %s(): the next process gets nothing of that filter', async (end) => {
-    const durable = { clientId: 'reader', cleanStart: false, sessionExpiryInterval: 600 }
-    const sender = await client()
-    const reader = await client(durable)
-    const subscription = await reader.subscribe('news', { qos: 1, onExit: 'unsubscribe' })
-    await sender.publish('news', 'one', { qos: 1 })
-    for await (const _ of subscription) break
-    await within(reader[end](), end)
-    await sender.publish('news', 'two', { qos: 1 })
-    const next = new Client(broker.url, { ...durable, unclaimedHold: 0 })
-    clients.push(next)
-    const strays: string[] = []
-    next.on('unclaimed', ({ message }) => strays.push(message.text()))
-    await within(next.connect(), 'coming back')
-    const probe = await next.subscribe('probe', { qos: 1 })
-    await sender.publish('probe', 'x', { qos: 1 })
-    await within(probe.next(), 'the probe')
-    expect(strays).toEqual([])
-  })
+  it.each(['disconnect', 'drain'] as const)(
+    'break, then %s(): the next process gets nothing of that filter',
+    async (end) => {
+      const durable = { clientId: 'reader', cleanStart: false, sessionExpiryInterval: 600 }
+      const sender = await client()
+      const reader = await client(durable)
+      const subscription = await reader.subscribe('news', { qos: 1, onExit: 'unsubscribe' })
+      await sender.publish('news', 'one', { qos: 1 })
+      for await (const _ of subscription) break
+      await within(reader[end](), end)
+      await sender.publish('news', 'two', { qos: 1 })
+      const next = new Client(broker.url, { ...durable, unclaimedHold: 0 })
+      clients.push(next)
+      const strays: string[] = []
+      next.on('unclaimed', ({ message }) => strays.push(message.text()))
+      await within(next.connect(), 'coming back')
+      const probe = await next.subscribe('probe', { qos: 1 })
+      await sender.publish('probe', 'x', { qos: 1 })
+      await within(probe.next(), 'the probe')
+      expect(strays).toEqual([])
+    },
+  )
 
   it('the broker dies while disconnect() waits for a handler: it runs to its end, and no longer is waited', async () => {
     const service = await client({ reconnect: { backoff: constant(20) } })
@@ -109,8 +124,15 @@ withMosquitto(['TCP'], () => {
   })
 
   it('the broker is restarted during drain(): what is in flight and queued arrives', async () => {
-    const service = await client({ clientId: 'sender', cleanStart: false, reconnect: { backoff: constant(20) }, outbound: { maxInflight: 10 } })
-    const receipts = Array.from({ length: 500 }, (_, number) => service.publish('jobs', String(number), { qos: 1 }))
+    const service = await client({
+      clientId: 'sender',
+      cleanStart: false,
+      reconnect: { backoff: constant(20) },
+      outbound: { maxInflight: 10 },
+    })
+    const receipts = Array.from({ length: 500 }, (_, number) =>
+      service.publish('jobs', String(number), { qos: 1 }),
+    )
     const done = service.drain({ timeout: 20_000 })
     await broker.kill()
     await broker.live()

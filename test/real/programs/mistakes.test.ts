@@ -46,12 +46,17 @@ it('there are fifty at least', () => {
   expect(mistakes.length).toBeGreaterThanOrEqual(50)
 })
 
-it.concurrent.each(mistakes.map((mistake): [string, Mistake] => [mistake.program.replaceAll('\n', '; '), mistake]))(
-  '%s',
-  async (_name, { program, says }) => {
-    const { code, output } = await run(process.execPath, ['--input-type=module', '--eval', prelude + program], root, 30_000, env)
-    // It ends by itself.
-    expect(code).not.toBe(99)
-    for (const text of says) expect(output).toContain(text)
-  },
-)
+it.concurrent.each(
+  mistakes.map((mistake): [string, Mistake] => [mistake.program.replaceAll('\n', '; '), mistake]),
+)('%s', async (_name, { program, says }) => {
+  const { code, output } = await run(
+    process.execPath,
+    ['--input-type=module', '--eval', prelude + program],
+    root,
+    30_000,
+    env,
+  )
+  // It ends by itself.
+  expect(code).not.toBe(99)
+  for (const text of says) expect(output).toContain(text)
+})

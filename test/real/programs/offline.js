@@ -13,7 +13,12 @@ const maxQueuedBytes = 1024 * 1024
 
 const client = new Client(process.env.MQTT_URL, {
   firstConnect: 'wait',
-  outbound: { maxQueuedBytes, maxQueuedMessages: 1_000_000, overflow: 'drop-oldest', ttl: Number(process.env.TTL) },
+  outbound: {
+    maxQueuedBytes,
+    maxQueuedMessages: 1_000_000,
+    overflow: 'drop-oldest',
+    ttl: Number(process.env.TTL),
+  },
 })
 client.connect().catch(() => undefined)
 
@@ -46,4 +51,13 @@ const most = await publish(publishes)
 const left = client.outbound.size
 await client.disconnect({ timeout: 0 })
 await new Promise((resolve) => setImmediate(resolve))
-print({ before, most, mostQueued, left, codes, settled, published: warmUp + publishes, maxQueuedBytes })
+print({
+  before,
+  most,
+  mostQueued,
+  left,
+  codes,
+  settled,
+  published: warmUp + publishes,
+  maxQueuedBytes,
+})

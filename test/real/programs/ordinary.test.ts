@@ -17,7 +17,11 @@ import { lineOf } from './ordinary/table.js'
 /** Program, how much of its work, and the window that its receivers announce where that is not the default. */
 type Row = readonly [program: string, scale: number, window?: number]
 
-const chosen: readonly (readonly [broker: SiteName, transport: TransportName, rows: readonly Row[]])[] = [
+const chosen: readonly (readonly [
+  broker: SiteName,
+  transport: TransportName,
+  rows: readonly Row[],
+])[] = [
   [
     'mosquitto',
     'TCP',
@@ -113,7 +117,9 @@ const chosen: readonly (readonly [broker: SiteName, transport: TransportName, ro
   ['MemoryBroker', 'WebSocket', [['retained state', 0.5]]],
 ]
 
-const sites = await Promise.all([...new Set(chosen.map(([broker]) => broker))].map((name) => site(name)))
+const sites = await Promise.all(
+  [...new Set(chosen.map(([broker]) => broker))].map((name) => site(name)),
+)
 const file = await bundleCell()
 const runner = new Runner(file, sites, 3)
 
@@ -123,9 +129,15 @@ afterAll(async () => {
 })
 
 for (const [broker, transport, rows] of chosen) {
-  const missing = sites.flatMap((each) => (each.name === broker && 'missing' in each ? [each.missing] : []))[0]
-  describe(`ordinary programs on ${broker} over ${transport}`, { concurrent: true, timeout: 400_000 }, () => {
-    if (missing !== undefined) it(`${broker}: ${missing}`, () => expect(process.env['CI']).toBeUndefined())
+  const missing = sites.flatMap((each) =>
+    each.name === broker && 'missing' in each ? [each.missing] : [],
+  )[0]
+  describe(`ordinary programs on ${broker} over ${transport}`, {
+    concurrent: true,
+    timeout: 400_000,
+  }, () => {
+    if (missing !== undefined)
+      it(`${broker}: ${missing}`, () => expect(process.env['CI']).toBeUndefined())
     else
       for (const [name, scale, window] of rows) {
         const program = programs.find((each) => each.name === name)

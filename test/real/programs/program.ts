@@ -23,13 +23,26 @@ export class Program {
   #told: (() => void) | undefined
 
   /** Starts `<file>` of this folder, with flags for Node. Killed after a minute, or so many. */
-  constructor(file: string, env: Readonly<Record<string, string>>, flags: readonly string[] = [], minutes = 1) {
-    this.#child = spawn(process.execPath, ['--unhandled-rejections=strict', ...flags, path.join(root, 'test', 'real', 'programs', file)], {
-      cwd: root,
-      env: { ...process.env, ...env },
-      timeout: minutes * 60_000,
-      killSignal: 'SIGKILL',
-    })
+  constructor(
+    file: string,
+    env: Readonly<Record<string, string>>,
+    flags: readonly string[] = [],
+    minutes = 1,
+  ) {
+    this.#child = spawn(
+      process.execPath,
+      [
+        '--unhandled-rejections=strict',
+        ...flags,
+        path.join(root, 'test', 'real', 'programs', file),
+      ],
+      {
+        cwd: root,
+        env: { ...process.env, ...env },
+        timeout: minutes * 60_000,
+        killSignal: 'SIGKILL',
+      },
+    )
     this.#child.stdout?.setEncoding('utf8').on('data', (text: string) => this.#read(text))
     this.#child.stderr?.setEncoding('utf8').on('data', (text: string) => {
       this.#errors += text
@@ -61,12 +74,18 @@ export class Program {
       throw new Error(`ended with ${code}`)
     })
     return within(Promise.race([found(), ended]), what).catch((error: Error) => {
-      throw new Error(`${what}: ${error.message}; it printed ${JSON.stringify(this.reports.slice(-5))} ${this.#errors}`)
+      throw new Error(
+        `${what}: ${error.message}; it printed ${JSON.stringify(this.reports.slice(-5))} ${this.#errors}`,
+      )
     })
   }
 
   /** The exit code and the last report of a program that is about to end. */
-  async ends(deadline?: number): Promise<{ readonly code: number | null; readonly last: Report | undefined; readonly errors: string }> {
+  async ends(deadline?: number): Promise<{
+    readonly code: number | null
+    readonly last: Report | undefined
+    readonly errors: string
+  }> {
     const code = await within(this.ending, 'the end of the program', deadline)
     return { code, last: this.reports.at(-1), errors: this.#errors }
   }
@@ -85,5 +104,8 @@ export class Program {
 
 /** What a program printed on its error stream, but for warnings of publishes that were not sent. */
 export function besideUnsent(errors: string): string {
-  return errors.replace(/^\(node:\d+\) \[MQWIRE_(?:PUBLISH_REFUSED|UNSENT)\] .*\n|^\(Use `node --trace-warnings .*\n/gm, '')
+  return errors.replace(
+    /^\(node:\d+\) \[MQWIRE_(?:PUBLISH_REFUSED|UNSENT)\] .*\n|^\(Use `node --trace-warnings .*\n/gm,
+    '',
+  )
 }

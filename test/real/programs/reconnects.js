@@ -36,12 +36,14 @@ client.on('disconnect', () => {
 })
 client.on('connect', () => {
   counts.connects += 1
-  client.publish('up', `${counts.connects}`, { qos: 1, signal: until.signal, ackTimeout: 60_000 }).then(
-    () => {
-      counts.acknowledged += 1
-    },
-    (error) => faults.push(`publish: ${error.code}`),
-  )
+  client
+    .publish('up', `${counts.connects}`, { qos: 1, signal: until.signal, ackTimeout: 60_000 })
+    .then(
+      () => {
+        counts.acknowledged += 1
+      },
+      (error) => faults.push(`publish: ${error.code}`),
+    )
 })
 
 async function receive(subscription) {
@@ -80,7 +82,8 @@ async function settled(probe) {
   while (!probe()) {
     if (counts.connects !== connects) deadline = performance.now() + 60_000
     connects = counts.connects
-    if (performance.now() > deadline) throw new Error(`not settled: ${JSON.stringify({ state: client.state, counts })}`)
+    if (performance.now() > deadline)
+      throw new Error(`not settled: ${JSON.stringify({ state: client.state, counts })}`)
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
 }
@@ -98,7 +101,11 @@ async function lose(times) {
 async function publish(times) {
   await settled(() => client.state === 'connected')
   for (let sent = 0; sent < times; sent += 100) {
-    const receipts = await Promise.all(Array.from({ length: 100 }, () => client.publish('bulk', 'x', { qos: 1, signal: until.signal })))
+    const receipts = await Promise.all(
+      Array.from({ length: 100 }, () =>
+        client.publish('bulk', 'x', { qos: 1, signal: until.signal }),
+      ),
+    )
     counts.published += receipts.length
   }
 }

@@ -27,8 +27,12 @@ withMosquitto(['TCP'], () => {
       expect({ code, errors }).toEqual({ code: 0, errors: '' })
       // Those that were under way when the broker died.
       expect(last?.['repeats']).toBeLessThanOrEqual(3 * 4 * 2)
-      const answers = requester.reports.slice(0, -1).sort((one, other) => Number(one['number']) - Number(other['number']))
-      expect(answers).toEqual(Array.from({ length: count }, (_, number) => ({ number, square: number ** 2 })))
+      const answers = requester.reports
+        .slice(0, -1)
+        .sort((one, other) => Number(one['number']) - Number(other['number']))
+      expect(answers).toEqual(
+        Array.from({ length: count }, (_, number) => ({ number, square: number ** 2 })),
+      )
       responder.signal('SIGTERM')
       expect(await responder.ends()).toEqual({ code: 0, last: { state: 'closed' }, errors: '' })
     } finally {

@@ -14,7 +14,10 @@ let repeats = 0
 async function ask(number) {
   for (;;) {
     try {
-      const answer = await client.request('service/square', String(number), { qos: 1, timeout: 500 })
+      const answer = await client.request('service/square', String(number), {
+        qos: 1,
+        timeout: 500,
+      })
       return Number(answer.text())
     } catch (error) {
       // It may have been answered, and the answer lost with the broker: squares do not mind being asked for twice.

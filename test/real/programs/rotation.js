@@ -13,7 +13,11 @@ async function credentials({ signal }) {
   return { username: 'rotation', password: token, expiresAt }
 }
 
-const client = await connect(process.env.BROKERS.split(' '), { credentials, refreshBefore: 500, reconnect: { backoff: constant(20) } })
+const client = await connect(process.env.BROKERS.split(' '), {
+  credentials,
+  refreshBefore: 500,
+  reconnect: { backoff: constant(20) },
+})
 let published = 0
 let failed = 0
 let stopping = false

@@ -47,7 +47,11 @@ function guarded(issuer: Issuer, arrived: Set<string>): Promise<Broker> {
   return startAedes({
     authenticate: (_client, _username, password, done) => {
       if (issuer.accepts(String(password))) done(null, true)
-      else done(Object.assign(new Error('not the current token'), { returnCode: 4 }) as AuthenticateError, false)
+      else
+        done(
+          Object.assign(new Error('not the current token'), { returnCode: 4 }) as AuthenticateError,
+          false,
+        )
     },
     authorizePublish: (_client, packet, done) => {
       if (packet.topic === 'rotation') arrived.add(packet.payload.toString())
@@ -74,7 +78,11 @@ it('tokens are renewed before they run out, a broker goes down and comes back, a
     await first.shutDown()
     await program.says(connected(other), 'the other broker')
     await first.live()
-    await program.says(connected(other), 'a renewal there: what worked sticks', program.reports.length)
+    await program.says(
+      connected(other),
+      'a renewal there: what worked sticks',
+      program.reports.length,
+    )
     await second.shutDown()
     await program.says(connected(one), 'the first broker again', program.reports.length)
     program.signal('SIGTERM')

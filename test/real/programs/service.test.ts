@@ -39,11 +39,21 @@ withMosquitto(['TCP'], () => {
   async function send(count: number): Promise<void> {
     const numbers = sequence(count).map((offset) => sent + Number(offset))
     sent += count
-    await within(Promise.all(numbers.map((number) => producer.publish(`jobs/${number % 7}`, String(number), { qos: 1 }))), 'jobs handed in')
+    await within(
+      Promise.all(
+        numbers.map((number) => producer.publish(`jobs/${number % 7}`, String(number), { qos: 1 })),
+      ),
+      'jobs handed in',
+    )
   }
 
   async function start(clientId: string, filter: string): Promise<Program> {
-    const program = new Program('service.js', { MQTT_URL: broker.url, CLIENT_ID: clientId, FILTER: filter, FILE: path.join(folder, clientId) })
+    const program = new Program('service.js', {
+      MQTT_URL: broker.url,
+      CLIENT_ID: clientId,
+      FILTER: filter,
+      FILE: path.join(folder, clientId),
+    })
     running.push(program)
     await program.says(({ state }) => state === 'ready', `${clientId} ready`)
     return program
@@ -55,7 +65,9 @@ withMosquitto(['TCP'], () => {
   }
 
   const done = (...clientIds: string[]): string[] =>
-    clientIds.flatMap((clientId) => readFileSync(path.join(folder, clientId), 'utf8').split('\n').slice(0, -1))
+    clientIds.flatMap((clientId) =>
+      readFileSync(path.join(folder, clientId), 'utf8').split('\n').slice(0, -1),
+    )
 
   const different = (...clientIds: string[]): number => new Set(done(...clientIds)).size
 

@@ -15,10 +15,19 @@ interface Ends {
   readonly link: ShapedLink
   readonly client: Socket
   readonly server: Socket
-  readonly got: { client: number; server: number; clientEnded: boolean; serverEnded: boolean; clientError: string }
+  readonly got: {
+    client: number
+    server: number
+    clientEnded: boolean
+    serverEnded: boolean
+    clientError: string
+  }
 }
 
-async function open(shape: { up?: number; down?: number } = {}, prepare: (link: ShapedLink) => void = () => undefined): Promise<Ends> {
+async function open(
+  shape: { up?: number; down?: number } = {},
+  prepare: (link: ShapedLink) => void = () => undefined,
+): Promise<Ends> {
   const listener = createServer({ allowHalfOpen: true })
   const port = await listening(listener)
   ends.push(() => listener.close())
@@ -114,7 +123,9 @@ describe('a shaped link', () => {
   })
 
   it('cuts doomed connections soon after the first byte from the broker, and lets nothing more of it through when it is mute', async () => {
-    const { link, client, server, got } = await open({}, (made) => made.doom({ after: 50, times: 1, mute: true }))
+    const { link, client, server, got } = await open({}, (made) =>
+      made.doom({ after: 50, times: 1, mute: true }),
+    )
     server.write('CONNACK')
     await eventually(() => got.client === 7, 'the first bytes')
     server.write('and more')

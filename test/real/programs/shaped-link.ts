@@ -58,7 +58,13 @@ class Lane {
   readonly #direction: Direction
   readonly #observer: Observer | undefined
 
-  constructor(link: ShapedLink, direction: Direction, from: Socket, to: Socket, observer: Observer | undefined) {
+  constructor(
+    link: ShapedLink,
+    direction: Direction,
+    from: Socket,
+    to: Socket,
+    observer: Observer | undefined,
+  ) {
     this.#link = link
     this.#direction = direction
     this.#from = from
@@ -77,7 +83,10 @@ class Lane {
       return
     }
     // Half a second of silence does not become a burst.
-    this.#credit = rate === undefined ? Number.POSITIVE_INFINITY : Math.min(this.#credit + (rate * milliseconds) / 1000, Math.max(rate / 20, 1))
+    this.#credit =
+      rate === undefined
+        ? Number.POSITIVE_INFINITY
+        : Math.min(this.#credit + (rate * milliseconds) / 1000, Math.max(rate / 20, 1))
     while (this.#credit >= 1 && this.#held.length > 0 && !this.#to.writableNeedDrain) this.#send()
     this.#refresh()
     if (this.#ended && this.#held.length === 0 && !this.#to.writableEnded) this.#to.end()
@@ -111,7 +120,8 @@ class Lane {
   }
 
   #refresh(): void {
-    const full = this.#size > most || this.#to.writableNeedDrain || this.#link.deaf.has(this.#direction)
+    const full =
+      this.#size > most || this.#to.writableNeedDrain || this.#link.deaf.has(this.#direction)
     if (full) this.#from.pause()
     else if (this.#from.isPaused()) this.#from.resume()
   }
@@ -126,7 +136,10 @@ class Wire {
   constructor(link: ShapedLink, client: Socket, broker: Socket, observer: Observer | undefined) {
     this.#client = client
     this.#broker = broker
-    this.lanes = [new Lane(link, 'up', client, broker, observer), new Lane(link, 'down', broker, client, observer)]
+    this.lanes = [
+      new Lane(link, 'up', client, broker, observer),
+      new Lane(link, 'down', broker, client, observer),
+    ]
     for (const socket of [client, broker]) {
       socket.setNoDelay(true)
       socket.on('error', () => this.end()).on('close', () => this.#broker.destroyed || this.end())
@@ -184,14 +197,19 @@ export class ShapedLink {
   private constructor(settings: LinkSettings) {
     this.#settings = settings
     this.rates = { up: settings.up, down: settings.down }
-    this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) => this.#accept(client))
+    this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) =>
+      this.#accept(client),
+    )
   }
 
   static async start(settings: LinkSettings): Promise<ShapedLink> {
     const link = new ShapedLink(settings)
     const { path } = settings
     if (path === undefined) link.port = await listening(link.#server)
-    else await new Promise<void>((resolve, reject) => link.#server.once('error', reject).listen(path, resolve))
+    else
+      await new Promise<void>((resolve, reject) =>
+        link.#server.once('error', reject).listen(path, resolve),
+      )
     let last = performance.now()
     link.#timer = setInterval(() => {
       const now = performance.now()
@@ -232,7 +250,8 @@ export class ShapedLink {
   }
 
   stall(...directions: Direction[]): void {
-    for (const direction of directions.length === 0 ? (['up', 'down'] as const) : directions) this.stalled.add(direction)
+    for (const direction of directions.length === 0 ? (['up', 'down'] as const) : directions)
+      this.stalled.add(direction)
   }
 
   goOn(): void {

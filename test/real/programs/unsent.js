@@ -23,7 +23,8 @@ const modes = {
   async disconnected() {
     const client = await connect(MQTT_URL, { clientId: 'sender' })
     let acknowledged = 0
-    for (let count = 0; count < 200; count++) client.publish('unsent', 'x', { qos: 1 }).then(() => acknowledged++)
+    for (let count = 0; count < 200; count++)
+      client.publish('unsent', 'x', { qos: 1 }).then(() => acknowledged++)
     await client.disconnect()
     print({ acknowledged })
   },
@@ -48,7 +49,8 @@ const modes = {
   },
   // Nobody holds them, and they were never ended: they are collected, and then nothing listens for the end any more.
   async dropped() {
-    for (let count = 0; count < 1000; count++) new Client(MQTT_URL).publish('unsent', 'x', { qos: 1 })
+    for (let count = 0; count < 1000; count++)
+      new Client(MQTT_URL).publish('unsent', 'x', { qos: 1 })
     for (let round = 0; round < 50 && process.listenerCount('exit') > before; round++) {
       globalThis.gc()
       await new Promise((resolve) => setTimeout(resolve, 10))

@@ -15,7 +15,8 @@ beforeAll(async () => {
 })
 afterAll(() => broker.stop())
 
-const said = (errors: string): string | undefined => /\[MQWIRE_UNSENT\] Warning: (.*)/.exec(errors)?.[1]
+const said = (errors: string): string | undefined =>
+  /\[MQWIRE_UNSENT\] Warning: (.*)/.exec(errors)?.[1]
 
 it.each([
   ['flying', 'queued or in flight: 2, bytes perhaps not written: [1-9]\\d*'],
@@ -25,7 +26,9 @@ it.each([
   const { code, last, errors } = await new Program('unsent.js', { ...urls, MODE: mode }).ends()
   expect([code, last]).toEqual([0, { listeners: 1 }])
   expect(said(errors)).toMatch(
-    new RegExp(`^The process ends before mqwire is done \\(publishes ${expected}, clients: sender\\): await client\\.drain\\(\\) first$`),
+    new RegExp(
+      `^The process ends before mqwire is done \\(publishes ${expected}, clients: sender\\): await client\\.drain\\(\\) first$`,
+    ),
   )
   expect(errors.match(/MQWIRE/g)).toHaveLength(1)
 })
@@ -35,7 +38,9 @@ it.each([
   ['destroyed', 0],
   ['dropped', 0],
 ])('%s: no word', async (mode, listeners) => {
-  const { code, last, errors } = await new Program('unsent.js', { ...urls, MODE: mode }, ['--expose-gc']).ends()
+  const { code, last, errors } = await new Program('unsent.js', { ...urls, MODE: mode }, [
+    '--expose-gc',
+  ]).ends()
   expect({ code, errors }).toEqual({ code: 0, errors: '' })
   if (mode !== 'destroyed') expect(last).toEqual({ listeners })
 })
@@ -43,22 +48,32 @@ it.each([
 it('disconnect() sends 200 publishes that nobody awaits, and says nothing', async () => {
   const program = new Program('unsent.js', { ...urls, MODE: 'disconnected' })
   const { code, errors } = await program.ends()
-  expect({ code, errors, first: program.reports[0] }).toEqual({ code: 0, errors: '', first: { acknowledged: 200 } })
+  expect({ code, errors, first: program.reports[0] }).toEqual({
+    code: 0,
+    errors: '',
+    first: { acknowledged: 200 },
+  })
 })
 
 it('without time it says how many it gave up, also where the process ends in the same turn', async () => {
   const { code, errors } = await new Program('unsent.js', { ...urls, MODE: 'hurried' }).ends()
   expect(code).toBe(0)
-  expect(errors).toMatch(/\[MQWIRE_UNSENT\] MqwireWarning: mqwire sender: disconnect\(\) gave up \d+ publishes .*timeout was 0 ms/)
+  expect(errors).toMatch(
+    /\[MQWIRE_UNSENT\] MqwireWarning: mqwire sender: disconnect\(\) gave up \d+ publishes .*timeout was 0 ms/,
+  )
   expect(errors.match(/MQWIRE/g)).toHaveLength(1)
 })
 
 it('--disable-warning is heeded', async () => {
-  const { code, errors } = await new Program('unsent.js', { ...urls, MODE: 'hurried' }, ['--disable-warning=MQWIRE_UNSENT']).ends()
+  const { code, errors } = await new Program('unsent.js', { ...urls, MODE: 'hurried' }, [
+    '--disable-warning=MQWIRE_UNSENT',
+  ]).ends()
   expect({ code, errors }).toEqual({ code: 0, errors: '' })
 })
 
 it('--no-warnings is heeded', async () => {
-  const { code, errors } = await new Program('unsent.js', { ...urls, MODE: 'flying' }, ['--no-warnings']).ends()
+  const { code, errors } = await new Program('unsent.js', { ...urls, MODE: 'flying' }, [
+    '--no-warnings',
+  ]).ends()
   expect({ code, errors }).toEqual({ code: 0, errors: '' })
 })

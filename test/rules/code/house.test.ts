@@ -12,7 +12,10 @@ describe('the rooms of src', () => {
   it('do not import each other', () => expect(mutualRooms(sources)).toEqual([]))
 
   it('have no class of the same name twice, but for what is published under one name for two platforms', () => {
-    const twins = ['Client: client/browser.ts, client/node.ts', 'MemoryBroker: testing/broker/broker.ts, testing/node.ts']
+    const twins = [
+      'Client: client/browser.ts, client/node.ts',
+      'MemoryBroker: testing/broker/broker.ts, testing/node.ts',
+    ]
     expect(repeatedClasses(sources)).toEqual(twins)
   })
 })
@@ -26,9 +29,14 @@ describe('the checks of the plan', () => {
     )
     expect(circles(ring)).toEqual([['client/a/a.ts', 'client/b/b.ts']])
     expect(circles(tree(['client/a.ts', "export * from './a.js'"]))).toEqual([['client/a.ts']])
-    expect(circles(tree(['client/a.ts', "import { b } from './b.js'"], ['client/b.ts', '']))).toEqual([])
+    expect(
+      circles(tree(['client/a.ts', "import { b } from './b.js'"], ['client/b.ts', ''])),
+    ).toEqual([])
     const file = 'testing/broker/common/clock.ts'
-    const planted = new Map([...sources, [file, `import type { Peer } from '../connection/peer.js'\n${sources.get(file)}`]])
+    const planted = new Map([
+      ...sources,
+      [file, `import type { Peer } from '../connection/peer.js'\n${sources.get(file)}`],
+    ])
     expect(circles(planted)[0]).toContain(file)
     expect(mutualRooms(planted)).toEqual(['testing/broker/common testing/broker/connection'])
   })

@@ -28,7 +28,9 @@ export function circles(sources: Sources): string[][] {
 
 function targetsOf(file: string, code: string, sources: Sources): string[] {
   const relative = importsOf(code).filter(({ specifier }) => specifier.startsWith('.'))
-  const targets = relative.map(({ specifier }) => path.posix.join(path.posix.dirname(file), specifier).replace(/\.js$/, '.ts'))
+  const targets = relative.map(({ specifier }) =>
+    path.posix.join(path.posix.dirname(file), specifier).replace(/\.js$/, '.ts'),
+  )
   return [...new Set(targets)].filter((target) => sources.has(target))
 }
 
@@ -53,7 +55,9 @@ export function roomOf(file: string): string {
 /** Pairs of rooms that import each other, types counted. */
 export function mutualRooms(sources: Sources): string[] {
   const pairs = new Set<string>()
-  for (const [file, code] of sources) for (const target of targetsOf(file, code, sources)) pairs.add(`${roomOf(file)} ${roomOf(target)}`)
+  for (const [file, code] of sources)
+    for (const target of targetsOf(file, code, sources))
+      pairs.add(`${roomOf(file)} ${roomOf(target)}`)
   const mutual = [...pairs].filter((pair) => {
     const [from = '', to = ''] = pair.split(' ')
     return from < to && pairs.has(`${to} ${from}`)
@@ -70,5 +74,7 @@ export function repeatedClasses(sources: Sources): string[] {
       places.set(node.name.text, [...(places.get(node.name.text) ?? []), file])
     }
   }
-  return [...places].filter(([, files]) => files.length > 1).map(([name, files]) => `${name}: ${files.join(', ')}`)
+  return [...places]
+    .filter(([, files]) => files.length > 1)
+    .map(([name, files]) => `${name}: ${files.join(', ')}`)
 }

@@ -9,9 +9,25 @@ const sources = readSources()
 
 /** A tree of modules around one that is looked at. */
 function tree(file: string, code: string): Map<string, string> {
-  const others = ['errors.ts', 'wire/index.ts', 'transport/tcp.ts', 'transport/transport.ts', 'client/client.ts', 'client/session/session.ts']
-  const more = ['testing/index.ts', 'auth/index.ts', 'store/base/store.ts', 'testing/broker/connection/peer.ts', 'testing/broker/state/retained.ts']
-  return new Map([...[...others, ...more].map((name): [string, string] => [name, '']), [file, code]])
+  const others = [
+    'errors.ts',
+    'wire/index.ts',
+    'transport/tcp.ts',
+    'transport/transport.ts',
+    'client/client.ts',
+    'client/session/session.ts',
+  ]
+  const more = [
+    'testing/index.ts',
+    'auth/index.ts',
+    'store/base/store.ts',
+    'testing/broker/connection/peer.ts',
+    'testing/broker/state/retained.ts',
+  ]
+  return new Map([
+    ...[...others, ...more].map((name): [string, string] => [name, '']),
+    [file, code],
+  ])
 }
 
 describe('the import rule', () => {
@@ -26,8 +42,15 @@ describe('the import rule', () => {
 
   it('allows nothing that src does not use', () => {
     expect(unusedAllowances(sources)).toEqual([])
-    const without = new Map([...sources].filter(([file]) => !/^wasm\/|^transport\/websocket-node/.test(file)))
-    const gone = ['wasm', 'wasm wire', 'transport/websocket-node.ts node:', 'transport/websocket-node.ts ws']
+    const without = new Map(
+      [...sources].filter(([file]) => !/^wasm\/|^transport\/websocket-node/.test(file)),
+    )
+    const gone = [
+      'wasm',
+      'wasm wire',
+      'transport/websocket-node.ts node:',
+      'transport/websocket-node.ts ws',
+    ]
     expect(unusedAllowances(without)).toEqual(gone)
   })
 })
@@ -56,11 +79,23 @@ describe('the checker of the import rule', () => {
 
   it.each([
     ['wire/a.ts', "import { MqttError } from '../errors.js'\nexport * from './index.js'"],
-    ['client/a.ts', "import type { Dial } from '../transport/transport.js'\nimport { a } from '../wire/index.js'"],
-    ['client/node.ts', "import { cpus } from 'node:os'\nimport { dial } from '../transport/tcp.js'"],
-    ['transport/websocket-node.ts', "import WebSocket from 'ws'\nimport type { Socket } from 'node:net'"],
+    [
+      'client/a.ts',
+      "import type { Dial } from '../transport/transport.js'\nimport { a } from '../wire/index.js'",
+    ],
+    [
+      'client/node.ts',
+      "import { cpus } from 'node:os'\nimport { dial } from '../transport/tcp.js'",
+    ],
+    [
+      'transport/websocket-node.ts',
+      "import WebSocket from 'ws'\nimport type { Socket } from 'node:net'",
+    ],
     ['store/level.ts', "await import('classic-level')\nimport { mkdir } from 'node:fs/promises'"],
-    ['client/a.ts', "// import { dial } from '../transport/tcp.js'\n/* import 'ws' */\nconst text = `import 'ws'`"],
+    [
+      'client/a.ts',
+      "// import { dial } from '../transport/tcp.js'\n/* import 'ws' */\nconst text = `import 'ws'`",
+    ],
   ])('accepts %s with %s', (file, code) => {
     expect(layerViolations(tree(file, code))).toEqual([])
   })
@@ -81,7 +116,17 @@ describe('the source scanner', () => {
       "import type from './9.js'",
     ].join('\n')
     const kinds = importsOf(code).map(({ specifier, kind }) => `${specifier} ${kind}`)
-    const expected = ['1 value', '2 type', '3 value', '4 type', '5 value', '6 value', '7 value', '8 dynamic', '9 value']
+    const expected = [
+      '1 value',
+      '2 type',
+      '3 value',
+      '4 type',
+      '5 value',
+      '6 value',
+      '7 value',
+      '8 dynamic',
+      '9 value',
+    ]
     expect(kinds.sort()).toEqual(expected.map((text) => `./${text.replace(' ', '.js ')}`))
   })
 

@@ -11,7 +11,9 @@ import { type Import, importsOf, type Sources } from './source.js'
  * By layer, from the ground up: the folders of `src`, and the rooms of `src/client` and of the broker. Behind the colon what may be imported besides the
  * layer itself and `errors`, and behind the bar that of which only types may be.
  */
-const rules: Readonly<Record<string, readonly [values: readonly string[], types: readonly string[]]>> = Object.fromEntries(
+const rules: Readonly<
+  Record<string, readonly [values: readonly string[], types: readonly string[]]>
+> = Object.fromEntries(
   [
     'errors: |',
     'wire: |',
@@ -67,7 +69,16 @@ const entries = ['client/node.ts', 'client/browser.ts']
 const nodeModules = [
   'client/node.ts',
   ...['file', 'file-lock', 'file-log', 'folder', 'level'].map((name) => `store/${name}.ts`),
-  ...['agent', 'socket', 'socket-options', 'tcp', 'tls', 'tls-context', 'unix', 'websocket-node'].map((name) => `transport/${name}.ts`),
+  ...[
+    'agent',
+    'socket',
+    'socket-options',
+    'tcp',
+    'tls',
+    'tls-context',
+    'unix',
+    'websocket-node',
+  ].map((name) => `transport/${name}.ts`),
 ]
 
 /** The packages that may be imported, with where. */
@@ -77,11 +88,22 @@ const packages: Readonly<Record<string, readonly string[]>> = {
   'classic-level': ['store/level.ts'],
   msgpackr: ['typed/msgpack.ts'],
   'cbor-x/index-no-eval': ['typed/cbor.ts'],
-  '@opentelemetry/api': ['carrier', 'measured', 'options', 'trace-context', 'tracing', 'turn'].map((name) => `tracing/${name}.ts`),
+  '@opentelemetry/api': ['carrier', 'measured', 'options', 'trace-context', 'tracing', 'turn'].map(
+    (name) => `tracing/${name}.ts`,
+  ),
   // The package itself, so that the platform's entry is taken.
   mqwire: [
-    ...['group/index', 'pool/index', 'react/index', 'react/operations', 'react/shared', 'react/showing'].map((name) => `${name}.ts`),
-    ...['backing', 'calls', 'client', 'errors', 'listeners', 'options', 'packets'].map((name) => `compat/${name}.ts`),
+    ...[
+      'group/index',
+      'pool/index',
+      'react/index',
+      'react/operations',
+      'react/shared',
+      'react/showing',
+    ].map((name) => `${name}.ts`),
+    ...['backing', 'calls', 'client', 'errors', 'listeners', 'options', 'packets'].map(
+      (name) => `compat/${name}.ts`,
+    ),
   ],
 }
 
@@ -99,7 +121,9 @@ function nameOf([folder, room, ...rest]: [string, ...string[]]): string | undefi
   if (room === undefined) return undefined
   if (folder === 'client' && rest.length > 0) return room
   if (folder === 'store' && rest.length > 0) return `${folder}/${room}`
-  return folder === 'testing' && room === 'broker' ? ['broker', ...rest.slice(0, -1)].join('/') : folder
+  return folder === 'testing' && room === 'broker'
+    ? ['broker', ...rest.slice(0, -1)].join('/')
+    : folder
 }
 
 /** The file that a relative import means. */
@@ -115,7 +139,8 @@ function objectToRelative(file: string, each: Import, sources: Sources): string 
   if (from === undefined || to === undefined) return undefined
   const [values, types] = rules[from] as (typeof rules)[string]
   if (from === to || to === 'errors' || values.includes(to)) return undefined
-  if (types.includes(to)) return each.kind === 'type' ? undefined : `imports more than types of ${to}: ${each.specifier}`
+  if (types.includes(to))
+    return each.kind === 'type' ? undefined : `imports more than types of ${to}: ${each.specifier}`
   return `${from} must not import ${to}: ${each.specifier}`
 }
 
@@ -131,7 +156,9 @@ function objectToPackage(file: string, specifier: string): string | undefined {
 function objectTo(file: string, each: Import, sources: Sources): string | undefined {
   if (each.kind === 'require') return `uses require: ${each.specifier}`
   if (each.specifier === '') return 'has an import() of something that is not a literal'
-  return /^\.{0,2}\//.test(each.specifier) ? objectToRelative(file, each, sources) : objectToPackage(file, each.specifier)
+  return /^\.{0,2}\//.test(each.specifier)
+    ? objectToRelative(file, each, sources)
+    : objectToPackage(file, each.specifier)
 }
 
 /** Every breach of the import rule, as `file: what`. */
@@ -158,7 +185,10 @@ export function unusedAllowances(sources: Sources): string[] {
       else used.add(`${file} ${specifier.startsWith('node:') ? 'node:' : specifier}`)
     }
   }
-  const layers = Object.entries(rules).flatMap(([from, [values, types]]) => [from, ...[...values, ...types].map((to) => `${from} ${to}`)])
+  const layers = Object.entries(rules).flatMap(([from, [values, types]]) => [
+    from,
+    ...[...values, ...types].map((to) => `${from} ${to}`),
+  ])
   const modules = [
     ...nodeModules.map((file) => `${file} node:`),
     ...Object.entries(packages).flatMap(([name, files]) => files.map((file) => `${file} ${name}`)),

@@ -23,22 +23,40 @@ const places = open.map(([place]) => place)
 const sources = readSources()
 
 function present(): string[] {
-  return [...sources].flatMap(([file, source]) => patternsIn(source, file).map(({ text }) => `${file}: ${text}`))
+  return [...sources].flatMap(([file, source]) =>
+    patternsIn(source, file).map(({ text }) => `${file}: ${text}`),
+  )
 }
 
 /** Patterns where there must be none, and places that are open for nothing. */
 function breaches(lines: readonly string[]): string[] {
   const idle = places.filter((place) => !lines.some((line) => line.startsWith(place)))
-  return [...lines.filter((line) => !places.some((place) => line.startsWith(place))), ...idle.map((place) => `${place}: open for nothing`)]
+  return [
+    ...lines.filter((line) => !places.some((place) => line.startsWith(place))),
+    ...idle.map((place) => `${place}: open for nothing`),
+  ]
 }
 
 describe('regular expressions', () => {
   it('none is in src but in those places: not in the codec, the session and the way of a message to the application', () => {
     const lines = present()
     expect(breaches(lines)).toEqual([])
-    const way = ['wire/decode.ts', 'wasm/frames.ts', 'transport/socket.ts', 'client/connection/stream-reader.ts', 'client/session/receive-window.ts']
-    const files = [...way, 'client/delivery/message-router.ts', 'client/subscribing/registry.ts', 'client/requesting/request.ts', 'client/gone/a.ts']
-    for (const file of files) expect(breaches([...lines, `${file}: /a+/`])).toEqual([`${file}: /a+/`])
+    const way = [
+      'wire/decode.ts',
+      'wasm/frames.ts',
+      'transport/socket.ts',
+      'client/connection/stream-reader.ts',
+      'client/session/receive-window.ts',
+    ]
+    const files = [
+      ...way,
+      'client/delivery/message-router.ts',
+      'client/subscribing/registry.ts',
+      'client/requesting/request.ts',
+      'client/gone/a.ts',
+    ]
+    for (const file of files)
+      expect(breaches([...lines, `${file}: /a+/`])).toEqual([`${file}: /a+/`])
     const moved = lines.map((line) => line.replace('parsing', 'gone'))
     expect(breaches(moved)).toContain('client/parsing/: open for nothing')
   })
@@ -55,7 +73,11 @@ describe('regular expressions', () => {
     ['in a split', 'text.split(/,/)', ['/,/']],
     ['none in divisions', 'const half = (a + b) / 2 / c', []],
     ['none in comments and strings', '// /a/\nconst text = "/b/" // new RegExp', []],
-    ['none in methods of other things', 'trie.match(topic, (value) => use(value)); text.replaceAll("a", "b"); text.split("/")', []],
+    [
+      'none in methods of other things',
+      'trie.match(topic, (value) => use(value)); text.replaceAll("a", "b"); text.split("/")',
+      [],
+    ],
   ])('is found: %s', (_name, source, texts) => {
     expect(patternsIn(source).map(({ text }) => text)).toEqual(texts)
   })

@@ -27,19 +27,32 @@ describe('purity', () => {
     expect(await compile(path.join(root, 'src', folder))).toBe('')
   })
 
-  it.each(pureFolders)('would not compile a use of the platform with the settings of src/%s', async (folder) => {
-    const project = await mkdtemp(path.join(tmpdir(), 'mqwire-purity-'))
-    try {
-      const settings = { extends: path.join(root, 'src', folder, 'tsconfig.json'), include: ['.'] }
-      await writeFile(path.join(project, 'tsconfig.json'), JSON.stringify(settings))
-      const lines = ['setTimeout(String, 1)', 'performance.now()', 'process.exit()', 'document.title', 'new TextDecoder()', 'crypto.randomUUID()']
-      await writeFile(path.join(project, 'a.ts'), lines.join('\n'))
-      const said = await compile(project)
-      for (const line of lines.keys()) expect(said).toContain(`a.ts(${line + 1},`)
-    } finally {
-      await rm(project, { recursive: true })
-    }
-  })
+  it.each(pureFolders)(
+    'would not compile a use of the platform with the settings of src/%s',
+    async (folder) => {
+      const project = await mkdtemp(path.join(tmpdir(), 'mqwire-purity-'))
+      try {
+        const settings = {
+          extends: path.join(root, 'src', folder, 'tsconfig.json'),
+          include: ['.'],
+        }
+        await writeFile(path.join(project, 'tsconfig.json'), JSON.stringify(settings))
+        const lines = [
+          'setTimeout(String, 1)',
+          'performance.now()',
+          'process.exit()',
+          'document.title',
+          'new TextDecoder()',
+          'crypto.randomUUID()',
+        ]
+        await writeFile(path.join(project, 'a.ts'), lines.join('\n'))
+        const said = await compile(project)
+        for (const line of lines.keys()) expect(said).toContain(`a.ts(${line + 1},`)
+      } finally {
+        await rm(project, { recursive: true })
+      }
+    },
+  )
 
   it.each(pureFolders)('has sources in src/%s', (folder) => {
     expect([...sources.keys()].filter((file) => file.startsWith(folder)).length).toBeGreaterThan(2)
@@ -84,8 +97,12 @@ describe('purity', () => {
     expect(sources.get('wire/utf8.ts')).toContain('declare const TextDecoder')
     const code = 'declare class TextDecoder { decode(bytes: Uint8Array): string }'
     expect(purityViolations(new Map([['wire/utf8.ts', code]]))).toEqual([])
-    expect(purityViolations(new Map([['wire/reader.ts', code]]))).toEqual(['wire/reader.ts: declare TextDecoder'])
-    expect(purityViolations(new Map([['wire/utf8.ts', 'declare const process: object']]))).not.toEqual([])
+    expect(purityViolations(new Map([['wire/reader.ts', code]]))).toEqual([
+      'wire/reader.ts: declare TextDecoder',
+    ])
+    expect(
+      purityViolations(new Map([['wire/utf8.ts', 'declare const process: object']])),
+    ).not.toEqual([])
   })
 })
 
@@ -98,6 +115,8 @@ describe('source files', () => {
     const header = '/**\n * What it is.\n */\n'
     expect(fileViolations(new Map([['wire/a.ts', header]]))).toEqual([])
     expect(fileViolations(new Map([['wire/utils.ts', header]]))).toHaveLength(1)
-    expect(fileViolations(new Map([['wire/a.ts', 'a()\n']]))).toEqual(['wire/a.ts: no opening comment'])
+    expect(fileViolations(new Map([['wire/a.ts', 'a()\n']]))).toEqual([
+      'wire/a.ts: no opening comment',
+    ])
   })
 })

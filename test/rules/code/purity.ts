@@ -40,13 +40,17 @@ function isBound(text: string, name: string): boolean {
 }
 
 function usesGlobal(text: string, name: string): boolean {
-  return new RegExp(String.raw`(?<![.#\w$])${name}\b(?!\s*[?:]|\()`).test(text) && !isBound(text, name)
+  return (
+    new RegExp(String.raw`(?<![.#\w$])${name}\b(?!\s*[?:]|\()`).test(text) && !isBound(text, name)
+  )
 }
 
 function declarations(text: string): string[] {
-  return [...text.matchAll(/\bdeclare\s+(?:const|let|var|function|class|abstract\s+class|module|namespace|global)\s*([\w$]*)/g)].map(
-    (found) => found[1] as string,
-  )
+  return [
+    ...text.matchAll(
+      /\bdeclare\s+(?:const|let|var|function|class|abstract\s+class|module|namespace|global)\s*([\w$]*)/g,
+    ),
+  ].map((found) => found[1] as string)
 }
 
 /** Every breach of purity in the pure folders, as `file: what`. */
@@ -57,7 +61,8 @@ export function purityViolations(sources: Sources): string[] {
     const text = blank(code)
     for (const [what, pattern] of forbidden) if (pattern.test(text)) found.push(`${file}: ${what}`)
     for (const name of globals) if (usesGlobal(text, name)) found.push(`${file}: ${name}`)
-    for (const name of declarations(text)) if (!mayDeclare.get(file)?.test(name)) found.push(`${file}: declare ${name}`)
+    for (const name of declarations(text))
+      if (!mayDeclare.get(file)?.test(name)) found.push(`${file}: declare ${name}`)
   }
   return found
 }
@@ -66,7 +71,8 @@ export function purityViolations(sources: Sources): string[] {
 export function fileViolations(sources: Sources): string[] {
   const found: string[] = []
   for (const [file, code] of sources) {
-    if (/(?:^|\/)(?:utils?|helpers?|misc)(?:\.|\/)/.test(file)) found.push(`${file}: a name that says nothing`)
+    if (/(?:^|\/)(?:utils?|helpers?|misc)(?:\.|\/)/.test(file))
+      found.push(`${file}: a name that says nothing`)
     if (!/^(?:#![^\n]*\n)?\/\*\*\n/.test(code)) found.push(`${file}: no opening comment`)
   }
   return found

@@ -21,7 +21,11 @@ export function patternsIn(source: string, name = 'file.ts'): Pattern[] {
   const file = ts.createSourceFile(name, source, ts.ScriptTarget.Latest, true)
   const found: Pattern[] = []
   const visit = (node: ts.Node): void => {
-    if (isPattern(node)) found.push({ line: file.getLineAndCharacterOfPosition(node.getStart(file)).line + 1, text: node.getText(file) })
+    if (isPattern(node))
+      found.push({
+        line: file.getLineAndCharacterOfPosition(node.getStart(file)).line + 1,
+        text: node.getText(file),
+      })
     ts.forEachChild(node, visit)
   }
   visit(file)
@@ -32,11 +36,20 @@ function isPattern(node: ts.Node): boolean {
   if (ts.isRegularExpressionLiteral(node)) return true
   // `RegExp` as a value: called, constructed, or handed on.
   if (ts.isIdentifier(node) && node.text === 'RegExp') return !ts.isTypeReferenceNode(node.parent)
-  return ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression) && convertsText(node.expression.name.text, node.arguments)
+  return (
+    ts.isCallExpression(node) &&
+    ts.isPropertyAccessExpression(node.expression) &&
+    convertsText(node.expression.name.text, node.arguments)
+  )
 }
 
 // `'a'.match(text)` compiles the text; with a function or two arguments it is a method of something else.
 function convertsText(name: string, given: readonly ts.Expression[]): boolean {
   const [first] = given
-  return converting.has(name) && given.length === 1 && first !== undefined && (ts.isStringLiteralLike(first) || ts.isTemplateExpression(first))
+  return (
+    converting.has(name) &&
+    given.length === 1 &&
+    first !== undefined &&
+    (ts.isStringLiteralLike(first) || ts.isTemplateExpression(first))
+  )
 }

@@ -17,8 +17,15 @@ export type Sources = ReadonlyMap<string, string>
 /** Every TypeScript file below `src` (declaration files too) of this checkout, or of another. */
 export function readSources(checkout: string = root): Sources {
   const folder = path.join(checkout, 'src')
-  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.ts'))
-  const entries = names.sort().map((name): [string, string] => [name.split(path.sep).join('/'), readFileSync(path.join(folder, name), 'utf8')])
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.ts'),
+  )
+  const entries = names
+    .sort()
+    .map((name): [string, string] => [
+      name.split(path.sep).join('/'),
+      readFileSync(path.join(folder, name), 'utf8'),
+    ])
   return new Map(entries)
 }
 
@@ -33,7 +40,8 @@ export interface Import {
 const space = (text: string) => text.replace(/[^\n]/g, ' ')
 
 // A slash begins a regular expression where no operand can have ended.
-const beforeRegExp = /(?:^|[-+*%=!&|^~<>?:;,({[\n]|\b(?:return|typeof|case|in|of|delete|void|do|else|throw|await|yield))\s*$/
+const beforeRegExp =
+  /(?:^|[-+*%=!&|^~<>?:;,({[\n]|\b(?:return|typeof|case|in|of|delete|void|do|else|throw|await|yield))\s*$/
 
 const comment = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y
 const quoted = /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/y
@@ -83,13 +91,17 @@ function token(code: string, at: number, before: string): string {
   if (note !== undefined) return space(note)
   const text = match(quoted, code, at)
   if (text !== undefined) return `${text[0]}${space(text.slice(1, -1))}${text[0]}`
-  const pattern = code[at] === '/' && beforeRegExp.test(before.slice(-80)) ? match(regExp, code, at) : undefined
+  const pattern =
+    code[at] === '/' && beforeRegExp.test(before.slice(-80)) ? match(regExp, code, at) : undefined
   if (pattern !== undefined) return space(pattern)
   return match(plain, code, at) as string
 }
 
 const clause = String.raw`(?:\*(?:\s*as\s+[\w$]+)?|\{[^{}]*\}|[\w$]+(?:\s*,\s*(?:\{[^{}]*\}|\*\s*as\s+[\w$]+))?)`
-const fromClause = new RegExp(String.raw`\b(?:import|export)\s+(type\s+(?!from\b))?${clause}\s*from\s*(?=['"])`, 'g')
+const fromClause = new RegExp(
+  String.raw`\b(?:import|export)\s+(type\s+(?!from\b))?${clause}\s*from\s*(?=['"])`,
+  'g',
+)
 const bare = /\bimport\s*(?=['"])/g
 const call = /\b(import|require)\s*\(\s*(?=['"])/g
 
@@ -101,9 +113,12 @@ export function importsOf(code: string): Import[] {
     return code.slice(start + 1, text.indexOf(text[start] as string, start + 1))
   }
   const found: Import[] = []
-  for (const each of text.matchAll(fromClause)) found.push({ specifier: literal(each), kind: each[1] === undefined ? 'value' : 'type' })
+  for (const each of text.matchAll(fromClause))
+    found.push({ specifier: literal(each), kind: each[1] === undefined ? 'value' : 'type' })
   for (const each of text.matchAll(bare)) found.push({ specifier: literal(each), kind: 'value' })
-  for (const each of text.matchAll(call)) found.push({ specifier: literal(each), kind: each[1] === 'import' ? 'dynamic' : 'require' })
-  for (const _ of text.matchAll(/\bimport\s*\(\s*(?!['"\s])/g)) found.push({ specifier: '', kind: 'dynamic' })
+  for (const each of text.matchAll(call))
+    found.push({ specifier: literal(each), kind: each[1] === 'import' ? 'dynamic' : 'require' })
+  for (const _ of text.matchAll(/\bimport\s*\(\s*(?!['"\s])/g))
+    found.push({ specifier: '', kind: 'dynamic' })
   return found
 }

@@ -14,7 +14,12 @@ export const join = (...parts: readonly Bytes[]): Bytes => ([] as number[]).conc
 export const u16 = (value: number): Bytes => [(value >> 8) & 255, value & 255]
 
 /** Four Byte Integer (section 1.5.3). */
-export const u32 = (value: number): Bytes => [(value >>> 24) & 255, (value >>> 16) & 255, (value >>> 8) & 255, value & 255]
+export const u32 = (value: number): Bytes => [
+  (value >>> 24) & 255,
+  (value >>> 16) & 255,
+  (value >>> 8) & 255,
+  value & 255,
+]
 
 /** Variable Byte Integer in the fewest bytes (section 1.5.5). */
 export function vbi(value: number): Bytes {
@@ -30,7 +35,10 @@ export function vbi(value: number): Bytes {
 /** The same in `size` bytes: more than needed, which is malformed [MQTT-1.5.5-1]. */
 export function stretched(value: number, size: number): Bytes {
   const shortest = vbi(value).map((byte) => byte & 127)
-  return Array.from({ length: size }, (_, index) => (shortest[index] ?? 0) | (index < size - 1 ? 128 : 0))
+  return Array.from(
+    { length: size },
+    (_, index) => (shortest[index] ?? 0) | (index < size - 1 ? 128 : 0),
+  )
 }
 
 /** UTF-8 of a text, without a length. */
@@ -58,4 +66,5 @@ export function block(...properties: Bytes[]): Bytes {
 }
 
 /** Lower-case hexadecimal digits. */
-export const hex = (bytes: Bytes): string => bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')
+export const hex = (bytes: Bytes): string =>
+  bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')

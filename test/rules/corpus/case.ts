@@ -54,7 +54,12 @@ export type Meaning =
     }
   | { readonly kind: 'pingresp' }
   | { readonly kind: 'disconnect'; readonly code: number; readonly pairs?: number }
-  | { readonly kind: 'auth'; readonly code: number; readonly method: string; readonly pairs?: number }
+  | {
+      readonly kind: 'auth'
+      readonly code: number
+      readonly method: string
+      readonly pairs?: number
+    }
 
 /** Bytes, and what they are. */
 export interface Step {
@@ -63,7 +68,10 @@ export interface Step {
 }
 
 export const step = (bytes: Bytes, meaning: Meaning): Step => ({ bytes, meaning })
-export const broken = (rule: RuleName, bytes: Bytes): Step => ({ bytes, meaning: { kind: 'broken', rule } })
+export const broken = (rule: RuleName, bytes: Bytes): Step => ({
+  bytes,
+  meaning: { kind: 'broken', rule },
+})
 export const partial = (bytes: Bytes): Step => ({ bytes, meaning: { kind: 'partial' } })
 
 /** One sequence of bytes. */
@@ -105,7 +113,8 @@ export class Book {
   of(type: PacketName) {
     return {
       add: (special: string, ...steps: Step[]): void => this.add(type, special, ...steps),
-      bad: (rule: RuleName, how: string, ...parts: Bytes[]): void => this.addBroken(type, rule, how, ...parts),
+      bad: (rule: RuleName, how: string, ...parts: Bytes[]): void =>
+        this.addBroken(type, rule, how, ...parts),
     }
   }
 

@@ -10,7 +10,11 @@ const ofClients: PacketName[] = ['reserved', 'connect', 'subscribe', 'unsubscrib
 
 describe('on the bare core, whole, cut at every byte and byte by byte', () => {
   it.each<[string, 4 | 5, PacketName[]]>([
-    ['CONNACK: [MQTT-3.2.0-2] [MQTT-3.2.2-1] [MQTT-3.2.2-4] [MQTT-3.2.2-6] [MQTT-4.12.0-5]', 5, ['connack']],
+    [
+      'CONNACK: [MQTT-3.2.0-2] [MQTT-3.2.2-1] [MQTT-3.2.2-4] [MQTT-3.2.2-6] [MQTT-4.12.0-5]',
+      5,
+      ['connack'],
+    ],
     ['PUBLISH: [MQTT-3.3.1-4] [MQTT-3.3.2-2] [MQTT-3.3.2-8] [MQTT-3.3.2-10]', 5, ['publish']],
     ['PUBACK, PUBREC, PUBREL, PUBCOMP', 5, acks],
     ['SUBACK, UNSUBACK', 5, ['suback', 'unsuback']],

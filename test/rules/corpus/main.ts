@@ -55,4 +55,7 @@ export const ways: Readonly<Record<string, (list: readonly Job[]) => Promise<str
 }
 
 /** Every case in every state, or those cases whose name contains the text. */
-export const chosenJobs = (only: string): Job[] => versions.flatMap((version) => jobs(version)).filter(({ sequence }) => sequence.name.includes(only))
+export const chosenJobs = (only: string): Job[] =>
+  versions
+    .flatMap((version) => jobs(version))
+    .filter(({ sequence }) => sequence.name.includes(only))

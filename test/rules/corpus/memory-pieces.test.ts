@@ -6,7 +6,15 @@ import { runMemory } from './run/memory.js'
 const patience = 240_000
 
 describe('the corpus on a client over memory, in pieces', () => {
-  it('MQTT 5.0: the same ends as whole', async () => expect(await runMemory(cutJobs(jobs(5)))).toEqual([]), patience)
+  it(
+    'MQTT 5.0: the same ends as whole',
+    async () => expect(await runMemory(cutJobs(jobs(5)))).toEqual([]),
+    patience,
+  )
 
-  it('MQTT 3.1.1: the same ends as whole', async () => expect(await runMemory(cutJobs(jobs(4)))).toEqual([]), patience)
+  it(
+    'MQTT 3.1.1: the same ends as whole',
+    async () => expect(await runMemory(cutJobs(jobs(4)))).toEqual([]),
+    patience,
+  )
 })

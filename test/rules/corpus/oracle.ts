@@ -85,8 +85,10 @@ class Model {
   handle(meaning: Meaning): void {
     if (meaning.kind === 'partial') this.partial = true
     else if (meaning.kind === 'broken') this.#break(meaning.rule)
-    else if (!this.#open && meaning.kind !== 'connack' && meaning.kind !== 'auth') this.#break('packet before CONNACK')
-    else if ('pairs' in meaning && (meaning.pairs ?? 0) > counts.pairs) this.#break('more user properties than we take')
+    else if (!this.#open && meaning.kind !== 'connack' && meaning.kind !== 'auth')
+      this.#break('packet before CONNACK')
+    else if ('pairs' in meaning && (meaning.pairs ?? 0) > counts.pairs)
+      this.#break('more user properties than we take')
     else this.#handle(meaning)
   }
 
@@ -125,7 +127,13 @@ class Model {
     this.announced = this.#open && this.#version === 5 ? this.cause : undefined
   }
 
-  #handleConnack({ code, present = false, method, assigned = false, limit }: Extract<Meaning, { kind: 'connack' }>): void {
+  #handleConnack({
+    code,
+    present = false,
+    method,
+    assigned = false,
+    limit,
+  }: Extract<Meaning, { kind: 'connack' }>): void {
     if (this.#open) return this.#break('second CONNACK')
     if (code !== 0) {
       this.end = 'refused'
@@ -149,7 +157,8 @@ class Model {
   #handleAuth({ code, method }: Extract<Meaning, { kind: 'auth' }>): void {
     if (this.#state.method === undefined) return this.#break('AUTH where none is expected')
     if (method !== this.#state.method) return this.#break('another authentication method')
-    if (code === 0 && (!this.#open || this.#rounds === undefined)) return this.#break('AUTH where none is expected')
+    if (code === 0 && (!this.#open || this.#rounds === undefined))
+      return this.#break('AUTH where none is expected')
     // A server that begins an exchange by itself is borne with.
     const rounds = (this.#rounds ?? 0) + 1
     if (rounds > counts.rounds) return this.#break('too many rounds of authentication')
@@ -159,10 +168,19 @@ class Model {
     this.mostAuths += 1
   }
 
-  #handlePublish({ qos, id, dup = false, alias, nameless = false, identifiers = 0 }: Extract<Meaning, { kind: 'publish' }>): void {
-    if (identifiers > counts.identifiers) return this.#break('more subscription identifiers than we take')
+  #handlePublish({
+    qos,
+    id,
+    dup = false,
+    alias,
+    nameless = false,
+    identifiers = 0,
+  }: Extract<Meaning, { kind: 'publish' }>): void {
+    if (identifiers > counts.identifiers)
+      return this.#break('more subscription identifiers than we take')
     if (alias !== undefined) {
-      if (alias === 0 || alias > limits.topicAliasMaximum) return this.#break('topic alias outside our range')
+      if (alias === 0 || alias > limits.topicAliasMaximum)
+        return this.#break('topic alias outside our range')
       if (nameless && !this.#aliases.has(alias)) return this.#break('topic alias never set')
       this.#aliases.add(alias)
     }
@@ -170,7 +188,8 @@ class Model {
     const taken = this.#theirs.get(id)
     if (taken !== undefined) return this.#handleAgain(taken, qos, id, dup)
     // 3.1.1 knows no Receive Maximum.
-    if (this.#version === 5 && this.#theirs.size >= limits.receiveMaximum) return this.#break('above our Receive Maximum')
+    if (this.#version === 5 && this.#theirs.size >= limits.receiveMaximum)
+      return this.#break('above our Receive Maximum')
     if (!this.#settles) this.#theirs.set(id, qos === 1 ? 'in hand at QoS 1' : 'in hand at QoS 2')
     else if (qos === 2) this.#theirs.set(id, 'awaiting PUBREL')
     if (this.#settles) this.#say(qos === 1 ? 'puback' : 'pubrec', id)
@@ -185,7 +204,8 @@ class Model {
 
   #handlePubrel(id: number): void {
     const taken = this.#theirs.get(id)
-    if (taken !== undefined && taken !== 'awaiting PUBREL') return this.#break('PUBREL before our PUBREC')
+    if (taken !== undefined && taken !== 'awaiting PUBREL')
+      return this.#break('PUBREL before our PUBREC')
     this.#theirs.delete(id)
     this.#say('pubcomp', id, taken === undefined ? 0x92 : 0)
   }
@@ -204,33 +224,61 @@ class Model {
     } else this.#ours.delete(id)
   }
 
-  #handleAnswer({ kind, id, count, inUse = false }: Extract<Meaning, { kind: 'suback' | 'unsuback' }>): void {
+  #handleAnswer({
+    kind,
+    id,
+    count,
+    inUse = false,
+  }: Extract<Meaning, { kind: 'suback' | 'unsuback' }>): void {
     const awaiting = this.#ours.get(id)
     if (awaiting === undefined) return
-    if (typeof awaiting === 'string' || awaiting.answer !== kind) return this.#break('acknowledgement of the wrong kind')
+    if (typeof awaiting === 'string' || awaiting.answer !== kind)
+      return this.#break('acknowledgement of the wrong kind')
     // UNSUBACK of 3.1.1 has no codes.
     const counted = kind === 'suback' || this.#version === 5
-    if (counted && count !== awaiting.filters) return this.#break('another number of reason codes than filters')
+    if (counted && count !== awaiting.filters)
+      return this.#break('another number of reason codes than filters')
     this.#ours.delete(id)
     // Some servers have one set of identifiers for both directions.
     if (inUse) this.repeats.push(kind === 'suback' ? 'subscribe' : 'unsubscribe')
   }
 
   #say(kind: string, id: number, code = 0): void {
-    this.acks.push(`${kind} ${id} ${(this.#version === 4 ? 0 : code).toString(16).padStart(2, '0')}`)
+    this.acks.push(
+      `${kind} ${id} ${(this.#version === 4 ? 0 : code).toString(16).padStart(2, '0')}`,
+    )
   }
 }
 
 /** What is to come of a sequence in a state. */
 export function judge(version: 4 | 5, meanings: readonly Meaning[], state: State): Expected {
   if (state.leaving)
-    return { end: 'dropped', acks: [], auths: [0, 0], repeats: [], announced: undefined, cause: undefined, rule: undefined, mute: true }
+    return {
+      end: 'dropped',
+      acks: [],
+      auths: [0, 0],
+      repeats: [],
+      announced: undefined,
+      cause: undefined,
+      rule: undefined,
+      mute: true,
+    }
   const model = new Model(version, state)
-  for (const meaning of meanings) if (model.end === undefined && !model.partial) model.handle(meaning)
+  for (const meaning of meanings)
+    if (model.end === undefined && !model.partial) model.handle(meaning)
   const { end = model.open ? 'open' : 'waiting', acks, repeats, announced, cause, rule } = model
   const ended = model.end !== undefined
   const auths = [ended ? 0 : model.leastAuths, model.mostAuths] as const
-  return { end, acks, auths, repeats, announced, cause, rule, mute: model.partial || model.limit < roomy }
+  return {
+    end,
+    acks,
+    auths,
+    repeats,
+    announced,
+    cause,
+    rule,
+    mute: model.partial || model.limit < roomy,
+  }
 }
 
 /** An end in a word, for tables: which code was announced, or is the cause where nothing was. */

@@ -13,17 +13,26 @@ export const dataProperty = (...bytes: Bytes): Bytes => [0x16, ...prefixed(bytes
 /** Reason String. */
 export const reasonProperty = (reason: string): Bytes => [0x1f, ...string(reason)]
 /** User Property. */
-export const pairProperty = (name = 'n', value = 'v'): Bytes => [0x26, ...string(name), ...string(value)]
+export const pairProperty = (name = 'n', value = 'v'): Bytes => [
+  0x26,
+  ...string(name),
+  ...string(value),
+]
 /** Topic Alias. */
 export const aliasProperty = (alias: number): Bytes => [0x23, ...u16(alias)]
 /** Subscription Identifier. */
 export const identifierProperty = (identifier: number): Bytes => [0x0b, ...vbi(identifier)]
 
 export const connack = (code = 0, present = false, ...properties: Bytes[]): Step =>
-  step(frame(0x20, [present ? 1 : 0, code], block(...properties)), { kind: 'connack', code, present })
+  step(frame(0x20, [present ? 1 : 0, code], block(...properties)), {
+    kind: 'connack',
+    code,
+    present,
+  })
 
 /** CONNACK for a CONNECT with a method. */
-export const authenticated = (): Step => step(frame(0x20, [0, 0], block(methodProperty())), { kind: 'connack', code: 0, method })
+export const authenticated = (): Step =>
+  step(frame(0x20, [0, 0], block(methodProperty())), { kind: 'connack', code: 0, method })
 
 export interface PublishParts {
   readonly qos?: 0 | 1 | 2
@@ -40,7 +49,18 @@ export interface PublishParts {
 }
 
 export function publish(parts: PublishParts = {}): Step {
-  const { qos = 0, id = ids.fresh, dup = false, retain = false, topic = text('t'), alias, properties = [], pairs, identifiers, payload = [] } = parts
+  const {
+    qos = 0,
+    id = ids.fresh,
+    dup = false,
+    retain = false,
+    topic = text('t'),
+    alias,
+    properties = [],
+    pairs,
+    identifiers,
+    payload = [],
+  } = parts
   const first = 0x30 | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
   const all = alias === undefined ? properties : [aliasProperty(alias), ...properties]
   const bytes = frame(first, prefixed(topic), qos > 0 ? u16(id) : [], block(...all), payload)
@@ -57,20 +77,35 @@ export function publish(parts: PublishParts = {}): Step {
 }
 
 export type AckKind = 'puback' | 'pubrec' | 'pubrel' | 'pubcomp'
-export const ackFirst: Readonly<Record<AckKind, number>> = { puback: 0x40, pubrec: 0x50, pubrel: 0x62, pubcomp: 0x70 }
+export const ackFirst: Readonly<Record<AckKind, number>> = {
+  puback: 0x40,
+  pubrec: 0x50,
+  pubrel: 0x62,
+  pubcomp: 0x70,
+}
 
 /** An acknowledgement in its shortest form. */
-export const ack = (kind: AckKind, id: number): Step => step(frame(ackFirst[kind], u16(id)), { kind, id, code: 0 })
+export const ack = (kind: AckKind, id: number): Step =>
+  step(frame(ackFirst[kind], u16(id)), { kind, id, code: 0 })
 /** With a reason code, without a Property Length. */
-export const reasonedAck = (kind: AckKind, id: number, code: number): Step => step(frame(ackFirst[kind], u16(id), [code]), { kind, id, code })
+export const reasonedAck = (kind: AckKind, id: number, code: number): Step =>
+  step(frame(ackFirst[kind], u16(id), [code]), { kind, id, code })
 /** With everything. */
 export const fullAck = (kind: AckKind, id: number, code: number, ...properties: Bytes[]): Step =>
   step(frame(ackFirst[kind], u16(id), [code], block(...properties)), { kind, id, code })
 
 export const suback = (id: number, codes: Bytes, ...properties: Bytes[]): Step =>
-  step(frame(0x90, u16(id), block(...properties), codes), { kind: 'suback', id, count: codes.length })
+  step(frame(0x90, u16(id), block(...properties), codes), {
+    kind: 'suback',
+    id,
+    count: codes.length,
+  })
 export const unsuback = (id: number, codes: Bytes, ...properties: Bytes[]): Step =>
-  step(frame(0xb0, u16(id), block(...properties), codes), { kind: 'unsuback', id, count: codes.length })
+  step(frame(0xb0, u16(id), block(...properties), codes), {
+    kind: 'unsuback',
+    id,
+    count: codes.length,
+  })
 
 export const pingresp = (): Step => step([0xd0, 0x00], { kind: 'pingresp' })
 

@@ -7,7 +7,11 @@
 import { ids, method } from './case.js'
 
 /** What the client announces in each state. */
-export const limits = { receiveMaximum: 4, topicAliasMaximum: 3, maximumPacketSize: 120_000 } as const
+export const limits = {
+  receiveMaximum: 4,
+  topicAliasMaximum: 3,
+  maximumPacketSize: 120_000,
+} as const
 
 /** Most user properties, and Subscription Identifiers, of a packet, and rounds of an authentication. */
 export const counts = { pairs: 128, identifiers: 64, rounds: 16 } as const
@@ -28,7 +32,11 @@ export type StateName =
 export type StateGroup = 'before CONNACK' | 'connected' | 'mid QoS 2' | 'mid AUTH' | 'disconnecting'
 
 /** What an identifier of ours waits for; of a SUBSCRIBE or UNSUBSCRIBE also its number of filters. */
-export type Awaiting = 'puback' | 'pubrec' | 'pubcomp' | { readonly answer: 'suback' | 'unsuback'; readonly filters: number }
+export type Awaiting =
+  | 'puback'
+  | 'pubrec'
+  | 'pubcomp'
+  | { readonly answer: 'suback' | 'unsuback'; readonly filters: number }
 
 /** An incoming message: in the application's hands (at QoS 1 or 2), or received and waiting for PUBREL. */
 export type Taken = 'in hand at QoS 1' | 'in hand at QoS 2' | 'awaiting PUBREL'
@@ -72,7 +80,14 @@ const plain: Omit<State, 'name' | 'group' | 'title'> = {
 }
 
 export const states: readonly State[] = [
-  { ...plain, name: 'connecting', group: 'before CONNACK', title: 'CONNECT is out, without a client identifier', handshake: true, clientId: '' },
+  {
+    ...plain,
+    name: 'connecting',
+    group: 'before CONNACK',
+    title: 'CONNECT is out, without a client identifier',
+    handshake: true,
+    clientId: '',
+  },
   {
     ...plain,
     name: 'resuming',
@@ -96,7 +111,8 @@ export const states: readonly State[] = [
     ...plain,
     name: 'busy',
     group: 'connected',
-    title: 'PUBLISH at QoS 1, SUBSCRIBE and UNSUBSCRIBE in flight; two messages, at QoS 1 and 2, in the hands of the application, which keeps them',
+    title:
+      'PUBLISH at QoS 1, SUBSCRIBE and UNSUBSCRIBE in flight; two messages, at QoS 1 and 2, in the hands of the application, which keeps them',
     settles: false,
     ours: {
       [ids.ours]: 'puback',
@@ -113,8 +129,20 @@ export const states: readonly State[] = [
     title: 'PUBREC is out, PUBREL is awaited',
     theirs: { [ids.theirs2]: 'awaiting PUBREL' },
   },
-  { ...plain, name: 'sent', group: 'mid QoS 2', title: 'PUBLISH at QoS 2 is out, PUBREC is awaited', ours: { [ids.ours]: 'pubrec' } },
-  { ...plain, name: 'released', group: 'mid QoS 2', title: 'PUBREL is out, PUBCOMP is awaited', ours: { [ids.ours]: 'pubcomp' } },
+  {
+    ...plain,
+    name: 'sent',
+    group: 'mid QoS 2',
+    title: 'PUBLISH at QoS 2 is out, PUBREC is awaited',
+    ours: { [ids.ours]: 'pubrec' },
+  },
+  {
+    ...plain,
+    name: 'released',
+    group: 'mid QoS 2',
+    title: 'PUBREL is out, PUBCOMP is awaited',
+    ours: { [ids.ours]: 'pubcomp' },
+  },
   {
     ...plain,
     name: 'reauthenticating',
@@ -124,8 +152,15 @@ export const states: readonly State[] = [
     method,
     rounds: 0,
   },
-  { ...plain, name: 'disconnecting', group: 'disconnecting', title: 'DISCONNECT is out, the stream is still open', leaving: true },
+  {
+    ...plain,
+    name: 'disconnecting',
+    group: 'disconnecting',
+    title: 'DISCONNECT is out, the stream is still open',
+    leaving: true,
+  },
 ]
 
 /** The states that a version has: 3.1.1 knows no AUTH. */
-export const statesOf = (version: 4 | 5): readonly State[] => states.filter((state) => state.versions.includes(version))
+export const statesOf = (version: 4 | 5): readonly State[] =>
+  states.filter((state) => state.versions.includes(version))

@@ -8,12 +8,23 @@ import { thrown } from './exchange.js'
 
 const clients: Client[] = []
 
-function scene(options: ClientOptions = {}, server: ScramServerOptions = {}, password = 'pencil'): { broker: MemoryBroker; client: Client } {
-  const auth = { 'SCRAM-SHA-256': scramServer((name) => (name === 'user' ? 'pencil' : undefined), server) }
+function scene(
+  options: ClientOptions = {},
+  server: ScramServerOptions = {},
+  password = 'pencil',
+): { broker: MemoryBroker; client: Client } {
+  const auth = {
+    'SCRAM-SHA-256': scramServer((name) => (name === 'user' ? 'pencil' : undefined), server),
+  }
   const broker = new MemoryBroker({ auth })
   const client = new Client(
     { url: 'memory://broker', transport: () => broker.connect() },
-    { clientId: 'c', auth: scramSha256({ username: 'user', password }), reconnect: false, ...options },
+    {
+      clientId: 'c',
+      auth: scramSha256({ username: 'user', password }),
+      reconnect: false,
+      ...options,
+    },
   )
   clients.push(client)
   return { broker, client }
@@ -49,7 +60,10 @@ it('logs in anew after each lost link', async () => {
 
 it('a wrong password: refused with 0x87, and nothing was told', async () => {
   const { broker, client } = scene({}, {}, 'pencils')
-  expect(await thrown(() => client.connect())).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x87 })
+  expect(await thrown(() => client.connect())).toMatchObject({
+    code: 'ERR_CONNECT_REFUSED',
+    reasonCode: 0x87,
+  })
   expect([broker.clients.size, broker.sessions.size]).toEqual([0, 0])
 })
 
@@ -57,7 +71,10 @@ it('a server that asks for too few rounds: nothing more is sent', async () => {
   const { broker, client } = scene({}, { iterations: 1000 })
   const sent: string[] = []
   client.on('packet', ({ direction, packet }) => direction === 'out' && sent.push(packet.type))
-  expect(await thrown(() => client.connect())).toMatchObject({ code: 'ERR_AUTH_FAILED', fault: 'remote' })
+  expect(await thrown(() => client.connect())).toMatchObject({
+    code: 'ERR_AUTH_FAILED',
+    fault: 'remote',
+  })
   expect(sent).toEqual(['connect'])
   expect(broker.clients.size).toBe(0)
 })

@@ -27,8 +27,14 @@ it('RFC 4013, section 3: U+0007 is prohibited', () => {
 })
 
 it('what is commonly mapped to nothing goes, any space becomes one', () => {
-  expect(saslprep('a\u00ad\u034f\u1806\u180b\u180c\u180d\u200b\u200c\u200d\u2060\ufe00\ufe0f\ufeffb', 'password')).toBe('ab')
-  for (const space of '\u00a0\u1680\u2000\u200a\u202f\u205f\u3000 ') expect(saslprep(`a${space}b`, 'password')).toBe('a b')
+  expect(
+    saslprep(
+      'a\u00ad\u034f\u1806\u180b\u180c\u180d\u200b\u200c\u200d\u2060\ufe00\ufe0f\ufeffb',
+      'password',
+    ),
+  ).toBe('ab')
+  for (const space of '\u00a0\u1680\u2000\u200a\u202f\u205f\u3000 ')
+    expect(saslprep(`a${space}b`, 'password')).toBe('a b')
 })
 
 it('compatibility forms are composed', () => {
@@ -46,7 +52,8 @@ it.each<[string, string]>([
   ['what changes the display', '\u200e\u200f\u202a\u202e\u206a\u206f'],
   ['tags', '\u{e0001}\u{e0020}\u{e007f}'],
 ])('prohibited: %s', (_what, characters) => {
-  for (const character of characters) expect(refused(`a${character}b`), `U+${character.codePointAt(0)?.toString(16)}`).toEqual(fails)
+  for (const character of characters)
+    expect(refused(`a${character}b`), `U+${character.codePointAt(0)?.toString(16)}`).toEqual(fails)
 })
 
 it('what is left may not be nothing', () => {
@@ -54,6 +61,15 @@ it('what is left may not be nothing', () => {
 })
 
 it('ordinary text of many scripts passes as it is', () => {
-  for (const text of ['pässwörd', 'пароль', '密码', 'كلمة', 'סיסמה', 'パスワード', '🔑', '~!@#$%^&*()_+{}|:"<>?'])
+  for (const text of [
+    'pässwörd',
+    'пароль',
+    '密码',
+    'كلمة',
+    'סיסמה',
+    'パスワード',
+    '🔑',
+    '~!@#$%^&*()_+{}|:"<>?',
+  ])
     expect(saslprep(text, 'password')).toBe(text)
 })

@@ -4,23 +4,47 @@ import { describe, expect, it } from 'vitest'
 import { scramSha256 } from '../../../src/auth/index.js'
 import { saslprep } from '../../../src/auth/saslprep.js'
 import type { BrokerAuthContext } from '../../../src/testing/broker/common/options.js'
-import { type ScramLookup, type ScramServerOptions, scramServer } from '../../../src/testing/scram-server.js'
+import {
+  type ScramLookup,
+  type ScramServerOptions,
+  scramServer,
+} from '../../../src/testing/scram-server.js'
 import { bytes, context, text, thrown, vector } from './exchange.js'
 
-const fixed: ScramServerOptions = { salt: Buffer.from(vector.salt, 'base64'), nonce: () => vector.serverNonce }
-const users = (name: string): string | undefined => (name === vector.username ? vector.password : undefined)
+const fixed: ScramServerOptions = {
+  salt: Buffer.from(vector.salt, 'base64'),
+  nonce: () => vector.serverNonce,
+}
+const users = (name: string): string | undefined =>
+  name === vector.username ? vector.password : undefined
 
 /** What the broker tells a method of one connection. */
 function connection(): BrokerAuthContext {
-  return { clientId: 'c', username: undefined, remote: undefined, reauthentication: false, state: {} }
+  return {
+    clientId: 'c',
+    username: undefined,
+    remote: undefined,
+    reauthentication: false,
+    state: {},
+  }
 }
 
 const refused = { code: 'ERR_AUTH_FAILED', reasonCode: 0x87 }
-const isRefused = async (call: () => unknown): Promise<void> => expect(await thrown(call)).toMatchObject(refused)
+const isRefused = async (call: () => unknown): Promise<void> =>
+  expect(await thrown(call)).toMatchObject(refused)
 
 /** A whole exchange. @throws what either side throws */
-async function login(username: string, password: string, lookup: ScramLookup = users): Promise<string> {
-  const [client, server, ctx, link] = [scramSha256({ username, password }), scramServer(lookup), context(), connection()]
+async function login(
+  username: string,
+  password: string,
+  lookup: ScramLookup = users,
+): Promise<string> {
+  const [client, server, ctx, link] = [
+    scramSha256({ username, password }),
+    scramServer(lookup),
+    context(),
+    connection(),
+  ]
   const challenge = await server.start(client.start(ctx), link)
   expect(challenge.reasonCode).toBe(0x18)
   const verdict = await server.continue((await client.continue(challenge.data, ctx))?.slice(), link)
@@ -48,7 +72,8 @@ describe('client against server', () => {
   })
 
   it('the right password, also from a lookup that takes its time', async () => {
-    for (const lookup of [users, async (name: string) => users(name)]) expect(await login('user', 'pencil', lookup)).toBe('welcome')
+    for (const lookup of [users, async (name: string) => users(name)])
+      expect(await login('user', 'pencil', lookup)).toBe('welcome')
   })
 
   it('any names and passwords, with every character that is allowed', async () => {
@@ -61,10 +86,15 @@ describe('client against server', () => {
     }
     const word = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).filter(allowed)
     await fc.assert(
-      fc.asyncProperty(fc.oneof(word, fc.constantFrom('a,b', 'a=b', '=2C', ',=,')), word, async (username, password) => {
-        const lookup = (name: string) => (name === saslprep(username, 'x') ? saslprep(password, 'x') : undefined)
-        expect(await login(username, password, lookup)).toBe('welcome')
-      }),
+      fc.asyncProperty(
+        fc.oneof(word, fc.constantFrom('a,b', 'a=b', '=2C', ',=,')),
+        word,
+        async (username, password) => {
+          const lookup = (name: string) =>
+            name === saslprep(username, 'x') ? saslprep(password, 'x') : undefined
+          expect(await login(username, password, lookup)).toBe('welcome')
+        },
+      ),
       { numRuns: 40 },
     )
   })
@@ -103,7 +133,12 @@ describe('clients that are wrong', () => {
   })
 
   it('an authorization identity that the proof does not cover', async () => {
-    const [client, server, ctx, link] = [scramSha256({ username: 'user', password: 'pencil' }), scramServer(users), context(), connection()]
+    const [client, server, ctx, link] = [
+      scramSha256({ username: 'user', password: 'pencil' }),
+      scramServer(users),
+      context(),
+      connection(),
+    ]
     const first = `${text(client.start(ctx))}`.replace('n,,', 'n,a=admin,')
     const last = await client.continue((await server.start(bytes(first), link)).data, ctx)
     await isRefused(() => server.continue(last, link))

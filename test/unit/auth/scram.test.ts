@@ -6,7 +6,8 @@ import { MqttError } from '../../../src/errors.js'
 import { bytes, context, text, thrown, vector } from './exchange.js'
 
 const { username, password, nonce } = vector
-const made = (rest: Partial<ScramOptions> = {}) => scramSha256({ username, password, nonce, ...rest })
+const made = (rest: Partial<ScramOptions> = {}) =>
+  scramSha256({ username, password, nonce, ...rest })
 
 /** An exchange that has begun. */
 function started(rest: Partial<ScramOptions> = {}) {
@@ -15,7 +16,8 @@ function started(rest: Partial<ScramOptions> = {}) {
   return { scram, ctx }
 }
 
-const fails = async (call: () => unknown): Promise<void> => expect(await thrown(call)).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+const fails = async (call: () => unknown): Promise<void> =>
+  expect(await thrown(call)).toMatchObject({ code: 'ERR_AUTH_FAILED' })
 
 /** An exchange of which the server has the proof. */
 async function proven() {
@@ -51,7 +53,10 @@ describe('the exchange of RFC 7677', () => {
 
   it.each([
     ['optional extensions behind the challenge', `${vector.serverFirst},x=whatever,Y==`],
-    ['visible characters in the nonce, the first and the last of ASCII among them,', vector.serverFirst.replace('%hv', '!~')],
+    [
+      'visible characters in the nonce, the first and the last of ASCII among them,',
+      vector.serverFirst.replace('%hv', '!~'),
+    ],
     ['the most rounds', vector.serverFirst.replace('4096', '1000000')],
   ])('%s are taken', async (_what, challenge) => {
     const { scram, ctx } = started()
@@ -95,11 +100,20 @@ describe('nonces', () => {
     expect([scram.start(context()), scram.start(context())].map(nonceOf)).toEqual(['n1', 'n2'])
   })
 
-  it.each(['', 'a,b', 'a b', 'ä', 'a\u0000', 'x'.repeat(1025), 5])('is refused: %j', async (bad) => {
-    expect(await thrown(() => made({ nonce: bad as string }))).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'nonce' })
-    const scram = made({ nonce: () => bad as string })
-    expect(await thrown(() => scram.start(context()))).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'nonce' })
-  })
+  it.each(['', 'a,b', 'a b', 'ä', 'a\u0000', 'x'.repeat(1025), 5])(
+    'is refused: %j',
+    async (bad) => {
+      expect(await thrown(() => made({ nonce: bad as string }))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        option: 'nonce',
+      })
+      const scram = made({ nonce: () => bad as string })
+      expect(await thrown(() => scram.start(context()))).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        option: 'nonce',
+      })
+    },
+  )
 })
 
 describe('a server that is wrong is refused', () => {
@@ -157,7 +171,10 @@ describe('a server that is wrong is refused', () => {
     ['its first message again', serverFirst],
   ])('last message: %s, with the success or before it', async (_what, last) => {
     const [early, late] = [await proven(), await proven()]
-    for (const call of [() => early.scram.continue(bytes(last), early.ctx), () => late.scram.success(bytes(last), late.ctx)])
+    for (const call of [
+      () => early.scram.continue(bytes(last), early.ctx),
+      () => late.scram.success(bytes(last), late.ctx),
+    ])
       expect(await thrown(call)).toMatchObject({ code: 'ERR_AUTH_FAILED', fault: 'remote' })
     await fails(() => early.scram.success(undefined, early.ctx))
     await fails(() => early.scram.success(bytes(vector.serverFinal), early.ctx))
@@ -166,15 +183,20 @@ describe('a server that is wrong is refused', () => {
   it('an error that the server names is told, what it adds is not', async () => {
     const { scram, ctx } = await proven()
     const message = 'SCRAM-SHA-256: the server says invalid-proof'
-    expect(await thrown(() => scram.success(bytes('e=invalid-proof'), ctx))).toMatchObject({ message })
+    expect(await thrown(() => scram.success(bytes('e=invalid-proof'), ctx))).toMatchObject({
+      message,
+    })
     const second = await proven()
-    const error = (await thrown(() => second.scram.success(bytes('e=Line\nbreak'), second.ctx))) as Error
+    const error = (await thrown(() =>
+      second.scram.success(bytes('e=Line\nbreak'), second.ctx),
+    )) as Error
     expect(error.message).toBe('SCRAM-SHA-256: the server says other-error')
   })
 
   it('a success that nothing was proved for', async () => {
     const [scram, ctx] = [made(), context()]
-    for (const data of [undefined, bytes(vector.serverFinal)]) await fails(() => scram.success(data, ctx))
+    for (const data of [undefined, bytes(vector.serverFinal)])
+      await fails(() => scram.success(data, ctx))
     scram.start(ctx)
     for (const data of [undefined, bytes('v=')]) {
       scram.start(ctx)
@@ -200,18 +222,24 @@ describe('a server that is wrong is refused', () => {
   it('a second success', async () => {
     const { scram, ctx } = await proven()
     scram.success(bytes(vector.serverFinal), ctx)
-    for (const data of [bytes(vector.serverFinal), undefined]) await fails(() => scram.success(data, ctx))
+    for (const data of [bytes(vector.serverFinal), undefined])
+      await fails(() => scram.success(data, ctx))
   })
 
   it('a mandatory extension is named as the reason', async () => {
     const { scram, ctx } = started()
     const error = await thrown(() => scram.continue(bytes(`m=x,${serverFirst}`), ctx))
-    expect(error).toMatchObject({ message: 'SCRAM-SHA-256: the server demands an extension that is not known' })
+    expect(error).toMatchObject({
+      message: 'SCRAM-SHA-256: the server demands an extension that is not known',
+    })
   })
 
   it('two challenges at once: one is answered', async () => {
     const { scram, ctx } = started()
-    const answers = await Promise.allSettled([scram.continue(bytes(serverFirst), ctx), scram.continue(bytes(serverFirst), ctx)])
+    const answers = await Promise.allSettled([
+      scram.continue(bytes(serverFirst), ctx),
+      scram.continue(bytes(serverFirst), ctx),
+    ])
     expect(answers.map((answer) => answer.status)).toEqual(['fulfilled', 'rejected'])
   })
 })
@@ -245,29 +273,43 @@ describe('what is never said', () => {
 
   /** Everything that can be said about a value. */
   function told(value: unknown): string {
-    const own = value instanceof Error ? JSON.stringify(value, Object.getOwnPropertyNames(value)) : ''
-    return [String(value), `${JSON.stringify(value)}`, own, inspect(value, { depth: 20, showHidden: true, getters: true })].join('\n')
+    const own =
+      value instanceof Error ? JSON.stringify(value, Object.getOwnPropertyNames(value)) : ''
+    return [
+      String(value),
+      `${JSON.stringify(value)}`,
+      own,
+      inspect(value, { depth: 20, showHidden: true, getters: true }),
+    ].join('\n')
   }
 
   it('user name and password: the value is redacted however it is looked at', () => {
     const scram = scramSha256({ username: 'canary-user', password: 'canary-password' })
     const output = told({ auth: scram, list: [scram] }) + told(scram)
     expect(output).not.toMatch(secrets)
-    for (const look of [String(scram), JSON.stringify(scram), inspect(scram)]) expect(look).toContain('[redacted]')
+    for (const look of [String(scram), JSON.stringify(scram), inspect(scram)])
+      expect(look).toContain('[redacted]')
     expect(Object.entries(scram)).toEqual([['method', 'SCRAM-SHA-256']])
   })
 
   it('in any error', async () => {
     const errors: unknown[] = []
     for (const last of ['v=AAAA', 'e=invalid-proof', 'x']) {
-      const [scram, ctx] = [scramSha256({ username: 'canary-user', password: 'canary-password', nonce }), context()]
+      const [scram, ctx] = [
+        scramSha256({ username: 'canary-user', password: 'canary-password', nonce }),
+        context(),
+      ]
       scram.start(ctx)
       await scram.continue(bytes(vector.serverFirst), ctx)
       errors.push(await thrown(() => scram.success(bytes(last), ctx)))
     }
     errors.push(await thrown(() => scramSha256({ username: 'canary\u0000', password })))
     errors.push(await thrown(() => scramSha256({ username, password: 'canary\u0000' })))
-    errors.push(await thrown(() => scramSha256({ username: { name: 'canary' } as unknown as string, password })))
+    errors.push(
+      await thrown(() =>
+        scramSha256({ username: { name: 'canary' } as unknown as string, password }),
+      ),
+    )
     for (const error of errors) expect(told(error)).not.toMatch(secrets)
   })
 })
@@ -282,15 +324,23 @@ describe('options', () => {
     ['password', { password: 5 }],
     ['password', { password: 'a\ud800' }],
   ])('%s refused: %j', async (option, wrong) => {
-    expect(await thrown(() => made(wrong as Partial<ScramOptions>))).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+    expect(await thrown(() => made(wrong as Partial<ScramOptions>))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option,
+    })
   })
 
   it.each([undefined, null, 'user'])('no object: %j', async (wrong) => {
-    expect(await thrown(() => scramSha256(wrong as unknown as ScramOptions))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    expect(await thrown(() => scramSha256(wrong as unknown as ScramOptions))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    })
   })
 
   it('a page without WebCrypto is told so at once', async () => {
     vi.stubGlobal('crypto', { getRandomValues: crypto.getRandomValues.bind(crypto) })
-    expect(await thrown(() => made())).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'auth' })
+    expect(await thrown(() => made())).toMatchObject({
+      code: 'ERR_UNSUPPORTED_OPTION',
+      option: 'auth',
+    })
   })
 })

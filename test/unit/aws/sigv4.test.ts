@@ -24,12 +24,24 @@ async function thrown(call: () => unknown): Promise<MqttError> {
 }
 
 const signed = async (options: Partial<SigV4Options> = {}, url = endpoint): Promise<URL> =>
-  (await sigv4({ region: 'eu-west-1', credentials: keys, now: () => date, ...options })({ endpoint: url, signal })).url
+  (
+    await sigv4({ region: 'eu-west-1', credentials: keys, now: () => date, ...options })({
+      endpoint: url,
+      signal,
+    })
+  ).url
 
 describe('the vectors of AWS', () => {
   it.each(vectors)('$name', async ({ method, path, query, sessionToken, ...expected }) => {
     const signsToken = expected.tokenIsAddedLater !== true
-    const result = await presign({ ...common, method, path, query: pairsOf(query), sessionToken, signsToken })
+    const result = await presign({
+      ...common,
+      method,
+      path,
+      query: pairsOf(query),
+      sessionToken,
+      signsToken,
+    })
     expect(result.canonicalRequest.split('\n')).toEqual(expected.canonicalRequest)
     expect(result.stringToSign.split('\n')).toEqual(expected.stringToSign)
     expect(result.signature).toBe(expected.signature)
@@ -66,10 +78,15 @@ describe('the URL that is dialled', () => {
   })
 
   it('has the session token within what is signed, for any other service', async () => {
-    const url = await signed({ service: 'iotwireless', credentials: { ...keys, sessionToken: 'a+b' } })
+    const url = await signed({
+      service: 'iotwireless',
+      credentials: { ...keys, sessionToken: 'a+b' },
+    })
     const [query = '', signature] = url.search.slice(1).split('&X-Amz-Signature=')
     expect(pairsOf(query)).toContainEqual(['X-Amz-Security-Token', 'a+b'])
-    expect(signature).not.toBe((await signed({ service: 'iotwireless' })).search.split('&X-Amz-Signature=')[1])
+    expect(signature).not.toBe(
+      (await signed({ service: 'iotwireless' })).search.split('&X-Amz-Signature=')[1],
+    )
   })
 
   it('keeps the query of the endpoint, in order, and replaces an earlier signature', async () => {
@@ -80,13 +97,17 @@ describe('the URL that is dialled', () => {
     expect(first.searchParams.get('a')).toBe('b c')
     expect(first.searchParams.get('z')).toBe('1')
     expect((await signed({}, first.href)).href).toBe(first.href)
-    expect((await signed({ expires: 60 }, first.href)).search.match(/X-Amz-Expires=\d+/g)).toEqual(['X-Amz-Expires=60'])
+    expect((await signed({ expires: 60 }, first.href)).search.match(/X-Amz-Expires=\d+/g)).toEqual([
+      'X-Amz-Expires=60',
+    ])
   })
 
   it('is signed for the port too, where it is not that of the scheme', async () => {
     const plain = await signed()
     expect((await signed({}, endpoint.replace('/mqtt', ':443/mqtt'))).href).toBe(plain.href)
-    expect((await signed({}, endpoint.replace('/mqtt', ':8443/mqtt'))).search).not.toBe(plain.search)
+    expect((await signed({}, endpoint.replace('/mqtt', ':8443/mqtt'))).search).not.toBe(
+      plain.search,
+    )
   })
 })
 
@@ -103,16 +124,25 @@ describe('each attempt', () => {
       },
       now: () => new Date(date + turn * 1000),
     })
-    const urls = [await sign({ endpoint, signal }), await sign({ endpoint, signal })].map(({ url }) => url.searchParams)
-    expect(urls.map((query) => query.get('X-Amz-Credential')?.split('/')[0])).toEqual(['AK1', 'AK2'])
-    expect(urls.map((query) => query.get('X-Amz-Date'))).toEqual(['20260102T030406Z', '20260102T030407Z'])
+    const urls = [await sign({ endpoint, signal }), await sign({ endpoint, signal })].map(
+      ({ url }) => url.searchParams,
+    )
+    expect(urls.map((query) => query.get('X-Amz-Credential')?.split('/')[0])).toEqual([
+      'AK1',
+      'AK2',
+    ])
+    expect(urls.map((query) => query.get('X-Amz-Date'))).toEqual([
+      '20260102T030406Z',
+      '20260102T030407Z',
+    ])
     expect(asked).toEqual([signal, signal])
   })
 
   it('takes the clock where no time is given', async () => {
     const before = Date.now() - 1000
     const stamp = (await signed({ now: undefined })).searchParams.get('X-Amz-Date') ?? ''
-    const parts = /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(stamp)?.slice(1).map(Number) ?? []
+    const parts =
+      /^(\d{4})(\d\d)(\d\d)T(\d\d)(\d\d)(\d\d)Z$/.exec(stamp)?.slice(1).map(Number) ?? []
     const [year = 0, month = 0, day, hour, minute, second] = parts
     const time = Date.UTC(year, month - 1, day, hour, minute, second)
     expect(time).toBeGreaterThanOrEqual(before)
@@ -135,12 +165,20 @@ describe('each attempt', () => {
   })
 
   it('fails for a time that is none', async () => {
-    expect(await thrown(() => signed({ now: () => new Date(Number.NaN) }))).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'sigv4.now()' })
-    expect(await thrown(() => signed({ now: () => 9e15 }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    expect(await thrown(() => signed({ now: () => new Date(Number.NaN) }))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: 'sigv4.now()',
+    })
+    expect(await thrown(() => signed({ now: () => 9e15 }))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    })
   })
 
   it('fails for an endpoint without WebSocket', async () => {
-    expect(await thrown(() => signed({}, 'mqtts://broker.example'))).toMatchObject({ code: 'ERR_INVALID_BROKER_URL', option: 'url' })
+    expect(await thrown(() => signed({}, 'mqtts://broker.example'))).toMatchObject({
+      code: 'ERR_INVALID_BROKER_URL',
+      option: 'url',
+    })
   })
 })
 
@@ -153,7 +191,11 @@ describe('options', () => {
     ['no region', { credentials: keys }, 'sigv4.region'],
     ['an empty region', { region: '', credentials: keys }, 'sigv4.region'],
     ['no keys', { region: 'r' }, 'sigv4.credentials'],
-    ['keys without a secret', { region: 'r', credentials: { accessKeyId: 'A' } }, 'credentials.secretAccessKey'],
+    [
+      'keys without a secret',
+      { region: 'r', credentials: { accessKeyId: 'A' } },
+      'credentials.secretAccessKey',
+    ],
     ['an empty service', { region: 'r', credentials: keys, service: '' }, 'sigv4.service'],
     ['no time to live', { region: 'r', credentials: keys, expires: 0 }, 'sigv4.expires'],
     ['more than a week', { region: 'r', credentials: keys, expires: 604_801 }, 'sigv4.expires'],
@@ -174,7 +216,13 @@ describe('options', () => {
   it('no error and no inspection shows a secret', async () => {
     const sign = sigv4({ region: 'r', credentials: { ...keys, sessionToken: 'a-session-token' } })
     const error = await thrown(() => sign({ endpoint: 'mqtt://broker.example', signal }))
-    const shown = [inspect(sign), JSON.stringify({ sign }), String(sign), inspect(error), JSON.stringify(error)].join()
+    const shown = [
+      inspect(sign),
+      JSON.stringify({ sign }),
+      String(sign),
+      inspect(error),
+      JSON.stringify(error),
+    ].join()
     for (const secret of ['a-secret-key', 'a-session-token']) expect(shown).not.toContain(secret)
   })
 })

@@ -133,7 +133,8 @@ const facts: readonly Fact[] = [
   },
   {
     name: 'get-vanilla-query-unreserved',
-    query: '-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz=-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz',
+    query:
+      '-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz=-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz',
     hash: 'c77f27ef2b499fbfee3f0b3c88bba7057b2b31ee9b62047078a5e0d6be91fd58',
     signature: '8e76a88a7433637b12778d5592799b29ad21ecd6cf6325051c21d86f0acda2bf',
   },
@@ -188,26 +189,36 @@ const facts: readonly Fact[] = [
 ]
 
 /** The requests. */
-export const vectors = facts.map(({ name, path = '/', query = '', signedPath = path, signedQuery = query, hash, ...rest }) => {
-  const method = name.split('-', 1).join().toUpperCase()
-  const token = rest.sessionToken === undefined || rest.tokenIsAddedLater ? [] : [`X-Amz-Security-Token=${encodeURIComponent(rest.sessionToken)}`]
-  const signed = [
-    ...(signedQuery === '' ? [] : [signedQuery]),
-    'X-Amz-Algorithm=AWS4-HMAC-SHA256',
-    'X-Amz-Credential=AKIDEXAMPLE%2F20150830%2Fus-east-1%2Fservice%2Faws4_request',
-    'X-Amz-Date=20150830T123600Z',
-    'X-Amz-Expires=3600',
-    ...token,
-    'X-Amz-SignedHeaders=host',
-  ].join('&')
-  const emptyBody = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
-  return {
-    ...rest,
-    name,
-    method,
-    path,
-    query,
-    canonicalRequest: [method, signedPath, signed, `host:${common.host}`, '', 'host', emptyBody],
-    stringToSign: ['AWS4-HMAC-SHA256', '20150830T123600Z', '20150830/us-east-1/service/aws4_request', hash],
-  }
-})
+export const vectors = facts.map(
+  ({ name, path = '/', query = '', signedPath = path, signedQuery = query, hash, ...rest }) => {
+    const method = name.split('-', 1).join().toUpperCase()
+    const token =
+      rest.sessionToken === undefined || rest.tokenIsAddedLater
+        ? []
+        : [`X-Amz-Security-Token=${encodeURIComponent(rest.sessionToken)}`]
+    const signed = [
+      ...(signedQuery === '' ? [] : [signedQuery]),
+      'X-Amz-Algorithm=AWS4-HMAC-SHA256',
+      'X-Amz-Credential=AKIDEXAMPLE%2F20150830%2Fus-east-1%2Fservice%2Faws4_request',
+      'X-Amz-Date=20150830T123600Z',
+      'X-Amz-Expires=3600',
+      ...token,
+      'X-Amz-SignedHeaders=host',
+    ].join('&')
+    const emptyBody = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+    return {
+      ...rest,
+      name,
+      method,
+      path,
+      query,
+      canonicalRequest: [method, signedPath, signed, `host:${common.host}`, '', 'host', emptyBody],
+      stringToSign: [
+        'AWS4-HMAC-SHA256',
+        '20150830T123600Z',
+        '20150830/us-east-1/service/aws4_request',
+        hash,
+      ],
+    }
+  },
+)

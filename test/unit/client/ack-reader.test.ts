@@ -25,7 +25,9 @@ function decoded(bytes: Uint8Array, version: 4 | 5): unknown[] | undefined {
   try {
     const packet = decodeServerPacket(bytes, 0, 2, bytes.length, version)
     if (packet.type === 'pubrel') return [packet.type, packet.packetId]
-    return 'packetId' in packet && 'reasonCode' in packet ? [packet.type, packet.packetId, packet.reasonCode] : []
+    return 'packetId' in packet && 'reasonCode' in packet
+      ? [packet.type, packet.packetId, packet.reasonCode]
+      : []
   } catch (error) {
     if (error instanceof WireError) return undefined
     throw error
@@ -56,7 +58,10 @@ describe('an acknowledgement', () => {
 
   it('before CONNACK ends the connection, and means nothing', () => {
     const { heard, host } = noting()
-    const closed = { ...host, session: { ...host.session, state: 'connecting', expectConnected: () => false } } as unknown as ConnectionHost
+    const closed = {
+      ...host,
+      session: { ...host.session, state: 'connecting', expectConnected: () => false },
+    } as unknown as ConnectionHost
     expect(takeAck(closed, 4, Uint8Array.of(0x40, 2, 0, 1), 2, 4, 5)).toBe(true)
     expect(heard).toEqual([])
   })

@@ -11,7 +11,9 @@ it('`stalled` after ten seconds without a single acknowledgement, once', async (
   await world.clock.advance(9_999)
   expect(world.seen('stalled')).toEqual([])
   await world.clock.advance(1)
-  expect(world.seen('stalled')).toEqual([{ direction: 'out', subscription: undefined, age: 10_000, inFlight: 2 }])
+  expect(world.seen('stalled')).toEqual([
+    { direction: 'out', subscription: undefined, age: 10_000, inFlight: 2 },
+  ])
   await world.clock.advance(600_000)
   expect(world.seen('stalled')).toHaveLength(1)
   expect(world.client.state).toBe('connected')
@@ -34,14 +36,18 @@ it('progress begins it again, also of another message', async () => {
 it('nothing is reported, and no timer left, when all is acknowledged', async () => {
   const world = await connected({ keepAlive: false }, agreeable)
   const before = world.clock.pending
-  for (const qos of [1, 2] as const) await Promise.all([world.client.publish('a', 'x', { qos }), world.settle()])
+  for (const qos of [1, 2] as const)
+    await Promise.all([world.client.publish('a', 'x', { qos }), world.settle()])
   expect(world.clock.pending).toBe(before)
   await world.clock.advance(60_000)
   expect(world.seen('stalled')).toEqual([])
 })
 
 it('a connection that is lost ends the watch; what goes on after the next CONNACK is watched again', async () => {
-  const world = await connected({ keepAlive: false, cleanStart: false, clientId: 'c', reconnect: {} }, accepting({}, true))
+  const world = await connected(
+    { keepAlive: false, cleanStart: false, clientId: 'c', reconnect: {} },
+    accepting({}, true),
+  )
   world.client.publish('a', '1', { qos: 1 }).catch(ignored)
   await world.clock.advance(5_000)
   world.peer.cut()

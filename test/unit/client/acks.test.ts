@@ -3,11 +3,27 @@ import { describe, expect, it } from 'vitest'
 import type { Message, SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import type { World } from './harness.js'
-import { acks, agreed, gate, obliging, pubacks, publish, quiet, read, series, subscribe, taken, takenTexts } from './incoming.js'
+import {
+  acks,
+  agreed,
+  gate,
+  obliging,
+  pubacks,
+  publish,
+  quiet,
+  read,
+  series,
+  subscribe,
+  taken,
+  takenTexts,
+} from './incoming.js'
 import { stubbed } from './stub.js'
 
 /** A subscription to `a` at QoS 2, and messages that came for it. */
-async function received(options: SubscribeOptions, ...packets: PacketInput[]): Promise<{ world: World; subscription: Subscription }> {
+async function received(
+  options: SubscribeOptions,
+  ...packets: PacketInput[]
+): Promise<{ world: World; subscription: Subscription }> {
   const world = await agreed({}, obliging)
   const subscription = await subscribe(world, 'a', { qos: 2, ...options })
   await world.send(...packets)
@@ -54,7 +70,8 @@ describe("'auto'", () => {
   it('a batch is acknowledged when the next batch is asked for', async () => {
     const { world, subscription } = await received({}, ...series('a', 5))
     const batches = subscription.batches(2)
-    const texts = async () => ((await batches.next()).value as Message[]).map((message) => message.text())
+    const texts = async () =>
+      ((await batches.next()).value as Message[]).map((message) => message.text())
     expect([await texts(), await acked(world)]).toEqual([['1', '2'], []])
     expect([await texts(), await acked(world)]).toEqual([['3', '4'], pubacks(1, 2)])
     expect(await texts()).toEqual(['5'])
@@ -65,13 +82,16 @@ describe("'auto'", () => {
   it('batches() without a number gives all that are there, and waits for the first', async () => {
     const { world, subscription } = await received({})
     const batches = subscription.batches()
-    const texts = async () => ((await batches.next()).value as Message[]).map((message) => message.text())
+    const texts = async () =>
+      ((await batches.next()).value as Message[]).map((message) => message.text())
     const first = texts()
     await world.send(publish('a', 'x'))
     expect(await first).toEqual(['x'])
     await world.send(publish('a', 'y'), publish('a', 'z'))
     expect(await texts()).toEqual(['y', 'z'])
-    expect(() => subscription.batches(0)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+    expect(() => subscription.batches(0)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+    )
   })
 
   it('ack() before the turn ends is legal: the turn does not acknowledge again', async () => {
@@ -108,7 +128,8 @@ describe("'manual'", () => {
   it('acknowledgements of one turn leave in one write', async () => {
     const { world, subscription } = await received({ ack: 'manual' }, ...series('a', 3))
     const before = world.peer.bytes.length
-    for (const message of [taken(subscription), taken(subscription), taken(subscription)].reverse()) message.ack()
+    for (const message of [taken(subscription), taken(subscription), taken(subscription)].reverse())
+      message.ack()
     expect(world.peer.bytes.length).toBe(before)
     await world.settle()
     expect(world.peer.bytes.slice(before)).toEqual([0x40, 2, 0, 1, 0x40, 2, 0, 2, 0x40, 2, 0, 3])
@@ -149,7 +170,9 @@ describe("'on-receive'", () => {
   it("overflow 'backpressure' with it is ERR_INVALID_OPTION", async () => {
     const { client } = await agreed()
     const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'overflow' })
-    expect(() => client.subscription('a', { ack: 'on-receive', overflow: 'backpressure' })).toThrow(refused)
+    expect(() => client.subscription('a', { ack: 'on-receive', overflow: 'backpressure' })).toThrow(
+      refused,
+    )
   })
 })
 
@@ -169,12 +192,15 @@ it.each([
 })
 
 describe('reason codes', () => {
-  it.each([0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99])('[MQTT-3.4.2-1] [MQTT-3.5.2-1] %i is sent at QoS 1 and 2', async (reasonCode) => {
-    const { world, subscription } = await received({ ack: 'manual' }, ...both)
-    for (const message of [taken(subscription), taken(subscription)]) message.ack(reasonCode)
-    const hex = `0x${reasonCode.toString(16)}`
-    expect(await acked(world)).toEqual([`puback 1 ${hex}`, `pubrec 2 ${hex}`])
-  })
+  it.each([0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99])(
+    '[MQTT-3.4.2-1] [MQTT-3.5.2-1] %i is sent at QoS 1 and 2',
+    async (reasonCode) => {
+      const { world, subscription } = await received({ ack: 'manual' }, ...both)
+      for (const message of [taken(subscription), taken(subscription)]) message.ack(reasonCode)
+      const hex = `0x${reasonCode.toString(16)}`
+      expect(await acked(world)).toEqual([`puback 1 ${hex}`, `pubrec 2 ${hex}`])
+    },
+  )
 
   it('[MQTT-4.3.3-9] an error code ends QoS 2 at PUBREC: the identifier is free, a PUBREL for it is answered with 0x92', async () => {
     const world = await agreed()
@@ -193,7 +219,8 @@ describe('reason codes', () => {
     const message = taken(subscription)
     const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION' })
     const codes = '1 16 127 129 142 146 255 256 -1 1.5'.split(' ').map(Number)
-    for (const code of [...codes, '128' as unknown as number]) expect(() => message.ack(code)).toThrow(refused)
+    for (const code of [...codes, '128' as unknown as number])
+      expect(() => message.ack(code)).toThrow(refused)
     expect(await acked(world)).toEqual([])
     expect(message.ack()).toBe(true)
     expect(await acked(world)).toEqual(['puback 1'])
@@ -216,20 +243,23 @@ describe('disconnect() and open turns', () => {
     expect([world.client.state, world.peer.received.at(-1)?.type]).toEqual(['closed', 'disconnect'])
   })
 
-  it.each(['auto', 'on-receive'] as const)('what arrives once disconnect() began is not acknowledged: %s', async (ack) => {
-    const world = await agreed({ clientId: 'c', cleanStart: false })
-    const busy = await subscribe(world, 'busy', { qos: 1, ack: 'manual' })
-    const other = await subscribe(world, 'other', { qos: 1, ack })
-    await world.send(publish('busy', 'x', 1))
-    const message = taken(busy)
-    const done = quiet(world.client.disconnect())
-    await world.settle()
-    await world.send(publish('other', 'late', 2))
-    message.ack()
-    await world.settle()
-    await done
-    expect([takenTexts(other), acks(world)]).toEqual([[], ['puback 1']])
-  })
+  it.each(['auto', 'on-receive'] as const)(
+    'what arrives once disconnect() began is not acknowledged: %s',
+    async (ack) => {
+      const world = await agreed({ clientId: 'c', cleanStart: false })
+      const busy = await subscribe(world, 'busy', { qos: 1, ack: 'manual' })
+      const other = await subscribe(world, 'other', { qos: 1, ack })
+      await world.send(publish('busy', 'x', 1))
+      const message = taken(busy)
+      const done = quiet(world.client.disconnect())
+      await world.settle()
+      await world.send(publish('other', 'late', 2))
+      message.ack()
+      await world.settle()
+      await done
+      expect([takenTexts(other), acks(world)]).toEqual([[], ['puback 1']])
+    },
+  )
 
   it('a loop body may throw while stopping: under detach its message is left unacknowledged', async () => {
     const { world, subscription } = await received({ onExit: 'detach' }, publish('a', 'x', 1))
@@ -255,7 +285,9 @@ it('one message for several consumers is acknowledged when each has, not when on
   await world.settle()
   await world.deliver({ type: 'suback', packetId: 1, reasonCodes: [1] })
   await world.deliver({ type: 'publish', topic: 't', qos: 1, packetId: 5 })
-  const [first, second] = await Promise.all(subscribing.map(async (subscription) => (await subscription).next()))
+  const [first, second] = await Promise.all(
+    subscribing.map(async (subscription) => (await subscription).next()),
+  )
   world.forget()
   expect([first?.ack(), first?.ack()]).toEqual([true, false])
   await world.settle()

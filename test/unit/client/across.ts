@@ -31,7 +31,10 @@ export const forgets = (properties: Properties = {}): Answer => accepting(proper
 
 /** Says yes to everything, and has the session or not. */
 export function willing(sessionPresent: boolean, properties: Properties = {}): Answer {
-  return (packet) => (packet.type === 'connect' ? { type: 'connack', sessionPresent, reasonCode: 0, properties } : agreeable(packet))
+  return (packet) =>
+    packet.type === 'connect'
+      ? { type: 'connack', sessionPresent, reasonCode: 0, properties }
+      : agreeable(packet)
 }
 
 /** Loses the connection. */
@@ -45,7 +48,8 @@ export async function comeBack(world: World, answer: Answer = keeps()): Promise<
   const before = world.peers.length
   world.answer = answer
   await world.clock.advance(pause)
-  if (world.peers.length !== before + 1) throw new Error(`${world.peers.length - before} connections were made, not one`)
+  if (world.peers.length !== before + 1)
+    throw new Error(`${world.peers.length - before} connections were made, not one`)
   return world.peer
 }
 
@@ -99,7 +103,9 @@ export function frames(peer: ScriptedPeer): number[][] {
 }
 
 /** The frames of PUBLISH packets, with DUP taken out. */
-export function publishFrames(peer: ScriptedPeer): { readonly dup: boolean; readonly rest: number[] }[] {
+export function publishFrames(
+  peer: ScriptedPeer,
+): { readonly dup: boolean; readonly rest: number[] }[] {
   return frames(peer)
     .filter(([first = 0]) => first >> 4 === 3)
     .map(([first = 0, ...rest]) => ({ dup: (first & 8) !== 0, rest: [first & ~8, ...rest] }))

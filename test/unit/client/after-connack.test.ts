@@ -12,7 +12,9 @@ const challenge = { type: 'auth', reasonCode: 0x18, properties } as const
 /** A client that connects while `success()` takes its time, and what it got; `behind` comes in one segment with CONNACK. */
 async function checking(delivery: 'chunk' | 'buffer', behind: Parameters<World['send']>) {
   const { auth } = toy({ success: () => new Promise<void>((resolve) => setTimeout(resolve, 5)) })
-  const world = new World({ ...lasting, cleanStart: false, clientId: 'c', auth }, { delivery } as never)
+  const world = new World({ ...lasting, cleanStart: false, clientId: 'c', auth }, {
+    delivery,
+  } as never)
   const seen: string[] = []
   world.client.listen('t', (item) => void seen.push(item.text()), { qos: 1 }).catch(() => undefined)
   world.answer = (packet) => (packet.type === 'connect' ? [connack, ...behind] : undefined)
@@ -27,11 +29,17 @@ async function checking(delivery: 'chunk' | 'buffer', behind: Parameters<World['
   return { world, checked }
 }
 
-test.each(['chunk', 'buffer'] as const)('nothing is lost before success() (%s)', async (delivery) => {
-  const { world, checked } = await checking(delivery, [publish('t', 'm1', 1), publish('t', 'm2', 2)])
-  await world.send(publish('t', 'm3', 3))
-  expect(await checked()).toEqual(['m1', 'm2', 'm3'])
-})
+test.each(['chunk', 'buffer'] as const)(
+  'nothing is lost before success() (%s)',
+  async (delivery) => {
+    const { world, checked } = await checking(delivery, [
+      publish('t', 'm1', 1),
+      publish('t', 'm2', 2),
+    ])
+    await world.send(publish('t', 'm3', 3))
+    expect(await checked()).toEqual(['m1', 'm2', 'm3'])
+  },
+)
 
 test('a packet that is cut in the middle behind CONNACK', async () => {
   const { world, checked } = await checking('chunk', [])
@@ -51,9 +59,13 @@ test('a PINGRESP without a PINGREQ is no round trip', async () => {
 
 test('a challenge after CONNACK is not answered for CONNECT', async () => {
   let answer: ((data: string) => void) | undefined
-  const { auth } = toy({ continue: () => new Promise<string>((resolve) => (answer = resolve)), success: undefined })
+  const { auth } = toy({
+    continue: () => new Promise<string>((resolve) => (answer = resolve)),
+    success: undefined,
+  })
   const world = new World({ auth })
-  world.answer = (packet) => (packet.type === 'connect' ? [challenge, { ...connack, sessionPresent: false }] : undefined)
+  world.answer = (packet) =>
+    packet.type === 'connect' ? [challenge, { ...connack, sessionPresent: false }] : undefined
   await Promise.all([world.client.connect(), world.settle()])
   answer?.('late')
   await world.settle()
@@ -72,7 +84,8 @@ test('two challenges at once are not answered side by side', async () => {
     },
   })
   const world = new World({ auth })
-  world.answer = (packet) => (packet.type === 'connect' ? [challenge, challenge, challenge] : undefined)
+  world.answer = (packet) =>
+    packet.type === 'connect' ? [challenge, challenge, challenge] : undefined
   world.client.connect().catch(() => undefined)
   await world.settle()
   expect(most).toBeLessThan(2)

@@ -9,7 +9,10 @@ import { asking, bytes, text, toy } from './toy-auth.js'
 /** Connected, with a server that asks this much of a re-authentication. */
 async function authenticated(overrides: Parameters<typeof toy>[0] = {}, ...challenges: string[]) {
   const { auth, calls } = toy(overrides)
-  const rig = await new Rig({ auth, clientId: 'c', cleanStart: false }, { behave: () => asking(...challenges) }).up()
+  const rig = await new Rig(
+    { auth, clientId: 'c', cleanStart: false },
+    { behave: () => asking(...challenges) },
+  ).up()
   onTestFinished(() => rig.finish())
   calls.length = 0
   return { rig, calls, names: () => calls.map(({ name }) => name) }
@@ -30,14 +33,16 @@ async function renewing() {
   return { ...made, error }
 }
 
-const auth = (reasonCode: number, authenticationMethod = 'toy') => ({ type: 'auth', reasonCode, properties: { authenticationMethod } }) as const
+const auth = (reasonCode: number, authenticationMethod = 'toy') =>
+  ({ type: 'auth', reasonCode, properties: { authenticationMethod } }) as const
 
 async function give(rig: Rig, ...packets: Parameters<Rig['peer']['send']>): Promise<void> {
   rig.peer.send(...packets)
   await rig.settle()
 }
 
-const expectProtocolError = (rig: Rig): void => expect(rig.peers[0]?.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
+const expectProtocolError = (rig: Rig): void =>
+  expect(rig.peers[0]?.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
 
 describe('reauthenticate()', () => {
   it('AUTH 0x19, 0x18 both ways, 0x00: resolves, on the open connection [MQTT-4.12.1-1]', async () => {
@@ -135,26 +140,33 @@ describe('reauthenticate()', () => {
     await rig.settle()
     expect(await error).toMatchObject({ code: 'ERR_AUTH_FAILED', cause })
     expect(peer.ended).toBeDefined()
-    expect(peer.received.slice(before).map((packet) => packet.type === 'auth' && packet.reasonCode)).toEqual(expected)
+    expect(
+      peer.received.slice(before).map((packet) => packet.type === 'auth' && packet.reasonCode),
+    ).toEqual(expected)
   })
 
   it.each([
     ['the connection is lost', 'cut', 'ERR_CONNECTION_LOST'],
     ['the server says no', 'goodbye', 'ERR_SERVER_DISCONNECT'],
     ['the client ends', 'finish', 'ERR_CLOSED'],
-  ] as const)('rejects when %s, and the signal of the mechanism aborts', async (_when, end, code) => {
-    const { rig, calls, error } = await renewing()
-    expect(calls[0]?.context.signal.aborted).toBe(false)
-    await rig[end](0x87)
-    expect([(await error).code, calls[0]?.context.signal.aborted]).toEqual([code, true])
-    await rig.finish()
-    expect(rig.clock.pending).toBe(0)
-  })
+  ] as const)(
+    'rejects when %s, and the signal of the mechanism aborts',
+    async (_when, end, code) => {
+      const { rig, calls, error } = await renewing()
+      expect(calls[0]?.context.signal.aborted).toBe(false)
+      await rig[end](0x87)
+      expect([(await error).code, calls[0]?.context.signal.aborted]).toEqual([code, true])
+      await rig.finish()
+      expect(rig.clock.pending).toBe(0)
+    },
+  )
 
   it('a late answer of the mechanism leaves on no other connection', async () => {
     const answers: ((value: string) => void)[] = []
     let slow = false
-    const { rig } = await authenticated({ start: () => (slow ? new Promise<string>((resolve) => void answers.push(resolve)) : 'x') })
+    const { rig } = await authenticated({
+      start: () => (slow ? new Promise<string>((resolve) => void answers.push(resolve)) : 'x'),
+    })
     slow = true
     failure(rig.client.reauthenticate())
     await rig.settle()
@@ -168,7 +180,8 @@ describe('reauthenticate()', () => {
   })
 
   it('is refused where it cannot be', async () => {
-    const refusal = ({ client }: Rig, signal?: AbortSignal): Promise<MqttError> => failure(client.reauthenticate(signal && { signal }))
+    const refusal = ({ client }: Rig, signal?: AbortSignal): Promise<MqttError> =>
+      failure(client.reauthenticate(signal && { signal }))
     const plain = await new Rig().up()
     expect(await refusal(plain)).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'auth' })
     await plain.finish()
@@ -187,7 +200,10 @@ describe('re-authentication that the server begins', () => {
   it('is answered, on the open connection, as one', async () => {
     const { rig, calls } = await mute()
     const { properties } = auth(0x18)
-    await give(rig, { ...auth(0x18), properties: { ...properties, authenticationData: bytes('who?') } })
+    await give(rig, {
+      ...auth(0x18),
+      properties: { ...properties, authenticationData: bytes('who?') },
+    })
     expect(rig.peer.all('auth')).toMatchObject([{ reasonCode: 0x18 }])
     expect(text(rig.peer.last('auth').properties.authenticationData)).toBe('<who?>')
     await give(rig, auth(0))

@@ -11,7 +11,11 @@ import { asking, bytes, text, toy } from './toy-auth.js'
 type Overrides = Parameters<typeof toy>[0]
 
 /** A client with this mechanism, of a server that answers so. */
-function prepared(overrides: Overrides = {}, answer: Answer = asking(), options: ClientOptions = {}) {
+function prepared(
+  overrides: Overrides = {},
+  answer: Answer = asking(),
+  options: ClientOptions = {},
+) {
   const { auth, calls } = toy(overrides)
   const rig = new Rig({ auth, ...options }, { behave: () => answer })
   onTestFinished(() => rig.finish())
@@ -33,7 +37,11 @@ async function refused(rig: Rig): Promise<MqttError> {
 
 const types = (rig: Rig): string[] => rig.peer.received.map(({ type }) => type)
 const challenge = (data: string, authenticationMethod = 'toy') =>
-  ({ type: 'auth', reasonCode: 0x18, properties: { authenticationMethod, authenticationData: bytes(data) } }) as const
+  ({
+    type: 'auth',
+    reasonCode: 0x18,
+    properties: { authenticationMethod, authenticationData: bytes(data) },
+  }) as const
 const accepted = { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} } as const
 const toConnect =
   (answer: ReturnType<Answer>): Answer =>
@@ -44,8 +52,12 @@ describe('an exchange', () => {
   it('CONNECT, AUTH 0x18 both ways, CONNACK: in order, data exact [MQTT-4.12.0-2] [MQTT-4.12.0-3]', async () => {
     const { rig, calls } = await authenticated({}, asking('one', 'two'))
     expect(types(rig)).toEqual(['connect', 'auth', 'auth'])
-    const sent = [...rig.peer.all('connect'), ...rig.peer.all('auth')].map(({ properties }) => properties)
-    expect(sent.map(({ authenticationData }) => text(authenticationData)).join()).toBe('hello,<one>,<two>')
+    const sent = [...rig.peer.all('connect'), ...rig.peer.all('auth')].map(
+      ({ properties }) => properties,
+    )
+    expect(sent.map(({ authenticationData }) => text(authenticationData)).join()).toBe(
+      'hello,<one>,<two>',
+    )
     for (const { authenticationMethod } of sent) expect(authenticationMethod).toBe('toy')
     for (const packet of rig.peer.all('auth')) expect(packet.reasonCode).toBe(0x18)
     const called = calls.map(({ name, data }) => `${name} ${data}`).join()
@@ -72,7 +84,8 @@ describe('an exchange', () => {
   ])('data as %s', async (_name, given, onWire) => {
     const give = () => given as string
     const { rig } = await authenticated({ start: give, continue: give }, asking('x'))
-    for (const type of ['connect', 'auth'] as const) expect(text(rig.peer.last(type).properties.authenticationData)).toBe(onWire)
+    for (const type of ['connect', 'auth'] as const)
+      expect(text(rig.peer.last(type).properties.authenticationData)).toBe(onWire)
   })
 
   it('every connection has an exchange of its own, with the number of the attempt; the mechanism may be an object with state', async () => {
@@ -92,7 +105,9 @@ describe('an exchange', () => {
     await rig.cut()
     await rig.advance(3000)
     expect(rig.client.state).toBe('connected')
-    expect(rig.peers.map((peer) => text(peer.last('connect').properties.authenticationData))).toEqual(['1', '1,2', '1,2,3'])
+    expect(
+      rig.peers.map((peer) => text(peer.last('connect').properties.authenticationData)),
+    ).toEqual(['1', '1,2', '1,2,3'])
   })
 
   it('nothing is read, and no event raised, before success() has spoken', async () => {
@@ -133,13 +148,16 @@ describe('a mechanism that fails', () => {
     }
   })
 
-  it.each([5, true, {}, null, Promise.resolve(5)])('what is no data (%s) fails the exchange', async (given) => {
-    for (const name of ['start', 'continue'] as const) {
-      const { rig } = prepared({ [name]: () => given }, asking('one'))
-      expect((await refused(rig)).code).toBe('ERR_AUTH_FAILED')
-      expect([rig.peers.flatMap((peer) => peer.all('auth')), rig.open]).toEqual([[], 0])
-    }
-  })
+  it.each([5, true, {}, null, Promise.resolve(5)])(
+    'what is no data (%s) fails the exchange',
+    async (given) => {
+      for (const name of ['start', 'continue'] as const) {
+        const { rig } = prepared({ [name]: () => given }, asking('one'))
+        expect((await refused(rig)).code).toBe('ERR_AUTH_FAILED')
+        expect([rig.peers.flatMap((peer) => peer.all('auth')), rig.open]).toEqual([[], 0])
+      }
+    },
+  )
 
   it.each(['start', 'continue', 'success'] as const)('%s that never answers', async (name) => {
     const signals: AbortSignal[] = []
@@ -162,7 +180,10 @@ describe('a mechanism that fails', () => {
     broken = true
     await rig.cut()
     await rig.advance(3000)
-    expect(rig.seen('connecterror').map(({ error }) => error.code)).toEqual(['ERR_AUTH_FAILED', 'ERR_AUTH_FAILED'])
+    expect(rig.seen('connecterror').map(({ error }) => error.code)).toEqual([
+      'ERR_AUTH_FAILED',
+      'ERR_AUTH_FAILED',
+    ])
     broken = false
     rig.behave = () => asking()
     await rig.advance(4000)
@@ -171,9 +192,13 @@ describe('a mechanism that fails', () => {
 
   it('an answer that comes after the connection is gone leaves on no other', async () => {
     const answers: ((value: string) => void)[] = []
-    const { rig } = prepared({ continue: () => new Promise<string>((resolve) => void answers.push(resolve)) }, asking('one'), {
-      firstConnect: 'wait',
-    })
+    const { rig } = prepared(
+      { continue: () => new Promise<string>((resolve) => void answers.push(resolve)) },
+      asking('one'),
+      {
+        firstConnect: 'wait',
+      },
+    )
     const connecting = rig.client.connect()
     await rig.settle()
     rig.behave = () => asking()
@@ -206,14 +231,18 @@ describe('a server that does not keep to it', () => {
     later.peer.send(challenge('one'))
     await later.settle()
     expect(later.peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    expect(later.seen('disconnect')).toMatchObject([{ cause: { reasonCode: 0x82, fault: 'remote' } }])
+    expect(later.seen('disconnect')).toMatchObject([
+      { cause: { reasonCode: 0x82, fault: 'remote' } },
+    ])
   })
 
   it('AUTH on 3.1.1 ends the connection', async () => {
     const rig = await new Rig({ protocolVersion: 4, reconnect: false }, { version: 4 }).up()
     rig.peer.sendBytes('f0 00')
     await rig.settle()
-    expect((await rig.client.closed)?.code).toMatch(/^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|UNEXPECTED_PACKET)$/)
+    expect((await rig.client.closed)?.code).toMatch(
+      /^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|UNEXPECTED_PACKET)$/,
+    )
     expect(rig.peer.all('disconnect')).toEqual([])
     expect(rig.peer.ended).toBeDefined()
   })
@@ -234,12 +263,15 @@ describe('a server that does not keep to it', () => {
   it.each([
     ['another method', { authenticationMethod: 'plain' }],
     ['no method', {}],
-  ])('CONNACK with %s: no downgrade, DISCONNECT 0x82 [MQTT-4.12.0-5]', async (_name, properties) => {
-    const { rig, calls } = prepared({}, toConnect({ ...accepted, properties }))
-    expect(await refused(rig)).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
-    expect(rig.peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    expect([calls.map(({ name }) => name), rig.seen('connect')]).toEqual([['start'], []])
-  })
+  ])(
+    'CONNACK with %s: no downgrade, DISCONNECT 0x82 [MQTT-4.12.0-5]',
+    async (_name, properties) => {
+      const { rig, calls } = prepared({}, toConnect({ ...accepted, properties }))
+      expect(await refused(rig)).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
+      expect(rig.peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
+      expect([calls.map(({ name }) => name), rig.seen('connect')]).toEqual([['start'], []])
+    },
+  )
 
   it('a flood of AUTH in one write: as many answers as are allowed, at most', async () => {
     const { rig, calls } = prepared({}, () => undefined)
@@ -288,15 +320,18 @@ describe('the option', () => {
     expect(() => new Rig({ auth: auth as AuthMechanism })).toThrow(expect.objectContaining(error))
   })
 
-  it.each(['x'.repeat(65_536), 'a\u0000b', 'a\ud800'])('a method that no packet can carry is refused before a byte', async (method) => {
-    const connecting = async (): Promise<never> => {
-      const rig = new Rig({ auth: { ...toy().auth, method } })
-      const error = await refused(rig)
-      expect(rig.peers.flatMap((peer) => peer.bytes)).toEqual([])
-      throw error
-    }
-    await expect(connecting()).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION' })
-  })
+  it.each(['x'.repeat(65_536), 'a\u0000b', 'a\ud800'])(
+    'a method that no packet can carry is refused before a byte',
+    async (method) => {
+      const connecting = async (): Promise<never> => {
+        const rig = new Rig({ auth: { ...toy().auth, method } })
+        const error = await refused(rig)
+        expect(rig.peers.flatMap((peer) => peer.bytes)).toEqual([])
+        throw error
+      }
+      await expect(connecting()).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    },
+  )
 
   it('is for 5.0', () => {
     const error = expect.objectContaining({ code: 'ERR_UNSUPPORTED_OPTION', option: 'auth' })

@@ -13,7 +13,8 @@ const attempts = Array.from({ length: 12 }, (_, index) => index + 1)
 
 describe('exponential', () => {
   it('without jitter: the series, exactly, from min up to max', () => {
-    const series = (backoff: ReturnType<typeof exponential>): number[] => attempts.map((attempt) => backoff(attempt, undefined))
+    const series = (backoff: ReturnType<typeof exponential>): number[] =>
+      attempts.map((attempt) => backoff(attempt, undefined))
     const seconds = attempts.map((attempt) => Math.min(30, 2 ** (attempt - 1)))
     expect(series(exponential({ jitter: 'none' }))).toEqual(seconds.map((each) => each * 1000))
     const own = series(exponential({ min: 50, max: 500, jitter: 'none' }))
@@ -45,14 +46,19 @@ describe('exponential', () => {
     const backoff = exponential()
     const random = seeded(7)
     const delays = Array.from({ length: 5000 }, () => backoff(8, undefined, random))
-    const buckets = Array.from({ length: 29 }, (_, second) => delays.filter((delay) => Math.floor(delay / 1000) === second + 1).length)
+    const buckets = Array.from(
+      { length: 29 },
+      (_, second) => delays.filter((delay) => Math.floor(delay / 1000) === second + 1).length,
+    )
     expect(Math.min(...buckets)).toBeGreaterThan(100)
     expect(Math.max(...buckets)).toBeLessThan(250)
   })
 
   it('the very first delay is spread too', () => {
     const random = seeded(3)
-    const delays = new Set(Array.from({ length: 100 }, () => Math.round(exponential()(1, undefined, random))))
+    const delays = new Set(
+      Array.from({ length: 100 }, () => Math.round(exponential()(1, undefined, random))),
+    )
     expect(delays.size).toBeGreaterThan(80)
   })
 
@@ -77,17 +83,22 @@ describe('exponential', () => {
     ['jitter', { jitter: 'some' }],
     ['factor', { factor: 3 }],
   ])('%s: %j is refused with its name', (option, given) => {
-    expect(() => exponential(given as object)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }))
+    expect(() => exponential(given as object)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }),
+    )
   })
 })
 
 describe('constant', () => {
   it('gives the same delay whatever happened', () => {
-    for (const attempt of attempts) expect(constant(250)(attempt, new MqttError('ERR_TLS'), () => 0.5)).toBe(250)
+    for (const attempt of attempts)
+      expect(constant(250)(attempt, new MqttError('ERR_TLS'), () => 0.5)).toBe(250)
     expect(constant(0)(1, undefined)).toBe(0)
   })
 
   it.each([-1, Number.NaN, Number.POSITIVE_INFINITY, '5'])('refuses %s', (delay) => {
-    expect(() => constant(delay as number)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+    expect(() => constant(delay as number)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+    )
   })
 })

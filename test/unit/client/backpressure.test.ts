@@ -20,7 +20,10 @@ async function blocked(...args: Parameters<typeof stubbed>): Promise<StubWorld> 
 }
 
 /** Watches promises, and lets them settle as far as they do. */
-async function settled<T extends readonly Promise<unknown>[]>(world: StubWorld | World, ...promises: T) {
+async function settled<T extends readonly Promise<unknown>[]>(
+  world: StubWorld | World,
+  ...promises: T
+) {
   const all = promises.map((promise) => watched(promise))
   await world.settle()
   return all as unknown as { [K in keyof T]: ReturnType<typeof watched<Awaited<T[K]>>> }
@@ -28,7 +31,8 @@ async function settled<T extends readonly Promise<unknown>[]>(world: StubWorld |
 
 const incoming = publish('s', 'x', 9)
 const numbers = (count: number): string[] => Array.from({ length: count }, (_, index) => `${index}`)
-const pattern = (size: number): Uint8Array => Uint8Array.from({ length: size }, (_, index) => (index * 7 + (index >> 8)) & 0xff)
+const pattern = (size: number): Uint8Array =>
+  Uint8Array.from({ length: size }, (_, index) => (index * 7 + (index >> 8)) & 0xff)
 const isPattern = (packet: PublishPacket | undefined, size: number): boolean =>
   Buffer.compare(packet?.payload ?? new Uint8Array(0), pattern(size)) === 0
 
@@ -42,7 +46,8 @@ describe('one write per flush', () => {
 
   it('everything of one turn leaves in one write, whatever its kind', async () => {
     const world = await stubbed()
-    for (const text of numbers(100)) world.client.publish('t', text, { qos: (Number(text) % 3) as 0 | 1 | 2 })
+    for (const text of numbers(100))
+      world.client.publish('t', text, { qos: (Number(text) % 3) as 0 | 1 | 2 })
     await world.settle()
     expect([world.stub.writes.length, world.stub.payloads]).toEqual([1, numbers(100)])
   })
@@ -80,16 +85,19 @@ describe('one write per flush', () => {
 })
 
 describe('large payloads', () => {
-  it.each([0, 1, 2] as const)('QoS %i: 1 MB leaves at once, in slices of our own memory', async (qos) => {
-    const world = await stubbed()
-    const payload = pattern(1_048_576)
-    world.client.publish('t', payload, { qos })
-    await world.settle()
-    expect(world.stub.arrays.some((bytes) => bytes.buffer === payload.buffer)).toBe(false)
-    expect(Math.max(...world.stub.arrays.map((bytes) => bytes.length))).toBe(131_072)
-    expect(isPattern(world.stub.packets[0] as PublishPacket, payload.length)).toBe(true)
-    expect(world.client.outbound.size).toBe(0)
-  })
+  it.each([0, 1, 2] as const)(
+    'QoS %i: 1 MB leaves at once, in slices of our own memory',
+    async (qos) => {
+      const world = await stubbed()
+      const payload = pattern(1_048_576)
+      world.client.publish('t', payload, { qos })
+      await world.settle()
+      expect(world.stub.arrays.some((bytes) => bytes.buffer === payload.buffer)).toBe(false)
+      expect(Math.max(...world.stub.arrays.map((bytes) => bytes.length))).toBe(131_072)
+      expect(isPattern(world.stub.packets[0] as PublishPacket, payload.length)).toBe(true)
+      expect(world.client.outbound.size).toBe(0)
+    },
+  )
 
   it('a large QoS 0 payload settles when it was written, not before, and so does a small one with flush: true', async () => {
     const world = await stubbed()
@@ -104,7 +112,8 @@ describe('large payloads', () => {
     expect([small.state, large.state, flushed.state]).toEqual(['fulfilled', 'pending', 'pending'])
     world.stub.release()
     await world.settle()
-    for (const { value } of [large, flushed]) expect(value).toMatchObject({ reasonCode: 0, packetId: undefined })
+    for (const { value } of [large, flushed])
+      expect(value).toMatchObject({ reasonCode: 0, packetId: undefined })
   })
 
   it('nothing comes between head and payload: acknowledgements of the same turn', async () => {
@@ -220,14 +229,17 @@ describe('writable', () => {
     expect([writable.state, full.client.post('t', 'x')]).toEqual(['fulfilled', true])
   })
 
-  it.each(['destroy', 'disconnect'] as const)('rejects once the client is stopping: %s()', async (how) => {
-    const world = await blocked()
-    const writable = watched(world.client.writable)
-    void world.client[how]()
-    await Promise.resolve()
-    expect(writable).toMatchObject({ state: 'rejected', error: { code: 'ERR_CLOSED' } })
-    expect(await failure(world.client.writable)).toMatchObject({ code: 'ERR_CLOSED' })
-  })
+  it.each(['destroy', 'disconnect'] as const)(
+    'rejects once the client is stopping: %s()',
+    async (how) => {
+      const world = await blocked()
+      const writable = watched(world.client.writable)
+      void world.client[how]()
+      await Promise.resolve()
+      expect(writable).toMatchObject({ state: 'rejected', error: { code: 'ERR_CLOSED' } })
+      expect(await failure(world.client.writable)).toMatchObject({ code: 'ERR_CLOSED' })
+    },
+  )
 
   it('waits for the connection where the policy refuses QoS 0 without one, in every state', async () => {
     const world = new World({ reconnect: { backoff: constant(1000) } })
@@ -244,36 +256,46 @@ describe('writable', () => {
     expect(back.state).toBe('fulfilled')
   })
 
-  it.each(['reject', 'queue'] as const)('a loop of post and writable offline stops nothing else: %s', async (qos0) => {
-    const client = new Client('mqtt://127.0.0.1:1', { outbound: { offline: { qos0 } } })
-    let turns = 0
-    const loop = async (): Promise<void> => {
-      while (!client.post('t', 'x')) {
-        turns += 1
-        await client.writable
+  it.each(['reject', 'queue'] as const)(
+    'a loop of post and writable offline stops nothing else: %s',
+    async (qos0) => {
+      const client = new Client('mqtt://127.0.0.1:1', { outbound: { offline: { qos0 } } })
+      let turns = 0
+      const loop = async (): Promise<void> => {
+        while (!client.post('t', 'x')) {
+          turns += 1
+          await client.writable
+        }
       }
-    }
-    const end = failure(loop())
-    await new Promise((resolve) => setTimeout(resolve, 20))
-    client.destroy()
-    expect(qos0 === 'queue' || turns === 1).toBe(true)
-    expect(await end).toMatchObject({ code: 'ERR_CLOSED' })
-  })
+      const end = failure(loop())
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      client.destroy()
+      expect(qos0 === 'queue' || turns === 1).toBe(true)
+      expect(await end).toMatchObject({ code: 'ERR_CLOSED' })
+    },
+  )
 
   it('a loop over writable sends everything through a narrow transport, in order', async () => {
     const world = await connected({}, accepting(), { highWaterMark: 500, split: 100 })
     const send = async (): Promise<void> => {
-      for (const text of numbers(200)) while (!world.client.post('t', text)) await world.client.writable
+      for (const text of numbers(200))
+        while (!world.client.post('t', text)) await world.client.writable
     }
     expect(await settled(world, send())).toMatchObject([{ state: 'fulfilled', error: undefined }])
-    expect(world.peer.all('publish').map((packet) => Buffer.from(packet.payload).toString())).toEqual(numbers(200))
+    expect(
+      world.peer.all('publish').map((packet) => Buffer.from(packet.payload).toString()),
+    ).toEqual(numbers(200))
   })
 })
 
 describe('client.flush()', () => {
   it('fulfils when everything at QoS 0 was written, what waited in the queue included', async () => {
     const world = await blocked()
-    const [waiting, flushed] = await settled(world, world.client.publish('t', 'a'), world.client.flush())
+    const [waiting, flushed] = await settled(
+      world,
+      world.client.publish('t', 'a'),
+      world.client.flush(),
+    )
     expect(flushed.state).toBe('pending')
     world.stub.takes = true
     world.stub.sink?.drain()

@@ -3,10 +3,28 @@
  * long as it may be read, whether it is kept, detached, acknowledged, dropped or handed on.
  */
 import { describe, expect, it } from 'vitest'
-import type { Handler, Handling, ListenOptions, Message, Subscription } from '../../../src/client/api/index.js'
+import type {
+  Handler,
+  Handling,
+  ListenOptions,
+  Message,
+  Subscription,
+} from '../../../src/client/api/index.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import { Random } from '../../world/random.js'
-import { acks, agreed, gate, pubacks, publish, quick, quiet, series, subscribe, taken, takenTexts } from './incoming.js'
+import {
+  acks,
+  agreed,
+  gate,
+  pubacks,
+  publish,
+  quick,
+  quiet,
+  series,
+  subscribe,
+  taken,
+  takenTexts,
+} from './incoming.js'
 import { type WindowedWorld, windowed } from './windowed.js'
 
 const released = expect.objectContaining({ code: 'ERR_MESSAGE_RELEASED' })
@@ -20,14 +38,21 @@ interface Listening extends WindowedWorld {
 }
 
 /** A listener of borrowed messages on a connection that lends its windows. */
-async function listening(handler: (message: Message, rig: Listening) => unknown, options: ListenOptions = {}): Promise<Listening> {
+async function listening(
+  handler: (message: Message, rig: Listening) => unknown,
+  options: ListenOptions = {},
+): Promise<Listening> {
   const windows = await windowed()
   const texts: string[] = []
   const handle: Handler = (message) => {
     texts.push(message.text())
     return handler(message, rig) as Promise<void> | void
   }
-  const promise = windows.world.client.listen('a', handle, { qos: 1, lifetime: 'borrowed', ...options })
+  const promise = windows.world.client.listen('a', handle, {
+    qos: 1,
+    lifetime: 'borrowed',
+    ...options,
+  })
   await windows.world.settle()
   const rig: Listening = { ...windows, handling: await promise, texts }
   quiet(rig.handling.done)
@@ -36,7 +61,8 @@ async function listening(handler: (message: Message, rig: Listening) => unknown,
 }
 
 /** Acknowledgements of messages 1 to `count`, and no others. */
-const expectAcked = ({ world }: WindowedWorld, count: number): void => expect(acks(world)).toEqual(pubacks(1, count))
+const expectAcked = ({ world }: WindowedWorld, count: number): void =>
+  expect(acks(world)).toEqual(pubacks(1, count))
 
 /** Reads that go through every window of a connection. */
 async function churn({ busy }: WindowedWorld): Promise<void> {
@@ -77,7 +103,9 @@ describe('a handler where the message was read', () => {
     })
     await rig.send(...series('a', 3))
     await churn(rig)
-    for (const message of seen) for (const read of ['text', 'detach'] as const) expect(() => message[read]()).toThrow(released)
+    for (const message of seen)
+      for (const read of ['text', 'detach'] as const)
+        expect(() => message[read]()).toThrow(released)
     expect(kept.map(shown)).toEqual(['1', '2', '3'])
     expect(kept.map((message) => message.payload.buffer.byteLength)).toEqual([1, 1, 1])
   })
@@ -107,7 +135,11 @@ describe('a handler where the message was read', () => {
     await churn(rig)
     const [[view, message]] = views as [readonly [Uint8Array, Message]]
     expect([utf8.decode(view), message.text(), shown(message)]).toEqual(['hello', 'hello', 'hello'])
-    expect(JSON.parse(JSON.stringify(message))).toMatchObject({ topic: 'a', qos: 1, payloadLength: 5 })
+    expect(JSON.parse(JSON.stringify(message))).toMatchObject({
+      topic: 'a',
+      qos: 1,
+      payloadLength: 5,
+    })
     door.open()
     await rig.world.settle()
     expect(() => message.payload).toThrow(released)
@@ -137,7 +169,10 @@ describe('a handler where the message was read', () => {
     const rig = await listening(fails)
     await rig.send(...quick('a', 2))
     expect(rig.texts).toEqual(['1', '2'])
-    expect(rig.world.seen('error').map(({ error }) => error.code)).toEqual(['ERR_HANDLER_FAILED', 'ERR_HANDLER_FAILED'])
+    expect(rig.world.seen('error').map(({ error }) => error.code)).toEqual([
+      'ERR_HANDLER_FAILED',
+      'ERR_HANDLER_FAILED',
+    ])
   })
 
   const acts: Readonly<Record<string, (rig: Listening) => unknown>> = {
@@ -145,7 +180,8 @@ describe('a handler where the message was read', () => {
     dispose: ({ handling }) => handling[Symbol.asyncDispose](),
     disconnect: ({ world }) => world.client.disconnect({ timeout: 1000 }),
     destroy: ({ world }) => world.client.destroy(),
-    subscribe: ({ world }) => world.client.subscribe('a', { qos: 1, ack: 'on-receive', overflow: 'drop-oldest' }),
+    subscribe: ({ world }) =>
+      world.client.subscribe('a', { qos: 1, ack: 'on-receive', overflow: 'drop-oldest' }),
     publish: ({ world }) => world.client.publish('b', 'x'.repeat(50_000), { qos: 1 }),
     listener: ({ world }) => world.client.on('packet', () => undefined),
   }
@@ -241,7 +277,9 @@ describe('refused by its handler inside the read', () => {
     await subscribe(world, 'a', { qos: 1 })
     for (const causes of [[], ['memory budget spent']]) {
       const from = 200 + 100 * causes.length
-      await world.send(...Array.from({ length: 10 }, (_, at) => publish('a', 'x'.repeat(1000), from + at)))
+      await world.send(
+        ...Array.from({ length: 10 }, (_, at) => publish('a', 'x'.repeat(1000), from + at)),
+      )
       expect(world.seen('disconnect').map(({ cause }) => cause?.message)).toEqual(causes)
     }
   })
@@ -250,16 +288,21 @@ describe('refused by its handler inside the read', () => {
     const rig = await windowed({ memoryBudget: 20_000 })
     const { world, send } = rig
     await refuse(rig)
-    await send(publish('a', 'hello', 1, { properties: { userProperties: [['k', 'v'.repeat(5000)]] } }))
+    await send(
+      publish('a', 'hello', 1, { properties: { userProperties: [['k', 'v'.repeat(5000)]] } }),
+    )
     await send(publish('a', 'x'.repeat(3000), 2), publish('a', 'y'.repeat(3000), 3))
     expect(world.seen('disconnect')).toEqual([])
     const next = await subscribe(world, 'a', { qos: 1 })
-    expect([taken(next), taken(next), taken(next)].map((message) => message.payloadLength)).toEqual([5, 3000, 3000])
+    expect([taken(next), taken(next), taken(next)].map((message) => message.payloadLength)).toEqual(
+      [5, 3000, 3000],
+    )
   })
 })
 
 describe('acknowledged', () => {
-  const looking = (_error: unknown, message: Message) => (message.text() === '' ? 'reject' : 'retry')
+  const looking = (_error: unknown, message: Message) =>
+    message.text() === '' ? 'reject' : 'retry'
 
   it('by a detached copy: only the message that it is a copy of', async () => {
     const door = gate()
@@ -282,20 +325,25 @@ describe('acknowledged', () => {
     ['in its turn', { concurrency: 2 }],
     ['with onError retry', { onError: 'retry' }],
     ['with a function that looks at it', { onError: looking }],
-  ] as const)('by a handler that throws then: reported, not retried (%s)', async (_how, options) => {
-    const rig = await listening((message, { texts }) => {
-      if (texts.length > 1) return
-      message.ack()
-      fails()
-    }, options)
-    await rig.send(...series('a', 2))
-    // At once.
-    expect(rig.world.seen('error').length).toBe(1)
-    await rig.world.clock.advance(60_000)
-    expect(rig.texts).toEqual(['1', '2'])
-    expectAcked(rig, 2)
-    expect(rig.world.seen('error').map(({ error }) => error.message)).toEqual(['handler failed: a'])
-  })
+  ] as const)(
+    'by a handler that throws then: reported, not retried (%s)',
+    async (_how, options) => {
+      const rig = await listening((message, { texts }) => {
+        if (texts.length > 1) return
+        message.ack()
+        fails()
+      }, options)
+      await rig.send(...series('a', 2))
+      // At once.
+      expect(rig.world.seen('error').length).toBe(1)
+      await rig.world.clock.advance(60_000)
+      expect(rig.texts).toEqual(['1', '2'])
+      expectAcked(rig, 2)
+      expect(rig.world.seen('error').map(({ error }) => error.message)).toEqual([
+        'handler failed: a',
+      ])
+    },
+  )
 
   it('twice by its handler: the message after it is not', async () => {
     const answers: boolean[] = []
@@ -314,11 +362,16 @@ describe('acknowledged', () => {
 })
 
 describe('a handler that returns', () => {
-  const thenable = (then: PropertyDescriptor) => () => Object.defineProperty({}, 'then', then) as Promise<void>
+  const thenable = (then: PropertyDescriptor) => () =>
+    Object.defineProperty({}, 'then', then) as Promise<void>
   it.each([
     ['a getter that throws', thenable({ get: fails }), 0],
     ['a then that throws', thenable({ value: fails }), 0],
-    ['a then that calls back twice', thenable({ value: (done: () => void) => [done(), done()] }), 0],
+    [
+      'a then that calls back twice',
+      thenable({ value: (done: () => void) => [done(), done()] }),
+      0,
+    ],
     ['a then that never calls back', () => new Promise<void>(() => undefined), 1],
   ])('%s, in both ways of being called', async (_name, make, stuck) => {
     for (const concurrency of [1, 3]) {
@@ -330,7 +383,10 @@ describe('a handler that returns', () => {
         most = Math.max(most, running)
         return door.promise.then(() => void running--)
       }
-      const rig = await listening(handler, { onError: 'reject', ...(concurrency === 1 ? {} : { concurrency }) })
+      const rig = await listening(handler, {
+        onError: 'reject',
+        ...(concurrency === 1 ? {} : { concurrency }),
+      })
       await rig.send(...series('a', 8))
       await rig.world.settle()
       expect(rig.texts.length).toEqual(Math.min(8, 1 + concurrency - stuck))
@@ -346,7 +402,10 @@ describe('memory', () => {
   it('onDrop of one subscription does not get that of another', async () => {
     const world = await agreed()
     const options = { buffer: 1, overflow: 'drop-newest', ack: 'on-receive' } as const
-    const first = await subscribe(world, 'a', { ...options, onDrop: (message) => void message.payload.fill(0) })
+    const first = await subscribe(world, 'a', {
+      ...options,
+      onDrop: (message) => void message.payload.fill(0),
+    })
     const second = await subscribe(world, 'a')
     for (const text of ['1', '2', 'abc']) await world.send(publish('a', text))
     expect([first.dropped, takenTexts(second)]).toEqual([1, ['1', '2', 'abc']])
@@ -357,35 +416,45 @@ describe('memory', () => {
     const { world } = rig
     await subscribe(world, 'a')
     const options = { lifetime: 'borrowed', noLocal: true } as const
-    expect(() => world.client.subscription('a', options)).toThrow(expect.objectContaining({ code: 'ERR_SUBSCRIPTION_CONFLICT' }))
+    expect(() => world.client.subscription('a', options)).toThrow(
+      expect.objectContaining({ code: 'ERR_SUBSCRIPTION_CONFLICT' }),
+    )
     quiet(world.client.subscribe('b', { lifetime: 'borrowed', signal: AbortSignal.abort() }))
     await churn(rig)
     expect(rig.links[0]?.windows.length).toBe(1)
   })
 
-  it.each(['unsubscribe', 'detach', 'until'] as const)('nor does one that has ended: %s', async (how) => {
-    const { world, links, busy } = await windowed()
-    const until = new AbortController()
-    const subscription = await subscribe(world, 'a', { lifetime: 'borrowed', until: until.signal })
-    await busy()
-    await busy()
-    expect(links[0]?.windows.length).toBe(2)
-    if (how === 'until') until.abort()
-    else quiet(Promise.resolve(subscription[how]()))
-    await world.settle()
-    const shared = links[0]?.windows[0]
-    await busy()
-    for (let round = 0; round < 4; round++) {
+  it.each(['unsubscribe', 'detach', 'until'] as const)(
+    'nor does one that has ended: %s',
+    async (how) => {
+      const { world, links, busy } = await windowed()
+      const until = new AbortController()
+      const subscription = await subscribe(world, 'a', {
+        lifetime: 'borrowed',
+        until: until.signal,
+      })
       await busy()
-      expect(links[0]?.latest).toBe(shared)
-    }
-  })
+      await busy()
+      expect(links[0]?.windows.length).toBe(2)
+      if (how === 'until') until.abort()
+      else quiet(Promise.resolve(subscription[how]()))
+      await world.settle()
+      const shared = links[0]?.windows[0]
+      await busy()
+      for (let round = 0; round < 4; round++) {
+        await busy()
+        expect(links[0]?.latest).toBe(shared)
+      }
+    },
+  )
 
   it('topics that come once do not take the budget', async () => {
     const world = await agreed({ memoryBudget: 200_000 })
     const subscription = await subscribe(world, '#', { qos: 1, ack: 'manual' })
     for (let from = 0; from < 5000; from += 500) {
-      await world.send(...Array.from({ length: 500 }, (_, index) => publish(`topic/${from + index}/of/many`, '')))
+      await world.send(
+        ...Array.from({ length: 500 }, (_, index) => publish(`topic/${from + index}/of/many`, '')),
+      )
       takenTexts(subscription)
     }
     await world.send(...series('a', 50))
@@ -432,40 +501,45 @@ class Judges {
   }
 
   #judge(message: Message, view: Uint8Array, text: string): void {
-    if (utf8.decode(view) !== text || message.text() !== text || shown(message) !== text) this.wrong.push(text)
+    if (utf8.decode(view) !== text || message.text() !== text || shown(message) !== text)
+      this.wrong.push(text)
   }
 }
 
 const numberOf = (text: string): number => Number(text.split(' ')[0])
 
 describe('every message is right', () => {
-  it.each([1, 2, 3, 4])('in bursts, handled at once, later, and read by hand (%i)', async (seed) => {
-    const rig = await windowed({ receiveMaximum: 65_535 })
-    const { world } = rig
-    const options = { lifetime: 'borrowed', qos: 1, buffer: 1_000_000, bufferBytes: 1e9 } as const
-    const random = new Random(seed)
-    const judges = new Judges()
-    quiet(world.client.listen('a', judges.handle, options))
-    const reader = await subscribe(world, 'b', options)
-    const handled: number[] = []
-    const read: number[] = []
-    const one = (number: number): PacketInput => {
-      const [topic, expected] = random.below(3) === 0 ? (['b', read] as const) : (['a', handled] as const)
-      expected.push(number)
-      const text = `${number} ${'é'.repeat(random.below(4) === 0 ? random.below(3000) : random.below(60))}`
-      return publish(topic, text, random.below(4) === 0 ? number : undefined)
-    }
-    let number = 0
-    for (let round = 0; round < 80; round++) {
-      await rig.send(...Array.from({ length: random.between(1, 80) }, () => one(++number)))
-      if (random.below(3) === 0) judges.open()
-      for (let count = random.below(40); count > 0 && judges.readOne(reader); count--);
-      if (random.below(2) === 0) await world.settle()
-    }
-    await world.settle()
-    while (judges.handled.length < handled.length && judges.open()) await world.settle()
-    while (judges.readOne(reader));
-    expect(world.seen('disconnect')).toEqual([])
-    expect([judges.wrong, judges.handled, judges.read]).toEqual([[], handled, read])
-  })
+  it.each([1, 2, 3, 4])(
+    'in bursts, handled at once, later, and read by hand (%i)',
+    async (seed) => {
+      const rig = await windowed({ receiveMaximum: 65_535 })
+      const { world } = rig
+      const options = { lifetime: 'borrowed', qos: 1, buffer: 1_000_000, bufferBytes: 1e9 } as const
+      const random = new Random(seed)
+      const judges = new Judges()
+      quiet(world.client.listen('a', judges.handle, options))
+      const reader = await subscribe(world, 'b', options)
+      const handled: number[] = []
+      const read: number[] = []
+      const one = (number: number): PacketInput => {
+        const [topic, expected] =
+          random.below(3) === 0 ? (['b', read] as const) : (['a', handled] as const)
+        expected.push(number)
+        const text = `${number} ${'é'.repeat(random.below(4) === 0 ? random.below(3000) : random.below(60))}`
+        return publish(topic, text, random.below(4) === 0 ? number : undefined)
+      }
+      let number = 0
+      for (let round = 0; round < 80; round++) {
+        await rig.send(...Array.from({ length: random.between(1, 80) }, () => one(++number)))
+        if (random.below(3) === 0) judges.open()
+        for (let count = random.below(40); count > 0 && judges.readOne(reader); count--);
+        if (random.below(2) === 0) await world.settle()
+      }
+      await world.settle()
+      while (judges.handled.length < handled.length && judges.open()) await world.settle()
+      while (judges.readOne(reader));
+      expect(world.seen('disconnect')).toEqual([])
+      expect([judges.wrong, judges.handled, judges.read]).toEqual([[], handled, read])
+    },
+  )
 })

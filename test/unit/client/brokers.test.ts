@@ -21,7 +21,8 @@ function turns(brokers: BrokerList<string>, count: number): string {
   }).join('')
 }
 
-const follow = (brokers: BrokerList<string>, names: string): boolean[] => [...names].map((name) => brokers.follow(name, name))
+const follow = (brokers: BrokerList<string>, names: string): boolean[] =>
+  [...names].map((name) => brokers.follow(name, name))
 
 describe('rotation', () => {
   it('begins with the first, goes through in order, and begins again; of one endpoint it is always that', () => {

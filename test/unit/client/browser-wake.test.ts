@@ -13,11 +13,13 @@ function page() {
       const key = `${name} ${type}`
       listeners.set(key, (listeners.get(key) ?? new Set()).add(listener))
     },
-    removeEventListener: (type: string, listener: () => void) => void listeners.get(`${name} ${type}`)?.delete(listener),
+    removeEventListener: (type: string, listener: () => void) =>
+      void listeners.get(`${name} ${type}`)?.delete(listener),
   })
   const document = { ...target('document'), visibilityState: 'visible' }
   const fire = (name: string, more: object = {}): void => {
-    for (const listener of listeners.get(name) ?? []) listener({ type: name.split(' ')[1], ...more })
+    for (const listener of listeners.get(name) ?? [])
+      listener({ type: name.split(' ')[1], ...more })
   }
   const count = () => [...listeners.values()].reduce((sum, { size }) => sum + size, 0)
   return { document, window: target('window'), fire, count }

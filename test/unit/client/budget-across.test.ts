@@ -5,7 +5,8 @@ import { comeBack, lose, steady, willing } from './across.js'
 import type { World } from './harness.js'
 import { acks, publish, subscribe, takenTexts } from './incoming.js'
 
-const announced = (world: World) => world.peers.map((peer) => peer.all('connect')[0]?.properties.receiveMaximum)
+const announced = (world: World) =>
+  world.peers.map((peer) => peer.all('connect')[0]?.properties.receiveMaximum)
 
 const messages = (count: number, size = 3000, dup = false) =>
   Array.from({ length: count }, (_, index) => publish('t', 'x'.repeat(size), index + 1, { dup }))
@@ -41,7 +42,8 @@ describe('the budget over several connections', () => {
 
   it('announces 1 where a message is too much for its many readers', async () => {
     const world = await overrun({ receiveMaximum: 64, maximumPacketSize: 4000 })
-    for (let reader = 0; reader < 6; reader++) await subscribe(world, 't', { qos: 1, ack: 'manual' })
+    for (let reader = 0; reader < 6; reader++)
+      await subscribe(world, 't', { qos: 1, ack: 'manual' })
     await flood(world)
     await comeBack(world, willing(false))
     expect(announced(world)).toEqual([64, 1])
@@ -69,7 +71,11 @@ describe('the budget over several connections', () => {
   })
 
   it('what is announced is enforced: one message more is 0x93', async () => {
-    const world = await overrun({ receiveMaximum: 8, maximumPacketSize: 4000, receiveMaximumExceeded: 'disconnect' })
+    const world = await overrun({
+      receiveMaximum: 8,
+      maximumPacketSize: 4000,
+      receiveMaximumExceeded: 'disconnect',
+    })
     await flood(world)
     await comeBack(world, willing(false))
     expect(announced(world).at(-1)).toBe(5)
@@ -77,35 +83,50 @@ describe('the budget over several connections', () => {
     expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
   })
 
-  it.each([1, 2] as const)('QoS %i: what did not fit is delivered when it comes again, in order', async (qos) => {
-    const world = await steady({ memoryBudget: 20_000, maximumPacketSize: 4000, receiveMaximum: 8 }, willing(false))
-    const subscription = await subscribe(world, 't', { qos })
-    const texts: string[] = []
-    const acked: string[] = []
-    let open = Array.from({ length: 20 }, (_, index) => publish('t', String(index).padEnd(3000), index + 1, { qos }))
-    let connections = 0
-    while (open.length > 0 && connections < 10) {
-      connections += 1
-      // A server without regard to our window.
-      await world.send(...open)
-      texts.push(...takenTexts(subscription))
-      subscription.read()
-      await world.settle()
-      const acknowledged = acks(world)
-      acked.push(...acknowledged)
-      open = open.slice(acknowledged.length).map((message) => ({ ...message, dup: true }))
-      if (world.client.state === 'connected') await lose(world)
-      await comeBack(world, willing(true))
-    }
-    // At QoS 1 a message whose acknowledgement was cut off comes again.
-    const numbers = texts.map(Number)
-    expect(qos === 1 ? [...new Set(numbers)] : numbers).toEqual(Array.from({ length: 20 }, (_, index) => index))
-    expect(acked).toEqual(Array.from({ length: 20 }, (_, index) => `${qos === 1 ? 'puback' : 'pubrec'} ${index + 1}`))
-    expect(connections).toBeLessThan(9)
-  })
+  it.each([1, 2] as const)(
+    'QoS %i: what did not fit is delivered when it comes again, in order',
+    async (qos) => {
+      const world = await steady(
+        { memoryBudget: 20_000, maximumPacketSize: 4000, receiveMaximum: 8 },
+        willing(false),
+      )
+      const subscription = await subscribe(world, 't', { qos })
+      const texts: string[] = []
+      const acked: string[] = []
+      let open = Array.from({ length: 20 }, (_, index) =>
+        publish('t', String(index).padEnd(3000), index + 1, { qos }),
+      )
+      let connections = 0
+      while (open.length > 0 && connections < 10) {
+        connections += 1
+        // A server without regard to our window.
+        await world.send(...open)
+        texts.push(...takenTexts(subscription))
+        subscription.read()
+        await world.settle()
+        const acknowledged = acks(world)
+        acked.push(...acknowledged)
+        open = open.slice(acknowledged.length).map((message) => ({ ...message, dup: true }))
+        if (world.client.state === 'connected') await lose(world)
+        await comeBack(world, willing(true))
+      }
+      // At QoS 1 a message whose acknowledgement was cut off comes again.
+      const numbers = texts.map(Number)
+      expect(qos === 1 ? [...new Set(numbers)] : numbers).toEqual(
+        Array.from({ length: 20 }, (_, index) => index),
+      )
+      expect(acked).toEqual(
+        Array.from({ length: 20 }, (_, index) => `${qos === 1 ? 'puback' : 'pubrec'} ${index + 1}`),
+      )
+      expect(connections).toBeLessThan(9)
+    },
+  )
 
   it('messages in hand are not delivered again after it', async () => {
-    const world = await steady({ memoryBudget: 20_000, maximumPacketSize: 4000, receiveMaximum: 8 }, willing(false))
+    const world = await steady(
+      { memoryBudget: 20_000, maximumPacketSize: 4000, receiveMaximum: 8 },
+      willing(false),
+    )
     const subscription = await subscribe(world, 't', { qos: 1 })
     await flood(world)
     expect(world.peer.last('disconnect').reasonCode).toBe(0x97)

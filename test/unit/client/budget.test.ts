@@ -1,14 +1,29 @@
 /** The memory budget of a connection: QoS 0 is dropped, QoS 1 and 2 end the link with 0x97 or wait for room, and what is let go is given back. */
 import '../../../src/client/durable/keeper.js'
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Handler, ListenOptions, Message } from '../../../src/client/api/index.js'
+import type {
+  ClientOptions,
+  Handler,
+  ListenOptions,
+  Message,
+} from '../../../src/client/api/index.js'
 import { constant } from '../../../src/client/parsing/backoff.js'
 import { memoryStore } from '../../../src/store/memory.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import { again, keeps, lasting, steady, willing } from './across.js'
 import { accepting, agreeable, connected, World } from './harness.js'
-import { acks, agreed, goodbyeCode, publish, quiet, resumed, subscribe, taken, takenTexts } from './incoming.js'
+import {
+  acks,
+  agreed,
+  goodbyeCode,
+  publish,
+  quiet,
+  resumed,
+  subscribe,
+  taken,
+  takenTexts,
+} from './incoming.js'
 import { patient } from './patient.js'
 
 // Room for three of the large messages, with what the objects around them cost.
@@ -17,21 +32,31 @@ const big = 'x'.repeat(3000)
 
 /** Messages 1 to `count`, which begin with their number. */
 const flood = (count: number, dup = false): PacketInput[] =>
-  Array.from({ length: count }, (_, index) => publish('a', `${index + 1} ${big}`, index + 1, { dup }))
+  Array.from({ length: count }, (_, index) =>
+    publish('a', `${index + 1} ${big}`, index + 1, { dup }),
+  )
 const numberOf = (message: Message): string => message.text().split(' ')[0] as string
-const upTo = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index + 1))
+const upTo = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => String(index + 1))
 
-const dropCount = (world: World): number => world.seen('drop').reduce((sum, event) => sum + event.count, 0)
+const dropCount = (world: World): number =>
+  world.seen('drop').reduce((sum, event) => sum + event.count, 0)
 /** Reason codes with which connections ended. */
 const ends = (world: World) => world.seen('disconnect').map(({ cause }) => cause?.reasonCode)
-const waiting = ({ clock }: World, delay: number): Promise<void> => new Promise((resolve) => void clock.setTimer(resolve, delay))
+const waiting = ({ clock }: World, delay: number): Promise<void> =>
+  new Promise((resolve) => void clock.setTimer(resolve, delay))
 const never = (): Promise<void> => new Promise(() => undefined)
 
 async function oneByOne(world: World, packets: readonly PacketInput[]): Promise<void> {
   for (const packet of packets) await world.send(packet)
 }
 
-async function listening(world: World, handler: Handler, options: ListenOptions = {}, filter = 'a'): Promise<void> {
+async function listening(
+  world: World,
+  handler: Handler,
+  options: ListenOptions = {},
+  filter = 'a',
+): Promise<void> {
   const granted = world.client.listen(filter, handler, { qos: 1, ...options })
   await world.settle()
   await granted
@@ -65,27 +90,36 @@ describe('over the budget', () => {
     const filters = ['a', 'b', 'c', 'd', 'e']
     const subscriptions = await Promise.all(filters.map((filter) => subscribe(world, filter)))
     for (const filter of filters) await world.send(publish(filter, big))
-    expect(subscriptions.reduce((sum, subscription) => sum + subscription.size, 0)).toBeLessThanOrEqual(3)
+    expect(
+      subscriptions.reduce((sum, subscription) => sum + subscription.size, 0),
+    ).toBeLessThanOrEqual(3)
   })
 
-  it.each([0, 1] as const)('each consumer of a message counts: at QoS %i it comes so often', async (qos) => {
-    const world = await agreed({ memoryBudget })
-    const subscriptions = await Promise.all(upTo(6).map(() => subscribe(world, 'a', { qos })))
-    const send = (id: number) => world.send(publish('a', big, qos === 0 ? undefined : id, { qos }))
-    await send(1)
-    expect(subscriptions.map(({ size }) => size)).toEqual(Array(6).fill(qos))
-    for (const subscription of subscriptions) takenTexts(subscription)
-    await send(2)
-    await send(3)
-    expect(subscriptions.map(({ size }) => size)).toEqual(Array(6).fill(qos))
-    await world.clock.advance(2000)
-    expect(dropCount(world)).toBe(qos === 0 ? 3 : 0)
-  })
+  it.each([0, 1] as const)(
+    'each consumer of a message counts: at QoS %i it comes so often',
+    async (qos) => {
+      const world = await agreed({ memoryBudget })
+      const subscriptions = await Promise.all(upTo(6).map(() => subscribe(world, 'a', { qos })))
+      const send = (id: number) =>
+        world.send(publish('a', big, qos === 0 ? undefined : id, { qos }))
+      await send(1)
+      expect(subscriptions.map(({ size }) => size)).toEqual(Array(6).fill(qos))
+      for (const subscription of subscriptions) takenTexts(subscription)
+      await send(2)
+      await send(3)
+      expect(subscriptions.map(({ size }) => size)).toEqual(Array(6).fill(qos))
+      await world.clock.advance(2000)
+      expect(dropCount(world)).toBe(qos === 0 ? 3 : 0)
+    },
+  )
 
   it.each([1, 2] as const)('QoS %i ends the link with 0x97, unacknowledged', async (qos) => {
     const world = await agreed({ memoryBudget })
     const subscription = await subscribe(world, 'a', { qos })
-    await oneByOne(world, [...[1, 2, 3, 4].map((id) => publish('a', big, id, { qos })), publish('a', 'small', 5, { qos })])
+    await oneByOne(world, [
+      ...[1, 2, 3, 4].map((id) => publish('a', big, id, { qos })),
+      publish('a', 'small', 5, { qos }),
+    ])
     expect([goodbyeCode(world), acks(world)]).toEqual([0x97, []])
     expect(await world.client.closed).toMatchObject({ reasonCode: 0x97, fault: 'local' })
     expect(subscription.size).toBeLessThanOrEqual(3)
@@ -93,7 +127,9 @@ describe('over the budget', () => {
   })
 
   it.each(['detached', 'unclaimed'])('messages of a %s filter count', async (which) => {
-    const world = await (which === 'detached' ? agreed({ memoryBudget }) : resumed({ memoryBudget }))
+    const world = await (which === 'detached'
+      ? agreed({ memoryBudget })
+      : resumed({ memoryBudget }))
     if (which === 'detached') (await subscribe(world, 'a', { qos: 1 })).detach()
     await oneByOne(world, flood(4))
     expect(goodbyeCode(world)).toBe(0x97)
@@ -104,10 +140,13 @@ describe('over the budget while somebody reads: what had no room comes again onc
   // Six messages: three fit.
   const rest = flood(6, true).slice(3)
 
-  const keeping = (): Promise<World> => steady({ memoryBudget, cleanStart: false, clientId: 'slow' }, willing(false))
+  const keeping = (): Promise<World> =>
+    steady({ memoryBudget, cleanStart: false, clientId: 'slow' }, willing(false))
 
   /** A handler that takes so many milliseconds for each message, and what it was given. */
-  async function slow(delay: number): Promise<{ readonly world: World; readonly numbers: string[] }> {
+  async function slow(
+    delay: number,
+  ): Promise<{ readonly world: World; readonly numbers: string[] }> {
     const world = await keeping()
     const numbers: string[] = []
     const handle = (message: Message): Promise<void> => {
@@ -162,7 +201,10 @@ describe('over the budget while somebody reads: what had no room comes again onc
       numbers.push(numberOf(message))
       return waiting(world, 10)
     }
-    await Promise.all([listening(world, handle, { lifetime: 'borrowed' }), listening(world, () => waiting(world, 600), {}, 'other')])
+    await Promise.all([
+      listening(world, handle, { lifetime: 'borrowed' }),
+      listening(world, () => waiting(world, 600), {}, 'other'),
+    ])
     await world.send(publish('other', 'x', 20), ...flood(6))
     const most = numbers.length + 3
     await world.clock.advance(100)
@@ -354,24 +396,30 @@ describe('over the budget, on a stream that can be paused', () => {
     (packet) =>
       [willing(true)(packet) ?? [], packet.type === 'connect' ? flood(count, true) : []].flat()
 
-  it.each([20, 400, 2500, 9000])('reading waits for a handler that takes %i ms: each message once', async (delay) => {
-    // PINGRESP is not read for longer than a ping timeout.
-    const { world, numbers } = await handling(taking(delay), { keepAlive: 10 })
-    await oneByOne(world, flood(9))
-    // What was taken is the budget and one message.
-    expect(world.client.stats().unread).toBeLessThanOrEqual(4)
-    await world.clock.advance(9 * delay + 2000)
-    expect(numbers).toEqual(upTo(9))
-    expect(acks(world)).toEqual(upTo(9).map((id) => `puback ${id}`))
-    expect([world.peers.length, ends(world)]).toEqual([1, []])
-  })
+  it.each([20, 400, 2500, 9000])(
+    'reading waits for a handler that takes %i ms: each message once',
+    async (delay) => {
+      // PINGRESP is not read for longer than a ping timeout.
+      const { world, numbers } = await handling(taking(delay), { keepAlive: 10 })
+      await oneByOne(world, flood(9))
+      // What was taken is the budget and one message.
+      expect(world.client.stats().unread).toBeLessThanOrEqual(4)
+      await world.clock.advance(9 * delay + 2000)
+      expect(numbers).toEqual(upTo(9))
+      expect(acks(world)).toEqual(upTo(9).map((id) => `puback ${id}`))
+      expect([world.peers.length, ends(world)]).toEqual([1, []])
+    },
+  )
 
-  it.each([2, 65_535])('nor is a server of 5.0 read from, Receive Maximum %i', async (receiveMaximum) => {
-    const { world, numbers } = await handling(taking(20), { protocolVersion: 5, receiveMaximum })
-    await world.send(...flood(9))
-    await world.clock.advance(2000)
-    expect([numbers, world.peers.length]).toEqual([upTo(9), 1])
-  })
+  it.each([2, 65_535])(
+    'nor is a server of 5.0 read from, Receive Maximum %i',
+    async (receiveMaximum) => {
+      const { world, numbers } = await handling(taking(20), { protocolVersion: 5, receiveMaximum })
+      await world.send(...flood(9))
+      await world.clock.advance(2000)
+      expect([numbers, world.peers.length]).toEqual([upTo(9), 1])
+    },
+  )
 
   it('a backlog that comes before the answer to SUBSCRIBE waits for its reader, too: one connection, each message once', async () => {
     const world = created({ protocolVersion: 4, ...session }, keeps())
@@ -390,7 +438,9 @@ describe('over the budget, on a stream that can be paused', () => {
   })
 
   it('answers are read: a handler that waits for its own publish goes on', async () => {
-    const { world, numbers } = await handling(({ client }) => client.publish('done', 'x', { qos: 1 }))
+    const { world, numbers } = await handling(({ client }) =>
+      client.publish('done', 'x', { qos: 1 }),
+    )
     await world.send(...flood(9))
     await world.clock.advance(900)
     expect(numbers.length).toBeGreaterThanOrEqual(3)
@@ -399,7 +449,8 @@ describe('over the budget, on a stream that can be paused', () => {
   })
 
   it('messages are read where one of them may be the answer to a request', async () => {
-    const ask = ({ client }: World) => client.request('asked', 'x', { timeout: 60_000 }).catch(() => undefined)
+    const ask = ({ client }: World) =>
+      client.request('asked', 'x', { timeout: 60_000 }).catch(() => undefined)
     const { world } = await handling(ask, { protocolVersion: 5, receiveMaximum: 2 })
     await world.send(...flood(9))
     await world.clock.advance(3000)
@@ -446,7 +497,10 @@ describe('over the budget, on a stream that can be paused', () => {
   it.each([4, 5] as const)(
     'a handler that hangs: the budget and one message, over however many connections, and no attempts are spent (version %i)',
     async (protocolVersion) => {
-      const world = await started({ protocolVersion, reconnect: { backoff: constant(1000), maxAttempts: 3 } })
+      const world = await started({
+        protocolVersion,
+        reconnect: { backoff: constant(1000), maxAttempts: 3 },
+      })
       await listening(world, never)
       world.answer = repeating(20)
       await world.send(...flood(20))
@@ -471,23 +525,26 @@ describe('over the budget, on a stream that can be paused', () => {
     expect(bytes).toBeLessThanOrEqual(12_000)
   })
 
-  it.each(['on-receive', 'manual'] as const)('one next() after the other is waited for, with ack %s', async (ack) => {
-    const world = await started()
-    const subscription = await subscribe(world, 'a', { qos: 1, ack })
-    let count = 0
-    const next = () => subscription.next()
-    const run = async (): Promise<void> => {
-      for (let message = await next(); message !== undefined; message = await next()) {
-        if (ack === 'manual') message.ack()
-        count += 1
-        await waiting(world, 300)
+  it.each(['on-receive', 'manual'] as const)(
+    'one next() after the other is waited for, with ack %s',
+    async (ack) => {
+      const world = await started()
+      const subscription = await subscribe(world, 'a', { qos: 1, ack })
+      let count = 0
+      const next = () => subscription.next()
+      const run = async (): Promise<void> => {
+        for (let message = await next(); message !== undefined; message = await next()) {
+          if (ack === 'manual') message.ack()
+          count += 1
+          await waiting(world, 300)
+        }
       }
-    }
-    quiet(run())
-    await oneByOne(world, flood(12))
-    await world.clock.advance(10_000)
-    expect([count, world.peers.length]).toEqual([12, 1])
-  })
+      quiet(run())
+      await oneByOne(world, flood(12))
+      await world.clock.advance(10_000)
+      expect([count, world.peers.length]).toEqual([12, 1])
+    },
+  )
 
   it('a handler goes on where a message was larger than the budget before, and somebody else leaves a small one unread', async () => {
     const world = await started()
@@ -505,33 +562,40 @@ describe('over the budget, on a stream that can be paused', () => {
     expect([handled, world.peers.length]).toEqual([12, 1])
   })
 
-  it.each([4, 5] as const)('a grant behind the backlog comes, and all of that (version %i)', async (version) => {
-    const open = new Map(flood(20, true).map((packet, index) => [index + 1, packet]))
-    const answer: Answer = (packet) => {
-      if (packet.type === 'puback') open.delete(packet.packetId)
-      const backlog = packet.type === 'connect' ? [...open.values()] : []
-      return [willing(true)(packet) ?? [], backlog].flat()
-    }
-    const world = created({ ...coming, ...session, protocolVersion: version }, answer)
-    const numbers: string[] = []
-    const run = async (): Promise<void> => {
-      await world.client.connect()
-      for await (const message of await world.client.subscribe('a', { qos: 1 })) numbers.push(numberOf(message))
-    }
-    quiet(run())
-    await world.clock.advance(20_000)
-    expect(numbers).toHaveLength(20)
-  })
+  it.each([4, 5] as const)(
+    'a grant behind the backlog comes, and all of that (version %i)',
+    async (version) => {
+      const open = new Map(flood(20, true).map((packet, index) => [index + 1, packet]))
+      const answer: Answer = (packet) => {
+        if (packet.type === 'puback') open.delete(packet.packetId)
+        const backlog = packet.type === 'connect' ? [...open.values()] : []
+        return [willing(true)(packet) ?? [], backlog].flat()
+      }
+      const world = created({ ...coming, ...session, protocolVersion: version }, answer)
+      const numbers: string[] = []
+      const run = async (): Promise<void> => {
+        await world.client.connect()
+        for await (const message of await world.client.subscribe('a', { qos: 1 }))
+          numbers.push(numberOf(message))
+      }
+      quiet(run())
+      await world.clock.advance(20_000)
+      expect(numbers).toHaveLength(20)
+    },
+  )
 
   it.each([0, 1] as const)('the answer of a request has room, at QoS %i', async (qos) => {
     const world = await started()
     const answers: string[] = []
-    const handler = async (): Promise<void> => void answers.push((await world.client.request('asked', 'x', { timeout: 20_000 })).topic)
+    const handler = async (): Promise<void> =>
+      void answers.push((await world.client.request('asked', 'x', { timeout: 20_000 })).topic)
     await listening(world, handler)
     world.peer.answer = (packet) => {
       if (packet.type !== 'publish') return agreeable(packet)
       const { responseTopic = '', correlationData } = packet.properties
-      return publish(responseTopic, 'reply', qos === 0 ? undefined : 1000, { properties: { correlationData } })
+      return publish(responseTopic, 'reply', qos === 0 ? undefined : 1000, {
+        properties: { correlationData },
+      })
     }
     await world.send(...flood(9))
     await world.clock.advance(900)
@@ -547,7 +611,8 @@ describe('over the budget, on a stream that can be paused', () => {
       quiet(world.client.request('asked', 'x', { timeout: 20_000 }))
       await world.settle()
       const topic = world.peer.last('publish').properties.responseTopic ?? ''
-      const answer = (_: unknown, index: number) => publish(topic, big, qos === 0 ? undefined : index + 1)
+      const answer = (_: unknown, index: number) =>
+        publish(topic, big, qos === 0 ? undefined : index + 1)
       await world.send(...Array.from({ length: 40 }, answer))
       expect(world.client.stats().unread).toBeLessThanOrEqual(5)
     },
@@ -557,8 +622,11 @@ describe('over the budget, on a stream that can be paused', () => {
     const auth = { method: 'M', start: () => new Uint8Array(1), continue: () => undefined }
     const properties = { authenticationMethod: 'M' }
     const world = created({ auth, ...session }, (packet) => {
-      if (packet.type === 'connect') return { type: 'connack', sessionPresent: true, reasonCode: 0, properties }
-      return packet.type === 'auth' ? { type: 'auth', reasonCode: 0, properties } : agreeable(packet)
+      if (packet.type === 'connect')
+        return { type: 'connack', sessionPresent: true, reasonCode: 0, properties }
+      return packet.type === 'auth'
+        ? { type: 'auth', reasonCode: 0, properties }
+        : agreeable(packet)
     })
     await Promise.all([world.client.connect(), world.settle()])
     await listening(world, () => waiting(world, 8000))

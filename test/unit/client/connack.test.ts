@@ -40,30 +40,45 @@ function expectRejected(
 const hexOf = (byte: number): string => byte.toString(16).padStart(2, '0')
 
 /** What a server may not offer. */
-const flags = ['retain', 'wildcardSubscription', 'subscriptionIdentifier', 'sharedSubscription'].map((name) => `${name}Available`)
+const flags = [
+  'retain',
+  'wildcardSubscription',
+  'subscriptionIdentifier',
+  'sharedSubscription',
+].map((name) => `${name}Available`)
 /** Options of a client that may have a session. */
 const declared = { clientId: 'a', cleanStart: false }
 
 describe('refusals', () => {
-  it.each([0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f])(
+  it.each([
+    0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99,
+    0x9a, 0x9b, 0x9c, 0x9d, 0x9f,
+  ])(
     'CONNACK 0x%s rejects with code, name and reason string [MQTT-3.2.2-7]',
     async (reasonCode) => {
-      const { world, error } = await answeredWith(`20 0b 00 ${hexOf(reasonCode)} 08 1f 00 05 77 68 79 20 3f`)
+      const { world, error } = await answeredWith(
+        `20 0b 00 ${hexOf(reasonCode)} 08 1f 00 05 77 68 79 20 3f`,
+      )
       expectRejected({ world, error }, 'ERR_CONNECT_REFUSED', reasonCode)
       const reasonName = expect.stringMatching(/^[A-Z]/)
       expect(error).toMatchObject({ outcome: 'refused', reasonString: 'why ?', reasonName })
       expect(world.peer.received).toHaveLength(1)
-      expect(world.seen('connecterror')).toMatchObject([{ error: { reasonCode }, attempt: 1, endpoint: 'memory://peer-0' }])
+      expect(world.seen('connecterror')).toMatchObject([
+        { error: { reasonCode }, attempt: 1, endpoint: 'memory://peer-0' },
+      ])
       expect(await world.client.closed).toBe(error)
     },
   )
 
-  it.each([0x01, 0x7f, 0x8b, 0x8d, 0x92, 0xa0, 0xff])('CONNACK with a code that it may not carry: %s', async (reasonCode) => {
-    const answered = await answeredWith(`20 03 00 ${hexOf(reasonCode)} 00`)
-    const { code, reasonCode: given } = answered.error as MqttError
-    expect([`ERR_MALFORMED_PACKET 129`, `ERR_PROTOCOL_ERROR 130`]).toContain(`${code} ${given}`)
-    expectRejected(answered, code, given)
-  })
+  it.each([0x01, 0x7f, 0x8b, 0x8d, 0x92, 0xa0, 0xff])(
+    'CONNACK with a code that it may not carry: %s',
+    async (reasonCode) => {
+      const answered = await answeredWith(`20 03 00 ${hexOf(reasonCode)} 00`)
+      const { code, reasonCode: given } = answered.error as MqttError
+      expect([`ERR_MALFORMED_PACKET 129`, `ERR_PROTOCOL_ERROR 130`]).toContain(`${code} ${given}`)
+      expectRejected(answered, code, given)
+    },
+  )
 
   it('a CONNACK of 3.1.1 that refuses the version is reported as such', async () => {
     const { error } = await answeredWith('20 02 00 01')
@@ -96,7 +111,9 @@ describe('refusals', () => {
   ])('a server at %s that closes before CONNACK: what the port may be', async (url, hint) => {
     const clock = new VirtualClock()
     const dialler = () => async () => {
-      const [near, far] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay) })
+      const [near, far] = memoryPair({
+        schedule: (callback, delay) => clock.setTimer(callback, delay),
+      })
       const peer = new ScriptedPeer(far, 5, () => void peer.end())
       return near
     }
@@ -111,13 +128,19 @@ describe('refusals', () => {
 describe('what the server assigns and allows', () => {
   it.each([0, 1])('Session Present %i is welcome to a declared session', async (flag) => {
     const { world, error } = await answeredWith(`20 03 0${flag} 00 00`, declared)
-    expect([error, world.seen('connect')]).toMatchObject([undefined, [{ sessionPresent: flag === 1 }]])
+    expect([error, world.seen('connect')]).toMatchObject([
+      undefined,
+      [{ sessionPresent: flag === 1 }],
+    ])
   })
 
   it('an assigned identifier is exposed [MQTT-3.2.2-16]', async () => {
     const { client } = await connected({}, accepting({ assignedClientIdentifier: 'auto-1' }))
     expect(client.clientId).toBe('auto-1')
-    expect(client.negotiated).toMatchObject({ clientId: 'auto-1', assignedClientIdentifier: 'auto-1' })
+    expect(client.negotiated).toMatchObject({
+      clientId: 'auto-1',
+      assignedClientIdentifier: 'auto-1',
+    })
   })
 
   it('everything is visible, frozen, with the defaults of the standard filled in', async () => {
@@ -149,7 +172,12 @@ describe('what the server assigns and allows', () => {
       ['__proto__', '1'],
       ['a', ''],
     ]
-    const limits = { receiveMaximum: 3, maximumQoS: 1, maximumPacketSize: 200, topicAliasMaximum: 4 }
+    const limits = {
+      receiveMaximum: 3,
+      maximumQoS: 1,
+      maximumPacketSize: 200,
+      topicAliasMaximum: 4,
+    }
     const words = { responseInformation: 'resp/1', serverReference: 'other', reasonString: 'ok' }
     const times = { sessionExpiryInterval: 5, serverKeepAlive: 7 }
     const properties: Properties = { ...limits, ...words, ...times, userProperties }
@@ -173,12 +201,19 @@ describe('what the server assigns and allows', () => {
       ['ERR_PACKET_TOO_LARGE', client.unsubscribe('y'.repeat(60))],
       ['ERR_WILDCARD_SUBS_UNSUPPORTED', client.subscribe('a/#')],
       ['ERR_SHARED_SUBS_UNSUPPORTED', client.subscribe('$share/g/a')],
-      ['ERR_SUBSCRIPTION_IDS_UNSUPPORTED', client.subscribe('a', { properties: { subscriptionIdentifier: 5 } })],
+      [
+        'ERR_SUBSCRIPTION_IDS_UNSUPPORTED',
+        client.subscribe('a', { properties: { subscriptionIdentifier: 5 } }),
+      ],
     ]
     const errors = Promise.all(refused.map(([, promise]) => failure(promise)))
     await world.settle()
-    expect(await errors).toMatchObject(refused.map(([code]) => ({ code, outcome: 'not-sent', fault: 'local' })))
-    expect(() => client.post('a', new Uint8Array(60))).toThrow(expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }))
+    expect(await errors).toMatchObject(
+      refused.map(([code]) => ({ code, outcome: 'not-sent', fault: 'local' })),
+    )
+    expect(() => client.post('a', new Uint8Array(60))).toThrow(
+      expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }),
+    )
     await world.settle()
     expect([world.peer.bytes.length, client.state]).toEqual([sent, 'connected'])
     expect(client.post('a', 'fits')).toBe(true)
@@ -216,20 +251,26 @@ describe('packets that are not due', () => {
     const world = await connected()
     await world.sendBytes('20 03 00 00 00')
     expect(world.peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    expect(await world.client.closed).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
+    expect(await world.client.closed).toMatchObject({
+      code: 'ERR_PROTOCOL_ERROR',
+      reasonCode: 0x82,
+    })
   })
 
   it.each([
     ['a server DISCONNECT', 'e0 02 8b 00', 'ERR_SERVER_DISCONNECT', 0x8b],
     ['a second CONNACK', '20 03 00 00 00', 'ERR_PROTOCOL_ERROR', 0x82],
     ['bad bytes', '00 00', 'ERR_MALFORMED_PACKET', 0x81],
-  ])('CONNACK and %s in one read: the client is closed, not left for connected', async (_name, hex, code, reasonCode) => {
-    const { world } = await answeredWith(`20 03 00 00 00 ${hex}`)
-    expect(await world.client.closed).toMatchObject({ code, reasonCode })
-    expect(world.peer.ended).toBeDefined()
-    expect(world.seen('disconnect')).toHaveLength(world.seen('connect').length)
-    expect([world.client.state, world.clock.pending]).toEqual(['closed', 0])
-  })
+  ])(
+    'CONNACK and %s in one read: the client is closed, not left for connected',
+    async (_name, hex, code, reasonCode) => {
+      const { world } = await answeredWith(`20 03 00 00 00 ${hex}`)
+      expect(await world.client.closed).toMatchObject({ code, reasonCode })
+      expect(world.peer.ended).toBeDefined()
+      expect(world.seen('disconnect')).toHaveLength(world.seen('connect').length)
+      expect([world.client.state, world.clock.pending]).toEqual(['closed', 0])
+    },
+  )
 
   it('a good packet behind CONNACK in one read is delivered', async () => {
     const world = new World(declared)

@@ -38,7 +38,11 @@ it('connects and says goodbye [MQTT-3.1.0-1] [MQTT-3.1.0-2]', async () => {
 it.each([
   ['without options', { clientId: 'a' }, packet(0x02, 'a')],
   ['without a client id: an empty one is sent', {}, packet(0x02, '')],
-  ['punctuation, and beyond ASCII', { clientId: 'a', ...login }, packet(0xc2, 'a', jörg, punctuation)],
+  [
+    'punctuation, and beyond ASCII',
+    { clientId: 'a', ...login },
+    packet(0xc2, 'a', jörg, punctuation),
+  ],
   ['an empty password', { clientId: 'a', username: 'u', password: '' }, packet(0xc2, 'a', 'u', '')],
   ['a password without user name', { clientId: 'a', password: 'p' }, packet(0x42, 'a', 'p')],
   ['a password of bytes', { clientId: 'a', password: bytes }, packet(0x42, 'a', [...bytes])],
@@ -51,10 +55,13 @@ it.each([
     },
     [...field('MQTT'), 5, 0x02, 0, 0, 5, 0x27, 1, 0, 0, 0, ...field('a')],
   ],
-] as [string, ClientOptions, number[]][])('the CONNECT of a client, byte by byte: %s', async (_title, options, expected) => {
-  const { bytes } = (await connected(options)).peer
-  expect(bytes).toEqual([0x10, expected.length, ...expected])
-})
+] as [string, ClientOptions, number[]][])(
+  'the CONNECT of a client, byte by byte: %s',
+  async (_title, options, expected) => {
+    const { bytes } = (await connected(options)).peer
+    expect(bytes).toEqual([0x10, expected.length, ...expected])
+  },
+)
 
 it('limits of ours are in CONNECT', async () => {
   const userProperties: [string, string][] = [
@@ -133,7 +140,10 @@ it('credentialsTimeout, 30 s by default, bounds credentials() that never answer'
   await world.clock.advance(29_999)
   expect(signal?.aborted).toBe(false)
   await world.clock.advance(1)
-  expect(await connecting).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT', message: expect.stringContaining('credentialsTimeout') })
+  expect(await connecting).toMatchObject({
+    code: 'ERR_CONNECT_TIMEOUT',
+    message: expect.stringContaining('credentialsTimeout'),
+  })
   expect([signal?.aborted, world.peers, world.clock.pending]).toEqual([true, [], 0])
 })
 
@@ -173,7 +183,10 @@ it('what the platform says is the cause', async () => {
 })
 
 it('a port that nothing listens on', async () => {
-  await expect(connect(`mqtt://127.0.0.1:${await freePort()}`)).rejects.toMatchObject({ code: 'ERR_CONNECT_FAILED', cause: { code: 'ECONNREFUSED' } })
+  await expect(connect(`mqtt://127.0.0.1:${await freePort()}`)).rejects.toMatchObject({
+    code: 'ERR_CONNECT_FAILED',
+    cause: { code: 'ECONNREFUSED' },
+  })
 })
 
 it('a hundred rounds of connect and close leave nothing behind', async () => {

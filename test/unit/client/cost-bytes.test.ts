@@ -18,7 +18,8 @@ const rows: Readonly<Record<string, Row>> = {
     const subscription = await settled(world, world.client.subscribe('t', { qos: 1 }))
     const bytes = bytesOf([publish('t', 'x'.repeat(count * piece), 1)])
     return async () => {
-      for (let at = 0; at < bytes.length; at += piece) await world.sendBytes(bytes.subarray(at, at + piece))
+      for (let at = 0; at < bytes.length; at += piece)
+        await world.sendBytes(bytes.subarray(at, at + piece))
       expect(subscription.size).toBe(1)
     }
   },
@@ -33,18 +34,23 @@ const rows: Readonly<Record<string, Row>> = {
     await settled(world, world.client.subscribe('t', { qos: 2, ack: 'manual' }))
     const once = series('t', count).map((packet) => ({ ...packet, qos: 2 }) as typeof packet)
     await world.sendBytes(bytesOf(once))
-    return () => world.sendBytes(bytesOf(once.map((packet) => ({ ...packet, dup: true }) as typeof packet)))
+    return () =>
+      world.sendBytes(bytesOf(once.map((packet) => ({ ...packet, dup: true }) as typeof packet)))
   },
   async 'acknowledgements that belong to nothing'(count) {
     const world = await open()
     return async () => {
-      for (const index of upTo(count)) world.peer.send({ type: 'puback', packetId: index + 1, reasonCode: 0, properties: {} })
+      for (const index of upTo(count))
+        world.peer.send({ type: 'puback', packetId: index + 1, reasonCode: 0, properties: {} })
       await world.settle()
       expect(world.client.state).toBe('connected')
     }
   },
   async 'connections, one after the other'(count) {
-    const world = await connected({ ...wide, reconnect: { backoff: () => 10 }, cleanStart: false, clientId: 'me' }, willing(true))
+    const world = await connected(
+      { ...wide, reconnect: { backoff: () => 10 }, cleanStart: false, clientId: 'me' },
+      willing(true),
+    )
     quiet(world.client.closed)
     return async () => {
       for (const _ of upTo(count)) await again(world, willing(true))

@@ -4,7 +4,13 @@
  * A row prepares a world for so many, and gives what is to be counted. For each, a walk that is made quadratic is among the mutants of `npm run lab -- mutants hand`.
  */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Message, PublishOptions, SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
+import type {
+  ClientOptions,
+  Message,
+  PublishOptions,
+  SubscribeOptions,
+  Subscription,
+} from '../../../src/client/api/index.js'
 import type { ClientPacket } from '../../../src/wire/packets.js'
 import { steady, willing } from './across.js'
 import { countWorkOf, grownTooMuch, type Work } from './counted-work.js'
@@ -32,13 +38,18 @@ export function costsEvenly(title: string, rows: Readonly<Record<string, Row>>):
   })
 }
 
-export const wide: ClientOptions = { keepAlive: false, receiveMaximum: 65_535, memoryBudget: 2 ** 30 }
+export const wide: ClientOptions = {
+  keepAlive: false,
+  receiveMaximum: 65_535,
+  memoryBudget: 2 ** 30,
+}
 /** Room for everything that is queued. */
 export const outbound = { maxQueuedMessages: 1_000_000, maxQueuedBytes: 2 ** 30 }
 
 export const upTo = (count: number): number[] => Array.from({ length: count }, (_, index) => index)
 /** The same numbers, in an order that has nothing to do with theirs. */
-export const shuffled = (numbers: readonly number[]): number[] => [...numbers].sort((one, other) => ((one * 7919) % 1009) - ((other * 7919) % 1009))
+export const shuffled = (numbers: readonly number[]): number[] =>
+  [...numbers].sort((one, other) => ((one * 7919) % 1009) - ((other * 7919) % 1009))
 export const filters = (count: number): string[] => upTo(count).map((index) => `t/${index}`)
 
 export async function settled<T>(world: World, promise: Promise<T>): Promise<T> {
@@ -47,15 +58,23 @@ export async function settled<T>(world: World, promise: Promise<T>): Promise<T> 
   return promise
 }
 
-export const open = (options: ClientOptions = {}, answer = obliging): Promise<World> => connected({ ...wide, ...options }, answer)
+export const open = (options: ClientOptions = {}, answer = obliging): Promise<World> =>
+  connected({ ...wide, ...options }, answer)
 
 /** A server that says yes to everything but packets of this type, to which it says nothing. */
-export const silentTo = (type: ClientPacket['type']) => (packet: ClientPacket) => (packet.type === type ? undefined : agreeable(packet))
+export const silentTo = (type: ClientPacket['type']) => (packet: ClientPacket) =>
+  packet.type === type ? undefined : agreeable(packet)
 
 /** A connected client whose publishes have no answer yet. */
-export async function inFlight(count: number, qos: 1 | 2, options: ClientOptions = {}): Promise<{ world: World; all: Promise<unknown[]> }> {
+export async function inFlight(
+  count: number,
+  qos: 1 | 2,
+  options: ClientOptions = {},
+): Promise<{ world: World; all: Promise<unknown[]> }> {
   const world = await connected({ ...wide, outbound, ...options }, silentTo('publish'))
-  const all = Promise.all(upTo(count).map((index) => world.client.publish('t', String(index), { qos })))
+  const all = Promise.all(
+    upTo(count).map((index) => world.client.publish('t', String(index), { qos })),
+  )
   quiet(all)
   await world.settle()
   expect(world.peer.all('publish')).toHaveLength(count)
@@ -63,22 +82,42 @@ export async function inFlight(count: number, qos: 1 | 2, options: ClientOptions
 }
 
 /** A client that is not connected, with so much in its queue. */
-export function offline(count: number, options: PublishOptions = {}): { world: World; all: Promise<unknown>[] } {
+export function offline(
+  count: number,
+  options: PublishOptions = {},
+): { world: World; all: Promise<unknown>[] } {
   const world = new World({ ...wide, outbound, reconnect: false })
-  const all = upTo(count).map((index) => quiet(world.client.publish('t', String(index), { qos: 1, ...options })))
+  const all = upTo(count).map((index) =>
+    quiet(world.client.publish('t', String(index), { qos: 1, ...options })),
+  )
   return { world, all }
 }
 
 /** Messages that somebody has in hand, under manual acknowledgement. */
-export async function handed(count: number, qos: 1 | 2 = 1, options: SubscribeOptions = {}): Promise<{ world: World; messages: Message[] }> {
+export async function handed(
+  count: number,
+  qos: 1 | 2 = 1,
+  options: SubscribeOptions = {},
+): Promise<{ world: World; messages: Message[] }> {
   const world = await open()
-  const subscription = await settled(world, world.client.subscribe('t', { qos: 2, ack: 'manual', ...options }))
-  await world.sendBytes(bytesOf(series('t', count).map((packet) => ({ ...packet, qos }) as typeof packet)))
+  const subscription = await settled(
+    world,
+    world.client.subscribe('t', { qos: 2, ack: 'manual', ...options }),
+  )
+  await world.sendBytes(
+    bytesOf(series('t', count).map((packet) => ({ ...packet, qos }) as typeof packet)),
+  )
   return { world, messages: upTo(count).map(() => subscription.read() as Message) }
 }
 
-export async function subscribed(count: number, options: ClientOptions = {}): Promise<{ world: World; subscriptions: Subscription[] }> {
+export async function subscribed(
+  count: number,
+  options: ClientOptions = {},
+): Promise<{ world: World; subscriptions: Subscription[] }> {
   const world = await steady({ ...wide, ...options }, willing(false))
-  const subscriptions = await settled(world, Promise.all(filters(count).map((filter) => world.client.subscribe(filter, { qos: 1 }))))
+  const subscriptions = await settled(
+    world,
+    Promise.all(filters(count).map((filter) => world.client.subscribe(filter, { qos: 1 }))),
+  )
   return { world, subscriptions }
 }

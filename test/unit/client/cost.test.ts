@@ -26,19 +26,26 @@ import { accepting, agreeable, connected, World } from './harness.js'
 import { bytesOf, obliging, publish, quick, quiet, series } from './incoming.js'
 
 /** Does this for each, then lets all settle. */
-const each = (world: World, indices: readonly number[], act: (index: number) => unknown) => async (): Promise<void> => {
-  for (const index of indices) act(index)
-  await world.settle()
-}
+const each =
+  (world: World, indices: readonly number[], act: (index: number) => unknown) =>
+  async (): Promise<void> => {
+    for (const index of indices) act(index)
+    await world.settle()
+  }
 const coming = { reconnect: { backoff: () => 10 } }
 const inAnyOrder = (count: number): number[] => shuffled(upTo(count))
-const answer = (type: 'puback' | 'pubrec', index: number) => ({ type, packetId: index + 1, reasonCode: 0, properties: {} }) as const
+const answer = (type: 'puback' | 'pubrec', index: number) =>
+  ({ type, packetId: index + 1, reasonCode: 0, properties: {} }) as const
 /** One message on each topic. */
-const onEach = (count: number) => bytesOf(filters(count).map((topic, index) => publish(topic, 'x', index + 1)))
+const onEach = (count: number) =>
+  bytesOf(filters(count).map((topic, index) => publish(topic, 'x', index + 1)))
 
 /** One call for each of these, in one turn. */
 const subscribeEach = (world: World, names: readonly string[], options: SubscribeOptions = {}) =>
-  settled(world, Promise.all(names.map((name) => world.client.subscribe(name, { qos: 1, ...options }))))
+  settled(
+    world,
+    Promise.all(names.map((name) => world.client.subscribe(name, { qos: 1, ...options }))),
+  )
 
 /** Publishes of one turn, to their end. */
 const publishing = (qos: 0 | 1 | 2, topic = (_index: number): string => 't'): Row => {
@@ -53,7 +60,11 @@ const publishing = (qos: 0 | 1 | 2, topic = (_index: number): string => 't'): Ro
 /** The next connection with so much in flight; the session is there or not. */
 const returning = (hasSession: boolean): Row => {
   return async (count) => {
-    const { world, all } = await inFlight(count, 1, { ...coming, cleanStart: false, clientId: 'me' })
+    const { world, all } = await inFlight(count, 1, {
+      ...coming,
+      cleanStart: false,
+      clientId: 'me',
+    })
     return async () => {
       await again(world, willing(hasSession))
       await settled(world, all)
@@ -62,7 +73,11 @@ const returning = (hasSession: boolean): Row => {
 }
 
 /** Aborts calls that wait, in any order. */
-async function aborting(world: World, count: number, call: (signal: AbortSignal) => Promise<unknown>): Promise<() => Promise<void>> {
+async function aborting(
+  world: World,
+  count: number,
+  call: (signal: AbortSignal) => Promise<unknown>,
+): Promise<() => Promise<void>> {
   const controllers = upTo(count).map(() => new AbortController())
   for (const { signal } of controllers) quiet(call(signal))
   await world.settle()
@@ -79,7 +94,10 @@ const reading = (qos: 0 | 1 | 2): Row => {
       for await (const message of subscription) if (message.topic === 't' && ++seen === count) break
     })()
     await world.settle()
-    const packets = qos === 0 ? quick('t', count) : series('t', count).map((packet) => ({ ...packet, qos }) as typeof packet)
+    const packets =
+      qos === 0
+        ? quick('t', count)
+        : series('t', count).map((packet) => ({ ...packet, qos }) as typeof packet)
     return async () => {
       await world.sendBytes(bytesOf(packets))
       await settled(world, loop)
@@ -106,7 +124,8 @@ const rows: Readonly<Record<string, Row>> = {
   async 'publishes one after the other, each awaited'(count) {
     const world = await open()
     return async () => {
-      for (const index of upTo(count)) await settled(world, world.client.publish('t', String(index), { qos: 1 }))
+      for (const index of upTo(count))
+        await settled(world, world.client.publish('t', String(index), { qos: 1 }))
     }
   },
   async 'PUBACKs in any order'(count) {
@@ -159,12 +178,17 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'topics under an alias, once each'(count) {
     const properties = { topicAliasMaximum: 20 }
-    const world = await connected(wide, (packet) => (packet.type === 'connect' ? accepting(properties)(packet) : agreeable(packet)))
-    return () => settled(world, Promise.all(filters(count).map((topic) => world.client.publish(topic, 'x'))))
+    const world = await connected(wide, (packet) =>
+      packet.type === 'connect' ? accepting(properties)(packet) : agreeable(packet),
+    )
+    return () =>
+      settled(world, Promise.all(filters(count).map((topic) => world.client.publish(topic, 'x'))))
   },
   async 'user properties of one message'(count) {
     const world = await open()
-    const userProperties = upTo(count).map((index) => [`name ${index}`, 'value'] as [string, string])
+    const userProperties = upTo(count).map(
+      (index) => [`name ${index}`, 'value'] as [string, string],
+    )
     return () => settled(world, world.client.publish('t', 'x', { properties: { userProperties } }))
   },
   async 'clear() of a queue'(count) {
@@ -176,7 +200,10 @@ const rows: Readonly<Record<string, Row>> = {
     return each(world, [0], () => world.client.destroy())
   },
   async 'waits for writable'(count) {
-    const world = await connected({ ...wide, ...coming, outbound: { offline: { qos0: 'reject' } } }, agreeable)
+    const world = await connected(
+      { ...wide, ...coming, outbound: { offline: { qos0: 'reject' } } },
+      agreeable,
+    )
     await lose(world)
     return async () => {
       const all = Promise.allSettled(upTo(count).map(() => world.client.writable))
@@ -206,8 +233,11 @@ const rows: Readonly<Record<string, Row>> = {
     const world = await open({ topicAliasMaximum: 65_535 })
     await settled(world, world.client.subscribe('#', { qos: 0 }))
     const aliased = (topic: (index: number) => string) =>
-      upTo(count).map((index) => publish(topic(index), 'x', undefined, { properties: { topicAlias: index + 1 } }))
-    return () => world.sendBytes(bytesOf([...aliased((index) => `t/${index}`), ...aliased(() => '')]))
+      upTo(count).map((index) =>
+        publish(topic(index), 'x', undefined, { properties: { topicAlias: index + 1 } }),
+      )
+    return () =>
+      world.sendBytes(bytesOf([...aliased((index) => `t/${index}`), ...aliased(() => '')]))
   },
   async 'user properties of messages'(count) {
     const world = await open()
@@ -216,12 +246,16 @@ const rows: Readonly<Record<string, Row>> = {
     const packet = publish('t', 'x', undefined, { properties: { userProperties } })
     return async () => {
       await world.sendBytes(bytesOf(upTo(count).map(() => packet)))
-      for (const _ of upTo(count)) expect(subscription.read()?.properties.userProperties).toHaveLength(100)
+      for (const _ of upTo(count))
+        expect(subscription.read()?.properties.userProperties).toHaveLength(100)
     }
   },
   async 'waiting next() calls, each with its message'(count) {
     const world = await open()
-    const subscription = await settled(world, world.client.subscribe('t', { qos: 1, ack: 'manual' }))
+    const subscription = await settled(
+      world,
+      world.client.subscribe('t', { qos: 1, ack: 'manual' }),
+    )
     return async () => {
       const all = Promise.all(upTo(count).map(() => subscription.next()))
       await world.sendBytes(bytesOf(series('t', count)))
@@ -272,7 +306,10 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'QoS 0 behind a message that is owed an acknowledgement'(count) {
     const world = await open()
-    const subscription = await settled(world, world.client.subscribe('t', { qos: 1, buffer: count, ack: 'manual' }))
+    const subscription = await settled(
+      world,
+      world.client.subscribe('t', { qos: 1, buffer: count, ack: 'manual' }),
+    )
     await world.sendBytes(bytesOf([...series('t', count), ...quick('t', 2)]))
     return async () => {
       for (const index of upTo(count)) await world.send(publish('t', String(index)))
@@ -283,7 +320,10 @@ const rows: Readonly<Record<string, Row>> = {
   async 'handlers, 50 at once, that end in any order'(count) {
     const world = await open()
     const { handle, ends } = waiting()
-    await settled(world, world.client.listen('t', handle, { qos: 1, concurrency: 50, order: 'none' }))
+    await settled(
+      world,
+      world.client.listen('t', handle, { qos: 1, concurrency: 50, order: 'none' }),
+    )
     await world.sendBytes(bytesOf(series('t', count)))
     return async () => {
       for (let ended = 0; ended < count; ) {
@@ -329,7 +369,8 @@ const rows: Readonly<Record<string, Row>> = {
         await world.settle()
       }
       expect(world.peer.all('subscribe')).toHaveLength(count)
-      for (const { packetId } of world.peer.all('subscribe')) world.peer.send({ type: 'suback', packetId, reasonCodes: [1], properties: {} })
+      for (const { packetId } of world.peer.all('subscribe'))
+        world.peer.send({ type: 'suback', packetId, reasonCodes: [1], properties: {} })
       await settled(world, Promise.all(calls))
     }
   },
@@ -340,8 +381,14 @@ const rows: Readonly<Record<string, Row>> = {
   async 'identifiers of the application, then automatic ones'(count) {
     const world = await open()
     return async () => {
-      const own = (index: number) => ({ qos: 1, properties: { subscriptionIdentifier: index + 1 } }) as const
-      await settled(world, Promise.all(filters(count).map((filter, index) => world.client.subscribe(filter, own(index)))))
+      const own = (index: number) =>
+        ({ qos: 1, properties: { subscriptionIdentifier: index + 1 } }) as const
+      await settled(
+        world,
+        Promise.all(
+          filters(count).map((filter, index) => world.client.subscribe(filter, own(index))),
+        ),
+      )
       await subscribeEach(
         world,
         filters(count).map((filter) => `own/${filter}`),
@@ -387,7 +434,10 @@ const rows: Readonly<Record<string, Row>> = {
   async 'handlers that end one after the other while the client does'(count) {
     const world = await open()
     const { handle, ends } = waiting()
-    await settled(world, Promise.all(filters(count).map((filter) => world.client.listen(filter, handle, { qos: 1 }))))
+    await settled(
+      world,
+      Promise.all(filters(count).map((filter) => world.client.listen(filter, handle, { qos: 1 }))),
+    )
     await world.sendBytes(onEach(count))
     expect(ends).toHaveLength(count)
     return async () => {
@@ -401,7 +451,8 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'requests, answered in any order'(count) {
     const world = await open()
-    const ask = (index: number) => world.client.request('service', String(index), { timeout: 60_000 })
+    const ask = (index: number) =>
+      world.client.request('service', String(index), { timeout: 60_000 })
     const all = quiet(Promise.all(upTo(count).map(ask)))
     await world.settle()
     const asked = world.peer.all('publish')
@@ -409,14 +460,17 @@ const rows: Readonly<Record<string, Row>> = {
     return async () => {
       await each(world, inAnyOrder(count), (index) => {
         const { responseTopic = '', correlationData } = asked[index]?.properties ?? {}
-        world.peer.send(publish(responseTopic, 'yes', undefined, { properties: { correlationData } }))
+        world.peer.send(
+          publish(responseTopic, 'yes', undefined, { properties: { correlationData } }),
+        )
       })()
       await settled(world, all)
     }
   },
   async 'requests whose time is over'(count) {
     const world = await open()
-    for (const index of upTo(count)) quiet(world.client.request('service', String(index), { timeout: 100 }))
+    for (const index of upTo(count))
+      quiet(world.client.request('service', String(index), { timeout: 100 }))
     await world.settle()
     return () => world.clock.advance(200)
   },
@@ -424,7 +478,9 @@ const rows: Readonly<Record<string, Row>> = {
     const world = await open()
     const responding = world.client.respond('service', () => 'yes', { qos: 1, concurrency: 10 })
     await settled(world, responding)
-    const requests = upTo(count).map((index) => publish('service', 'x', index + 1, { properties: { responseTopic: `answers/${index}` } }))
+    const requests = upTo(count).map((index) =>
+      publish('service', 'x', index + 1, { properties: { responseTopic: `answers/${index}` } }),
+    )
     return async () => {
       await world.sendBytes(bytesOf(requests))
       await world.settle()

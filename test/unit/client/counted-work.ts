@@ -24,9 +24,13 @@ const lookups = [
   [Map.prototype, ['get', 'set', 'has', 'delete']],
   [Set.prototype, ['add', 'has', 'delete']],
 ] as const
-const walks = 'every filter find findIndex flatMap forEach includes indexOf map some splice'.split(' ')
+const walks = 'every filter find findIndex flatMap forEach includes indexOf map some splice'.split(
+  ' ',
+)
 /** What walks over a collection: each step counts. */
-const iterators = [new Map().values(), new Set().values(), [].values()].map((iterator) => Object.getPrototypeOf(iterator) as object)
+const iterators = [new Map().values(), new Set().values(), [].values()].map(
+  (iterator) => Object.getPrototypeOf(iterator) as object,
+)
 const bytes = Object.getPrototypeOf(Uint8Array.prototype) as object
 
 /** Has the language's collections count; gives the steps so far, and what puts everything back. */
@@ -34,7 +38,11 @@ function counting(): { readonly steps: Map<string, number>; readonly stop: () =>
   const steps = new Map<string, number>()
   const { get, set } = Map.prototype
   const undo: (() => void)[] = []
-  const replace = (object: object, name: PropertyKey, count: (own: Sized, result: unknown, given: unknown) => number): void => {
+  const replace = (
+    object: object,
+    name: PropertyKey,
+    count: (own: Sized, result: unknown, given: unknown) => number,
+  ): void => {
     const original = Reflect.get(object, name) as Method
     const place = `${Reflect.get(object, Symbol.toStringTag) ?? ''} ${String(name)}`.trim()
     undo.push(() => Reflect.set(object, name, original))
@@ -50,10 +58,12 @@ function counting(): { readonly steps: Map<string, number>; readonly stop: () =>
   for (const [object, names] of lookups) for (const name of names) replace(object, name, () => 0.5)
   for (const name of walks) replace(Array.prototype, name, (own) => own.length)
   for (const object of iterators) replace(object, 'next', () => 0.5)
-  const made = (_own: unknown, result: unknown): number => (Array.isArray(result) ? result.length : 0)
+  const made = (_own: unknown, result: unknown): number =>
+    Array.isArray(result) ? result.length : 0
   for (const name of ['slice', 'concat']) replace(Array.prototype, name, made)
   for (const name of ['keys', 'values', 'entries']) replace(Object, name, made)
-  const words = (copied: unknown): number => ((copied as Sized | undefined)?.length ?? 0) / wordsOfBytes
+  const words = (copied: unknown): number =>
+    ((copied as Sized | undefined)?.length ?? 0) / wordsOfBytes
   replace(bytes, 'set', (_own, _result, given) => words(given))
   replace(bytes, 'slice', (_own, result) => words(result))
   replace(bytes, 'copyWithin', (own) => own.length / wordsOfBytes)
@@ -119,7 +129,10 @@ const free = 10
 /** Places, and the sum of all, whose work grew more than six times from `less`, done for so many, to `more`, done for four times as many. */
 export function grownTooMuch(count: number, less: Work, more: Work): string[] {
   const sum = (work: Work): number => [...work.values()].reduce((total, times) => total + times, 0)
-  const places = [['all', sum(less), sum(more)] as const, ...[...more].map(([place, times]) => [place, less.get(place) ?? 0, times] as const)]
+  const places = [
+    ['all', sum(less), sum(more)] as const,
+    ...[...more].map(([place, times]) => [place, less.get(place) ?? 0, times] as const),
+  ]
   return places
     .filter(([, before, after]) => after > 6 * Math.max(before, free * count))
     .map(([place, before, after]) => `${place}: ${before}, then ${after}`)

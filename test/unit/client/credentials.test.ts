@@ -1,6 +1,12 @@
 /** Credentials that a function gives: before every CONNECT, with what an attempt dials and says, and again before they expire. */
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { AuthMechanism, ClientOptions, Credentials, CredentialsContext, Endpoint } from '../../../src/client/api/index.js'
+import type {
+  AuthMechanism,
+  ClientOptions,
+  Credentials,
+  CredentialsContext,
+  Endpoint,
+} from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
 import type { Platform } from '../../../src/client/platform/platform.js'
 import { MqttError } from '../../../src/errors.js'
@@ -13,11 +19,15 @@ import { StalledTransport } from './stalled-transport.js'
 
 const minute = 60_000
 const text = (value: Uint8Array | undefined): string => new TextDecoder().decode(value)
-const passwords = (rig: Rig): string[] => rig.peers.map((peer) => text(peer.last('connect').password))
+const passwords = (rig: Rig): string[] =>
+  rig.peers.map((peer) => text(peer.last('connect').password))
 const never = (): Promise<never> => new Promise(() => undefined)
 
 /** A client whose calls of `credentials()` are kept, with their times; ends with its test. */
-function asking(give: (context: CredentialsContext, count: number, clock: VirtualClock) => unknown, options: ClientOptions = {}) {
+function asking(
+  give: (context: CredentialsContext, count: number, clock: VirtualClock) => unknown,
+  options: ClientOptions = {},
+) {
   const contexts: (CredentialsContext & { readonly at: number })[] = []
   const credentials = (context: CredentialsContext): Credentials => {
     contexts.push({ ...context, signal: context.signal, at: rig.clock.now() })
@@ -30,7 +40,11 @@ function asking(give: (context: CredentialsContext, count: number, clock: Virtua
 
 /** Tokens that are numbered, and good for so long, of a server that keeps the session. */
 function tokens(lifetime: number | undefined, options: ClientOptions = {}) {
-  const give = async (_context: CredentialsContext, count: number, clock: VirtualClock): Promise<Credentials> => ({
+  const give = async (
+    _context: CredentialsContext,
+    count: number,
+    clock: VirtualClock,
+  ): Promise<Credentials> => ({
     username: 'u',
     password: `token-${count}`,
     expiresAt: lifetime === undefined ? undefined : clock.now() + lifetime,
@@ -55,13 +69,19 @@ describe('credentials() before every CONNECT', () => {
       return { username: `user-${context.attempt}`, password: `token-${context.attempt}` }
     }
     const world: World = new World({ username: 'static', password: 'static', credentials }, {}, 3)
-    world.answer = (packet) => (packet.type === 'connect' && packet.username !== 'user-3' ? refusing(0x86)(packet) : agreeable(packet))
+    world.answer = (packet) =>
+      packet.type === 'connect' && packet.username !== 'user-3'
+        ? refusing(0x86)(packet)
+        : agreeable(packet)
     const connecting = world.client.connect()
     await world.clock.advance(99)
     expect(world.peers).toHaveLength(0)
     await world.clock.advance(1000)
     await connecting
-    const sent = world.peers.map((peer) => [peer.last('connect').username, text(peer.last('connect').password)])
+    const sent = world.peers.map((peer) => [
+      peer.last('connect').username,
+      text(peer.last('connect').password),
+    ])
     expect(sent).toEqual([1, 2, 3].map((attempt) => [`user-${attempt}`, `token-${attempt}`]))
     expect(contexts).toMatchObject([
       { attempt: 1, endpoint: 'memory://peer-0', lastError: undefined },
@@ -81,16 +101,23 @@ describe('credentials() before every CONNECT', () => {
     expect(contexts).toMatchObject([
       { attempt: 1, endpoint: 'x://a', lastError: undefined },
       { attempt: 2, endpoint: 'x://a', lastError: { code: 'ERR_CONNECTION_LOST' } },
-      { attempt: 3, endpoint: 'x://a', lastError: { code: 'ERR_CONNECT_REFUSED', reasonCode: 0x88 } },
+      {
+        attempt: 3,
+        endpoint: 'x://a',
+        lastError: { code: 'ERR_CONNECT_REFUSED', reasonCode: 0x88 },
+      },
       { attempt: 4, endpoint: 'x://a', lastError: { code: 'ERR_CONNECT_FAILED' } },
     ])
   })
 
-  it.each([undefined, {}, { username: undefined }] as Credentials[])('what %j leaves out comes from the options', async (answer) => {
-    const { rig } = asking(() => answer, { username: 'u', password: 'p' })
-    await rig.up()
-    expect([rig.peer.last('connect').username, ...passwords(rig)]).toEqual(['u', 'p'])
-  })
+  it.each([undefined, {}, { username: undefined }] as Credentials[])(
+    'what %j leaves out comes from the options',
+    async (answer) => {
+      const { rig } = asking(() => answer, { username: 'u', password: 'p' })
+      await rig.up()
+      expect([rig.peer.last('connect').username, ...passwords(rig)]).toEqual(['u', 'p'])
+    },
+  )
 
   it.each(['throw', 'rejection'])('a %s fails that attempt only, with back-off', async (how) => {
     let healthy = true
@@ -113,7 +140,10 @@ describe('credentials() before every CONNECT', () => {
   })
 
   it('slow ones are bounded by credentialsTimeout, and their signal aborts', async () => {
-    const { rig, contexts } = asking((_context, count) => (count === 1 ? {} : never()), { credentialsTimeout: 2000, connectTimeout: 1000 })
+    const { rig, contexts } = asking((_context, count) => (count === 1 ? {} : never()), {
+      credentialsTimeout: 2000,
+      connectTimeout: 1000,
+    })
     await rig.up()
     await rig.cut()
     await rig.advance(1000 + 2000)
@@ -123,14 +153,20 @@ describe('credentials() before every CONNECT', () => {
   })
 
   it('slower ones than connectTimeout lead to a connection: the time to connect begins behind them', async () => {
-    const slow = (clock: VirtualClock) => new Promise((resolve) => clock.setTimer(() => resolve({}), 5000))
-    const { rig } = asking((_context, _count, clock) => slow(clock), { connectTimeout: 1000, firstConnect: 'wait' })
+    const slow = (clock: VirtualClock) =>
+      new Promise((resolve) => clock.setTimer(() => resolve({}), 5000))
+    const { rig } = asking((_context, _count, clock) => slow(clock), {
+      connectTimeout: 1000,
+      firstConnect: 'wait',
+    })
     rig.behave = (_host, dial) => (dial === 1 ? 'hang' : agreeable)
     const connecting = rig.client.connect()
     await rig.advance(5000 + 999)
     expect(rig.seen('connecterror')).toEqual([])
     await rig.advance(1)
-    expect(rig.seen('connecterror')).toMatchObject([{ error: { code: 'ERR_CONNECT_TIMEOUT', message: expect.stringContaining('1000 ms') } }])
+    expect(rig.seen('connecterror')).toMatchObject([
+      { error: { code: 'ERR_CONNECT_TIMEOUT', message: expect.stringContaining('1000 ms') } },
+    ])
     await rig.advance(1000 + 5000)
     await connecting
     expect(rig.client.state).toBe('connected')
@@ -155,7 +191,10 @@ describe('what an attempt says', () => {
     const limit = { receiveMaximum: 7 }
     const own = { sessionExpiryInterval: 9, userProperties: [['n', '1']] }
     const changes = [{}, { keepAlive: 5, will: { topic: 'w', payload: 'gone' }, ...own }]
-    const give = (_context: unknown, count: number) => ({ url: `x://host-${count}`, connect: changes[count - 1] })
+    const give = (_context: unknown, count: number) => ({
+      url: `x://host-${count}`,
+      connect: changes[count - 1],
+    })
     const { rig } = asking(give, { keepAlive: 30, ...limit })
     await rig.up()
     await rig.cut()
@@ -168,12 +207,18 @@ describe('what an attempt says', () => {
     expect(rig.client.negotiated?.keepAlive).toBe(5)
   })
 
-  it.each(['clientId', 'cleanStart', 'protocolVersion', 'username'])('connect.%s is refused: that attempt fails', async (name) => {
-    const { rig } = asking(() => ({ connect: { [name]: name === 'cleanStart' ? false : 'x' } }))
-    const [error] = await Promise.all([failure(rig.client.connect()), rig.settle()])
-    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option: expect.stringContaining(name) })
-    expect(rig.dials).toEqual([])
-  })
+  it.each(['clientId', 'cleanStart', 'protocolVersion', 'username'])(
+    'connect.%s is refused: that attempt fails',
+    async (name) => {
+      const { rig } = asking(() => ({ connect: { [name]: name === 'cleanStart' ? false : 'x' } }))
+      const [error] = await Promise.all([failure(rig.client.connect()), rig.settle()])
+      expect(error).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        option: expect.stringContaining(name),
+      })
+      expect(rig.dials).toEqual([])
+    },
+  )
 
   it.each([
     ['username of the wrong type', { username: 5 }],
@@ -189,14 +234,19 @@ describe('what an attempt says', () => {
     ['no object', 'token'],
     ['a number', 5],
   ])('%s: that attempt fails, typed, and nothing is sent', async (_name, answer) => {
-    const world = new World({ credentials: ({ attempt }) => (attempt === 1 ? (answer as Credentials) : {}) }, {}, 2)
+    const world = new World(
+      { credentials: ({ attempt }) => (attempt === 1 ? (answer as Credentials) : {}) },
+      {},
+      2,
+    )
     world.answer = agreeable
     await Promise.all([world.client.connect(), world.settle()])
     const [first] = world.seen('connecterror')
     expect(MqttError.is(first?.error)).toBe(true)
     const code = expect.stringMatching(/^ERR_(INVALID_OPTION|INVALID_BROKER_URL|CONNECT_FAILED)$/)
     expect(first?.error).toMatchObject({ fault: 'local', code })
-    for (const { bytes, ended } of world.peers.slice(0, -1)) expect([bytes, ended === undefined]).toEqual([[], false])
+    for (const { bytes, ended } of world.peers.slice(0, -1))
+      expect([bytes, ended === undefined]).toEqual([[], false])
     expect(world.client.state).toBe('connected')
     await Promise.all([world.client.disconnect(), world.settle()])
     expect(world.clock.pending).toBe(0)
@@ -218,15 +268,23 @@ describe('what an attempt dials', () => {
       dialler: (scheme) => (['mqtt', 'mqtts', 'ws', 'wss'].includes(scheme) ? dial : undefined),
       unsupported({ url, tls, headers }) {
         if (Object.keys(tls).length > 0 && !['mqtts:', 'wss:'].includes(url.protocol)) return 'tls'
-        return Object.keys(headers).length > 0 && !url.protocol.startsWith('ws') ? 'headers' : undefined
+        return Object.keys(headers).length > 0 && !url.protocol.startsWith('ws')
+          ? 'headers'
+          : undefined
       },
     }
-    const client = new BaseClient(platform, endpoint, { credentials: () => credentials as Credentials })
+    const client = new BaseClient(platform, endpoint, {
+      credentials: () => credentials as Credentials,
+    })
     const connecting = failure(client.connect())
     await clock.settle()
     client.destroy()
     const seen = targets.map(({ url, headers }) => [url.href, headers])
-    return { seen, error: await connecting, written: Buffer.from(transport.written).toString('latin1') }
+    return {
+      seen,
+      error: await connecting,
+      written: Buffer.from(transport.written).toString('latin1'),
+    }
   }
 
   it.each([
@@ -237,7 +295,13 @@ describe('what an attempt dials', () => {
       ['wss://other/mqtt?signature=1', { authorization: 'x' }],
       'MQTT',
     ],
-    ['its own user-info', 'mqtt://h', { url: 'mqtt://signed:pass@other' }, ['mqtt://other', {}], 'signed'],
+    [
+      'its own user-info',
+      'mqtt://h',
+      { url: 'mqtt://signed:pass@other' },
+      ['mqtt://other', {}],
+      'signed',
+    ],
     [
       'headers are added to those of the endpoint',
       { url: 'ws://host', headers: { a: '1', b: '1' } },
@@ -253,9 +317,16 @@ describe('what an attempt dials', () => {
 
   it.each([
     ['headers that the transport cannot honour', 'mqtt://host', { headers: { a: '1' } }],
-    ['a url that would drop the TLS settings of the endpoint', { url: 'mqtts://host', tls: { servername: 'x' } }, { url: 'mqtt://host' }],
+    [
+      'a url that would drop the TLS settings of the endpoint',
+      { url: 'mqtts://host', tls: { servername: 'x' } },
+      { url: 'mqtt://host' },
+    ],
   ])('%s fail the attempt, and are never ignored', async (_title, endpoint, credentials) => {
-    expect(await dialled(endpoint, credentials)).toMatchObject({ error: { code: 'ERR_UNSUPPORTED_OPTION' }, seen: [] })
+    expect(await dialled(endpoint, credentials)).toMatchObject({
+      error: { code: 'ERR_UNSUPPORTED_OPTION' },
+      seen: [],
+    })
   })
 
   it('url and headers reach a custom transport', async () => {
@@ -265,7 +336,11 @@ describe('what an attempt dials', () => {
       given.push(endpoint)
       return new StalledTransport()
     }
-    const client = new BaseClient(virtualPlatform(clock), { url: 'x://host/a', transport }, { credentials: () => ({ url: 'x://other/b' }) })
+    const client = new BaseClient(
+      virtualPlatform(clock),
+      { url: 'x://host/a', transport },
+      { credentials: () => ({ url: 'x://other/b' }) },
+    )
     failure(client.connect())
     await clock.settle()
     client.destroy()
@@ -276,7 +351,8 @@ describe('what an attempt dials', () => {
     const transport = (): never => expect.unreachable('dialled')
     const endpoint = { url: `x://${'u'.repeat(65_536)}@host`, transport }
     const platform = virtualPlatform(new VirtualClock())
-    const connecting = async (): Promise<unknown> => new BaseClient(platform, endpoint, {}).connect()
+    const connecting = async (): Promise<unknown> =>
+      new BaseClient(platform, endpoint, {}).connect()
     const code = expect.stringMatching(/^ERR_INVALID_(OPTION|BROKER_URL)$/)
     await expect(connecting()).rejects.toMatchObject({ fault: 'local', code })
   })
@@ -299,7 +375,10 @@ describe('expiresAt without enhanced authentication', () => {
     expect([rig.seen('sessionlost'), rig.client.stats().failures]).toEqual([[], {}])
     expect(rig.seen('disconnect')).toEqual([{ cause: undefined, reason: 'credentials expire' }])
     await rig.cut()
-    expect(rig.seen('disconnect')[1]).toMatchObject({ cause: { code: 'ERR_CONNECTION_LOST' }, reason: undefined })
+    expect(rig.seen('disconnect')[1]).toMatchObject({
+      cause: { code: 'ERR_CONNECTION_LOST' },
+      reason: undefined,
+    })
     await expectNothingLeft(rig)
   })
 
@@ -307,7 +386,10 @@ describe('expiresAt without enhanced authentication', () => {
     ['again and again, before the token in use runs out', 300, 120, 31, 180, 181.1, 10],
     ['shorter than refreshBefore before it runs out, without hurry', 30, undefined, 5, 5, 29.9, 6],
   ])('what lives %s is renewed', async (_title, lifetime, before, minutes, least, most, times) => {
-    const { rig } = tokens(lifetime * 1000, before === undefined ? {} : { refreshBefore: before * 1000 })
+    const { rig } = tokens(
+      lifetime * 1000,
+      before === undefined ? {} : { refreshBefore: before * 1000 },
+    )
     await rig.up()
     await rig.advance(minutes * minute)
     const gaps = rig.dials.slice(1).map(({ at }, index) => at - (rig.dials[index]?.at ?? 0))
@@ -318,7 +400,9 @@ describe('expiresAt without enhanced authentication', () => {
   })
 
   it('a Date is as good as a number; a loss before it is due starts again', async () => {
-    const { rig } = asking((_context, _count, clock) => ({ expiresAt: new Date(clock.now() + 10 * minute) }))
+    const { rig } = asking((_context, _count, clock) => ({
+      expiresAt: new Date(clock.now() + 10 * minute),
+    }))
     await rig.up()
     await rig.advance(5 * minute)
     await rig.cut()
@@ -428,8 +512,12 @@ describe('expiresAt without enhanced authentication', () => {
       sealed = true
       await rig.advance(30 * minute)
       expect([rig.client.state, rig.dials.length]).toEqual(['connected', 1])
-      expect((await Promise.all([rig.client.publish('t', 'x', { qos: 1 }), rig.settle()]))[0].reasonCode).toBe(0)
-      const gaps = contexts.slice(2).map(({ at }, index) => at - (contexts[index + 1]?.at as number))
+      expect(
+        (await Promise.all([rig.client.publish('t', 'x', { qos: 1 }), rig.settle()]))[0].reasonCode,
+      ).toBe(0)
+      const gaps = contexts
+        .slice(2)
+        .map(({ at }, index) => at - (contexts[index + 1]?.at as number))
       expect(contexts[1]?.at).toBe(9 * minute)
       expect(gaps[0]).toBeLessThanOrEqual(3000)
       expect(Math.max(...gaps)).toBeLessThanOrEqual(5 * minute + 1000)
@@ -462,17 +550,24 @@ describe('expiresAt without enhanced authentication', () => {
 
 describe('expiresAt with enhanced authentication', () => {
   /** Credentials for ten minutes, but for calls where `odd` says otherwise; the server agrees, or answers AUTH so. */
-  function renewing(odd: (count: number) => unknown = () => undefined, answer: object = { type: 'auth', reasonCode: 0 }) {
+  function renewing(
+    odd: (count: number) => unknown = () => undefined,
+    answer: object = { type: 'auth', reasonCode: 0 },
+  ) {
     const starts: boolean[] = []
     const auth: AuthMechanism = {
       method: 'toy',
       start: ({ reauthentication }) => `start-${starts.push(reauthentication)}`,
       continue: () => undefined,
     }
-    const made = asking((_context, count, clock) => odd(count) ?? { expiresAt: clock.now() + 10 * minute }, { auth })
+    const made = asking(
+      (_context, count, clock) => odd(count) ?? { expiresAt: clock.now() + 10 * minute },
+      { auth },
+    )
     const properties = { authenticationMethod: 'toy' }
     made.rig.behave = () => (packet) => {
-      if (packet.type === 'connect') return { type: 'connack', sessionPresent: false, reasonCode: 0, properties }
+      if (packet.type === 'connect')
+        return { type: 'connack', sessionPresent: false, reasonCode: 0, properties }
       return packet.type === 'auth' ? ({ properties, ...answer } as never) : agreeable(packet)
     }
     return { ...made, starts }
@@ -483,7 +578,9 @@ describe('expiresAt with enhanced authentication', () => {
     await rig.up()
     await rig.advance(9 * minute)
     expect(rig.dials).toHaveLength(1)
-    expect(rig.peer.all('auth')).toMatchObject([{ reasonCode: 0x19, properties: { authenticationMethod: 'toy' } }])
+    expect(rig.peer.all('auth')).toMatchObject([
+      { reasonCode: 0x19, properties: { authenticationMethod: 'toy' } },
+    ])
     expect(text(rig.peer.last('auth').properties.authenticationData)).toBe('start-2')
     await rig.advance(9 * minute)
     expect(rig.peer.all('auth').length).toBe(2)

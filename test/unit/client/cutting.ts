@@ -17,7 +17,11 @@ export interface Cut {
 }
 
 /** A client of a small broker whose connections are cut, one after the other, as said. */
-export function cutting(broker: SmallBroker, cuts: readonly Cut[], options: ClientOptions = {}): World {
+export function cutting(
+  broker: SmallBroker,
+  cuts: readonly Cut[],
+  options: ClientOptions = {},
+): World {
   let dials = 0
   const world: World = new World({ ...lasting, ...options }, {}, 1, () => {
     const { forward, backward } = cuts[dials++] ?? {}

@@ -3,11 +3,26 @@ import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Subscription } from '../../../src/client/api/index.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import { accepting, connected, type World } from './harness.js'
-import { acks, agreed, bytesOf, goodbyeCode, obliging, pubacks, publish, quick, read, subscribe, taken, takenTexts } from './incoming.js'
+import {
+  acks,
+  agreed,
+  bytesOf,
+  goodbyeCode,
+  obliging,
+  pubacks,
+  publish,
+  quick,
+  read,
+  subscribe,
+  taken,
+  takenTexts,
+} from './incoming.js'
 
-const pubrel = (packetId: number, reasonCode = 0) => ({ type: 'pubrel', packetId, reasonCode }) as const
+const pubrel = (packetId: number, reasonCode = 0) =>
+  ({ type: 'pubrel', packetId, reasonCode }) as const
 const qos1 = (text: string, dup = false) => publish('a', text, 5, { dup })
-const qos2 = (text: string, packetId: number, dup = false) => publish('a', text, packetId, { qos: 2, dup })
+const qos2 = (text: string, packetId: number, dup = false) =>
+  publish('a', text, packetId, { qos: 2, dup })
 
 /** A client with a reader of `#` at QoS 2. */
 async function reader(options: ClientOptions = {}): Promise<{ world: World; texts: string[] }> {
@@ -16,7 +31,9 @@ async function reader(options: ClientOptions = {}): Promise<{ world: World; text
 }
 
 /** A client whose subscription to `a` waits for `ack()`. */
-async function manual(options: ClientOptions = {}): Promise<{ world: World; subscription: Subscription }> {
+async function manual(
+  options: ClientOptions = {},
+): Promise<{ world: World; subscription: Subscription }> {
   const world = await agreed(options)
   return { world, subscription: await subscribe(world, 'a', { qos: 2, ack: 'manual' }) }
 }
@@ -26,20 +43,26 @@ describe('exchanges', () => {
     ['QoS 0: nothing sent', [publish('a', 'x')], ''],
     ['[MQTT-3.3.4-1] [MQTT-4.3.2-4] QoS 1: PUBACK', [publish('a', 'x', 0x1234)], '40021234'],
     ['[MQTT-4.3.3-8] [MQTT-4.3.3-11] QoS 2: both', [qos2('x', 5), pubrel(5)], '5002000570020005'],
-  ] as [string, PacketInput[], string][])('in their shortest form: %s', async (_title, packets, hex) => {
-    const { world, texts } = await reader()
-    const before = world.peer.bytes.length
-    for (const packet of packets) await world.send(packet)
-    expect(texts).toEqual(['x'])
-    expect(Buffer.from(world.peer.bytes.slice(before)).toString('hex')).toEqual(hex)
-  })
+  ] as [string, PacketInput[], string][])(
+    'in their shortest form: %s',
+    async (_title, packets, hex) => {
+      const { world, texts } = await reader()
+      const before = world.peer.bytes.length
+      for (const packet of packets) await world.send(packet)
+      expect(texts).toEqual(['x'])
+      expect(Buffer.from(world.peer.bytes.slice(before)).toString('hex')).toEqual(hex)
+    },
+  )
 
-  it.each(['62020005', '6203000500', '620400050000', '6203000592', '6208000500041f000178'])('PUBREL of each length: %s', async (hex) => {
-    const { world } = await reader()
-    await world.send(qos2('x', 5))
-    await world.sendBytes(hex)
-    expect(acks(world)).toEqual(['pubrec 5', 'pubcomp 5'])
-  })
+  it.each(['62020005', '6203000500', '620400050000', '6203000592', '6208000500041f000178'])(
+    'PUBREL of each length: %s',
+    async (hex) => {
+      const { world } = await reader()
+      await world.send(qos2('x', 5))
+      await world.sendBytes(hex)
+      expect(acks(world)).toEqual(['pubrec 5', 'pubcomp 5'])
+    },
+  )
 
   it.each([
     [
@@ -61,11 +84,14 @@ describe('exchanges', () => {
       ['puback 5', 'puback 5', 'pubrec 5', 'pubcomp 5', 'pubrec 5'],
       ['1', '2', '3', '4'],
     ],
-  ] as [string, PacketInput[], string[], string[]][])('%s', async (_title, packets, answers, delivered) => {
-    const { world, texts } = await reader()
-    for (const packet of packets) await world.send(packet)
-    expect([acks(world), texts, world.client.state]).toEqual([answers, delivered, 'connected'])
-  })
+  ] as [string, PacketInput[], string[], string[]][])(
+    '%s',
+    async (_title, packets, answers, delivered) => {
+      const { world, texts } = await reader()
+      for (const packet of packets) await world.send(packet)
+      expect([acks(world), texts, world.client.state]).toEqual([answers, delivered, 'connected'])
+    },
+  )
 
   it('a repeat while the message is in hand binds to it: one delivery, one PUBREC at the end', async () => {
     const { world, subscription } = await manual()
@@ -86,10 +112,16 @@ describe('exchanges', () => {
     ]
     const correlationData = Uint8Array.of(0, 255)
     const properties = {
-      ...{ payloadFormatIndicator: 1, messageExpiryInterval: 60, contentType: 'text/plain', responseTopic: 'r' },
+      ...{
+        payloadFormatIndicator: 1,
+        messageExpiryInterval: 60,
+        contentType: 'text/plain',
+        responseTopic: 'r',
+      },
       ...{ correlationData, subscriptionIdentifiers: [7], userProperties },
     }
-    for (const qos of [0, 1, 2] as const) await world.send(publish('a', String(qos), qos || undefined, { qos, properties }))
+    for (const qos of [0, 1, 2] as const)
+      await world.send(publish('a', String(qos), qos || undefined, { qos, properties }))
     for (const qos of [0, 1, 2]) {
       const message = taken(subscription)
       expect([message.qos, message.text(), message.topic]).toEqual([qos, String(qos), 'a'])
@@ -99,7 +131,10 @@ describe('exchanges', () => {
 
   it('a message without properties has none, and retain, dup and redelivered are as sent', async () => {
     const { world, subscription } = await manual()
-    await world.send(publish('a', 'x', undefined, { retain: true }), publish('a', 'y', 1, { dup: true }))
+    await world.send(
+      publish('a', 'x', undefined, { retain: true }),
+      publish('a', 'y', 1, { dup: true }),
+    )
     const [first, second] = [taken(subscription), taken(subscription)]
     expect(Object.values(first.properties).filter((value) => value !== undefined)).toEqual([])
     expect([first.retain, first.dup, first.redelivered]).toEqual([true, false, false])
@@ -109,12 +144,15 @@ describe('exchanges', () => {
   it('payloads outlive the packets that follow', async () => {
     const world = await connected({}, obliging, { backward: { delivery: 'buffer' } })
     const subscription = await subscribe(world, 'a')
-    const send = (text: string, contentType: string) => world.send(publish('a', text, undefined, { properties: { contentType } }))
+    const send = (text: string, contentType: string) =>
+      world.send(publish('a', text, undefined, { properties: { contentType } }))
     await send('first', 'one')
     await send('other', 'two')
     const messages = [taken(subscription), taken(subscription)]
     await send('third', 'six')
-    expect(messages.map((message) => [message.text(), message.topic, message.properties.contentType])).toEqual([
+    expect(
+      messages.map((message) => [message.text(), message.topic, message.properties.contentType]),
+    ).toEqual([
       ['first', 'a', 'one'],
       ['other', 'a', 'two'],
     ])
@@ -168,7 +206,9 @@ describe('violations', () => {
     const logger = { warn: (text: string) => void warnings.push(text) }
     const world = await agreed({ receiveMaximum: 3, stats: true, logger })
     const subscription = await subscribe(world, 'a', { qos: 2, ack: 'manual', buffer: 2 })
-    await world.send(...Array.from({ length: 500 }, (_, index) => publish('a', String(index), index + 1)))
+    await world.send(
+      ...Array.from({ length: 500 }, (_, index) => publish('a', String(index), index + 1)),
+    )
     const { receiveMaximumExceeded } = world.client.stats()
     expect([world.client.state, receiveMaximumExceeded]).toEqual(['connected', 497])
     expect([subscription.size, subscription.dropped]).toEqual([500, 0])
@@ -179,7 +219,10 @@ describe('violations', () => {
   })
 
   it("[MQTT-3.3.4-9] more than our Receive Maximum under 'disconnect': close(0x93)", async () => {
-    const { world, subscription } = await manual({ receiveMaximum: 3, receiveMaximumExceeded: 'disconnect' })
+    const { world, subscription } = await manual({
+      receiveMaximum: 3,
+      receiveMaximumExceeded: 'disconnect',
+    })
     expect(world.peer.last('connect').properties.receiveMaximum).toBe(3)
     await world.send(publish('a', '1', 1), qos2('2', 2), publish('a', '3', 3))
     expect(world.client.state).toBe('connected')
@@ -188,7 +231,10 @@ describe('violations', () => {
   })
 
   it('a QoS 2 message counts until its PUBCOMP, a refused one until its PUBREC', async () => {
-    const { world, subscription } = await manual({ receiveMaximum: 1, receiveMaximumExceeded: 'disconnect' })
+    const { world, subscription } = await manual({
+      receiveMaximum: 1,
+      receiveMaximumExceeded: 'disconnect',
+    })
     const next = async (id: number, reasonCode?: number): Promise<void> => {
       await world.send(qos2('x', id))
       taken(subscription).ack(reasonCode)
@@ -219,19 +265,27 @@ describe('violations', () => {
 })
 
 describe('topic aliases', () => {
-  const aliased = (topic: string, topicAlias: number) => publish(topic, 'x', undefined, { properties: { topicAlias } })
-  const numbered = (count: number, topic = long) => Array.from({ length: count }, (_, index) => aliased(`${topic}${index}`, index + 1))
+  const aliased = (topic: string, topicAlias: number) =>
+    publish(topic, 'x', undefined, { properties: { topicAlias } })
+  const numbered = (count: number, topic = long) =>
+    Array.from({ length: count }, (_, index) => aliased(`${topic}${index}`, index + 1))
   const long = 'x'.repeat(60_000)
   const announced = (world: World) => world.peer.last('connect').properties.topicAliasMaximum
 
   it.each([
-    ['[MQTT-3.3.2-10] defined, then used, up to our maximum', 'one1,three3,1,3', 'one,three,one,three'],
+    [
+      '[MQTT-3.3.2-10] defined, then used, up to our maximum',
+      'one1,three3,1,3',
+      'one,three,one,three',
+    ],
     ['defined again: the newest wins', 'one1,two1,1', 'one,two,two'],
   ])('%s', async (_title, sent, expected) => {
     const world = await agreed({ topicAliasMaximum: 3 })
     expect(announced(world)).toBe(3)
     const subscription = await subscribe(world, '#')
-    await world.send(...sent.split(',').map((text) => aliased(text.slice(0, -1), Number(text.at(-1)))))
+    await world.send(
+      ...sent.split(',').map((text) => aliased(text.slice(0, -1), Number(text.at(-1)))),
+    )
     const messages = sent.split(',').map(() => taken(subscription))
     expect(messages.map(({ topic }) => topic).join()).toBe(expected)
     // The alias is no property of the message.
@@ -277,7 +331,8 @@ describe('topic aliases', () => {
 
   it('one that is defined again takes the place of the one before', async () => {
     const world = await agreed(many)
-    for (let round = 0; round < 40; round++) await world.send(aliased(`${long}${round}`, 1 + (round % 8)))
+    for (let round = 0; round < 40; round++)
+      await world.send(aliased(`${long}${round}`, 1 + (round % 8)))
     await world.send(aliased('', 3))
     expect(world.client.state).toBe('connected')
   })
@@ -310,11 +365,14 @@ describe('a reader that calls back into the client', () => {
     const world = await agreed({ receiveMaximum: 2 }, obliging)
     const subscription = await subscribe(world, 'a', { qos: 1 })
     ;(async () => {
-      for await (const message of subscription) await world.client.publish('b', message.text(), { qos })
+      for await (const message of subscription)
+        await world.client.publish('b', message.text(), { qos })
     })()
     const ids = [1, 2, 3, 4, 5, 6]
     for (const id of ids) await world.send(publish('a', String(id), id))
-    expect(world.peer.all('publish').map((packet) => new TextDecoder().decode(packet.payload))).toEqual(ids.map(String))
+    expect(
+      world.peer.all('publish').map((packet) => new TextDecoder().decode(packet.payload)),
+    ).toEqual(ids.map(String))
     expect(world.peer.all('puback').map((packet) => packet.packetId)).toEqual(ids)
   })
 

@@ -7,7 +7,10 @@ import { acks, publish, read, subscribe } from './incoming.js'
 
 /** A client that has detached from `a`, with a message that waits. */
 async function detached(options: SubscribeOptions = {}, waits = true): Promise<World> {
-  const world = await connected({ clientId: 'c', cleanStart: false, reconnect: { backoff: () => 10 } }, agreeable)
+  const world = await connected(
+    { clientId: 'c', cleanStart: false, reconnect: { backoff: () => 10 } },
+    agreeable,
+  )
   const first = await subscribe(world, 'a', { qos: 1, ...options })
   first.detach()
   if (waits) await world.send(publish('a', 'waited', 1))
@@ -28,34 +31,42 @@ describe('after detach()', () => {
     ['subscriptionIdentifier', { properties: { subscriptionIdentifier: 7 } }, { identifier: 7 }],
   ]
 
-  it.each(cases)('another %s is one more SUBSCRIBE, no conflict', async (_name, options, expected) => {
-    const world = await detached({ retainHandling: 2 })
-    const second = await subscribe(world, 'a', { qos: 1, retainHandling: 2, ...options })
-    expect(asked(world)).toMatchObject([{}, { qos: 1, ...expected }])
-    expect(second.granted).toMatchObject([{ qos: 1 }])
-    const reading = read(second)
-    await world.send(publish('a', 'new', 2))
-    // The last one is in hand.
-    expect([reading.texts, acks(world)]).toEqual([
-      ['waited', 'new'],
-      ['puback 1', 'puback 2'],
-    ])
-  })
+  it.each(cases)(
+    'another %s is one more SUBSCRIBE, no conflict',
+    async (_name, options, expected) => {
+      const world = await detached({ retainHandling: 2 })
+      const second = await subscribe(world, 'a', { qos: 1, retainHandling: 2, ...options })
+      expect(asked(world)).toMatchObject([{}, { qos: 1, ...expected }])
+      expect(second.granted).toMatchObject([{ qos: 1 }])
+      const reading = read(second)
+      await world.send(publish('a', 'new', 2))
+      // The last one is in hand.
+      expect([reading.texts, acks(world)]).toEqual([
+        ['waited', 'new'],
+        ['puback 1', 'puback 2'],
+      ])
+    },
+  )
 
-  it.each(cases)('and is asked for again after a lost session: %s', async (_name, options, expected) => {
-    const world = await detached({}, false)
-    await subscribe(world, 'a', { qos: 1, ...options })
-    expect(asked(world)[1]).toMatchObject(expected)
-    world.peer.cut()
-    await world.clock.advance(10)
-    expect(asked(world)).toMatchObject([expected])
-  })
+  it.each(cases)(
+    'and is asked for again after a lost session: %s',
+    async (_name, options, expected) => {
+      const world = await detached({}, false)
+      await subscribe(world, 'a', { qos: 1, ...options })
+      expect(asked(world)[1]).toMatchObject(expected)
+      world.peer.cut()
+      await world.clock.advance(10)
+      expect(asked(world)).toMatchObject([expected])
+    },
+  )
 
   it('the same options need no SUBSCRIBE, and those who read it still conflict with others', async () => {
     const world = await detached({ retainHandling: 2 }, false)
     await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
     expect(asked(world)).toHaveLength(1)
-    expect(await failure(world.client.subscribe('a', { noLocal: true }))).toMatchObject({ code: 'ERR_SUBSCRIPTION_CONFLICT' })
+    expect(await failure(world.client.subscribe('a', { noLocal: true }))).toMatchObject({
+      code: 'ERR_SUBSCRIPTION_CONFLICT',
+    })
   })
 
   it('offline: what is sent on the next connection is what was asked for last', async () => {
@@ -76,7 +87,9 @@ describe('after detach()', () => {
   it('a refusal leaves the subscription detached, with what waits for a reader', async () => {
     const world = await detached()
     world.peer.answer = (packet) =>
-      packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87], properties: {} } : agreeable(packet)
+      packet.type === 'subscribe'
+        ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87], properties: {} }
+        : agreeable(packet)
     const error = failure(world.client.subscribe('a', { qos: 1, noLocal: true }))
     await world.settle()
     expect(await error).toMatchObject({ reasonCode: 0x87 })
@@ -89,7 +102,9 @@ describe('after detach()', () => {
   it('aborted before it left: the filter and its messages stay for the next one', async () => {
     const world = await detached()
     const abort = new AbortController()
-    const error = failure(world.client.subscribe('a', { qos: 1, noLocal: true, signal: abort.signal }))
+    const error = failure(
+      world.client.subscribe('a', { qos: 1, noLocal: true, signal: abort.signal }),
+    )
     abort.abort()
     await world.settle()
     expect(await error).toMatchObject({ code: 'ERR_ABORTED' })

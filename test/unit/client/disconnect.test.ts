@@ -1,6 +1,10 @@
 /** `disconnect()` and `drain()`: the packet, what they wait for, what they give up, and DISCONNECT of the server. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, DisconnectOptions, Subscription } from '../../../src/client/api/index.js'
+import type {
+  ClientOptions,
+  DisconnectOptions,
+  Subscription,
+} from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Properties } from '../../../src/wire/packets.js'
 import { carried, lose, pause, send, steady, willing } from './across.js'
@@ -11,7 +15,8 @@ import { plainConnack, StalledTransport } from './stalled-transport.js'
 import { stubbed } from './stub.js'
 
 const types = (world: World): string[] => world.peer.received.map((packet) => packet.type)
-const puback = (packetId: number) => ({ type: 'puback', packetId, reasonCode: 0, properties: {} }) as const
+const puback = (packetId: number) =>
+  ({ type: 'puback', packetId, reasonCode: 0, properties: {} }) as const
 const hows = ['disconnect', 'drain'] as const
 
 /** Agrees with everything, and says this in CONNACK. */
@@ -26,7 +31,11 @@ async function end(world: World, options?: DisconnectOptions): Promise<void> {
 }
 
 /** A world over a transport whose peer does nothing but accept. */
-async function stalled(): Promise<{ world: World; transport: StalledTransport; subscription: Subscription }> {
+async function stalled(): Promise<{
+  world: World
+  transport: StalledTransport
+  subscription: Subscription
+}> {
   const transport = new StalledTransport()
   const world = new World({}, {}, 1, () => transport)
   const subscription = world.client.subscription('#')
@@ -65,7 +74,9 @@ describe('the packet', () => {
       ['a', ''],
     ]
     const properties = { reasonString: 'night', sessionExpiryInterval: 60, userProperties }
-    await expect(world.client[how]({ timeout: -1 })).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    await expect(world.client[how]({ timeout: -1 })).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    })
     void world.client[how]({ reasonCode: 0x04, ...properties })
     await world.settle()
     expect(world.peer.last('disconnect')).toMatchObject({ reasonCode: 0x04, properties })
@@ -110,7 +121,9 @@ describe('the packet', () => {
     for (const [maximumPacketSize, properties] of cases) {
       const world = await connected({}, accepting({ maximumPacketSize }))
       await end(world, all)
-      const sent = Object.entries(world.peer.last('disconnect').properties).filter(([, value]) => value !== undefined)
+      const sent = Object.entries(world.peer.last('disconnect').properties).filter(
+        ([, value]) => value !== undefined,
+      )
       expect(Object.fromEntries(sent)).toEqual(properties)
     }
   })
@@ -128,7 +141,9 @@ describe('DISCONNECT of the server', () => {
       expect(cause).toMatchObject({ code, reasonCode, reasonString: 'why', fault: 'remote' })
       const order = world.events.map((entry) => entry.type).filter((type) => type !== 'state')
       expect(order).toEqual(['dial', 'connect', 'serverdisconnect', 'disconnect'])
-      expect(world.seen('serverdisconnect')).toMatchObject([{ error: cause, packet: { reasonCode, properties } }])
+      expect(world.seen('serverdisconnect')).toMatchObject([
+        { error: cause, packet: { reasonCode, properties } },
+      ])
       expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
       expect(types(world)).toEqual(['connect'])
       expect([world.peer.ended === undefined, world.clock.pending]).toEqual([false, 0])
@@ -138,7 +153,10 @@ describe('DISCONNECT of the server', () => {
   it('session taken over has a code of its own', async () => {
     const world = await connected()
     await world.send({ type: 'disconnect', reasonCode: 0x8e, properties: {} })
-    expect(await world.client.closed).toMatchObject({ code: 'ERR_SESSION_TAKEN_OVER', reasonCode: 0x8e })
+    expect(await world.client.closed).toMatchObject({
+      code: 'ERR_SESSION_TAKEN_OVER',
+      reasonCode: 0x8e,
+    })
   })
 
   it.each([
@@ -157,27 +175,30 @@ describe('DISCONNECT of the server', () => {
 })
 
 describe('open turns', () => {
-  it.each(hows)('%s() waits for a turn, its publish and its ack, and hands out no more', async (how) => {
-    const world = await connected({}, agreeable)
-    const turn = gate()
-    const seen: string[] = []
-    const handle = async (message: { text(): string }): Promise<void> => {
-      seen.push(message.text())
-      await turn.promise
-      await world.client.publish('answers', 'from the turn', { qos: 1 })
-    }
-    quiet(world.client.listen('t', handle, { qos: 1 }))
-    await world.settle()
-    await world.send(publish('t', 'one', 1), publish('t', 'two', 2))
-    const done = quiet(world.client[how]())
-    await world.clock.advance(4000)
-    expect([world.client.state, world.peer.all('disconnect')]).toEqual(['disconnecting', []])
-    turn.open()
-    await world.settle()
-    await done
-    expect([seen, acks(world), goodbyeCode(world)]).toEqual([['one'], ['puback 1'], 0])
-    expect(types(world).slice(2)).toEqual(['publish', 'puback', 'disconnect'])
-  })
+  it.each(hows)(
+    '%s() waits for a turn, its publish and its ack, and hands out no more',
+    async (how) => {
+      const world = await connected({}, agreeable)
+      const turn = gate()
+      const seen: string[] = []
+      const handle = async (message: { text(): string }): Promise<void> => {
+        seen.push(message.text())
+        await turn.promise
+        await world.client.publish('answers', 'from the turn', { qos: 1 })
+      }
+      quiet(world.client.listen('t', handle, { qos: 1 }))
+      await world.settle()
+      await world.send(publish('t', 'one', 1), publish('t', 'two', 2))
+      const done = quiet(world.client[how]())
+      await world.clock.advance(4000)
+      expect([world.client.state, world.peer.all('disconnect')]).toEqual(['disconnecting', []])
+      turn.open()
+      await world.settle()
+      await done
+      expect([seen, acks(world), goodbyeCode(world)]).toEqual([['one'], ['puback 1'], 0])
+      expect(types(world).slice(2)).toEqual(['publish', 'puback', 'disconnect'])
+    },
+  )
 
   it('waits for a turn up to the timeout, then forces; everything settles', async () => {
     const world = await connected({}, agreeable)
@@ -241,7 +262,8 @@ describe('open turns', () => {
 describe('publishes under way', () => {
   it.each(hows)('%s(): of 200 publishes without await 200 arrive', async (how) => {
     const world = await connected({}, allowing({ receiveMaximum: 20 }))
-    for (let count = 0; count < 200; count++) void world.client.publish('a', String(count), { qos: 1 })
+    for (let count = 0; count < 200; count++)
+      void world.client.publish('a', String(count), { qos: 1 })
     await Promise.all([world.client[how](), world.settle()])
     expect(world.peer.all('publish').length).toBe(200)
     expect(world.peer.received.at(-1)?.type).toBe('disconnect')
@@ -259,7 +281,9 @@ describe('publishes under way', () => {
       await world.send({ ...puback(type === 'puback' ? 1 : 2), type })
       if (type !== 'pubcomp') await world.clock.advance(1000)
     }
-    expect(carried(world.peer).join()).toBe('publish t=one q1 #1,publish t=two q2 #2,pubrel #2,disconnect')
+    expect(carried(world.peer).join()).toBe(
+      'publish t=one q1 #1,publish t=two q2 #2,pubrel #2,disconnect',
+    )
     await expect(Promise.all(promises)).resolves.toHaveLength(2)
     await done
     expect([world.client.state, goodbyeCode(world)]).toEqual(['closed', 0])
@@ -272,11 +296,15 @@ describe('publishes under way', () => {
   })
 
   it('timeout 0 waits for nothing, neither publishes nor turns: DISCONNECT goes in front of publishes that wait for quota', async () => {
-    const world = await connected({}, (packet) => (packet.type === 'publish' ? undefined : allowing({ receiveMaximum: 1 })(packet)))
+    const world = await connected({}, (packet) =>
+      packet.type === 'publish' ? undefined : allowing({ receiveMaximum: 1 })(packet),
+    )
     const subscription = await subscribe(world, 'a', { qos: 1 })
     await world.send(publish('a', '', 1))
     await subscription.next()
-    const publishing = [1, 2, 3].map((index) => failure(world.client.publish('a', String(index), { qos: 1 })))
+    const publishing = [1, 2, 3].map((index) =>
+      failure(world.client.publish('a', String(index), { qos: 1 })),
+    )
     await world.settle()
     const drained = world.client.drain()
     await end(world, { timeout: 0 })
@@ -289,14 +317,18 @@ describe('publishes under way', () => {
 
   it.each(hows)('%s() waits no longer than its timeout', async (how) => {
     const world = await connected({}, accepting({ receiveMaximum: 1 }))
-    const publishing = ['one', 'two'].map((text) => failure(world.client.publish('t', text, { qos: 1 })))
+    const publishing = ['one', 'two'].map((text) =>
+      failure(world.client.publish('t', text, { qos: 1 })),
+    )
     const done = quiet(world.client[how]({ timeout: 300 }))
     await world.clock.advance(299)
     expect([world.peer.all('disconnect'), world.client.state]).toEqual([[], 'disconnecting'])
     await world.clock.advance(51)
     await done
     expect([goodbyeCode(world), world.client.state]).toEqual([0, 'closed'])
-    expect((await Promise.all(publishing)).map(({ code, outcome }) => `${code} ${outcome}`)).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
+    expect(
+      (await Promise.all(publishing)).map(({ code, outcome }) => `${code} ${outcome}`),
+    ).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
   })
 
   it('a signal cuts drain() short', async () => {
@@ -344,43 +376,51 @@ describe('publishes under way', () => {
     world.answer = willing(true)
     await world.clock.advance(pause)
     await expect(Promise.all(promises)).resolves.toHaveLength(2)
-    expect(carried(world.peer).join()).toBe('publish t=one q1 #2,publish t=two q2 #3,pubrel #3,disconnect')
+    expect(carried(world.peer).join()).toBe(
+      'publish t=one q1 #2,publish t=two q2 #3,pubrel #3,disconnect',
+    )
     await world.clock.advance(20_000)
     await done
   })
 
   // The design says that drain "also waits for publishes in flight". It leaves open whether the goodbye alone is worth a connection.
-  it.each([true, false])('no connection to come ends drain() after `timeout` (sends: %s)', async (sends) => {
-    const world = await steady({})
-    world.answer = () => undefined
-    await lose(world)
-    const one = sends ? failure(world.client.publish('t', 'one', { qos: 1 })) : undefined
-    const done = quiet(world.client.drain({ timeout: 500 }))
-    await world.clock.advance(500)
-    await done
-    expect(world.client.state).toBe('closed')
-    expect((await one)?.outcome).toEqual(sends ? 'not-sent' : undefined)
-    if (sends) expect(world.clock.pending).toBe(0)
-  })
+  it.each([true, false])(
+    'no connection to come ends drain() after `timeout` (sends: %s)',
+    async (sends) => {
+      const world = await steady({})
+      world.answer = () => undefined
+      await lose(world)
+      const one = sends ? failure(world.client.publish('t', 'one', { qos: 1 })) : undefined
+      const done = quiet(world.client.drain({ timeout: 500 }))
+      await world.clock.advance(500)
+      await done
+      expect(world.client.state).toBe('closed')
+      expect((await one)?.outcome).toEqual(sends ? 'not-sent' : undefined)
+      if (sends) expect(world.clock.pending).toBe(0)
+    },
+  )
 
   it.each([
     ['while the old link ends', 0],
     ['while there is no link', 5],
-  ])('where we replace the connection ourselves, it waits for the next one, %s', async (_name, later) => {
-    const world = await steady({}, accepting())
-    world.answer = (packet) => (packet.type === 'connect' ? undefined : agreeable(packet))
-    quiet(world.client.reconnect({ force: true }))
-    if (later > 0) await world.clock.advance(later)
-    const sent = quiet(world.client.publish('a', 'x', { qos: 1 }))
-    const done = world.client.disconnect()
-    await world.clock.advance(1500)
-    await world.send({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
-    await world.clock.advance(100)
-    await done
-    await expect(sent).resolves.toMatchObject({ packetId: 1 })
-    expect(world.peers).toHaveLength(2)
-    expect(carried(world.peer)).toEqual(['publish a=x q1 #1', 'disconnect'])
-  })
+  ])(
+    'where we replace the connection ourselves, it waits for the next one, %s',
+    async (_name, later) => {
+      const world = await steady({}, accepting())
+      world.answer = (packet) => (packet.type === 'connect' ? undefined : agreeable(packet))
+      quiet(world.client.reconnect({ force: true }))
+      if (later > 0) await world.clock.advance(later)
+      const sent = quiet(world.client.publish('a', 'x', { qos: 1 }))
+      const done = world.client.disconnect()
+      await world.clock.advance(1500)
+      await world.send({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
+      await world.clock.advance(100)
+      await done
+      await expect(sent).resolves.toMatchObject({ packetId: 1 })
+      expect(world.peers).toHaveLength(2)
+      expect(carried(world.peer)).toEqual(['publish a=x q1 #1', 'disconnect'])
+    },
+  )
 
   it('it waits no longer than its timeout for that one', async () => {
     const world = await steady({})
@@ -424,7 +464,10 @@ describe('publishes under way', () => {
     await world.settle()
     expect(world.peer.all('publish')).toHaveLength(1)
     const late = await failure(world.client.publish('late', 'x', { qos: 1 }))
-    expect(late).toMatchObject({ code: 'ERR_CLOSED', message: expect.stringContaining('disconnect() was called') })
+    expect(late).toMatchObject({
+      code: 'ERR_CLOSED',
+      message: expect.stringContaining('disconnect() was called'),
+    })
     await world.send(puback(world.peer.last('publish').packetId as number))
     expect(world.peer.received.at(-1)?.type).toBe('disconnect')
   })
@@ -476,7 +519,9 @@ describe('what disconnect() gives up', () => {
       void world.client.disconnect({ timeout: 0 })
       await world.settle()
       await Promise.all(all)
-      const report = expect.stringMatching(/^MQWIRE_UNSENT .*gave up 3 publishes \(1 queued, 2 sent/)
+      const report = expect.stringMatching(
+        /^MQWIRE_UNSENT .*gave up 3 publishes \(1 queued, 2 sent/,
+      )
       expect(world.said).toEqual('logger' in options ? [] : [report])
     }
   })
@@ -487,7 +532,9 @@ describe('what disconnect() gives up', () => {
     await world.settle()
     void world.client.publish('a', 'x', { qos: 1 })
     await world.client.disconnect()
-    const report = expect.stringMatching(/MQWIRE_UNSENT .*gave up 1 publish .*: there was no connection; drain\(\) waits for one$/)
+    const report = expect.stringMatching(
+      /MQWIRE_UNSENT .*gave up 1 publish .*: there was no connection; drain\(\) waits for one$/,
+    )
     expect(world.said).toEqual([report])
   })
 
@@ -582,7 +629,8 @@ describe('stopping', () => {
     void client.disconnect()
     // The answer to UNSUBSCRIBE is waited for, as long as there is time.
     await world.clock.advance(5000)
-    for (const error of await Promise.all(pending)) expect(error).toMatchObject({ code: 'ERR_CLOSED', outcome: 'unknown' })
+    for (const error of await Promise.all(pending))
+      expect(error).toMatchObject({ code: 'ERR_CLOSED', outcome: 'unknown' })
   })
 
   it('calls after close are refused', async () => {
@@ -591,12 +639,20 @@ describe('stopping', () => {
     await end(world)
     const bytes = world.peer.bytes.length
     const listening = client.listen('a', () => undefined)
-    const calls = [client.publish('a', 'b'), client.subscribe('a'), client.unsubscribe('a'), client.connect()]
+    const calls = [
+      client.publish('a', 'b'),
+      client.subscribe('a'),
+      client.unsubscribe('a'),
+      client.connect(),
+    ]
     const closed = { code: 'ERR_CLOSED', outcome: 'not-sent' }
-    for (const call of [listening, ...calls]) expect(await failure(call as Promise<unknown>)).toMatchObject(closed)
+    for (const call of [listening, ...calls])
+      expect(await failure(call as Promise<unknown>)).toMatchObject(closed)
     expect(() => client.subscription('a')).toThrow(expect.objectContaining({ code: 'ERR_CLOSED' }))
     expect(client.post('a', 'b')).toBe(false)
-    await expect(client.flush()).rejects.toMatchObject({ code: expect.stringMatching(/ERR_(CLOSED|NOT_CONNECTED)/) })
+    await expect(client.flush()).rejects.toMatchObject({
+      code: expect.stringMatching(/ERR_(CLOSED|NOT_CONNECTED)/),
+    })
     expect(await failure(client.writable)).toMatchObject({ code: 'ERR_CLOSED' })
     await world.settle()
     expect(world.peer.bytes).toHaveLength(bytes)

@@ -5,7 +5,19 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { again, carried, comeBack, forgets, keeps, lasting, lose, send, short, steady, willing } from './across.js'
+import {
+  again,
+  carried,
+  comeBack,
+  forgets,
+  keeps,
+  lasting,
+  lose,
+  send,
+  short,
+  steady,
+  willing,
+} from './across.js'
 import { agreeable, connected, failure, World } from './harness.js'
 import { acks, publish, quiet, subscribe, takenTexts } from './incoming.js'
 import { refusing } from './rig.js'
@@ -13,7 +25,8 @@ import { refusing } from './rig.js'
 const durable: ClientOptions = { ...lasting, clientId: 'mine', cleanStart: false }
 const connects = (world: World) => world.peers.map((peer) => peer.all('connect')[0])
 const cleanStarts = (world: World) => connects(world).map((packet) => packet?.cleanStart)
-const ack = (type: 'puback' | 'pubrec' | 'pubcomp', packetId = 0, reasonCode = 0) => ({ type, packetId, reasonCode, properties: {} }) as const
+const ack = (type: 'puback' | 'pubrec' | 'pubcomp', packetId = 0, reasonCode = 0) =>
+  ({ type, packetId, reasonCode, properties: {} }) as const
 
 describe('Clean Start', () => {
   it('is 0 where a session is asked for, on every connection', async () => {
@@ -93,27 +106,32 @@ describe('the end', () => {
     const first = await connected(options)
     first.client.destroy()
     const second = await connected(options, keeps())
-    expect(connects(second).map((packet) => [packet?.cleanStart, packet?.clientId])).toEqual([[false, 'mine']])
+    expect(connects(second).map((packet) => [packet?.cleanStart, packet?.clientId])).toEqual([
+      [false, 'mine'],
+    ])
     expect(second.seen('connect')).toMatchObject([{ sessionPresent: true }])
   })
 })
 
 describe('a session whose past this process does not know', () => {
-  it.each([0, 0x92])('a QoS 2 identifier is cleared before its first use: PUBCOMP %i', async (code) => {
-    const world = await connected(durable, keeps())
-    const promise = quiet(world.client.publish('t', 'two', { qos: 2 }))
-    await world.settle()
-    const cleared = world.peer.all('pubrel').map((packet) => packet.packetId)
-    expect(cleared.length).toBeGreaterThan(0)
-    expect(world.peer.all('publish')).toEqual([])
-    await world.send(...cleared.map((id) => ack('pubcomp', id, code)))
-    const [packet] = world.peer.all('publish')
-    expect(cleared).toContain(packet?.packetId)
-    expect(packet?.dup).toBe(false)
-    await world.send(ack('pubrec', packet?.packetId))
-    await world.send(ack('pubcomp', packet?.packetId))
-    await expect(promise).resolves.toMatchObject({ packetId: packet?.packetId })
-  })
+  it.each([0, 0x92])(
+    'a QoS 2 identifier is cleared before its first use: PUBCOMP %i',
+    async (code) => {
+      const world = await connected(durable, keeps())
+      const promise = quiet(world.client.publish('t', 'two', { qos: 2 }))
+      await world.settle()
+      const cleared = world.peer.all('pubrel').map((packet) => packet.packetId)
+      expect(cleared.length).toBeGreaterThan(0)
+      expect(world.peer.all('publish')).toEqual([])
+      await world.send(...cleared.map((id) => ack('pubcomp', id, code)))
+      const [packet] = world.peer.all('publish')
+      expect(cleared).toContain(packet?.packetId)
+      expect(packet?.dup).toBe(false)
+      await world.send(ack('pubrec', packet?.packetId))
+      await world.send(ack('pubcomp', packet?.packetId))
+      await expect(promise).resolves.toMatchObject({ packetId: packet?.packetId })
+    },
+  )
 
   it('nothing is cleared before a QoS 2 message is published, and QoS 1 waits for nothing', async () => {
     const world = await connected(durable, keeps())
@@ -134,7 +152,8 @@ describe('a session whose past this process does not know', () => {
         accepted.push(new TextDecoder().decode(packet.payload))
         left.add(packet.packetId ?? 0)
       }
-      if (packet.type === 'pubrel') return ack('pubcomp', packet.packetId, left.delete(packet.packetId) ? 0 : 0x92)
+      if (packet.type === 'pubrel')
+        return ack('pubcomp', packet.packetId, left.delete(packet.packetId) ? 0 : 0x92)
       return agreeable(packet)
     })
     const texts = Array.from({ length: 100 }, (_, index) => `m${index}`)
@@ -161,7 +180,11 @@ describe('a session whose past this process does not know', () => {
     const world = await connected(durable, forgets())
     const error = failure(world.client.publish('t', 'one', { qos: 1 }))
     await world.send(ack('puback', 1, 0x91))
-    expect(await error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x91, outcome: 'refused' })
+    expect(await error).toMatchObject({
+      code: 'ERR_PUBLISH_REFUSED',
+      reasonCode: 0x91,
+      outcome: 'refused',
+    })
   })
 
   it.each([
@@ -169,7 +192,8 @@ describe('a session whose past this process does not know', () => {
     ['for one sent again: that may be our own first copy', true, 'unknown'],
   ])('PUBREC 0x91 %s', async (_, cut, outcome) => {
     const world = await connected(durable, forgets())
-    const silent: Answer = (packet) => (packet.type === 'publish' ? undefined : willing(true)(packet))
+    const silent: Answer = (packet) =>
+      packet.type === 'publish' ? undefined : willing(true)(packet)
     world.answer = silent
     const error = failure(world.client.publish('t', 'one', { qos: 2 }))
     await world.settle()
@@ -238,7 +262,10 @@ describe('messages without a subscription', () => {
     await world.send(publish('t', 'one', 1), publish('t', 'two', 2, { qos: 2 }))
     expect(acks(world)).toEqual([])
     await again(world, willing(true))
-    await world.send(publish('t', 'one', 1, { dup: true }), publish('t', 'two', 2, { qos: 2, dup: true }))
+    await world.send(
+      publish('t', 'one', 1, { dup: true }),
+      publish('t', 'two', 2, { qos: 2, dup: true }),
+    )
     expect(acks(world)).toEqual([])
     const subscription = await subscribe(world, 't', { qos: 2 })
     expect(takenTexts(subscription)).toEqual(['one', 'two'])
@@ -249,7 +276,10 @@ describe('messages without a subscription', () => {
 
   it('the time of `unclaimedHold` runs from the first CONNACK, and on over a drop; then they are acknowledged with the event', async () => {
     const log: string[] = []
-    const world = await steady({ ...held, logger: { warn: (text) => log.push(text) } }, willing(true))
+    const world = await steady(
+      { ...held, logger: { warn: (text) => log.push(text) } },
+      willing(true),
+    )
     await world.send(publish('t', 'one', 1))
     await world.clock.advance(4000)
     await again(world, willing(true))
@@ -288,7 +318,8 @@ describe('messages without a subscription', () => {
     await again(world, willing(false))
     expect(world.seen('sessionlost')).toMatchObject([{ cause: 'absent', stale: 1 }])
     const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual' })
-    for (let message = subscription.read(); message !== undefined; message = subscription.read()) expect(message.ack()).toBe(false)
+    for (let message = subscription.read(); message !== undefined; message = subscription.read())
+      expect(message.ack()).toBe(false)
     await world.settle()
     expect(acks(world)).toEqual([])
   })

@@ -11,7 +11,8 @@ interface Events {
 
 describe('the emitter', () => {
   const reports: [unknown, string][] = []
-  const emitter = (): Emitter<Events> => new Emitter<Events>((error, type) => reports.push([error, type]))
+  const emitter = (): Emitter<Events> =>
+    new Emitter<Events>((error, type) => reports.push([error, type]))
 
   it('calls listeners at once, in order, each with the event', () => {
     const events = emitter()
@@ -113,18 +114,33 @@ describe('client.on', () => {
     await world.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
     expect(await world.client.closed).toMatchObject({ code: 'ERR_SERVER_DISCONNECT' })
     expect(world.clock.pending).toBe(0)
-    for (const type of types) expect(lines).toContainEqual(expect.stringMatching(new RegExp(`'${type}'.*thrown in ${type}`)))
+    for (const type of types)
+      expect(lines).toContainEqual(
+        expect.stringMatching(new RegExp(`'${type}'.*thrown in ${type}`)),
+      )
   })
 
   it('packets: every one in both directions, CONNECT without its secrets; nothing when nobody listens', async () => {
     const world = new World({ username: 'u', password: 'p' })
     world.answer = agreeable
     const seen: string[] = []
-    const remove = world.client.on('packet', ({ direction, packet }) => seen.push(`${direction} ${packet.type}`))
+    const remove = world.client.on('packet', ({ direction, packet }) =>
+      seen.push(`${direction} ${packet.type}`),
+    )
     await settled(world, world.client.connect())
-    await settled(world, Promise.all([world.client.publish('a', 'b', { qos: 2 }), world.client.subscribe('a')]))
+    await settled(
+      world,
+      Promise.all([world.client.publish('a', 'b', { qos: 2 }), world.client.subscribe('a')]),
+    )
     expect(seen.slice(0, 2)).toEqual(['out connect', 'in connack'])
-    const rest = ['in pubcomp', 'in pubrec', 'in suback', 'out publish', 'out pubrel', 'out subscribe']
+    const rest = [
+      'in pubcomp',
+      'in pubrec',
+      'in suback',
+      'out publish',
+      'out pubrel',
+      'out subscribe',
+    ]
     expect(seen.slice(2).sort()).toEqual(rest)
     remove()
     await settled(world, world.client.disconnect())
@@ -158,15 +174,36 @@ describe('names of events', () => {
 
   it.each(Object.entries(every))('%s is taken, and named for %s', (name, given) => {
     expect(listen(name)).not.toThrow()
-    expect(listen(given)).toThrow(expect.objectContaining({ ...refusal, message: `unknown event ${given}; did you mean ${name}?` }))
+    expect(listen(given)).toThrow(
+      expect.objectContaining({
+        ...refusal,
+        message: `unknown event ${given}; did you mean ${name}?`,
+      }),
+    )
   })
 
   it.each(['message', 'messages', 'subscribe'])('%s leads to subscribe() and listen()', (given) => {
     expect(listen(given)).toThrow(/subscribe\(\) or listen\(\)/)
   })
 
-  const none = ['', 5, undefined, null, Symbol('state'), ['state'], { toString: () => 'state' }, '__proto__', 'toString', 'x\n'.repeat(1e5)]
+  const none = [
+    '',
+    5,
+    undefined,
+    null,
+    Symbol('state'),
+    ['state'],
+    { toString: () => 'state' },
+    '__proto__',
+    'toString',
+    'x\n'.repeat(1e5),
+  ]
   it.each(none.map((given) => [given]))('%#: what is no name is refused, in few words', (given) => {
-    expect(listen(given)).toThrow(expect.objectContaining({ ...refusal, message: expect.stringMatching(/^.{0,399}$/) as string }))
+    expect(listen(given)).toThrow(
+      expect.objectContaining({
+        ...refusal,
+        message: expect.stringMatching(/^.{0,399}$/) as string,
+      }),
+    )
   })
 })

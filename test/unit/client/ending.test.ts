@@ -16,7 +16,8 @@ import { deafTo, listen, loop, settled, sleep } from './steps.js'
 const durable = { clientId: 'c', cleanStart: false }
 
 /** After SUBSCRIBE. */
-const sent = (world: World): string[] => carried(world.peer).filter((line) => !line.startsWith('subscribe'))
+const sent = (world: World): string[] =>
+  carried(world.peer).filter((line) => !line.startsWith('subscribe'))
 
 const states = (world: World): string[] => world.seen('state').map(({ state }) => state)
 const once = ['connecting', 'connected', 'disconnecting', 'closed']
@@ -46,10 +47,19 @@ describe('what was unsubscribed in the same turn', () => {
     async (way, end) => {
       const clock = new VirtualClock()
       // As in Node, where promises have their turns before a queued flush has its own.
-      const platform = { ...virtualPlatform(clock), turnEnd: (callback: () => void) => void clock.setTimer(callback, 0) }
-      const [near, far] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay) })
+      const platform = {
+        ...virtualPlatform(clock),
+        turnEnd: (callback: () => void) => void clock.setTimer(callback, 0),
+      }
+      const [near, far] = memoryPair({
+        schedule: (callback, delay) => clock.setTimer(callback, delay),
+      })
       const peer = new ScriptedPeer(far, 5, agreeable)
-      const client = new BaseClient(platform, { url: 'memory://peer', transport: () => near }, durable)
+      const client = new BaseClient(
+        platform,
+        { url: 'memory://peer', transport: () => near },
+        durable,
+      )
       await settled({ clock }, client.connect(), 1)
       const subscription = client.subscription('a', { qos: 1, onExit: 'unsubscribe' })
       await clock.advance(1)
@@ -69,7 +79,8 @@ describe('what was unsubscribed in the same turn', () => {
     const done = world.client.disconnect()
     await world.clock.advance(1000)
     expect(sent(world)).toEqual(['unsubscribe a #2', 'unsubscribe b #3'])
-    for (const packetId of [2, 3]) await world.send({ type: 'unsuback', packetId, reasonCodes: [0], properties: {} })
+    for (const packetId of [2, 3])
+      await world.send({ type: 'unsuback', packetId, reasonCodes: [0], properties: {} })
     await Promise.all([...calls, done])
     expect([sent(world).at(-1), world.clock.now()]).toEqual(['disconnect', 1000])
   })
@@ -131,7 +142,11 @@ describe('a connection that is lost while the client ends', () => {
   }
 
   /** A publish that is not acknowledged, a drain that waits for it, and the connection is lost. */
-  async function draining(options: ClientOptions = {}, answer = deafTo('publish'), timeout = 60_000) {
+  async function draining(
+    options: ClientOptions = {},
+    answer = deafTo('publish'),
+    timeout = 60_000,
+  ) {
     const world = await steady(options, answer)
     const one = quiet(world.client.publish('t', 'one', { qos: 1 }))
     const done = world.client.drain({ timeout })
@@ -162,14 +177,17 @@ describe('a connection that is lost while the client ends', () => {
     expect(await subscription.next()).toBeUndefined()
   })
 
-  it.each(['disconnect', 'drain'] as const)('%s(): a turn is given up at `timeout`', async (end) => {
-    const { world, done } = await busy((client) => client[end]({ timeout: 3000 }))
-    await lose(world)
-    await world.clock.advance(2999)
-    expect(world.client.state).toBe('disconnecting')
-    await settled(world, done, 1)
-    expectEnded(world)
-  })
+  it.each(['disconnect', 'drain'] as const)(
+    '%s(): a turn is given up at `timeout`',
+    async (end) => {
+      const { world, done } = await busy((client) => client[end]({ timeout: 3000 }))
+      await lose(world)
+      await world.clock.advance(2999)
+      expect(world.client.state).toBe('disconnecting')
+      await settled(world, done, 1)
+      expectEnded(world)
+    },
+  )
 
   it.each(['disconnect', 'drain'] as const)('%s(): a turn may publish after it', async (end) => {
     const world = await steady({}, agreeable)
@@ -182,7 +200,8 @@ describe('a connection that is lost while the client ends', () => {
     await listen(world, 'a', handler, { qos: 1 })
     await world.send(...series('a', 1))
     world.answer = undefined
-    const flying = end === 'disconnect' ? failure(world.client.publish('c', 'x', { qos: 1 })) : undefined
+    const flying =
+      end === 'disconnect' ? failure(world.client.publish('c', 'x', { qos: 1 })) : undefined
     const done = world.client[end]()
     await world.settle()
     await lose(world)
@@ -190,28 +209,38 @@ describe('a connection that is lost while the client ends', () => {
     turn.open()
     if (end === 'drain') await comeBack(world, willing(true))
     await settled(world, done)
-    expect([world.peers.length, codes]).toEqual(end === 'drain' ? [2, []] : [1, ['ERR_CONNECTION_LOST']])
+    expect([world.peers.length, codes]).toEqual(
+      end === 'drain' ? [2, []] : [1, ['ERR_CONNECTION_LOST']],
+    )
     if (end === 'drain') expect(carried(world.peer)).toEqual(['publish b=x q1 #2', 'disconnect'])
     else expect([(await flying) !== undefined, world.clock.now()]).toEqual([true, 1000])
     expectEnded(world)
   })
 
   it('drain() comes back, delivers what is queued and in flight, and says goodbye there', async () => {
-    const world = await steady({}, (packet) => (packet.type === 'connect' ? willing(false, { receiveMaximum: 1 })(packet) : undefined))
+    const world = await steady({}, (packet) =>
+      packet.type === 'connect' ? willing(false, { receiveMaximum: 1 })(packet) : undefined,
+    )
     const both = ['one', 'two'].map((text) => quiet(world.client.publish('t', text, { qos: 1 })))
     const done = world.client.drain()
     await world.settle()
     await lose(world)
     await comeBack(world, willing(true, { receiveMaximum: 1 }))
     await Promise.all([...both, done])
-    expect(carried(world.peer)).toEqual(['publish t=one q1 #1 dup', 'publish t=two q1 #2', 'disconnect'])
+    expect(carried(world.peer)).toEqual([
+      'publish t=one q1 #1 dup',
+      'publish t=two q1 #2',
+      'disconnect',
+    ])
     expect(await world.client.closed).toBeUndefined()
     expect([world.seen('connect').length, world.seen('disconnect').length]).toEqual([1, 1])
     expectEnded(world)
   })
 
   it('drain() comes back as often as it must', async () => {
-    const { world, one, done } = await draining({ outbound: { poisonAfter: Number.POSITIVE_INFINITY } })
+    const { world, one, done } = await draining({
+      outbound: { poisonAfter: Number.POSITIVE_INFINITY },
+    })
     for (let round = 0; round < 5; round++) {
       await comeBack(world)
       if (round < 4) await lose(world)
@@ -226,7 +255,9 @@ describe('a connection that is lost while the client ends', () => {
     ['a', false, ['publish t=one q1 #3', 'disconnect']],
     ['$share/g/a', true, ['unsubscribe $share/g/a #4', 'publish t=one q1 #2 dup', 'disconnect']],
   ])('drain() on the next connection: %s, session kept: %s', async (filter, kept, packets) => {
-    const world = await steady({}, (packet) => (packet.type === 'unsubscribe' ? undefined : deafTo('publish')(packet)))
+    const world = await steady({}, (packet) =>
+      packet.type === 'unsubscribe' ? undefined : deafTo('publish')(packet),
+    )
     await subscribe(world, filter)
     const one = quiet(world.client.publish('t', 'one', { qos: 1 }))
     const done = world.client.drain()
@@ -251,7 +282,10 @@ describe('a connection that is lost while the client ends', () => {
     ['that may not come back', { reconnect: false }],
     ['whose attempts run out', { reconnect: { backoff: constant(pause), maxAttempts: 1 } }],
   ])('drain() %s leaves its turns their time', async (_what, options) => {
-    const { world, done, finish } = await busy((client) => client.drain({ timeout: 60_000 }), options)
+    const { world, done, finish } = await busy(
+      (client) => client.drain({ timeout: 60_000 }),
+      options,
+    )
     world.answer = refusing(0x88)
     const one = failure(world.client.publish('t', 'one', { qos: 1 }))
     await lose(world)

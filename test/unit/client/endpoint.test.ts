@@ -14,7 +14,10 @@ import { settled } from './steps.js'
 const schemes = ['mqtt', 'tcp', 'mqtts', 'ssl', 'tls', 'ws', 'wss', 'unix']
 
 /** Dials an endpoint on a platform that notes what it is to dial; gives what the transport was to do, and the CONNECT bytes as text. */
-async function dialled(endpoint: Endpoint, options: ClientOptions = {}): Promise<{ target: Target; written: string }> {
+async function dialled(
+  endpoint: Endpoint,
+  options: ClientOptions = {},
+): Promise<{ target: Target; written: string }> {
   const clock = new VirtualClock()
   const targets: Target[] = []
   const transport = new StalledTransport()
@@ -22,7 +25,10 @@ async function dialled(endpoint: Endpoint, options: ClientOptions = {}): Promise
     targets.push(target)
     return transport
   }
-  const platform = { ...virtualPlatform(clock), dialler: (scheme: string) => (schemes.includes(scheme) ? dial : undefined) }
+  const platform = {
+    ...virtualPlatform(clock),
+    dialler: (scheme: string) => (schemes.includes(scheme) ? dial : undefined),
+  }
   const client = new BaseClient(platform, endpoint, options)
   failure(client.connect())
   await clock.settle()
@@ -60,7 +66,8 @@ describe('URL forms', () => {
     expect(target.url.hostname).toEqual(hostname)
     expect(target.url.port).toEqual(port)
     expect(target.protocols).toEqual(['mqtt'])
-    for (const form of [new URL(url), { url }]) expect((await dialled(form)).target.url.href).toBe(target.url.href)
+    for (const form of [new URL(url), { url }])
+      expect((await dialled(form)).target.url.href).toBe(target.url.href)
   })
 
   it('credentials in the URL go into CONNECT, decoded, and nowhere else; options go over them', async () => {
@@ -68,7 +75,10 @@ describe('URL forms', () => {
     expect(target.url.href).toBe('mqtt://host:1883')
     expect(written).toMatch(/us@er.*p:ssü/)
     expect((await dialled('mqtt://only@host')).written).toContain('only')
-    const over = await dialled('mqtt://urluser:urlpass@host', { username: 'optuser', password: 'optpass' })
+    const over = await dialled('mqtt://urluser:urlpass@host', {
+      username: 'optuser',
+      password: 'optpass',
+    })
     expect(over.written).toMatch(/optuser.*optpass/)
     expect(over.written).not.toContain('url')
   })
@@ -80,13 +90,33 @@ describe('URL forms', () => {
   })
 
   it.each([
-    ...['no URL', '', 'host', 'host:1883', 'mqtt://', 'mqtt:host', 'mqtt://host:99999', 'http://host', 'mqtt+tls://host'],
+    ...[
+      'no URL',
+      '',
+      'host',
+      'host:1883',
+      'mqtt://',
+      'mqtt:host',
+      'mqtt://host:99999',
+      'http://host',
+      'mqtt+tls://host',
+    ],
     ...['constructor://host', 'socks5://proxy:1080', 'mqtt://us%E0er@host', 'unix://'],
   ])('%s is refused', (url) => {
-    expect(refused(inNode, url)).toMatchObject({ code: 'ERR_INVALID_BROKER_URL', fault: 'local', outcome: 'not-sent', option: 'url' })
+    expect(refused(inNode, url)).toMatchObject({
+      code: 'ERR_INVALID_BROKER_URL',
+      fault: 'local',
+      outcome: 'not-sent',
+      option: 'url',
+    })
   })
 
-  it.each(['ws://host/mqtt#x', 'ws://host/mqtt#', 'mqtt://user:pass#word@host', 'mqtt://u:1#secret@host'])(
+  it.each([
+    'ws://host/mqtt#x',
+    'ws://host/mqtt#',
+    'mqtt://user:pass#word@host',
+    'mqtt://u:1#secret@host',
+  ])(
     '%s: a fragment, which a WebSocket refuses and which often is half a password, is refused before anything is dialled',
     (url) => {
       for (const error of [refused(inNode, url), refused(inBrowser, url.replace('mqtt:', 'ws:'))]) {
@@ -97,16 +127,40 @@ describe('URL forms', () => {
   )
 
   it('sub-protocols of which no handshake can come are refused in Node and in a browser; any token is taken', () => {
-    const wrong = [[], ['mq tt'], ['mqtt', 'mqtt'], [''], ['mqtt', 'a,b'], ['ü'], ['a\n'], ['a/b'], ['a"'], [5], 'mqtt', { 0: 'mqtt' }]
+    const wrong = [
+      [],
+      ['mq tt'],
+      ['mqtt', 'mqtt'],
+      [''],
+      ['mqtt', 'a,b'],
+      ['ü'],
+      ['a\n'],
+      ['a/b'],
+      ['a"'],
+      [5],
+      'mqtt',
+      { 0: 'mqtt' },
+    ]
     for (const protocols of wrong)
       for (const make of [inNode, inBrowser])
-        expect(refused(make, { url: 'ws://host', protocols })).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'endpoint.protocols' })
+        expect(refused(make, { url: 'ws://host', protocols })).toMatchObject({
+          code: 'ERR_INVALID_OPTION',
+          option: 'endpoint.protocols',
+        })
     inNode({ url: 'ws://host', protocols: ['mqtt', 'mqttv3.1', "!#$%&'*+-.^_`|~09azAZ"] }).destroy()
   })
 
   it.each([
-    [inNode, 'http://host', ' "http://host": no transport for http: but mqtt:, tcp:, mqtts:, ssl:, tls:, ws:, wss:, unix:'],
-    [inBrowser, 'mqtt://host', ' "mqtt://host": no transport for mqtt: but wss:, ws: (WebSocket port of the broker)'],
+    [
+      inNode,
+      'http://host',
+      ' "http://host": no transport for http: but mqtt:, tcp:, mqtts:, ssl:, tls:, ws:, wss:, unix:',
+    ],
+    [
+      inBrowser,
+      'mqtt://host',
+      ' "mqtt://host": no transport for mqtt: but wss:, ws: (WebSocket port of the broker)',
+    ],
     // This scheme may be a user name.
     [inNode, 'user:pass@host', ': no scheme, as in mqtt://host or wss://host'],
     [inNode, 'host name', ' "host name": no scheme, as in mqtt://host or wss://host'],
@@ -116,14 +170,28 @@ describe('URL forms', () => {
   })
 
   it('what is no endpoint is refused, and one of a list is named', () => {
-    for (const endpoints of [undefined, null, []]) expect(refused(inNode, endpoints).code).toBe('ERR_MISSING_BROKER')
-    for (const endpoint of [5, true, () => 'x', Symbol('x'), {}, { url: 5 }, { url: undefined }, [undefined], [['mqtt://a']]]) {
+    for (const endpoints of [undefined, null, []])
+      expect(refused(inNode, endpoints).code).toBe('ERR_MISSING_BROKER')
+    for (const endpoint of [
+      5,
+      true,
+      () => 'x',
+      Symbol('x'),
+      {},
+      { url: 5 },
+      { url: undefined },
+      [undefined],
+      [['mqtt://a']],
+    ]) {
       const error = refused(inNode, endpoint)
       expect(MqttError.is(error)).toBe(true)
       expect(error.code).toMatch(/^ERR_(INVALID_OPTION|MISSING_BROKER)$/)
     }
     const list = ['mqtt://a', { url: 'mqtt://b', socket: { family: 5 } }]
-    expect(refused(inNode, list)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'endpoints[1].socket.family' })
+    expect(refused(inNode, list)).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: 'endpoints[1].socket.family',
+    })
   })
 })
 
@@ -137,11 +205,15 @@ describe('settings that cannot be honoured are refused', () => {
     [inBrowser, { url: 'wss://h', tls: { ca: 'x' } }, 'tls'],
     [inBrowser, { url: 'wss://h', socket: { family: 4 } }, 'socket'],
   ])('%s: %o', (make, endpoint, option) => {
-    expect(refused(make, endpoint)).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: `endpoint.${option}` })
+    expect(refused(make, endpoint)).toMatchObject({
+      code: 'ERR_UNSUPPORTED_OPTION',
+      option: `endpoint.${option}`,
+    })
   })
 
   it('browser: schemes other than ws and wss', () => {
-    for (const url of ['mqtt://h', 'mqtts://h', 'unix:///x']) expect(refused(inBrowser, url).code).toBe('ERR_INVALID_BROKER_URL')
+    for (const url of ['mqtt://h', 'mqtts://h', 'unix:///x'])
+      expect(refused(inBrowser, url).code).toBe('ERR_INVALID_BROKER_URL')
   })
 
   it.each([
@@ -154,7 +226,10 @@ describe('settings that cannot be honoured are refused', () => {
     [{ url: 'ws://h', transport: 'x' }, 'transport'],
     [{ url: 'mqtt://h', socket: { lookup: 1 } }, 'socket.lookup'],
   ])('%o', (endpoint, option) => {
-    expect(refused(inNode, endpoint)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: `endpoint.${option}` })
+    expect(refused(inNode, endpoint)).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: `endpoint.${option}`,
+    })
   })
 
   it('a custom transport takes any scheme and every setting', async () => {
@@ -165,18 +240,31 @@ describe('settings that cannot be honoured are refused', () => {
     }
     const endpoint = { url: 'carrier-pigeon://loft', headers: { a: 'b' }, transport }
     await dialled(endpoint)
-    expect(given).toEqual([endpoint, expect.objectContaining({ signal: expect.any(AbortSignal) as unknown })])
+    expect(given).toEqual([
+      endpoint,
+      expect.objectContaining({ signal: expect.any(AbortSignal) as unknown }),
+    ])
   })
 })
 
 // More of lists of endpoints in failover.test.ts.
 describe('the first round', () => {
   it('a refusal, silence and a bad packet, then one that works: a clean start for each', async () => {
-    const answers = [() => [], () => ({ type: 'connack', reasonCode: 0x87 }) as const, () => ({ type: 'pingresp' }) as const, agreeable]
-    const world = new World({ clientId: 'a', username: 'u', will: { topic: 'w' } }, {}, 4, (index, open) => {
-      world.answer = answers[index]
-      return open()
-    })
+    const answers = [
+      () => [],
+      () => ({ type: 'connack', reasonCode: 0x87 }) as const,
+      () => ({ type: 'pingresp' }) as const,
+      agreeable,
+    ]
+    const world = new World(
+      { clientId: 'a', username: 'u', will: { topic: 'w' } },
+      {},
+      4,
+      (index, open) => {
+        world.answer = answers[index]
+        return open()
+      },
+    )
     await settled(world, world.client.connect(), 10_000)
     const codes = ['ERR_CONNECT_TIMEOUT', 'ERR_CONNECT_REFUSED', 'ERR_UNEXPECTED_PACKET']
     expect(world.seen('connecterror').map(({ error }) => error.code)).toEqual(codes)
@@ -190,13 +278,20 @@ describe('the first round', () => {
   })
 
   it('connectTimeout is for each endpoint', async () => {
-    const world = new World({ connectTimeout: 1000 }, {}, 3, () => new Promise<never>(() => undefined))
+    const world = new World(
+      { connectTimeout: 1000 },
+      {},
+      3,
+      () => new Promise<never>(() => undefined),
+    )
     const connecting = failure(world.client.connect())
     await world.clock.advance(2999)
     expect(world.client.state).toBe('connecting')
     await world.clock.advance(1)
     const { errors } = (await connecting).cause as AggregateError
-    expect((errors as MqttError[]).map(({ code }) => code)).toEqual(Array(3).fill('ERR_CONNECT_TIMEOUT'))
+    expect((errors as MqttError[]).map(({ code }) => code)).toEqual(
+      Array(3).fill('ERR_CONNECT_TIMEOUT'),
+    )
   })
 
   it.each<[string, () => unknown]>([

@@ -17,8 +17,9 @@ function prepareWith(prepare: NonNullable<typeof Error.prepareStackTrace>): void
 }
 
 describe('errors', () => {
-  it.each(['node:17/#/x', 'a (node:b', 'a\n at node:b', '/mqwire/dist/'])('keep a message that reads like a place: %j', (text) =>
-    expect(new MqttError('ERR_INVALID_TOPIC', text).stack).toContain(text),
+  it.each(['node:17/#/x', 'a (node:b', 'a\n at node:b', '/mqwire/dist/'])(
+    'keep a message that reads like a place: %j',
+    (text) => expect(new MqttError('ERR_INVALID_TOPIC', text).stack).toContain(text),
   )
 
   it('leave what an application threw as it is, but for lines that are not its own', () => {
@@ -31,8 +32,12 @@ describe('errors', () => {
 
   it('leave lines of this package out, also where source maps give them those of its sources', () => {
     const own = '    at main (file:///app/main.js:1:2)'
-    const ours = ['dist/wire/decode.js', 'src/wire/decode.ts'].map((name) => `    at decode (file:///app/node_modules/mqwire/${name}:3:4)`)
-    const cause = Object.assign(new Error('odd'), { stack: ['Error: odd', ...ours, own].join('\n') })
+    const ours = ['dist/wire/decode.js', 'src/wire/decode.ts'].map(
+      (name) => `    at decode (file:///app/node_modules/mqwire/${name}:3:4)`,
+    )
+    const cause = Object.assign(new Error('odd'), {
+      stack: ['Error: odd', ...ours, own].join('\n'),
+    })
     expect(new MqttError('ERR_ABORTED', undefined, { cause }).cause).toBe(cause)
     expect(cause.stack).toBe(`Error: odd\n${own}`)
   })
@@ -70,7 +75,9 @@ describe('errors', () => {
       return [String(error), ...frames.map((frame) => `    at ${frame.toString()}`)].join('\n')
     })
     const inner = new MqttError('ERR_CLOSED')
-    const error = new MqttError('ERR_INVALID_TOPIC', 'topic must not be\n    at all', { cause: inner })
+    const error = new MqttError('ERR_INVALID_TOPIC', 'topic must not be\n    at all', {
+      cause: inner,
+    })
     expect([error.code, written]).toEqual(['ERR_INVALID_TOPIC', 0])
     const { stack } = error
     expect(stack?.startsWith('MqttError: topic must not be\n    at all\n    at ')).toBe(true)
@@ -87,7 +94,9 @@ describe('errors', () => {
     const { stackTraceLimit } = Error
     for (const error of await Promise.all(refused.map(failure))) {
       expect(error).toMatchObject({ code: 'ERR_INVALID_TOPIC', option: 'topic' })
-      expect(error.stack?.startsWith('MqttError: topic "a/#" must not hold a wildcard\n    at ')).toBe(true)
+      expect(
+        error.stack?.startsWith('MqttError: topic "a/#" must not hold a wildcard\n    at '),
+      ).toBe(true)
       expect(error.stack).toContain('wire/writer.ts')
       expect(error.stack).toContain('error-stacks.test')
       expect(error.stack?.split('MqttError').length).toBe(3)
@@ -95,10 +104,13 @@ describe('errors', () => {
     expect(Error.stackTraceLimit).toBe(stackTraceLimit)
   })
 
-  it.each(['message', 'name', 'toString'])('can be read where an application made %s odd', (field) => {
-    const error = Object.assign(new MqttError('ERR_CLOSED'), { [field]: Symbol('odd') })
-    expect(error.stack).toContain('error-stacks.test')
-  })
+  it.each(['message', 'name', 'toString'])(
+    'can be read where an application made %s odd',
+    (field) => {
+      const error = Object.assign(new MqttError('ERR_CLOSED'), { [field]: Symbol('odd') })
+      expect(error.stack).toContain('error-stacks.test')
+    },
+  )
 
   it('are what an application makes of them, also where it makes no text', () => {
     prepareWith((_error, frames) => frames)
@@ -129,19 +141,29 @@ describe('errors', () => {
     expect(new MqttError('ERR_TIMEOUT').name).toBe('MqttError')
   })
 
-  it.each(['https://h/?token=SECRET', 'wsss://h/mqtt?token=SECRET', 'wss//h/mqtt?token=SECRET'])('leave the query of a URL out: %s', (url) => {
-    const make = (): unknown => new BaseClient(virtualPlatform(new VirtualClock()), url, {})
-    expect(make).toThrow(MqttError)
-    expect(make).not.toThrow('SECRET')
-  })
+  it.each(['https://h/?token=SECRET', 'wsss://h/mqtt?token=SECRET', 'wss//h/mqtt?token=SECRET'])(
+    'leave the query of a URL out: %s',
+    (url) => {
+      const make = (): unknown => new BaseClient(virtualPlatform(new VirtualClock()), url, {})
+      expect(make).toThrow(MqttError)
+      expect(make).not.toThrow('SECRET')
+    },
+  )
 })
 
 describe('a dial that fails in an odd way', () => {
   it.each([
     ['an AggregateError of nothing', () => Promise.any<never>([])],
-    ['an error whose message is a symbol', () => Promise.reject(Object.assign(new Error('x'), { message: Symbol('odd') }))],
+    [
+      'an error whose message is a symbol',
+      () => Promise.reject(Object.assign(new Error('x'), { message: Symbol('odd') })),
+    ],
   ])('settles connect(), with %s', async (_name, transport) => {
-    expect(await failure(connect({ url: 'mqtt://t', transport }, { connectTimeout: 500, reconnect: false }))).toMatchObject({
+    expect(
+      await failure(
+        connect({ url: 'mqtt://t', transport }, { connectTimeout: 500, reconnect: false }),
+      ),
+    ).toMatchObject({
       code: 'ERR_CONNECT_FAILED',
     })
   })

@@ -5,8 +5,10 @@ import { accepting, agreeable, connected, failure, World } from './harness.js'
 import { agreed, quiet } from './incoming.js'
 import { settled } from './steps.js'
 
-const states = (world: World): string[] => world.seen('state').map(({ previous, state }) => `${previous} → ${state}`)
-const lineOf = (type: keyof ClientEvents, event: unknown): string => (type === 'state' ? `state ${(event as ClientEvents['state']).state}` : type)
+const states = (world: World): string[] =>
+  world.seen('state').map(({ previous, state }) => `${previous} → ${state}`)
+const lineOf = (type: keyof ClientEvents, event: unknown): string =>
+  type === 'state' ? `state ${(event as ClientEvents['state']).state}` : type
 const order = (world: World): string[] => world.events.map(({ type, event }) => lineOf(type, event))
 
 const up = ['idle → connecting', 'connecting → connected']
@@ -36,7 +38,12 @@ describe('transitions, each exactly once', () => {
     const ended = end(world)
     await world.settle()
     await ended
-    const transitions = [...up, ...(name.includes('disconnect()') || name.includes('disconnect({') ? left : ['connected → closed'])]
+    const transitions = [
+      ...up,
+      ...(name.includes('disconnect()') || name.includes('disconnect({')
+        ? left
+        : ['connected → closed']),
+    ]
     expect(states(world)).toEqual(transitions)
     const cause = await world.client.closed
     expect(cause?.code).toBe(code)
@@ -70,13 +77,23 @@ describe('transitions, each exactly once', () => {
   it('events of a whole life, in order, with what they carry', async () => {
     const world = await connected({ clientId: 'a' }, accepting({ reasonString: 'hi' }))
     await world.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
-    const life = ['state connecting', 'dial', 'state connected', 'connect', 'serverdisconnect', 'state closed', 'disconnect']
+    const life = [
+      'state connecting',
+      'dial',
+      'state connected',
+      'connect',
+      'serverdisconnect',
+      'state closed',
+      'disconnect',
+    ]
     expect(order(world)).toEqual(life)
     const properties = expect.objectContaining({ reasonString: 'hi' }) as unknown
     const connack = { type: 'connack', sessionPresent: false, reasonCode: 0, properties }
     const { negotiated } = world.client
     const endpoint = 'memory://peer-0'
-    expect(world.seen('connect')).toEqual([{ connack, negotiated, sessionPresent: false, endpoint, dropped: [] }])
+    expect(world.seen('connect')).toEqual([
+      { connack, negotiated, sessionPresent: false, endpoint, dropped: [] },
+    ])
     expect(world.seen('dial')).toEqual([{ attempt: 1, endpoint }])
   })
 })
@@ -115,13 +132,19 @@ describe('connect()', () => {
   it('the signal of the first caller ends the attempt', async () => {
     const world = new World()
     const controller = new AbortController()
-    const calls = [failure(world.client.connect({ signal: controller.signal })), failure(world.client.connect())]
+    const calls = [
+      failure(world.client.connect({ signal: controller.signal })),
+      failure(world.client.connect()),
+    ]
     await world.settle()
     const cause = new Error('changed my mind')
     controller.abort(cause)
     const [own, joined] = await settled(world, Promise.all(calls))
     expect(own).toMatchObject({ code: 'ERR_ABORTED', name: 'AbortError', cause })
-    expect([joined, await world.client.closed]).toMatchObject([{ code: 'ERR_ABORTED' }, { code: 'ERR_ABORTED' }])
+    expect([joined, await world.client.closed]).toMatchObject([
+      { code: 'ERR_ABORTED' },
+      { code: 'ERR_ABORTED' },
+    ])
     expect(world.client.state).toBe('closed')
     expect(world.peer.ended !== undefined).toBe(true)
     expect(world.clock.pending).toBe(0)
@@ -143,7 +166,9 @@ describe('connect()', () => {
 
   it('an aborted signal starts nothing, and an abort after CONNACK does nothing', async () => {
     const world = agreeableWorld()
-    expect(await failure(world.client.connect({ signal: AbortSignal.abort() }))).toMatchObject({ code: 'ERR_ABORTED' })
+    expect(await failure(world.client.connect({ signal: AbortSignal.abort() }))).toMatchObject({
+      code: 'ERR_ABORTED',
+    })
     expect([world.client.state, world.peers.length]).toEqual(['idle', 0])
     const controller = new AbortController()
     await settled(world, world.client.connect({ signal: controller.signal }))
@@ -157,7 +182,14 @@ describe('events come after the fact, to every listener in the same order', () =
   /** What a second listener sees, in order, when the first one acts at the given line. */
   function ordered(world: World, at: string, act: () => void): string[] {
     const lines: string[] = []
-    for (const type of ['state', 'reconnecting', 'connect', 'disconnect', 'sessionlost', 'late'] as const) {
+    for (const type of [
+      'state',
+      'reconnecting',
+      'connect',
+      'disconnect',
+      'sessionlost',
+      'late',
+    ] as const) {
       world.client.on(type, (event) => {
         if (lineOf(type, event) === at) act()
       })
@@ -169,7 +201,9 @@ describe('events come after the fact, to every listener in the same order', () =
   it('destroy() in `state` connecting: the second listener sees closed after connecting, and no transport is opened', async () => {
     const world = agreeableWorld()
     const lines = ordered(world, 'state connecting', () => world.client.destroy())
-    expect(await settled(world, failure(world.client.connect()))).toMatchObject({ code: 'ERR_CLOSED' })
+    expect(await settled(world, failure(world.client.connect()))).toMatchObject({
+      code: 'ERR_CLOSED',
+    })
     expect(lines).toEqual(['state connecting', 'state closed'])
   })
 
@@ -177,7 +211,13 @@ describe('events come after the fact, to every listener in the same order', () =
     const world = agreeableWorld()
     const lines = ordered(world, 'state connected', () => world.client.destroy())
     await settled(world, world.client.connect())
-    expect(lines).toEqual(['state connecting', 'state connected', 'connect', 'state closed', 'disconnect'])
+    expect(lines).toEqual([
+      'state connecting',
+      'state connected',
+      'connect',
+      'state closed',
+      'disconnect',
+    ])
   })
 
   it('in `state` it is the new one: connected, what waited has left; closed, everything has settled', async () => {
@@ -185,7 +225,8 @@ describe('events come after the fact, to every listener in the same order', () =
     const seen: unknown[] = []
     world.client.on('state', ({ state }) => {
       const { client } = world
-      if (state === 'connected') seen.push(client.outbound.size, client.negotiated?.receiveMaximum !== undefined)
+      if (state === 'connected')
+        seen.push(client.outbound.size, client.negotiated?.receiveMaximum !== undefined)
       if (state === 'closed') seen.push(client.outbound.size, world.clock.pending)
       seen.push(client.state === state)
     })
@@ -212,6 +253,13 @@ describe('events come after the fact, to every listener in the same order', () =
     const lines = ordered(world, 'state reconnecting', () => void world.client.reconnect())
     world.peer.cut()
     await world.clock.advance(10)
-    expect(lines).toEqual(['state reconnecting', 'disconnect', 'reconnecting', 'state connected', 'connect', 'sessionlost'])
+    expect(lines).toEqual([
+      'state reconnecting',
+      'disconnect',
+      'reconnecting',
+      'state connected',
+      'connect',
+      'sessionlost',
+    ])
   })
 })

@@ -19,7 +19,8 @@ const ways: Readonly<Record<string, Leave>> = {
     (async () => {
       for await (const _ of subscription) throw new Error('out')
     })().catch(() => undefined),
-  'dispose with a message in hand': (subscription) => subscription.next().then(() => subscription[Symbol.asyncDispose]()),
+  'dispose with a message in hand': (subscription) =>
+    subscription.next().then(() => subscription[Symbol.asyncDispose]()),
   'await using': async (subscription) => {
     await using mine = subscription
     await mine.next()
@@ -29,7 +30,8 @@ const ways: Readonly<Record<string, Leave>> = {
   },
 }
 
-const unsubscribed = (world: World): string[] => world.peer.all('unsubscribe').flatMap(({ filters }) => filters)
+const unsubscribed = (world: World): string[] =>
+  world.peer.all('unsubscribe').flatMap(({ filters }) => filters)
 
 /** What the next subscription on `a` gets, and acknowledges. */
 async function next(world: World, qos: 0 | 1 = 1): Promise<string[]> {
@@ -39,7 +41,12 @@ async function next(world: World, qos: 0 | 1 = 1): Promise<string[]> {
 }
 
 /** A subscription that gets three messages and is left. */
-async function left(options: SubscribeOptions, leave: Leave = leaveByBreak, filter = 'a', session = {}) {
+async function left(
+  options: SubscribeOptions,
+  leave: Leave = leaveByBreak,
+  filter = 'a',
+  session = {},
+) {
   const world = await agreed(session)
   const subscription = await subscribe(world, filter, { qos: 1, ...options })
   await world.send(...series('a', 3))
@@ -51,7 +58,10 @@ async function left(options: SubscribeOptions, leave: Leave = leaveByBreak, filt
 describe.each(Object.entries(ways))('%s', (_what, leave) => {
   it("onExit 'unsubscribe' acknowledges what is in hand and buffered, counts it, and unsubscribes", async () => {
     const dropped: string[] = []
-    const { world, subscription } = await left({ onExit: 'unsubscribe', onDrop: (message) => dropped.push(message.text()) }, leave)
+    const { world, subscription } = await left(
+      { onExit: 'unsubscribe', onDrop: (message) => dropped.push(message.text()) },
+      leave,
+    )
     expect(acks(world)).toEqual(pubacks(1, 3))
     expect(unsubscribed(world)).toEqual(['a'])
     expect([dropped, subscription.dropped]).toEqual([['2', '3'], 2])
@@ -116,7 +126,8 @@ describe('which way', () => {
 
 describe('detached', () => {
   const detached = async (options: SubscribeOptions = {}): Promise<World> =>
-    (await left({ onExit: 'detach', ...options }, async (subscription) => subscription.detach())).world
+    (await left({ onExit: 'detach', ...options }, async (subscription) => subscription.detach()))
+      .world
 
   it('the next subscription on the filter gets them in order, those that came meanwhile last', async () => {
     const world = await detached()
@@ -139,22 +150,30 @@ describe('detached', () => {
     expect(message.ack()).toBe(false)
   })
 
-  it.each([1, 0] as const)('one in hand that is acknowledged does not go on: QoS %i', async (qos) => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    await world.send(...series('a', 2))
-    const message = taken(subscription)
-    subscription.detach()
-    expect(message.ack()).toBe(true)
-    if (qos === 1) await world.settle()
-    if (qos === 1) expect(acks(world)).toEqual(['puback 1'])
-    expect(await next(world, qos)).toEqual(['2'])
-  })
+  it.each([1, 0] as const)(
+    'one in hand that is acknowledged does not go on: QoS %i',
+    async (qos) => {
+      const world = await agreed()
+      const subscription = await subscribe(world, 'a', { qos: 1 })
+      await world.send(...series('a', 2))
+      const message = taken(subscription)
+      subscription.detach()
+      expect(message.ack()).toBe(true)
+      if (qos === 1) await world.settle()
+      if (qos === 1) expect(acks(world)).toEqual(['puback 1'])
+      expect(await next(world, qos)).toEqual(['2'])
+    },
+  )
 
   it('of two filters they come in the order of arrival', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, ['a', 'b'], { qos: 1 })
-    await world.send(publish('a', '1', 1), publish('b', '2', 2), publish('a', '3', 3), publish('b', '4', 4))
+    await world.send(
+      publish('a', '1', 1),
+      publish('b', '2', 2),
+      publish('a', '3', 3),
+      publish('b', '4', 4),
+    )
     subscription.detach()
     expect(takenTexts(await subscribe(world, ['b', 'a'], { qos: 1 }))).toEqual(['1', '2', '3', '4'])
   })

@@ -13,7 +13,12 @@ async function resumed(): Promise<World> {
 }
 
 const granted = (world: World, reasonCode = 1): Promise<void> =>
-  world.send({ type: 'suback', packetId: world.peer.last('subscribe').packetId, reasonCodes: [reasonCode], properties: {} })
+  world.send({
+    type: 'suback',
+    packetId: world.peer.last('subscribe').packetId,
+    reasonCodes: [reasonCode],
+    properties: {},
+  })
 
 describe('messages of a resumed session that were given to nobody', () => {
   it('survive a subscribe that is aborted before its grant', async () => {
@@ -32,7 +37,9 @@ describe('messages of a resumed session that were given to nobody', () => {
 
   it('survive a signal that has aborted already; nothing is sent', async () => {
     const world = await resumed()
-    const failed = failure(world.client.subscribe('jobs/#', { qos: 1, signal: AbortSignal.abort() }))
+    const failed = failure(
+      world.client.subscribe('jobs/#', { qos: 1, signal: AbortSignal.abort() }),
+    )
     expect(await settled(world, failed)).toMatchObject({ outcome: 'not-sent' })
     expect(world.peer.received.map(({ type }) => type)).toEqual(['connect'])
   })
@@ -42,7 +49,10 @@ describe('messages of a resumed session that were given to nobody', () => {
     const failed = failure(world.client.subscribe('jobs/#', { qos: 1 }))
     await world.settle()
     await granted(world, 0x87)
-    expect(await settled(world, failed)).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 })
+    expect(await settled(world, failed)).toMatchObject({
+      code: 'ERR_SUBSCRIBE_REFUSED',
+      reasonCode: 0x87,
+    })
     expect(acks(world)).toEqual([])
   })
 })
@@ -50,10 +60,15 @@ describe('messages of a resumed session that were given to nobody', () => {
 describe('a subscription that fails beside another', () => {
   it('requireQos on a filter that is there already leaves no dead reader behind', async () => {
     const world = await connected({}, (packet) =>
-      packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0], properties: {} } : agreeable(packet),
+      packet.type === 'subscribe'
+        ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0], properties: {} }
+        : agreeable(packet),
     )
     const first = await settled(world, world.client.subscribe('a', { retainHandling: 2 }))
-    const second = await settled(world, world.client.subscribe('a', { qos: 0, retainHandling: 2, requireQos: true }))
+    const second = await settled(
+      world,
+      world.client.subscribe('a', { qos: 0, retainHandling: 2, requireQos: true }),
+    )
     const lowered = failure(world.client.subscribe('a', { qos: 1, requireQos: true }))
     expect(await settled(world, lowered)).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED' })
     await world.send(publish('a', 'x'))
@@ -84,15 +99,18 @@ describe('limits of the session', () => {
     expect((await call).map((result) => result.reasonCode)).toEqual([0, 0x11])
   })
 
-  it.each([1, 2, 3])('Maximum Packet Size %s: what does not fit is not sent', async (maximumPacketSize) => {
-    const world = await connected({ keepAlive: 1 }, (packet) =>
-      packet.type === 'pingreq' ? { type: 'pingresp' } : accepting({ maximumPacketSize })(packet),
-    )
-    await world.clock.advance(1500)
-    expect(world.client.state).toBe(maximumPacketSize === 1 ? 'closed' : 'connected')
-    if (maximumPacketSize === 1) return
-    await world.send(publish('a', 'x', 1))
-    expect(await world.client.closed).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
-    expect(world.peer.all('puback')).toEqual([])
-  })
+  it.each([1, 2, 3])(
+    'Maximum Packet Size %s: what does not fit is not sent',
+    async (maximumPacketSize) => {
+      const world = await connected({ keepAlive: 1 }, (packet) =>
+        packet.type === 'pingreq' ? { type: 'pingresp' } : accepting({ maximumPacketSize })(packet),
+      )
+      await world.clock.advance(1500)
+      expect(world.client.state).toBe(maximumPacketSize === 1 ? 'closed' : 'connected')
+      if (maximumPacketSize === 1) return
+      await world.send(publish('a', 'x', 1))
+      expect(await world.client.closed).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
+      expect(world.peer.all('puback')).toEqual([])
+    },
+  )
 })

@@ -17,7 +17,12 @@ const away =
     host === 'a:1' ? refusing(code, { serverReference }) : then(host)
 
 /** Connects to `a:1`, is sent away with this reference, and lets ten seconds pass. */
-async function sentAway(serverReference: string, options: ClientOptions, hosts = ['a:1'], code = 0x9c): Promise<Rig> {
+async function sentAway(
+  serverReference: string,
+  options: ClientOptions,
+  hosts = ['a:1'],
+  code = 0x9c,
+): Promise<Rig> {
   const rig = await new Rig(options, { hosts }).up()
   rig.behave = (host) => (host === 'b:1' && hosts.length > 1 ? down : agreeable)
   await rig.goodbye(code, { serverReference })
@@ -33,9 +38,14 @@ async function expectDials(rig: Rig, ...hosts: string[]): Promise<void> {
 describe('Server Reference without an allow-list', () => {
   it.each(departures)('0x%s in DISCONNECT: not followed, no blind retry', async (_hex, code) => {
     const rig = await sentAway('b:1', {}, ['a:1'], code)
-    expect(rig.seen('serverdisconnect')).toMatchObject([{ packet: { reasonCode: code, properties: { serverReference: 'b:1' } } }])
+    expect(rig.seen('serverdisconnect')).toMatchObject([
+      { packet: { reasonCode: code, properties: { serverReference: 'b:1' } } },
+    ])
     await rig.advance(1_000_000)
-    expect(await rig.client.closed).toMatchObject({ code: 'ERR_SERVER_DISCONNECT', reasonCode: code })
+    expect(await rig.client.closed).toMatchObject({
+      code: 'ERR_SERVER_DISCONNECT',
+      reasonCode: code,
+    })
     await expectDials(rig, 'a:1')
   })
 
@@ -55,7 +65,10 @@ describe('Server Reference with an allow-list', () => {
   })
 
   it.each(departures)('0x%s in DISCONNECT: followed, with the session', async (_hex, code) => {
-    const rig = await new Rig({ ...allowed, clientId: 'c', cleanStart: false }, { hosts: ['a:1', 'c:1'] }).up()
+    const rig = await new Rig(
+      { ...allowed, clientId: 'c', cleanStart: false },
+      { hosts: ['a:1', 'c:1'] },
+    ).up()
     await rig.goodbye(code, { serverReference: 'b:1' })
     expect(rig.client.state).toBe('connected')
     expect(rig.peer.last('connect')).toMatchObject({ clientId: 'c', cleanStart: false })
@@ -63,8 +76,13 @@ describe('Server Reference with an allow-list', () => {
   })
 
   it.each(departures)('0x%s in CONNACK: followed within connect()', async (_hex, code) => {
-    const rig = await new Rig({ serverReferences: ['b'] }, { hosts: ['a:1'], behave: away(code, 'b:1') }).up()
-    expect(rig.seen('connecterror')).toMatchObject([{ endpoint: 'x://a:1', error: { reasonCode: code } }])
+    const rig = await new Rig(
+      { serverReferences: ['b'] },
+      { hosts: ['a:1'], behave: away(code, 'b:1') },
+    ).up()
+    expect(rig.seen('connecterror')).toMatchObject([
+      { endpoint: 'x://a:1', error: { reasonCode: code } },
+    ])
     await expectDials(rig, 'a:1', 'b:1')
   })
 
@@ -103,7 +121,10 @@ describe('Server Reference with an allow-list', () => {
   })
 
   it('two servers that send us to each other: no loop', async () => {
-    const rig = new Rig({ serverReferences: ['a:1', 'b:1'], firstConnect: 'wait' }, { hosts: ['a:1'] })
+    const rig = new Rig(
+      { serverReferences: ['a:1', 'b:1'], firstConnect: 'wait' },
+      { hosts: ['a:1'] },
+    )
     rig.behave = away(0x9d, 'b:1', () => refusing(0x9d, { serverReference: 'a:1' }))
     failure(rig.client.connect())
     await rig.advance(600_000)
@@ -120,9 +141,14 @@ describe('Server Reference with an allow-list', () => {
   })
 
   it('credentials are asked for again, for the host that we were sent to', async () => {
-    const credentials = ({ endpoint }: { endpoint: string }) => ({ username: `user of ${endpoint}` })
+    const credentials = ({ endpoint }: { endpoint: string }) => ({
+      username: `user of ${endpoint}`,
+    })
     const rig = await sentAway('b:1', { ...allowed, credentials })
-    expect(rig.peers.map((peer) => peer.last('connect').username)).toEqual(['user of x://a:1', 'user of x://b:1'])
+    expect(rig.peers.map((peer) => peer.last('connect').username)).toEqual([
+      'user of x://a:1',
+      'user of x://b:1',
+    ])
     await rig.finish()
   })
 
@@ -151,7 +177,10 @@ describe('Server Reference with an allow-list', () => {
   })
 
   it.each([5, 'b:1', [5], {}])('%j as allow-list is refused', (serverReferences) => {
-    const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'serverReferences' }) as Error
+    const refused = expect.objectContaining({
+      code: 'ERR_INVALID_OPTION',
+      option: 'serverReferences',
+    }) as Error
     expect(() => new Rig({ serverReferences: serverReferences as string[] })).toThrow(refused)
   })
 })

@@ -19,9 +19,11 @@ const only =
   (host) =>
     host === 'a' ? behaviour : agreeable
 
-const rigOf = (hosts: string, behave: Behave = () => agreeable, options: ClientOptions = {}): Rig => new Rig(options, { hosts: [...hosts], behave })
+const rigOf = (hosts: string, behave: Behave = () => agreeable, options: ClientOptions = {}): Rig =>
+  new Rig(options, { hosts: [...hosts], behave })
 
-const brokers = (rig: Rig, hosts: string): void => rig.client.setBrokers([...hosts].map((host) => rig.endpoint(host)))
+const brokers = (rig: Rig, hosts: string): void =>
+  rig.client.setBrokers([...hosts].map((host) => rig.endpoint(host)))
 
 /** Which hosts were dialled, and it ended up connected, or not. */
 async function expectDials(rig: Rig, hosts: string, state = 'connected'): Promise<void> {
@@ -34,12 +36,18 @@ describe('a list of servers', () => {
     const rig = rigOf('abc', () => down)
     const error = await settled(rig, failure(rig.client.connect()))
     expect(error.code).toBe('ERR_CONNECT_FAILED')
-    expect(causes(error).map((cause) => [cause.code, cause.cause])).toEqual(Array.from({ length: 3 }, () => ['ERR_CONNECT_FAILED', down]))
+    expect(causes(error).map((cause) => [cause.code, cause.cause])).toEqual(
+      Array.from({ length: 3 }, () => ['ERR_CONNECT_FAILED', down]),
+    )
     const endpoints = ['x://a', 'x://b', 'x://c']
-    expect(error.message).toBe(endpoints.map((endpoint) => `${endpoint}: connect failed: connect ECONNREFUSED`).join('\n'))
+    expect(error.message).toBe(
+      endpoints.map((endpoint) => `${endpoint}: connect failed: connect ECONNREFUSED`).join('\n'),
+    )
     const dials = endpoints.map((endpoint, index) => ({ attempt: index + 1, endpoint }))
     expect(rig.seen('dial')).toEqual(dials)
-    expect(rig.seen('connecterror')).toMatchObject(dials.map((dial, index) => ({ ...dial, error: causes(error)[index] })))
+    expect(rig.seen('connecterror')).toMatchObject(
+      dials.map((dial, index) => ({ ...dial, error: causes(error)[index] })),
+    )
     expect(await rig.client.closed).toBe(error)
     expect([rig.delays, rig.clock.pending]).toEqual([[], 0])
     await expectDials(rig, 'abc', 'closed')
@@ -70,7 +78,13 @@ describe('a list of servers', () => {
     const rig = rigOf('ab', () => down, { firstConnect: 'wait' })
     failure(rig.client.connect())
     await rig.advance(7000)
-    expect(rig.dials.map(({ at, host }) => `${host} ${at}`)).toEqual(['a 0', 'b 0', 'a 1000', 'b 3000', 'a 7000'])
+    expect(rig.dials.map(({ at, host }) => `${host} ${at}`)).toEqual([
+      'a 0',
+      'b 0',
+      'a 1000',
+      'b 3000',
+      'a 7000',
+    ])
     await rig.finish()
   })
 
@@ -108,7 +122,9 @@ describe('a list of servers', () => {
   })
 
   it('one that refused is asked no more while another is merely down', async () => {
-    const rig = rigOf('abc', (host) => (host === 'b' ? refusing(0x8a) : down), { firstConnect: 'wait' })
+    const rig = rigOf('abc', (host) => (host === 'b' ? refusing(0x8a) : down), {
+      firstConnect: 'wait',
+    })
     failure(rig.client.connect())
     await rig.advance(60_000)
     expect(rig.hosts.join('')).toMatch(/^abc(ac){2,}a?$/)
@@ -165,7 +181,11 @@ describe('setBrokers', () => {
     expect(rig.dials.map(({ host, at }) => `${host} ${at}`)).toEqual(['a 0', 'a 1000', 'b 1100'])
     expect(rig.dials[1]?.signal.aborted).toBe(true)
     // Each `dial` has its end.
-    const error = { code: 'ERR_CONNECT_FAILED', fault: 'local', message: expect.stringContaining('setBrokers') as string }
+    const error = {
+      code: 'ERR_CONNECT_FAILED',
+      fault: 'local',
+      message: expect.stringContaining('setBrokers') as string,
+    }
     expect(rig.seen('connecterror')).toMatchObject([{ endpoint: 'x://a', error }])
     await expectDials(rig, 'aab')
   })
@@ -245,21 +265,27 @@ describe('setBrokers', () => {
     await expectDials(rig, 'acb')
   })
 
-  it.each([0x8e, 0x98, 0x9c, 0x87])('in serverdisconnect it turns the end into a try: %i', async (code) => {
-    const rig = await new Rig().up()
-    rig.client.on('serverdisconnect', () => brokers(rig, 'b'))
-    await rig.goodbye(code)
-    expect(rig.client.state).toBe('reconnecting')
-    await rig.advance(1000)
-    await expectDials(rig, 'ab')
-  })
+  it.each([0x8e, 0x98, 0x9c, 0x87])(
+    'in serverdisconnect it turns the end into a try: %i',
+    async (code) => {
+      const rig = await new Rig().up()
+      rig.client.on('serverdisconnect', () => brokers(rig, 'b'))
+      await rig.goodbye(code)
+      expect(rig.client.state).toBe('reconnecting')
+      await rig.advance(1000)
+      await expectDials(rig, 'ab')
+    },
+  )
 
-  it.each(['reject', 'wait'] as const)('in connecterror it turns the end into a try: %s', async (firstConnect) => {
-    const rig = rigOf('a', only(refusing(0x8a)), { firstConnect })
-    rig.client.on('connecterror', () => brokers(rig, 'b'))
-    await settled(rig, rig.client.connect(), 1000)
-    await expectDials(rig, 'ab')
-  })
+  it.each(['reject', 'wait'] as const)(
+    'in connecterror it turns the end into a try: %s',
+    async (firstConnect) => {
+      const rig = rigOf('a', only(refusing(0x8a)), { firstConnect })
+      rig.client.on('connecterror', () => brokers(rig, 'b'))
+      await settled(rig, rig.client.connect(), 1000)
+      await expectDials(rig, 'ab')
+    },
+  )
 
   it('in connecterror of a later attempt, and the list begins with its first', async () => {
     const rig = await rigOf('az').up()
@@ -281,7 +307,9 @@ describe('setBrokers', () => {
   })
 
   it('an endpoint that refused is asked again when it is in the new list', async () => {
-    const rig = rigOf('ab', (host) => (host === 'a' ? refusing(0x8a) : down), { firstConnect: 'wait' })
+    const rig = rigOf('ab', (host) => (host === 'a' ? refusing(0x8a) : down), {
+      firstConnect: 'wait',
+    })
     failure(rig.client.connect())
     await rig.advance(2000)
     brokers(rig, 'a')

@@ -1,7 +1,14 @@
 /** A message of the server whose contents break a rule ends three connections, and then no more. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
-import { packet, pairs, properties, publish as publishBytes, text, uint16 } from '../../lab/budgets/bytes.js'
+import {
+  packet,
+  pairs,
+  properties,
+  publish as publishBytes,
+  text,
+  uint16,
+} from '../../lab/budgets/bytes.js'
 import { comeBack, steady, willing } from './across.js'
 import { agreeable, connected, failure, World } from './harness.js'
 import { acks, goodbyeCode, obliging, publish, subscribe, takenTexts } from './incoming.js'
@@ -9,15 +16,24 @@ import { settled } from './steps.js'
 
 const kept = willing(true)
 
-async function rig(options: ClientOptions = {}): Promise<{ readonly world: World; readonly warnings: string[] }> {
+async function rig(
+  options: ClientOptions = {},
+): Promise<{ readonly world: World; readonly warnings: string[] }> {
   const warnings: string[] = []
   const logger = { warn: (line: string) => void warnings.push(line) }
-  const world = await steady({ clientId: 'c', cleanStart: false, topicAliasMaximum: 10, stats: true, logger, ...options }, kept)
+  const world = await steady(
+    { clientId: 'c', cleanStart: false, topicAliasMaximum: 10, stats: true, logger, ...options },
+    kept,
+  )
   return { world, warnings }
 }
 
 /** Ends three connections with these bytes, each time with this code; gives them a fourth time. */
-async function fourTimes(world: World, bytes: (id: number) => Uint8Array, code?: number): Promise<void> {
+async function fourTimes(
+  world: World,
+  bytes: (id: number) => Uint8Array,
+  code?: number,
+): Promise<void> {
   for (let id = 1; id < 4; id++) {
     await world.sendBytes(bytes(id))
     if (code !== undefined) expect([goodbyeCode(world), world.seen('error')]).toEqual([code, []])
@@ -29,12 +45,36 @@ async function fourTimes(world: World, bytes: (id: number) => Uint8Array, code?:
 describe('a PUBLISH whose contents break a rule', () => {
   /** Each of these, at QoS 1 with this identifier. */
   it.each<[string, (id: number) => Uint8Array, number]>([
-    ['a wildcard in the topic', (id) => publishBytes({ topic: 'a/#', qos: 1, id, payload: 'p' }), 0x82],
-    ['ill-formed text in the topic', (id) => packet(0x32, uint16(3), [0x61, 0xff, 0x62], uint16(id), 0, 'p'), 0x81],
-    ['a property that is none of a PUBLISH', (id) => publishBytes({ qos: 1, id, properties: properties([0x11, 0, 0, 0, 1]) }), 0x81],
-    ['a Property Length beyond the packet', (id) => packet(0x32, text('a'), uint16(id), 0x7f, 'p'), 0x81],
-    ['more user properties than any needs', (id) => publishBytes({ qos: 1, id, properties: properties(pairs(129)) }), 0x97],
-    ['an alias that is out of range', (id) => publishBytes({ qos: 1, id, properties: properties([0x23, 0, 99]) }), 0x94],
+    [
+      'a wildcard in the topic',
+      (id) => publishBytes({ topic: 'a/#', qos: 1, id, payload: 'p' }),
+      0x82,
+    ],
+    [
+      'ill-formed text in the topic',
+      (id) => packet(0x32, uint16(3), [0x61, 0xff, 0x62], uint16(id), 0, 'p'),
+      0x81,
+    ],
+    [
+      'a property that is none of a PUBLISH',
+      (id) => publishBytes({ qos: 1, id, properties: properties([0x11, 0, 0, 0, 1]) }),
+      0x81,
+    ],
+    [
+      'a Property Length beyond the packet',
+      (id) => packet(0x32, text('a'), uint16(id), 0x7f, 'p'),
+      0x81,
+    ],
+    [
+      'more user properties than any needs',
+      (id) => publishBytes({ qos: 1, id, properties: properties(pairs(129)) }),
+      0x97,
+    ],
+    [
+      'an alias that is out of range',
+      (id) => publishBytes({ qos: 1, id, properties: properties([0x23, 0, 99]) }),
+      0x94,
+    ],
   ])('%s: ends three connections, and then no more', async (_name, bytes, code) => {
     const { world, warnings } = await rig()
     const subscription = await subscribe(world, '#', { qos: 1 })
@@ -76,8 +116,17 @@ describe('a PUBLISH whose contents break a rule', () => {
   it.each<[string, Uint8Array, string[], ClientOptions?]>([
     ['at QoS 0', publishBytes({ topic: 'a/+' }), []],
     ['at QoS 2', publishBytes({ topic: 'a/+', qos: 2, id: 5 }), ['pubrec 5 0x97']],
-    ['with identifier 0, which cannot be answered', publishBytes({ topic: 'a', qos: 1, id: 0 }), []],
-    ['on 3.1.1', publishBytes({ topic: 'a/+', qos: 2, id: 5, version: 4 }), ['pubrec 5'], { protocolVersion: 4, topicAliasMaximum: undefined }],
+    [
+      'with identifier 0, which cannot be answered',
+      publishBytes({ topic: 'a', qos: 1, id: 0 }),
+      [],
+    ],
+    [
+      'on 3.1.1',
+      publishBytes({ topic: 'a/+', qos: 2, id: 5, version: 4 }),
+      ['pubrec 5'],
+      { protocolVersion: 4, topicAliasMaximum: undefined },
+    ],
     [
       'above maximumPacketSize',
       publishBytes({ topic: 'a/+', qos: 1, id: 5, payload: 'x'.repeat(3000) }),
@@ -99,7 +148,10 @@ it('a Will Delay Interval in a PUBLISH is ignored, and logged once', async () =>
   const warnings: string[] = []
   const world = await connected({ logger: { warn: (line) => void warnings.push(line) } }, obliging)
   const subscription = await subscribe(world, '#')
-  for (const payload of ['one', 'two']) await world.sendBytes(publishBytes({ payload, properties: properties([0x18, 0, 0, 0, 5, 1, 1]) }))
+  for (const payload of ['one', 'two'])
+    await world.sendBytes(
+      publishBytes({ payload, properties: properties([0x18, 0, 0, 0, 5, 1, 1]) }),
+    )
   const message = subscription.read()
   expect([message?.text(), message?.properties]).toEqual(['one', { payloadFormatIndicator: 1 }])
   expect(takenTexts(subscription)).toEqual(['two'])
@@ -114,7 +166,9 @@ describe('an acknowledgement of packet identifier 0, which mochi sends after a r
       ['PUBREL', 0x62],
       ['PUBCOMP', 0x70],
     ] as const
-  ).flatMap(([name, first]) => ([5, 4] as const).map((version) => [name, version, packet(first, uint16(0))] as const))
+  ).flatMap(([name, first]) =>
+    ([5, 4] as const).map((version) => [name, version, packet(first, uint16(0))] as const),
+  )
   it.each([
     ...plain,
     ['PUBREC with a reason', 5, packet(0x50, uint16(0), 0x10, 0)],
@@ -122,18 +176,21 @@ describe('an acknowledgement of packet identifier 0, which mochi sends after a r
     ['UNSUBACK', 5, packet(0xb0, uint16(0), 0, 0)],
     ['SUBACK', 4, packet(0x90, uint16(0), 0)],
     ['UNSUBACK', 4, packet(0xb0, uint16(0))],
-  ] as const)('%s, version %i: ignored, counted, and logged once', async (_name, protocolVersion, bytes) => {
-    const warnings: string[] = []
-    const logger = { warn: (line: string) => void warnings.push(line) }
-    const world = await steady({ protocolVersion, stats: true, logger }, willing(false))
-    world.client.on('packet', () => undefined)
-    await world.sendBytes(bytes, bytes)
-    expect(world.client.state).toBe('connected')
-    await settled(world, world.client.publish('a', 'x', { qos: 2 }))
-    expect(world.client.stats().unsolicitedAcks).toBe(2)
-    expect(warnings.filter((line) => line.includes('identifier 0'))).toHaveLength(1)
-    expect(acks(world)).toEqual([])
-  })
+  ] as const)(
+    '%s, version %i: ignored, counted, and logged once',
+    async (_name, protocolVersion, bytes) => {
+      const warnings: string[] = []
+      const logger = { warn: (line: string) => void warnings.push(line) }
+      const world = await steady({ protocolVersion, stats: true, logger }, willing(false))
+      world.client.on('packet', () => undefined)
+      await world.sendBytes(bytes, bytes)
+      expect(world.client.state).toBe('connected')
+      await settled(world, world.client.publish('a', 'x', { qos: 2 }))
+      expect(world.client.stats().unsolicitedAcks).toBe(2)
+      expect(warnings.filter((line) => line.includes('identifier 0'))).toHaveLength(1)
+      expect(acks(world)).toEqual([])
+    },
+  )
 
   it('before CONNACK it is out of place like any other packet', async () => {
     const world = new World()
@@ -146,12 +203,22 @@ describe('an acknowledgement of packet identifier 0, which mochi sends after a r
 
 it('[MQTT-3.1.2-29] a Reason String that was not asked for does no harm, and the log says so once a connection', async () => {
   const log: string[] = []
-  const options = { requestProblemInformation: false, logger: { warn: (text: string) => log.push(text) } }
+  const options = {
+    requestProblemInformation: false,
+    logger: { warn: (text: string) => log.push(text) },
+  }
   const world = await connected(options, (packet) => {
     const answer = agreeable(packet)
     return answer && ({ ...answer, properties: { reasonString: 'because' } } as typeof answer)
   })
   const { client } = world
-  await settled(world, Promise.all([client.subscribe('a'), client.subscribe('b'), client.publish('t', 'x', { qos: 1 })]))
+  await settled(
+    world,
+    Promise.all([
+      client.subscribe('a'),
+      client.subscribe('b'),
+      client.publish('t', 'x', { qos: 1 }),
+    ]),
+  )
   expect(log).toEqual([expect.stringContaining('explains itself')])
 })

@@ -7,7 +7,8 @@ import { Rig, welcoming } from './rig.js'
 import { settled } from './steps.js'
 import { type StrictBroker, type Strictness, strict } from './strict-broker.js'
 
-const filtersOf = (count: number, from = 1): string[] => Array.from({ length: count }, (_, index) => `f/${from + index}`)
+const filtersOf = (count: number, from = 1): string[] =>
+  Array.from({ length: count }, (_, index) => `f/${from + index}`)
 const withoutIdentifiers: Strictness = { properties: { subscriptionIdentifierAvailable: 0 } }
 
 /** How many filters each SUBSCRIBE of the latest connection held. */
@@ -58,7 +59,11 @@ describe.each<[string, Strictness, ClientOptions]>([
 
   it('a call of 25 filters is granted, after one connection', async () => {
     const broker = await strict({ ...how, most: 8 }, options)
-    const { granted } = await settled(broker.world, broker.world.client.subscribe(filtersOf(25)), 20_000)
+    const { granted } = await settled(
+      broker.world,
+      broker.world.client.subscribe(filtersOf(25)),
+      20_000,
+    )
     expect(granted.map(({ qos }) => qos)).toEqual(Array(25).fill(0))
     expect(broker.ended).toBe(1)
   })
@@ -71,7 +76,9 @@ describe('a packet of our own making holds', () => {
     await subscribe(broker.world, filtersOf(30, 21))
     await lose(broker)
     expect(sizes(broker)).toEqual([20, 30])
-    const [before, after] = broker.world.peers.map((peer) => peer.all('subscribe').map(({ properties }) => properties.subscriptionIdentifiers))
+    const [before, after] = broker.world.peers.map((peer) =>
+      peer.all('subscribe').map(({ properties }) => properties.subscriptionIdentifiers),
+    )
     expect(after).toEqual(before)
   })
 
@@ -85,7 +92,9 @@ describe('a packet of our own making holds', () => {
     const packets = rig.peer.all('subscribe')
     expect(rig.hosts).toEqual(['a', 'b'])
     expect(packets.map(({ subscriptions }) => subscriptions.length)).toEqual([8, 8, 4])
-    expect(new Set(packets.map(({ properties }) => String(properties.subscriptionIdentifiers))).size).toBe(1)
+    expect(
+      new Set(packets.map(({ properties }) => String(properties.subscriptionIdentifiers))).size,
+    ).toBe(1)
   })
 
   it('half as many after a connection that ended before the answer', async () => {
@@ -107,21 +116,28 @@ describe('a packet of our own making holds', () => {
     await again(world, (packet) => {
       const answers = broker.answer(packet)
       if (packet.type !== 'subscribe' || packet.subscriptions.length <= 4) return answers
-      return [{ type: 'suback', packetId: packet.packetId, reasonCodes: [0, 0, 0, 0], properties: {} }]
+      return [
+        { type: 'suback', packetId: packet.packetId, reasonCodes: [0, 0, 0, 0], properties: {} },
+      ]
     })
     await world.clock.advance(20_000)
     expect(known(broker)).toEqual(filtersOf(20).sort())
     expect(world.peers.length).toBeLessThanOrEqual(3)
   })
 
-  it.each([3, 12])('so many as `maxFiltersPerSubscribe` says: %i', async (maxFiltersPerSubscribe) => {
-    const { broker, world } = await subscribed(24, withoutIdentifiers, { maxFiltersPerSubscribe })
-    await lose(broker)
-    expect(sizes(broker)).toEqual(Array(24 / maxFiltersPerSubscribe).fill(maxFiltersPerSubscribe))
-    quiet(world.client.unsubscribe(filtersOf(24)))
-    await world.settle()
-    expect(world.peer.all('unsubscribe').map(({ filters }) => filters.length)).toEqual(sizes(broker))
-  })
+  it.each([3, 12])(
+    'so many as `maxFiltersPerSubscribe` says: %i',
+    async (maxFiltersPerSubscribe) => {
+      const { broker, world } = await subscribed(24, withoutIdentifiers, { maxFiltersPerSubscribe })
+      await lose(broker)
+      expect(sizes(broker)).toEqual(Array(24 / maxFiltersPerSubscribe).fill(maxFiltersPerSubscribe))
+      quiet(world.client.unsubscribe(filtersOf(24)))
+      await world.settle()
+      expect(world.peer.all('unsubscribe').map(({ filters }) => filters.length)).toEqual(
+        sizes(broker),
+      )
+    },
+  )
 
   it('a list that the application gives goes in one packet as before', async () => {
     const broker = await strict()

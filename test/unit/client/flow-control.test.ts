@@ -10,7 +10,11 @@ const topics = (world: World): string[] => world.peer.all('publish').map((packet
 const upTo = (count: number): string[] => Array.from({ length: count }, (_, index) => `t/${index}`)
 
 /** One that limits us so, and answers nothing; so many publishes are on their way to it, on topics `t/0`, `t/1` … */
-async function narrow(receiveMaximum: number, count: number, qos: 0 | 1 | 2): Promise<{ world: World; calls: ReturnType<typeof watched>[] }> {
+async function narrow(
+  receiveMaximum: number,
+  count: number,
+  qos: 0 | 1 | 2,
+): Promise<{ world: World; calls: ReturnType<typeof watched>[] }> {
   const world = await connected({}, accepting({ receiveMaximum }))
   const calls = upTo(count).map((topic) => watched(world.client.publish(topic, 'x', { qos })))
   await world.settle()
@@ -64,26 +68,37 @@ describe('quota', () => {
     await world.settle()
     expect(topics(world)).toEqual(['t/0', 'q0'])
     for (const [index, qos] of order.entries())
-      await world.send(...(qos === 1 ? [ack('puback', index + 1)] : [ack('pubrec', index + 1), ack('pubcomp', index + 1)]))
+      await world.send(
+        ...(qos === 1
+          ? [ack('puback', index + 1)]
+          : [ack('pubrec', index + 1), ack('pubcomp', index + 1)]),
+      )
     expect(topics(world)).toEqual(['t/0', 'q0', ...upTo(6).slice(1)])
   })
 
   it.each([
     [2, 5],
     [5, 2],
-  ])('maxInflight %i, Receive Maximum %i: the smaller holds', async (maxInflight, receiveMaximum) => {
-    const world = await connected({ outbound: { maxInflight } }, accepting({ receiveMaximum }))
-    for (const topic of upTo(6)) world.client.publish(topic, 'x', { qos: 1 })
-    await world.settle()
-    expect(topics(world)).toHaveLength(2)
-  })
+  ])(
+    'maxInflight %i, Receive Maximum %i: the smaller holds',
+    async (maxInflight, receiveMaximum) => {
+      const world = await connected({ outbound: { maxInflight } }, accepting({ receiveMaximum }))
+      for (const topic of upTo(6)) world.client.publish(topic, 'x', { qos: 1 })
+      await world.settle()
+      expect(topics(world)).toHaveLength(2)
+    },
+  )
 
   it('Receive Maximum 0 in CONNACK is a protocol error', async () => {
     const world = new World()
     const connecting = failure(world.client.connect())
     await world.settle()
     await world.sendBytes('20 06 00 00 03 21 00 00')
-    expect(await connecting).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82, fault: 'remote' })
+    expect(await connecting).toMatchObject({
+      code: 'ERR_PROTOCOL_ERROR',
+      reasonCode: 0x82,
+      fault: 'remote',
+    })
     expect(world.peer.ended).toBeDefined()
   })
 })
@@ -92,11 +107,14 @@ describe('packet identifiers', () => {
   // All calls are made in one turn, in which no transport can take them.
   const roomy = { outbound: { maxQueuedMessages: 100_000 }, keepAlive: false } as const
   const all = new Set(Array.from({ length: 65_535 }, (_, index) => index + 1))
-  const used = (world: World): (number | undefined)[] => world.peer.all('publish').map(({ packetId }) => packetId)
+  const used = (world: World): (number | undefined)[] =>
+    world.peer.all('publish').map(({ packetId }) => packetId)
 
   it('70,000 QoS 1 publishes with acks withheld: each identifier once, and one that is free is used again, by SUBSCRIBE too', async () => {
     const world = await connected(roomy, accepting(), { split: 65_536 })
-    const calls = Array.from({ length: 70_000 }, () => watched(world.client.publish('t', '', { qos: 1 })))
+    const calls = Array.from({ length: 70_000 }, () =>
+      watched(world.client.publish('t', '', { qos: 1 })),
+    )
     await world.settle()
     expect(used(world)).toHaveLength(65_535)
     expect(new Set(used(world))).toEqual(all)
@@ -147,7 +165,10 @@ describe('what CONNACK limits', () => {
       { code: 'ERR_QOS_UNSUPPORTED', option: 'qos', outcome: 'not-sent', fault: 'local' },
       { code: 'ERR_RETAIN_UNSUPPORTED', option: 'retain', outcome: 'not-sent' },
       { code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' },
-      { code: maximumQoS === 0 ? 'ERR_QOS_UNSUPPORTED' : 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' },
+      {
+        code: maximumQoS === 0 ? 'ERR_QOS_UNSUPPORTED' : 'ERR_PACKET_TOO_LARGE',
+        outcome: 'not-sent',
+      },
     ])
     expect(world.peer.bytes).toHaveLength(before)
     await settled(world, world.client.publish('t', new Uint8Array(58)))
@@ -171,8 +192,13 @@ describe('what CONNACK limits', () => {
 
   it('large payloads count with their head, and one that is refused leaves no hole in what follows', async () => {
     const world = await stubbed({}, { maximumPacketSize: 40_000 })
-    const large = ([1, 0] as const).map((qos) => failure(world.client.publish('t', new Uint8Array(40_000), { qos })))
-    expect(await Promise.all(large)).toMatchObject([{ code: 'ERR_PACKET_TOO_LARGE' }, { code: 'ERR_PACKET_TOO_LARGE' }])
+    const large = ([1, 0] as const).map((qos) =>
+      failure(world.client.publish('t', new Uint8Array(40_000), { qos })),
+    )
+    expect(await Promise.all(large)).toMatchObject([
+      { code: 'ERR_PACKET_TOO_LARGE' },
+      { code: 'ERR_PACKET_TOO_LARGE' },
+    ])
     expect(world.stub.writes).toHaveLength(0)
     world.client.publish('t', new Uint8Array(39_990), { qos: 1 })
     await world.settle()
@@ -181,7 +207,8 @@ describe('what CONNACK limits', () => {
 
   it('a refused publish takes no quota and no identifier', async () => {
     const world = await connected({}, accepting({ receiveMaximum: 1, maximumPacketSize: 64 }))
-    for (let index = 0; index < 10; index++) quiet(world.client.publish('t', new Uint8Array(60), { qos: 2 }))
+    for (let index = 0; index < 10; index++)
+      quiet(world.client.publish('t', new Uint8Array(60), { qos: 2 }))
     world.client.publish('ok', 'x', { qos: 1 })
     await world.settle()
     expect(topics(world)).toEqual(['ok'])
@@ -206,7 +233,9 @@ describe('what CONNACK limits', () => {
     ].map(watched)
     await world.connect({ maximumQoS: 1, retainAvailable: 0, maximumPacketSize: 64 })
     await world.deliver(...[1, 2, 3, 4].map((id) => ack('puback', id)))
-    expect(calls.map(({ error, state }) => (error as { code: string } | undefined)?.code ?? state)).toEqual([
+    expect(
+      calls.map(({ error, state }) => (error as { code: string } | undefined)?.code ?? state),
+    ).toEqual([
       'fulfilled',
       'ERR_QOS_UNSUPPORTED',
       'ERR_RETAIN_UNSUPPORTED',

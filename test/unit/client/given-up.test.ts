@@ -9,7 +9,10 @@ const connack = '20 03 00 00 00'
 
 it('nothing is written to a transport after it was destroyed, not even what the same turn had queued', async () => {
   const transport = new StalledTransport(0)
-  const world = await over(transport, () => transport.feed(connack), { memoryBudget: 3000, receiveMaximum: 65_535 })
+  const world = await over(transport, () => transport.feed(connack), {
+    memoryBudget: 3000,
+    receiveMaximum: 65_535,
+  })
   let late = 0
   const write = transport.write.bind(transport)
   transport.write = (bytes, written) => {

@@ -16,7 +16,11 @@ import type { Properties } from '../../../src/wire/packets.js'
 import { eventNames } from './event-names.js'
 
 /** Dials the endpoint of this index; `open` makes the usual pair. */
-export type Dialling = (index: number, open: () => Transport, signal: AbortSignal) => Transport | Promise<Transport>
+export type Dialling = (
+  index: number,
+  open: () => Transport,
+  signal: AbortSignal,
+) => Transport | Promise<Transport>
 
 /** Everything of one test. */
 export class World {
@@ -31,7 +35,12 @@ export class World {
   version: 4 | 5
 
   /** `dial` stands between the client and the pair: it may fail, wait, or give a transport of its own. */
-  constructor(options: ClientOptions = {}, memory: MemoryOptions = {}, endpoints = 1, dial: Dialling = (_index, open) => open()) {
+  constructor(
+    options: ClientOptions = {},
+    memory: MemoryOptions = {},
+    endpoints = 1,
+    dial: Dialling = (_index, open) => open(),
+  ) {
     this.version = isPlain(options) && options.protocolVersion === 4 ? 4 : 5
     const endpoint = (index: number) => ({
       url: `memory://peer-${index}`,
@@ -39,7 +48,10 @@ export class World {
         dial(
           index,
           () => {
-            const [near, far] = memoryPair({ ...memory, schedule: (callback, delay) => this.clock.setTimer(callback, delay) })
+            const [near, far] = memoryPair({
+              ...memory,
+              schedule: (callback, delay) => this.clock.setTimer(callback, delay),
+            })
             this.peers.push(new ScriptedPeer(far, this.version, (packet) => this.answer?.(packet)))
             return near
           },
@@ -52,7 +64,8 @@ export class World {
       // Most tests are about one connection; those about several say so.
       isPlain(options) ? { reconnect: false, ...options } : options,
     )
-    for (const type of eventNames) this.client.on(type, (event) => this.events.push({ type, event }))
+    for (const type of eventNames)
+      this.client.on(type, (event) => this.events.push({ type, event }))
   }
 
   /** The peer of the latest connection. */
@@ -64,7 +77,9 @@ export class World {
 
   /** Events of one type. */
   seen<K extends keyof ClientEvents>(type: K): ClientEvents[K][] {
-    return this.events.filter((entry) => entry.type === type).map((entry) => entry.event as ClientEvents[K])
+    return this.events
+      .filter((entry) => entry.type === type)
+      .map((entry) => entry.event as ClientEvents[K])
   }
 
   /** Lets everything happen that happens by itself. */
@@ -85,8 +100,15 @@ export class World {
   }
 
   /** What a promise has come to by now. */
-  async outcome<T>(promise: Promise<T>): Promise<{ state: 'pending' } | { state: 'fulfilled'; value: T } | { state: 'rejected'; error: unknown }> {
-    let result: { state: 'pending' } | { state: 'fulfilled'; value: T } | { state: 'rejected'; error: unknown } = { state: 'pending' }
+  async outcome<T>(
+    promise: Promise<T>,
+  ): Promise<
+    { state: 'pending' } | { state: 'fulfilled'; value: T } | { state: 'rejected'; error: unknown }
+  > {
+    let result:
+      | { state: 'pending' }
+      | { state: 'fulfilled'; value: T }
+      | { state: 'rejected'; error: unknown } = { state: 'pending' }
     promise.then(
       (value) => {
         result = { state: 'fulfilled', value }
@@ -107,24 +129,46 @@ function isPlain(options: unknown): boolean {
 
 /** What a server that says yes to everything answers. */
 export const agreeable: Answer = (packet) => {
-  if (packet.type === 'connect') return { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} }
+  if (packet.type === 'connect')
+    return { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} }
   if (packet.type === 'subscribe')
-    return { type: 'suback', packetId: packet.packetId, reasonCodes: packet.subscriptions.map((item) => item.qos), properties: {} }
-  if (packet.type === 'unsubscribe') return { type: 'unsuback', packetId: packet.packetId, reasonCodes: packet.filters.map(() => 0), properties: {} }
+    return {
+      type: 'suback',
+      packetId: packet.packetId,
+      reasonCodes: packet.subscriptions.map((item) => item.qos),
+      properties: {},
+    }
+  if (packet.type === 'unsubscribe')
+    return {
+      type: 'unsuback',
+      packetId: packet.packetId,
+      reasonCodes: packet.filters.map(() => 0),
+      properties: {},
+    }
   if (packet.type === 'pingreq') return { type: 'pingresp' }
-  if (packet.type === 'publish' && packet.qos === 1) return { type: 'puback', packetId: packet.packetId as number, reasonCode: 0, properties: {} }
-  if (packet.type === 'publish' && packet.qos === 2) return { type: 'pubrec', packetId: packet.packetId as number, reasonCode: 0, properties: {} }
-  if (packet.type === 'pubrel') return { type: 'pubcomp', packetId: packet.packetId, reasonCode: 0, properties: {} }
+  if (packet.type === 'publish' && packet.qos === 1)
+    return { type: 'puback', packetId: packet.packetId as number, reasonCode: 0, properties: {} }
+  if (packet.type === 'publish' && packet.qos === 2)
+    return { type: 'pubrec', packetId: packet.packetId as number, reasonCode: 0, properties: {} }
+  if (packet.type === 'pubrel')
+    return { type: 'pubcomp', packetId: packet.packetId, reasonCode: 0, properties: {} }
   return undefined
 }
 
 /** What a server answers that only accepts the connection. */
 export function accepting(properties: Properties = {}, sessionPresent = false): Answer {
-  return (packet) => (packet.type === 'connect' ? { type: 'connack', sessionPresent, reasonCode: 0, properties } : undefined)
+  return (packet) =>
+    packet.type === 'connect'
+      ? { type: 'connack', sessionPresent, reasonCode: 0, properties }
+      : undefined
 }
 
 /** A connected client. */
-export async function connected(options: ClientOptions = {}, answer: Answer = accepting(), memory: MemoryOptions = {}): Promise<World> {
+export async function connected(
+  options: ClientOptions = {},
+  answer: Answer = accepting(),
+  memory: MemoryOptions = {},
+): Promise<World> {
   const world = new World(options, memory)
   world.answer = answer
   const connecting = world.client.connect()

@@ -29,9 +29,18 @@ export class HeapClock {
   async advance(duration: number): Promise<void> {
     const until = this.#now + duration
     await turn()
-    for (let { first } = this.#timers; first !== undefined && first.at <= until; { first } = this.#timers) {
+    for (
+      let { first } = this.#timers;
+      first !== undefined && first.at <= until;
+      { first } = this.#timers
+    ) {
       this.#now = first.at
-      for (let due: Timer | undefined = first; due !== undefined && due.at === this.#now; due = this.#timers.first) this.#timers.end(due)?.()
+      for (
+        let due: Timer | undefined = first;
+        due !== undefined && due.at === this.#now;
+        due = this.#timers.first
+      )
+        this.#timers.end(due)?.()
       await turn()
     }
     this.#now = until

@@ -47,7 +47,9 @@ it('what came in behind a message that has no room', async () => {
   const granted = world.client.listen('a', () => new Promise(() => undefined), { qos: 1 })
   await world.settle()
   await granted
-  await world.send(...Array.from({ length: 20 }, (_, index) => publish('a', 'x'.repeat(3000), index + 1)))
+  await world.send(
+    ...Array.from({ length: 20 }, (_, index) => publish('a', 'x'.repeat(3000), index + 1)),
+  )
   expect(connection.held).toBeGreaterThan(15 * 3000)
 })
 

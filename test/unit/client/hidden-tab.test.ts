@@ -42,7 +42,10 @@ class Tab {
         return () => this.#wakes.delete(callback)
       },
     }
-    this.rig = new Rig({ clientId: 'tab', cleanStart: false, keepAlive: 30, ...options }, { platform })
+    this.rig = new Rig(
+      { clientId: 'tab', cleanStart: false, keepAlive: 30, ...options },
+      { platform },
+    )
     this.rig.behave = (_host, dial) => this.#serve(dial, serverKeepAlive)
   }
 
@@ -75,7 +78,11 @@ class Tab {
 
   /** The longest silence of the client so far, in milliseconds. */
   get longestSilence(): number {
-    return Math.max(...this.packets.map(({ at }, index) => (this.packets[index + 1]?.at ?? this.rig.clock.now()) - at))
+    return Math.max(
+      ...this.packets.map(
+        ({ at }, index) => (this.packets[index + 1]?.at ?? this.rig.clock.now()) - at,
+      ),
+    )
   }
 
   pings(): number {
@@ -114,9 +121,15 @@ class Tab {
       this.packets.push({ at: this.rig.clock.now(), type: packet.type })
       if (packet.type === 'connect') patience = (serverKeepAlive ?? packet.keepAlive) * 1500
       cancel()
-      if (packet.type !== 'disconnect' && this.#impatient) cancel = this.rig.clock.setTimer(kick, patience)
+      if (packet.type !== 'disconnect' && this.#impatient)
+        cancel = this.rig.clock.setTimer(kick, patience)
       if (packet.type !== 'connect') return agreeable(packet)
-      return { type: 'connack', sessionPresent: dial > 1, reasonCode: 0, properties: { serverKeepAlive } }
+      return {
+        type: 'connack',
+        sessionPresent: dial > 1,
+        reasonCode: 0,
+        properties: { serverKeepAlive },
+      }
     }
   }
 }
@@ -156,17 +169,20 @@ describe('a hidden tab, timers once a minute, keep-alive of 30 s', () => {
     }),
   )
 
-  it.each([0, 1, 29_999, 30_000, 31_000, 59_999])('nothing comes in, hidden %i ms after a whole minute: one reconnect', async (offset) => {
-    const tab = new Tab()
-    await tab.rig.advance(offset)
-    await hiding(tab, async () => {
-      await tab.rig.advance(halfAnHour)
-      expect(tab.kicks).toBeLessThanOrEqual(1)
-      expect([tab.rig.client.state, tab.losses]).toEqual(['connected', tab.rig.dials.length - 1])
-      const asked = tab.rig.peers.map((peer) => peer.last('connect').keepAlive)
-      expect(asked).toEqual([30, 180].slice(0, offset === 0 ? 2 : asked.length))
-    })
-  })
+  it.each([0, 1, 29_999, 30_000, 31_000, 59_999])(
+    'nothing comes in, hidden %i ms after a whole minute: one reconnect',
+    async (offset) => {
+      const tab = new Tab()
+      await tab.rig.advance(offset)
+      await hiding(tab, async () => {
+        await tab.rig.advance(halfAnHour)
+        expect(tab.kicks).toBeLessThanOrEqual(1)
+        expect([tab.rig.client.state, tab.losses]).toEqual(['connected', tab.rig.dials.length - 1])
+        const asked = tab.rig.peers.map((peer) => peer.last('connect').keepAlive)
+        expect(asked).toEqual([30, 180].slice(0, offset === 0 ? 2 : asked.length))
+      })
+    },
+  )
 
   it('a QoS 1 message that was published meanwhile arrives, once', () =>
     hiding(new Tab(), async (tab) => {
@@ -188,7 +204,9 @@ describe('a hidden tab, timers once a minute, keep-alive of 30 s', () => {
     [300, 300],
     [false, 0],
   ] as const)('keepAlive: %s is left as it is', (keepAlive, asked) =>
-    hidden(new Tab({ keepAlive }), async (tab) => expect(tab.rig.peer.last('connect').keepAlive).toBe(asked)),
+    hidden(new Tab({ keepAlive }), async (tab) =>
+      expect(tab.rig.peer.last('connect').keepAlive).toBe(asked),
+    ),
   )
 
   it('seen again: what was connected from then on is asked for as configured', () =>
@@ -229,7 +247,9 @@ describe('a hidden tab, timers once a minute, keep-alive of 30 s', () => {
       await tab.traffic(30_000, 1000)
       tab.die()
       await tab.rig.advance(3 * minute)
-      expect(tab.rig.seen('disconnect').map(({ cause }) => cause?.code)).toEqual(['ERR_KEEPALIVE_TIMEOUT'])
+      expect(tab.rig.seen('disconnect').map(({ cause }) => cause?.code)).toEqual([
+        'ERR_KEEPALIVE_TIMEOUT',
+      ])
       expect(tab.rig.client.state).toBe('connected')
     }))
 
@@ -242,7 +262,9 @@ describe('a hidden tab, timers once a minute, keep-alive of 30 s', () => {
 
 /** Events of late timers: when, how late, and beside which keep-alive. */
 function late({ rig }: Tab): readonly (readonly number[])[] {
-  return rig.events.flatMap(({ at, type, event }) => (type === 'late' ? [[at, ...Object.values(event as ClientEvents['late'])]] : []))
+  return rig.events.flatMap(({ at, type, event }) =>
+    type === 'late' ? [[at, ...Object.values(event as ClientEvents['late'])]] : [],
+  )
 }
 
 describe('late timers are reported', () => {
@@ -262,7 +284,11 @@ describe('late timers are reported', () => {
     hiding(new Tab(), async (tab) => {
       await tab.rig.advance(minute)
       expect([tab.kicks, late(tab)]).toEqual([1, [[45_000, 15_000, 30]]])
-      expect(tab.rig.order.slice(tab.rig.order.indexOf('late')).slice(0, 3)).toEqual(['late', 'state reconnecting', 'disconnect'])
+      expect(tab.rig.order.slice(tab.rig.order.indexOf('late')).slice(0, 3)).toEqual([
+        'late',
+        'state reconnecting',
+        'disconnect',
+      ])
     }))
 
   it.each([
@@ -303,7 +329,10 @@ describe('late timers are reported', () => {
     ['the server says goodbye', (tab) => tab.rig.advance(minute)],
     ['the stream ends', (tab) => tab.rig.advance(46_000).then(() => tab.rig.cut())],
   ])('a listener ends or replaces the connection, as %s', async (how, after) => {
-    for (const act of [(tab: Tab) => tab.rig.client.destroy(), (tab: Tab) => void tab.rig.client.reconnect({ force: true })]) {
+    for (const act of [
+      (tab: Tab) => tab.rig.client.destroy(),
+      (tab: Tab) => void tab.rig.client.reconnect({ force: true }),
+    ]) {
       const tab = new Tab({}, undefined, how === 'the server says goodbye')
       tab.rig.client.on('late', () => act(tab), { once: true })
       await hiding(tab, async () => {

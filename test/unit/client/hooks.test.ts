@@ -13,7 +13,8 @@ beforeEach(async () => {
 })
 afterEach(() => world.close())
 
-const nextText = async (subscription: Subscription): Promise<string | undefined> => (await subscription.next())?.text()
+const nextText = async (subscription: Subscription): Promise<string | undefined> =>
+  (await subscription.next())?.text()
 /** Publishes these texts to `t` at QoS 1, one after the other. */
 async function publish(...texts: string[]): Promise<void> {
   for (const text of texts) await client.publish('t', text, { qos: 1 })
@@ -48,15 +49,22 @@ describe('publish', () => {
     const subscription = await client.subscribe('t', { qos: 1 })
     await publish('x', 'y')
     await world.pass(1)
-    const texts = [subscription.read()?.text(), subscription.read()?.text(), subscription.read()?.text()]
+    const texts = [
+      subscription.read()?.text(),
+      subscription.read()?.text(),
+      subscription.read()?.text(),
+    ]
     expect(texts).toEqual(['x', 'y', undefined])
   })
 
   it('keeps the order of the calls, where it goes on in the call', async () => {
     client.use({ publish: (_, next) => next() })
     const subscription = await client.subscribe('t', { qos: 1 })
-    await Promise.all(Array.from({ length: 50 }, (_, index) => client.publish('t', String(index), { qos: 1 })))
-    for (let index = 0; index < 50; index++) expect(await nextText(subscription)).toBe(String(index))
+    await Promise.all(
+      Array.from({ length: 50 }, (_, index) => client.publish('t', String(index), { qos: 1 })),
+    )
+    for (let index = 0; index < 50; index++)
+      expect(await nextText(subscription)).toBe(String(index))
   })
 
   it.each<[string, () => never | Promise<never>]>([
@@ -70,14 +78,19 @@ describe('publish', () => {
     expect((await client.publish('t', 'x')).reasonCode).toBe(0)
   })
 
-  it.each(['drain', 'disconnect'] as const)('%s() waits for what a hook has in hand', async (how) => {
-    client.use({ publish: async (call, next) => world.sleep(20).then(() => next(call)) })
-    const sent = Promise.all(['1', '2', '3'].map((text) => client.publish('t', text, { qos: 1 })))
-    const ended = client[how]()
-    expect((await world.until(sent)).map(({ reasonCode }) => reasonCode)).toEqual([0x10, 0x10, 0x10])
-    await ended
-    expect(world.broker.accepted).toHaveLength(3)
-  })
+  it.each(['drain', 'disconnect'] as const)(
+    '%s() waits for what a hook has in hand',
+    async (how) => {
+      client.use({ publish: async (call, next) => world.sleep(20).then(() => next(call)) })
+      const sent = Promise.all(['1', '2', '3'].map((text) => client.publish('t', text, { qos: 1 })))
+      const ended = client[how]()
+      expect((await world.until(sent)).map(({ reasonCode }) => reasonCode)).toEqual([
+        0x10, 0x10, 0x10,
+      ])
+      await ended
+      expect(world.broker.accepted).toHaveLength(3)
+    },
+  )
 
   it.each<[string, () => PublishOptions]>([
     ['none', () => ({ qos: 1 })],
@@ -113,7 +126,12 @@ describe('publish', () => {
       await world.pass(1)
       abort.abort(new Error('enough'))
       const outcome = when === 'before' ? 'not-sent' : 'unknown'
-      await expect(sent).rejects.toMatchObject({ name: 'AbortError', code: 'ERR_ABORTED', cause: { message: 'enough' }, outcome })
+      await expect(sent).rejects.toMatchObject({
+        name: 'AbortError',
+        code: 'ERR_ABORTED',
+        cause: { message: 'enough' },
+        outcome,
+      })
       go?.()
       await world.pass(1)
       expect(world.broker.accepted).toHaveLength(when === 'before' ? 0 : 1)
@@ -158,7 +176,10 @@ describe('publish', () => {
 
   it('gets refusals, and a call that it changes is checked', async () => {
     const seen: unknown[] = []
-    client.use({ publish: (call, next) => next(call).catch((error) => void seen.push((error as MqttError).code) as never) })
+    client.use({
+      publish: (call, next) =>
+        next(call).catch((error) => void seen.push((error as MqttError).code) as never),
+    })
     client.use({ publish: (call, next) => next({ ...call, topic: '#' }) })
     await client.publish('t', 'x')
     expect(seen).toEqual(['ERR_INVALID_TOPIC'])
@@ -166,34 +187,42 @@ describe('publish', () => {
 })
 
 describe('deliver', () => {
-  it.each(['auto', 'manual', 'on-receive'] as const)("under ack: '%s' is called at hand-out", async (ack) => {
-    const story: string[] = []
-    client.use({
-      deliver: (message, settled) => {
-        const name = message.text()
-        story.push(`in ${name}`)
-        void settled.then(({ reasonCode }) => story.push(`out ${name} ${reasonCode}`))
-      },
-    })
-    const subscription = await client.subscribe('t', { qos: 1, ack })
-    await publish('1', '2')
-    await world.pass(1)
-    expect(story).toEqual([])
-    const one = await subscription.next()
-    await world.pass(1)
-    expect(story).toEqual(['in 1'])
-    if (ack === 'manual') one?.ack(0x83)
-    await subscription.next()
-    await world.pass(1)
-    expect(story.slice(0, 3).sort()).toEqual(['in 1', 'in 2', ack === 'manual' ? 'out 1 131' : 'out 1 0'])
-  })
+  it.each(['auto', 'manual', 'on-receive'] as const)(
+    "under ack: '%s' is called at hand-out",
+    async (ack) => {
+      const story: string[] = []
+      client.use({
+        deliver: (message, settled) => {
+          const name = message.text()
+          story.push(`in ${name}`)
+          void settled.then(({ reasonCode }) => story.push(`out ${name} ${reasonCode}`))
+        },
+      })
+      const subscription = await client.subscribe('t', { qos: 1, ack })
+      await publish('1', '2')
+      await world.pass(1)
+      expect(story).toEqual([])
+      const one = await subscription.next()
+      await world.pass(1)
+      expect(story).toEqual(['in 1'])
+      if (ack === 'manual') one?.ack(0x83)
+      await subscription.next()
+      await world.pass(1)
+      expect(story.slice(0, 3).sort()).toEqual([
+        'in 1',
+        'in 2',
+        ack === 'manual' ? 'out 1 131' : 'out 1 0',
+      ])
+    },
+  )
 
   it('hears of the end of QoS 0, and of borrowed messages whose object comes again', async () => {
     const ends: string[] = []
     client.use({ deliver: ({ topic }, settled) => void settled.then(() => ends.push(topic)) })
     const done: string[] = []
     await client.listen('b', (message) => void done.push(message.text()), { lifetime: 'borrowed' })
-    for (let index = 0; index < 5; index++) await client.publish('b', String(index), { qos: (index % 2) as 0 | 1 })
+    for (let index = 0; index < 5; index++)
+      await client.publish('b', String(index), { qos: (index % 2) as 0 | 1 })
     await world.pass(1)
     expect([done, ends.length]).toEqual([['0', '1', '2', '3', '4'], 5])
   })
@@ -227,7 +256,10 @@ describe('deliver', () => {
   it('hears nothing of a message that is left to the session', async () => {
     let heard = false
     client.use({ deliver: (_, settled) => void settled.then(() => (heard = true)) })
-    const handling = await client.listen('t', () => Promise.reject(new Error('no')), { qos: 1, onError: 'stop' })
+    const handling = await client.listen('t', () => Promise.reject(new Error('no')), {
+      qos: 1,
+      onError: 'stop',
+    })
     await publish('x')
     await expect(handling.done).rejects.toThrow('handler failed')
     await world.pass(1)
@@ -271,6 +303,9 @@ it.each([
   [{ post: () => undefined }, 'post'],
   [7, ''],
 ])('refuses %j', (hooks, option) => {
-  const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(option) as string })
+  const refused = expect.objectContaining({
+    code: 'ERR_INVALID_OPTION',
+    message: expect.stringContaining(option) as string,
+  })
   expect(() => client.use(hooks as never)).toThrow(refused)
 })

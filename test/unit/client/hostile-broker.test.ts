@@ -55,9 +55,15 @@ class Peer implements Transport {
   }
 }
 
-async function facing(reads: boolean, options: ClientOptions = {}): Promise<{ world: World; peer: Peer }> {
+async function facing(
+  reads: boolean,
+  options: ClientOptions = {},
+): Promise<{ world: World; peer: Peer }> {
   const peer = new Peer(reads)
-  return { world: await over(peer, (connack) => peer.sink?.chunk(connack), { stats: true, ...options }), peer }
+  return {
+    world: await over(peer, (connack) => peer.sink?.chunk(connack), { stats: true, ...options }),
+    peer,
+  }
 }
 
 it('the memory budget bounds small writes to a peer that reads nothing: each costs far more than its bytes', async () => {
@@ -80,11 +86,17 @@ it('[MQTT-4.12.0-3] AUTH out of turn ends the connection: what the mechanism has
       return new Promise<never>(() => undefined)
     },
   })
-  const rig = await new Rig({ auth, clientId: 'c', cleanStart: false, reconnect: false }, { behave: () => asking() }).up()
+  const rig = await new Rig(
+    { auth, clientId: 'c', cleanStart: false, reconnect: false },
+    { behave: () => asking() },
+  ).up()
   rig.peer.answer = () => undefined
   const properties = { authenticationMethod: 'toy', authenticationData: bytes('x'.repeat(1000)) }
   for (let round = 0; round < 40; round++) {
-    rig.peer.send({ type: 'auth', reasonCode: 0x18, properties }, { type: 'auth', reasonCode: 0, properties })
+    rig.peer.send(
+      { type: 'auth', reasonCode: 0x18, properties },
+      { type: 'auth', reasonCode: 0, properties },
+    )
     await rig.settle()
   }
   expect(asked).toBeLessThanOrEqual(1)
@@ -111,7 +123,11 @@ it('[MQTT-3.14.4-1] nothing follows DISCONNECT, also when acknowledgements waite
   }
   await settled(world, world.client.disconnect(), 10_000)
   const packets = [...new Decoder({ from: 'client' }).push(Uint8Array.from(peer.bytes))]
-  expect(packets.map(({ type }) => type)).toEqual(['connect', ...new Array<string>(100).fill('puback'), 'disconnect'])
+  expect(packets.map(({ type }) => type)).toEqual([
+    'connect',
+    ...new Array<string>(100).fill('puback'),
+    'disconnect',
+  ])
 })
 
 it('small messages cannot hold much more memory than the budget says', async () => {
@@ -144,7 +160,12 @@ it('one message that does not fit into the memory budget by itself does not end 
 })
 
 it('nor one that does not fit beside what else the connection holds', async () => {
-  const rig = await new Rig({ memoryBudget: mebibyte, topicAliasMaximum: 10, cleanStart: false, clientId: 'c' }).up()
+  const rig = await new Rig({
+    memoryBudget: mebibyte,
+    topicAliasMaximum: 10,
+    cleanStart: false,
+    clientId: 'c',
+  }).up()
   await settled(
     rig,
     rig.client.listen('a', () => undefined, { qos: 1 }),
@@ -160,7 +181,10 @@ it('nor one that does not fit beside what else the connection holds', async () =
 
 it('outbound.maxQueuedBytes counts the properties of messages that wait and of those in flight', async () => {
   const world = await connected({ outbound: { maxQueuedBytes: mebibyte } })
-  const options: PublishOptions = { qos: 1, properties: { userProperties: [['k', 'x'.repeat(60_000)]] } }
+  const options: PublishOptions = {
+    qos: 1,
+    properties: { userProperties: [['k', 'x'.repeat(60_000)]] },
+  }
   let refused = 0
   for (let message = 0; message < 100; message++)
     world.client.publish('a', '', options).catch((error: { code?: string }) => {
@@ -175,7 +199,9 @@ it('outbound.maxQueuedBytes counts the properties of messages that wait and of t
 it.each([42, null, { length: 1n }])('a content type of %o is refused', async (contentType) => {
   const world = await agreed()
   const wrong = { qos: 1, properties: { contentType } } as unknown as PublishOptions
-  expect(await failure(world.client.publish('a', 'b', wrong))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+  expect(await failure(world.client.publish('a', 'b', wrong))).toMatchObject({
+    code: 'ERR_INVALID_OPTION',
+  })
   await settled(world, world.client.publish('a', 'b', { qos: 1 }))
 })
 
@@ -183,12 +209,18 @@ it('[MQTT-3.3.4-4] seventy overlapping subscriptions of ours may all be named in
   const world = await agreed()
   let copies = 0
   for (let combination = 0; combination < 70; combination++) {
-    const filter = Array.from({ length: 7 }, (_, level) => ((combination >> level) & 1 ? '+' : 'x')).join('/')
+    const filter = Array.from({ length: 7 }, (_, level) =>
+      (combination >> level) & 1 ? '+' : 'x',
+    ).join('/')
     await listen(world, filter, () => void copies++)
   }
-  const subscriptionIdentifiers = world.peer.all('subscribe').flatMap(({ properties }) => properties.subscriptionIdentifiers ?? [])
+  const subscriptionIdentifiers = world.peer
+    .all('subscribe')
+    .flatMap(({ properties }) => properties.subscriptionIdentifiers ?? [])
   expect(new Set(subscriptionIdentifiers).size).toBe(70)
-  await world.send(publish('x/x/x/x/x/x/x', 'x', undefined, { properties: { subscriptionIdentifiers } }))
+  await world.send(
+    publish('x/x/x/x/x/x/x', 'x', undefined, { properties: { subscriptionIdentifiers } }),
+  )
   expect([world.client.state, copies]).toEqual(['connected', 70])
   world.client.destroy()
 })

@@ -17,16 +17,22 @@ const packets = Number(process.env['MQWIRE_PACKETS'] ?? (long ? 10_000_000 : 20_
 const states = {
   'before CONNACK': () => undefined,
   idle: () => undefined,
-  'with a reader': ({ client }: World) => void loop(client.subscription('#', { qos: 2 })).catch(nothing),
-  'with a reader that hangs': ({ client }: World) => void client.subscription('+', { qos: 2 }).next(),
-  'with a subscription that nobody reads': ({ client }: World) => void client.subscription('+/#', { qos: 1, buffer: 4 }),
+  'with a reader': ({ client }: World) =>
+    void loop(client.subscription('#', { qos: 2 })).catch(nothing),
+  'with a reader that hangs': ({ client }: World) =>
+    void client.subscription('+', { qos: 2 }).next(),
+  'with a subscription that nobody reads': ({ client }: World) =>
+    void client.subscription('+/#', { qos: 1, buffer: 4 }),
   'with publishes in flight': ({ client }: World) => {
-    if (client.outbound.size < 100) for (const qos of [0, 1, 2, 2] as const) client.publish('t', 'x', { qos }).catch(nothing)
+    if (client.outbound.size < 100)
+      for (const qos of [0, 1, 2, 2] as const) client.publish('t', 'x', { qos }).catch(nothing)
   },
   'with a subscription that is not granted': ({ client }: World) =>
     void client.subscription('a', { signal: AbortSignal.abort() }).ready.catch(nothing),
-  'with an UNSUBSCRIBE that is not answered': ({ client }: World) => void client.unsubscribe('b').catch(nothing),
-  'with a request': ({ client }: World) => void client.request('svc', 'x', { timeout: 5 }).catch(nothing),
+  'with an UNSUBSCRIBE that is not answered': ({ client }: World) =>
+    void client.unsubscribe('b').catch(nothing),
+  'with a request': ({ client }: World) =>
+    void client.request('svc', 'x', { timeout: 5 }).catch(nothing),
   'authenticating again': ({ client }: World) => void client.reauthenticate().catch(nothing),
 } as const
 type State = keyof typeof states
@@ -51,7 +57,11 @@ function goodPackets(version: 4 | 5): readonly Buffer[] {
     [0xd0, Buffer.alloc(0)],
   ]
   if (version === 5)
-    all.push([0xf0, Buffer.of(0x18, 4, 0x15, 0, 1, 0x61)], [0x30, join(text('b'), 8, 0x0b, 1, 0x26, 0, 1, 0x61, 0, 0, 'x')], [0xe0, Buffer.of(0x8b)])
+    all.push(
+      [0xf0, Buffer.of(0x18, 4, 0x15, 0, 1, 0x61)],
+      [0x30, join(text('b'), 8, 0x0b, 1, 0x26, 0, 1, 0x61, 0, 0, 'x')],
+      [0xe0, Buffer.of(0x8b)],
+    )
   return all.map(([first, body]) => packet(first, body))
 }
 
@@ -64,14 +74,19 @@ interface Counts {
 }
 
 /** Some packets, changed here and there and cut anywhere. */
-function changed(good: readonly Buffer[], random: Random): { readonly count: number; readonly pieces: Buffer[] } {
+function changed(
+  good: readonly Buffer[],
+  random: Random,
+): { readonly count: number; readonly pieces: Buffer[] } {
   const chosen = Array.from({ length: random.between(1, 6) }, () => random.pick(good))
   const bytes = Buffer.concat(chosen)
-  for (let count = random.below(4); count > 0; count--) bytes[random.below(bytes.length)] = random.below(256)
+  for (let count = random.below(4); count > 0; count--)
+    bytes[random.below(bytes.length)] = random.below(256)
   const end = random.below(4) === 0 ? random.below(bytes.length) : bytes.length
   const most = random.pick([1, 3, 20, 10_000])
   const pieces: Buffer[] = []
-  for (let at = 0; at < end; at += pieces.at(-1)?.length ?? 0) pieces.push(bytes.subarray(at, Math.min(end, at + random.between(1, most))))
+  for (let at = 0; at < end; at += pieces.at(-1)?.length ?? 0)
+    pieces.push(bytes.subarray(at, Math.min(end, at + random.between(1, most))))
   return { count: chosen.length, pieces }
 }
 
@@ -84,7 +99,10 @@ async function live(version: 4 | 5, random: Random, counts: Counts): Promise<Wor
     cleanStart: false,
     reconnect: { backoff: () => 1, decide: () => 'retry' },
     memoryBudget: 4 * 1024 * 1024,
-    auth: version === 5 ? { method: 'a', start: () => undefined, continue: () => undefined } : undefined,
+    auth:
+      version === 5
+        ? { method: 'a', start: () => undefined, continue: () => undefined }
+        : undefined,
   })
   const { client, clock } = world
   let state = 'idle' as State
@@ -121,7 +139,9 @@ async function live(version: 4 | 5, random: Random, counts: Counts): Promise<Wor
 const strays = unhandledInFile()
 const timeout = packets > 20_000 ? 7_200_000 : 60_000
 
-it(`${packets.toLocaleString('en')} packets, changed and cut, in ${names.length} states: typed ends only`, { timeout }, async () => {
+it(`${packets.toLocaleString('en')} packets, changed and cut, in ${names.length} states: typed ends only`, {
+  timeout,
+}, async () => {
   const random = new Random(0x2545f491)
   const counts: Counts = { seen: new Map(), sent: 0, ends: 0, connections: 0 }
   for (let number = 0; counts.sent < packets; number++) {
@@ -132,12 +152,14 @@ it(`${packets.toLocaleString('en')} packets, changed and cut, in ${names.length}
       if (cause !== undefined) expect(cause.code).toMatch(/^ERR_[A-Z_]+$/)
     }
     // The parts that make up a life are gone with it: what is left over would be seen here. Only over millions, in a process of its own.
-    if (packets > 20_000 && number % 200 === 0) expect(process.memoryUsage().heapUsed).toBeLessThan(700 * 1024 * 1024)
+    if (packets > 20_000 && number % 200 === 0)
+      expect(process.memoryUsage().heapUsed).toBeLessThan(700 * 1024 * 1024)
   }
   const { seen, sent, ends, connections } = counts
   expect(strays).toEqual([])
   expect([...seen.keys()].sort()).toEqual([...names].sort())
   expect(Math.min(...seen.values())).toBeGreaterThan(packets / 5000)
   expect(ends).toBeGreaterThan(packets / 100)
-  if (packets > 20_000) console.log(`${sent} packets in ${connections} connections, of which ${ends} were up and ended`)
+  if (packets > 20_000)
+    console.log(`${sent} packets in ${connections} connections, of which ${ends} were up and ended`)
 })

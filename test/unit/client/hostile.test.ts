@@ -56,19 +56,35 @@ const rows: Row[] = [
   ['UNSUBSCRIBE', hex('a2 06 00 01 00 00 01 61'), 0x82, 0x81],
   ['PINGREQ', hex('c0 00'), 0x82, 0x81],
   ['the largest Remaining Length: at the header', hex('40 ff ff ff 7f'), 0x95],
-  ['PUBACK far larger than it needs', packet(0x40, [0, 1, 0x10], properties(0x1f, text('a'.repeat(10_000)))), 0x95],
+  [
+    'PUBACK far larger than it needs',
+    packet(0x40, [0, 1, 0x10], properties(0x1f, text('a'.repeat(10_000)))),
+    0x95,
+  ],
   ['PINGRESP', packet(0xd0, Buffer.alloc(10_001)), 0x95],
   ['SUBACK', packet(0x90, [0, 1, 0], Buffer.alloc(100_001)), 0x95],
   ['DISCONNECT', packet(0xe0, 0, many(20_000)), 0x95],
   ['PUBLISH with 129 user properties', publish({ properties: many(129) }), 0x97],
   ['PUBLISH with 200,000 user properties', publish({ properties: many(200_000) }), 0x97],
-  ['PUBLISH with 65 Subscription Identifiers', publish({ properties: properties(identifiers(65)) }), 0x97],
+  [
+    'PUBLISH with 65 Subscription Identifiers',
+    publish({ properties: properties(identifiers(65)) }),
+    0x97,
+  ],
   ['PUBACK with 129 user properties', packet(0x40, uint16(9), 0, many(129)), 0x97],
   ['SUBACK with 129 user properties', packet(0x90, uint16(1), many(129), 0), 0x97],
-  ['DISCONNECT with a Session Expiry Interval', packet(0xe0, 0x8b, properties(0x11, 0, 0, 0, 1)), 0x82],
+  [
+    'DISCONNECT with a Session Expiry Interval',
+    packet(0xe0, 0x8b, properties(0x11, 0, 0, 0, 1)),
+    0x82,
+  ],
   ['DISCONNECT with a code that only clients send', packet(0xe0, 4, 0), 0x81, 0x82],
   ['DISCONNECT with 129 user properties', packet(0xe0, 0, many(129)), 0x97],
-  ['more than Receive Maximum', join(...Array.from({ length: 257 }, (_, index) => publish({ qos: 2, id: index + 1 }))), 0x93],
+  [
+    'more than Receive Maximum',
+    join(...Array.from({ length: 257 }, (_, index) => publish({ qos: 2, id: index + 1 }))),
+    0x93,
+  ],
 ]
 
 /** Rows that break a rule of a connection that is up, or are another offence before CONNACK. */
@@ -84,7 +100,9 @@ const names: Record<string, number> = {
   TopicAliasInvalid: 0x94,
   PacketTooLarge: 0x95,
 }
-const vectors = (JSON.parse(readFileSync(new URL('../../rules/vectors.json', import.meta.url), 'utf8')) as Vector[]).filter(
+const vectors = (
+  JSON.parse(readFileSync(new URL('../../rules/vectors.json', import.meta.url), 'utf8')) as Vector[]
+).filter(
   ({ direction, valid, fill, error, context, name }) =>
     direction === 's2c' &&
     !valid &&
@@ -105,7 +123,9 @@ async function expectClosed(world: World, codes: readonly number[]): Promise<voi
   expect(world.peer.ended).toEqual({ cause: undefined })
   expect(MqttError.is(cause)).toBe(true)
   expect(cause).toMatchObject({ fault: 'remote', reasonCode: goodbyes[0]?.reasonCode })
-  expect(cause?.code).toMatch(/^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|PACKET_TOO_LARGE|UNEXPECTED_PACKET|QUEUE_FULL)$/)
+  expect(cause?.code).toMatch(
+    /^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|PACKET_TOO_LARGE|UNEXPECTED_PACKET|QUEUE_FULL)$/,
+  )
   expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
   expect(world.seen('unclaimed')).toEqual([])
   expect(world.seen('serverdisconnect')).toEqual([])
@@ -119,7 +139,8 @@ describe('on a connection that is up: DISCONNECT with the reason is last, nothin
     const subscription = world.client.subscription(['#', '$SYS/#'])
     await world.settle()
     // Whatever stands behind the bad packet is ignored.
-    const behind = bytes.length > 1000 || name.includes('at the header') ? '' : join(publish({}), publish({}))
+    const behind =
+      bytes.length > 1000 || name.includes('at the header') ? '' : join(publish({}), publish({}))
     await world.sendBytes(bytes, behind)
     await expectClosed(world, codes)
     // Messages before the one that breaks the rule are good ones.
@@ -127,19 +148,22 @@ describe('on a connection that is up: DISCONNECT with the reason is last, nothin
     expect(world.peer.received.filter(({ type }) => type.startsWith('pub'))).toEqual([])
   })
 
-  it.each(vectors.map((vector) => [vector.name, vector] as const))('vector %s', async (name, vector) => {
-    const world = await connected()
-    const subscription = world.client.subscription('#')
-    await world.settle()
-    for (const byte of hex(vector.hex)) world.peer.sendBytes([byte])
-    await world.settle()
-    await expectClosed(
-      world,
-      (vector.acceptErrors ?? []).map((error) => names[error] as number),
-    )
-    // A stream holds good packets before the bad one.
-    if (!name.startsWith('stream')) expect(subscription.size).toBe(0)
-  })
+  it.each(vectors.map((vector) => [vector.name, vector] as const))(
+    'vector %s',
+    async (name, vector) => {
+      const world = await connected()
+      const subscription = world.client.subscription('#')
+      await world.settle()
+      for (const byte of hex(vector.hex)) world.peer.sendBytes([byte])
+      await world.settle()
+      await expectClosed(
+        world,
+        (vector.acceptErrors ?? []).map((error) => names[error] as number),
+      )
+      // A stream holds good packets before the bad one.
+      if (!name.startsWith('stream')) expect(subscription.size).toBe(0)
+    },
+  )
 })
 
 describe('before CONNACK: no DISCONNECT, the stream is closed', () => {
@@ -152,7 +176,9 @@ describe('before CONNACK: no DISCONNECT, the stream is closed', () => {
     await world.sendBytes(bytes)
     const error = await connecting
     expect(error).toMatchObject({ fault: 'remote' })
-    expect(error.code).toMatch(/^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|PACKET_TOO_LARGE|UNEXPECTED_PACKET|CONNECT_REFUSED)$/)
+    expect(error.code).toMatch(
+      /^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|PACKET_TOO_LARGE|UNEXPECTED_PACKET|CONNECT_REFUSED)$/,
+    )
     expect(world.peer.received.map(({ type }) => type)).toEqual(['connect'])
     expect(world.peer.ended).toBeDefined()
     expect([world.client.state, subscription.size, world.clock.pending]).toEqual(['closed', 0, 0])

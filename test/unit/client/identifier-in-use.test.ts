@@ -14,19 +14,31 @@ const busyUpTo =
   (most: number): Answer =>
   (packet) => {
     const { type } = packet
-    if ((type !== 'subscribe' && type !== 'unsubscribe') || packet.packetId > most) return agreeable(packet)
+    if ((type !== 'subscribe' && type !== 'unsubscribe') || packet.packetId > most)
+      return agreeable(packet)
     const asked = type === 'subscribe' ? packet.subscriptions : packet.filters
-    return { type: type === 'subscribe' ? 'suback' : 'unsuback', packetId: packet.packetId, reasonCodes: asked.map(() => 0x91), properties: {} }
+    return {
+      type: type === 'subscribe' ? 'suback' : 'unsuback',
+      packetId: packet.packetId,
+      reasonCodes: asked.map(() => 0x91),
+      properties: {},
+    }
   }
 
-const busy = (most: number, options: ClientOptions = {}): Promise<World> => connected(options, busyUpTo(most))
-const inUse = (type: 'suback' | 'unsuback', packetId: number) => ({ type, packetId, reasonCodes: [0x91] }) as const
+const busy = (most: number, options: ClientOptions = {}): Promise<World> =>
+  connected(options, busyUpTo(most))
+const inUse = (type: 'suback' | 'unsuback', packetId: number) =>
+  ({ type, packetId, reasonCodes: [0x91] }) as const
 
 describe('SUBACK 0x91', () => {
   it('one more try, under an identifier that is far from a run of the server’s own', async () => {
     const world = await busy(1000)
-    const calls = Array.from({ length: 20 }, (_, index) => world.client.subscribe(`t/${index}`, { qos: 1 }))
-    const granted = (await settled(world, Promise.all(calls))).map((subscription) => subscription.granted[0]?.reasonCode)
+    const calls = Array.from({ length: 20 }, (_, index) =>
+      world.client.subscribe(`t/${index}`, { qos: 1 }),
+    )
+    const granted = (await settled(world, Promise.all(calls))).map(
+      (subscription) => subscription.granted[0]?.reasonCode,
+    )
     expect(granted).toEqual(Array(20).fill(1))
     expect(new Set(world.peer.all('subscribe').map(({ packetId }) => packetId)).size).toBe(40)
   })
@@ -34,13 +46,20 @@ describe('SUBACK 0x91', () => {
   it.each(['subscribe', 'unsubscribe'] as const)('a second one refuses %s()', async (type) => {
     const world = await busy(65_535)
     const error = await settled(world, failure(world.client[type](['a', 'b'])))
-    expect(error).toMatchObject({ code: `ERR_${type.toUpperCase()}_REFUSED`, reasonCode: 0x91, outcome: 'refused' })
+    expect(error).toMatchObject({
+      code: `ERR_${type.toUpperCase()}_REFUSED`,
+      reasonCode: 0x91,
+      outcome: 'refused',
+    })
     expect(world.peer.all(type)).toHaveLength(2)
   })
 
   it('is the same packet otherwise: filters, options and properties', async () => {
     const world = await busy(1)
-    const properties = { userProperties: [['k', 'v']] as [string, string][], subscriptionIdentifier: 7 }
+    const properties = {
+      userProperties: [['k', 'v']] as [string, string][],
+      subscriptionIdentifier: 7,
+    }
     const options: SubscribeOptions = { qos: 1, noLocal: true, retainHandling: 1, properties }
     const subscription = await subscribe(world, ['a', 'b'], options)
     const [first, second] = world.peer.all('subscribe').map(({ packetId, ...rest }) => rest)
@@ -54,9 +73,16 @@ describe('SUBACK 0x91', () => {
     await world.settle()
     const call = subscription.unsubscribe()
     await world.send(inUse('suback', world.peer.last('subscribe').packetId))
-    expect(await failure(subscription.ready)).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x91 })
+    expect(await failure(subscription.ready)).toMatchObject({
+      code: 'ERR_SUBSCRIBE_REFUSED',
+      reasonCode: 0x91,
+    })
     await call
-    expect(world.peer.received.map(({ type }) => type)).toEqual(['connect', 'subscribe', 'unsubscribe'])
+    expect(world.peer.received.map(({ type }) => type)).toEqual([
+      'connect',
+      'subscribe',
+      'unsubscribe',
+    ])
   })
 
   it('a first try that goes again does not lower the QoS that a later one asked for', async () => {
@@ -67,14 +93,22 @@ describe('SUBACK 0x91', () => {
     calls.push(world.client.subscribe('a', { qos: 1 }))
     await world.settle()
     await world.send(inUse('suback', packetId))
-    expect(world.peer.all('subscribe').map(({ subscriptions }) => subscriptions[0]?.qos)).toEqual([0, 1, 1])
-    await world.send(...world.peer.all('subscribe').flatMap((packet) => (packet.packetId === packetId ? [] : [agreeable(packet) as never])))
+    expect(world.peer.all('subscribe').map(({ subscriptions }) => subscriptions[0]?.qos)).toEqual([
+      0, 1, 1,
+    ])
+    await world.send(
+      ...world.peer
+        .all('subscribe')
+        .flatMap((packet) => (packet.packetId === packetId ? [] : [agreeable(packet) as never])),
+    )
     await Promise.all(calls)
   })
 
   it('the connection is lost before the second answer: the next one begins again', async () => {
     const options = { clientId: 'c', cleanStart: false, reconnect: { backoff: () => 10 } }
-    const world = await connected(options, (packet) => (packet.type === 'subscribe' && packet.packetId > 1 ? undefined : busyUpTo(1)(packet)))
+    const world = await connected(options, (packet) =>
+      packet.type === 'subscribe' && packet.packetId > 1 ? undefined : busyUpTo(1)(packet),
+    )
     const error = failure(world.client.subscribe('a'))
     await world.settle()
     expect(world.peer.all('subscribe')).toHaveLength(2)
@@ -101,8 +135,17 @@ describe('UNSUBACK 0x91', () => {
   it('one more try under another identifier', async () => {
     const world = await busy(1000, { maxFiltersPerSubscribe: 2 })
     const results = await settled(world, world.client.unsubscribe(['a', 'b', 'c']))
-    expect(results.map(({ filter, reasonCode }) => `${filter} ${reasonCode}`)).toEqual(['a 0', 'b 0', 'c 0'])
-    expect(world.peer.all('unsubscribe').map(({ filters }) => filters)).toEqual([['a', 'b'], ['c'], ['a', 'b'], ['c']])
+    expect(results.map(({ filter, reasonCode }) => `${filter} ${reasonCode}`)).toEqual([
+      'a 0',
+      'b 0',
+      'c 0',
+    ])
+    expect(world.peer.all('unsubscribe').map(({ filters }) => filters)).toEqual([
+      ['a', 'b'],
+      ['c'],
+      ['a', 'b'],
+      ['c'],
+    ])
   })
 
   it('a filter that was subscribed to again meanwhile is not taken away', async () => {

@@ -1,6 +1,11 @@
 /** Messages that are in hand, buffered or half done when a connection is lost. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Message, SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
+import type {
+  ClientOptions,
+  Message,
+  SubscribeOptions,
+  Subscription,
+} from '../../../src/client/api/index.js'
 import { comeBack, lose, again as reconnected, steady, willing } from './across.js'
 import type { World } from './harness.js'
 import { acks, gate, publish, quiet, read, subscribe, taken, takenTexts } from './incoming.js'
@@ -8,12 +13,17 @@ import { listen, loop, settled } from './steps.js'
 
 const kept = willing(true)
 const first = (text: string, id: number, qos: 1 | 2 = 1) => publish('t', text, id, { qos })
-const repeat = (text: string, id: number, qos: 1 | 2 = 1) => publish('t', text, id, { qos, dup: true })
+const repeat = (text: string, id: number, qos: 1 | 2 = 1) =>
+  publish('t', text, id, { qos, dup: true })
 const pubrel = { type: 'pubrel', packetId: 1, reasonCode: 0, properties: {} } as const
 const again = (world: World): Promise<unknown> => reconnected(world, kept)
 
 /** A reader of `t`, to which these messages come. */
-async function reader(options: SubscribeOptions, messages: ReturnType<typeof first>[] = [], client: ClientOptions = {}) {
+async function reader(
+  options: SubscribeOptions,
+  messages: ReturnType<typeof first>[] = [],
+  client: ClientOptions = {},
+) {
   const world = await steady(client, willing(false))
   const subscription = await subscribe(world, 't', { qos: 1, ...options })
   await world.send(...messages)
@@ -27,7 +37,10 @@ async function acked(world: World, ...messages: Message[]): Promise<string[]> {
   return acks(world)
 }
 
-const both = (subscription: Subscription): [Message, Message] => [taken(subscription), taken(subscription)]
+const both = (subscription: Subscription): [Message, Message] => [
+  taken(subscription),
+  taken(subscription),
+]
 const manual = { ack: 'manual' } as const
 
 describe('a message in hand', () => {
@@ -44,7 +57,10 @@ describe('a message in hand', () => {
   })
 
   it('acknowledged on the next connection, before its repeat: waits for it, too (nothing is acknowledged that this connection did not bring)', async () => {
-    const { world, subscription } = await reader({ ...manual, qos: 2 }, [first('one', 1), first('two', 2, 2)])
+    const { world, subscription } = await reader({ ...manual, qos: 2 }, [
+      first('one', 1),
+      first('two', 2, 2),
+    ])
     const [one, two] = both(subscription)
     await again(world)
     expect([one.ack(), two.ack(0x83)]).toEqual([true, true])
@@ -142,7 +158,9 @@ describe('a message in the buffer', () => {
   })
 
   it('frees its place of Receive Maximum for the next connection: a full window does not stop what comes again', async () => {
-    const { world, subscription } = await reader(manual, [first('one', 1), first('two', 2)], { receiveMaximum: 2 })
+    const { world, subscription } = await reader(manual, [first('one', 1), first('two', 2)], {
+      receiveMaximum: 2,
+    })
     await again(world)
     await world.send(repeat('two', 2), repeat('one', 1))
     expect(world.client.state).toBe('connected')
@@ -165,7 +183,10 @@ describe('acknowledgements that were lost', () => {
   })
 
   it('PUBREC that was lost: the repeat is answered, with DUP or without, and not delivered', async () => {
-    const { world, subscription } = await reader({ ...manual, qos: 2 }, [first('one', 1, 2), first('two', 2, 2)])
+    const { world, subscription } = await reader({ ...manual, qos: 2 }, [
+      first('one', 1, 2),
+      first('two', 2, 2),
+    ])
     await acked(world, ...both(subscription))
     await again(world)
     expect(acks(world)).toEqual([])
@@ -186,7 +207,10 @@ describe('acknowledgements that were lost', () => {
   })
 
   it('repeats before PUBREL, over any number of drops: PUBREC each time, one delivery', async () => {
-    const { world, subscription } = await reader({ qos: 2, ack: 'on-receive', overflow: 'drop-oldest' }, [first('one', 1, 2)])
+    const { world, subscription } = await reader(
+      { qos: 2, ack: 'on-receive', overflow: 'drop-oldest' },
+      [first('one', 1, 2)],
+    )
     const reading = read(subscription)
     for (let round = 0; round < 5; round++) {
       await again(world)
@@ -225,7 +249,11 @@ describe('several consumers and subscriptions', () => {
 
   it('detached messages wait through a drop, their repeats are not delivered twice, and the next subscription gets them once', async () => {
     const session = { clientId: 'c', cleanStart: false }
-    const { world, subscription } = await reader(manual, [first('one', 1), first('two', 2)], session)
+    const { world, subscription } = await reader(
+      manual,
+      [first('one', 1), first('two', 2)],
+      session,
+    )
     taken(subscription)
     subscription.detach()
     await again(world)

@@ -7,7 +7,9 @@ const texts = Array.from({ length: 60 }, (_, index) => String(index))
 const levelOf = (text: string): 1 | 2 => (Number(text) % 2 === 0 ? 1 : 2)
 
 /** 60 messages from the broker, QoS 1 and 2 in turn; gives what the application read. */
-async function receiving(cuts: readonly Cut[]): Promise<{ broker: SmallBroker; got: string[]; bytes: number }> {
+async function receiving(
+  cuts: readonly Cut[],
+): Promise<{ broker: SmallBroker; got: string[]; bytes: number }> {
   const broker = new SmallBroker({ deliver: texts.map((text) => ({ text, qos: levelOf(text) })) })
   const world = cutting(broker, cuts, { firstConnect: 'wait', receiveMaximum: 20 })
   const got: string[] = []
@@ -25,7 +27,10 @@ async function receiving(cuts: readonly Cut[]): Promise<{ broker: SmallBroker; g
   return { broker, got, bytes }
 }
 
-function checkReceived({ broker, got }: { broker: SmallBroker; got: string[] }, where: string): void {
+function checkReceived(
+  { broker, got }: { broker: SmallBroker; got: string[] },
+  where: string,
+): void {
   expect(broker.broken, where).toEqual([])
   expect(broker.undelivered, where).toBe(0)
   expect([...new Set(got)], where).toEqual(texts)
@@ -38,12 +43,16 @@ describe('60 messages from the server at QoS 1 and 2', () => {
     checkReceived(await receiving([]), 'undisturbed')
   })
 
-  it('a cut at each byte towards the server: acknowledgements that are lost', { timeout: 120_000 }, async () => {
+  it('a cut at each byte towards the server: acknowledgements that are lost', {
+    timeout: 120_000,
+  }, async () => {
     const { bytes } = await receiving([])
-    for (let at = 0; at <= bytes; at++) checkReceived(await receiving([{ forward: at }]), `byte ${at}`)
+    for (let at = 0; at <= bytes; at++)
+      checkReceived(await receiving([{ forward: at }]), `byte ${at}`)
   })
 
   it('a cut at each byte towards the client', { timeout: 120_000 }, async () => {
-    for (let at = 0; at <= 800; at++) checkReceived(await receiving([{ backward: at }, { backward: (at * 7) % 150 }]), `byte ${at}`)
+    for (let at = 0; at <= 800; at++)
+      checkReceived(await receiving([{ backward: at }, { backward: (at * 7) % 150 }]), `byte ${at}`)
   })
 })

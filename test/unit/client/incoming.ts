@@ -3,7 +3,13 @@
  * they get.
  */
 
-import type { ClientOptions, Filters, Message, SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
+import type {
+  ClientOptions,
+  Filters,
+  Message,
+  SubscribeOptions,
+  Subscription,
+} from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { encode } from '../../../src/wire/encode.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
@@ -13,13 +19,27 @@ import { agreeable, connected, type World } from './harness.js'
 const utf8 = new TextEncoder()
 
 /** A PUBLISH of the broker. QoS 1 unless said otherwise when there is an identifier, QoS 0 when there is none. */
-export function publish(topic: string, text: string, packetId?: number, rest: Partial<Omit<PublishPacket, 'type'>> = {}): PacketInput {
-  return { type: 'publish', topic, payload: utf8.encode(text), qos: packetId === undefined ? 0 : 1, packetId, ...rest }
+export function publish(
+  topic: string,
+  text: string,
+  packetId?: number,
+  rest: Partial<Omit<PublishPacket, 'type'>> = {},
+): PacketInput {
+  return {
+    type: 'publish',
+    topic,
+    payload: utf8.encode(text),
+    qos: packetId === undefined ? 0 : 1,
+    packetId,
+    ...rest,
+  }
 }
 
 /** `count` QoS 1 messages in a row; identifiers and texts count up from `from`. */
 export function series(topic: string, count: number, from = 1): PacketInput[] {
-  return Array.from({ length: count }, (_, index) => publish(topic, String(from + index), from + index))
+  return Array.from({ length: count }, (_, index) =>
+    publish(topic, String(from + index), from + index),
+  )
 }
 
 /** `count` QoS 0 messages in a row, with texts that count up from `from`. */
@@ -41,12 +61,18 @@ export function agreed(options: ClientOptions = {}, answer: Answer = agreeable):
 /** A connected client whose CONNACK tells of a session. */
 export function resumed(options: ClientOptions = {}): Promise<World> {
   return connected({ clientId: 'c', cleanStart: false, ...options }, (packet) =>
-    packet.type === 'connect' ? { type: 'connack', sessionPresent: true, reasonCode: 0, properties: {} } : agreeable(packet),
+    packet.type === 'connect'
+      ? { type: 'connack', sessionPresent: true, reasonCode: 0, properties: {} }
+      : agreeable(packet),
   )
 }
 
 /** Subscribes and waits for the grant. */
-export async function subscribe(world: World, filters: Filters, options?: SubscribeOptions): Promise<Subscription> {
+export async function subscribe(
+  world: World,
+  filters: Filters,
+  options?: SubscribeOptions,
+): Promise<Subscription> {
   const promise = world.client.subscribe(filters, options)
   promise.catch(() => undefined)
   await world.settle()
@@ -57,7 +83,9 @@ export async function subscribe(world: World, filters: Filters, options?: Subscr
 export function acks(world: World): string[] {
   return world.peer.received.flatMap((packet) => {
     if (packet.type !== 'puback' && packet.type !== 'pubrec' && packet.type !== 'pubcomp') return []
-    return [`${packet.type} ${packet.packetId}${packet.reasonCode === 0 ? '' : ` 0x${packet.reasonCode.toString(16)}`}`]
+    return [
+      `${packet.type} ${packet.packetId}${packet.reasonCode === 0 ? '' : ` 0x${packet.reasonCode.toString(16)}`}`,
+    ]
   })
 }
 
@@ -104,7 +132,8 @@ export function taken(subscription: Subscription): Message {
 /** Everything that waits, as texts, without acknowledging the last. */
 export function takenTexts(subscription: Subscription): string[] {
   const texts: string[] = []
-  for (let message = subscription.read(); message !== undefined; message = subscription.read()) texts.push(message.text())
+  for (let message = subscription.read(); message !== undefined; message = subscription.read())
+    texts.push(message.text())
   return texts
 }
 

@@ -9,7 +9,8 @@ import { agreed } from './incoming.js'
 import { over } from './steps.js'
 
 /** So many messages of six bytes. */
-const flood = (count: number): Uint8Array => new Uint8Array(Buffer.alloc(count * 6, Buffer.of(0x30, 4, 0, 1, 0x61, 0)))
+const flood = (count: number): Uint8Array =>
+  new Uint8Array(Buffer.alloc(count * 6, Buffer.of(0x30, 4, 0, 1, 0x61, 0)))
 
 /** A transport in the hands of the test, which delivers when it is asked to. */
 class Fed implements Transport {
@@ -45,7 +46,9 @@ class Fed implements Transport {
   }
 }
 
-async function fed(patient = true): Promise<{ world: World; transport: Fed; received: () => number }> {
+async function fed(
+  patient = true,
+): Promise<{ world: World; transport: Fed; received: () => number }> {
   const transport = new Fed(patient)
   const world = await over(transport, (connack) => transport.sink?.chunk(connack), { stats: true })
   return { world, transport, received: () => (world.client.stats().packetsReceived ?? 0) - 1 }
@@ -92,7 +95,8 @@ it('control packets behind a flood are handled, and what arrives meanwhile comes
 it('a packet that straddles the end of what waits is put together', async () => {
   const { world, transport, received } = await fed()
   const bytes = flood(4 * sliceLength)
-  for (let at = 0; at < bytes.length; at += 12_370) transport.sink?.chunk(bytes.slice(at, at + 12_370))
+  for (let at = 0; at < bytes.length; at += 12_370)
+    transport.sink?.chunk(bytes.slice(at, at + 12_370))
   await world.settle()
   expect(received()).toBe(4 * sliceLength)
   expect(world.client.state).toBe('connected')
@@ -177,13 +181,19 @@ it.each([
   const world = await agreed()
   await world.sendBytes([type, ...varint(size - 1 - varint(size).length)])
   expect(world.peer.last('disconnect')).toMatchObject({ reasonCode: 0x95 })
-  expect(world.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_PACKET_TOO_LARGE', fault: 'remote' } }])
+  expect(world.seen('disconnect')).toMatchObject([
+    { cause: { code: 'ERR_PACKET_TOO_LARGE', fault: 'remote' } },
+  ])
 })
 
 it('PUBACK and DISCONNECT of exactly their cap are read', async () => {
   const world = await agreed()
   const puback = packet(0x40, [0, 9, 0], properties(0x1f, text('x'.repeat(9989))))
-  const disconnect = packet(0xe0, 0x8b, properties(0x1f, text('x'.repeat(60_000)), 0x26, text(''), text('y'.repeat(39_984))))
+  const disconnect = packet(
+    0xe0,
+    0x8b,
+    properties(0x1f, text('x'.repeat(60_000)), 0x26, text(''), text('y'.repeat(39_984))),
+  )
   expect([puback.length, disconnect.length]).toEqual([10_000, 100_000])
   await world.sendBytes(puback)
   expect(world.client.state).toBe('connected')

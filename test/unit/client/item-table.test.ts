@@ -10,7 +10,13 @@ function itemOf(packetId: number, order: number, released = 0): QueuedPublish {
 
 describe('messages in flight', () => {
   it('are found as a Map finds them, whatever identifiers are in use', () => {
-    const steps = fc.array(fc.tuple(fc.boolean(), fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 65_535 }))), { maxLength: 120 })
+    const steps = fc.array(
+      fc.tuple(
+        fc.boolean(),
+        fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 65_535 })),
+      ),
+      { maxLength: 120 },
+    )
     fc.assert(
       fc.property(steps, (list) => {
         const table = new PublishTable()
@@ -46,7 +52,8 @@ describe('messages in flight', () => {
 
   it('are told apart by PUBREC, each in their order', () => {
     const table = new PublishTable()
-    for (const item of [itemOf(5, 3), itemOf(6, 1), itemOf(7, 2, 9), itemOf(8, 4, 8)]) table.add(item)
+    for (const item of [itemOf(5, 3), itemOf(6, 1), itemOf(7, 2, 9), itemOf(8, 4, 8)])
+      table.add(item)
     expect(table.unreleased().map(({ packetId }) => packetId)).toEqual([6, 5])
     expect(table.released().map(({ packetId }) => packetId)).toEqual([8, 7])
     expect(table.all().map(({ packetId }) => packetId)).toEqual([6, 7, 5, 8])

@@ -2,7 +2,18 @@
 import { describe, expect, it } from 'vitest'
 import type { NextOptions, Subscription } from '../../../src/client/api/index.js'
 import { failure, type World } from './harness.js'
-import { acks, agreed, publish, quick, quiet, read, series, subscribe, taken, takenTexts } from './incoming.js'
+import {
+  acks,
+  agreed,
+  publish,
+  quick,
+  quiet,
+  read,
+  series,
+  subscribe,
+  taken,
+  takenTexts,
+} from './incoming.js'
 import { loop, settled } from './steps.js'
 
 async function reader(options = {}): Promise<{ world: World; subscription: Subscription }> {
@@ -43,7 +54,11 @@ describe('next()', () => {
     const waiting = failure(subscription.next({ signal: abort.signal }))
     await world.settle()
     abort.abort('enough')
-    expect(await waiting).toMatchObject({ code: 'ERR_ABORTED', name: 'AbortError', cause: 'enough' })
+    expect(await waiting).toMatchObject({
+      code: 'ERR_ABORTED',
+      name: 'AbortError',
+      cause: 'enough',
+    })
     await world.send(publish('a', 'x'))
     expect((await subscription.next())?.text()).toBe('x')
   })
@@ -52,7 +67,9 @@ describe('next()', () => {
     const { world, subscription } = await reader({ qos: 1 })
     await world.send(...series('a', 2))
     taken(subscription)
-    expect(await failure(subscription.next({ signal: AbortSignal.abort() }))).toMatchObject({ code: 'ERR_ABORTED' })
+    expect(await failure(subscription.next({ signal: AbortSignal.abort() }))).toMatchObject({
+      code: 'ERR_ABORTED',
+    })
     await world.settle()
     expect([acks(world), subscription.size]).toEqual([[], 1])
   })
@@ -66,11 +83,14 @@ describe('next()', () => {
     expect((await waiting)?.text()).toBe('x')
   })
 
-  it.each([{ timeout: -1 }, { timeout: 'x' }, { timeout: Number.NaN }, { signal: {} }])('wrong options: %j', async (options) => {
-    const { subscription } = await reader()
-    const call = Promise.resolve().then(() => subscription.next(options as NextOptions))
-    expect(await failure(call)).toMatchObject({ code: 'ERR_INVALID_OPTION' })
-  })
+  it.each([{ timeout: -1 }, { timeout: 'x' }, { timeout: Number.NaN }, { signal: {} }])(
+    'wrong options: %j',
+    async (options) => {
+      const { subscription } = await reader()
+      const call = Promise.resolve().then(() => subscription.next(options as NextOptions))
+      expect(await failure(call)).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    },
+  )
 
   it('read() never waits', async () => {
     const { world, subscription } = await reader()
@@ -174,6 +194,7 @@ describe('the end', () => {
     const iterator = subscription[Symbol.asyncIterator]()
     expect(iterator[Symbol.asyncIterator]()).toBe(iterator)
     const waiting = iterator.next()
-    for (const result of [iterator.return?.(), waiting, iterator.next()]) expect(await result).toEqual({ done: true, value: undefined })
+    for (const result of [iterator.return?.(), waiting, iterator.next()])
+      expect(await result).toEqual({ done: true, value: undefined })
   })
 })

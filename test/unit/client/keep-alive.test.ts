@@ -32,24 +32,30 @@ it.each([
   [10, 0, 0],
   [0, undefined, 0],
   [false, undefined, 0],
-] as const)('%s s, the server %s s: %i PINGREQ in 50 s [MQTT-3.1.2-21]', async (keepAlive, serverKeepAlive, count) => {
-  const world = await connected({ keepAlive }, willing(false, { serverKeepAlive }))
-  expect(world.peer.last('connect').keepAlive).toBe(Number(keepAlive))
-  await world.clock.advance(50_000)
-  expect(pings(world)).toBe(count)
-  if (count > 0) return
-  await world.clock.advance(10 * 3_600_000)
-  expect([pings(world), world.client.state, world.clock.pending]).toEqual([0, 'connected', 0])
-})
+] as const)(
+  '%s s, the server %s s: %i PINGREQ in 50 s [MQTT-3.1.2-21]',
+  async (keepAlive, serverKeepAlive, count) => {
+    const world = await connected({ keepAlive }, willing(false, { serverKeepAlive }))
+    expect(world.peer.last('connect').keepAlive).toBe(Number(keepAlive))
+    await world.clock.advance(50_000)
+    expect(pings(world)).toBe(count)
+    if (count > 0) return
+    await world.clock.advance(10 * 3_600_000)
+    expect([pings(world), world.client.state, world.clock.pending]).toEqual([0, 'connected', 0])
+  },
+)
 
-it.each(['nothing else', 'calls that send nothing'])('traffic towards us, and %s: PINGREQ in time [MQTT-3.1.2-20]', async (what) => {
-  const world = await agreed({ keepAlive: 10 })
-  await everySecond(world, 35, async () => {
-    await world.send(publish('a', 'x'))
-    if (what !== 'nothing else') await settled(world, world.client.flush())
-  })
-  expect(pings(world)).toBe(3)
-})
+it.each(['nothing else', 'calls that send nothing'])(
+  'traffic towards us, and %s: PINGREQ in time [MQTT-3.1.2-20]',
+  async (what) => {
+    const world = await agreed({ keepAlive: 10 })
+    await everySecond(world, 35, async () => {
+      await world.send(publish('a', 'x'))
+      if (what !== 'nothing else') await settled(world, world.client.flush())
+    })
+    expect(pings(world)).toBe(3)
+  },
+)
 
 it('no PINGRESP: closed as keep-alive timeout after pingTimeout, everything pending settles', async () => {
   const world = await connected({ keepAlive: 10, pingTimeout: 4000 })
@@ -79,7 +85,16 @@ it('a large packet that keeps 1 KiB/s is let through', async () => {
   const world = await connected({ keepAlive: 10, pingTimeout: 5000 })
   const subscription = world.client.subscription('a')
   const length = 100 * 1024
-  await world.sendBytes([0x30, (length & 0x7f) | 0x80, ((length >> 7) & 0x7f) | 0x80, length >> 14, 0, 1, 0x61, 0])
+  await world.sendBytes([
+    0x30,
+    (length & 0x7f) | 0x80,
+    ((length >> 7) & 0x7f) | 0x80,
+    length >> 14,
+    0,
+    1,
+    0x61,
+    0,
+  ])
   for (let second = 0; second < 100; second++) {
     await world.clock.advance(980)
     await world.sendBytes(new Uint8Array(second === 99 ? 1020 : 1024))
@@ -100,7 +115,10 @@ it('a flood of QoS 0 that lasts longer than the keep-alive: the link stays', asy
 
 it('a peer that stops reading: given up after keep-alive and pingTimeout, even if it still sends', async () => {
   const transport = new StalledTransport(200)
-  const world = await over(transport, () => transport.feed('20 03 00 00 00'), { keepAlive: 10, pingTimeout: 5000 })
+  const world = await over(transport, () => transport.feed('20 03 00 00 00'), {
+    keepAlive: 10,
+    pingTimeout: 5000,
+  })
   const publishing = failure(world.client.publish('a', new Uint8Array(1000), { qos: 1 }))
   await world.settle()
   const waiting = failure(world.client.publish('a', 'b'))
@@ -108,13 +126,20 @@ it('a peer that stops reading: given up after keep-alive and pingTimeout, even i
   await world.settle()
   expect(transport.destroyed).toBeDefined()
   expect(await world.client.closed).toMatchObject({ code: 'ERR_KEEPALIVE_TIMEOUT' })
-  expect([await publishing, await waiting]).toMatchObject([{ outcome: 'unknown' }, { outcome: 'not-sent' }])
+  expect([await publishing, await waiting]).toMatchObject([
+    { outcome: 'unknown' },
+    { outcome: 'not-sent' },
+  ])
   expect(world.clock.pending).toBe(0)
 })
 
 it('keep-alive below 0, above 65,535, a fraction: refused', () => {
-  const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'keepAlive' }) as Error
-  for (const keepAlive of [-1, 65_536, 1.5, Number.NaN, '10', true, null] as never[]) expect(() => new World({ keepAlive })).toThrow(refused)
+  const refused = expect.objectContaining({
+    code: 'ERR_INVALID_OPTION',
+    option: 'keepAlive',
+  }) as Error
+  for (const keepAlive of [-1, 65_536, 1.5, Number.NaN, '10', true, null] as never[])
+    expect(() => new World({ keepAlive })).toThrow(refused)
 })
 
 it('a handler that is busy for five keep-alives: pings flow, no disconnect', async () => {

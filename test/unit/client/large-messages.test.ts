@@ -26,13 +26,30 @@ describe.each<[string, () => FrameScanner | false]>([
     await listen(
       rig.world,
       'a',
-      (message) => void seen.push(`${message.payloadLength} ${message.text().slice(0, 3)} ${message.properties.contentType ?? '-'}`),
+      (message) =>
+        void seen.push(
+          `${message.payloadLength} ${message.text().slice(0, 3)} ${message.properties.contentType ?? '-'}`,
+        ),
       { qos: 1, lifetime },
     )
     await rig.busy()
     const small = (text: string, id: number): PacketInput => publish('a', text, id)
-    await rig.send(small('one', 1), big('b', 100_000, 2), small('two', 3), big('c', 300_000, 4), big('d', 20_000, 5), small('end', 6))
-    expect(seen).toEqual(['3 one -', '100000 bbb tb', '3 two -', '300000 ccc tc', '20000 ddd td', '3 end -'])
+    await rig.send(
+      small('one', 1),
+      big('b', 100_000, 2),
+      small('two', 3),
+      big('c', 300_000, 4),
+      big('d', 20_000, 5),
+      small('end', 6),
+    )
+    expect(seen).toEqual([
+      '3 one -',
+      '100000 bbb tb',
+      '3 two -',
+      '300000 ccc tc',
+      '20000 ddd td',
+      '3 end -',
+    ])
     expect(acks(rig.world)).toEqual(pubacks(1, 6))
   })
 
@@ -44,7 +61,11 @@ describe.each<[string, () => FrameScanner | false]>([
     const before = link.windows.length
     const whole = link.latest?.length ?? 0
     const size = 2 * whole
-    await rig.send(...Array.from({ length: 3 }, () => publish('a', 'z'.repeat(size))), publish('a', 'end'), publish('a', 'more'))
+    await rig.send(
+      ...Array.from({ length: 3 }, () => publish('a', 'z'.repeat(size))),
+      publish('a', 'end'),
+      publish('a', 'more'),
+    )
     const lengths = Array.from({ length: 5 }, () => taken(subscription).payloadLength)
     expect(lengths).toEqual([size, size, size, 'end'.length, 'more'.length])
     const given = link.windows.slice(before).map(({ length }) => length)
@@ -57,7 +78,11 @@ describe.each<[string, () => FrameScanner | false]>([
 
   it('left behind by one subscription, and got by the next', async () => {
     const rig = await windowed({ receiveMaximum: 65_535, scanner: scanner() })
-    const first = await subscribe(rig.world, 'a', { qos: 1, lifetime: 'borrowed', onExit: 'detach' })
+    const first = await subscribe(rig.world, 'a', {
+      qos: 1,
+      lifetime: 'borrowed',
+      onExit: 'detach',
+    })
     await rig.busy()
     await rig.send(big('z', 200_000, 1), publish('a', 'y'.repeat(70_000), 2))
     const message = taken(first)

@@ -34,7 +34,10 @@ class Reader {
           transport.write(encode({ type: 'connack' }))
           transport.pause?.()
         }
-        if (packet.type === 'publish') this.packets.push(`${packet.payload.length} ${packet.payload.every((byte) => byte === A)}`)
+        if (packet.type === 'publish')
+          this.packets.push(
+            `${packet.payload.length} ${packet.payload.every((byte) => byte === A)}`,
+          )
         if (packet.type === 'disconnect') this.packets.push('disconnect')
       }
     }
@@ -63,7 +66,10 @@ const identity = hasOpenssl() ? selfSigned('localhost') : undefined
 /** A listener, and where it is to be found. */
 type Way = (accept: Accept) => Promise<{ endpoint: Endpoint; close(): unknown }>
 
-const listening = (listener: { url: string; close(): unknown }) => ({ endpoint: listener.url, close: () => listener.close() })
+const listening = (listener: { url: string; close(): unknown }) => ({
+  endpoint: listener.url,
+  close: () => listener.close(),
+})
 
 const ways: [string, Way][] = [
   ['tcp', async (accept) => listening(await listenTcp({}, accept))],
@@ -72,10 +78,16 @@ const ways: [string, Way][] = [
     async (accept) => {
       const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-'))
       const listener = await listenUnix({ path: path.join(folder, 's') }, accept)
-      return { endpoint: listener.url, close: () => listener.close().then(() => rmSync(folder, { recursive: true })) }
+      return {
+        endpoint: listener.url,
+        close: () => listener.close().then(() => rmSync(folder, { recursive: true })),
+      }
     },
   ],
-  ['WebSocket', async (accept) => listening(await listenWebSocket({ maximumPacketSize: 2 * size }, accept))],
+  [
+    'WebSocket',
+    async (accept) => listening(await listenWebSocket({ maximumPacketSize: 2 * size }, accept)),
+  ],
   [
     'memory',
     async (accept) => {
@@ -99,7 +111,9 @@ if (identity !== undefined)
 
 describe.each(ways)('%s', (_name, listen) => {
   /** A client of a peer that does not read, with a payload of 12 MB. */
-  async function reluctant(test: (client: Client, payload: Uint8Array, reader: Reader) => Promise<void>): Promise<void> {
+  async function reluctant(
+    test: (client: Client, payload: Uint8Array, reader: Reader) => Promise<void>,
+  ): Promise<void> {
     const reader = new Reader()
     const { endpoint, close } = await listen(reader.accept)
     const client = await connect(endpoint, { reconnect: false })

@@ -19,7 +19,10 @@ interface Upload {
 }
 
 /** Connected over a slow line; each later connection gets one like it. */
-async function uploading(options: ClientOptions = {}, line: Line = { rate: megabyte }): Promise<Upload> {
+async function uploading(
+  options: ClientOptions = {},
+  line: Line = { rate: megabyte },
+): Promise<Upload> {
   const links: SlowLink[] = []
   const world: World = new World({ keepAlive: false, ...options }, {}, 1, () => {
     const link = new SlowLink(world.clock, line, agreeable)
@@ -31,18 +34,25 @@ async function uploading(options: ClientOptions = {}, line: Line = { rate: megab
 }
 
 /** Publishes so many bytes, and gives how that stands. */
-const sending = ({ world }: Upload, length: number, qos: 0 | 1 | 2 = 0) => watched(world.client.publish('a', new Uint8Array(length), { qos }))
+const sending = ({ world }: Upload, length: number, qos: 0 | 1 | 2 = 0) =>
+  watched(world.client.publish('a', new Uint8Array(length), { qos }))
 
 /** What each publish arrived as: its length, and the bytes that it is made of. */
 const publishes = ({ packets }: SlowLink): [number, string][] =>
-  packets.flatMap((packet) => (packet.type === 'publish' ? [[packet.payload.length, String.fromCharCode(...new Set(packet.payload))]] : []))
+  packets.flatMap((packet) =>
+    packet.type === 'publish'
+      ? [[packet.payload.length, String.fromCharCode(...new Set(packet.payload))]]
+      : [],
+  )
 
 const [A, B] = ['A'.charCodeAt(0), 'B'.charCodeAt(0)]
 const letters = (length = size): Uint8Array => new Uint8Array(length).fill(A)
 
 describe('what the caller writes into its memory after a publish has settled never leaves', () => {
   /** Begins a publish of these bytes, and writes over them as soon as they are the caller's again: the packet goes on as it was. */
-  async function goesOn(act: (upload: Upload, payload: Uint8Array, free: () => void) => unknown): Promise<void> {
+  async function goesOn(
+    act: (upload: Upload, payload: Uint8Array, free: () => void) => unknown,
+  ): Promise<void> {
     const upload = await uploading()
     const payload = letters()
     const acting = act(upload, payload, () => void payload.fill(B))
@@ -66,7 +76,9 @@ describe('what the caller writes into its memory after a publish has settled nev
   )
 
   it.each([1, 2] as const)('QoS %i: ackTimeout', (qos) =>
-    goesOn(({ world }, payload, free) => world.client.publish('a', payload, { qos, ackTimeout: 200 }).catch(free)),
+    goesOn(({ world }, payload, free) =>
+      world.client.publish('a', payload, { qos, ackTimeout: 200 }).catch(free),
+    ),
   )
 
   it.each(['puback', 'pubrec'] as const)('%s with an error before the last byte', (type) =>
@@ -78,7 +90,10 @@ describe('what the caller writes into its memory after a publish has settled nev
     }),
   )
 
-  it('request timeout', () => goesOn(({ world }, payload, free) => world.client.request('a', payload, { timeout: 500 }).catch(free)))
+  it('request timeout', () =>
+    goesOn(({ world }, payload, free) =>
+      world.client.request('a', payload, { timeout: 500 }).catch(free),
+    ))
 
   it('post()', () =>
     goesOn(({ world }, payload, free) => {
@@ -86,18 +101,21 @@ describe('what the caller writes into its memory after a publish has settled nev
       free()
     }))
 
-  it.each([0, 1] as const)('QoS %i: disconnect({ timeout: 0 }) gives a packet a second', async (qos) => {
-    const { world, link } = await uploading()
-    const payload = letters(800_000)
-    const call = world.client.publish('a', payload, { qos }).catch(() => payload.fill(B))
-    await world.clock.advance(50)
-    await settled(world, world.client.disconnect({ timeout: 0 }))
-    await call
-    expect(payload[0]).toBe(B)
-    await world.clock.advance(5000)
-    expect(publishes(link)).toEqual([[800_000, 'A']])
-    expect([link.types.at(-1), world.clock.pending]).toEqual(['disconnect', 0])
-  })
+  it.each([0, 1] as const)(
+    'QoS %i: disconnect({ timeout: 0 }) gives a packet a second',
+    async (qos) => {
+      const { world, link } = await uploading()
+      const payload = letters(800_000)
+      const call = world.client.publish('a', payload, { qos }).catch(() => payload.fill(B))
+      await world.clock.advance(50)
+      await settled(world, world.client.disconnect({ timeout: 0 }))
+      await call
+      expect(payload[0]).toBe(B)
+      await world.clock.advance(5000)
+      expect(publishes(link)).toEqual([[800_000, 'A']])
+      expect([link.types.at(-1), world.clock.pending]).toEqual(['disconnect', 0])
+    },
+  )
 
   it.each([
     ['disconnect({ timeout: 0 }) and more than that', 0],
@@ -118,7 +136,11 @@ describe('what the caller writes into its memory after a publish has settled nev
   })
 
   it.each([1, 2] as const)('QoS %i: aborted while it is sent again', async (qos) => {
-    const { world, links } = await uploading({ reconnect: { backoff: () => 100 }, clientId: 'c', cleanStart: false })
+    const { world, links } = await uploading({
+      reconnect: { backoff: () => 100 },
+      clientId: 'c',
+      cleanStart: false,
+    })
     const payload = letters()
     const abort = new AbortController()
     const call = failure(world.client.publish('a', payload, { qos, signal: abort.signal }))
@@ -138,7 +160,12 @@ describe('what the caller writes into its memory after a publish has settled nev
 
   it.each([0, 1] as const)('QoS %i: too large to be copied, the link is cut', async (qos) => {
     const outbound = { maxQueuedBytes: 2 * megabyte }
-    const { world, links } = await uploading({ reconnect: { backoff: () => 100 }, clientId: 'c', sessionExpiryInterval: 60, outbound })
+    const { world, links } = await uploading({
+      reconnect: { backoff: () => 100 },
+      clientId: 'c',
+      sessionExpiryInterval: 60,
+      outbound,
+    })
     const payload = letters()
     const abort = new AbortController()
     const call = failure(world.client.publish('a', payload, { qos, signal: abort.signal }))
@@ -167,7 +194,12 @@ describe('what the caller writes into its memory after a publish has settled nev
 
   it('one that is sent anew after its promise has settled: a late acknowledgement, and the session is gone', async () => {
     const outbound = { ackTimeout: 500, onSessionLost: 'republish' } as const
-    const world = await connected({ keepAlive: false, sessionExpiryInterval: 0, reconnect: { backoff: constant(1000) }, outbound })
+    const world = await connected({
+      keepAlive: false,
+      sessionExpiryInterval: 0,
+      reconnect: { backoff: constant(1000) },
+      outbound,
+    })
     const bytes = new TextEncoder().encode('mine')
     const late = failure(world.client.publish('t', bytes, { qos: 2 }))
     await world.settle()
@@ -178,7 +210,9 @@ describe('what the caller writes into its memory after a publish has settled nev
     expect(await late).toMatchObject({ code: 'ERR_TIMEOUT', outcome: 'unknown' })
     bytes.fill(0x21)
     await world.clock.advance(1000)
-    expect(world.peer.all('publish').map(({ payload }) => new TextDecoder().decode(payload))).toEqual(['mine'])
+    expect(
+      world.peer.all('publish').map(({ payload }) => new TextDecoder().decode(payload)),
+    ).toEqual(['mine'])
   })
 })
 
@@ -193,17 +227,30 @@ describe('packets on a slow line', () => {
     expect(subscription.read()).toBeDefined()
     subscription.read()
     await settled(world, world.client.subscribe('other'), 4000)
-    expect(link.types).toEqual(['connect', 'subscribe', 'publish', 'puback', 'subscribe', 'publish', 'pubrel'])
+    expect(link.types).toEqual([
+      'connect',
+      'subscribe',
+      'publish',
+      'puback',
+      'subscribe',
+      'publish',
+      'pubrel',
+    ])
     expect(large.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled'])
   })
 
   it('acknowledgements that a flooding peer is owed behind a large packet are bounded by the memory budget', async () => {
-    const upload = await uploading({ memoryBudget: 3 * megabyte }, { rate: megabyte, kernel: 64 * 1024 })
+    const upload = await uploading(
+      { memoryBudget: 3 * megabyte },
+      { rate: megabyte, kernel: 64 * 1024 },
+    )
     const { world, link } = upload
     sending(upload, 12 * megabyte)
     await world.settle()
     link.rate = 0
-    const pubrecs = Uint8Array.from(Array.from({ length: 16_000 }, (_, at) => [0x50, 2, (at + 1) >> 8, (at + 1) & 255]).flat())
+    const pubrecs = Uint8Array.from(
+      Array.from({ length: 16_000 }, (_, at) => [0x50, 2, (at + 1) >> 8, (at + 1) & 255]).flat(),
+    )
     for (let read = 0; read < 60 && link.destroyed === undefined; read++) {
       link.feedBytes(pubrecs)
       await world.settle()
@@ -234,7 +281,11 @@ describe('packets on a slow line', () => {
 
 describe('which peer counts as dead', () => {
   /** Milliseconds until the link was given up, at the most in a minute; meanwhile this is done every so often. */
-  async function givenUp({ world, link }: Upload, every = 60_000, act: () => unknown = () => undefined): Promise<number> {
+  async function givenUp(
+    { world, link }: Upload,
+    every = 60_000,
+    act: () => unknown = () => undefined,
+  ): Promise<number> {
     const since = world.clock.now()
     while (link.destroyed === undefined && world.clock.now() - since < 60_000) {
       act()
@@ -265,7 +316,10 @@ describe('which peer counts as dead', () => {
     await upload.world.clock.advance(5000)
     upload.link.rate = 0
     expect(await givenUp(upload)).toBeLessThanOrEqual(40_000)
-    expect(await upload.world.client.closed).toMatchObject({ code: 'ERR_KEEPALIVE_TIMEOUT', message: 'the server stopped reading' })
+    expect(await upload.world.client.closed).toMatchObject({
+      code: 'ERR_KEEPALIVE_TIMEOUT',
+      message: 'the server stopped reading',
+    })
   })
 
   it('the same over a transport that says it takes everything', async () => {
@@ -285,7 +339,10 @@ describe('which peer counts as dead', () => {
     const upload = await uploading({ keepAlive: 10 }, { rate: megabyte, kernel: 2_500_000 })
     if (how === 'post()') await upload.world.clock.advance(3000)
     upload.link.rate = 0
-    const act = (): unknown => (how === 'post()' ? upload.world.client.post('a', new Uint8Array(length)) : sending(upload, length))
+    const act = (): unknown =>
+      how === 'post()'
+        ? upload.world.client.post('a', new Uint8Array(length))
+        : sending(upload, length)
     expect(await givenUp(upload, every, act)).toBeLessThanOrEqual(15_000)
   })
 })
@@ -314,7 +371,9 @@ describe('when byte quota comes free, what waits for it leaves', () => {
     calls.push(...[900_000, 16_500_000].map((length) => sending(upload, length)))
     const drained = watched(client.drain())
     await clock.advance(3000)
-    expect([...calls, flushed, drained].map(({ state }) => state)).toEqual(Array(7).fill('fulfilled'))
+    expect([...calls, flushed, drained].map(({ state }) => state)).toEqual(
+      Array(7).fill('fulfilled'),
+    )
   })
 
   it.each(['abort', 'ttl'] as const)('also after what stood in front: %s', async (how) => {
@@ -324,7 +383,11 @@ describe('when byte quota comes free, what waits for it leaves', () => {
     sending(upload, 600_000, 1)
     await world.clock.advance(1000)
     const abort = new AbortController()
-    const options = { qos: 1, signal: abort.signal, ...(how === 'ttl' ? { ttl: 100 } : {}) } as const
+    const options = {
+      qos: 1,
+      signal: abort.signal,
+      ...(how === 'ttl' ? { ttl: 100 } : {}),
+    } as const
     const front = failure(world.client.publish('a', new Uint8Array(700_000), options))
     quiet(world.client.publish('a', 'next', { qos: 1 }))
     if (how === 'abort') abort.abort()

@@ -2,7 +2,19 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Message } from '../../../src/client/api/index.js'
 import { connected, type World } from './harness.js'
-import { acks, agreed, gate, obliging, pubacks, publish, quick, quiet, read, series, subscribe } from './incoming.js'
+import {
+  acks,
+  agreed,
+  gate,
+  obliging,
+  pubacks,
+  publish,
+  quick,
+  quiet,
+  read,
+  series,
+  subscribe,
+} from './incoming.js'
 import { deafTo, listen, loop, settled, sleep, unsuback } from './steps.js'
 
 const filter = '$share/g/a'
@@ -20,12 +32,19 @@ async function leave(world: World, work = 0, done = world.client.disconnect()): 
 const disconnected = (world: World): Promise<void> => settled(world, world.client.disconnect())
 
 /** What the client sent after CONNECT and SUBSCRIBE. */
-const sent = (world: World): string[] => world.peer.received.map((packet) => packet.type).filter((type) => type !== 'connect' && type !== 'subscribe')
+const sent = (world: World): string[] =>
+  world.peer.received
+    .map((packet) => packet.type)
+    .filter((type) => type !== 'connect' && type !== 'subscribe')
 
-const losses = (world: World): number => world.seen('drop').reduce((sum, event) => sum + event.count, 0)
+const losses = (world: World): number =>
+  world.seen('drop').reduce((sum, event) => sum + event.count, 0)
 
 /** A client whose handler works for 10 ms on each message. */
-async function working(options: ClientOptions = {}, listening: object = {}): Promise<{ world: World; seen: string[] }> {
+async function working(
+  options: ClientOptions = {},
+  listening: object = {},
+): Promise<{ world: World; seen: string[] }> {
   const world = await connected({ stats: true, ...options }, holding)
   const seen: string[] = []
   const handler = async (message: Message): Promise<void> => {
@@ -59,21 +78,24 @@ describe('a member of a group that leaves', () => {
     [0, 1],
     [1, 1],
     [1, 4],
-  ] as const)('hands out what comes behind UNSUBACK: QoS %i, %i at a time', async (qos, concurrency) => {
-    const { world, seen } = await working({}, { qos, concurrency })
-    const some = qos === 0 ? quick : series
-    await world.send(...some('a', 9))
-    const done = world.client.disconnect()
-    await world.settle()
-    await unsuback(world)
-    await world.send(...some('a', 1, 10))
-    await settled(world, done, 100)
-    expect(seen).toHaveLength(10)
-    expect(world.seen('unclaimed')).toEqual([])
-    expect(losses(world)).toBe(0)
-    expect(acks(world)).toEqual(qos === 0 ? [] : pubacks(1, 10))
-    expect(sent(world).at(-1)).toBe('disconnect')
-  })
+  ] as const)(
+    'hands out what comes behind UNSUBACK: QoS %i, %i at a time',
+    async (qos, concurrency) => {
+      const { world, seen } = await working({}, { qos, concurrency })
+      const some = qos === 0 ? quick : series
+      await world.send(...some('a', 9))
+      const done = world.client.disconnect()
+      await world.settle()
+      await unsuback(world)
+      await world.send(...some('a', 1, 10))
+      await settled(world, done, 100)
+      expect(seen).toHaveLength(10)
+      expect(world.seen('unclaimed')).toEqual([])
+      expect(losses(world)).toBe(0)
+      expect(acks(world)).toEqual(qos === 0 ? [] : pubacks(1, 10))
+      expect(sent(world).at(-1)).toBe('disconnect')
+    },
+  )
 
   it('waits for UNSUBACK also when nothing is buffered', async () => {
     const { world, seen } = await working()
@@ -111,15 +133,18 @@ describe('a member of a group that leaves', () => {
     expect([seen, losses(world)]).toEqual([['1'], 3])
   })
 
-  it.each(['auto', 'manual'] as const)('a loop under %s acks reads its buffer to the end', async (ack) => {
-    const world = await agreed()
-    const subscription = await subscribe(world, filter, { ack })
-    await world.send(...quick('a', 50))
-    const reading = read(subscription)
-    await disconnected(world)
-    expect(reading.texts).toHaveLength(50)
-    expect([reading.end.state, world.clock.now()]).toEqual(['done', 0])
-  })
+  it.each(['auto', 'manual'] as const)(
+    'a loop under %s acks reads its buffer to the end',
+    async (ack) => {
+      const world = await agreed()
+      const subscription = await subscribe(world, filter, { ack })
+      await world.send(...quick('a', 50))
+      const reading = read(subscription)
+      await disconnected(world)
+      expect(reading.texts).toHaveLength(50)
+      expect([reading.end.state, world.clock.now()]).toEqual(['done', 0])
+    },
+  )
 
   it('batches are handed out to the end', async () => {
     const world = await agreed()
@@ -141,7 +166,11 @@ describe('a member of a group that leaves', () => {
     await world.send(...quick('a', 5))
     const texts: string[] = []
     const reading = (async () => {
-      for (let message = await subscription.next(); message !== undefined; message = await subscription.next()) {
+      for (
+        let message = await subscription.next();
+        message !== undefined;
+        message = await subscription.next()
+      ) {
         await sleep(world, 10)
         texts.push(message.text())
       }
@@ -191,26 +220,30 @@ describe('a member of a group that leaves', () => {
     expect([subscription.dropped, world.client.stats().dropped]).toEqual([7, 7])
   })
 
-  it.each(['a loop that breaks', 'a handling that is detached'])('%s meanwhile is not waited for any more', async (which) => {
-    const world = await connected({}, holding)
-    const turn = gate()
-    const subscription = which.includes('loop') ? await subscribe(world, filter) : undefined
-    const handling = subscription === undefined ? await listen(world, filter, () => turn.promise) : undefined
-    const reading = (async () => {
-      for await (const _ of subscription ?? []) {
-        await turn.promise
-        break
-      }
-    })()
-    await world.send(...quick('a', 5))
-    const done = world.client.disconnect()
-    await world.settle()
-    await unsuback(world)
-    handling?.detach()
-    turn.open()
-    await settled(world, Promise.all([done, reading]))
-    expect([losses(world), world.clock.now()]).toEqual([4, 0])
-  })
+  it.each(['a loop that breaks', 'a handling that is detached'])(
+    '%s meanwhile is not waited for any more',
+    async (which) => {
+      const world = await connected({}, holding)
+      const turn = gate()
+      const subscription = which.includes('loop') ? await subscribe(world, filter) : undefined
+      const handling =
+        subscription === undefined ? await listen(world, filter, () => turn.promise) : undefined
+      const reading = (async () => {
+        for await (const _ of subscription ?? []) {
+          await turn.promise
+          break
+        }
+      })()
+      await world.send(...quick('a', 5))
+      const done = world.client.disconnect()
+      await world.settle()
+      await unsuback(world)
+      handling?.detach()
+      turn.open()
+      await settled(world, Promise.all([done, reading]))
+      expect([losses(world), world.clock.now()]).toEqual([4, 0])
+    },
+  )
 
   it('of a subscription on two filters only the share is handed out; the rest is reported', async () => {
     const world = await connected({}, holding)
@@ -277,7 +310,9 @@ describe('a member of a group that leaves', () => {
         return request.text()
       }),
     )
-    await world.send(...quick('a', 8).map((packet) => ({ ...packet, properties: { responseTopic: 'answers' } })))
+    await world.send(
+      ...quick('a', 8).map((packet) => ({ ...packet, properties: { responseTopic: 'answers' } })),
+    )
     await settled(world, world.client.disconnect(), 80)
     expect(world.peer.all('publish')).toHaveLength(8)
     expect(sent(world).at(-1)).toBe('disconnect')
@@ -331,7 +366,9 @@ describe('other subscriptions', () => {
     const world = await agreed({ stats: true })
     const turn = gate()
     const dropped: string[] = []
-    await listen(world, 'a', () => turn.promise, { onDrop: (message) => dropped.push(message.text()) })
+    await listen(world, 'a', () => turn.promise, {
+      onDrop: (message) => dropped.push(message.text()),
+    })
     await world.send(...quick('a', 3))
     const done = world.client.disconnect()
     await world.settle()
@@ -339,7 +376,9 @@ describe('other subscriptions', () => {
     turn.open()
     await settled(world, done)
     expect(dropped).toEqual(['2', '3', '4'])
-    expect(world.seen('drop')).toEqual([{ direction: 'in', topic: 'a', count: 3, error: undefined }])
+    expect(world.seen('drop')).toEqual([
+      { direction: 'in', topic: 'a', count: 3, error: undefined },
+    ])
     expect([world.client.stats().dropped, world.clock.pending]).toEqual([3, 0])
   })
 
@@ -396,7 +435,12 @@ describe('other subscriptions', () => {
     await world.send(...quick('a', 3))
     await disconnected(world)
     expect(losses(world)).toBe(3)
-    expect(world.seen('state').map(({ state }) => state)).toEqual(['connecting', 'connected', 'disconnecting', 'closed'])
+    expect(world.seen('state').map(({ state }) => state)).toEqual([
+      'connecting',
+      'connected',
+      'disconnecting',
+      'closed',
+    ])
   })
 })
 
@@ -417,7 +461,9 @@ describe('destroy() hands out nothing more', () => {
     turn.open()
     await settled(world, reading)
     expect(texts.sort()).toEqual(['1', '11'])
-    expect(world.seen('drop')).toEqual([{ direction: 'in', topic: 'b', count: 4, error: undefined }])
+    expect(world.seen('drop')).toEqual([
+      { direction: 'in', topic: 'b', count: 4, error: undefined },
+    ])
     expect([subscription.dropped, world.client.stats().dropped]).toEqual([2, 4])
   })
 

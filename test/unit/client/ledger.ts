@@ -32,11 +32,16 @@ export class Ledger {
 
   /** Rejections that are no MqttError. */
   get untyped(): unknown[] {
-    return this.#entries.filter(({ state, error }) => state === 'rejected' && !MqttError.is(error)).map(({ name, error }) => [name, error])
+    return this.#entries
+      .filter(({ state, error }) => state === 'rejected' && !MqttError.is(error))
+      .map(({ name, error }) => [name, error])
   }
 
   /** Each with its error code, or how it stands. */
   get codes(): string[] {
-    return this.#entries.map(({ name, state, error }) => `${name}: ${state === 'rejected' ? (error as MqttError).code : state}`)
+    return this.#entries.map(
+      ({ name, state, error }) =>
+        `${name}: ${state === 'rejected' ? (error as MqttError).code : state}`,
+    )
   }
 }

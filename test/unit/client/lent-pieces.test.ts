@@ -8,7 +8,13 @@ import { agreed, gate, quick, subscribe } from './incoming.js'
 
 function at(bytes: Uint8Array, start: number, size: number): PublishView {
   const view = new PublishView()
-  return Object.assign(view, { bytes, propertiesStart: start, propertiesEnd: start, payloadStart: start, payloadEnd: start + size })
+  return Object.assign(view, {
+    bytes,
+    propertiesStart: start,
+    propertiesEnd: start,
+    payloadStart: start,
+    payloadEnd: start + size,
+  })
 }
 
 /** A read of so many bytes, all the same. */
@@ -89,15 +95,23 @@ describe('what is lent of small reads', () => {
             if (value > 200) source = read(10_000, value)
           } else if (kind === 'give back') {
             const index = held.findIndex(({ lent }) => lent)
-            for (const { piece } of held.splice(Math.max(0, index), index < 0 ? 0 : 1)) piece.lent -= 1
+            for (const { piece } of held.splice(Math.max(0, index), index < 0 ? 0 : 1))
+              piece.lent -= 1
           } else {
             const start = (value * 37) % (10_000 - size)
             const view = at(source, start, size)
-            const piece = kind === 'lend' ? pieces.lend(view, 10_000) : pieces.hold(view, 10_000, false)
+            const piece =
+              kind === 'lend' ? pieces.lend(view, 10_000) : pieces.hold(view, 10_000, false)
             if (kind === 'lend') piece.lent += 1
-            held.push({ piece, from: start - pieces.shift, bytes: source.slice(start, start + size), lent: kind === 'lend' })
+            held.push({
+              piece,
+              from: start - pieces.shift,
+              bytes: source.slice(start, start + size),
+              lent: kind === 'lend',
+            })
           }
-          for (const { piece, from, bytes } of held) expect(Buffer.compare(piece.bytes.subarray(from, from + bytes.length), bytes)).toBe(0)
+          for (const { piece, from, bytes } of held)
+            expect(Buffer.compare(piece.bytes.subarray(from, from + bytes.length), bytes)).toBe(0)
         }
       }),
       { numRuns: 60 },

@@ -21,7 +21,8 @@ const calls: Readonly<Record<string, Call>> = {
     return [subscription.ready, ...reading, subscription.unsubscribe()]
   },
   unsubscribe: ({ client }) => client.unsubscribe('s'),
-  listen: ({ client }) => client.listen('l', () => undefined, { qos: 1 }).then((handling) => handling.done),
+  listen: ({ client }) =>
+    client.listen('l', () => undefined, { qos: 1 }).then((handling) => handling.done),
   request: ({ client }) => client.request('svc', 'x', { timeout: 100 }),
   flush: ({ client }) => [client.flush(), client.writable],
   reauthenticate: ({ client }) => client.reauthenticate(),
@@ -68,8 +69,18 @@ async function expectOver(rig: Rig, tally: Tally, what?: unknown): Promise<void>
   expect(rig.seen('state').filter(({ state }) => state === 'closed')).toHaveLength(1)
 }
 
-const events = ['dial', 'connect', 'connecterror', 'reconnecting', 'disconnect', 'serverdisconnect', 'sessionlost'] as const
-const states = ['connecting', 'connected', 'reconnecting', 'disconnecting', 'closed'].map((state) => `state ${state}`)
+const events = [
+  'dial',
+  'connect',
+  'connecterror',
+  'reconnecting',
+  'disconnect',
+  'serverdisconnect',
+  'sessionlost',
+] as const
+const states = ['connecting', 'connected', 'reconnecting', 'disconnecting', 'closed'].map(
+  (state) => `state ${state}`,
+)
 /** Where a program may call from. */
 const places = [...states, ...events, 'credentials', 'decide', 'backoff', 'transport', 'handler']
 
@@ -144,7 +155,9 @@ describe('what a call from a callback comes to', () => {
   it('publish in disconnect waits for the next connection', async () => {
     const rig = await new Rig({ clientId: 'c', cleanStart: false }).up()
     const receipts: Promise<unknown>[] = []
-    rig.client.on('disconnect', () => receipts.push(rig.client.publish('t', 'later', { qos: 1 })), { once: true })
+    rig.client.on('disconnect', () => receipts.push(rig.client.publish('t', 'later', { qos: 1 })), {
+      once: true,
+    })
     await rig.cut()
     await rig.advance(1000)
     expect(await Promise.all(receipts)).toMatchObject([{ reasonCode: 0 }])
@@ -159,7 +172,9 @@ describe('what a call from a callback comes to', () => {
     rig.behave = () => welcoming({}, true)
     await rig.cut()
     await rig.advance(1000)
-    const subscribed = rig.peers.map((peer) => peer.all('subscribe').flatMap(({ subscriptions }) => subscriptions))
+    const subscribed = rig.peers.map((peer) =>
+      peer.all('subscribe').flatMap(({ subscriptions }) => subscriptions),
+    )
     expect(subscribed).toMatchObject([[{ filter: 's/1' }], [{ filter: 's/2' }]])
     await rig.finish()
   })
@@ -175,17 +190,25 @@ describe('what a call from a callback comes to', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it.each(['reconnecting', 'serverdisconnect'] as const)('disconnect in %s: no reconnect', async (type) => {
-    const rig = await new Rig().up()
-    rig.client.on(type, () => void quiet(rig.client.disconnect()))
-    await (type === 'reconnecting' ? rig.cut() : rig.goodbye(0x8b))
-    if (type === 'reconnecting') expect([rig.client.state, rig.clock.pending, await rig.client.closed]).toEqual(['closed', 0, undefined])
-    await rig.advance(100_000)
-    expect(rig.dials.length).toBe(1)
-    expect(rig.client.state).toBe('closed')
-    expect(rig.seen('disconnect').length).toBe(1)
-    expect(rig.clock.pending).toBe(0)
-  })
+  it.each(['reconnecting', 'serverdisconnect'] as const)(
+    'disconnect in %s: no reconnect',
+    async (type) => {
+      const rig = await new Rig().up()
+      rig.client.on(type, () => void quiet(rig.client.disconnect()))
+      await (type === 'reconnecting' ? rig.cut() : rig.goodbye(0x8b))
+      if (type === 'reconnecting')
+        expect([rig.client.state, rig.clock.pending, await rig.client.closed]).toEqual([
+          'closed',
+          0,
+          undefined,
+        ])
+      await rig.advance(100_000)
+      expect(rig.dials.length).toBe(1)
+      expect(rig.client.state).toBe('closed')
+      expect(rig.seen('disconnect').length).toBe(1)
+      expect(rig.clock.pending).toBe(0)
+    },
+  )
 
   it('a custom transport that calls back into the client while it opens', async () => {
     const rig = new Rig()
@@ -246,7 +269,10 @@ const harmless = Object.entries(calls).flatMap(([name, call]) => (ending.test(na
 describe.each(Object.keys(situations))('the end while %s: every promise settles', (name) => {
   /** In that state, with every call under way. */
   async function situation(all = true): Promise<{ rig: Rig; tally: Tally }> {
-    const never = name === 'waiting for credentials' ? { credentials: () => new Promise<never>(() => undefined) } : {}
+    const never =
+      name === 'waiting for credentials'
+        ? { credentials: () => new Promise<never>(() => undefined) }
+        : {}
     const rig = new Rig({ firstConnect: 'wait', ...never })
     await situations[name]?.(rig)
     const tally = new Tally()
@@ -302,9 +328,21 @@ it('disconnect() while CONNACK comes byte by byte', async () => {
   }
 })
 
-it('10,000 calls in random orders, on links that come and go: none is left pending', { timeout: 60_000 }, async () => {
+it('10,000 calls in random orders, on links that come and go: none is left pending', {
+  timeout: 60_000,
+}, async () => {
   const random = new Random(12_345)
-  const behaviours = [agreeable, agreeable, welcoming({}, true), mute, down, 'hang', refusing(0x88), refusing(0x8a), silent] as const
+  const behaviours = [
+    agreeable,
+    agreeable,
+    welcoming({}, true),
+    mute,
+    down,
+    'hang',
+    refusing(0x88),
+    refusing(0x8a),
+    silent,
+  ] as const
   const links: Call[] = [
     (rig) => void rig.peers.at(-1)?.cut(),
     (rig) => void rig.peers.at(-1)?.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} }),
@@ -313,7 +351,12 @@ it('10,000 calls in random orders, on links that come and go: none is left pendi
   ]
   for (let round = 0; round < 250; round++) {
     const firstConnect = round % 2 === 0 ? 'wait' : 'reject'
-    const options = { firstConnect, clientId: 'c', cleanStart: false, reconnect: { backoff: () => 20 } } as const
+    const options = {
+      firstConnect,
+      clientId: 'c',
+      cleanStart: false,
+      reconnect: { backoff: () => 20 },
+    } as const
     const rig = new Rig(options, { behave: () => random.pick(behaviours) })
     const tally = new Tally()
     tally.add(rig.client.closed)

@@ -65,16 +65,28 @@ describe('the table of transitions', () => {
     ['disconnect', ['closed']],
     ['destroy', ['closed']],
     ['drain', ['closed']],
-    ['connect, cut, come back, disconnect', ['connecting', 'connected', 'reconnecting', 'connected', 'disconnecting', 'closed']],
+    [
+      'connect, cut, come back, disconnect',
+      ['connecting', 'connected', 'reconnecting', 'connected', 'disconnecting', 'closed'],
+    ],
     ['connect, cut, destroy', ['connecting', 'connected', 'reconnecting', 'closed']],
     ['connect, cut, disconnect', ['connecting', 'connected', 'reconnecting', 'closed']],
     ['connect, cut, stay away, disconnect', ['connecting', 'connected', 'reconnecting', 'closed']],
     ['connect, cut, stay away, drain', ['connecting', 'connected', 'reconnecting', 'closed']],
-    ['connect, server shuts down, come back, destroy', ['connecting', 'connected', 'reconnecting', 'connected', 'closed']],
+    [
+      'connect, server shuts down, come back, destroy',
+      ['connecting', 'connected', 'reconnecting', 'connected', 'closed'],
+    ],
     ['connect, taken over', ['connecting', 'connected', 'closed']],
-    ['connect, force, disconnect', ['connecting', 'connected', 'reconnecting', 'connected', 'disconnecting', 'closed']],
+    [
+      'connect, force, disconnect',
+      ['connecting', 'connected', 'reconnecting', 'connected', 'disconnecting', 'closed'],
+    ],
     ['connect, drain', ['connecting', 'connected', 'disconnecting', 'closed']],
-    ['connect, disconnect, disconnect, destroy', ['connecting', 'connected', 'disconnecting', 'closed']],
+    [
+      'connect, disconnect, disconnect, destroy',
+      ['connecting', 'connected', 'disconnecting', 'closed'],
+    ],
   ] as [string, ClientState[]][])('%s: each transition exactly once', async (names, states) => {
     const rig = new Rig()
     for (const name of names.split(', ')) await acts[name]?.(rig)
@@ -93,10 +105,15 @@ describe('the table of transitions', () => {
       const rig = new Rig({ firstConnect: walk % 2 === 0 ? 'wait' : 'reject' }, { seed: walk + 1 })
       for (let step = 0; step < 8; step++) {
         rig.behave = () => agreeable
-        if (rig.peers.length === 0 && step > 0 && rig.client.state === 'idle') rig.client.connect().catch(() => undefined)
+        if (rig.peers.length === 0 && step > 0 && rig.client.state === 'idle')
+          rig.client.connect().catch(() => undefined)
         const act = acts[random.pick(names)] as Act
         // What needs a connection that there is not has no meaning here.
-        if (rig.peers.length === 0 && [acts['cut'], acts['server shuts down'], acts['taken over'], acts['force']].includes(act)) continue
+        if (
+          rig.peers.length === 0 &&
+          [acts['cut'], acts['server shuts down'], acts['taken over'], acts['force']].includes(act)
+        )
+          continue
         await Promise.race([act(rig).catch(() => undefined), rig.advance(45_000)])
       }
       check(rig)
@@ -130,13 +147,23 @@ describe('the order of events', () => {
     rig.behave = () => down
     await rig.cut()
     await rig.advance(20_000)
-    const of = (type: string) => rig.events.filter((entry) => entry.type === type) as { at: number; event: ClientEvents['reconnecting'] }[]
+    const of = (type: string) =>
+      rig.events.filter((entry) => entry.type === type) as {
+        at: number
+        event: ClientEvents['reconnecting']
+      }[]
     const [waits, dials] = [of('reconnecting'), of('dial').slice(1)]
     expect(dials.length).toBeGreaterThan(3)
     for (const [index, dial] of dials.entries()) {
       const { at, event } = waits[index] as (typeof waits)[number]
-      expect(dial).toMatchObject({ at: at + event.delay, event: { attempt: event.attempt, endpoint: event.endpoint } })
-      expect(rig.dials[index + 1]).toMatchObject({ at: dial.at, host: dial.event.endpoint.slice('x://'.length) })
+      expect(dial).toMatchObject({
+        at: at + event.delay,
+        event: { attempt: event.attempt, endpoint: event.endpoint },
+      })
+      expect(rig.dials[index + 1]).toMatchObject({
+        at: dial.at,
+        host: dial.event.endpoint.slice('x://'.length),
+      })
     }
     await rig.finish()
   })
@@ -197,7 +224,11 @@ describe('again and again', () => {
   })
 
   it('a thousand reconnects: the same timers and streams as after the first', async () => {
-    const rig = await new Rig({ reconnect: { backoff: () => 10 }, clientId: 'c', cleanStart: false }).up()
+    const rig = await new Rig({
+      reconnect: { backoff: () => 10 },
+      clientId: 'c',
+      cleanStart: false,
+    }).up()
     rig.behave = () => welcoming({}, true)
     const subscription = await settled(rig, rig.client.subscribe('a', { qos: 1 }))
     const { pending } = rig.clock

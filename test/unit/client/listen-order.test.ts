@@ -16,7 +16,12 @@ interface Work {
 }
 
 /** Listens with a handler that notes its calls, and whose calls each wait; `fails` says which throw. At QoS 1, two at a time. */
-async function working(options: ListenOptions, filters: Filters = 'x/#', fails = (_name: string): boolean => false, world?: World): Promise<Work> {
+async function working(
+  options: ListenOptions,
+  filters: Filters = 'x/#',
+  fails = (_name: string): boolean => false,
+  world?: World,
+): Promise<Work> {
   world ??= await agreed({ keepAlive: false })
   const begun: string[] = []
   const gates = new Map<string, Gate>()
@@ -34,18 +39,28 @@ async function working(options: ListenOptions, filters: Filters = 'x/#', fails =
       await world.settle()
     }
   }
-  return { world, handling: await withOptions(world, filters, handler, { qos: 1, concurrency: 2, ...options }), begun, open }
+  return {
+    world,
+    handling: await withOptions(world, filters, handler, { qos: 1, concurrency: 2, ...options }),
+    begun,
+    open,
+  }
 }
 
 /** Listens with this handler. */
-async function handled(handler: Handler, options: ListenOptions, filters: Filters = 'x/#'): Promise<World> {
+async function handled(
+  handler: Handler,
+  options: ListenOptions,
+  filters: Filters = 'x/#',
+): Promise<World> {
   const world = await agreed({ keepAlive: false, receiveMaximum: 65_535 })
   await withOptions(world, filters, handler, options)
   return world
 }
 
 /** Topics `x/a`, `x/b`, …, one letter a message, at QoS 1; the text counts up. */
-const letters = (topics: string, from = 1) => [...topics].map((letter, at) => publish(`x/${letter}`, String(from + at), from + at))
+const letters = (topics: string, from = 1) =>
+  [...topics].map((letter, at) => publish(`x/${letter}`, String(from + at), from + at))
 const many = (count: number) => Array.from({ length: count }, (_, at) => publish('a', String(at)))
 
 describe('what is handled at the same time', () => {
@@ -58,7 +73,12 @@ describe('what is handled at the same time', () => {
     ["'none': in the order of arrival", 'x/#', { order: 'none' }, inOrder],
     ['a shared filter: as none', '$share/g/x/#', {}, inOrder],
     ["a shared filter with 'topic'", '$share/g/x/#', { order: 'topic' }, byTopic],
-    ['a function: one of a key', 'x/#', { order: (message) => Number(message.text()) % 2 }, ['x/a=1', 'x/a=2']],
+    [
+      'a function: one of a key',
+      'x/#',
+      { order: (message) => Number(message.text()) % 2 },
+      ['x/a=1', 'x/a=2'],
+    ],
     ['a function that gives a key for each', 'x/#', { order: (message) => message }, inOrder],
   ])('%s', async (_what, filters, options, expected) => {
     const { world, begun } = await working({ concurrency: 3, ...options }, filters)
@@ -81,7 +101,12 @@ describe('what is handled at the same time', () => {
     const errors: string[] = []
     const logger = { error: (text: string) => void errors.push(text) }
     const order = (): never => expect.fail('no key')
-    const { world, begun } = await working({ concurrency: 3, order }, 'x/#', undefined, await agreed({ keepAlive: false, logger }))
+    const { world, begun } = await working(
+      { concurrency: 3, order },
+      'x/#',
+      undefined,
+      await agreed({ keepAlive: false, logger }),
+    )
     await world.send(...letters('aab'))
     expect(begun).toEqual(['x/a=1', 'x/b=3'])
     expect(errors[0]).toMatch(/order threw: .*: no key/)
@@ -105,7 +130,11 @@ describe('what is handled at the same time', () => {
     }
     const world = await handled(handler, { qos: 1, concurrency: 9 })
     for (let from = 1; from < 10_000; from += 1000)
-      await world.send(...Array.from({ length: 1000 }, (_, at) => publish(`x/${random.below(100)}`, String(from + at), from + at)))
+      await world.send(
+        ...Array.from({ length: 1000 }, (_, at) =>
+          publish(`x/${random.below(100)}`, String(from + at), from + at),
+        ),
+      )
     expect([wrong, most, acks(world).length]).toEqual([0, 9, 10_000])
   })
 })
@@ -129,7 +158,11 @@ describe('a message that is retried', () => {
 
   it('waits for a place when its time has come', async () => {
     let failures = 2
-    const { world, begun, open } = await working({}, 'x/#', (name) => name === 'x/a=1' && failures-- > 0)
+    const { world, begun, open } = await working(
+      {},
+      'x/#',
+      (name) => name === 'x/a=1' && failures-- > 0,
+    )
     await world.send(...letters('abcd'))
     await world.clock.advance(1000)
     expect(begun).toEqual(['x/a=1', 'x/b=2', 'x/c=3'])
@@ -147,13 +180,21 @@ describe('a message that is retried', () => {
     [{}, ['x/a=1']],
     [{ order: 'topic' }, ['x/a=1', 'x/b=2']],
   ])('holds up all others, one handler at a time: %j', async (options, expected) => {
-    const { world, begun } = await working({ concurrency: 1, ...options }, 'x/#', (name) => name === 'x/a=1')
+    const { world, begun } = await working(
+      { concurrency: 1, ...options },
+      'x/#',
+      (name) => name === 'x/a=1',
+    )
     await world.send(...letters('ab'))
     expect(begun).toEqual(expected)
   })
 
   it('is refused after five retries, and its topic goes on', async () => {
-    const { world, begun, open } = await working({ concurrency: 4 }, 'x/#', (name) => name === 'x/a=1')
+    const { world, begun, open } = await working(
+      { concurrency: 4 },
+      'x/#',
+      (name) => name === 'x/a=1',
+    )
     await world.send(...letters('aa'))
     await world.clock.advance(60_000)
     await open('x/a=2')
@@ -169,27 +210,31 @@ describe('a message that is retried', () => {
   })
 })
 
-it.each(['drop-oldest', 'drop-newest'] as const)('%s: messages of a topic that stands still go', async (overflow) => {
-  const seen: string[] = []
-  const stuck = gate()
-  const handler: Handler = (message) => {
-    seen.push(`${message.topic}=${message.text()}`)
-    return message.topic === 'x/a' ? stuck.promise : undefined
-  }
-  const world = await handled(handler, { concurrency: 2, buffer: 5, overflow })
-  for (let round = 1; round <= 100; round++) await world.send(publish('x/a', String(round)))
-  seen.length = 0
-  for (let round = 1; round <= 20; round++) await world.send(publish('x/b', String(round)))
-  const others = seen.filter((name) => name.startsWith('x/b'))
-  if (overflow === 'drop-oldest') expect(others).toEqual(Array.from({ length: 20 }, (_, at) => `x/b=${at + 1}`))
-  stuck.open()
-  await world.settle()
-  const rest = seen.filter((name) => name.startsWith('x/a')).map((name) => Number(name.slice(4)))
-  expect(rest).toEqual([...rest].sort((first, second) => first - second))
-  // One more than fit comes in before the policy acts.
-  expect(rest.length).toBeLessThanOrEqual(6)
-  expect(rest.at(-1)).toBe(overflow === 'drop-oldest' ? 100 : rest.length + 1)
-})
+it.each(['drop-oldest', 'drop-newest'] as const)(
+  '%s: messages of a topic that stands still go',
+  async (overflow) => {
+    const seen: string[] = []
+    const stuck = gate()
+    const handler: Handler = (message) => {
+      seen.push(`${message.topic}=${message.text()}`)
+      return message.topic === 'x/a' ? stuck.promise : undefined
+    }
+    const world = await handled(handler, { concurrency: 2, buffer: 5, overflow })
+    for (let round = 1; round <= 100; round++) await world.send(publish('x/a', String(round)))
+    seen.length = 0
+    for (let round = 1; round <= 20; round++) await world.send(publish('x/b', String(round)))
+    const others = seen.filter((name) => name.startsWith('x/b'))
+    if (overflow === 'drop-oldest')
+      expect(others).toEqual(Array.from({ length: 20 }, (_, at) => `x/b=${at + 1}`))
+    stuck.open()
+    await world.settle()
+    const rest = seen.filter((name) => name.startsWith('x/a')).map((name) => Number(name.slice(4)))
+    expect(rest).toEqual([...rest].sort((first, second) => first - second))
+    // One more than fit comes in before the policy acts.
+    expect(rest.length).toBeLessThanOrEqual(6)
+    expect(rest.at(-1)).toBe(overflow === 'drop-oldest' ? 100 : rest.length + 1)
+  },
+)
 
 describe('the end', () => {
   it('detach gives back what waits, in the order of arrival, and what is handled then is not acknowledged', async () => {
@@ -220,17 +265,24 @@ describe('the end', () => {
   it.each<[string, ListenOptions]>([
     ['one at a time', { concurrency: 1 }],
     ['in the order of arrival', { order: 'none' }],
-  ])('disconnect() while a message waits for its next attempt, %s: the next one is not begun', async (_name, options) => {
-    const { world, begun } = await working(options, 'x/#', () => true)
-    await world.send(...letters('abcd'))
-    const before = [...begun]
-    await settled(world, world.client.disconnect())
-    expect(begun).toEqual(before)
-    expect(acks(world)).toEqual([])
-  })
+  ])(
+    'disconnect() while a message waits for its next attempt, %s: the next one is not begun',
+    async (_name, options) => {
+      const { world, begun } = await working(options, 'x/#', () => true)
+      await world.send(...letters('abcd'))
+      const before = [...begun]
+      await settled(world, world.client.disconnect())
+      expect(begun).toEqual(before)
+      expect(acks(world)).toEqual([])
+    },
+  )
 
   it('stop leaves everything to the next', async () => {
-    const { world, open, handling } = await working({ concurrency: 3, onError: 'stop' }, 'x/#', (name) => name === 'x/b=3')
+    const { world, open, handling } = await working(
+      { concurrency: 3, onError: 'stop' },
+      'x/#',
+      (name) => name === 'x/b=3',
+    )
     await world.send(...letters('aabbc'))
     await world.settle()
     const next = await working({ concurrency: 3 }, 'x/#', undefined, world)

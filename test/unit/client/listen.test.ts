@@ -3,11 +3,26 @@ import { describe, expect, it } from 'vitest'
 import type { Handler, Handling, ListenOptions } from '../../../src/client/api/index.js'
 import { MqttError } from '../../../src/errors.js'
 import { failure, type World } from './harness.js'
-import { acks, agreed, type Gate, gate, obliging, pubacks, publish, series, subscribe, takenTexts } from './incoming.js'
+import {
+  acks,
+  agreed,
+  type Gate,
+  gate,
+  obliging,
+  pubacks,
+  publish,
+  series,
+  subscribe,
+  takenTexts,
+} from './incoming.js'
 import { settled, listen as withOptions } from './steps.js'
 
-const listen = (world: World, handler: Handler, options: ListenOptions = {}, filter = 'a'): Promise<Handling> =>
-  withOptions(world, filter, handler, { qos: 1, ...options })
+const listen = (
+  world: World,
+  handler: Handler,
+  options: ListenOptions = {},
+  filter = 'a',
+): Promise<Handling> => withOptions(world, filter, handler, { qos: 1, ...options })
 
 /** A handler that notes what it gets, and whose calls each wait for their own gate. */
 function gated() {
@@ -27,37 +42,45 @@ function failing(when: { texts?: string[]; times?: number } = {}) {
   const calls: string[] = []
   const handler: Handler = (message) => {
     calls.push(message.text())
-    if (when.texts?.includes(message.text()) ?? calls.length <= (when.times ?? Number.POSITIVE_INFINITY)) throw new Error('poison')
+    if (
+      when.texts?.includes(message.text()) ??
+      calls.length <= (when.times ?? Number.POSITIVE_INFINITY)
+    )
+      throw new Error('poison')
   }
   return { calls, handler }
 }
 
 /** What the next subscription on `a` gets. */
-const next = async (world: World): Promise<string[]> => takenTexts(await subscribe(world, 'a', { qos: 1 }))
+const next = async (world: World): Promise<string[]> =>
+  takenTexts(await subscribe(world, 'a', { qos: 1 }))
 
 const fulfilled = { state: 'fulfilled' }
 const invalid = { code: 'ERR_INVALID_OPTION' }
 
 describe('handling', () => {
-  it.each([1, 3])('concurrency %i: starts and acks are in the order of arrival', async (concurrency) => {
-    const world = await agreed()
-    const { texts, gates, handler } = gated()
-    await listen(world, handler, { concurrency })
-    await world.send(...series('a', 5))
-    expect(texts).toHaveLength(concurrency)
-    for (let index = concurrency - 1; index > 0; index--) gates[index]?.open()
-    await world.settle()
-    expect([texts.length, acks(world)]).toEqual([concurrency === 1 ? 1 : 5, []])
-    gates[0]?.open()
-    await world.settle()
-    expect(acks(world)).toEqual(pubacks(1, concurrency))
-    for (let index = 1; index < 5; index++) {
-      gates[index]?.open()
+  it.each([1, 3])(
+    'concurrency %i: starts and acks are in the order of arrival',
+    async (concurrency) => {
+      const world = await agreed()
+      const { texts, gates, handler } = gated()
+      await listen(world, handler, { concurrency })
+      await world.send(...series('a', 5))
+      expect(texts).toHaveLength(concurrency)
+      for (let index = concurrency - 1; index > 0; index--) gates[index]?.open()
       await world.settle()
-    }
-    expect(texts).toEqual(['1', '2', '3', '4', '5'])
-    expect(acks(world)).toEqual(pubacks(1, 5))
-  })
+      expect([texts.length, acks(world)]).toEqual([concurrency === 1 ? 1 : 5, []])
+      gates[0]?.open()
+      await world.settle()
+      expect(acks(world)).toEqual(pubacks(1, concurrency))
+      for (let index = 1; index < 5; index++) {
+        gates[index]?.open()
+        await world.settle()
+      }
+      expect(texts).toEqual(['1', '2', '3', '4', '5'])
+      expect(acks(world)).toEqual(pubacks(1, 5))
+    },
+  )
 
   it.each<[string, Handler]>([
     ['nothing', () => undefined],
@@ -108,15 +131,21 @@ describe('handling', () => {
     [() => undefined, { order: {} }, { ...invalid, option: 'order' }],
   ])('a handler or options that are none: %o, %j', async (handler, options, refusal) => {
     const world = await agreed()
-    expect(await failure(listen(world, handler as Handler, options as ListenOptions))).toMatchObject(refusal)
+    expect(
+      await failure(listen(world, handler as Handler, options as ListenOptions)),
+    ).toMatchObject(refusal)
     expect(world.peer.all('subscribe')).toEqual([])
   })
 
   it('a refused filter rejects', async () => {
     const world = await agreed({}, (packet) =>
-      packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] } : obliging(packet),
+      packet.type === 'subscribe'
+        ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] }
+        : obliging(packet),
     )
-    expect(await failure(listen(world, () => undefined))).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED' })
+    expect(await failure(listen(world, () => undefined))).toMatchObject({
+      code: 'ERR_SUBSCRIBE_REFUSED',
+    })
   })
 })
 
@@ -136,7 +165,9 @@ describe('onError', () => {
     const delays = times.slice(1, 6).map((time, index) => time - (times[index] ?? 0))
     expect([...new Set(delays)].sort((a, b) => a - b)).toEqual(delays)
     expect(acks(world)).toEqual(['puback 1 0x80', 'puback 2'])
-    expect(world.seen('error')).toMatchObject([{ error: { code: 'ERR_HANDLER_FAILED', cause: { message: 'poison' } } }])
+    expect(world.seen('error')).toMatchObject([
+      { error: { code: 'ERR_HANDLER_FAILED', cause: { message: 'poison' } } },
+    ])
   })
 
   it("'retry' that succeeds: one ack, no event, order kept", async () => {
@@ -175,7 +206,10 @@ describe('onError', () => {
     const handling = await listen(world, handler, { onError: 'stop' })
     await world.send(...series('a', 3))
     expect([calls, acks(world), world.peer.all('unsubscribe')]).toEqual([['1'], [], []])
-    expect(await failure(handling.done)).toMatchObject({ code: 'ERR_HANDLER_FAILED', cause: { message: 'poison' } })
+    expect(await failure(handling.done)).toMatchObject({
+      code: 'ERR_HANDLER_FAILED',
+      cause: { message: 'poison' },
+    })
     expect(await next(world)).toEqual(['1', '2', '3'])
   })
 
@@ -216,16 +250,19 @@ describe('onError', () => {
     expect(acks(world)).toEqual(['puback 1 0x80', 'puback 2', 'puback 3', 'puback 4'])
   })
 
-  it.each([[undefined], [null], ['text'], [new MqttError('ERR_TIMEOUT', 'x')]])('nothing that is thrown escapes: %s', async (thrown) => {
-    const world = await agreed()
-    const handler = (): never => {
-      throw thrown
-    }
-    const handling = await listen(world, handler, { onError: 'reject' })
-    await world.send(publish('a', 'x', 1))
-    await settled(world, handling.unsubscribe())
-    expect(acks(world)).toEqual(['puback 1 0x80'])
-  })
+  it.each([[undefined], [null], ['text'], [new MqttError('ERR_TIMEOUT', 'x')]])(
+    'nothing that is thrown escapes: %s',
+    async (thrown) => {
+      const world = await agreed()
+      const handler = (): never => {
+        throw thrown
+      }
+      const handling = await listen(world, handler, { onError: 'reject' })
+      await world.send(publish('a', 'x', 1))
+      await settled(world, handling.unsubscribe())
+      expect(acks(world)).toEqual(['puback 1 0x80'])
+    },
+  )
 })
 
 describe('ending', () => {
@@ -290,7 +327,9 @@ describe('ending', () => {
     const world = await agreed()
     const handling = await listen(world, () => undefined)
     world.peer.cut()
-    expect(await settled(world, failure(handling.done))).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
+    expect(await settled(world, failure(handling.done))).toMatchObject({
+      code: 'ERR_CONNECTION_LOST',
+    })
   })
 
   it.each([1, 0] as const)('disconnect() waits for the handler in hand, QoS %i', async (qos) => {
@@ -304,7 +343,10 @@ describe('ending', () => {
       receipt = await world.client.publish('b', 'last', { qos: 1 })
     }
     const handling = await listen(world, handler, { qos })
-    await world.send(publish('a', '1', qos || undefined), publish('a', '2', qos === 0 ? undefined : 2))
+    await world.send(
+      publish('a', '1', qos || undefined),
+      publish('a', '2', qos === 0 ? undefined : 2),
+    )
     const done = world.client.disconnect()
     await world.settle()
     expect([world.client.state, world.peer.all('disconnect')]).toEqual(['disconnecting', []])
@@ -315,17 +357,20 @@ describe('ending', () => {
     expect(world.peer.received.at(-1)?.type).toBe('disconnect')
   })
 
-  it.each(['retry', 'reject', 'stop'] as const)('%s: what fails during disconnect() has no ack', async (onError) => {
-    const world = await agreed()
-    const { gates, handler } = gated()
-    await listen(world, handler, { onError })
-    await world.send(publish('a', 'x', 1))
-    const done = world.client.disconnect()
-    await world.settle()
-    gates[0]?.fail(new Error('late'))
-    await settled(world, done)
-    expect([acks(world), world.peer.received.at(-1)?.type]).toEqual([[], 'disconnect'])
-  })
+  it.each(['retry', 'reject', 'stop'] as const)(
+    '%s: what fails during disconnect() has no ack',
+    async (onError) => {
+      const world = await agreed()
+      const { gates, handler } = gated()
+      await listen(world, handler, { onError })
+      await world.send(publish('a', 'x', 1))
+      const done = world.client.disconnect()
+      await world.settle()
+      gates[0]?.fail(new Error('late'))
+      await settled(world, done)
+      expect([acks(world), world.peer.received.at(-1)?.type]).toEqual([[], 'disconnect'])
+    },
+  )
 
   it('disconnect() during the wait for a retry: no further call, unacknowledged, bounded by the timeout', async () => {
     const world = await agreed()
@@ -377,7 +422,9 @@ describe('ending', () => {
 
   it('`done` settles when a handler of borrowed messages ends its own subscription, and acknowledges what it was in', async () => {
     const world = await agreed()
-    const handling: Handling = await listen(world, () => handling.detach(), { lifetime: 'borrowed' })
+    const handling: Handling = await listen(world, () => handling.detach(), {
+      lifetime: 'borrowed',
+    })
     await world.send(...series('a', 2))
     expect(await world.outcome(handling.done)).toEqual({ state: 'fulfilled', value: undefined })
   })

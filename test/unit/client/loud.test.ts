@@ -10,7 +10,10 @@ import { unhandledIn } from './unhandled.js'
 type Options = ConstructorParameters<typeof Unheard>[0]
 const up = (options?: Options): Promise<Unheard> => new Unheard(options).connect()
 /** Calls as a program without types makes them. */
-type Loose = Record<'publish' | 'unsubscribe' | 'request' | 'reconnect' | 'subscribe' | 'disconnect', (...given: unknown[]) => Promise<unknown>>
+type Loose = Record<
+  'publish' | 'unsubscribe' | 'request' | 'reconnect' | 'subscribe' | 'disconnect',
+  (...given: unknown[]) => Promise<unknown>
+>
 const callback = (): void => undefined
 const like = (pattern: RegExp): string => expect.stringMatching(pattern) as string
 
@@ -23,19 +26,55 @@ async function send(world: Unheard, packet: ReturnType<typeof publish>, count = 
 describe('the program is at fault', () => {
   it.each<[string, (client: Loose) => unknown, RegExp]>([
     ['a callback of publish', (client) => client.publish('a', 'x', callback), /await the promise/],
-    ['a callback behind its options', (client) => client.publish('a', 'x', {}, callback), /await the promise/],
-    ['a number as its topic', (client) => client.publish(7, 'x'), /topic must be a string, not number/],
+    [
+      'a callback behind its options',
+      (client) => client.publish('a', 'x', {}, callback),
+      /await the promise/,
+    ],
+    [
+      'a number as its topic',
+      (client) => client.publish(7, 'x'),
+      /topic must be a string, not number/,
+    ],
     ['a number as its payload', (client) => client.publish('a', 7), /String\(\) it/],
-    ['an unknown option', (client) => client.publish('a', 'x', { retained: true }), /did you mean retain\?/],
-    ['an option of another type', (client) => client.publish('a', 'x', { ttl: '5' }), /ttl must be/],
-    ['an unknown property', (client) => client.publish('a', 'x', { properties: { contenttype: 'a' } }), /contenttype/],
-    ['a property of another type', (client) => client.publish('a', 'x', { properties: { contentType: 5 } }), /contentType/],
-    ['such a property at QoS 1', (client) => client.publish('a', 'x', { qos: 1, properties: { contentType: 5 } }), /contentType/],
-    ['a callback of unsubscribe', (client) => client.unsubscribe('a', callback), /await the promise/],
+    [
+      'an unknown option',
+      (client) => client.publish('a', 'x', { retained: true }),
+      /did you mean retain\?/,
+    ],
+    [
+      'an option of another type',
+      (client) => client.publish('a', 'x', { ttl: '5' }),
+      /ttl must be/,
+    ],
+    [
+      'an unknown property',
+      (client) => client.publish('a', 'x', { properties: { contenttype: 'a' } }),
+      /contenttype/,
+    ],
+    [
+      'a property of another type',
+      (client) => client.publish('a', 'x', { properties: { contentType: 5 } }),
+      /contentType/,
+    ],
+    [
+      'such a property at QoS 1',
+      (client) => client.publish('a', 'x', { qos: 1, properties: { contentType: 5 } }),
+      /contentType/,
+    ],
+    [
+      'a callback of unsubscribe',
+      (client) => client.unsubscribe('a', callback),
+      /await the promise/,
+    ],
     ['a number as a filter', (client) => client.unsubscribe(7), /must be a string/],
     ['a callback of request', (client) => client.request('a', 'x', callback), /await the promise/],
     ['text for reconnect', (client) => client.reconnect('now'), /options must be an object/],
-    ['a callback of subscribe', (client) => client.subscribe('a', callback), /listen\(filters, handler\)/],
+    [
+      'a callback of subscribe',
+      (client) => client.subscribe('a', callback),
+      /listen\(filters, handler\)/,
+    ],
     ['a callback of disconnect', (client) => client.disconnect(callback), /await the promise/],
   ])('%s is a rejection that is not silenced, and no report', async (_name, call, text) => {
     const world = await up()
@@ -54,16 +93,30 @@ describe('the program is at fault', () => {
 
   it('post() takes no options', async () => {
     const world = await up()
-    expect(() => (world.client.post as (...given: unknown[]) => unknown)('a', 'x', { qos: 1 })).toThrow(/publish\(\) does/)
+    expect(() =>
+      (world.client.post as (...given: unknown[]) => unknown)('a', 'x', { qos: 1 }),
+    ).toThrow(/publish\(\) does/)
   })
 })
 
 /** What data may cause, and the code of what is said. */
 const byData: readonly [string, (world: Unheard) => Promise<unknown>, string][] = [
   ['a topic with a wildcard', ({ client }) => client.publish('a/#', 'x'), 'ERR_INVALID_TOPIC'],
-  ['a topic that is empty', ({ client }) => client.publish('', 'x', { qos: 1 }), 'ERR_INVALID_TOPIC'],
-  ['a property that is no text', ({ client }) => client.publish('a', 'x', { properties: { contentType: '\ud800' } }), 'ERR_INVALID_OPTION'],
-  ['a number out of range', ({ client }) => client.publish('a', 'x', { ttl: -1 }), 'ERR_INVALID_OPTION'],
+  [
+    'a topic that is empty',
+    ({ client }) => client.publish('', 'x', { qos: 1 }),
+    'ERR_INVALID_TOPIC',
+  ],
+  [
+    'a property that is no text',
+    ({ client }) => client.publish('a', 'x', { properties: { contentType: '\ud800' } }),
+    'ERR_INVALID_OPTION',
+  ],
+  [
+    'a number out of range',
+    ({ client }) => client.publish('a', 'x', { ttl: -1 }),
+    'ERR_INVALID_OPTION',
+  ],
   ['a size', ({ client }) => client.publish('a', 'x'.repeat(200)), 'ERR_PACKET_TOO_LARGE'],
   ['a topic of a request', ({ client }) => client.request('a/#', 'x'), 'ERR_INVALID_TOPIC'],
   ['a refusal', ({ client }) => client.publish('refused', 'x', { qos: 1 }), 'ERR_PUBLISH_REFUSED'],
@@ -75,9 +128,15 @@ describe('data are at fault', () => {
     const { answer } = made
     const properties: Properties = { maximumPacketSize: 100 }
     made.answer = (packet) => {
-      if (packet.type === 'connect') return { type: 'connack', sessionPresent: false, reasonCode: 0, properties }
+      if (packet.type === 'connect')
+        return { type: 'connack', sessionPresent: false, reasonCode: 0, properties }
       if (packet.type !== 'publish' || packet.topic !== 'refused') return answer(packet)
-      return { type: 'puback', packetId: packet.packetId as number, reasonCode: 0x87, properties: {} }
+      return {
+        type: 'puback',
+        packetId: packet.packetId as number,
+        reasonCode: 0x87,
+        properties: {},
+      }
     }
     return made.connect()
   }
@@ -89,7 +148,9 @@ describe('data are at fault', () => {
       await world.settle()
     })
     expect(seen).toEqual([])
-    expect(world.said).toEqual([like(new RegExp(`MQWIRE_PUBLISH_REFUSED mqwire unheard: publish to.*${code}`))])
+    expect(world.said).toEqual([
+      like(new RegExp(`MQWIRE_PUBLISH_REFUSED mqwire unheard: publish to.*${code}`)),
+    ])
     const heard = await limited()
     let drops = 0
     heard.client.on('drop', () => void drops++)
@@ -106,7 +167,9 @@ describe('data are at fault', () => {
       await world.settle()
       expect(world.said).toEqual([])
     }
-    expect(lines).toEqual([like(/^warn mqwire unheard: publish to "a\/#" failed: ERR_INVALID_TOPIC: .*wildcard/)])
+    expect(lines).toEqual([
+      like(/^warn mqwire unheard: publish to "a\/#" failed: ERR_INVALID_TOPIC: .*wildcard/),
+    ])
   })
 
   it('many of one turn are one report with their count; a second has one report, and the last of it the count of those between', async () => {
@@ -129,11 +192,15 @@ describe('data are at fault', () => {
     const idle = new Unheard()
     void idle.client.publish('a', 'x')
     await idle.settle()
-    expect(idle.said).toEqual([like(/ERR_NOT_CONNECTED: not connected: await client\.connect\(\) first/)])
+    expect(idle.said).toEqual([
+      like(/ERR_NOT_CONNECTED: not connected: await client\.connect\(\) first/),
+    ])
     const ended = await limited()
     await settled(ended, ended.client.disconnect())
     void ended.client.publish('a', 'x')
-    expect(ended.said).toEqual([like(/ERR_CLOSED: closed: disconnect\(\) was called; to start again, make a new Client/)])
+    expect(ended.said).toEqual([
+      like(/ERR_CLOSED: closed: disconnect\(\) was called; to start again, make a new Client/),
+    ])
   })
 
   it('what the program gives up with destroy() is no report', async () => {
@@ -160,7 +227,9 @@ describe('a handler that throws', () => {
     void world.client.listen('a', failing, { qos })
     await world.settle()
     await send(world, publish('a', 'x', qos || undefined))
-    expect(world.said).toEqual([like(/^MQWIRE_HANDLER_FAILED mqwire unheard: handler failed: a.*TypeError: no such column/)])
+    expect(world.said).toEqual([
+      like(/^MQWIRE_HANDLER_FAILED mqwire unheard: handler failed: a.*TypeError: no such column/),
+    ])
     expect(world.details[0]).toContain('loud.test.ts')
     await world.clock.advance(60_000)
     // Six calls at QoS 1, some of them within a second; then the message is refused.
@@ -179,14 +248,20 @@ describe('a handler that throws', () => {
       await send(world, publish('a', 'x'))
       expect(world.said).toEqual([])
     }
-    expect(errors).toMatchObject([{ code: 'ERR_HANDLER_FAILED', cause: new TypeError('no such column') }])
+    expect(errors).toMatchObject([
+      { code: 'ERR_HANDLER_FAILED', cause: new TypeError('no such column') },
+    ])
     expect(lines).toEqual(['error mqwire unheard: handler failed: a: TypeError: no such column'])
   })
 
   it('while the client ends is reported, too', async () => {
     const world = await up()
     let fail: () => void = () => undefined
-    void world.client.listen('a', () => new Promise((_resolve, reject) => (fail = () => reject(new TypeError('no such column')))))
+    void world.client.listen(
+      'a',
+      () =>
+        new Promise((_resolve, reject) => (fail = () => reject(new TypeError('no such column')))),
+    )
     await world.settle()
     await send(world, publish('a', 'x'))
     void world.client.disconnect()
@@ -198,8 +273,15 @@ describe('a handler that throws', () => {
   it.each<[string, (world: Unheard) => unknown]>([
     ['a listener', ({ client }) => client.on('drop', failing)],
     ['onError', ({ client }) => client.listen('a', failing, { onError: () => failing() })],
-    ['onDrop', ({ client }) => client.subscription('a', { buffer: 1, overflow: 'drop-newest', onDrop: failing })],
-    ['a deliver hook', ({ client }) => [client.use({ deliver: failing }), client.listen('a', callback)]],
+    [
+      'onDrop',
+      ({ client }) =>
+        client.subscription('a', { buffer: 1, overflow: 'drop-newest', onDrop: failing }),
+    ],
+    [
+      'a deliver hook',
+      ({ client }) => [client.use({ deliver: failing }), client.listen('a', callback)],
+    ],
     ['order', ({ client }) => client.listen('a', callback, { concurrency: 2, order: failing })],
     ['a responder', ({ client }) => client.respond('a', failing)],
   ])('%s is reported as well', async (_name, prepare) => {
@@ -228,7 +310,9 @@ describe('a client that ends because of another one of its name', () => {
     await world.settle()
     world.peer.send(takenOver)
     await world.settle()
-    const said = like(/MQWIRE_NOT_CONNECTED .*the client has ended: ERR_SESSION_TAKEN_OVER: .*clientId/)
+    const said = like(
+      /MQWIRE_NOT_CONNECTED .*the client has ended: ERR_SESSION_TAKEN_OVER: .*clientId/,
+    )
     expect(world.said).toEqual(reports ? [said] : [])
     await expect(world.client.subscribe('a')).rejects.toMatchObject({
       code: 'ERR_CLOSED',

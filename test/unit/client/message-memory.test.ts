@@ -22,25 +22,37 @@ async function buffers(): Promise<number> {
   return least
 }
 
-const transfer = ({ payload }: Message): void => structuredClone(undefined, { transfer: [payload.buffer as ArrayBuffer] })
+const transfer = ({ payload }: Message): void =>
+  structuredClone(undefined, { transfer: [payload.buffer as ArrayBuffer] })
 const released = expect.objectContaining({ code: 'ERR_MESSAGE_RELEASED' })
 const large = { buffer: 100_000, bufferBytes: 1e9 }
 
 describe('the payload of an owned message', () => {
-  it.each([0, 1, 100, 5000, 8192, 70_000])('of %i bytes is all of its ArrayBuffer', async (size) => {
-    const { world, send } = await windowed()
-    const subscription = await subscribe(world, '#')
-    const payload = Uint8Array.from({ length: size }, (_, index) => index & 0xff)
-    await send(publish('before', 'x'), publish('a', '', undefined, { payload, properties: { contentType: 'c' } }), publish('behind', 'y'))
-    taken(subscription)
-    const message = taken(subscription)
-    expect([message.payloadLength, message.payload.byteOffset, message.payload.buffer.byteLength]).toEqual([size, 0, size])
-    expect(message.payload).toEqual(payload)
-    expect(message.payload).toBe(message.payload)
-    expect(message.properties.contentType).toBe('c')
-    const clone = structuredClone(message.payload)
-    expect([clone.buffer.byteLength, clone]).toEqual([size, payload])
-  })
+  it.each([0, 1, 100, 5000, 8192, 70_000])(
+    'of %i bytes is all of its ArrayBuffer',
+    async (size) => {
+      const { world, send } = await windowed()
+      const subscription = await subscribe(world, '#')
+      const payload = Uint8Array.from({ length: size }, (_, index) => index & 0xff)
+      await send(
+        publish('before', 'x'),
+        publish('a', '', undefined, { payload, properties: { contentType: 'c' } }),
+        publish('behind', 'y'),
+      )
+      taken(subscription)
+      const message = taken(subscription)
+      expect([
+        message.payloadLength,
+        message.payload.byteOffset,
+        message.payload.buffer.byteLength,
+      ]).toEqual([size, 0, size])
+      expect(message.payload).toEqual(payload)
+      expect(message.payload).toBe(message.payload)
+      expect(message.properties.contentType).toBe('c')
+      const clone = structuredClone(message.payload)
+      expect([clone.buffer.byteLength, clone]).toEqual([size, payload])
+    },
+  )
 
   it.each(['short', 'x'.repeat(5000), 'y'.repeat(70_000)])(
     'of a message that two get is two arrays: what one writes the other does not see',
@@ -55,23 +67,35 @@ describe('the payload of an owned message', () => {
     },
   )
 
-  it.each(['', 'x', 'x'.repeat(5000), 'y'.repeat(70_000)])('its buffer was transferred: text() and json() say so', async (payload) => {
-    const { world, send } = await windowed()
-    const subscription = await subscribe(world, 'a')
-    await send(publish('a', payload), publish('a', 'next'))
-    const message = taken(subscription)
-    transfer(message)
-    if (payload === '') expect(message.text()).toBe('')
-    else for (const read of [() => message.text(), () => message.json()]) expect(read).toThrow(released)
-    expect([message.topic, taken(subscription).text()]).toEqual(['a', 'next'])
-  })
+  it.each(['', 'x', 'x'.repeat(5000), 'y'.repeat(70_000)])(
+    'its buffer was transferred: text() and json() say so',
+    async (payload) => {
+      const { world, send } = await windowed()
+      const subscription = await subscribe(world, 'a')
+      await send(publish('a', payload), publish('a', 'next'))
+      const message = taken(subscription)
+      transfer(message)
+      if (payload === '') expect(message.text()).toBe('')
+      else
+        for (const read of [() => message.text(), () => message.json()])
+          expect(read).toThrow(released)
+      expect([message.topic, taken(subscription).text()]).toEqual(['a', 'next'])
+    },
+  )
 
   it('its text is there before and after the payload was taken out', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, 'a')
-    await world.send(publish('a', '{"a":1}', undefined, { properties: { contentType: 'c' } }), publish('a', 'b'))
+    await world.send(
+      publish('a', '{"a":1}', undefined, { properties: { contentType: 'c' } }),
+      publish('a', 'b'),
+    )
     const message = taken(subscription)
-    expect([message.text(), message.json(), message.payload.length]).toEqual(['{"a":1}', { a: 1 }, 7])
+    expect([message.text(), message.json(), message.payload.length]).toEqual([
+      '{"a":1}',
+      { a: 1 },
+      7,
+    ])
     expect([message.text(), message.properties.contentType]).toEqual(['{"a":1}', 'c'])
   })
 
@@ -81,8 +105,14 @@ describe('the payload of an owned message', () => {
     const subscription = await subscribe(world, 'a', large)
     const before = await buffers()
     for (let round = 0; round < 100; round++) {
-      await world.send(...Array.from({ length: 1000 }, (_, index) => publish('a', `${index}`.padEnd(60, '.'))))
-      for (let message = subscription.read(), index = 0; message !== undefined; message = subscription.read(), index++)
+      await world.send(
+        ...Array.from({ length: 1000 }, (_, index) => publish('a', `${index}`.padEnd(60, '.'))),
+      )
+      for (
+        let message = subscription.read(), index = 0;
+        message !== undefined;
+        message = subscription.read(), index++
+      )
         if (index === 500) kept.push(message)
     }
     expect(kept.length).toBe(100)
@@ -132,7 +162,11 @@ describe('messages that wait', () => {
     const often = await subscribe(world, 'often', large)
     const before = await buffers()
     for (let round = 0; round < 300; round++) {
-      await world.send(...Array.from({ length: 80 }, (_, index) => publish(index === 40 ? 'rare' : 'often', 'x'.repeat(100))))
+      await world.send(
+        ...Array.from({ length: 80 }, (_, index) =>
+          publish(index === 40 ? 'rare' : 'often', 'x'.repeat(100)),
+        ),
+      )
       while (often.read() !== undefined);
     }
     expect(rare.size).toBe(300)
@@ -140,9 +174,17 @@ describe('messages that wait', () => {
   })
 
   it('unread, of a session that was resumed, neither', async () => {
-    const { send } = await windowed({ cleanStart: false, clientId: 'c', receiveMaximum: 65_535 }, keeps())
+    const { send } = await windowed(
+      { cleanStart: false, clientId: 'c', receiveMaximum: 65_535 },
+      keeps(),
+    )
     const before = await buffers()
-    for (let id = 1; id <= 300; id++) await send(...quick('nobody', 40), publish('late', 'x'.repeat(100), id), ...quick('nobody', 40))
+    for (let id = 1; id <= 300; id++)
+      await send(
+        ...quick('nobody', 40),
+        publish('late', 'x'.repeat(100), id),
+        ...quick('nobody', 40),
+      )
     expect((await buffers()) - before).toBeLessThan(300_000)
   })
 
@@ -160,22 +202,25 @@ describe('messages that wait', () => {
     expect(takenTexts(reader)).toEqual(expected)
   })
 
-  it.each(['auto', 'manual'] as const)('borrowed, %s acks: right though all windows turn', async (ack) => {
-    const { world, busy, send } = await windowed()
-    const subscription = await subscribe(world, 'a', { lifetime: 'borrowed', qos: 1, ack })
-    await busy()
-    await send(...series('a', 30), publish('b', 'x'.repeat(5000)))
-    const batches = subscription.batches()
-    const batch = (await batches.next()).value as Message[]
-    const views = batch.map((message) => message.payload)
-    for (let round = 0; round < 12; round++) await busy()
-    const numbers = Array.from({ length: 30 }, (_, index) => String(index + 1))
-    expect(batch.map((message) => message.text())).toEqual(numbers)
-    expect(views.map((view) => new TextDecoder().decode(view))).toEqual(numbers)
-    if (ack === 'manual') for (const message of batch) message.ack()
-    else batches.next().catch(() => undefined)
-    await world.settle()
-    expect(acks(world)).toHaveLength(30)
-    for (const message of batch) expect(() => message.payload).toThrow(released)
-  })
+  it.each(['auto', 'manual'] as const)(
+    'borrowed, %s acks: right though all windows turn',
+    async (ack) => {
+      const { world, busy, send } = await windowed()
+      const subscription = await subscribe(world, 'a', { lifetime: 'borrowed', qos: 1, ack })
+      await busy()
+      await send(...series('a', 30), publish('b', 'x'.repeat(5000)))
+      const batches = subscription.batches()
+      const batch = (await batches.next()).value as Message[]
+      const views = batch.map((message) => message.payload)
+      for (let round = 0; round < 12; round++) await busy()
+      const numbers = Array.from({ length: 30 }, (_, index) => String(index + 1))
+      expect(batch.map((message) => message.text())).toEqual(numbers)
+      expect(views.map((view) => new TextDecoder().decode(view))).toEqual(numbers)
+      if (ack === 'manual') for (const message of batch) message.ack()
+      else batches.next().catch(() => undefined)
+      await world.settle()
+      expect(acks(world)).toHaveLength(30)
+      for (const message of batch) expect(() => message.payload).toThrow(released)
+    },
+  )
 })

@@ -3,7 +3,17 @@ import { describe, expect, it } from 'vitest'
 import type { Message, SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import { connected, type World } from './harness.js'
-import { acks, agreed, obliging, publish, quick, quiet, series, subscribe, taken } from './incoming.js'
+import {
+  acks,
+  agreed,
+  obliging,
+  publish,
+  quick,
+  quiet,
+  series,
+  subscribe,
+  taken,
+} from './incoming.js'
 
 async function received(packet: PacketInput): Promise<Message> {
   const world = await agreed()
@@ -19,8 +29,12 @@ describe('bytes and properties', () => {
     const world = await connected({}, obliging, { backward: { delivery: 'buffer' } })
     const subscription = await subscribe(world, 'a')
     await world.send(...quick('a', 3))
-    const buffers = [taken(subscription), taken(subscription), taken(subscription)].map((message) => message.payload.buffer)
-    expect([new Set(buffers).size, ...buffers.map((buffer) => buffer.byteLength)]).toEqual([3, 1, 1, 1])
+    const buffers = [taken(subscription), taken(subscription), taken(subscription)].map(
+      (message) => message.payload.buffer,
+    )
+    expect([new Set(buffers).size, ...buffers.map((buffer) => buffer.byteLength)]).toEqual([
+      3, 1, 1, 1,
+    ])
   })
 
   it('correlation data is its own as well, properties are the same object each time, and names in them are no keys of anything', async () => {
@@ -41,17 +55,26 @@ describe('text()', () => {
   })
 
   it('what is no UTF-8 becomes replacement characters, not an exception', async () => {
-    const message = await received(publish('a', '', undefined, { payload: Uint8Array.of(0x61, 0xff, 0x62) }))
+    const message = await received(
+      publish('a', '', undefined, { payload: Uint8Array.of(0x61, 0xff, 0x62) }),
+    )
     expect(message.text()).toBe('a\ufffdb')
   })
 })
 
 describe('json()', () => {
-  it.each(['{"a":[1,null,"x"]}', '"\\u0041"', 'null', '{"a":"__proto__","b":["__proto__"],"c":"\\u005f"}'])('parses %s', async (text) => {
+  it.each([
+    '{"a":[1,null,"x"]}',
+    '"\\u0041"',
+    'null',
+    '{"a":"__proto__","b":["__proto__"],"c":"\\u005f"}',
+  ])('parses %s', async (text) => {
     expect(await json(text)).toEqual(JSON.parse(text))
   })
 
-  it.each(['{', ''])('throws SyntaxError where there is none: "%s"', (text) => expect(json(text)).rejects.toThrow(SyntaxError))
+  it.each(['{', ''])('throws SyntaxError where there is none: "%s"', (text) =>
+    expect(json(text)).rejects.toThrow(SyntaxError),
+  )
 
   it.each([
     '{"__proto__":{"polluted":true},"a":1}',
@@ -59,7 +82,10 @@ describe('json()', () => {
     '{"\\u005F\\u005Fproto\\u005f\\u005f":{"polluted":true},"a":1}',
     '{"__pr\\u006fto__":{"polluted":true},"a":1}',
   ])('leaves out the key __proto__, at any depth, in arrays too: %s', async (text) => {
-    for (const value of [await json(text), ((await json(`{"a":[{"b":${text}}]}`)) as { a: { b: object }[] }).a[0]?.b] as object[]) {
+    for (const value of [
+      await json(text),
+      ((await json(`{"a":[{"b":${text}}]}`)) as { a: { b: object }[] }).a[0]?.b,
+    ] as object[]) {
       expect(Object.keys(value)).toEqual(['a'])
       expect(Object.getOwnPropertyDescriptor(value, '__proto__')).toBeUndefined()
       expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
@@ -68,7 +94,9 @@ describe('json()', () => {
   })
 
   it.each(['', '"\\u0061",'])('deeper than the stack: only a SyntaxError (%s)', async (before) => {
-    const parsed = json(`[${before}${'['.repeat(200_000)}${']'.repeat(200_000)}]`).catch((error: unknown) => error)
+    const parsed = json(`[${before}${'['.repeat(200_000)}${']'.repeat(200_000)}]`).catch(
+      (error: unknown) => error,
+    )
     expect([undefined, 'SyntaxError']).toContain(((await parsed) as { name?: string }).name)
   })
 })
@@ -82,7 +110,12 @@ it('owned, the default, is valid for ever: after ack, after the next turn, after
   taken(subscription)
   world.client.destroy()
   await world.settle()
-  expect([message.text(), message.topic, message.qos, message.properties.contentType]).toEqual(['x', 'a', 1, 't'])
+  expect([message.text(), message.topic, message.qos, message.properties.contentType]).toEqual([
+    'x',
+    'a',
+    1,
+    't',
+  ])
   expect(message.detach()).toBe(message)
 })
 
@@ -92,7 +125,9 @@ describe('borrowed', () => {
     for (const message of messages) expect(() => message?.text()).toThrow(released)
   }
 
-  async function borrowing(options: SubscribeOptions = {}): Promise<{ world: World; subscription: Subscription }> {
+  async function borrowing(
+    options: SubscribeOptions = {},
+  ): Promise<{ world: World; subscription: Subscription }> {
     const world = await agreed()
     const subscription = await subscribe(world, 'a', { qos: 1, lifetime: 'borrowed', ...options })
     await world.send(...series('a', 4))
@@ -100,10 +135,9 @@ describe('borrowed', () => {
   }
 
   describe.each<[string, (message: Message) => unknown]>([
-    ...(['topic', 'payload', 'qos', 'retain', 'dup', 'redelivered', 'properties'] as const).map((name): [string, (message: Message) => unknown] => [
-      name,
-      (message) => message[name],
-    ]),
+    ...(['topic', 'payload', 'qos', 'retain', 'dup', 'redelivered', 'properties'] as const).map(
+      (name): [string, (message: Message) => unknown] => [name, (message) => message[name]],
+    ),
     ['text()', (message) => message.text()],
     ['json()', (message) => message.json()],
     ['detach()', (message) => message.detach()],
@@ -199,7 +233,10 @@ describe('borrowed', () => {
       seen.push(message)
       if (texts.length === 1) throw new Error('once more')
     }
-    await Promise.all([world.client.listen('a', handler, { qos: 1, lifetime: 'borrowed' }), world.settle()])
+    await Promise.all([
+      world.client.listen('a', handler, { qos: 1, lifetime: 'borrowed' }),
+      world.settle(),
+    ])
     await world.send(...series('a', 2))
     await world.clock.advance(60_000)
     expect(texts).toEqual(['1', '1', '2'])
@@ -209,7 +246,12 @@ describe('borrowed', () => {
   it('onDrop may read what is dropped', async () => {
     const world = await agreed()
     const texts: string[] = []
-    await subscribe(world, 'a', { lifetime: 'borrowed', buffer: 1, overflow: 'drop-newest', onDrop: (message) => texts.push(message.text()) })
+    await subscribe(world, 'a', {
+      lifetime: 'borrowed',
+      buffer: 1,
+      overflow: 'drop-newest',
+      onDrop: (message) => texts.push(message.text()),
+    })
     for (const message of quick('a', 4)) await world.send(message)
     expect(texts.length).toBeGreaterThanOrEqual(2)
     expect(texts.at(-1)).toBe('4')

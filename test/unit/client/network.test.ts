@@ -11,7 +11,8 @@ import { down, Rig, reconnect } from './rig.js'
 import { SmallBroker } from './small-broker.js'
 import { ack, stubbed } from './stub.js'
 
-const pattern = (size: number): Uint8Array => Uint8Array.from({ length: size }, (_, index) => (index * 13 + (index >> 8)) & 0xff)
+const pattern = (size: number): Uint8Array =>
+  Uint8Array.from({ length: size }, (_, index) => (index * 13 + (index >> 8)) & 0xff)
 
 describe('large packets', () => {
   it.each([
@@ -22,7 +23,13 @@ describe('large packets', () => {
     const subscription = await subscribe(world, 'in', { qos: 2, ack: 'manual' })
     const payload = pattern(size)
     for (const qos of [0, 1, 2] as const) {
-      await world.send({ type: 'publish', topic: 'in', payload, qos, packetId: qos === 0 ? undefined : qos })
+      await world.send({
+        type: 'publish',
+        topic: 'in',
+        payload,
+        qos,
+        packetId: qos === 0 ? undefined : qos,
+      })
       expect(Buffer.compare(taken(subscription).payload, payload)).toBe(0)
     }
     expect(world.client.state).toBe('connected')
@@ -33,7 +40,9 @@ describe('large packets', () => {
     const world = await stubbed()
     const payload = pattern(1_048_576)
     world.stub.takes = false
-    const publishing = [payload, 'second', 'third'].map((each) => failure(world.client.publish('t', each, { qos: 1 })))
+    const publishing = [payload, 'second', 'third'].map((each) =>
+      failure(world.client.publish('t', each, { qos: 1 })),
+    )
     await world.settle()
     await Promise.all([world.client.disconnect({ timeout: 0 }), world.settle()])
     world.stub.release()
@@ -41,7 +50,11 @@ describe('large packets', () => {
     const { packets } = world.stub
     expect(packets.map(({ type }) => type)).toEqual(['publish', 'disconnect'])
     expect(Buffer.compare((packets[0] as PublishPacket).payload, payload)).toBe(0)
-    expect((await Promise.all(publishing)).map(({ outcome }) => outcome)).toEqual(['unknown', 'not-sent', 'not-sent'])
+    expect((await Promise.all(publishing)).map(({ outcome }) => outcome)).toEqual([
+      'unknown',
+      'not-sent',
+      'not-sent',
+    ])
   })
 })
 
@@ -51,11 +64,21 @@ it.each<MemoryOptions>([
   { split: 7, forward: { latency: 300 }, backward: { latency: 40 } },
   { split: 1, latency: 1 },
 ])('a slow and uneven line is slower, and nothing else: %j', async (memory) => {
-  const deliver = Array.from({ length: 40 }, (_, index) => ({ text: `in ${index}`, qos: index % 2 === 0 ? (1 as const) : (2 as const) }))
+  const deliver = Array.from({ length: 40 }, (_, index) => ({
+    text: `in ${index}`,
+    qos: index % 2 === 0 ? (1 as const) : (2 as const),
+  }))
   const broker = new SmallBroker({ receiveMaximum: 8, deliver })
   const world: World = new World({ ...lasting, keepAlive: 10, pingTimeout: 5000 }, {}, 1, () => {
-    const [near, far] = memoryPair({ ...memory, schedule: (callback, delay) => world.clock.setTimer(callback, delay) })
-    world.peers.push(new ScriptedPeer(far, 5, (packet) => (packet.type === 'pingreq' ? { type: 'pingresp' } : broker.answer(packet))))
+    const [near, far] = memoryPair({
+      ...memory,
+      schedule: (callback, delay) => world.clock.setTimer(callback, delay),
+    })
+    world.peers.push(
+      new ScriptedPeer(far, 5, (packet) =>
+        packet.type === 'pingreq' ? { type: 'pingresp' } : broker.answer(packet),
+      ),
+    )
     return near
   })
   const texts: string[] = []
@@ -64,12 +87,16 @@ it.each<MemoryOptions>([
     for await (const message of subscription) texts.push(message.text())
   })()
   quiet(world.client.connect())
-  const sent = Array.from({ length: 60 }, (_, index) => world.client.publish('t', `out ${index}`, { qos: index % 2 === 0 ? 2 : 1 }))
+  const sent = Array.from({ length: 60 }, (_, index) =>
+    world.client.publish('t', `out ${index}`, { qos: index % 2 === 0 ? 2 : 1 }),
+  )
   await world.clock.advance(120_000)
   await Promise.all(sent)
   expect(broker.accepted.map(({ text }) => text)).toEqual(sent.map((_, index) => `out ${index}`))
   expect(texts).toEqual(deliver.map(({ text }) => text))
-  expect([broker.broken, broker.undelivered, world.peers.length, world.seen('disconnect')]).toEqual([[], 0, 1, []])
+  expect([broker.broken, broker.undelivered, world.peers.length, world.seen('disconnect')]).toEqual(
+    [[], 0, 1, []],
+  )
   world.client.destroy()
   await reading.catch(() => undefined)
 })
@@ -78,7 +105,9 @@ describe('the wall clock is set back by a day', () => {
   /** A client whose calendar goes back when asked to. */
   async function rig(options: ClientOptions = {}): Promise<{ world: Rig; back(): void }> {
     let days = 40
-    const world: Rig = new Rig(options, { platform: { date: () => world.clock.now() + days * 86_400_000 } })
+    const world: Rig = new Rig(options, {
+      platform: { date: () => world.clock.now() + days * 86_400_000 },
+    })
     await world.up()
     const back = (): void => {
       days -= 1
@@ -114,7 +143,9 @@ describe('the wall clock is set back by a day', () => {
     world.behave = () => down
     await world.cut()
     const short = failure(world.client.publish('t', 'short', { qos: 1, ttl: 2500 }))
-    const expiring = failure(world.client.publish('t', 'expiring', { qos: 1, properties: { messageExpiryInterval: 3 } }))
+    const expiring = failure(
+      world.client.publish('t', 'expiring', { qos: 1, properties: { messageExpiryInterval: 3 } }),
+    )
     quiet(world.client.publish('t', 'lives', { qos: 1, properties: { messageExpiryInterval: 60 } }))
     back()
     await world.advance(4000)
@@ -144,14 +175,25 @@ describe('the wall clock is set back by a day', () => {
 })
 
 it('Request Problem Information 0 is asked for; what the server may still say is told, the rest is not expected', async () => {
-  const world = await connected({ requestProblemInformation: false }, accepting({ reasonString: 'welcome' }))
+  const world = await connected(
+    { requestProblemInformation: false },
+    accepting({ reasonString: 'welcome' }),
+  )
   expect(world.peer.last('connect').properties.requestProblemInformation).toBe(0)
   expect(world.client.negotiated?.reasonString).toBe('welcome')
   const refused = failure(world.client.publish('t', 'x', { qos: 1 }))
   await world.send(ack('puback', 1, 0x97))
   const error = await refused
-  expect([error.code, error.reasonCode, error.reasonString]).toEqual(['ERR_PUBLISH_REFUSED', 0x97, undefined])
+  expect([error.code, error.reasonCode, error.reasonString]).toEqual([
+    'ERR_PUBLISH_REFUSED',
+    0x97,
+    undefined,
+  ])
   expect(error.message.length).toBeGreaterThan(10)
-  await world.send({ type: 'disconnect', reasonCode: 0x8b, properties: { reasonString: 'going down' } })
+  await world.send({
+    type: 'disconnect',
+    reasonCode: 0x8b,
+    properties: { reasonString: 'going down' },
+  })
   expect(world.seen('serverdisconnect')[0]?.error.reasonString).toBe('going down')
 })

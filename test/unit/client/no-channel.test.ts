@@ -17,7 +17,10 @@ it('walks a flood without a MessageChannel', async () => {
   })
   const client = new Client({ url: 'mqtt://memory', transport: () => near }, { reconnect: false })
   await client.connect()
-  const subscription = await client.subscribe('a', { buffer: 2 * sliceLength, bufferBytes: 2 ** 24 })
+  const subscription = await client.subscribe('a', {
+    buffer: 2 * sliceLength,
+    bufferBytes: 2 ** 24,
+  })
   const one = encode({ type: 'publish', topic: 'a', payload: Uint8Array.of(1) })
   const count = 1.5 * sliceLength
   const flood = new Uint8Array(count * one.length)

@@ -13,21 +13,32 @@ const wait = 1_000_000
 /** A client that has lost its link, for so long. */
 async function away(options: ClientOptions = {}): Promise<World> {
   const reconnect = { backoff: constant(wait) }
-  const world = await steady({ keepAlive: false, sessionExpiryInterval: 4_294_967_295, reconnect, ...options })
+  const world = await steady({
+    keepAlive: false,
+    sessionExpiryInterval: 4_294_967_295,
+    reconnect,
+    ...options,
+  })
   await lose(world)
   world.answer = willing(true)
   return world
 }
 
-const expiring = (messageExpiryInterval: number): PublishOptions => ({ qos: 1, properties: { messageExpiryInterval } })
-const intervals = (world: World) => world.peer.all('publish').map((packet) => packet.properties.messageExpiryInterval)
+const expiring = (messageExpiryInterval: number): PublishOptions => ({
+  qos: 1,
+  properties: { messageExpiryInterval },
+})
+const intervals = (world: World) =>
+  world.peer.all('publish').map((packet) => packet.properties.messageExpiryInterval)
 const expired = { code: 'ERR_EXPIRED', outcome: 'not-sent' }
 
 describe('Message Expiry Interval', () => {
   it('goes down by the whole seconds that the message waited here, in a copy of the properties [MQTT-3.3.2-6]', async () => {
     const world = await away()
     const properties = Object.freeze({ messageExpiryInterval: 5000, contentType: 'c' })
-    const promises = [quiet(world.client.publish('t', 'a', Object.freeze({ qos: 1, properties } as const)))]
+    const promises = [
+      quiet(world.client.publish('t', 'a', Object.freeze({ qos: 1, properties } as const))),
+    ]
     await world.clock.advance(7900)
     promises.push(quiet(world.client.publish('t', 'b', { ...expiring(5000), qos: 2 })))
     await world.clock.advance(wait - 7900)
@@ -48,7 +59,9 @@ describe('Message Expiry Interval', () => {
     await world.clock.advance(1)
     expect(await gone).toMatchObject(expired)
     expect(world.client.outbound.size).toBe(1)
-    expect(world.seen('drop')).toMatchObject([{ direction: 'out', topic: 't', count: 1, error: { code: 'ERR_EXPIRED' } }])
+    expect(world.seen('drop')).toMatchObject([
+      { direction: 'out', topic: 't', count: 1, error: { code: 'ERR_EXPIRED' } },
+    ])
     await world.clock.advance(wait)
     await expect(kept).resolves.toBeDefined()
     expect(world.peer.all('publish')).toHaveLength(1)
@@ -68,7 +81,11 @@ describe('Message Expiry Interval', () => {
   })
 
   it('a replay carries what the first transmission carried (byte for byte), however long it took', async () => {
-    const world = await steady({ keepAlive: false, sessionExpiryInterval: 4_294_967_295, reconnect: { backoff: constant(wait) } })
+    const world = await steady({
+      keepAlive: false,
+      sessionExpiryInterval: 4_294_967_295,
+      reconnect: { backoff: constant(wait) },
+    })
     const promise = quiet(world.client.publish('t', 'a', expiring(10)))
     await world.settle()
     await lose(world)
@@ -80,7 +97,9 @@ describe('Message Expiry Interval', () => {
 
   it('one that is published again after a lost session is not dropped; its interval is what is left, at least 1', async () => {
     const world = await steady()
-    const promises = [10, 2].map((seconds) => quiet(world.client.publish('t', 'a', expiring(seconds))))
+    const promises = [10, 2].map((seconds) =>
+      quiet(world.client.publish('t', 'a', expiring(seconds))),
+    )
     await world.clock.advance(4000)
     await again(world, willing(false))
     expect(intervals(world)).toEqual([6, 1])
@@ -106,7 +125,9 @@ describe('`ttl`', () => {
 
   it('and message expiry: whichever comes first', async () => {
     const world = await away()
-    const errors = [500, 5000].map((ttl) => failure(world.client.publish('t', 'a', { ...expiring(1), ttl })))
+    const errors = [500, 5000].map((ttl) =>
+      failure(world.client.publish('t', 'a', { ...expiring(1), ttl })),
+    )
     for (const left of [1, 0]) {
       await world.clock.advance(500)
       expect(world.client.outbound.size).toBe(left)
@@ -124,7 +145,10 @@ describe('`ttl`', () => {
   })
 
   it('leaves no timer behind once a message was sent, aborted or cleared', async () => {
-    const world = await steady({ outbound: { ttl: 60_000, offline: { qos0: 'queue' } } }, willing(false))
+    const world = await steady(
+      { outbound: { ttl: 60_000, offline: { qos0: 'queue' } } },
+      willing(false),
+    )
     const idle = world.clock.pending
     await lose(world)
     const controller = new AbortController()

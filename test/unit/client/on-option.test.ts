@@ -31,7 +31,9 @@ describe('the option on', () => {
     const rig = new Rig({ firstConnect: 'wait', on }, { behave })
     quiet(rig.client.connect())
     await rig.advance(1000)
-    expect(seen.join(', ')).toBe('state connecting, dial 1, ERR_CONNECT_FAILED, again in 1000, dial 2')
+    expect(seen.join(', ')).toBe(
+      'state connecting, dial 1, ERR_CONNECT_FAILED, again in 1000, dial 2',
+    )
     await rig.finish()
   })
 
@@ -60,8 +62,10 @@ describe('the option on', () => {
   })
 
   it('what is no function, and what is no object, is refused by name', () => {
-    for (const state of ['loud', null]) expect(refusal({ state })).toMatchObject({ code: 'ERR_INVALID_HANDLER', option: 'on.state' })
-    for (const on of ['state', 1, null, () => undefined, ['state']]) expect(refusal(on), String(on)).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    for (const state of ['loud', null])
+      expect(refusal({ state })).toMatchObject({ code: 'ERR_INVALID_HANDLER', option: 'on.state' })
+    for (const on of ['state', 1, null, () => undefined, ['state']])
+      expect(refusal(on), String(on)).toMatchObject({ code: 'ERR_INVALID_OPTION' })
   })
 
   it('undefined is as good as left out, and the object that was given is not kept', async () => {

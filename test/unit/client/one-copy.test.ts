@@ -12,7 +12,12 @@ function marked(isOne = true): { readonly texts: string[]; readonly handler: Han
   return { texts, handler: Object.assign(handler, { [oneCopy]: isOne ? {} : undefined }) }
 }
 
-async function listen(world: World, filter: string, handler: Handler, options: ListenOptions = { qos: 1 }): Promise<void> {
+async function listen(
+  world: World,
+  filter: string,
+  handler: Handler,
+  options: ListenOptions = { qos: 1 },
+): Promise<void> {
   quiet(world.client.listen(filter, handler, options))
   await world.settle()
 }
@@ -23,7 +28,8 @@ describe.each(lifetimes)('one handler for overlapping filters, %s messages', (li
   it('is called once for a copy, and it is acknowledged once', async () => {
     const world = await connected({ protocolVersion: 4 }, agreeable)
     const { texts, handler } = marked()
-    for (const filter of ['a/+', '#', 'a/b']) await listen(world, filter, handler, { qos: 1, lifetime })
+    for (const filter of ['a/+', '#', 'a/b'])
+      await listen(world, filter, handler, { qos: 1, lifetime })
     await world.send(publish('a/b', '1', 1), publish('a/b', '2', 2), publish('x', '3'))
     expect(texts).toEqual(['1', '2', '3'])
     expect(acks(world)).toEqual(['puback 1', 'puback 2'])
@@ -33,7 +39,9 @@ describe.each(lifetimes)('one handler for overlapping filters, %s messages', (li
     const world = await agreed()
     const { texts, handler } = marked()
     for (const filter of ['a/+', '#']) await listen(world, filter, handler, { qos: 1, lifetime })
-    const [first = 0, second = 0] = world.peer.all('subscribe').flatMap((packet) => packet.properties.subscriptionIdentifiers ?? [])
+    const [first = 0, second = 0] = world.peer
+      .all('subscribe')
+      .flatMap((packet) => packet.properties.subscriptionIdentifiers ?? [])
     const tagged = (text: string, ...subscriptionIdentifiers: number[]) =>
       publish('a/b', text, undefined, { properties: { subscriptionIdentifiers } })
     await world.send(tagged('1', first), tagged('2', second), tagged('3', first, second))
@@ -71,7 +79,9 @@ describe('flush() inside', () => {
     world.client[inside]().flush?.()
     quiet(world.client.publish('a', 'x'))
     await world.settle()
-    const types = world.peer.received.map(({ type }) => type).filter((type) => type === 'subscribe' || type === 'publish')
+    const types = world.peer.received
+      .map(({ type }) => type)
+      .filter((type) => type === 'subscribe' || type === 'publish')
     expect(types).toEqual(['subscribe', 'publish'])
   })
 })

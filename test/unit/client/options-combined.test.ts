@@ -8,15 +8,30 @@ import { down, Rig, reconnect } from './rig.js'
 import { bytes, toy } from './toy-auth.js'
 import { unhandledIn } from './unhandled.js'
 
-const invalid = (option: string) => expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: expect.stringContaining(option) })
+const invalid = (option: string) =>
+  expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: expect.stringContaining(option) })
 
 test.each([
-  ['[MQTT-3.14.2-2] opened with expiry 0 is not given one by disconnect()', undefined, 0, { sessionExpiryInterval: 60, timeout: 100 }, []],
+  [
+    '[MQTT-3.14.2-2] opened with expiry 0 is not given one by disconnect()',
+    undefined,
+    0,
+    { sessionExpiryInterval: 60, timeout: 100 },
+    [],
+  ],
   ['let live on ends with a clean disconnect()', 0, 300, { timeout: 100 }, [0]],
 ] as const)('a session that credentials() %s', async (_title, ours, given, options, sent) => {
-  const world = await connected({ sessionExpiryInterval: ours, credentials: () => ({ connect: { sessionExpiryInterval: given } }) })
-  await Promise.all([world.client.disconnect(options).catch(() => undefined), world.clock.advance(2000)])
-  expect(world.peer.all('disconnect').map(({ properties }) => properties.sessionExpiryInterval)).toEqual(sent)
+  const world = await connected({
+    sessionExpiryInterval: ours,
+    credentials: () => ({ connect: { sessionExpiryInterval: given } }),
+  })
+  await Promise.all([
+    world.client.disconnect(options).catch(() => undefined),
+    world.clock.advance(2000),
+  ])
+  expect(
+    world.peer.all('disconnect').map(({ properties }) => properties.sessionExpiryInterval),
+  ).toEqual(sent)
   world.client.destroy()
 })
 
@@ -35,19 +50,27 @@ test.each(['x'.repeat(70_000), '\ud800'])(
   },
 )
 
-test.each(['', 'mqtt://b', 'b/path', 'b c'])('serverReferences refuses what can never match: "%s"', (entry) => {
-  expect(() => new World({ serverReferences: [entry] })).toThrow(invalid('serverReferences'))
-})
+test.each(['', 'mqtt://b', 'b/path', 'b c'])(
+  'serverReferences refuses what can never match: "%s"',
+  (entry) => {
+    expect(() => new World({ serverReferences: [entry] })).toThrow(invalid('serverReferences'))
+  },
+)
 
-test.each(['backoff', 'decide'] as const)('a rejected promise of %s() brings no process down', async (name) => {
-  const rig = await new Rig({ reconnect: { ...reconnect, [name]: async () => Promise.reject(new Error('later')) } }).up()
-  const unhandled = await unhandledIn(async () => {
-    await rig.cut()
-    await rig.advance(100)
-  })
-  rig.client.destroy()
-  expect(unhandled).toEqual([])
-})
+test.each(['backoff', 'decide'] as const)(
+  'a rejected promise of %s() brings no process down',
+  async (name) => {
+    const rig = await new Rig({
+      reconnect: { ...reconnect, [name]: async () => Promise.reject(new Error('later')) },
+    }).up()
+    const unhandled = await unhandledIn(async () => {
+      await rig.cut()
+      await rig.advance(100)
+    })
+    rig.client.destroy()
+    expect(unhandled).toEqual([])
+  },
+)
 
 test('reconnect() that nothing awaits, in a listener, is no unhandled rejection when the client ends', async () => {
   const rig = await new Rig().up()
@@ -70,7 +93,9 @@ test('nothing secret in events: the connect event has no authentication data', a
 test('a re-authentication whose start() takes its time survives one that the server begins and ends meanwhile', async () => {
   let slow: ((data: string) => void) | undefined
   let starts = 0
-  const { auth } = toy({ start: () => (starts++ === 0 ? 'hello' : new Promise<string>((resolve) => (slow = resolve))) })
+  const { auth } = toy({
+    start: () => (starts++ === 0 ? 'hello' : new Promise<string>((resolve) => (slow = resolve))),
+  })
   const properties = { authenticationMethod: 'toy' }
   const world = await connected({ auth }, accepting(properties))
   const renewing = quiet(world.client.reauthenticate())
@@ -120,6 +145,10 @@ test('reconnect({ force: true }) is announced like every other attempt', async (
   await rig.settle()
   rig.peers[0]?.end()
   await rig.advance(2000)
-  expect([rig.client.state, rig.dials.length, rig.seen('reconnecting').length]).toEqual(['connected', 2, 1])
+  expect([rig.client.state, rig.dials.length, rig.seen('reconnecting').length]).toEqual([
+    'connected',
+    2,
+    1,
+  ])
   await rig.finish()
 })

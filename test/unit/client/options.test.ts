@@ -18,7 +18,14 @@ function refusal(options: unknown): MqttError {
 
 /** Freezes everything that can be reached, but for bytes, signals and functions. */
 function deepFreeze<T>(value: T): T {
-  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value) || value instanceof AbortSignal || value instanceof URL) return value
+  if (
+    typeof value !== 'object' ||
+    value === null ||
+    ArrayBuffer.isView(value) ||
+    value instanceof AbortSignal ||
+    value instanceof URL
+  )
+    return value
   for (const inner of Object.values(value)) deepFreeze(inner)
   return Object.freeze(value)
 }
@@ -86,23 +93,32 @@ const bad: readonly (readonly [option: string, ...values: unknown[]])[] = [
 ]
 
 describe('wrong values are refused by name when the client is made', () => {
-  it.each(bad.flatMap(([option, ...values]) => values.map((value) => [option, value] as const)))('%s', (option, value) => {
-    const names = option.replace('[0]', '').split('.')
-    // A will has a topic, or that is what is refused.
-    const around = (inner: unknown, name: string, at: number) => ({ ...(names[at - 1] === 'will' ? { topic: 'a' } : {}), [name]: inner })
-    const error = refusal(names.reduceRight<unknown>(around, value))
-    expect(MqttError.is(error)).toBe(true)
-    // Some wrong values belong to a version to come.
-    expect(error.code).toMatch(/^ERR_(INVALID|UNSUPPORTED)_OPTION$/)
-    const named = option.endsWith('userProperties') ? expect.stringContaining(option) : option
-    expect(error).toMatchObject({ option: named, fault: 'local', outcome: 'not-sent' })
-    expect(error.message).toContain(option)
-    expect(error.message.length).toBeLessThan(1000)
-  })
+  it.each(bad.flatMap(([option, ...values]) => values.map((value) => [option, value] as const)))(
+    '%s',
+    (option, value) => {
+      const names = option.replace('[0]', '').split('.')
+      // A will has a topic, or that is what is refused.
+      const around = (inner: unknown, name: string, at: number) => ({
+        ...(names[at - 1] === 'will' ? { topic: 'a' } : {}),
+        [name]: inner,
+      })
+      const error = refusal(names.reduceRight<unknown>(around, value))
+      expect(MqttError.is(error)).toBe(true)
+      // Some wrong values belong to a version to come.
+      expect(error.code).toMatch(/^ERR_(INVALID|UNSUPPORTED)_OPTION$/)
+      const named = option.endsWith('userProperties') ? expect.stringContaining(option) : option
+      expect(error).toMatchObject({ option: named, fault: 'local', outcome: 'not-sent' })
+      expect(error.message).toContain(option)
+      expect(error.message.length).toBeLessThan(1000)
+    },
+  )
 
-  it.each([{ cleanStart: false }, { cleanStart: false, clientId: '' }])('a session to go on with needs a client id: %j', (options) => {
-    expect(refusal(options)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'clientId' })
-  })
+  it.each([{ cleanStart: false }, { cleanStart: false, clientId: '' }])(
+    'a session to go on with needs a client id: %j',
+    (options) => {
+      expect(refusal(options)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'clientId' })
+    },
+  )
 
   it.each([5, 'x', null, []])('options that are no object: %j', (options) => {
     expect(refusal(options)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'options' })
@@ -132,20 +148,38 @@ describe('unknown options', () => {
   })
 
   it('inside another option the nearest name is one of that place; __proto__ as a key of its own is one too', () => {
-    expect(refusal({ will: { topc: 'a' } }).message).toBe('unknown option will.topc; did you mean topic?')
-    expect(refusal(JSON.parse('{"__proto__": {"keepAlive": 5}}'))).toMatchObject({ code: 'ERR_INVALID_OPTION', option: '__proto__' })
+    expect(refusal({ will: { topc: 'a' } }).message).toBe(
+      'unknown option will.topc; did you mean topic?',
+    )
+    expect(refusal(JSON.parse('{"__proto__": {"keepAlive": 5}}'))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: '__proto__',
+    })
   })
 
   it('what was given is shown where it is no secret, and bounded', () => {
-    expect(refusal({ keepAlive: '30' }).message).toBe('keepAlive must be a whole number from 0 to 65535 (seconds), or false, not "30"')
-    expect(refusal({ protocolVersion: 3 }).message).toBe('protocolVersion must be 5, 4 or "auto", not 3')
+    expect(refusal({ keepAlive: '30' }).message).toBe(
+      'keepAlive must be a whole number from 0 to 65535 (seconds), or false, not "30"',
+    )
+    expect(refusal({ protocolVersion: 3 }).message).toBe(
+      'protocolVersion must be 5, 4 or "auto", not 3',
+    )
     expect(refusal({ connectTimeout: 'x\n'.repeat(10_000) }).message.length).toBeLessThan(400)
-    for (const options of [{ username: 31_415 }, { password: 31_415 }, { clientId: 31_415 }, { will: { topic: 'a', payload: 31_415 } }])
+    for (const options of [
+      { username: 31_415 },
+      { password: 31_415 },
+      { clientId: 31_415 },
+      { will: { topic: 'a', payload: 31_415 } },
+    ])
       expect(refusal(options).message).not.toContain('31')
   })
 
   it('undefined counts as left out, whatever the name', async () => {
-    const world = await connected({ keepAlive: undefined, will: undefined, nonsense: undefined } as ClientOptions)
+    const world = await connected({
+      keepAlive: undefined,
+      will: undefined,
+      nonsense: undefined,
+    } as ClientOptions)
     expect(world.peer.last('connect').keepAlive).toBe(30)
   })
 
@@ -163,25 +197,48 @@ describe('unknown options', () => {
 describe('the objects of the caller', () => {
   it('are never written to: everything works with frozen ones', async () => {
     const options: ClientOptions = deepFreeze({
-      ...{ clientId: 'a', username: 'u', password: 'p', userProperties: [['a', 'b']], subscriptions: { buffer: 5 } },
-      will: { topic: 'w', payload: Uint8Array.of(1), properties: { userProperties: [['c', 'd']], correlationData: Uint8Array.of(2) } },
+      ...{
+        clientId: 'a',
+        username: 'u',
+        password: 'p',
+        userProperties: [['a', 'b']],
+        subscriptions: { buffer: 5 },
+      },
+      will: {
+        topic: 'w',
+        payload: Uint8Array.of(1),
+        properties: { userProperties: [['c', 'd']], correlationData: Uint8Array.of(2) },
+      },
       outbound: { offline: { qos0: 'queue' } },
       logger: { info: () => undefined },
     } as const) as unknown as ClientOptions
     const before = JSON.stringify(options)
     const properties = { userProperties: [['a', 'b']] }
-    for (const world of [await connected(options, agreeable), await connected(options, agreeable)]) {
+    for (const world of [
+      await connected(options, agreeable),
+      await connected(options, agreeable),
+    ]) {
       const { client } = world
       const calls = [
-        client.publish('a', 'b', deepFreeze({ qos: 1, properties, signal: new AbortController().signal }) as never),
-        client.subscribe(deepFreeze([{ filter: 'a', qos: 1 }, 'b']) as never, deepFreeze({ properties }) as never),
+        client.publish(
+          'a',
+          'b',
+          deepFreeze({ qos: 1, properties, signal: new AbortController().signal }) as never,
+        ),
+        client.subscribe(
+          deepFreeze([{ filter: 'a', qos: 1 }, 'b']) as never,
+          deepFreeze({ properties }) as never,
+        ),
         client.listen(deepFreeze(['c']), () => undefined, deepFreeze({ concurrency: 2 })),
         client.unsubscribe(deepFreeze(['d']), deepFreeze({ properties }) as never),
       ]
       await world.settle()
       await Promise.all(calls)
       await world.send(publish('a', 'x', 1))
-      await Promise.all([client.disconnect(deepFreeze({ timeout: 0, ...properties }) as never), world.settle()])
+      await Promise.all([
+        client.disconnect(deepFreeze({ timeout: 0, ...properties }) as never),
+        world.settle(),
+      ])
     }
     expect(JSON.stringify(options)).toBe(before)
   })
@@ -204,7 +261,12 @@ describe('the objects of the caller', () => {
     change()
     await Promise.all([world.client.connect(), world.settle()])
     const properties = { userProperties: [['a', 'b']] }
-    expect(world.peer.last('connect')).toMatchObject({ clientId: 'a', keepAlive: 10, properties, will: { topic: 'w', payload: Uint8Array.of(1) } })
+    expect(world.peer.last('connect')).toMatchObject({
+      clientId: 'a',
+      keepAlive: 10,
+      properties,
+      will: { topic: 'w', payload: Uint8Array.of(1) },
+    })
     userProperties.splice(0, 2, ['a', 'b'])
     filters[0] = { filter: 'a', qos: 1 }
     const calls = [
@@ -214,7 +276,10 @@ describe('the objects of the caller', () => {
     change()
     await world.settle()
     await Promise.all(calls)
-    expect(world.peer.last('subscribe')).toMatchObject({ subscriptions: [{ filter: 'a', qos: 1 }], properties })
+    expect(world.peer.last('subscribe')).toMatchObject({
+      subscriptions: [{ filter: 'a', qos: 1 }],
+      properties,
+    })
     expect(world.peer.last('publish')).toMatchObject({ properties })
   })
 })

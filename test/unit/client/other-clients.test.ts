@@ -18,14 +18,24 @@ afterEach(() => {
 it('also seen: retained messages delivered twice for overlapping filters: each consumer gets each retained message once', async () => {
   const clock = new VirtualClock()
   const broker = new MemoryBroker({ clock })
-  const client = new BaseClient(virtualPlatform(clock), { url: 'mqtt://broker', transport: broker.dial }, { clientId: 'c' })
+  const client = new BaseClient(
+    virtualPlatform(clock),
+    { url: 'mqtt://broker', transport: broker.dial },
+    { clientId: 'c' },
+  )
   open.push(
     () => client.destroy(),
     () => broker.close(),
   )
   await Promise.all([client.connect(), clock.advance(10)])
-  for (const topic of ['a/b', 'a/c']) await Promise.all([client.publish(topic, `kept ${topic}`, { qos: 1, retain: true }), clock.advance(10)])
-  const [wide, narrow, third] = ['a/#', 'a/b', 'a/+'].map((filter) => client.subscription(filter, { qos: 1 }))
+  for (const topic of ['a/b', 'a/c'])
+    await Promise.all([
+      client.publish(topic, `kept ${topic}`, { qos: 1, retain: true }),
+      clock.advance(10),
+    ])
+  const [wide, narrow, third] = ['a/#', 'a/b', 'a/+'].map((filter) =>
+    client.subscription(filter, { qos: 1 }),
+  )
   await clock.advance(100)
   expect([narrow, wide, third].map((each) => each && takenTexts(each).sort())).toEqual([
     ['kept a/b'],
@@ -36,7 +46,10 @@ it('also seen: retained messages delivered twice for overlapping filters: each c
 
 it('also seen: a second subscribe to the same filter that silently does nothing: it is granted, and gets messages', async () => {
   const world = await agreed()
-  const subscriptions = [world.client.subscribe('a', { qos: 1 }), world.client.subscribe('a', { qos: 1 })]
+  const subscriptions = [
+    world.client.subscribe('a', { qos: 1 }),
+    world.client.subscribe('a', { qos: 1 }),
+  ]
   await world.settle()
   const both = await Promise.all(subscriptions)
   await world.send(publish('a', 'x', 1))
@@ -48,7 +61,10 @@ it.each(['disconnect', 'dispose'] as const)(
   async (how) => {
     const rig = await new Rig({ will: { topic: 'will', payload: 'gone' } }).up()
     rig.client.post('t', 'before')
-    const ending = how === 'disconnect' ? rig.client.disconnect({ timeout: 0 }) : rig.client[Symbol.asyncDispose]()
+    const ending =
+      how === 'disconnect'
+        ? rig.client.disconnect({ timeout: 0 })
+        : rig.client[Symbol.asyncDispose]()
     await Promise.all([ending, rig.advance(2000)])
     expect(rig.peer.received.map(({ type }) => type)).toEqual(['connect', 'publish', 'disconnect'])
     expect(rig.peer.last('disconnect').reasonCode).toBe(0)
@@ -62,16 +78,19 @@ describe('also seen: log calls formatted although logging is off', () => {
     throw { toString: () => `text ${++times}` }
   }
 
-  it.each([undefined, {}, { info: () => undefined }])('logger %o: a thrown value is no text', async (logger) => {
-    times = 0
-    const world = await agreed({ logger })
-    world.client.on('unclaimed', fail)
-    world.client.subscription('a', { buffer: 1, overflow: 'drop-oldest', onDrop: fail })
-    await world.settle()
-    await world.send(publish('nobody', 'x'), publish('a', '1'), publish('a', '2'))
-    await world.send(publish('a', '3'), publish('a', '4'))
-    expect(times).toBe(0)
-  })
+  it.each([undefined, {}, { info: () => undefined }])(
+    'logger %o: a thrown value is no text',
+    async (logger) => {
+      times = 0
+      const world = await agreed({ logger })
+      world.client.on('unclaimed', fail)
+      world.client.subscription('a', { buffer: 1, overflow: 'drop-oldest', onDrop: fail })
+      await world.settle()
+      await world.send(publish('nobody', 'x'), publish('a', '1'), publish('a', '2'))
+      await world.send(publish('a', '3'), publish('a', '4'))
+      expect(times).toBe(0)
+    },
+  )
 
   it('a logger of errors gets them, as text', async () => {
     times = 0
@@ -79,7 +98,10 @@ describe('also seen: log calls formatted although logging is off', () => {
     const world = await agreed({ logger: { error: (line) => lines.push(line) } })
     world.client.on('unclaimed', fail)
     await world.send(publish('nobody', 'x'))
-    expect([times, lines]).toMatchObject([1, [expect.stringContaining("a listener of 'unclaimed' threw: text 1")]])
+    expect([times, lines]).toMatchObject([
+      1,
+      [expect.stringContaining("a listener of 'unclaimed' threw: text 1")],
+    ])
   })
 })
 
@@ -91,9 +113,15 @@ describe("also seen: options trimmed against the client's own packet limit inste
     const world = await connected({ maximumPacketSize: 64, ...properties }, agreeable)
     expect(world.peer.last('connect').properties).toMatchObject(properties)
     world.client.publish('t', long, { properties })
-    await Promise.all([world.client.disconnect({ reasonString: long, ...properties }), world.settle()])
+    await Promise.all([
+      world.client.disconnect({ reasonString: long, ...properties }),
+      world.settle(),
+    ])
     expect(world.peer.last('publish').payload).toHaveLength(300)
-    expect(world.peer.last('disconnect').properties).toMatchObject({ reasonString: long, ...properties })
+    expect(world.peer.last('disconnect').properties).toMatchObject({
+      reasonString: long,
+      ...properties,
+    })
   })
 
   it('what the server takes does', async () => {
@@ -108,7 +136,9 @@ it('also seen: stored messages replayed although the session is gone: nothing is
   // The first connection acknowledges nothing but one PUBLISH at QoS 2.
   rig.behave = (_host, dial) => (heard) => {
     if (dial > 1 || heard.type === 'connect') return welcoming({}, false)(heard)
-    return heard.type === 'publish' && heard.topic === 'released' ? ack('pubrec', heard.packetId as number) : undefined
+    return heard.type === 'publish' && heard.topic === 'released'
+      ? ack('pubrec', heard.packetId as number)
+      : undefined
   }
   await rig.up()
   const outcomes = (
@@ -126,7 +156,11 @@ it('also seen: stored messages replayed although the session is gone: nothing is
   await rig.settle()
   await rig.cut()
   await rig.advance(2000)
-  expect(await Promise.all(outcomes)).toEqual(['sent anew', 'ERR_SESSION_LOST unknown', 'ERR_SESSION_LOST unknown'])
+  expect(await Promise.all(outcomes)).toEqual([
+    'sent anew',
+    'ERR_SESSION_LOST unknown',
+    'ERR_SESSION_LOST unknown',
+  ])
   expect(rig.peer.all('publish').map(({ topic, dup }) => [topic, dup])).toEqual([['one', false]])
   expect([rig.peer.all('pubrel'), rig.seen('sessionlost').length]).toEqual([[], 1])
   await rig.finish()

@@ -1,11 +1,23 @@
 /** A message that makes the server complain: how often it is sent, what is blamed, and what goes on; and the numbers of what waits. */
 import { describe, expect, it } from 'vitest'
-import { again, carried, comeBack, forgets, keeps, lose, send, short, steady, willing } from './across.js'
+import {
+  again,
+  carried,
+  comeBack,
+  forgets,
+  keeps,
+  lose,
+  send,
+  short,
+  steady,
+  willing,
+} from './across.js'
 import { failure, type World } from './harness.js'
 import { quiet } from './incoming.js'
 import { ack } from './stub.js'
 
-const complain = (reasonCode: number) => ({ type: 'disconnect', reasonCode, properties: { reasonString: 'not that one' } }) as const
+const complain = (reasonCode: number) =>
+  ({ type: 'disconnect', reasonCode, properties: { reasonString: 'not that one' } }) as const
 
 describe('a message that makes the server complain', () => {
   it.each([
@@ -26,7 +38,12 @@ describe('a message that makes the server complain', () => {
       await world.send(complain(code))
       await comeBack(world)
     }
-    expect(await poison).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: code, outcome: 'unknown', reasonString: 'not that one' })
+    expect(await poison).toMatchObject({
+      code: 'ERR_PUBLISH_REFUSED',
+      reasonCode: code,
+      outcome: 'unknown',
+      reasonString: 'not that one',
+    })
     expect([carried(world.peer), world.seen('drop').length]).toEqual([[], 1])
     const [fine] = send(world, 1, 'fine')
     await world.settle()
@@ -37,7 +54,11 @@ describe('a message that makes the server complain', () => {
 
   it.each<[string, (world: World) => unknown, (world: World) => unknown]>([
     ['a publish at QoS 0 before it', (world) => world.client.post('other', 'x'), () => undefined],
-    ['a subscription that has its answer', (world) => quiet(world.client.subscribe('f')), () => undefined],
+    [
+      'a subscription that has its answer',
+      (world) => quiet(world.client.subscribe('f')),
+      () => undefined,
+    ],
     ['a publish at QoS 1 behind it', () => undefined, (world) => send(world, 1, 'fine')],
   ])('0x81 where %s may be meant: it goes once more, alone', async (_name, before, behind) => {
     const world = await steady({}, willing(false))
@@ -45,7 +66,8 @@ describe('a message that makes the server complain', () => {
     await world.settle()
     world.answer = (packet) => {
       const { clock, peer } = world
-      if (packet.type !== 'publish' || !short(packet).includes('t=poison')) return willing(true)(packet)
+      if (packet.type !== 'publish' || !short(packet).includes('t=poison'))
+        return willing(true)(packet)
       clock.setTimer(() => peer.send(complain(0x81)), 1)
       return undefined
     }
@@ -54,7 +76,10 @@ describe('a message that makes the server complain', () => {
     await world.clock.advance(1000)
     expect(await poison).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x81 })
     expect(world.peers).toHaveLength(3)
-    expect(carried(world.peers[1] as World['peer'])).toEqual(['pingreq', expect.stringContaining('t=poison')])
+    expect(carried(world.peers[1] as World['peer'])).toEqual([
+      'pingreq',
+      expect.stringContaining('t=poison'),
+    ])
     expect(await world.outcome(world.client.drain())).toMatchObject({ state: 'fulfilled' })
   })
 
@@ -112,13 +137,20 @@ describe('a message that makes the server complain', () => {
     const world = await steady()
     const error = failure(world.client.publish('t', 'x', { qos: 1 }))
     await world.send(ack('puback', 1, 0x97))
-    expect(await error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x97, outcome: 'refused' })
+    expect(await error).toMatchObject({
+      code: 'ERR_PUBLISH_REFUSED',
+      reasonCode: 0x97,
+      outcome: 'refused',
+    })
     expect(carried(await again(world))).toEqual([])
   })
 })
 
 it('numbers of what waits, and of what is in flight, are right after every event', async () => {
-  const world = await steady({ stats: true, outbound: { poisonAfter: Number.POSITIVE_INFINITY } }, forgets({ receiveMaximum: 2 }))
+  const world = await steady(
+    { stats: true, outbound: { poisonAfter: Number.POSITIVE_INFINITY } },
+    forgets({ receiveMaximum: 2 }),
+  )
   const expectNumbers = async (after: unknown, ...numbers: number[]): Promise<void> => {
     await after
     const { publishesQueued, publishesInFlight } = world.client.stats()

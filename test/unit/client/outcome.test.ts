@@ -16,7 +16,11 @@ const run = Array.from({ length: 12 }, (_, index) => ({
 }))
 
 /** Publishes the run over a pair that is cut after so many bytes in one direction; says whether it was. */
-async function cutAfter(drop: number, direction: 'forward' | 'backward', receiveMaximum: number): Promise<boolean> {
+async function cutAfter(
+  drop: number,
+  direction: 'forward' | 'backward',
+  receiveMaximum: number,
+): Promise<boolean> {
   const world = new World({}, { split: 7, [direction]: { drop } })
   const accept = accepting({ receiveMaximum })
   world.answer = (packet) => (packet.type === 'connect' ? accept(packet) : agreeable(packet))
@@ -24,7 +28,9 @@ async function cutAfter(drop: number, direction: 'forward' | 'backward', receive
   await world.settle()
   if (connecting[0] !== 'done' || world.client.state === 'closed') return true
   const { client, peer } = world
-  const calls = fates(...run.map(({ topic, qos, size }) => client.publish(topic, new Uint8Array(size), { qos })))
+  const calls = fates(
+    ...run.map(({ topic, qos, size }) => client.publish(topic, new Uint8Array(size), { qos })),
+  )
   await world.settle()
   const cut = client.state === 'closed'
   const seen = new Set(peer.all('publish').map((packet) => packet.topic))
@@ -33,7 +39,8 @@ async function cutAfter(drop: number, direction: 'forward' | 'backward', receive
     expect(code).toBe(outcome !== undefined && cut ? 'ERR_CONNECTION_LOST' : 'done')
     if (outcome === undefined && qos > 0) expect(seen.has(topic)).toBe(true)
     if (outcome !== undefined) expect(['not-sent', 'unknown']).toContain(outcome)
-    if (outcome === 'not-sent') expect([seen.has(topic), Buffer.from(peer.bytes).includes(topic)]).toEqual([false, false])
+    if (outcome === 'not-sent')
+      expect([seen.has(topic), Buffer.from(peer.bytes).includes(topic)]).toEqual([false, false])
   }
   // Nothing was sent twice, and only what has a place was sent.
   expect(peer.all('publish')).toHaveLength(seen.size)
@@ -56,7 +63,9 @@ describe('the connection is cut', () => {
 
   it('what was never handed over says not-sent, what is in flight says unknown', async () => {
     const world = await connected({}, accepting({ receiveMaximum: 2 }))
-    const calls = fates(...([1, 2, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })))
+    const calls = fates(
+      ...([1, 2, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
+    )
     await world.settle()
     await world.send(ack('pubrec', 2))
     world.peer.cut()
@@ -86,25 +95,33 @@ describe('the connection is cut', () => {
     await world.settle()
     await world.send({ type: 'disconnect', reasonCode: 0x8b, properties: { reasonString: 'bye' } })
     const error = { code: 'ERR_SERVER_DISCONNECT', reasonCode: 0x8b, reasonString: 'bye' }
-    for (const [index, outcome] of ['unknown', 'not-sent'].entries()) expect(await calls[index]).toMatchObject({ ...error, outcome })
+    for (const [index, outcome] of ['unknown', 'not-sent'].entries())
+      expect(await calls[index]).toMatchObject({ ...error, outcome })
   })
 })
 
 describe('the client is closed', () => {
-  it.each(['disconnect', 'destroy'] as const)('%s: publishes reject, later ones too', async (how) => {
-    const world = await connected({}, accepting({ receiveMaximum: 1 }))
-    const calls = fates(...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })))
-    await world.settle()
-    if (how === 'destroy') world.client.destroy()
-    else world.client.disconnect({ timeout: 0 })
-    await world.settle()
-    expect(calls).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
-    const drops = world.seen('drop').length
-    const late = fates(...([0, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })))
-    await world.settle()
-    expect(late).toEqual(Array(3).fill('ERR_CLOSED not-sent'))
-    expect(world.seen('drop')).toHaveLength(drops)
-  })
+  it.each(['disconnect', 'destroy'] as const)(
+    '%s: publishes reject, later ones too',
+    async (how) => {
+      const world = await connected({}, accepting({ receiveMaximum: 1 }))
+      const calls = fates(
+        ...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
+      )
+      await world.settle()
+      if (how === 'destroy') world.client.destroy()
+      else world.client.disconnect({ timeout: 0 })
+      await world.settle()
+      expect(calls).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
+      const drops = world.seen('drop').length
+      const late = fates(
+        ...([0, 1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })),
+      )
+      await world.settle()
+      expect(late).toEqual(Array(3).fill('ERR_CLOSED not-sent'))
+      expect(world.seen('drop')).toHaveLength(drops)
+    },
+  )
 
   it('publish is accepted while a turn still runs in disconnect()', async () => {
     const world = await connected({}, agreeable)
@@ -118,7 +135,13 @@ describe('the client is closed', () => {
       results.push(client.state, (await client.publish('r', 'done', { qos: 1 })).reasonCode)
     }
     await Promise.all([client.listen('s', handler, { qos: 1 }), world.settle()])
-    await world.send({ type: 'publish', topic: 's', qos: 1, packetId: 5, payload: Uint8Array.of(1) })
+    await world.send({
+      type: 'publish',
+      topic: 's',
+      qos: 1,
+      packetId: 5,
+      payload: Uint8Array.of(1),
+    })
     const stopping = fates(client.disconnect())
     await world.settle()
     expect(client.state).toBe('disconnecting')
@@ -142,13 +165,21 @@ describe('the client is closed', () => {
     await world.settle()
     const stopping = fates(client.disconnect({ timeout: 0 }))
     await world.clock.advance(50)
-    expect([...stopping, ...calls.map((call) => call.slice(0, 4))]).toEqual(['done', ...Array(4).fill('ERR_')])
+    expect([...stopping, ...calls.map((call) => call.slice(0, 4))]).toEqual([
+      'done',
+      ...Array(4).fill('ERR_'),
+    ])
   })
 })
 
 describe('failures that nothing awaits', () => {
   it('raise `drop`, once each, with topic and error, and never an unhandled rejection', async () => {
-    const limits = { receiveMaximum: 1, maximumPacketSize: 64, maximumQoS: 1, retainAvailable: 0 } as const
+    const limits = {
+      receiveMaximum: 1,
+      maximumPacketSize: 64,
+      maximumQoS: 1,
+      retainAvailable: 0,
+    } as const
     const world = await stubbed({ outbound: { maxQueuedMessages: 1, overflow: 'reject' } }, limits)
     const { client } = world
     client.publish('refused', 'x', { qos: 1 })
@@ -163,7 +194,9 @@ describe('failures that nothing awaits', () => {
     world.stub.destroy(new Error('gone'))
     await world.settle()
     await turn()
-    const told = world.drops.map(({ direction, topic, count, error }) => `${direction} ${topic} ${count} ${error?.code}`)
+    const told = world.drops.map(
+      ({ direction, topic, count, error }) => `${direction} ${topic} ${count} ${error?.code}`,
+    )
     expect(told.sort()).toEqual([
       'out cut 1 ERR_CONNECTION_LOST',
       'out full 1 ERR_QUEUE_FULL',
@@ -195,7 +228,9 @@ describe('failures that nothing awaits', () => {
   it('errors name neither payload nor properties', async () => {
     const world = await stubbed({}, { maximumPacketSize: 30 })
     const properties = { contentType: 'private' }
-    const { message } = await failure(world.client.publish('t', 'secret'.repeat(10), { properties }))
+    const { message } = await failure(
+      world.client.publish('t', 'secret'.repeat(10), { properties }),
+    )
     expect(message).not.toMatch(/secret|private/)
   })
 })

@@ -51,53 +51,69 @@ function at({ url }: Listener): Endpoint {
 const ways: [string, (accept: Accept) => Promise<Listener>][] = [
   ...(identity === undefined
     ? []
-    : [['TLS', (accept: Accept) => listenTcp({ tls: identity }, accept)] as [string, (accept: Accept) => Promise<Listener>]]),
+    : [
+        ['TLS', (accept: Accept) => listenTcp({ tls: identity }, accept)] as [
+          string,
+          (accept: Accept) => Promise<Listener>,
+        ],
+      ]),
   ['tcp', (accept) => listenTcp({}, accept)],
   ['WebSocket', (accept) => listenWebSocket({}, accept)],
 ]
 
-it.each(ways)('%s: thousands of messages of all sizes arrive as they were posted, each buffer used many times', async (_, listen) => {
-  const numbers: number[] = []
-  const listener = await listen(noting(numbers, Number.POSITIVE_INFINITY))
-  const client = await connect(at(listener), { reconnect: false })
-  const payload = new Uint8Array(40_000)
-  for (let number = 0; number < 6000; ) {
-    const size = number % 500 === 499 ? 40_000 : 4 + (number % 997)
-    const bytes = payload.subarray(0, size).fill(number % 251)
-    new DataView(bytes.buffer).setUint32(0, number)
-    if (client.post('numbers', bytes)) number += 1
-    else await client.writable
-  }
-  await client.flush()
-  await client.disconnect()
-  while (numbers.length < 6000) await turn()
-  expect(numbers).toEqual(Array.from({ length: 6000 }, (_unused, index) => index))
-  await listener.close()
-})
+it.each(ways)(
+  '%s: thousands of messages of all sizes arrive as they were posted, each buffer used many times',
+  async (_, listen) => {
+    const numbers: number[] = []
+    const listener = await listen(noting(numbers, Number.POSITIVE_INFINITY))
+    const client = await connect(at(listener), { reconnect: false })
+    const payload = new Uint8Array(40_000)
+    for (let number = 0; number < 6000; ) {
+      const size = number % 500 === 499 ? 40_000 : 4 + (number % 997)
+      const bytes = payload.subarray(0, size).fill(number % 251)
+      new DataView(bytes.buffer).setUint32(0, number)
+      if (client.post('numbers', bytes)) number += 1
+      else await client.writable
+    }
+    await client.flush()
+    await client.disconnect()
+    while (numbers.length < 6000) await turn()
+    expect(numbers).toEqual(Array.from({ length: 6000 }, (_unused, index) => index))
+    await listener.close()
+  },
+)
 
-it.each(ways)('%s: cut in the middle, another client goes on with the same buffers, and nothing of the one reaches the other', async (_, listen) => {
-  const first: number[] = []
-  const second: number[] = []
-  const cut = await listen(noting(first, 300))
-  const whole = await listen(noting(second, Number.POSITIVE_INFINITY))
-  const [one, other] = await Promise.all([connect(at(cut), { reconnect: false }), connect(at(whole), { reconnect: false })])
-  const bytes = new Uint8Array(500)
-  const view = new DataView(bytes.buffer)
-  for (let number = 0; number < 4000; ) {
-    view.setUint32(0, 1_000_000 + number)
-    bytes.fill((1_000_000 + number) % 251, 4)
-    if (one.state === 'connected') one.post('one', bytes)
-    view.setUint32(0, number)
-    bytes.fill(number % 251, 4)
-    if (other.post('other', bytes)) number += 1
-    else await other.writable
-    if (number % 50 === 0) await turn()
-  }
-  await other.flush()
-  while (second.length < 4000) await turn()
-  expect(second).toEqual(Array.from({ length: 4000 }, (_unused, index) => index))
-  expect(first).toEqual(Array.from({ length: first.length }, (_unused, index) => 1_000_000 + index))
-  one.destroy()
-  await other.disconnect()
-  await Promise.all([cut.close(), whole.close()])
-})
+it.each(ways)(
+  '%s: cut in the middle, another client goes on with the same buffers, and nothing of the one reaches the other',
+  async (_, listen) => {
+    const first: number[] = []
+    const second: number[] = []
+    const cut = await listen(noting(first, 300))
+    const whole = await listen(noting(second, Number.POSITIVE_INFINITY))
+    const [one, other] = await Promise.all([
+      connect(at(cut), { reconnect: false }),
+      connect(at(whole), { reconnect: false }),
+    ])
+    const bytes = new Uint8Array(500)
+    const view = new DataView(bytes.buffer)
+    for (let number = 0; number < 4000; ) {
+      view.setUint32(0, 1_000_000 + number)
+      bytes.fill((1_000_000 + number) % 251, 4)
+      if (one.state === 'connected') one.post('one', bytes)
+      view.setUint32(0, number)
+      bytes.fill(number % 251, 4)
+      if (other.post('other', bytes)) number += 1
+      else await other.writable
+      if (number % 50 === 0) await turn()
+    }
+    await other.flush()
+    while (second.length < 4000) await turn()
+    expect(second).toEqual(Array.from({ length: 4000 }, (_unused, index) => index))
+    expect(first).toEqual(
+      Array.from({ length: first.length }, (_unused, index) => 1_000_000 + index),
+    )
+    one.destroy()
+    await other.disconnect()
+    await Promise.all([cut.close(), whole.close()])
+  },
+)

@@ -2,7 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { mostWrites } from '../../../src/client/connection/packet-writer.js'
-import { giveBuffer, largeBuffer, sliceBuffer, smallBuffer, takeBuffer } from '../../../src/client/memory/write-buffers.js'
+import {
+  giveBuffer,
+  largeBuffer,
+  sliceBuffer,
+  smallBuffer,
+  takeBuffer,
+} from '../../../src/client/memory/write-buffers.js'
 import type { PublishPacket } from '../../../src/wire/packets.js'
 import { ack, type StubWorld, stubbed, watched } from './stub.js'
 
@@ -15,7 +21,10 @@ function fill(world: StubWorld): number {
 }
 
 /** Posts each in a turn of its own. */
-async function postEach(world: StubWorld, ...payloads: (string | Uint8Array<ArrayBuffer>)[]): Promise<void> {
+async function postEach(
+  world: StubWorld,
+  ...payloads: (string | Uint8Array<ArrayBuffer>)[]
+): Promise<void> {
   for (const each of payloads) {
     world.client.post('t', each)
     await world.settle()
@@ -24,7 +33,8 @@ async function postEach(world: StubWorld, ...payloads: (string | Uint8Array<Arra
 
 const sizes = ({ stub }: StubWorld): number[] => stub.writes.map((bytes) => bytes.length)
 const buffers = ({ stub }: StubWorld): ArrayBufferLike[] => stub.arrays.map((bytes) => bytes.buffer)
-const properties = (count: number, size: number): [string, string][] => Array.from({ length: count }, (_, index) => ['k', `${index}`.padEnd(size)])
+const properties = (count: number, size: number): [string, string][] =>
+  Array.from({ length: count }, (_, index) => ['k', `${index}`.padEnd(size)])
 
 describe('what leaves together', () => {
   it('one write for a turn, acknowledgements and data in it', async () => {
@@ -43,7 +53,13 @@ describe('what leaves together', () => {
 
   it.each([
     ['also seen: publishes glued into one huge frame', 200, () => 't', payload, 4],
-    ['long topics make the difference', 60, (index: number) => `${index}/${'t'.repeat(10_000)}`, 'x', 15],
+    [
+      'long topics make the difference',
+      60,
+      (index: number) => `${index}/${'t'.repeat(10_000)}`,
+      'x',
+      15,
+    ],
   ] as const)('%s: no write is above 64 KiB', async (_title, count, topic, content, most) => {
     const world = await stubbed()
     for (let index = 0; index < count; index++) world.client.post(topic(index), content)
@@ -66,31 +82,45 @@ describe('what leaves together', () => {
     const world = await stubbed()
     world.stub.holds = true
     world.stub.takes = false
-    const pubrecs = Buffer.concat(Array.from({ length: 9000 }, (_, at) => Buffer.from([0x50, 2, (at + 1) >> 8, (at + 1) & 255])))
+    const pubrecs = Buffer.concat(
+      Array.from({ length: 9000 }, (_, at) =>
+        Buffer.from([0x50, 2, (at + 1) >> 8, (at + 1) & 255]),
+      ),
+    )
     for (let read = 0; read < 120; read++) {
       // Reads that come to nothing in front of a full buffer, too.
       world.stub.sink?.chunk(read < mostWrites + 20 ? pubrecs.subarray(0, 12_000) : pubrecs)
       await world.settle()
     }
     const all = sizes(world)
-    expect(world.stub.packets.filter(({ type }) => type === 'pubrel').length).toBeGreaterThan(500_000)
-    expect(Math.max(...all, ...buffers(world).map(({ byteLength }) => byteLength))).toBeLessThanOrEqual(largeBuffer)
+    expect(world.stub.packets.filter(({ type }) => type === 'pubrel').length).toBeGreaterThan(
+      500_000,
+    )
+    expect(
+      Math.max(...all, ...buffers(world).map(({ byteLength }) => byteLength)),
+    ).toBeLessThanOrEqual(largeBuffer)
     // Those under way at first are smaller.
     expect(all.length).toBeGreaterThan(mostWrites + 1)
     expect(Math.min(...all.slice(mostWrites))).toBeGreaterThan(largeBuffer - 16)
   })
 
-  it.each([-30, -10, 0, 10])('128 KiB and %i bytes: no write is longer than 128 KiB', async (more) => {
-    const world = await stubbed()
-    void world.client.publish('t', new Uint8Array(sliceBuffer + more), { qos: 1 })
-    await world.settle()
-    expect(world.stub.packets).toMatchObject([{ payload: { length: sliceBuffer + more } }])
-    expect(Math.max(...sizes(world))).toBeLessThanOrEqual(sliceBuffer)
-  })
+  it.each([-30, -10, 0, 10])(
+    '128 KiB and %i bytes: no write is longer than 128 KiB',
+    async (more) => {
+      const world = await stubbed()
+      void world.client.publish('t', new Uint8Array(sliceBuffer + more), { qos: 1 })
+      await world.settle()
+      expect(world.stub.packets).toMatchObject([{ payload: { length: sliceBuffer + more } }])
+      expect(Math.max(...sizes(world))).toBeLessThanOrEqual(sliceBuffer)
+    },
+  )
 
   it('a large payload leaves in slices also behind properties that are larger than one', async () => {
     const world = await stubbed()
-    void world.client.publish('t', new Uint8Array(300_000).fill(7), { qos: 1, properties: { userProperties: properties(3, 50_000) } })
+    void world.client.publish('t', new Uint8Array(300_000).fill(7), {
+      qos: 1,
+      properties: { userProperties: properties(3, 50_000) },
+    })
     await world.settle()
     expect(world.stub.packets).toMatchObject([{ payload: { length: 300_000 } }])
     const [head, ...slices] = sizes(world)
@@ -104,7 +134,9 @@ describe('what leaves together', () => {
     world.client.post('t', 'before')
     void world.client.publish('t', 'x', { properties: { userProperties } })
     await world.settle()
-    expect((world.stub.packets[1] as PublishPacket).properties.userProperties).toEqual(userProperties)
+    expect((world.stub.packets[1] as PublishPacket).properties.userProperties).toEqual(
+      userProperties,
+    )
   })
 })
 
@@ -112,9 +144,13 @@ describe('whose a buffer is', () => {
   it('the transport has it until it says that the bytes have left', async () => {
     const world = await stubbed()
     world.stub.holds = true
-    await postEach(world, ...Array.from({ length: 40 }, (_, index) => new Uint8Array(500).fill(index)))
+    await postEach(
+      world,
+      ...Array.from({ length: 40 }, (_, index) => new Uint8Array(500).fill(index)),
+    )
     const { arrays, writes } = world.stub
-    for (const [index, bytes] of arrays.entries()) expect(Buffer.compare(bytes, writes[index] ?? bytes.subarray(1))).toBe(0)
+    for (const [index, bytes] of arrays.entries())
+      expect(Buffer.compare(bytes, writes[index] ?? bytes.subarray(1))).toBe(0)
     expect(new Set(buffers(world)).size).toBe(40)
   })
 
@@ -152,15 +188,23 @@ describe('whose a buffer is', () => {
     await postEach(world, 'x')
     for (const written of failing) written(new Error('cut'))
     const [lost] = buffers(world)
-    expect(Array.from({ length: 2000 }, () => takeBuffer(1)).some(({ buffer }) => buffer === lost)).toBe(false)
+    expect(
+      Array.from({ length: 2000 }, () => takeBuffer(1)).some(({ buffer }) => buffer === lost),
+    ).toBe(false)
   })
 
   it.each<[string, (world: StubWorld) => unknown]>([
     [
       'is no longer held when the packet that was written to it is refused',
-      ({ client }) => expect(() => client.post('t', 'x'.repeat(30))).toThrow(expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' })),
+      ({ client }) =>
+        expect(() => client.post('t', 'x'.repeat(30))).toThrow(
+          expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }),
+        ),
     ],
-    ['comes back when the connection ends with what was never handed over', ({ client }) => [client.post('t', 'x'), client.destroy()]],
+    [
+      'comes back when the connection ends with what was never handed over',
+      ({ client }) => [client.post('t', 'x'), client.destroy()],
+    ],
   ])('one %s', async (_title, happens) => {
     const world = await stubbed({}, { maximumPacketSize: 20 })
     const before = takeBuffer(1)
@@ -181,11 +225,16 @@ describe('whose a buffer is', () => {
     ] as const) {
       const made = Array.from({ length: count }, () => new Uint8Array(size))
       for (const bytes of made) giveBuffer(bytes)
-      const kept = made.map(() => takeBuffer(asked)).filter((bytes) => made.includes(bytes as (typeof made)[number]))
+      const kept = made
+        .map(() => takeBuffer(asked))
+        .filter((bytes) => made.includes(bytes as (typeof made)[number]))
       expect(kept.length).toBeLessThanOrEqual(most)
     }
     expect(takeBuffer(50)).not.toBe(odd)
-    expect([takeBuffer(largeBuffer + 1).length, takeBuffer(sliceBuffer + 1).length]).toEqual([sliceBuffer, sliceBuffer + 1])
+    expect([takeBuffer(largeBuffer + 1).length, takeBuffer(sliceBuffer + 1).length]).toEqual([
+      sliceBuffer,
+      sliceBuffer + 1,
+    ])
   })
 })
 
@@ -210,7 +259,12 @@ describe('a transport that takes all and tells late what has left', () => {
     stub.holds = true
     fill(world)
     const { sink } = stub
-    if (sink !== undefined) stub.sink = { ...sink, drain: () => undefined, closed: (cause: unknown) => sink.closed(cause) } as typeof sink
+    if (sink !== undefined)
+      stub.sink = {
+        ...sink,
+        drain: () => undefined,
+        closed: (cause: unknown) => sink.closed(cause),
+      } as typeof sink
     const outcomes = ['a', 'b', 'c'].map((text) => watched(world.client.publish('t', text)))
     await world.settle()
     expect(outcomes.map(({ state }) => state)).toEqual(['pending', 'pending', 'pending'])
@@ -236,14 +290,20 @@ describe('what is posted as text', () => {
   it('arrives as the platform encodes it, whatever it holds', async () => {
     const world = await stubbed({}, { topicAliasMaximum: 2 })
     const odd = fc.constantFrom('\ud800', 'a\udfff', 'ü'.repeat(20_000), '\0')
-    const texts = fc.oneof(fc.string({ maxLength: 300 }), fc.string({ unit: 'binary', maxLength: 300 }), odd)
+    const texts = fc.oneof(
+      fc.string({ maxLength: 300 }),
+      fc.string({ unit: 'binary', maxLength: 300 }),
+      odd,
+    )
     await fc.assert(
       fc.asyncProperty(texts, fc.constantFrom('t', 'u', 'v'), async (text, topic) => {
         world.forget()
         expect(world.client.post(topic, text)).toBe(true)
         await world.settle()
         const [packet] = world.stub.packets as PublishPacket[]
-        expect(Buffer.compare(packet?.payload ?? new Uint8Array(0), new TextEncoder().encode(text))).toBe(0)
+        expect(
+          Buffer.compare(packet?.payload ?? new Uint8Array(0), new TextEncoder().encode(text)),
+        ).toBe(0)
       }),
       { numRuns: 200 },
     )
@@ -254,7 +314,16 @@ describe('what is posted as text', () => {
     const seen: unknown[] = []
     world.client.on('packet', ({ packet }) => seen.push(packet))
     world.client.post('t', 'hi')
-    expect(seen).toMatchObject([{ type: 'publish', topic: 't', payload: Uint8Array.of(0x68, 0x69), qos: 0, packetId: undefined, properties: {} }])
+    expect(seen).toMatchObject([
+      {
+        type: 'publish',
+        topic: 't',
+        payload: Uint8Array.of(0x68, 0x69),
+        qos: 0,
+        packetId: undefined,
+        properties: {},
+      },
+    ])
   })
 })
 
@@ -262,19 +331,28 @@ it('a listener of packets that publishes while the output is flushed comes behin
   const world = await stubbed()
   let count = 0
   world.client.on('packet', ({ direction, packet }) => {
-    if (direction === 'out' && packet.type === 'publish' && count++ < 5) world.client.post('t', `more ${count}`)
+    if (direction === 'out' && packet.type === 'publish' && count++ < 5)
+      world.client.post('t', `more ${count}`)
   })
   world.client.post('t', new Uint8Array(40_000).fill(1))
   for (let i = 0; i < 100; i++) world.client.post('u', payload)
   await world.settle()
   expect(world.stub.packets).toHaveLength(106)
-  expect(world.stub.payloads.filter((text) => text.startsWith('more'))).toEqual(['more 1', 'more 2', 'more 3', 'more 4', 'more 5'])
+  expect(world.stub.payloads.filter((text) => text.startsWith('more'))).toEqual([
+    'more 1',
+    'more 2',
+    'more 3',
+    'more 4',
+    'more 5',
+  ])
 })
 
 it('an empty topic gets no alias, and is refused as without aliases', async () => {
   const world = await stubbed({}, { topicAliasMaximum: 4 })
   for (const topic of ['', 'a/#', '\0', '', 'a/#', '\0'])
-    expect(() => world.client.post(topic, 'x')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+    expect(() => world.client.post(topic, 'x')).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }),
+    )
   await world.settle()
   expect(world.stub.writes).toEqual([])
 })

@@ -2,20 +2,37 @@
 import { describe, expect, it } from 'vitest'
 import type { SubscribeOptions } from '../../../src/client/api/index.js'
 import type { World } from './harness.js'
-import { acks, agreed, pubacks, publish, quick, series, subscribe, taken, takenTexts } from './incoming.js'
+import {
+  acks,
+  agreed,
+  pubacks,
+  publish,
+  quick,
+  series,
+  subscribe,
+  taken,
+  takenTexts,
+} from './incoming.js'
 
-const dropCount = (world: World): number => world.seen('drop').reduce((sum, event) => sum + event.count, 0)
-const texts = (from: number, to: number): string[] => Array.from({ length: to - from + 1 }, (_, index) => String(from + index))
+const dropCount = (world: World): number =>
+  world.seen('drop').reduce((sum, event) => sum + event.count, 0)
+const texts = (from: number, to: number): string[] =>
+  Array.from({ length: to - from + 1 }, (_, index) => String(from + index))
 
 /** Sends each message in a read of its own. */
 async function trickle(world: World, to: number, qos: 0 | 1 = 0, from = 1): Promise<void> {
-  for (let text = from; text <= to; text++) await world.send(publish('a', String(text), qos === 0 ? undefined : text))
+  for (let text = from; text <= to; text++)
+    await world.send(publish('a', String(text), qos === 0 ? undefined : text))
 }
 
 async function overflowing(options: SubscribeOptions) {
   const world = await agreed({ keepAlive: false })
   const dropped: string[] = []
-  const subscription = await subscribe(world, 'a', { buffer: 3, onDrop: (message) => dropped.push(message.text()), ...options })
+  const subscription = await subscribe(world, 'a', {
+    buffer: 3,
+    onDrop: (message) => dropped.push(message.text()),
+    ...options,
+  })
   return { world, subscription, dropped }
 }
 
@@ -53,8 +70,13 @@ describe('drop-oldest', () => {
   })
 
   it('bytes are bounded as well: as many go as must', async () => {
-    const { world, subscription } = await overflowing({ overflow: 'drop-oldest', buffer: 1000, bufferBytes: 2000 })
-    for (let index = 0; index < 40; index++) await world.send(publish('a', 'x'.repeat(index < 10 ? 100 : 900)))
+    const { world, subscription } = await overflowing({
+      overflow: 'drop-oldest',
+      buffer: 1000,
+      bufferBytes: 2000,
+    })
+    for (let index = 0; index < 40; index++)
+      await world.send(publish('a', 'x'.repeat(index < 10 ? 100 : 900)))
     expect(subscription.size).toBeLessThanOrEqual(3)
     expect(subscription.dropped).toBe(40 - subscription.size)
   })
@@ -77,7 +99,12 @@ describe('backpressure, the default', () => {
     const { world, subscription } = await overflowing({ qos: 1 })
     await trickle(world, 256, 1)
     expect(world.peer.last('connect').properties.receiveMaximum ?? 65_535).toBe(65_535)
-    expect([subscription.size, subscription.dropped, acks(world), world.client.state]).toEqual([256, 0, [], 'connected'])
+    expect([subscription.size, subscription.dropped, acks(world), world.client.state]).toEqual([
+      256,
+      0,
+      [],
+      'connected',
+    ])
     expect(takenTexts(subscription)).toHaveLength(256)
     await world.settle()
     expect(acks(world)).toEqual(pubacks(1, 256))
@@ -133,8 +160,14 @@ describe('when the policy decides', () => {
   })
 
   it('defaults of the client: subscriptions { buffer, overflow }, and options of a subscription over them', async () => {
-    const world = await agreed({ keepAlive: false, subscriptions: { buffer: 2, overflow: 'drop-newest' } })
-    const [first, second] = [await subscribe(world, 'a'), await subscribe(world, 'a', { buffer: 100 })]
+    const world = await agreed({
+      keepAlive: false,
+      subscriptions: { buffer: 2, overflow: 'drop-newest' },
+    })
+    const [first, second] = [
+      await subscribe(world, 'a'),
+      await subscribe(world, 'a', { buffer: 100 }),
+    ]
     await trickle(world, 6)
     expect(first.size).toBeLessThanOrEqual(3)
     expect(second.size).toBe(6)
@@ -156,7 +189,11 @@ describe('when the policy decides', () => {
     const fail = (): never => {
       throw new Error('no')
     }
-    const { world, subscription } = await overflowing({ buffer: 1, overflow: 'drop-newest', onDrop: fail })
+    const { world, subscription } = await overflowing({
+      buffer: 1,
+      overflow: 'drop-newest',
+      onDrop: fail,
+    })
     await trickle(world, 4)
     expect(world.client.state).toBe('connected')
     expect(takenTexts(subscription)[0]).toBe('1')

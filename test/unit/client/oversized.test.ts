@@ -13,7 +13,10 @@ const big = 'x'.repeat(5000)
 async function small(options: ClientOptions = {}, qos?: 1 | 2) {
   const warnings: string[] = []
   const logger = { warn: (text: string): void => void warnings.push(text) }
-  const world = await connected({ maximumPacketSize: 1000, stats: true, logger, ...options }, obliging)
+  const world = await connected(
+    { maximumPacketSize: 1000, stats: true, logger, ...options },
+    obliging,
+  )
   return { world, warnings, subscription: await subscribe(world, '#', { qos }) }
 }
 
@@ -22,16 +25,23 @@ describe('a PUBLISH over maximumPacketSize', () => {
     [5, 1, 'puback', ' 0x97'],
     [5, 2, 'pubrec', ' 0x97'],
     [4, 1, 'puback', ''],
-  ] as const)('on version %i at QoS %i is answered in the order of arrival (%s%s)', async (protocolVersion, qos, type, reason) => {
-    const { world, subscription } = await small({ protocolVersion }, qos)
-    await world.send(publish('a', 'one', 1, { qos }), publish('b', big, 2, { qos }), publish('a', 'three', 3, { qos }))
-    // Nothing is acknowledged before what came earlier.
-    expect(acks(world)).toEqual([])
-    expect(takenTexts(subscription)).toEqual(['one', 'three'])
-    await world.settle()
-    expect(acks(world).slice(0, 2)).toEqual([`${type} 1`, `${type} 2${reason}`])
-    expect(world.client.state).toBe('connected')
-  })
+  ] as const)(
+    'on version %i at QoS %i is answered in the order of arrival (%s%s)',
+    async (protocolVersion, qos, type, reason) => {
+      const { world, subscription } = await small({ protocolVersion }, qos)
+      await world.send(
+        publish('a', 'one', 1, { qos }),
+        publish('b', big, 2, { qos }),
+        publish('a', 'three', 3, { qos }),
+      )
+      // Nothing is acknowledged before what came earlier.
+      expect(acks(world)).toEqual([])
+      expect(takenTexts(subscription)).toEqual(['one', 'three'])
+      await world.settle()
+      expect(acks(world).slice(0, 2)).toEqual([`${type} 1`, `${type} 2${reason}`])
+      expect(world.client.state).toBe('connected')
+    },
+  )
 
   it('on version 4 at QoS 2 the exchange is completed, and its identifier is free for a message that fits', async () => {
     const { world } = await small({ protocolVersion: 4 }, 2)
@@ -50,7 +60,13 @@ describe('a PUBLISH over maximumPacketSize', () => {
       { ...drop, topic: 'a/b', qos: 0, size: sizes[0] },
       { ...drop, topic: 'a/c', qos: 1, size: sizes[1] },
     ])
-    expect(world.client.stats()).toMatchObject({ received: 2, dropped: 2, tooLarge: 2, delivered: 0, unread: 0 })
+    expect(world.client.stats()).toMatchObject({
+      received: 2,
+      dropped: 2,
+      tooLarge: 2,
+      delivered: 0,
+      unread: 0,
+    })
     const line = expect.stringMatching(/5\d\d\d bytes on "a\/b".*maximumPacketSize is 1000/)
     expect(warnings).toEqual([line])
     world.peer.cut()
@@ -62,7 +78,10 @@ describe('a PUBLISH over maximumPacketSize', () => {
   it('names an alias that later messages use', async () => {
     const { world, subscription } = await small({ topicAliasMaximum: 5 })
     const properties = { topicAlias: 3 }
-    await world.send(publish('far/away', big, undefined, { properties }), publish('', 'by alias', undefined, { properties }))
+    await world.send(
+      publish('far/away', big, undefined, { properties }),
+      publish('', 'by alias', undefined, { properties }),
+    )
     expect(subscription.read()).toMatchObject({ topic: 'far/away' })
     await world.send(publish('', big, undefined, { properties }))
     expect(world.seen('drop')).toMatchObject([{ topic: 'far/away' }, { topic: 'far/away' }])
@@ -85,7 +104,8 @@ describe('a PUBLISH over maximumPacketSize', () => {
   ] as const)('in pieces of %i bytes the same on version %i', async (size, protocolVersion) => {
     const { world, subscription } = await small({ protocolVersion }, 1)
     const bytes = encode(publish('a', 'x'.repeat(1500), 4), { protocolVersion })
-    for (let at = 0; at < bytes.length; at += size) await world.sendBytes(bytes.slice(at, at + size))
+    for (let at = 0; at < bytes.length; at += size)
+      await world.sendBytes(bytes.slice(at, at + size))
     await world.send(publish('a', 'next'))
     expect(acks(world)).toEqual([protocolVersion === 5 ? 'puback 4 0x97' : 'puback 4'])
     expect(takenTexts(subscription)).toEqual(['next'])
@@ -93,7 +113,11 @@ describe('a PUBLISH over maximumPacketSize', () => {
 
   it('that comes again is answered again, without another event where the first is still unanswered', async () => {
     const { world, subscription } = await small({ protocolVersion: 4 }, 1)
-    await world.send(publish('a', 'first', 1), publish('b', big, 2), publish('b', big, 2, { dup: true }))
+    await world.send(
+      publish('a', 'first', 1),
+      publish('b', big, 2),
+      publish('b', big, 2, { dup: true }),
+    )
     expect(world.seen('drop')).toHaveLength(1)
     takenTexts(subscription)
     await world.settle()
@@ -102,12 +126,24 @@ describe('a PUBLISH over maximumPacketSize', () => {
 
   it.each([
     ['a topic and properties that alone exceed it', publish('t'.repeat(1200), '')],
-    ['another packet', { type: 'puback', packetId: 1, reasonCode: 0, properties: { reasonString: 'r'.repeat(1200) } } as const],
+    [
+      'another packet',
+      {
+        type: 'puback',
+        packetId: 1,
+        reasonCode: 0,
+        properties: { reasonString: 'r'.repeat(1200) },
+      } as const,
+    ],
   ])('%s: the connection ends with 0x95', async (_name, packet) => {
     const { world } = await small({ reconnect: false })
     await world.send(packet)
     expect(goodbyeCode(world)).toBe(0x95)
-    expect(await world.client.closed).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE', reasonCode: 0x95, fault: 'remote' })
+    expect(await world.client.closed).toMatchObject({
+      code: 'ERR_PACKET_TOO_LARGE',
+      reasonCode: 0x95,
+      fault: 'remote',
+    })
   })
 
   it("oversized: 'disconnect' ends the connection with 0x95 at its header [MQTT-3.1.2-24]", async () => {
@@ -149,7 +185,11 @@ it('a message that a transport cannot take, as WebSocket, ends the connection wi
   await Promise.all([world.client.connect(), world.settle()])
   links[0]?.destroy(sizeError(4000, 5000))
   await world.clock.advance(100)
-  const error = { code: 'ERR_PACKET_TOO_LARGE', fault: 'remote', message: expect.stringMatching(/5000.*4000.*maximumPacketSize/) }
+  const error = {
+    code: 'ERR_PACKET_TOO_LARGE',
+    fault: 'remote',
+    message: expect.stringMatching(/5000.*4000.*maximumPacketSize/),
+  }
   expect(world.seen('disconnect')).toMatchObject([{ error }])
   expect(log[0]).toContain('the connection ended: a WebSocket message of 5000 bytes')
   expect([world.client.stats().tooLarge, world.client.state]).toEqual([1, 'connected'])

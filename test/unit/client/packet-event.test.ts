@@ -7,7 +7,9 @@ import { ack, StubWorld, stubbed } from './stub.js'
 type Seen = ClientEvents['packet']
 
 /** Connects with a listener in place from the start. */
-async function watchedWorld(options: ClientOptions = {}): Promise<{ world: StubWorld; seen: Seen[] }> {
+async function watchedWorld(
+  options: ClientOptions = {},
+): Promise<{ world: StubWorld; seen: Seen[] }> {
   const world = new StubWorld(options)
   const seen: Seen[] = []
   world.client.on('packet', (event) => seen.push(event))
@@ -26,7 +28,13 @@ describe('packet event', () => {
     await world.settle()
     await world.deliver({ type: 'suback', packetId: 2, reasonCodes: [2], properties: {} })
     await subscription.ready
-    await world.deliver({ type: 'publish', topic: 's', qos: 2, packetId: 7, payload: Uint8Array.of(1) })
+    await world.deliver({
+      type: 'publish',
+      topic: 's',
+      qos: 2,
+      packetId: 7,
+      payload: Uint8Array.of(1),
+    })
     await subscription.next()
     subscription.next().catch(() => undefined)
     await world.settle()
@@ -51,23 +59,48 @@ describe('packet event', () => {
     world.client.post('c', 'z')
     world.client.publish('d', new Uint8Array(40_000), { qos: 1 })
     await world.settle()
-    expect(seen.map(({ packet }) => packet)).toEqual(world.stub.packets.map((packet) => ({ ...packet, properties: expect.anything() })))
-    const first = { type: 'publish', dup: false, qos: 0, retain: true, packetId: undefined, properties: { contentType: 'c' }, topic: 'a' }
+    expect(seen.map(({ packet }) => packet)).toEqual(
+      world.stub.packets.map((packet) => ({ ...packet, properties: expect.anything() })),
+    )
+    const first = {
+      type: 'publish',
+      dup: false,
+      qos: 0,
+      retain: true,
+      packetId: undefined,
+      properties: { contentType: 'c' },
+      topic: 'a',
+    }
     expect(seen[0]?.packet).toEqual({ ...first, payload: Uint8Array.of(0x78) })
   })
 
   it('shows no secret of CONNECT: user name, password, authentication data', async () => {
-    const { world, seen } = await watchedWorld({ clientId: 'visible', username: 'hidden-user', password: 'hidden-word' })
+    const { world, seen } = await watchedWorld({
+      clientId: 'visible',
+      username: 'hidden-user',
+      password: 'hidden-word',
+    })
     expect(seen[0]?.packet).toMatchObject({ type: 'connect', clientId: 'visible', properties: {} })
-    const latin = (_: string, item: unknown) => (item instanceof Uint8Array ? Buffer.from(item).toString('latin1') : item)
+    const latin = (_: string, item: unknown) =>
+      item instanceof Uint8Array ? Buffer.from(item).toString('latin1') : item
     expect(JSON.stringify(seen, latin)).not.toContain('hidden')
     expect(world.client.state).toBe('connected')
   })
 
   it('what a listener does to the packet does not reach the wire', async () => {
-    const world = new StubWorld({ clientId: 'a', username: 'u', password: 'p', userProperties: [['a', 'b']] })
+    const world = new StubWorld({
+      clientId: 'a',
+      username: 'u',
+      password: 'p',
+      userProperties: [['a', 'b']],
+    })
     world.client.on('packet', ({ packet }) => {
-      Object.assign(packet, { clientId: 'changed', topic: 'changed', packetId: 77, reasonCode: 0x80 })
+      Object.assign(packet, {
+        clientId: 'changed',
+        topic: 'changed',
+        packetId: 77,
+        reasonCode: 0x80,
+      })
     })
     const connecting = world.client.connect()
     await world.settle()
@@ -99,7 +132,11 @@ describe('packet event', () => {
     const messages = [subscription.read(), subscription.read()]
     expect(messages.map((message) => message?.text())).toEqual(['one', 'two'])
     expect(messages[0]?.payload.buffer.byteLength).toBe(3)
-    expect(seen.map(({ packet }) => Buffer.from((packet as Extract<Packet, { type: 'publish' }>).payload).toString())).toEqual(['one', 'two'])
+    expect(
+      seen.map(({ packet }) =>
+        Buffer.from((packet as Extract<Packet, { type: 'publish' }>).payload).toString(),
+      ),
+    ).toEqual(['one', 'two'])
   })
 
   it('a listener that throws harms nothing', async () => {
@@ -131,6 +168,8 @@ describe('packet event', () => {
     seen.length = 0
     world.stub.sink?.chunk(Uint8Array.of(0x30, 4, 0, 1, 0x2b, 0))
     await world.settle()
-    expect(seen.map(({ direction, packet }) => `${direction} ${packet.type}`)).toEqual(['out disconnect'])
+    expect(seen.map(({ direction, packet }) => `${direction} ${packet.type}`)).toEqual([
+      'out disconnect',
+    ])
   })
 })

@@ -5,11 +5,17 @@ import { PublishView } from '../../../src/wire/publish.js'
 
 /** A view of a message at a place, with so many bytes from its properties to its end. */
 function at(bytes: Uint8Array, start: number, size: number): PublishView {
-  const places = { propertiesStart: start, propertiesEnd: start, payloadStart: start, payloadEnd: start + size }
+  const places = {
+    propertiesStart: start,
+    propertiesEnd: start,
+    payloadStart: start,
+    payloadEnd: start + size,
+  }
   return Object.assign(new PublishView(), { bytes, ...places })
 }
 
-const numbered = (size: number): Uint8Array => Uint8Array.from({ length: size }, (_, index) => index % 251)
+const numbered = (size: number): Uint8Array =>
+  Uint8Array.from({ length: size }, (_, index) => index % 251)
 const source = numbered(64 * 1024)
 const end = source.length
 
@@ -20,11 +26,18 @@ describe('Pieces', () => {
     for (let start = 0; start + 50 <= end; start += 64) {
       const piece = pieces.hold(at(source, start, 50), end)
       made.add(piece)
-      expect(piece.bytes.subarray(start - pieces.shift, start - pieces.shift + 50)).toEqual(source.slice(start, start + 50))
+      expect(piece.bytes.subarray(start - pieces.shift, start - pieces.shift + 50)).toEqual(
+        source.slice(start, start + 50),
+      )
     }
     expect([9, 10]).toContain(made.size)
     expect(Math.max(...[...made].map(({ bytes }) => bytes.length))).toBe(7168)
-    for (const piece of made) expect([piece.bytes.buffer === source.buffer, piece.window, piece.offset]).toEqual([false, false, 0])
+    for (const piece of made)
+      expect([piece.bytes.buffer === source.buffer, piece.window, piece.offset]).toEqual([
+        false,
+        false,
+        0,
+      ])
   })
 
   it.each([130, 120])('takes no byte from behind the limit of %i', (limit) => {
@@ -67,7 +80,8 @@ describe('Pieces', () => {
     const view = Object.assign(at(numbered(100), 10, 20_000), { apart })
     const [first, ...others] = [1, 2, 3].map(() => pieces.hold(view, 100).bytes)
     expect(first).toBe(apart)
-    for (const bytes of others) expect([bytes, bytes.buffer === apart.buffer]).toEqual([apart, false])
+    for (const bytes of others)
+      expect([bytes, bytes.buffer === apart.buffer]).toEqual([apart, false])
     expect(others[0]).not.toBe(others[1])
     expect(pieces.hold(at(view.bytes, 10, 20), 100).bytes.length).toBe(90)
   })
@@ -85,7 +99,8 @@ it.each<[when: string, owners: string, sizes: number[], wasteful: boolean]>([
   const symbols = new Map([...'ab'].map((name) => [name, Symbol(name)]))
   for (const window of [false, true]) {
     const piece = new Piece(new Uint8Array(100), window)
-    for (const [index, size] of sizes.entries()) piece.give(symbols.get(owners.charAt(index)) as symbol, size)
+    for (const [index, size] of sizes.entries())
+      piece.give(symbols.get(owners.charAt(index)) as symbol, size)
     expect(piece.wasteful).toBe(wasteful || window)
   }
 })

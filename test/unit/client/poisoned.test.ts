@@ -7,7 +7,8 @@ import { lasting, pause } from './across.js'
 import { agreeable, connected, failure, type World } from './harness.js'
 import { publish, quiet } from './incoming.js'
 
-const text = (packet: ClientPacket): string => (packet.type === 'publish' ? new TextDecoder().decode(packet.payload) : '')
+const text = (packet: ClientPacket): string =>
+  packet.type === 'publish' ? new TextDecoder().decode(packet.payload) : ''
 
 interface Server {
   /** Whether later connections have the session. Default true. */
@@ -22,14 +23,20 @@ interface Server {
 function poisonKills(): (packet: ClientPacket) => number | undefined {
   let tries = 0
   return (packet) => {
-    if (!text(packet).startsWith('poison') || (text(packet) === 'poison once' && ++tries > 1)) return undefined
+    if (!text(packet).startsWith('poison') || (text(packet) === 'poison once' && ++tries > 1))
+      return undefined
     // After a millisecond: what it has answered arrives.
     return text(packet) === 'poison at once' ? 0 : 1
   }
 }
 
 /** A server that closes without a word at what `kills` names, and answers everything else. */
-async function deadly({ present = true, options, kills = poisonKills(), answers = agreeable }: Server = {}): Promise<World> {
+async function deadly({
+  present = true,
+  options,
+  kills = poisonKills(),
+  answers = agreeable,
+}: Server = {}): Promise<World> {
   let first = true
   let dead = false
   const world: World = await connected({ ...lasting, ...options }, (packet) => {
@@ -52,13 +59,22 @@ async function deadly({ present = true, options, kills = poisonKills(), answers 
   return world
 }
 
-const poisonIn = (world: World, payload = 'poison', qos: 1 | 2 = 1) => failure(world.client.publish('t', payload, { qos }))
+const poisonIn = (world: World, payload = 'poison', qos: 1 | 2 = 1) =>
+  failure(world.client.publish('t', payload, { qos }))
 const fine = (world: World, count: number, qos: 1 | 2 = 1) =>
   Promise.all(Array.from({ length: count }, () => world.client.publish('t', 'fine', { qos })))
 /** Connections that carried the message. */
-const carriers = (world: World): number => world.peers.filter((peer) => peer.received.some((packet) => text(packet).startsWith('poison'))).length
-const trials = (world: World) => world.peers.slice(2, 5).map((peer) => peer.received.map((packet) => text(packet) || packet.type))
-const poisoned = { code: 'ERR_POISONED', outcome: 'unknown', fault: 'remote', cause: { code: 'ERR_CONNECTION_LOST' } }
+const carriers = (world: World): number =>
+  world.peers.filter((peer) => peer.received.some((packet) => text(packet).startsWith('poison')))
+    .length
+const trials = (world: World) =>
+  world.peers.slice(2, 5).map((peer) => peer.received.map((packet) => text(packet) || packet.type))
+const poisoned = {
+  code: 'ERR_POISONED',
+  outcome: 'unknown',
+  fault: 'remote',
+  cause: { code: 'ERR_CONNECTION_LOST' },
+}
 
 describe('a publish at which the server closes without DISCONNECT', () => {
   it.each<[title: string, connections: number, payload: string, qos: 1 | 2, server: Server]>([
@@ -67,28 +83,43 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     ['in a session that the server loses each time', 5, 'poison', 1, { present: false }],
     ['with poisonAfter: 3', 3, 'poison', 1, { options: { outbound: { poisonAfter: 3 } } }],
     ['with poisonAfter: 7', 7, 'poison', 1, { options: { outbound: { poisonAfter: 7 } } }],
-    ['where the server is so fast that nothing of what it answered arrives', 8, 'poison at once', 1, {}],
-  ])('%s: rejects with ERR_POISONED after %i connections, and what waits behind it goes on', async (_title, connections, payload, qos, server) => {
-    const world = await deadly(server)
-    const poison = poisonIn(world, payload, qos)
-    const behind = fine(world, 3)
-    await world.clock.advance(5000)
-    expect(await poison).toMatchObject(poisoned)
-    await expect(behind).resolves.toHaveLength(3)
-    expect([carriers(world), world.client.state]).toEqual([connections, 'connected'])
-    expect(world.seen('drop')).toMatchObject([{ direction: 'out', topic: 't', error: { code: 'ERR_POISONED' } }])
-  })
+    [
+      'where the server is so fast that nothing of what it answered arrives',
+      8,
+      'poison at once',
+      1,
+      {},
+    ],
+  ])(
+    '%s: rejects with ERR_POISONED after %i connections, and what waits behind it goes on',
+    async (_title, connections, payload, qos, server) => {
+      const world = await deadly(server)
+      const poison = poisonIn(world, payload, qos)
+      const behind = fine(world, 3)
+      await world.clock.advance(5000)
+      expect(await poison).toMatchObject(poisoned)
+      await expect(behind).resolves.toHaveLength(3)
+      expect([carriers(world), world.client.state]).toEqual([connections, 'connected'])
+      expect(world.seen('drop')).toMatchObject([
+        { direction: 'out', topic: 't', error: { code: 'ERR_POISONED' } },
+      ])
+    },
+  )
 
   it('from the third connection on it is sent alone, after a PINGREQ was answered; meanwhile nothing new overtakes it [MQTT-4.6.0-1]', async () => {
     const world = await deadly()
     world.client.on('packet', ({ direction, packet }) => {
-      if (direction === 'out' && packet.type === 'pingreq') quiet(world.client.publish('t', 'new', { qos: 1 }))
+      if (direction === 'out' && packet.type === 'pingreq')
+        quiet(world.client.publish('t', 'new', { qos: 1 }))
     })
     poisonIn(world)
     quiet(fine(world, 4))
     await world.clock.advance(5000)
     expect(trials(world)).toEqual(Array(3).fill(['connect', 'pingreq', 'poison']))
-    expect(world.peers[5]?.all('publish').map(text)).toEqual([...Array(4).fill('fine'), ...Array(3).fill('new')])
+    expect(world.peers[5]?.all('publish').map(text)).toEqual([
+      ...Array(4).fill('fine'),
+      ...Array(3).fill('new'),
+    ])
   })
 
   it('two of them in a row: each is given up, and nothing else', async () => {
@@ -102,7 +133,10 @@ describe('a publish at which the server closes without DISCONNECT', () => {
   })
 
   it('those at QoS 2 in front of it, which begin again with each session that is lost, come to their end one after the other', async () => {
-    const world = await deadly({ present: false, options: { outbound: { onSessionLost: 'republish' } } })
+    const world = await deadly({
+      present: false,
+      options: { outbound: { onSessionLost: 'republish' } },
+    })
     const before = fine(world, 3, 2)
     const poison = poisonIn(world, 'poison at once', 2)
     await world.clock.advance(30_000)
@@ -120,7 +154,9 @@ describe('a publish at which the server closes without DISCONNECT', () => {
       return state / 2 ** 32 < 0.3 ? 1 : undefined
     }
     const world = await deadly({ kills })
-    const outcomes = Promise.allSettled(Array.from({ length: 1000 }, (_, index) => world.client.publish('t', `${index}`, { qos: 1 })))
+    const outcomes = Promise.allSettled(
+      Array.from({ length: 1000 }, (_, index) => world.client.publish('t', `${index}`, { qos: 1 })),
+    )
     await world.clock.advance(3_600_000)
     expect((await outcomes).filter(({ status }) => status === 'rejected')).toEqual([])
   })
@@ -130,7 +166,10 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     ['asks for none once a connection lasted', 120_000, 5],
   ])('one before that was answered in the end %s', async (_name, lasts, connections) => {
     const world = await deadly()
-    await Promise.all([world.client.publish('t', 'poison once', { qos: 1 }), world.clock.advance(1000)])
+    await Promise.all([
+      world.client.publish('t', 'poison once', { qos: 1 }),
+      world.clock.advance(1000),
+    ])
     await world.clock.advance(lasts)
     world.peer.cut()
     await world.clock.advance(1000)
@@ -144,12 +183,17 @@ describe('a publish at which the server closes without DISCONNECT', () => {
 
   it('where the server answers no PINGREQ either, it is sent again and again, and the log says so once', async () => {
     const log: string[] = []
-    const world = await deadly({ options: { logger: { warn: (line) => log.push(line) } }, answers: () => undefined })
+    const world = await deadly({
+      options: { logger: { warn: (line) => log.push(line) } },
+      answers: () => undefined,
+    })
     const poison = quiet(world.client.publish('t', 'poison', { qos: 1 }))
     await world.clock.advance(60_000)
     expect(await world.outcome(poison)).toEqual({ state: 'pending' })
     expect(world.peers.length).toBeGreaterThan(20)
-    expect(log.filter((line) => line.includes('"t"'))).toEqual([expect.stringMatching(/PINGREQ.*outbound\.ackTimeout/)])
+    expect(log.filter((line) => line.includes('"t"'))).toEqual([
+      expect.stringMatching(/PINGREQ.*outbound\.ackTimeout/),
+    ])
   })
 
   it('with a PINGREQ of keep-alive right behind it, as their times are the same: the end counts', async () => {
@@ -168,11 +212,13 @@ describe('a publish at which the server closes without DISCONNECT', () => {
       const { peer, clock } = world
       if (packet.type === 'connect') {
         late = clock.now() + 15_000
-        for (let at = 100; at < 15_000; at += 100) clock.setTimer(() => peer.send(publish('big', 'part')), at)
+        for (let at = 100; at < 15_000; at += 100)
+          clock.setTimer(() => peer.send(publish('big', 'part')), at)
         return { type: 'connack', sessionPresent: true, reasonCode: 0, properties: {} }
       }
       if (packet.type === 'publish') clock.setTimer(() => peer.cut(), 1)
-      if (packet.type === 'pingreq') clock.setTimer(() => peer.send({ type: 'pingresp' }), Math.max(0, late - clock.now()))
+      if (packet.type === 'pingreq')
+        clock.setTimer(() => peer.send({ type: 'pingresp' }), Math.max(0, late - clock.now()))
       return undefined
     }
     const poison = poisonIn(world)
@@ -194,7 +240,8 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     await world.clock.advance(2 * pause)
     // The server goes on and answers nothing now.
     world.answer = (packet) => {
-      if (packet.type === 'connect') return { type: 'connack', sessionPresent: true, reasonCode: 0, properties: {} }
+      if (packet.type === 'connect')
+        return { type: 'connack', sessionPresent: true, reasonCode: 0, properties: {} }
       return packet.type === 'pingreq' ? { type: 'pingresp' } : undefined
     }
     await world.clock.advance(1000)
@@ -231,10 +278,16 @@ it.each([
 ])('a server that dies after each CONNACK: PINGREQ %s, %i ms', async (pings, life) => {
   let healthy = true
   const kills = (packet: ClientPacket) => (packet.type === 'connect' && !healthy ? life : undefined)
-  const world = await deadly({ kills, answers: (packet) => (healthy || (pings && packet.type === 'pingreq') ? agreeable(packet) : undefined) })
+  const world = await deadly({
+    kills,
+    answers: (packet) =>
+      healthy || (pings && packet.type === 'pingreq') ? agreeable(packet) : undefined,
+  })
   healthy = false
   world.peer.cut()
-  const calls = ([1, 2, 1] as const).map((qos, index) => world.client.publish('t', `${index}`, { qos }))
+  const calls = ([1, 2, 1] as const).map((qos, index) =>
+    world.client.publish('t', `${index}`, { qos }),
+  )
   while (world.peers.length < 52) await world.clock.advance(10)
   expect(world.seen('drop')).toEqual([])
   healthy = true

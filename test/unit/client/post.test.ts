@@ -21,7 +21,9 @@ describe('post', () => {
       payload.fill(2)
       await world.settle()
       const [packet] = world.stub.packets as PublishPacket[]
-      expect(Buffer.compare(packet?.payload ?? new Uint8Array(0), new Uint8Array(size).fill(1))).toBe(0)
+      expect(
+        Buffer.compare(packet?.payload ?? new Uint8Array(0), new Uint8Array(size).fill(1)),
+      ).toBe(0)
     }
   })
 
@@ -72,7 +74,9 @@ describe('post', () => {
     for (const { client } of [online, new StubWorld(), ended]) {
       for (const topic of ['', 'a/#', 'a\u0000', 'a'.repeat(65_536), 5])
         expect(() => client.post(topic as string, 'x')).toThrow(refused('ERR_INVALID_TOPIC'))
-      expect(() => client.post('t', 5 as never)).toThrow(refused('ERR_INVALID_OPTION', { option: 'payload' }))
+      expect(() => client.post('t', 5 as never)).toThrow(
+        refused('ERR_INVALID_OPTION', { option: 'payload' }),
+      )
     }
     await online.settle()
     expect(online.stub.writes).toEqual([])

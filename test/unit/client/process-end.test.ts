@@ -39,19 +39,33 @@ function saidAtTheEnd(): string[] {
   const words =
     /^The process ends before mqwire is done \(publishes queued or in flight: (\d+), bytes perhaps not written: (\d+), clients: (.+)\): await client\.(\w+)\(\) first$/
   return warnings.map(({ name, code, message }) => {
-    expect([name, code, message]).toEqual(['Warning', 'MQWIRE_UNSENT', expect.stringMatching(words)])
+    expect([name, code, message]).toEqual([
+      'Warning',
+      'MQWIRE_UNSENT',
+      expect.stringMatching(words),
+    ])
     return message.replace(words, '$1 $2 $3 $4')
   })
 }
 
 /** A client of a server that takes connections and publishes, and acknowledges or not. */
-function made(clientId: string, acknowledges = false, Made: typeof Client | typeof BrowserClient = Client, options: ClientOptions = {}) {
+function made(
+  clientId: string,
+  acknowledges = false,
+  Made: typeof Client | typeof BrowserClient = Client,
+  options: ClientOptions = {},
+) {
   const transport = () => {
     const [near, far] = memoryPair()
-    new ScriptedPeer(far, 5, (packet) => (packet.type === 'connect' || acknowledges ? agreeable(packet) : undefined))
+    new ScriptedPeer(far, 5, (packet) =>
+      packet.type === 'connect' || acknowledges ? agreeable(packet) : undefined,
+    )
     return near
   }
-  const client = new Made({ url: 'memory://test', transport }, { clientId, keepAlive: false, ...options })
+  const client = new Made(
+    { url: 'memory://test', transport },
+    { clientId, keepAlive: false, ...options },
+  )
   clients.push(client)
   return client
 }
@@ -85,7 +99,8 @@ it('what was posted and not written counts in bytes; once it is written nothing 
 })
 
 it('of many clients a few are named', async () => {
-  for (let number = 1; number <= 20; number++) quiet(made(`${number}`).publish('a', 'x', { qos: 1 }))
+  for (let number = 1; number <= 20; number++)
+    quiet(made(`${number}`).publish('a', 'x', { qos: 1 }))
   expect(listeners()).toHaveLength(1)
   expect(saidAtTheEnd()).toEqual(['20 0 1, 2, 3, 4, … connect'])
 })

@@ -22,11 +22,18 @@ describe('abort', () => {
     await world.settle()
     const abort = new AbortController()
     const signals = { b: abort.signal } as Record<string, AbortSignal>
-    const calls = fates(...[...'abc'].map((text) => world.client.publish('t', text, { qos, signal: signals[text] })))
+    const calls = fates(
+      ...[...'abc'].map((text) => world.client.publish('t', text, { qos, signal: signals[text] })),
+    )
     await world.settle()
     abort.abort()
     await world.settle()
-    expect([...calls, world.client.outbound.size]).toEqual(['pending', 'ERR_ABORTED not-sent', 'pending', 2])
+    expect([...calls, world.client.outbound.size]).toEqual([
+      'pending',
+      'ERR_ABORTED not-sent',
+      'pending',
+      2,
+    ])
     world.stub.release()
     await world.settle()
     expect(world.stub.payloads).toEqual(['fill', 'a', 'c'])
@@ -67,7 +74,11 @@ describe('abort', () => {
       Object.assign(signal, { [name]: counted })
     }
     const acknowledged = [1, 2, 3, 4, 5].map(() => client.publish('t', 'x', { qos: 1, signal }))
-    const calls = fates(...acknowledged, client.publish('t', 'x', { signal }), client.publish('t', new Uint8Array(40_000), { signal }))
+    const calls = fates(
+      ...acknowledged,
+      client.publish('t', 'x', { signal }),
+      client.publish('t', new Uint8Array(40_000), { signal }),
+    )
     await world.settle()
     await world.deliver(ack('puback', 1), ack('puback', 2))
     await world.deliver(ack('puback', 3), ack('puback', 4, 0x80))
@@ -76,7 +87,15 @@ describe('abort', () => {
     expect(listeners).toBe(0)
     abort.abort()
     await world.settle()
-    expect(calls).toEqual(['done', 'done', 'done', 'ERR_PUBLISH_REFUSED refused', 'done', 'done', 'done'])
+    expect(calls).toEqual([
+      'done',
+      'done',
+      'done',
+      'ERR_PUBLISH_REFUSED refused',
+      'done',
+      'done',
+      'done',
+    ])
   })
 
   it.each([
@@ -116,7 +135,9 @@ describe('ackTimeout', () => {
   it('the client default, calls of their own, and 0 for the default, end in the right order', async () => {
     const world = await stubbed({ keepAlive: false, outbound: { ackTimeout: 300 } })
     const limits = [undefined, 400, 100, 0]
-    const calls = fates(...limits.map((ackTimeout) => world.client.publish('t', 'x', { qos: 1, ackTimeout })))
+    const calls = fates(
+      ...limits.map((ackTimeout) => world.client.publish('t', 'x', { qos: 1, ackTimeout })),
+    )
     for (const [time, pending] of [
       [99, 4],
       [1, 3],
@@ -133,7 +154,10 @@ describe('ackTimeout', () => {
   })
 
   it('does not run while a publish waits for its place', async () => {
-    const world = await stubbed({ keepAlive: false, outbound: { ackTimeout: 300 } }, { receiveMaximum: 1 })
+    const world = await stubbed(
+      { keepAlive: false, outbound: { ackTimeout: 300 } },
+      { receiveMaximum: 1 },
+    )
     const first = world.client.publish('t', 'a', { qos: 1, ackTimeout: 10_000 })
     const calls = fates(first, world.client.publish('t', 'b', { qos: 1 }))
     await world.clock.advance(5000)

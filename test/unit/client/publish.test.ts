@@ -1,12 +1,18 @@
 /** PUBLISH as it leaves, and the exchanges at each QoS (sections 3.3, 4.3), against bytes written down by hand. */
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Payload, PublishOptions, PublishProperties } from '../../../src/client/api/index.js'
+import type {
+  ClientOptions,
+  Payload,
+  PublishOptions,
+  PublishProperties,
+} from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { accepting, agreeable, connected } from './harness.js'
 import { ack, stubbed, watched } from './stub.js'
 
-const hex = (bytes: Iterable<number> = []): string => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
+const hex = (bytes: Iterable<number> = []): string =>
+  [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join(' ')
 const bytes = (...values: number[]): Uint8Array<ArrayBuffer> => Uint8Array.from(values)
 
 /** The bytes of one publish. */
@@ -21,7 +27,9 @@ async function wire(topic: string, payload: Payload, options?: PublishOptions): 
 /** The error of a publish of which nothing is written. */
 async function refused(topic: unknown, payload: unknown, options?: unknown): Promise<unknown> {
   const world = await stubbed()
-  const result = watched(world.client.publish(topic as string, payload as Payload, options as PublishOptions))
+  const result = watched(
+    world.client.publish(topic as string, payload as Payload, options as PublishOptions),
+  )
   await world.settle()
   expect([result.state, world.stub.writes]).toEqual(['rejected', []])
   return result.error
@@ -35,7 +43,13 @@ async function publishing(qos: 1 | 2, answer?: Answer, options?: ClientOptions) 
   return { world, result }
 }
 
-const receipt = { reasonCode: 0, reasonName: 'Success', reasonString: undefined, userProperties: [], packetId: 1 }
+const receipt = {
+  reasonCode: 0,
+  reasonName: 'Success',
+  reasonString: undefined,
+  userProperties: [],
+  packetId: 1,
+}
 
 describe('bytes on the wire', () => {
   it.each<[topic: string, payload: Payload, options: PublishOptions, expected: string]>([
@@ -60,7 +74,13 @@ describe('bytes on the wire', () => {
     [
       'a',
       'x',
-      { qos: undefined, retain: undefined, properties: { contentType: undefined }, flush: undefined, signal: undefined },
+      {
+        qos: undefined,
+        retain: undefined,
+        properties: { contentType: undefined },
+        flush: undefined,
+        signal: undefined,
+      },
       '30 05 00 01 61 00 78',
     ],
   ])(
@@ -85,43 +105,71 @@ describe('bytes on the wire', () => {
     [{ correlationData: new ArrayBuffer(0) }, '09 00 00'],
     [{ userProperties: [['', '']] }, '26 00 00 00 00'],
     [
-      { userProperties: [...'bab'].map((name, index): [string, string] => [name, index === 1 ? '' : '1']) },
+      {
+        userProperties: [...'bab'].map((name, index): [string, string] => [
+          name,
+          index === 1 ? '' : '1',
+        ]),
+      },
       '26 00 01 62 00 01 31 26 00 01 61 00 00 26 00 01 62 00 01 31',
     ],
   ])('[MQTT-3.3.2-17] [MQTT-3.3.2-18] properties in bytes: %j', async (properties, expected) => {
     const size = expected.split(' ').length
-    expect(await wire('a', 'x', { properties })).toBe(`30 ${hex([size + 5])} 00 01 61 ${hex([size])} ${expected} 78`)
+    expect(await wire('a', 'x', { properties })).toBe(
+      `30 ${hex([size + 5])} 00 01 61 ${hex([size])} ${expected} 78`,
+    )
   })
 
   it('all properties at once, each exactly once', async () => {
     const properties: PublishProperties = {
-      ...{ userProperties: [['k', 'v']], correlationData: bytes(1), responseTopic: 'r', contentType: 'c' },
+      ...{
+        userProperties: [['k', 'v']],
+        correlationData: bytes(1),
+        responseTopic: 'r',
+        contentType: 'c',
+      },
       ...{ messageExpiryInterval: 1, payloadFormatIndicator: 1 },
     }
     const sent = await wire('a', 'x', { qos: 1, properties })
     expect([sent.slice(0, 23), sent.slice(-2)]).toEqual(['32 21 00 01 61 00 01 1a', '78'])
     const block = sent.slice(24, -3)
-    const parts = ['01 01', '02 00 00 00 01', '03 00 01 63', '08 00 01 72', '09 00 01 01', '26 00 01 6b 00 01 76']
+    const parts = [
+      '01 01',
+      '02 00 00 00 01',
+      '03 00 01 63',
+      '08 00 01 72',
+      '09 00 01 01',
+      '26 00 01 6b 00 01 76',
+    ]
     for (const part of parts) expect(block).toContain(part)
     expect(block).toHaveLength(parts.join(' ').length)
   })
 
   it('a call is never written to', async () => {
-    const options = Object.freeze({ qos: 1 as const, properties: Object.freeze({ userProperties: [['a', 'b']] as [string, string][] }) })
+    const options = Object.freeze({
+      qos: 1 as const,
+      properties: Object.freeze({ userProperties: [['a', 'b']] as [string, string][] }),
+    })
     expect(await wire('a', 'x', options)).toContain('26 00 01 61 00 01 62')
     expect(options).toEqual({ qos: 1, properties: { userProperties: [['a', 'b']] } })
   })
 
   it('order within a class is the order of the calls, and large payloads arrive whole', async () => {
     const world = await connected({}, accepting(), { split: 16_384 })
-    const large = Uint8Array.from({ length: 1_048_576 }, (_, index) => (index * 31 + (index >> 8)) & 0xff)
+    const large = Uint8Array.from(
+      { length: 1_048_576 },
+      (_, index) => (index * 31 + (index >> 8)) & 0xff,
+    )
     const sizes = [1, 32_767, 32_768, 10, 65_536, 3, 1_048_576, 2]
-    for (const [index, size] of sizes.entries()) for (const qos of [1, 0] as const) world.client.publish(`${index}`, large.subarray(0, size), { qos })
+    for (const [index, size] of sizes.entries())
+      for (const qos of [1, 0] as const)
+        world.client.publish(`${index}`, large.subarray(0, size), { qos })
     await world.settle()
     for (const level of [0, 1]) {
       const publishes = world.peer.all('publish').filter(({ qos }) => qos === level)
       expect(publishes.map((packet) => packet.topic)).toEqual(sizes.map((_, index) => `${index}`))
-      for (const [index, packet] of publishes.entries()) expect(Buffer.compare(packet.payload, large.subarray(0, sizes[index]))).toBe(0)
+      for (const [index, packet] of publishes.entries())
+        expect(Buffer.compare(packet.payload, large.subarray(0, sizes[index]))).toBe(0)
     }
   })
 })
@@ -131,7 +179,11 @@ describe('what is refused locally', () => {
     'topic %#: %.20s [MQTT-3.3.2-2] [MQTT-4.7.3-1]',
     async (topic) => {
       for (const qos of [0, 1, 2])
-        expect(await refused(topic, 'x', { qos })).toMatchObject({ code: 'ERR_INVALID_TOPIC', outcome: 'not-sent', fault: 'local' })
+        expect(await refused(topic, 'x', { qos })).toMatchObject({
+          code: 'ERR_INVALID_TOPIC',
+          outcome: 'not-sent',
+          fault: 'local',
+        })
     },
   )
 
@@ -139,9 +191,17 @@ describe('what is refused locally', () => {
     expect(await wire('a'.repeat(65_535), 'x')).toContain('30 83 80 04 ff ff 61 61')
   })
 
-  it.each([undefined, null, 5, true, {}, ['a'], () => 'a', Symbol('a'), 5n])('a payload that is neither text nor bytes: %s', async (payload) => {
-    expect(await refused('a', payload)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'payload', outcome: 'not-sent', fault: 'local' })
-  })
+  it.each([undefined, null, 5, true, {}, ['a'], () => 'a', Symbol('a'), 5n])(
+    'a payload that is neither text nor bytes: %s',
+    async (payload) => {
+      expect(await refused('a', payload)).toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        option: 'payload',
+        outcome: 'not-sent',
+        fault: 'local',
+      })
+    },
+  )
 
   it.each<[option: string, ...values: unknown[]]>([
     ['qos', 3, '1'],
@@ -165,13 +225,21 @@ describe('what is refused locally', () => {
     const [name = '', inner] = option.replace('[0]', '').split('.')
     for (const value of values) {
       const options = { [name]: inner === undefined ? value : { [inner]: value } }
-      const expected = { code: 'ERR_INVALID_OPTION', outcome: 'not-sent', fault: 'local', option: expect.stringContaining(option) }
+      const expected = {
+        code: 'ERR_INVALID_OPTION',
+        outcome: 'not-sent',
+        fault: 'local',
+        option: expect.stringContaining(option),
+      }
       expect(await refused('a', 'x', options), `${value}`.slice(0, 20)).toMatchObject(expected)
     }
   })
 
   it('options that are no object, and a packet beyond what the protocol can carry', async () => {
-    expect(await refused('a', 'x', 5)).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'options' })
+    expect(await refused('a', 'x', 5)).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: 'options',
+    })
     const large = await refused('a', new Uint8Array(268_435_456), { qos: 1 })
     expect(large).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' })
   })
@@ -179,7 +247,10 @@ describe('what is refused locally', () => {
 
 it('QoS 0 resolves with one shared frozen receipt when handed to the transport', async () => {
   const world = await connected()
-  const [first, second] = await Promise.all([world.client.publish('a', 'x'), world.client.publish('b', 'y')])
+  const [first, second] = await Promise.all([
+    world.client.publish('a', 'x'),
+    world.client.publish('b', 'y'),
+  ])
   expect(first).toEqual({ ...receipt, packetId: undefined })
   expect([second === first, Object.isFrozen(first)]).toEqual([true, true])
   await world.settle()
@@ -197,28 +268,45 @@ describe('QoS 1', () => {
     expect(world.peer.all('publish')).toHaveLength(1)
   })
 
-  it.each(['40 02 00 01', '40 03 00 01 00', '40 04 00 01 00 00', '40 08 00 01 00 04 1f 00 01 68'])('PUBACK %s means success', async (puback) => {
-    const { world, result } = await publishing(1)
-    await world.sendBytes(puback)
-    expect(result.value).toMatchObject({ reasonCode: 0, packetId: 1 })
-  })
+  it.each(['40 02 00 01', '40 03 00 01 00', '40 04 00 01 00 00', '40 08 00 01 00 04 1f 00 01 68'])(
+    'PUBACK %s means success',
+    async (puback) => {
+      const { world, result } = await publishing(1)
+      await world.sendBytes(puback)
+      expect(result.value).toMatchObject({ reasonCode: 0, packetId: 1 })
+    },
+  )
 
   it('PUBACK 0x10 is success with its code, reason string and user properties', async () => {
     const { world, result } = await publishing(1)
     const userProperties = ['1', '2'].map((value): [string, string] => ['a', value])
-    await world.send({ type: 'puback', packetId: 1, reasonCode: 0x10, properties: { reasonString: 'nobody', userProperties } })
-    expect(result.value).toEqual({ reasonCode: 0x10, reasonName: 'No matching subscribers', reasonString: 'nobody', userProperties, packetId: 1 })
+    await world.send({
+      type: 'puback',
+      packetId: 1,
+      reasonCode: 0x10,
+      properties: { reasonString: 'nobody', userProperties },
+    })
+    expect(result.value).toEqual({
+      reasonCode: 0x10,
+      reasonName: 'No matching subscribers',
+      reasonString: 'nobody',
+      userProperties,
+      packetId: 1,
+    })
   })
 
-  it.each(['40 03 00 01 01', '40 03 00 01 92', '40 03 00 01 ff'])('PUBACK with a code that is not its own: %s', async (puback) => {
-    const { world, result } = await publishing(1)
-    await world.sendBytes(puback)
-    // The vectors take either; the exact code is what the application sees.
-    const { reasonCode } = world.peer.last('disconnect')
-    expect([0x81, 0x82]).toContain(reasonCode)
-    expect(result.error).toMatchObject({ outcome: 'unknown', fault: 'remote', reasonCode })
-    expect(world.client.state).toBe('closed')
-  })
+  it.each(['40 03 00 01 01', '40 03 00 01 92', '40 03 00 01 ff'])(
+    'PUBACK with a code that is not its own: %s',
+    async (puback) => {
+      const { world, result } = await publishing(1)
+      await world.sendBytes(puback)
+      // The vectors take either; the exact code is what the application sees.
+      const { reasonCode } = world.peer.last('disconnect')
+      expect([0x81, 0x82]).toContain(reasonCode)
+      expect(result.error).toMatchObject({ outcome: 'unknown', fault: 'remote', reasonCode })
+      expect(world.client.state).toBe('closed')
+    },
+  )
 })
 
 describe.each([
@@ -231,9 +319,19 @@ describe.each([
       const { world, result } = await publishing(qos, accepting({ receiveMaximum: 1 }))
       const next = watched(world.client.publish('b', 'y', { qos: 1 }))
       await world.send({ type, packetId: 1, reasonCode, properties: { reasonString: 'no' } })
-      expect(result.error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', outcome: 'refused', fault: 'remote', reasonCode, reasonString: 'no' })
+      expect(result.error).toMatchObject({
+        code: 'ERR_PUBLISH_REFUSED',
+        outcome: 'refused',
+        fault: 'remote',
+        reasonCode,
+        reasonString: 'no',
+      })
       expect((result.error as { reasonName: string }).reasonName).not.toBe('unknown')
-      expect(world.peer.received.map((packet) => (packet.type === 'publish' ? packet.topic : packet.type))).toEqual(['connect', 'a', 'b'])
+      expect(
+        world.peer.received.map((packet) =>
+          packet.type === 'publish' ? packet.topic : packet.type,
+        ),
+      ).toEqual(['connect', 'a', 'b'])
       await world.send(ack('puback', 2))
       expect([next.state, world.client.state]).toEqual(['fulfilled', 'connected'])
     },
@@ -247,7 +345,12 @@ describe('QoS 2', () => {
     expect(hex(world.peer.bytes.slice(-4))).toBe('62 02 00 01')
     await world.send(ack('pubrec', 1), ack('pubrec', 1))
     const pubrel = { type: 'pubrel', packetId: 1, reasonCode: 0 }
-    expect(world.peer.received.slice(1)).toMatchObject([{ type: 'publish' }, pubrel, pubrel, pubrel])
+    expect(world.peer.received.slice(1)).toMatchObject([
+      { type: 'publish' },
+      pubrel,
+      pubrel,
+      pubrel,
+    ])
     expect(result.state).toBe('pending')
     await world.send(ack('pubcomp', 1))
     expect(result.value).toEqual(receipt)
@@ -265,12 +368,18 @@ describe('QoS 2', () => {
     await world.sendBytes(pubrec)
     expect(world.peer.all('pubrel')).toHaveLength(1)
     await world.sendBytes(pubcomp)
-    expect(result.value).toMatchObject({ reasonCode, packetId: 1, ...(reasonCode === 0x92 ? { reasonName: 'Packet Identifier not found' } : {}) })
+    expect(result.value).toMatchObject({
+      reasonCode,
+      packetId: 1,
+      ...(reasonCode === 0x92 ? { reasonName: 'Packet Identifier not found' } : {}),
+    })
   })
 
   it('ten at once complete with distinct identifiers', async () => {
     const world = await connected({}, agreeable)
-    const all = Array.from({ length: 10 }, (_, index) => world.client.publish('a', `${index}`, { qos: 2 }))
+    const all = Array.from({ length: 10 }, (_, index) =>
+      world.client.publish('a', `${index}`, { qos: 2 }),
+    )
     await world.settle()
     expect(new Set((await Promise.all(all)).map(({ packetId }) => packetId)).size).toBe(10)
     expect(world.peer.all('pubrel')).toHaveLength(10)
@@ -293,11 +402,19 @@ describe('acknowledgements that do not fit', () => {
 
   it('are ignored for unknown identifiers, a flood of them too, but for PUBREC, which gets PUBREL 0x92; the link stays usable', async () => {
     const world = await connected()
-    await world.send(ack('puback', 7), ack('pubcomp', 8), ack('puback', 65_535), ack('pubrec', 8, 0x80))
-    for (let round = 0; round < 20; round++) await world.send(...Array.from({ length: 500 }, (_, index) => ack('puback', index + 1)))
+    await world.send(
+      ack('puback', 7),
+      ack('pubcomp', 8),
+      ack('puback', 65_535),
+      ack('pubrec', 8, 0x80),
+    )
+    for (let round = 0; round < 20; round++)
+      await world.send(...Array.from({ length: 500 }, (_, index) => ack('puback', index + 1)))
     expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect'])
     await world.send(ack('pubrec', 7))
-    expect(world.peer.all('pubrel')).toEqual([{ type: 'pubrel', packetId: 7, reasonCode: 0x92, properties: {} }])
+    expect(world.peer.all('pubrel')).toEqual([
+      { type: 'pubrel', packetId: 7, reasonCode: 0x92, properties: {} },
+    ])
     const result = watched(world.client.publish('a', 'x', { qos: 2 }))
     await world.settle()
     await world.send(ack('pubrec', 1), ack('pubcomp', 1))

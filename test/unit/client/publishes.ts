@@ -17,4 +17,5 @@ export function fates(...promises: Promise<unknown>[]): string[] {
 }
 
 /** Payloads of the publishes that a connection carried, as text. */
-export const texts = (peer: ScriptedPeer): string[] => peer.all('publish').map(({ payload }) => new TextDecoder().decode(payload))
+export const texts = (peer: ScriptedPeer): string[] =>
+  peer.all('publish').map(({ payload }) => new TextDecoder().decode(payload))

@@ -1,15 +1,31 @@
 /** What waits to be sent: kept or rejected as said, bounded, sent in order once there is a connection, and nothing left unsettled. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, OutboundOptions, PublishOptions } from '../../../src/client/api/index.js'
+import type {
+  ClientOptions,
+  OutboundOptions,
+  PublishOptions,
+} from '../../../src/client/api/index.js'
 import type { Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
-import { again, carried, comeBack, forgets, keeps, lasting, lose, steady, willing } from './across.js'
+import {
+  again,
+  carried,
+  comeBack,
+  forgets,
+  keeps,
+  lasting,
+  lose,
+  steady,
+  willing,
+} from './across.js'
 import { World } from './harness.js'
 import { fates, texts } from './publishes.js'
 import { refusing } from './rig.js'
 import { ack, stubbed } from './stub.js'
 
 const levels = [0, 1, 2] as const
-const offline = (policy: 'queue' | 'reject'): ClientOptions => ({ outbound: { offline: { qos0: policy, qos1: policy, qos2: policy } } })
+const offline = (policy: 'queue' | 'reject'): ClientOptions => ({
+  outbound: { offline: { qos0: policy, qos1: policy, qos2: policy } },
+})
 const done = (count: number): string[] => Array(count).fill('done')
 
 /** Publishes these at QoS 1, in payloads of this size. */
@@ -24,7 +40,8 @@ async function lost(options: ClientOptions = {}): Promise<World> {
 }
 
 /** The next connection, with the session. */
-const back = (world: World, properties = {}): Promise<ScriptedPeer> => comeBack(world, willing(true, properties))
+const back = (world: World, properties = {}): Promise<ScriptedPeer> =>
+  comeBack(world, willing(true, properties))
 
 interface Away {
   readonly world: World
@@ -52,25 +69,30 @@ describe.each(['first', 'next'])('before the %s connection', (place) => {
   const away = places[place] as (typeof places)[string]
   const policies = [undefined, 'queue', 'reject'] as const
 
-  it.each(levels.flatMap((qos) => policies.flatMap((policy) => policies.map((own) => [qos, policy, own] as const))))(
-    'QoS %d, policy of the client %s, of the publish %s',
-    async (qos, policy, own) => {
-      const kept = (own ?? policy ?? (qos === 0 ? 'reject' : 'queue')) === 'queue'
-      const { world, online } = await away(policy && offline(policy))
-      const calls = fates(world.client.publish('t', 'x', { qos, offline: own }))
-      await world.settle()
-      expect(calls).toEqual([kept ? 'pending' : 'ERR_NOT_CONNECTED not-sent'])
-      // `post` takes nothing, whatever the policy.
-      expect([world.client.outbound.size, world.client.post('t', 'y')]).toEqual([kept ? 1 : 0, false])
-      const peer = await online()
-      expect(peer.all('publish').map((packet) => `${packet.qos} ${packet.dup}`)).toEqual(kept ? [`${qos} false`] : [])
-      expect(calls).toEqual([kept ? 'done' : 'ERR_NOT_CONNECTED not-sent'])
-    },
-  )
+  it.each(
+    levels.flatMap((qos) =>
+      policies.flatMap((policy) => policies.map((own) => [qos, policy, own] as const)),
+    ),
+  )('QoS %d, policy of the client %s, of the publish %s', async (qos, policy, own) => {
+    const kept = (own ?? policy ?? (qos === 0 ? 'reject' : 'queue')) === 'queue'
+    const { world, online } = await away(policy && offline(policy))
+    const calls = fates(world.client.publish('t', 'x', { qos, offline: own }))
+    await world.settle()
+    expect(calls).toEqual([kept ? 'pending' : 'ERR_NOT_CONNECTED not-sent'])
+    // `post` takes nothing, whatever the policy.
+    expect([world.client.outbound.size, world.client.post('t', 'y')]).toEqual([kept ? 1 : 0, false])
+    const peer = await online()
+    expect(peer.all('publish').map((packet) => `${packet.qos} ${packet.dup}`)).toEqual(
+      kept ? [`${qos} false`] : [],
+    )
+    expect(calls).toEqual([kept ? 'done' : 'ERR_NOT_CONNECTED not-sent'])
+  })
 
   it('call order is kept within QoS 1 and 2, and within QoS 0; listeners of the connection come behind', async () => {
     const { world, online } = await away(offline('queue'))
-    const all = Array.from({ length: 60 }, (_, index) => world.client.publish('t', `${index}`, { qos: (index % 3) as 0 | 1 | 2 }))
+    const all = Array.from({ length: 60 }, (_, index) =>
+      world.client.publish('t', `${index}`, { qos: (index % 3) as 0 | 1 | 2 }),
+    )
     const late = (name: string) => (event: object) => {
       if ('state' in event && event.state !== 'connected') return
       for (const qos of [1, 0] as const) all.push(world.client.publish('t', name, { qos }))
@@ -82,7 +104,8 @@ describe.each(['first', 'next'])('before the %s connection', (place) => {
     const order = [...Array(60).keys(), 'state', 'event'].map(String)
     const zero = order.filter((name) => !(Number(name) % 3 > 0))
     const publishes = peer.all('publish')
-    const sent = (wanted: boolean) => texts(peer).filter((_, index) => (publishes[index]?.qos === 0) === wanted)
+    const sent = (wanted: boolean) =>
+      texts(peer).filter((_, index) => (publishes[index]?.qos === 0) === wanted)
     expect(sent(true)).toEqual(zero)
     expect(sent(false)).toEqual(order.filter((name) => !(Number(name) % 3 === 0)))
   })
@@ -95,7 +118,11 @@ describe.each(['first', 'next'])('before the %s connection', (place) => {
       world.client.publish('t', 'x', { qos: 1, properties: { contentType: 'x'.repeat(70_000) } }),
     )
     await world.settle()
-    expect(calls).toEqual(['ERR_INVALID_TOPIC not-sent', 'ERR_INVALID_OPTION not-sent', 'ERR_INVALID_OPTION not-sent'])
+    expect(calls).toEqual([
+      'ERR_INVALID_TOPIC not-sent',
+      'ERR_INVALID_OPTION not-sent',
+      'ERR_INVALID_OPTION not-sent',
+    ])
     expect(world.client.outbound.size).toBe(0)
   })
 
@@ -125,7 +152,8 @@ describe.each(['first', 'next'])('before the %s connection', (place) => {
       await world.settle()
       const more = 'maxQueuedBytes' in limit && overflow === undefined && calls[8] === 'pending'
       const kept = more ? `${least}i` : least
-      const expected = (end: string) => [...'abcdefghij'].map((name) => (kept.includes(name) ? end : `${code} not-sent`))
+      const expected = (end: string) =>
+        [...'abcdefghij'].map((name) => (kept.includes(name) ? end : `${code} not-sent`))
       expect(calls).toEqual(expected('pending'))
       const drop = { direction: 'out', topic: 't', count: 1, error: { code, fault: 'local' } }
       expect(world.seen('drop')).toMatchObject(Array(10 - kept.length).fill(drop))
@@ -139,7 +167,11 @@ describe.each(['first', 'next'])('before the %s connection', (place) => {
     const { world, online } = await away({ outbound: { maxQueuedMessages: 2, overflow: 'reject' } })
     put(world, 'ab')
     const overflows = ['drop-oldest', 'drop-newest', 'wait', undefined] as const
-    const calls = fates(...overflows.map((overflow, index) => world.client.publish('t', 'cdef'.charAt(index), { qos: 1, overflow })))
+    const calls = fates(
+      ...overflows.map((overflow, index) =>
+        world.client.publish('t', 'cdef'.charAt(index), { qos: 1, overflow }),
+      ),
+    )
     expect(texts(await online())).toEqual(['b', 'c', 'e'])
     expect(calls).toEqual(['done', 'ERR_DROPPED not-sent', 'done', 'ERR_QUEUE_FULL not-sent'])
   })
@@ -149,8 +181,15 @@ it('a first connection that fails for good rejects all that waits with its error
   const world = new World(lasting)
   const calls = fates(...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })))
   world.answer = refusing(0x87)
-  await Promise.all([expect(world.client.connect()).rejects.toMatchObject({ reasonCode: 0x87 }), world.settle()])
-  expect([...calls, world.client.outbound.size]).toEqual(['ERR_CONNECT_REFUSED not-sent', 'ERR_CONNECT_REFUSED not-sent', 0])
+  await Promise.all([
+    expect(world.client.connect()).rejects.toMatchObject({ reasonCode: 0x87 }),
+    world.settle(),
+  ])
+  expect([...calls, world.client.outbound.size]).toEqual([
+    'ERR_CONNECT_REFUSED not-sent',
+    'ERR_CONNECT_REFUSED not-sent',
+    0,
+  ])
 })
 
 describe('queued when the link drops', () => {
@@ -168,7 +207,10 @@ describe('queued when the link drops', () => {
   })
 
   it.each(['reject', 'queue'] as const)('QoS 0 that was not taken yet: %s', async (policy) => {
-    const world = new World({ ...lasting, ...offline(policy) }, { forward: { highWaterMark: 64, latency: 5 } })
+    const world = new World(
+      { ...lasting, ...offline(policy) },
+      { forward: { highWaterMark: 64, latency: 5 } },
+    )
     world.answer = willing(false)
     await Promise.all([world.client.connect(), world.clock.advance(10)])
     const blocking = fates(world.client.publish('t', 'x'.repeat(200)))
@@ -176,7 +218,10 @@ describe('queued when the link drops', () => {
     const waiting = fates(world.client.publish('t', 'waits'))
     await lose(world)
     const kept = policy === 'queue'
-    expect([...blocking, ...waiting]).toEqual(['done', kept ? 'pending' : 'ERR_NOT_CONNECTED not-sent'])
+    expect([...blocking, ...waiting]).toEqual([
+      'done',
+      kept ? 'pending' : 'ERR_NOT_CONNECTED not-sent',
+    ])
     world.answer = willing(true)
     await world.clock.advance(30)
     expect(texts(world.peer)).toEqual(kept ? ['waits'] : [])
@@ -201,7 +246,10 @@ describe('queued when the link drops', () => {
     world.client.outbound.clear()
     await world.settle()
     expect(calls).toEqual(['pending', 'ERR_DROPPED not-sent', 'ERR_DROPPED not-sent'])
-    expect([world.client.outbound.size, ...carried(await back(world))]).toEqual([0, 'publish t=a q1 #1 dup'])
+    expect([world.client.outbound.size, ...carried(await back(world))]).toEqual([
+      0,
+      'publish t=a q1 #1 dup',
+    ])
     expect(calls[0]).toBe('done')
   })
 })
@@ -216,10 +264,18 @@ describe('limits of the next server', () => {
     for (const queued of [true, false]) {
       const world = await steady()
       if (queued) await lose(world)
-      const [before, bad, after] = [put(world, 'a'), fates(world.client.publish('t', 'bad', options)), put(world, 'b')]
+      const [before, bad, after] = [
+        put(world, 'a'),
+        fates(world.client.publish('t', 'bad', options)),
+        put(world, 'b'),
+      ]
       await world.settle()
       const peer = await (queued ? comeBack : again)(world, willing(true, limits))
-      expect([before, bad, after].flat()).toEqual(['done', `${code} ${queued ? 'not-sent' : 'unknown'}`, 'done'])
+      expect([before, bad, after].flat()).toEqual([
+        'done',
+        `${code} ${queued ? 'not-sent' : 'unknown'}`,
+        'done',
+      ])
       expect([texts(peer), peer.all('publish').map(({ dup }) => dup)]).toEqual([
         ['a', 'b'],
         [!queued, !queued],
@@ -232,7 +288,10 @@ describe('limits of the next server', () => {
 
   it('a queued QoS 0 message that breaks them does not hold up the others', async () => {
     const world = await lost(offline('queue'))
-    const calls = fates(world.client.publish('t', 'bad', { retain: true }), world.client.publish('t', 'good'))
+    const calls = fates(
+      world.client.publish('t', 'bad', { retain: true }),
+      world.client.publish('t', 'good'),
+    )
     await back(world, { retainAvailable: 0 })
     expect(calls).toEqual(['ERR_RETAIN_UNSUPPORTED not-sent', 'done'])
   })
@@ -249,7 +308,8 @@ describe('maxQueuedBytes', () => {
   }
   const one = leastFor(1)
 
-  it('holds what is exactly as large', () => expect([leastFor(2), leastFor(3)]).toEqual([2 * one, 3 * one]))
+  it('holds what is exactly as large', () =>
+    expect([leastFor(2), leastFor(3)]).toEqual([2 * one, 3 * one]))
 
   it.each([
     { userProperties: [['k', 'v'.repeat(2000)]] as [string, string][] },
@@ -258,7 +318,10 @@ describe('maxQueuedBytes', () => {
     { contentType: 'c'.repeat(2000) },
   ])('counts properties: %o', async (properties) => {
     const world = new World({ outbound: { maxQueuedBytes: 2000, overflow: 'reject' } })
-    const calls = fates(world.client.publish('t', 'x', { qos: 1 }), world.client.publish('t', 'x', { qos: 1, properties }))
+    const calls = fates(
+      world.client.publish('t', 'x', { qos: 1 }),
+      world.client.publish('t', 'x', { qos: 1, properties }),
+    )
     await world.settle()
     expect(calls).toEqual(['pending', 'ERR_QUEUE_FULL not-sent'])
   })
@@ -299,21 +362,31 @@ describe('maxQueuedBytes', () => {
   })
 
   it("under 'drop-oldest' never drops what was sent, nor anything for what could never fit", async () => {
-    const world = await steady({ outbound: { maxQueuedBytes: 5000, overflow: 'drop-oldest' } }, forgets())
+    const world = await steady(
+      { outbound: { maxQueuedBytes: 5000, overflow: 'drop-oldest' } },
+      forgets(),
+    )
     const calls = put(world, 'x', 3000)
     await world.settle()
     await lose(world)
     const waiting = put(world, 'yz', 1000)
     const huge = put(world, 'w', 4000)
     await world.settle()
-    expect([...waiting, ...huge]).toEqual(['ERR_DROPPED not-sent', 'pending', 'ERR_DROPPED not-sent'])
+    expect([...waiting, ...huge]).toEqual([
+      'ERR_DROPPED not-sent',
+      'pending',
+      'ERR_DROPPED not-sent',
+    ])
     expect(world.client.outbound.size).toBe(1)
     await back(world)
     expect([calls[0], waiting[1]]).toEqual(done(2))
   })
 
   it('counts once what is taken back after a lost session', async () => {
-    const world = await steady({ outbound: { maxQueuedBytes: 10_000, overflow: 'reject' } }, forgets())
+    const world = await steady(
+      { outbound: { maxQueuedBytes: 10_000, overflow: 'reject' } },
+      forgets(),
+    )
     const calls = put(world, 'xy', 4000)
     await world.settle()
     await again(world, willing(false))
@@ -338,26 +411,36 @@ describe('maxQueuedBytes', () => {
     expect([...large, ...behind]).toEqual(['done', 'ERR_QUEUE_FULL not-sent'])
   })
 
-  it('100,000 offline publishes of 1 KB hold no more than 1 MiB; each loser rejects', { timeout: 60_000 }, async () => {
+  it('100,000 offline publishes of 1 KB hold no more than 1 MiB; each loser rejects', {
+    timeout: 60_000,
+  }, async () => {
     const limits = { maxQueuedBytes: 1024 * 1024, maxQueuedMessages: 1e6, ttl: 10_000 }
     const { client } = new World({ outbound: { ...limits, overflow: 'drop-oldest' } })
     const codes: string[] = []
     const payload = new Uint8Array(1024)
     let most = 0
     for (let index = 0; index < 100_000; index++) {
-      client.publish('t', payload, { qos: 1 }).catch(({ code }: { code: string }) => codes.push(code))
+      client
+        .publish('t', payload, { qos: 1 })
+        .catch(({ code }: { code: string }) => codes.push(code))
       most = Math.max(most, client.outbound.size)
     }
     expect(most * 1024).toBeLessThanOrEqual(1024 * 1024)
     await Promise.resolve()
     await Promise.resolve()
-    expect([codes.length, new Set(codes)]).toEqual([100_000 - client.outbound.size, new Set(['ERR_DROPPED'])])
+    expect([codes.length, new Set(codes)]).toEqual([
+      100_000 - client.outbound.size,
+      new Set(['ERR_DROPPED']),
+    ])
     client.destroy()
   })
 })
 
 it('the same limits hold while the transport or the quota makes them wait', async () => {
-  const world = await stubbed({ outbound: { maxQueuedMessages: 2, overflow: 'reject' } }, { receiveMaximum: 1 })
+  const world = await stubbed(
+    { outbound: { maxQueuedMessages: 2, overflow: 'reject' } },
+    { receiveMaximum: 1 },
+  )
   const calls = put(world, 'abcde')
   await world.settle()
   const full = 'ERR_QUEUE_FULL not-sent'
@@ -375,7 +458,9 @@ describe('writable', () => {
     ['cleared', (world) => world.client.outbound.clear()],
     ['connected again', back],
   ])('waits until a publish would find room: %s', async (_how, makeRoom) => {
-    const world = await lost({ outbound: { maxQueuedMessages: 1, overflow: 'reject', offline: { qos0: 'queue' } } })
+    const world = await lost({
+      outbound: { maxQueuedMessages: 1, overflow: 'reject', offline: { qos0: 'queue' } },
+    })
     put(world, 'a')
     const writable = fates(world.client.writable)
     await world.settle()
@@ -386,7 +471,10 @@ describe('writable', () => {
   })
 
   it("a loop of writable and publish never runs into the limit, under 'reject' too", async () => {
-    const world = await stubbed({ outbound: { maxQueuedMessages: 3, overflow: 'reject' } }, { receiveMaximum: 2 })
+    const world = await stubbed(
+      { outbound: { maxQueuedMessages: 3, overflow: 'reject' } },
+      { receiveMaximum: 2 },
+    )
     const calls: string[][] = []
     const loop = async (): Promise<void> => {
       for (const name of 'abcdefghijklmnopqrst') {

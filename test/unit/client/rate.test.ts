@@ -32,7 +32,8 @@ function densest(length: number): number {
   return Math.max(...counts)
 }
 
-const beginning = (letter: string) => arrivals.map(({ text }) => text).filter((text) => text.startsWith(letter))
+const beginning = (letter: string) =>
+  arrivals.map(({ text }) => text).filter((text) => text.startsWith(letter))
 const many = (count: number, act: (index: number) => unknown): void => {
   for (let index = 0; index < count; index++) void act(index)
 }
@@ -75,7 +76,10 @@ describe('outbound.rate', () => {
 
   it('QoS 0 and the others take turns while both wait; each in its order', async () => {
     const client = await connected({ messages: 100 })
-    many(300, (index) => [client.publish('t', `z${index}`), client.publish('t', `o${index}`, { qos: 1 })])
+    many(300, (index) => [
+      client.publish('t', `z${index}`),
+      client.publish('t', `o${index}`, { qos: 1 }),
+    ])
     await world.pass(2000)
     const [zero, one] = [beginning('z'), beginning('o')]
     expect(Math.abs(zero.length - one.length)).toBeLessThanOrEqual(10)
@@ -93,7 +97,9 @@ describe('outbound.rate', () => {
         else await client.writable
       }
     })()
-    const published = Array.from({ length: 200 }, (_, index) => client.publish('t', `o${index}`, { qos: 1 }))
+    const published = Array.from({ length: 200 }, (_, index) =>
+      client.publish('t', `o${index}`, { qos: 1 }),
+    )
     await world.pass(2000)
     expect(beginning('o').length).toBeGreaterThan(60)
     expect(posted).toBeGreaterThan(60)
@@ -117,7 +123,9 @@ describe('outbound.rate', () => {
 
   it('what is sent again after a loss counts', async () => {
     const client = await connected({ messages: 100 }, { clientId: 'c' })
-    const all = Array.from({ length: 200 }, (_, index) => client.publish('t', String(index), { qos: 1 }))
+    const all = Array.from({ length: 200 }, (_, index) =>
+      client.publish('t', String(index), { qos: 1 }),
+    )
     await world.pass(1000)
     const mend = world.cut('c')
     await world.pass(10)
@@ -134,15 +142,21 @@ describe('outbound.rate', () => {
     await world.until(client.writable)
     expect(world.now() - at).toBeLessThanOrEqual(101)
     expect(client.post('t', 'x')).toBe(true)
-    const ends = [{ qos: 1, ttl: 1 }, { signal: AbortSignal.abort() }, { qos: 1 }, {}].map((options) =>
-      client.publish('t', 'x', options as object).then(
-        () => 'fulfilled',
-        ({ code }) => code,
-      ),
+    const ends = [{ qos: 1, ttl: 1 }, { signal: AbortSignal.abort() }, { qos: 1 }, {}].map(
+      (options) =>
+        client.publish('t', 'x', options as object).then(
+          () => 'fulfilled',
+          ({ code }) => code,
+        ),
     )
     await world.pass(2)
     await world.until(client.drain())
-    expect(await Promise.all(ends)).toEqual(['ERR_EXPIRED', 'ERR_ABORTED', 'fulfilled', 'fulfilled'])
+    expect(await Promise.all(ends)).toEqual([
+      'ERR_EXPIRED',
+      'ERR_ABORTED',
+      'fulfilled',
+      'fulfilled',
+    ])
     expect(world.clock.pending).toBe(0)
   })
 
@@ -170,7 +184,11 @@ describe('outbound.rate', () => {
     void client.publish('t', new Uint8Array(100_000), { qos: 1 })
     const second = client.publish('t', 'x', { qos: 1 })
     await world.pass(90 * day)
-    expect([arrivals.length, Math.max(...delays), delays.length < 100]).toEqual([1, 2_147_483_647, true])
+    expect([arrivals.length, Math.max(...delays), delays.length < 100]).toEqual([
+      1,
+      2_147_483_647,
+      true,
+    ])
     await world.until(second, 20 * day)
   })
 })

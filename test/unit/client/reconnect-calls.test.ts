@@ -57,7 +57,8 @@ describe('reconnect()', () => {
       const rig = await up({ clientId: 'c', cleanStart: false })
       const subscription = await within(rig, 0, rig.client.subscribe('t', { qos, ack: 'manual' }))
       const old = rig.peer
-      const messages = (dup: boolean) => [1, 2, 3].map((id) => publish('t', `${id}`, id, { qos, dup }))
+      const messages = (dup: boolean) =>
+        [1, 2, 3].map((id) => publish('t', `${id}`, id, { qos, dup }))
       old.send(...messages(false))
       await rig.settle()
       const [first, second] = [subscription.read(), subscription.read(), subscription.read()]
@@ -86,7 +87,8 @@ describe('reconnect()', () => {
   it('force right after a forced one came up replaces that too: no second stream is ever open', async () => {
     const rig = await up()
     const most = overlap(rig)
-    for (let round = 0; round < 5; round++) await within(rig, 1500, rig.client.reconnect({ force: true }))
+    for (let round = 0; round < 5; round++)
+      await within(rig, 1500, rig.client.reconnect({ force: true }))
     expect([rig.dials.length, most()]).toEqual([6, 0])
   })
 
@@ -121,39 +123,45 @@ describe('reconnect()', () => {
 })
 
 describe('reconnect() inside events', () => {
-  it.each(['disconnect', 'state', 'connecterror', 'reconnecting'] as const)('in %s: at once, one connection', async (type) => {
-    const rig = await up({ connectTimeout: 5000 })
-    await rig.advance(60_000)
-    if (type === 'connecterror') rig.behave = (_host, dial) => (dial === 2 ? 'hang' : agreeable)
-    const promises: Promise<unknown>[] = []
-    rig.client.on(type, () => {
-      if (promises.length > 0 || rig.client.state !== 'reconnecting') return
-      promises.push(rig.client.reconnect())
-    })
-    await rig.cut()
-    // The delay, and the attempt that fails.
-    if (type === 'connecterror') await rig.advance(1000 + 5000)
-    expect(rig.client.state).toBe('connected')
-    expect(rig.dials.at(-1)?.at).toBe(rig.clock.now())
-    expect(promises).toHaveLength(1)
-    await Promise.all(promises)
-    await rig.advance(40_000)
-    expect(story(rig)).toMatchObject({ open: 1, hosts: type === 'connecterror' ? 'aaa' : 'aa' })
-  })
+  it.each(['disconnect', 'state', 'connecterror', 'reconnecting'] as const)(
+    'in %s: at once, one connection',
+    async (type) => {
+      const rig = await up({ connectTimeout: 5000 })
+      await rig.advance(60_000)
+      if (type === 'connecterror') rig.behave = (_host, dial) => (dial === 2 ? 'hang' : agreeable)
+      const promises: Promise<unknown>[] = []
+      rig.client.on(type, () => {
+        if (promises.length > 0 || rig.client.state !== 'reconnecting') return
+        promises.push(rig.client.reconnect())
+      })
+      await rig.cut()
+      // The delay, and the attempt that fails.
+      if (type === 'connecterror') await rig.advance(1000 + 5000)
+      expect(rig.client.state).toBe('connected')
+      expect(rig.dials.at(-1)?.at).toBe(rig.clock.now())
+      expect(promises).toHaveLength(1)
+      await Promise.all(promises)
+      await rig.advance(40_000)
+      expect(story(rig)).toMatchObject({ open: 1, hosts: type === 'connecterror' ? 'aaa' : 'aa' })
+    },
+  )
 
-  it.each(['connecterror', 'reconnecting', 'disconnect'] as const)('in every %s: no storm, whatever the program asks for', async (type) => {
-    const rig = await up()
-    let calls = 0
-    rig.client.on(type, () => {
-      // What spins in one instant has to end for the test to end.
-      if (++calls < 300) quiet(rig.client.reconnect())
-    })
-    if (type === 'disconnect') rig.client.on('connect', () => calls < 300 && rig.peer.cut())
-    else rig.behave = () => down
-    await rig.cut()
-    await rig.advance(10_000)
-    expect(rig.dials.length).toBeLessThanOrEqual(15)
-  })
+  it.each(['connecterror', 'reconnecting', 'disconnect'] as const)(
+    'in every %s: no storm, whatever the program asks for',
+    async (type) => {
+      const rig = await up()
+      let calls = 0
+      rig.client.on(type, () => {
+        // What spins in one instant has to end for the test to end.
+        if (++calls < 300) quiet(rig.client.reconnect())
+      })
+      if (type === 'disconnect') rig.client.on('connect', () => calls < 300 && rig.peer.cut())
+      else rig.behave = () => down
+      await rig.cut()
+      await rig.advance(10_000)
+      expect(rig.dials.length).toBeLessThanOrEqual(15)
+    },
+  )
 
   it('the delay that is announced after a hurried attempt is the one that passes', async () => {
     const rig = await up()
@@ -199,22 +207,25 @@ describe('reconnect() inside events', () => {
 })
 
 describe('what throws', () => {
-  it.each(eventNames)('a listener of %s: reported to the logger, and everything goes on', async (type) => {
-    const behave = (_host: string, dial: number) => (dial === 1 ? down : agreeable)
-    const rig = rigged({ firstConnect: 'wait' }, { behave })
-    rig.client.on(type, () => {
-      throw new Error('listener is broken')
-    })
-    await within(rig, 1000, rig.client.connect())
-    await rig.cut()
-    await rig.advance(2000)
-    expect(rig.client.state).toBe('connected')
-    await rig.goodbye(0x8b)
-    await rig.advance(4000)
-    expect(story(rig)).toMatchObject({ state: 'connected', hosts: 'aaaa' })
-    const thrown = rig.log.filter((line) => line.includes(`'${type}' threw`))
-    expect(thrown).toHaveLength(rig.seen(type).length)
-  })
+  it.each(eventNames)(
+    'a listener of %s: reported to the logger, and everything goes on',
+    async (type) => {
+      const behave = (_host: string, dial: number) => (dial === 1 ? down : agreeable)
+      const rig = rigged({ firstConnect: 'wait' }, { behave })
+      rig.client.on(type, () => {
+        throw new Error('listener is broken')
+      })
+      await within(rig, 1000, rig.client.connect())
+      await rig.cut()
+      await rig.advance(2000)
+      expect(rig.client.state).toBe('connected')
+      await rig.goodbye(0x8b)
+      await rig.advance(4000)
+      expect(story(rig)).toMatchObject({ state: 'connected', hosts: 'aaaa' })
+      const thrown = rig.log.filter((line) => line.includes(`'${type}' threw`))
+      expect(thrown).toHaveLength(rig.seen(type).length)
+    },
+  )
 
   it('a logger, a listener, backoff and decide: all at once', async () => {
     const boom = (): never => {

@@ -6,7 +6,9 @@ import { agreeable, failure } from './harness.js'
 import { down, type Rig, reconnect, refusing } from './rig.js'
 import { connects, lost, rigged, story, up } from './rigged.js'
 
-const decided = (decide: NonNullable<ReconnectOptions['decide']>) => ({ reconnect: { ...reconnect, decide } })
+const decided = (decide: NonNullable<ReconnectOptions['decide']>) => ({
+  reconnect: { ...reconnect, decide },
+})
 
 describe('decide replaces the table', () => {
   it('retry X times: asked X+1 times, then retries exhausted, and pending work rejects', async () => {
@@ -25,7 +27,8 @@ describe('decide replaces the table', () => {
     expect(asked).toEqual([['ERR_CONNECTION_LOST', 1, 'retry'], ...refused])
     expect(rig.dials).toHaveLength(5)
     const cause = { code: 'ERR_CONNECT_REFUSED', reasonCode: 0x8a }
-    for (const error of await Promise.all([...calls, rig.client.closed])) expect(error).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause })
+    for (const error of await Promise.all([...calls, rig.client.closed]))
+      expect(error).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause })
     expect(rig.clock.pending).toBe(0)
   })
 
@@ -34,7 +37,10 @@ describe('decide replaces the table', () => {
     const rig = await up(decided((_error, context) => void contexts.push(context) as undefined))
     await rig.goodbye(0x98)
     expect(contexts).toEqual([{ attempt: 1, endpoint: 'x://a', verdict: 'stop' }])
-    expect(await rig.client.closed).toMatchObject({ code: 'ERR_SERVER_DISCONNECT', reasonCode: 0x98 })
+    expect(await rig.client.closed).toMatchObject({
+      code: 'ERR_SERVER_DISCONNECT',
+      reasonCode: 0x98,
+    })
   })
 
   it('next: the endpoint is passed over from then on', async () => {
@@ -110,7 +116,8 @@ describe('two clients with one client id', () => {
   })
 
   it('the one that opts in with a limit is bound by it', async () => {
-    const decide = (error: MqttError): Verdict | undefined => (error.code === 'ERR_SESSION_TAKEN_OVER' ? 'retry' : undefined)
+    const decide = (error: MqttError): Verdict | undefined =>
+      error.code === 'ERR_SESSION_TAKEN_OVER' ? 'retry' : undefined
     const limited = { backoff: constant(60_000), stableAfter: 600_000, maxAttempts: 3, decide }
     const { connects, states } = await pingPong({ reconnect: limited })
     expect(connects).toBeGreaterThan(2)
@@ -120,7 +127,10 @@ describe('two clients with one client id', () => {
   })
 
   it('from one frozen options object: it is not written to, and each has an id of its own', async () => {
-    const options = Object.freeze({ reconnect: Object.freeze({ ...reconnect }), protocolVersion: 4 as const })
+    const options = Object.freeze({
+      reconnect: Object.freeze({ ...reconnect }),
+      protocolVersion: 4 as const,
+    })
     const ids = new Set<unknown>()
     for (const seed of [3, 77]) {
       const rig = await up(options, { version: 4, seed })

@@ -23,7 +23,9 @@ class Fleet {
     const transport = async (): Promise<Transport> => {
       this.dials.push(this.clock.now())
       if (this.mode === 'down') throw new Error('ECONNREFUSED')
-      const [near, far] = memoryPair({ schedule: (callback, delay) => this.clock.setTimer(callback, delay) })
+      const [near, far] = memoryPair({
+        schedule: (callback, delay) => this.clock.setTimer(callback, delay),
+      })
       this.#accept(far)
       return near
     }
@@ -85,27 +87,30 @@ describe('a thousand clients', () => {
   it.each([
     ['down', 1000],
     ['busy', 300],
-  ] as const)('the broker is %s for ten minutes: no second has more than 3 in 100 of the attempts (%s clients)', async (mode, size) => {
-    const fleet = new Fleet(size)
-    await fleet.clock.advance(10)
-    expect(fleet.states).toEqual(['connected'])
-    await fleet.clock.advance(minute)
-    const from = fleet.clock.now()
-    fleet.fall(mode)
-    await fleet.clock.advance(10 * minute)
-    expect(fleet.checkSpread(from)).toBeGreaterThan(size * 20)
-    for (const delays of fleet.delays) {
-      expect(Math.max(...delays)).toBeLessThanOrEqual(30_000)
-      expect(Math.min(...delays)).toBeGreaterThanOrEqual(1000)
-      expect(new Set(delays).size).toBeGreaterThan(delays.length / 2)
-    }
-    // Each client has a series of its own.
-    expect(new Set(fleet.delays.map((delays) => delays.join())).size).toBe(size)
-    fleet.mode = 'up'
-    await fleet.clock.advance(31_000)
-    expect(fleet.states).toEqual(['connected'])
-    await fleet.end()
-  })
+  ] as const)(
+    'the broker is %s for ten minutes: no second has more than 3 in 100 of the attempts (%s clients)',
+    async (mode, size) => {
+      const fleet = new Fleet(size)
+      await fleet.clock.advance(10)
+      expect(fleet.states).toEqual(['connected'])
+      await fleet.clock.advance(minute)
+      const from = fleet.clock.now()
+      fleet.fall(mode)
+      await fleet.clock.advance(10 * minute)
+      expect(fleet.checkSpread(from)).toBeGreaterThan(size * 20)
+      for (const delays of fleet.delays) {
+        expect(Math.max(...delays)).toBeLessThanOrEqual(30_000)
+        expect(Math.min(...delays)).toBeGreaterThanOrEqual(1000)
+        expect(new Set(delays).size).toBeGreaterThan(delays.length / 2)
+      }
+      // Each client has a series of its own.
+      expect(new Set(fleet.delays.map((delays) => delays.join())).size).toBe(size)
+      fleet.mode = 'up'
+      await fleet.clock.advance(31_000)
+      expect(fleet.states).toEqual(['connected'])
+      await fleet.end()
+    },
+  )
 
   it('the same where it was never there', async () => {
     const fleet = new Fleet(200)

@@ -4,7 +4,8 @@ import { down, refusing, welcoming } from './rig.js'
 import { connects, lost, rigged, story, up, within } from './rigged.js'
 
 const waiting = { firstConnect: 'wait' } as const
-const assigning = (name: string, present = false) => welcoming({ assignedClientIdentifier: name }, present)
+const assigning = (name: string, present = false) =>
+  welcoming({ assignedClientIdentifier: name }, present)
 
 describe('who we are, on every connection', () => {
   it('an assigned identifier is used for all later reconnects [MQTT-3.2.2-16]', async () => {
@@ -60,7 +61,10 @@ describe('who we are, on every connection', () => {
     const rig = rigged({}, { behave: () => welcoming({}, true) })
     const error = await within(rig, 2000, failure(rig.client.connect()))
     expect(error).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
-    expect(rig.peer.received).toMatchObject([{ type: 'connect' }, { type: 'disconnect', reasonCode: 0x82 }])
+    expect(rig.peer.received).toMatchObject([
+      { type: 'connect' },
+      { type: 'disconnect', reasonCode: 0x82 },
+    ])
     expect(rig.seen('connect')).toEqual([])
   })
 
@@ -83,13 +87,19 @@ describe('who we are, on every connection', () => {
   it.each([
     ['QoS', 0x9b],
     ['retain', 0x9a],
-  ])('%s of the will is not offered, 0x%s: typed, and the will stays as it is', async (_name, reasonCode) => {
-    const will = { topic: 'w', qos: 2, retain: true } as const
-    const rig = rigged({ ...waiting, will }, { hosts: ['a', 'b'], behave: () => refusing(reasonCode) })
-    const error = await within(rig, 0, failure(rig.client.connect()))
-    expect(error.cause).toMatchObject({ errors: [{ reasonCode }, { reasonCode }] })
-    expect(connects(rig, 'will')).toMatchObject([will, will])
-  })
+  ])(
+    '%s of the will is not offered, 0x%s: typed, and the will stays as it is',
+    async (_name, reasonCode) => {
+      const will = { topic: 'w', qos: 2, retain: true } as const
+      const rig = rigged(
+        { ...waiting, will },
+        { hosts: ['a', 'b'], behave: () => refusing(reasonCode) },
+      )
+      const error = await within(rig, 0, failure(rig.client.connect()))
+      expect(error.cause).toMatchObject({ errors: [{ reasonCode }, { reasonCode }] })
+      expect(connects(rig, 'will')).toMatchObject([will, will])
+    },
+  )
 })
 
 describe('a server that knows 3.1.1 only', () => {
@@ -107,26 +117,29 @@ describe('a server that knows 3.1.1 only', () => {
     expect(rig.dials).toHaveLength(1)
   })
 
-  it.each(refusals)('auto and %s: the next attempt, at once, is 3.1.1 with fresh credentials, and it stays so', async (bytes) => {
-    let asked = 0
-    const credentials = () => ({ username: `u${++asked}` })
-    const rig = rigged({ ...auto, credentials }, { behave: silent, version: 4 })
-    const connecting = rig.client.connect()
-    await rig.settle()
-    rig.behave = () => agreeable
-    rig.peer.sendBytes(bytes)
-    await within(rig, 0, connecting)
-    expect(story(rig)).toMatchObject({ hosts: 'aa', delays: [] })
-    const second = { protocolVersion: 4, properties: {}, cleanStart: true, username: 'u2' }
-    expect(rig.peer.last('connect')).toMatchObject(second)
-    expect(rig.peer.last('connect').clientId).toMatch(/^[0-9A-Za-z]{1,23}$/)
-    expect(rig.client.negotiated?.protocolVersion).toBe(4)
-    await rig.cut()
-    await rig.advance(1000)
-    expect(connects(rig, 'protocolVersion')).toEqual([5, 4, 4])
-    // One event says so.
-    expect(rig.seen('connecterror')).toMatchObject([{ attempt: 1, error: { reasonCode: 0x84 } }])
-  })
+  it.each(refusals)(
+    'auto and %s: the next attempt, at once, is 3.1.1 with fresh credentials, and it stays so',
+    async (bytes) => {
+      let asked = 0
+      const credentials = () => ({ username: `u${++asked}` })
+      const rig = rigged({ ...auto, credentials }, { behave: silent, version: 4 })
+      const connecting = rig.client.connect()
+      await rig.settle()
+      rig.behave = () => agreeable
+      rig.peer.sendBytes(bytes)
+      await within(rig, 0, connecting)
+      expect(story(rig)).toMatchObject({ hosts: 'aa', delays: [] })
+      const second = { protocolVersion: 4, properties: {}, cleanStart: true, username: 'u2' }
+      expect(rig.peer.last('connect')).toMatchObject(second)
+      expect(rig.peer.last('connect').clientId).toMatch(/^[0-9A-Za-z]{1,23}$/)
+      expect(rig.client.negotiated?.protocolVersion).toBe(4)
+      await rig.cut()
+      await rig.advance(1000)
+      expect(connects(rig, 'protocolVersion')).toEqual([5, 4, 4])
+      // One event says so.
+      expect(rig.seen('connecterror')).toMatchObject([{ attempt: 1, error: { reasonCode: 0x84 } }])
+    },
+  )
 
   it('auto with a server of 5.0 stays with 5.0; other refusals downgrade nothing', async () => {
     const rig = rigged({ ...auto, ...waiting })

@@ -36,7 +36,13 @@ async function first(answer: Answer, options: ClientOptions, version: 4 | 5 = 5)
 
 // Within 10 s: attempts at 1, 3 and 7 s after a loss, one more with the first connection.
 describe.each([
-  ['retried with back-off, and a list takes turns', 'aaa', 'aaa', /^aba$/, [0x80, 0x88, 0x89, 0x97, 0x9f]],
+  [
+    'retried with back-off, and a list takes turns',
+    'aaa',
+    'aaa',
+    /^aba$/,
+    [0x80, 0x88, 0x89, 0x97, 0x9f],
+  ],
   ['the end; of a list it is left out', 'a', 'a', /^abb+$/, fatal],
   ['the end; once more with fresh credentials', 'a', 'aa', /^aab+$/, [0x86, 0x87]],
 ] as const)('CONNACK: %s', (_what, plain, refreshed, list, codes) => {
@@ -69,12 +75,15 @@ describe('CONNACK', () => {
     [3, 0x88, 4, 4],
     [4, 0x86, 1, 2],
     [5, 0x87, 1, 2],
-  ])('of 3.1.1: %s reads as %s: %s attempts, %s with credentials()', async (code, reasonCode, ...dials) => {
-    for (const [index, options] of [{}, fresh].entries()) {
-      const got = await first(refusing(code), { protocolVersion: 4, ...options }, 4)
-      expect(got).toMatchObject({ dials: dials[index], code: refused, reasonCode })
-    }
-  })
+  ])(
+    'of 3.1.1: %s reads as %s: %s attempts, %s with credentials()',
+    async (code, reasonCode, ...dials) => {
+      for (const [index, options] of [{}, fresh].entries()) {
+        const got = await first(refusing(code), { protocolVersion: 4, ...options }, 4)
+        expect(got).toMatchObject({ dials: dials[index], code: refused, reasonCode })
+      }
+    },
+  )
 
   it('when all of a list refuse, the error has each of them', async () => {
     const behave = (host: string) => refusing(host === 'a' ? 0x8a : 0x85)
@@ -87,7 +96,12 @@ describe('CONNACK', () => {
 })
 
 /** Connects to `a`, which says goodbye, and then meets servers that answer. */
-async function afterGoodbye(code: number, options = {}, hosts = ['a'], answer = agreeable): Promise<object> {
+async function afterGoodbye(
+  code: number,
+  options = {},
+  hosts = ['a'],
+  answer = agreeable,
+): Promise<object> {
   const rig = await up(options, { hosts })
   rig.behave = () => answer
   await rig.goodbye(code)
@@ -104,7 +118,23 @@ describe('DISCONNECT of the server', () => {
   const left = { ...stopped, code: 'ERR_SERVER_DISCONNECT' }
 
   it.each([
-    ...hex(0x00, 0x80, 0x81, 0x82, 0x83, 0x89, 0x8b, 0x8d, 0x8f, 0x90, 0x93, 0x94, 0x95, 0x96, 0x97),
+    ...hex(
+      0x00,
+      0x80,
+      0x81,
+      0x82,
+      0x83,
+      0x89,
+      0x8b,
+      0x8d,
+      0x8f,
+      0x90,
+      0x93,
+      0x94,
+      0x95,
+      0x96,
+      0x97,
+    ),
     ...hex(0x99, 0x9a, 0x9b, 0x9e, 0x9f, 0xa0, 0xa1, 0xa2),
   ])('0x%s: retried with at least the minimum back-off', async (_hex, code) => {
     expect(await afterGoodbye(code)).toEqual({ hosts: 'a', delay: 1000, code: undefined })
@@ -114,13 +144,17 @@ describe('DISCONNECT of the server', () => {
     [0x8e, 'ERR_SESSION_TAKEN_OVER'],
     [0x98, 'ERR_SERVER_DISCONNECT'],
   ])('%i: the end, with one endpoint or more', async (reasonCode, code) => {
-    for (const hosts of both) expect(await afterGoodbye(reasonCode, {}, hosts)).toEqual({ ...stopped, code })
+    for (const hosts of both)
+      expect(await afterGoodbye(reasonCode, {}, hosts)).toEqual({ ...stopped, code })
   })
 
-  it.each(hex(0x8c, 0x9c, 0x9d, 0x87))('0x%s: not the same server again; a list moves on', async (_hex, code) => {
-    expect(await afterGoodbye(code)).toEqual(left)
-    expect(await afterGoodbye(code, {}, ['a', 'b'])).toMatchObject({ hosts: 'b' })
-  })
+  it.each(hex(0x8c, 0x9c, 0x9d, 0x87))(
+    '0x%s: not the same server again; a list moves on',
+    async (_hex, code) => {
+      expect(await afterGoodbye(code)).toEqual(left)
+      expect(await afterGoodbye(code, {}, ['a', 'b'])).toMatchObject({ hosts: 'b' })
+    },
+  )
 
   it('0x87 with credentials(): once more with fresh ones; when those are refused too, the end', async () => {
     expect(await afterGoodbye(0x87, fresh)).toMatchObject({ hosts: 'a' })

@@ -26,7 +26,9 @@ describe('a lost connection', () => {
 
   it('six failures in a row: the series, exactly, on the clock; a new Client starts with the minimum', async () => {
     for (let round = 0; round < 2; round++) {
-      const rig = await lost(() => down, 120_000, { reconnect: { backoff: exponential({ jitter: 'none' }) } })
+      const rig = await lost(() => down, 120_000, {
+        reconnect: { backoff: exponential({ jitter: 'none' }) },
+      })
       const { times } = story(rig)
       const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0))
       expect([gaps.slice(0, 7), rig.delays.slice(0, 7)]).toEqual([doubling, doubling])
@@ -56,7 +58,8 @@ describe('a lost connection', () => {
     calls.push(failure(client.subscribe('a')), failure(client.unsubscribe('b')))
     await rig.settle()
     await rig.cut()
-    for (const error of [...calls, client.closed]) expect((await error)?.code).toBe('ERR_CONNECTION_LOST')
+    for (const error of [...calls, client.closed])
+      expect((await error)?.code).toBe('ERR_CONNECTION_LOST')
     await rig.advance(1_000_000)
     expect(story(rig)).toMatchObject({ state: 'closed', hosts: 'a' })
     expect(rig.clock.pending).toBe(0)
@@ -110,15 +113,18 @@ describe('an attempt that comes to nothing', () => {
     ['a dial that never opens', 'hang', 'ERR_CONNECT_TIMEOUT', 10_000],
     ['a refused port, a wrong host, DNS', down, 'ERR_CONNECT_FAILED', 0],
   ]
-  it.each(attempts)('%s: an error at the deadline, nothing left behind, and the next attempt by policy', async (_name, behaviour, code, after) => {
-    const rig = await lost(() => behaviour, 1000 + after)
-    const error = { code, fault: 'remote' }
-    expect(rig.seen('connecterror')).toMatchObject([{ attempt: 2, endpoint: 'x://a', error }])
-    expect(story(rig)).toMatchObject({ open: 0, delays: [1000, 2000] })
-    rig.behave = () => accepting()
-    await rig.advance(2000)
-    expect(rig.client.state).toBe('connected')
-  })
+  it.each(attempts)(
+    '%s: an error at the deadline, nothing left behind, and the next attempt by policy',
+    async (_name, behaviour, code, after) => {
+      const rig = await lost(() => behaviour, 1000 + after)
+      const error = { code, fault: 'remote' }
+      expect(rig.seen('connecterror')).toMatchObject([{ attempt: 2, endpoint: 'x://a', error }])
+      expect(story(rig)).toMatchObject({ open: 0, delays: [1000, 2000] })
+      rig.behave = () => accepting()
+      await rig.advance(2000)
+      expect(rig.client.state).toBe('connected')
+    },
+  )
 
   const http = new TextEncoder().encode('HTTP/1.1 302 Found\r\nLocation: http://portal/\r\n\r\n')
   const wrong = /^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|UNEXPECTED_PACKET|PACKET_TOO_LARGE)$/
@@ -147,7 +153,9 @@ describe('an attempt that comes to nothing', () => {
     const late = gate()
     let dials = 0
     const options = { connectTimeout: 1000, reconnect: { backoff: () => 500 }, ...waiting }
-    const world = new World(options, {}, 1, (_index, open) => (dials++ > 0 ? open() : late.promise.then(open)))
+    const world = new World(options, {}, 1, (_index, open) =>
+      dials++ > 0 ? open() : late.promise.then(open),
+    )
     world.answer = accepting()
     const connecting = world.client.connect()
     await world.clock.advance(1500)
@@ -175,17 +183,20 @@ describe('an attempt that comes to nothing', () => {
     ['hang', 'hang', 1500],
     ['silent', silent, 1500],
     ['waiting', silent, 0],
-  ] as [string, Behaviour, number][])('disconnect() while %s: one terminal event, nothing left', async (phase, behaviour, time) => {
-    const rig = await lost(() => behaviour, time)
-    await Promise.all([rig.client.disconnect(), rig.client.disconnect({ timeout: 0 })])
-    rig.client.destroy()
-    const ends = rig.order.filter((type) => /^(state closed|disconnect)$/.test(type))
-    expect(ends).toEqual(['disconnect', 'state closed'])
-    expect(await rig.client.closed).toBeUndefined()
-    expect(rig.dials.at(-1)?.signal.aborted ?? true).toBe(phase !== 'waiting')
-    await rig.settle()
-    expect([rig.open, rig.clock.pending]).toEqual([0, 0])
-  })
+  ] as [string, Behaviour, number][])(
+    'disconnect() while %s: one terminal event, nothing left',
+    async (phase, behaviour, time) => {
+      const rig = await lost(() => behaviour, time)
+      await Promise.all([rig.client.disconnect(), rig.client.disconnect({ timeout: 0 })])
+      rig.client.destroy()
+      const ends = rig.order.filter((type) => /^(state closed|disconnect)$/.test(type))
+      expect(ends).toEqual(['disconnect', 'state closed'])
+      expect(await rig.client.closed).toBeUndefined()
+      expect(rig.dials.at(-1)?.signal.aborted ?? true).toBe(phase !== 'waiting')
+      await rig.settle()
+      expect([rig.open, rig.clock.pending]).toEqual([0, 0])
+    },
+  )
 })
 
 describe('the options', () => {
@@ -225,7 +236,10 @@ it('retries exhausted: reported on closed, on what was pending, and by the disco
   await rig.advance(100_000)
   expect(rig.dials).toHaveLength(1 + 3)
   for (const error of await Promise.all([publishing, connecting, next, rig.client.closed]))
-    expect(error).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED', cause: { code: 'ERR_CONNECT_FAILED' } })
+    expect(error).toMatchObject({
+      code: 'ERR_RETRIES_EXHAUSTED',
+      cause: { code: 'ERR_CONNECT_FAILED' },
+    })
   expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_CONNECTION_LOST' } }])
   expect(rig.clock.pending).toBe(0)
 })
@@ -241,7 +255,9 @@ describe('a server that says nothing any more', () => {
     await rig.advance(9999)
     expect(rig.client.state).toBe('connected')
     await rig.advance(1)
-    expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_KEEPALIVE_TIMEOUT', fault: 'remote' } }])
+    expect(rig.seen('disconnect')).toMatchObject([
+      { cause: { code: 'ERR_KEEPALIVE_TIMEOUT', fault: 'remote' } },
+    ])
     expect(rig.peers[0]?.all('disconnect')).toEqual([])
     expect(rig.peers[0]?.ended).toBeDefined()
     await rig.advance(1000)

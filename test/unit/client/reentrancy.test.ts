@@ -12,33 +12,50 @@ const once = (calls: readonly Watched[]) => calls.map(() => 1)
 const queue = { outbound: { maxQueuedMessages: 3, overflow: 'drop-oldest' } } as const
 
 /** Runs `act` at the first packets of a type that come or leave. */
-function onPacket(world: Pick<World, 'client'>, direction: 'in' | 'out', type: string, act: () => unknown): void {
-  world.client.on('packet', (event) => void (event.direction === direction && event.packet.type === type && act()))
+function onPacket(
+  world: Pick<World, 'client'>,
+  direction: 'in' | 'out',
+  type: string,
+  act: () => unknown,
+): void {
+  world.client.on(
+    'packet',
+    (event) => void (event.direction === direction && event.packet.type === type && act()),
+  )
 }
 
 describe('publish inside handlers', () => {
-  it.each([0, 1, 2] as const)('awaited in the body of `for await`, QoS %i: no deadlock, order kept', async (qos) => {
-    const world = await connected({ receiveMaximum: 2 }, (packet) =>
-      packet.type === 'connect' ? accepting({ receiveMaximum: 1 })(packet) : agreeable(packet),
-    )
-    const subscription = await subscribe(world, 'in', { qos: 1 })
-    const loop = (async () => {
-      let count = 0
-      for await (const message of subscription) {
-        await world.client.publish(`out/${message.text()}`, '', { qos })
-        if (++count === 10) break
-      }
-    })()
-    for (let from = 1; from <= 10; from += 2) await world.send(...series('in', 2, from))
-    await loop
-    const numbers = Array.from({ length: 10 }, (_, index) => index + 1)
-    expect(world.peer.all('publish').map(({ topic }) => topic)).toEqual(numbers.map((number) => `out/${number}`))
-    expect(world.peer.all('puback').map(({ packetId }) => packetId)).toEqual(numbers)
-  })
+  it.each([0, 1, 2] as const)(
+    'awaited in the body of `for await`, QoS %i: no deadlock, order kept',
+    async (qos) => {
+      const world = await connected({ receiveMaximum: 2 }, (packet) =>
+        packet.type === 'connect' ? accepting({ receiveMaximum: 1 })(packet) : agreeable(packet),
+      )
+      const subscription = await subscribe(world, 'in', { qos: 1 })
+      const loop = (async () => {
+        let count = 0
+        for await (const message of subscription) {
+          await world.client.publish(`out/${message.text()}`, '', { qos })
+          if (++count === 10) break
+        }
+      })()
+      for (let from = 1; from <= 10; from += 2) await world.send(...series('in', 2, from))
+      await loop
+      const numbers = Array.from({ length: 10 }, (_, index) => index + 1)
+      expect(world.peer.all('publish').map(({ topic }) => topic)).toEqual(
+        numbers.map((number) => `out/${number}`),
+      )
+      expect(world.peer.all('puback').map(({ packetId }) => packetId)).toEqual(numbers)
+    },
+  )
 
   it.each([0, 1, 2] as const)('awaited in a `listen` handler, QoS %i', async (qos) => {
     const world = await agreed()
-    quiet(world.client.listen('in', (message) => world.client.publish(message.text(), '', { qos }), { qos: 2 }))
+    quiet(
+      world.client.listen('in', (message) => world.client.publish(message.text(), '', { qos }), {
+        qos: 2,
+      }),
+    )
     await world.settle()
     for (let id = 1; id <= 3; id++) await world.send(publish('in', `${id}`, id, { qos: 2 }))
     expect(world.peer.all('publish').map(({ topic }) => topic)).toEqual(['1', '2', '3'])
@@ -48,7 +65,8 @@ describe('publish inside handlers', () => {
   it('a publish in the continuation of another is sent, also when it takes the last place', async () => {
     const world = await stubbed({}, { receiveMaximum: 1 })
     const order: string[] = []
-    const send = (text: string) => world.client.publish('t', text, { qos: 1 }).then(() => order.push(text))
+    const send = (text: string) =>
+      world.client.publish('t', text, { qos: 1 }).then(() => order.push(text))
     const chain = send('a').then(() => send('c'))
     send('b')
     await world.settle()
@@ -71,7 +89,9 @@ describe('publish inside events', () => {
     const calls: Watched[] = []
     let left = 20
     client.on(type, () => {
-      if (left-- > 0) for (const qos of [0, 1, 2] as QoS[]) calls.push(watched(client.publish('from', 'x', { qos })))
+      if (left-- > 0)
+        for (const qos of [0, 1, 2] as QoS[])
+          calls.push(watched(client.publish('from', 'x', { qos })))
     })
     // The first endpoint refuses, the second accepts.
     world.answer = (packet) =>
@@ -109,22 +129,26 @@ describe('publish inside events', () => {
   it.each([
     ['at once', (again: () => void) => again()],
     ['a microtask later', (again: () => void) => void Promise.resolve().then(again)],
-  ])('`drop` listeners that report each failure with a publish that fails %s keep nothing from its turn', async (_name, later) => {
-    const client = new Client('mqtt://127.0.0.1:1')
-    let told = 0
-    for (let listeners = 0; listeners < 2; listeners++) {
-      client.on('drop', ({ count }) => {
-        told += count
-        later(() => void client.publish('reports/failure', 'x'))
-      })
-    }
-    client.publish('t', 'x').catch(() => undefined)
-    expect(told).toBe(0)
-    // Each turn has twice as many as the one before: how many there are in so many milliseconds is up to the machine.
-    for (let turns = 0; told <= 100 && turns < 1000; turns++) await new Promise((resolve) => setTimeout(resolve, 5))
-    client.destroy()
-    expect(told).toBeGreaterThan(100)
-  })
+  ])(
+    '`drop` listeners that report each failure with a publish that fails %s keep nothing from its turn',
+    async (_name, later) => {
+      const client = new Client('mqtt://127.0.0.1:1')
+      let told = 0
+      for (let listeners = 0; listeners < 2; listeners++) {
+        client.on('drop', ({ count }) => {
+          told += count
+          later(() => void client.publish('reports/failure', 'x'))
+        })
+      }
+      client.publish('t', 'x').catch(() => undefined)
+      expect(told).toBe(0)
+      // Each turn has twice as many as the one before: how many there are in so many milliseconds is up to the machine.
+      for (let turns = 0; told <= 100 && turns < 1000; turns++)
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      client.destroy()
+      expect(told).toBeGreaterThan(100)
+    },
+  )
 
   it('a `drop` listener that publishes while the queue is cleared starts a new queue', async () => {
     const world = new StubWorld()
@@ -148,31 +172,40 @@ describe('publish inside events', () => {
     world.client.publish('first', new Uint8Array(40_000).fill(0x61), { qos: 1 })
     world.client.publish('third', 'c', { qos: 1 })
     await world.settle()
-    expect(world.stub.packets).toMatchObject(['first', 'second', 'third'].map((topic) => ({ topic })))
+    expect(world.stub.packets).toMatchObject(
+      ['first', 'second', 'third'].map((topic) => ({ topic })),
+    )
   })
 })
 
 describe('ending inside events', () => {
-  it.each(['destroy', 'disconnect'] as const)('%s in the `packet` event of a publish: that publish settles too', async (how) => {
-    for (const [payload, options] of [
-      ['x', { qos: 1 }],
-      ['x', { qos: 2 }],
-      ['x', { flush: true }],
-      [new Uint8Array(40_000), {}],
-    ] as const) {
-      const world = await stubbed()
-      const { client } = world
-      onPacket(world, 'out', 'publish', () => (how === 'destroy' ? client.destroy() : client.disconnect({ timeout: 0 })))
-      const call = watched(client.publish('t', payload, options))
-      await world.clock.advance(2000)
-      expect([client.state, call.settled, world.clock.pending]).toEqual(['closed', 1, 0])
-    }
-  })
+  it.each(['destroy', 'disconnect'] as const)(
+    '%s in the `packet` event of a publish: that publish settles too',
+    async (how) => {
+      for (const [payload, options] of [
+        ['x', { qos: 1 }],
+        ['x', { qos: 2 }],
+        ['x', { flush: true }],
+        [new Uint8Array(40_000), {}],
+      ] as const) {
+        const world = await stubbed()
+        const { client } = world
+        onPacket(world, 'out', 'publish', () =>
+          how === 'destroy' ? client.destroy() : client.disconnect({ timeout: 0 }),
+        )
+        const call = watched(client.publish('t', payload, options))
+        await world.clock.advance(2000)
+        expect([client.state, call.settled, world.clock.pending]).toEqual(['closed', 1, 0])
+      }
+    },
+  )
 
   it('destroy in the `packet` event of a publish that waited: that one and the rest settle', async () => {
     const world = await stubbed({}, { receiveMaximum: 1 })
     const options = { qos: 1, ackTimeout: 60_000 } as const
-    const calls = ['a', 'b', 'c'].map((topic) => watched<unknown>(world.client.publish(topic, 'x', options)))
+    const calls = ['a', 'b', 'c'].map((topic) =>
+      watched<unknown>(world.client.publish(topic, 'x', options)),
+    )
     await world.settle()
     onPacket(world, 'out', 'publish', () => world.client.destroy())
     await world.deliver(ack('puback', 1))
@@ -182,43 +215,58 @@ describe('ending inside events', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it.each(['puback', 'pubrec', 'connack', 'suback', 'publish'] as const)('destroy in the `packet` event of an incoming %s', async (type) => {
-    const world = new World()
-    const { client } = world
-    world.answer = agreeable
-    onPacket(world, 'in', type, () => client.destroy())
-    const calls: Watched[] = [watched<unknown>(client.connect())]
-    await world.settle()
-    if (client.state === 'connected') {
-      for (const qos of [1, 2] as const) calls.push(watched<unknown>(client.publish('t', 'x', { qos })))
-      const subscription = client.subscription('s')
-      calls.push(watched<unknown>(subscription.ready), watched<unknown>(subscription.next()))
+  it.each(['puback', 'pubrec', 'connack', 'suback', 'publish'] as const)(
+    'destroy in the `packet` event of an incoming %s',
+    async (type) => {
+      const world = new World()
+      const { client } = world
+      world.answer = agreeable
+      onPacket(world, 'in', type, () => client.destroy())
+      const calls: Watched[] = [watched<unknown>(client.connect())]
       await world.settle()
-      if (type === 'publish') await world.send(publish('s', 'x'))
-    }
-    await world.settle()
-    expect([client.state, settledOf(calls), world.clock.pending]).toEqual(['closed', once(calls), 0])
-  })
+      if (client.state === 'connected') {
+        for (const qos of [1, 2] as const)
+          calls.push(watched<unknown>(client.publish('t', 'x', { qos })))
+        const subscription = client.subscription('s')
+        calls.push(watched<unknown>(subscription.ready), watched<unknown>(subscription.next()))
+        await world.settle()
+        if (type === 'publish') await world.send(publish('s', 'x'))
+      }
+      await world.settle()
+      expect([client.state, settledOf(calls), world.clock.pending]).toEqual([
+        'closed',
+        once(calls),
+        0,
+      ])
+    },
+  )
 
-  it.each([undefined, 7])('destroy in the `packet` event of a message with identifier %s: nothing is done with it', async (id) => {
-    const world = await agreed({ stats: true })
-    await subscribe(world, 'a', { qos: 1 })
-    onPacket(world, 'in', 'publish', () => world.client.destroy())
-    await world.send(publish('a', '1', id))
-    expect(world.client.stats()).toMatchObject({ received: 0, dropped: 0, packetsReceived: 3 })
-  })
+  it.each([undefined, 7])(
+    'destroy in the `packet` event of a message with identifier %s: nothing is done with it',
+    async (id) => {
+      const world = await agreed({ stats: true })
+      await subscribe(world, 'a', { qos: 1 })
+      onPacket(world, 'in', 'publish', () => world.client.destroy())
+      await world.send(publish('a', '1', id))
+      expect(world.client.stats()).toMatchObject({ received: 0, dropped: 0, packetsReceived: 3 })
+    },
+  )
 
   it('destroy in a `drop` listener while the queue overflows', async () => {
     const world = new StubWorld(queue)
     world.client.on('drop', () => world.client.destroy())
-    const calls = [0, 1, 2, 3, 4].map(() => watched<unknown>(world.client.publish('t', 'x', { qos: 1 })))
+    const calls = [0, 1, 2, 3, 4].map(() =>
+      watched<unknown>(world.client.publish('t', 'x', { qos: 1 })),
+    )
     await world.settle()
     expect([settledOf(calls), world.client.outbound.size]).toEqual([once(calls), 0])
   })
 
   it('disconnect in the continuation of a publish', async () => {
     const world = await agreed()
-    const done = watched(world.client.publish('t', 'x', { qos: 2 }).then(() => world.client.disconnect()))
+    const done = watched(
+      world.client.publish('t', 'x', { qos: 2 }).then(() => world.client.disconnect()),
+    )
     await world.settle()
     expect(done.state).toBe('fulfilled')
     expect(world.peer.received.at(-1)?.type).toBe('disconnect')

@@ -32,13 +32,21 @@ interface Profile {
 
 const profiles: readonly Profile[] = [
   { name: 'a broker that agrees', subacks: [2], unsubacks: [0], careful: false },
-  { name: 'a broker that refuses', subacks: [2, 2, 1, 0, 0x87], unsubacks: [0, 0, 0, 0x87], careful: false },
+  {
+    name: 'a broker that refuses',
+    subacks: [2, 2, 1, 0, 0x87],
+    unsubacks: [0, 0, 0, 0x87],
+    careful: false,
+  },
   { name: 'readers that only detach', subacks: [2, 2, 0x87], unsubacks: [0], careful: true },
 ]
 
 /** A server's side: subscriptions change when the packet comes, answers leave later. */
 class Broker {
-  readonly subscriptions = new Map<string, { readonly qos: number; readonly subscriptionIdentifiers: number[] }>()
+  readonly subscriptions = new Map<
+    string,
+    { readonly qos: number; readonly subscriptionIdentifiers: number[] }
+  >()
   /** Texts of QoS 1 messages, in the order of sending, by packet identifier; and those that were acknowledged. */
   readonly unacknowledged = new Map<number, string>()
   readonly acknowledged: string[] = []
@@ -57,7 +65,10 @@ class Broker {
   }
 
   async connect(): Promise<World> {
-    this.#world = await connected({ clientId: 'c', cleanStart: false, maxFiltersPerSubscribe: 2 }, this.#answer)
+    this.#world = await connected(
+      { clientId: 'c', cleanStart: false, maxFiltersPerSubscribe: 2 },
+      this.#answer,
+    )
     return this.#world
   }
 
@@ -69,7 +80,9 @@ class Broker {
     const text = `${topic}${++this.#sent}`
     const packetId = qos > 0 ? this.#sent : undefined
     if (packetId !== undefined) this.unacknowledged.set(packetId, text)
-    this.#world?.peer.send(publish(topic, text, packetId, { properties: { subscriptionIdentifiers } }))
+    this.#world?.peer.send(
+      publish(topic, text, packetId, { properties: { subscriptionIdentifiers } }),
+    )
     return text
   }
 
@@ -187,10 +200,12 @@ async function play(seed: number, profile: Profile): Promise<void> {
   }
   const unsubscribe = (): void => {
     const given = [...new Set([random.pick(filters), random.pick(filters)])]
-    for (const reader of readers) reader.touched ||= given.some((filter) => reader.filters.includes(filter))
+    for (const reader of readers)
+      reader.touched ||= given.some((filter) => reader.filters.includes(filter))
     follow(client.unsubscribe(given))
   }
-  const touch = (reader: Reader | undefined): Reader | undefined => reader && Object.assign(reader, { touched: true })
+  const touch = (reader: Reader | undefined): Reader | undefined =>
+    reader && Object.assign(reader, { touched: true })
 
   for (let step = 0; step < steps; step++) {
     const reader = readers.length > 0 ? random.pick(readers) : undefined
@@ -220,13 +235,21 @@ async function play(seed: number, profile: Profile): Promise<void> {
   expect([broker.faults, waiting], `${label}: faults, calls that wait`).toEqual([[], 0])
 
   // One that was not given up when asked, and that has no reader, is as good as gone.
-  const alive = entries.filter(({ state, filter }) => state !== 'leaving' || !broker.kept.has(filter))
+  const alive = entries.filter(
+    ({ state, filter }) => state !== 'leaving' || !broker.kept.has(filter),
+  )
   const known = alive.map(({ filter }) => filter).sort()
-  const common = [...broker.subscriptions.keys()].filter((filter) => known.includes(filter) || !broker.kept.has(filter))
+  const common = [...broker.subscriptions.keys()].filter(
+    (filter) => known.includes(filter) || !broker.kept.has(filter),
+  )
   expect(known, `${label}: filters`).toEqual(common.sort())
   for (const { filter, requests, takers, state, requeued } of entries) {
     expect(requests, `${label}: requests for ${filter}`).toEqual([])
-    if (takers.size > 0) expect([state, requeued.length], `${label}: ${filter}, held for nobody`).toEqual(['active', 0])
+    if (takers.size > 0)
+      expect([state, requeued.length], `${label}: ${filter}, held for nobody`).toEqual([
+        'active',
+        0,
+      ])
   }
 
   for (const [index, { subscription, ready, touched, texts, state }] of readers.entries()) {
@@ -238,7 +261,9 @@ async function play(seed: number, profile: Profile): Promise<void> {
     expect(new Set(texts).size, `${name}: twice`).toBe(texts.length)
     if (ended) expect(state, `${name}: reads for ever`).not.toBe('reading')
     if (touched || ready === 'failed') continue
-    const granted = subscription.granted.filter((grant) => grant.error === undefined).map((grant) => grant.filter)
+    const granted = subscription.granted
+      .filter((grant) => grant.error === undefined)
+      .map((grant) => grant.filter)
     const gone = granted.filter((filter) => !mine.includes(filter))
     expect(gone, `${name}: lost filters`).toEqual([])
   }
@@ -254,7 +279,8 @@ async function play(seed: number, profile: Profile): Promise<void> {
   const probes = filters.map((filter) => broker.publish(filter))
   await world.settle()
   for (const [index, { texts, subscription }] of readers.entries()) {
-    const wanted = (text?: string) => members.some(({ filter, all }) => filter === text?.[0] && all.has(subscription))
+    const wanted = (text?: string) =>
+      members.some(({ filter, all }) => filter === text?.[0] && all.has(subscription))
     const got = texts.filter((text) => probes.includes(text))
     expect(got.sort(), `${label}: probes of reader ${index}`).toEqual(probes.filter(wanted).sort())
   }
@@ -272,16 +298,27 @@ async function play(seed: number, profile: Profile): Promise<void> {
     running: registry.membership.running.length,
     unsubscribes: registry.openUnsubscribes,
     bytes: inbox.budget.bytes,
-  }).toEqual({ label, unacknowledged: [], reading: 0, consumers: 0, running: 0, unsubscribes: 0, bytes: 0 })
+  }).toEqual({
+    label,
+    unacknowledged: [],
+    reading: 0,
+    consumers: 0,
+    running: 0,
+    unsubscribes: 0,
+    bytes: 0,
+  })
   client.destroy()
 }
 
 afterEach(() => vi.restoreAllMocks())
 
-it.each(profiles)('random histories of subscriptions: $name: both ends agree, everything settles, nothing is kept for nobody', async (profile) => {
-  // The last one is a history in which an UNSUBSCRIBE was refused while another for the same filter was under way.
-  for (const seed of [...Array.from({ length: 150 }, (_, index) => index + 1), 491]) {
-    await play(seed, profile)
-    vi.restoreAllMocks()
-  }
-})
+it.each(profiles)(
+  'random histories of subscriptions: $name: both ends agree, everything settles, nothing is kept for nobody',
+  async (profile) => {
+    // The last one is a history in which an UNSUBSCRIBE was refused while another for the same filter was under way.
+    for (const seed of [...Array.from({ length: 150 }, (_, index) => index + 1), 491]) {
+      await play(seed, profile)
+      vi.restoreAllMocks()
+    }
+  },
+)

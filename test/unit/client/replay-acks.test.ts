@@ -54,7 +54,8 @@ describe('out of order', () => {
     await world.send(ack('puback', 3, 0x87), ack('puback', 1))
     await world.send(ack('puback', 2, 0x10))
     for (const [index, reasonCode] of [0, 0x10, undefined, 0x10].entries())
-      if (reasonCode !== undefined) await expect(calls[index]).resolves.toMatchObject({ packetId: index + 1, reasonCode })
+      if (reasonCode !== undefined)
+        await expect(calls[index]).resolves.toMatchObject({ packetId: index + 1, reasonCode })
     expect(await refused).toMatchObject({ reasonCode: 0x87, outcome: 'refused' })
   })
 
@@ -76,17 +77,20 @@ describe('wrong', () => {
     ['PUBCOMP for QoS 1', 1, ack('pubcomp', 1)],
     ['PUBCOMP before PUBREC', 2, ack('pubcomp', 1)],
     ['a second CONNACK', 1, connack],
-  ] as const)('%s after the replay: close(0x82); the message is still ours, and goes out again', async (_name, qos, packet) => {
-    const world = await steady()
-    const [one] = send(world, qos, 'one')
-    await world.settle()
-    const peer = await again(world)
-    await world.send(packet)
-    expect(peer.last('disconnect').reasonCode).toBe(0x82)
-    await world.clock.advance(10)
-    expect(carried(world.peer)).toEqual([`publish t=one q${qos} #1 dup`])
-    expect(await world.outcome(one as Promise<unknown>)).toEqual({ state: 'pending' })
-  })
+  ] as const)(
+    '%s after the replay: close(0x82); the message is still ours, and goes out again',
+    async (_name, qos, packet) => {
+      const world = await steady()
+      const [one] = send(world, qos, 'one')
+      await world.settle()
+      const peer = await again(world)
+      await world.send(packet)
+      expect(peer.last('disconnect').reasonCode).toBe(0x82)
+      await world.clock.advance(10)
+      expect(carried(world.peer)).toEqual([`publish t=one q${qos} #1 dup`])
+      expect(await world.outcome(one as Promise<unknown>)).toEqual({ state: 'pending' })
+    },
+  )
 
   it('an acknowledgement of any kind for what has not left on this connection is ignored', async () => {
     const world = await steady({}, forgets({ receiveMaximum: 3 }))
@@ -95,7 +99,8 @@ describe('wrong', () => {
     await world.send(ack('pubrec', 3))
     const peer = await again(world, keeps({ receiveMaximum: 1 }))
     expect(carried(peer)).toEqual(['pubrel #3'])
-    for (const type of ['puback', 'pubrec', 'pubcomp'] as const) await world.send(ack(type, 1), ack(type, 2))
+    for (const type of ['puback', 'pubrec', 'pubcomp'] as const)
+      await world.send(ack(type, 1), ack(type, 2))
     expect(world.client.state).toBe('connected')
     await world.send(ack('pubcomp', 3))
     expect(carried(peer).slice(1)).toEqual(['publish t=a q1 #1 dup'])
@@ -131,10 +136,17 @@ async function story(memory: MemoryOptions): Promise<unknown> {
   const reading = read(await subscribe(world, ['in', 'more'], { qos: 2 }))
   world.answer = () => undefined
   const calls = [...send(world, 1, 'a', 'b'), ...send(world, 2, 'c', 'd')]
-  await world.send(publish('in', 'one', 1), publish('in', 'two', 2, { qos: 2 }), publish('more', 'three'))
+  await world.send(
+    publish('in', 'one', 1),
+    publish('in', 'two', 2, { qos: 2 }),
+    publish('more', 'three'),
+  )
   await world.send(ack('pubrec', calls.length + 1))
   await again(world, keeps())
-  await world.send(publish('in', 'two', 2, { qos: 2, dup: true }), publish('in', 'four', 3, { qos: 2 }))
+  await world.send(
+    publish('in', 'two', 2, { qos: 2, dup: true }),
+    publish('in', 'four', 3, { qos: 2 }),
+  )
   await again(world, willing(false))
   await world.send(publish('in', 'five', 4))
   await again(world, willing(true))
@@ -151,7 +163,8 @@ async function story(memory: MemoryOptions): Promise<unknown> {
 it('the size of the pieces makes no difference: byte by byte, in threes, in sevens, all at once, into a buffer or as chunks', async () => {
   const whole = await story({})
   for (const split of [1, 2, 3, 7, 64]) {
-    for (const delivery of ['chunk', 'buffer'] as const) expect(await story({ split, delivery }), `${split} ${delivery}`).toEqual(whole)
+    for (const delivery of ['chunk', 'buffer'] as const)
+      expect(await story({ split, delivery }), `${split} ${delivery}`).toEqual(whole)
   }
   expect(whole).toMatchObject({ results: ['fulfilled', 'fulfilled', 'fulfilled', 'fulfilled'] })
 })

@@ -19,7 +19,8 @@ function* places(last: number): Iterable<number> {
   for (let at = first; at <= last; at += stride) yield at
 }
 
-const numbers = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index))
+const numbers = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => String(index))
 const levelOf = (text: string): 1 | 2 => (Number(text) % 2 === 0 ? 1 : 2)
 
 /** What the broker came to have, and the callers were told. */
@@ -42,7 +43,8 @@ interface RunOptions {
 }
 
 /** Publishes, QoS 1 and 2 in turn, over connections that are cut. */
-const run = (cuts: readonly Cut[], options: RunOptions = {}): Promise<Run> => quietly(() => played(cuts, options))
+const run = (cuts: readonly Cut[], options: RunOptions = {}): Promise<Run> =>
+  quietly(() => played(cuts, options))
 
 async function played(cuts: readonly Cut[], options: RunOptions): Promise<Run> {
   const { receiveMaximum = 34, forgetful = false, counts = [100, 0], client } = options
@@ -94,19 +96,28 @@ describe('100 publishes at QoS 1 and 2', { timeout: 120_000 }, () => {
   it('a cut in mid-run, then one at each byte of the replay, in both directions', async () => {
     for (const at of places(260)) {
       check(await run([{ forward: 500 }, { forward: at }]), `replay, byte ${at}`)
-      check(await run([{ backward: 203 }, { backward: at }]), `replay, byte ${at} towards the client`)
+      check(
+        await run([{ backward: 203 }, { backward: at }]),
+        `replay, byte ${at} towards the client`,
+      )
     }
   })
 
   it('a link that never lives for more than a few packets', async () => {
     for (const room of [90, 97, 111]) {
-      const cuts = Array.from({ length: 9 }, (_, index) => (index % 2 === 0 ? { forward: room + index } : { backward: room }))
+      const cuts = Array.from({ length: 9 }, (_, index) =>
+        index % 2 === 0 ? { forward: room + index } : { backward: room },
+      )
       check(await run(cuts, { receiveMaximum: 4 }), `${room} bytes at a time`)
     }
   })
 
   it('all at once, a large window: every PUBLISH is in flight when it is cut', async () => {
-    for (let at = 0; at <= 1100; at += 13) check(await run([{ forward: at }, { forward: at + 7 }], { receiveMaximum: 65_535 }), `byte ${at}`)
+    for (let at = 0; at <= 1100; at += 13)
+      check(
+        await run([{ forward: at }, { forward: at + 7 }], { receiveMaximum: 65_535 }),
+        `byte ${at}`,
+      )
   })
 
   it('100 queued before the first connection and 100 after, a drop every 20 messages: all 200, in order', async () => {
@@ -120,37 +131,47 @@ describe('100 publishes at QoS 1 and 2', { timeout: 120_000 }, () => {
 
 describe('the server forgets the session', { timeout: 120_000 }, () => {
   const forgetting = { forgetful: true, receiveMaximum: 20, counts: [60, 0] } as const
-  const times = ({ broker }: Run, text: string): number => broker.accepted.filter((one) => one.text === text).length
+  const times = ({ broker }: Run, text: string): number =>
+    broker.accepted.filter((one) => one.text === text).length
 
   it.each([
     ['forward', 700],
     ['backward', 380],
-  ] as const)('a cut anywhere, %s: every call settles once, with the truth', async (direction, last) => {
-    for (let at = 0; at <= last; at += 5) {
-      const result = await run([{ [direction]: at }], forgetting)
-      const { broker, texts, fulfilled, rejected, losses } = result
-      const where = `byte ${at}`
-      expect(fulfilled.length + rejected.size, where).toBe(texts.length)
-      for (const text of texts) {
-        const copies = times(result, text)
-        // QoS 1 is published once more: nothing is lost. QoS 2 that was sent may have arrived, and is not sent again.
-        if (levelOf(text) === 1 || fulfilled.includes(text)) expect(copies, `${where}: ${text}`).toBeGreaterThanOrEqual(1)
-        if (levelOf(text) === 2) expect(copies, `${where}: ${text}`).toBeLessThanOrEqual(1)
+  ] as const)(
+    'a cut anywhere, %s: every call settles once, with the truth',
+    async (direction, last) => {
+      for (let at = 0; at <= last; at += 5) {
+        const result = await run([{ [direction]: at }], forgetting)
+        const { broker, texts, fulfilled, rejected, losses } = result
+        const where = `byte ${at}`
+        expect(fulfilled.length + rejected.size, where).toBe(texts.length)
+        for (const text of texts) {
+          const copies = times(result, text)
+          // QoS 1 is published once more: nothing is lost. QoS 2 that was sent may have arrived, and is not sent again.
+          if (levelOf(text) === 1 || fulfilled.includes(text))
+            expect(copies, `${where}: ${text}`).toBeGreaterThanOrEqual(1)
+          if (levelOf(text) === 2) expect(copies, `${where}: ${text}`).toBeLessThanOrEqual(1)
+        }
+        for (const [text, { code, outcome }] of rejected)
+          expect([levelOf(text), code, outcome], `${where}: ${text}`).toEqual([
+            2,
+            'ERR_SESSION_LOST',
+            'unknown',
+          ])
+        expect(losses.length, where).toBeLessThanOrEqual(1)
+        expect(losses[0] ?? 0, where).toBe(rejected.size)
+        expect(broker.broken, where).toEqual([])
       }
-      for (const [text, { code, outcome }] of rejected)
-        expect([levelOf(text), code, outcome], `${where}: ${text}`).toEqual([2, 'ERR_SESSION_LOST', 'unknown'])
-      expect(losses.length, where).toBeLessThanOrEqual(1)
-      expect(losses[0] ?? 0, where).toBe(rejected.size)
-      expect(broker.broken, where).toEqual([])
-    }
-  })
+    },
+  )
 
   it('with `onSessionLost: "republish"` everything arrives, at the risk that the design names', async () => {
     const client: ClientOptions = { outbound: { onSessionLost: 'republish' } }
     for (let at = 0; at <= 700; at += 11) {
       const result = await run([{ forward: at }], { ...forgetting, client })
       expect(result.fulfilled.length, `byte ${at}`).toBe(result.texts.length)
-      for (const text of result.texts) expect(times(result, text), `byte ${at}: ${text}`).toBeGreaterThanOrEqual(1)
+      for (const text of result.texts)
+        expect(times(result, text), `byte ${at}: ${text}`).toBeGreaterThanOrEqual(1)
       expect(result.losses.every((rejected) => rejected === 0)).toBe(true)
     }
   })

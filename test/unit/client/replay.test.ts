@@ -3,7 +3,20 @@ import { describe, expect, it } from 'vitest'
 import { BaseClient } from '../../../src/client/client.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
-import { again, carried, comeBack, frames, keeps, lasting, lose, pause, publishFrames, send, steady, willing } from './across.js'
+import {
+  again,
+  carried,
+  comeBack,
+  frames,
+  keeps,
+  lasting,
+  lose,
+  pause,
+  publishFrames,
+  send,
+  steady,
+  willing,
+} from './across.js'
 import { failure } from './harness.js'
 import { publish, quiet, subscribe } from './incoming.js'
 import { ack, StubTransport } from './stub.js'
@@ -11,7 +24,8 @@ import { ack, StubTransport } from './stub.js'
 const never = { outbound: { poisonAfter: Number.POSITIVE_INFINITY } }
 
 /** Repeated PUBLISH packets at QoS 1, with identifiers from 1. */
-const repeats = (...texts: string[]) => texts.map((text, index) => `publish t=${text} q1 #${index + 1} dup`)
+const repeats = (...texts: string[]) =>
+  texts.map((text, index) => `publish t=${text} q1 #${index + 1} dup`)
 
 describe('QoS 1, session present', () => {
   it('goes out again with its identifier and DUP 1, before anything new [MQTT-4.4.0-1] [MQTT-3.3.1-1]', async () => {
@@ -46,7 +60,8 @@ describe('QoS 2, session present', () => {
       settled += 1
     })
     await world.send(ack('pubrec', 1))
-    for (let round = 0; round < 4; round++) expect(carried(await again(world))).toEqual(['pubrel #1'])
+    for (let round = 0; round < 4; round++)
+      expect(carried(await again(world))).toEqual(['pubrel #1'])
     await world.send(ack('pubcomp', 1, 0x92))
     await expect(one).resolves.toMatchObject({ packetId: 1, reasonCode: 0x92 })
     await world.send(ack('pubcomp', 1))
@@ -70,7 +85,8 @@ describe('QoS 2, session present', () => {
 describe('several in flight', () => {
   it('PUBREL in the order of PUBREC, PUBLISH in the order of the calls, then what is new [MQTT-4.6.0-1] [MQTT-4.6.0-4]', async () => {
     const world = await steady()
-    for (const [index, qos] of ([1, 2, 2, 1, 2, 2] as const).entries()) send(world, qos, `m${index + 1}`)
+    for (const [index, qos] of ([1, 2, 2, 1, 2, 2] as const).entries())
+      send(world, qos, `m${index + 1}`)
     // One comes twice, which changes nothing about the order.
     await world.send(ack('pubrec', 5), ack('pubrec', 2), ack('puback', 4), ack('pubrec', 5))
     await lose(world)
@@ -88,7 +104,10 @@ describe('several in flight', () => {
     send(world, 1, 'a', 'b', 'c', 'd')
     await world.settle()
     const order = repeats('a', 'b', 'c', 'd')
-    for (const count of [2, 3]) expect(carried(await again(world, keeps({ receiveMaximum: count })))).toEqual(order.slice(0, count))
+    for (const count of [2, 3])
+      expect(carried(await again(world, keeps({ receiveMaximum: count })))).toEqual(
+        order.slice(0, count),
+      )
     await world.send(ack('puback', 2))
     expect(carried(await again(world))).toEqual(order.filter((line) => !line.includes('=b ')))
   })
@@ -97,8 +116,17 @@ describe('several in flight', () => {
     const world = await steady(never)
     const large = new Uint8Array(40_000).map((_, index) => index)
     const userProperties = ['b=2', 'a=1', 'b=2'].map((pair) => pair.split('=') as [string, string])
-    const common = { payloadFormatIndicator: 1, messageExpiryInterval: 1000, responseTopic: 'answers/here' }
-    const properties = { ...common, contentType: 'text/plain', correlationData: 'abc', userProperties }
+    const common = {
+      payloadFormatIndicator: 1,
+      messageExpiryInterval: 1000,
+      responseTopic: 'answers/here',
+    }
+    const properties = {
+      ...common,
+      contentType: 'text/plain',
+      correlationData: 'abc',
+      userProperties,
+    }
     for (const options of [
       { qos: 1, properties },
       { qos: 2, retain: true },
@@ -113,7 +141,10 @@ describe('several in flight', () => {
     const first = publishFrames(world.peer)
     expect(first.map(({ dup }) => dup)).toEqual([false, false, false, false])
     await world.clock.advance(5000)
-    for (let round = 0; round < 2; round++) expect(publishFrames(await again(world))).toEqual(first.map(({ rest }) => ({ dup: true, rest })))
+    for (let round = 0; round < 2; round++)
+      expect(publishFrames(await again(world))).toEqual(
+        first.map(({ rest }) => ({ dup: true, rest })),
+      )
   })
 
   it('leaves before everything new, also before what a `connect` listener asks for', async () => {
@@ -130,20 +161,24 @@ describe('several in flight', () => {
     const lines = carried(await comeBack(world))
     const placeOf = (text: string): number => lines.findIndex((line) => line.startsWith(text))
     expect([lines[0], lines.length]).toEqual(['pubrel #2', 5])
-    for (const text of ['publish t=new', 'publish t=quick']) expect(placeOf('publish t=old q1 #1 dup')).toBeLessThan(placeOf(text))
+    for (const text of ['publish t=new', 'publish t=quick'])
+      expect(placeOf('publish t=old q1 #1 dup')).toBeLessThan(placeOf(text))
   })
 
-  it.each(['state', 'connect'] as const)('on `%s`: what a listener publishes at QoS 1 leaves after the replay [MQTT-4.4.0-1]', async (type) => {
-    const world = await steady()
-    send(world, 1, 'old')
-    send(world, 2, 'older')
-    await world.settle()
-    world.client.on(type, () => {
-      if (world.client.state === 'connected') send(world, 1, 'new')
-    })
-    const lines = [...repeats('old'), 'publish t=older q2 #2 dup', 'publish t=new q1 #3']
-    expect(carried(await again(world))).toEqual(lines)
-  })
+  it.each(['state', 'connect'] as const)(
+    'on `%s`: what a listener publishes at QoS 1 leaves after the replay [MQTT-4.4.0-1]',
+    async (type) => {
+      const world = await steady()
+      send(world, 1, 'old')
+      send(world, 2, 'older')
+      await world.settle()
+      world.client.on(type, () => {
+        if (world.client.state === 'connected') send(world, 1, 'new')
+      })
+      const lines = [...repeats('old'), 'publish t=older q2 #2 dup', 'publish t=new q1 #3']
+      expect(carried(await again(world))).toEqual(lines)
+    },
+  )
 })
 
 describe('the window of the new connection', () => {
@@ -199,7 +234,10 @@ describe('a publish that was sent, and is given up', () => {
 
   it('is what was published, also when the caller has its bytes back and uses them again', async () => {
     const world = await steady()
-    const payloads = ['one', 'two'].map((text) => new TextEncoder().encode(text)) as [Uint8Array, Uint8Array]
+    const payloads = ['one', 'two'].map((text) => new TextEncoder().encode(text)) as [
+      Uint8Array,
+      Uint8Array,
+    ]
     const abort = new AbortController()
     quiet(world.client.publish('t', payloads[0], { qos: 1, signal: abort.signal }))
     const late = failure(world.client.publish('t', payloads[1], { qos: 2, ackTimeout: 5 }))
@@ -219,7 +257,11 @@ it('the identifier of a QoS 1 message that is too large for the next connection 
     stub = new StubTransport()
     return stub
   }
-  const client = new BaseClient(virtualPlatform(clock), [{ url: 'stub://peer', transport }], lasting)
+  const client = new BaseClient(
+    virtualPlatform(clock),
+    [{ url: 'stub://peer', transport }],
+    lasting,
+  )
   const accept = async (sessionPresent: boolean, properties = {}): Promise<void> => {
     stub.deliver({ type: 'connack', sessionPresent, reasonCode: 0, properties })
     await clock.settle()

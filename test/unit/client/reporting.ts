@@ -23,8 +23,14 @@ export class Unheard {
 
   constructor(options: ClientOptions = {}) {
     const transport = async () => {
-      const [near, far] = memoryPair({ schedule: (callback, delay) => this.clock.setTimer(callback, delay) })
-      this.peers.push(new ScriptedPeer(far, options.protocolVersion === 4 ? 4 : 5, (packet) => this.answer(packet)))
+      const [near, far] = memoryPair({
+        schedule: (callback, delay) => this.clock.setTimer(callback, delay),
+      })
+      this.peers.push(
+        new ScriptedPeer(far, options.protocolVersion === 4 ? 4 : 5, (packet) =>
+          this.answer(packet),
+        ),
+      )
       return near
     }
     const report = spaced(
@@ -35,7 +41,11 @@ export class Unheard {
       (callback) => void this.clock.setTimer(callback, 1000),
     )
     const all = { clientId: 'unheard', keepAlive: false, reconnect: false, ...options } as const
-    this.client = new BaseClient({ ...virtualPlatform(this.clock), report }, { url: 'memory://test', transport }, all)
+    this.client = new BaseClient(
+      { ...virtualPlatform(this.clock), report },
+      { url: 'memory://test', transport },
+      all,
+    )
   }
 
   /** The connection. */

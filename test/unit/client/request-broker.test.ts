@@ -22,7 +22,11 @@ const client = (clientId: string) =>
   })
 
 /** A world with a responder for `svc/+`; gives a requester. */
-async function scene(handler: Responding, options?: RespondOptions, broker?: MemoryBrokerOptions): Promise<BaseClient> {
+async function scene(
+  handler: Responding,
+  options?: RespondOptions,
+  broker?: MemoryBrokerOptions,
+): Promise<BaseClient> {
   world = new VirtualWorld({ broker })
   await (await client('responder')).respond('svc/+', handler, options)
   return client('requester')
@@ -34,13 +38,16 @@ describe('request and respond through a broker', () => {
     await world.close()
   })
 
-  it.each([0, 1, 2] as QoS[])('a hundred at a time, each with its own answer, at QoS %i', async (qos) => {
-    const requester = await scene((message) => `${message.topic} ${message.text()}`, { qos })
-    const indexes = Array.from({ length: 100 }, (_, index) => index)
-    const replies = indexes.map((index) => requester.request(`svc/${index}`, `${index}`, { qos }))
-    const texts = (await world.until(Promise.all(replies))).map((message) => message.text())
-    expect(texts).toEqual(indexes.map((index) => `svc/${index} ${index}`))
-  })
+  it.each([0, 1, 2] as QoS[])(
+    'a hundred at a time, each with its own answer, at QoS %i',
+    async (qos) => {
+      const requester = await scene((message) => `${message.topic} ${message.text()}`, { qos })
+      const indexes = Array.from({ length: 100 }, (_, index) => index)
+      const replies = indexes.map((index) => requester.request(`svc/${index}`, `${index}`, { qos }))
+      const texts = (await world.until(Promise.all(replies))).map((message) => message.text())
+      expect(texts).toEqual(indexes.map((index) => `svc/${index} ${index}`))
+    },
+  )
 
   it('a handler that fails: its caller gets ERR_REMOTE at once, with what the handler chose to tell', async () => {
     const told = new MqttError('ERR_REMOTE', 'no such \u0007item', { reasonName: 'NOT_FOUND' })
@@ -85,7 +92,10 @@ describe('request and respond through a broker', () => {
 })
 
 test('a response subscription that the server never grants is not asked for once more with each connection', async () => {
-  const world = await steady({ requestResponseInformation: true }, accepting({ responseInformation: 'r0' }))
+  const world = await steady(
+    { requestResponseInformation: true },
+    accepting({ responseInformation: 'r0' }),
+  )
   const ask = async (): Promise<void> => {
     quiet(world.client.request('svc', 'x', { timeout: 5 }))
     await new Promise((resolve) => setTimeout(resolve, 1))
@@ -97,7 +107,9 @@ test('a response subscription that the server never grants is not asked for once
     await ask()
   }
   await again(world, keeps({ responseInformation: 'r20' }))
-  expect(world.peer.all('subscribe').flatMap(({ subscriptions }) => subscriptions).length).toBeLessThan(5)
+  expect(
+    world.peer.all('subscribe').flatMap(({ subscriptions }) => subscriptions).length,
+  ).toBeLessThan(5)
 })
 
 test('an async allow() that rejects brings no process down', async () => {
@@ -114,14 +126,18 @@ test('an async allow() that rejects brings no process down', async () => {
 
 test('20,000 requests that the end of the client ends leave nothing behind', async () => {
   const world = await connected({ ...lasting }, agreeable)
-  const codes = Array.from({ length: 20_000 }, () => failure(world.client.request('svc', 'x', { timeout: 100 })))
+  const codes = Array.from({ length: 20_000 }, () =>
+    failure(world.client.request('svc', 'x', { timeout: 100 })),
+  )
   for (let turn = 0; turn < 5; turn++) {
     await new Promise((resolve) => setTimeout(resolve, 1))
     await world.settle()
   }
   expect(world.clock.pending).toBeGreaterThanOrEqual(world.peer.all('publish').length)
   world.client.destroy()
-  expect(new Set((await Promise.all(codes)).map(({ code }) => code))).toEqual(new Set(['ERR_CLOSED']))
+  expect(new Set((await Promise.all(codes)).map(({ code }) => code))).toEqual(
+    new Set(['ERR_CLOSED']),
+  )
   await world.settle()
   expect(world.clock.pending).toBe(0)
 })

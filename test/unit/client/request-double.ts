@@ -88,7 +88,8 @@ export class ClientDouble implements RequestHost {
   publish(topic: string, _payload: Payload, options: PublishOptions): Promise<unknown> {
     const item: Published = { topic, options, gate: gate(), outcome: 'unknown' }
     this.published.push(item)
-    const abort = (): void => item.gate.fail(new MqttError('ERR_ABORTED', undefined, { outcome: item.outcome }))
+    const abort = (): void =>
+      item.gate.fail(new MqttError('ERR_ABORTED', undefined, { outcome: item.outcome }))
     options.signal?.addEventListener('abort', abort)
     if (this.#obliging) item.gate.open()
     return item.gate.promise
@@ -96,7 +97,14 @@ export class ClientDouble implements RequestHost {
 
   async listen(given: unknown, handler: Handler, options: ListenOptions): Promise<Handling> {
     const [grant, end] = [gate(), gate()]
-    const entry: Listened = { filter: String(given), options, handler, grant, end, unsubscribed: false }
+    const entry: Listened = {
+      filter: String(given),
+      options,
+      handler,
+      grant,
+      end,
+      unsubscribed: false,
+    }
     this.listened.push(entry)
     if (this.#obliging) grant.open()
     await grant.promise
@@ -105,10 +113,19 @@ export class ClientDouble implements RequestHost {
       end.open()
     }
     const detach = (): void => undefined
-    return { granted: [], done: end.promise, unsubscribe, detach, [asyncDisposeSymbol]: unsubscribe }
+    return {
+      granted: [],
+      done: end.promise,
+      unsubscribe,
+      detach,
+      [asyncDisposeSymbol]: unsubscribe,
+    }
   }
 
-  on<K extends 'state' | 'connect'>(type: K, listener: (event: ClientEvents[K]) => void): () => void {
+  on<K extends 'state' | 'connect'>(
+    type: K,
+    listener: (event: ClientEvents[K]) => void,
+  ): () => void {
     const entry = { type, listener }
     this.#listeners.push(entry)
     return () => this.#listeners.splice(this.#listeners.indexOf(entry), 1)
@@ -147,7 +164,11 @@ export class ClientDouble implements RequestHost {
   }
 
   /** A message for a subscription. */
-  async deliver(to: Listened | undefined, text: string, properties: MessageProperties = {}): Promise<void> {
+  async deliver(
+    to: Listened | undefined,
+    text: string,
+    properties: MessageProperties = {},
+  ): Promise<void> {
     await to?.handler(message(to.filter, text, properties))
     await this.clock.settle()
   }
@@ -160,7 +181,10 @@ export class ClientDouble implements RequestHost {
   }
 
   /** What a responder needs to know of a request. */
-  request(index: number): { readonly responseTopic: string; readonly correlationData: Uint8Array<ArrayBuffer> } {
+  request(index: number): {
+    readonly responseTopic: string
+    readonly correlationData: Uint8Array<ArrayBuffer>
+  } {
     const { responseTopic = '', correlationData } = this.published[index]?.options.properties ?? {}
     return { responseTopic, correlationData: Uint8Array.from(correlationData as Uint8Array) }
   }
@@ -183,7 +207,10 @@ export function viewOf({ client, clock }: Pick<World, 'client' | 'clock'>): Requ
   const random = new Random(viewsMade++)
   return {
     client,
-    platform: { random: () => random.float(), setTimer: (callback, delay) => clock.setTimer(callback, delay) },
+    platform: {
+      random: () => random.float(),
+      setTimer: (callback, delay) => clock.setTimer(callback, delay),
+    },
     options: { protocolVersion: 'auto' },
     session: {
       sendWindow: { asking: 0, answersOn: undefined },

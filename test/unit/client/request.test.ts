@@ -33,7 +33,10 @@ function offline(obliging = true, limits?: RequestLimits) {
     },
     topics: () => client.published.map(({ topic }) => topic),
     /** Keys of all that was published. */
-    keys: (from = 0) => client.published.map((_, index) => client.request(index).correlationData.subarray(from).join()),
+    keys: (from = 0) =>
+      client.published.map((_, index) =>
+        client.request(index).correlationData.subarray(from).join(),
+      ),
     /** Of each response subscription. */
     left: () => client.listened.map(({ unsubscribed }) => unsubscribed),
     async grant() {
@@ -60,7 +63,12 @@ async function wired(options?: ClientOptions, answer?: Answer) {
 }
 
 /** The answer to a request that the broker got. */
-function answerTo({ properties }: PublishPacket, text: string, packetId?: number, more: Properties = {}) {
+function answerTo(
+  { properties }: PublishPacket,
+  text: string,
+  packetId?: number,
+  more: Properties = {},
+) {
   const { responseTopic = '', correlationData } = properties
   return publish(responseTopic, text, packetId, { properties: { correlationData, ...more } })
 }
@@ -147,7 +155,11 @@ describe('on the wire', () => {
     const { world, ask } = await wired({}, refusing('publish'))
     const error = failure(ask('svc', { qos: 1 }))
     await world.settle()
-    expect(await error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x87, outcome: 'refused' })
+    expect(await error).toMatchObject({
+      code: 'ERR_PUBLISH_REFUSED',
+      reasonCode: 0x87,
+      outcome: 'refused',
+    })
   })
 
   it('when disconnect() begins, not when it has ended: nothing more is handed out', async () => {
@@ -165,7 +177,10 @@ describe('on the wire', () => {
 })
 
 it('requests made while the link is lost wait for it, and follow the subscription; after a deadline nothing is sent', async () => {
-  const { world, ask, topics } = await wired({ keepAlive: false, reconnect: { backoff: () => 100 } })
+  const { world, ask, topics } = await wired({
+    keepAlive: false,
+    reconnect: { backoff: () => 100 },
+  })
   ask('before')
   await world.settle()
   let late: Promise<MqttError> | undefined
@@ -188,8 +203,15 @@ describe('correlation data', () => {
     const { client, requests, ask } = await online()
     const { reply } = await ask()
     const key = client.request(0).correlationData
-    const wrong = [undefined, new Uint8Array(0), new Uint8Array(12), key.slice(1), Uint8Array.from([...key, 0])]
-    for (const correlationData of wrong) await client.deliver(client.listened[0], 'wrong', { correlationData })
+    const wrong = [
+      undefined,
+      new Uint8Array(0),
+      new Uint8Array(12),
+      key.slice(1),
+      Uint8Array.from([...key, 0]),
+    ]
+    for (const correlationData of wrong)
+      await client.deliver(client.listened[0], 'wrong', { correlationData })
     expect(requests.ignored).toBe(wrong.length)
     await client.answer(0, 'right')
     expect(await reply).toBe('right')
@@ -231,28 +253,34 @@ describe('deadlines and signals', () => {
     expect([requests.ignored, client.clock.pending]).toEqual([1, 0])
   })
 
-  it.each(['the first connection', 'the grant'])('a deadline while it waits for %s: it was not sent, nor is it later', async (what) => {
-    const { client, ask, grant } = offline(false)
-    if (what === 'the grant') await client.connect()
-    const { seen } = await ask({ timeout: 50 })
-    await client.clock.advance(50)
-    expect(seen).toMatchObject([[timedOut('not-sent')]])
-    await client.connect()
-    await grant()
-    expect(client.published).toEqual([])
-  })
+  it.each(['the first connection', 'the grant'])(
+    'a deadline while it waits for %s: it was not sent, nor is it later',
+    async (what) => {
+      const { client, ask, grant } = offline(false)
+      if (what === 'the grant') await client.connect()
+      const { seen } = await ask({ timeout: 50 })
+      await client.clock.advance(50)
+      expect(seen).toMatchObject([[timedOut('not-sent')]])
+      await client.connect()
+      await grant()
+      expect(client.published).toEqual([])
+    },
+  )
 
-  it.each(['not-sent', 'unknown'] as const)('a deadline while the publish waits takes it back: %s', async (outcome) => {
-    const { client, ask, grant } = await online(false)
-    const { seen } = await ask({ timeout: 50, qos: 1 })
-    await grant()
-    const [published] = client.published
-    expect(published?.options).toMatchObject({ qos: 1, offline: 'queue' })
-    Object.assign(published ?? {}, { outcome })
-    await client.clock.advance(50)
-    expect(published?.options.signal?.aborted).toBe(true)
-    expect(seen).toMatchObject([[timedOut(outcome)]])
-  })
+  it.each(['not-sent', 'unknown'] as const)(
+    'a deadline while the publish waits takes it back: %s',
+    async (outcome) => {
+      const { client, ask, grant } = await online(false)
+      const { seen } = await ask({ timeout: 50, qos: 1 })
+      await grant()
+      const [published] = client.published
+      expect(published?.options).toMatchObject({ qos: 1, offline: 'queue' })
+      Object.assign(published ?? {}, { outcome })
+      await client.clock.advance(50)
+      expect(published?.options.signal?.aborted).toBe(true)
+      expect(seen).toMatchObject([[timedOut(outcome)]])
+    },
+  )
 
   it('an answer may come before the acknowledgement of the request', async () => {
     const { client, ask, grant } = await online(false)
@@ -302,18 +330,21 @@ describe('offline, and across reconnects', () => {
   it.each([
     ['is refused when it is restored', 'ERR_SUBSCRIBE_REFUSED'],
     ['the application ended', 'ERR_ABORTED'],
-  ] as const)('a subscription that %s: what waits on it rejects; the next request makes another', async (_what, code) => {
-    const { client, ask } = await online()
-    const { seen } = await ask()
-    const { end } = client.listened[0] ?? {}
-    if (code === 'ERR_ABORTED') end?.open()
-    else end?.fail(new MqttError(code, undefined, { reasonCode: 0x87 }))
-    await client.clock.settle()
-    expect(seen).toMatchObject([[{ code, outcome: 'unknown' }]])
-    expect(client.listened).toHaveLength(1)
-    await ask()
-    expect([client.listened.length, client.published.length]).toEqual([2, 2])
-  })
+  ] as const)(
+    'a subscription that %s: what waits on it rejects; the next request makes another',
+    async (_what, code) => {
+      const { client, ask } = await online()
+      const { seen } = await ask()
+      const { end } = client.listened[0] ?? {}
+      if (code === 'ERR_ABORTED') end?.open()
+      else end?.fail(new MqttError(code, undefined, { reasonCode: 0x87 }))
+      await client.clock.settle()
+      expect(seen).toMatchObject([[{ code, outcome: 'unknown' }]])
+      expect(client.listened).toHaveLength(1)
+      await ask()
+      expect([client.listened.length, client.published.length]).toEqual([2, 2])
+    },
+  )
 
   it('another response information: new requests use it, the old subscription goes with its last call', async () => {
     const { client, requests, ask, left } = await online()
@@ -356,14 +387,17 @@ describe('offline, and across reconnects', () => {
     expect(left()).toEqual([true, false])
   })
 
-  it.each(['a/+', '#', '$share/g', 'a\u0000b', 'x'.repeat(65_530)])('response information that is no topic rejects: %j', async (text) => {
-    const { client, ask } = await online()
-    await client.connect(text)
-    const { seen } = await ask()
-    const error = { code: 'ERR_INVALID_TOPIC', fault: 'remote', outcome: 'not-sent' }
-    expect(seen).toMatchObject([[{ ...error, option: 'responseInformation' }]])
-    expect([client.listened, client.clock.pending]).toEqual([[], 0])
-  })
+  it.each(['a/+', '#', '$share/g', 'a\u0000b', 'x'.repeat(65_530)])(
+    'response information that is no topic rejects: %j',
+    async (text) => {
+      const { client, ask } = await online()
+      await client.connect(text)
+      const { seen } = await ask()
+      const error = { code: 'ERR_INVALID_TOPIC', fault: 'remote', outcome: 'not-sent' }
+      expect(seen).toMatchObject([[{ ...error, option: 'responseInformation' }]])
+      expect([client.listened, client.clock.pending]).toEqual([[], 0])
+    },
+  )
 })
 
 describe('bounds', () => {

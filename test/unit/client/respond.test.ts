@@ -35,7 +35,8 @@ async function responding(handler: Responding, options: RespondOptions = {}, ans
     /** What was answered, as `topic qos correlation payload`. */
     answers: () =>
       world.peer.all('publish').map(({ topic, qos, properties, payload }) => {
-        const key = properties.correlationData === undefined ? '-' : Buffer.from(properties.correlationData)
+        const key =
+          properties.correlationData === undefined ? '-' : Buffer.from(properties.correlationData)
         return `${topic} ${qos} ${key} ${Buffer.from(payload)}`
       }),
     /** A request at this QoS, and a minute for what follows from it. */
@@ -52,14 +53,20 @@ const failing = (): never => {
 
 /** A broker that says yes, but this to PUBLISH. */
 const refusing: Answer = (packet) =>
-  packet.type === 'publish' ? { type: 'puback', packetId: packet.packetId ?? 0, reasonCode: 0x87 } : obliging(packet)
+  packet.type === 'publish'
+    ? { type: 'puback', packetId: packet.packetId ?? 0, reasonCode: 0x87 }
+    : obliging(packet)
 
 describe('answers', () => {
   it('the payload goes to the response topic, with the correlation data of its request, if any', async () => {
     const { world, responder, answers } = await responding((message) => `${message.text()}!`)
     expect(responder.granted).toMatchObject([{ filter: 'svc', qos: 0 }])
     const bare = publish('svc', 'c', undefined, { properties: { responseTopic: 'r' } })
-    await world.send(request('a', undefined, 'r/1', 'k1'), request('b', undefined, 'r/2', 'k2'), bare)
+    await world.send(
+      request('a', undefined, 'r/1', 'k1'),
+      request('b', undefined, 'r/2', 'k2'),
+      bare,
+    )
     expect(answers()).toEqual(['r/1 0 k1 a!', 'r/2 0 k2 b!', 'r 0 - c!'])
   })
 
@@ -107,7 +114,11 @@ describe('answers', () => {
     const { world, answers } = await responding((message) => message.text(), { qos: 1 }, silent)
     await world.send(request('a', 1), request('b', 2))
     expect([answers(), acks(world)]).toEqual([['mqwire/r 1 k a'], []])
-    await world.send({ type: 'puback', packetId: world.peer.last('publish').packetId ?? 0, reasonCode: 0 })
+    await world.send({
+      type: 'puback',
+      packetId: world.peer.last('publish').packetId ?? 0,
+      reasonCode: 0,
+    })
     expect([answers(), acks(world)]).toEqual([['mqwire/r 1 k a', 'mqwire/r 1 k b'], ['puback 1']])
   })
 
@@ -143,9 +154,21 @@ describe('answers', () => {
 })
 
 describe('where answers may go', () => {
-  const topics = ['tenant/1', 'tenant/1/r', 'tenant/10/r', 'tenant', 'other', '$SYS/x', '/a', 'x/$SYS', '$share/g/a', '$']
+  const topics = [
+    'tenant/1',
+    'tenant/1/r',
+    'tenant/10/r',
+    'tenant',
+    'other',
+    '$SYS/x',
+    '/a',
+    'x/$SYS',
+    '$share/g/a',
+    '$',
+  ]
   const own = ['tenant/1', 'tenant/1/r']
-  const first: RespondOptions['allow'] = (topic, message) => message.text() === 'a' && /^(tenant|\$)$/.test(topic)
+  const first: RespondOptions['allow'] = (topic, message) =>
+    message.text() === 'a' && /^(tenant|\$)$/.test(topic)
 
   it.each<[RespondOptions['allow'], string[]]>([
     // By default anywhere but in topics that begin with $.
@@ -184,22 +207,31 @@ describe('where answers may go', () => {
     const client = new ClientDouble()
     let calls = 0
     const responder = await respond(client, 'svc', () => String(++calls), { allow: () => true })
-    for (const responseTopic of ['a/+', '#', 'a/#']) await client.deliver(client.listened[0], 'x', { responseTopic })
+    for (const responseTopic of ['a/+', '#', 'a/#'])
+      await client.deliver(client.listened[0], 'x', { responseTopic })
     expect([calls, responder.ignored, client.published.length]).toEqual([0, 3, 0])
   })
 })
 
 describe('failures', () => {
-  it.each([0, 1] as const)('QoS %i: of a handler that throws the caller gets a code and nothing else; an error event', async (qos) => {
-    const { world, responder, answers, ask } = await responding(async () => failing(), { qos, onError: 'reject' })
-    await ask(qos)
-    expect(answers()).toEqual([`mqwire/r ${qos} k `])
-    expect(world.peer.last('publish').properties.userProperties).toEqual([['error', 'ERR_HANDLER_FAILED']])
-    const error = { code: 'ERR_HANDLER_FAILED', cause: new Error('secret') }
-    expect(world.seen('error')).toMatchObject([{ error }])
-    expect(acks(world)).toEqual(['puback 1 0x80'].slice(0, qos))
-    expect([responder.failed, responder.ignored]).toEqual([0, 0])
-  })
+  it.each([0, 1] as const)(
+    'QoS %i: of a handler that throws the caller gets a code and nothing else; an error event',
+    async (qos) => {
+      const { world, responder, answers, ask } = await responding(async () => failing(), {
+        qos,
+        onError: 'reject',
+      })
+      await ask(qos)
+      expect(answers()).toEqual([`mqwire/r ${qos} k `])
+      expect(world.peer.last('publish').properties.userProperties).toEqual([
+        ['error', 'ERR_HANDLER_FAILED'],
+      ])
+      const error = { code: 'ERR_HANDLER_FAILED', cause: new Error('secret') }
+      expect(world.seen('error')).toMatchObject([{ error }])
+      expect(acks(world)).toEqual(['puback 1 0x80'].slice(0, qos))
+      expect([responder.failed, responder.ignored]).toEqual([0, 0])
+    },
+  )
 
   it('what the handler chooses to tell leaves with it, bounded; an error that came from elsewhere does not', async () => {
     const own = (text: string, more?: object) => new MqttError('ERR_REMOTE', text, more)
@@ -215,22 +247,47 @@ describe('failures', () => {
     })
     for (let count = 0; count < 5; count++) await world.send(request('a'))
     const texts = ['no such item', 'no such item', 'x'.repeat(27), '', '']
-    expect(answers().map((answer) => answer.slice(0, 40))).toEqual(texts.map((text) => `mqwire/r 0 k ${text}`))
-    const codes = world.peer.all('publish').map(({ properties }) => properties.userProperties?.[0]?.[1] ?? '')
+    expect(answers().map((answer) => answer.slice(0, 40))).toEqual(
+      texts.map((text) => `mqwire/r 0 k ${text}`),
+    )
+    const codes = world.peer
+      .all('publish')
+      .map(({ properties }) => properties.userProperties?.[0]?.[1] ?? '')
     const hidden = 'ERR_HANDLER_FAILED'
     expect(codes).toEqual(['NOT_FOUND', 'ERR_REMOTE', expect.stringMatching(/^y/), hidden, hidden])
     expect(Math.max(...[...answers(), ...codes].map((text) => text.length))).toBeLessThan(300)
   })
 
   it.each<[string, RespondOptions, number, string[], string[]]>([
-    ['by default it is retried, which never answers; the last failure does, once', {}, 6, [''], ['puback 1 0x80']],
+    [
+      'by default it is retried, which never answers; the last failure does, once',
+      {},
+      6,
+      [''],
+      ['puback 1 0x80'],
+    ],
     ['stop', { onError: 'stop' }, 1, [], []],
     ['a function that stops', { onError: () => 'stop' }, 1, [], []],
-    ['a function that rejects', { onError: () => Promise.resolve('reject') }, 1, [''], ['puback 1 0x80']],
-    ['ten retries', { onError: (_e, _m, attempt) => (attempt > 10 ? 'reject' : 'retry') }, 11, [''], ['puback 1 0x80']],
+    [
+      'a function that rejects',
+      { onError: () => Promise.resolve('reject') },
+      1,
+      [''],
+      ['puback 1 0x80'],
+    ],
+    [
+      'ten retries',
+      { onError: (_e, _m, attempt) => (attempt > 10 ? 'reject' : 'retry') },
+      11,
+      [''],
+      ['puback 1 0x80'],
+    ],
     ['a function that throws', { onError: failing }, 1, [''], ['puback 1 0x80']],
   ])('onError decides first: %s', async (_what, options, expected, texts, acknowledged) => {
-    const { world, responder, calls, answers, ask } = await responding(failing, { qos: 1, ...options })
+    const { world, responder, calls, answers, ask } = await responding(failing, {
+      qos: 1,
+      ...options,
+    })
     quiet(responder.done)
     await ask()
     expect([calls(), answers()]).toEqual([expected, texts.map((text) => `mqwire/r 1 k ${text}`)])
@@ -239,7 +296,9 @@ describe('failures', () => {
 
   it('retried at QoS 1, and answered when it works', async () => {
     let calls = 0
-    const { world, answers, ask } = await responding(() => (++calls < 3 ? failing() : 'at last'), { qos: 1 })
+    const { world, answers, ask } = await responding(() => (++calls < 3 ? failing() : 'at last'), {
+      qos: 1,
+    })
     await ask()
     expect([calls, answers(), acks(world)]).toEqual([3, ['mqwire/r 1 k at last'], ['puback 1']])
   })
@@ -258,7 +317,11 @@ describe('failures', () => {
   })
 
   it('an error that cannot be published is counted', async () => {
-    const { world, responder, ask } = await responding(failing, { qos: 1, onError: 'reject' }, refusing)
+    const { world, responder, ask } = await responding(
+      failing,
+      { qos: 1, onError: 'reject' },
+      refusing,
+    )
     await ask()
     expect([responder.failed, acks(world)]).toEqual([1, ['puback 1 0x80']])
   })
@@ -307,7 +370,9 @@ describe('handling and arguments', () => {
     for (const [index, end] of ends.entries()) {
       const { world, responder } = await responding(() => 'x')
       await Promise.all([responder[end](), world.settle()])
-      expect(world.peer.all('unsubscribe').map(({ filters }) => filters)).toEqual(index === 1 ? [] : [['svc']])
+      expect(world.peer.all('unsubscribe').map(({ filters }) => filters)).toEqual(
+        index === 1 ? [] : [['svc']],
+      )
       expect(await responder.done).toBeUndefined()
     }
   })
@@ -321,12 +386,18 @@ describe('handling and arguments', () => {
 
   it('a filter that is refused rejects', async () => {
     const no: Answer = (packet) =>
-      packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] } : obliging(packet)
-    expect(await failure(responding(() => '', {}, no))).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED' })
+      packet.type === 'subscribe'
+        ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] }
+        : obliging(packet)
+    expect(await failure(responding(() => '', {}, no))).toMatchObject({
+      code: 'ERR_SUBSCRIBE_REFUSED',
+    })
   })
 
   it.each([undefined, 5, {}])('a handler that is none: %j', async (handler) => {
-    const error = await failure(respond(new ClientDouble(), 'svc', handler as unknown as Responding))
+    const error = await failure(
+      respond(new ClientDouble(), 'svc', handler as unknown as Responding),
+    )
     expect(error).toMatchObject({ code: 'ERR_INVALID_HANDLER' })
   })
 

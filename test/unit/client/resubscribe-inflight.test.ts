@@ -15,7 +15,9 @@ const without =
 const answering =
   (present: boolean, ...reasonCodes: number[]): Answer =>
   (packet) =>
-    packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes, properties: {} } : willing(present)(packet)
+    packet.type === 'subscribe'
+      ? { type: 'suback', packetId: packet.packetId, reasonCodes, properties: {} }
+      : willing(present)(packet)
 
 /** How often a promise settled. */
 function counted<T>(promise: Promise<T>): { readonly promise: Promise<T>; count: number } {
@@ -29,7 +31,10 @@ function counted<T>(promise: Promise<T>): { readonly promise: Promise<T>; count:
 
 /** What the latest connection carried, without packet identifiers. */
 const lines = (world: World) => carried(world.peer).map((line) => line.replace(/ #\d+$/, ''))
-const filtersOf = (world: World) => world.peer.all('subscribe').map(({ subscriptions }) => subscriptions.map(({ filter, qos }) => [filter, qos]))
+const filtersOf = (world: World) =>
+  world.peer
+    .all('subscribe')
+    .map(({ subscriptions }) => subscriptions.map(({ filter, qos }) => [filter, qos]))
 const joining = { qos: 1, retainHandling: 2 } as const
 const refused = { code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 }
 
@@ -39,14 +44,23 @@ describe.each([
 ])('the session is %s', (_name, present) => {
   it('SUBSCRIBE without SUBACK: each filter once more with a new identifier and the same options, settled once', async () => {
     const world = await steady({}, without('subscribe', willing(false)))
-    const call = counted(world.client.subscribe([{ filter: 'a', qos: 2, retainHandling: 1 }, 'b'], { qos: 1 }))
+    const call = counted(
+      world.client.subscribe([{ filter: 'a', qos: 2, retainHandling: 1 }, 'b'], { qos: 1 }),
+    )
     await world.settle()
     const first = world.peer.last('subscribe')
     const packets = (await again(world, willing(present))).all('subscribe')
     // One at a time: the connection may have ended because of one of them.
-    expect(packets.map(({ subscriptions }) => subscriptions)).toEqual(first.subscriptions.map((item) => [item]))
+    expect(packets.map(({ subscriptions }) => subscriptions)).toEqual(
+      first.subscriptions.map((item) => [item]),
+    )
     expect(packets[0]?.packetId).not.toBe(first.packetId)
-    await world.send({ type: 'suback', packetId: first.packetId, reasonCodes: [0x80, 0x80], properties: {} })
+    await world.send({
+      type: 'suback',
+      packetId: first.packetId,
+      reasonCodes: [0x80, 0x80],
+      properties: {},
+    })
     expect((await call.promise).granted.map(({ qos }) => qos)).toEqual([2, 1])
     await again(world, willing(true))
     expect([call.count, lines(world)]).toEqual([1, []])
@@ -63,7 +77,9 @@ describe.each([
     expect(packets.map(({ filters }) => filters)).toEqual([['a'], ['x']])
     expect(packets[0]?.packetId).not.toBe(first.packetId)
     expect(await call.promise).toMatchObject([{ filter: 'a' }, { filter: 'x' }])
-    const subscribed = peer.all('subscribe').flatMap((packet) => packet.subscriptions.map((item) => item.filter))
+    const subscribed = peer
+      .all('subscribe')
+      .flatMap((packet) => packet.subscriptions.map((item) => item.filter))
     expect(subscribed).toEqual(present ? [] : ['b'])
     await again(world, willing(false))
     expect([call.count, lines(world)]).toEqual([1, ['subscribe b']])
@@ -93,7 +109,9 @@ describe.each([
   it('an abort in the gap ends the call: nothing is sent for it, its outcome is unknown', async () => {
     const world = await steady({}, without('subscribe', willing(false)))
     const controller = new AbortController()
-    const error = failure(world.client.subscribe('a', { signal: controller.signal, onExit: 'detach' }))
+    const error = failure(
+      world.client.subscribe('a', { signal: controller.signal, onExit: 'detach' }),
+    )
     await world.settle()
     await lose(world)
     controller.abort()
@@ -155,16 +173,19 @@ describe('an answer that cannot be right', () => {
   it.each([
     ['fewer', [0]],
     ['more', [0, 0, 0]],
-  ])('%s codes than filters: close(0x82), and that call is rejected, not tried again for ever', async (_name, codes) => {
-    const world = await steady({}, answering(false, ...codes))
-    const error = failure(world.client.subscribe(['a', 'b']))
-    await world.settle()
-    expect(world.peer.last('disconnect').reasonCode).toBe(0x82)
-    world.answer = answering(true, ...codes)
-    await world.clock.advance(10)
-    expect(await error).toMatchObject({ code: 'ERR_PROTOCOL_ERROR' })
-    expect(world.peer.all('subscribe')).toEqual([])
-  })
+  ])(
+    '%s codes than filters: close(0x82), and that call is rejected, not tried again for ever',
+    async (_name, codes) => {
+      const world = await steady({}, answering(false, ...codes))
+      const error = failure(world.client.subscribe(['a', 'b']))
+      await world.settle()
+      expect(world.peer.last('disconnect').reasonCode).toBe(0x82)
+      world.answer = answering(true, ...codes)
+      await world.clock.advance(10)
+      expect(await error).toMatchObject({ code: 'ERR_PROTOCOL_ERROR' })
+      expect(world.peer.all('subscribe')).toEqual([])
+    },
+  )
 
   it('when it answers what brings a session back: the connection ends, and a server that does better gets it again', async () => {
     const world = await steady({}, willing(false))
@@ -197,8 +218,16 @@ describe('a SUBSCRIBE for a filter that others read already, in flight at the dr
   })
 
   it.each([
-    ['lost: the filter is gone for all its readers', false, { texts: [], end: { state: 'failed', error: refused } }],
-    ['kept: the server has the filter as it was, and its reader goes on', true, { texts: ['x'], end: { state: 'running' } }],
+    [
+      'lost: the filter is gone for all its readers',
+      false,
+      { texts: [], end: { state: 'failed', error: refused } },
+    ],
+    [
+      'kept: the server has the filter as it was, and its reader goes on',
+      true,
+      { texts: ['x'], end: { state: 'running' } },
+    ],
   ])('is refused when the session is %s', async (_what, present, expected) => {
     const { world, one, two } = await joined()
     const reading = read(one)
@@ -235,7 +264,8 @@ describe('a subscription that joins one that is being brought back', () => {
     let early: Promise<unknown> = Promise.reject(new Error('it was not up'))
     quiet(early)
     const stop = world.client.on('state', ({ state }) => {
-      if (state === 'connected' && joinsAtOnce) early = quiet(world.client.subscribe(filter, { qos: 1 }))
+      if (state === 'connected' && joinsAtOnce)
+        early = quiet(world.client.subscribe(filter, { qos: 1 }))
     })
     await again(world, answer)
     stop()
@@ -269,7 +299,11 @@ describe('a subscription that joins one that is being brought back', () => {
     const { world, join } = await restoring()
     const { call } = await join()
     world.answer = (packet) => (packet.type === 'connect' ? keeps()(packet) : agreeable(packet))
-    await world.send({ type: 'suback', packetId: world.peer.last('subscribe').packetId, reasonCodes: [1, 1] })
+    await world.send({
+      type: 'suback',
+      packetId: world.peer.last('subscribe').packetId,
+      reasonCodes: [1, 1],
+    })
     await world.clock.advance(1000)
     expect(await world.outcome(call)).not.toMatchObject({ state: 'pending' })
   })
@@ -280,12 +314,17 @@ describe('a subscription that joins one that is being brought back', () => {
     await again(world, forgets(unsupported))
     await world.clock.advance(1000)
     expect(await world.outcome(call)).toMatchObject({ state: 'rejected' })
-    expect(await world.outcome(reader)).toMatchObject({ value: { code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' } })
+    expect(await world.outcome(reader)).toMatchObject({
+      value: { code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' },
+    })
   })
 })
 
 it('stalled is told also on a later connection, where the server repeats what is in hand', async () => {
-  const world = await steady({ cleanStart: false, clientId: 'c', receiveMaximum: 1 }, willing(false))
+  const world = await steady(
+    { cleanStart: false, clientId: 'c', receiveMaximum: 1 },
+    willing(false),
+  )
   const subscription = await subscribe(world, '#', { qos: 1 })
   await world.send(publish('t', 'x', 1))
   taken(subscription)
@@ -303,14 +342,19 @@ it('stalled is told also on a later connection, where the server repeats what is
 it.each(['subscribe', 'unsubscribe'] as const)(
   '%s whose sending ends the connection, as a listener of `packet` may: every filter has its answer',
   async (type) => {
-    const world = await connected({ maxFiltersPerSubscribe: 2, reconnect: { backoff: () => 100 } }, agreeable)
+    const world = await connected(
+      { maxFiltersPerSubscribe: 2, reconnect: { backoff: () => 100 } },
+      agreeable,
+    )
     let calls = 0
     world.client.on('packet', ({ direction, packet }) => {
-      if (direction === 'out' && packet.type === type && calls++ === 0) quiet(world.client.reconnect({ force: true }))
+      if (direction === 'out' && packet.type === type && calls++ === 0)
+        quiet(world.client.reconnect({ force: true }))
     })
     const filters = ['a', 'b', 'c', 'd', 'e']
     const { client } = world
-    const call = type === 'subscribe' ? client.subscription(filters).ready : client.unsubscribe(filters)
+    const call =
+      type === 'subscribe' ? client.subscription(filters).ready : client.unsubscribe(filters)
     await world.clock.advance(1000)
     const answer = await call
     const answered = 'granted' in answer ? answer.granted : answer

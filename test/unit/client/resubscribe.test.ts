@@ -13,19 +13,26 @@ const refused = { code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 }
 const failed = (error: object) => ({ state: 'failed', error })
 
 /** Filters of each SUBSCRIBE of the latest connection. */
-const subscribed = (world: World): string[][] => world.peer.all('subscribe').map((packet) => packet.subscriptions.map((item) => item.filter))
+const subscribed = (world: World): string[][] =>
+  world.peer.all('subscribe').map((packet) => packet.subscriptions.map((item) => item.filter))
 
 /** Says yes, but for these filters, and has the session or not. */
 function refusing(filters: readonly string[], present = false): Answer {
   return (packet) => {
     if (packet.type !== 'subscribe') return willing(present)(packet)
-    const reasonCodes = packet.subscriptions.map(({ filter, qos }) => (filters.includes(filter) ? 0x87 : qos))
+    const reasonCodes = packet.subscriptions.map(({ filter, qos }) =>
+      filters.includes(filter) ? 0x87 : qos,
+    )
     return { type: 'suback', packetId: packet.packetId, reasonCodes, properties: {} }
   }
 }
 
 /** A client that comes back, with a subscription at QoS 1 to each of these filters. */
-async function reading(filters: readonly string[], options?: ClientOptions, properties?: Properties) {
+async function reading(
+  filters: readonly string[],
+  options?: ClientOptions,
+  properties?: Properties,
+) {
   const world = await steady(options, willing(false, properties))
   const subscriptions: Subscription[] = []
   for (const filter of filters) subscriptions.push(await subscribe(world, filter, { qos: 1 }))
@@ -41,10 +48,20 @@ async function reading(filters: readonly string[], options?: ClientOptions, prop
 describe('the session is lost', () => {
   it('every subscription is made again with its options, once, before anything else; readers go on', async () => {
     const world = await steady({}, willing(false))
-    const filter = { filter: 'a/+', qos: 2, noLocal: true, retainAsPublished: true, retainHandling: 2 } as const
+    const filter = {
+      filter: 'a/+',
+      qos: 2,
+      noLocal: true,
+      retainAsPublished: true,
+      retainHandling: 2,
+    } as const
     const userProperties: [string, string][] = [['who', 'me']]
     const one = await subscribe(world, filter, { properties: { subscriptionIdentifier: 77 } })
-    const two = await subscribe(world, ['b', 'c'], { qos: 1, retainHandling: 1, properties: { userProperties } })
+    const two = await subscribe(world, ['b', 'c'], {
+      qos: 1,
+      retainHandling: 1,
+      properties: { userProperties },
+    })
     const first = world.peer.all('subscribe').map((packet) => ({ ...packet, packetId: 0 }))
     const peer = await again(world, willing(false))
     expect(peer.all('subscribe').map((packet) => ({ ...packet, packetId: 0 }))).toEqual(first)
@@ -56,7 +73,9 @@ describe('the session is lost', () => {
   it('one whose UNSUBSCRIBE was refused is made again, too: it goes on', async () => {
     const { world, subscriptions, texts } = await reading(['a'])
     world.answer = (packet) =>
-      packet.type === 'unsubscribe' ? { type: 'unsuback', packetId: packet.packetId, reasonCodes: [0x87] } : willing(false)(packet)
+      packet.type === 'unsubscribe'
+        ? { type: 'unsuback', packetId: packet.packetId, reasonCodes: [0x87] }
+        : willing(false)(packet)
     const refusal = failure(subscriptions[0]?.unsubscribe() as Promise<unknown>)
     await world.settle()
     expect(await refusal).toMatchObject({ code: 'ERR_UNSUBSCRIBE_REFUSED' })
@@ -90,9 +109,15 @@ describe('the session is lost', () => {
   })
 
   it('splits by the Maximum Packet Size of the new server, and exceeds it never [MQTT-3.2.2-15]', async () => {
-    const filters = Array.from({ length: 60 }, (_, index) => `some/rather/long/filter/number/${index}`)
+    const filters = Array.from(
+      { length: 60 },
+      (_, index) => `some/rather/long/filter/number/${index}`,
+    )
     const { world } = await reading(filters, {}, withoutIdentifiers)
-    const peer = await again(world, willing(false, { ...withoutIdentifiers, maximumPacketSize: 200 }))
+    const peer = await again(
+      world,
+      willing(false, { ...withoutIdentifiers, maximumPacketSize: 200 }),
+    )
     expect(subscribed(world).flat()).toEqual(filters)
     // As few as fit: about 35 bytes for each filter.
     expect(peer.all('subscribe').length).toBeLessThanOrEqual(16)
@@ -152,7 +177,11 @@ describe('the session is lost', () => {
   it('what the new server does not have is not sent: wildcards, shared subscriptions; the rest comes back', async () => {
     const { world, readings } = await reading(['a/#', '$share/g/b', 'plain'])
     const [wild, shared] = readings()
-    const without = { wildcardSubscriptionAvailable: 0, sharedSubscriptionAvailable: 0, ...withoutIdentifiers }
+    const without = {
+      wildcardSubscriptionAvailable: 0,
+      sharedSubscriptionAvailable: 0,
+      ...withoutIdentifiers,
+    }
     await again(world, willing(false, without))
     expect(subscribed(world)).toEqual([['plain']])
     expect(wild?.end).toMatchObject(failed({ code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' }))
@@ -194,7 +223,9 @@ describe('the session is kept', () => {
     )
     const peer = await again(world, willing(true))
     const sent = peer.all('subscribe').map(({ subscriptions }) => subscriptions)
-    expect(sent).toMatchObject([[1, 1, 2].map((retainHandling, index) => ({ filter: 'abc'[index], retainHandling }))])
+    expect(sent).toMatchObject([
+      [1, 1, 2].map((retainHandling, index) => ({ filter: 'abc'[index], retainHandling })),
+    ])
     // What is refused then is gone, as after a loss.
     await again(world, refusing(['a'], true))
     await again(world, willing(true))
@@ -216,7 +247,11 @@ describe('the session is kept', () => {
 describe('a flapping link', () => {
   it('carries each filter at most once per connection, and nothing piles up, whatever the answers', async () => {
     const filters = Array.from({ length: 40 }, (_, index) => `f${index}`)
-    const { world } = await reading(filters.slice(0, 30), { maxFiltersPerSubscribe: 7 }, withoutIdentifiers)
+    const { world } = await reading(
+      filters.slice(0, 30),
+      { maxFiltersPerSubscribe: 7 },
+      withoutIdentifiers,
+    )
     for (const filter of filters.slice(30)) world.client.subscription(filter)
     for (let round = 0; round < 30; round++) {
       await again(world, round % 3 === 0 ? keeps(withoutIdentifiers) : forgets(withoutIdentifiers))
@@ -236,7 +271,9 @@ describe('a flapping link', () => {
     const publishing = quiet(world.client.publish('t', 'x', { qos: 1 }))
     const subscription = world.client.subscription('t')
     for (let round = 0; round < 10; round++) {
-      const peer = await comeBack(world, (packet) => (packet.type === 'pingreq' ? { type: 'pingresp' } : keeps()(packet)))
+      const peer = await comeBack(world, (packet) =>
+        packet.type === 'pingreq' ? { type: 'pingresp' } : keeps()(packet),
+      )
       // A filter that has no answer yet waits for a second until the publish has one.
       await world.clock.advance(1000)
       expect(peer.all('publish')).toHaveLength(1)
@@ -254,19 +291,29 @@ describe('`resubscribe: "always"` on a session that goes on', () => {
   it('a filter that is refused now ends on the server too: what the session still sends for it goes to no other reader', async () => {
     const { world, subscriptions } = await reading(['a/b', 'a/#'], always)
     const [narrow, wide] = subscriptions as [Subscription, Subscription]
-    const identifiers = world.peer.all('subscribe').map(({ properties }) => properties.subscriptionIdentifiers ?? [])
+    const identifiers = world.peer
+      .all('subscribe')
+      .map(({ properties }) => properties.subscriptionIdentifiers ?? [])
     const end = read(narrow)
-    await again(world, (packet) => (packet.type === 'unsubscribe' ? undefined : refusing(['a/b'], true)(packet)))
+    await again(world, (packet) =>
+      packet.type === 'unsubscribe' ? undefined : refusing(['a/b'], true)(packet),
+    )
     expect(end).toMatchObject({ end: failed(refused) })
     expect(world.peer.all('unsubscribe')).toMatchObject([{ filters: ['a/b'] }])
     const messages = identifiers.map((subscriptionIdentifiers, index) =>
-      publish('a/b', ['narrow', 'wide'][index] ?? '', index + 1, { properties: { subscriptionIdentifiers } }),
+      publish('a/b', ['narrow', 'wide'][index] ?? '', index + 1, {
+        properties: { subscriptionIdentifiers },
+      }),
     )
     await world.send(...messages)
     expect(takenTexts(wide)).toEqual(['wide'])
     await world.clock.advance(100)
     expect(acks(world)).toEqual(['puback 1', 'puback 2'])
-    await world.send({ type: 'unsuback', packetId: world.peer.last('unsubscribe').packetId, reasonCodes: [0] })
+    await world.send({
+      type: 'unsuback',
+      packetId: world.peer.last('unsubscribe').packetId,
+      reasonCodes: [0],
+    })
     await again(world, willing(true))
     expect(subscribed(world)).toEqual([['a/#']])
   })

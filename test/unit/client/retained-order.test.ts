@@ -49,7 +49,11 @@ describe('a server that sends them behind SUBACK, as mosquitto does', () => {
     await world.send(suback(0))
     await join()
     await world.send(kept('1'), suback(1), kept('2'))
-    expect([seen[0]?.includes('1'), seen[0]?.includes('2'), seen[1]?.includes('2')]).toEqual([true, false, true])
+    expect([seen[0]?.includes('1'), seen[0]?.includes('2'), seen[1]?.includes('2')]).toEqual([
+      true,
+      false,
+      true,
+    ])
   })
 })
 

@@ -42,21 +42,36 @@ export interface RigOptions {
 }
 
 /** Exactly one, two, four … seconds. */
-export const reconnect = { backoff: (attempt: number): number => Math.min(30_000, 1000 * 2 ** (attempt - 1)) }
+export const reconnect = {
+  backoff: (attempt: number): number => Math.min(30_000, 1000 * 2 ** (attempt - 1)),
+}
 
 /** Everything of one test. */
 export class Rig {
   readonly clock = new VirtualClock()
   readonly client: BaseClient
   readonly dials: Dial[] = []
-  readonly events: { readonly at: number; readonly type: keyof ClientEvents; readonly event: unknown }[] = []
+  readonly events: {
+    readonly at: number
+    readonly type: keyof ClientEvents
+    readonly event: unknown
+  }[] = []
   /** What is told to the logger. */
   readonly log: string[] = []
   /** What the next dial comes to. */
   behave: (host: string, dial: number) => Behaviour
   readonly #version: 4 | 5
 
-  constructor(options: ClientOptions = {}, { hosts = ['a'], behave = () => agreeable, seed = 1, version = 5, platform = {} }: RigOptions = {}) {
+  constructor(
+    options: ClientOptions = {},
+    {
+      hosts = ['a'],
+      behave = () => agreeable,
+      seed = 1,
+      version = 5,
+      platform = {},
+    }: RigOptions = {},
+  ) {
     this.behave = behave
     this.#version = version
     const note = (message: string): void => {
@@ -67,12 +82,17 @@ export class Rig {
       hosts.map((host) => this.endpoint(host)),
       { reconnect, logger: { info: note, warn: note, error: note }, ...options },
     )
-    for (const type of eventNames) this.client.on(type, (event) => this.events.push({ at: this.clock.now(), type, event }))
+    for (const type of eventNames)
+      this.client.on(type, (event) => this.events.push({ at: this.clock.now(), type, event }))
   }
 
   /** An endpoint that this rig plays. */
   endpoint(host: string): Endpoint {
-    return { url: `x://${host}`, transport: (endpoint, { signal }) => this.#dial(new URL((endpoint as { url: string }).url).host, signal) }
+    return {
+      url: `x://${host}`,
+      transport: (endpoint, { signal }) =>
+        this.#dial(new URL((endpoint as { url: string }).url).host, signal),
+    }
   }
 
   /** The hosts that were dialled, in order. */
@@ -98,12 +118,16 @@ export class Rig {
   }
 
   seen<K extends keyof ClientEvents>(type: K): ClientEvents[K][] {
-    return this.events.filter((entry) => entry.type === type).map((entry) => entry.event as ClientEvents[K])
+    return this.events
+      .filter((entry) => entry.type === type)
+      .map((entry) => entry.event as ClientEvents[K])
   }
 
   /** Names of the events so far; `state` with the new one. */
   get order(): string[] {
-    return this.events.map(({ type, event }) => (type === 'state' ? `state ${(event as ClientEvents['state']).state}` : type))
+    return this.events.map(({ type, event }) =>
+      type === 'state' ? `state ${(event as ClientEvents['state']).state}` : type,
+    )
   }
 
   /** Milliseconds of each wait that was announced. */
@@ -150,8 +174,15 @@ export class Rig {
   async #dial(host: string, signal: AbortSignal): Promise<Transport> {
     const behaviour = this.behave(host, this.dials.length + 1)
     const meets = typeof behaviour === 'function'
-    const [near, far] = memoryPair({ schedule: (callback, delay) => this.clock.setTimer(callback, delay) })
-    this.dials.push({ at: this.clock.now(), host, signal, peer: meets ? new ScriptedPeer(far, this.#version, behaviour) : undefined })
+    const [near, far] = memoryPair({
+      schedule: (callback, delay) => this.clock.setTimer(callback, delay),
+    })
+    this.dials.push({
+      at: this.clock.now(),
+      host,
+      signal,
+      peer: meets ? new ScriptedPeer(far, this.#version, behaviour) : undefined,
+    })
     if (meets) return near
     if (behaviour instanceof Error) throw behaviour
     return new Promise((_resolve, reject) => {
@@ -162,16 +193,24 @@ export class Rig {
 
 /** A server that refuses. */
 export function refusing(reasonCode: number, properties: Properties = {}): Answer {
-  return (packet) => (packet.type === 'connect' ? { type: 'connack', sessionPresent: false, reasonCode, properties } : undefined)
+  return (packet) =>
+    packet.type === 'connect'
+      ? { type: 'connack', sessionPresent: false, reasonCode, properties }
+      : undefined
 }
 
 /** An agreeable server with these CONNACK properties. */
 export function welcoming(properties: Properties = {}, sessionPresent = false): Answer {
-  return (packet) => (packet.type === 'connect' ? { type: 'connack', sessionPresent, reasonCode: 0, properties } : agreeable(packet))
+  return (packet) =>
+    packet.type === 'connect'
+      ? { type: 'connack', sessionPresent, reasonCode: 0, properties }
+      : agreeable(packet)
 }
 
 /** A host that is not there. */
-export const down: Error = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+export const down: Error = Object.assign(new Error('connect ECONNREFUSED'), {
+  code: 'ECONNREFUSED',
+})
 
 /** The errors that another one stands for: those of an AggregateError, else itself. */
 export function causes(error: MqttError | undefined): MqttError[] {

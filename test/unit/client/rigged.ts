@@ -18,7 +18,12 @@ export function rigged(options?: ClientOptions, more?: RigOptions): Rig {
 export const up = (options?: ClientOptions, more?: RigOptions) => rigged(options, more).up()
 
 /** Loses an established connection; what is dialled from then on does this, for so long. */
-export async function lost(behave: Rig['behave'], time: number, options?: ClientOptions, more?: RigOptions): Promise<Rig> {
+export async function lost(
+  behave: Rig['behave'],
+  time: number,
+  options?: ClientOptions,
+  more?: RigOptions,
+): Promise<Rig> {
   const rig = await up(options, more)
   rig.behave = behave
   await rig.cut()

@@ -18,7 +18,12 @@ function ringOf(values: readonly number[], offset = 0): Ring<number> {
 describe('Ring', () => {
   it('is empty at first', () => {
     const ring = new Ring<number>()
-    expect([ring.length, ring.peek(), ring.shift(), ring.take(() => true)]).toEqual([0, undefined, undefined, undefined])
+    expect([ring.length, ring.peek(), ring.shift(), ring.take(() => true)]).toEqual([
+      0,
+      undefined,
+      undefined,
+      undefined,
+    ])
     expect(ring.drain()).toEqual([])
   })
 
@@ -31,15 +36,18 @@ describe('Ring', () => {
     expect(ring.length).toBe(0)
   })
 
-  it.each([0, 3, 7])('takes one out of the middle, the oldest of several that fit, with the head at %i', (offset) => {
-    for (const victim of [1, 2, 3, 4, 5]) {
-      const ring = ringOf([1, 2, 3, 4, 5, 11], offset)
-      expect(ring.take((value) => value % 10 === victim)).toBe(victim)
-      expect(ring.take((value) => value === victim)).toBeUndefined()
-      ring.push(6)
-      expect(ring.drain()).toEqual([1, 2, 3, 4, 5, 11, 6].filter((value) => value !== victim))
-    }
-  })
+  it.each([0, 3, 7])(
+    'takes one out of the middle, the oldest of several that fit, with the head at %i',
+    (offset) => {
+      for (const victim of [1, 2, 3, 4, 5]) {
+        const ring = ringOf([1, 2, 3, 4, 5, 11], offset)
+        expect(ring.take((value) => value % 10 === victim)).toBe(victim)
+        expect(ring.take((value) => value === victim)).toBeUndefined()
+        ring.push(6)
+        expect(ring.drain()).toEqual([1, 2, 3, 4, 5, 11, 6].filter((value) => value !== victim))
+      }
+    },
+  )
 
   it('does what an array does, whatever the order of operations', () => {
     const random = new Random(1)

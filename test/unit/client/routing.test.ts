@@ -6,12 +6,15 @@ import { agreeable, type World } from './harness.js'
 import { acks, agreed, publish, quick, subscribe, taken, takenTexts } from './incoming.js'
 import { Rig } from './rig.js'
 
-const without = (sessionPresent: boolean) => willing(sessionPresent, { subscriptionIdentifierAvailable: 0 })
+const without = (sessionPresent: boolean) =>
+  willing(sessionPresent, { subscriptionIdentifierAvailable: 0 })
 
-const identifiers = (world: World): number[] => world.peer.all('subscribe').flatMap((packet) => packet.properties.subscriptionIdentifiers ?? [])
+const identifiers = (world: World): number[] =>
+  world.peer.all('subscribe').flatMap((packet) => packet.properties.subscriptionIdentifiers ?? [])
 const tagged = (topic: string, text: string, ...subscriptionIdentifiers: number[]) =>
   publish(topic, text, undefined, { properties: { subscriptionIdentifiers } })
-const leave = (world: World, subscription: Subscription) => Promise.all([subscription.unsubscribe(), world.settle()])
+const leave = (world: World, subscription: Subscription) =>
+  Promise.all([subscription.unsubscribe(), world.settle()])
 
 describe('filters and topics', () => {
   it.each([
@@ -60,7 +63,11 @@ describe('filters and topics', () => {
     const shared = await subscribe(world, '$share/g/a/+')
     const other = await subscribe(world, '$share/h/a/+')
     const [g = 0, h = 0] = identifiers(world)
-    await world.send(tagged('a/b', 'for g', g), tagged('a/b', 'for h', h), publish('$share/g/a/b', 'no'))
+    await world.send(
+      tagged('a/b', 'for g', g),
+      tagged('a/b', 'for h', h),
+      publish('$share/g/a/b', 'no'),
+    )
     expect([takenTexts(shared), takenTexts(other)]).toEqual([['for g'], ['for h']])
   })
 
@@ -111,19 +118,24 @@ describe('Subscription Identifiers', () => {
     }))
     const id = sent[0]?.id
     expect(sent).toContainEqual({ filters: 'b', id })
-    expect(sent.filter(({ filters }) => filters.includes('c'))).toEqual([{ filters: 'c', id: expect.any(Number) }])
+    expect(sent.filter(({ filters }) => filters.includes('c'))).toEqual([
+      { filters: 'c', id: expect.any(Number) },
+    ])
     expect(sent).not.toContainEqual({ filters: 'c', id })
   })
 
-  it.each(['', 'after its subscription has gone'])("a user's own identifier is never allocated automatically %s", async (gone) => {
-    const world = await agreed()
-    await subscribe(world, 'a')
-    const next = (identifiers(world)[0] ?? 0) + 1
-    const own = await subscribe(world, 'b', { properties: { subscriptionIdentifier: next } })
-    if (gone !== '') await leave(world, own)
-    await subscribe(world, 'c')
-    expect(identifiers(world)[2]).not.toBe(next)
-  })
+  it.each(['', 'after its subscription has gone'])(
+    "a user's own identifier is never allocated automatically %s",
+    async (gone) => {
+      const world = await agreed()
+      await subscribe(world, 'a')
+      const next = (identifiers(world)[0] ?? 0) + 1
+      const own = await subscribe(world, 'b', { properties: { subscriptionIdentifier: next } })
+      if (gone !== '') await leave(world, own)
+      await subscribe(world, 'c')
+      expect(identifiers(world)[2]).not.toBe(next)
+    },
+  )
 
   it("a user's own identifier routes like ours", async () => {
     const world = await agreed()
@@ -156,10 +168,30 @@ describe('overlapping filters', () => {
 
   type Send = (ids: { w: number; n: number; unknown: number }) => ReturnType<typeof publish>[]
   it.each<[string, Send, string[], string[]]>([
-    ['[MQTT-3.3.4-3] [MQTT-3.3.4-4] one copy with two identifiers', ({ w, n }) => [tagged('a/b', 'x', w, n)], ['x'], ['x']],
-    ['[MQTT-3.3.4-5] two copies with one each', ({ w, n }) => [tagged('a/b', 'w', w), tagged('a/b', 'n', n)], ['w'], ['n']],
-    ['an unknown identifier: by topic alone', ({ unknown }) => [tagged('a/b', 'x', unknown)], ['x'], ['x']],
-    ['one known, one unknown: the known one decides', ({ n, unknown }) => [tagged('a/b', 'x', unknown, n)], [], ['x']],
+    [
+      '[MQTT-3.3.4-3] [MQTT-3.3.4-4] one copy with two identifiers',
+      ({ w, n }) => [tagged('a/b', 'x', w, n)],
+      ['x'],
+      ['x'],
+    ],
+    [
+      '[MQTT-3.3.4-5] two copies with one each',
+      ({ w, n }) => [tagged('a/b', 'w', w), tagged('a/b', 'n', n)],
+      ['w'],
+      ['n'],
+    ],
+    [
+      'an unknown identifier: by topic alone',
+      ({ unknown }) => [tagged('a/b', 'x', unknown)],
+      ['x'],
+      ['x'],
+    ],
+    [
+      'one known, one unknown: the known one decides',
+      ({ n, unknown }) => [tagged('a/b', 'x', unknown, n)],
+      [],
+      ['x'],
+    ],
     ['no identifier at all: by topic alone', () => [publish('a/b', 'x')], ['x'], ['x']],
   ])('%s: each subscription that matches once', async (_what, send, forWide, forNarrow) => {
     const { world, texts, ...ids } = await overlapping()
@@ -177,7 +209,9 @@ describe('overlapping filters', () => {
   it('one subscription on two overlapping filters of one packet: one copy, once', async () => {
     const world = await agreed()
     const subscription = await subscribe(world, ['a/#', 'a/b'], { qos: 1 })
-    await world.send(publish('a/b', 'x', 1, { properties: { subscriptionIdentifiers: identifiers(world) } }))
+    await world.send(
+      publish('a/b', 'x', 1, { properties: { subscriptionIdentifiers: identifiers(world) } }),
+    )
     expect(takenTexts(subscription)).toEqual(['x'])
     await world.settle()
     expect(acks(world)).toEqual(['puback 1'])
@@ -187,7 +221,8 @@ describe('overlapping filters', () => {
     'a filter of a connection without identifiers, beside one that has one: both get the copy (sent before: %s)',
     async (before) => {
       const { world, wide, w } = await overlapping('x')
-      if (before) world.answer = (packet) => (packet.type === 'subscribe' ? undefined : agreeable(packet))
+      if (before)
+        world.answer = (packet) => (packet.type === 'subscribe' ? undefined : agreeable(packet))
       const early = before ? world.client.subscribe('a/b') : undefined
       await world.settle()
       world.answer = without(true)
@@ -227,22 +262,26 @@ describe('overlapping filters', () => {
     expect(world.seen('unclaimed')).toMatchObject([{ message: { topic: 'a/b' } }])
   })
 
-  it.each(['before UNSUBACK', 'after it'])('a copy for a filter that was left is for a reader that took it again, %s', async (when) => {
-    const { world, wide, narrow, n } = await overlapping()
-    if (when === 'after it') await leave(world, narrow)
-    else {
-      world.answer = (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet))
-      narrow.unsubscribe().catch(() => undefined)
-    }
-    const again = await subscribe(world, 'a/b')
-    await world.send(tagged('a/b', 'late', n))
-    expect([takenTexts(wide), takenTexts(again)]).toEqual([[], ['late']])
-  })
+  it.each(['before UNSUBACK', 'after it'])(
+    'a copy for a filter that was left is for a reader that took it again, %s',
+    async (when) => {
+      const { world, wide, narrow, n } = await overlapping()
+      if (when === 'after it') await leave(world, narrow)
+      else {
+        world.answer = (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+        narrow.unsubscribe().catch(() => undefined)
+      }
+      const again = await subscribe(world, 'a/b')
+      await world.send(tagged('a/b', 'late', n))
+      expect([takenTexts(wide), takenTexts(again)]).toEqual([[], ['late']])
+    },
+  )
 
   it('of filters that were left the last 1,024 are known, then the topic decides', async () => {
     const { world, wide, narrow, n } = await overlapping()
     await leave(world, narrow)
-    for (let index = 0; index < 1024; index++) await leave(world, await subscribe(world, `other/${index}`))
+    for (let index = 0; index < 1024; index++)
+      await leave(world, await subscribe(world, `other/${index}`))
     await world.send(tagged('a/b', 'late', n))
     expect(takenTexts(wide)).toEqual(['late'])
   })
@@ -260,16 +299,22 @@ describe('overlapping filters', () => {
     ['at QoS 1', [1, 1, 1]],
     ['of which the first is at QoS 0', [0, 0, 1]],
     ['of which the last is at QoS 0', [1, 0, 0]],
-  ] as const)('filters of the same subscription that all match, %s: one delivery, one ack that it owes', async (_what, levels) => {
-    const world = await agreed({}, without(false))
-    const filters = ['a/#', 'a/+', 'a/b'].map((filter, index) => ({ filter, qos: levels[index] ?? 0 }))
-    const subscription = await subscribe(world, filters, { ack: 'manual' })
-    await world.send(publish('a/b', 'x', 1))
-    expect([subscription.size, acks(world)]).toEqual([1, []])
-    taken(subscription).ack()
-    await world.settle()
-    expect(acks(world)).toEqual(['puback 1'])
-  })
+  ] as const)(
+    'filters of the same subscription that all match, %s: one delivery, one ack that it owes',
+    async (_what, levels) => {
+      const world = await agreed({}, without(false))
+      const filters = ['a/#', 'a/+', 'a/b'].map((filter, index) => ({
+        filter,
+        qos: levels[index] ?? 0,
+      }))
+      const subscription = await subscribe(world, filters, { ack: 'manual' })
+      await world.send(publish('a/b', 'x', 1))
+      expect([subscription.size, acks(world)]).toEqual([1, []])
+      taken(subscription).ack()
+      await world.settle()
+      expect(acks(world)).toEqual(['puback 1'])
+    },
+  )
 
   it.each([64, 65])('%i Subscription Identifiers on one message', async (count) => {
     const world = await agreed()

@@ -5,7 +5,8 @@ it('random numbers are from 0 to below 1, spread, and none is given twice', () =
   const numbers = Array.from({ length: 1000 }, () => runtime.random())
   expect(new Set(numbers).size).toBeGreaterThan(995)
   expect(numbers.every((number) => number >= 0 && number < 1)).toBe(true)
-  for (let tenth = 0; tenth < 10; tenth++) expect(numbers.some((number) => Math.floor(number * 10) === tenth)).toBe(true)
+  for (let tenth = 0; tenth < 10; tenth++)
+    expect(numbers.some((number) => Math.floor(number * 10) === tenth)).toBe(true)
 })
 
 it('they come from the platform, many at a time', () => {

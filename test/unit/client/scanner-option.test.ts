@@ -69,7 +69,10 @@ it.each<[string, () => unknown]>([
   ['a promise of nothing', async () => undefined],
   ['a promise of nonsense', async () => ({ window: 1 })],
   ['a promise of null', async () => null],
-  ['a promise that rejects', () => new Promise((_resolve, reject) => setTimeout(reject, 0, new Error('no')))],
+  [
+    'a promise that rejects',
+    () => new Promise((_resolve, reject) => setTimeout(reject, 0, new Error('no'))),
+  ],
   ['a thenable that throws', () => Object.defineProperty({}, 'then', { value: no })],
 ])('%s: reads without, and nothing is unhandled', async (_name, make) => {
   const { texts, send } = await reading(make())

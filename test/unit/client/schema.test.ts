@@ -3,7 +3,19 @@ import { describe, expect, it } from 'vitest'
 import * as schema from '../../../src/client/common/schema.js'
 import { MqttError } from '../../../src/errors.js'
 
-const { bytes, callable, duration, integer, limit, oneOf, optional, string, userProperties, viewBytes, withDefault } = schema
+const {
+  bytes,
+  callable,
+  duration,
+  integer,
+  limit,
+  oneOf,
+  optional,
+  string,
+  userProperties,
+  viewBytes,
+  withDefault,
+} = schema
 
 /** The error of a parser that refuses. */
 function refusal(parser: schema.Parser<unknown>, value: unknown, name = 'a.b'): MqttError {
@@ -108,7 +120,10 @@ describe('objects', () => {
     [{ one: 'a', constructor: 1 }, '', 'constructor'],
     [{ one: 5 }, 'outer', 'outer.one'],
     [{ one: 5 }, '', 'one'],
-    ...[null, 5, 'text', [], true].flatMap((value) => [[value, '', 'options'] as const, [value, 'outer', 'outer'] as const]),
+    ...[null, 5, 'text', [], true].flatMap((value) => [
+      [value, '', 'options'] as const,
+      [value, 'outer', 'outer'] as const,
+    ]),
   ] as [unknown, string, string][])('%j as "%s": refused as %s', (value, name, option) => {
     expect(refusal(parse, value, name)).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
   })

@@ -1,6 +1,12 @@
 /** Secrets given in every way, lives of every kind; nothing that a client says, to anybody, holds one of them. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Credentials, CredentialsContext, Endpoint, ReconnectOptions } from '../../../src/client/api/index.js'
+import type {
+  ClientOptions,
+  Credentials,
+  CredentialsContext,
+  Endpoint,
+  ReconnectOptions,
+} from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
 import type { Platform } from '../../../src/client/platform/platform.js'
 import { type Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
@@ -14,9 +20,15 @@ import { asking, bytes, toy } from './toy-auth.js'
 
 type Way = 'options' | 'url' | 'credentials' | 'auth'
 
-const ways: Record<Way, { endpoint: Endpoint; options: ClientOptions; sung: readonly (keyof typeof secrets)[] }> = {
+const ways: Record<
+  Way,
+  { endpoint: Endpoint; options: ClientOptions; sung: readonly (keyof typeof secrets)[] }
+> = {
   options: {
-    endpoint: { url: `ws://host/path?token=${secrets.query}`, headers: { authorization: `Bearer ${secrets.header}` } },
+    endpoint: {
+      url: `ws://host/path?token=${secrets.query}`,
+      headers: { authorization: `Bearer ${secrets.header}` },
+    },
     options: { username: secrets.username, password: secrets.password },
     sung: ['username', 'password', 'query', 'header'],
   },
@@ -39,7 +51,9 @@ const ways: Record<Way, { endpoint: Endpoint; options: ClientOptions; sung: read
   },
   auth: {
     endpoint: 'mqtt://host',
-    options: { auth: toy({ start: () => secrets.authData, continue: () => bytes(secrets.authData) }).auth },
+    options: {
+      auth: toy({ start: () => secrets.authData, continue: () => bytes(secrets.authData) }).auth,
+    },
     sung: ['authData'],
   },
 }
@@ -74,8 +88,16 @@ class Life {
     }
     const all = { ...options, ...more }
     const { credentials } = all
-    const asking = credentials && { credentials: (context: CredentialsContext) => credentials(this.#heard(context)) }
-    const common = { clientId: 'a', stats: true, logger: this.listener.logger, reconnect, connectTimeout: 5000 }
+    const asking = credentials && {
+      credentials: (context: CredentialsContext) => credentials(this.#heard(context)),
+    }
+    const common = {
+      clientId: 'a',
+      stats: true,
+      logger: this.listener.logger,
+      reconnect,
+      connectTimeout: 5000,
+    }
     this.client = new BaseClient(platform, endpoint, { ...common, ...all, ...asking })
     this.listener.attend(this.client)
     this.listener.interrogate(this.client)
@@ -83,7 +105,10 @@ class Life {
 
   /** What the application is told of the endpoint has no user-info; the query, it may need. */
   #heard(context: CredentialsContext): CredentialsContext {
-    this.listener.hear('credentials()', { ...context, endpoint: context.endpoint.replace(/\?.*/, '') })
+    this.listener.hear('credentials()', {
+      ...context,
+      endpoint: context.endpoint.replace(/\?.*/, ''),
+    })
     return context
   }
 
@@ -91,7 +116,9 @@ class Life {
     this.targets.push(target)
     const met = this.meets(this.targets.length)
     if (met instanceof Error) throw met
-    const [near, far] = memoryPair({ schedule: (callback, delay) => this.clock.setTimer(callback, delay) })
+    const [near, far] = memoryPair({
+      schedule: (callback, delay) => this.clock.setTimer(callback, delay),
+    })
     this.peers.push(new ScriptedPeer(far, 5, met))
     return near
   }
@@ -150,10 +177,13 @@ const silent: Answer = () => undefined
 const refusal =
   (reasonCode: number): Answer =>
   (packet) =>
-    packet.type === 'connect' ? { type: 'connack', sessionPresent: false, reasonCode, properties: { reasonString: 'no' } } : undefined
+    packet.type === 'connect'
+      ? { type: 'connack', sessionPresent: false, reasonCode, properties: { reasonString: 'no' } }
+      : undefined
 
 /** What a server of this way says yes with. */
-const yes = (way: Way): Answer => (way === 'auth' ? withServerData(asking('one', secrets.serverData)) : welcome)
+const yes = (way: Way): Answer =>
+  way === 'auth' ? withServerData(asking('one', secrets.serverData)) : welcome
 
 /** What the server says in packets of this type is a secret, too. */
 function withServerData(answer: Answer, type: 'connack' | 'auth' = 'auth'): Answer {
@@ -167,7 +197,11 @@ function withServerData(answer: Answer, type: 'connack' | 'auth' = 'auth'): Answ
 
 const unreachable = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
 const goodbye = (life: Life, reasonCode: number, serverReference?: string): void =>
-  life.peer.send({ type: 'disconnect', reasonCode, properties: { reasonString: 'no', serverReference } })
+  life.peer.send({
+    type: 'disconnect',
+    reasonCode,
+    properties: { reasonString: 'no', serverReference },
+  })
 const work = (life: Life): Promise<void> => life.work()
 /** The server answers nothing any more, and calls are made. */
 const deaf = (life: Life): Promise<void> => {
@@ -188,7 +222,12 @@ const stories: Record<string, Story> = {
   'all goes well': [good, work, 1000],
   'refused for good': [() => refusal(0x8a)],
   'refused for the login, refreshed, refused again': [() => refusal(0x86)],
-  'refused, then let in': [(dial, way) => (dial < 3 ? refusal(0x88) : yes(way)), work, 5000, { firstConnect: 'wait' }],
+  'refused, then let in': [
+    (dial, way) => (dial < 3 ? refusal(0x88) : yes(way)),
+    work,
+    5000,
+    { firstConnect: 'wait' },
+  ],
   'no CONNACK': [() => silent, undefined, 6000],
   'nobody there': [() => unreachable],
   'cut before CONNACK': [() => silent, (life) => life.peer.cut()],
@@ -202,9 +241,17 @@ const stories: Record<string, Story> = {
   ],
   'no PINGRESP': [good, deaf, 10_000, { keepAlive: 5, pingTimeout: 1000 }],
   'malformed bytes': [good, (life) => life.peer.sendBytes('00 00'), 3000],
-  'malformed instead of CONNACK': [() => silent, (life) => life.peer.sendBytes('48 54 54 50 2f 31')],
+  'malformed instead of CONNACK': [
+    () => silent,
+    (life) => life.peer.sendBytes('48 54 54 50 2f 31'),
+  ],
   'taken over': [good, (life) => goodbye(life, 0x8e)],
-  'sent elsewhere': [good, (life) => goodbye(life, 0x9c, 'elsewhere'), 5000, { serverReferences: ['elsewhere'] }],
+  'sent elsewhere': [
+    good,
+    (life) => goodbye(life, 0x9c, 'elsewhere'),
+    5000,
+    { serverReferences: ['elsewhere'] },
+  ],
   'another list of brokers': [
     good,
     async (life, way) => {
@@ -218,7 +265,9 @@ const stories: Record<string, Story> = {
   ],
 }
 
-const table = Object.keys(stories).flatMap((name) => (Object.keys(ways) as Way[]).map((way) => ({ name, way })))
+const table = Object.keys(stories).flatMap((name) =>
+  (Object.keys(ways) as Way[]).map((way) => ({ name, way })),
+)
 
 describe('secrets never come out', () => {
   it.each(table)('given by $way: $name', async ({ way, name }) => {
@@ -231,9 +280,14 @@ describe('secrets never come out', () => {
     expect(life.listener.heard.get('client')).toBeGreaterThan(5)
     // They were there: on the wire, or with the one who dials.
     const { sung } = ways[way]
-    expect(life.sung).toEqual(expect.arrayContaining(life.peers.length === 0 ? sung.filter((name) => /query|header/i.test(name)) : [...sung]))
+    expect(life.sung).toEqual(
+      expect.arrayContaining(
+        life.peers.length === 0 ? sung.filter((name) => /query|header/i.test(name)) : [...sung],
+      ),
+    )
     // Nothing went unheard.
-    for (const kind of ['trace state', 'state', 'dial']) expect(life.listener.heard.get(kind), kind).toBeGreaterThan(0)
+    for (const kind of ['trace state', 'state', 'dial'])
+      expect(life.listener.heard.get(kind), kind).toBeGreaterThan(0)
   })
 
   it('packet events were there to be heard, with CONNECT and AUTH among them', async () => {
@@ -241,13 +295,17 @@ describe('secrets never come out', () => {
     const seen: string[] = []
     life.client.on('packet', ({ direction, packet }) => seen.push(`${direction} ${packet.type}`))
     await life.up()
-    expect(seen).toEqual(expect.arrayContaining(['out connect', 'in auth', 'out auth', 'in connack']))
+    expect(seen).toEqual(
+      expect.arrayContaining(['out connect', 'in auth', 'out auth', 'in connack']),
+    )
     expect(await life.over()).toEqual([])
   })
 
   it('the last word of the server, in CONNACK, reaches the mechanism and nobody else', async () => {
     const words: unknown[] = []
-    const auth = toy({ success: (data) => void words.push(Buffer.from(data ?? []).toString()) }).auth
+    const auth = toy({
+      success: (data) => void words.push(Buffer.from(data ?? []).toString()),
+    }).auth
     const life = await new Life('auth', () => withServerData(yes('auth'), 'connack'), { auth }).up()
     expect(words).toEqual([secrets.serverData])
     expect(await life.over()).toEqual([])
@@ -266,7 +324,8 @@ describe('re-authentication and renewal', () => {
     if (hex !== undefined) life.peer.answer = silent
     life.call('reauthenticate()', life.client.reauthenticate())
     await life.clock.settle()
-    if (hex === undefined) expect([life.peers.length, life.peer.all('auth').length > 3]).toEqual([1, true])
+    if (hex === undefined)
+      expect([life.peers.length, life.peer.all('auth').length > 3]).toEqual([1, true])
     else if (hex !== '') life.peer.sendBytes(hex)
     await life.clock.advance(40_000)
     expect(await life.over()).toEqual([])
@@ -305,7 +364,8 @@ describe('re-authentication and renewal', () => {
     if (way === 'auth') expect(life.peers[0]?.all('auth').length).toBeGreaterThan(2)
     else if (answers > 1) expect(life.peers.length).toBeGreaterThan(1)
     expect(await life.over()).toEqual([])
-    if (way === 'url' && answers > 0) expect(life.sung).toEqual(expect.arrayContaining(['givenUsername', 'givenPassword']))
+    if (way === 'url' && answers > 0)
+      expect(life.sung).toEqual(expect.arrayContaining(['givenUsername', 'givenPassword']))
   })
 
   it.each([
@@ -317,17 +377,27 @@ describe('re-authentication and renewal', () => {
     ['headers that are none', { headers: { cookie: [secrets.wrong] } }],
     ['headers with a line break', { headers: { cookie: `${secrets.wrong}\r\nx: y` } }],
     ['a URL that is none', { url: `//${secrets.wrong}:${secrets.wrong}@host` }],
-    ['a URL of another scheme', { url: `ftp://${secrets.wrong}:${secrets.wrong}@host/?${secrets.wrong}` }],
-    ['a URL with a port out of range', { url: `mqtt://${secrets.wrong}@host:99999/?${secrets.wrong}` }],
+    [
+      'a URL of another scheme',
+      { url: `ftp://${secrets.wrong}:${secrets.wrong}@host/?${secrets.wrong}` },
+    ],
+    [
+      'a URL with a port out of range',
+      { url: `mqtt://${secrets.wrong}@host:99999/?${secrets.wrong}` },
+    ],
     ['a time that is none', { expiresAt: secrets.wrong }],
     ['an option that is none', { [secrets.wrong]: secrets.wrong }],
     ['text', secrets.wrong],
   ])('credentials() give %s', async (name, given) => {
-    const life = await new Life('options', () => welcome, { credentials: () => given as Credentials }).up()
+    const life = await new Life('options', () => welcome, {
+      credentials: () => given as Credentials,
+    }).up()
     await life.clock.advance(5000)
     const leaks = await life.over()
     // The name of an option is no secret, and must be told to whoever misspelt it.
-    expect(leaks.filter((leak) => !(name === 'an option that is none' && leak.startsWith('wrong')))).toEqual([])
+    expect(
+      leaks.filter((leak) => !(name === 'an option that is none' && leak.startsWith('wrong'))),
+    ).toEqual([])
   })
 })
 
@@ -339,7 +409,10 @@ describe('the search itself', () => {
     ['base64 of a pair', Buffer.from(`user:${secrets.password}:x`).toString('base64')],
     ['hexadecimal', Buffer.from(secrets.password).toString('hex')],
     ['an error', new Error('outer', { cause: new Error(secrets.password) })],
-    ['errors of an error', new AggregateError([new Error('x', { cause: { token: secrets.password } })])],
+    [
+      'errors of an error',
+      new AggregateError([new Error('x', { cause: { token: secrets.password } })]),
+    ],
     ['what is not enumerable', Object.defineProperty({}, 'hidden', { value: secrets.password })],
   ])('finds %s', (_name, value) => {
     expect(secretsIn(told(value))).toEqual(['password'])
@@ -356,7 +429,9 @@ describe('the search itself', () => {
   })
 
   it('hears what any test of the suite prints on the console or warns of', () => {
-    const { takeOverheardSecrets: overheard } = globalThis as unknown as { takeOverheardSecrets: () => string[] }
+    const { takeOverheardSecrets: overheard } = globalThis as unknown as {
+      takeOverheardSecrets: () => string[]
+    }
     console.log('login %o', { password: secrets.password })
     expect(overheard()).toHaveLength(1)
     process.emitWarning(`cannot log in with ${secrets.password}`)

@@ -13,7 +13,8 @@ import { eventTypes, Listener, secrets } from './telling.js'
 let listener: Listener
 const endings: (() => unknown)[] = []
 
-const traced = (message: unknown, name: string | symbol): void => listener.hear(String(name), message)
+const traced = (message: unknown, name: string | symbol): void =>
+  listener.hear(String(name), message)
 const warned = (warning: Error): void => listener.hear('warning', warning)
 
 beforeEach(() => {
@@ -29,7 +30,13 @@ afterEach(async () => {
 })
 
 function made(endpoint: Endpoint, options: ClientOptions = {}): Client {
-  const client = new Client(endpoint, { clientId: 'a', stats: true, logger: listener.logger, reconnect: { backoff: () => 1 }, ...options })
+  const client = new Client(endpoint, {
+    clientId: 'a',
+    stats: true,
+    logger: listener.logger,
+    reconnect: { backoff: () => 1 },
+    ...options,
+  })
   listener.attend(client)
   endings.push(() => client.destroy())
   return client
@@ -43,16 +50,21 @@ async function silent(client: Client, ...kinds: string[]): Promise<void> {
   // Process warnings come a turn late.
   await new Promise((resolve) => setImmediate(resolve))
   expect(listener.leaks).toEqual([])
-  for (const kind of ['mqwire:state', 'mqwire:dial', 'state', 'client', ...kinds]) expect(listener.heard.get(kind), kind).toBeGreaterThan(0)
+  for (const kind of ['mqwire:state', 'mqwire:dial', 'state', 'client', ...kinds])
+    expect(listener.heard.get(kind), kind).toBeGreaterThan(0)
 }
 
 describe('SCRAM-SHA-256', () => {
   const scene = (password: string): { broker: MemoryBroker; client: Client } => {
-    const lookup = (name: string): string | undefined => (name === secrets.scramUser ? secrets.scramPassword : undefined)
+    const lookup = (name: string): string | undefined =>
+      name === secrets.scramUser ? secrets.scramPassword : undefined
     const broker = new MemoryBroker({ auth: { 'SCRAM-SHA-256': scramServer(lookup) } })
     const auth = scramSha256({ username: secrets.scramUser, password })
     listener.hear('auth', auth)
-    return { broker, client: made({ url: 'memory://broker', transport: () => broker.connect() }, { auth }) }
+    return {
+      broker,
+      client: made({ url: 'memory://broker', transport: () => broker.connect() }, { auth }),
+    }
   }
 
   it('logs in, again on the open connection, and after a lost one', async () => {
@@ -100,39 +112,54 @@ describe('errors of the platform', () => {
     await silent(client, 'mqwire:connecterror')
   })
 
-  it.each(['mqtt', 'mqtts', 'ws', 'wss'])('%s: a server that hangs up, resets, or answers nonsense', async (scheme) => {
-    const acts: ((socket: Socket) => void)[] = [
-      (socket) => socket.end(),
-      (socket) => socket.resetAndDestroy(),
-      (socket) => socket.end('nonsense\r\n\r\n'),
-      (socket) => void socket.once('data', () => socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n')),
-      (socket) => void socket.once('data', () => socket.resetAndDestroy()),
-    ]
-    for (const act of acts) {
-      const client = made({ url: `${scheme}://${login}@127.0.0.1:${await doing(act)}/?${secrets.query}` }, options)
-      await listener.follow('connect()', client.connect())
-      await silent(client, 'mqwire:connecterror')
-    }
-  })
+  it.each(['mqtt', 'mqtts', 'ws', 'wss'])(
+    '%s: a server that hangs up, resets, or answers nonsense',
+    async (scheme) => {
+      const acts: ((socket: Socket) => void)[] = [
+        (socket) => socket.end(),
+        (socket) => socket.resetAndDestroy(),
+        (socket) => socket.end('nonsense\r\n\r\n'),
+        (socket) =>
+          void socket.once('data', () =>
+            socket.end('HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'),
+          ),
+        (socket) => void socket.once('data', () => socket.resetAndDestroy()),
+      ]
+      for (const act of acts) {
+        const client = made(
+          { url: `${scheme}://${login}@127.0.0.1:${await doing(act)}/?${secrets.query}` },
+          options,
+        )
+        await listener.follow('connect()', client.connect())
+        await silent(client, 'mqwire:connecterror')
+      }
+    },
+  )
 
-  it.each([401, 302, 500])('ws: the handshake is answered with %i, which repeats what we sent', async (status) => {
-    const heard: string[] = []
-    const server = createHttpServer((request, response) => {
-      heard.push(String(request.headers['cookie']), String(request.url))
-      response.writeHead(status, { location: 'ws://127.0.0.1:1/' })
-      response.end('no')
-    })
-    const port = await served(server)
-    const url = `ws://${login}@127.0.0.1:${port}/mqtt?token=${secrets.query}`
-    const client = made({ url, headers: { cookie: secrets.header } }, options)
-    await listener.follow('connect()', client.connect())
-    expect(heard.join(' ')).toMatch(new RegExp(`${secrets.header}.*${secrets.query}`))
-    await silent(client, 'mqwire:connecterror')
-  })
+  it.each([401, 302, 500])(
+    'ws: the handshake is answered with %i, which repeats what we sent',
+    async (status) => {
+      const heard: string[] = []
+      const server = createHttpServer((request, response) => {
+        heard.push(String(request.headers['cookie']), String(request.url))
+        response.writeHead(status, { location: 'ws://127.0.0.1:1/' })
+        response.end('no')
+      })
+      const port = await served(server)
+      const url = `ws://${login}@127.0.0.1:${port}/mqtt?token=${secrets.query}`
+      const client = made({ url, headers: { cookie: secrets.header } }, options)
+      await listener.follow('connect()', client.connect())
+      expect(heard.join(' ')).toMatch(new RegExp(`${secrets.header}.*${secrets.query}`))
+      await silent(client, 'mqwire:connecterror')
+    },
+  )
 
   it('an insecure endpoint is warned of, without its secrets', async () => {
     const port = await doing((socket) => socket.end())
-    const client = made({ url: `mqtts://${login}@127.0.0.1:${port}/?${secrets.query}`, tls: { insecure: 'a test' } }, options)
+    const client = made(
+      { url: `mqtts://${login}@127.0.0.1:${port}/?${secrets.query}`, tls: { insecure: 'a test' } },
+      options,
+    )
     await listener.follow('connect()', client.connect())
     await silent(client, 'warning')
   })

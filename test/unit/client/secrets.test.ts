@@ -8,7 +8,11 @@ import { told } from './telling.js'
 const canary = /canary/i
 
 /** What making a client throws: it has this code, and no secret. */
-function expectRefusal(code: string, endpoint: Endpoint | readonly Endpoint[], options?: ClientOptions): void {
+function expectRefusal(
+  code: string,
+  endpoint: Endpoint | readonly Endpoint[],
+  options?: ClientOptions,
+): void {
   let error: unknown
   try {
     new Client(endpoint, options)
@@ -21,7 +25,11 @@ function expectRefusal(code: string, endpoint: Endpoint | readonly Endpoint[], o
 
 describe('a secret never comes out', () => {
   it('CONNECT in packet events names neither', async () => {
-    const world = new World({ username: 'canary-user', password: 'canary-pass', will: { topic: 'w', payload: 'last words' } })
+    const world = new World({
+      username: 'canary-user',
+      password: 'canary-pass',
+      will: { topic: 'w', payload: 'last words' },
+    })
     world.answer = agreeable
     const packets: unknown[] = []
     world.client.on('packet', ({ packet }) => packets.push(packet))
@@ -39,7 +47,8 @@ describe('a secret never comes out', () => {
     '//canaryuser:canarypass@host',
     'canaryuser:canarypass@host:1883',
   ])('a URL that is refused: %s', (url) => {
-    for (const endpoint of [url, { url }, ['mqtt://ok', url]]) expectRefusal('ERR_INVALID_BROKER_URL', endpoint)
+    for (const endpoint of [url, { url }, ['mqtt://ok', url]])
+      expectRefusal('ERR_INVALID_BROKER_URL', endpoint)
   })
 
   it('options that are refused do not repeat their values', () => {
@@ -58,14 +67,18 @@ describe('a secret never comes out', () => {
 describe('what a peer says is escaped where it is printed', () => {
   const evil = 'red\u001b[31m\r\nFAKE LINE \u202e\u2028\u0085'
   const dangerous = ['\u001b', '\r', '\n', '\u202e', '\u2028', '\u0085']
-  const unsafe = (text: string | undefined): boolean => dangerous.some((character) => text?.includes(character) !== false)
+  const unsafe = (text: string | undefined): boolean =>
+    dangerous.some((character) => text?.includes(character) !== false)
 
   it('in logs and in messages of errors', async () => {
     const lines: string[] = []
     const push = (line: string): void => void lines.push(line)
     const logger = { debug: push, info: push, warn: push, error: push }
     const properties = { reasonString: evil }
-    const world = await connected({ logger }, accepting({ assignedClientIdentifier: evil, ...properties }))
+    const world = await connected(
+      { logger },
+      accepting({ assignedClientIdentifier: evil, ...properties }),
+    )
     world.client.on('serverdisconnect', () => {
       throw new Error(evil)
     })
@@ -75,7 +88,12 @@ describe('what a peer says is escaped where it is printed', () => {
     await world.send({ type: 'suback', packetId, reasonCodes: [0x87], properties })
     await world.send({ type: 'disconnect', reasonCode: 0x8b, properties })
     const refused = new World({ logger })
-    refused.answer = () => ({ type: 'connack', sessionPresent: false, reasonCode: 0x87, properties })
+    refused.answer = () => ({
+      type: 'connack',
+      sessionPresent: false,
+      reasonCode: 0x87,
+      properties,
+    })
     const connecting = failure(refused.client.connect())
     await refused.settle()
     const errors = [await refusing, await world.client.closed, await connecting]

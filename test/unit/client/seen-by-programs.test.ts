@@ -58,7 +58,10 @@ it('unsubscribe() from one filter of a subscription that waits for its grant: it
   const seen: string[] = []
   const listening = world.client.listen(['a', 'b'], ({ topic }) => seen.push(topic))
   const left = world.client.unsubscribe('b')
-  expect(await world.outcome(listening)).toMatchObject({ state: 'rejected', error: { code: 'ERR_ABORTED' } })
+  expect(await world.outcome(listening)).toMatchObject({
+    state: 'rejected',
+    error: { code: 'ERR_ABORTED' },
+  })
   await left
   await Promise.all([world.client.connect(), world.settle()])
   await world.send(publish('a', 'x'))

@@ -84,5 +84,8 @@ test('ackTimeout is not begun again by every 0x91', async () => {
     await world.clock.advance(400)
     await world.send(ack('puback', world.peer.last('publish').packetId as number, 0x91))
   }
-  expect(await world.outcome(publishing)).toMatchObject({ state: 'rejected', error: { code: 'ERR_TIMEOUT' } })
+  expect(await world.outcome(publishing)).toMatchObject({
+    state: 'rejected',
+    error: { code: 'ERR_TIMEOUT' },
+  })
 })

@@ -3,7 +3,17 @@ import { expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
 import { constant } from '../../../src/client/parsing/backoff.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { again, carried, comeBack, forgets, lasting, lose, send, steady, willing } from './across.js'
+import {
+  again,
+  carried,
+  comeBack,
+  forgets,
+  lasting,
+  lose,
+  send,
+  steady,
+  willing,
+} from './across.js'
 import { connected, failure, type World } from './harness.js'
 import { publish, subscribe, taken } from './incoming.js'
 
@@ -12,8 +22,15 @@ const days = 24 * hour
 const lostUnknown = { code: 'ERR_SESSION_LOST', outcome: 'unknown' }
 
 /** A client that comes back after an hour. */
-const patient = (sessionExpiryInterval: number, more?: ClientOptions, answer?: Answer): Promise<World> =>
-  connected({ keepAlive: false, reconnect: { backoff: constant(hour) }, sessionExpiryInterval, ...more }, answer)
+const patient = (
+  sessionExpiryInterval: number,
+  more?: ClientOptions,
+  answer?: Answer,
+): Promise<World> =>
+  connected(
+    { keepAlive: false, reconnect: { backoff: constant(hour) }, sessionExpiryInterval, ...more },
+    answer,
+  )
 
 it('is counted from the loss of the connection: `sessionlost` tells it, QoS 2 rejects, QoS 1 waits to be republished', async () => {
   const world = await patient(100)
@@ -24,7 +41,12 @@ it('is counted from the loss of the connection: `sessionlost` tells it, QoS 2 re
   await world.clock.advance(99_999)
   expect(world.seen('sessionlost')).toEqual([])
   await world.clock.advance(1)
-  const event = { cause: 'expired', republished: [{ packetId: 1 }], rejected: [{ packetId: 2 }], stale: 0 }
+  const event = {
+    cause: 'expired',
+    republished: [{ packetId: 1 }],
+    rejected: [{ packetId: 2 }],
+    stale: 0,
+  }
   expect(world.seen('sessionlost')).toMatchObject([event])
   expect(await two).toMatchObject(lostUnknown)
   expect(await world.outcome(one as Promise<unknown>)).toEqual({ state: 'pending' })
@@ -105,7 +127,11 @@ it('on the next connection the session is ended by Clean Start 1, should the ser
 })
 
 it('is checked on the wall clock: a machine that slept past it finds the session expired', async () => {
-  const world = await connected({ ...lasting, reconnect: { backoff: constant(1000) }, sessionExpiryInterval: 60 })
+  const world = await connected({
+    ...lasting,
+    reconnect: { backoff: constant(1000) },
+    sessionExpiryInterval: 60,
+  })
   const two = failure(world.client.publish('t', 'two', { qos: 2 }))
   await world.settle()
   await lose(world)

@@ -25,7 +25,9 @@ describe('QoS 1 in flight', () => {
     const ids = identifiers(world)
     expect(new Set(ids).size).toBe(3)
     await world.send(...ids.map((id) => ack('puback', id)))
-    await expect(Promise.all(promises)).resolves.toMatchObject(ids.map((packetId) => ({ packetId })))
+    await expect(Promise.all(promises)).resolves.toMatchObject(
+      ids.map((packetId) => ({ packetId })),
+    )
     expect(world.seen('drop')).toEqual([])
   })
 
@@ -56,7 +58,9 @@ describe('QoS 1 in flight', () => {
 describe('QoS 2 in flight', () => {
   it('rejects with ERR_SESSION_LOST, outcome unknown, whether PUBREC had come or not; its PUBREL is not sent', async () => {
     const world = await steady()
-    const errors = ['one', 'two'].map((text) => failure(world.client.publish('t', text, { qos: 2 })))
+    const errors = ['one', 'two'].map((text) =>
+      failure(world.client.publish('t', text, { qos: 2 })),
+    )
     await world.send(ack('pubrec', 2))
     const peer = await again(world, forgets())
     expect(await Promise.all(errors)).toMatchObject([lostUnknown, lostUnknown])
@@ -67,15 +71,20 @@ describe('QoS 2 in flight', () => {
     ['for the client', { outbound: republish }, {}],
     ['for this one', {}, republish],
     ['for this one, over the client', { outbound: { onSessionLost: 'reject' } }, republish],
-  ])('is published again where that is asked %s, in the order of the calls, whatever PUBREC had come', async (_name, options, own) => {
-    const world = await steady(options)
-    const calls = ['a', 'b', 'c', 'd'].map((text) => quiet(world.client.publish('t', text, { qos: text === 'c' ? 1 : 2, ...own })))
-    await world.send(ack('pubrec', 4), ack('pubrec', 2))
-    const peer = await again(world, willing(false))
-    const published = ['publish t=a q2', 'publish t=b q2', 'publish t=c q1', 'publish t=d q2']
-    expect(lines(peer).filter((line) => line.startsWith('publish'))).toEqual(published)
-    await expect(Promise.all(calls)).resolves.toHaveLength(4)
-  })
+  ])(
+    'is published again where that is asked %s, in the order of the calls, whatever PUBREC had come',
+    async (_name, options, own) => {
+      const world = await steady(options)
+      const calls = ['a', 'b', 'c', 'd'].map((text) =>
+        quiet(world.client.publish('t', text, { qos: text === 'c' ? 1 : 2, ...own })),
+      )
+      await world.send(ack('pubrec', 4), ack('pubrec', 2))
+      const peer = await again(world, willing(false))
+      const published = ['publish t=a q2', 'publish t=b q2', 'publish t=c q1', 'publish t=d q2']
+      expect(lines(peer).filter((line) => line.startsWith('publish'))).toEqual(published)
+      await expect(Promise.all(calls)).resolves.toHaveLength(4)
+    },
+  )
 
   it('that was never sent stays queued', async () => {
     const world = await steady({}, forgets({ receiveMaximum: 1 }))
@@ -104,21 +113,40 @@ describe('the `sessionlost` event', () => {
     await comeBack(world, forgets())
     const [event, ...rest] = world.seen('sessionlost')
     expect(rest).toEqual([])
-    expect(event).toMatchObject({ cause: 'absent', stale: 0, republished: [{ topic: 't', qos: 1, packetId: 2 }] })
-    const rejected = [...(event?.rejected ?? [])].sort((one, other) => one.packetId - other.packetId)
-    expect(rejected).toMatchObject([3, 4].map((packetId) => ({ topic: 't', qos: 2, packetId, error: lostUnknown })))
+    expect(event).toMatchObject({
+      cause: 'absent',
+      stale: 0,
+      republished: [{ topic: 't', qos: 1, packetId: 2 }],
+    })
+    const rejected = [...(event?.rejected ?? [])].sort(
+      (one, other) => one.packetId - other.packetId,
+    )
+    expect(rejected).toMatchObject(
+      [3, 4].map((packetId) => ({ topic: 't', qos: 2, packetId, error: lostUnknown })),
+    )
     expect(Object.isFrozen(event)).toBe(true)
   })
 
   it('comes once for each loss, with the connection that shows it, also when nothing was in flight', async () => {
     const world = await steady({ clientId: 'c', cleanStart: false }, forgets())
     await again(world, forgets())
-    expect(world.seen('sessionlost')).toEqual([{ cause: 'absent', republished: [], rejected: [], stale: 0 }])
+    expect(world.seen('sessionlost')).toEqual([
+      { cause: 'absent', republished: [], rejected: [], stale: 0 },
+    ])
     // It does not come with the first connection, nor where the session was kept.
     await again(world)
     await again(world, forgets())
-    const order = world.events.map(({ type }) => type).filter((type) => /^(connect|sessionlost)$/.test(type))
-    expect(order).toEqual(['connect', 'connect', 'sessionlost', 'connect', 'connect', 'sessionlost'])
+    const order = world.events
+      .map(({ type }) => type)
+      .filter((type) => /^(connect|sessionlost)$/.test(type))
+    expect(order).toEqual([
+      'connect',
+      'connect',
+      'sessionlost',
+      'connect',
+      'connect',
+      'sessionlost',
+    ])
   })
 
   it('a message republished after one loss is accounted for again at the next, and arrives once', async () => {
@@ -148,7 +176,11 @@ describe('incoming messages of a lost session', () => {
   it('are stale: `ack()` gives false and sends nothing; their number is told', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 2, ack: 'manual' })
-    await world.send(publish('t', 'one', 1), publish('t', 'two', 2, { qos: 2 }), publish('t', 'three', 3))
+    await world.send(
+      publish('t', 'one', 1),
+      publish('t', 'two', 2, { qos: 2 }),
+      publish('t', 'three', 3),
+    )
     const messages = [taken(subscription), taken(subscription), taken(subscription)]
     await lose(world)
     expect(messages[0]?.ack()).toBe(true)
@@ -186,7 +218,9 @@ describe('what was sent before', () => {
   /** Two in flight; the next connection has room for one: the other waits to be republished. */
   async function waiting(options?: ClientOptions, second = {}) {
     const world = await steady(options, forgets({ receiveMaximum: 2 }))
-    const calls = [{}, second].map((more) => quiet(world.client.publish('t', 'x', { qos: 1, ...more })))
+    const calls = [{}, second].map((more) =>
+      quiet(world.client.publish('t', 'x', { qos: 1, ...more })),
+    )
     await world.settle()
     await again(world, forgets({ receiveMaximum: 1 }))
     return { world, calls }
@@ -207,7 +241,10 @@ describe('what was sent before', () => {
     const controller = new AbortController()
     const { world, calls } = await waiting({}, { signal: controller.signal })
     controller.abort()
-    expect(await failure(calls[1] as Promise<unknown>)).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
+    expect(await failure(calls[1] as Promise<unknown>)).toMatchObject({
+      code: 'ERR_ABORTED',
+      outcome: 'unknown',
+    })
     await world.send(ack('puback', identifiers(world)[0] ?? 0))
     expect(lines(world.peer)).toHaveLength(1)
   })
@@ -237,16 +274,23 @@ async function losing(type: keyof ClientEvents, act: (world: World) => unknown) 
 
 describe('a listener that ends the client', () => {
   it.each([
-    ...(['drop', 'sessionlost', 'state', 'connect', 'disconnect'] as const).map((type) => [type, 'destroy'] as const),
+    ...(['drop', 'sessionlost', 'state', 'connect', 'disconnect'] as const).map(
+      (type) => [type, 'destroy'] as const,
+    ),
     ...(['drop', 'sessionlost', 'connect'] as const).map((type) => [type, 'disconnect'] as const),
-  ])('on `%s`, by %s(): it stays closed, everything settles, no timer is left', async (type, how) => {
-    const { world, errors } = await losing(type, ({ client }) => (how === 'destroy' ? client.destroy() : quiet(client.disconnect({ timeout: 0 }))))
-    await world.clock.advance(60_000)
-    expect([world.client.state, world.seen('state').at(-1)?.state]).toEqual(['closed', 'closed'])
-    for (const error of errors) expect(await error).toMatchObject({ outcome: 'unknown' })
-    expect([world.client.outbound.size, world.clock.pending]).toEqual([0, 0])
-    expect(world.seen('connect').length).toBe(world.seen('disconnect').length)
-  })
+  ])(
+    'on `%s`, by %s(): it stays closed, everything settles, no timer is left',
+    async (type, how) => {
+      const { world, errors } = await losing(type, ({ client }) =>
+        how === 'destroy' ? client.destroy() : quiet(client.disconnect({ timeout: 0 })),
+      )
+      await world.clock.advance(60_000)
+      expect([world.client.state, world.seen('state').at(-1)?.state]).toEqual(['closed', 'closed'])
+      for (const error of errors) expect(await error).toMatchObject({ outcome: 'unknown' })
+      expect([world.client.outbound.size, world.clock.pending]).toEqual([0, 0])
+      expect(world.seen('connect').length).toBe(world.seen('disconnect').length)
+    },
+  )
 
   it('on `drop` of a session that expires', async () => {
     const world = await steady({ sessionExpiryInterval: 0 })
@@ -265,7 +309,11 @@ describe('a listener that ends the client', () => {
     world.client.on('error', () => world.client.destroy(), { once: true })
     await again(world, (packet) =>
       packet.type === 'subscribe'
-        ? { type: 'suback', packetId: packet.packetId, reasonCodes: packet.subscriptions.map(() => 0x87) }
+        ? {
+            type: 'suback',
+            packetId: packet.packetId,
+            reasonCodes: packet.subscriptions.map(() => 0x87),
+          }
         : willing(false)(packet),
     )
     await world.clock.advance(60_000)
@@ -274,13 +322,20 @@ describe('a listener that ends the client', () => {
 })
 
 describe('a listener that goes on', () => {
-  it.each(['drop', 'sessionlost'] as const)('publishing and subscribing on `%s` works: each on the wire once', async (type) => {
-    const { world } = await losing(type, ({ client }) => {
-      quiet(client.publish('t', 'new', { qos: 1 }))
-      quiet(client.subscribe('s'))
-    })
-    expect(lines(world.peer).sort()).toEqual(['publish t=c q1', 'publish t=new q1', 'subscribe s'])
-  })
+  it.each(['drop', 'sessionlost'] as const)(
+    'publishing and subscribing on `%s` works: each on the wire once',
+    async (type) => {
+      const { world } = await losing(type, ({ client }) => {
+        quiet(client.publish('t', 'new', { qos: 1 }))
+        quiet(client.subscribe('s'))
+      })
+      expect(lines(world.peer).sort()).toEqual([
+        'publish t=c q1',
+        'publish t=new q1',
+        'subscribe s',
+      ])
+    },
+  )
 
   it('publishing the rejected messages again, on `drop`: one connection carries each once, no loop', async () => {
     const world = await steady()

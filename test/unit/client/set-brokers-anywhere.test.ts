@@ -13,8 +13,11 @@ async function life(seed: number): Promise<void> {
   const random = new Random(seed)
   let calls = 0
   const change = (): undefined => {
-    if (random.chance(0.5) || calls++ > 200 || /^(closed|disconnecting)$/.test(rig.client.state)) return
-    const list = Array.from({ length: 1 + random.below(3) }, () => random.pick(['a', 'b', 'c', 'd']))
+    if (random.chance(0.5) || calls++ > 200 || /^(closed|disconnecting)$/.test(rig.client.state))
+      return
+    const list = Array.from({ length: 1 + random.below(3) }, () =>
+      random.pick(['a', 'b', 'c', 'd']),
+    )
     rig.client.setBrokers(list.map((host) => rig.endpoint(host)))
   }
   const maxAttempts = random.pick([1, 3, Number.POSITIVE_INFINITY])
@@ -31,7 +34,11 @@ async function life(seed: number): Promise<void> {
     connectTimeout: 2000,
     ...(random.chance(0.5) && { credentials }),
   }
-  const rig: Rig = new Rig(options, { hosts: ['a', 'b'], seed, behave: () => random.pick(behaviours) })
+  const rig: Rig = new Rig(options, {
+    hosts: ['a', 'b'],
+    seed,
+    behave: () => random.pick(behaviours),
+  })
   let most = 0
   for (const type of eventNames)
     rig.client.on(type, () => {
@@ -61,6 +68,8 @@ it.each([0, 100, 200, 300, 400])(
   'setBrokers() in every event, credentials(), backoff() and decide(): one stream at a time, no storm: seeds from %i',
   async (from) => {
     for (let seed = from + 1; seed <= from + 60; seed++)
-      await life(seed).catch((cause: unknown) => Promise.reject(new Error(`seed ${seed}`, { cause })))
+      await life(seed).catch((cause: unknown) =>
+        Promise.reject(new Error(`seed ${seed}`, { cause })),
+      )
   },
 )

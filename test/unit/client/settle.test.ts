@@ -95,11 +95,17 @@ const situations: Record<string, () => Promise<World>> = {
 /** Nothing waits, and what was rejected is typed. */
 function expectSettled(ledger: Ledger, world: World): void {
   const { pending, untyped } = ledger
-  expect({ pending, untyped, timers: world.clock.pending }).toEqual({ pending: [], untyped: [], timers: 0 })
+  expect({ pending, untyped, timers: world.clock.pending }).toEqual({
+    pending: [],
+    untyped: [],
+    timers: 0,
+  })
 }
 
 describe('every promise settles, typed, and nothing is left', () => {
-  const rows = Object.keys(situations).flatMap((name) => [0, 200].map((timeout) => [name, timeout] as const))
+  const rows = Object.keys(situations).flatMap((name) =>
+    [0, 200].map((timeout) => [name, timeout] as const),
+  )
   it.each(rows)('%s: within 50 ms of disconnect({ timeout: %i })', async (name, timeout) => {
     const world = (await situations[name]?.()) as World
     const ledger = new Ledger()
@@ -130,7 +136,15 @@ describe('every promise settles, typed, and nothing is left', () => {
     await world.settle()
     await ended
     expectSettled(ledger, world)
-    const waiting = ['publish 1', 'publish 2', 'subscribe', 'listen', 'unsubscribe', 'ready', 'next']
+    const waiting = [
+      'publish 1',
+      'publish 2',
+      'subscribe',
+      'listen',
+      'unsubscribe',
+      'ready',
+      'next',
+    ]
     for (const entry of [...waiting, 'iterator', 'batches', 'next manual'])
       expect(ledger.codes.filter((line) => line === `${entry}: ${code}`)).toHaveLength(2)
   })
@@ -182,8 +196,12 @@ describe('a signal aborts each call, and the link is not affected', () => {
   it.each(Object.keys(abortable))('%s: aborted before it began: nothing is sent', async (name) => {
     const world = await connected({})
     const call = abortable[name]?.(world.client, AbortSignal.abort()) as Promise<unknown>
-    expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { code: 'ERR_ABORTED' } })
-    if (name !== 'next') expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect'])
+    expect(await world.outcome(call)).toMatchObject({
+      state: 'rejected',
+      error: { code: 'ERR_ABORTED' },
+    })
+    if (name !== 'next')
+      expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect'])
   })
 })
 
@@ -212,7 +230,8 @@ const goodbye = { type: 'disconnect', reasonCode: 0x8b, properties: {} } as cons
 const ends: Record<string, (world: World) => unknown> = {
   'disconnect()': ({ client }) => client.disconnect(),
   'disconnect({ timeout: 0 })': ({ client }) => client.disconnect({ timeout: 0 }),
-  'disconnect() that is aborted': ({ client }) => client.disconnect({ signal: AbortSignal.abort() }),
+  'disconnect() that is aborted': ({ client }) =>
+    client.disconnect({ signal: AbortSignal.abort() }),
   'drain()': ({ client }) => client.drain({ timeout: 300 }),
   'destroy()': ({ client }) => client.destroy(),
   'end of the block': ({ client }) => client[Symbol.asyncDispose](),
@@ -222,7 +241,8 @@ const ends: Record<string, (world: World) => unknown> = {
 
 /** Turns that take 50 ms, readers of every kind, a group, publishes in flight and queued, UNSUBSCRIBE without an answer. */
 async function full(reconnect: boolean): Promise<{ world: World; ledger: Ledger }> {
-  const quiet: Answer = (packet) => (/^(publish|unsubscribe)$/.test(packet.type) ? undefined : agreeable(packet))
+  const quiet: Answer = (packet) =>
+    /^(publish|unsubscribe)$/.test(packet.type) ? undefined : agreeable(packet)
   const world = await connected({ reconnect: reconnect && { backoff: constant(20) } }, quiet)
   const ledger = new Ledger()
   const { client, clock } = world
@@ -239,7 +259,9 @@ async function full(reconnect: boolean): Promise<{ world: World; ledger: Ledger 
   client.subscription('$share/g/h')
   await world.settle()
   for (const handling of starting) ledger.add('done', async () => (await handling).done)
-  await world.send(...['a', 'b', 'c', 'd', 'e', 'h'].flatMap((topic, index) => series(topic, 3, 1 + 3 * index)))
+  await world.send(
+    ...['a', 'b', 'c', 'd', 'e', 'h'].flatMap((topic, index) => series(topic, 3, 1 + 3 * index)),
+  )
   ledger.add('publish', () => client.publish('x', 'y', { qos: 1 }))
   ledger.add('unsubscribe', () => client.unsubscribe('e'))
   ledger.add('closed', () => client.closed)

@@ -11,16 +11,22 @@ async function suback(world: World, ...reasonCodes: number[]): Promise<void> {
   await world.send({ type: 'suback', packetId: world.peer.last('subscribe').packetId, reasonCodes })
 }
 
-const leave = (world: World, subscription?: Subscription) => Promise.all([subscription?.unsubscribe(), world.settle()])
+const leave = (world: World, subscription?: Subscription) =>
+  Promise.all([subscription?.unsubscribe(), world.settle()])
 const retained = (text: string, packetId?: number) => publish('a', text, packetId, { retain: true })
 /** Filter, QoS and Retain Handling of each SUBSCRIBE, as `a 1 0`. */
 const requests = (world: World): string[] =>
   world.peer
     .all('subscribe')
-    .map(({ subscriptions }) => subscriptions.map(({ filter, qos, retainHandling }) => `${filter} ${qos} ${retainHandling}`).join())
+    .map(({ subscriptions }) =>
+      subscriptions
+        .map(({ filter, qos, retainHandling }) => `${filter} ${qos} ${retainHandling}`)
+        .join(),
+    )
 
 /** Subscribes where that is refused: what it comes to. */
-const refusal = (world: World, filters: Filters, options?: SubscribeOptions) => world.outcome(quiet(world.client.subscribe(filters, options)))
+const refusal = (world: World, filters: Filters, options?: SubscribeOptions) =>
+  world.outcome(quiet(world.client.subscribe(filters, options)))
 const rejected = (error: object) => ({ state: 'rejected', error })
 
 /** Two readers of one filter. */
@@ -34,7 +40,9 @@ async function both(one: SubscribeOptions = {}, other: SubscribeOptions = {}, fi
 describe('one subscription on the broker', () => {
   it('three in one turn: one SUBSCRIBE, three deliveries, UNSUBSCRIBE after the third has left', async () => {
     const world = await agreed()
-    const calls = [{}, { qos: 1 } as const, {}].map((options) => world.client.subscribe('a', options))
+    const calls = [{}, { qos: 1 } as const, {}].map((options) =>
+      world.client.subscribe('a', options),
+    )
     await world.settle()
     const subscriptions = await Promise.all(calls)
     expect(requests(world)).toEqual(['a 1 0'])
@@ -76,7 +84,8 @@ describe('one subscription on the broker', () => {
     }
     expect(world.peer.all('subscribe')).toHaveLength(1)
     await suback(world, 0x87)
-    for (const call of calls) expect(await world.outcome(call)).toMatchObject(rejected({ reasonCode: 0x87 }))
+    for (const call of calls)
+      expect(await world.outcome(call)).toMatchObject(rejected({ reasonCode: 0x87 }))
   })
 
   it('one of a joined list is on the broker already: the rest is subscribed', async () => {
@@ -91,8 +100,20 @@ describe('one subscription on the broker', () => {
 
 describe('merged options', () => {
   it.each<[string, SubscribeOptions, SubscribeOptions, string[], number]>([
-    ['a higher QoS with Retain Handling 1', { qos: 0 }, { qos: 2, retainHandling: 1 }, ['a 0 0', 'a 2 2'], 2],
-    ['a higher QoS with Retain Handling 2', { qos: 0 }, { qos: 2, retainHandling: 2 }, ['a 0 0', 'a 2 2'], 2],
+    [
+      'a higher QoS with Retain Handling 1',
+      { qos: 0 },
+      { qos: 2, retainHandling: 1 },
+      ['a 0 0', 'a 2 2'],
+      2,
+    ],
+    [
+      'a higher QoS with Retain Handling 2',
+      { qos: 0 },
+      { qos: 2, retainHandling: 2 },
+      ['a 0 0', 'a 2 2'],
+      2,
+    ],
     ['a higher QoS with retained messages wanted', { qos: 0 }, { qos: 1 }, ['a 0 0', 'a 1 0'], 1],
     ['a joiner never lowers the QoS', { qos: 2 }, { qos: 0 }, ['a 2 0', 'a 2 0'], 2],
     ['no higher QoS, Retain Handling 1', { qos: 1 }, { qos: 1, retainHandling: 1 }, ['a 1 0'], 1],
@@ -102,21 +123,24 @@ describe('merged options', () => {
     expect([requests(world), second.granted[0]?.qos]).toEqual([sent, granted])
   })
 
-  it.each([{ noLocal: true }, { retainAsPublished: true }])('%j against its absence: ERR_SUBSCRIPTION_CONFLICT, nothing sent', async (options) => {
-    const world = await agreed()
-    const conflict = rejected({ code: 'ERR_SUBSCRIPTION_CONFLICT', outcome: 'not-sent' })
-    // Also inside one list.
-    expect(await refusal(world, [{ filter: 'b', ...options }, 'b'])).toMatchObject(conflict)
-    const first = await subscribe(world, 'a')
-    expect(await refusal(world, ['b', { filter: 'a', ...options }])).toMatchObject(conflict)
-    expect(requests(world)).toEqual(['a 0 0'])
-    await world.send(publish('a', 'x'), publish('b', 'y'))
-    expect([takenTexts(first), world.seen('unclaimed').length]).toEqual([['x'], 1])
-    // After the last has left, other options are no conflict.
-    await leave(world, first)
-    await subscribe(world, 'a', options)
-    expect(world.peer.last('subscribe').subscriptions).toMatchObject([options])
-  })
+  it.each([{ noLocal: true }, { retainAsPublished: true }])(
+    '%j against its absence: ERR_SUBSCRIPTION_CONFLICT, nothing sent',
+    async (options) => {
+      const world = await agreed()
+      const conflict = rejected({ code: 'ERR_SUBSCRIPTION_CONFLICT', outcome: 'not-sent' })
+      // Also inside one list.
+      expect(await refusal(world, [{ filter: 'b', ...options }, 'b'])).toMatchObject(conflict)
+      const first = await subscribe(world, 'a')
+      expect(await refusal(world, ['b', { filter: 'a', ...options }])).toMatchObject(conflict)
+      expect(requests(world)).toEqual(['a 0 0'])
+      await world.send(publish('a', 'x'), publish('b', 'y'))
+      expect([takenTexts(first), world.seen('unclaimed').length]).toEqual([['x'], 1])
+      // After the last has left, other options are no conflict.
+      await leave(world, first)
+      await subscribe(world, 'a', options)
+      expect(world.peer.last('subscribe').subscriptions).toMatchObject([options])
+    },
+  )
 
   it('a raise that is refused leaves the first one alone', async () => {
     const world = await connected({}, (packet) =>
@@ -154,20 +178,23 @@ describe('retained messages and late joiners', () => {
     for (const { texts } of [first, second]) expect(texts).toEqual(['old', 'live'])
   })
 
-  it.each([true, false])('[MQTT-3.8.4-2] each of three in a row gets them once, before SUBACK or after it (early: %s)', async (early) => {
-    const world = await connected({}, silent)
-    const readings = []
-    for (let index = 0; index < 3; index++) {
-      const call = world.client.subscribe('a')
-      await world.settle()
-      if (early) await world.send(retained('old'))
-      await suback(world, 0)
-      if (!early) await world.send(retained('old'))
-      readings.push(read(await call))
-      await world.settle()
-      expect(readings.map(({ texts }) => texts)).toEqual(readings.map(() => ['old']))
-    }
-  })
+  it.each([true, false])(
+    '[MQTT-3.8.4-2] each of three in a row gets them once, before SUBACK or after it (early: %s)',
+    async (early) => {
+      const world = await connected({}, silent)
+      const readings = []
+      for (let index = 0; index < 3; index++) {
+        const call = world.client.subscribe('a')
+        await world.settle()
+        if (early) await world.send(retained('old'))
+        await suback(world, 0)
+        if (!early) await world.send(retained('old'))
+        readings.push(read(await call))
+        await world.settle()
+        expect(readings.map(({ texts }) => texts)).toEqual(readings.map(() => ['old']))
+      }
+    },
+  )
 
   it('a first subscription does not lose its retained messages to a joiner that came before they arrived', async () => {
     const world = await connected({}, silent)
@@ -184,7 +211,9 @@ describe('retained messages and late joiners', () => {
 
   it('in one turn, only those get them who wanted them', async () => {
     const world = await agreed()
-    const calls = ([1, 2] as const).map((retainHandling) => world.client.subscribe('a', { retainHandling }))
+    const calls = ([1, 2] as const).map((retainHandling) =>
+      world.client.subscribe('a', { retainHandling }),
+    )
     await world.settle()
     expect(requests(world)).toEqual(['a 0 1'])
     await world.send(retained('old'))
@@ -192,7 +221,10 @@ describe('retained messages and late joiners', () => {
   })
 
   it('Retain As Published: RETAIN 1 says nothing, so everybody gets every copy', async () => {
-    const { world, first, second } = await both({ retainAsPublished: true }, { retainAsPublished: true })
+    const { world, first, second } = await both(
+      { retainAsPublished: true },
+      { retainAsPublished: true },
+    )
     await world.send(retained('live'))
     expect(taken(first)).toMatchObject({ retain: true })
     expect(takenTexts(second)).toEqual(['live'])
@@ -210,7 +242,11 @@ describe('several consumers of one message', () => {
   const manual = { qos: 1, ack: 'manual' } as const
 
   /** Acknowledges what waits, with a reason code; what the broker has got by then. */
-  async function acknowledged(world: World, subscription: Subscription, reasonCode?: number): Promise<string[]> {
+  async function acknowledged(
+    world: World,
+    subscription: Subscription,
+    reasonCode?: number,
+  ): Promise<string[]> {
     expect(taken(subscription).ack(reasonCode)).toBe(true)
     await world.settle()
     return acks(world)
@@ -258,7 +294,10 @@ describe('several consumers of one message', () => {
 
   it('each has bytes and properties of its own', async () => {
     const { world, first, second } = await both()
-    const properties = { correlationData: Uint8Array.of(1, 2), userProperties: [['k', 'v']] as [string, string][] }
+    const properties = {
+      correlationData: Uint8Array.of(1, 2),
+      userProperties: [['k', 'v']] as [string, string][],
+    }
     await world.send(publish('a', 'abc', undefined, { properties }))
     const [one, other] = [taken(first), taken(second)]
     one.payload.fill(0)

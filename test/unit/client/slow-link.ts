@@ -44,7 +44,11 @@ export class SlowLink implements Transport {
   readonly #tick: number
   readonly #decoder: Decoder
   #sink: Sink | undefined
-  readonly #queue: { readonly bytes: Uint8Array; at: number; readonly written: ((error?: unknown) => void) | undefined }[] = []
+  readonly #queue: {
+    readonly bytes: Uint8Array
+    at: number
+    readonly written: ((error?: unknown) => void) | undefined
+  }[] = []
   readonly #kernel: Uint8Array[] = []
   #held = 0
   #queued = 0
@@ -115,7 +119,11 @@ export class SlowLink implements Transport {
   #swallow(): void {
     if (this.destroyed !== undefined) return
     const done: ((error?: unknown) => void)[] = []
-    for (let item = this.#queue[0]; item !== undefined && this.#held < this.#capacity; item = this.#queue[0]) {
+    for (
+      let item = this.#queue[0];
+      item !== undefined && this.#held < this.#capacity;
+      item = this.#queue[0]
+    ) {
       const part = item.bytes.slice(item.at, item.at + this.#capacity - this.#held)
       item.at += part.length
       this.#held += part.length
@@ -165,7 +173,8 @@ export class SlowLink implements Transport {
     for (const packet of this.#decoder.push(part) as Iterable<ClientPacket>) {
       this.packets.push(packet)
       const answer = this.answer(packet)
-      const answers = answer === undefined ? [] : Array.isArray(answer) ? answer : [answer as PacketInput]
+      const answers =
+        answer === undefined ? [] : Array.isArray(answer) ? answer : [answer as PacketInput]
       // In a task of its own, as everything that comes in.
       this.#clock.setTimer(() => this.destroyed ?? this.feed(...answers), 0)
     }

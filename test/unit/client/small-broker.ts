@@ -40,7 +40,10 @@ export class SmallBroker {
   #clientMaximum = 0
 
   /** `deliver` goes to the client once it has subscribed. */
-  constructor({ receiveMaximum = 65_535, deliver = [] }: { receiveMaximum?: number; deliver?: readonly { text: string; qos: 1 | 2 }[] } = {}) {
+  constructor({
+    receiveMaximum = 65_535,
+    deliver = [],
+  }: { receiveMaximum?: number; deliver?: readonly { text: string; qos: 1 | 2 }[] } = {}) {
     this.#receiveMaximum = receiveMaximum
     this.#outgoing = deliver.map(({ text, qos }) => ({ text, qos, id: 0, released: false }))
   }
@@ -67,13 +70,25 @@ export class SmallBroker {
       case 'subscribe':
         this.#subscribed = true
         return [
-          { type: 'suback', packetId: packet.packetId, reasonCodes: packet.subscriptions.map((item) => item.qos), properties: {} },
+          {
+            type: 'suback',
+            packetId: packet.packetId,
+            reasonCodes: packet.subscriptions.map((item) => item.qos),
+            properties: {},
+          },
           ...this.#deliver(),
         ]
       case 'publish':
         return this.#publish(packet)
       case 'pubrel':
-        return [{ type: 'pubcomp', packetId: packet.packetId, reasonCode: this.#received.delete(packet.packetId) ? 0 : 0x92, properties: {} }]
+        return [
+          {
+            type: 'pubcomp',
+            packetId: packet.packetId,
+            reasonCode: this.#received.delete(packet.packetId) ? 0 : 0x92,
+            properties: {},
+          },
+        ]
       case 'puback':
       case 'pubcomp':
         return this.#finish(packet.type, packet.packetId)
@@ -95,15 +110,22 @@ export class SmallBroker {
     this.#fresh = false
     this.#clientMaximum = clientMaximum
     const properties = { receiveMaximum: this.#receiveMaximum }
-    const repeats = this.#outgoing.filter((message) => message.id !== 0).map((message) => this.#packet(message, true))
-    return [{ type: 'connack', sessionPresent, reasonCode: 0, properties }, ...repeats, ...this.#deliver()]
+    const repeats = this.#outgoing
+      .filter((message) => message.id !== 0)
+      .map((message) => this.#packet(message, true))
+    return [
+      { type: 'connack', sessionPresent, reasonCode: 0, properties },
+      ...repeats,
+      ...this.#deliver(),
+    ]
   }
 
   // DUP marks a repeat on a later connection, repeats come before anything new, and no identifier is used twice on one [MQTT-4.4.0-1].
   #publish({ qos, dup, packetId = 0, payload }: PublishPacket): PacketInput[] {
     const text = decoder.decode(payload)
     if (qos === 0) return this.#accept(text, 0)
-    if (this.#seen.has(packetId)) this.broken.push(`#${packetId} twice on connection ${this.connections}`)
+    if (this.#seen.has(packetId))
+      this.broken.push(`#${packetId} twice on connection ${this.connections}`)
     if (dup && this.connections === 1) this.broken.push(`DUP on the first connection: ${text}`)
     if (dup && this.#fresh) this.broken.push(`a repeat after something new: ${text}`)
     this.#fresh ||= !dup
@@ -150,12 +172,18 @@ export class SmallBroker {
     const message = this.#find(packetId)
     if (message?.qos !== 2) this.broken.push(`pubrec #${packetId} for nothing`)
     else message.released = true
-    return [{ type: 'pubrel', packetId, reasonCode: message === undefined ? 0x92 : 0, properties: {} }]
+    return [
+      { type: 'pubrel', packetId, reasonCode: message === undefined ? 0x92 : 0, properties: {} },
+    ]
   }
 
   #finish(type: 'puback' | 'pubcomp', packetId: number): PacketInput[] {
     const message = this.#find(packetId)
-    if (message === undefined || (message.qos === 1) !== (type === 'puback') || (message.qos === 2 && !message.released)) {
+    if (
+      message === undefined ||
+      (message.qos === 1) !== (type === 'puback') ||
+      (message.qos === 2 && !message.released)
+    ) {
       this.broken.push(`${type} #${packetId} for nothing`)
       return []
     }

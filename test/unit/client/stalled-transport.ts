@@ -51,7 +51,8 @@ export class StalledTransport implements Transport {
     if (this.destroyed !== undefined) return
     this.destroyed = { cause }
     queueMicrotask(() => {
-      for (const written of this.#unwritten.splice(0)) written(cause ?? new Error('the stream was cut'))
+      for (const written of this.#unwritten.splice(0))
+        written(cause ?? new Error('the stream was cut'))
       this.#sink?.closed(cause)
     })
   }

@@ -5,7 +5,8 @@ import type { World } from './harness.js'
 import { agreed, publish, series, subscribe, taken, takenTexts } from './incoming.js'
 
 /** The subscriptions that events named. */
-const named = (world: World): (Subscription | undefined)[] => world.seen('stalled').map((event) => event.subscription)
+const named = (world: World): (Subscription | undefined)[] =>
+  world.seen('stalled').map((event) => event.subscription)
 
 it('an unread message: the event names the subscription and the age', async () => {
   const world = await agreed()

@@ -6,7 +6,10 @@ import { down, Rig, type RigOptions, refusing, welcoming } from './rig.js'
 
 /** A connected client that counts, and is ended with its test. */
 async function counting(options: ClientOptions = {}, rigOptions: RigOptions = {}): Promise<Rig> {
-  const rig = await new Rig({ stats: true, clientId: 'c', cleanStart: false, ...options }, rigOptions).up()
+  const rig = await new Rig(
+    { stats: true, clientId: 'c', cleanStart: false, ...options },
+    rigOptions,
+  ).up()
   onTestFinished(() => rig.finish())
   return rig
 }
@@ -17,7 +20,8 @@ async function again(rig: Rig): Promise<void> {
   await rig.advance(1000)
 }
 
-const has = (rig: Rig, stats: Partial<Stats>): void => expect(rig.client.stats()).toMatchObject(stats)
+const has = (rig: Rig, stats: Partial<Stats>): void =>
+  expect(rig.client.stats()).toMatchObject(stats)
 
 describe('stats()', () => {
   it('all zero and frozen while the option is off, whatever happens; the fields are those that are promised', async () => {
@@ -49,7 +53,10 @@ describe('stats()', () => {
   })
 
   it.each([1, 'yes', null])('%s for the option is refused', (stats) => {
-    const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'stats' }) as Error
+    const refused = expect.objectContaining({
+      code: 'ERR_INVALID_OPTION',
+      option: 'stats',
+    }) as Error
     expect(() => new Rig({ stats: stats as unknown as boolean })).toThrow(refused)
   })
 })
@@ -57,7 +64,8 @@ describe('stats()', () => {
 describe('connections', () => {
   it('connects, disconnects, reconnect attempts, failures by kind', async () => {
     const rig = await counting()
-    rig.behave = (_host, dial) => (dial === 2 ? down : dial === 3 ? refusing(0x88) : welcoming({}, true))
+    rig.behave = (_host, dial) =>
+      dial === 2 ? down : dial === 3 ? refusing(0x88) : welcoming({}, true)
     await rig.cut()
     await rig.advance(1000 + 2000 + 4000)
     await rig.goodbye(0x8b)
@@ -113,7 +121,8 @@ describe('connections', () => {
     const rig = await counting({ keepAlive: 10, pingTimeout: 5000 })
     has(rig, { pingRoundTrip: undefined })
     rig.peer.answer = (packet) => {
-      if (packet.type === 'pingreq') rig.clock.setTimer(() => rig.peer.send({ type: 'pingresp' }), 70)
+      if (packet.type === 'pingreq')
+        rig.clock.setTimer(() => rig.peer.send({ type: 'pingresp' }), 70)
       return undefined
     }
     await rig.advance(11_000)
@@ -128,10 +137,18 @@ describe('connections', () => {
 describe('packets', () => {
   it('bytes and packets both ways, exactly', async () => {
     const rig = await counting()
-    await Promise.all([rig.client.subscribe('t'), rig.client.publish('t', 'x', { qos: 1 }), rig.settle()])
+    await Promise.all([
+      rig.client.subscribe('t'),
+      rig.client.publish('t', 'x', { qos: 1 }),
+      rig.settle(),
+    ])
     // CONNACK, SUBACK and PUBACK of 5, 6 and 4 bytes.
     const received = { packetsReceived: 3, bytesReceived: 5 + 6 + 4 }
-    has(rig, { bytesSent: rig.peer.bytes.length, packetsSent: rig.peer.received.length, ...received })
+    has(rig, {
+      bytesSent: rig.peer.bytes.length,
+      packetsSent: rig.peer.received.length,
+      ...received,
+    })
   })
 
   it('subscribes, unsubscribes, refusals of filters', async () => {
@@ -151,12 +168,24 @@ describe('packets', () => {
 
   it('publishes: sent, acknowledged, in flight, queued, refused, dropped, replayed', async () => {
     const rig = await counting({ outbound: { maxInflight: 2 } })
-    rig.peer.answer = (packet) => (packet.type === 'publish' && packet.topic === 'held' ? undefined : agreeable(packet))
-    await Promise.all([...([0, 1, 2] as const).map((qos) => rig.client.publish('t', 'x', { qos })), rig.settle()])
+    rig.peer.answer = (packet) =>
+      packet.type === 'publish' && packet.topic === 'held' ? undefined : agreeable(packet)
+    await Promise.all([
+      ...([0, 1, 2] as const).map((qos) => rig.client.publish('t', 'x', { qos })),
+      rig.settle(),
+    ])
     has(rig, { publishesSent: 3, publishesAcked: 2, publishesInFlight: 0, publishesQueued: 0 })
-    const held = [1, 2, 3].map(() => rig.client.publish('held', 'x', { qos: 1 }).catch(() => undefined))
+    const held = [1, 2, 3].map(() =>
+      rig.client.publish('held', 'x', { qos: 1 }).catch(() => undefined),
+    )
     await rig.settle()
-    has(rig, { publishesSent: 5, publishesAcked: 2, publishesInFlight: 2, publishesQueued: 1, publishesReplayed: 0 })
+    has(rig, {
+      publishesSent: 5,
+      publishesAcked: 2,
+      publishesInFlight: 2,
+      publishesQueued: 1,
+      publishesReplayed: 0,
+    })
     rig.client.outbound.clear()
     await rig.settle()
     has(rig, { publishesQueued: 0, publishesDropped: 1 })
@@ -168,7 +197,10 @@ describe('packets', () => {
 
   it('messages: received, delivered, unread, duplicates, unclaimed; acknowledgements for what does not exist', async () => {
     const rig = await counting()
-    const [subscription] = await Promise.all([rig.client.subscribe('t', { qos: 1, ack: 'manual' }), rig.settle()])
+    const [subscription] = await Promise.all([
+      rig.client.subscribe('t', { qos: 1, ack: 'manual' }),
+      rig.settle(),
+    ])
     const send = async (...packets: Parameters<typeof rig.peer.send>): Promise<void> => {
       rig.peer.send(...packets)
       await rig.settle()
@@ -182,13 +214,21 @@ describe('packets', () => {
     await send(publish('t', 'one', 1, { dup: true }))
     has(rig, { duplicates: 1 })
     first?.ack()
-    await send(publish('nobody', 'x', 3), { type: 'puback', packetId: 77, reasonCode: 0, properties: {} })
+    await send(publish('nobody', 'x', 3), {
+      type: 'puback',
+      packetId: 77,
+      reasonCode: 0,
+      properties: {},
+    })
     has(rig, { unclaimed: 1, unsolicitedAcks: 1 })
   })
 
   it('messages that were dropped', async () => {
     const rig = await counting()
-    await Promise.all([rig.client.subscribe('t', { qos: 1, ack: 'on-receive', buffer: 2 }), rig.settle()])
+    await Promise.all([
+      rig.client.subscribe('t', { qos: 1, ack: 'on-receive', buffer: 2 }),
+      rig.settle(),
+    ])
     for (let id = 1; id <= 5; id++) {
       rig.peer.send(publish('t', 'x', id))
       await rig.settle()

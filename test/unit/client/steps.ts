@@ -1,5 +1,11 @@
 /** Steps that tests of a client take again and again: a call and what follows from it, work that takes time, a loop that reads. */
-import type { ClientOptions, Filters, Handler, Handling, ListenOptions } from '../../../src/client/api/index.js'
+import type {
+  ClientOptions,
+  Filters,
+  Handler,
+  Handling,
+  ListenOptions,
+} from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import type { Transport } from '../../../src/transport/transport.js'
@@ -23,12 +29,20 @@ export function sleep({ clock }: Timed, milliseconds: number): Promise<void> {
 }
 
 /** A loop over messages with this body. */
-export async function loop<T>(messages: AsyncIterable<T>, body: (message: T) => unknown = () => undefined): Promise<void> {
+export async function loop<T>(
+  messages: AsyncIterable<T>,
+  body: (message: T) => unknown = () => undefined,
+): Promise<void> {
   for await (const message of messages) await body(message)
 }
 
 /** Listens, and waits for the grant. */
-export function listen(world: World, filters: Filters, handler: Handler, options?: ListenOptions): Promise<Handling> {
+export function listen(
+  world: World,
+  filters: Filters,
+  handler: Handler,
+  options?: ListenOptions,
+): Promise<Handling> {
   return settled(world, world.client.listen(filters, handler, options))
 }
 
@@ -45,7 +59,11 @@ export async function unsuback(world: World, reasonCode = 0): Promise<void> {
 }
 
 /** A connected client over a transport in the hands of the test; `feed` lets a CONNACK come in. */
-export async function over(transport: Transport, feed: (connack: Uint8Array) => void, options: ClientOptions = {}): Promise<World> {
+export async function over(
+  transport: Transport,
+  feed: (connack: Uint8Array) => void,
+  options: ClientOptions = {},
+): Promise<World> {
   const world = new World(options, {}, 1, () => transport)
   const connecting = world.client.connect()
   await world.settle()

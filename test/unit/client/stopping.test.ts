@@ -13,7 +13,10 @@ describe('disconnect()', () => {
     const clock = new VirtualClock()
     let ticks = 0
     const moving = { ...virtualPlatform(clock), now: () => clock.now() + ticks++ * 0.001 }
-    const [near, far] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay), latency: 5 })
+    const [near, far] = memoryPair({
+      schedule: (callback, delay) => clock.setTimer(callback, delay),
+      latency: 5,
+    })
     const peer = new ScriptedPeer(far, 5, agreeable)
     const client = new BaseClient(moving, { url: 'memory://peer', transport: () => near }, {})
     await Promise.all([client.connect(), clock.advance(20)])
@@ -78,7 +81,9 @@ describe('disconnect()', () => {
 
   it('does not wait when every manual consumer of a message has settled it', async () => {
     const world = await agreed()
-    const subscriptions = [1, 2].map(() => world.client.subscription('a', { qos: 1, ack: 'manual' }))
+    const subscriptions = [1, 2].map(() =>
+      world.client.subscription('a', { qos: 1, ack: 'manual' }),
+    )
     await world.settle()
     await world.send(publish('a', 'x', 1))
     const [first, second] = subscriptions.map(taken)
@@ -92,23 +97,26 @@ describe('disconnect()', () => {
     expect(world.clock.now()).toBeLessThan(100)
   })
 
-  it.each([true, false])('waits for the message of a loop, not its body; acked: %s', async (acked) => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
-    const loop = (async () => {
-      for await (const message of subscription) {
-        if (acked) message.ack()
-        await gate().promise
-      }
-    })()
-    await world.send(publish('a', 'x', 1))
-    const done = world.client.disconnect()
-    await world.settle()
-    expect(world.client.state).toBe(acked ? 'closed' : 'disconnecting')
-    await world.clock.advance(60_000)
-    await done
-    quiet(loop)
-  })
+  it.each([true, false])(
+    'waits for the message of a loop, not its body; acked: %s',
+    async (acked) => {
+      const world = await agreed()
+      const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
+      const loop = (async () => {
+        for await (const message of subscription) {
+          if (acked) message.ack()
+          await gate().promise
+        }
+      })()
+      await world.send(publish('a', 'x', 1))
+      const done = world.client.disconnect()
+      await world.settle()
+      expect(world.client.state).toBe(acked ? 'closed' : 'disconnecting')
+      await world.clock.advance(60_000)
+      await done
+      quiet(loop)
+    },
+  )
 
   it('lets nobody subscribe any more', async () => {
     const world = await agreed()

@@ -3,7 +3,17 @@ import { expect, it } from 'vitest'
 import type { Message, SubscribeOptions } from '../../../src/client/api/index.js'
 import { again, steady, willing } from './across.js'
 import { connected, type World } from './harness.js'
-import { acks, pubacks, publish, quiet, type Reading, read, series, subscribe, takenTexts } from './incoming.js'
+import {
+  acks,
+  pubacks,
+  publish,
+  quiet,
+  type Reading,
+  read,
+  series,
+  subscribe,
+  takenTexts,
+} from './incoming.js'
 
 /** Reads a stream to its end; not all browsers can iterate over one. */
 async function* messagesOf(stream: ReadableStream<Message>): AsyncGenerator<Message> {
@@ -16,11 +26,16 @@ async function* messagesOf(stream: ReadableStream<Message>): AsyncGenerator<Mess
 
 const ended = async (world: World, reading: Reading, error?: object): Promise<void> => {
   await world.settle()
-  expect(reading.end).toMatchObject(error === undefined ? { state: 'done' } : { state: 'failed', error })
+  expect(reading.end).toMatchObject(
+    error === undefined ? { state: 'done' } : { state: 'failed', error },
+  )
 }
 
 /** A subscription to `t` and its stream. */
-async function streaming(options: SubscribeOptions = {}, made: Promise<World> = connected({}, willing(false))) {
+async function streaming(
+  options: SubscribeOptions = {},
+  made: Promise<World> = connected({}, willing(false)),
+) {
   const world = await made
   const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual', ...options })
   return { world, subscription, stream: subscription.readable() }
@@ -68,7 +83,12 @@ it('reads nothing before it is read from: messages stay in the bounded buffer', 
 })
 
 it('a slow reader meets the overflow policy of its subscription', async () => {
-  const { world, subscription, stream } = await streaming({ qos: 0, ack: 'on-receive', buffer: 3, overflow: 'drop-oldest' })
+  const { world, subscription, stream } = await streaming({
+    qos: 0,
+    ack: 'on-receive',
+    buffer: 3,
+    overflow: 'drop-oldest',
+  })
   for (let number = 1; number <= 6; number++) await world.send(publish('t', String(number)))
   expect([subscription.size, subscription.dropped]).toEqual([3, 3])
   const { texts } = read(messagesOf(stream))
@@ -137,7 +157,9 @@ it('a session that brings the filter back in vain ends it with the error', async
   const { world, stream } = await streaming({}, steady({}, willing(false)))
   const reading = read(messagesOf(stream))
   await again(world, (packet) =>
-    packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] } : willing(false)(packet),
+    packet.type === 'subscribe'
+      ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x87] }
+      : willing(false)(packet),
   )
   await ended(world, reading, { code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 })
 })

@@ -55,19 +55,29 @@ export class StrictBroker {
     if (this.#dead || this.how.ignores?.includes(packet.type)) return undefined
     if (this.how.lives !== undefined && packet.type !== 'pingreq') return undefined
     const { subscribe = [], unsubscribe = [], most = Number.POSITIVE_INFINITY } = this.how
-    const asked = packet.type === 'subscribe' ? packet.subscriptions.map(({ filter }) => filter) : packet.type === 'unsubscribe' ? packet.filters : []
+    const asked =
+      packet.type === 'subscribe'
+        ? packet.subscriptions.map(({ filter }) => filter)
+        : packet.type === 'unsubscribe'
+          ? packet.filters
+          : []
     const unbearable = packet.type === 'subscribe' ? subscribe : unsubscribe
-    if (asked.length > most || asked.some((filter) => unbearable.includes(filter))) return this.#end()
-    for (const filter of asked) packet.type === 'subscribe' ? this.filters.add(filter) : this.filters.delete(filter)
+    if (asked.length > most || asked.some((filter) => unbearable.includes(filter)))
+      return this.#end()
+    for (const filter of asked)
+      packet.type === 'subscribe' ? this.filters.add(filter) : this.filters.delete(filter)
     if (packet.type === 'publish') this.acknowledged.push(new TextDecoder().decode(packet.payload))
-    if (packet.type === 'unsubscribe' && this.world.version === 4) return [{ type: 'unsuback', packetId: packet.packetId, reasonCodes: [] }]
+    if (packet.type === 'unsubscribe' && this.world.version === 4)
+      return [{ type: 'unsuback', packetId: packet.packetId, reasonCodes: [] }]
     const answers = [agreeable(packet) ?? []].flat() as PacketInput[]
     return packet.type === 'subscribe' ? [...answers, ...this.retained] : answers
   }
 
   /** Filters of each SUBSCRIBE of the latest connection, or another. */
   subscribed(peer = this.world.peer): string[][] {
-    return peer.all('subscribe').map(({ subscriptions }) => subscriptions.map(({ filter }) => filter))
+    return peer
+      .all('subscribe')
+      .map(({ subscriptions }) => subscriptions.map(({ filter }) => filter))
   }
 
   #connect(): PacketInput[] {
@@ -95,13 +105,21 @@ export class StrictBroker {
 }
 
 /** A connected client of such a server. */
-export async function strict(how: Strictness = {}, options: ClientOptions = {}): Promise<StrictBroker> {
+export async function strict(
+  how: Strictness = {},
+  options: ClientOptions = {},
+): Promise<StrictBroker> {
   const broker = new StrictBroker(how)
   let waiting: World | undefined
   const world = await connected({ ...lasting, ...options }, (packet) => {
     // The first CONNECT comes before there is a world to look at.
     if (waiting === undefined && packet.type === 'connect')
-      return { type: 'connack', sessionPresent: false, reasonCode: 0, properties: how.properties ?? {} }
+      return {
+        type: 'connack',
+        sessionPresent: false,
+        reasonCode: 0,
+        properties: how.properties ?? {},
+      }
     return broker.answer(packet)
   })
   waiting = world

@@ -79,7 +79,9 @@ export class StubTransport implements Transport {
 
   /** Payloads of the publishes written so far, as text. */
   get payloads(): string[] {
-    return this.packets.flatMap((packet) => (packet.type === 'publish' ? [new TextDecoder().decode(packet.payload)] : []))
+    return this.packets.flatMap((packet) =>
+      packet.type === 'publish' ? [new TextDecoder().decode(packet.payload)] : [],
+    )
   }
 }
 
@@ -91,7 +93,11 @@ export class StubWorld {
   readonly drops: ClientEvents['drop'][] = []
 
   constructor(options: ClientOptions = {}) {
-    this.client = new BaseClient(virtualPlatform(this.clock), [{ url: 'stub://peer', transport: () => this.stub }], { reconnect: false, ...options })
+    this.client = new BaseClient(
+      virtualPlatform(this.clock),
+      [{ url: 'stub://peer', transport: () => this.stub }],
+      { reconnect: false, ...options },
+    )
     this.client.on('drop', (event) => this.drops.push(event))
   }
 
@@ -123,7 +129,10 @@ export class StubWorld {
 }
 
 /** A connected client over a stub. */
-export async function stubbed(options: ClientOptions = {}, properties: Properties = {}): Promise<StubWorld> {
+export async function stubbed(
+  options: ClientOptions = {},
+  properties: Properties = {},
+): Promise<StubWorld> {
   const world = new StubWorld(options)
   await world.connect(properties)
   return world
@@ -136,15 +145,25 @@ export function watched<T>(promise: Promise<T>): {
   state: 'pending' | 'fulfilled' | 'rejected'
   settled: number
 } {
-  const result: ReturnType<typeof watched<T>> = { value: undefined, error: undefined, state: 'pending', settled: 0 }
+  const result: ReturnType<typeof watched<T>> = {
+    value: undefined,
+    error: undefined,
+    state: 'pending',
+    settled: 0,
+  }
   promise.then(
     (value) => Object.assign(result, { value, state: 'fulfilled', settled: result.settled + 1 }),
-    (error: unknown) => Object.assign(result, { error, state: 'rejected', settled: result.settled + 1 }),
+    (error: unknown) =>
+      Object.assign(result, { error, state: 'rejected', settled: result.settled + 1 }),
   )
   return result
 }
 
 /** An acknowledgement without properties. */
-export function ack(type: 'puback' | 'pubrec' | 'pubcomp', packetId: number, reasonCode = 0): PacketInput {
+export function ack(
+  type: 'puback' | 'pubrec' | 'pubcomp',
+  packetId: number,
+  reasonCode = 0,
+): PacketInput {
   return { type, packetId, reasonCode, properties: {} }
 }

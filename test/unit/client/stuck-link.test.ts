@@ -126,7 +126,10 @@ describe('a transport whose write() throws', () => {
 })
 
 /** An ArrayBuffer that can be resized; the library's declarations know none. */
-const Resizable = ArrayBuffer as unknown as new (size: number, options: { maxByteLength: number }) => ArrayBuffer & { resize(size: number): void }
+const Resizable = ArrayBuffer as unknown as new (
+  size: number,
+  options: { maxByteLength: number },
+) => ArrayBuffer & { resize(size: number): void }
 
 describe('payloads on shared and resizable memory', () => {
   it.each<[string, (size: number) => Uint8Array]>([
@@ -136,7 +139,8 @@ describe('payloads on shared and resizable memory', () => {
     const world = await stubbed()
     const sizes = [10, 40_000, 200_000]
     for (const size of sizes) {
-      for (const qos of [0, 1, 2] as const) watched(world.client.publish('a', make(size).fill(65), { qos }))
+      for (const qos of [0, 1, 2] as const)
+        watched(world.client.publish('a', make(size).fill(65), { qos }))
       world.client.post('a', make(size).fill(65))
     }
     await world.settle()
@@ -158,6 +162,8 @@ describe('payloads on shared and resizable memory', () => {
     world.stub.release()
     await world.settle()
     expect(call.error).toMatchObject({ outcome: 'unknown' })
-    expect(await world.client.closed).toMatchObject({ message: expect.stringContaining('length') as string })
+    expect(await world.client.closed).toMatchObject({
+      message: expect.stringContaining('length') as string,
+    })
   })
 })

@@ -19,22 +19,47 @@ async function bytesOfSubscribe(filters: Filters, options?: SubscribeOptions): P
 }
 
 /** Filters of each SUBSCRIBE. */
-const sent = (world: World) => world.peer.all('subscribe').map(({ subscriptions }) => subscriptions.map(({ filter }) => filter).join(' '))
+const sent = (world: World) =>
+  world.peer
+    .all('subscribe')
+    .map(({ subscriptions }) => subscriptions.map(({ filter }) => filter).join(' '))
 
 /** Identifiers of each SUBSCRIBE. */
 const ids = (world: World) => world.peer.all('subscribe').map(({ packetId }) => packetId)
 
 /** What was granted, in short. */
-const grants = ({ granted }: Subscription) => granted.map(({ filter, reasonCode }) => `${filter} ${reasonCode}`)
+const grants = ({ granted }: Subscription) =>
+  granted.map(({ filter, reasonCode }) => `${filter} ${reasonCode}`)
 
 describe('what leaves', () => {
-  it.each([0, 1, 2] as const)('[MQTT-3.8.1-1] [MQTT-3.8.3-1] [MQTT-3.8.3-2] one filter at QoS %i', async (qos) => {
-    expect(await bytesOfSubscribe('a/b', { qos })).toEqual([0x82, 9, 0, 1, 0, 0, 3, 0x61, 0x2f, 0x62, qos])
-    const world = await agreed()
-    const grant = { filter: 'a/b', qos, reasonCode: qos, reasonName: `Granted QoS ${qos}`, error: undefined }
-    expect((await subscribe(world, 'a/b', { qos })).granted).toEqual([grant])
-    expect(world.peer.last('subscribe').packetId).toBeGreaterThan(0)
-  })
+  it.each([0, 1, 2] as const)(
+    '[MQTT-3.8.1-1] [MQTT-3.8.3-1] [MQTT-3.8.3-2] one filter at QoS %i',
+    async (qos) => {
+      expect(await bytesOfSubscribe('a/b', { qos })).toEqual([
+        0x82,
+        9,
+        0,
+        1,
+        0,
+        0,
+        3,
+        0x61,
+        0x2f,
+        0x62,
+        qos,
+      ])
+      const world = await agreed()
+      const grant = {
+        filter: 'a/b',
+        qos,
+        reasonCode: qos,
+        reasonName: `Granted QoS ${qos}`,
+        error: undefined,
+      }
+      expect((await subscribe(world, 'a/b', { qos })).granted).toEqual([grant])
+      expect(world.peer.last('subscribe').packetId).toBeGreaterThan(0)
+    },
+  )
 
   it('subscribe() and subscription() send the same bytes, and ready gives the subscription', async () => {
     const world = await connected({}, accepting(plain))
@@ -49,7 +74,8 @@ describe('what leaves', () => {
   })
 
   it('the default QoS of a subscription is 0 and every option byte is exact ([MQTT-3.8.3-5])', async () => {
-    const optionByte = async (options: SubscribeOptions) => (await bytesOfSubscribe('a', options)).at(-1)
+    const optionByte = async (options: SubscribeOptions) =>
+      (await bytesOfSubscribe('a', options)).at(-1)
     expect(await optionByte({})).toBe(0)
     expect(await optionByte({ noLocal: true })).toBe(4)
     expect(await optionByte({ retainAsPublished: true })).toBe(8)
@@ -61,7 +87,11 @@ describe('what leaves', () => {
 
   it('[MQTT-3.9.3-1] a list is one packet, options per filter, codes mapped by position', async () => {
     const world = await connected()
-    const filters: Filters = ['a', { filter: 'b', qos: 2, noLocal: true }, { filter: 'c/#', retainHandling: 1 }]
+    const filters: Filters = [
+      'a',
+      { filter: 'b', qos: 2, noLocal: true },
+      { filter: 'c/#', retainHandling: 1 },
+    ]
     const promise = world.client.subscribe(filters, { qos: 1 })
     await world.settle()
     const defaults = { qos: 1, noLocal: false, retainAsPublished: false, retainHandling: 0 }
@@ -93,7 +123,9 @@ describe('what leaves', () => {
     expect(sent(world)).toEqual(['a b', 'c d', 'e'])
     const [first = 0, second = 0, third = 0] = ids(world)
     expect(new Set(ids(world)).size).toBe(3)
-    const identifiers = world.peer.all('subscribe').flatMap(({ properties }) => properties.subscriptionIdentifiers ?? [])
+    const identifiers = world.peer
+      .all('subscribe')
+      .flatMap(({ properties }) => properties.subscriptionIdentifiers ?? [])
     expect(new Set(identifiers).size).toBe(1)
     // Answered in another order.
     await world.send({ type: 'suback', packetId: third, reasonCodes: [0] })
@@ -105,10 +137,16 @@ describe('what leaves', () => {
 })
 
 describe('what is refused before a byte is sent', () => {
-  async function refused(filters: unknown, options?: unknown, connack: Properties = {}): Promise<unknown> {
+  async function refused(
+    filters: unknown,
+    options?: unknown,
+    connack: Properties = {},
+  ): Promise<unknown> {
     const world = await connected({}, accepting(connack))
     const before = world.peer.bytes.length
-    const outcome = await world.outcome(world.client.subscribe(filters as Filters, options as SubscribeOptions))
+    const outcome = await world.outcome(
+      world.client.subscribe(filters as Filters, options as SubscribeOptions),
+    )
     expect(world.peer.bytes.length).toBe(before)
     expect(world.client.state).toBe('connected')
     return outcome.state === 'rejected' ? outcome.error : outcome
@@ -118,7 +156,13 @@ describe('what is refused before a byte is sent', () => {
     ['wildcards', 'a/+', {}, { wildcardSubscriptionAvailable: 0 }, 'ERR_WILDCARD_SUBS_UNSUPPORTED'],
     ['wildcards', 'a/#', {}, { wildcardSubscriptionAvailable: 0 }, 'ERR_WILDCARD_SUBS_UNSUPPORTED'],
     ['shared', '$share/g/a', {}, { sharedSubscriptionAvailable: 0 }, 'ERR_SHARED_SUBS_UNSUPPORTED'],
-    ['identifiers', 'a', { properties: { subscriptionIdentifier: 7 } }, plain, 'ERR_SUBSCRIPTION_IDS_UNSUPPORTED'],
+    [
+      'identifiers',
+      'a',
+      { properties: { subscriptionIdentifier: 7 } },
+      plain,
+      'ERR_SUBSCRIPTION_IDS_UNSUPPORTED',
+    ],
   ] as const)('the server offers no %s: %s', async (_what, filter, options, connack, code) => {
     expect(await refused(filter, options, connack)).toMatchObject({ code, outcome: 'not-sent' })
   })
@@ -132,7 +176,10 @@ describe('what is refused before a byte is sent', () => {
   })
 
   it('[MQTT-3.8.3-4] No Local on a shared subscription', async () => {
-    expect(await refused('$share/g/a', { noLocal: true })).toMatchObject({ code: 'ERR_INVALID_OPTION', outcome: 'not-sent' })
+    expect(await refused('$share/g/a', { noLocal: true })).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      outcome: 'not-sent',
+    })
   })
 
   it.each(['a#', '', '$share/+/a'])('bad filter %j, alone and in a list', async (filter) => {
@@ -142,7 +189,9 @@ describe('what is refused before a byte is sent', () => {
 
   it('subscription() throws at once, and leaves nothing behind', async () => {
     const world = await agreed()
-    expect(() => world.client.subscription('a#')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+    expect(() => world.client.subscription('a#')).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }),
+    )
     await world.settle()
     expect(sent(world)).toEqual([])
   })
@@ -150,7 +199,10 @@ describe('what is refused before a byte is sent', () => {
   it('a SUBSCRIBE larger than the server takes, but for smaller ones', async () => {
     const world = await connected({}, welcoming({ maximumPacketSize: 64 }))
     const error = { code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' }
-    expect(await world.outcome(world.client.subscribe('x'.repeat(64)))).toMatchObject({ state: 'rejected', error })
+    expect(await world.outcome(world.client.subscribe('x'.repeat(64)))).toMatchObject({
+      state: 'rejected',
+      error,
+    })
     await subscribe(world, 'y')
     expect(sent(world)).toEqual(['y'])
   })
@@ -159,7 +211,11 @@ describe('what is refused before a byte is sent', () => {
 describe('the answer', () => {
   /** A client whose SUBSCRIBE is answered with these codes. */
   const answering = (...reasonCodes: number[]) =>
-    connected({}, (packet) => (packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes } : agreeable(packet)))
+    connected({}, (packet) =>
+      packet.type === 'subscribe'
+        ? { type: 'suback', packetId: packet.packetId, reasonCodes }
+        : agreeable(packet),
+    )
 
   it('[MQTT-3.8.4-7] granted lower than asked: resolves, and the grant shows', async () => {
     const { granted } = await subscribe(await answering(0), 'a', { qos: 2 })
@@ -172,13 +228,20 @@ describe('the answer', () => {
     const error = { code: 'ERR_SUBSCRIBE_REFUSED', outcome: 'refused' }
     expect(await world.outcome(promise)).toMatchObject({ state: 'rejected', error })
     expect(world.peer.all('unsubscribe').map((packet) => packet.filters)).toEqual([['a', 'b']])
-    expect(grants(await subscribe(await answering(1), 'a', { qos: 1, requireQos: true }))).toEqual(['a 1'])
+    expect(grants(await subscribe(await answering(1), 'a', { qos: 1, requireQos: true }))).toEqual([
+      'a 1',
+    ])
   })
 
   it('[MQTT-3.8.4-6] of two filters one is refused; only that one fails, with a typed error', async () => {
     const world = await answering(0, 0x87)
     const subscription = await subscribe(world, ['good', 'bad'])
-    const error = { code: 'ERR_SUBSCRIBE_REFUSED', outcome: 'refused', fault: 'remote', reasonCode: 0x87 }
+    const error = {
+      code: 'ERR_SUBSCRIBE_REFUSED',
+      outcome: 'refused',
+      fault: 'remote',
+      reasonCode: 0x87,
+    }
     expect(subscription.granted).toMatchObject([
       { filter: 'good', qos: 0, error: undefined },
       { filter: 'bad', qos: undefined, reasonCode: 0x87, reasonName: 'Not authorized', error },
@@ -196,7 +259,12 @@ describe('the answer', () => {
       const subscription = world.client.subscription('a')
       const reading = read(subscription)
       await world.settle()
-      const error = { code: 'ERR_SUBSCRIBE_REFUSED', outcome: 'refused', fault: 'remote', reasonCode }
+      const error = {
+        code: 'ERR_SUBSCRIBE_REFUSED',
+        outcome: 'refused',
+        fault: 'remote',
+        reasonCode,
+      }
       await expect(subscription.ready).rejects.toMatchObject(error)
       expect(reading.end).toMatchObject({ state: 'failed', error })
       expect(world.peer.all('unsubscribe')).toEqual([])
@@ -214,10 +282,22 @@ describe('the answer', () => {
       const world = await connected()
       const call = quiet(world.client.subscribe(['a', 'b']))
       await world.settle()
-      await world.sendBytes([0x90, 3 + codes.length, 0, world.peer.last('subscribe').packetId, 0, ...codes])
-      expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { outcome: 'unknown' } })
+      await world.sendBytes([
+        0x90,
+        3 + codes.length,
+        0,
+        world.peer.last('subscribe').packetId,
+        0,
+        ...codes,
+      ])
+      expect(await world.outcome(call)).toMatchObject({
+        state: 'rejected',
+        error: { outcome: 'unknown' },
+      })
       const miscounted = codes.length === 1 || codes.length === 3
-      expect(goodbyeCode(world)).toSatisfy((code) => code === 0x82 || (!miscounted && code === 0x81))
+      expect(goodbyeCode(world)).toSatisfy(
+        (code) => code === 0x82 || (!miscounted && code === 0x81),
+      )
       expect(world.client.state).toBe('closed')
     },
   )
@@ -231,7 +311,9 @@ describe('the answer', () => {
 
   it('[MQTT-3.8.4-2] answers are matched by identifier, not by order', async () => {
     const world = await connected()
-    const [first, second] = ['a', 'b'].map((filter) => world.client.subscribe(filter, { qos: 1 })) as [Promise<Subscription>, Promise<Subscription>]
+    const [first, second] = ['a', 'b'].map((filter) =>
+      world.client.subscribe(filter, { qos: 1 }),
+    ) as [Promise<Subscription>, Promise<Subscription>]
     await world.settle()
     const [a = 0, b = 0] = ids(world)
     await world.send({ type: 'suback', packetId: b, reasonCodes: [0] })
@@ -248,14 +330,20 @@ describe('the answer', () => {
     await world.settle()
     world.peer.cut()
     await world.settle()
-    await expect(subscription.ready).rejects.toMatchObject({ code: 'ERR_CONNECTION_LOST', outcome: 'unknown' })
+    await expect(subscription.ready).rejects.toMatchObject({
+      code: 'ERR_CONNECTION_LOST',
+      outcome: 'unknown',
+    })
     expect(reading.end).toMatchObject({ state: 'failed', error: { code: 'ERR_CONNECTION_LOST' } })
   })
 })
 
 describe('when', () => {
   /** A client that is not connected yet, and how it connects. */
-  function idle(answer = agreeable): { readonly world: World; readonly connect: () => Promise<unknown> } {
+  function idle(answer = agreeable): {
+    readonly world: World
+    readonly connect: () => Promise<unknown>
+  } {
     const world = new World()
     world.answer = answer
     return { world, connect: () => world.outcome(world.client.connect()) }
@@ -308,6 +396,8 @@ describe('when', () => {
     const world = await agreed()
     await Promise.all([world.client.disconnect(), world.settle()])
     expect(await failure(world.client.subscribe('a'))).toMatchObject({ code: 'ERR_CLOSED' })
-    expect(() => world.client.subscription('a')).toThrow(expect.objectContaining({ code: 'ERR_CLOSED' }))
+    expect(() => world.client.subscription('a')).toThrow(
+      expect.objectContaining({ code: 'ERR_CLOSED' }),
+    )
   })
 })

@@ -15,7 +15,12 @@ function expectLinear(run: (count: number) => void): void {
 /** A registry on a connection that swallows everything; gives how many packets left. */
 function offhand(): { readonly registry: Registry; readonly sent: () => number } {
   let packets = 0
-  const writer = { packetLimit: 1_000_000, writeAcks: () => 0, send: () => undefined, queueFlush: () => undefined }
+  const writer = {
+    packetLimit: 1_000_000,
+    writeAcks: () => 0,
+    send: () => undefined,
+    queueFlush: () => undefined,
+  }
   const sendWindow = { hasIdentifier: true, request: () => ++packets }
   const host = {
     platform: { random: () => 0 },
@@ -38,7 +43,8 @@ describe('cost', () => {
       registry.sender.flush()
       expect(sent()).toBe(count)
       if (holds)
-        for (let packetId = 1; packetId <= count; packetId++) registry.handleAnswer({ type: 'unsuback', packetId, reasonCodes: [0], properties: {} })
+        for (let packetId = 1; packetId <= count; packetId++)
+          registry.handleAnswer({ type: 'unsuback', packetId, reasonCodes: [0], properties: {} })
       else {
         registry.sender.handleLost(new MqttError('ERR_CONNECTION_LOST'), undefined)
         registry.sender.flush()

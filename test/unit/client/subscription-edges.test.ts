@@ -3,10 +3,21 @@ import { describe, expect, it } from 'vitest'
 import type { SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, connected, failure, World } from './harness.js'
-import { acks, agreed, publish, quiet, read, series, subscribe, taken, takenTexts } from './incoming.js'
+import {
+  acks,
+  agreed,
+  publish,
+  quiet,
+  read,
+  series,
+  subscribe,
+  taken,
+  takenTexts,
+} from './incoming.js'
 import { welcoming } from './rig.js'
 
-const silent: Answer = (packet) => (packet.type === 'subscribe' || packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+const silent: Answer = (packet) =>
+  packet.type === 'subscribe' || packet.type === 'unsubscribe' ? undefined : agreeable(packet)
 
 /** A client that is not connected yet, and how it connects. */
 function idle(): { readonly world: World; readonly connect: () => Promise<unknown> } {
@@ -16,12 +27,20 @@ function idle(): { readonly world: World; readonly connect: () => Promise<unknow
 }
 
 const types = (world: World) => world.peer.received.map((packet) => packet.type)
-const subscribed = (world: World) => world.peer.all('subscribe').flatMap(({ subscriptions }) => subscriptions.map(({ filter }) => filter))
-const unsubscribed = (world: World) => world.peer.all('unsubscribe').flatMap(({ filters }) => filters)
+const subscribed = (world: World) =>
+  world.peer
+    .all('subscribe')
+    .flatMap(({ subscriptions }) => subscriptions.map(({ filter }) => filter))
+const unsubscribed = (world: World) =>
+  world.peer.all('unsubscribe').flatMap(({ filters }) => filters)
 
 /** Answers the latest SUBSCRIBE or UNSUBSCRIBE. */
 const answer = (world: World, type: 'suback' | 'unsuback', reasonCode = 0) =>
-  world.send({ type, packetId: world.peer.last(type === 'suback' ? 'subscribe' : 'unsubscribe').packetId, reasonCodes: [reasonCode] })
+  world.send({
+    type,
+    packetId: world.peer.last(type === 'suback' ? 'subscribe' : 'unsubscribe').packetId,
+    reasonCodes: [reasonCode],
+  })
 
 /** A signal that counts its listeners. */
 function counted() {
@@ -30,7 +49,11 @@ function counted() {
   const known = new Set<unknown>()
   const add = signal.addEventListener.bind(signal)
   const remove = signal.removeEventListener.bind(signal)
-  signal.addEventListener = (type: string, listener: EventListenerOrEventListenerObject, options?: AddEventListenerOptions | boolean) => {
+  signal.addEventListener = (
+    type: string,
+    listener: EventListenerOrEventListenerObject,
+    options?: AddEventListenerOptions | boolean,
+  ) => {
     known.add(listener)
     add(type, listener, options)
   }
@@ -38,7 +61,11 @@ function counted() {
     known.delete(listener)
     remove(type, listener)
   }
-  return { signal, listeners: () => known.size, abort: (reason?: unknown) => controller.abort(reason) }
+  return {
+    signal,
+    listeners: () => known.size,
+    abort: (reason?: unknown) => controller.abort(reason),
+  }
 }
 
 describe('offline', () => {
@@ -53,7 +80,10 @@ describe('offline', () => {
       { filter: 'a', qos: 2, retainHandling: 0 },
       { filter: 'b', qos: 1 },
     ]
-    expect(world.peer.all('subscribe').map((packet) => packet.subscriptions)).toMatchObject([[one], [other]])
+    expect(world.peer.all('subscribe').map((packet) => packet.subscriptions)).toMatchObject([
+      [one],
+      [other],
+    ])
     for (const { ready } of [first, second]) expect((await ready).granted[0]?.qos).toBe(2)
   })
 
@@ -117,7 +147,11 @@ describe('answers that cross', () => {
     const call = world.client.subscribe('a', { qos: 1 })
     await world.settle()
     const { packetId } = world.peer.last('subscribe')
-    await world.send(publish('a', '1', 1), { type: 'suback', packetId, reasonCodes: [1] }, publish('a', '2', 2))
+    await world.send(
+      publish('a', '1', 1),
+      { type: 'suback', packetId, reasonCodes: [1] },
+      publish('a', '2', 2),
+    )
     expect(takenTexts(await call)).toEqual(['1', '2'])
   })
 
@@ -144,12 +178,20 @@ describe('what is asked for', () => {
     const world = await agreed()
     const filter = Object.freeze({ filter: 'a', qos: 0 as const, retainHandling: 2 as const })
     const userProperties = [['k', 'v'] as [string, string]]
-    const options: SubscribeOptions = Object.freeze({ ack: 'manual', properties: Object.freeze({ userProperties }) })
-    const calls = [world.client.subscribe(Object.freeze([filter]), options), world.client.subscribe({ filter: 'a', qos: 2 }, options)]
+    const options: SubscribeOptions = Object.freeze({
+      ack: 'manual',
+      properties: Object.freeze({ userProperties }),
+    })
+    const calls = [
+      world.client.subscribe(Object.freeze([filter]), options),
+      world.client.subscribe({ filter: 'a', qos: 2 }, options),
+    ]
     await world.settle()
     await Promise.all(calls)
     expect(filter).toEqual({ filter: 'a', qos: 0, retainHandling: 2 })
-    expect(world.peer.last('subscribe').subscriptions).toMatchObject([{ filter: 'a', qos: 2, retainHandling: 0 }])
+    expect(world.peer.last('subscribe').subscriptions).toMatchObject([
+      { filter: 'a', qos: 2, retainHandling: 0 },
+    ])
   })
 })
 
@@ -157,7 +199,12 @@ describe('from inside callbacks', () => {
   it('onDrop detaches: the message that came is kept for the next subscription as well', async () => {
     const world = await agreed()
     const onDrop = (): void => subscription.detach()
-    const subscription: Subscription = await subscribe(world, 'a', { qos: 1, buffer: 2, overflow: 'drop-oldest', onDrop })
+    const subscription: Subscription = await subscribe(world, 'a', {
+      qos: 1,
+      buffer: 2,
+      overflow: 'drop-oldest',
+      onDrop,
+    })
     for (const packet of series('a', 4)) await world.send(packet)
     expect(takenTexts(await subscribe(world, 'a', { qos: 1 })).at(-1)).toBe('4')
     await world.settle()
@@ -168,7 +215,12 @@ describe('from inside callbacks', () => {
     const world = await agreed()
     const left: Promise<void>[] = []
     const onDrop = (): void => void left.push(quiet(subscription.unsubscribe()))
-    const subscription: Subscription = await subscribe(world, 'a', { qos: 1, buffer: 2, overflow: 'drop-oldest', onDrop })
+    const subscription: Subscription = await subscribe(world, 'a', {
+      qos: 1,
+      buffer: 2,
+      overflow: 'drop-oldest',
+      onDrop,
+    })
     for (const packet of series('a', 5)) await world.send(packet)
     await Promise.all(left)
     expect(acks(world)).toHaveLength(5)
@@ -186,7 +238,9 @@ describe('from inside callbacks', () => {
   })
 
   it('everything that is pending settles when the client ends, and so does a subscribe() meanwhile', async () => {
-    const world = await connected({}, (packet) => (packet.type === 'subscribe' && packet.packetId === 1 ? agreeable(packet) : silent(packet)))
+    const world = await connected({}, (packet) =>
+      packet.type === 'subscribe' && packet.packetId === 1 ? agreeable(packet) : silent(packet),
+    )
     const open = await subscribe(world, 'open', { qos: 1, ack: 'manual' })
     const { client } = world
     const pending = [
@@ -216,8 +270,13 @@ describe('a signal', () => {
 
   it('that has aborted: nothing is sent, outcome not-sent', async () => {
     const world = await agreed()
-    const outcome = await world.outcome(world.client.subscribe('a', { signal: AbortSignal.abort('why') }))
-    expect(outcome).toMatchObject({ state: 'rejected', error: { ...aborted, name: 'AbortError', cause: 'why' } })
+    const outcome = await world.outcome(
+      world.client.subscribe('a', { signal: AbortSignal.abort('why') }),
+    )
+    expect(outcome).toMatchObject({
+      state: 'rejected',
+      error: { ...aborted, name: 'AbortError', cause: 'why' },
+    })
     expect(types(world)).toEqual(['connect'])
   })
 
@@ -227,7 +286,10 @@ describe('a signal', () => {
     const subscription = world.client.subscription('a', { signal })
     const reading = read(subscription)
     abort(new Error('enough'))
-    expect(await failure(subscription.ready)).toMatchObject({ ...aborted, cause: { message: 'enough' } })
+    expect(await failure(subscription.ready)).toMatchObject({
+      ...aborted,
+      cause: { message: 'enough' },
+    })
     await connect()
     expect(types(world)).toEqual(['connect'])
     expect(reading.end.state).not.toBe('running')
@@ -255,7 +317,10 @@ describe('a signal', () => {
     const call = quiet(world.client.subscribe('a', { signal }))
     await world.settle()
     abort()
-    expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { code: 'ERR_ABORTED', outcome: 'unknown' } })
+    expect(await world.outcome(call)).toMatchObject({
+      state: 'rejected',
+      error: { code: 'ERR_ABORTED', outcome: 'unknown' },
+    })
     expect(unsubscribed(world)).toEqual(['a'])
     await answer(world, 'suback')
     await answer(world, 'unsuback')

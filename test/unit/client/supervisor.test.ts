@@ -1,14 +1,23 @@
 import { describe, expect, it } from 'vitest'
 import type { DecisionContext } from '../../../src/client/api/index.js'
 import { BrokerList } from '../../../src/client/dialling/brokers.js'
-import { type Step, Supervisor, type SupervisorConfig } from '../../../src/client/dialling/supervisor.js'
+import {
+  type Step,
+  Supervisor,
+  type SupervisorConfig,
+} from '../../../src/client/dialling/supervisor.js'
 import type { ReconnectPolicy } from '../../../src/client/parsing/options.js'
 import { MqttError } from '../../../src/errors.js'
 
-const lost = new MqttError('ERR_CONNECTION_LOST', undefined, { fault: 'remote', outcome: 'unknown' })
+const lost = new MqttError('ERR_CONNECTION_LOST', undefined, {
+  fault: 'remote',
+  outcome: 'unknown',
+})
 const failed = new MqttError('ERR_CONNECT_FAILED', undefined, { fault: 'remote' })
-const no = (reasonCode: number): MqttError => new MqttError('ERR_CONNECT_REFUSED', undefined, { reasonCode, outcome: 'refused' })
-const goodbye = (reasonCode: number): MqttError => new MqttError('ERR_SERVER_DISCONNECT', undefined, { reasonCode })
+const no = (reasonCode: number): MqttError =>
+  new MqttError('ERR_CONNECT_REFUSED', undefined, { reasonCode, outcome: 'refused' })
+const goodbye = (reasonCode: number): MqttError =>
+  new MqttError('ERR_SERVER_DISCONNECT', undefined, { reasonCode })
 
 const doubling: ReconnectPolicy = {
   backoff: (attempt) => Math.min(30_000, 1000 * 2 ** (attempt - 1)),
@@ -20,18 +29,34 @@ const doubling: ReconnectPolicy = {
 type Config = Partial<Omit<SupervisorConfig<string>, 'policy'>>
 
 /** A supervisor that has begun: `fail` and `lose` give the delay of the next dial, or the error that it stops with. */
-function begun(policy: Partial<ReconnectPolicy> | false = {}, hosts: readonly string[] = ['a'], config: Config = {}) {
+function begun(
+  policy: Partial<ReconnectPolicy> | false = {},
+  hosts: readonly string[] = ['a'],
+  config: Config = {},
+) {
   const brokers = new BrokerList(hosts)
-  const defaults = { brokers, rejectFirst: false, refreshable: false, random: () => 0, nameOf: (host: string) => `x://${host}` }
-  const supervisor = new Supervisor({ ...defaults, ...config, policy: policy && { ...doubling, ...policy } })
-  const next = (step: Step): number | MqttError | undefined => (step.type === 'dial' ? step.delay : step.error)
+  const defaults = {
+    brokers,
+    rejectFirst: false,
+    refreshable: false,
+    random: () => 0,
+    nameOf: (host: string) => `x://${host}`,
+  }
+  const supervisor = new Supervisor({
+    ...defaults,
+    ...config,
+    policy: policy && { ...doubling, ...policy },
+  })
+  const next = (step: Step): number | MqttError | undefined =>
+    step.type === 'dial' ? step.delay : step.error
   expect(supervisor.begin()).toEqual({ type: 'dial', delay: undefined })
   return {
     supervisor,
     brokers,
     connected: (now = 0) => supervisor.handleConnected(now),
     fail: (error = failed) => next(supervisor.handleFailed(error, undefined)),
-    lose: (now = 10, error = lost, urgent = false, hint?: 'followed') => next(supervisor.handleLost(error, now, urgent, hint)),
+    lose: (now = 10, error = lost, urgent = false, hint?: 'followed') =>
+      next(supervisor.handleLost(error, now, urgent, hint)),
   }
 }
 
@@ -42,7 +67,8 @@ function dials(first: unknown, following: () => unknown): number {
   return count
 }
 
-const errorsOf = (error: unknown): MqttError[] | undefined => ((error as MqttError).cause as AggregateError | undefined)?.errors
+const errorsOf = (error: unknown): MqttError[] | undefined =>
+  ((error as MqttError).cause as AggregateError | undefined)?.errors
 const exhausted = { code: 'ERR_RETRIES_EXHAUSTED', cause: failed }
 const series = [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]
 
@@ -138,7 +164,8 @@ describe('delays', () => {
 
   it('a backoff gets the number of the delay and the error', () => {
     const given: unknown[] = []
-    const backoff = (attempt: number, error: MqttError | undefined): number => given.push(attempt, error)
+    const backoff = (attempt: number, error: MqttError | undefined): number =>
+      given.push(attempt, error)
     const { connected, lose, fail } = begun({ backoff })
     connected()
     lose()
@@ -150,7 +177,8 @@ describe('delays', () => {
 describe('enough', () => {
   it.each([1, 2, 5])('maxAttempts %s: so many, then the last error is the cause', (maxAttempts) => {
     const { fail } = begun({ maxAttempts })
-    for (let attempt = 1; attempt < maxAttempts; attempt++) expect(fail()).not.toBeInstanceOf(MqttError)
+    for (let attempt = 1; attempt < maxAttempts; attempt++)
+      expect(fail()).not.toBeInstanceOf(MqttError)
     expect(fail()).toMatchObject(exhausted)
   })
 
@@ -208,20 +236,23 @@ describe('enough', () => {
     },
   )
 
-  it.each([goodbye(0x98), new MqttError('ERR_SESSION_TAKEN_OVER', undefined, { reasonCode: 0x8e })])(
-    'taken over, or by administrative action: its own error, whatever the policy',
-    (error) => {
-      const { connected, lose } = begun()
-      connected()
-      expect(lose(1, error)).toBe(error)
-    },
-  )
+  it.each([
+    goodbye(0x98),
+    new MqttError('ERR_SESSION_TAKEN_OVER', undefined, { reasonCode: 0x8e }),
+  ])('taken over, or by administrative action: its own error, whatever the policy', (error) => {
+    const { connected, lose } = begun()
+    connected()
+    expect(lose(1, error)).toBe(error)
+  })
 })
 
 describe('decide', () => {
   it('is asked once for each failure, with what would be done', () => {
     const asked: (MqttError | DecisionContext)[] = []
-    const { connected, lose, fail } = begun({ decide: (...args) => void asked.push(...args) }, ['a', 'b'])
+    const { connected, lose, fail } = begun({ decide: (...args) => void asked.push(...args) }, [
+      'a',
+      'b',
+    ])
     fail()
     fail(no(0x8a))
     connected()
@@ -236,11 +267,14 @@ describe('decide', () => {
     ])
   })
 
-  it.each(['none', 5, null, {}, Promise.resolve('stop')])('that gives %s changes nothing', (given) => {
-    const { fail } = begun({ decide: () => given as 'stop' })
-    expect(fail()).toBe(1000)
-    expect(fail(no(0x8a))).toMatchObject({ reasonCode: 0x8a })
-  })
+  it.each(['none', 5, null, {}, Promise.resolve('stop')])(
+    'that gives %s changes nothing',
+    (given) => {
+      const { fail } = begun({ decide: () => given as 'stop' })
+      expect(fail()).toBe(1000)
+      expect(fail(no(0x8a))).toMatchObject({ reasonCode: 0x8a })
+    },
+  )
 
   it('one that throws leaves the table in force', () => {
     const decide = (): never => {

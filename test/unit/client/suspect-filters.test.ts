@@ -15,10 +15,13 @@ const durable: ClientOptions = { clientId: 'c', cleanStart: false }
 
 /** Packets of each connection in short, without identifiers. */
 const wire = (broker: StrictBroker): string[][] =>
-  broker.world.peers.map((peer) => peer.received.slice(1).map((packet) => short(packet).replace(/ #\d+/, '')))
+  broker.world.peers.map((peer) =>
+    peer.received.slice(1).map((packet) => short(packet).replace(/ #\d+/, '')),
+  )
 
 /** A client of a server that ends the connection at `bad`. */
-const refusing = (how: Strictness = {}, options: ClientOptions = {}) => strict({ subscribe: ['bad'], ...how }, options)
+const refusing = (how: Strictness = {}, options: ClientOptions = {}) =>
+  strict({ subscribe: ['bad'], ...how }, options)
 
 /** The connection ends at a publish of `poison`. */
 function poisonous({ world, answer }: StrictBroker): void {
@@ -55,12 +58,19 @@ describe.each(variants)('a filter at which the server closes, %s', (_name, how, 
       { filter: 'bad', qos: undefined, reasonCode: 0x80, error: refused },
       { filter: 'good', qos: 1 },
     ])
-    expect(await alone).toMatchObject({ ...refused, message: expect.stringContaining('bad') as string })
+    expect(await alone).toMatchObject({
+      ...refused,
+      message: expect.stringContaining('bad') as string,
+    })
     expect([...broker.filters].sort()).toEqual(['after', 'before', 'good'])
     // The first one, and three trials.
     expect(broker.ended).toBe(4)
     await world.send(...['before', 'good', 'after'].map((topic) => publish(topic, topic)))
-    expect([before, await both, await after].map(takenTexts)).toEqual([['before'], ['good'], ['after']])
+    expect([before, await both, await after].map(takenTexts)).toEqual([
+      ['before'],
+      ['good'],
+      ['after'],
+    ])
     // It is left out of resubscribing; a new call tries again.
     await again(world, broker.answer)
     await world.clock.advance(10_000)
@@ -101,20 +111,19 @@ describe('a suspect', () => {
     expect(third).toEqual(['subscribe a', 'pingreq', 'subscribe b', 'subscribe bad'])
   })
 
-  it.each([0x80, 0x82, 0x83, 0x87, 0x8b, 0x8c, 0x8e, 0x8f, 0x97, 0x98, 0x9c, 0x9d, 0x9e, 0xa1, 0xa2])(
-    'a DISCONNECT of code %i is not fatal while a SUBSCRIBE has no answer',
-    async (reasonCode) => {
-      const broker = await refusing({ reasonCode })
-      const bad = failure(broker.world.client.subscribe('bad'))
-      quiet(broker.world.client.subscribe('good'))
-      await broker.world.clock.advance(20_000)
-      expect(await bad).toMatchObject({ ...refused, reasonCode })
-      expect(broker.world.client.state).toBe('connected')
-      // Those that say no to a filter say it once.
-      expect(broker.ended).toBe([0x87, 0x8f, 0x9e, 0xa2].includes(reasonCode) ? 2 : 4)
-      expect([...broker.filters]).toEqual(['good'])
-    },
-  )
+  it.each([
+    0x80, 0x82, 0x83, 0x87, 0x8b, 0x8c, 0x8e, 0x8f, 0x97, 0x98, 0x9c, 0x9d, 0x9e, 0xa1, 0xa2,
+  ])('a DISCONNECT of code %i is not fatal while a SUBSCRIBE has no answer', async (reasonCode) => {
+    const broker = await refusing({ reasonCode })
+    const bad = failure(broker.world.client.subscribe('bad'))
+    quiet(broker.world.client.subscribe('good'))
+    await broker.world.clock.advance(20_000)
+    expect(await bad).toMatchObject({ ...refused, reasonCode })
+    expect(broker.world.client.state).toBe('connected')
+    // Those that say no to a filter say it once.
+    expect(broker.ended).toBe([0x87, 0x8f, 0x9e, 0xa2].includes(reasonCode) ? 2 : 4)
+    expect([...broker.filters]).toEqual(['good'])
+  })
 
   it.each([1, 5, Number.POSITIVE_INFINITY])('poisonAfter: %d', async (poisonAfter) => {
     const broker = await refusing({}, { subscriptions: { poisonAfter } })
@@ -127,7 +136,10 @@ describe('a suspect', () => {
   })
 
   it('$share filters and handlers: the same', async () => {
-    const broker = await strict({ subscribe: ['$share/g/bad', 'listened', 'answered'], reasonCode: 0x9e })
+    const broker = await strict({
+      subscribe: ['$share/g/bad', 'listened', 'answered'],
+      reasonCode: 0x9e,
+    })
     const { client, clock } = broker.world
     const failures = [
       failure(client.subscribe('$share/g/bad')),
@@ -135,20 +147,25 @@ describe('a suspect', () => {
       failure(client.respond('answered', () => 'x')),
     ]
     await clock.advance(30_000)
-    for (const error of failures) expect(await error).toMatchObject({ ...refused, reasonCode: 0x9e })
+    for (const error of failures)
+      expect(await error).toMatchObject({ ...refused, reasonCode: 0x9e })
     expect(client.state).toBe('connected')
   })
 
   it('two requests for one filter without an answer: each is tried', async () => {
     const broker = await refusing()
     const { world } = broker
-    const ask = (qos: 0 | 1): Promise<Subscription>[] => ['bad', 'f'].map((filter) => quiet(world.client.subscribe(filter, { qos })))
+    const ask = (qos: 0 | 1): Promise<Subscription>[] =>
+      ['bad', 'f'].map((filter) => quiet(world.client.subscribe(filter, { qos })))
     const [bad, first] = ask(0)
     await world.settle()
     const [worse, second] = ask(1)
     await world.clock.advance(20_000)
-    expect((await Promise.all([first, second])).map((subscription) => subscription?.granted[0]?.qos)).toEqual([1, 1])
-    for (const call of [bad, worse]) expect(await failure(call as Promise<unknown>)).toMatchObject(refused)
+    expect(
+      (await Promise.all([first, second])).map((subscription) => subscription?.granted[0]?.qos),
+    ).toEqual([1, 1])
+    for (const call of [bad, worse])
+      expect(await failure(call as Promise<unknown>)).toMatchObject(refused)
     expect([...broker.filters]).toEqual(['f'])
   })
 
@@ -164,7 +181,10 @@ describe('a suspect', () => {
   })
 
   it('a blamed ending does not raise the backoff, and is no attempt that counts', async () => {
-    const options = { reconnect: { ...reconnect, maxAttempts: 2 }, subscriptions: { poisonAfter: 6 } }
+    const options = {
+      reconnect: { ...reconnect, maxAttempts: 2 },
+      subscriptions: { poisonAfter: 6 },
+    }
     const { world } = await refusing({}, options)
     const bad = failure(world.client.subscribe('bad'))
     await world.clock.advance(100_000)
@@ -236,7 +256,8 @@ describe('while a filter is tried', () => {
     const { world } = broker
     quiet(world.client.subscribe('silent'))
     await world.clock.advance(1)
-    world.answer = (packet) => (short(packet).startsWith('subscribe silent') ? undefined : broker.answer(packet))
+    world.answer = (packet) =>
+      short(packet).startsWith('subscribe silent') ? undefined : broker.answer(packet)
     await world.clock.advance(1000)
     const other = quiet(world.client.subscribe('other'))
     await world.clock.advance(3000)
@@ -285,7 +306,8 @@ describe('while a filter is tried', () => {
         late = clock.now() + 15_000
         answers.length = 0
         const { peer } = world
-        for (let at = 200; at < 15_000; at += 200) clock.setTimer(() => peer.send(publish('big', 'part')), at)
+        for (let at = 200; at < 15_000; at += 200)
+          clock.setTimer(() => peer.send(publish('big', 'part')), at)
         clock.setTimer(() => peer.send(...answers), 15_000)
       }
       if (packet.type === 'connect' || clock.now() >= late) return given
@@ -440,7 +462,8 @@ describe('is no refused filter', () => {
     const busy = new Map<unknown, number>()
     world.answer = (packet) => {
       const { clock, peer } = world
-      if (packet.type === 'connect') clock.setTimer(() => peer.cut(), -1000 * Math.log(1 - random()))
+      if (packet.type === 'connect')
+        clock.setTimer(() => peer.cut(), -1000 * Math.log(1 - random()))
       const answers = broker.answer(packet) ?? []
       // In order, each up to half a second after the one before.
       const due = Math.max(busy.get(peer) ?? 0, clock.now()) + 500 * random()
@@ -491,7 +514,9 @@ describe('is no refused filter', () => {
     poisonous(broker)
     const worse = bad ? failure(world.client.subscribe('bad')) : undefined
     const poison = failure(world.client.publish('t', 'poison', { qos: 1 }))
-    const fine = bad ? [1, 2, 3].map((number) => world.client.publish('t', `fine ${number}`, { qos: 1 })) : []
+    const fine = bad
+      ? [1, 2, 3].map((number) => world.client.publish('t', `fine ${number}`, { qos: 1 }))
+      : []
     const good = quiet(world.client.subscribe('good'))
     await world.clock.advance(bad ? 600_000 : 60_000)
     expect(await poison).toMatchObject({ code: 'ERR_POISONED' })
@@ -523,7 +548,9 @@ describe('is no refused filter', () => {
     expect(await poison).toMatchObject({ code: 'ERR_POISONED' })
     await expect(call).resolves.toMatchObject({ granted: [{ filter: 'f', qos: 0 }] })
     // With the first publish, and when that had been given up.
-    const subscribes = wire(broker).map((packets) => packets.filter((packet) => packet.startsWith('subscribe')).length)
+    const subscribes = wire(broker).map(
+      (packets) => packets.filter((packet) => packet.startsWith('subscribe')).length,
+    )
     expect([subscribes.shift(), subscribes.pop(), Math.max(...subscribes)]).toEqual([1, 1, 0])
   })
 })
@@ -536,7 +563,11 @@ describe('UNSUBSCRIBE at which the server closes', () => {
     const left = quiet(world.client.unsubscribe(['bad', 'good', 'none']))
     await world.clock.advance(30_000)
     const [bad, ...others] = await left
-    expect(bad).toMatchObject({ filter: 'bad', reasonCode: 0x80, error: { code: 'ERR_UNSUBSCRIBE_REFUSED', outcome: 'refused' } })
+    expect(bad).toMatchObject({
+      filter: 'bad',
+      reasonCode: 0x80,
+      error: { code: 'ERR_UNSUBSCRIBE_REFUSED', outcome: 'refused' },
+    })
     expect(others).toMatchObject(['good', 'none'].map((filter) => ({ filter, error: undefined })))
     expect(broker.ended).toBe(4)
     expect(world.client.state).toBe('connected')
@@ -563,7 +594,8 @@ describe('UNSUBSCRIBE at which the server closes', () => {
     const { world } = broker
     await subscribe(world, '$share/g/f')
     const sent = quiet(world.client.publish('t', 'x', { qos: 1 }))
-    world.answer = (packet) => (packet.type === 'publish' && world.peers.length === 1 ? undefined : broker.answer(packet))
+    world.answer = (packet) =>
+      packet.type === 'publish' && world.peers.length === 1 ? undefined : broker.answer(packet)
     const drained = world.client.drain()
     await world.clock.advance(1000)
     expect(await world.outcome(drained)).toMatchObject({ state: 'fulfilled' })

@@ -48,7 +48,11 @@ const forms = Object.entries(secrets).map(([name, secret]) => [name, formsOf(sec
 export function secretsIn(text: string): string[] {
   const dense = text.replace(/[\s-]+/g, '')
   const lower = dense.toLowerCase()
-  return forms.filter(([, shapes]) => shapes.some((shape, index) => (index < 3 ? lower : dense).includes(shape))).map(([name]) => name)
+  return forms
+    .filter(([, shapes]) =>
+      shapes.some((shape, index) => (index < 3 ? lower : dense).includes(shape)),
+    )
+    .map(([name]) => name)
 }
 
 /** All bytes that can be reached from a value, as text. */
@@ -58,7 +62,9 @@ function bytesIn(value: unknown, seen: Set<unknown>): string {
   if (typeof value !== 'object' || value === null || seen.has(value)) return ''
   seen.add(value)
   const inner = value instanceof Map || value instanceof Set ? [...value.entries()].flat() : []
-  const own = Object.getOwnPropertyNames(value).map((name) => (value as Record<string, unknown>)[name])
+  const own = Object.getOwnPropertyNames(value).map(
+    (name) => (value as Record<string, unknown>)[name],
+  )
   return [...inner, ...own].map((each) => bytesIn(each, seen)).join('\n')
 }
 
@@ -74,8 +80,18 @@ function json(value: unknown): string {
 /** Everything that can be said about a value. */
 export function told(value: unknown): string {
   const parts: string[] = []
-  for (let each: unknown = value; each !== undefined && parts.length < 100; each = each instanceof Error ? each.cause : undefined) {
-    const options = { depth: 10, showHidden: true, getters: true, maxArrayLength: 100_000, maxStringLength: 1e6 }
+  for (
+    let each: unknown = value;
+    each !== undefined && parts.length < 100;
+    each = each instanceof Error ? each.cause : undefined
+  ) {
+    const options = {
+      depth: 10,
+      showHidden: true,
+      getters: true,
+      maxArrayLength: 100_000,
+      maxStringLength: 1e6,
+    }
     parts.push(String(each), json(each), inspect(each, options), bytesIn(each, new Set()))
     if (each instanceof Error) parts.push(each.message, each.stack ?? '')
     if (each instanceof AggregateError) parts.push(...each.errors.map(told))
@@ -116,7 +132,15 @@ export class Listener {
 
   /** Everything that a client can be asked. */
   interrogate(client: BaseClient): void {
-    for (const each of [client, client.state, client.clientId, client.negotiated, client.outbound, client.stats()]) this.hear('client', each)
+    for (const each of [
+      client,
+      client.state,
+      client.clientId,
+      client.negotiated,
+      client.outbound,
+      client.stats(),
+    ])
+      this.hear('client', each)
   }
 
   /** Waits for a promise, hearing what it comes to. */

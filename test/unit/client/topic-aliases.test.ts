@@ -20,7 +20,8 @@ const sent = (world: World) =>
 
 describe('ours', () => {
   /** A server that takes so many. */
-  const taking = (topicAliasMaximum: number, options: ClientOptions = {}) => connected(options, forgets({ topicAliasMaximum }))
+  const taking = (topicAliasMaximum: number, options: ClientOptions = {}) =>
+    connected(options, forgets({ topicAliasMaximum }))
   const five = { topicAliasMaximum: 5 }
 
   it.each([
@@ -83,7 +84,9 @@ describe('ours', () => {
 
   it('a message that was too large has taught the server nothing', async () => {
     const world = await connected({}, forgets({ ...five, maximumPacketSize: 60 }))
-    expect(() => world.client.post('a', 'x'.repeat(100))).toThrow(expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }))
+    expect(() => world.client.post('a', 'x'.repeat(100))).toThrow(
+      expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }),
+    )
     await post(world, 'aa')
     expect(sent(world)).toBe('a1 1')
   })
@@ -98,7 +101,10 @@ describe('ours', () => {
   })
 
   it('QoS 0 messages that waited for the link use them too, in order', async () => {
-    const world = await steady({ outbound: { offline: { qos0: 'queue' } } }, forgets({ topicAliasMaximum: 2 }))
+    const world = await steady(
+      { outbound: { offline: { qos0: 'queue' } } },
+      forgets({ topicAliasMaximum: 2 }),
+    )
     world.peer.cut()
     await world.settle()
     for (const text of ['1', '2', '3']) quiet(world.client.publish('a', text))
@@ -111,7 +117,9 @@ describe('ours', () => {
   it('`properties.topicAlias` is refused: they are ours', async () => {
     const world = await taking(2)
     const properties = { topicAlias: 1 } as object
-    expect(await failure(world.client.publish('a', 'x', { properties }))).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+    expect(await failure(world.client.publish('a', 'x', { properties }))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+    })
     await world.settle()
     expect(carried(world.peer)).toEqual([])
   })
@@ -120,7 +128,8 @@ describe('ours', () => {
     const world = await taking(2)
     const seen: string[] = []
     world.client.on('packet', ({ direction, packet }) => {
-      if (direction === 'out' && packet.type === 'publish') seen.push(`${packet.topic}${packet.properties.topicAlias}`)
+      if (direction === 'out' && packet.type === 'publish')
+        seen.push(`${packet.topic}${packet.properties.topicAlias}`)
     })
     await post(world, 'aa')
     expect(seen).toEqual(['a1', '1'])
@@ -136,13 +145,21 @@ describe('ours', () => {
 })
 
 describe('the server’s', () => {
-  const alias = (topic: string, topicAlias: number, text = 'x') => publish(topic, text, undefined, { properties: { topicAlias } })
+  const alias = (topic: string, topicAlias: number, text = 'x') =>
+    publish(topic, text, undefined, { properties: { topicAlias } })
   const announced = (world: World) => world.peer.last('connect').properties.topicAliasMaximum
 
   it('give the topic, the newest wins; the message has it and not the alias', async () => {
     const world = await connected({}, willing(false))
     const subscription = await subscribe(world, '#')
-    await world.send(alias('a', 1), alias('', 1), alias('b', 10), alias('', 10), alias('c', 1), alias('', 1))
+    await world.send(
+      alias('a', 1),
+      alias('', 1),
+      alias('b', 10),
+      alias('', 10),
+      alias('c', 1),
+      alias('', 1),
+    )
     const topics: string[] = []
     for (let message = subscription.read(); message !== undefined; message = subscription.read()) {
       topics.push(message.topic)
@@ -163,7 +180,10 @@ describe('the server’s', () => {
   })
 
   it('a server that uses one of an earlier connection gets none any more, and the session goes on', async () => {
-    const world = await steady({ credentials: () => ({ connect: { topicAliasMaximum: 20 } }) }, willing(false))
+    const world = await steady(
+      { credentials: () => ({ connect: { topicAliasMaximum: 20 } }) },
+      willing(false),
+    )
     const subscription = await subscribe(world, '#')
     await world.send(alias('a', 1, 'one'))
     const second = await again(world, willing(true))
@@ -182,7 +202,10 @@ describe('the server’s', () => {
     ['the range is what this CONNECT announced', [], 2],
     ['where `credentials` lowered it for one connection, that counts', [2, 0], undefined],
   ])('%s', async (_name, maxima, next) => {
-    const credentials = maxima.length === 0 ? undefined : () => ({ connect: { topicAliasMaximum: maxima.shift() ?? 0 } })
+    const credentials =
+      maxima.length === 0
+        ? undefined
+        : () => ({ connect: { topicAliasMaximum: maxima.shift() ?? 0 } })
     const world = await steady({ topicAliasMaximum: 2, credentials }, willing(false))
     expect(announced(world)).toBe(2)
     await world.send(alias('a', 2))

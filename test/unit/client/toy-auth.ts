@@ -8,13 +8,19 @@ import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { ClientPacket } from '../../../src/wire/packets.js'
 import { agreeable } from './harness.js'
 
-export const text = (value: Uint8Array | undefined): string | undefined => (value === undefined ? undefined : new TextDecoder().decode(value))
-export const bytes = (value: string): ReturnType<Uint8Array['slice']> => new TextEncoder().encode(value)
+export const text = (value: Uint8Array | undefined): string | undefined =>
+  value === undefined ? undefined : new TextDecoder().decode(value)
+export const bytes = (value: string): ReturnType<Uint8Array['slice']> =>
+  new TextEncoder().encode(value)
 
 /** What the mechanism was called with, oldest first. */
 export interface Toy {
   readonly auth: AuthMechanism
-  readonly calls: { readonly name: string; readonly data: string | undefined; readonly context: AuthContext }[]
+  readonly calls: {
+    readonly name: string
+    readonly data: string | undefined
+    readonly context: AuthContext
+  }[]
 }
 
 export function toy(overrides: Partial<AuthMechanism> = {}): Toy {
@@ -44,14 +50,19 @@ export function asking(...challenges: string[]): Answer {
   const next = (): ReturnType<Answer> => {
     const challenge = left.shift()
     if (challenge !== undefined)
-      return { type: 'auth', reasonCode: 0x18, properties: { authenticationMethod: 'toy', authenticationData: bytes(challenge) } }
+      return {
+        type: 'auth',
+        reasonCode: 0x18,
+        properties: { authenticationMethod: 'toy', authenticationData: bytes(challenge) },
+      }
     const properties = { authenticationMethod: 'toy', authenticationData: bytes('bye') }
     if (!first) return { type: 'auth', reasonCode: 0, properties }
     first = false
     return { type: 'connack', sessionPresent: false, reasonCode: 0, properties }
   }
   return (packet: ClientPacket) => {
-    if (packet.type === 'connect' || (packet.type === 'auth' && packet.reasonCode === 0x19)) left = [...challenges]
+    if (packet.type === 'connect' || (packet.type === 'auth' && packet.reasonCode === 0x19))
+      left = [...challenges]
     return packet.type === 'connect' || packet.type === 'auth' ? next() : agreeable(packet)
   }
 }

@@ -16,7 +16,9 @@ async function hops(count: number): Promise<void> {
 }
 
 describe('TurnEnd', () => {
-  function made(platform: Pick<Platform, 'microtask' | 'turnEnd'> = virtualPlatform(new VirtualClock())) {
+  function made(
+    platform: Pick<Platform, 'microtask' | 'turnEnd'> = virtualPlatform(new VirtualClock()),
+  ) {
     const calls = { count: 0 }
     const turnEnd = new TurnEnd(platform as Platform, () => {
       calls.count += 1
@@ -26,7 +28,11 @@ describe('TurnEnd', () => {
 
   it('calls back once for all that asked, as soon as what runs has ended', async () => {
     const { turnEnd, calls } = made()
-    expect([turnEnd.ask(false), turnEnd.ask(false), turnEnd.ask(true)]).toEqual([true, false, false])
+    expect([turnEnd.ask(false), turnEnd.ask(false), turnEnd.ask(true)]).toEqual([
+      true,
+      false,
+      false,
+    ])
     expect(calls.count).toBe(0)
     await hops(1)
     expect(calls.count).toBe(1)
@@ -79,7 +85,10 @@ describe('TurnEnd', () => {
 
   it('waits for the end of a turn where the platform tells it, whoever asks', () => {
     const due: (() => void)[] = []
-    const { turnEnd, calls } = made({ turnEnd: (callback) => void due.push(callback), microtask: () => expect.unreachable() })
+    const { turnEnd, calls } = made({
+      turnEnd: (callback) => void due.push(callback),
+      microtask: () => expect.unreachable(),
+    })
     for (const patient of [true, false]) {
       turnEnd.ask(patient)
       turnEnd.ask(patient)
@@ -111,14 +120,19 @@ describe('acknowledgements', () => {
   }
 
   /** So many messages wait for the application, which settles the first few. */
-  async function settling(count: number, settled: number, options: ClientOptions = {}): Promise<World> {
+  async function settling(
+    count: number,
+    settled: number,
+    options: ClientOptions = {},
+  ): Promise<World> {
     const world = await agreed(options)
     const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
     await world.send(...series('a', count))
     for (let left = settled; left > 0; left--) taken(subscription).ack()
     return world
   }
-  const lastTypes = (world: World, count: number) => world.peers[0]?.received.map(({ type }) => type).slice(-count)
+  const lastTypes = (world: World, count: number) =>
+    world.peers[0]?.received.map(({ type }) => type).slice(-count)
 
   it('of a loop over messages that are there all leave', async () => {
     const world = await agreed()
@@ -131,7 +145,11 @@ describe('acknowledgements', () => {
     const world = await stubbed({ receiveMaximum: 65_535 })
     const waiting = world.client.subscribe('a', { qos: 1 })
     await world.settle()
-    world.stub.deliver({ type: 'suback', packetId: (world.stub.packets[0] as SubscribePacket).packetId, reasonCodes: [1] })
+    world.stub.deliver({
+      type: 'suback',
+      packetId: (world.stub.packets[0] as SubscribePacket).packetId,
+      reasonCodes: [1],
+    })
     quiet(loop(await waiting))
     let sent = 0
     const writesOf = async (count: number): Promise<number[]> => {
@@ -145,7 +163,13 @@ describe('acknowledgements', () => {
 
   it.each<[string, number, number, number[], number[]]>([
     // What leaves in one go is lost in one go.
-    ['a few in a millisecond where the connection before did not hold', 100, 5000, [1, 1, 8, 88, 2], [8, 16, 24, 88, 792, 5000]],
+    [
+      'a few in a millisecond where the connection before did not hold',
+      100,
+      5000,
+      [1, 1, 8, 88, 2],
+      [8, 16, 24, 88, 792, 5000],
+    ],
     ['all at once after a connection that was stable', 31_000, 2000, [], [2000]],
     ['all when the timer comes late', 100, 2000, [1000], [8, 2000]],
   ])('leave %s', async (_name, held, messages, waits, expected) => {

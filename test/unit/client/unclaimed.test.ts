@@ -2,9 +2,20 @@
 import { describe, expect, it } from 'vitest'
 import type { Subscription } from '../../../src/client/api/index.js'
 import type { World } from './harness.js'
-import { acks, agreed, pubacks, publish, read, resumed, series, subscribe, takenTexts } from './incoming.js'
+import {
+  acks,
+  agreed,
+  pubacks,
+  publish,
+  read,
+  resumed,
+  series,
+  subscribe,
+  takenTexts,
+} from './incoming.js'
 
-const unclaimed = (world: World): string[] => world.seen('unclaimed').map(({ message }) => message.text())
+const unclaimed = (world: World): string[] =>
+  world.seen('unclaimed').map(({ message }) => message.text())
 
 describe('after Session Present 1', () => {
   it('QoS 1 and 2 wait for a subscription, and reach it in order', async () => {
@@ -24,7 +35,9 @@ describe('after Session Present 1', () => {
     expect(acks(world)).toEqual([])
     await world.clock.advance(1001)
     expect([acks(world), unclaimed(world)]).toEqual([pubacks(1, 2), ['1', '2']])
-    expect(lines.join()).toContain('2 messages acknowledged unread: nobody subscribed within unclaimedHold (30000 ms)')
+    expect(lines.join()).toContain(
+      '2 messages acknowledged unread: nobody subscribed within unclaimedHold (30000 ms)',
+    )
     await world.send(publish('a', '3', 3))
     expect([acks(world), unclaimed(world)]).toEqual([pubacks(1, 3), ['1', '2', '3']])
   })
@@ -72,7 +85,11 @@ describe('after Session Present 1', () => {
   it('of a shared filter, and of one of several filters', async () => {
     const world = await resumed()
     await world.send(publish('a', '1', 1), publish('b', '2', 2), publish('a', '3', 3))
-    expect(takenTexts(await subscribe(world, ['$share/g/a', 'b'], { qos: 1 }))).toEqual(['1', '2', '3'])
+    expect(takenTexts(await subscribe(world, ['$share/g/a', 'b'], { qos: 1 }))).toEqual([
+      '1',
+      '2',
+      '3',
+    ])
   })
 
   it('a subscription that asks for QoS 0 does not delay the ack', async () => {
@@ -87,14 +104,19 @@ describe('after Session Present 1', () => {
     const world = await resumed()
     await world.send(...series('a', 2))
     const texts: string[] = []
-    await Promise.all([world.client.listen('a', (message) => texts.push(message.text()), { qos: 1 }), world.settle()])
+    await Promise.all([
+      world.client.listen('a', (message) => texts.push(message.text()), { qos: 1 }),
+      world.settle(),
+    ])
     expect([texts, acks(world)]).toEqual([['1', '2'], pubacks(1, 2)])
   })
 
   it('the first SUBSCRIBE is sent in any case, with its own Retain Handling', async () => {
     const world = await resumed()
     await subscribe(world, 'a', { qos: 1, retainHandling: 1 })
-    expect(world.peer.last('subscribe').subscriptions).toMatchObject([{ filter: 'a', qos: 1, retainHandling: 1 }])
+    expect(world.peer.last('subscribe').subscriptions).toMatchObject([
+      { filter: 'a', qos: 1, retainHandling: 1 },
+    ])
   })
 
   it('disconnect() leaves what is held unacknowledged', async () => {
@@ -120,13 +142,20 @@ describe('otherwise', () => {
     const world = await agreed()
     await world.send(publish('a', 'x', 1, { properties: { contentType: 't' } }))
     const [event] = world.seen('unclaimed')
-    expect([event?.message.text(), event?.message.properties.contentType, event?.message.ack()]).toEqual(['x', 't', false])
+    expect([
+      event?.message.text(),
+      event?.message.properties.contentType,
+      event?.message.ack(),
+    ]).toEqual(['x', 't', false])
   })
 
   it('a listener of the event that subscribes gets what comes next', async () => {
     const world = await agreed()
     const made: Subscription[] = []
-    world.client.on('unclaimed', ({ message }) => void made.push(world.client.subscription(message.topic)))
+    world.client.on(
+      'unclaimed',
+      ({ message }) => void made.push(world.client.subscription(message.topic)),
+    )
     await world.send(publish('a', '1'), publish('a', '2'))
     expect(made.map(takenTexts)).toEqual([['2']])
   })

@@ -9,16 +9,25 @@ import { connected, type World } from './harness.js'
 import { acks, publish, quiet, read, series, subscribe } from './incoming.js'
 
 /** A server that takes so many bytes, and says yes to everything. */
-const taking = (maximumPacketSize: number, sessionPresent = false): Answer => willing(sessionPresent, { maximumPacketSize })
+const taking = (maximumPacketSize: number, sessionPresent = false): Answer =>
+  willing(sessionPresent, { maximumPacketSize })
 
 /** The same, but UNSUBSCRIBE has no answer. */
-const withholding: Answer = (packet) => (packet.type === 'unsubscribe' ? undefined : taking(4096)(packet))
+const withholding: Answer = (packet) =>
+  packet.type === 'unsubscribe' ? undefined : taking(4096)(packet)
 
-const durable: ClientOptions = { clientId: 'c', cleanStart: false, reconnect: { backoff: () => 10 } }
+const durable: ClientOptions = {
+  clientId: 'c',
+  cleanStart: false,
+  reconnect: { backoff: () => 10 },
+}
 const long = 'x'.repeat(200)
-const filtersOf = (count: number): string[] => Array.from({ length: count }, (_, index) => `site/${index}/temperature/celsius`)
-const sizesOf = (world: World): number[] => world.peer.all('unsubscribe').map((packet) => encode(packet).length)
-const unsubscribed = (world: World): string[] => world.peer.all('unsubscribe').flatMap((packet) => packet.filters)
+const filtersOf = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `site/${index}/temperature/celsius`)
+const sizesOf = (world: World): number[] =>
+  world.peer.all('unsubscribe').map((packet) => encode(packet).length)
+const unsubscribed = (world: World): string[] =>
+  world.peer.all('unsubscribe').flatMap((packet) => packet.filters)
 const settled = async <T>(world: World, call: Promise<T>): Promise<T> => {
   await world.settle()
   return call
@@ -37,7 +46,8 @@ describe('UNSUBSCRIBE in packets that the server takes', () => {
     expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(limit)
     // Close to as few packets as can be.
     const bytes = sizesOf(world).reduce((sum, size) => sum + size, 0)
-    if (limit > 64) expect(sizesOf(world).length).toBeLessThanOrEqual(Math.ceil(bytes / (limit - 64)))
+    if (limit > 64)
+      expect(sizesOf(world).length).toBeLessThanOrEqual(Math.ceil(bytes / (limit - 64)))
     expect(acks(world)).toEqual(['puback 1'])
   })
 
@@ -45,24 +55,37 @@ describe('UNSUBSCRIBE in packets that the server takes', () => {
     const codeOf = (filter: string): number => (filter.includes('/7') ? 0x11 : 0)
     const world = await connected({}, (packet) => {
       if (packet.type !== 'unsubscribe') return taking(512)(packet)
-      return { type: 'unsuback', packetId: packet.packetId, reasonCodes: packet.filters.map(codeOf) }
+      return {
+        type: 'unsuback',
+        packetId: packet.packetId,
+        reasonCodes: packet.filters.map(codeOf),
+      }
     })
     const results = await settled(world, world.client.unsubscribe(filtersOf(500)))
-    expect(results).toMatchObject(filtersOf(500).map((filter) => ({ filter, reasonCode: codeOf(filter), error: undefined })))
+    expect(results).toMatchObject(
+      filtersOf(500).map((filter) => ({ filter, reasonCode: codeOf(filter), error: undefined })),
+    )
   })
 
   it('user properties count too, and go with each packet', async () => {
     const world = await connected({}, taking(256))
     const userProperties: [string, string][] = [['reason', 'x'.repeat(100)]]
-    await settled(world, world.client.unsubscribe(filtersOf(20), { properties: { userProperties } }))
+    await settled(
+      world,
+      world.client.unsubscribe(filtersOf(20), { properties: { userProperties } }),
+    )
     expect(unsubscribed(world)).toEqual(filtersOf(20))
     expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(256)
-    for (const packet of world.peer.all('unsubscribe')) expect(packet.properties.userProperties).toEqual(userProperties)
+    for (const packet of world.peer.all('unsubscribe'))
+      expect(packet.properties.userProperties).toEqual(userProperties)
   })
 
   it('a filter that could just be subscribed to can be unsubscribed from', async () => {
     // SUBSCRIBE: two bytes of header, identifier, properties with a Subscription Identifier of up to five bytes, filter, options.
-    const world = await connected({}, willing(false, { maximumPacketSize: 64, subscriptionIdentifierAvailable: 0 }))
+    const world = await connected(
+      {},
+      willing(false, { maximumPacketSize: 64, subscriptionIdentifierAvailable: 0 }),
+    )
     const filter = 'f'.repeat(64 - 8)
     const subscription = await subscribe(world, filter)
     expect(encode(world.peer.last('subscribe'))).toHaveLength(64)
@@ -103,7 +126,9 @@ describe('an UNSUBSCRIBE that the server does not take', () => {
     const world = await connected({}, taking(256))
     const reading = read(await subscribe(world, ['a', 'b'], { qos: 1 }))
     const properties = { userProperties: [['k', 'x'.repeat(300)]] as [string, string][] }
-    expect(await world.outcome(world.client.unsubscribe(['a', 'b'], { properties }))).toMatchObject({ error: tooLarge })
+    expect(await world.outcome(world.client.unsubscribe(['a', 'b'], { properties }))).toMatchObject(
+      { error: tooLarge },
+    )
     expect(unsubscribed(world)).toEqual([])
     await world.send(publish('a', '1', 1), publish('b', '2', 2))
     expect(reading.texts).toEqual(['1', '2'])
@@ -113,7 +138,11 @@ describe('an UNSUBSCRIBE that the server does not take', () => {
     const world = await connected({}, taking(128))
     const results = await settled(world, world.client.unsubscribe(['a', long, 'b']))
     expect(results.map(({ filter }) => filter)).toEqual(['a', long, 'b'])
-    expect(results.map(({ error }) => error?.code)).toEqual([undefined, 'ERR_PACKET_TOO_LARGE', undefined])
+    expect(results.map(({ error }) => error?.code)).toEqual([
+      undefined,
+      'ERR_PACKET_TOO_LARGE',
+      undefined,
+    ])
     expect(results[1]?.error).toBeInstanceOf(MqttError)
     expect(unsubscribed(world)).toEqual(['a', 'b'])
   })
@@ -165,9 +194,17 @@ describe('an UNSUBSCRIBE that the server does not take', () => {
     const call = world.client.unsubscribe(['a', 'b', 'c'])
     await world.settle()
     world.answer = taking(4096, true)
-    await world.send({ type: 'unsuback', packetId: world.peer.all('unsubscribe')[0]?.packetId as number, reasonCodes: [0] })
+    await world.send({
+      type: 'unsuback',
+      packetId: world.peer.all('unsubscribe')[0]?.packetId as number,
+      reasonCodes: [0],
+    })
     await world.clock.advance(10)
-    expect((await call).map(({ error }) => error?.outcome)).toEqual(['unknown', 'unknown', undefined])
+    expect((await call).map(({ error }) => error?.outcome)).toEqual([
+      'unknown',
+      'unknown',
+      undefined,
+    ])
     expect(unsubscribed(world)).toEqual(['c'])
   })
 
@@ -176,7 +213,10 @@ describe('an UNSUBSCRIBE that the server does not take', () => {
     const subscription = await subscribe(world, long, { qos: 1 })
     const reading = read(subscription)
     await again(world, taking(128, true))
-    expect(await world.outcome(subscription.unsubscribe())).toMatchObject({ state: 'rejected', error: tooLarge })
+    expect(await world.outcome(subscription.unsubscribe())).toMatchObject({
+      state: 'rejected',
+      error: tooLarge,
+    })
     await world.send(publish(long, 'x', 1))
     expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
   })

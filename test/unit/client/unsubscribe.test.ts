@@ -4,7 +4,19 @@ import type { Subscription } from '../../../src/client/api/index.js'
 import { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, connected, failure, World } from './harness.js'
-import { acks, agreed, gate, goodbyeCode, pubacks, publish, quiet, read, series, subscribe, takenTexts } from './incoming.js'
+import {
+  acks,
+  agreed,
+  gate,
+  goodbyeCode,
+  pubacks,
+  publish,
+  quiet,
+  read,
+  series,
+  subscribe,
+  takenTexts,
+} from './incoming.js'
 import { unhandledIn } from './unhandled.js'
 
 /** Grants everything, and leaves UNSUBSCRIBE to the test. */
@@ -12,7 +24,11 @@ const granting: Answer = (packet) => (packet.type === 'unsubscribe' ? undefined 
 
 /** Answers UNSUBSCRIBE with these codes. */
 const answering = (...reasonCodes: number[]) =>
-  connected({}, (packet) => (packet.type === 'unsubscribe' ? { type: 'unsuback', packetId: packet.packetId, reasonCodes } : agreeable(packet)))
+  connected({}, (packet) =>
+    packet.type === 'unsubscribe'
+      ? { type: 'unsuback', packetId: packet.packetId, reasonCodes }
+      : agreeable(packet),
+  )
 
 const unsuback = (world: World, ...reasonCodes: number[]) =>
   world.send({ type: 'unsuback', packetId: world.peer.last('unsubscribe').packetId, reasonCodes })
@@ -35,7 +51,18 @@ describe('what leaves', () => {
     expect(await world.outcome(call)).toEqual({ state: 'pending' })
     const id = world.peer.last('unsubscribe').packetId
     expect(id).toBeGreaterThan(0)
-    expect(world.peer.bytes.slice(before)).toEqual([0xa2, 8, id >> 8, id & 0xff, 0, 0, 3, 0x61, 0x2f, 0x62])
+    expect(world.peer.bytes.slice(before)).toEqual([
+      0xa2,
+      8,
+      id >> 8,
+      id & 0xff,
+      0,
+      0,
+      3,
+      0x61,
+      0x2f,
+      0x62,
+    ])
     await unsuback(world, 0)
     expect(await world.outcome(call)).toEqual({ state: 'fulfilled', value: undefined })
   })
@@ -50,11 +77,19 @@ describe('what leaves', () => {
   it('more filters than maxFiltersPerSubscribe: several packets, results in the order asked', async () => {
     const world = await connected({ maxFiltersPerSubscribe: 2 }, (packet) => {
       if (packet.type !== 'unsubscribe') return agreeable(packet)
-      return { type: 'unsuback', packetId: packet.packetId, reasonCodes: packet.filters.map((filter) => (filter === 'c' ? 0x87 : 0)) }
+      return {
+        type: 'unsuback',
+        packetId: packet.packetId,
+        reasonCodes: packet.filters.map((filter) => (filter === 'c' ? 0x87 : 0)),
+      }
     })
     const results = await settled(world, world.client.unsubscribe(['a', 'b', 'c']))
     expect(sent(world)).toEqual(['a b', 'c'])
-    expect(results.map(({ filter, reasonCode }) => `${filter} ${reasonCode}`)).toEqual(['a 0', 'b 0', 'c 135'])
+    expect(results.map(({ filter, reasonCode }) => `${filter} ${reasonCode}`)).toEqual([
+      'a 0',
+      'b 0',
+      'c 135',
+    ])
   })
 
   it.each([[[]], ['a#'], [''], [5], [['a', 'b#']]])('no filter is refused: %j', async (filters) => {
@@ -95,17 +130,30 @@ describe('the answer', () => {
     const world = await answering(0, 0x11)
     expect(await settled(world, world.client.unsubscribe(['a', 'never']))).toEqual([
       { filter: 'a', reasonCode: 0, reasonName: 'Success', error: undefined },
-      { filter: 'never', reasonCode: 0x11, reasonName: 'No subscription existed', error: undefined },
+      {
+        filter: 'never',
+        reasonCode: 0x11,
+        reasonName: 'No subscription existed',
+        error: undefined,
+      },
     ])
   })
 
   it.each([0x80, 0x83, 0x87, 0x8f, 0x91])('[MQTT-3.11.3-2] UNSUBACK %i', async (reasonCode) => {
     const several = await answering(0, reasonCode)
-    const error = { code: 'ERR_UNSUBSCRIBE_REFUSED', outcome: 'refused', fault: 'remote', reasonCode }
+    const error = {
+      code: 'ERR_UNSUBSCRIBE_REFUSED',
+      outcome: 'refused',
+      fault: 'remote',
+      reasonCode,
+    }
     const results = await settled(several, several.client.unsubscribe(['a', 'b']))
     expect(results[1]).toMatchObject({ filter: 'b', reasonCode, error })
     const one = await answering(reasonCode)
-    expect(await one.outcome(one.client.unsubscribe('a'))).toMatchObject({ state: 'rejected', error })
+    expect(await one.outcome(one.client.unsubscribe('a'))).toMatchObject({
+      state: 'rejected',
+      error,
+    })
   })
 
   it('the subscription whose UNSUBSCRIBE was refused goes on', async () => {
@@ -113,24 +161,36 @@ describe('the answer', () => {
     const subscription = await subscribe(world, 'a')
     const reading = read(subscription)
     const error = { code: 'ERR_UNSUBSCRIBE_REFUSED' }
-    expect(await world.outcome(subscription.unsubscribe())).toMatchObject({ state: 'rejected', error })
+    expect(await world.outcome(subscription.unsubscribe())).toMatchObject({
+      state: 'rejected',
+      error,
+    })
     await world.send(publish('a', 'x'))
     expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
   })
 
-  it.each([0x01, 0x10, 0x97, 0xff])('[MQTT-3.11.3-2] UNSUBACK code %i: close(0x81/0x82)', async (code) => {
-    const world = await connected({}, granting)
-    const call = quiet(world.client.unsubscribe('a'))
-    await world.settle()
-    await world.sendBytes([0xb0, 4, 0, world.peer.last('unsubscribe').packetId, 0, code])
-    expect([0x81, 0x82]).toContain(goodbyeCode(world))
-    expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error: { outcome: 'unknown' } })
-  })
+  it.each([0x01, 0x10, 0x97, 0xff])(
+    '[MQTT-3.11.3-2] UNSUBACK code %i: close(0x81/0x82)',
+    async (code) => {
+      const world = await connected({}, granting)
+      const call = quiet(world.client.unsubscribe('a'))
+      await world.settle()
+      await world.sendBytes([0xb0, 4, 0, world.peer.last('unsubscribe').packetId, 0, code])
+      expect([0x81, 0x82]).toContain(goodbyeCode(world))
+      expect(await world.outcome(call)).toMatchObject({
+        state: 'rejected',
+        error: { outcome: 'unknown' },
+      })
+    },
+  )
 
   it.each([[[0]], [[0, 0, 0]]])('UNSUBACK %j for two filters: close(0x82)', async (codes) => {
     const world = await answering(...codes)
     const error = { outcome: 'unknown' }
-    expect(await world.outcome(world.client.unsubscribe(['a', 'b']))).toMatchObject({ state: 'rejected', error })
+    expect(await world.outcome(world.client.unsubscribe(['a', 'b']))).toMatchObject({
+      state: 'rejected',
+      error,
+    })
     expect(goodbyeCode(world)).toBe(0x82)
   })
 
@@ -144,7 +204,11 @@ describe('the answer', () => {
     const world = await connected({}, granting)
     const call = quiet(world.client.unsubscribe('a'))
     await world.settle()
-    await world.send({ type: 'suback', packetId: world.peer.last('unsubscribe').packetId, reasonCodes: [0] })
+    await world.send({
+      type: 'suback',
+      packetId: world.peer.last('unsubscribe').packetId,
+      reasonCodes: [0],
+    })
     expect((await world.outcome(call)).state).not.toBe('fulfilled')
   })
 
@@ -179,7 +243,8 @@ describe('messages meanwhile', () => {
     const texts: string[] = []
     const first = gate()
     const done = (async () => {
-      for await (const message of subscription) if (texts.push(message.text()) === 1) await first.promise
+      for await (const message of subscription)
+        if (texts.push(message.text()) === 1) await first.promise
     })()
     await world.send(...series('a', 3))
     await settled(world, subscription.unsubscribe())
@@ -202,7 +267,10 @@ describe('messages meanwhile', () => {
   it('nobody reads: what waits is acknowledged and counted at UNSUBACK', async () => {
     const world = await agreed()
     const dropped: string[] = []
-    const subscription = await subscribe(world, 'a', { qos: 1, onDrop: (message) => dropped.push(message.text()) })
+    const subscription = await subscribe(world, 'a', {
+      qos: 1,
+      onDrop: (message) => dropped.push(message.text()),
+    })
     await world.send(...series('a', 3))
     await settled(world, world.client.unsubscribe('a'))
     expect(acks(world)).toEqual(pubacks(1, 3))
@@ -211,34 +279,42 @@ describe('messages meanwhile', () => {
     expect(await subscription.next()).toBeUndefined()
   })
 
-  it.each(['manual', 'auto'] as const)('a message in hand under %s acks: it stays there, or its turn ends', async (ack) => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1, ack })
-    await world.send(publish('a', 'x', 1))
-    const message = await subscription.next()
-    await settled(world, subscription.unsubscribe())
-    expect(acks(world)).toEqual(ack === 'manual' ? [] : ['puback 1'])
-    expect(message?.ack()).toBe(ack === 'manual')
-    await world.settle()
-    expect(acks(world)).toEqual(['puback 1'])
-  })
+  it.each(['manual', 'auto'] as const)(
+    'a message in hand under %s acks: it stays there, or its turn ends',
+    async (ack) => {
+      const world = await agreed()
+      const subscription = await subscribe(world, 'a', { qos: 1, ack })
+      await world.send(publish('a', 'x', 1))
+      const message = await subscription.next()
+      await settled(world, subscription.unsubscribe())
+      expect(acks(world)).toEqual(ack === 'manual' ? [] : ['puback 1'])
+      expect(message?.ack()).toBe(ack === 'manual')
+      await world.settle()
+      expect(acks(world)).toEqual(['puback 1'])
+    },
+  )
 })
 
 describe('several', () => {
-  it.each(['client', 'subscription'])('unsubscribe() after that of the %s: one UNSUBSCRIBE, both settle at UNSUBACK', async (first) => {
-    const world = await connected({}, granting)
-    const subscription = await subscribe(world, 'a')
-    const reading = read(subscription)
-    const one: Promise<unknown> = first === 'client' ? world.client.unsubscribe('a') : subscription.unsubscribe()
-    const calls = [quiet(one), quiet<unknown>(subscription.unsubscribe())]
-    for (const call of calls) expect(await world.outcome(call)).toEqual({ state: 'pending' })
-    await world.send(publish('a', 'late'))
-    expect(reading.texts).toEqual(['late'])
-    await unsuback(world, 0)
-    // A third one, when all is over, is fulfilled as well.
-    for (const call of [...calls, subscription.unsubscribe()]) expect(await world.outcome<unknown>(call)).toMatchObject({ state: 'fulfilled' })
-    expect(sent(world)).toEqual(['a'])
-  })
+  it.each(['client', 'subscription'])(
+    'unsubscribe() after that of the %s: one UNSUBSCRIBE, both settle at UNSUBACK',
+    async (first) => {
+      const world = await connected({}, granting)
+      const subscription = await subscribe(world, 'a')
+      const reading = read(subscription)
+      const one: Promise<unknown> =
+        first === 'client' ? world.client.unsubscribe('a') : subscription.unsubscribe()
+      const calls = [quiet(one), quiet<unknown>(subscription.unsubscribe())]
+      for (const call of calls) expect(await world.outcome(call)).toEqual({ state: 'pending' })
+      await world.send(publish('a', 'late'))
+      expect(reading.texts).toEqual(['late'])
+      await unsuback(world, 0)
+      // A third one, when all is over, is fulfilled as well.
+      for (const call of [...calls, subscription.unsubscribe()])
+        expect(await world.outcome<unknown>(call)).toMatchObject({ state: 'fulfilled' })
+      expect(sent(world)).toEqual(['a'])
+    },
+  )
 
   it('client.unsubscribe ends every local subscription on the filter, at once on the wire', async () => {
     const world = await agreed()
@@ -256,20 +332,28 @@ describe('several', () => {
     expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
   })
 
-  it.each([0, 0x87])('a new subscription while UNSUBSCRIBE is under way, which ends with %i, gets the messages', async (code) => {
-    const world = await connected({}, granting)
-    const old = await subscribe(world, 'a', { qos: 1 })
-    const waiting = old.next()
-    const call = quiet(old.unsubscribe())
-    const fresh = await subscribe(world, 'a', { qos: 1 })
-    expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect', 'subscribe', 'unsubscribe', 'subscribe'])
-    await unsuback(world, code)
-    expect((await world.outcome(call)).state).toBe(code === 0 ? 'fulfilled' : 'rejected')
-    expect(await world.outcome(waiting)).toEqual({ state: 'fulfilled', value: undefined })
-    await world.send(publish('a', 'x', 1))
-    expect(takenTexts(fresh)).toEqual(['x'])
-    expect(await old.next()).toBeUndefined()
-  })
+  it.each([0, 0x87])(
+    'a new subscription while UNSUBSCRIBE is under way, which ends with %i, gets the messages',
+    async (code) => {
+      const world = await connected({}, granting)
+      const old = await subscribe(world, 'a', { qos: 1 })
+      const waiting = old.next()
+      const call = quiet(old.unsubscribe())
+      const fresh = await subscribe(world, 'a', { qos: 1 })
+      expect(world.peer.received.map((packet) => packet.type)).toEqual([
+        'connect',
+        'subscribe',
+        'unsubscribe',
+        'subscribe',
+      ])
+      await unsuback(world, code)
+      expect((await world.outcome(call)).state).toBe(code === 0 ? 'fulfilled' : 'rejected')
+      expect(await world.outcome(waiting)).toEqual({ state: 'fulfilled', value: undefined })
+      await world.send(publish('a', 'x', 1))
+      expect(takenTexts(fresh)).toEqual(['x'])
+      expect(await old.next()).toBeUndefined()
+    },
+  )
 
   it('offline, pairs of subscription() and unsubscribe() do not pile up', async () => {
     const world = await agreed()
@@ -286,7 +370,10 @@ describe('several', () => {
 describe('an abort', () => {
   it.each([
     ['client.unsubscribe', (world: World) => world.client.unsubscribe('a')],
-    ['unsubscribe() of the reader', (_world: World, subscription: Subscription) => subscription.unsubscribe()],
+    [
+      'unsubscribe() of the reader',
+      (_world: World, subscription: Subscription) => subscription.unsubscribe(),
+    ],
   ])('is about its caller alone: %s of another waits for UNSUBACK', async (_name, other) => {
     const world = await connected({}, granting)
     const subscription = await subscribe(world, 'a')
@@ -297,7 +384,8 @@ describe('an abort', () => {
     abort.abort()
     expect(await first).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
     expect(await world.outcome(second)).toEqual({ state: 'pending' })
-    for (const { packetId } of world.peer.all('unsubscribe')) await world.send({ type: 'unsuback', packetId, reasonCodes: [0] })
+    for (const { packetId } of world.peer.all('unsubscribe'))
+      await world.send({ type: 'unsuback', packetId, reasonCodes: [0] })
     expect(await world.outcome(second)).toMatchObject({ state: 'fulfilled' })
     expect(await subscription.next()).toBeUndefined()
   })
@@ -317,18 +405,21 @@ describe('the end of the client', () => {
     expect(await waiting).toMatchObject({ code: 'ERR_CLOSED', outcome: 'not-sent' })
   })
 
-  it.each(['destroy', 'cut'])('an unsubscribe() that nobody awaits is no unhandled rejection: %s', async (how) => {
-    const unhandled = await unhandledIn(async () => {
-      const world = await connected({}, granting)
-      const subscription = await subscribe(world, 'a')
-      if (how === 'destroy') world.client.unsubscribe('b')
-      subscription.unsubscribe()
-      await world.settle()
-      if (how === 'destroy') world.client.destroy()
-      else world.peer.cut()
-      await world.settle()
-      expect(world.client.state).toBe('closed')
-    })
-    expect(unhandled).toEqual([])
-  })
+  it.each(['destroy', 'cut'])(
+    'an unsubscribe() that nobody awaits is no unhandled rejection: %s',
+    async (how) => {
+      const unhandled = await unhandledIn(async () => {
+        const world = await connected({}, granting)
+        const subscription = await subscribe(world, 'a')
+        if (how === 'destroy') world.client.unsubscribe('b')
+        subscription.unsubscribe()
+        await world.settle()
+        if (how === 'destroy') world.client.destroy()
+        else world.peer.cut()
+        await world.settle()
+        expect(world.client.state).toBe('closed')
+      })
+      expect(unhandled).toEqual([])
+    },
+  )
 })

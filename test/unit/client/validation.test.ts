@@ -11,22 +11,45 @@ const noTexts = [...badTexts, 5]
 const nothing = (): undefined => undefined
 
 /** A call, the option that its error names, and the code. */
-type Row = readonly [method: keyof BaseClient, args: readonly unknown[], option: string | RegExp, code?: string]
+type Row = readonly [
+  method: keyof BaseClient,
+  args: readonly unknown[],
+  option: string | RegExp,
+  code?: string,
+]
 
 /** Options of these names at these values, one at a time, after other arguments. */
-const each = (method: keyof BaseClient, before: readonly unknown[], wrong: Readonly<Record<string, readonly unknown[]>>): Row[] =>
-  Object.entries(wrong).flatMap(([name, values]) => values.map((value): Row => [method, [...before, { [name]: value }], name]))
+const each = (
+  method: keyof BaseClient,
+  before: readonly unknown[],
+  wrong: Readonly<Record<string, readonly unknown[]>>,
+): Row[] =>
+  Object.entries(wrong).flatMap(([name, values]) =>
+    values.map((value): Row => [method, [...before, { [name]: value }], name]),
+  )
 
 /** Properties, in the same way. */
-const eachProperty = (method: keyof BaseClient, before: readonly unknown[], wrong: Readonly<Record<string, readonly unknown[]>>): Row[] =>
-  each(method, before, wrong).map(([, args, name]) => [method, [...before, { properties: args.at(-1) }], new RegExp(`^properties\\.${name}`)])
+const eachProperty = (
+  method: keyof BaseClient,
+  before: readonly unknown[],
+  wrong: Readonly<Record<string, readonly unknown[]>>,
+): Row[] =>
+  each(method, before, wrong).map(([, args, name]) => [
+    method,
+    [...before, { properties: args.at(-1) }],
+    new RegExp(`^properties\\.${name}`),
+  ])
 
 const publishRows: Row[] = [
   ...['', 'a/+', '#', 'a#b', ...badTexts, 5, null, undefined, {}, ['a'], Symbol('x')].map(
     (topic): Row => ['publish', [topic, 'x'], 'topic', 'ERR_INVALID_TOPIC'],
   ),
-  ...['', 'a/+', ...badTexts].map((topic): Row => ['post', [topic, 'x'], 'topic', 'ERR_INVALID_TOPIC']),
-  ...[5, null, undefined, {}, ['a'], true, () => 'x'].map((payload): Row => ['publish', ['a', payload], 'payload']),
+  ...['', 'a/+', ...badTexts].map(
+    (topic): Row => ['post', [topic, 'x'], 'topic', 'ERR_INVALID_TOPIC'],
+  ),
+  ...[5, null, undefined, {}, ['a'], true, () => 'x'].map(
+    (payload): Row => ['publish', ['a', payload], 'payload'],
+  ),
   ['post', ['a', 5], 'payload'],
   ...[1, []].map((options): Row => ['publish', ['a', 'b', options], 'options']),
   ...each('publish', ['a', 'b'], {
@@ -47,11 +70,25 @@ const publishRows: Row[] = [
     contentType: noTexts,
     responseTopic: [...noTexts, 'a/#', ''],
     correlationData: [new Uint8Array(65_536), 5],
-    userProperties: [{ a: 'b' }, [['a', 'b', 'c']], ...noTexts.flatMap((text) => [[[text, 'x']], [['x', text]]])],
+    userProperties: [
+      { a: 'b' },
+      [['a', 'b', 'c']],
+      ...noTexts.flatMap((text) => [[[text, 'x']], [['x', text]]]),
+    ],
   }),
 ]
 
-const badFilters = ['#/a', 'a#', 'a/#/b', '+a', '', ...badTexts, '$share/g', '$share/+/a', '$share//a']
+const badFilters = [
+  '#/a',
+  'a#',
+  'a/#/b',
+  '+a',
+  '',
+  ...badTexts,
+  '$share/g',
+  '$share/+/a',
+  '$share//a',
+]
 
 const subscribeRows: Row[] = [
   ...badFilters.flatMap((filter): Row[] => [
@@ -63,7 +100,9 @@ const subscribeRows: Row[] = [
   ]),
   ...(['subscribe', 'unsubscribe'] as const).flatMap((method): Row[] => [
     [method, [[]], 'filters'],
-    ...[5, null, undefined, true, {}, [5], [null], { filter: 5 }, [['a']]].map((filter): Row => [method, [filter], /^filter/]),
+    ...[5, null, undefined, true, {}, [5], [null], { filter: 5 }, [['a']]].map(
+      (filter): Row => [method, [filter], /^filter/],
+    ),
   ]),
   ['subscribe', [{ filter: 'a', qos: 3 }], 'filter.qos'],
   ['subscribe', [[{ filter: 'a', retainHandling: 3 }]], 'filters[0].retainHandling'],
@@ -105,7 +144,9 @@ const otherRows: Row[] = [
     signal: [5],
     force: [true],
   }),
-  ...noTexts.map((text): Row => ['disconnect', [{ userProperties: [['k', text]] }], /userProperties/]),
+  ...noTexts.map(
+    (text): Row => ['disconnect', [{ userProperties: [['k', text]] }], /userProperties/],
+  ),
   ['disconnect', ['x'], 'options'],
   ['connect', ['x'], 'options'],
   ['connect', [{ signal: 'x' }], 'signal'],
@@ -114,33 +155,56 @@ const otherRows: Row[] = [
   ...each('on', ['connect', nothing], { once: [5], signal: [5] }),
 ]
 
-describe.each(['connected', 'idle'] as const)('refused by name, and no byte is sent: %s', (state) => {
-  let world: World
+describe.each(['connected', 'idle'] as const)(
+  'refused by name, and no byte is sent: %s',
+  (state) => {
+    let world: World
 
-  beforeAll(async () => {
-    world = state === 'connected' ? await connected({}, agreeable) : new World({ outbound: { offline: { qos0: 'queue' } } })
-  })
+    beforeAll(async () => {
+      world =
+        state === 'connected'
+          ? await connected({}, agreeable)
+          : new World({ outbound: { offline: { qos0: 'queue' } } })
+    })
 
-  async function refused([method, args, option, code = 'ERR_INVALID_OPTION']: Row): Promise<void> {
-    const bytes = world.peers[0]?.bytes.length
-    const call = (async () => (world.client[method] as (...given: readonly unknown[]) => unknown)(...args))()
-    const { error } = (await world.outcome(call)) as { error?: unknown }
-    expect(MqttError.is(error) && error).toMatchObject({ code, fault: 'local', outcome: 'not-sent' })
-    const { option: named = '' } = error as MqttError
-    if (typeof option === 'string') expect(named).toBe(option)
-    else expect(named).toMatch(option)
-    expect(world.peers[0]?.bytes.length).toBe(bytes)
-    expect([world.client.state, world.client.outbound.size]).toEqual([state, 0])
-  }
+    async function refused([
+      method,
+      args,
+      option,
+      code = 'ERR_INVALID_OPTION',
+    ]: Row): Promise<void> {
+      const bytes = world.peers[0]?.bytes.length
+      const call = (async () =>
+        (world.client[method] as (...given: readonly unknown[]) => unknown)(...args))()
+      const { error } = (await world.outcome(call)) as { error?: unknown }
+      expect(MqttError.is(error) && error).toMatchObject({
+        code,
+        fault: 'local',
+        outcome: 'not-sent',
+      })
+      const { option: named = '' } = error as MqttError
+      if (typeof option === 'string') expect(named).toBe(option)
+      else expect(named).toMatch(option)
+      expect(world.peers[0]?.bytes.length).toBe(bytes)
+      expect([world.client.state, world.client.outbound.size]).toEqual([state, 0])
+    }
 
-  const shown = (args: readonly unknown[]): string => JSON.stringify(args).slice(0, 60)
-  const rows = [...publishRows, ...subscribeRows, ...otherRows].map((row) => [row[0], shown(row[1]), row] as const)
+    const shown = (args: readonly unknown[]): string => JSON.stringify(args).slice(0, 60)
+    const rows = [...publishRows, ...subscribeRows, ...otherRows].map(
+      (row) => [row[0], shown(row[1]), row] as const,
+    )
 
-  it.each(rows)('%s %s', (_name, _args, row) => refused(row))
+    it.each(rows)('%s %s', (_name, _args, row) => refused(row))
 
-  it('publish of more than a packet can have', () =>
-    refused(['publish', ['a', new Uint8Array(268_435_456)], /payload|packet|^$/, 'ERR_PACKET_TOO_LARGE']))
-})
+    it('publish of more than a packet can have', () =>
+      refused([
+        'publish',
+        ['a', new Uint8Array(268_435_456)],
+        /payload|packet|^$/,
+        'ERR_PACKET_TOO_LARGE',
+      ]))
+  },
+)
 
 it.each([
   [{ timeout: -1 }, 'timeout'],
@@ -151,7 +215,10 @@ it.each([
 ])('options of next: %o', async (given, option) => {
   const world = new World()
   const outcome = await world.outcome(world.client.subscription('a').next(given as never))
-  expect(outcome).toMatchObject({ state: 'rejected', error: { code: 'ERR_INVALID_OPTION', option } })
+  expect(outcome).toMatchObject({
+    state: 'rejected',
+    error: { code: 'ERR_INVALID_OPTION', option },
+  })
 })
 
 it('what is just right is sent', async () => {

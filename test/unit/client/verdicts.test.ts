@@ -3,14 +3,23 @@ import type { Verdict } from '../../../src/client/api/index.js'
 import { verdictOf } from '../../../src/client/dialling/verdicts.js'
 import { MqttError, type MqttErrorCode } from '../../../src/errors.js'
 
-const of = (code: MqttErrorCode, reasonCode?: number): Verdict => verdictOf(new MqttError(code, undefined, { reasonCode, fault: 'remote' }))
+const of = (code: MqttErrorCode, reasonCode?: number): Verdict =>
+  verdictOf(new MqttError(code, undefined, { reasonCode, fault: 'remote' }))
 
 /** Every CONNACK code of table 3-1 with what follows, and every DISCONNECT code that a server may send (section 3.14.2.1). */
 const table: readonly (readonly [MqttErrorCode, Verdict, readonly number[]])[] = [
   ['ERR_CONNECT_REFUSED', 'retry', [0x80, 0x88, 0x89, 0x97, 0x9f]],
-  ['ERR_CONNECT_REFUSED', 'next', [0x81, 0x82, 0x83, 0x84, 0x85, 0x8a, 0x8c, 0x90, 0x95, 0x99, 0x9a, 0x9b, 0x9c, 0x9d]],
+  [
+    'ERR_CONNECT_REFUSED',
+    'next',
+    [0x81, 0x82, 0x83, 0x84, 0x85, 0x8a, 0x8c, 0x90, 0x95, 0x99, 0x9a, 0x9b, 0x9c, 0x9d],
+  ],
   ['ERR_CONNECT_REFUSED', 'refresh', [0x86, 0x87]],
-  ['ERR_SERVER_DISCONNECT', 'retry', [0x00, 0x80, 0x81, 0x82, 0x83, 0x89, 0x8b, 0x8d, 0x8f, 0x90, 0x93, 0x94, 0x95, 0x96]],
+  [
+    'ERR_SERVER_DISCONNECT',
+    'retry',
+    [0x00, 0x80, 0x81, 0x82, 0x83, 0x89, 0x8b, 0x8d, 0x8f, 0x90, 0x93, 0x94, 0x95, 0x96],
+  ],
   ['ERR_SERVER_DISCONNECT', 'retry', [0x97, 0x99, 0x9a, 0x9b, 0x9e, 0x9f, 0xa0, 0xa1, 0xa2]],
   ['ERR_SERVER_DISCONNECT', 'next', [0x8c, 0x9c, 0x9d]],
   ['ERR_SERVER_DISCONNECT', 'refresh', [0x87]],
@@ -36,9 +45,12 @@ const withoutCode: Partial<Record<MqttErrorCode, Verdict>> = {
   ERR_ABORTED: 'stop',
 }
 
-it.each(table.flatMap(([code, verdict, reasons]) => reasons.map((reason) => [code, reason, verdict] as const)))(
-  '%s %i: %s',
-  (code, reason, verdict) => expect(of(code, reason)).toBe(verdict),
-)
+it.each(
+  table.flatMap(([code, verdict, reasons]) =>
+    reasons.map((reason) => [code, reason, verdict] as const),
+  ),
+)('%s %i: %s', (code, reason, verdict) => expect(of(code, reason)).toBe(verdict))
 
-it.each(Object.entries(withoutCode))('%s: %s', (code, verdict) => expect(of(code as MqttErrorCode)).toBe(verdict))
+it.each(Object.entries(withoutCode))('%s: %s', (code, verdict) =>
+  expect(of(code as MqttErrorCode)).toBe(verdict),
+)

@@ -23,12 +23,20 @@ const fiveOnly: readonly ClientOptions[] = [
   { serverReferences: ['a.example'] },
   { will: delayed },
 ]
-const nameOf = (options: ClientOptions) => ('will' in options ? 'will.properties' : Object.keys(options)[0])
+const nameOf = (options: ClientOptions) =>
+  'will' in options ? 'will.properties' : Object.keys(options)[0]
 
 describe('protocolVersion 4', () => {
   it.each(fiveOnly)('%j is refused by name', (options) => {
-    const refused = { code: 'ERR_UNSUPPORTED_OPTION', option: nameOf(options), fault: 'local', outcome: 'not-sent' }
-    expect(() => new World({ protocolVersion: 4, ...options })).toThrow(expect.objectContaining(refused))
+    const refused = {
+      code: 'ERR_UNSUPPORTED_OPTION',
+      option: nameOf(options),
+      fault: 'local',
+      outcome: 'not-sent',
+    }
+    expect(() => new World({ protocolVersion: 4, ...options })).toThrow(
+      expect.objectContaining(refused),
+    )
   })
 
   it('what is undefined, and a will without properties, is not set', () => {
@@ -45,7 +53,10 @@ describe('protocolVersion 4', () => {
   it.each(fiveOnly.filter((options) => !('auth' in options || 'serverReferences' in options)))(
     '%j that credentials() gives for one connection fails that attempt by name',
     async (connect) => {
-      const world = new World({ protocolVersion: 4, credentials: () => ({ connect: connect as object }) })
+      const world = new World({
+        protocolVersion: 4,
+        credentials: () => ({ connect: connect as object }),
+      })
       const error = failure(world.client.connect())
       await world.settle()
       expect(await error).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: nameOf(connect) })
@@ -53,12 +64,19 @@ describe('protocolVersion 4', () => {
     },
   )
 
-  it.each<DisconnectOptions>([{ reasonCode: 4 }, { reasonString: 'why' }, { reasonString: '' }, { sessionExpiryInterval: 0 }, { userProperties }])(
+  it.each<DisconnectOptions>([
+    { reasonCode: 4 },
+    { reasonString: 'why' },
+    { reasonString: '' },
+    { sessionExpiryInterval: 0 },
+    { userProperties },
+  ])(
     '%j of disconnect() and drain() is refused by name, and the connection stays',
     async (options) => {
       const world = await agreed({ protocolVersion: 4 })
       const refused = { code: 'ERR_UNSUPPORTED_OPTION', option: Object.keys(options)[0] }
-      for (const call of ['disconnect', 'drain'] as const) expect(await failure(world.client[call](options))).toMatchObject(refused)
+      for (const call of ['disconnect', 'drain'] as const)
+        expect(await failure(world.client[call](options))).toMatchObject(refused)
       expect(world.client.state).toBe('connected')
     },
   )
@@ -75,8 +93,14 @@ describe('protocolVersion 4', () => {
     const { client } = world
     const subscription = await subscribe(world, 'a')
     for (const [option, call] of [
-      ['userProperties', quiet<unknown>(client.unsubscribe('a', { properties: { userProperties } }))],
-      ['subscriptionIdentifier', quiet<unknown>(client.subscribe('b', { properties: { subscriptionIdentifier: 5 } }))],
+      [
+        'userProperties',
+        quiet<unknown>(client.unsubscribe('a', { properties: { userProperties } })),
+      ],
+      [
+        'subscriptionIdentifier',
+        quiet<unknown>(client.subscribe('b', { properties: { subscriptionIdentifier: 5 } })),
+      ],
     ] as const) {
       const error = { code: 'ERR_UNSUPPORTED_OPTION', option: `properties.${option}` }
       expect(await world.outcome(call)).toMatchObject({ error })
@@ -97,9 +121,13 @@ describe('protocolVersion 4', () => {
     new World(sly).client.destroy()
     expect(reads).toBe(1)
     const proxy = new Proxy({ protocolVersion: 4, sessionExpiryInterval: 5 } as ClientOptions, {})
-    expect(() => new World(proxy)).toThrow(expect.objectContaining({ option: 'sessionExpiryInterval' }))
+    expect(() => new World(proxy)).toThrow(
+      expect.objectContaining({ option: 'sessionExpiryInterval' }),
+    )
     const inherited = Object.create({ protocolVersion: 4, topicAliasMaximum: 5 }) as ClientOptions
-    expect(() => parseOptions(inherited)).toThrow(expect.objectContaining({ option: 'topicAliasMaximum' }))
+    expect(() => parseOptions(inherited)).toThrow(
+      expect.objectContaining({ option: 'topicAliasMaximum' }),
+    )
   })
 })
 
@@ -127,9 +155,17 @@ describe("'auto'", () => {
       keepAlive: 20,
       will: { ...delayed, payload: 'gone' },
     })
-    expect(rig.peers[0]?.last('connect').properties).toMatchObject({ ...five, requestProblemInformation: 0 })
+    expect(rig.peers[0]?.last('connect').properties).toMatchObject({
+      ...five,
+      requestProblemInformation: 0,
+    })
     const will = { topic: 'w', properties: {} }
-    expect(rig.peer.last('connect')).toMatchObject({ protocolVersion: 4, keepAlive: 20, properties: {}, will })
+    expect(rig.peer.last('connect')).toMatchObject({
+      protocolVersion: 4,
+      keepAlive: 20,
+      properties: {},
+      will,
+    })
     expect([...(rig.seen('connect')[0]?.dropped ?? [])].sort().join(' ')).toBe(
       'receiveMaximum requestProblemInformation serverReferences sessionExpiryInterval will.properties',
     )
@@ -159,7 +195,9 @@ describe("'auto'", () => {
     const error = failure(rig.client.connect())
     await rig.settle()
     expect(await error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x84 })
-    expect(new Set(rig.peers.map((peer) => peer.last('connect').protocolVersion))).toEqual(new Set([5]))
+    expect(new Set(rig.peers.map((peer) => peer.last('connect').protocolVersion))).toEqual(
+      new Set([5]),
+    )
     expect(rig.dials.length).toBeLessThanOrEqual(2)
   })
 
@@ -179,13 +217,22 @@ describe("'auto'", () => {
 })
 
 describe("'auto': the version belongs to the endpoint", () => {
-  const versionOf = (connect: { protocolVersion: number } | undefined) => connect?.protocolVersion ?? ''
-  const versions = (rig: Rig) => rig.dials.map(({ host, peer }) => host + versionOf(peer?.all('connect')[0])).join(' ')
+  const versionOf = (connect: { protocolVersion: number } | undefined) =>
+    connect?.protocolVersion ?? ''
+  const versions = (rig: Rig) =>
+    rig.dials.map(({ host, peer }) => host + versionOf(peer?.all('connect')[0])).join(' ')
   const forms = ['5.0', '3.1.1'] as const
 
   /** Hosts by the versions that they speak; others are refused in 5.0's form, or in 3.1.1's. */
-  function hosts(speaks: Readonly<Record<string, number[]>>, form: '5.0' | '3.1.1', options: ClientOptions = {}): Rig {
-    const rig: Rig = new Rig({ protocolVersion: 'auto', ...options }, { hosts: Object.keys(speaks) })
+  function hosts(
+    speaks: Readonly<Record<string, number[]>>,
+    form: '5.0' | '3.1.1',
+    options: ClientOptions = {},
+  ): Rig {
+    const rig: Rig = new Rig(
+      { protocolVersion: 'auto', ...options },
+      { hosts: Object.keys(speaks) },
+    )
     const refusal = form === '5.0' ? '20 03 00 84 00' : '20 02 00 01'
     rig.behave = (host) => (packet) => {
       if (packet.type !== 'connect') return welcoming()(packet)
@@ -243,7 +290,9 @@ describe("'auto': the version belongs to the endpoint", () => {
 
   it('the try at the other version is no attempt of its own, but has a number: maxAttempts 1 and reconnect: false allow it', async () => {
     const speaks = { a: [5] }
-    const rig = await hosts(speaks, '5.0', { reconnect: { backoff: () => 1000, maxAttempts: 1 } }).up()
+    const rig = await hosts(speaks, '5.0', {
+      reconnect: { backoff: () => 1000, maxAttempts: 1 },
+    }).up()
     speaks.a = [4]
     await again(rig)
     expect(versions(rig)).toBe('a5 a5 a4')

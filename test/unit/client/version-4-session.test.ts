@@ -2,7 +2,19 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { again, carried, comeBack, forgets, keeps, lasting, lose, publishFrames, send, steady, willing } from './across.js'
+import {
+  again,
+  carried,
+  comeBack,
+  forgets,
+  keeps,
+  lasting,
+  lose,
+  publishFrames,
+  send,
+  steady,
+  willing,
+} from './across.js'
 import { failure, World } from './harness.js'
 import { acks, publish, quiet, subscribe, taken } from './incoming.js'
 
@@ -28,17 +40,24 @@ describe('a clean session', () => {
     const errors = ([1, 2] as const).map((qos) => failure(world.client.publish('t', 'x', { qos })))
     await world.settle()
     await lose(world)
-    for (const error of errors) expect(await error).toMatchObject({ code: 'ERR_SESSION_LOST', outcome: 'unknown' })
+    for (const error of errors)
+      expect(await error).toMatchObject({ code: 'ERR_SESSION_LOST', outcome: 'unknown' })
     expect(carried(await comeBack(world, forgets()))).toEqual([])
     expect(world.seen('sessionlost')).toHaveLength(1)
   })
 
   it('but what was never sent is, and QoS 1 where republishing was asked for', async () => {
-    const world = await steady({ ...four, outbound: { onSessionLost: 'republish', maxInflight: 1 } })
+    const world = await steady({
+      ...four,
+      outbound: { onSessionLost: 'republish', maxInflight: 1 },
+    })
     send(world, 1, 'sent', 'waiting')
     await world.settle()
     const sent = carried(await again(world, willing(false)))
-    expect(sent.map((text) => text.replace(/ #\d+/, ''))).toEqual(['publish t=sent q1', 'publish t=waiting q1'])
+    expect(sent.map((text) => text.replace(/ #\d+/, ''))).toEqual([
+      'publish t=sent q1',
+      'publish t=waiting q1',
+    ])
   })
 
   it('subscriptions are made again on each connection', async () => {
@@ -63,7 +82,12 @@ describe('a durable session', () => {
     await world.sendBytes('50 02 00 04', '50 02 00 02')
     const first = publishFrames(world.peer)
     const peer = await again(world)
-    expect(carried(peer)).toEqual(['pubrel #4', 'pubrel #2', 'publish t=a q1 #1 dup', 'publish t=c q2 #3 dup'])
+    expect(carried(peer)).toEqual([
+      'pubrel #4',
+      'pubrel #2',
+      'publish t=a q1 #1 dup',
+      'publish t=c q2 #3 dup',
+    ])
     expect(publishFrames(peer).map(({ rest }) => rest)).toEqual([first[0]?.rest, first[2]?.rest])
   })
 
@@ -110,17 +134,22 @@ describe('a durable session', () => {
     expect(world.peer.bytes.slice(-4)).toEqual([0, 1, 0x61, 1])
   })
 
-  it.each([1, 2] as const)('of an earlier process: identifiers are cleared, QoS %d', async (qos) => {
-    const world = await steady(durable, willing(true))
-    const done = quiet(world.client.publish('t', 'x', { qos }))
-    await world.settle()
-    await expect(done).resolves.toBeDefined()
-    const packets = carried(world.peer)
-    const { packetId } = world.peer.last('publish')
-    // 3.1.1 cannot say that one is in use.
-    expect(packets[0]).toMatch(/^pubrel #\d+$/)
-    expect(packets.slice(0, packets.indexOf(`publish t=x q${qos} #${packetId}`))).toContain(`pubrel #${packetId}`)
-  })
+  it.each([1, 2] as const)(
+    'of an earlier process: identifiers are cleared, QoS %d',
+    async (qos) => {
+      const world = await steady(durable, willing(true))
+      const done = quiet(world.client.publish('t', 'x', { qos }))
+      await world.settle()
+      await expect(done).resolves.toBeDefined()
+      const packets = carried(world.peer)
+      const { packetId } = world.peer.last('publish')
+      // 3.1.1 cannot say that one is in use.
+      expect(packets[0]).toMatch(/^pubrel #\d+$/)
+      expect(packets.slice(0, packets.indexOf(`publish t=x q${qos} #${packetId}`))).toContain(
+        `pubrel #${packetId}`,
+      )
+    },
+  )
 })
 
 describe('protocolVersion "auto"', () => {
@@ -130,12 +159,21 @@ describe('protocolVersion "auto"', () => {
     (packet) => {
       if (packet.type !== 'connect') return willing(false)(packet)
       const accepted = packet.protocolVersion === 4
-      if (accepted || refusal === 'five') return { type: 'connack', sessionPresent: false, reasonCode: accepted ? 0 : 0x84, properties: {} }
+      if (accepted || refusal === 'five')
+        return {
+          type: 'connack',
+          sessionPresent: false,
+          reasonCode: accepted ? 0 : 0x84,
+          properties: {},
+        }
       world.peer.sendBytes('20 02 00 01')
       return undefined
     }
 
-  function auto(refusal: 'five' | 'four', options: ClientOptions = { protocolVersion: 'auto' }): World {
+  function auto(
+    refusal: 'five' | 'four',
+    options: ClientOptions = { protocolVersion: 'auto' },
+  ): World {
     const world: World = new World({ ...lasting, ...options }, {}, 1, (_index, open) => {
       world.version = world.peers.length === 0 ? 5 : 4
       return open()
@@ -144,14 +182,17 @@ describe('protocolVersion "auto"', () => {
     return world
   }
 
-  it.each(['five', 'four'] as const)('refused as %s does: then 3.1.1, and stays', async (manner) => {
-    const world = auto(manner)
-    await Promise.all([world.client.connect(), world.settle()])
-    expect(connects(world).map((connect) => connect?.protocolVersion)).toEqual([5, 4])
-    expect(world.client.negotiated?.protocolVersion).toBe(4)
-    await again(world, old(world, manner))
-    expect(world.peer.last('connect').protocolVersion).toBe(4)
-  })
+  it.each(['five', 'four'] as const)(
+    'refused as %s does: then 3.1.1, and stays',
+    async (manner) => {
+      const world = auto(manner)
+      await Promise.all([world.client.connect(), world.settle()])
+      expect(connects(world).map((connect) => connect?.protocolVersion)).toEqual([5, 4])
+      expect(world.client.negotiated?.protocolVersion).toBe(4)
+      await again(world, old(world, manner))
+      expect(world.peer.last('connect').protocolVersion).toBe(4)
+    },
+  )
 
   it('a server that takes 5.0 gets 5.0', async () => {
     const world = await steady({ protocolVersion: 'auto' })

@@ -9,7 +9,8 @@ import { ack } from './stub.js'
 
 const durable: ClientOptions = { clientId: 'c', cleanStart: false }
 const four: ClientOptions = { ...durable, protocolVersion: 4 }
-const texts = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index))
+const texts = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => String(index))
 const textOf = ({ payload }: { payload: Uint8Array }) => new TextDecoder().decode(payload)
 const open = (world: World): number => world.peer.all('publish').length
 
@@ -68,7 +69,8 @@ describe('QoS 2 on 3.1.1', () => {
 
   it('QoS 1 goes past those that wait for it, until one follows on their topics: each topic and each QoS keeps its order', async () => {
     const world = await flooded(20, 2)
-    const publish = (topic: string, qos: 1 | 2): unknown => quiet(world.client.publish(topic, topic, { qos }))
+    const publish = (topic: string, qos: 1 | 2): unknown =>
+      quiet(world.client.publish(topic, topic, { qos }))
     publish('a', 2)
     for (const topic of ['b', 'a', 'c']) publish(topic, 1)
     await world.settle()
@@ -90,10 +92,14 @@ describe('QoS 2 on 3.1.1', () => {
   })
 
   it('what waits for it is dropped, aborted and sent on the next connection as all others are, in order', async () => {
-    const world = await flooded(20, 2, { outbound: { maxQueuedMessages: 4, overflow: 'drop-oldest' } })
+    const world = await flooded(20, 2, {
+      outbound: { maxQueuedMessages: 4, overflow: 'drop-oldest' },
+    })
     const control = new AbortController()
     const oldest = failure(world.client.publish('a', 'oldest', { qos: 2 }))
-    const aborted = failure(world.client.publish('b', 'aborted', { qos: 2, signal: control.signal }))
+    const aborted = failure(
+      world.client.publish('b', 'aborted', { qos: 2, signal: control.signal }),
+    )
     const kept = ['1', '2', '3'].map((text) => quiet(world.client.publish('a', text, { qos: 2 })))
     expect(await oldest).toMatchObject({ code: 'ERR_DROPPED' })
     control.abort()
@@ -103,7 +109,8 @@ describe('QoS 2 on 3.1.1', () => {
     expect(world.client.outbound.size).toBe(3)
     await again(world, forgets())
     world.answer = agreeable
-    for (const { packetId = 0, qos } of world.peer.all('publish')) await world.send(ack(qos === 1 ? 'puback' : 'pubrec', packetId))
+    for (const { packetId = 0, qos } of world.peer.all('publish'))
+      await world.send(ack(qos === 1 ? 'puback' : 'pubrec', packetId))
     expect((await world.outcome(Promise.all(kept))).state).toBe('fulfilled')
     const sent = world.peer.all('publish').filter(({ topic }) => topic === 'a')
     expect(sent.map(textOf)).toEqual(['1', '2', '3'])
@@ -145,7 +152,8 @@ describe('a connection on 3.1.1 that ends with more than 20 in flight', () => {
 
 it('QoS 2 that waits for an identifier to be cleared lets QoS 1 of other topics pass, too', async () => {
   const world = await steady(durable, keeps())
-  for (const topic of ['a2', 'b1', 'a1']) quiet(world.client.publish(topic.charAt(0), 'x', { qos: topic.endsWith('2') ? 2 : 1 }))
+  for (const topic of ['a2', 'b1', 'a1'])
+    quiet(world.client.publish(topic.charAt(0), 'x', { qos: topic.endsWith('2') ? 2 : 1 }))
   await world.settle()
   const sent = () => world.peer.all('publish').map(({ topic, qos }) => topic + qos)
   expect(world.peer.all('pubrel')).toHaveLength(16)

@@ -11,7 +11,10 @@ const durable: ClientOptions = { protocolVersion: 4, clientId: 'mine', cleanStar
 const wrong = /^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|UNEXPECTED_PACKET)$/
 
 /** Connects, and answers CONNECT with these bytes. */
-async function answered(hex: string, options: ClientOptions = {}): Promise<{ world: World; outcome: unknown }> {
+async function answered(
+  hex: string,
+  options: ClientOptions = {},
+): Promise<{ world: World; outcome: unknown }> {
   const world = new World({ ...four, ...options })
   const connecting = world.client.connect().catch((error: unknown) => error)
   await world.settle()
@@ -21,8 +24,15 @@ async function answered(hex: string, options: ClientOptions = {}): Promise<{ wor
 
 /** The link ended because of the server, without DISCONNECT. */
 async function ended(world: World): Promise<void> {
-  expect(await world.client.closed).toMatchObject({ code: expect.stringMatching(wrong) as string, fault: 'remote' })
-  expect([world.peer.all('disconnect'), world.seen('serverdisconnect'), world.client.state]).toEqual([[], [], 'closed'])
+  expect(await world.client.closed).toMatchObject({
+    code: expect.stringMatching(wrong) as string,
+    fault: 'remote',
+  })
+  expect([
+    world.peer.all('disconnect'),
+    world.seen('serverdisconnect'),
+    world.client.state,
+  ]).toEqual([[], [], 'closed'])
   expect(world.seen('disconnect')).toMatchObject([{ cause: { fault: 'remote' } }])
   expect(world.peer.ended).toBeDefined()
   expect(world.clock.pending).toBe(0)
@@ -47,7 +57,9 @@ describe('CONNECT', () => {
     const will = { topic: 'w', payload: 'gone', qos: 2, retain: true } as const
     const { world } = await answered('20 02 00 00', { clientId: 'me', will })
     const sent = world.peer.last('connect')
-    expect({ ...sent.will, payload: new TextDecoder().decode(sent.will?.payload) }).toMatchObject(will)
+    expect({ ...sent.will, payload: new TextDecoder().decode(sent.will?.payload) }).toMatchObject(
+      will,
+    )
     expect(sent.cleanStart).toBe(true)
   })
 
@@ -68,7 +80,9 @@ describe('CONNECT', () => {
   })
 
   it('a password without user name is refused locally on 3.1.1, sent on 5 [3.1.1: MQTT-3.1.2-22]', async () => {
-    expect(() => new World({ ...four, password: 'secret' })).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+    expect(() => new World({ ...four, password: 'secret' })).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+    )
     const five = await connected({ password: 'secret' })
     expect(five.peer.last('connect').password).toEqual(new TextEncoder().encode('secret'))
     // From `credentials`, it fails that attempt, and nothing is sent.
@@ -84,7 +98,12 @@ describe('CONNACK', () => {
   it.each([1, 2, 3, 4, 5])('return code %d rejects as 5.0 calls it, no `connect`', async (code) => {
     const { world, outcome } = await answered(`20 02 00 0${code}`)
     const reasonCode = [0x84, 0x85, 0x88, 0x86, 0x87][code - 1]
-    expect(outcome).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode, outcome: 'refused', fault: 'remote' })
+    expect(outcome).toMatchObject({
+      code: 'ERR_CONNECT_REFUSED',
+      reasonCode,
+      outcome: 'refused',
+      fault: 'remote',
+    })
     expect(world.peer.received).toHaveLength(1)
     expect([world.seen('connect'), world.client.state]).toEqual([[], 'closed'])
   })
@@ -99,7 +118,11 @@ describe('CONNACK', () => {
     await world.settle()
     await world.sendBytes(hex)
     expect((await error).code).toMatch(wrong)
-    expect([world.seen('connect'), subscription.size, world.client.state]).toEqual([[], 0, 'closed'])
+    expect([world.seen('connect'), subscription.size, world.client.state]).toEqual([
+      [],
+      0,
+      'closed',
+    ])
     expect(types(world)).toEqual(['connect'])
     expect(world.peer.ended).toBeDefined()
   })
@@ -224,7 +247,9 @@ describe('answers for nobody', () => {
 describe('publishing', () => {
   it('QoS 0, 1 and 2 without properties, acknowledgements of two bytes', async () => {
     const world = await connected(four)
-    const promises = ([0, 1, 2] as const).map((qos) => quiet(world.client.publish('t', 'x', { qos, retain: qos === 0 })))
+    const promises = ([0, 1, 2] as const).map((qos) =>
+      quiet(world.client.publish('t', 'x', { qos, retain: qos === 0 })),
+    )
     await world.settle()
     const at = world.peer.bytes.length
     await world.sendBytes('40 02 00 01', '50 02 00 02')
@@ -232,18 +257,26 @@ describe('publishing', () => {
     await world.sendBytes('70 02 00 02')
     const results = [{ packetId: undefined }, { packetId: 1, reasonCode: 0 }, { packetId: 2 }]
     await expect(Promise.all(promises)).resolves.toMatchObject(results)
-    expect(world.peer.all('publish').map(({ qos, retain }) => `${qos} ${retain}`)).toEqual(['0 true', '1 false', '2 false'])
+    expect(world.peer.all('publish').map(({ qos, retain }) => `${qos} ${retain}`)).toEqual([
+      '0 true',
+      '1 false',
+      '2 false',
+    ])
   })
 
-  it.each([{ messageExpiryInterval: 5 }, { contentType: 'x' }, { responseTopic: 'x' }, { userProperties: [['a', 'b']] as [string, string][] }])(
-    'the property %j is refused by name',
-    async (properties) => {
-      const world = await connected(four)
-      const error = { code: 'ERR_UNSUPPORTED_OPTION', option: 'properties', outcome: 'not-sent' }
-      expect(await world.outcome(world.client.publish('t', 'x', { qos: 1, properties }))).toMatchObject({ error })
-      expect(world.peer.all('publish')).toEqual([])
-    },
-  )
+  it.each([
+    { messageExpiryInterval: 5 },
+    { contentType: 'x' },
+    { responseTopic: 'x' },
+    { userProperties: [['a', 'b']] as [string, string][] },
+  ])('the property %j is refused by name', async (properties) => {
+    const world = await connected(four)
+    const error = { code: 'ERR_UNSUPPORTED_OPTION', option: 'properties', outcome: 'not-sent' }
+    expect(
+      await world.outcome(world.client.publish('t', 'x', { qos: 1, properties })),
+    ).toMatchObject({ error })
+    expect(world.peer.all('publish')).toEqual([])
+  })
 
   it('properties that say nothing are none', async () => {
     const world = await agreed(four)
@@ -290,7 +323,9 @@ describe('subscribing', () => {
   })
 
   it('a shared subscription is a filter like any other: the server decides', async () => {
-    const world = await agreed(four, (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet)))
+    const world = await agreed(four, (packet) =>
+      packet.type === 'unsubscribe' ? undefined : agreeable(packet),
+    )
     const shared = await subscribe(world, '$share/g/a', { qos: 1 })
     expect(shared.granted).toMatchObject([{ filter: '$share/g/a', qos: 1, reasonCode: 1 }])
     const reading = read(shared)
@@ -303,9 +338,16 @@ describe('subscribing', () => {
     await call
     expect(filters).toEqual(['$share/g/a'])
     const other = failure(world.client.subscribe('$share/g/b'))
-    world.answer = (packet) => (packet.type === 'subscribe' ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x80] } : undefined)
+    world.answer = (packet) =>
+      packet.type === 'subscribe'
+        ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x80] }
+        : undefined
     await world.settle()
-    expect(await other).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x80, outcome: 'refused' })
+    expect(await other).toMatchObject({
+      code: 'ERR_SUBSCRIBE_REFUSED',
+      reasonCode: 0x80,
+      outcome: 'refused',
+    })
   })
 })
 
@@ -418,14 +460,20 @@ describe('the end of a connection', () => {
 
   it('expiresAt: there is no re-authentication, so the link is renewed ahead of time with new credentials', async () => {
     let calls = 0
-    const credentials = () => ({ username: 'u', password: `token-${++calls}`, expiresAt: rig.clock.now() + 100_000 })
+    const credentials = () => ({
+      username: 'u',
+      password: `token-${++calls}`,
+      expiresAt: rig.clock.now() + 100_000,
+    })
     const options = { ...durable, credentials, refreshBefore: 10_000 }
     const rig: Rig = new Rig(options, { version: 4, behave: () => willing(true) })
     await rig.up()
     await rig.advance(89_000)
     expect(rig.peers).toHaveLength(1)
     await rig.advance(3000)
-    const passwords = rig.peers.map((peer) => new TextDecoder().decode(peer.last('connect').password))
+    const passwords = rig.peers.map((peer) =>
+      new TextDecoder().decode(peer.last('connect').password),
+    )
     expect(passwords).toEqual(['token-1', 'token-2'])
     expect(rig.seen('sessionlost')).toEqual([])
     await rig.finish()
@@ -440,6 +488,8 @@ describe('the end of a connection', () => {
     await world.clock.advance(100)
     expect(world.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_KEEPALIVE_TIMEOUT' } }])
     expect(world.peers[0]?.all('disconnect')).toEqual([])
-    expect(world.peer.all('publish').map(({ dup, packetId }) => [dup, packetId])).toEqual([[true, 1]])
+    expect(world.peer.all('publish').map(({ dup, packetId }) => [dup, packetId])).toEqual([
+      [true, 1],
+    ])
   })
 })

@@ -11,8 +11,12 @@ import { plainConnack, StalledTransport } from './stalled-transport.js'
 /** Lines of a logger, by level, without what every line begins with. */
 function journal() {
   const lines: string[] = []
-  const note = (level: string) => (line: string) => void lines.push(`${level} ${line.replace(/^mqwire [^:]*: /, '')}`)
-  return { lines, logger: { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') } }
+  const note = (level: string) => (line: string) =>
+    void lines.push(`${level} ${line.replace(/^mqwire [^:]*: /, '')}`)
+  return {
+    lines,
+    logger: { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') },
+  }
 }
 
 /** A connected client with a journal. */
@@ -22,18 +26,28 @@ async function noted(options: ClientOptions = {}, answer: Answer = agreeable) {
 }
 
 /** A message is taken of a subscription to this filter, which is not acknowledged. */
-async function holding(world: World, filter: string, topic = filter, id = 1, ack?: 'manual'): Promise<void> {
+async function holding(
+  world: World,
+  filter: string,
+  topic = filter,
+  id = 1,
+  ack?: 'manual',
+): Promise<void> {
   const subscription = await subscribe(world, filter, { qos: 1, ack })
   await world.send(publish(topic, 'x', id))
   taken(subscription)
 }
 
 /** What is said by when: nothing before a second has passed, then at most once. */
-async function saidBy({ world, lines }: { world: World; lines: string[] }, how: 'disconnect' | 'drain' = 'disconnect'): Promise<string[]> {
+async function saidBy(
+  { world, lines }: { world: World; lines: string[] },
+  how: 'disconnect' | 'drain' = 'disconnect',
+): Promise<string[]> {
   lines.length = 0
   const done = quiet(world.client[how]())
   await world.clock.advance(999)
-  const warnings = (): string[] => lines.filter((line) => line.startsWith('warn') && line.includes('()'))
+  const warnings = (): string[] =>
+    lines.filter((line) => line.startsWith('warn') && line.includes('()'))
   expect(warnings()).toEqual([])
   await world.clock.advance(20_000)
   await done
@@ -42,7 +56,8 @@ async function saidBy({ world, lines }: { world: World; lines: string[] }, how: 
 }
 
 describe('a goodbye that waits for more than a second says for what', () => {
-  const withholding: Answer = (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+  const withholding: Answer = (packet) =>
+    packet.type === 'unsubscribe' ? undefined : agreeable(packet)
 
   it('a message that next() gave', async () => {
     const made = await noted()
@@ -61,7 +76,9 @@ describe('a goodbye that waits for more than a second says for what', () => {
     quiet(looping)
     quiet(world.client.listen('h', () => gate().promise, { qos: 1 }))
     await world.send(publish('l/1', 'x', 2), publish('h', 'x', 3))
-    expect(await saidBy(made, 'drain')).toEqual(['warn drain() waits for next() or ack() on m, a loop on l/1,l/2, a handler on h'])
+    expect(await saidBy(made, 'drain')).toEqual([
+      'warn drain() waits for next() or ack() on m, a loop on l/1,l/2, a handler on h',
+    ])
   })
 
   it.each([
@@ -69,7 +86,8 @@ describe('a goodbye that waits for more than a second says for what', () => {
     ['long'.repeat(200), 1],
   ])('of many turns the first few are named, in a bounded line: %s', async (name, named) => {
     const made = await noted()
-    for (let number = 1; number <= 20; number++) await holding(made.world, `${number}${name}`, undefined, number)
+    for (let number = 1; number <= 20; number++)
+      await holding(made.world, `${number}${name}`, undefined, number)
     const [line = ''] = await saidBy(made)
     expect(line).toMatch(/^warn disconnect\(\) waits for next\(\) or ack\(\) on 1/)
     expect(line.match(/ on /g)?.length).toBe(named)
@@ -102,7 +120,9 @@ describe('a goodbye that waits for more than a second says for what', () => {
   it('disconnect(): publishes, too', async () => {
     const made = await noted({}, accepting())
     send(made.world, 1, 'one')
-    expect((await saidBy(made))[0]).toEqual('warn disconnect() waits for 1 PUBLISH in flight, 0 queued')
+    expect((await saidBy(made))[0]).toEqual(
+      'warn disconnect() waits for 1 PUBLISH in flight, 0 queued',
+    )
   })
 
   it('drain(): a connection', async () => {
@@ -148,7 +168,10 @@ describe('while there is no connection', () => {
   it("firstConnect: 'wait': each line names the endpoint without secrets, and the next attempt with its number and delay", async () => {
     const { lines, logger } = journal()
     const rig = new Rig({ firstConnect: 'wait', logger }, { behave: () => down })
-    rig.client.setBrokers({ ...(rig.endpoint('a') as object), url: 'x://user:secret1@a/path?token=secret2' })
+    rig.client.setBrokers({
+      ...(rig.endpoint('a') as object),
+      url: 'x://user:secret1@a/path?token=secret2',
+    })
     quiet(rig.client.connect())
     await rig.settle()
     for (const attempt of [1, 2]) {
@@ -164,12 +187,18 @@ describe('while there is no connection', () => {
 
   it('a host that does not answer is named when it is dialled, not only when the time is over', async () => {
     const { lines, logger } = journal()
-    const rig = new Rig({ firstConnect: 'wait', logger }, { hosts: ['a', 'b'], behave: () => 'hang' })
+    const rig = new Rig(
+      { firstConnect: 'wait', logger },
+      { hosts: ['a', 'b'], behave: () => 'hang' },
+    )
     quiet(rig.client.connect())
     await rig.settle()
     expect(lines).toEqual(['debug attempt 1 at x://a'])
     await rig.advance(10_000)
-    expect(lines.slice(1)).toEqual(['warn attempt 1 at x://a: no CONNACK in 10000 ms', 'debug attempt 2 at x://b'])
+    expect(lines.slice(1)).toEqual([
+      'warn attempt 1 at x://a: no CONNACK in 10000 ms',
+      'debug attempt 2 at x://b',
+    ])
     await rig.finish()
   })
 })

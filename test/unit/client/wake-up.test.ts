@@ -74,7 +74,10 @@ describe('a wake-up while connected', () => {
     expect([rig.client.state, rig.seen('sessionlost')]).toEqual(['connected', []])
     expect(rig.peers[0]?.ended).toBeDefined()
     expect((await publishing).reasonCode).toBe(0)
-    expect(rig.peers.map((peer) => peer.all('publish').map(({ dup }) => dup))).toEqual([[false], [true]])
+    expect(rig.peers.map((peer) => peer.all('publish').map(({ dup }) => dup))).toEqual([
+      [false],
+      [true],
+    ])
   })
 
   it('a reset that the probe provokes: without back-off too', async () => {
@@ -224,7 +227,13 @@ describe('sleep without an event', () => {
 
   it.each([
     ['timers two seconds late: no false alarm', 40, 3000, 2000, 0],
-    ['blocked for longer than everything, with a server that kept us: it is asked before it is given up', 10, 4000, 60_000, 1500],
+    [
+      'blocked for longer than everything, with a server that kept us: it is asked before it is given up',
+      10,
+      4000,
+      60_000,
+      1500,
+    ],
   ])('%s', async (_name, rounds, before, jump, after) => {
     const { rig } = await awake({ keepAlive: 10, pingTimeout: 5000 })
     for (let round = 0; round < rounds; round++) {

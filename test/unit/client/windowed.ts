@@ -73,7 +73,10 @@ export interface WindowedWorld {
 }
 
 /** A connected client that reads in place, of a broker that says yes to everything. */
-export async function windowed(options: ClientOptions = {}, answer: Answer = obliging): Promise<WindowedWorld> {
+export async function windowed(
+  options: ClientOptions = {},
+  answer: Answer = obliging,
+): Promise<WindowedWorld> {
   const links: Windowed[] = []
   const world = new World({ keepAlive: false, ...options }, {}, 1, (_index, open) => {
     const link = new Windowed(open())

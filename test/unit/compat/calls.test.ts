@@ -1,6 +1,10 @@
 /** Methods in each form that they take: callbacks, promises, options or none; and what comes back. */
 import { describe, expect, it } from 'vitest'
-import { ErrorWithReasonCode, type ISubscriptionGrant, type MqttClient } from '../../../src/compat/index.js'
+import {
+  ErrorWithReasonCode,
+  type ISubscriptionGrant,
+  type MqttClient,
+} from '../../../src/compat/index.js'
 import { eventually, within } from '../../real/waiting.js'
 import { freePort } from '../../support/servers.js'
 import { refusing } from './refusing.js'
@@ -18,19 +22,33 @@ function answered(call: (done: (...given: unknown[]) => void) => unknown): Promi
 }
 
 describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) => {
-  const made = async (): Promise<MqttClient> => (await up(await tcp(), { ...soon, protocolVersion })).client
+  const made = async (): Promise<MqttClient> =>
+    (await up(await tcp(), { ...soon, protocolVersion })).client
 
   it('publish: with and without options and callback, at each QoS', async () => {
     const client = await made()
     expect(client.publish('a', 'x')).toBe(client)
     expect(client.publish('a', 'x', { qos: 1 })).toBe(client)
     expect(await answered((done) => client.publish('a', 'x', done))).toEqual([null, undefined])
-    expect(await answered((done) => client.publish('a', Buffer.from('x'), undefined, done))).toEqual([null, undefined])
+    expect(
+      await answered((done) => client.publish('a', Buffer.from('x'), undefined, done)),
+    ).toEqual([null, undefined])
     expect(await answered((done) => client.publish('a', 'x', { qos: 1 }, done))).toEqual([
       null,
-      { cmd: 'publish', topic: 'a', payload: 'x', qos: 1, retain: false, dup: false, messageId: expect.any(Number) },
+      {
+        cmd: 'publish',
+        topic: 'a',
+        payload: 'x',
+        qos: 1,
+        retain: false,
+        dup: false,
+        messageId: expect.any(Number),
+      },
     ])
-    expect(await client.publishAsync('a', 'x', { qos: 2 })).toMatchObject({ cmd: 'publish', qos: 2 })
+    expect(await client.publishAsync('a', 'x', { qos: 2 })).toMatchObject({
+      cmd: 'publish',
+      qos: 2,
+    })
     expect(await client.publishAsync('a', new Uint8Array(3))).toBeUndefined()
   })
 
@@ -48,8 +66,14 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
     const [error] = await answered((done) => client.publish('a/#', 'x', done))
     expect(error).toMatchObject({ code: 'ERR_INVALID_TOPIC' })
-    await expect(client.publishAsync('a', 'x', { dup: true })).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'dup' })
-    await expect(client.publishAsync('a', 'x', { qos: 3 } as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'qos' })
+    await expect(client.publishAsync('a', 'x', { dup: true })).rejects.toMatchObject({
+      code: 'ERR_UNSUPPORTED_OPTION',
+      option: 'dup',
+    })
+    await expect(client.publishAsync('a', 'x', { qos: 3 } as never)).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: 'qos',
+    })
     expect(namesIn(told)).toEqual(['connect'])
     client.publish('', 'x')
     await toldOf(told, 'error')
@@ -57,14 +81,22 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
 
   it('options that MQTT.js ignores are ignored, and named in the log once', async () => {
     const lines: string[] = []
-    const { client } = await up(await tcp(), { ...soon, protocolVersion, log: ((line: string) => lines.push(line)) as never })
+    const { client } = await up(await tcp(), {
+      ...soon,
+      protocolVersion,
+      log: ((line: string) => lines.push(line)) as never,
+    })
     for (let time = 0; time < 2; time++) {
       await client.publishAsync('a', 'x', { qos: 1, cmd: 'publish', messageId: 5 } as never)
       await client.subscribeAsync('a', { qos: 1, pattern: 'a' } as never)
       await client.unsubscribeAsync('a', { qos: 1 } as never)
     }
     expect(lines.filter((line) => line.includes('ignores'))).toEqual(
-      ['publish({ cmd }), publish({ messageId })', 'subscribe({ pattern })', 'unsubscribe({ qos })'].map((names) => expect.stringContaining(names)),
+      [
+        'publish({ cmd }), publish({ messageId })',
+        'subscribe({ pattern })',
+        'unsubscribe({ qos })',
+      ].map((names) => expect.stringContaining(names)),
     )
   })
 
@@ -73,7 +105,11 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     const more = protocolVersion === 5 ? { nl: false, rap: false, rh: 0 } : {}
     expect(client.subscribe('a')).toBe(client)
     const packet = { cmd: 'suback', granted: [0] }
-    expect(await answered((done) => client.subscribe('b', done))).toEqual([null, [{ topic: 'b', qos: 0, ...more }], packet])
+    expect(await answered((done) => client.subscribe('b', done))).toEqual([
+      null,
+      [{ topic: 'b', qos: 0, ...more }],
+      packet,
+    ])
     expect(await client.subscribeAsync('c', { qos: 1 })).toEqual([{ topic: 'c', qos: 1, ...more }])
     expect(await client.subscribeAsync(['d', 'e'], { qos: 2 })).toEqual([
       { topic: 'd', qos: 2, ...more },
@@ -90,12 +126,18 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     const packets: object[] = []
     client.on('packetsend', (packet) => packet.cmd === 'subscribe' && packets.push(packet))
     await client.subscribeAsync('a', { qos: 1 })
-    expect(await answered((done) => client.subscribe('a', { qos: 0 }, done))).toEqual([null, [], undefined])
+    expect(await answered((done) => client.subscribe('a', { qos: 0 }, done))).toEqual([
+      null,
+      [],
+      undefined,
+    ])
     expect(packets).toHaveLength(1)
     expect(await client.subscribeAsync(['a', 'b'], { qos: 1 })).toHaveLength(1)
     expect(await client.subscribeAsync('a', { qos: 2 })).toMatchObject([{ topic: 'a', qos: 2 }])
     expect(packets).toHaveLength(3)
-    expect(await client.subscribeAsync({ a: { qos: 0 }, resubscribe: true } as never)).toMatchObject([{ topic: 'a' }])
+    expect(
+      await client.subscribeAsync({ a: { qos: 0 }, resubscribe: true } as never),
+    ).toMatchObject([{ topic: 'a' }])
     const got: string[] = []
     client.on('message', (topic) => got.push(topic))
     await client.publishAsync('a', 'x', { qos: 1 })
@@ -116,24 +158,33 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     expect(packets).toEqual([list])
     expect(await client.subscribeAsync('resubscribe', { qos: 0 })).toEqual([])
     await client.unsubscribeAsync('resubscribe')
-    expect(await client.subscribeAsync('resubscribe', { qos: 1 })).toMatchObject([{ topic: 'resubscribe', qos: 1 }])
-    expect(await client.subscribeAsync({ c: { qos: 0 }, b: { qos: 0 }, resubscribe: false } as never)).toMatchObject([{ topic: 'c' }])
+    expect(await client.subscribeAsync('resubscribe', { qos: 1 })).toMatchObject([
+      { topic: 'resubscribe', qos: 1 },
+    ])
+    expect(
+      await client.subscribeAsync({ c: { qos: 0 }, b: { qos: 0 }, resubscribe: false } as never),
+    ).toMatchObject([{ topic: 'c' }])
   })
 
-  it.each([[undefined], [5], [null], [[null]], [['a', 5]], [{ a: null }], [{ a: 1 }]])('subscribe: %j is refused', async (topics) => {
-    const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
-    const [error, grants] = await answered((done) => client.subscribe(topics as never, done))
-    expect(error).toMatchObject({ code: expect.stringMatching(/^ERR_INVALID_(?:TOPIC|OPTION)$/) })
-    expect(grants).toBeUndefined()
-    client.subscribe(topics as never)
-    await toldOf(told, 'error')
-    expect(await client.subscribeAsync('a', { qos: 0 })).toHaveLength(1)
-  })
+  it.each([[undefined], [5], [null], [[null]], [['a', 5]], [{ a: null }], [{ a: 1 }]])(
+    'subscribe: %j is refused',
+    async (topics) => {
+      const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
+      const [error, grants] = await answered((done) => client.subscribe(topics as never, done))
+      expect(error).toMatchObject({ code: expect.stringMatching(/^ERR_INVALID_(?:TOPIC|OPTION)$/) })
+      expect(grants).toBeUndefined()
+      client.subscribe(topics as never)
+      await toldOf(told, 'error')
+      expect(await client.subscribeAsync('a', { qos: 0 })).toHaveLength(1)
+    },
+  )
 
   it('subscribe: a call that fails leaves filters as they were, also for the time after the end', async () => {
     const { client, told } = await up(await tcp(), { ...soon, protocolVersion })
     await client.subscribeAsync('a', { qos: 0 })
-    await expect(client.subscribeAsync(['a', 'bad#'], { qos: 1 })).rejects.toMatchObject({ code: 'ERR_INVALID_TOPIC' })
+    await expect(client.subscribeAsync(['a', 'bad#'], { qos: 1 })).rejects.toMatchObject({
+      code: 'ERR_INVALID_TOPIC',
+    })
     expect(await client.subscribeAsync('a', { qos: 0 })).toEqual([])
     await client.endAsync()
     client.reconnect()
@@ -158,7 +209,10 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     const got: string[] = []
     client.on('message', (topic) => got.push(topic))
     expect(client.unsubscribe('a')).toBe(client)
-    expect(await answered((done) => client.unsubscribe(['b'], done))).toMatchObject([null, { cmd: 'unsuback', granted: [0] }])
+    expect(await answered((done) => client.unsubscribe(['b'], done))).toMatchObject([
+      null,
+      { cmd: 'unsuback', granted: [0] },
+    ])
     for (const topic of ['a', 'b', 'c']) await client.publishAsync(topic, 'x', { qos: 1 })
     await eventually(() => got.length > 0)
     expect(got).toEqual(['c'])
@@ -170,7 +224,11 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     const { client, told } = started(await tcp(), { ...soon, protocolVersion })
     const packets: string[] = []
     client.on('packetsend', ({ cmd }) => packets.push(cmd))
-    const sent = Promise.all([client.subscribeAsync('a'), client.publishAsync('a', '0'), client.publishAsync('a', '1', { qos: 1 })])
+    const sent = Promise.all([
+      client.subscribeAsync('a'),
+      client.publishAsync('a', '0'),
+      client.publishAsync('a', '1', { qos: 1 }),
+    ])
     await within(sent, 'the calls')
     expect(packets).toEqual(['connect', 'subscribe', 'publish', 'publish'])
     await toldOf(told, 'message')
@@ -180,7 +238,12 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     const { client } = started(await tcp(), { ...soon, protocolVersion })
     const packets: string[] = []
     client.on('packetsend', ({ cmd }) => packets.push(cmd))
-    const all = () => client.subscribe('a', { qos: 1 }).publish('a', '0').unsubscribe('a').publish('a', '1', { qos: 1 })
+    const all = () =>
+      client
+        .subscribe('a', { qos: 1 })
+        .publish('a', '0')
+        .unsubscribe('a')
+        .publish('a', '1', { qos: 1 })
     client.once('connect', all)
     const once = ['subscribe', 'publish', 'unsubscribe', 'publish']
     await eventually(() => packets.length === 5)
@@ -203,40 +266,53 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     const both = ['subscribe', 'unsubscribe', 'subscribe', 'unsubscribe']
     for (const expected of [['connect', ...both], both]) {
       const [first, , second] = await within(round(), 'the calls')
-      expect([first, second].map((grants) => grants.map(({ topic, qos }) => [topic, qos]))).toEqual([
+      expect([first, second].map((grants) => grants.map(({ topic, qos }) => [topic, qos]))).toEqual(
         [
-          ['a', 0],
-          ['b', 0],
+          [
+            ['a', 0],
+            ['b', 0],
+          ],
+          [['a', 1]],
         ],
-        [['a', 1]],
-      ])
+      )
       expect(packets.splice(0)).toEqual(expected)
     }
   })
 
   it('subscribe and unsubscribe of one filter before the connection: the last one counts', async () => {
     const { client, told } = started(await tcp(), { ...soon, protocolVersion })
-    client.subscribe('a').unsubscribe('a').subscribe('b').unsubscribe('b').subscribe('b', { qos: 1 })
+    client
+      .subscribe('a')
+      .unsubscribe('a')
+      .subscribe('b')
+      .unsubscribe('b')
+      .subscribe('b', { qos: 1 })
     client.publish('a', 'x', { qos: 1 })
     await eventually(async () => {
       await client.publishAsync('b', 'x', { qos: 1 })
       return namesIn(told).includes('message')
     }, 'a message')
     await client.publishAsync('a', 'x', { qos: 1 })
-    expect(told.filter(([event, topic]) => event === 'message' && topic === 'a').length).toBeLessThan(2)
+    expect(
+      told.filter(([event, topic]) => event === 'message' && topic === 'a').length,
+    ).toBeLessThan(2)
     expect(namesIn(told)).not.toContain('error')
   })
 
   it('subscribe and unsubscribe before a connection that never comes: both are told of the end', async () => {
     const { client } = started(`mqtt://127.0.0.1:${await freePort()}`, { ...soon, protocolVersion })
-    const calls = [client.subscribeAsync('a'), client.unsubscribeAsync('a'), client.subscribeAsync('a')]
+    const calls = [
+      client.subscribeAsync('a'),
+      client.unsubscribeAsync('a'),
+      client.subscribeAsync('a'),
+    ]
     const settled = Promise.allSettled(calls)
     await client.endAsync()
-    expect((await within(settled, 'the calls')).map((each) => (each as PromiseRejectedResult).reason.code)).toEqual([
-      'ERR_CLOSED',
-      'ERR_CLOSED',
-      'ERR_CLOSED',
-    ])
+    expect(
+      (await within(settled, 'the calls')).map(
+        (each) => (each as PromiseRejectedResult).reason.code,
+      ),
+    ).toEqual(['ERR_CLOSED', 'ERR_CLOSED', 'ERR_CLOSED'])
   })
 
   it('calls while there is no connection wait for the next; queueQoSZero: false refuses QoS 0', async () => {
@@ -245,7 +321,10 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     await way.shut()
     await toldOf(told, 'close')
     await expect(client.publishAsync('a', '0')).rejects.toMatchObject({ code: 'ERR_NOT_CONNECTED' })
-    const waiting = Promise.all([client.subscribeAsync('a', { qos: 1 }), client.publishAsync('a', '1', { qos: 1 })])
+    const waiting = Promise.all([
+      client.subscribeAsync('a', { qos: 1 }),
+      client.publishAsync('a', '1', { qos: 1 }),
+    ])
     await way.open()
     await within(waiting, 'the calls')
     await toldOf(told, 'message')
@@ -266,7 +345,8 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
   it('endAsync waits for what is in flight', async () => {
     const { client } = await up(await tcp(), { ...soon, protocolVersion })
     const receipts: unknown[] = []
-    for (let n = 0; n < 20; n++) client.publish('a', `${n}`, { qos: 2 }, (error) => receipts.push(error))
+    for (let n = 0; n < 20; n++)
+      client.publish('a', `${n}`, { qos: 2 }, (error) => receipts.push(error))
     await client.endAsync()
     expect(receipts).toEqual(Array.from({ length: 20 }, () => null))
   })
@@ -295,7 +375,8 @@ describe('what the broker says', () => {
     const { createServer } = await import('node:net')
     const { closed, listening } = await import('../../support/servers.js')
     const aedes = await Aedes.createBroker({
-      authorizeSubscribe: (_client, subscription, done) => done(null, subscription.topic.startsWith('denied') ? null : subscription),
+      authorizeSubscribe: (_client, subscription, done) =>
+        done(null, subscription.topic.startsWith('denied') ? null : subscription),
     })
     const server = createServer(aedes.handle)
     const port = await listening(server)
@@ -304,32 +385,39 @@ describe('what the broker says', () => {
     return (await up(`mqtt://127.0.0.1:${port}`, { ...soon, protocolVersion })).client
   }
 
-  it.each([4, 5] as const)('a filter is refused: an error and the grants, protocol version %d', async (protocolVersion) => {
-    const client = await denied(protocolVersion)
-    const [error, grants, packet] = (await answered((done) => client.subscribe(['denied/a', 'b'], { qos: 1 }, done))) as [
-      ErrorWithReasonCode,
-      ISubscriptionGrant[],
-      { granted: number[] },
-    ]
-    expect(error).toBeInstanceOf(ErrorWithReasonCode)
-    expect(error.message).toMatch(/^Subscribe error: /)
-    expect(error.code).toBeGreaterThanOrEqual(0x80)
-    expect(grants.map(({ topic, qos }) => [topic, qos])).toEqual([
-      ['denied/a', error.code],
-      ['b', 1],
-    ])
-    expect(packet.granted).toEqual([error.code, 1])
-    await expect(client.subscribeAsync('denied/b')).rejects.toMatchObject({ code: error.code })
-    // Neither is there: each call asks again.
-    await expect(client.subscribeAsync('denied/a')).rejects.toMatchObject({ code: error.code })
-    expect(await client.subscribeAsync('b', { qos: 1 })).toEqual([])
-  })
+  it.each([4, 5] as const)(
+    'a filter is refused: an error and the grants, protocol version %d',
+    async (protocolVersion) => {
+      const client = await denied(protocolVersion)
+      const [error, grants, packet] = (await answered((done) =>
+        client.subscribe(['denied/a', 'b'], { qos: 1 }, done),
+      )) as [ErrorWithReasonCode, ISubscriptionGrant[], { granted: number[] }]
+      expect(error).toBeInstanceOf(ErrorWithReasonCode)
+      expect(error.message).toMatch(/^Subscribe error: /)
+      expect(error.code).toBeGreaterThanOrEqual(0x80)
+      expect(grants.map(({ topic, qos }) => [topic, qos])).toEqual([
+        ['denied/a', error.code],
+        ['b', 1],
+      ])
+      expect(packet.granted).toEqual([error.code, 1])
+      await expect(client.subscribeAsync('denied/b')).rejects.toMatchObject({ code: error.code })
+      // Neither is there: each call asks again.
+      await expect(client.subscribeAsync('denied/a')).rejects.toMatchObject({ code: error.code })
+      expect(await client.subscribeAsync('b', { qos: 1 })).toEqual([])
+    },
+  )
 })
 
 describe('properties of MQTT 5.0', () => {
   it('go with a message, and come with it', async () => {
     const { client, told } = await up(await tcp(), { protocolVersion: 5 })
-    await client.subscribeAsync('a', { qos: 1, nl: false, rap: true, rh: 1, properties: { subscriptionIdentifier: 7 } })
+    await client.subscribeAsync('a', {
+      qos: 1,
+      nl: false,
+      rap: true,
+      rh: 1,
+      properties: { subscriptionIdentifier: 7 },
+    })
     const properties = {
       payloadFormatIndicator: true,
       messageExpiryInterval: 60,
@@ -340,23 +428,40 @@ describe('properties of MQTT 5.0', () => {
     }
     await client.publishAsync('a', 'x', { qos: 1, properties })
     await toldOf(told, 'message')
-    const packet = told.find(([event]) => event === 'message')?.[3] as { properties: typeof properties }
+    const packet = told.find(([event]) => event === 'message')?.[3] as {
+      properties: typeof properties
+    }
     expect(packet.properties).toMatchObject(properties)
     expect(Buffer.isBuffer(packet.properties.correlationData)).toBe(true)
   })
 
   it('are ignored on 3.1.1, as MQTT.js does, and named in the log once', async () => {
     const lines: string[] = []
-    const { client, told } = await up(await tcp(), { log: ((line: string) => lines.push(line)) as never })
+    const { client, told } = await up(await tcp(), {
+      log: ((line: string) => lines.push(line)) as never,
+    })
     const sent: object[] = []
     client.on('packetsend', (packet) => sent.push(packet))
     const properties = { userProperties: { a: 'b' } }
     for (let time = 0; time < 2; time++) {
-      expect(await client.subscribeAsync('a', { qos: 1, nl: true, rap: true, rh: 2, properties: { subscriptionIdentifier: 7 } })).toEqual([
-        { topic: 'a', qos: 1 },
+      expect(
+        await client.subscribeAsync('a', {
+          qos: 1,
+          nl: true,
+          rap: true,
+          rh: 2,
+          properties: { subscriptionIdentifier: 7 },
+        }),
+      ).toEqual([{ topic: 'a', qos: 1 }])
+      expect(await client.subscribeAsync({ b: { qos: 0, nl: true } }, { properties })).toEqual([
+        { topic: 'b', qos: 0 },
       ])
-      expect(await client.subscribeAsync({ b: { qos: 0, nl: true } }, { properties })).toEqual([{ topic: 'b', qos: 0 }])
-      expect(await client.publishAsync('a', 'x', { qos: 1, properties: { topicAlias: 1, contentType: 'x' } })).not.toHaveProperty('properties')
+      expect(
+        await client.publishAsync('a', 'x', {
+          qos: 1,
+          properties: { topicAlias: 1, contentType: 'x' },
+        }),
+      ).not.toHaveProperty('properties')
       expect(await client.publishAsync('a', 'x', { properties })).toBeUndefined()
       await client.unsubscribeAsync(['a', 'b'], { properties })
     }
@@ -374,15 +479,27 @@ describe('properties of MQTT 5.0', () => {
 
   it('a topic alias cannot be chosen', async () => {
     const { client } = await up(await tcp(), { protocolVersion: 5 })
-    await expect(client.publishAsync('a', 'x', { properties: { topicAlias: 1 } })).rejects.toMatchObject({ option: 'properties.topicAlias' })
+    await expect(
+      client.publishAsync('a', 'x', { properties: { topicAlias: 1 } }),
+    ).rejects.toMatchObject({ option: 'properties.topicAlias' })
   })
 
   it('end with a reason and properties', async () => {
-    const { client } = await up(await tcp(), { protocolVersion: 5, properties: { sessionExpiryInterval: 10 } })
+    const { client } = await up(await tcp(), {
+      protocolVersion: 5,
+      properties: { sessionExpiryInterval: 10 },
+    })
     const sent: object[] = []
     client.on('packetsend', (packet) => sent.push(packet))
-    await client.endAsync(false, { reasonCode: 4, properties: { sessionExpiryInterval: 5, userProperties: { a: 'b' } } })
-    expect(sent.at(-1)).toMatchObject({ cmd: 'disconnect', reasonCode: 4, properties: { sessionExpiryInterval: 5, userProperties: { a: 'b' } } })
+    await client.endAsync(false, {
+      reasonCode: 4,
+      properties: { sessionExpiryInterval: 5, userProperties: { a: 'b' } },
+    })
+    expect(sent.at(-1)).toMatchObject({
+      cmd: 'disconnect',
+      reasonCode: 4,
+      properties: { sessionExpiryInterval: 5, userProperties: { a: 'b' } },
+    })
   })
 
   it.each([{ reasonCode: 0x8b }, { properties: { contentType: 'x' } as never }])(
@@ -391,7 +508,9 @@ describe('properties of MQTT 5.0', () => {
       const { client, told } = await up(await tcp(), { protocolVersion: 5 })
       const sent: object[] = []
       client.on('packetsend', (each) => sent.push(each))
-      await expect(client.endAsync(packet)).rejects.toMatchObject({ code: expect.stringMatching(/_OPTION$/) })
+      await expect(client.endAsync(packet)).rejects.toMatchObject({
+        code: expect.stringMatching(/_OPTION$/),
+      })
       expect(namesIn(told)).toEqual(['connect', 'close', 'end'])
       expect(sent).toEqual([expect.objectContaining({ cmd: 'disconnect' })])
       const other = await up(await tcp(), { protocolVersion: 5 })

@@ -14,7 +14,12 @@ import { atEnd, broker, namesIn, started, toldOf, up, wayTo } from './world.js'
 
 const soon = { reconnectPeriod: 20 }
 
-const standing = ({ connected, reconnecting, disconnecting, disconnected }: MqttClient) => ({ connected, reconnecting, disconnecting, disconnected })
+const standing = ({ connected, reconnecting, disconnecting, disconnected }: MqttClient) => ({
+  connected,
+  reconnecting,
+  disconnecting,
+  disconnected,
+})
 const nothing = { connected: false, reconnecting: false, disconnecting: false, disconnected: false }
 
 async function tcp(): Promise<string> {
@@ -51,7 +56,11 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
       expect(standing(client)).toEqual({ ...nothing, connected: true })
     }
     const round = ['offline', 'close', 'reconnect', 'connect']
-    expect(namesIn(told).filter((name) => name !== 'error')).toEqual(['connect', ...round, ...round])
+    expect(namesIn(told).filter((name) => name !== 'error')).toEqual([
+      'connect',
+      ...round,
+      ...round,
+    ])
   })
 
   it('nobody listens: error, offline, close, then reconnect, error, close, until somebody does', async () => {
@@ -77,11 +86,19 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     expect(standing(client)).toEqual(nothing)
     client.reconnect()
     await toldOf(told, 'connect', 2)
-    expect(namesIn(told).filter((name) => name !== 'error')).toEqual(['connect', 'close', 'reconnect', 'connect'])
+    expect(namesIn(told).filter((name) => name !== 'error')).toEqual([
+      'connect',
+      'close',
+      'reconnect',
+      'connect',
+    ])
   })
 
   it('reconnectPeriod 0, and nobody listens: error, close', async () => {
-    const { told } = started(`mqtt://127.0.0.1:${await freePort()}`, { protocolVersion, reconnectPeriod: 0 })
+    const { told } = started(`mqtt://127.0.0.1:${await freePort()}`, {
+      protocolVersion,
+      reconnectPeriod: 0,
+    })
     await toldOf(told, 'close')
     expect(namesIn(told)).toEqual(['error', 'close'])
   })
@@ -120,7 +137,17 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     client.end()
     client.reconnect()
     await toldOf(told, 'connect', 3)
-    const expected = ['connect', 'close', 'end', 'reconnect', 'connect', 'close', 'end', 'reconnect', 'connect']
+    const expected = [
+      'connect',
+      'close',
+      'end',
+      'reconnect',
+      'connect',
+      'close',
+      'end',
+      'reconnect',
+      'connect',
+    ]
     expect(namesIn(told).filter((name) => name !== 'message')).toEqual(expected)
     await heard(namesIn(told).filter((name) => name === 'message').length + 1)
   })
@@ -136,7 +163,12 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     expect(standing(client)).toEqual({ ...nothing, connected: true })
     await within(client.publishAsync('a', 'x', { qos: 1 }), 'the acknowledgement')
     await toldOf(told, 'message')
-    expect(namesIn(told).filter((name) => name !== 'message')).toEqual(['connect', 'close', 'end', 'connect'])
+    expect(namesIn(told).filter((name) => name !== 'message')).toEqual([
+      'connect',
+      'close',
+      'end',
+      'connect',
+    ])
     await client.endAsync()
     await pause(30)
     expect(standing(client)).toEqual({ ...nothing, disconnecting: true, disconnected: true })
@@ -153,19 +185,25 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     expect(namesIn(late.told)).toEqual(['error', 'offline', 'close', 'end'])
   })
 
-  it.each([0, 1, 2] as const)('publish and end() before there is a connection: it is sent first, at QoS %d', async (qos) => {
-    const url = await tcp()
-    const receiver = await up(url, options)
-    await receiver.client.subscribeAsync('a', { qos })
-    const { client, told } = started(url, options)
-    client.publish('a', 'x', { qos })
-    await within(client.endAsync(), 'the end')
-    expect(namesIn(told).at(-1)).toBe('end')
-    await toldOf(receiver.told, 'message')
-  })
+  it.each([0, 1, 2] as const)(
+    'publish and end() before there is a connection: it is sent first, at QoS %d',
+    async (qos) => {
+      const url = await tcp()
+      const receiver = await up(url, options)
+      await receiver.client.subscribeAsync('a', { qos })
+      const { client, told } = started(url, options)
+      client.publish('a', 'x', { qos })
+      await within(client.endAsync(), 'the end')
+      expect(namesIn(told).at(-1)).toBe('end')
+      await toldOf(receiver.told, 'message')
+    },
+  )
 
   it('publish and end() where nobody listens: the end comes after connectTimeout, and the callback has an error', async () => {
-    const { client } = started(`mqtt://127.0.0.1:${await freePort()}`, { ...options, connectTimeout: 100 })
+    const { client } = started(`mqtt://127.0.0.1:${await freePort()}`, {
+      ...options,
+      connectTimeout: 100,
+    })
     const sent = client.publishAsync('a', 'x', { qos: 1 })
     await within(client.endAsync(), 'the end')
     await expect(sent).rejects.toMatchObject({ code: 'ERR_CLOSED' })
@@ -207,7 +245,10 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     expect(namesIn(told)).toEqual(['error', 'close'])
     const error = told[0]?.[1] as ErrorWithReasonCode
     expect(error).toBeInstanceOf(ErrorWithReasonCode)
-    expect(error).toMatchObject({ code: protocolVersion === 5 ? 0x85 : 2, cause: { code: 'ERR_CONNECT_REFUSED' } })
+    expect(error).toMatchObject({
+      code: protocolVersion === 5 ? 0x85 : 2,
+      cause: { code: 'ERR_CONNECT_REFUSED' },
+    })
     expect(error.message).toMatch(/^Connection refused: /)
     expect(server.count()).toBe(1)
   })
@@ -216,7 +257,15 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     const server = await refusing(protocolVersion === 5 ? 0x87 : 5)
     const { told } = started(server.url, { ...options, reconnectOnConnackError: true })
     await toldOf(told, 'error', 3)
-    expect(namesIn(told).slice(0, 7)).toEqual(['error', 'offline', 'close', 'reconnect', 'error', 'close', 'reconnect'])
+    expect(namesIn(told).slice(0, 7)).toEqual([
+      'error',
+      'offline',
+      'close',
+      'reconnect',
+      'error',
+      'close',
+      'reconnect',
+    ])
   })
 
   it('a busy server is asked again, unless reconnectOnConnackError is false', async () => {
@@ -249,37 +298,53 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
 })
 
 describe('client.stream', () => {
-  it.each(['destroy', 'end'] as const)('is there at once, with errors and ends over connections; %s() cuts the one that is up', async (how) => {
-    const port = await freePort()
-    const dead = started(`mqtt://127.0.0.1:${port}`, { reconnectPeriod: 20 })
-    const seen: unknown[] = []
-    dead.client.stream.on('error', (error) => seen.push(error.code)).on('close', () => seen.push('close'))
-    await eventually(() => seen.length >= 4, 'two attempts')
-    expect(seen.slice(0, 2)).toEqual(['ECONNREFUSED', 'close'])
-    const { client, told } = await up((await broker()).urls.TCP as string, { reconnectPeriod: 20 })
-    let closes = 0
-    client.stream.on('close', () => (closes += 1))
-    client.stream[how]()
-    await toldOf(told, 'connect', 2)
-    expect(closes).toBe(1)
-    expect(namesIn(told)).toEqual(['connect', 'offline', 'close', 'reconnect', 'connect'])
-  })
+  it.each(['destroy', 'end'] as const)(
+    'is there at once, with errors and ends over connections; %s() cuts the one that is up',
+    async (how) => {
+      const port = await freePort()
+      const dead = started(`mqtt://127.0.0.1:${port}`, { reconnectPeriod: 20 })
+      const seen: unknown[] = []
+      dead.client.stream
+        .on('error', (error) => seen.push(error.code))
+        .on('close', () => seen.push('close'))
+      await eventually(() => seen.length >= 4, 'two attempts')
+      expect(seen.slice(0, 2)).toEqual(['ECONNREFUSED', 'close'])
+      const { client, told } = await up((await broker()).urls.TCP as string, {
+        reconnectPeriod: 20,
+      })
+      let closes = 0
+      client.stream.on('close', () => (closes += 1))
+      client.stream[how]()
+      await toldOf(told, 'connect', 2)
+      expect(closes).toBe(1)
+      expect(namesIn(told)).toEqual(['connect', 'offline', 'close', 'reconnect', 'connect'])
+    },
+  )
 
-  it.each(['destroy', 'end'] as const)('%s() is a loss: the next connection is dialled after reconnectPeriod', async (how) => {
-    const { client, told } = await up((await broker()).urls.TCP as string, { reconnectPeriod: 400 })
-    const since = performance.now()
-    expect(client.stream[how]()).toBe(client.stream)
-    expect([client.connected, client.reconnecting]).toEqual([false, true])
-    await toldOf(told, 'connect', 2)
-    expect(performance.now() - since).toBeGreaterThan(390)
-    expect(namesIn(told)).not.toContain('error')
-  })
+  it.each(['destroy', 'end'] as const)(
+    '%s() is a loss: the next connection is dialled after reconnectPeriod',
+    async (how) => {
+      const { client, told } = await up((await broker()).urls.TCP as string, {
+        reconnectPeriod: 400,
+      })
+      const since = performance.now()
+      expect(client.stream[how]()).toBe(client.stream)
+      expect([client.connected, client.reconnecting]).toEqual([false, true])
+      await toldOf(told, 'connect', 2)
+      expect(performance.now() - since).toBeGreaterThan(390)
+      expect(namesIn(told)).not.toContain('error')
+    },
+  )
 
   it('destroy() tells its error, and takes listeners away as streams do', async () => {
     const { client, told } = await up((await broker()).urls.TCP as string, { reconnectPeriod: 20 })
     let heard = 0
     const hear = () => (heard += 1)
-    client.stream.addListener('error', hear).removeListener('error', hear).on('close', hear).removeAllListeners('close')
+    client.stream
+      .addListener('error', hear)
+      .removeListener('error', hear)
+      .on('close', hear)
+      .removeAllListeners('close')
     const error = new Error('enough')
     client.stream.destroy(error)
     await toldOf(told, 'connect', 2)
@@ -293,7 +358,9 @@ describe('a socket in the file system', () => {
     const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-compat-'))
     atEnd(() => rm(folder, { recursive: true }))
     const socket = path.join(folder, name)
-    const server = createServer((far) => far.once('data', () => far.write(Uint8Array.of(0x20, 2, 0, 0))).on('error', () => undefined))
+    const server = createServer((far) =>
+      far.once('data', () => far.write(Uint8Array.of(0x20, 2, 0, 0))).on('error', () => undefined),
+    )
     await new Promise<void>((resolve) => server.listen(socket, resolve))
     atEnd(() => server.close())
     const { client } = await up({ protocol: 'mqtt', unixSocket: true, path: socket })
@@ -316,10 +383,23 @@ describe('the rest of the events', () => {
     client.on('packetsend', (packet) => sent?.push(packet))
     client.on('packetreceive', (packet) => received?.push(packet))
     await client.subscribeAsync('a', { qos: 1 })
-    await client.publishAsync('a', 'x', { qos: 1, properties: { userProperties: { k: ['1', '2'] }, payloadFormatIndicator: true } })
+    await client.publishAsync('a', 'x', {
+      qos: 1,
+      properties: { userProperties: { k: ['1', '2'] }, payloadFormatIndicator: true },
+    })
     await eventually(() => sent?.some((packet) => (packet as { cmd: string }).cmd === 'puback'))
-    expect(sent?.[0]).toMatchObject({ cmd: 'connect', clean: true, keepalive: 60, protocolId: 'MQTT', protocolVersion: 5, clientId: 'me' })
-    expect(sent?.[1]).toMatchObject({ cmd: 'subscribe', subscriptions: [{ topic: 'a', qos: 1, nl: false, rap: false, rh: 0 }] })
+    expect(sent?.[0]).toMatchObject({
+      cmd: 'connect',
+      clean: true,
+      keepalive: 60,
+      protocolId: 'MQTT',
+      protocolVersion: 5,
+      clientId: 'me',
+    })
+    expect(sent?.[1]).toMatchObject({
+      cmd: 'subscribe',
+      subscriptions: [{ topic: 'a', qos: 1, nl: false, rap: false, rh: 0 }],
+    })
     expect(sent?.[2]).toMatchObject({
       cmd: 'publish',
       topic: 'a',
@@ -328,7 +408,9 @@ describe('the rest of the events', () => {
     })
     expect(received?.[0]).toMatchObject({ cmd: 'connack', reasonCode: 0, sessionPresent: false })
     expect(received?.[1]).toMatchObject({ cmd: 'suback', granted: [1] })
-    expect(received?.map((packet) => (packet as { cmd: string }).cmd)).toEqual(expect.arrayContaining(['puback', 'publish']))
+    expect(received?.map((packet) => (packet as { cmd: string }).cmd)).toEqual(
+      expect.arrayContaining(['puback', 'publish']),
+    )
   })
 
   it('outgoingEmpty: when it ends, and what was in flight is acknowledged', async () => {
@@ -428,7 +510,9 @@ describe('connectAsync', () => {
   })
 
   it('rejects with what is wrong with the options', async () => {
-    await expect(connectAsync('mqtt://h', { incomingStore: {} } as never)).rejects.toMatchObject({ option: 'incomingStore' })
+    await expect(connectAsync('mqtt://h', { incomingStore: {} } as never)).rejects.toMatchObject({
+      option: 'incomingStore',
+    })
   })
 
   it('without allowRetries, rejects when the connection is closed', async () => {

@@ -13,7 +13,10 @@ type Both = Listeners<Events>
 
 /** Runs a program with each. */
 function both(run: (emitter: Both) => unknown): void {
-  const results = [new Listeners<Events>(() => undefined), new EventEmitter() as unknown as Both].map(run)
+  const results = [
+    new Listeners<Events>(() => undefined),
+    new EventEmitter() as unknown as Both,
+  ].map(run)
   expect(results[0]).toEqual(results[1])
 }
 
@@ -112,12 +115,24 @@ describe('listeners', () => {
     both((emitter) => {
       const one = () => undefined
       emitter.on('a', one).on('a', one).once('b', one)
-      const seen = [emitter.listenerCount('a'), emitter.listenerCount('a', one), emitter.listeners('a').length, emitter.listeners('b')[0] === one]
+      const seen = [
+        emitter.listenerCount('a'),
+        emitter.listenerCount('a', one),
+        emitter.listeners('a').length,
+        emitter.listeners('b')[0] === one,
+      ]
       const names = emitter.eventNames()
       emitter.removeAllListeners('a')
       const fewer = emitter.eventNames()
       emitter.removeAllListeners()
-      return [seen, names, fewer, emitter.eventNames(), emitter.getMaxListeners(), emitter.setMaxListeners(3).getMaxListeners()]
+      return [
+        seen,
+        names,
+        fewer,
+        emitter.eventNames(),
+        emitter.getMaxListeners(),
+        emitter.setMaxListeners(3).getMaxListeners(),
+      ]
     })
   })
 
@@ -136,7 +151,9 @@ describe('listeners', () => {
 
   it('what is no function is refused', () => {
     const emitter = new Listeners<Events>(() => undefined)
-    expect(() => emitter.on('a', 'x' as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_HANDLER' }))
+    expect(() => emitter.on('a', 'x' as never)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_HANDLER' }),
+    )
   })
 
   it('who gets one is told', () => {

@@ -28,11 +28,22 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
     await client.publishAsync('a/c', Buffer.alloc(0), { qos: 2 })
     await client.publishAsync('a/d', 'x')
     await toldOf(told, 'message', 3)
-    const [first, second, third] = told.filter(([event]) => event === 'message') as unknown as [string, string, Buffer, IPublishPacket][]
+    const [first, second, third] = told.filter(([event]) => event === 'message') as unknown as [
+      string,
+      string,
+      Buffer,
+      IPublishPacket,
+    ][]
     expect(first?.[1]).toBe('a/b')
     expect(Buffer.isBuffer(first?.[2])).toBe(true)
     expect(first?.[2].toString('utf8')).toBe('text')
-    expect(first?.[3]).toMatchObject({ cmd: 'publish', topic: 'a/b', qos: 1, retain: false, dup: false })
+    expect(first?.[3]).toMatchObject({
+      cmd: 'publish',
+      topic: 'a/b',
+      qos: 1,
+      retain: false,
+      dup: false,
+    })
     expect(first?.[3].payload).toBe(first?.[2])
     expect([second?.[2].length, second?.[3].qos, third?.[3].qos]).toEqual([0, 2, 0])
   })
@@ -52,7 +63,8 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
     await client.subscribeAsync('a', { qos: 1 })
     await client.subscribeAsync('b', { qos: 1 })
     const sent = Array.from({ length: 300 }, (_, n) => `${n}`)
-    for (const [n, text] of sent.entries()) sender.client.publish(n % 3 === 0 ? 'b' : 'a', text, { qos: 1 })
+    for (const [n, text] of sent.entries())
+      sender.client.publish(n % 3 === 0 ? 'b' : 'a', text, { qos: 1 })
     await eventually(() => got.length === 300)
     expect(got).toEqual(sent)
   })
@@ -62,11 +74,15 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
     const [{ client }, sender] = [await up(url, options), await up(url, options)]
     const got: string[] = []
     const came: string[] = []
-    client.on('packetreceive', (packet) => packet.cmd === 'publish' && came.push(String(packet.payload)))
+    client.on(
+      'packetreceive',
+      (packet) => packet.cmd === 'publish' && came.push(String(packet.payload)),
+    )
     client.on('message', (_topic, payload) => got.push(payload.toString()))
     await client.subscribeAsync('#', { qos: 1 })
     await client.subscribeAsync('a/+', { qos: 1 })
-    for (let n = 0; n < 100; n++) sender.client.publish(n % 3 === 0 ? 'b' : 'a/x', `${n}`, { qos: 1 })
+    for (let n = 0; n < 100; n++)
+      sender.client.publish(n % 3 === 0 ? 'b' : 'a/x', `${n}`, { qos: 1 })
     await sender.client.publishAsync('b', 'last', { qos: 1 })
     await eventually(() => got.includes('last'))
     expect(got).toEqual(came)
@@ -75,7 +91,10 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
   it('once for each PUBLISH, whatever overlaps', async () => {
     const { client } = await up(await tcp(), options)
     const packets: string[] = []
-    client.on('packetreceive', (packet) => packet.cmd === 'publish' && packets.push(String(packet.payload)))
+    client.on(
+      'packetreceive',
+      (packet) => packet.cmd === 'publish' && packets.push(String(packet.payload)),
+    )
     const got = texts(client)
     await client.subscribeAsync('#', { qos: 1 })
     await client.subscribeAsync(['+/b', 'a/#'], { qos: 1 })
@@ -119,7 +138,12 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
 
   it('clean: false: what came meanwhile is told to a new client that has not subscribed', async () => {
     const url = await tcp()
-    const durable = { ...options, clean: false, clientId: 'durable', ...(protocolVersion === 5 && { properties: { sessionExpiryInterval: 100 } }) }
+    const durable = {
+      ...options,
+      clean: false,
+      clientId: 'durable',
+      ...(protocolVersion === 5 && { properties: { sessionExpiryInterval: 100 } }),
+    }
     const first = await up(url, durable)
     await first.client.subscribeAsync('a', { qos: 1 })
     await first.client.endAsync()
@@ -134,7 +158,9 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
   it('a publish in flight survives a loss', async () => {
     const way = await wayTo(await tcp())
     const { client } = await up(way.url, options)
-    const sent = Promise.all(Array.from({ length: 50 }, (_, n) => client.publishAsync('a', `${n}`, { qos: 1 })))
+    const sent = Promise.all(
+      Array.from({ length: 50 }, (_, n) => client.publishAsync('a', `${n}`, { qos: 1 })),
+    )
     way.cut()
     expect(await sent).toHaveLength(50)
   })
@@ -143,7 +169,10 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
     const url = await tcp()
     const { client, told } = await up(url, options)
     await client.subscribeAsync('will', { qos: 1 })
-    const other = await up(url, { ...options, will: { topic: 'will', payload: Buffer.from('gone'), qos: 1 } })
+    const other = await up(url, {
+      ...options,
+      will: { topic: 'will', payload: Buffer.from('gone'), qos: 1 },
+    })
     await other.client.endAsync(true)
     await toldOf(told, 'message')
   })
@@ -152,7 +181,11 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
 describe('handleMessage of one’s own', () => {
   it('one after the other, acknowledged when it calls back', async () => {
     const url = await tcp()
-    const { client } = started(url, { ...soon, protocolVersion: 5, properties: { receiveMaximum: 4 } })
+    const { client } = started(url, {
+      ...soon,
+      protocolVersion: 5,
+      properties: { receiveMaximum: 4 },
+    })
     const waiting: { packet: IPublishPacket; done: () => void }[] = []
     let most = 0
     client.handleMessage = (packet, done) => {
@@ -165,7 +198,8 @@ describe('handleMessage of one’s own', () => {
     await client.subscribeAsync('a', { qos: 1 })
     await client.subscribeAsync('b', { qos: 1 })
     const sender = await up(url)
-    for (let n = 0; n < 20; n++) await sender.client.publishAsync(n % 2 ? 'a' : 'b', `${n}`, { qos: 1 })
+    for (let n = 0; n < 20; n++)
+      await sender.client.publishAsync(n % 2 ? 'a' : 'b', `${n}`, { qos: 1 })
     await eventually(() => waiting.length === 1)
     expect(acknowledged).toEqual([])
     expect(got).toEqual(['0'])
@@ -205,53 +239,68 @@ describe('handleMessage of one’s own', () => {
 })
 
 withMosquitto(['TCP', 'WebSocket'], (transport) => {
-  describe.each([4, 5] as const)(`through mosquitto over ${transport}, protocol version %d`, (protocolVersion) => {
-    const options = { ...soon, protocolVersion }
-    const run = async (): Promise<Broker> => {
-      const started = await startMosquitto({ memory: 'all of it' })
-      atEnd(() => started.stop())
-      return started
-    }
+  describe.each([4, 5] as const)(
+    `through mosquitto over ${transport}, protocol version %d`,
+    (protocolVersion) => {
+      const options = { ...soon, protocolVersion }
+      const run = async (): Promise<Broker> => {
+        const started = await startMosquitto({ memory: 'all of it' })
+        atEnd(() => started.stop())
+        return started
+      }
 
-    it('a bridge that passes properties on: none is there that the program did not ask for', async () => {
-      const mosquitto = await run()
-      const { client } = await up(mosquitto.urls[transport] as string, options)
-      const identifiers: unknown[] = []
-      const copies: IPublishPacket[] = []
-      client.on('message', (topic, payload, packet) => {
-        if (!topic.startsWith('in/')) return copies.push(packet)
-        identifiers.push(packet.properties?.subscriptionIdentifier)
-        const { subscriptionIdentifier: _, ...rest } = packet.properties ?? {}
-        const properties = topic === 'in/own' ? rest : packet.properties
-        return client.publish(`copy/${topic}`, payload, { qos: 1, ...(properties && { properties }) } as never)
+      it('a bridge that passes properties on: none is there that the program did not ask for', async () => {
+        const mosquitto = await run()
+        const { client } = await up(mosquitto.urls[transport] as string, options)
+        const identifiers: unknown[] = []
+        const copies: IPublishPacket[] = []
+        client.on('message', (topic, payload, packet) => {
+          if (!topic.startsWith('in/')) return copies.push(packet)
+          identifiers.push(packet.properties?.subscriptionIdentifier)
+          const { subscriptionIdentifier: _, ...rest } = packet.properties ?? {}
+          const properties = topic === 'in/own' ? rest : packet.properties
+          return client.publish(`copy/${topic}`, payload, {
+            qos: 1,
+            ...(properties && { properties }),
+          } as never)
+        })
+        await client.subscribeAsync(['in/a', 'copy/#'], { qos: 1 })
+        const modern = protocolVersion === 5
+        await client.subscribeAsync('in/own', {
+          qos: 1,
+          ...(modern && { properties: { subscriptionIdentifier: 77 } }),
+        })
+        const properties = {
+          userProperties: { a: '1' },
+          payloadFormatIndicator: true,
+          contentType: 'x',
+          responseTopic: 'r',
+        }
+        for (const topic of ['in/a', 'in/own'])
+          await client.publishAsync(topic, 'x', { qos: 1, ...(modern && { properties }) })
+        await eventually(() => copies.length === 2, 'both copies')
+        expect(identifiers).toEqual(modern ? [undefined, 77] : [undefined, undefined])
+        for (const copy of copies) expect(copy.properties).toEqual(modern ? properties : undefined)
       })
-      await client.subscribeAsync(['in/a', 'copy/#'], { qos: 1 })
-      const modern = protocolVersion === 5
-      await client.subscribeAsync('in/own', { qos: 1, ...(modern && { properties: { subscriptionIdentifier: 77 } }) })
-      const properties = { userProperties: { a: '1' }, payloadFormatIndicator: true, contentType: 'x', responseTopic: 'r' }
-      for (const topic of ['in/a', 'in/own']) await client.publishAsync(topic, 'x', { qos: 1, ...(modern && { properties }) })
-      await eventually(() => copies.length === 2, 'both copies')
-      expect(identifiers).toEqual(modern ? [undefined, 77] : [undefined, undefined])
-      for (const copy of copies) expect(copy.properties).toEqual(modern ? properties : undefined)
-    })
 
-    it('the whole way: offline, overlapping filters, QoS 2, a broker that dies and comes back, the end', async () => {
-      const mosquitto = await run()
-      const { client, told } = started(mosquitto.urls[transport] as string, options)
-      const got = texts(client)
-      client.publish('early', 'lost')
-      await client.subscribeAsync('a/#', { qos: 2 })
-      await client.subscribeAsync('+/x', { qos: 1 })
-      await client.publishAsync('a/x', 'one', { qos: 2 })
-      await eventually(() => got.includes('one'))
-      await mosquitto.kill()
-      await toldOf(told, 'close')
-      const kept = client.publishAsync('a/y', 'two', { qos: 2 })
-      await mosquitto.live()
-      await kept
-      await eventually(() => got.includes('two'))
-      await client.endAsync()
-      expect(told.at(-1)).toEqual(['end'])
-    })
-  })
+      it('the whole way: offline, overlapping filters, QoS 2, a broker that dies and comes back, the end', async () => {
+        const mosquitto = await run()
+        const { client, told } = started(mosquitto.urls[transport] as string, options)
+        const got = texts(client)
+        client.publish('early', 'lost')
+        await client.subscribeAsync('a/#', { qos: 2 })
+        await client.subscribeAsync('+/x', { qos: 1 })
+        await client.publishAsync('a/x', 'one', { qos: 2 })
+        await eventually(() => got.includes('one'))
+        await mosquitto.kill()
+        await toldOf(told, 'close')
+        const kept = client.publishAsync('a/y', 'two', { qos: 2 })
+        await mosquitto.live()
+        await kept
+        await eventually(() => got.includes('two'))
+        await client.endAsync()
+        expect(told.at(-1)).toEqual(['end'])
+      })
+    },
+  )
 })

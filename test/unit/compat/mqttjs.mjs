@@ -48,7 +48,9 @@ module.exports = { ...ours, default: ours }
 /** What stands for a file where it is to be itself. */
 const itself = (checkout, name) => {
   const file = JSON.stringify(path.join(checkout, 'src', `${name}.ts`))
-  return name === 'index' ? `export * from ${file}\nexport { default } from ${file}` : `export * from ${file}`
+  return name === 'index'
+    ? `export * from ${file}\nexport { default } from ${file}`
+    : `export * from ${file}`
 }
 
 /** What stands for a file that has the class of errors. */
@@ -158,12 +160,21 @@ function plugin(checkout) {
       onResolve({ filter: /^(?:\.\.\/)+src$|^src$/ }, ({ importer }) =>
         importer.startsWith(tests) ? { path: 'src', namespace: 'mqwire' } : undefined,
       )
-      onResolve({ filter: /^src\/lib\/shared$/ }, ({ namespace }) => (namespace === 'file' ? { path: 'shared', namespace: 'mqwire' } : undefined))
-      onResolve({ filter: /^src\// }, ({ path: name }) => ({ path: path.join(checkout, `${name}.ts`) }))
-      onResolve({ filter: /^node:test$/ }, ({ namespace }) =>
-        namespace === 'file' ? { path: 'test', namespace: 'mqwire' } : { path: 'node:test', external: true },
+      onResolve({ filter: /^src\/lib\/shared$/ }, ({ namespace }) =>
+        namespace === 'file' ? { path: 'shared', namespace: 'mqwire' } : undefined,
       )
-      onResolve({ filter: /\/dist\/compat\/index\.js$/ }, ({ path: file }) => ({ path: file, external: true }))
+      onResolve({ filter: /^src\// }, ({ path: name }) => ({
+        path: path.join(checkout, `${name}.ts`),
+      }))
+      onResolve({ filter: /^node:test$/ }, ({ namespace }) =>
+        namespace === 'file'
+          ? { path: 'test', namespace: 'mqwire' }
+          : { path: 'node:test', external: true },
+      )
+      onResolve({ filter: /\/dist\/compat\/index\.js$/ }, ({ path: file }) => ({
+        path: file,
+        external: true,
+      }))
       onLoad({ filter: /.*/, namespace: 'mqwire' }, ({ path: name }) => ({
         contents: {
           src: values.theirs ? itself(checkout, 'index') : substitute(checkout),
@@ -247,12 +258,19 @@ function tableOf(results, reasons) {
     .flat()
     .filter(({ leftOut }) => leftOut).length
   const sum = `| all | | ${total.passed} | ${total.failed} | and ${left} that MQTT.js leaves out itself |`
-  return ['| file | group | passed | failed | why not |', '| --- | --- | ---: | ---: | --- |', ...rows, sum, ''].join('\n')
+  return [
+    '| file | group | passed | failed | why not |',
+    '| --- | --- | ---: | ---: | --- |',
+    ...rows,
+    sum,
+    '',
+  ].join('\n')
 }
 
 const { values } = argumentsOf({
   usage: 'node test/unit/compat/mqttjs.mjs [options]',
-  about: 'Runs the tests of a checkout of MQTT.js against mqwire/compat. MQWIRE_MQTTJS names the folder of the checkout.',
+  about:
+    'Runs the tests of a checkout of MQTT.js against mqwire/compat. MQWIRE_MQTTJS names the folder of the checkout.',
   options: {
     update: { text: 'writes the table into docs/compat.md' },
     only: { value: 'FILE', text: 'runs one file, such as client' },
@@ -266,10 +284,12 @@ if (checkout === undefined || !existsSync(path.join(checkout, 'test', 'node'))) 
   process.exit(1)
 }
 const results = {}
-for (const name of files.filter((each) => values.only === undefined || each === values.only)) results[name] = await run(path.resolve(checkout), name)
+for (const name of files.filter((each) => values.only === undefined || each === values.only))
+  results[name] = await run(path.resolve(checkout), name)
 if (values.failures)
   for (const [file, tests] of Object.entries(results))
-    for (const { names, passed, leftOut, why } of tests) if (!passed && !leftOut) console.log(`${file}: ${names.join(' > ')}: ${why}`)
+    for (const { names, passed, leftOut, why } of tests)
+      if (!passed && !leftOut) console.log(`${file}: ${names.join(' > ')}: ${why}`)
 const reasons = existsSync(reasonsFile) ? JSON.parse(readFileSync(reasonsFile, 'utf8')) : {}
 const table = tableOf(results, reasons)
 console.log(table)

@@ -4,7 +4,8 @@ import { connect, type IClientOptions } from '../../../src/compat/index.js'
 import { planOf } from '../../../src/compat/options.js'
 
 const plan = (url: string, options: object = {}) => planOf(url, options as IClientOptions, {})
-const url = (given: string, options: object = {}) => (plan(given, options).endpoints[0] as { url: string }).url
+const url = (given: string, options: object = {}) =>
+  (plan(given, options).endpoints[0] as { url: string }).url
 const own = (options: object) => plan('mqtt://h', options).options
 
 /** What is thrown. */
@@ -50,31 +51,69 @@ describe('where to dial', () => {
 
   it('servers, each with its own, and with the scheme of all', () => {
     const servers = [{ host: 'a', port: 1 }, { host: 'b', port: 2, protocol: 'ws' }, { host: 'c' }]
-    expect(plan('mqtt://h:9', { servers }).endpoints).toEqual([{ url: 'mqtt://a:1' }, { url: 'ws://b:2' }, { url: 'mqtt://c' }])
+    expect(plan('mqtt://h:9', { servers }).endpoints).toEqual([
+      { url: 'mqtt://a:1' },
+      { url: 'ws://b:2' },
+      { url: 'mqtt://c' },
+    ])
   })
 
   it('TLS, by the names of MQTT.js', () => {
-    const options = { ca: ['a', 'b'], cert: ['c'], key: 'k', passphrase: 'p', servername: 's', ALPNProtocols: ['x', new TextEncoder().encode('y')] }
-    const tls = { ca: ['a', 'b'], cert: 'c', key: 'k', passphrase: 'p', servername: 's', alpn: ['x', 'y'] }
+    const options = {
+      ca: ['a', 'b'],
+      cert: ['c'],
+      key: 'k',
+      passphrase: 'p',
+      servername: 's',
+      ALPNProtocols: ['x', new TextEncoder().encode('y')],
+    }
+    const tls = {
+      ca: ['a', 'b'],
+      cert: 'c',
+      key: 'k',
+      passphrase: 'p',
+      servername: 's',
+      alpn: ['x', 'y'],
+    }
     expect(plan('mqtts://h', options).endpoints).toEqual([{ url: 'mqtts://h', tls }])
-    expect(plan('mqtts://h', { rejectUnauthorized: true }).endpoints).toEqual([{ url: 'mqtts://h' }])
+    expect(plan('mqtts://h', { rejectUnauthorized: true }).endpoints).toEqual([
+      { url: 'mqtts://h' },
+    ])
     const [endpoint] = plan('wss://h', { wsOptions: { rejectUnauthorized: false } }).endpoints
     expect(endpoint).toEqual({ url: 'wss://h/', tls: { insecure: 'rejectUnauthorized is false' } })
   })
 
   it('wsOptions: headers, sub-protocols, TLS and the local side', () => {
-    const wsOptions = { headers: { a: 'b' }, protocols: ['x'], ca: 'c', family: 4, localAddress: '127.0.0.1' }
+    const wsOptions = {
+      headers: { a: 'b' },
+      protocols: ['x'],
+      ca: 'c',
+      family: 4,
+      localAddress: '127.0.0.1',
+    }
     expect(plan('wss://h/', { wsOptions }).endpoints).toEqual([
-      { url: 'wss://h/', headers: { a: 'b' }, protocols: ['x'], tls: { ca: 'c' }, socket: { family: 4, localAddress: '127.0.0.1' } },
+      {
+        url: 'wss://h/',
+        headers: { a: 'b' },
+        protocols: ['x'],
+        tls: { ca: 'c' },
+        socket: { family: 4, localAddress: '127.0.0.1' },
+      },
     ])
     expect(plan('mqtt://h', { wsOptions }).endpoints).toEqual([{ url: 'mqtt://h' }])
   })
 
   it('transformWsUrl is asked before each attempt over a WebSocket, with options and client', async () => {
     const client = {}
-    const transformWsUrl = (...given: unknown[]) => `${given[0]}?signed=${(given[1] as IClientOptions).clientId}&${given[2] === client}`
+    const transformWsUrl = (...given: unknown[]) =>
+      `${given[0]}?signed=${(given[1] as IClientOptions).clientId}&${given[2] === client}`
     const { options } = planOf('ws://h/', { transformWsUrl, clientId: 'me' } as never, client)
-    const context = { attempt: 1, endpoint: 'ws://h/', lastError: undefined, signal: new AbortController().signal }
+    const context = {
+      attempt: 1,
+      endpoint: 'ws://h/',
+      lastError: undefined,
+      signal: new AbortController().signal,
+    }
     expect(await options.credentials?.(context)).toEqual({ url: 'ws://h/?signed=me&true' })
     expect(await options.credentials?.({ ...context, endpoint: 'mqtt://h' })).toEqual({})
   })
@@ -103,7 +142,10 @@ describe('who dials', () => {
     ['mqtt://h', { auth: 'you:p', username: 'other' }, 'you', 'p'],
     ['mqtt://h', { auth: 'you' }, 'you', undefined],
   ])('%s with %j', (given, options, username, password) => {
-    expect(plan(given, options).options).toMatchObject({ username, ...(password !== undefined && { password }) })
+    expect(plan(given, options).options).toMatchObject({
+      username,
+      ...(password !== undefined && { password }),
+    })
     expect(plan(given, options).shown).toMatchObject({ username })
   })
 
@@ -139,10 +181,26 @@ describe('who dials', () => {
         ],
       },
     ],
-    [{ will: { topic: 't', payload: 'p', qos: 1, retain: true } }, { will: { topic: 't', payload: 'p', qos: 1, retain: true } }],
     [
-      { protocolVersion: 5, will: { topic: 't', payload: 'p', properties: { payloadFormatIndicator: true, userProperties: { a: '1' } } } },
-      { will: { topic: 't', payload: 'p', properties: { payloadFormatIndicator: 1, userProperties: [['a', '1']] } } },
+      { will: { topic: 't', payload: 'p', qos: 1, retain: true } },
+      { will: { topic: 't', payload: 'p', qos: 1, retain: true } },
+    ],
+    [
+      {
+        protocolVersion: 5,
+        will: {
+          topic: 't',
+          payload: 'p',
+          properties: { payloadFormatIndicator: true, userProperties: { a: '1' } },
+        },
+      },
+      {
+        will: {
+          topic: 't',
+          payload: 'p',
+          properties: { payloadFormatIndicator: 1, userProperties: [['a', '1']] },
+        },
+      },
     ],
   ])('%j becomes %j', (given, expected) => {
     expect(own(given)).toMatchObject(expected)
@@ -150,10 +208,18 @@ describe('who dials', () => {
 
   it('reconnectPeriod is the delay, always the same; reconnectOnConnackError decides on refusals alone', () => {
     const { reconnect } = own({ reconnectPeriod: 250, reconnectOnConnackError: true })
-    const { backoff, decide } = reconnect as { backoff: (attempt: number, error: undefined) => number; decide: (error: object) => unknown }
+    const { backoff, decide } = reconnect as {
+      backoff: (attempt: number, error: undefined) => number
+      decide: (error: object) => unknown
+    }
     expect([1, 2, 9].map((attempt) => backoff(attempt, undefined))).toEqual([250, 250, 250])
-    expect([{ code: 'ERR_CONNECT_REFUSED' }, { code: 'ERR_TLS' }].map(decide)).toEqual(['retry', undefined])
-    const never = own({ reconnectOnConnackError: false }).reconnect as { decide: (error: object) => unknown }
+    expect([{ code: 'ERR_CONNECT_REFUSED' }, { code: 'ERR_TLS' }].map(decide)).toEqual([
+      'retry',
+      undefined,
+    ])
+    const never = own({ reconnectOnConnackError: false }).reconnect as {
+      decide: (error: object) => unknown
+    }
     expect(never.decide({ code: 'ERR_CONNECT_REFUSED' })).toBe('stop')
   })
 
@@ -173,28 +239,52 @@ describe('who dials', () => {
       autoUseTopicAlias: true,
       incomingStore: null,
     }
-    expect(() => plan('mqtt://h', { ...nothing, autoAssignTopicAlias: false, outgoingStore: undefined, resubscribe: true })).not.toThrow()
+    expect(() =>
+      plan('mqtt://h', {
+        ...nothing,
+        autoAssignTopicAlias: false,
+        outgoingStore: undefined,
+        resubscribe: true,
+      }),
+    ).not.toThrow()
   })
 
   it('the options given are not written to, and those shown are a copy with defaults', () => {
     const given = Object.freeze({ host: 'h', keepalive: 5 })
-    expect(plan('', given).shown).toMatchObject({ host: 'h', keepalive: 5, clean: true, protocolVersion: 4 })
+    expect(plan('', given).shown).toMatchObject({
+      host: 'h',
+      keepalive: 5,
+      clean: true,
+      protocolVersion: 4,
+    })
   })
 })
 
 describe('what MQTT.js heeds, and mqwire has no need of', () => {
   const reports = (): unknown[] => {
     const seen: unknown[] = []
-    const hear = (warning: Error & { code?: string }) => void (warning.code === 'MQWIRE_OPTION_IGNORED' && seen.push(warning.message))
+    const hear = (warning: Error & { code?: string }) =>
+      void (warning.code === 'MQWIRE_OPTION_IGNORED' && seen.push(warning.message))
     process.on('warning', hear)
     onTestFinished(() => void process.off('warning', hear))
     return seen
   }
-  const dial = (options: object) => connect({ manualConnect: true, protocol: 'ws', host: '127.0.0.1', ...options } as never).end(true)
+  const dial = (options: object) =>
+    connect({ manualConnect: true, protocol: 'ws', host: '127.0.0.1', ...options } as never).end(
+      true,
+    )
 
   it('is silent where it is the default, without WebSocket, and of names that MQTT.js does not know', async () => {
     const seen = reports()
-    dial({ binary: true, browserBufferSize: 524_288, browserBufferTimeout: 1000, objectMode: false, subscribeOptions: {}, serializer: {}, url: 'x' })
+    dial({
+      binary: true,
+      browserBufferSize: 524_288,
+      browserBufferTimeout: 1000,
+      objectMode: false,
+      subscribeOptions: {},
+      serializer: {},
+      url: 'x',
+    })
     dial({ protocol: 'mqtt', objectMode: true, nonsense: 1 })
     await new Promise((resolve) => setImmediate(resolve))
     expect(seen).toEqual([])
@@ -204,38 +294,77 @@ describe('what MQTT.js heeds, and mqwire has no need of', () => {
     const seen = reports()
     const lines: string[] = []
     dial({ log: (line: string) => lines.push(line), browserBufferTimeout: 5 })
-    for (let client = 0; client < 3; client += 1) dial({ browserBufferSize: 5, browserBufferTimeout: 5 })
+    for (let client = 0; client < 3; client += 1)
+      dial({ browserBufferSize: 5, browserBufferTimeout: 5 })
     await new Promise((resolve) => setImmediate(resolve))
-    expect(seen).toEqual([expect.stringContaining('mqwire/compat has its own way in place of browserBufferSize: leave it out')])
-    expect(lines.filter((line) => line.includes('own way'))).toEqual([expect.stringContaining('browserBufferTimeout')])
+    expect(seen).toEqual([
+      expect.stringContaining(
+        'mqwire/compat has its own way in place of browserBufferSize: leave it out',
+      ),
+    ])
+    expect(lines.filter((line) => line.includes('own way'))).toEqual([
+      expect.stringContaining('browserBufferTimeout'),
+    ])
   })
 })
 
 describe('what MQTT.js ignores', () => {
   it('is ignored, and named in one line of the log: names that nobody knows, TLS without TLS', () => {
     const lines: string[] = []
-    const options = { url: 'mqtt://h', nonsense: 1, binary: true, rejectUnauthorized: false, ca: 'x', ALPNProtocols: ['x'], ciphers: 'y' }
-    const { endpoints, shown } = plan('mqtt://h', { ...options, log: (line: string) => lines.push(line) })
+    const options = {
+      url: 'mqtt://h',
+      nonsense: 1,
+      binary: true,
+      rejectUnauthorized: false,
+      ca: 'x',
+      ALPNProtocols: ['x'],
+      ciphers: 'y',
+    }
+    const { endpoints, shown } = plan('mqtt://h', {
+      ...options,
+      log: (line: string) => lines.push(line),
+    })
     expect(endpoints).toEqual([{ url: 'mqtt://h' }])
     expect(shown).toMatchObject(options)
-    expect(lines).toEqual([expect.stringMatching(/ignores url, nonsense, binary, rejectUnauthorized, ca, ALPNProtocols, ciphers/)])
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /ignores url, nonsense, binary, rejectUnauthorized, ca, ALPNProtocols, ciphers/,
+      ),
+    ])
     lines.length = 0
-    plan('mqtts://h', { rejectUnauthorized: false, ca: 'x', log: (line: string) => lines.push(line) })
+    plan('mqtts://h', {
+      rejectUnauthorized: false,
+      ca: 'x',
+      log: (line: string) => lines.push(line),
+    })
     expect(lines).toEqual([])
   })
 
   it('is ignored, and named in one line of the log: what CONNECT of 3.1.1 does not have', () => {
     const lines: string[] = []
     const log = ((line: string) => lines.push(line)) as never
-    const properties = { sessionExpiryInterval: 5, maximumPacketSize: 99, authenticationMethod: 'x' }
-    const will = { topic: 'a', payload: 'x', qos: 1, retain: true, properties: { contentType: 'x' } } as const
+    const properties = {
+      sessionExpiryInterval: 5,
+      maximumPacketSize: 99,
+      authenticationMethod: 'x',
+    }
+    const will = {
+      topic: 'a',
+      payload: 'x',
+      qos: 1,
+      retain: true,
+      properties: { contentType: 'x' },
+    } as const
     const client = connect('mqtt://127.0.0.1:1', { manualConnect: true, properties, will, log })
     expect(client.options).toMatchObject({ properties, will })
     expect(lines).toEqual([
       'mqwire/compat ignores properties.sessionExpiryInterval, properties.maximumPacketSize, properties.authenticationMethod, will.properties, as MQTT.js does',
     ])
     const { options } = plan('mqtt://h', { properties, will })
-    expect(options).toMatchObject({ maximumPacketSize: 16_777_216, will: { topic: 'a', payload: 'x', qos: 1, retain: true } })
+    expect(options).toMatchObject({
+      maximumPacketSize: 16_777_216,
+      will: { topic: 'a', payload: 'x', qos: 1, retain: true },
+    })
     expect(options).not.toHaveProperty('sessionExpiryInterval')
     expect(options.will).not.toHaveProperty('properties')
     expect(lines.length).toBe(1)
@@ -243,10 +372,17 @@ describe('what MQTT.js ignores', () => {
 
   it('a URL that is not there: the options alone say where to dial', () => {
     for (const nothing of [undefined, null, '']) {
-      const client = connect(nothing as never, { host: 'h', port: 5, clientId: 'me', manualConnect: true })
+      const client = connect(nothing as never, {
+        host: 'h',
+        port: 5,
+        clientId: 'me',
+        manualConnect: true,
+      })
       expect(client.options).toMatchObject({ hostname: 'h', port: 5, clientId: 'me' })
     }
-    expect(connect({ host: 'x' }, { host: 'h', manualConnect: true }).options).toMatchObject({ hostname: 'h' })
+    expect(connect({ host: 'x' }, { host: 'h', manualConnect: true }).options).toMatchObject({
+      hostname: 'h',
+    })
   })
 })
 
@@ -255,7 +391,10 @@ describe('what is refused by its name', () => {
 forceNativeWebSocket incomingStore keyPath messageIdProvider my outgoingStore pfx socksProxy`
 
   it.each(refused.split(/\s+/))('%s', (name) => {
-    expect(refusal(() => connect('mqtt://127.0.0.1:1', { [name]: {} } as never))).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: name })
+    expect(refusal(() => connect('mqtt://127.0.0.1:1', { [name]: {} } as never))).toMatchObject({
+      code: 'ERR_UNSUPPORTED_OPTION',
+      option: name,
+    })
   })
 
   it.each([
@@ -267,13 +406,25 @@ forceNativeWebSocket incomingStore keyPath messageIdProvider my outgoingStore pf
     [{ resubscribe: false, clean: false, clientId: 'a' }, 'resubscribe'],
     [{ protocol: 'mqtts', ciphers: 'x' }, 'ciphers'],
     [{ protocol: 'wss', minVersion: 'TLSv1.3' }, 'minVersion'],
-    [{ servers: [{ host: 'a' }, { host: 'b', protocol: 'mqtts' }], checkServerIdentity: () => undefined }, 'checkServerIdentity'],
+    [
+      {
+        servers: [{ host: 'a' }, { host: 'b', protocol: 'mqtts' }],
+        checkServerIdentity: () => undefined,
+      },
+      'checkServerIdentity',
+    ],
     [{ wsOptions: { agent: {} } }, 'wsOptions.agent'],
     [{ wsOptions: { perMessageDeflate: false } }, 'wsOptions.perMessageDeflate'],
-    [{ protocolVersion: 5, properties: { authenticationMethod: 'x' } }, 'properties.authenticationMethod'],
+    [
+      { protocolVersion: 5, properties: { authenticationMethod: 'x' } },
+      'properties.authenticationMethod',
+    ],
     [{ protocolVersion: 5, properties: { topic: 'x' } }, 'properties.topic'],
   ])('%j', (options, option) => {
-    expect(refusal(() => connect('mqtt://127.0.0.1:1', options as never))).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option })
+    expect(refusal(() => connect('mqtt://127.0.0.1:1', options as never))).toMatchObject({
+      code: 'ERR_UNSUPPORTED_OPTION',
+      option,
+    })
   })
 
   it.each([
@@ -311,17 +462,29 @@ forceNativeWebSocket incomingStore keyPath messageIdProvider my outgoingStore pf
     [{ protocolVersion: 6 }, 'protocolVersion'],
     [{ will: { payload: 'x' } }, 'will.topic'],
   ])('a wrong value: %j', (options, option) => {
-    expect(refusal(() => connect('mqtt://127.0.0.1:1', options as never))).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+    expect(refusal(() => connect('mqtt://127.0.0.1:1', options as never))).toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option,
+    })
   })
 
-  it.each([['localhost:1883'], ['h'], ['http://h'], ['mqtt:'], ['wx://h'], ['mqtt://u%zz@h'], ['mqtt://u:%zz@h'], ['unix:///run/%zz']])(
-    'a URL that is none: %s',
-    (given) => {
-      expect(refusal(() => connect(given))).toMatchObject({ code: 'ERR_INVALID_BROKER_URL' })
-    },
-  )
+  it.each([
+    ['localhost:1883'],
+    ['h'],
+    ['http://h'],
+    ['mqtt:'],
+    ['wx://h'],
+    ['mqtt://u%zz@h'],
+    ['mqtt://u:%zz@h'],
+    ['unix:///run/%zz'],
+  ])('a URL that is none: %s', (given) => {
+    expect(refusal(() => connect(given))).toMatchObject({ code: 'ERR_INVALID_BROKER_URL' })
+  })
 
   it('a function that makes streams, of the constructor of MQTT.js', () => {
-    expect(refusal(() => connect((() => undefined) as never))).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'streamBuilder' })
+    expect(refusal(() => connect((() => undefined) as never))).toMatchObject({
+      code: 'ERR_UNSUPPORTED_OPTION',
+      option: 'streamBuilder',
+    })
   })
 })

@@ -3,7 +3,12 @@
  */
 import { createServer, connect as dial, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
-import { connect, type IClientOptions, type MqttClient, type MqttClientEventCallbacks } from '../../../src/compat/index.js'
+import {
+  connect,
+  type IClientOptions,
+  type MqttClient,
+  type MqttClientEventCallbacks,
+} from '../../../src/compat/index.js'
 import type { Broker } from '../../real/brokers.js'
 import { startAedes } from '../../real/brokers.js'
 import { eventually } from '../../real/waiting.js'
@@ -89,12 +94,23 @@ export async function wayTo(url: string): Promise<Way> {
 /** Every event by its name, as it was told. */
 export type Told = readonly [event: keyof MqttClientEventCallbacks, ...given: unknown[]]
 
-const events = ['connect', 'message', 'disconnect', 'error', 'close', 'end', 'reconnect', 'offline', 'outgoingEmpty'] as const
+const events = [
+  'connect',
+  'message',
+  'disconnect',
+  'error',
+  'close',
+  'end',
+  'reconnect',
+  'offline',
+  'outgoingEmpty',
+] as const
 
 /** Writes down what a client tells. */
 export function recorded(client: MqttClient): Told[] {
   const told: Told[] = []
-  for (const event of events) client.on(event, ((...given: unknown[]) => told.push([event, ...given])) as never)
+  for (const event of events)
+    client.on(event, ((...given: unknown[]) => told.push([event, ...given])) as never)
   return told
 }
 
@@ -102,7 +118,10 @@ export function recorded(client: MqttClient): Told[] {
 export const namesIn = (told: readonly Told[]): string[] => told.map(([event]) => event)
 
 /** A client that is ended after the test, and what it tells. */
-export function started(url: string | IClientOptions, options?: IClientOptions): { readonly client: MqttClient; readonly told: Told[] } {
+export function started(
+  url: string | IClientOptions,
+  options?: IClientOptions,
+): { readonly client: MqttClient; readonly told: Told[] } {
   const client = connect(url, options)
   atEnd(() => new Promise<void>((resolve) => client.end(true, () => resolve())))
   return { client, told: recorded(client) }
@@ -110,11 +129,17 @@ export function started(url: string | IClientOptions, options?: IClientOptions):
 
 /** Waits until an event was told so many times. */
 export async function toldOf(told: readonly Told[], event: string, times = 1): Promise<void> {
-  await eventually(() => namesIn(told).filter((name) => name === event).length >= times, `${event} in [${namesIn(told)}]`)
+  await eventually(
+    () => namesIn(told).filter((name) => name === event).length >= times,
+    `${event} in [${namesIn(told)}]`,
+  )
 }
 
 /** A client that is up. */
-export async function up(url: string | IClientOptions, options?: IClientOptions): Promise<{ readonly client: MqttClient; readonly told: Told[] }> {
+export async function up(
+  url: string | IClientOptions,
+  options?: IClientOptions,
+): Promise<{ readonly client: MqttClient; readonly told: Told[] }> {
   const made = started(url, options)
   await toldOf(made.told, 'connect')
   return made

@@ -23,13 +23,23 @@ describe('connecting', () => {
     const group = rig.group({ names: ['eu', 'us'] })
     expect([group.state, group.member('eu')?.state]).toEqual(['idle', 'idle'])
     await group.connect()
-    expect(group.members()).toMatchObject(['eu', 'us'].map((name) => ({ name, state: 'connected', healthy: true })))
-    expect(group.members().map(({ client }) => (client as unknown as { clientId: string }).clientId)).toEqual(['g-eu', 'g-us'])
+    expect(group.members()).toMatchObject(
+      ['eu', 'us'].map((name) => ({ name, state: 'connected', healthy: true })),
+    )
+    expect(
+      group.members().map(({ client }) => (client as unknown as { clientId: string }).clientId),
+    ).toEqual(['g-eu', 'g-us'])
     expect(group.member('asia')).toBeUndefined()
     await group.connect()
     await group.disconnect()
     expect(group.state).toBe('closed')
-    for (const call of [group.connect(), group.publish('a', 'x'), group.writable, group.add('x', 'mqtt://b'), group.remove('eu')])
+    for (const call of [
+      group.connect(),
+      group.publish('a', 'x'),
+      group.writable,
+      group.add('x', 'mqtt://b'),
+      group.remove('eu'),
+    ])
       expect(await endOf(call)).toBe('ERR_CLOSED')
     expect(group.post('a', 'x')).toBe(false)
     expect(() => group.subscription('a')).toThrow(expect.objectContaining({ code: 'ERR_CLOSED' }))
@@ -44,7 +54,11 @@ describe('connecting', () => {
     const all = group.connect({ require: 'all' })
     await rig.world.until(all.catch(() => undefined))
     const members = { us: { code: 'ERR_CONNECT_FAILED' } }
-    await expect(all).rejects.toMatchObject({ name: 'AggregateError', message: expect.stringContaining('us: '), members })
+    await expect(all).rejects.toMatchObject({
+      name: 'AggregateError',
+      message: expect.stringContaining('us: '),
+      members,
+    })
     mend()
     await rig.world.until(group.connect({ require: 'all' }).catch(() => undefined))
     await rig.world.until(() => group.stats().up === 2)
@@ -63,7 +77,9 @@ describe('connecting', () => {
     await rig.world.until(delivered)
     await rig.world.until(() => group.stats().up === 2)
     await rig.world.until(queue.publish('a', 'y').then((queued) => queued.delivered))
-    expect([rig.arrived['eu'], rig.arrived['us']].flat().sort()).toEqual(expect.arrayContaining(['a x', 'a y', 'a y']))
+    expect([rig.arrived['eu'], rig.arrived['us']].flat().sort()).toEqual(
+      expect.arrayContaining(['a x', 'a y', 'a y']),
+    )
     await queue.close()
     const other = rig.group({ names: ['eu'] })
     await rig.world.until(other.writable)
@@ -77,7 +93,9 @@ describe('connecting', () => {
     rig.cut('eu')
     const connecting = group.connect()
     await rig.world.until(connecting.catch(() => undefined))
-    await expect(connecting).rejects.toMatchObject({ errors: [{ code: 'ERR_CONNECT_FAILED' }, { code: 'ERR_CONNECT_FAILED' }] })
+    await expect(connecting).rejects.toMatchObject({
+      errors: [{ code: 'ERR_CONNECT_FAILED' }, { code: 'ERR_CONNECT_FAILED' }],
+    })
   })
 
   it('a client that ends before its first attempt says why', async () => {
@@ -92,7 +110,9 @@ describe('connecting', () => {
     ])
     const reason = { code: 'ERR_NOT_CONNECTED', cause: locked }
     expect((await group.publish('t', 'x', { qos: 1 })).members['b']).toMatchObject({ reason })
-    await expect(group.connect({ require: 'all' })).rejects.toMatchObject({ members: { b: locked } })
+    await expect(group.connect({ require: 'all' })).rejects.toMatchObject({
+      members: { b: locked },
+    })
   })
 
   it('one after the other, where that is asked for', async () => {
@@ -110,9 +130,14 @@ describe('broadcast', () => {
   it('reaches every member, and tells how it ended at each', async () => {
     const group = await rig.up(['eu', 'us'])
     const receipt = await group.publish('t', 'x', { qos: 1 })
-    expect(receipt.members).toMatchObject({ eu: { status: 'fulfilled', value: { reasonCode: 0 } }, us: { status: 'fulfilled' } })
+    expect(receipt.members).toMatchObject({
+      eu: { status: 'fulfilled', value: { reasonCode: 0 } },
+      us: { status: 'fulfilled' },
+    })
     expect(rig.arrived).toEqual({ eu: ['t x'], us: ['t x'] })
-    expect(statusOf(await group.publish('t', 'y', { qos: 2, members: ['us'] }))).toEqual({ us: 'fulfilled' })
+    expect(statusOf(await group.publish('t', 'y', { qos: 2, members: ['us'] }))).toEqual({
+      us: 'fulfilled',
+    })
     expect(rig.arrived).toEqual({ eu: ['t x'], us: ['t x', 't y'] })
     expect(group.post('t', 'z')).toBe(true)
     await rig.world.pass(1)
@@ -123,12 +148,17 @@ describe('broadcast', () => {
     const group = await rig.up(['eu', 'us'])
     rig.cut('us')
     await rig.world.pass(1)
-    expect((await group.publish('t', 'x', { qos: 1 })).members).toMatchObject({ us: { status: 'rejected', reason: { code: 'ERR_NOT_CONNECTED' } } })
+    expect((await group.publish('t', 'x', { qos: 1 })).members).toMatchObject({
+      us: { status: 'rejected', reason: { code: 'ERR_NOT_CONNECTED' } },
+    })
     rig.cut('eu')
     await rig.world.pass(1)
     const none = group.publish('t', 'x', { qos: 1 })
     const reason = { code: 'ERR_NOT_CONNECTED' }
-    await expect(none).rejects.toMatchObject({ name: 'AggregateError', members: { eu: reason, us: reason } })
+    await expect(none).rejects.toMatchObject({
+      name: 'AggregateError',
+      members: { eu: reason, us: reason },
+    })
   })
 
   it.each([
@@ -143,7 +173,9 @@ describe('broadcast', () => {
     await rig.world.pass(1)
     expect(rig.arrived['large']).toHaveLength(1)
     await group.remove('large')
-    expect(() => group.post('t', 'x'.repeat(500))).toThrow(expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }))
+    expect(() => group.post('t', 'x'.repeat(500))).toThrow(
+      expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }),
+    )
   })
 
   it("queues for those that are not connected under offline: 'queue', from memory of its own", async () => {
@@ -170,7 +202,11 @@ describe('broadcast', () => {
     const group = rig.group({ names: ['eu', 'us'], offline: 'queue' })
     const error = await group.publish('#', 'x', { qos: 1 }).catch((reason: unknown) => reason)
     const wrong = { code: 'ERR_INVALID_TOPIC', outcome: 'not-sent' }
-    expect(error).toMatchObject({ ...wrong, name: 'AggregateError', members: { us: { code: wrong.code } } })
+    expect(error).toMatchObject({
+      ...wrong,
+      name: 'AggregateError',
+      members: { us: { code: wrong.code } },
+    })
     expect(MqttError.is(error)).toBe(true)
     await group.connect()
     const calls = [
@@ -179,7 +215,12 @@ describe('broadcast', () => {
       group.publish('a', {} as never),
       group.publish('a', 'x', { members: ['asia'] }),
     ]
-    expect((await Promise.all(calls.map(endOf))).map((end) => end.slice(12))).toEqual(['TOPIC', 'OPTION', 'OPTION', 'OPTION'])
+    expect((await Promise.all(calls.map(endOf))).map((end) => end.slice(12))).toEqual([
+      'TOPIC',
+      'OPTION',
+      'OPTION',
+      'OPTION',
+    ])
   })
 
   it('a member that is lost meanwhile does not hold it up, and gets it later', async () => {
@@ -205,14 +246,19 @@ describe('broadcast', () => {
     expect(statusOf(await first)).toEqual({ eu: 'fulfilled', us: 'fulfilled', asia: 'pending' })
     expect(group.members().map(({ healthy }) => healthy)).toEqual([true, true, false])
     // No time passes at all.
-    for (let count = 0; count < 50; count++) expect(statusOf(await group.publish('t', String(count), { qos: 1 }))['asia']).toBe('pending')
+    for (let count = 0; count < 50; count++)
+      expect(statusOf(await group.publish('t', String(count), { qos: 1 }))['asia']).toBe('pending')
     expect(group.member('asia')?.inFlight).toBe(51)
     rig.hushed.clear()
     rig.cut('asia')()
     await rig.world.until(() => group.member('asia')?.inFlight === 0)
     expect(group.member('asia')?.healthy).toBe(true)
     expect(new Set(rig.arrived['asia']).size).toBe(51)
-    expect(statusOf(await group.publish('t', 'end', { qos: 1 }))).toEqual({ eu: 'fulfilled', us: 'fulfilled', asia: 'fulfilled' })
+    expect(statusOf(await group.publish('t', 'end', { qos: 1 }))).toEqual({
+      eu: 'fulfilled',
+      us: 'fulfilled',
+      asia: 'fulfilled',
+    })
   })
 
   it('leaves no timer when it has settled', async () => {
@@ -229,7 +275,9 @@ describe('broadcast', () => {
     rig.hushed.add('us')
     const ends: string[] = []
     const publish = (text: string): void =>
-      void group.publish('t', text, { qos: 1 }).then((receipt) => ends.push(`${text} ${statusOf(receipt)['us']}`))
+      void group
+        .publish('t', text, { qos: 1 })
+        .then((receipt) => ends.push(`${text} ${statusOf(receipt)['us']}`))
     publish('first')
     await rig.world.pass(900)
     publish('second')
@@ -252,7 +300,10 @@ describe('one member for each publish', () => {
     rig.cut('a')
     rig.cut('c')
     await rig.world.pass(1)
-    await expect(group.publish('t', 'x')).rejects.toMatchObject({ code: 'ERR_NO_HEALTHY_PUBLISHERS', message: expect.stringContaining('b: ') })
+    await expect(group.publish('t', 'x')).rejects.toMatchObject({
+      code: 'ERR_NO_HEALTHY_PUBLISHERS',
+      message: expect.stringContaining('b: '),
+    })
     expect(await endOf(group.publish('t', 'x', { members: ['a'] }))).toBe('ERR_INVALID_OPTION')
   })
 
@@ -263,7 +314,11 @@ describe('one member for each publish', () => {
     await group.connect()
     const topics = Array.from({ length: 30 }, (_, index) => `t/${index}`)
     const owner = new Map<string, string>()
-    for (const topic of topics) owner.set(topic, Object.keys((await group.publish(topic, '1', { qos: 1 })).members)[0] as string)
+    for (const topic of topics)
+      owner.set(
+        topic,
+        Object.keys((await group.publish(topic, '1', { qos: 1 })).members)[0] as string,
+      )
     expect(new Set(owner.values()).size).toBe(3)
     rig.hushed.add('b')
     const held = topics.filter((topic) => owner.get(topic) === 'b')
@@ -275,21 +330,30 @@ describe('one member for each publish', () => {
     const elsewhere = await group.publish(held[1] as string, '2', { qos: 1 })
     expect(Object.keys(elsewhere.members)).not.toEqual(['b'])
     for (const topic of topics)
-      if (owner.get(topic) !== 'b') expect(Object.keys((await group.publish(topic, '2', { qos: 1 })).members)).toEqual([owner.get(topic)])
+      if (owner.get(topic) !== 'b')
+        expect(Object.keys((await group.publish(topic, '2', { qos: 1 })).members)).toEqual([
+          owner.get(topic),
+        ])
     if (onLost === 'move') expect(Object.keys((await next).members)).not.toEqual(['b'])
     else expect(rig.arrived['b']).not.toContain(`${held[0]} 3`)
     rig.hushed.clear()
     mend()
     await rig.world.until(Promise.all([stuck, next]))
     if (onLost === 'wait')
-      expect(rig.arrived['b']?.filter((text) => text.startsWith(`${held[0]} `))).toEqual([`${held[0]} 1`, `${held[0]} 2`, `${held[0]} 3`])
+      expect(rig.arrived['b']?.filter((text) => text.startsWith(`${held[0]} `))).toEqual([
+        `${held[0]} 1`,
+        `${held[0]} 2`,
+        `${held[0]} 3`,
+      ])
   })
 })
 
 it.each(['round-robin', 'hash'] as const)('%s: what is no topic is refused', async (routing) => {
   const group = await rig.up(['a', 'b'], { routing })
   expect(await endOf(group.publish(undefined as never, 'x'))).toBe('ERR_INVALID_TOPIC')
-  expect(() => group.post(undefined as never, 'x')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+  expect(() => group.post(undefined as never, 'x')).toThrow(
+    expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }),
+  )
 })
 
 describe('members that come and go', () => {
@@ -355,11 +419,22 @@ describe('members that come and go', () => {
 
   it('wrong options end nothing; what one server does not take its member ends without', async () => {
     const group = await rig.up(['a', 'b'], { shared: { clientId: 'g', protocolVersion: 4 } })
-    for (const call of [group.disconnect({ timeout: 'x' as never }), group.drain({ timeout: -1 }), group.remove('b', { timeout: 'x' as never })])
+    for (const call of [
+      group.disconnect({ timeout: 'x' as never }),
+      group.drain({ timeout: -1 }),
+      group.remove('b', { timeout: 'x' as never }),
+    ])
       expect(await endOf(call)).toBe('ERR_INVALID_OPTION')
-    expect(statusOf(await group.publish('t', 'x', { qos: 1 }))).toEqual({ a: 'fulfilled', b: 'fulfilled' })
+    expect(statusOf(await group.publish('t', 'x', { qos: 1 }))).toEqual({
+      a: 'fulfilled',
+      b: 'fulfilled',
+    })
     expect(await endOf(group.disconnect({ reasonString: 'bye' }))).toBe('ERR_UNSUPPORTED_OPTION')
-    expect([group.state, ...group.members().map(({ state }) => state)]).toEqual(['closed', 'closed', 'closed'])
+    expect([group.state, ...group.members().map(({ state }) => state)]).toEqual([
+      'closed',
+      'closed',
+      'closed',
+    ])
   })
 
   it('disconnect({ timeout }) waits no longer for a member that leaves', async () => {
@@ -370,7 +445,11 @@ describe('members that come and go', () => {
     await rig.world.pass(1)
     const since = rig.world.clock.now()
     await rig.world.until(group.disconnect({ timeout: 100 }))
-    expect([await removed, await sent, rig.world.clock.now() - since < 1000]).toEqual(['fulfilled', 'ERR_CLOSED', true])
+    expect([await removed, await sent, rig.world.clock.now() - since < 1000]).toEqual([
+      'fulfilled',
+      'ERR_CLOSED',
+      true,
+    ])
   })
 
   it('drain() sends what waits for one that is removed', async () => {
@@ -379,13 +458,22 @@ describe('members that come and go', () => {
     await rig.world.until(group.connect({ require: 'all' }))
     rig.hushed.add('b')
     const topics = Array.from({ length: 20 }, (_, index) => `t/${index}`)
-    const publishAll = (text: string) => topics.map((topic) => endOf(group.publish(topic, text, { qos: 1 })))
+    const publishAll = (text: string) =>
+      topics.map((topic) => endOf(group.publish(topic, text, { qos: 1 })))
     const first = publishAll('1')
     const removed = group.remove('b', { timeout: 600_000 })
     const second = publishAll('2')
     const drained = group.drain({ timeout: 500_000 })
-    const calls = [group.publish('a', 'late'), group.writable, group.add('c', 'mqtt://b'), group.connect()]
-    expect([...(await Promise.all(calls.map(endOf))), group.post('a', 'late')]).toEqual([...calls.map(() => 'ERR_CLOSED'), false])
+    const calls = [
+      group.publish('a', 'late'),
+      group.writable,
+      group.add('c', 'mqtt://b'),
+      group.connect(),
+    ]
+    expect([...(await Promise.all(calls.map(endOf))), group.post('a', 'late')]).toEqual([
+      ...calls.map(() => 'ERR_CLOSED'),
+      false,
+    ])
     await rig.world.pass(100)
     rig.hushed.clear()
     rig.cut('b')()
@@ -398,12 +486,17 @@ describe('members that come and go', () => {
   it('may be a client or a pool that is there already', async () => {
     await rig.start('eu', 'us')
     const transport = (name: string) => ({ url: 'memory://b', transport: rig.link(name) })
-    const pool = poolOf((at, given) => new rig.world.Client(at, given), transport('eu'), { size: 2 })
+    const pool = poolOf((at, given) => new rig.world.Client(at, given), transport('eu'), {
+      size: 2,
+    })
     const client = new rig.world.Client(transport('us'), { clientId: 'own' })
     await client.connect()
     const group = groupOf(() => client, { members: { eu: pool, us: client } })
     await group.connect()
-    expect(statusOf(await group.publish('t', 'x', { qos: 1 }))).toEqual({ eu: 'fulfilled', us: 'fulfilled' })
+    expect(statusOf(await group.publish('t', 'x', { qos: 1 }))).toEqual({
+      eu: 'fulfilled',
+      us: 'fulfilled',
+    })
     expect(rig.arrived).toEqual({ eu: ['t x'], us: ['t x'] })
     const subscription = await group.subscribe('#')
     expect(subscription.granted.map(({ member }) => member)).toEqual(['us'])
@@ -430,6 +523,11 @@ it.each([
   [{ members: { a: { url: ['mqtt://b'], tls: {} } } }, 'members.a.tls'],
   [{ members: { a: { url: 'mqtt://b', options: 1 } } }, 'members.a.options'],
 ])('refuses %j, and names the option', (options, option) => {
-  const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(option) })
-  expect(() => groupOf((at, given) => new rig.world.Client(at, given), options as never)).toThrow(refused)
+  const refused = expect.objectContaining({
+    code: 'ERR_INVALID_OPTION',
+    message: expect.stringContaining(option),
+  })
+  expect(() => groupOf((at, given) => new rig.world.Client(at, given), options as never)).toThrow(
+    refused,
+  )
 })

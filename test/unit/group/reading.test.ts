@@ -2,7 +2,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { Duplicates } from '../../../src/group/duplicates.js'
 import { Merge } from '../../../src/group/merge.js'
-import type { Group, GroupMember, GroupMessage, GroupSubscription } from '../../../src/group/types.js'
+import type {
+  Group,
+  GroupMember,
+  GroupMessage,
+  GroupSubscription,
+} from '../../../src/group/types.js'
 import { Readiness } from '../../../src/members/standing.js'
 import { endOf, GroupRig } from './rig.js'
 
@@ -20,18 +25,22 @@ const send = (name: string, ...texts: readonly string[]): void => {
 /** Notes the end of each message of a member. */
 function watch(name: string, settled: string[]): void {
   const { client } = group.member(name) as GroupMember
-  const use = { deliver: (_: GroupMessage, end: Promise<unknown>) => void end.then(() => settled.push(name)) }
+  const use = {
+    deliver: (_: GroupMessage, end: Promise<unknown>) => void end.then(() => settled.push(name)),
+  }
   ;(client as unknown as { use(hooks: object): void }).use(use)
 }
 
 /** Everything that waits. */
 function takenFrom(subscription: GroupSubscription): string[] {
   const texts: string[] = []
-  for (let message = subscription.read(); message !== undefined; message = subscription.read()) texts.push(message.text())
+  for (let message = subscription.read(); message !== undefined; message = subscription.read())
+    texts.push(message.text())
   return texts
 }
 
-const textOf = (message: GroupMessage | undefined): string => (message === undefined ? 'end' : `${message.member} ${message.text()}`)
+const textOf = (message: GroupMessage | undefined): string =>
+  message === undefined ? 'end' : `${message.member} ${message.text()}`
 
 describe('a subscription', () => {
   it('gives one of each member in turn, as long as each has some', async () => {
@@ -42,7 +51,9 @@ describe('a subscription', () => {
     const order: string[] = []
     for (let count = 0; count < 8; count++) order.push(textOf(await subscription.next()))
     expect(order).toEqual(['a 1', 'b 1', 'a 2', 'b 2', 'a 3', 'a 4', 'a 5', 'a 6'])
-    expect(subscription.granted).toMatchObject(['a', 'b'].map((member) => ({ member, filter: 't', qos: 1 })))
+    expect(subscription.granted).toMatchObject(
+      ['a', 'b'].map((member) => ({ member, filter: 't', qos: 1 })),
+    )
   })
 
   it('acknowledges a message when the next one is asked for, whoever that comes from, and none that nobody was given', async () => {
@@ -68,7 +79,9 @@ describe('a subscription', () => {
   })
 
   it('what was taken and not handed out when the loop is left comes again', async () => {
-    const durable = await rig.up(['a', 'b'], { shared: { clientId: 'd', cleanStart: false, sessionExpiryInterval: 600 } })
+    const durable = await rig.up(['a', 'b'], {
+      shared: { clientId: 'd', cleanStart: false, sessionExpiryInterval: 600 },
+    })
     const subscription = await durable.subscribe('t', { qos: 1 })
     const first = subscription.next()
     send('a', '1')
@@ -84,7 +97,10 @@ describe('a subscription', () => {
   })
 
   it('leaves out what came by another member within the window', async () => {
-    const subscription = await group.subscribe('t', { qos: 1, deduplicate: { key: (message) => message.text(), window: 60_000, limit: 3 } })
+    const subscription = await group.subscribe('t', {
+      qos: 1,
+      deduplicate: { key: (message) => message.text(), window: 60_000, limit: 3 },
+    })
     send('a', '1', '2')
     send('b', '1', '2', '3')
     await rig.world.pass(1)
@@ -98,12 +114,19 @@ describe('a subscription', () => {
   })
 
   it('the window and the timeout of next() are time of the clients', async () => {
-    const subscription = await group.subscribe('t', { qos: 1, deduplicate: { key: (message) => message.text(), window: 1000 } })
+    const subscription = await group.subscribe('t', {
+      qos: 1,
+      deduplicate: { key: (message) => message.text(), window: 1000 },
+    })
     send('a', '1')
     await rig.world.pass(999)
     send('b', '1')
     await rig.world.pass(1)
-    expect([subscription.read()?.text(), subscription.read(), subscription.duplicates]).toEqual(['1', undefined, 1])
+    expect([subscription.read()?.text(), subscription.read(), subscription.duplicates]).toEqual([
+      '1',
+      undefined,
+      1,
+    ])
     await rig.world.pass(1000)
     send('b', '1')
     await rig.world.pass(1)
@@ -150,7 +173,10 @@ describe('a subscription', () => {
     for (const name of ['a', 'b']) rig.brokers[name]?.disconnect(`g-${name}`, 0x8e)
     await rig.world.pass(1)
     const over = { code: 'ERR_SESSION_TAKEN_OVER' }
-    await expect(next).rejects.toMatchObject({ name: 'AggregateError', members: { a: over, b: over } })
+    await expect(next).rejects.toMatchObject({
+      name: 'AggregateError',
+      members: { a: over, b: over },
+    })
     expect(await subscription.next()).toBeUndefined()
   })
 
@@ -173,8 +199,12 @@ describe('a subscription', () => {
     const refusing = await rig.up(['a', 'b'], { shared: { clientId: 'r' } })
     expect(await endOf(refusing.subscribe('t/#/x'))).toBe('ERR_INVALID_TOPIC')
     expect(await endOf(refusing.subscribe('t', { members: ['c'] }))).toBe('ERR_INVALID_OPTION')
-    expect(await endOf(refusing.subscribe('t', { require: 'most' as never }))).toBe('ERR_INVALID_OPTION')
-    expect(await endOf(refusing.subscribe('t', { deduplicate: { key: 1 as never, window: 1 } }))).toBe('ERR_INVALID_OPTION')
+    expect(await endOf(refusing.subscribe('t', { require: 'most' as never }))).toBe(
+      'ERR_INVALID_OPTION',
+    )
+    expect(
+      await endOf(refusing.subscribe('t', { deduplicate: { key: 1 as never, window: 1 } })),
+    ).toBe('ERR_INVALID_OPTION')
     expect(await endOf(refusing.subscribe('t', { qos: 5 as never }))).toBe('ERR_INVALID_OPTION')
   })
 
@@ -182,7 +212,9 @@ describe('a subscription', () => {
     const subscription = await group.subscribe('t', { qos: 1 })
     const waiting = subscription.next()
     expect(await endOf(subscription.next())).toBe('ERR_CONCURRENT_NEXT')
-    expect(() => subscription.readable()).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+    expect(() => subscription.readable()).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+    )
     send('a', '1', '2')
     send('b', '1')
     await waiting
@@ -229,7 +261,10 @@ describe('a subscription', () => {
     send('a', '1', '2')
     send('b', '1', '2')
     await rig.world.pass(100)
-    expect([got.map((text) => text.slice(2)).sort(), new Set(got.map(([name]) => name))]).toEqual([['a 1', 'a 2', 'b 1', 'b 2'], new Set(['A', 'B'])])
+    expect([got.map((text) => text.slice(2)).sort(), new Set(got.map(([name]) => name))]).toEqual([
+      ['a 1', 'a 2', 'b 1', 'b 2'],
+      new Set(['A', 'B']),
+    ])
     await rig.world.until(group.disconnect())
     await Promise.all(workers)
   })
@@ -237,7 +272,10 @@ describe('a subscription', () => {
   it('manual: a message whose key throws is not acknowledged', async () => {
     const settled: string[] = []
     watch('a', settled)
-    const deduplicate = { key: (message: GroupMessage) => (message.json() as { id: number }).id, window: 1000 }
+    const deduplicate = {
+      key: (message: GroupMessage) => (message.json() as { id: number }).id,
+      window: 1000,
+    }
     const subscription = await group.subscribe('t', { qos: 1, ack: 'manual', deduplicate })
     send('a', 'no json', '2')
     await rig.world.pass(1)
@@ -261,7 +299,9 @@ describe('a subscription', () => {
 describe('listen', () => {
   it('runs the handler for each member, in its order, with its name', async () => {
     const seen: string[] = []
-    const handling = await group.listen('t', (message) => void seen.push(textOf(message)), { qos: 1 })
+    const handling = await group.listen('t', (message) => void seen.push(textOf(message)), {
+      qos: 1,
+    })
     send('a', '1', '2')
     send('b', '1', '2')
     await rig.world.pass(1)
@@ -309,15 +349,27 @@ describe('listen', () => {
 
 function merging(): Merge {
   const time = () => rig.world.clock
-  return new Merge(true, false, new Duplicates(undefined, { total: { duplicates: 0 }, time, standing: new Readiness() }), time)
+  return new Merge(
+    true,
+    false,
+    new Duplicates(undefined, { total: { duplicates: 0 }, time, standing: new Readiness() }),
+    time,
+  )
 }
 
 it('what tells nothing of itself is acknowledged all the same', () => {
   const merge = merging()
   const acked: number[] = []
   const waiting = [1, 2, 3].map((number) => ({ number, ack: () => acked.push(number) > 0 }))
-  merge.add({ name: 'a', up: true, client: {} }, { ready: Promise.resolve(), read: () => waiting.shift() } as never)
-  expect([merge.read(), merge.more(), acked.length]).toMatchObject([{ number: 1, member: 'a' }, { number: 2 }, 0])
+  merge.add({ name: 'a', up: true, client: {} }, {
+    ready: Promise.resolve(),
+    read: () => waiting.shift(),
+  } as never)
+  expect([merge.read(), merge.more(), acked.length]).toMatchObject([
+    { number: 1, member: 'a' },
+    { number: 2 },
+    0,
+  ])
   expect([merge.read(), acked]).toMatchObject([{ number: 3 }, [1, 2]])
   merge.iterating = true
   expect([merge.read(), acked]).toEqual([undefined, [1, 2, 3]])

@@ -31,13 +31,16 @@ async function slowReader(way: string, qos: 0 | 1): Promise<{ readonly ended: st
 }
 
 const ways = ['listen', 'for await'].flatMap((way) =>
-  ([0, 1] as const).flatMap((qos) => (['remove', 'drain', 'disconnect'] as const).map((end) => [way, qos, end] as const)),
+  ([0, 1] as const).flatMap((qos) =>
+    (['remove', 'drain', 'disconnect'] as const).map((end) => [way, qos, end] as const),
+  ),
 )
 
 it.each(ways)('%s at QoS %i: %s() waits for the turn, and acknowledges', async (way, qos, end) => {
   const { ended } = await slowReader(way, qos)
   const told: unknown[] = []
-  const deliver = (_: unknown, settled: Promise<{ reasonCode?: number }>): void => void settled.then(({ reasonCode }) => told.push(reasonCode))
+  const deliver = (_: unknown, settled: Promise<{ reasonCode?: number }>): void =>
+    void settled.then(({ reasonCode }) => told.push(reasonCode))
   const { client } = group.member('a') as GroupMember
   ;(client as unknown as { use(hooks: object): void }).use({ deliver })
   rig.brokers['a']?.publish({ topic: 't', payload: 'x', qos })
@@ -55,7 +58,8 @@ describe('a member that was removed', () => {
       await group.add('b', link('b'))
     }
     await rig.world.pass(1)
-    for (const { granted } of [handling, subscription]) expect(granted.map(({ member }) => member)).toEqual(['a', 'b'])
+    for (const { granted } of [handling, subscription])
+      expect(granted.map(({ member }) => member)).toEqual(['a', 'b'])
   })
 
   it('of those that were asked the last one: whoever came meanwhile may grant it', async () => {
@@ -63,7 +67,8 @@ describe('a member that was removed', () => {
     rig.cut('a')
     const first = late.connect().catch(() => undefined)
     const texts: string[] = []
-    const note = (message: GroupMessage): unknown => texts.push(`${message.member} ${message.text()}`)
+    const note = (message: GroupMessage): unknown =>
+      texts.push(`${message.member} ${message.text()}`)
     const calls = [late.subscribe('t', { qos: 1 }), late.listen('t', note, { qos: 1 })] as const
     await rig.world.pass(1)
     await late.add('b', link('b'))
@@ -78,9 +83,14 @@ describe('a member that was removed', () => {
     const hung = rig.group({ names: ['a', 'b'], shared: { clientId: 'h' } })
     const mend = rig.cut('a')
     await rig.world.until(hung.connect())
-    const all = [hung.subscribe('t', { require: 'all' }), hung.listen('t', () => undefined, { require: 'all' })]
+    const all = [
+      hung.subscribe('t', { require: 'all' }),
+      hung.listen('t', () => undefined, { require: 'all' }),
+    ]
     await rig.world.until(hung.remove('a'))
-    expect((await Promise.all(all)).map(({ granted }) => granted.map(({ member }) => member))).toEqual([['b'], ['b']])
+    expect(
+      (await Promise.all(all)).map(({ granted }) => granted.map(({ member }) => member)),
+    ).toEqual([['b'], ['b']])
     mend()
     await rig.world.until(hung.disconnect())
   })

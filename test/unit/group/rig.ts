@@ -25,12 +25,19 @@ export class GroupRig {
   /** Starts brokers, each with a reader of everything. */
   async start(...names: readonly string[]): Promise<void> {
     for (const name of names) {
-      const isHushed = (client: { readonly clientId: string } | undefined): boolean => this.hushed.has(name) && client?.clientId !== 'reader'
-      const broker = new MemoryBroker({ clock: this.world.clock, intercept: (_, __, client) => (isHushed(client) ? false : undefined) })
+      const isHushed = (client: { readonly clientId: string } | undefined): boolean =>
+        this.hushed.has(name) && client?.clientId !== 'reader'
+      const broker = new MemoryBroker({
+        clock: this.world.clock,
+        intercept: (_, __, client) => (isHushed(client) ? false : undefined),
+      })
       const texts: string[] = []
       this.brokers[name] = broker
       this.arrived[name] = texts
-      const reader = new this.world.Client({ url: 'memory://b', transport: broker.dial }, { clientId: 'reader' })
+      const reader = new this.world.Client(
+        { url: 'memory://b', transport: broker.dial },
+        { clientId: 'reader' },
+      )
       await reader.connect()
       await reader.listen('#', (message) => void texts.push(`${message.topic} ${message.text()}`))
     }
@@ -39,8 +46,14 @@ export class GroupRig {
   /** A group of members that reach these brokers by a link that `cut` cuts. */
   group(options: Omit<GroupOptions, 'members'> & { readonly names: readonly string[] }): Group {
     const { names, ...others } = options
-    const members = Object.fromEntries(names.map((name) => [name, { url: 'memory://b', transport: this.link(name) }]))
-    return groupOf((at, given) => new this.world.Client(at, given), { shared: { clientId: 'g' }, ...others, members })
+    const members = Object.fromEntries(
+      names.map((name) => [name, { url: 'memory://b', transport: this.link(name) }]),
+    )
+    return groupOf((at, given) => new this.world.Client(at, given), {
+      shared: { clientId: 'g' },
+      ...others,
+      members,
+    })
   }
 
   /** A connected group of these members, whose brokers are started. */
@@ -59,7 +72,10 @@ export class GroupRig {
     this.#links.set(name, link)
     return async (endpoint, options) => {
       if (link.down) throw new Error('no route')
-      const transport = await (this.brokers[name] as MemoryBroker).dial(endpoint as never, options as never)
+      const transport = await (this.brokers[name] as MemoryBroker).dial(
+        endpoint as never,
+        options as never,
+      )
       link.ends.add(transport)
       return transport
     }

@@ -17,18 +17,27 @@ const takenOver = (name: string) => rig.brokers[name]?.disconnect(`g-${name}`, 0
 describe('a member that has ended for good', () => {
   it('is told as an event and in the log, and left out', async () => {
     const lines: string[] = []
-    const group = await rig.up(['a', 'b'], { shared: { clientId: 'g', logger: { warn: (line) => lines.push(line) } } })
+    const group = await rig.up(['a', 'b'], {
+      shared: { clientId: 'g', logger: { warn: (line) => lines.push(line) } },
+    })
     const errors: unknown[] = []
     group.on('error', ({ member, error }) => errors.push([member, error.code]))
     takenOver('b')
     await rig.world.pass(1)
     expect(errors).toEqual([['b', 'ERR_SESSION_TAKEN_OVER']])
     expect(lines).toEqual([expect.stringContaining('member b of the group has ended')])
-    expect(group.member('b')).toMatchObject({ state: 'closed', healthy: false, error: { code: 'ERR_SESSION_TAKEN_OVER' } })
+    expect(group.member('b')).toMatchObject({
+      state: 'closed',
+      healthy: false,
+      error: { code: 'ERR_SESSION_TAKEN_OVER' },
+    })
     const subscription = await group.subscribe('t')
     await group.listen('u', () => undefined)
     await group.writable
-    expect((await group.publish('t', 'x', { qos: 1 })).members).toMatchObject({ a: { status: 'fulfilled' }, b: { status: 'rejected' } })
+    expect((await group.publish('t', 'x', { qos: 1 })).members).toMatchObject({
+      a: { status: 'fulfilled' },
+      b: { status: 'rejected' },
+    })
     await subscription.unsubscribe()
     await group.disconnect()
   })
@@ -49,8 +58,15 @@ describe('a member that has ended for good', () => {
     expect(await Promise.all(closed.map(endOf))).toEqual(Array(3).fill('ERR_CLOSED'))
     expect(await endOf(group.publish('t', 'x', { qos: 1 }))).toBe('ERR_NOT_CONNECTED')
     const ends = [group.connect(), handling.done, subscription.next()]
-    expect(await Promise.all(ends.map((end) => endOf(end)))).toEqual(Array(3).fill('ERR_SESSION_TAKEN_OVER'))
-    for (const call of [subscription.unsubscribe(), handling.unsubscribe(), group.drain(), group.disconnect()])
+    expect(await Promise.all(ends.map((end) => endOf(end)))).toEqual(
+      Array(3).fill('ERR_SESSION_TAKEN_OVER'),
+    )
+    for (const call of [
+      subscription.unsubscribe(),
+      handling.unsubscribe(),
+      group.drain(),
+      group.disconnect(),
+    ])
       expect(await endOf(call)).toBe('fulfilled')
   })
 
@@ -74,7 +90,9 @@ describe('a member that is down', () => {
     const leaving = endOf(handling.unsubscribe())
     await rig.world.pass(1)
     rig.cut('b')
-    expect(await rig.world.until(Promise.all([late, leaving, endOf(subscription.unsubscribe())]), 1000)).toEqual(Array(3).fill('fulfilled'))
+    expect(
+      await rig.world.until(Promise.all([late, leaving, endOf(subscription.unsubscribe())]), 1000),
+    ).toEqual(Array(3).fill('fulfilled'))
   })
 
   it('all are: unsubscribe() waits for the first that comes, as that of a client does', async () => {
@@ -89,10 +107,16 @@ describe('a member that is down', () => {
   })
 
   it.each(['ttl', 'signal'] as const)('gave up a late broadcast by %s: healthy', async (how) => {
-    const group = await rig.up(['a', 'b'], { stalledAfter: 30, shared: { clientId: 'g', outbound: { maxInflight: 1 } } })
+    const group = await rig.up(['a', 'b'], {
+      stalledAfter: 30,
+      shared: { clientId: 'g', outbound: { maxInflight: 1 } },
+    })
     rig.hushed.add('b')
     const abort = new AbortController()
-    const receipt = group.publish('t', 'x', { qos: 1, ...(how === 'ttl' ? { ackTimeout: 100 } : { signal: abort.signal }) })
+    const receipt = group.publish('t', 'x', {
+      qos: 1,
+      ...(how === 'ttl' ? { ackTimeout: 100 } : { signal: abort.signal }),
+    })
     await rig.world.pass(30)
     await receipt
     expect(group.member('b')?.healthy).toBe(false)
@@ -115,7 +139,8 @@ describe('a member that is down', () => {
 
 describe('a duplicate', () => {
   const deduplicate = { key: (message: GroupMessage) => message.text(), window: 60_000 }
-  const feed = (...names: string[]) => names.map((name) => rig.brokers[name]?.publish({ topic: 't', payload: 'x', qos: 1 }))
+  const feed = (...names: string[]) =>
+    names.map((name) => rig.brokers[name]?.publish({ topic: 't', payload: 'x', qos: 1 }))
 
   it('of a message whose handler runs waits for that: where it fails, or its member is removed, the duplicate is handled', async () => {
     const group = await rig.up(['a', 'b'])
@@ -123,7 +148,9 @@ describe('a duplicate', () => {
     const ends: ((error?: Error) => void)[] = []
     const handle = ({ member }: GroupMessage): Promise<void> => {
       seen.push(member)
-      return new Promise((resolve, reject) => ends.push((error) => (error === undefined ? resolve() : reject(error))))
+      return new Promise((resolve, reject) =>
+        ends.push((error) => (error === undefined ? resolve() : reject(error))),
+      )
     }
     const handling = await group.listen('t', handle, { qos: 1, deduplicate })
     feed('a', 'b')
@@ -143,7 +170,8 @@ describe('a duplicate', () => {
   it('whose first copy hangs in a member that is removed is handled when that has gone', async () => {
     const group = await rig.up(['a', 'b'])
     const seen: string[] = []
-    const hang = ({ member }: GroupMessage) => (seen.push(member) === 1 ? new Promise(() => undefined) : undefined)
+    const hang = ({ member }: GroupMessage) =>
+      seen.push(member) === 1 ? new Promise(() => undefined) : undefined
     await group.listen('t', hang, { qos: 1, deduplicate })
     feed('a', 'b')
     await rig.world.pass(1)
@@ -160,7 +188,8 @@ describe('a duplicate', () => {
     const batches = subscription.batches()
     expect((await batches.next()).value).toHaveLength(1)
     await rig.world.pass(1)
-    const pending = () => ['a', 'b'].map((name) => rig.brokers[name]?.sessions.get(`g-${name}`)?.inflight)
+    const pending = () =>
+      ['a', 'b'].map((name) => rig.brokers[name]?.sessions.get(`g-${name}`)?.inflight)
     expect(pending()).toEqual([1, 1])
     void batches.next()
     await rig.world.pass(1)
@@ -183,7 +212,9 @@ describe('what a group refuses', () => {
     ]
     await Promise.all(calls.map(endOf))
     await rig.world.pass(1)
-    expect(drops.sort().join(' ')).toBe('t INVALID_OPTION t NOT_CONNECTED t NO_HEALTHY_PUBLISHERS typed INVALID_PAYLOAD')
+    expect(drops.sort().join(' ')).toBe(
+      't INVALID_OPTION t NOT_CONNECTED t NO_HEALTHY_PUBLISHERS typed INVALID_PAYLOAD',
+    )
   })
 
   it('a payload that is none of its kind is told by the member that it came to', async () => {
@@ -201,6 +232,8 @@ describe('what a group refuses', () => {
   it('a callback is a fault of the program', async () => {
     const group = rig.group({ names: ['a', 'b'] })
     const publish = group.publish as (...given: unknown[]) => Promise<unknown>
-    await expect(publish.call(group, 't', 'x', undefined, () => undefined)).rejects.toThrow(/await the promise/)
+    await expect(publish.call(group, 't', 'x', undefined, () => undefined)).rejects.toThrow(
+      /await the promise/,
+    )
   })
 })

@@ -12,7 +12,12 @@ it('its wait ends as long after the call as its ttl says, whenever the wait begi
     return () => undefined
   }
   const time = { now: () => now, setTimer } as unknown as Time
-  const asked = new Asked('t', 'x', { ttl: 100 }, { time, refuse: (_, error) => silent(Promise.reject(error)) })
+  const asked = new Asked(
+    't',
+    'x',
+    { ttl: 100 },
+    { time, refuse: (_, error) => silent(Promise.reject(error)) },
+  )
   for (const later of [0, 30, 200]) {
     now = 1_000_000 + later
     asked.watch(() => undefined)()

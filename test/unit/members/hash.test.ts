@@ -9,21 +9,30 @@ it.each([
 ])('fnv1a of %j is that of the published table', (text, hash) => expect(fnv1a(text)).toBe(hash))
 
 const preferred = (names: readonly string[], topic: string): string =>
-  names.reduce((best, name) => (weight(fnv1a(name), fnv1a(topic)) > weight(fnv1a(best), fnv1a(topic)) ? name : best))
-const topics = Array.from({ length: 20_000 }, (_, index) => `site/${index % 37}/device-${index}/telemetry`)
-
-it.each([[['a', 'b', 'c']], [['pub-1', 'pub-2', 'pub-3', 'pub-4']], [['eu', 'us', 'asia', 'x1', 'x2']]])(
-  'spreads topics over %j evenly, within 5 %%',
-  (names) => {
-    const counts = new Map(names.map((name) => [name, 0]))
-    for (const topic of topics) counts.set(preferred(names, topic), (counts.get(preferred(names, topic)) ?? 0) + 1)
-    const fair = topics.length / names.length
-    for (const count of counts.values()) expect(Math.abs(count - fair) / fair).toBeLessThan(0.05)
-  },
+  names.reduce((best, name) =>
+    weight(fnv1a(name), fnv1a(topic)) > weight(fnv1a(best), fnv1a(topic)) ? name : best,
+  )
+const topics = Array.from(
+  { length: 20_000 },
+  (_, index) => `site/${index % 37}/device-${index}/telemetry`,
 )
+
+it.each([
+  [['a', 'b', 'c']],
+  [['pub-1', 'pub-2', 'pub-3', 'pub-4']],
+  [['eu', 'us', 'asia', 'x1', 'x2']],
+])('spreads topics over %j evenly, within 5 %%', (names) => {
+  const counts = new Map(names.map((name) => [name, 0]))
+  for (const topic of topics)
+    counts.set(preferred(names, topic), (counts.get(preferred(names, topic)) ?? 0) + 1)
+  const fair = topics.length / names.length
+  for (const count of counts.values()) expect(Math.abs(count - fair) / fair).toBeLessThan(0.05)
+})
 
 it('moves the topics of a member that is lost, and no other', () => {
   const names = ['a', 'b', 'c', 'd']
   const left = ['a', 'b', 'd']
-  for (const topic of topics) if (preferred(names, topic) !== 'c') expect(preferred(left, topic)).toBe(preferred(names, topic))
+  for (const topic of topics)
+    if (preferred(names, topic) !== 'c')
+      expect(preferred(left, topic)).toBe(preferred(names, topic))
 })

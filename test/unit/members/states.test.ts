@@ -19,13 +19,17 @@ interface Subject {
   members(): readonly { readonly client: object }[]
 }
 
-const destroy = ({ client }: { readonly client: object }): void => (client as { destroy(): void }).destroy()
+const destroy = ({ client }: { readonly client: object }): void =>
+  (client as { destroy(): void }).destroy()
 const clients = (at: never, given: never) => new world.Client(at, given)
 
 const subjects = {
   pool(): [Subject, Calls] {
     const pool = poolOf(clients as never, 'mqtt://b', { size: 2 })
-    return [pool as Subject, { 'resize up': () => pool.resize(3), 'resize down': () => pool.resize(1) }]
+    return [
+      pool as Subject,
+      { 'resize up': () => pool.resize(3), 'resize down': () => pool.resize(1) },
+    ]
   },
   group(): [Subject, Calls] {
     const group = groupOf(clients as never, { members: { one: 'mqtt://b', two: 'mqtt://b' } })
@@ -57,7 +61,8 @@ async function cut(subject: Subject): Promise<() => void> {
   return mend
 }
 
-const publishBefore = (subject: Subject): void => void subject.publish('a/b', 'before', { qos: 1 }).catch(() => undefined)
+const publishBefore = (subject: Subject): void =>
+  void subject.publish('a/b', 'before', { qos: 1 }).catch(() => undefined)
 
 /** Each leads there, and gives what leads out again where that is not up to the program. */
 const states: Readonly<Record<string, (subject: Subject) => Promise<unknown>>> = {
@@ -92,53 +97,74 @@ const states: Readonly<Record<string, (subject: Subject) => Promise<unknown>>> =
 }
 
 // A group goes on with another member.
-const isAdded = (call: string, state: string): boolean => call === 'add' && state === 'with members that have all ended'
+const isAdded = (call: string, state: string): boolean =>
+  call === 'add' && state === 'with members that have all ended'
 
-describe.each(Object.keys(subjects) as (keyof typeof subjects)[])('each call of a %s ends', (name) => {
-  it.each(Object.keys(states))('%s', async (state) => {
-    const table: Record<string, string> = {}
-    const waiting: string[] = []
-    const count = Object.keys(subjects[name]()[1]).length
-    for (let number = 0; number < 8 + count; number++) {
-      const [subject, more] = subjects[name]()
-      const calls: Calls = {
-        connect: () => subject.connect(),
-        'publish at QoS 0': () => subject.publish('a/b', 'x', { qos: 0 }),
-        'publish at QoS 1': () => subject.publish('a/b', 'x', { qos: 1 }),
-        'publish at QoS 2': () => subject.publish('a/b', 'x', { qos: 2 }),
-        post: () => (subject as unknown as { post(topic: string, payload: string): boolean }).post('a/b', 'x'),
-        writable: () => (subject as unknown as { writable: Promise<void> }).writable,
-        drain: () => subject.drain(),
-        disconnect: () => subject.disconnect(),
-        ...more,
+describe.each(Object.keys(subjects) as (keyof typeof subjects)[])(
+  'each call of a %s ends',
+  (name) => {
+    it.each(Object.keys(states))('%s', async (state) => {
+      const table: Record<string, string> = {}
+      const waiting: string[] = []
+      const count = Object.keys(subjects[name]()[1]).length
+      for (let number = 0; number < 8 + count; number++) {
+        const [subject, more] = subjects[name]()
+        const calls: Calls = {
+          connect: () => subject.connect(),
+          'publish at QoS 0': () => subject.publish('a/b', 'x', { qos: 0 }),
+          'publish at QoS 1': () => subject.publish('a/b', 'x', { qos: 1 }),
+          'publish at QoS 2': () => subject.publish('a/b', 'x', { qos: 2 }),
+          post: () =>
+            (subject as unknown as { post(topic: string, payload: string): boolean }).post(
+              'a/b',
+              'x',
+            ),
+          writable: () => (subject as unknown as { writable: Promise<void> }).writable,
+          drain: () => subject.drain(),
+          disconnect: () => subject.disconnect(),
+          ...more,
+        }
+        const call = Object.keys(calls)[number] as string
+        const mend = (await states[state]?.(subject)) as (() => void) | undefined
+        table[call] = 'never'
+        const end = (error: unknown): void => {
+          const { code, name: kind } = Object(error) as { code?: string; name?: string }
+          table[call] = code ?? `${kind} without a code`
+        }
+        try {
+          Promise.resolve(calls[call]?.()).then((value) => {
+            table[call] = typeof value === 'boolean' ? String(value) : 'done'
+          }, end)
+        } catch (error) {
+          end(error)
+        }
+        await world.pass(1000)
+        mend?.()
+        await world.pass(120_000)
+        if (table[call] === 'never') waiting.push(call)
+        subject.disconnect().catch(() => undefined)
+        await world.pass(10_000)
       }
-      const call = Object.keys(calls)[number] as string
-      const mend = (await states[state]?.(subject)) as (() => void) | undefined
-      table[call] = 'never'
-      const end = (error: unknown): void => {
-        const { code, name: kind } = Object(error) as { code?: string; name?: string }
-        table[call] = code ?? `${kind} without a code`
-      }
-      try {
-        Promise.resolve(calls[call]?.()).then((value) => {
-          table[call] = typeof value === 'boolean' ? String(value) : 'done'
-        }, end)
-      } catch (error) {
-        end(error)
-      }
-      await world.pass(1000)
-      mend?.()
-      await world.pass(120_000)
-      if (table[call] === 'never') waiting.push(call)
-      subject.disconnect().catch(() => undefined)
-      await world.pass(10_000)
-    }
-    expect(Object.entries(table).filter(([, end]) => end === 'never' || end.includes('without'))).toEqual([])
-    // The program has connected nothing: these wait for that.
-    const may = name === 'group' && state === 'idle' ? ['subscribe', 'subscribe and unsubscribe', 'listen'] : []
-    expect(waiting).toEqual(may)
-    const over = ['with members that have all ended', 'draining', 'disconnecting', 'closed'].includes(state)
-    for (const call of ['connect', 'writable', 'resize up', 'add', 'subscribe'].filter((each) => each in table))
-      if (over) expect([call, table[call]]).toEqual([call, isAdded(call, state) ? 'done' : 'ERR_CLOSED'])
-  })
-})
+      expect(
+        Object.entries(table).filter(([, end]) => end === 'never' || end.includes('without')),
+      ).toEqual([])
+      // The program has connected nothing: these wait for that.
+      const may =
+        name === 'group' && state === 'idle'
+          ? ['subscribe', 'subscribe and unsubscribe', 'listen']
+          : []
+      expect(waiting).toEqual(may)
+      const over = [
+        'with members that have all ended',
+        'draining',
+        'disconnecting',
+        'closed',
+      ].includes(state)
+      for (const call of ['connect', 'writable', 'resize up', 'add', 'subscribe'].filter(
+        (each) => each in table,
+      ))
+        if (over)
+          expect([call, table[call]]).toEqual([call, isAdded(call, state) ? 'done' : 'ERR_CLOSED'])
+    })
+  },
+)

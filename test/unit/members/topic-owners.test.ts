@@ -4,7 +4,11 @@ import { aborted, type Deferred, deferred, onAbort } from '../../../src/client/c
 import { type Call, TopicOwners } from '../../../src/members/topic-owners.js'
 
 class Rig {
-  readonly sent: { readonly member: string | undefined; readonly text: string; readonly end: Deferred<string> }[] = []
+  readonly sent: {
+    readonly member: string | undefined
+    readonly text: string
+    readonly end: Deferred<string>
+  }[] = []
   up = ['a', 'b']
   readonly gone = new Set<string>()
   moves = false
@@ -131,7 +135,11 @@ it('lets no more than 10,000 calls wait', async () => {
 })
 
 it('a call that throws rejects, and those behind it go on', async () => {
-  const owners = new TopicOwners<string>({ choose: () => 'a', takes: () => true, leaves: () => false })
+  const owners = new TopicOwners<string>({
+    choose: () => 'a',
+    takes: () => true,
+    leaves: () => false,
+  })
   const fail = (): Promise<string> => {
     throw new TypeError('no promise')
   }

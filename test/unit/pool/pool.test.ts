@@ -20,7 +20,8 @@ beforeEach(() => {
 })
 afterEach(() => world.close())
 
-const makePool = (options?: PoolOptions): Pool => poolOf((at, given) => new world.Client(at, given), 'mqtt://b', options)
+const makePool = (options?: PoolOptions): Pool =>
+  poolOf((at, given) => new world.Client(at, given), 'mqtt://b', options)
 /** A pool whose connections are up. */
 async function upPool(options?: PoolOptions): Promise<Pool> {
   const pool = makePool(options)
@@ -28,8 +29,10 @@ async function upPool(options?: PoolOptions): Promise<Pool> {
   await world.pass(1)
   return pool
 }
-const texts = (count: number): string[] => Array.from({ length: count }, (_, index) => String(index))
-const clientIds = (pool: Pool) => pool.members().map(({ client }) => (client as unknown as { clientId: string }).clientId)
+const texts = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => String(index))
+const clientIds = (pool: Pool) =>
+  pool.members().map(({ client }) => (client as unknown as { clientId: string }).clientId)
 const codeOf = (promise: Promise<unknown>): Promise<string> =>
   promise.then(
     () => 'fulfilled',
@@ -87,14 +90,23 @@ it('asks a function for the client identifiers', async () => {
 it('publishes by one after the other', async () => {
   const { texts: received } = await reader()
   const pool = await upPool({ size: 3, options: { stats: true } })
-  await Promise.all(Array.from({ length: 9 }, (_, index) => pool.publish('a', String(index), { qos: 1 })))
-  expect(pool.members().map(({ name }) => pool.stats().members[name]?.publishesSent)).toEqual([3, 3, 3])
+  await Promise.all(
+    Array.from({ length: 9 }, (_, index) => pool.publish('a', String(index), { qos: 1 })),
+  )
+  expect(pool.members().map(({ name }) => pool.stats().members[name]?.publishesSent)).toEqual([
+    3, 3, 3,
+  ])
   expect(received.sort()).toEqual(texts(9))
   expect(pool.ordered).toBe(false)
 })
 
 it('publishes by that which has the fewest in flight', async () => {
-  const pool = await upPool({ size: 2, routing: 'least-in-flight', clientId: 'p', options: { stats: true } })
+  const pool = await upPool({
+    size: 2,
+    routing: 'least-in-flight',
+    clientId: 'p',
+    options: { stats: true },
+  })
   const mend = world.cut('p-pub-1', { silently: true })
   const slow = pool.publish('a', 'slow', { qos: 1 })
   const slower = pool.publish('a', 'next', { qos: 1 })
@@ -114,7 +126,8 @@ it('by hash: the order of each topic holds through losses', async () => {
   const all: Promise<unknown>[] = []
   for (let round = 0; round < 30; round++) {
     const mend = world.cut(`p-pub-${(round % 3) + 1}`, { silently: round % 2 === 0 })
-    for (let topic = 0; topic < 5; topic++) all.push(pool.publish(`t/${topic}`, String(round), { qos: 1 }))
+    for (let topic = 0; topic < 5; topic++)
+      all.push(pool.publish(`t/${topic}`, String(round), { qos: 1 }))
     await world.pass(300)
     mend()
   }
@@ -139,7 +152,11 @@ it('before the first connection, options are those of the call, and time runs', 
   const mend = world.cut(undefined, { silently: true })
   const pool = makePool({ size: 1, options: { outbound: { ttl: 60_000 } } })
   const pairs: [string, string][] = [['n', '1']]
-  const options = { qos: 1 as QoS, retain: false, properties: { userProperties: pairs, messageExpiryInterval: 30 } }
+  const options = {
+    qos: 1 as QoS,
+    retain: false,
+    properties: { userProperties: pairs, messageExpiryInterval: 30 },
+  }
   const sent = pool.publish('t', 'x', options)
   Object.assign(options, { qos: 0, retain: true })
   pairs[0] = ['n', '2']
@@ -152,7 +169,11 @@ it('before the first connection, options are those of the call, and time runs', 
   mend()
   await world.until(sent)
   const [message] = world.broker.accepted
-  expect(message).toMatchObject({ qos: 1, retain: false, properties: { userProperties: [['n', '1']] } })
+  expect(message).toMatchObject({
+    qos: 1,
+    retain: false,
+    properties: { userProperties: [['n', '1']] },
+  })
   expect(message?.properties.messageExpiryInterval).toBeLessThan(29)
   expect([world.broker.accepted.length, await usual]).toEqual([2, 'fulfilled'])
 })
@@ -160,7 +181,9 @@ it('before the first connection, options are those of the call, and time runs', 
 it('drain() sends what was published in the same turn, before there was a connection; disconnect() does not wait for it', async () => {
   const { texts } = await reader()
   const pool = makePool({ size: 2 })
-  const sent = Array.from({ length: 20 }, (_, index) => codeOf(pool.publish('a', String(index), { qos: 1 })))
+  const sent = Array.from({ length: 20 }, (_, index) =>
+    codeOf(pool.publish('a', String(index), { qos: 1 })),
+  )
   const drained = pool.drain()
   const late = codeOf(pool.publish('a', 'late'))
   await world.pass(1000)
@@ -196,10 +219,15 @@ it.each(['round-robin', 'hash'] as const)(
   '%s: what is no topic is refused, before the first connection and behind it; others go on',
   async (routing) => {
     const pool = makePool({ size: 2, routing })
-    const early = [codeOf(pool.publish(undefined as never, 'x')), codeOf(pool.publish('t', 'x', { qos: 1 }))]
+    const early = [
+      codeOf(pool.publish(undefined as never, 'x')),
+      codeOf(pool.publish('t', 'x', { qos: 1 })),
+    ]
     expect(await world.until(Promise.all(early))).toEqual(['ERR_INVALID_TOPIC', 'fulfilled'])
     expect(await codeOf(pool.publish(undefined as never, 'x'))).toBe('ERR_INVALID_TOPIC')
-    expect(() => pool.post(undefined as never, 'x')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }))
+    expect(() => pool.post(undefined as never, 'x')).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_TOPIC' }),
+    )
   },
 )
 
@@ -210,7 +238,9 @@ it.each(['round-robin', 'hash'] as const)('%s: rejects as its fallback throws', 
   }
   const fallback = { ordered: true, writable: Promise.resolve(), publish }
   const pool = makePool({ size: 2, routing, fallback })
-  const early = ['a', 'b'].map((topic) => pool.publish(topic, 'x').catch((error: Error) => error.message))
+  const early = ['a', 'b'].map((topic) =>
+    pool.publish(topic, 'x').catch((error: Error) => error.message),
+  )
   expect(await world.until(Promise.all(early))).toEqual(['full', 'full'])
   await expect(pool.publish('a', 'x')).rejects.toThrow('full')
 })
@@ -221,7 +251,10 @@ it.each(['x', -1, Number.POSITIVE_INFINITY])('a timeout of %s ends nothing', asy
   expect(await codeOf(pool.drain({ timeout: timeout as number }))).toBe('ERR_INVALID_OPTION')
   expect(await world.until(sent)).toBe('fulfilled')
   expect(await codeOf(pool.disconnect({ timeout: timeout as number }))).toBe('ERR_INVALID_OPTION')
-  expect([pool.state, await codeOf(pool.publish('t', 'x', { qos: 1 }))]).toEqual(['connected', 'fulfilled'])
+  expect([pool.state, await codeOf(pool.publish('t', 'x', { qos: 1 }))]).toEqual([
+    'connected',
+    'fulfilled',
+  ])
 })
 
 it('disconnect({ timeout }) waits no longer for a connection that leaves', async () => {
@@ -266,7 +299,11 @@ it.each([0, 1] as const)('QoS %i: publishes in a blip wait, in order', async (qo
 })
 
 it('a blip rejects where outbound.offline of the clients says so', async () => {
-  const pool = makePool({ size: 1, clientId: 'p', options: { outbound: { offline: { qos1: 'reject' } } } })
+  const pool = makePool({
+    size: 1,
+    clientId: 'p',
+    options: { outbound: { offline: { qos1: 'reject' } } },
+  })
   await pool.connect()
   world.cut('p-pub-1')
   await world.pass(1)
@@ -280,7 +317,9 @@ it.each([
 ] as const)('limits hold before there is a connection: %s', async (overflow, kept, code) => {
   const mend = world.cut()
   const pool = makePool({ size: 2, options: { outbound: { maxQueuedBytes: 2048, overflow } } })
-  const ends = Promise.all([1500, 700, 700].map((size) => codeOf(pool.publish('a', new Uint8Array(size), { qos: 1 }))))
+  const ends = Promise.all(
+    [1500, 700, 700].map((size) => codeOf(pool.publish('a', new Uint8Array(size), { qos: 1 }))),
+  )
   expect(pool.stats().queued).toBe(kept.length)
   mend()
   expect(new Set(await world.until(ends))).toEqual(new Set(['fulfilled', code]))
@@ -297,9 +336,17 @@ it('before the first connection no more messages wait than one client may have q
 })
 
 it('what waits for a connection that leaves has the limits of a client', async () => {
-  const pool = await upPool({ size: 2, clientId: 'p', routing: 'hash', options: { outbound: { maxQueuedBytes: 1000 } } })
+  const pool = await upPool({
+    size: 2,
+    clientId: 'p',
+    routing: 'hash',
+    options: { outbound: { maxQueuedBytes: 1000 } },
+  })
   world.cut('p-pub-2', { silently: true })
-  const publish = (size: number) => Array.from({ length: 10 }, (_, index) => codeOf(pool.publish(`t/${index}`, new Uint8Array(size), { qos: 1 })))
+  const publish = (size: number) =>
+    Array.from({ length: 10 }, (_, index) =>
+      codeOf(pool.publish(`t/${index}`, new Uint8Array(size), { qos: 1 })),
+    )
   const first = publish(1)
   await world.pass(1)
   void pool.resize(1, { timeout: 100 })
@@ -324,7 +371,9 @@ it('replaces a connection that has ended for good while another one is up, later
   const ends: [string, string | undefined, number][] = []
   await pool.connect()
   await world.pass(1)
-  const stop = pool.use({ publish: (call, next) => next({ ...call, topic: `hooked/${call.topic}` }) })
+  const stop = pool.use({
+    publish: (call, next) => next({ ...call, topic: `hooked/${call.topic}` }),
+  })
   let since = world.now()
   pool.on('error', ({ member, error }) => {
     ends.push([member, error.code, world.now() - since])
@@ -333,11 +382,17 @@ it('replaces a connection that has ended for good while another one is up, later
   for (let round = 0; round < 5; round++) {
     world.broker.disconnect('p-pub-1', 0x8e)
     await world.until(() => pool.members()[0]?.state === 'closed')
-    expect([pool.size, pool.members()[0]?.error?.code, pool.state]).toEqual([2, 'ERR_SESSION_TAKEN_OVER', 'connected'])
+    expect([pool.size, pool.members()[0]?.error?.code, pool.state]).toEqual([
+      2,
+      'ERR_SESSION_TAKEN_OVER',
+      'connected',
+    ])
     expect(await codeOf(pool.publish('a', 'x', { qos: 1 }))).toBe('fulfilled')
     await world.until(() => pool.stats().up === 2)
   }
-  expect(ends.map(([member, code]) => [member, code])).toEqual(Array(5).fill(['pub-1', 'ERR_SESSION_TAKEN_OVER']))
+  expect(ends.map(([member, code]) => [member, code])).toEqual(
+    Array(5).fill(['pub-1', 'ERR_SESSION_TAKEN_OVER']),
+  )
   const delays = ends.map(([, , delay]) => delay).slice(1)
   expect(Math.min(...delays)).toBeGreaterThanOrEqual(1000)
   expect(Math.max(...delays)).toBeGreaterThan(2000)
@@ -355,7 +410,9 @@ it.each([
   const pool = poolOf(
     (at, given) => {
       const client = new world.Client(at, given)
-      const { platform } = insideOf({ client } as never) as unknown as { platform: { report: Platform['report'] } }
+      const { platform } = insideOf({ client } as never) as unknown as {
+        platform: { report: Platform['report'] }
+      }
       platform.report = (code, text) => void said.push(`${code} ${text().text}`)
       return client
     },
@@ -367,7 +424,11 @@ it.each([
   if (waits) void pool.closed
   world.broker.disconnect('p-pub-1', 0x8e)
   await world.until(() => pool.stats().up === 2)
-  expect(said).toEqual(Array(count).fill(expect.stringMatching(/MQWIRE_NOT_CONNECTED.* connection pub-1 of the pool has ended/)))
+  expect(said).toEqual(
+    Array(count).fill(
+      expect.stringMatching(/MQWIRE_NOT_CONNECTED.* connection pub-1 of the pool has ended/),
+    ),
+  )
   await pool.disconnect()
 })
 
@@ -386,10 +447,18 @@ it('is closed with the last error when all connections are refused, and every ca
   world = new VirtualWorld({ broker: { authenticate: () => 0x87 } })
   const pool = makePool({ size: 2 })
   const connecting = pool.connect()
-  const calls = [pool.publish('a', 'x', { qos: 1 }), pool.writable, pool.closed.then((error) => Promise.reject(error))].map(codeOf)
+  const calls = [
+    pool.publish('a', 'x', { qos: 1 }),
+    pool.writable,
+    pool.closed.then((error) => Promise.reject(error)),
+  ].map(codeOf)
   await world.until(connecting.catch(() => undefined))
   await expect(connecting).rejects.toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x87 })
-  expect(await world.until(Promise.all(calls))).toEqual(['ERR_CLOSED', 'ERR_CLOSED', 'ERR_CONNECT_REFUSED'])
+  expect(await world.until(Promise.all(calls))).toEqual([
+    'ERR_CLOSED',
+    'ERR_CLOSED',
+    'ERR_CONNECT_REFUSED',
+  ])
   expect(pool.state).toBe('closed')
   for (const call of [pool.publish('a', 'x'), pool.connect(), pool.writable, pool.resize(3)])
     await expect(call).rejects.toMatchObject({
@@ -405,18 +474,23 @@ it('is closed with the last error when all connections are refused, and every ca
 it('what a pool cannot do is refused by name, typed too', async () => {
   const pool = makePool({ size: 1 })
   const typed = channel('t', json<unknown>()).on(pool as unknown as BaseClient)
-  const answered = operation('t', json<unknown>(), json<unknown>()).on(pool as never) as unknown as Record<
-    'call' | 'serve',
-    (...given: unknown[]) => Promise<unknown>
-  >
-  const calls = [typed.subscribe(), typed.listen(() => undefined), answered.call(1), answered.serve(() => 1)]
+  const answered = operation('t', json<unknown>(), json<unknown>()).on(
+    pool as never,
+  ) as unknown as Record<'call' | 'serve', (...given: unknown[]) => Promise<unknown>>
+  const calls = [
+    typed.subscribe(),
+    typed.listen(() => undefined),
+    answered.call(1),
+    answered.serve(() => 1),
+  ]
   for (const call of calls)
     await expect(call).rejects.toMatchObject({
       code: 'ERR_INVALID_OPTION',
       option: 'client',
       message: expect.stringContaining('pools and queues only publish'),
     })
-  for (const call of [() => typed.subscription(), () => typed.latest()]) expect(call).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+  for (const call of [() => typed.subscription(), () => typed.latest()])
+    expect(call).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
   const drops: unknown[] = []
   pool.on('drop', ({ topic, error }) => drops.push([topic, error?.code]))
   expect(await codeOf(typed.publish(1n))).toBe('ERR_INVALID_PAYLOAD')
@@ -426,19 +500,34 @@ it('what a pool cannot do is refused by name, typed too', async () => {
 
 it('what it refuses before a client has it is told where what a client refuses is', async () => {
   world.cut()
-  const pool = makePool({ size: 2, offline: 'reject', options: { outbound: { maxQueuedMessages: 1 } } })
+  const pool = makePool({
+    size: 2,
+    offline: 'reject',
+    options: { outbound: { maxQueuedMessages: 1 } },
+  })
   const drops: (string | undefined)[] = []
   pool.on('drop', ({ error }) => drops.push(error?.code))
-  const given = [pool.publish('a', 'x', { ttl: 5 }), pool.publish('a', 'x'), pool.publish(7 as never, 'x'), pool.publish('a', {} as never)]
+  const given = [
+    pool.publish('a', 'x', { ttl: 5 }),
+    pool.publish('a', 'x'),
+    pool.publish(7 as never, 'x'),
+    pool.publish('a', {} as never),
+  ]
   await world.until(Promise.all(given.map(codeOf)))
   await world.until(codeOf(pool.publish('a', 'x')))
   await world.pass(1)
-  expect(drops.sort().join(' ')).toBe('ERR_INVALID_OPTION ERR_INVALID_TOPIC ERR_NO_HEALTHY_PUBLISHERS ERR_NO_HEALTHY_PUBLISHERS ERR_QUEUE_FULL')
+  expect(drops.sort().join(' ')).toBe(
+    'ERR_INVALID_OPTION ERR_INVALID_TOPIC ERR_NO_HEALTHY_PUBLISHERS ERR_NO_HEALTHY_PUBLISHERS ERR_QUEUE_FULL',
+  )
 })
 
 it('gives what comes while all are down to the fallback, counted', async () => {
   const taken: string[] = []
-  const fallback = { ordered: true, writable: Promise.resolve(), publish: async (topic: string) => void taken.push(topic) }
+  const fallback = {
+    ordered: true,
+    writable: Promise.resolve(),
+    publish: async (topic: string) => void taken.push(topic),
+  }
   const pool = await upPool({ size: 2, fallback, clientId: 'p' })
   const mend = [world.cut('p-pub-1'), world.cut('p-pub-2')]
   await world.pass(1)
@@ -459,7 +548,9 @@ it('grows, and shrinks when what is in flight is acknowledged', async () => {
   await world.pass(1)
   expect(pool.stats()).toMatchObject({ size: 3, up: 3 })
   const mend = world.cut('p-pub-3', { silently: true })
-  const publishes = Array.from({ length: 3 }, (_, index) => pool.publish('a', String(index), { qos: 1 }))
+  const publishes = Array.from({ length: 3 }, (_, index) =>
+    pool.publish('a', String(index), { qos: 1 }),
+  )
   const shrunk = pool.resize(1, { timeout: 600_000 })
   expect(pool.size).toBe(1)
   await world.pass(100)
@@ -486,14 +577,17 @@ it('gives what a client that ended has not sent to another one', async () => {
   await world.until(() => pool.stats().up === 2)
   const [first] = pool.members()
   const cut = world.cut('p-pub-1', { silently: true })
-  const sent = Array.from({ length: 40 }, (_, index) => codeOf(pool.publish(`t/${index}`, `s${index}`, { qos: 1 })))
+  const sent = Array.from({ length: 40 }, (_, index) =>
+    codeOf(pool.publish(`t/${index}`, `s${index}`, { qos: 1 })),
+  )
   await world.pass(1)
   void first?.client.disconnect({ timeout: 0 })
   await world.until(Promise.all(sent))
   cut()
   const ends = await Promise.all(sent)
   // What was sent may have arrived, and is told; nothing waits for ever.
-  for (const [index, end] of ends.entries()) if (end === 'fulfilled') expect(texts).toContain(`s${index}`)
+  for (const [index, end] of ends.entries())
+    if (end === 'fulfilled') expect(texts).toContain(`s${index}`)
   expect(ends.filter((end) => end === 'fulfilled').length).toBeGreaterThan(10)
   expect(await codeOf(pool.publish('t/0', 'x', { qos: 1 }))).toBe('fulfilled')
 })
@@ -503,12 +597,17 @@ it('drain() sends what waits for a connection that leaves', async () => {
   const pool = await upPool({ size: 2, clientId: 'p', routing: 'hash' })
   const mend = world.cut('p-pub-2', { silently: true })
   const topics = Array.from({ length: 10 }, (_, index) => `t/${index}`)
-  const publishAll = (text: string) => topics.map((topic) => codeOf(pool.publish(topic, text, { qos: 1 })))
+  const publishAll = (text: string) =>
+    topics.map((topic) => codeOf(pool.publish(topic, text, { qos: 1 })))
   const first = publishAll('1')
   const shrunk = pool.resize(1, { timeout: 600_000 })
   const second = publishAll('2')
   const drained = pool.drain({ timeout: 500_000 })
-  const late = [pool.post('a', 'late'), await codeOf(pool.publish('a', 'late')), await codeOf(pool.writable)]
+  const late = [
+    pool.post('a', 'late'),
+    await codeOf(pool.publish('a', 'late')),
+    await codeOf(pool.writable),
+  ]
   expect(late).toEqual([false, 'ERR_CLOSED', 'ERR_CLOSED'])
   await world.pass(100)
   mend()
@@ -552,12 +651,20 @@ it('tells events with the name of the connection, those of later connections too
 
 it.each(['a/#', '', 'a\0'])('topic %j is refused at once, though none is up', async (topic) => {
   const pool = makePool({ size: 2 })
-  expect([await codeOf(pool.publish(topic, 'x')), pool.stats().queued]).toEqual(['ERR_INVALID_TOPIC', 0])
+  expect([await codeOf(pool.publish(topic, 'x')), pool.stats().queued]).toEqual([
+    'ERR_INVALID_TOPIC',
+    0,
+  ])
 })
 
 it('posts by way of the fallback while all are down, and counts what that took', async () => {
   const takes = [false, true, false]
-  const fallback = { ordered: true, writable: Promise.resolve(), publish: async () => undefined, post: () => takes.shift() ?? false }
+  const fallback = {
+    ordered: true,
+    writable: Promise.resolve(),
+    publish: async () => undefined,
+    post: () => takes.shift() ?? false,
+  }
   const pool = makePool({ size: 2, fallback: fallback as never })
   expect([1, 2, 3].map((number) => pool.post('a', `${number}`))).toEqual([false, true, false])
   expect(pool.stats().fallback).toBe(1)
@@ -588,7 +695,12 @@ it.each([
   [{ options: { keepAlive: -1 } }, 'keepAlive'],
   [null, 'options'],
 ])('refuses %j, and names the option', (options, option) => {
-  expect(() => makePool(options as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(option) }))
+  expect(() => makePool(options as never)).toThrow(
+    expect.objectContaining({
+      code: 'ERR_INVALID_OPTION',
+      message: expect.stringContaining(option),
+    }),
+  )
 })
 
 it('an aborted publish ends, whatever it waits for', async () => {

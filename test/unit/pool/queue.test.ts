@@ -10,7 +10,10 @@ it('goes on where a connection was taken out of the pool before the server had a
   const texts = new Set<string>()
   const reader = await world.connect('mqtt://b', { clientId: 'reader' })
   await reader.listen('#', (message) => void texts.add(message.text()), { qos: 1 })
-  const pool = poolOf((at, given) => new world.Client(at, given), 'mqtt://b', { size: 2, clientId: 'p' })
+  const pool = poolOf((at, given) => new world.Client(at, given), 'mqtt://b', {
+    size: 2,
+    clientId: 'p',
+  })
   await pool.connect()
   await world.pass(1)
   const queue = await openQueue(pool, { store: memoryStore(), backoff: () => 1 })

@@ -21,13 +21,24 @@ it.each([0, 1, 2, 3, 5, 8, 13])('two at once count once: after %i turns', async 
 
 it('remove() deletes one entry, whether it was read or not, and not one that is being sent', async () => {
   const { publisher, queue } = await opened({ concurrency: 1 })
-  const all = await Promise.all(Array.from({ length: 1200 }, (_, at) => queue.publish('a', `${at + 1}`)))
+  const all = await Promise.all(
+    Array.from({ length: 1200 }, (_, at) => queue.publish('a', `${at + 1}`)),
+  )
   await settled()
   const ended = [2, 1150].map((id) => all[id - 1]?.delivered.catch(({ code }) => code))
-  expect(await Promise.all([1, 2, 1150, 1150, 5000].map((id) => queue.remove(id)))).toEqual([false, true, true, false, false])
+  expect(await Promise.all([1, 2, 1150, 1150, 5000].map((id) => queue.remove(id)))).toEqual([
+    false,
+    true,
+    true,
+    false,
+    false,
+  ])
   expect(await Promise.all(ended)).toEqual(['ERR_DROPPED', 'ERR_DROPPED'])
   expect(queue.size).toBe(1198)
-  await expect(queue.remove(1.5)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'id' })
+  await expect(queue.remove(1.5)).rejects.toMatchObject({
+    code: 'ERR_INVALID_OPTION',
+    option: 'id',
+  })
   publisher.answer = (call) => call.accept()
   publisher.calls[0]?.accept()
   for (let round = 0; round < 400 && queue.size > 0; round++) await settled()

@@ -14,7 +14,8 @@ const endOf = (delivered: Promise<unknown>): Promise<unknown> =>
   )
 
 /** Timers that keep the process. */
-const timers = (): number => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
+const timers = (): number =>
+  process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length
 
 /** One entry is under way. */
 async function sending(options: Parameters<typeof opened>[0] = {}) {
@@ -111,7 +112,11 @@ it('ends over a store that does not answer, says so, and leaves its name taken u
 })
 
 it('gives up nothing for a publish that gets its room only after the queue was closed', async () => {
-  const { store, queue } = await opened({ publisher: offline(), maxEntries: 3, overflow: 'drop-oldest' })
+  const { store, queue } = await opened({
+    publisher: offline(),
+    maxEntries: 3,
+    overflow: 'drop-oldest',
+  })
   for (const text of ['1', '2', '3']) await queue.publish('a', text)
   const ends = Promise.all(['4', '5'].map((text) => endOf(queue.publish('a', text))))
   await queue.close({ timeout: 0 })
@@ -137,7 +142,8 @@ it('writes nothing after it was closed, also where a deletion was to be tried ag
 
 it('writes nothing after it was closed, also where an answer comes late', async () => {
   const { store, publisher, queue } = await sending({ publishTimeout: 1, backoff: () => 1_000_000 })
-  while (publisher.calls[0]?.options.signal?.aborted !== true) await new Promise((resolve) => setTimeout(resolve, 1))
+  while (publisher.calls[0]?.options.signal?.aborted !== true)
+    await new Promise((resolve) => setTimeout(resolve, 1))
   await queue.close({ timeout: 0 })
   const { batches } = store
   publisher.calls[0]?.accept()
@@ -165,7 +171,11 @@ it('writes nothing after it was closed, also where a damaged entry is being read
       }
     }
   }
-  const { store, queue } = await opened({ store: new SlowStore(content), publisher: accepting(), maxEntries: 2000 })
+  const { store, queue } = await opened({
+    store: new SlowStore(content),
+    publisher: accepting(),
+    maxEntries: 2000,
+  })
   await reading.promise
   const closed = queue.close({ timeout: 0 })
   setTimeout(goOn.resolve, 5)

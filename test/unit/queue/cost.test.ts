@@ -10,7 +10,9 @@ costsEvenly('a queue', {
     const queue = await openQueue(new FakePublisher(true, false), { store: memoryStore() })
     // More than are read ahead: what comes behind them is not read.
     await Promise.all(Array.from({ length: 2400 }, () => queue.publish('a', '')))
-    const all = await Promise.all(Array.from({ length: count }, (_, at) => queue.publish('a', `${at}`)))
+    const all = await Promise.all(
+      Array.from({ length: count }, (_, at) => queue.publish('a', `${at}`)),
+    )
     return async () => {
       await Promise.all(all.map(({ id }) => queue.remove(id)))
       await queue.close({ timeout: 0 })

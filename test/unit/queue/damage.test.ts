@@ -43,7 +43,8 @@ describe('a record that is damaged', () => {
     await queue.close({ timeout: 0 })
     for (const key of store.entryKeys.slice(20, 60)) {
       if (how === 'gone') store.content.delete(key)
-      else if (how === 'cut') store.content.set(key, (store.content.get(key) as Uint8Array).slice(0, 3))
+      else if (how === 'cut')
+        store.content.set(key, (store.content.get(key) as Uint8Array).slice(0, 3))
       else flip(store, key)
     }
     const { queue: next } = await opened({ store, publisher: offline() })

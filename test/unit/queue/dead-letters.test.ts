@@ -1,6 +1,11 @@
 /** Dead letters that are kept: their limit, their numbers, and what a replay does. */
 import { describe, expect, it } from 'vitest'
-import { type DeadLetterBox, type KeptLetter, openQueue, type Queue } from '../../../src/queue/index.js'
+import {
+  type DeadLetterBox,
+  type KeptLetter,
+  openQueue,
+  type Queue,
+} from '../../../src/queue/index.js'
 import type { StoreOperation } from '../../../src/store/base/store.js'
 import { opened } from './opened.js'
 import { FakePublisher, fail, MapStore, refusedWith, settled } from './rig.js'
@@ -10,8 +15,10 @@ const collect = async (queue: Queue): Promise<KeptLetter[]> => {
   for await (const letter of (queue.deadLetters as DeadLetterBox).entries()) all.push(letter)
   return all
 }
-const topics = async (queue: Queue): Promise<string[]> => (await collect(queue)).map(({ entry }) => entry.topic)
-const keys = (store: MapStore, kind: 'd' | 'e'): string[] => [...store.content.keys()].filter((key) => key.includes(`/${kind}/`))
+const topics = async (queue: Queue): Promise<string[]> =>
+  (await collect(queue)).map(({ entry }) => entry.topic)
+const keys = (store: MapStore, kind: 'd' | 'e'): string[] =>
+  [...store.content.keys()].filter((key) => key.includes(`/${kind}/`))
 
 function refusing(): FakePublisher {
   const publisher = new FakePublisher()
@@ -20,10 +27,14 @@ function refusing(): FakePublisher {
 }
 
 /** A queue whose server refuses everything, and that keeps dead letters in the store of its entries. */
-const letterBox = (store = new MapStore()) => opened({ store, publisher: refusing(), deadLetterStore: store })
+const letterBox = (store = new MapStore()) =>
+  opened({ store, publisher: refusing(), deadLetterStore: store })
 
 /** The store does what it is asked for, and says that it failed, the first time that `at` says so. */
-function failOnce(store: MapStore, at: (operations: readonly StoreOperation[]) => boolean = () => true): void {
+function failOnce(
+  store: MapStore,
+  at: (operations: readonly StoreOperation[]) => boolean = () => true,
+): void {
   const { batch } = MapStore.prototype
   let failures = 1
   store.batch = async (operations) => {
@@ -39,8 +50,14 @@ async function until(condition: () => boolean): Promise<void> {
 
 /** Reads what is there by now with each step, as LevelDB may. */
 class LiveStore extends MapStore {
-  override async *entries(range: Parameters<MapStore['entries']>[0] = {}): ReturnType<MapStore['entries']> {
-    for (let { limit = Number.POSITIVE_INFINITY, gt } = range, found = true; found && limit > 0; limit--) {
+  override async *entries(
+    range: Parameters<MapStore['entries']>[0] = {},
+  ): ReturnType<MapStore['entries']> {
+    for (
+      let { limit = Number.POSITIVE_INFINITY, gt } = range, found = true;
+      found && limit > 0;
+      limit--
+    ) {
       found = false
       for await (const entry of super.entries({ ...range, gt, limit: 1 })) {
         found = true
@@ -87,10 +104,21 @@ describe('a replay', () => {
     expect([keys(store, 'd').length, keys(store, 'e').length]).toEqual([1, 0])
   })
 
-  const noIds: [unknown][] = [[5], ['all'], [new Set([1])], [[Number.NaN]], [[1, 0]], [[1.5]], [['1']]]
+  const noIds: [unknown][] = [
+    [5],
+    ['all'],
+    [new Set([1])],
+    [[Number.NaN]],
+    [[1, 0]],
+    [[1.5]],
+    [['1']],
+  ]
   it.each(noIds)('of %o is refused', async (ids) => {
     const { queue } = await letterBox()
-    await expect(queue.deadLetters?.replay(ids as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'ids' })
+    await expect(queue.deadLetters?.replay(ids as never)).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: 'ids',
+    })
   })
 
   it('called twice at once replays each letter once', async () => {
@@ -114,16 +142,24 @@ describe('the limit of 10,000', () => {
     await queue.publish('a', '0')
     await until(() => queue.size === 0)
     const [[first, value]] = [...letters.content] as [[string, Uint8Array]]
-    for (let at = 2; at <= 10_200; at++) letters.content.set(`${first.slice(0, -16)}${String(at).padStart(16, '0')}`, value)
+    for (let at = 2; at <= 10_200; at++)
+      letters.content.set(`${first.slice(0, -16)}${String(at).padStart(16, '0')}`, value)
     await queue.close({ timeout: 0 })
-    const next = await openQueue(publisher, { store: store.copy(), name: 'default', deadLetterStore: letters, concurrency: 512 })
+    const next = await openQueue(publisher, {
+      store: store.copy(),
+      name: 'default',
+      deadLetterStore: letters,
+      concurrency: 512,
+    })
     letters.entries = entriesFromSorted(letters)
     await Promise.all(Array.from({ length: 300 }, (_, at) => next.publish(`new/${at}`, `${at}`)))
     await until(() => next.size === 0)
     expect(keys(letters, 'd')).toHaveLength(10_000)
     const kept = keys(letters, 'd').sort()
     expect(Number(kept[0]?.slice(-16))).toBe(501)
-    expect(await topics(next)).toEqual(expect.arrayContaining(Array.from({ length: 300 }, (_, at) => `new/${at}`)))
+    expect(await topics(next)).toEqual(
+      expect.arrayContaining(Array.from({ length: 300 }, (_, at) => `new/${at}`)),
+    )
     await next.close({ timeout: 0 })
   })
 })
@@ -144,8 +180,12 @@ function entriesFromSorted(store: MapStore): MapStore['entries'] {
 describe('the number of a letter', () => {
   it('is its own, where several queues keep theirs in one store, of one name and at once', async () => {
     const letters = new MapStore()
-    const queues = await Promise.all([1, 2].map(() => openQueue(refusing(), { store: new MapStore(), deadLetterStore: letters })))
-    await Promise.all(queues.flatMap((queue, of) => [1, 2, 3].map((at) => queue.publish(`${of}/${at}`, ''))))
+    const queues = await Promise.all(
+      [1, 2].map(() => openQueue(refusing(), { store: new MapStore(), deadLetterStore: letters })),
+    )
+    await Promise.all(
+      queues.flatMap((queue, of) => [1, 2, 3].map((at) => queue.publish(`${of}/${at}`, ''))),
+    )
     await until(() => queues.every(({ size }) => size === 0))
     const [queue] = queues as [Queue]
     expect((await topics(queue)).sort()).toEqual(['0/1', '0/2', '0/3', '1/1', '1/2', '1/3'])
@@ -181,8 +221,14 @@ it.each(['one store', 'a store of their own'])(
   async (where) => {
     const store = new MapStore()
     const letters = where === 'one store' ? store : new MapStore()
-    const { publisher, queue } = await opened({ store, publisher: refusing(), deadLetterStore: letters })
-    failOnce(letters, (operations) => operations.some(({ type, key }) => type === 'put' && key.includes('/d/')))
+    const { publisher, queue } = await opened({
+      store,
+      publisher: refusing(),
+      deadLetterStore: letters,
+    })
+    failOnce(letters, (operations) =>
+      operations.some(({ type, key }) => type === 'put' && key.includes('/d/')),
+    )
     await queue.publish('a', '')
     await until(() => keys(letters, 'd').length === 1)
     publisher.answer = (call) => call.accept()
@@ -196,12 +242,14 @@ it.each(['one store', 'a store of their own'])(
 
 it('an entry that was refused as often as maxRefusals says is a dead letter, whatever the server said', async () => {
   const publisher = new FakePublisher()
-  publisher.answer = (call) => call.refuse(call.topic === 'a' ? refusedWith(0x97) : new Error('no answer'))
+  publisher.answer = (call) =>
+    call.refuse(call.topic === 'a' ? refusedWith(0x97) : new Error('no answer'))
   const { queue } = await opened({ publisher, maxRefusals: 3, backoff: () => 0 })
   const { delivered } = await queue.publish('a', '')
   await queue.publish('b', '')
   await expect(delivered).rejects.toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x97 })
-  const tried = (topic: string): number => publisher.calls.filter((call) => call.topic === topic).length
+  const tried = (topic: string): number =>
+    publisher.calls.filter((call) => call.topic === topic).length
   await expect.poll(() => tried('b')).toBeGreaterThan(5)
   expect([tried('a'), queue.size]).toEqual([3, 1])
 })

@@ -31,7 +31,10 @@ describe('an addition that failed, and is there all the same', () => {
     let deletions = 0
     store.after = (operations) => isAddition(operations) && fail()
     store.before = (operations) => !isAddition(operations) && ++deletions === 1 && fail()
-    await expect(queue.publish('a', 'one')).rejects.toMatchObject({ code: 'ERR_STORE', outcome: 'unknown' })
+    await expect(queue.publish('a', 'one')).rejects.toMatchObject({
+      code: 'ERR_STORE',
+      outcome: 'unknown',
+    })
     await settled()
     expect(store.entryKeys).toEqual([])
     await queue.close({ timeout: 0 })
@@ -42,7 +45,10 @@ describe('an addition that failed, and is there all the same', () => {
     const { store, publisher, queue } = await opened({ store: new LateStore() })
     store.after = fail
     store.before = (operations) => !isAddition(operations) && fail()
-    await expect(queue.publish('a', 'one')).rejects.toMatchObject({ code: 'ERR_STORE', outcome: 'unknown' })
+    await expect(queue.publish('a', 'one')).rejects.toMatchObject({
+      code: 'ERR_STORE',
+      outcome: 'unknown',
+    })
     expect(store.entryKeys).toHaveLength(1)
     store.after = nothing
     store.before = nothing
@@ -130,10 +136,16 @@ it('an entry that was to make room is sent after all where the next one cannot b
   for (const topic of ['a', 'b']) await first.queue.publish(topic, new Uint8Array(5 * mebi))
   await first.queue.close({ timeout: 0 })
   const limits = { batchSize: 1, maxBytes: 11 * mebi, overflow: 'drop-oldest' } as const
-  const { store, publisher, queue } = await opened({ store: first.store.copy(), publisher: offline(), ...limits })
+  const { store, publisher, queue } = await opened({
+    store: first.store.copy(),
+    publisher: offline(),
+    ...limits,
+  })
   const { entries } = store
   store.entries = fail
-  await expect(queue.publish('c', new Uint8Array(10 * mebi))).rejects.toMatchObject({ code: 'ERR_STORE' })
+  await expect(queue.publish('c', new Uint8Array(10 * mebi))).rejects.toMatchObject({
+    code: 'ERR_STORE',
+  })
   store.entries = entries
   publisher.online = true
   await settled(200)

@@ -38,7 +38,9 @@ describe('a clock that is set', () => {
     vi.setSystemTime(start + by)
     publisher.online = true
     await settled()
-    expect(publisher.calls.map(({ options }) => options.properties?.messageExpiryInterval)).toEqual(expected)
+    expect(publisher.calls.map(({ options }) => options.properties?.messageExpiryInterval)).toEqual(
+      expected,
+    )
   })
 })
 
@@ -75,7 +77,9 @@ describe('drop-oldest', () => {
     await open({ maxEntries: 10, overflow: 'drop-oldest', backoff: exponential() })
     const drops: number[] = []
     queue.on('drop', ({ id }) => drops.push(id))
-    const all = await Promise.allSettled(Array.from({ length: 25 }, (_, at) => queue.publish('a', `${at}`)))
+    const all = await Promise.allSettled(
+      Array.from({ length: 25 }, (_, at) => queue.publish('a', `${at}`)),
+    )
     expect(all.filter(({ status }) => status === 'rejected')).toEqual([])
     expect([queue.size, drops]).toEqual([10, Array.from({ length: 15 }, (_, at) => at + 1)])
     publisher.online = true
@@ -117,9 +121,15 @@ describe('what is told', () => {
 
   it('of a promise in the place of a store: await it', async () => {
     await open()
-    await expect(openQueue(publisher, { store: Promise.resolve(store) as never })).rejects.toThrow(/await the promise of levelStore/)
+    await expect(openQueue(publisher, { store: Promise.resolve(store) as never })).rejects.toThrow(
+      /await the promise of levelStore/,
+    )
     const deadLetterStore = Promise.resolve(store) as never
-    await expect(openQueue(publisher, { store, deadLetterStore })).rejects.toThrow(/deadLetterStore.* await the promise/)
-    await expect(openQueue(Promise.resolve(publisher) as never, { store })).rejects.toThrow(/publisher.* await the promise/)
+    await expect(openQueue(publisher, { store, deadLetterStore })).rejects.toThrow(
+      /deadLetterStore.* await the promise/,
+    )
+    await expect(openQueue(Promise.resolve(publisher) as never, { store })).rejects.toThrow(
+      /publisher.* await the promise/,
+    )
   })
 })

@@ -47,25 +47,28 @@ it('is what it is in the first seconds of a clock that begins at 0', () => {
   expect(meter.rate(3000)).toBeCloseTo(100, -1)
 })
 
-it.each([-3_600_000, 3_600_000])('of a queue is what it is while the clock is set by %i ms', (by) => {
-  vi.useFakeTimers({ now: start })
-  onTestFinished(() => void vi.useRealTimers())
-  const progress = new Progress(
-    () => ({ pending: 60, inFlight: 0, bytes: 0 }),
-    () => undefined,
-    () => false,
-  )
-  const deliver = (): void => {
-    for (let n = 0; n < 30; n++) {
-      vi.advanceTimersByTime(100)
-      progress.handleDelivered()
+it.each([-3_600_000, 3_600_000])(
+  'of a queue is what it is while the clock is set by %i ms',
+  (by) => {
+    vi.useFakeTimers({ now: start })
+    onTestFinished(() => void vi.useRealTimers())
+    const progress = new Progress(
+      () => ({ pending: 60, inFlight: 0, bytes: 0 }),
+      () => undefined,
+      () => false,
+    )
+    const deliver = (): void => {
+      for (let n = 0; n < 30; n++) {
+        vi.advanceTimersByTime(100)
+        progress.handleDelivered()
+      }
     }
-  }
-  deliver()
-  vi.setSystemTime(start + by)
-  deliver()
-  expect(progress.status.rate).toBeCloseTo(10, 0)
-  expect(progress.status.timeLeft).toBeCloseTo(6000, -3)
-  vi.advanceTimersByTime(15_000)
-  expect(progress.status.rate).toBe(0)
-})
+    deliver()
+    vi.setSystemTime(start + by)
+    deliver()
+    expect(progress.status.rate).toBeCloseTo(10, 0)
+    expect(progress.status.timeLeft).toBeCloseTo(6000, -3)
+    vi.advanceTimersByTime(15_000)
+    expect(progress.status.rate).toBe(0)
+  },
+)

@@ -1,7 +1,13 @@
 /** The queue over a publisher under control: what is stored, sent, tried again, given up, in which order. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { MqttError } from '../../../src/errors.js'
-import { type DeadLetterBox, openQueue, type Queue, type Queued, type QueueOptions } from '../../../src/queue/index.js'
+import {
+  type DeadLetterBox,
+  openQueue,
+  type Queue,
+  type Queued,
+  type QueueOptions,
+} from '../../../src/queue/index.js'
 import { FakePublisher, MapStore, refusedWith, settled } from './rig.js'
 
 const start = Date.UTC(2030, 0, 1)
@@ -77,7 +83,9 @@ describe('publish', () => {
     expect(queue.size).toBe(1)
     expect(store.entryKeys).toHaveLength(1)
     await settled()
-    expect(publisher.calls).toMatchObject([{ topic: 'a', text: 'one', options: { qos: 1, retain: false } }])
+    expect(publisher.calls).toMatchObject([
+      { topic: 'a', text: 'one', options: { qos: 1, retain: false } },
+    ])
     expect(await outcome(queued.delivered)).toBe('pending')
     publisher.calls[0]?.accept()
     expect((await queued.delivered).reasonCode).toBe(0)
@@ -91,7 +99,11 @@ describe('publish', () => {
       expect(publisher.calls).toEqual([])
       throw new Error('ENOSPC')
     }
-    await expect(queue.publish('a', 'one')).rejects.toMatchObject({ code: 'ERR_STORE', outcome: 'not-sent', cause: { message: 'ENOSPC' } })
+    await expect(queue.publish('a', 'one')).rejects.toMatchObject({
+      code: 'ERR_STORE',
+      outcome: 'not-sent',
+      cause: { message: 'ENOSPC' },
+    })
     expect(queue.size).toBe(0)
     store.before = () => undefined
     publisher.answer = (call) => call.accept()
@@ -105,7 +117,10 @@ describe('publish', () => {
     const payload = new TextEncoder().encode('mine')
     const correlationData = new Uint8Array([1, 2, 3])
     const userProperties: [string, string][] = [['a', 'b']]
-    const done = queue.publish('a', payload, { retain: true, properties: { correlationData, userProperties, contentType: 'x' } })
+    const done = queue.publish('a', payload, {
+      retain: true,
+      properties: { correlationData, userProperties, contentType: 'x' },
+    })
     payload.fill(0)
     correlationData.fill(0)
     userProperties.push(['c', 'd'])
@@ -118,11 +133,21 @@ describe('publish', () => {
 
   it('refuses QoS 0, QoS 2 without leave, and what is wrong by its name', async () => {
     await open()
-    await expect(queue.publish('a', '', { qos: 0 })).rejects.toMatchObject({ code: 'ERR_QOS0_NOT_QUEUEABLE' })
-    await expect(queue.publish('a', '', { qos: 2 })).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'qos' })
+    await expect(queue.publish('a', '', { qos: 0 })).rejects.toMatchObject({
+      code: 'ERR_QOS0_NOT_QUEUEABLE',
+    })
+    await expect(queue.publish('a', '', { qos: 2 })).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: 'qos',
+    })
     await expect(queue.publish('a/+', '')).rejects.toMatchObject({ code: 'ERR_INVALID_TOPIC' })
-    await expect(queue.publish('a', 5 as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'payload' })
-    await expect(queue.publish('a', '', { properties: { responseTopic: '#' } })).rejects.toMatchObject({ option: 'properties.responseTopic' })
+    await expect(queue.publish('a', 5 as never)).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option: 'payload',
+    })
+    await expect(
+      queue.publish('a', '', { properties: { responseTopic: '#' } }),
+    ).rejects.toMatchObject({ option: 'properties.responseTopic' })
     await expect(queue.publish('a', '', { retian: true } as never)).rejects.toThrow(/retian/)
     expect(store.batches).toBe(0)
   })
@@ -154,17 +179,24 @@ describe('options', () => {
     [{ publishTimeout: 0 }, 'publishTimeout'],
     [{ onDeadLetter: 5 }, 'onDeadLetter'],
   ])('%o is ERR_INVALID_OPTION', async (options, option) => {
-    await expect(openQueue(publisher, { store, ...options } as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+    await expect(openQueue(publisher, { store, ...options } as never)).rejects.toMatchObject({
+      code: 'ERR_INVALID_OPTION',
+      option,
+    })
   })
 
   it('a store that cannot delete its oldest entries is refused with drop-oldest', async () => {
     store.evicts = false
-    await expect(openQueue(publisher, { store, overflow: 'drop-oldest' })).rejects.toMatchObject({ code: 'ERR_EVICTION_NOT_SUPPORTED' })
+    await expect(openQueue(publisher, { store, overflow: 'drop-oldest' })).rejects.toMatchObject({
+      code: 'ERR_EVICTION_NOT_SUPPORTED',
+    })
   })
 
   it('a queue that is open already is ERR_STORE_LOCKED, one of another name is not', async () => {
     await open()
-    await expect(openQueue(publisher, { store })).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED' })
+    await expect(openQueue(publisher, { store })).rejects.toMatchObject({
+      code: 'ERR_STORE_LOCKED',
+    })
     const other = await openQueue(publisher, { store, name: 'other' })
     await other.close()
     await queue.close()
@@ -271,7 +303,12 @@ describe('what becomes of a failure', () => {
     for (const call of publisher.calls) call.refuse(refusedWith(0x87))
     await settled()
     const [first, second] = await collect((queue.deadLetters as DeadLetterBox).entries())
-    expect(first).toMatchObject({ entry: { topic: 'a', id: 1 }, code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x87, at: start })
+    expect(first).toMatchObject({
+      entry: { topic: 'a', id: 1 },
+      code: 'ERR_PUBLISH_REFUSED',
+      reasonCode: 0x87,
+      at: start,
+    })
     expect(second).toMatchObject({ entry: { topic: 'b', id: 2 } })
     publisher.answer = (call) => call.accept()
     expect(await queue.deadLetters?.replay([1])).toBe(1)
@@ -325,11 +362,16 @@ describe('expiry', () => {
     publisher.online = false
     await open({ concurrency: 1, publishTimeout: 120_000 })
     const first = await queue.publish('a', '1', { ttl: 60_000 })
-    const second = await queue.publish('a', '2', { ttl: 90_000, properties: { messageExpiryInterval: 70 } })
+    const second = await queue.publish('a', '2', {
+      ttl: 90_000,
+      properties: { messageExpiryInterval: 70 },
+    })
     await vi.advanceTimersByTimeAsync(30_500)
     publisher.online = true
     await settled()
-    expect(publisher.calls).toMatchObject([{ text: '1', options: { properties: { messageExpiryInterval: 30 } } }])
+    expect(publisher.calls).toMatchObject([
+      { text: '1', options: { properties: { messageExpiryInterval: 30 } } },
+    ])
     await vi.advanceTimersByTimeAsync(60_000)
     publisher.calls[0]?.accept()
     expect(await outcome(first.delivered)).toBe('fulfilled')
@@ -343,7 +385,10 @@ describe('a full queue', () => {
     publisher.online = false
     await open({ maxEntries: 2 })
     for (const text of ['1', '2']) await queue.publish('a', text)
-    await expect(queue.publish('a', '3')).rejects.toMatchObject({ code: 'ERR_DROPPED', outcome: 'not-sent' })
+    await expect(queue.publish('a', '3')).rejects.toMatchObject({
+      code: 'ERR_DROPPED',
+      outcome: 'not-sent',
+    })
     expect((await collect(queue.entries())).map(({ id }) => id)).toEqual([1, 2])
   })
 
@@ -351,7 +396,9 @@ describe('a full queue', () => {
     publisher.online = false
     await open({ maxBytes: 200, overflow: 'reject' })
     await queue.publish('a', 'x'.repeat(100))
-    await expect(queue.publish('a', 'x'.repeat(100))).rejects.toMatchObject({ code: 'ERR_QUEUE_FULL' })
+    await expect(queue.publish('a', 'x'.repeat(100))).rejects.toMatchObject({
+      code: 'ERR_QUEUE_FULL',
+    })
     await expect(queue.publish('a', 'x'.repeat(1000))).rejects.toThrow(/maxBytes/)
   })
 
@@ -411,7 +458,9 @@ describe('a queue that is opened again', () => {
     await open()
     for (let index = 0; index < 3; index++) await queue.publish('a', `${index}`)
     await queue.close({ timeout: 0 })
-    for (const [key, value] of store.content) if (key.endsWith('2') || key.endsWith('/m')) value[value.length - 1] = 255 - (value.at(-1) as number)
+    for (const [key, value] of store.content)
+      if (key.endsWith('2') || key.endsWith('/m'))
+        value[value.length - 1] = 255 - (value.at(-1) as number)
     publisher = new FakePublisher()
     publisher.answer = (call) => call.accept()
     await open()
@@ -424,7 +473,8 @@ describe('a queue that is opened again', () => {
   it('after a crash at any write: everything that was promised arrives, and what recovery finds is the same twice', async () => {
     const snapshots: { content: MapStore; promised: number; acknowledged: number }[] = []
     let promised = 0
-    store.before = () => snapshots.push({ content: store.copy(), promised, acknowledged: publisher.calls.length })
+    store.before = () =>
+      snapshots.push({ content: store.copy(), promised, acknowledged: publisher.calls.length })
     publisher.answer = (call) => call.accept()
     await open({ concurrency: 4 })
     for (let index = 0; index < 30; index++) {
@@ -437,8 +487,12 @@ describe('a queue that is opened again', () => {
       const other = new FakePublisher()
       other.answer = (call) => call.accept()
       const again = await openQueue(other, { store: snapshot.content.copy() })
-      const twice = await openQueue(new FakePublisher(true, false), { store: snapshot.content.copy() })
-      const found = (await collect(twice.entries())).map(({ payload }) => new TextDecoder().decode(payload))
+      const twice = await openQueue(new FakePublisher(true, false), {
+        store: snapshot.content.copy(),
+      })
+      const found = (await collect(twice.entries())).map(({ payload }) =>
+        new TextDecoder().decode(payload),
+      )
       await vi.advanceTimersByTimeAsync(10)
       expect(other.texts.length).toBe(found.length)
       expect(new Set(other.texts)).toEqual(new Set(found))
@@ -472,7 +526,8 @@ describe('the store fails', () => {
     await open()
     const first = await sending('1')
     store.before = (operations) => {
-      if (operations.some(({ type, key }) => type === 'put' && key.includes('/e/'))) throw new Error('ENOSPC')
+      if (operations.some(({ type, key }) => type === 'put' && key.includes('/e/')))
+        throw new Error('ENOSPC')
     }
     const second = queue.publish('a', '2')
     publisher.calls[0]?.accept()
@@ -527,7 +582,8 @@ describe('clear, close, status', () => {
     await open({ concurrency: 2 })
     const seen: unknown[] = []
     const reading = (async () => {
-      for await (const { pending, inFlight, delivered } of queue.status()) seen.push(`${pending} ${inFlight} ${delivered}`)
+      for await (const { pending, inFlight, delivered } of queue.status())
+        seen.push(`${pending} ${inFlight} ${delivered}`)
     })()
     await Promise.all(['1', '2', '3'].map((text) => queue.publish('a', text)))
     await vi.advanceTimersByTimeAsync(250)
@@ -548,8 +604,13 @@ describe('bounds', () => {
   it('a topic whose head waits leaves room for others, up to the look-ahead', async () => {
     publisher.online = false
     await open()
-    await Promise.all(Array.from({ length: 3000 }, (_, index) => queue.publish(index === 0 ? 'bad' : 'good', `${index}`)))
-    publisher.answer = (call) => (call.topic === 'bad' ? call.refuse(refusedWith(0x97)) : call.accept())
+    await Promise.all(
+      Array.from({ length: 3000 }, (_, index) =>
+        queue.publish(index === 0 ? 'bad' : 'good', `${index}`),
+      ),
+    )
+    publisher.answer = (call) =>
+      call.topic === 'bad' ? call.refuse(refusedWith(0x97)) : call.accept()
     publisher.online = true
     await vi.advanceTimersByTimeAsync(10)
     expect(queue.size).toBe(1)

@@ -5,7 +5,12 @@
 import type { PublishOptions, Receipt } from '../../../src/client/api/index.js'
 import { deferred } from '../../../src/client/common/abort.js'
 import { MqttError } from '../../../src/errors.js'
-import type { Store, StoreEntry, StoreOperation, StoreRange } from '../../../src/store/base/store.js'
+import type {
+  Store,
+  StoreEntry,
+  StoreOperation,
+  StoreRange,
+} from '../../../src/store/base/store.js'
 
 /** A store whose content survives as long as its map. */
 export class MapStore implements Store {
@@ -34,8 +39,16 @@ export class MapStore implements Store {
     }
   }
 
-  async *entries({ gt, gte, lt, lte, reverse, limit = Number.POSITIVE_INFINITY }: StoreRange = {}): AsyncIterableIterator<StoreEntry> {
-    const wanted = (key: string): boolean => !((gt && key <= gt) || (gte && key < gte) || (lt && key >= lt) || (lte && key > lte))
+  async *entries({
+    gt,
+    gte,
+    lt,
+    lte,
+    reverse,
+    limit = Number.POSITIVE_INFINITY,
+  }: StoreRange = {}): AsyncIterableIterator<StoreEntry> {
+    const wanted = (key: string): boolean =>
+      !((gt && key <= gt) || (gte && key < gte) || (lt && key >= lt) || (lte && key > lte))
     const keys = [...this.content.keys()].filter(wanted).sort()
     if (reverse) keys.reverse()
     for (const key of keys.slice(0, limit)) {
@@ -57,7 +70,13 @@ export class MapStore implements Store {
   }
 }
 
-const receipt: Receipt = { reasonCode: 0, reasonName: 'Success', reasonString: undefined, userProperties: [], packetId: 1 }
+const receipt: Receipt = {
+  reasonCode: 0,
+  reasonName: 'Success',
+  reasonString: undefined,
+  userProperties: [],
+  packetId: 1,
+}
 
 /** A publish that has no answer yet. */
 export interface Pending {
@@ -95,7 +114,13 @@ export class FakePublisher {
 
   publish(topic: string, payload: unknown, options: PublishOptions = {}): Promise<Receipt> {
     const { promise, resolve, reject } = deferred<Receipt>()
-    const call: Pending = { topic, text: new TextDecoder().decode(payload as Uint8Array), options, accept: () => resolve(receipt), refuse: reject }
+    const call: Pending = {
+      topic,
+      text: new TextDecoder().decode(payload as Uint8Array),
+      options,
+      accept: () => resolve(receipt),
+      refuse: reject,
+    }
     this.calls.push(call)
     this.answer?.(call)
     return promise
@@ -127,7 +152,11 @@ export const isAddition = (operations: readonly StoreOperation[]): boolean =>
 
 /** A refusal by the server. */
 export function refusedWith(reasonCode: number): MqttError {
-  return new MqttError('ERR_PUBLISH_REFUSED', undefined, { reasonCode, outcome: 'refused', fault: 'remote' })
+  return new MqttError('ERR_PUBLISH_REFUSED', undefined, {
+    reasonCode,
+    outcome: 'refused',
+    fault: 'remote',
+  })
 }
 
 /** Lets everything that is due happen. */

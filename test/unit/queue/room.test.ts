@@ -20,7 +20,10 @@ it.each(['publish', 'writable'])('%s that waits goes on where another failed', a
   const { store, queue } = await opened({ publisher: offline(), maxEntries: 1, overflow })
   let failures = 1
   store.before = (operations) => isAddition(operations) && failures-- > 0 && fail()
-  const ends = [endOf(queue.publish('a', '1')), endOf(what === 'publish' ? queue.publish('a', '2') : queue.writable)]
+  const ends = [
+    endOf(queue.publish('a', '1')),
+    endOf(what === 'publish' ? queue.publish('a', '2') : queue.writable),
+  ]
   expect(await Promise.all(ends)).toEqual(['ERR_STORE', 'fulfilled'])
 })
 
@@ -40,7 +43,12 @@ it.each(['damaged', 'gone'])('a publish that waits is let in where entries are %
       yield* super.entries(range)
     }
   }
-  const { queue } = await opened({ store: new SlowStore(content), publisher: accepting(), maxBytes: 60_000, overflow: 'wait' })
+  const { queue } = await opened({
+    store: new SlowStore(content),
+    publisher: accepting(),
+    maxBytes: 60_000,
+    overflow: 'wait',
+  })
   const waits = queue.publish('a', new Uint8Array(59_950))
   await expect.poll(() => queue.size, { timeout: 3000 }).toBe(1)
   read.resolve()

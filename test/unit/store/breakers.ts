@@ -15,8 +15,11 @@ const over = (store: Store, members: Partial<Store>): Store => ({
 
 type Operations = readonly StoreOperation[]
 
-function withBatch(made: (batch: Batch, operations: Operations, store: Store) => Promise<void>): Breaks {
-  return (store) => over(store, { batch: (operations) => made((each) => store.batch(each), operations, store) })
+function withBatch(
+  made: (batch: Batch, operations: Operations, store: Store) => Promise<void>,
+): Breaks {
+  return (store) =>
+    over(store, { batch: (operations) => made((each) => store.batch(each), operations, store) })
 }
 
 /** `count` is how many batches there were, this one with them. */
@@ -29,7 +32,9 @@ const withNthBatch =
 
 type Value = Uint8Array | undefined
 
-function withGet(made: (value: Value, key: string, store: Store) => Value | Promise<Value>): Breaks {
+function withGet(
+  made: (value: Value, key: string, store: Store) => Value | Promise<Value>,
+): Breaks {
   return (store) => over(store, { get: async (key) => made(await store.get(key), key, store) })
 }
 
@@ -55,18 +60,23 @@ function withRange(made: (range: StoreRange) => StoreRange): Breaks {
 const swallow = (): undefined => undefined
 const isPut = (each: StoreOperation): boolean => each.type === 'put'
 const later = (): Promise<void> => pause(1)
-const fail = (message: string, fields = {}) => Promise.reject(Object.assign(new Error(message), fields))
+const fail = (message: string, fields = {}) =>
+  Promise.reject(Object.assign(new Error(message), fields))
 
 const given = (value: Uint8Array): Uint8Array => value
 const copied = (value: Uint8Array): Uint8Array => value.slice()
 
 /** Keeps what it was given, not a copy of it. */
-const sharing = (onRead: (value: Uint8Array) => Uint8Array, onWrite: (value: Uint8Array) => Uint8Array): Breaks => {
+const sharing = (
+  onRead: (value: Uint8Array) => Uint8Array,
+  onWrite: (value: Uint8Array) => Uint8Array,
+): Breaks => {
   const kept = new Map<string, Uint8Array>()
   return (store) =>
     over(store, {
       batch(operations) {
-        for (const each of operations) if (each.type === 'put') kept.set(each.key, onWrite(each.value))
+        for (const each of operations)
+          if (each.type === 'put') kept.set(each.key, onWrite(each.value))
         return store.batch(operations)
       },
       async get(key) {
@@ -89,37 +99,57 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
     'cuts long ones': withGet((value) => value?.slice(0, 65_536)),
     'takes empty ones for none': withGet((value) => (value?.length === 0 ? undefined : value)),
     'stores the memory behind a view': withBatch((batch, operations) =>
-      batch(operations.map((each) => (each.type === 'put' ? { ...each, value: new Uint8Array(each.value.buffer) } : each))),
+      batch(
+        operations.map((each) =>
+          each.type === 'put' ? { ...each, value: new Uint8Array(each.value.buffer) } : each,
+        ),
+      ),
     ),
-    'gives other values to readers': withEntries((entries) => entries.map(([key]): StoreEntry => [key, new Uint8Array(0)])),
+    'gives other values to readers': withEntries((entries) =>
+      entries.map(([key]): StoreEntry => [key, new Uint8Array(0)]),
+    ),
   },
   'a value is replaced, and deleted': {
     'never deletes': withBatch((batch, operations) => batch(operations.filter(isPut))),
     'never replaces': withBatch(async (batch, operations, store) => {
-      for (const each of operations) if (each.type === 'delete' || (await store.get(each.key)) === undefined) await batch([each])
+      for (const each of operations)
+        if (each.type === 'delete' || (await store.get(each.key)) === undefined) await batch([each])
     }),
     'refuses to delete what is not there': withBatch(async (batch, operations, store) => {
       for (const each of operations) {
-        if (each.type === 'delete' && (await store.get(each.key)) === undefined) throw new Error('not there')
+        if (each.type === 'delete' && (await store.get(each.key)) === undefined)
+          throw new Error('not there')
         await batch([each])
       }
     }),
   },
-  'bytes of a batch belong to the caller again once it has settled': { 'keeps them': sharing(copied, given) },
+  'bytes of a batch belong to the caller again once it has settled': {
+    'keeps them': sharing(copied, given),
+  },
   'a value belongs to its reader': { 'gives out its own': sharing(given, copied) },
   'keys are ASCII text of 1 to 1,024 characters, and others are refused with ERR_STORE': {
     'takes every key': (store) => {
       const get = (key: string): Promise<Value> => store.get(key).catch(swallow)
       return over(store, { batch: (operations) => store.batch(operations).catch(swallow), get })
     },
-    'has an error of its own': withBatch((batch, operations) => batch(operations).catch(() => fail('no'))),
-    'has shorter keys': withBatch((batch, operations) => (operations.some(({ key }) => key.length > 512) ? fail('too long') : batch(operations))),
+    'has an error of its own': withBatch((batch, operations) =>
+      batch(operations).catch(() => fail('no')),
+    ),
+    'has shorter keys': withBatch((batch, operations) =>
+      operations.some(({ key }) => key.length > 512) ? fail('too long') : batch(operations),
+    ),
   },
   'changes of a batch take effect in their order': {
-    'deletes first': withBatch((batch, operations) => batch([...operations].sort((one, other) => (one.type < other.type ? -1 : 1)))),
-    'deletes last': withBatch((batch, operations) => batch([...operations].sort((one, other) => (one.type > other.type ? -1 : 1)))),
+    'deletes first': withBatch((batch, operations) =>
+      batch([...operations].sort((one, other) => (one.type < other.type ? -1 : 1))),
+    ),
+    'deletes last': withBatch((batch, operations) =>
+      batch([...operations].sort((one, other) => (one.type > other.type ? -1 : 1))),
+    ),
     'the first one of a key counts': withBatch((batch, operations) =>
-      batch(operations.filter(({ key }, at) => operations.findIndex((each) => each.key === key) === at)),
+      batch(
+        operations.filter(({ key }, at) => operations.findIndex((each) => each.key === key) === at),
+      ),
     ),
   },
   'batches take effect in the order of the calls': {
@@ -137,7 +167,9 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
       for (const each of operations) await batch([each])
     }),
     'leaves out what is wrong': withBatch((batch, operations) =>
-      batch(operations.filter((each) => each.type === 'delete' || each.value instanceof Uint8Array)),
+      batch(
+        operations.filter((each) => each.type === 'delete' || each.value instanceof Uint8Array),
+      ),
     ),
     'fails for ever': (store) => {
       let failure: Promise<void> | undefined
@@ -154,7 +186,9 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
     },
   },
   'an empty batch fulfils': {
-    'it is refused': withBatch((batch, operations) => (operations.length === 0 ? fail('empty') : batch(operations))),
+    'it is refused': withBatch((batch, operations) =>
+      operations.length === 0 ? fail('empty') : batch(operations),
+    ),
   },
   'many calls at once': {
     'loses the first one': withGet((value, key) => (key === 'k000' ? undefined : value)),
@@ -182,34 +216,58 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
     },
   },
   'entries come in the order of their keys, by code unit': {
-    'by the order of a language': withEntries((entries) => entries.sort(([one], [other]) => one.localeCompare(other, 'en'))),
-    'by number': withEntries((entries) => entries.sort(([one], [other]) => one.length - other.length || (one < other ? -1 : 1))),
+    'by the order of a language': withEntries((entries) =>
+      entries.sort(([one], [other]) => one.localeCompare(other, 'en')),
+    ),
+    'by number': withEntries((entries) =>
+      entries.sort(([one], [other]) => one.length - other.length || (one < other ? -1 : 1)),
+    ),
   },
   'each bound, and limit': {
     'gt is gte': withRange(({ gt, gte, ...rest }) => ({ ...rest, gte: gt ?? gte })),
     'gte is gt': withRange(({ gt, gte, ...rest }) => ({ ...rest, gt: gt ?? gte })),
     'lt is lte': withRange(({ lt, lte, ...rest }) => ({ ...rest, lte: lt ?? lte })),
     'lte is lt': withRange(({ lt, lte, ...rest }) => ({ ...rest, lt: lt ?? lte })),
-    'gte hides gt': withRange(({ gt, gte, ...rest }) => ({ ...rest, ...(gte === undefined ? { gt } : { gte }) })),
-    'lt hides lte': withRange(({ lt, lte, ...rest }) => ({ ...rest, ...(lt === undefined ? { lte } : { lt }) })),
+    'gte hides gt': withRange(({ gt, gte, ...rest }) => ({
+      ...rest,
+      ...(gte === undefined ? { gt } : { gte }),
+    })),
+    'lt hides lte': withRange(({ lt, lte, ...rest }) => ({
+      ...rest,
+      ...(lt === undefined ? { lte } : { lt }),
+    })),
     'limit does not count': withRange(({ limit, ...rest }) => rest),
     'an empty range is refused': withRange((range) => {
-      if ((range.gt ?? range.gte ?? '') > (range.lt ?? range.lte ?? '~')) throw new Error('no range')
+      if ((range.gt ?? range.gte ?? '') > (range.lt ?? range.lte ?? '~'))
+        throw new Error('no range')
       return range
     }),
   },
   'each bound, and limit, from the greatest key down': {
     'it goes up': withRange(({ reverse, ...rest }) => rest),
-    'limit counts from below': withEntries((entries, { limit = 100, reverse }) => (reverse === true ? entries.slice(-limit).slice(1) : entries)),
+    'limit counts from below': withEntries((entries, { limit = 100, reverse }) =>
+      reverse === true ? entries.slice(-limit).slice(1) : entries,
+    ),
     'bounds change places': withRange(({ reverse, gt, lt, ...rest }) =>
       reverse === true ? { ...rest, reverse, gt: lt, lt: gt } : { ...rest, gt, lt },
     ),
   },
   'a limit that is no whole number of 1 or more is refused with ERR_STORE': {
-    'of 0 there is nothing': (store) => over(store, { entries: (range) => (range?.limit === 0 ? store.entries({ lt: ' ' }) : store.entries(range)) }),
-    'of a part is cut': withRange(({ limit, ...rest }) => ({ ...rest, ...(limit !== undefined && { limit: Math.floor(limit) }) })),
-    'of NaN is none': withRange(({ limit, ...rest }) => (Number.isNaN(limit) ? rest : { ...rest, limit })),
-    'infinity is refused': withRange((range) => (range.limit === Number.POSITIVE_INFINITY ? { ...range, limit: 0 } : range)),
+    'of 0 there is nothing': (store) =>
+      over(store, {
+        entries: (range) =>
+          range?.limit === 0 ? store.entries({ lt: ' ' }) : store.entries(range),
+      }),
+    'of a part is cut': withRange(({ limit, ...rest }) => ({
+      ...rest,
+      ...(limit !== undefined && { limit: Math.floor(limit) }),
+    })),
+    'of NaN is none': withRange(({ limit, ...rest }) =>
+      Number.isNaN(limit) ? rest : { ...rest, limit },
+    ),
+    'infinity is refused': withRange((range) =>
+      range.limit === Number.POSITIVE_INFINITY ? { ...range, limit: 0 } : range,
+    ),
   },
   'a loop may be left, and another begun': {
     'ten readers are too many': (store) => {
@@ -233,9 +291,16 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
   },
   'as many entries as there are packet identifiers, in order, both ways': {
     'a page is all': withEntries((entries) => entries.slice(0, 1000)),
-    'the border of a page comes twice': withEntries((entries) => [...entries.slice(0, 1000), ...entries.slice(999)]),
-    'two change places': withEntries(([one, other, ...rest]) => (one && other ? [other, one, ...rest] : rest)),
-    'values are those of others': withEntries((entries) => entries.map(([key], at): StoreEntry => [key, entries[at ^ 1]?.[1] ?? new Uint8Array(0)])),
+    'the border of a page comes twice': withEntries((entries) => [
+      ...entries.slice(0, 1000),
+      ...entries.slice(999),
+    ]),
+    'two change places': withEntries(([one, other, ...rest]) =>
+      one && other ? [other, one, ...rest] : rest,
+    ),
+    'values are those of others': withEntries((entries) =>
+      entries.map(([key], at): StoreEntry => [key, entries[at ^ 1]?.[1] ?? new Uint8Array(0)]),
+    ),
   },
   'a reader may delete what it reads': {
     'counts places': (store) =>
@@ -251,7 +316,8 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
   },
   'close() fulfils once, and what is asked for later rejects with ERR_STORE, "store closed"': {
     'reads on': (store) => over(store, { get: (key) => store.get(key).catch(swallow) }),
-    'writes on': (store) => over(store, { batch: (operations) => store.batch(operations).catch(swallow) }),
+    'writes on': (store) =>
+      over(store, { batch: (operations) => store.batch(operations).catch(swallow) }),
     'iterates on': (store) =>
       over(store, {
         async *entries(range) {
@@ -266,7 +332,10 @@ export const breakers: Readonly<Record<string, Readonly<Record<string, Breaks>>>
       let count = 0
       return over(store, { close: () => (++count === 2 ? fail('closed already') : store.close()) })
     },
-    'says something else': (store) => over(store, { get: (key) => store.get(key).catch(() => fail('gone', { code: 'ERR_STORE' })) }),
+    'says something else': (store) =>
+      over(store, {
+        get: (key) => store.get(key).catch(() => fail('gone', { code: 'ERR_STORE' })),
+      }),
   },
   'close() waits for what was asked for': {
     'it does not': withBatch((batch, operations) => batch(operations).then(later)),

@@ -45,18 +45,26 @@ describe.each(Object.entries(stores))('%s keeps the contract', (_name, [open, op
 })
 
 describe('the contract', () => {
-  const names = storeContract(async () => memoryStore(), { reopen: async () => memoryStore() }).map(({ name }) => name)
+  const names = storeContract(async () => memoryStore(), { reopen: async () => memoryStore() }).map(
+    ({ name }) => name,
+  )
 
   it('has a store that breaks it for each of its cases', () => {
     expect(new Set(names).size).toBe(names.length)
     expect(Object.keys(breakers).sort()).toEqual([...names].sort())
   })
 
-  it.each(Object.entries(breakers))('is seen to be broken: %s', { timeout: 60_000 }, async (name, broken) => {
-    for (const [what, breaks] of Object.entries(broken)) {
-      const open = async (): Promise<Store> => breaks(memoryStore())
-      const [found] = storeContract(open, { reopen: open, entries: 2000 }).filter((each) => each.name === name)
-      await expect(found?.run(), what).rejects.toThrow(/./)
-    }
-  })
+  it.each(Object.entries(breakers))(
+    'is seen to be broken: %s',
+    { timeout: 60_000 },
+    async (name, broken) => {
+      for (const [what, breaks] of Object.entries(broken)) {
+        const open = async (): Promise<Store> => breaks(memoryStore())
+        const [found] = storeContract(open, { reopen: open, entries: 2000 }).filter(
+          (each) => each.name === name,
+        )
+        await expect(found?.run(), what).rejects.toThrow(/./)
+      }
+    },
+  )
 })

@@ -51,13 +51,18 @@ async function play(store: Store, disk: SimulatedDisk) {
       return store.batch(batchOf(number)).then(
         () => fulfilled.push(number),
         (error) => {
-          expect(error).toMatchObject({ code: 'ERR_STORE', cause: { code: expect.stringMatching(/^E/) } })
+          expect(error).toMatchObject({
+            code: 'ERR_STORE',
+            cause: { code: expect.stringMatching(/^E/) },
+          })
           rejected.push(number)
         },
       )
     })
     const settled = Promise.all(calls).then(() => true)
-    const dead = new Promise<boolean>((resolve) => setImmediate(() => setImmediate(() => resolve(!disk.dead))))
+    const dead = new Promise<boolean>((resolve) =>
+      setImmediate(() => setImmediate(() => resolve(!disk.dead))),
+    )
     if (!(await Promise.race([settled, dead.then((lives) => lives && settled)]))) break
   }
   return { called, fulfilled, rejected }
@@ -96,25 +101,32 @@ describe('a crash at every step', () => {
     expect(await stepsOf('os')).toBe(turns.length)
   })
 
-  it.each(['sync', 'os'] as const)('%s: at every step, with the last write torn at every byte', async (durability) => {
-    let states = 0
-    const steps = await stepsOf(durability)
-    for (let crashAt = 1; crashAt <= steps; crashAt++) {
-      // All of the write reaches the disk; how much of it outlives the crash is chosen below.
-      const { disk, run } = await playWith(durability, (step, length) => (step === crashAt ? { code: 'crash', bytes: length } : undefined))
-      expect(disk.dead).toBe(true)
-      const unsynced = disk.written.length - disk.synced
-      for (let rest = 0; rest <= unsynced; rest++) {
-        const state = await found(disk.afterCrash(rest))
-        // With 'os', what the process was told is safe is so from its own end only.
-        const least = durability === 'sync' || rest === unsynced ? run.fulfilled.length : 0
-        const possible = numbersTo(run.called - least + 1).map((more) => stateAfter(numbersTo(least + more - 1)))
-        expect(possible).toContain(state)
-        states += 1
+  it.each(['sync', 'os'] as const)(
+    '%s: at every step, with the last write torn at every byte',
+    async (durability) => {
+      let states = 0
+      const steps = await stepsOf(durability)
+      for (let crashAt = 1; crashAt <= steps; crashAt++) {
+        // All of the write reaches the disk; how much of it outlives the crash is chosen below.
+        const { disk, run } = await playWith(durability, (step, length) =>
+          step === crashAt ? { code: 'crash', bytes: length } : undefined,
+        )
+        expect(disk.dead).toBe(true)
+        const unsynced = disk.written.length - disk.synced
+        for (let rest = 0; rest <= unsynced; rest++) {
+          const state = await found(disk.afterCrash(rest))
+          // With 'os', what the process was told is safe is so from its own end only.
+          const least = durability === 'sync' || rest === unsynced ? run.fulfilled.length : 0
+          const possible = numbersTo(run.called - least + 1).map((more) =>
+            stateAfter(numbersTo(least + more - 1)),
+          )
+          expect(possible).toContain(state)
+          states += 1
+        }
       }
-    }
-    expect(states).toBeGreaterThan(500)
-  })
+      expect(states).toBeGreaterThan(500)
+    },
+  )
 
   it('a sync that does nothing loses what came after the last true one, and no more', async () => {
     const disk = new SimulatedDisk()
@@ -137,14 +149,20 @@ describe('a write or a sync that fails', () => {
       const steps = await stepsOf('sync')
       for (let failAt = 1; failAt <= steps; failAt++) {
         for (const part of [0, 0.3, 0.999, 1]) {
-          const { disk, run } = await playWith('sync', (step, length) => (step === failAt ? { code, bytes: Math.floor(length * part) } : undefined))
+          const { disk, run } = await playWith('sync', (step, length) =>
+            step === failAt ? { code, bytes: Math.floor(length * part) } : undefined,
+          )
           expect(run.called).toBe(total)
           // One that shared its write is done again by itself.
           expect(run.rejected.length).toBeLessThanOrEqual(1)
           if (run.rejected.length === 1) rejections += 1
-          expect([...run.fulfilled, ...run.rejected].sort((one, other) => one - other)).toEqual(numbersTo(total))
+          expect([...run.fulfilled, ...run.rejected].sort((one, other) => one - other)).toEqual(
+            numbersTo(total),
+          )
           // What was rejected may be there all the same, but never in part.
-          expect([stateAfter(run.fulfilled), stateAfter(numbersTo(total))]).toContain(await found(disk.afterCrash(0)))
+          expect([stateAfter(run.fulfilled), stateAfter(numbersTo(total))]).toContain(
+            await found(disk.afterCrash(0)),
+          )
         }
       }
       expect(rejections).toBeGreaterThan(10)
@@ -156,8 +174,15 @@ describe('a write or a sync that fails', () => {
     disk.fault = (_step, length) => (length > 3000 ? { code: 'ENOSPC', bytes: 2000 } : undefined)
     const store = simulatedStore(disk)
     const large: StoreOperation[] = [put('large', new Uint8Array(3000)), ...batchOf(9)]
-    const outcomes = await Promise.allSettled([batchOf(1), large, batchOf(2), batchOf(3)].map((each) => store.batch(each)))
-    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'fulfilled', 'fulfilled'])
+    const outcomes = await Promise.allSettled(
+      [batchOf(1), large, batchOf(2), batchOf(3)].map((each) => store.batch(each)),
+    )
+    expect(outcomes.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'fulfilled',
+    ])
     expect(await found(disk.afterCrash(0))).toBe(stateAfter([1, 2, 3]))
   })
 
@@ -166,7 +191,8 @@ describe('a write or a sync that fails', () => {
     const store = simulatedStore(disk)
     await store.batch(batchOf(1))
     disk.fault = () => ({ code: 'ENOSPC', bytes: 0 })
-    for (const number of [2, 3]) await expect(store.batch(batchOf(number))).rejects.toMatchObject({ code: 'ERR_STORE' })
+    for (const number of [2, 3])
+      await expect(store.batch(batchOf(number))).rejects.toMatchObject({ code: 'ERR_STORE' })
     expect(await store.get('left')).toEqual(Uint8Array.of(1))
     disk.fault = () => undefined
     await store.batch(batchOf(4))
@@ -175,9 +201,17 @@ describe('a write or a sync that fails', () => {
   })
 
   it('a backend that cannot close: close() says so, once more too', async () => {
-    const nothing = { get: async () => undefined, write: async () => undefined, page: async () => [] }
-    const store = new BackedStore({ ...nothing, close: () => Promise.reject(new Error('EIO: close')) })
+    const nothing = {
+      get: async () => undefined,
+      write: async () => undefined,
+      page: async () => [],
+    }
+    const store = new BackedStore({
+      ...nothing,
+      close: () => Promise.reject(new Error('EIO: close')),
+    })
     const message = 'store: Error: EIO: close'
-    for (let time = 0; time < 2; time++) await expect(store.close()).rejects.toMatchObject({ code: 'ERR_STORE', message })
+    for (let time = 0; time < 2; time++)
+      await expect(store.close()).rejects.toMatchObject({ code: 'ERR_STORE', message })
   })
 })

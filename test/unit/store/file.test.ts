@@ -3,7 +3,16 @@
  *
  * What it has in common with other stores in folders, and real processes, are in `level.test.ts`.
  */
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { crc32c } from '../../../src/store/base/checksum.js'
@@ -12,10 +21,16 @@ import { lockFolder } from '../../../src/store/file-lock.js'
 import type { StoreOperation } from '../../../src/store/index.js'
 import * as places from './places.js'
 
-const { batchOf, bytesOf, del, failureOf, failureWith, folderWith, newPlace, numbersFrom, put } = places
+const { batchOf, bytesOf, del, failureOf, failureWith, folderWith, newPlace, numbersFrom, put } =
+  places
 const { stateAfter, stateOf } = places
 
-type Step = { readonly name: string; readonly path: string; readonly length: number; readonly at?: number }
+type Step = {
+  readonly name: string
+  readonly path: string
+  readonly length: number
+  readonly at?: number
+}
 type Fault = { readonly code: string; readonly part?: number }
 
 /** Each write, sync, rename and truncation is a step. */
@@ -45,7 +60,10 @@ vi.mock('node:fs/promises', async (original) => {
     const step = (name: string, length = 0): Step => ({ name, path, length })
     return Object.assign(file, {
       write: (bytes: Buffer, from: number, length: number, at: number) =>
-        take({ ...step('write', length), at }, (count): Promise<unknown> => Reflect.apply(write, file, [bytes, from, count, at])),
+        take(
+          { ...step('write', length), at },
+          (count): Promise<unknown> => Reflect.apply(write, file, [bytes, from, count, at]),
+        ),
       // The disk loses no power here.
       sync: () => take(step('sync'), async () => undefined),
       datasync: () => take(step('datasync'), async () => undefined),
@@ -53,9 +71,13 @@ vi.mock('node:fs/promises', async (original) => {
     })
   }
   const appendFile = (path: string, bytes: Uint8Array, options: object) =>
-    take({ name: 'append', path, length: bytes.length }, (count) => real.appendFile(path, bytes.subarray(0, count), options))
-  const rename = (path: string, to: string) => take({ name: 'rename', path, length: 0 }, () => real.rename(path, to))
-  const statfs = async (path: string) => (free === undefined ? real.statfs(path) : { bavail: free(), bsize: 1 })
+    take({ name: 'append', path, length: bytes.length }, (count) =>
+      real.appendFile(path, bytes.subarray(0, count), options),
+    )
+  const rename = (path: string, to: string) =>
+    take({ name: 'rename', path, length: 0 }, () => real.rename(path, to))
+  const statfs = async (path: string) =>
+    free === undefined ? real.statfs(path) : { bavail: free(), bsize: 1 }
   const readdir = async (path: string) => {
     const names = seenBefore ?? (await real.readdir(path))
     seenBefore = undefined
@@ -93,7 +115,9 @@ async function openedWith(log: Uint8Array, options = {}): Promise<string> {
 const keyOf = (entry: string): string | undefined => entry.split('=')[0]
 
 /** A log of five batches, and where each of them ends. */
-async function five(durability: 'sync' | 'os'): Promise<{ open: Buffer; closed: Buffer; ends: number[] }> {
+async function five(
+  durability: 'sync' | 'os',
+): Promise<{ open: Buffer; closed: Buffer; ends: number[] }> {
   const place = newPlace()
   const store = await fileStore(place, { durability })
   const ends: number[] = []
@@ -112,7 +136,9 @@ describe('the log', () => {
       const { open, ends } = await five(durability)
       for (let length = 24; length <= open.length; length++) {
         const count = ends.filter((end) => end <= length).length
-        expect(await openedWith(open.subarray(0, length)), `cut at ${length}`).toBe(stateAfter(count))
+        expect(await openedWith(open.subarray(0, length)), `cut at ${length}`).toBe(
+          stateAfter(count),
+        )
       }
     }
   })
@@ -131,11 +157,17 @@ describe('the log', () => {
         expect(others).toBeLessThanOrEqual(1)
         counts[others === 0 ? 'same' : 'value'] += 1
       } else {
-        expect(state).toMatchObject({ code: 'ERR_STORE', message: expect.stringMatching(/damaged at byte \d+; the option repair/) })
+        expect(state).toMatchObject({
+          code: 'ERR_STORE',
+          message: expect.stringMatching(/damaged at byte \d+; the option repair/),
+        })
         counts.refused += 1
         for (const each of (await openedWith(damaged, { repair: true })).split(' ')) {
           const [key = '', value = ''] = each.split('=')
-          expect(key.startsWith('q/') ? value.length === Number(key.slice(2)) : Number(value) <= 5, each).toBe(true)
+          expect(
+            key.startsWith('q/') ? value.length === Number(key.slice(2)) : Number(value) <= 5,
+            each,
+          ).toBe(true)
         }
       }
     }
@@ -144,7 +176,11 @@ describe('the log', () => {
   })
 
   it('inside a value is no log: neither of this store nor, in its very place, of another', async () => {
-    const filled = async (name: string, count: number, copy?: (from: number, log: Buffer) => Uint8Array): Promise<Buffer> => {
+    const filled = async (
+      name: string,
+      count: number,
+      copy?: (from: number, log: Buffer) => Uint8Array,
+    ): Promise<Buffer> => {
       const place = newPlace()
       const store = await fileStore(place)
       for (let number = 0; number < count; number++) {
@@ -152,7 +188,9 @@ describe('the log', () => {
         if (copy !== undefined) await store.batch([del(name)])
       }
       const before = readFileSync(logOf(place))
-      if (copy !== undefined) for (const each of [put('copy', copy(before.length, before)), put('last')]) await store.batch([each])
+      if (copy !== undefined)
+        for (const each of [put('copy', copy(before.length, before)), put('last')])
+          await store.batch([each])
       await store.close()
       const log = readFileSync(logOf(place))
       if (copy !== undefined) log[before.length + 8] = 1
@@ -161,8 +199,16 @@ describe('the log', () => {
     const ghost = await filled('ghost', 20)
     const valueAt = 32 + 2 + 4 + 'copy'.length
     const deletion = 32 + 2 + 'gone'.length
-    expect(await openedWith(await filled('gone', 2, (_, log) => log.subarray(0, -deletion)), { repair: true })).toBe('last=1')
-    expect(await openedWith(await filled('gone', 2, (from) => ghost.subarray(from + valueAt)), { repair: true })).toBe('last=1')
+    expect(
+      await openedWith(await filled('gone', 2, (_, log) => log.subarray(0, -deletion)), {
+        repair: true,
+      }),
+    ).toBe('last=1')
+    expect(
+      await openedWith(await filled('gone', 2, (from) => ghost.subarray(from + valueAt)), {
+        repair: true,
+      }),
+    ).toBe('last=1')
   })
 
   it('a hole in what was never synced is its torn end; in what was, it is damage', async () => {
@@ -180,10 +226,14 @@ describe('the log', () => {
   })
 
   it('that is none, or of a later version, and a folder of LevelDB are refused, and left as they are', async () => {
-    await expect(openedWith(bytesOf('something else'))).rejects.toEqual(failureWith('store: the log does not begin as one'))
+    await expect(openedWith(bytesOf('something else'))).rejects.toEqual(
+      failureWith('store: the log does not begin as one'),
+    )
     const later = Buffer.concat([Buffer.from('mqwire\u0002\n'), Buffer.alloc(12)])
     later.writeUInt32BE(crc32c(later.subarray(0, 16)), 16)
-    await expect(openedWith(Buffer.concat([later, later]))).rejects.toEqual(failureWith('by a later version'))
+    await expect(openedWith(Buffer.concat([later, later]))).rejects.toEqual(
+      failureWith('by a later version'),
+    )
     const place = folderWith('CURRENT')
     await expect(fileStore(place)).rejects.toEqual(failureWith('holds a store of levelStore()'))
     expect(readdirSync(place)).toEqual(['CURRENT'])
@@ -203,7 +253,8 @@ const program = Array.from({ length: 14 }, (_, at): StoreOperation[] => [
 function stateOfBatches(numbers: readonly number[]): string {
   const entries = new Map<string, string>()
   for (const each of numbers.flatMap((number) => program[number] as StoreOperation[])) {
-    if (each.type === 'put') entries.set(each.key, `${each.key}=${places.textOf(each.value.subarray(0, 20))}`)
+    if (each.type === 'put')
+      entries.set(each.key, `${each.key}=${places.textOf(each.value.subarray(0, 20))}`)
     else entries.delete(each.key)
   }
   return [...entries.keys()]
@@ -212,7 +263,10 @@ function stateOfBatches(numbers: readonly number[]): string {
     .join(' ')
 }
 
-async function play(place: string, durability: 'sync' | 'os'): Promise<{ fulfilled: number[]; called: number }> {
+async function play(
+  place: string,
+  durability: 'sync' | 'os',
+): Promise<{ fulfilled: number[]; called: number }> {
   const fulfilled: number[] = []
   let called = 0
   const store = await fileStore(place, { durability }).catch(() => undefined)
@@ -223,7 +277,9 @@ async function play(place: string, durability: 'sync' | 'os'): Promise<{ fulfill
       (error) => expect(error.code).toBe('ERR_STORE'),
     )
     if (dead) break
-    expect(await store?.get('left')).toEqual(fulfilled.length === 0 ? undefined : bytesOf(String(fulfilled.at(-1))))
+    expect(await store?.get('left')).toEqual(
+      fulfilled.length === 0 ? undefined : bytesOf(String(fulfilled.at(-1))),
+    )
   }
   await store?.close().catch(() => undefined)
   return { fulfilled, called }
@@ -250,7 +306,9 @@ describe.each(['sync', 'os'] as const)('a file system, %s', (durability) => {
         const place = newPlace()
         const { fulfilled, called } = await play(place, durability)
         expect(fulfilled).toEqual(numbersFrom(0, fulfilled.length))
-        const possible = [fulfilled.length, Math.max(called, fulfilled.length)].map((count) => stateOfBatches(numbersFrom(0, count)))
+        const possible = [fulfilled.length, Math.max(called, fulfilled.length)].map((count) =>
+          stateOfBatches(numbersFrom(0, count)),
+        )
         expect(possible, `${crashAt} ${part}`).toContain(await found(place))
       }
   })
@@ -269,7 +327,9 @@ describe.each(['sync', 'os'] as const)('a file system, %s', (durability) => {
         const place = newPlace()
         const { fulfilled, called } = await play(place, durability)
         expect(called - fulfilled.length).toBeLessThanOrEqual(times)
-        expect(await found(place), `${fault.code} ${times} ${failAt}`).toBe(stateOfBatches(fulfilled))
+        expect(await found(place), `${fault.code} ${times} ${failAt}`).toBe(
+          stateOfBatches(fulfilled),
+        )
       }
   })
 })
@@ -287,13 +347,22 @@ describe('a failure', () => {
     // What the disk made of it is looked at first.
     const log = readFileSync(logOf(place))
     writeFileSync(logOf(place), Buffer.from(log).fill(0, 80))
-    await expect(store.batch(batchOf(2))).rejects.toMatchObject({ code: 'ERR_STORE', message: expect.stringMatching(/damaged at byte \d+/) })
+    await expect(store.batch(batchOf(2))).rejects.toMatchObject({
+      code: 'ERR_STORE',
+      message: expect.stringMatching(/damaged at byte \d+/),
+    })
     writeFileSync(logOf(place), log)
     steps.length = 0
     await store.batch(batchOf(2))
     const what = steps.map(({ name, path }) => `${name} ${path.slice(place.length + 1)}`)
     expect(what.slice(0, 2)).toEqual(['write mqwire.new', 'write mqwire.new'])
-    expect(what.slice(-5)).toEqual(['sync mqwire.new', 'rename mqwire.new', 'sync ', 'write mqwire.new', 'datasync mqwire.new'])
+    expect(what.slice(-5)).toEqual([
+      'sync mqwire.new',
+      'rename mqwire.new',
+      'sync ',
+      'write mqwire.new',
+      'datasync mqwire.new',
+    ])
     await store.close()
     expect(await found(place)).toBe(stateAfter(2))
   })
@@ -302,7 +371,12 @@ describe('a failure', () => {
     const store = await fileStore(newPlace())
     await store.batch(batchOf(1))
     let mends = false
-    faultAt = ({ name }) => (name === 'truncate' && !mends ? { code: 'EIO' } : name === 'write' ? { code: 'ENXIO', part: 0.5 } : undefined)
+    faultAt = ({ name }) =>
+      name === 'truncate' && !mends
+        ? { code: 'EIO' }
+        : name === 'write'
+          ? { code: 'ENXIO', part: 0.5 }
+          : undefined
     await expect(store.batch(batchOf(2))).rejects.toEqual(failureOf('ENXIO'))
     faultAt = ({ name }) => (name === 'truncate' && !mends ? { code: 'EIO' } : undefined)
     await expect(store.batch(batchOf(2))).rejects.toEqual(failureOf('EIO'))
@@ -326,40 +400,43 @@ function limit(place: string, capacity: number, block = 1): void {
 }
 
 describe('a disk that is full', () => {
-  it.each([200, 3000])('takes nothing more, is read, and drains by single deletions and small records; values of %i bytes', async (size) => {
-    const place = newPlace()
-    mkdirSync(place, { mode: 0o700 })
-    limit(place, 3_000_000, 4096)
-    let store = await fileStore(place)
-    const keys: string[] = []
-    for (let refused = 0; refused < 3; ) {
-      const added = numbersFrom(keys.length, 20).map((at) => `q/${String(at).padStart(9, '0')}`)
-      await store.batch(added.map((key) => put(key, new Uint8Array(size).fill(120)))).then(
-        () => keys.push(...added),
-        (error) => {
-          expect(error).toEqual(failureOf('ENOSPC'))
-          refused++
-        },
-      )
-    }
-    expect(keys.length * size).toBeGreaterThan(700_000)
-    // Nothing that was refused has taken the reserve. The rest is taken by others.
-    expect(existsSync(join(place, 'mqwire.reserve'))).toBe(true)
-    const rest = Math.max(0, free?.() ?? 0)
-    limit(place, 3_000_000 - rest, 4096)
-    await store.close()
-    store = await fileStore(place)
-    expect((await stateOf(store)).split(' ').map(keyOf)).toEqual(keys)
-    for (const key of keys) {
-      await store.batch([put(`c/m/${key}`, new Uint8Array(100))])
-      await store.batch([put(`c/m/${key}`, new Uint8Array(60)), del(key)])
-      await store.batch([del(`c/m/${key}`)])
-    }
-    expect(await stateOf(store)).toBe('')
-    await store.batch([put('q/new')])
-    await store.close()
-    expect(await found(place)).toBe('q/new=1')
-  })
+  it.each([200, 3000])(
+    'takes nothing more, is read, and drains by single deletions and small records; values of %i bytes',
+    async (size) => {
+      const place = newPlace()
+      mkdirSync(place, { mode: 0o700 })
+      limit(place, 3_000_000, 4096)
+      let store = await fileStore(place)
+      const keys: string[] = []
+      for (let refused = 0; refused < 3; ) {
+        const added = numbersFrom(keys.length, 20).map((at) => `q/${String(at).padStart(9, '0')}`)
+        await store.batch(added.map((key) => put(key, new Uint8Array(size).fill(120)))).then(
+          () => keys.push(...added),
+          (error) => {
+            expect(error).toEqual(failureOf('ENOSPC'))
+            refused++
+          },
+        )
+      }
+      expect(keys.length * size).toBeGreaterThan(700_000)
+      // Nothing that was refused has taken the reserve. The rest is taken by others.
+      expect(existsSync(join(place, 'mqwire.reserve'))).toBe(true)
+      const rest = Math.max(0, free?.() ?? 0)
+      limit(place, 3_000_000 - rest, 4096)
+      await store.close()
+      store = await fileStore(place)
+      expect((await stateOf(store)).split(' ').map(keyOf)).toEqual(keys)
+      for (const key of keys) {
+        await store.batch([put(`c/m/${key}`, new Uint8Array(100))])
+        await store.batch([put(`c/m/${key}`, new Uint8Array(60)), del(key)])
+        await store.batch([del(`c/m/${key}`)])
+      }
+      expect(await stateOf(store)).toBe('')
+      await store.batch([put('q/new')])
+      await store.close()
+      expect(await found(place)).toBe('q/new=1')
+    },
+  )
 })
 
 it('small records that fill a disk leave room for deleting each of them, also by the next process', async () => {
@@ -392,41 +469,49 @@ describe('a limit for each file', () => {
   }
   const numbered = (number: number): string => `q/${String(number).padStart(9, '0')}`
 
-  it.each([20, 200, 20_000])('that is reached: everything can be deleted one by one, and then there is room; values of %i bytes', async (size) => {
-    const place = newPlace()
-    const store = await fileStore(place, { durability: 'os' })
-    faultAt = tooLong
-    const value = new Uint8Array(size).fill(120)
-    const publish = (number: number): Promise<boolean> => store.batch([put(numbered(number), value)]).then(...outcome)
-    let last = 0
-    for (let refused = 0; refused < 3; ) {
-      if (await publish(last)) last++
-      else refused++
-    }
-    await expect(store.batch([put('q/new', new Uint8Array(size))])).rejects.toEqual(failureOf('EFBIG'))
-    expect(last * size).toBeGreaterThan(most / 6)
-    // One goes, and one comes, as room allows.
-    let first = 0
-    for (const from = last; first < from; first++) {
-      await store.batch([put(`c/m/${first}`, new Uint8Array(60))]).then(...outcome)
-      await store.batch([del(numbered(first)), del(`c/m/${first}`)])
-      if (await publish(last)) last++
-    }
-    expect(last).toBeGreaterThan(first + 5)
-    // Each time much is dead, but for the first few.
-    expect(renames()).toBeLessThan(60)
-    for (; first < last; first++) await store.batch([del(numbered(first))])
-    expect(await stateOf(store)).toBe('')
-    expect(await publish(last)).toBe(true)
-    await store.close()
-    expect((await found(place)).startsWith(`${numbered(last)}=xx`)).toBe(true)
-  })
+  it.each([20, 200, 20_000])(
+    'that is reached: everything can be deleted one by one, and then there is room; values of %i bytes',
+    async (size) => {
+      const place = newPlace()
+      const store = await fileStore(place, { durability: 'os' })
+      faultAt = tooLong
+      const value = new Uint8Array(size).fill(120)
+      const publish = (number: number): Promise<boolean> =>
+        store.batch([put(numbered(number), value)]).then(...outcome)
+      let last = 0
+      for (let refused = 0; refused < 3; ) {
+        if (await publish(last)) last++
+        else refused++
+      }
+      await expect(store.batch([put('q/new', new Uint8Array(size))])).rejects.toEqual(
+        failureOf('EFBIG'),
+      )
+      expect(last * size).toBeGreaterThan(most / 6)
+      // One goes, and one comes, as room allows.
+      let first = 0
+      for (const from = last; first < from; first++) {
+        await store.batch([put(`c/m/${first}`, new Uint8Array(60))]).then(...outcome)
+        await store.batch([del(numbered(first)), del(`c/m/${first}`)])
+        if (await publish(last)) last++
+      }
+      expect(last).toBeGreaterThan(first + 5)
+      // Each time much is dead, but for the first few.
+      expect(renames()).toBeLessThan(60)
+      for (; first < last; first++) await store.batch([del(numbered(first))])
+      expect(await stateOf(store)).toBe('')
+      expect(await publish(last)).toBe(true)
+      await store.close()
+      expect((await found(place)).startsWith(`${numbered(last)}=xx`)).toBe(true)
+    },
+  )
 })
 
 it('a disk that was full and has room again: the log is not compacted for each 256 KiB', async () => {
   const store = await fileStore(newPlace())
-  for (let number = 0; number < 5; number++) await store.batch([put(`q/${number}`, new Uint8Array(1_048_576))])
-  faultAt = ({ name, length }) => (name === 'write' && length > 900_000 ? { code: 'ENOSPC' } : undefined)
+  for (let number = 0; number < 5; number++)
+    await store.batch([put(`q/${number}`, new Uint8Array(1_048_576))])
+  faultAt = ({ name, length }) =>
+    name === 'write' && length > 900_000 ? { code: 'ENOSPC' } : undefined
   await store.batch([put('q/0', new Uint8Array(1_048_576))]).then(...outcome)
   faultAt = () => undefined
   steps.length = 0
@@ -450,10 +535,15 @@ describe('the lock', () => {
     for (let round = 0; round < 20; round++) {
       const place = folderWith('mqwire.lock-7')
       for (let time = 0; time < 2; time++) {
-        const outcomes = await Promise.allSettled(Array.from({ length: 8 }, () => lockFolder(place)))
-        const [winner, ...more] = outcomes.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))
+        const outcomes = await Promise.allSettled(
+          Array.from({ length: 8 }, () => lockFolder(place)),
+        )
+        const [winner, ...more] = outcomes.flatMap((each) =>
+          each.status === 'fulfilled' ? [each.value] : [],
+        )
         expect(more).toEqual([])
-        for (const each of outcomes) if (each.status === 'rejected') expect(each.reason.code).toBe('ELOCKED')
+        for (const each of outcomes)
+          if (each.status === 'rejected') expect(each.reason.code).toBe('ELOCKED')
         expect(readdirSync(place)).toHaveLength(1)
         await winner?.()
       }
@@ -479,22 +569,25 @@ describe('the lock', () => {
   })
 })
 
-it.each(['moved', 'deleted'])('a folder that was %s leaves the store that has its name now alone: its log, and its lock', async (what) => {
-  const place = newPlace()
-  const before = await fileStore(place)
-  await before.batch([put('a', new Uint8Array(1_000_000))])
-  if (what === 'moved') renameSync(place, `${place}-before`)
-  else rmSync(place, { recursive: true })
-  const now = await fileStore(place)
-  await now.batch([put('b')])
-  for (let time = 0; time < 6; time++) await before.batch([put('a', new Uint8Array(1_000_000))])
-  await before.close()
-  await now.batch([put('c')])
-  await expect(fileStore(place)).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED' })
-  await now.close()
-  expect(await found(place)).toBe('b=1 c=1')
-  if (what === 'moved') expect(await found(`${place}-before`)).toContain('a=')
-})
+it.each(['moved', 'deleted'])(
+  'a folder that was %s leaves the store that has its name now alone: its log, and its lock',
+  async (what) => {
+    const place = newPlace()
+    const before = await fileStore(place)
+    await before.batch([put('a', new Uint8Array(1_000_000))])
+    if (what === 'moved') renameSync(place, `${place}-before`)
+    else rmSync(place, { recursive: true })
+    const now = await fileStore(place)
+    await now.batch([put('b')])
+    for (let time = 0; time < 6; time++) await before.batch([put('a', new Uint8Array(1_000_000))])
+    await before.close()
+    await now.batch([put('c')])
+    await expect(fileStore(place)).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED' })
+    await now.close()
+    expect(await found(place)).toBe('b=1 c=1')
+    if (what === 'moved') expect(await found(`${place}-before`)).toContain('a=')
+  },
+)
 
 it('what is deleted goes from the log in time, while readers are at it', async () => {
   const place = newPlace()
@@ -505,7 +598,8 @@ it('what is deleted goes from the log in time, while readers are at it', async (
     for (let time = 0; time < 300; time++) expect((await store.get('kept'))?.length).toBe(50_000)
   }
   const reading = Promise.all([read(), read()])
-  for (let number = 0; number < 400; number++) await store.batch([put(`q/${number}`, value), del(`q/${number - 1}`)])
+  for (let number = 0; number < 400; number++)
+    await store.batch([put(`q/${number}`, value), del(`q/${number - 1}`)])
   await reading
   await store.close()
   expect(statSync(logOf(place)).size).toBeLessThan(5_000_000)

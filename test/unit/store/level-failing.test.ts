@@ -103,13 +103,21 @@ it('writes large values as small ones', async () => {
   const value = new Uint8Array(5000).fill(7)
   await store.batch([put('large', value), put('b'), del('a')])
   expect(asked).toEqual(['batch large,b,a true'])
-  expect(await Promise.all(['large', 'b', 'a'].map((key) => store.get(key)))).toEqual([value, one, undefined])
+  expect(await Promise.all(['large', 'b', 'a'].map((key) => store.get(key)))).toEqual([
+    value,
+    one,
+    undefined,
+  ])
 })
 
 it('opens LevelDB anew after a write that failed, before anything else is asked of it', async () => {
   failures.set('batch', { code: 'LEVEL_IO_ERROR', times: 1 })
   await expect(store.batch([put('b')])).rejects.toEqual(failureOf('LEVEL_IO_ERROR'))
-  const [value, , nothing] = await Promise.all([store.get('a'), store.batch([put('c')]), store.get('b')])
+  const [value, , nothing] = await Promise.all([
+    store.get('a'),
+    store.batch([put('c')]),
+    store.get('b'),
+  ])
   expect([value, nothing]).toEqual([one, undefined])
   expect(asked.slice(0, 3)).toEqual(['batch b true', 'close', 'open'])
   expect(asked.filter((call) => call === 'open')).toHaveLength(1)
@@ -123,7 +131,9 @@ it('a LevelDB that does not open any more: each call says so and tries again', a
   failures.set('open', { code: 'LEVEL_CORRUPTION', times: 2 })
   await expect(store.batch([put('b')])).rejects.toMatchObject({ code: 'ERR_STORE' })
   await expect(store.get('a')).rejects.toEqual(failureOf('LEVEL_CORRUPTION'))
-  await expect(store.entries()[Symbol.asyncIterator]().next()).rejects.toEqual(failureOf('LEVEL_CORRUPTION'))
+  await expect(store.entries()[Symbol.asyncIterator]().next()).rejects.toEqual(
+    failureOf('LEVEL_CORRUPTION'),
+  )
   expect(await store.get('a')).toEqual(one)
 })
 
@@ -144,7 +154,11 @@ it('a disk that is full: what is open is read, and the room that was kept is giv
   asked.length = 0
   failures.set('batch', { code: 'ENOSPC', times: 1 })
   await expect(other.batch([put('b')])).rejects.toEqual(failureOf('ENOSPC'))
-  expect([await other.get('a'), await other.get('b'), existsSync(reserve)]).toEqual([one, undefined, false])
+  expect([await other.get('a'), await other.get('b'), existsSync(reserve)]).toEqual([
+    one,
+    undefined,
+    false,
+  ])
   expect(asked).toEqual(['batch b true', 'get a', 'get b'])
   await other.batch([del('a')])
   expect([await other.get('a'), existsSync(reserve)]).toEqual([undefined, false])
@@ -185,7 +199,9 @@ it('a full disk of which something was deleted is compacted at most once a secon
   const free = async (key: string): Promise<void> => {
     disk = { size: 8 * megabyte, free: 0 }
     await other.batch([del(key)])
-    await expect(other.batch([put('large', new Uint8Array(1_000_000))])).rejects.toMatchObject({ code: 'ERR_STORE' })
+    await expect(other.batch([put('large', new Uint8Array(1_000_000))])).rejects.toMatchObject({
+      code: 'ERR_STORE',
+    })
   }
   await free('a')
   expect(compacted()).toBe(1)
@@ -208,7 +224,9 @@ it('without classic-level: says what to install, and makes no folder', async () 
   })
   const { levelStore: withoutPeer } = await import('../../../src/store/level.js')
   const place = newPlace()
-  const needed = failureWith('levelStore needs the package classic-level: npm install classic-level')
+  const needed = failureWith(
+    'levelStore needs the package classic-level: npm install classic-level',
+  )
   await expect(withoutPeer(place)).rejects.toEqual(needed)
   expect(existsSync(place)).toBe(false)
 })

@@ -30,7 +30,9 @@ class Writer {
     const args = [program, store, location, JSON.stringify(options)]
     // Writes beyond the limit fail, as on a disk that is full.
     const [command, all] =
-      limit === undefined ? [process.execPath, args] : ['bash', ['-c', `ulimit -S -f ${limit}; exec "$0" "$@"`, process.execPath, ...args]]
+      limit === undefined
+        ? [process.execPath, args]
+        : ['bash', ['-c', `ulimit -S -f ${limit}; exec "$0" "$@"`, process.execPath, ...args]]
     this.child = spawn(command, all, { stdio: ['pipe', 'pipe', 'inherit'] })
     let rest = ''
     this.child.stdout?.setEncoding('utf8').on('data', (chunk: string) => {
@@ -88,7 +90,8 @@ async function assertWritten(store: Store, stored: number[], mayBe: (number: num
   expect(stored.filter((number) => !numbers.includes(number))).toEqual([])
   expect(numbers.filter((number) => !stored.includes(number) && !mayBe(number))).toEqual([])
   expect(textOf(entries.get('last'))).toBe(String(numbers.at(-1)))
-  for (const key of queued) expect(entries.get(key)).toEqual(new Uint8Array(2000).fill(Number(key.slice(2))))
+  for (const key of queued)
+    expect(entries.get(key)).toEqual(new Uint8Array(2000).fill(Number(key.slice(2))))
 }
 
 describe.each([
@@ -120,7 +123,10 @@ describe.each([
       const source = `import(process.argv[2]).then((entry) => entry[process.argv[3]](process.argv[4])).then(() => 'open', (error) => error.code)
         .then((said) => require('node:worker_threads').parentPort.postMessage(said))`
       const built = path.join(root, 'dist', 'store', `${file}.js`)
-      const [said] = await once(new Worker(source, { eval: true, argv: [built, name, place] }), 'message')
+      const [said] = await once(
+        new Worker(source, { eval: true, argv: [built, name, place] }),
+        'message',
+      )
       expect(said).toBe('ERR_STORE_LOCKED')
       await store.batch([put('a')])
       await store.close()
@@ -131,7 +137,10 @@ describe.each([
       const place = newPlace()
       const first = writer(place)
       await first.until('open')
-      await expect(folderStore(place)).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED', cause: { code: lockedCode } })
+      await expect(folderStore(place)).rejects.toMatchObject({
+        code: 'ERR_STORE_LOCKED',
+        cause: { code: lockedCode },
+      })
       expect(await writer(place).until('refused')).toBe('refused ERR_STORE_LOCKED')
       first.say('close')
       await first.until('closed')
@@ -147,14 +156,20 @@ describe.each([
       const controller = new AbortController()
       const waiting = folderStore(place, { lock: 'wait', signal: controller.signal })
       setTimeout(() => controller.abort(reason), 300)
-      await expect(waiting).rejects.toMatchObject({ code: 'ERR_ABORTED', name: 'AbortError', cause: reason })
+      await expect(waiting).rejects.toMatchObject({
+        code: 'ERR_ABORTED',
+        name: 'AbortError',
+        cause: reason,
+      })
       const next = opened(place, { lock: 'wait' })
       await store.batch([put('a')])
       await store.close()
       expect(textOf(await (await next).get('a'))).toBe('1')
     })
 
-    it('a leader that is killed is replaced in less than 2 s, with all that it was told is safe', { timeout: 60_000 }, async () => {
+    it('a leader that is killed is replaced in less than 2 s, with all that it was told is safe', {
+      timeout: 60_000,
+    }, async () => {
       for (const durability of ['sync', 'os']) {
         const place = newPlace()
         const first = writer(place, { durability })
@@ -164,7 +179,10 @@ describe.each([
         await pause(500)
         expect([...second.lines, ...third.lines]).toEqual([])
         await first.kill()
-        const winner = await Promise.race([second.until('open').then(() => second), third.until('open').then(() => third)])
+        const winner = await Promise.race([
+          second.until('open').then(() => second),
+          third.until('open').then(() => third),
+        ])
         const other = winner === second ? third : second
         expect(other.lines).toEqual([])
         winner.say('close')
@@ -187,7 +205,9 @@ describe.each([
       for (const folder of [place, path.dirname(place)]) expect(mode(folder)).toBe(0o700)
       const named = () => readdirSync(place).map((each) => each.replaceAll(/\d+/g, '1')).sort().join(' ') // biome-ignore format: short
       await expect.poll(named).toBe(files)
-      const names = readdirSync(place).filter((each) => each.endsWith('reserve') || each.startsWith('mqwire'))
+      const names = readdirSync(place).filter(
+        (each) => each.endsWith('reserve') || each.startsWith('mqwire'),
+      )
       for (const each of names) expect(mode(path.join(place, each))).toBe(0o600)
     })
 
@@ -230,7 +250,11 @@ describe.each([
       const place = newPlace()
       const [location, options] = given as [string, object]
       const wrong = folderStore(location === 'a' ? place : location, options)
-      await expect(wrong).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: option ?? expect.any(String), ...(message && { message }) })
+      await expect(wrong).rejects.toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        option: option ?? expect.any(String),
+        ...(message && { message }),
+      })
       expect(existsSync(place)).toBe(false)
     })
 
@@ -257,7 +281,11 @@ describe.each([
         await full.until('written')
         const rejected = numbersIn(full.lines, 'rejected')
         expect(rejected.length).toBeGreaterThan(5)
-        expect(full.lines.filter((line) => line.startsWith('rejected')).every((line) => line.includes(' ERR_STORE '))).toBe(true)
+        expect(
+          full.lines
+            .filter((line) => line.startsWith('rejected'))
+            .every((line) => line.includes(' ERR_STORE ')),
+        ).toBe(true)
         // LevelDB needs longer files than these.
         const count = name === 'fileStore' ? 20 : 0
         full.say(`delete 1 ${count}`)
@@ -270,8 +298,14 @@ describe.each([
         await full.until('written')
         expect(numbersIn(full.lines, 'stored')).toHaveLength(30)
         await full.kill()
-        const stored = numbersFrom(1, 60).filter((number) => !rejected.includes(number) && !deleted.includes(number))
-        await assertWritten(await opened(place), [...stored, ...numbersIn(full.lines, 'stored')], (number) => rejected.includes(number))
+        const stored = numbersFrom(1, 60).filter(
+          (number) => !rejected.includes(number) && !deleted.includes(number),
+        )
+        await assertWritten(
+          await opened(place),
+          [...stored, ...numbersIn(full.lines, 'stored')],
+          (number) => rejected.includes(number),
+        )
       },
     )
   })
@@ -285,7 +319,8 @@ describe.each([
       })
       const writes = Array.from({ length: 100 }, (_, at) => store.batch([put(`z${at}`, '1')]))
       const closing = store.close()
-      for (const each of await Promise.allSettled(readers)) expect(each).toMatchObject({ status: 'rejected', reason: { code: 'ERR_STORE' } })
+      for (const each of await Promise.allSettled(readers))
+        expect(each).toMatchObject({ status: 'rejected', reason: { code: 'ERR_STORE' } })
       await Promise.all(writes)
       await closing
     })
@@ -293,10 +328,13 @@ describe.each([
 })
 
 /** The one log of a store that was just filled. */
-const logOf = (place: string): string => path.join(place, readdirSync(place).find((name) => name.endsWith('.log')) ?? '')
+const logOf = (place: string): string =>
+  path.join(place, readdirSync(place).find((name) => name.endsWith('.log')) ?? '')
 
 describe('the log of LevelDB, cut at every byte', () => {
-  it('gives the state after some batch, all those before the cut, and the same once more', { timeout: 120_000 }, async () => {
+  it('gives the state after some batch, all those before the cut, and the same once more', {
+    timeout: 120_000,
+  }, async () => {
     const place = newPlace()
     const store = await levelStore(place)
     const ends: number[] = []
@@ -324,11 +362,15 @@ describe('the log of LevelDB, cut at every byte', () => {
 })
 
 describe('a damaged file', () => {
-  it('a bit that is flipped in a value damages that record, which the checksum tells, and no other', { timeout: 60_000 }, async () => {
+  it('a bit that is flipped in a value damages that record, which the checksum tells, and no other', {
+    timeout: 60_000,
+  }, async () => {
     const place = newPlace()
     const store = await levelStore(place)
     const bodies = Array.from({ length: 40 }, (_, at) => bytesOf(`body ${at} `.repeat(20)))
-    await store.batch(bodies.map((body, at) => put(`q/${String(at).padStart(3, '0')}`, sealRecord(body))))
+    await store.batch(
+      bodies.map((body, at) => put(`q/${String(at).padStart(3, '0')}`, sealRecord(body))),
+    )
     await store.close()
     // Opening writes the log into a table.
     await (await levelStore(place)).close()
@@ -345,7 +387,9 @@ describe('a damaged file', () => {
         const again = await levelStore(place)
         const opened = [...(await entriesOf(again)).values()].map((record) => openRecord(record))
         await again.close()
-        expect(opened.map(textOf)).toEqual(bodies.map((body, index) => (index === at ? '' : textOf(body))))
+        expect(opened.map(textOf)).toEqual(
+          bodies.map((body, index) => (index === at ? '' : textOf(body))),
+        )
         damagedOnes += 1
       }
     }

@@ -24,7 +24,8 @@ export function folderWith(file: string, content: string | Uint8Array = ''): str
 
 export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 export const textOf = (bytes: Uint8Array | undefined): string => new TextDecoder().decode(bytes)
-export const numbersFrom = (first: number, count: number): number[] => Array.from({ length: count }, (_, at) => first + at)
+export const numbersFrom = (first: number, count: number): number[] =>
+  Array.from({ length: count }, (_, at) => first + at)
 
 export const put = (key: string, value: string | Uint8Array = '1'): StoreOperation => ({
   ...{ type: 'put', key, value: typeof value === 'string' ? bytesOf(value) : value },
@@ -46,12 +47,15 @@ export function stateAfter(count: number): string {
 /** All that a store has, values by their first 20 bytes. */
 export async function stateOf(store: Store): Promise<string> {
   const found: string[] = []
-  for await (const [key, value] of store.entries()) found.push(`${key}=${textOf(value.subarray(0, 20))}`)
+  for await (const [key, value] of store.entries())
+    found.push(`${key}=${textOf(value.subarray(0, 20))}`)
   return found.join(' ')
 }
 
 /** A failure of a store with this cause. */
-export const failureOf = (code: unknown) => expect.objectContaining({ code: 'ERR_STORE', cause: expect.objectContaining({ code }) })
+export const failureOf = (code: unknown) =>
+  expect.objectContaining({ code: 'ERR_STORE', cause: expect.objectContaining({ code }) })
 
 /** A failure of a store whose message has this. */
-export const failureWith = (message: string) => expect.objectContaining({ code: 'ERR_STORE', message: expect.stringContaining(message) })
+export const failureWith = (message: string) =>
+  expect.objectContaining({ code: 'ERR_STORE', message: expect.stringContaining(message) })

@@ -2,7 +2,14 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { crc32c } from '../../../src/store/base/checksum.js'
-import { isOfLaterVersion, memoryStore, openRecord, quarantine, type Store, sealRecord } from '../../../src/store/index.js'
+import {
+  isOfLaterVersion,
+  memoryStore,
+  openRecord,
+  quarantine,
+  type Store,
+  sealRecord,
+} from '../../../src/store/index.js'
 import { bytesOf, del, numbersFrom, put, textOf } from './places.js'
 
 describe('the checksum', () => {
@@ -24,7 +31,8 @@ describe('the checksum', () => {
 
   it('goes on where another one stopped', () => {
     const all = Uint8Array.from({ length: 1000 }, (_, at) => at * 31)
-    for (const cut of [0, 1, 7, 8, 500, 1000]) expect(crc32c(all.subarray(cut), crc32c(all.subarray(0, cut)))).toBe(crc32c(all))
+    for (const cut of [0, 1, 7, 8, 500, 1000])
+      expect(crc32c(all.subarray(cut), crc32c(all.subarray(0, cut)))).toBe(crc32c(all))
   })
 })
 
@@ -57,38 +65,57 @@ describe('a record', () => {
         flipped[bit >> 3] = (flipped[bit >> 3] as number) ^ (1 << (bit & 7))
         expect(openRecord(flipped)).toBeUndefined()
       }
-      for (let length = 0; length < record.length; length++) expect(openRecord(record.subarray(0, length))).toBeUndefined()
+      for (let length = 0; length < record.length; length++)
+        expect(openRecord(record.subarray(0, length))).toBeUndefined()
       expect(openRecord(Uint8Array.of(...record, 0))).toBeUndefined()
     }
   })
 
   it('of the wrong type is damaged, and throws nothing', () => {
-    for (const wrong of [undefined, null, 'text', 7, {}, [1, 0, 0, 0, 0], new ArrayBuffer(9), new Uint8Array(5), new Uint8Array(500)])
+    for (const wrong of [
+      undefined,
+      null,
+      'text',
+      7,
+      {},
+      [1, 0, 0, 0, 0],
+      new ArrayBuffer(9),
+      new Uint8Array(5),
+      new Uint8Array(500),
+    ])
       expect(openRecord(wrong as Uint8Array)).toBeUndefined()
   })
 })
 
 describe('records of version 1, as they are on disks', () => {
   type Golden = Record<string, { body: string; record: string }>
-  const golden: Golden = JSON.parse(readFileSync(new URL('golden/records-1.json', import.meta.url), 'utf8'))
+  const golden: Golden = JSON.parse(
+    readFileSync(new URL('golden/records-1.json', import.meta.url), 'utf8'),
+  )
 
   it.each(Object.entries(golden))('%s: is written and read as ever', (_name, { body, record }) => {
     expect(Buffer.from(sealRecord(Buffer.from(body, 'hex'))).toString('hex')).toBe(record)
-    expect(Buffer.from(openRecord(Buffer.from(record, 'hex')) ?? 'damaged').toString('hex')).toBe(body)
+    expect(Buffer.from(openRecord(Buffer.from(record, 'hex')) ?? 'damaged').toString('hex')).toBe(
+      body,
+    )
   })
 
   it('one of a version to come is not opened, and told from a damaged one', () => {
     for (let version = 0; version < 256; version++) {
       if (version === 1) continue
       const record = Uint8Array.of(version, 0, 0, 0, 0, 1, 2, 3)
-      new DataView(record.buffer).setUint32(1, crc32c(record.subarray(5), crc32c(record.subarray(0, 1))))
+      new DataView(record.buffer).setUint32(
+        1,
+        crc32c(record.subarray(5), crc32c(record.subarray(0, 1))),
+      )
       expect(openRecord(record)).toBeUndefined()
       expect(isOfLaterVersion(record)).toBe(version > 1)
       record[6] = 9
       expect(isOfLaterVersion(record)).toBe(false)
     }
     expect(isOfLaterVersion(sealRecord(bytesOf('a')))).toBe(false)
-    for (const wrong of [undefined, 'text', new Uint8Array(4)]) expect(isOfLaterVersion(wrong as Uint8Array)).toBe(false)
+    for (const wrong of [undefined, 'text', new Uint8Array(4)])
+      expect(isOfLaterVersion(wrong as Uint8Array)).toBe(false)
   })
 })
 
@@ -108,14 +135,19 @@ describe('quarantine', () => {
     expect(key.startsWith('x/')).toBe(true)
     const value = (await store.get(key)) as Uint8Array
     const end = value.indexOf(10)
-    expect(JSON.parse(textOf(value.subarray(0, end)))).toEqual({ key: 'q/1', why: 'bad checksum\n"here"' })
+    expect(JSON.parse(textOf(value.subarray(0, end)))).toEqual({
+      key: 'q/1',
+      why: 'bad checksum\n"here"',
+    })
     expect(value.subarray(end + 1)).toEqual(damaged)
   })
 
   it('keeps the order of the calls, and one place for each, however many come at once', async () => {
     const store = memoryStore()
     await store.batch(['a', 'b', 'c', 'd'].map((key) => put(key, key)))
-    const keys = await Promise.all(['c', 'a', 'd', 'b'].map((key) => quarantine(store, key, bytesOf(key), 'damaged')))
+    const keys = await Promise.all(
+      ['c', 'a', 'd', 'b'].map((key) => quarantine(store, key, bytesOf(key), 'damaged')),
+    )
     expect(keys).toEqual([...keys].sort())
     expect(await keysOf(store)).toEqual(keys)
   })
@@ -123,11 +155,13 @@ describe('quarantine', () => {
   it('keeps the last 1,000, also when some were taken out by hand', async () => {
     const store = memoryStore()
     const add = async (from: number, to: number): Promise<void> => {
-      for (let number = from; number < to; number++) await quarantine(store, `q/${number}`, bytesOf(String(number)), 'damaged')
+      for (let number = from; number < to; number++)
+        await quarantine(store, `q/${number}`, bytesOf(String(number)), 'damaged')
     }
     const numbers = async (): Promise<number[]> => {
       const found: number[] = []
-      for await (const [, value] of store.entries({ gt: 'x/' })) found.push(Number(textOf(value.subarray(value.indexOf(10) + 1))))
+      for await (const [, value] of store.entries({ gt: 'x/' }))
+        found.push(Number(textOf(value.subarray(value.indexOf(10) + 1))))
       return found
     }
     await add(0, 1000)
@@ -142,8 +176,14 @@ describe('quarantine', () => {
   it('rejects where the store cannot write, leaves the record, and the next one is tried', async () => {
     const kept = memoryStore()
     let full = true
-    const batch: Store['batch'] = (operations) => (full ? Promise.reject(new Error('ENOSPC')) : kept.batch(operations))
-    const store: Store = { get: (key) => kept.get(key), batch, entries: (range) => kept.entries(range), close: () => kept.close() }
+    const batch: Store['batch'] = (operations) =>
+      full ? Promise.reject(new Error('ENOSPC')) : kept.batch(operations)
+    const store: Store = {
+      get: (key) => kept.get(key),
+      batch,
+      entries: (range) => kept.entries(range),
+      close: () => kept.close(),
+    }
     await kept.batch([put('q/1', 'a')])
     await expect(quarantine(store, 'q/1', bytesOf('a'), 'damaged')).rejects.toThrow('ENOSPC')
     expect(await keysOf(store)).toEqual(['q/1'])

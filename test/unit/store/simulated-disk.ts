@@ -7,7 +7,12 @@
 import { BackedStore } from '../../../src/store/base/backed-store.js'
 import type { Backend } from '../../../src/store/base/backend.js'
 import { openRecord, sealRecord } from '../../../src/store/base/record.js'
-import type { Store, StoreEntry, StoreOperation, StoreRange } from '../../../src/store/base/store.js'
+import type {
+  Store,
+  StoreEntry,
+  StoreOperation,
+  StoreRange,
+} from '../../../src/store/base/store.js'
 
 /** What a disk does at one of its steps: fails with this code, or stops for ever; of what is appended, so many bytes get through. */
 export interface Fault {
@@ -77,7 +82,8 @@ export class SimulatedDisk {
   async #end(fault: Fault | undefined): Promise<void> {
     this.dead ||= fault?.code === 'crash'
     await this.#answer()
-    if (fault !== undefined) throw Object.assign(new Error(`${fault.code}: simulated`), { code: fault.code })
+    if (fault !== undefined)
+      throw Object.assign(new Error(`${fault.code}: simulated`), { code: fault.code })
   }
 
   #answer(): Promise<void> {
@@ -90,8 +96,16 @@ const [decoder, encoder] = [new TextDecoder(), new TextEncoder()]
 
 /** The operations of one write as a record of the log: of each its key and its value, with their lengths; of a deletion there is no value. */
 function encoded(operations: readonly StoreOperation[]): Uint8Array {
-  const parts = operations.map((each) => ({ key: encoder.encode(each.key), value: each.type === 'put' ? each.value : undefined }))
-  const body = new Uint8Array(parts.reduce((sum, { key, value }) => sum + 2 * lengthBytes + key.length + (value?.length ?? 0), 0))
+  const parts = operations.map((each) => ({
+    key: encoder.encode(each.key),
+    value: each.type === 'put' ? each.value : undefined,
+  }))
+  const body = new Uint8Array(
+    parts.reduce(
+      (sum, { key, value }) => sum + 2 * lengthBytes + key.length + (value?.length ?? 0),
+      0,
+    ),
+  )
   const fields = new DataView(body.buffer)
   let at = 0
   for (const { key, value } of parts) {
@@ -128,7 +142,10 @@ interface Recovered {
 }
 
 /** What a log holds, up to the first record that is not whole. Given what it held up to `length`, it reads on from there. */
-export function recovered(log: Uint8Array, { entries, length }: Recovered = { entries: new Map(), length: 0 }): Recovered {
+export function recovered(
+  log: Uint8Array,
+  { entries, length }: Recovered = { entries: new Map(), length: 0 },
+): Recovered {
   const fields = new DataView(log.buffer, log.byteOffset, log.length)
   let at = length
   while (at + lengthBytes <= log.length) {
@@ -170,10 +187,15 @@ export class LogBackend implements Backend {
 
   async page({ gt, gte, lt, lte, reverse, limit = 100 }: StoreRange): Promise<StoreEntry[]> {
     const isIn = (key: string): boolean =>
-      (gt === undefined || key > gt) && (gte === undefined || key >= gte) && (lt === undefined || key < lt) && (lte === undefined || key <= lte)
+      (gt === undefined || key > gt) &&
+      (gte === undefined || key >= gte) &&
+      (lt === undefined || key < lt) &&
+      (lte === undefined || key <= lte)
     const keys = [...this.#found.entries.keys()].filter(isIn).sort()
     if (reverse) keys.reverse()
-    return keys.slice(0, Math.min(limit, 100)).map((key) => [key, (this.#found.entries.get(key) as Uint8Array).slice()])
+    return keys
+      .slice(0, Math.min(limit, 100))
+      .map((key) => [key, (this.#found.entries.get(key) as Uint8Array).slice()])
   }
 
   async close(): Promise<void> {}

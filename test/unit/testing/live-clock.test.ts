@@ -3,7 +3,8 @@ import { expect, it, vi } from 'vitest'
 import { LiveClock } from '../../../src/testing/live-clock.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 
-const at = (clock: LiveClock, delay: number): Promise<number> => new Promise((resolve) => void clock.setTimer(() => resolve(clock.now()), delay))
+const at = (clock: LiveClock, delay: number): Promise<number> =>
+  new Promise((resolve) => void clock.setTimer(() => resolve(clock.now()), delay))
 
 it('runs what is due now without being told, and what that makes due, in order', async () => {
   const clock = new LiveClock()
@@ -84,20 +85,31 @@ it('goes on after a timer that throws, runs what else is due, and says so to the
   expect(await later).toBe(20)
 })
 
-it.each([-1, Number.NaN, Number.POSITIVE_INFINITY, '5'])('refuses %s milliseconds', async (duration) => {
-  for (const clock of [new LiveClock(), new VirtualClock()]) {
-    await expect(clock.advance(duration as number)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'duration' })
-    expect(() => clock.jump(duration as number)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'duration' }))
-    expect(clock.now()).toBe(0)
-  }
-})
+it.each([-1, Number.NaN, Number.POSITIVE_INFINITY, '5'])(
+  'refuses %s milliseconds',
+  async (duration) => {
+    for (const clock of [new LiveClock(), new VirtualClock()]) {
+      await expect(clock.advance(duration as number)).rejects.toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        option: 'duration',
+      })
+      expect(() => clock.jump(duration as number)).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'duration' }),
+      )
+      expect(clock.now()).toBe(0)
+    }
+  },
+)
 
-it.each([LiveClock, VirtualClock])('%o does not go back after a jump while time passes', async (Clock) => {
-  const clock = new Clock()
-  clock.setTimer(() => clock.jump(1000), 10)
-  await clock.advance(100)
-  expect(clock.now()).toBe(1010)
-})
+it.each([LiveClock, VirtualClock])(
+  '%o does not go back after a jump while time passes',
+  async (Clock) => {
+    const clock = new Clock()
+    clock.setTimer(() => clock.jump(1000), 10)
+    await clock.advance(100)
+    expect(clock.now()).toBe(1010)
+  },
+)
 
 it('needs no channels: not every test environment has them', async () => {
   vi.stubGlobal('MessageChannel', undefined)

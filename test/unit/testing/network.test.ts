@@ -25,7 +25,9 @@ const never: DialOptions = { signal: new AbortController().signal }
 async function linked() {
   const clock = new VirtualClock()
   const tasks = (): Promise<void> => clock.settle()
-  const [client, server] = memoryPair({ schedule: (callback, delay) => clock.setTimer(callback, delay) })
+  const [client, server] = memoryPair({
+    schedule: (callback, delay) => clock.setTimer(callback, delay),
+  })
   const network = new Network(async () => client)
   const dial = network.add(() => 'a')
   const link: Transport = await dial(target, never)
@@ -87,17 +89,20 @@ it('swallows everything after a silent cut, the end included, and is closed by i
 it.each([
   ['before', (cut: () => void, close: () => void) => [cut(), close()], []],
   ['after', (cut: () => void, close: () => void) => [close(), cut()], ['closed undefined']],
-])('ends when it is cut silently %s close(): what was said before then arrives', async (_, act, told) => {
-  const { network, link, near, far, tasks } = await linked()
-  act(
-    () => void network.cut('a', true),
-    () => link.close(),
-  )
-  expect(near.events).toEqual([])
-  await tasks()
-  expect(near.events).toEqual(['closed undefined'])
-  expect(far.events).toEqual(told)
-})
+])(
+  'ends when it is cut silently %s close(): what was said before then arrives',
+  async (_, act, told) => {
+    const { network, link, near, far, tasks } = await linked()
+    act(
+      () => void network.cut('a', true),
+      () => link.close(),
+    )
+    expect(near.events).toEqual([])
+    await tasks()
+    expect(near.events).toEqual(['closed undefined'])
+    expect(far.events).toEqual(told)
+  },
+)
 
 it('cannot be dialled while it is cut; silently, dialling waits for the mend or the signal', async () => {
   const { network, dial } = await linked()

@@ -9,7 +9,12 @@ const minute = 60_000
 function virtual() {
   const clock = new VirtualClock()
   const broker = new MemoryBroker({ clock })
-  return { clock, broker, endpoint: { url: 'mqtt://broker', transport: broker.dial }, platform: virtualPlatform(clock) }
+  return {
+    clock,
+    broker,
+    endpoint: { url: 'mqtt://broker', transport: broker.dial },
+    platform: virtualPlatform(clock),
+  }
 }
 
 describe('the option platform', () => {
@@ -48,8 +53,11 @@ describe('the option platform', () => {
       dialled += 1
       throw new Error('dialled')
     }
-    const make = (): Client => new Client({ url: 'mqtt://broker', transport }, { platform: platform as never })
-    expect(make).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'platform' }))
+    const make = (): Client =>
+      new Client({ url: 'mqtt://broker', transport }, { platform: platform as never })
+    expect(make).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'platform' }),
+    )
     expect(dialled).toBe(0)
   })
 })

@@ -8,7 +8,10 @@ const hour = 60 * minute
 const url = 'mqtts://broker.example'
 
 /** A world that is closed behind the test, with nothing left on its clock. */
-async function inWorld(run: (world: VirtualWorld) => Promise<void>, options?: VirtualWorldOptions): Promise<void> {
+async function inWorld(
+  run: (world: VirtualWorld) => Promise<void>,
+  options?: VirtualWorldOptions,
+): Promise<void> {
   const world = new VirtualWorld(options)
   await run(world)
   await world.close()
@@ -18,7 +21,10 @@ async function inWorld(run: (world: VirtualWorld) => Promise<void>, options?: Vi
 describe('what takes no time', () => {
   it('happens without being told: connect, subscribe, publish at each QoS, request, disconnect', () =>
     inWorld(async (world) => {
-      const [one, other] = await Promise.all([world.connect(url), world.connect(['ws://a', { url: 'tls://b', tls: { ca: 'x' } }])])
+      const [one, other] = await Promise.all([
+        world.connect(url),
+        world.connect(['ws://a', { url: 'tls://b', tls: { ca: 'x' } }]),
+      ])
       const subscription = await other.subscribe('a/#', { qos: 2 })
       for (const qos of [0, 1, 2] as const) await one.publish(`a/${qos}`, 'hi', { qos })
       const topics: string[] = []
@@ -34,7 +40,8 @@ describe('what takes no time', () => {
 
   it('has the real names, so that a program takes it for the real thing', () =>
     inWorld(async ({ connect, Client: VirtualClient }) => {
-      const program = async (dial: typeof realConnect): Promise<Client> => dial(url, { clientId: 'real' })
+      const program = async (dial: typeof realConnect): Promise<Client> =>
+        dial(url, { clientId: 'real' })
       const client: Client = await program(connect)
       expect(client.clientId).toBe('real')
       const later = new VirtualClient(url, { clientId: 'later' })
@@ -46,10 +53,20 @@ describe('what takes no time', () => {
   it('rejects as the real thing does', () =>
     inWorld(
       async (world) => {
-        await expect(world.connect(url)).rejects.toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x87 })
-        await expect(world.connect(url, { keepAlive: -1 })).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'keepAlive' })
-        await expect(world.connect({ url, tls: { ca: 7 as never } })).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION' })
-        await expect(world.connect('broker.example')).rejects.toMatchObject({ code: 'ERR_INVALID_BROKER_URL' })
+        await expect(world.connect(url)).rejects.toMatchObject({
+          code: 'ERR_CONNECT_REFUSED',
+          reasonCode: 0x87,
+        })
+        await expect(world.connect(url, { keepAlive: -1 })).rejects.toMatchObject({
+          code: 'ERR_INVALID_OPTION',
+          option: 'keepAlive',
+        })
+        await expect(world.connect({ url, tls: { ca: 7 as never } })).rejects.toMatchObject({
+          code: 'ERR_INVALID_OPTION',
+        })
+        await expect(world.connect('broker.example')).rejects.toMatchObject({
+          code: 'ERR_INVALID_BROKER_URL',
+        })
       },
       { broker: { authenticate: () => false } },
     ))
@@ -60,18 +77,34 @@ describe('what takes time', () => {
     inWorld(async (world) => {
       const watcher = await world.connect(url, { clientId: 'watcher', keepAlive: 30 })
       const seen: string[] = []
-      await watcher.listen('will', (message) => void seen.push(`${message.text()} at ${world.clock.now() / minute}`))
+      await watcher.listen(
+        'will',
+        (message) => void seen.push(`${message.text()} at ${world.clock.now() / minute}`),
+      )
       const will = { topic: 'will', payload: 'gone', properties: { willDelayInterval: 600 } }
-      const device = await world.connect(url, { clientId: 'device', cleanStart: false, sessionExpiryInterval: 1800, will, reconnect: false })
+      const device = await world.connect(url, {
+        clientId: 'device',
+        cleanStart: false,
+        sessionExpiryInterval: 1800,
+        will,
+        reconnect: false,
+      })
       await device.subscribe('orders', { qos: 1 })
       await world.pass(5 * minute)
       device.destroy()
-      await watcher.publish('orders', 'soon stale', { qos: 1, properties: { messageExpiryInterval: 300 } })
+      await watcher.publish('orders', 'soon stale', {
+        qos: 1,
+        properties: { messageExpiryInterval: 300 },
+      })
       await watcher.publish('orders', 'fresh', { qos: 1 })
       await world.pass(20 * minute)
       expect(seen).toEqual(['gone at 15'])
       expect(world.broker.sessions.get('device')).toMatchObject({ connected: false })
-      const again = new world.Client(url, { clientId: 'device', cleanStart: false, sessionExpiryInterval: 1800 })
+      const again = new world.Client(url, {
+        clientId: 'device',
+        cleanStart: false,
+        sessionExpiryInterval: 1800,
+      })
       const orders = again.subscription('orders', { qos: 1 })
       await again.connect()
       expect((await orders.next())?.text()).toBe('fresh')
@@ -103,7 +136,10 @@ describe('what takes time', () => {
   it('differs between the clients of a world: they do not come back all at once', () =>
     inWorld(async (world) => {
       const delays: number[] = []
-      for (const clientId of ['a', 'b', 'c']) (await world.connect(url, { clientId })).on('reconnecting', ({ delay }) => delays.push(delay))
+      for (const clientId of ['a', 'b', 'c'])
+        (await world.connect(url, { clientId })).on('reconnecting', ({ delay }) =>
+          delays.push(delay),
+        )
       world.broker.restart({ keepSessions: true })
       await world.pass(0)
       expect(new Set(delays).size).toBe(3)
@@ -132,7 +168,9 @@ describe('what takes time', () => {
       const { sleep } = world
       const stop = new AbortController()
       const slept: unknown[] = []
-      const late = sleep(3 * hour, undefined, { signal: stop.signal }).catch((error: unknown) => slept.push(error))
+      const late = sleep(3 * hour, undefined, { signal: stop.signal }).catch((error: unknown) =>
+        slept.push(error),
+      )
       void sleep(hour, 'an hour').then((value) => slept.push(value, world.clock.now()))
       await world.pass(hour - 1)
       expect(slept).toEqual([])
@@ -141,7 +179,9 @@ describe('what takes time', () => {
       stop.abort('enough')
       await late
       expect(slept[2]).toMatchObject({ name: 'AbortError', code: 'ERR_ABORTED', cause: 'enough' })
-      await expect(sleep(1, undefined, { signal: stop.signal })).rejects.toMatchObject({ name: 'AbortError' })
+      await expect(sleep(1, undefined, { signal: stop.signal })).rejects.toMatchObject({
+        name: 'AbortError',
+      })
       expect(world.clock.pending).toBe(0)
       await expect(sleep(-1)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'delay' })
     }))
@@ -149,7 +189,10 @@ describe('what takes time', () => {
   it('is shared with further brokers', () =>
     inWorld(async (world) => {
       const other = new MemoryBroker({ clock: world.clock })
-      const client = await world.connect({ url: 'mqtt://other', transport: other.dial }, { clientId: 'c', keepAlive: 10 })
+      const client = await world.connect(
+        { url: 'mqtt://other', transport: other.dial },
+        { clientId: 'c', keepAlive: 10 },
+      )
       await world.pass(hour)
       expect(client.state).toBe('connected')
       expect([...other.clients.keys()]).toEqual(['c'])
@@ -165,7 +208,9 @@ describe('until', () => {
       expect(await world.until(world.sleep(90_000, 'done'))).toBe('done')
       expect(world.clock.now()).toBe(90_000)
       const failure = new Error('no')
-      await expect(world.until(world.sleep(1).then(() => Promise.reject(failure)))).rejects.toBe(failure)
+      await expect(world.until(world.sleep(1).then(() => Promise.reject(failure)))).rejects.toBe(
+        failure,
+      )
       expect(world.clock.now()).toBe(90_001)
     }))
 
@@ -175,19 +220,33 @@ describe('until', () => {
       world.broker.restart({ keepSessions: true })
       await world.until(() => client.state === 'reconnecting')
       expect(world.clock.now()).toBe(0)
-      expect(await world.until(() => client.state === 'connected' && client.clientId)).toBe(client.clientId)
+      expect(await world.until(() => client.state === 'connected' && client.clientId)).toBe(
+        client.clientId,
+      )
       expect(world.clock.now()).toBe(7000)
     }))
 
   it('ends when it takes too long, or when nothing is left that it could come from', () =>
     inWorld(async (world) => {
-      await expect(world.until(() => false)).rejects.toMatchObject({ code: 'ERR_TIMEOUT', message: expect.stringContaining('no timer is set') })
+      await expect(world.until(() => false)).rejects.toMatchObject({
+        code: 'ERR_TIMEOUT',
+        message: expect.stringContaining('no timer is set'),
+      })
       const never = world.sleep(2 * hour)
-      await expect(world.until(never)).rejects.toMatchObject({ code: 'ERR_TIMEOUT', message: expect.stringContaining('3600000 ms') })
+      await expect(world.until(never)).rejects.toMatchObject({
+        code: 'ERR_TIMEOUT',
+        message: expect.stringContaining('3600000 ms'),
+      })
       expect(world.clock.now()).toBeLessThanOrEqual(hour)
       await world.until(never, 2 * hour)
-      await expect(world.until(7 as never)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'until' })
-      await expect(world.until(never, Number.NaN)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'within' })
+      await expect(world.until(7 as never)).rejects.toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        option: 'until',
+      })
+      await expect(world.until(never, Number.NaN)).rejects.toMatchObject({
+        code: 'ERR_INVALID_OPTION',
+        option: 'within',
+      })
     }))
 })
 
@@ -242,7 +301,11 @@ describe('a cut', () => {
         for (let hop = 0; hop < hops; hop++) await undefined
         const mend = world.cut()
         await world.pass(minute)
-        expect([hops, client.state === 'connected', world.broker.clients.size]).toEqual([hops, false, 0])
+        expect([hops, client.state === 'connected', world.broker.clients.size]).toEqual([
+          hops,
+          false,
+          0,
+        ])
         mend()
         await world.until(connected.then(() => client.state === 'connected'))
       })
@@ -252,7 +315,10 @@ describe('a cut', () => {
   it('of all holds for future clients too, and two cuts want two mends', () =>
     inWorld(async (world) => {
       const mends = [world.cut(), world.cut()]
-      const client = new world.Client(url, { firstConnect: 'wait', reconnect: { backoff: () => 1000 } })
+      const client = new world.Client(url, {
+        firstConnect: 'wait',
+        reconnect: { backoff: () => 1000 },
+      })
       const connected = client.connect()
       await world.pass(minute)
       mends[0]?.()
@@ -266,7 +332,10 @@ describe('a cut', () => {
 
   it('carries no goodbye when it is silent, and the client ends all the same', () =>
     inWorld(async (world) => {
-      const client = await world.connect(url, { clientId: 'a', will: { topic: 'gone', payload: '' } })
+      const client = await world.connect(url, {
+        clientId: 'a',
+        will: { topic: 'gone', payload: '' },
+      })
       world.cut('a', { silently: true })
       await world.until(client.disconnect())
       expect(client.state).toBe('closed')
@@ -278,9 +347,18 @@ describe('a cut', () => {
   it('of a client that is none of this world is refused by name', () =>
     inWorld(async (world) => {
       await world.connect(url, { clientId: 'meter' })
-      expect(() => world.cut('metre')).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining('meter') }))
-      expect(() => world.cut('meter', { silent: true } as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
-      expect(() => world.cut('meter', { silently: 1 as never })).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'silently' }))
+      expect(() => world.cut('metre')).toThrow(
+        expect.objectContaining({
+          code: 'ERR_INVALID_OPTION',
+          message: expect.stringContaining('meter'),
+        }),
+      )
+      expect(() => world.cut('meter', { silent: true } as never)).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+      )
+      expect(() => world.cut('meter', { silently: 1 as never })).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'silently' }),
+      )
     }))
 })
 
@@ -292,12 +370,16 @@ describe('the options of a world', () => {
     ['brokers', { brokers: {} }],
     ['keepSesions', { broker: { keepSesions: true } }],
   ])('refuse a wrong %s', (option, options) => {
-    expect(() => new VirtualWorld(options as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }))
+    expect(() => new VirtualWorld(options as never)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option }),
+    )
   })
 
   it('leave nothing behind when a client is refused', () =>
     inWorld(async (world) => {
-      expect(() => new world.Client(url, { clientId: 7 as never })).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+      expect(() => new world.Client(url, { clientId: 7 as never })).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+      )
       expect(() => world.cut('7')).toThrow('there is none')
     }))
 })

@@ -16,7 +16,9 @@ let exporter: InMemoryMetricExporter
 beforeEach(() => {
   world = new VirtualWorld()
   exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
-  provider = new MeterProvider({ readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })] })
+  provider = new MeterProvider({
+    readers: [new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })],
+  })
 })
 afterEach(async () => {
   await provider.shutdown()
@@ -26,11 +28,14 @@ afterEach(async () => {
 async function read(): Promise<Map<string, MetricData>> {
   exporter.reset()
   await provider.forceFlush()
-  const all = exporter.getMetrics().flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
+  const all = exporter
+    .getMetrics()
+    .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap(({ metrics }) => metrics))
   return new Map(all.map((metric) => [metric.descriptor.name, metric]))
 }
 
-const pointsOf = (metric: MetricData | undefined) => metric?.dataPoints.map(({ value, attributes }) => [value, attributes])
+const pointsOf = (metric: MetricData | undefined) =>
+  metric?.dataPoints.map(({ value, attributes }) => [value, attributes])
 
 it('gives every counter of stats()', async () => {
   const client = await world.connect('mqtt://b', { clientId: 'c', stats: true, keepAlive: 10 })
@@ -39,8 +44,12 @@ it('gives every counter of stats()', async () => {
   for (let index = 0; index < 3; index++) await client.publish('t', 'x', { qos: 1 })
   const common = { 'messaging.system': 'mqtt', 'messaging.client.id': 'c' }
   const first = await read()
-  expect(pointsOf(first.get('messaging.client.sent.messages'))).toEqual([[3, { ...common, 'messaging.operation.name': 'publish' }]])
-  expect(pointsOf(first.get('messaging.client.consumed.messages'))).toEqual([[3, { ...common, 'messaging.operation.name': 'process' }]])
+  expect(pointsOf(first.get('messaging.client.sent.messages'))).toEqual([
+    [3, { ...common, 'messaging.operation.name': 'publish' }],
+  ])
+  expect(pointsOf(first.get('messaging.client.consumed.messages'))).toEqual([
+    [3, { ...common, 'messaging.operation.name': 'process' }],
+  ])
   expect(pointsOf(first.get('mqtt.client.connects'))).toEqual([[1, common]])
   expect(first.get('mqtt.client.bytes_sent')?.descriptor.unit).toBe('By')
   expect(first.get('mqtt.client.ping_round_trip')).toBeUndefined()
@@ -70,5 +79,7 @@ it('asks nothing any more when it was ended', async () => {
 it('goes to the global meter, which may be none, and refuses other options', async () => {
   const client = await world.connect('mqtt://b')
   measured(client)()
-  expect(() => measured(client, { meter: 1 as never })).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+  expect(() => measured(client, { meter: 1 as never })).toThrow(
+    expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+  )
 })

@@ -3,12 +3,19 @@
  */
 import { context, propagation, type Tracer } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
-import { BasicTracerProvider, InMemorySpanExporter, type ReadableSpan, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base'
+import {
+  BasicTracerProvider,
+  InMemorySpanExporter,
+  type ReadableSpan,
+  SimpleSpanProcessor,
+} from '@opentelemetry/sdk-trace-base'
 import { afterAll, beforeAll } from 'vitest'
 
 /** Contexts go along with promises in all tests of the file. */
 export function withContexts(): void {
-  beforeAll(() => void context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()))
+  beforeAll(
+    () => void context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable()),
+  )
   afterAll(() => {
     context.disable()
     propagation.disable()
@@ -21,7 +28,9 @@ export class Recorder {
   readonly #exporter = new InMemorySpanExporter()
 
   constructor() {
-    this.tracer = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(this.#exporter)] }).getTracer('test')
+    this.tracer = new BasicTracerProvider({
+      spanProcessors: [new SimpleSpanProcessor(this.#exporter)],
+    }).getTracer('test')
   }
 
   /** In the order in which they ended. */
@@ -36,7 +45,8 @@ export class Recorder {
   /** The one of this name. */
   one(name: string): ReadableSpan {
     const found = this.all.filter((span) => span.name === name)
-    if (found.length !== 1) throw new Error(`${found.length} spans are named ${name}: ${this.names}`)
+    if (found.length !== 1)
+      throw new Error(`${found.length} spans are named ${name}: ${this.names}`)
     return found[0] as ReadableSpan
   }
 
@@ -50,7 +60,9 @@ export class Recorder {
   }
 
   #pathOf(span: ReadableSpan): string {
-    const parent = this.all.find((each) => each.spanContext().spanId === span.parentSpanContext?.spanId)
+    const parent = this.all.find(
+      (each) => each.spanContext().spanId === span.parentSpanContext?.spanId,
+    )
     if (parent === undefined && span.parentSpanContext !== undefined) return `? > ${span.name}`
     return parent === undefined ? span.name : `${this.#pathOf(parent)} > ${span.name}`
   }

@@ -8,11 +8,19 @@ const traceId = '0af7651916cd43dd8448eb211c80319c'
 const spanId = 'b7ad6b7169203331'
 const good = `00-${traceId}-${spanId}-01`
 
-const read = (...pairs: Pairs) => trace.getSpanContext(traceContext.extract(ROOT_CONTEXT, pairs, getter))
+const read = (...pairs: Pairs) =>
+  trace.getSpanContext(traceContext.extract(ROOT_CONTEXT, pairs, getter))
 
 it('reads what is well formed', () => {
-  expect(read(['traceparent', good])).toEqual({ traceId, spanId, traceFlags: TraceFlags.SAMPLED, isRemote: true })
-  expect(read(['a', 'b'], ['traceparent', good.replace(/01$/, '00')])?.traceFlags).toBe(TraceFlags.NONE)
+  expect(read(['traceparent', good])).toEqual({
+    traceId,
+    spanId,
+    traceFlags: TraceFlags.SAMPLED,
+    isRemote: true,
+  })
+  expect(read(['a', 'b'], ['traceparent', good.replace(/01$/, '00')])?.traceFlags).toBe(
+    TraceFlags.NONE,
+  )
   // Flags that nobody knows are not passed on.
   expect(read(['traceparent', good.replace(/01$/, 'ff')])?.traceFlags).toBe(3)
   const { traceState } = read(['traceparent', good], ['tracestate', 'a=1,b=2']) ?? {}
@@ -56,9 +64,12 @@ it('leaves unread what is given twice, and lists that are too long', () => {
   expect(read(['Traceparent', good])).toBeUndefined()
   const twice = read(['traceparent', good], ['tracestate', 'a=1'], ['tracestate', 'b=1'])
   const long = read(['traceparent', good], ['tracestate', `a=${'x'.repeat(512)}`])
-  for (const span of [twice, long]) expect([span?.spanId, span?.traceState]).toEqual([spanId, undefined])
+  for (const span of [twice, long])
+    expect([span?.spanId, span?.traceState]).toEqual([spanId, undefined])
   const many = Array.from({ length: 50 }, (_, index) => `a${index}=1`).join(',')
-  expect(read(['traceparent', good], ['tracestate', many])?.traceState?.serialize().split(',').length).toBe(32)
+  expect(
+    read(['traceparent', good], ['tracestate', many])?.traceState?.serialize().split(',').length,
+  ).toBe(32)
 })
 
 it('reads any random change of a good one, or leaves it', () => {
@@ -66,13 +77,22 @@ it('reads any random change of a good one, or leaves it', () => {
   for (let at = 0; at < good.length; at++)
     for (const character of characters) {
       const span = read(['traceparent', good.slice(0, at) + character + good.slice(at + 1)])
-      if (span !== undefined) expect([span.traceId, span.spanId].map((id) => /^[0-9a-f]+$/.test(id))).toEqual([true, true])
+      if (span !== undefined)
+        expect([span.traceId, span.spanId].map((id) => /^[0-9a-f]+$/.test(id))).toEqual([
+          true,
+          true,
+        ])
     }
 })
 
 it('writes what it reads', () => {
   const written: [string, string][] = []
-  const span = { traceId, spanId, traceFlags: TraceFlags.SAMPLED, traceState: createTraceState('a=1') }
+  const span = {
+    traceId,
+    spanId,
+    traceFlags: TraceFlags.SAMPLED,
+    traceState: createTraceState('a=1'),
+  }
   traceContext.inject(trace.setSpanContext(ROOT_CONTEXT, span), written, setter)
   expect(written).toEqual(Object.entries({ traceparent: good, tracestate: 'a=1' }))
   expect(read(...written)).toMatchObject({ traceId, spanId })
@@ -81,7 +101,11 @@ it('writes what it reads', () => {
 it('writes nothing without a span, or of one that is none', () => {
   const written: [string, string][] = []
   traceContext.inject(ROOT_CONTEXT, written, setter)
-  traceContext.inject(trace.setSpanContext(ROOT_CONTEXT, { traceId: 'x', spanId: 'y', traceFlags: 0 }), written, setter)
+  traceContext.inject(
+    trace.setSpanContext(ROOT_CONTEXT, { traceId: 'x', spanId: 'y', traceFlags: 0 }),
+    written,
+    setter,
+  )
   expect(written).toEqual([])
 })
 

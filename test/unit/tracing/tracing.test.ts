@@ -1,6 +1,13 @@
 /** Spans of publishes, of turns and of requests: one tree from the publisher to whoever answers. */
 
-import { context, propagation, ROOT_CONTEXT, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api'
+import {
+  context,
+  propagation,
+  ROOT_CONTEXT,
+  SpanKind,
+  SpanStatusCode,
+  trace,
+} from '@opentelemetry/api'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import type { Hooks, Message, PublishOptions } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
@@ -26,7 +33,8 @@ beforeEach(async () => {
 afterEach(() => world.close())
 
 function traceBoth(options: Parameters<typeof tracing>[1] = {}): void {
-  for (const client of [a, b]) tracing(client, { tracer: recorder.tracer, spanNames: 'topic', ...options })
+  for (const client of [a, b])
+    tracing(client, { tracer: recorder.tracer, spanNames: 'topic', ...options })
 }
 
 /** Runs in a span, and ends it. */
@@ -54,7 +62,14 @@ describe('the tree', () => {
     const back = recorder.names.find((name) => name.startsWith('publish mqwire/')) as string
     const asked = 'root > publish in > process in > request svc'
     const served = `${asked} > publish svc > process svc`
-    const paths = ['root', 'root > publish in', 'root > publish in > process in', asked, `${asked} > publish svc`, served]
+    const paths = [
+      'root',
+      'root > publish in',
+      'root > publish in > process in',
+      asked,
+      `${asked} > publish svc`,
+      served,
+    ]
     const answered = `${served} > ${back}`
     paths.push(`${served} > work`, answered, `${answered} > ${back.replace('publish', 'process')}`)
     expect(recorder.paths).toEqual(paths.sort())
@@ -67,8 +82,13 @@ describe('the tree', () => {
   it('keeps requests apart that wait for the response subscription together', async () => {
     traceBoth()
     await b.respond('svc/+', (message) => message.payload)
-    await Promise.all(['1', '2', '3'].map((n) => spanning(`root ${n}`, () => tracedRequest(a, `svc/${n}`, n))))
-    for (const n of ['1', '2', '3']) expect(recorder.paths).toContain(`root ${n} > request svc/${n} > publish svc/${n} > process svc/${n}`)
+    await Promise.all(
+      ['1', '2', '3'].map((n) => spanning(`root ${n}`, () => tracedRequest(a, `svc/${n}`, n))),
+    )
+    for (const n of ['1', '2', '3'])
+      expect(recorder.paths).toContain(
+        `root ${n} > request svc/${n} > publish svc/${n} > process svc/${n}`,
+      )
     expect(tracesOf(recorder.all).size).toBe(3)
   })
 
@@ -77,15 +97,27 @@ describe('the tree', () => {
     await b.respond('svc', () => {
       throw new MqttError('ERR_REMOTE', 'the secret', { reasonName: 'sold-out' })
     })
-    await expect(spanning('root', () => tracedRequest(a, 'svc', 'q'))).rejects.toMatchObject({ code: 'ERR_REMOTE' })
+    await expect(spanning('root', () => tracedRequest(a, 'svc', 'q'))).rejects.toMatchObject({
+      code: 'ERR_REMOTE',
+    })
     await world.pass(1)
     expect(tracesOf(recorder.all).size).toBe(1)
-    expect(recorder.paths.find((path) => path.includes('> process svc > publish mqwire/'))).toBeDefined()
+    expect(
+      recorder.paths.find((path) => path.includes('> process svc > publish mqwire/')),
+    ).toBeDefined()
     for (const name of ['request svc', 'process svc']) {
       const { status, attributes, events } = recorder.one(name)
-      expect([status.code, attributes['error.type'], events.length]).toEqual([SpanStatusCode.ERROR, 'ERR_REMOTE', 1])
+      expect([status.code, attributes['error.type'], events.length]).toEqual([
+        SpanStatusCode.ERROR,
+        'ERR_REMOTE',
+        1,
+      ])
     }
-    expect(JSON.stringify(recorder.all.map(({ attributes, events, status }) => [attributes, events, status]))).not.toContain('secret')
+    expect(
+      JSON.stringify(
+        recorder.all.map(({ attributes, events, status }) => [attributes, events, status]),
+      ),
+    ).not.toContain('secret')
   })
 
   it.each([0, 1, 2] as const)('holds at QoS %i', async (qos) => {
@@ -131,7 +163,8 @@ describe('the tree', () => {
     const batches = many.batches()
     const batch = ((await batches.next()) as { value: Message[] }).value
     expect(batch).toHaveLength(2)
-    for (const each of batch) await withContext(each, () => spanning(`many ${each.text()}`, async () => undefined))
+    for (const each of batch)
+      await withContext(each, () => spanning(`many ${each.text()}`, async () => undefined))
     await batches.return?.()
     await one.unsubscribe()
     await world.pass(1)
@@ -157,7 +190,10 @@ describe('spans of publishes', () => {
     expect(recorder.one('publish t').status.code).toBe(SpanStatusCode.UNSET)
     await expect(a.publish('#', 'x')).rejects.toMatchObject({ code: 'ERR_INVALID_TOPIC' })
     const { status, attributes, events } = recorder.one('publish #')
-    expect([status.code, attributes['error.type']]).toEqual([SpanStatusCode.ERROR, 'ERR_INVALID_TOPIC'])
+    expect([status.code, attributes['error.type']]).toEqual([
+      SpanStatusCode.ERROR,
+      'ERR_INVALID_TOPIC',
+    ])
     expect(events[0]?.attributes).toEqual({ 'exception.type': 'ERR_INVALID_TOPIC' })
   })
 
@@ -173,7 +209,10 @@ describe('spans of publishes', () => {
   ])('%j %j %j is refused as without', async (topic, payload, options) => {
     const plain = await world.connect('mqtt://b')
     traceBoth()
-    const codeOf = (client: BaseClient) => client.publish(topic as never, payload as never, options as never).catch(({ code }: MqttError) => code)
+    const codeOf = (client: BaseClient) =>
+      client
+        .publish(topic as never, payload as never, options as never)
+        .catch(({ code }: MqttError) => code)
     expect(await codeOf(a)).toBe(await codeOf(plain))
     expect(recorder.all).toHaveLength(1)
   })
@@ -191,15 +230,21 @@ describe('spans of publishes', () => {
   it('keep the order of calls', async () => {
     traceBoth()
     const subscription = await b.subscribe('t', { qos: 1 })
-    await Promise.all(Array.from({ length: 30 }, (_, index) => a.publish('t', String(index), { qos: 1 })))
-    for (let index = 0; index < 30; index++) expect((await subscription.next())?.text()).toBe(String(index))
+    await Promise.all(
+      Array.from({ length: 30 }, (_, index) => a.publish('t', String(index), { qos: 1 })),
+    )
+    for (let index = 0; index < 30; index++)
+      expect((await subscription.next())?.text()).toBe(String(index))
   })
 
   it("write to copies, and in place of what another hop wrote; the caller's stay first", async () => {
     traceBoth()
     const subscription = await b.subscribe('t')
     const pairs = { k: '1', traceparent: parentOf(1), tracestate: 'old=1', K: '2' }
-    const options: PublishOptions = { qos: 0, properties: { contentType: 'a/b', userProperties: Object.entries(pairs) } }
+    const options: PublishOptions = {
+      qos: 0,
+      properties: { contentType: 'a/b', userProperties: Object.entries(pairs) },
+    }
     const before = structuredClone(options)
     await a.publish('t', 'x', options)
     expect(options).toEqual(before)
@@ -212,7 +257,11 @@ describe('spans of publishes', () => {
   it('go by the given propagator, else by the global one, else by traceContext', async () => {
     const fixed = (name: string) => ({
       fields: () => [name],
-      inject: (_: unknown, carrier: unknown, setter: { set(carrier: unknown, name: string, value: string): void }) => {
+      inject: (
+        _: unknown,
+        carrier: unknown,
+        setter: { set(carrier: unknown, name: string, value: string): void },
+      ) => {
         setter.set(carrier, name, 'v')
         setter.set(carrier, 'huge', 'x'.repeat(70_000))
       },
@@ -243,14 +292,23 @@ describe('spans of turns', () => {
     await a.publish('t', 'hello', { qos: 1 })
     await world.until(() => recorder.names.includes('process t'))
     const { status, events, attributes } = recorder.one('process t')
-    expect([status.code, new Set(contexts).size, attributes['error.type']]).toEqual([SpanStatusCode.UNSET, 1, undefined])
-    expect(events.map((event) => event.attributes)).toEqual(Array(2).fill({ 'exception.type': 'RangeError' }))
+    expect([status.code, new Set(contexts).size, attributes['error.type']]).toEqual([
+      SpanStatusCode.UNSET,
+      1,
+      undefined,
+    ])
+    expect(events.map((event) => event.attributes)).toEqual(
+      Array(2).fill({ 'exception.type': 'RangeError' }),
+    )
   })
 
   it.each([
     [() => Promise.reject(new RangeError('hello')), 'RangeError'],
-    // biome-ignore lint/suspicious/noThenProperty: what is like a promise
-    [() => ({ then: (_: unknown, no: (error: unknown) => void) => no(new TypeError('hello')) }), 'TypeError'],
+    [
+      // biome-ignore lint/suspicious/noThenProperty: what is like a promise
+      () => ({ then: (_: unknown, no: (error: unknown) => void) => no(new TypeError('hello')) }),
+      'TypeError',
+    ],
     [
       () => {
         throw 'hello'
@@ -265,7 +323,9 @@ describe('spans of turns', () => {
     const { status, attributes, events } = recorder.one('process t')
     expect(status.code).toBe(SpanStatusCode.ERROR)
     expect(attributes).toMatchObject({ 'error.type': kind, 'mqtt.reason_code': 0x80 })
-    expect(JSON.stringify([attributes, events.map((event) => event.attributes)])).not.toContain('hello')
+    expect(JSON.stringify([attributes, events.map((event) => event.attributes)])).not.toContain(
+      'hello',
+    )
   })
 
   it('have messages of errors where that is asked for', async () => {
@@ -273,7 +333,10 @@ describe('spans of turns', () => {
     await b.listen('t', () => Promise.reject(new RangeError('hello')), { onError: 'reject' })
     await a.publish('t', 'x')
     await world.until(() => recorder.names.includes('process t'))
-    expect(recorder.one('process t').events[0]?.attributes).toMatchObject({ 'exception.type': 'RangeError', 'exception.message': 'hello' })
+    expect(recorder.one('process t').events[0]?.attributes).toMatchObject({
+      'exception.type': 'RangeError',
+      'exception.message': 'hello',
+    })
   })
 
   it('fail with a refusal by reason code, and see nothing behind their end', async () => {
@@ -293,7 +356,10 @@ describe('spans of turns', () => {
 
   it('fail where the handler stops the subscription', async () => {
     traceBoth()
-    const { done } = await b.listen('t', () => Promise.reject(new RangeError('x')), { qos: 1, onError: 'stop' })
+    const { done } = await b.listen('t', () => Promise.reject(new RangeError('x')), {
+      qos: 1,
+      onError: 'stop',
+    })
     await a.publish('t', 'x', { qos: 1 })
     await expect(done).rejects.toMatchObject({ code: 'ERR_HANDLER_FAILED' })
     // The message is left to the session.
@@ -323,8 +389,15 @@ describe('spans of turns', () => {
       deliver = hooks.deliver
       return Object.assign(() => undefined, { [Symbol.dispose]: () => undefined })
     }
-    tracing({ clientId: 'c', closed: never, negotiated: undefined, use, request: () => never }, { tracer: recorder.tracer })
-    for (let index = 0; index < 10_003; index++) deliver?.({ topic: 't', qos: 0, retain: false, payloadLength: 0, properties: {} } as Message, never)
+    tracing(
+      { clientId: 'c', closed: never, negotiated: undefined, use, request: () => never },
+      { tracer: recorder.tracer },
+    )
+    for (let index = 0; index < 10_003; index++)
+      deliver?.(
+        { topic: 't', qos: 0, retain: false, payloadLength: 0, properties: {} } as Message,
+        never,
+      )
     expect(recorder.all).toHaveLength(3)
   })
 
@@ -333,7 +406,9 @@ describe('spans of turns', () => {
     await b.listen('t', () => undefined, { lifetime: 'borrowed' })
     for (const n of ['1', '2', '3']) await spanning(n, () => a.publish('t', n, { qos: 1 }))
     await world.pass(1)
-    expect(recorder.paths.filter((path) => path.includes('process'))).toEqual(['1', '2', '3'].map((n) => `${n} > publish t > process t`))
+    expect(recorder.paths.filter((path) => path.includes('process'))).toEqual(
+      ['1', '2', '3'].map((n) => `${n} > publish t > process t`),
+    )
   })
 })
 
@@ -354,7 +429,15 @@ describe('a propagator that throws', () => {
     expect((await tracedRequest(a, 'svc', 'q')).text()).toBe('q')
     await world.pass(1)
     expect(got).toEqual(['x'])
-    expect(recorder.names).toEqual(expect.arrayContaining(['publish t', 'process t', 'request svc', 'publish svc', 'process svc']))
+    expect(recorder.names).toEqual(
+      expect.arrayContaining([
+        'publish t',
+        'process t',
+        'request svc',
+        'publish svc',
+        'process svc',
+      ]),
+    )
     expect(recorder.all.every(({ status }) => status.code === SpanStatusCode.UNSET)).toBe(true)
   })
 
@@ -382,7 +465,10 @@ describe('names', () => {
     tracing(a, { tracer: recorder.tracer, destination })
     for (const topic of ['plant/3', 'other', 'bad']) await a.publish(topic, 'x')
     expect(recorder.names).toEqual(['publish plant/{line}', 'publish', 'publish'])
-    expect(recorder.all[0]?.attributes).toMatchObject({ 'messaging.destination.name': 'plant/3', 'messaging.destination.template': 'plant/{line}' })
+    expect(recorder.all[0]?.attributes).toMatchObject({
+      'messaging.destination.name': 'plant/3',
+      'messaging.destination.template': 'plant/{line}',
+    })
     expect(recorder.all[1]?.attributes).not.toHaveProperty('messaging.destination.template')
   })
 
@@ -399,7 +485,9 @@ describe('clients', () => {
     const subscription = await b.subscribe('t', { qos: 1 })
     const stop = tracing(a, { tracer: recorder.tracer })
     await b.publish('t', 'x')
-    expect((await subscription.next())?.properties).toEqual({ subscriptionIdentifiers: expect.anything() })
+    expect((await subscription.next())?.properties).toEqual({
+      subscriptionIdentifiers: expect.anything(),
+    })
     stop()
     stop[Symbol.dispose]()
     await a.publish('t', 'x')
@@ -434,7 +522,9 @@ describe('clients', () => {
     await client.publish('t', 'y')
     expect((await subscription.next())?.text()).toBe('y')
     expect(recorder.names.filter((name) => name === 'publish')).toHaveLength(2)
-    await expect(tracedRequest(client, 't', 'q')).rejects.toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION' })
+    await expect(tracedRequest(client, 't', 'q')).rejects.toMatchObject({
+      code: 'ERR_UNSUPPORTED_OPTION',
+    })
     expect(recorder.one('request').attributes['error.type']).toBe('ERR_UNSUPPORTED_OPTION')
   })
 
@@ -458,7 +548,9 @@ describe('clients', () => {
     await a.publish('t', 'x')
     seen.push((await subscription.next())?.properties.userProperties)
     const plain = await world.connect('mqtt://b')
-    await plain.publish('t', 'x', { properties: { userProperties: [['traceparent', parentOf(1)]] } })
+    await plain.publish('t', 'x', {
+      properties: { userProperties: [['traceparent', parentOf(1)]] },
+    })
     seen.push((await subscription.next())?.properties.userProperties)
     expect(seen).toEqual([undefined, [['traceparent', parentOf(1)]]])
   })
@@ -474,7 +566,10 @@ describe('options', () => {
     [{ errorMessages: 1 }, 'errorMessages'],
     [{ tracers: 1 }, 'tracers'],
   ])('%j is refused', (options, option) => {
-    const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', message: expect.stringContaining(option) })
+    const refused = expect.objectContaining({
+      code: 'ERR_INVALID_OPTION',
+      message: expect.stringContaining(option),
+    })
     expect(() => tracing(a, options as never)).toThrow(refused)
   })
 

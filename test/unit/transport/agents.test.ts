@@ -12,15 +12,32 @@ import { Client as BrowserClient } from '../../../src/client/browser.js'
 import { Client } from '../../../src/client/node.js'
 import type { MqttError } from '../../../src/errors.js'
 import type { SocketAgent } from '../../../src/transport/transport.js'
-import { type Broker, startAedes, startMosquitto, type TransportName, withMosquitto } from '../../real/brokers.js'
+import {
+  type Broker,
+  startAedes,
+  startMosquitto,
+  type TransportName,
+  withMosquitto,
+} from '../../real/brokers.js'
 import { eventually, take, within } from '../../real/waiting.js'
 import { hasOpenssl, issue, selfSigned } from '../../support/certificates.js'
 import { pause } from '../../support/pausing.js'
 import { freePort, listening } from '../../support/servers.js'
 import { duplexPair } from './duplex-pair.js'
-import { proxies, type RunningProxy, startOddProxy, startSecureProxy, startSocksProxy } from './proxies.js'
+import {
+  proxies,
+  type RunningProxy,
+  startOddProxy,
+  startSecureProxy,
+  startSocksProxy,
+} from './proxies.js'
 
-const transports = ['TCP', 'TLS', 'WebSocket', 'Secure WebSocket'] as const satisfies readonly TransportName[]
+const transports = [
+  'TCP',
+  'TLS',
+  'WebSocket',
+  'Secure WebSocket',
+] as const satisfies readonly TransportName[]
 const secure = ['TLS', 'Secure WebSocket'] as const
 const authority = hasOpenssl() ? selfSigned('authority') : undefined
 const stranger = hasOpenssl() ? selfSigned('stranger') : undefined
@@ -55,12 +72,19 @@ function urlAt(transport: TransportName): string {
 }
 
 /** An endpoint by way of an agent. */
-function by(agent: SocketAgent, transport: TransportName, tls: EndpointOptions['tls'] = { ca: authority?.cert }): EndpointOptions {
+function by(
+  agent: SocketAgent,
+  transport: TransportName,
+  tls: EndpointOptions['tls'] = { ca: authority?.cert },
+): EndpointOptions {
   const encrypted = transport === 'TLS' || transport === 'Secure WebSocket'
   return { url: urlAt(transport), socket: { agent }, ...(encrypted && { tls }) }
 }
 
-function clientOf(endpoint: EndpointOptions, options: ConstructorParameters<typeof Client>[1] = {}): Client {
+function clientOf(
+  endpoint: EndpointOptions,
+  options: ConstructorParameters<typeof Client>[1] = {},
+): Client {
   const client = new Client(endpoint, { reconnect: false, ...options })
   clients.push(client)
   return client
@@ -118,10 +142,22 @@ describe.each(Object.keys(proxies))('by way of %s', (name) => {
       const client = clientOf(by(proxy.agent(), transport))
       await client.connect()
       await client.disconnect()
-      const error = await failureOf(clientOf(by(proxy.agent({ ...account, password: 'wrong-canary' }), transport)))
-      expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', outcome: 'not-sent', fault: 'remote' })
-      expect(error.message).toContain(name === 'SOCKS5' ? 'uthentication' : 'the proxy answered 407')
-      const shown = [inspect(client, { depth: 20, showHidden: true }), inspect(error, { depth: 20, showHidden: true }), JSON.stringify(error)]
+      const error = await failureOf(
+        clientOf(by(proxy.agent({ ...account, password: 'wrong-canary' }), transport)),
+      )
+      expect(error).toMatchObject({
+        code: 'ERR_CONNECT_FAILED',
+        outcome: 'not-sent',
+        fault: 'remote',
+      })
+      expect(error.message).toContain(
+        name === 'SOCKS5' ? 'uthentication' : 'the proxy answered 407',
+      )
+      const shown = [
+        inspect(client, { depth: 20, showHidden: true }),
+        inspect(error, { depth: 20, showHidden: true }),
+        JSON.stringify(error),
+      ]
       expect(shown.filter((text) => text.includes('canary'))).toEqual([])
       await empty(proxy)
       expect([proxy.total, proxy.led.length]).toEqual([2, 1])
@@ -165,7 +201,10 @@ describe.each(Object.keys(proxies))('by way of %s', (name) => {
   it('a URL that credentials() gave is dialled by way of the proxy too', async () => {
     const proxy = await start(name)
     const credentials = () => ({ url: `${urlAt('WebSocket')}/signed?by=me` })
-    const client = clientOf({ url: 'ws://broker.invalid', socket: { agent: proxy.agent() } }, { credentials })
+    const client = clientOf(
+      { url: 'ws://broker.invalid', socket: { agent: proxy.agent() } },
+      { credentials },
+    )
     await client.connect()
     expect([proxy.total, proxy.led]).toEqual([1, [new URL(urlAt('WebSocket')).host]])
     await client.disconnect()
@@ -212,14 +251,17 @@ describe('by way of an HTTP proxy that speaks TLS itself', () => {
 })
 
 describe('a proxy that hangs', () => {
-  it.each(transports)('over %s: connectTimeout ends the attempt, and the socket that the agent made', async (transport) => {
-    const proxy = await startOddProxy(() => undefined)
-    running.push(proxy)
-    const client = clientOf(by(proxy.agent(), transport), { connectTimeout: 100 })
-    expect(await failureOf(client)).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
-    expect(proxy.total).toBe(1)
-    await empty(proxy)
-  })
+  it.each(transports)(
+    'over %s: connectTimeout ends the attempt, and the socket that the agent made',
+    async (transport) => {
+      const proxy = await startOddProxy(() => undefined)
+      running.push(proxy)
+      const client = clientOf(by(proxy.agent(), transport), { connectTimeout: 100 })
+      expect(await failureOf(client)).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
+      expect(proxy.total).toBe(1)
+      await empty(proxy)
+    },
+  )
 
   it('by SOCKS5: connectTimeout ends the attempt, and the socket ends when its agent gives it up', async () => {
     const proxy = await startOddProxy(() => undefined)
@@ -246,9 +288,13 @@ describe('a proxy that hangs', () => {
 
   it('after it made the tunnel: the attempt ends in time, over each transport', async () => {
     for (const transport of transports) {
-      const proxy = await startOddProxy((socket) => void socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\n')))
+      const proxy = await startOddProxy(
+        (socket) => void socket.once('data', () => socket.write('HTTP/1.1 200 OK\r\n\r\n')),
+      )
       running.push(proxy)
-      expect(await failureOf(clientOf(by(proxy.agent(), transport), { connectTimeout: 100 }))).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
+      expect(
+        await failureOf(clientOf(by(proxy.agent(), transport), { connectTimeout: 100 })),
+      ).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
       await empty(proxy)
     }
   })
@@ -267,12 +313,22 @@ describe('a proxy that hangs', () => {
 
 describe('a proxy that answers', () => {
   it.each([
-    ['403', 'HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\n\r\nsecret', 'the proxy answered 403 Forbidden'],
+    [
+      '403',
+      'HTTP/1.1 403 Forbidden\r\nContent-Length: 6\r\n\r\nsecret',
+      'the proxy answered 403 Forbidden',
+    ],
     ['502', 'HTTP/1.1 502 Bad Gateway\r\n\r\n', 'the proxy answered 502 Bad Gateway'],
     ['no HTTP', 'hello\r\n\r\n', 'the proxy answered NaN'],
-    ['control characters', 'HTTP/1.1 500 \u001b[31mred\r\n\r\n', 'the proxy answered 500 \\u{1b}[31mred'],
+    [
+      'control characters',
+      'HTTP/1.1 500 \u001b[31mred\r\n\r\n',
+      'the proxy answered 500 \\u{1b}[31mred',
+    ],
   ])('%s: the attempt fails, and says so', async (_name, answer, words) => {
-    const proxy = await startOddProxy((socket) => void socket.once('data', () => socket.write(answer)))
+    const proxy = await startOddProxy(
+      (socket) => void socket.once('data', () => socket.write(answer)),
+    )
     running.push(proxy)
     for (const transport of transports) {
       const error = await failureOf(clientOf(by(proxy.agent(), transport)))
@@ -288,7 +344,9 @@ describe('a proxy that answers', () => {
   ])('nothing, and hangs up, by %s: the attempt fails', async (_name, agentOf) => {
     const proxy = await startOddProxy((socket) => void socket.once('data', () => socket.destroy()))
     running.push(proxy)
-    expect(await failureOf(clientOf(by(agentOf(proxy), 'TCP')))).toMatchObject({ code: 'ERR_CONNECT_FAILED' })
+    expect(await failureOf(clientOf(by(agentOf(proxy), 'TCP')))).toMatchObject({
+      code: 'ERR_CONNECT_FAILED',
+    })
     await empty(proxy)
   })
 })
@@ -297,33 +355,47 @@ describe('the SOCKS5 server of these tests, without mqwire', () => {
   it.each([
     [true, 0],
     [false, 1],
-  ])('mended: %s leaves %i connections of clients that have gone, where the other side ended first', async (mended, left) => {
-    const proxy = await startSocksProxy(undefined, mended)
-    running.push(proxy)
-    const target = createServer((socket) => void socket.on('error', () => undefined).end('bye'))
-    const port = await listening(target)
-    // The words of SOCKS5 by hand, from a socket that may still write when the other side has ended.
-    const socket = connectSocket({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true })
-    const ended = new Promise((resolve) => socket.on('end', resolve).resume())
-    socket.write(Buffer.of(5, 1, 0))
-    socket.write(Buffer.of(5, 1, 0, 1, 127, 0, 0, 1, port >> 8, port & 255))
-    await within(ended, 'the end')
-    await pause(50)
-    await new Promise((resolve) => socket.on('close', resolve).write(Buffer.alloc(24), () => socket.destroy()))
-    target.close()
-    if (left === 0) await empty(proxy)
-    else await pause(300)
-    expect(proxy.open).toBe(left)
-  })
+  ])(
+    'mended: %s leaves %i connections of clients that have gone, where the other side ended first',
+    async (mended, left) => {
+      const proxy = await startSocksProxy(undefined, mended)
+      running.push(proxy)
+      const target = createServer((socket) => void socket.on('error', () => undefined).end('bye'))
+      const port = await listening(target)
+      // The words of SOCKS5 by hand, from a socket that may still write when the other side has ended.
+      const socket = connectSocket({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true })
+      const ended = new Promise((resolve) => socket.on('end', resolve).resume())
+      socket.write(Buffer.of(5, 1, 0))
+      socket.write(Buffer.of(5, 1, 0, 1, 127, 0, 0, 1, port >> 8, port & 255))
+      await within(ended, 'the end')
+      await pause(50)
+      await new Promise((resolve) =>
+        socket.on('close', resolve).write(Buffer.alloc(24), () => socket.destroy()),
+      )
+      target.close()
+      if (left === 0) await empty(proxy)
+      else await pause(300)
+      expect(proxy.open).toBe(left)
+    },
+  )
 })
 
 describe('agents of other kinds', () => {
   const port = (): number => Number(new URL(urlAt('TCP')).port)
 
   it.each([
-    ['connect() that gives a socket that still connects', { connect: () => connectSocket(port(), '127.0.0.1') }],
-    ['connect() that gives an agent', { connect: () => ({ connect: async () => connectSocket(port(), '127.0.0.1') }) }],
-    ['createConnection() that returns a socket', { createConnection: () => connectSocket(port(), '127.0.0.1') }],
+    [
+      'connect() that gives a socket that still connects',
+      { connect: () => connectSocket(port(), '127.0.0.1') },
+    ],
+    [
+      'connect() that gives an agent',
+      { connect: () => ({ connect: async () => connectSocket(port(), '127.0.0.1') }) },
+    ],
+    [
+      'createConnection() that returns a socket',
+      { createConnection: () => connectSocket(port(), '127.0.0.1') },
+    ],
     [
       'createConnection() that calls back',
       {
@@ -348,10 +420,16 @@ describe('agents of other kinds', () => {
       },
     }
     const url = 'mqtt://[::1]:1234'
-    const client = clientOf({ url, socket: { agent, family: 6, localAddress: '::1', noDelay: false } })
+    const client = clientOf({
+      url,
+      socket: { agent, family: 6, localAddress: '::1', noDelay: false },
+    })
     await client.connect()
     await client.disconnect()
-    expect(asked).toEqual([true, { host: '::1', port: 1234, secureEndpoint: false, family: 6, localAddress: '::1' }])
+    expect(asked).toEqual([
+      true,
+      { host: '::1', port: 1234, secureEndpoint: false, family: 6, localAddress: '::1' },
+    ])
   })
 
   it.each([
@@ -361,9 +439,13 @@ describe('agents of other kinds', () => {
     ['mqtts://broker.example', 8883],
   ])('of %s are asked for port %i', async (url, expected) => {
     const asked: unknown[] = []
-    const agent = { connect: (_request: never, options: never) => Promise.reject(asked.push(options)) }
+    const agent = {
+      connect: (_request: never, options: never) => Promise.reject(asked.push(options)),
+    }
     await failureOf(clientOf({ url, socket: { agent } }))
-    expect(asked).toEqual([expect.objectContaining({ host: 'broker.example', port: expected, secureEndpoint: false })])
+    expect(asked).toEqual([
+      expect.objectContaining({ host: 'broker.example', port: expected, secureEndpoint: false }),
+    ])
   })
 
   it('TLS is spoken on a stream that is no socket', async () => {
@@ -384,7 +466,14 @@ describe('agents of other kinds', () => {
   it.each([
     ['nothing', () => undefined, 'a Duplex'],
     ['an object', () => ({}), 'a Duplex'],
-    ['an error', () => Promise.reject(Object.assign(new Error('no way'), { code: 'ENOWAY', options: { password: 'canary' } })), 'ENOWAY: no way'],
+    [
+      'an error',
+      () =>
+        Promise.reject(
+          Object.assign(new Error('no way'), { code: 'ENOWAY', options: { password: 'canary' } }),
+        ),
+      'ENOWAY: no way',
+    ],
     ['agents without end', () => endless, 'ever more agents'],
   ])('that give %s fail the attempt', async (_name, connect, words) => {
     for (const transport of transports) {
@@ -403,8 +492,13 @@ describe('agents of other kinds', () => {
       },
     }
     expect((await failureOf(clientOf(by(thrower, 'TCP')))).message).toContain('not today')
-    const refuser = { createConnection: (_options: never, callback: (error: Error) => void) => void callback(new Error('not today')) }
-    expect((await failureOf(clientOf(by(refuser as SocketAgent, 'TCP')))).message).toContain('not today')
+    const refuser = {
+      createConnection: (_options: never, callback: (error: Error) => void) =>
+        void callback(new Error('not today')),
+    }
+    expect((await failureOf(clientOf(by(refuser as SocketAgent, 'TCP')))).message).toContain(
+      'not today',
+    )
     const [spare] = duplexPair()
     const generous = {
       createConnection(_options: never, callback: (error: null, stream: Duplex) => void) {
@@ -428,11 +522,21 @@ describe('a socket that an agent made', () => {
 
   it.each([
     ['at once', (inner: SocketAgent): SocketAgent => ({ connect: () => inner })],
-    ['after a while', (inner: SocketAgent): SocketAgent => ({ connect: () => pause(20).then(() => inner) })],
-    ['by another one', (inner: SocketAgent): SocketAgent => ({ connect: async () => ({ connect: async () => inner }) })],
+    [
+      'after a while',
+      (inner: SocketAgent): SocketAgent => ({ connect: () => pause(20).then(() => inner) }),
+    ],
+    [
+      'by another one',
+      (inner: SocketAgent): SocketAgent => ({
+        connect: async () => ({ connect: async () => inner }),
+      }),
+    ],
   ])('to which another agent led %s ends with the attempt', async (_name, choosing) => {
     const proxy = await hung()
-    expect(await failureOf(clientOf(by(choosing(proxy.agent()), 'TCP'), { connectTimeout: 150 }))).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
+    expect(
+      await failureOf(clientOf(by(choosing(proxy.agent()), 'TCP'), { connectTimeout: 150 })),
+    ).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
     expect(proxy.total).toBe(1)
     await empty(proxy)
   })
@@ -441,29 +545,43 @@ describe('a socket that an agent made', () => {
     const proxy = await hung()
     let lead: (inner: SocketAgent) => void = () => undefined
     const choosing = { connect: () => new Promise<SocketAgent>((resolve) => (lead = resolve)) }
-    expect(await failureOf(clientOf(by(choosing, 'TCP'), { connectTimeout: 50 }))).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
+    expect(await failureOf(clientOf(by(choosing, 'TCP'), { connectTimeout: 50 }))).toMatchObject({
+      code: 'ERR_CONNECT_TIMEOUT',
+    })
     lead(proxy.agent())
     await pause(50)
     expect(proxy.total).toBe(0)
   })
 
   it.each([
-    ['rejects', (dial: () => Socket) => ({ connect: () => up(dial()).then(() => Promise.reject(new Error('not today'))) })],
-    ['gives no stream', (dial: () => Socket) => ({ connect: async () => ({ socket: await up(dial()) }) })],
+    [
+      'rejects',
+      (dial: () => Socket) => ({
+        connect: () => up(dial()).then(() => Promise.reject(new Error('not today'))),
+      }),
+    ],
+    [
+      'gives no stream',
+      (dial: () => Socket) => ({ connect: async () => ({ socket: await up(dial()) }) }),
+    ],
     [
       'calls back with an error',
       (dial: () => Socket) => ({
-        createConnection: (_options: never, callback: (error: Error) => void) => void up(dial()).then(() => callback(new Error('not today'))),
+        createConnection: (_options: never, callback: (error: Error) => void) =>
+          void up(dial()).then(() => callback(new Error('not today'))),
       }),
     ],
   ])('which then %s ends with the attempt', async (_name, agentOf) => {
     const proxy = await hung()
-    const error = await failureOf(clientOf(by(agentOf(() => connectSocket(proxy.port, '127.0.0.1')) as SocketAgent, 'TCP')))
+    const error = await failureOf(
+      clientOf(by(agentOf(() => connectSocket(proxy.port, '127.0.0.1')) as SocketAgent, 'TCP')),
+    )
     expect(error.code).toBe('ERR_CONNECT_FAILED')
     expect(proxy.total).toBe(1)
     await empty(proxy)
   })
-  const up = (socket: Socket): Promise<Socket> => new Promise((resolve) => socket.once('connect', () => resolve(socket)))
+  const up = (socket: Socket): Promise<Socket> =>
+    new Promise((resolve) => socket.once('connect', () => resolve(socket)))
 })
 
 describe('the option', () => {
@@ -473,33 +591,50 @@ describe('the option', () => {
     ['a function', () => undefined],
     ['null', null],
   ])('%s is no agent: ERR_INVALID_OPTION', (_name, agent) => {
-    const make = () => new Client({ url: 'mqtt://broker.example', socket: { agent: agent as never } })
-    expect(make).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'endpoint.socket.agent' }))
+    const make = () =>
+      new Client({ url: 'mqtt://broker.example', socket: { agent: agent as never } })
+    expect(make).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'endpoint.socket.agent' }),
+    )
   })
 
   it('is refused for Unix sockets, and in browsers: ERR_UNSUPPORTED_OPTION', () => {
     const agent = { connect: () => undefined }
-    const refused = expect.objectContaining({ code: 'ERR_UNSUPPORTED_OPTION', option: 'endpoint.socket' })
+    const refused = expect.objectContaining({
+      code: 'ERR_UNSUPPORTED_OPTION',
+      option: 'endpoint.socket',
+    })
     expect(() => new Client({ url: 'unix:///mqtt.sock', socket: { agent } })).toThrow(refused)
-    expect(() => new BrowserClient({ url: 'wss://broker.example/mqtt', socket: { agent } })).toThrow(refused)
+    expect(
+      () => new BrowserClient({ url: 'wss://broker.example/mqtt', socket: { agent } }),
+    ).toThrow(refused)
   })
 })
 
 describe('mosquitto behind proxies', () => {
   withMosquitto(['Secure WebSocket', 'TLS'], (transport) => {
-    it.each(Object.keys(proxies))(`over ${transport}, by way of %s: no connection is left within 2 seconds after disconnect()`, async (name) => {
-      const mosquitto = await startMosquitto({ tls: { authority: identity(), server: issue(identity()) } })
-      try {
-        const proxy = await start(name)
-        const client = clientOf({ url: mosquitto.urls[transport] as string, tls: { ca: identity().cert }, socket: { agent: proxy.agent() } })
-        await client.connect()
-        await client.publish('a/b', 'hello', { qos: 1 })
-        expect([proxy.open, proxy.total]).toEqual([1, 1])
-        await client.disconnect()
-        await empty(proxy)
-      } finally {
-        await mosquitto.stop()
-      }
-    })
+    it.each(Object.keys(proxies))(
+      `over ${transport}, by way of %s: no connection is left within 2 seconds after disconnect()`,
+      async (name) => {
+        const mosquitto = await startMosquitto({
+          tls: { authority: identity(), server: issue(identity()) },
+        })
+        try {
+          const proxy = await start(name)
+          const client = clientOf({
+            url: mosquitto.urls[transport] as string,
+            tls: { ca: identity().cert },
+            socket: { agent: proxy.agent() },
+          })
+          await client.connect()
+          await client.publish('a/b', 'hello', { qos: 1 })
+          expect([proxy.open, proxy.total]).toEqual([1, 1])
+          await client.disconnect()
+          await empty(proxy)
+        } finally {
+          await mosquitto.stop()
+        }
+      },
+    )
   })
 })

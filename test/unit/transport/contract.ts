@@ -99,7 +99,9 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       await pause(30)
       a.write(pattern(20, 3))
       await b.until(() => b.length >= 5030, 'all bytes')
-      expect(b.bytes.equals(Buffer.concat([pattern(10, 1), pattern(5000, 2), pattern(20, 3)]))).toBe(true)
+      expect(
+        b.bytes.equals(Buffer.concat([pattern(10, 1), pattern(5000, 2), pattern(20, 3)])),
+      ).toBe(true)
     })
 
     it('keeps bytes and an end that come before open()', async () => {
@@ -136,7 +138,8 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       a.open()
       b.open()
       const calls: [number, unknown][] = []
-      for (let index = 0; index < 20; index++) a.write(pattern(1 + index * 997), (error) => calls.push([index, error]))
+      for (let index = 0; index < 20; index++)
+        a.write(pattern(1 + index * 997), (error) => calls.push([index, error]))
       await b.until(() => b.length >= 20 + 997 * 190, 'all bytes')
       await pause(30)
       expect(calls).toEqual(Array.from({ length: 20 }, (_, index) => [index, undefined]))
@@ -205,7 +208,9 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       await pause(30)
       expect(errors).toHaveLength(count)
       expect(errors.at(-1)).toBeInstanceOf(Error)
-      expect(b.length).toBeGreaterThanOrEqual(errors.filter((error) => error === undefined).length * block.length)
+      expect(b.length).toBeGreaterThanOrEqual(
+        errors.filter((error) => error === undefined).length * block.length,
+      )
       expect(a.cause).toBeUndefined()
     })
 
@@ -260,22 +265,25 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       expect(a.ends).toBe(1)
     })
 
-    it.each(['close', 'destroy'] as const)('write() after %s() throws nothing, returns false and reports an error', async (how) => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
-      a[how]()
-      const errors: unknown[] = []
-      expect(a.write(pattern(10), (error) => errors.push(error))).toBe(false)
-      await Promise.all([a.untilClosed(), b.untilClosed()])
-      expect(a.write(pattern(10), (error) => errors.push(error))).toBe(false)
-      a.close()
-      a.destroy(new Error('late'))
-      await pause(30)
-      expect(errors).toEqual([expect.any(Error), expect.any(Error)])
-      expect(b.length).toBe(0)
-      expect(a.ends).toBe(1)
-    })
+    it.each(['close', 'destroy'] as const)(
+      'write() after %s() throws nothing, returns false and reports an error',
+      async (how) => {
+        const { a, b } = await make()
+        a.open()
+        b.open()
+        a[how]()
+        const errors: unknown[] = []
+        expect(a.write(pattern(10), (error) => errors.push(error))).toBe(false)
+        await Promise.all([a.untilClosed(), b.untilClosed()])
+        expect(a.write(pattern(10), (error) => errors.push(error))).toBe(false)
+        a.close()
+        a.destroy(new Error('late'))
+        await pause(30)
+        expect(errors).toEqual([expect.any(Error), expect.any(Error)])
+        expect(b.length).toBe(0)
+        expect(a.ends).toBe(1)
+      },
+    )
 
     it('a written array may be changed once written() was called', async () => {
       const { a, b } = await make()

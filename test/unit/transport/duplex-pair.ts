@@ -13,7 +13,11 @@ class Side extends Duplex {
     more?.()
   }
 
-  override _write(bytes: Buffer, _encoding: BufferEncoding, done: (error?: Error | null) => void): void {
+  override _write(
+    bytes: Buffer,
+    _encoding: BufferEncoding,
+    done: (error?: Error | null) => void,
+  ): void {
     setImmediate(() => {
       const { other } = this
       if (!other || other.destroyed) done(new Error('The other side is gone'))

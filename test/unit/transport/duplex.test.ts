@@ -72,7 +72,9 @@ function stream({ write, final, destroy, options }: Habits = {}): Duplex {
     read: () => undefined,
     write: (bytes, _encoding, done) => (write ? write(bytes, done) : done()),
     final: (done) => (final ? final(done) : done()),
-    ...(destroy && { destroy: (_error: Error | null, done: (error?: Error | null) => void) => destroy(done) }),
+    ...(destroy && {
+      destroy: (_error: Error | null, done: (error?: Error | null) => void) => destroy(done),
+    }),
     ...options,
   })
 }
@@ -128,7 +130,10 @@ describe('bytes', () => {
 
   it('one write() above the mark of the stream is one drain()', async () => {
     const done: (() => void)[] = []
-    const over = stream({ write: (_bytes, next) => done.push(next), options: { writableHighWaterMark: 10 } })
+    const over = stream({
+      write: (_bytes, next) => done.push(next),
+      options: { writableHighWaterMark: 10 },
+    })
     const recorder = recorded(over).open()
     await pause(1)
     expect([recorder.write(pattern(6)), recorder.write(pattern(6))]).toEqual([true, false])
@@ -174,13 +179,19 @@ describe('a drain', () => {
 describe('an end', () => {
   it('of the peer ends our side too, which stays open by default, after what was written', async () => {
     const written: Buffer[] = []
-    const over = stream({ write: (bytes, done) => setTimeout(() => done(void written.push(bytes)), 5) })
+    const over = stream({
+      write: (bytes, done) => setTimeout(() => done(void written.push(bytes)), 5),
+    })
     const recorder = recorded(over).open()
     await pause(1)
     recorder.write(pattern(3))
     over.push(null)
     await recorder.untilClosed()
-    expect([recorder.cause, Buffer.concat(written).length, over.destroyed]).toEqual([undefined, 3, true])
+    expect([recorder.cause, Buffer.concat(written).length, over.destroyed]).toEqual([
+      undefined,
+      3,
+      true,
+    ])
   })
 
   it('of ours that no peer follows is a cut after 5 seconds', async () => {
@@ -248,23 +259,30 @@ describe('an end', () => {
     ['emits no close', { emitClose: false }],
     ['neither destroys itself nor emits close', { emitClose: false, autoDestroy: false }],
     ['does not destroy itself', { autoDestroy: false }],
-  ])('of a stream that %s is told all the same: close(), destroy(), error', async (_name, options) => {
-    const [first, second, third] = [stream({ options }), stream({ options }), stream({ options })]
-    const [closed, failed, cut] = [recorded(first).open(), recorded(second).open(), recorded(third).open()]
-    await pause(1)
-    const error = new Error('broken')
-    closed.close()
-    first.push(null)
-    second.emit('error', error)
-    cut.destroy(error)
-    await Promise.all([closed, failed, cut].map((recorder) => recorder.untilClosed()))
-    expect([closed, failed, cut].map(({ ends, cause }) => [ends, cause])).toEqual([
-      [1, undefined],
-      [1, error],
-      [1, error],
-    ])
-    expect([first, second, third].map(({ destroyed }) => destroyed)).toEqual([true, true, true])
-  })
+  ])(
+    'of a stream that %s is told all the same: close(), destroy(), error',
+    async (_name, options) => {
+      const [first, second, third] = [stream({ options }), stream({ options }), stream({ options })]
+      const [closed, failed, cut] = [
+        recorded(first).open(),
+        recorded(second).open(),
+        recorded(third).open(),
+      ]
+      await pause(1)
+      const error = new Error('broken')
+      closed.close()
+      first.push(null)
+      second.emit('error', error)
+      cut.destroy(error)
+      await Promise.all([closed, failed, cut].map((recorder) => recorder.untilClosed()))
+      expect([closed, failed, cut].map(({ ends, cause }) => [ends, cause])).toEqual([
+        [1, undefined],
+        [1, error],
+        [1, error],
+      ])
+      expect([first, second, third].map(({ destroyed }) => destroyed)).toEqual([true, true, true])
+    },
+  )
 
   it('of a stream that never answers its being destroyed is told, and its writes fail', async () => {
     const over = stream({ write: () => undefined, destroy: () => undefined })
@@ -308,7 +326,11 @@ describe('an end', () => {
 })
 
 /** A stream one of whose methods throws, once it is armed. */
-function throwing(method: 'pause' | 'resume' | 'end' | 'destroy'): { over: Duplex; error: Error; arm: () => void } {
+function throwing(method: 'pause' | 'resume' | 'end' | 'destroy'): {
+  over: Duplex
+  error: Error
+  arm: () => void
+} {
   // One that destroys itself would throw at nobody.
   const over = stream({ options: { autoDestroy: false } })
   const error = new Error(`no ${method}()`)
@@ -337,7 +359,12 @@ describe('a stream that throws', () => {
     arm()
     act(recorder)
     await recorder.untilClosed()
-    expect([recorder.ends, recorder.cause, over.destroyed, recorder.violations]).toEqual([1, error, true, []])
+    expect([recorder.ends, recorder.cause, over.destroyed, recorder.violations]).toEqual([
+      1,
+      error,
+      true,
+      [],
+    ])
   })
 
   it.each(['pause', 'resume'] as const)('from %s() at once is told at open()', async (method) => {
@@ -381,7 +408,9 @@ describe('a stream that throws', () => {
     arm()
     const abort = new AbortController()
     const reason = new Error('given up')
-    const dialled = failure(duplexTransport(() => pause(5).then(() => over))('x://', { signal: abort.signal }))
+    const dialled = failure(
+      duplexTransport(() => pause(5).then(() => over))('x://', { signal: abort.signal }),
+    )
     abort.abort(reason)
     expect(await dialled).toBe(reason)
     await pause(10)
@@ -403,7 +432,9 @@ describe('what is refused', () => {
     ['a stream that cannot be written', new Duplex({ writable: false } as object)],
     ['a stream that cannot be read', new Duplex({ readable: false } as object)],
   ])('%s: ERR_INVALID_OPTION', (_name, given) => {
-    expect(() => duplexTransport(given as never)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'stream' }))
+    expect(() => duplexTransport(given as never)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'stream' }),
+    )
   })
 })
 
@@ -429,18 +460,25 @@ describe('a function that opens', () => {
       throw error
     })
     const late = duplexTransport(() => Promise.reject(error))
-    expect([await failure(sync('x://', { signal: never })), await failure(late('x://', { signal: never }))]).toEqual([error, error])
+    expect([
+      await failure(sync('x://', { signal: never })),
+      await failure(late('x://', { signal: never })),
+    ]).toEqual([error, error])
   })
 
   it('is refused what is no stream', async () => {
-    const error = await failure(duplexTransport(async () => ({}) as Duplex)('x://', { signal: never }))
+    const error = await failure(
+      duplexTransport(async () => ({}) as Duplex)('x://', { signal: never }),
+    )
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'stream' })
   })
 
   it('is not asked once it is given up', async () => {
     const reason = new Error('given up')
     const open = vi.fn(() => stream())
-    expect(await failure(duplexTransport(open)('x://', { signal: AbortSignal.abort(reason) }))).toBe(reason)
+    expect(
+      await failure(duplexTransport(open)('x://', { signal: AbortSignal.abort(reason) })),
+    ).toBe(reason)
     expect(open).not.toHaveBeenCalled()
   })
 
@@ -448,7 +486,11 @@ describe('a function that opens', () => {
     const reason = new Error('given up')
     const abort = new AbortController()
     let give: (over: Duplex) => void = () => undefined
-    const dialled = failure(duplexTransport(() => new Promise<Duplex>((resolve) => (give = resolve)))('x://', { signal: abort.signal }))
+    const dialled = failure(
+      duplexTransport(() => new Promise<Duplex>((resolve) => (give = resolve)))('x://', {
+        signal: abort.signal,
+      }),
+    )
     abort.abort(reason)
     expect(await dialled).toBe(reason)
     const over = stream()
@@ -465,7 +507,9 @@ describe('a function that opens', () => {
     far.destroy()
     cleanup()
     const port = await freePort()
-    const error = await failure(duplexTransport(() => connect(port, '127.0.0.1'))('x://', { signal: never }))
+    const error = await failure(
+      duplexTransport(() => connect(port, '127.0.0.1'))('x://', { signal: never }),
+    )
     expect(error.code).toBe('ECONNREFUSED')
   })
 

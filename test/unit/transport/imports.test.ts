@@ -4,7 +4,9 @@ import { describe, expect, it } from 'vitest'
 
 const folder = 'src/transport'
 
-async function bundle(name: string): Promise<{ inputs: string[]; builtins: string[]; code: string }> {
+async function bundle(
+  name: string,
+): Promise<{ inputs: string[]; builtins: string[]; code: string }> {
   const result = await build({
     entryPoints: [`${folder}/${name}.ts`],
     bundle: true,
@@ -25,17 +27,24 @@ async function bundle(name: string): Promise<{ inputs: string[]; builtins: strin
 }
 
 describe('imports of the transports', () => {
-  it.each(['websocket', 'memory', 'message-port', 'duplex'])('%s needs no Node builtin and no package', async (name) => {
-    const { builtins, code } = await bundle(name)
-    expect(builtins).toEqual([])
-    expect(code).not.toMatch(/\bBuffer\b|\bprocess\b/)
-  })
+  it.each(['websocket', 'memory', 'message-port', 'duplex'])(
+    '%s needs no Node builtin and no package',
+    async (name) => {
+      const { builtins, code } = await bundle(name)
+      expect(builtins).toEqual([])
+      expect(code).not.toMatch(/\bBuffer\b|\bprocess\b/)
+    },
+  )
 
   const names = readdirSync(folder).map((file) => file.replace('.ts', ''))
   it.each(names)('%s imports only errors and transports, and ws at one place', async (name) => {
     const { inputs, builtins } = await bundle(name)
-    expect(inputs.filter((path) => !path.startsWith('src/transport/') && path !== 'src/errors.ts')).toEqual([])
-    expect(builtins.filter((path) => !path.startsWith('node:'))).toEqual(name === 'websocket-node' ? ['ws'] : [])
+    expect(
+      inputs.filter((path) => !path.startsWith('src/transport/') && path !== 'src/errors.ts'),
+    ).toEqual([])
+    expect(builtins.filter((path) => !path.startsWith('node:'))).toEqual(
+      name === 'websocket-node' ? ['ws'] : [],
+    )
   })
 
   it.each(names)('%s does nothing when it is imported only', async (name) => {
@@ -52,6 +61,8 @@ describe('imports of the transports', () => {
       logLevel: 'silent',
     })
     const harmless = /^(\/\/.*|import .*|var \w+ = [\d* ]+;|)$/
-    expect((result.outputFiles[0]?.text ?? '').split('\n').filter((line) => !harmless.test(line))).toEqual([])
+    expect(
+      (result.outputFiles[0]?.text ?? '').split('\n').filter((line) => !harmless.test(line)),
+    ).toEqual([])
   })
 })

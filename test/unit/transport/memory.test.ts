@@ -1,5 +1,10 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { createMemoryHub, type MemoryOptions, memoryPair, type Schedule } from '../../../src/transport/memory.js'
+import {
+  createMemoryHub,
+  type MemoryOptions,
+  memoryPair,
+  type Schedule,
+} from '../../../src/transport/memory.js'
 import type { Transport } from '../../../src/transport/transport.js'
 import { pause } from '../../support/pausing.js'
 import { transportContract } from './contract.js'
@@ -89,7 +94,15 @@ describe('memory knobs', () => {
 
   it('without an end are taken', () => {
     const none = Number.POSITIVE_INFINITY
-    expect(memoryPair({ split: none, drop: none, highWaterMark: none, latency: 0.5, delivery: undefined })).toHaveLength(2)
+    expect(
+      memoryPair({
+        split: none,
+        drop: none,
+        highWaterMark: none,
+        latency: 0.5,
+        delivery: undefined,
+      }),
+    ).toHaveLength(2)
   })
 
   it('split: 1 delivers byte by byte, microtasks run between deliveries', async () => {
@@ -115,7 +128,9 @@ describe('memory knobs', () => {
     expect(to.length).toBe(drop)
     expect([from.cause, to.cause]).toEqual([expect.any(Error), expect.any(Error)])
     const delivered = Math.floor(drop / 50)
-    expect(errors.map((error) => error === undefined)).toEqual(Array.from({ length: 4 }, (_, index) => index < delivered))
+    expect(errors.map((error) => error === undefined)).toEqual(
+      Array.from({ length: 4 }, (_, index) => index < delivered),
+    )
   })
 
   it('latency goes through the given schedule, and the stream is pipelined', async () => {
@@ -205,11 +220,14 @@ describe('memory where there is no setImmediate', () => {
       }
       return { from, to }
     })
-    for (const part of [1, 2]) for (const [index, { from }] of ends.entries()) from.write(Uint8Array.of(index, part))
+    for (const part of [1, 2])
+      for (const [index, { from }] of ends.entries()) from.write(Uint8Array.of(index, part))
     ends[7]?.from.destroy()
     await ends[19]?.to.until(() => ends[19]?.to.parts.length === 2)
     expect(ends[7]?.to.parts).toEqual([])
-    expect(ends.map(({ to }) => to.parts.length)).toEqual(ends.map((_, index) => (index === 7 ? 0 : 2)))
+    expect(ends.map(({ to }) => to.parts.length)).toEqual(
+      ends.map((_, index) => (index === 7 ? 0 : 2)),
+    )
     expect(ends[3]?.to.parts.map((bytes) => [...bytes])).toEqual([
       [3, 1],
       [3, 2],

@@ -22,7 +22,11 @@ transportContract({
   name: 'message port of the global class',
   pair: async () => {
     const { port1, port2 } = new Channel()
-    return { a: messagePortTransport(port1 as unknown as Port), b: messagePortTransport(port2 as unknown as Port), cleanup: () => {} }
+    return {
+      a: messagePortTransport(port1 as unknown as Port),
+      b: messagePortTransport(port2 as unknown as Port),
+      cleanup: () => {},
+    }
   },
 })
 
@@ -50,21 +54,25 @@ describe('message port', () => {
     expect(a.cause).toBeInstanceOf(Error)
   })
 
-  it.each(['close', 'destroy'] as const)('%s() reaches a peer whose platform tells nothing of closed ports', async (how) => {
-    const { port1, port2 } = ports()
-    const silent: Port = {
-      postMessage: (message, transfer) => port2.postMessage(message, transfer),
-      addEventListener: (type, listener) => type !== 'close' && port2.addEventListener(type, listener),
-      removeEventListener: (type, listener) => port2.removeEventListener(type, listener),
-      start: () => port2.start(),
-      close: () => port2.close(),
-    }
-    const a = new Recorder(messagePortTransport(port1)).open()
-    const b = new Recorder(messagePortTransport(silent)).open()
-    a[how]()
-    await b.untilClosed()
-    expect(b.cause === undefined).toBe(how === 'close')
-  })
+  it.each(['close', 'destroy'] as const)(
+    '%s() reaches a peer whose platform tells nothing of closed ports',
+    async (how) => {
+      const { port1, port2 } = ports()
+      const silent: Port = {
+        postMessage: (message, transfer) => port2.postMessage(message, transfer),
+        addEventListener: (type, listener) =>
+          type !== 'close' && port2.addEventListener(type, listener),
+        removeEventListener: (type, listener) => port2.removeEventListener(type, listener),
+        start: () => port2.start(),
+        close: () => port2.close(),
+      }
+      const a = new Recorder(messagePortTransport(port1)).open()
+      const b = new Recorder(messagePortTransport(silent)).open()
+      a[how]()
+      await b.untilClosed()
+      expect(b.cause === undefined).toBe(how === 'close')
+    },
+  )
 
   it.each([
     ['an object', { length: 3 }],

@@ -118,23 +118,34 @@ const startHttpProxy: StartProxy = async (account) => {
     host: '127.0.0.1',
     port: 0,
     prepareRequestFunction: ({ username, password, hostname, port }) => {
-      const known = account === undefined || (username === account.username && password === account.password)
+      const known =
+        account === undefined || (username === account.username && password === account.password)
       if (known) proxy.led.push(`${hostname}:${port}`)
       return { requestAuthentication: !known, upstreamProxyUrl: null }
     },
   })
   await server.listen()
-  const make = (given: Account | undefined) => new HttpsProxyAgent(urlOf('http', server.port, given))
+  const make = (given: Account | undefined) =>
+    new HttpsProxyAgent(urlOf('http', server.port, given))
   const proxy = new Counted(new Connections(server.server), account, make)
   return proxy
 }
 
 /** HTTP CONNECT over TLS; who uses it makes an agent that trusts it. */
 export async function startSecureProxy(httpsOptions: Identity): Promise<RunningProxy> {
-  const server = new HttpProxy({ host: '127.0.0.1', port: 0, serverType: 'https', httpsOptions: { ...httpsOptions } })
+  const server = new HttpProxy({
+    host: '127.0.0.1',
+    port: 0,
+    serverType: 'https',
+    httpsOptions: { ...httpsOptions },
+  })
   server.on('tlsError', () => undefined)
   await server.listen()
-  return new Counted(new Connections(server.server), undefined, (given) => new HttpsProxyAgent(urlOf('https', server.port, given)))
+  return new Counted(
+    new Connections(server.server),
+    undefined,
+    (given) => new HttpsProxyAgent(urlOf('https', server.port, given)),
+  )
 }
 
 /**
@@ -150,7 +161,10 @@ export const startSocksProxy = async (account?: Account, mended = true): Promise
       return stream
     })
   }
-  if (account) socks.setAuthHandler(({ username, password }) => username === account.username && password === account.password)
+  if (account)
+    socks.setAuthHandler(
+      ({ username, password }) => username === account.username && password === account.password,
+    )
   socks.setRulesetValidator(({ destAddress, destPort }) => {
     proxy.led.push(`${destAddress}:${destPort}`)
     return true
@@ -166,16 +180,25 @@ export const startSocksProxy = async (account?: Account, mended = true): Promise
 }
 
 /** The proxies by name. */
-export const proxies: Readonly<Record<string, StartProxy>> = { 'HTTP CONNECT': startHttpProxy, SOCKS5: (account) => startSocksProxy(account) }
+export const proxies: Readonly<Record<string, StartProxy>> = {
+  'HTTP CONNECT': startHttpProxy,
+  SOCKS5: (account) => startSocksProxy(account),
+}
 
 /** A server that accepts and does as it is told with each socket, in place of a proxy; `agent` of both kinds. */
-export async function startOddProxy(react: (socket: Socket) => void): Promise<RunningProxy & { readonly socks: SocksProxyAgent }> {
+export async function startOddProxy(
+  react: (socket: Socket) => void,
+): Promise<RunningProxy & { readonly socks: SocksProxyAgent }> {
   const server = createServer((socket) => {
     // Only who reads sees an end.
     socket.on('error', () => undefined).resume()
     react(socket)
   })
   const port = await listening(server)
-  const odd = new Counted(new Connections(server), undefined, (given) => new HttpsProxyAgent(urlOf('http', port, given)))
+  const odd = new Counted(
+    new Connections(server),
+    undefined,
+    (given) => new HttpsProxyAgent(urlOf('http', port, given)),
+  )
   return Object.assign(odd, { socks: new SocksProxyAgent(urlOf('socks5h', port, undefined)) })
 }

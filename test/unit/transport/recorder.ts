@@ -84,7 +84,8 @@ export class Recorder implements Sink {
     try {
       await new Promise<void>((resolve, reject) => {
         this.onEvent = () => condition() && resolve()
-        const seen = () => `${what} did not come: ${this.length} bytes, ${this.drains} drains, ${this.ends} ends`
+        const seen = () =>
+          `${what} did not come: ${this.length} bytes, ${this.drains} drains, ${this.ends} ends`
         timer = setTimeout(() => reject(new Error(seen())), limit)
       })
     } finally {

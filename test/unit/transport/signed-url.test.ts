@@ -46,23 +46,37 @@ it('a reconnect is signed anew, and no event shows the signature or the token', 
       region: 'eu-west-1',
       credentials: async () => {
         turn += 1
-        return { accessKeyId: `AK${turn}`, secretAccessKey: 'a-secret-key', sessionToken: `a-token-${turn}` }
+        return {
+          accessKeyId: `AK${turn}`,
+          secretAccessKey: 'a-secret-key',
+          sessionToken: `a-token-${turn}`,
+        }
       },
       now: () => Date.UTC(2026, 0, 1) + turn * 1000,
     }),
     reconnect: { backoff: () => 1 },
   })
-  for (const type of ['state', 'connect', 'disconnect', 'reconnecting', 'connecterror'] as const) client.on(type, (event) => told.push([type, event]))
-  const again = new Promise<void>((resolve) => client.on('connect', () => queries.length === 2 && resolve()))
+  for (const type of ['state', 'connect', 'disconnect', 'reconnecting', 'connecterror'] as const)
+    client.on(type, (event) => told.push([type, event]))
+  const again = new Promise<void>((resolve) =>
+    client.on('connect', () => queries.length === 2 && resolve()),
+  )
   await client.connect()
   await within(again, 'the second connection')
   await client.disconnect()
-  expect(queries.map((query) => query.get('X-Amz-Date'))).toEqual(['20260101T000001Z', '20260101T000002Z'])
-  expect(queries.map((query) => query.get('X-Amz-Security-Token'))).toEqual(['a-token-1', 'a-token-2'])
+  expect(queries.map((query) => query.get('X-Amz-Date'))).toEqual([
+    '20260101T000001Z',
+    '20260101T000002Z',
+  ])
+  expect(queries.map((query) => query.get('X-Amz-Security-Token'))).toEqual([
+    'a-token-1',
+    'a-token-2',
+  ])
   const [first, second] = queries.map((query) => query.get('X-Amz-Signature'))
   expect(first).toMatch(/^[0-9a-f]{64}$/)
   expect(second).not.toBe(first)
-  for (const secret of ['a-secret-key', 'a-token', 'X-Amz']) expect(JSON.stringify(told)).not.toContain(secret)
+  for (const secret of ['a-secret-key', 'a-token', 'X-Amz'])
+    expect(JSON.stringify(told)).not.toContain(secret)
 })
 
 it('the signature is the one that Node’s own functions give for the bytes that go over the wire', async () => {
@@ -71,12 +85,23 @@ it('the signature is the one that Node’s own functions give for the bytes that
     credentials: { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'a-secret-key' },
     now: () => Date.UTC(2026, 0, 2, 3, 4, 5),
   })
-  const { url } = await sign({ endpoint: 'wss://a1b2-ats.iot.eu-west-1.amazonaws.com/mqtt', signal: new AbortController().signal })
+  const { url } = await sign({
+    endpoint: 'wss://a1b2-ats.iot.eu-west-1.amazonaws.com/mqtt',
+    signal: new AbortController().signal,
+  })
   const [query = '', signature] = url.search.slice(1).split('&X-Amz-Signature=')
   const sha = (text: string): string => createHash('sha256').update(text).digest('hex')
   const request = ['GET', url.pathname, query, `host:${url.host}`, '', 'host', sha('')].join('\n')
-  const text = ['AWS4-HMAC-SHA256', '20260102T030405Z', '20260102/eu-west-1/iotdevicegateway/aws4_request', sha(request)].join('\n')
+  const text = [
+    'AWS4-HMAC-SHA256',
+    '20260102T030405Z',
+    '20260102/eu-west-1/iotdevicegateway/aws4_request',
+    sha(request),
+  ].join('\n')
   const parts = ['20260102', 'eu-west-1', 'iotdevicegateway', 'aws4_request', text]
-  const own = parts.reduce((key: string | Buffer, part) => createHmac('sha256', key).update(part).digest(), 'AWS4a-secret-key')
+  const own = parts.reduce(
+    (key: string | Buffer, part) => createHmac('sha256', key).update(part).digest(),
+    'AWS4a-secret-key',
+  )
   expect(signature).toBe(Buffer.from(own).toString('hex'))
 })

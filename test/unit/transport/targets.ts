@@ -27,7 +27,9 @@ export async function dialledPair(
 }
 
 /** The error that a promise rejects with. */
-export async function failure(promise: Promise<unknown>): Promise<Error & { code?: unknown; reason?: unknown; option?: unknown }> {
+export async function failure(
+  promise: Promise<unknown>,
+): Promise<Error & { code?: unknown; reason?: unknown; option?: unknown }> {
   try {
     await promise
   } catch (error) {

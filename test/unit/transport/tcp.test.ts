@@ -10,7 +10,10 @@ import { transportContract } from './contract.js'
 import { pattern, Recorder } from './recorder.js'
 import { dialledPair, failure, never, target } from './targets.js'
 
-transportContract({ name: 'tcp', pair: () => dialledPair((accept) => listenTcp({}, accept), dialTcp) })
+transportContract({
+  name: 'tcp',
+  pair: () => dialledPair((accept) => listenTcp({}, accept), dialTcp),
+})
 
 const servers: Server[] = []
 const sockets: Socket[] = []
@@ -36,7 +39,15 @@ type LookupResult = (error: Error | null, ...rest: unknown[]) => void
 
 describe('dialTcp', () => {
   it('knows the default ports', () => {
-    const ports = ['mqtt://h', 'tcp://h', 'mqtts://h', 'ssl://h', 'tls://h', 'mqtt://h:99', 'mqtts://[::1]:7'].map((url) => portOf(new URL(url)))
+    const ports = [
+      'mqtt://h',
+      'tcp://h',
+      'mqtts://h',
+      'ssl://h',
+      'tls://h',
+      'mqtt://h:99',
+      'mqtts://[::1]:7',
+    ].map((url) => portOf(new URL(url)))
     expect(ports).toEqual([1883, 1883, 8883, 8883, 8883, 99, 7])
   })
 
@@ -48,8 +59,13 @@ describe('dialTcp', () => {
 
   it('rejects with the error of a custom lookup', async () => {
     const lookup = ((_name: string, _options: object, callback: LookupResult) =>
-      setImmediate(callback, Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }))) as unknown as Lookup
-    const error = await failure(dialTcp(target('mqtt://broker.test', { socket: { lookup } }), { signal: never }))
+      setImmediate(
+        callback,
+        Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }),
+      )) as unknown as Lookup
+    const error = await failure(
+      dialTcp(target('mqtt://broker.test', { socket: { lookup } }), { signal: never }),
+    )
     expect([error.code, error.message]).toEqual(['ENOTFOUND', 'no such name'])
   })
 
@@ -63,7 +79,9 @@ describe('dialTcp', () => {
       else callback(null, '127.0.0.1', 4)
     }) as unknown as Lookup
     const socket = { lookup, family: 4, localAddress: '127.0.0.2', noDelay: false } as const
-    const a = new Recorder(await dialTcp(target(`mqtt://broker.test:${url.port}`, { socket }), { signal: never })).open()
+    const a = new Recorder(
+      await dialTcp(target(`mqtt://broker.test:${url.port}`, { socket }), { signal: never }),
+    ).open()
     await pause(30)
     expect(asked).toEqual([['broker.test', expect.objectContaining({ family: 4 })]])
     expect(peers).toEqual(['127.0.0.2'])
@@ -93,7 +111,9 @@ describe('dialTcp', () => {
     await expect(dialTcp(target(url), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
     const controller = new AbortController()
     const lookup = (() => {}) as unknown as Lookup
-    const dial = dialTcp(target('mqtt://never.test', { socket: { lookup } }), { signal: controller.signal })
+    const dial = dialTcp(target('mqtt://never.test', { socket: { lookup } }), {
+      signal: controller.signal,
+    })
     controller.abort(reason)
     await expect(dial).rejects.toBe(reason)
     const late = new AbortController()
@@ -108,7 +128,9 @@ describe('dialTcp', () => {
   it('a connection that is up holds nothing of its dial: an error later is told once, by the transport', async () => {
     const url = await serve((socket) => socket.resume())
     const transport = (await dialTcp(target(url), { signal: never })) as SocketTransport
-    const counts = ['connect', 'error', 'close'].map((event) => transport.socket.listenerCount(event))
+    const counts = ['connect', 'error', 'close'].map((event) =>
+      transport.socket.listenerCount(event),
+    )
     // Node's own are in neither: what the transport listens to is all there is.
     expect(counts).toEqual([0, 1, 1])
     transport.destroy()
@@ -166,7 +188,10 @@ describe('dialTcp', () => {
     const [one, other] = [new Recorder(a).open(), new Recorder(b).open()]
     await one.until(() => one.length === 1000)
     await other.until(() => other.length === 1000)
-    expect([one.bytes.equals(pattern(1000, 1)), other.bytes.equals(pattern(1000, 2))]).toEqual([true, true])
+    expect([one.bytes.equals(pattern(1000, 1)), other.bytes.equals(pattern(1000, 2))]).toEqual([
+      true,
+      true,
+    ])
     for (const recorder of [one, other]) {
       recorder.destroy()
       await recorder.untilClosed()
@@ -199,7 +224,9 @@ describe('dialTcp', () => {
     expect(a.ends).toBe(1)
   })
 
-  it('close() does not wait for ever for a peer that keeps its side open', { timeout: 15_000 }, async () => {
+  it('close() does not wait for ever for a peer that keeps its side open', {
+    timeout: 15_000,
+  }, async () => {
     const url = await serve((socket) => socket.resume(), true)
     const a = new Recorder(await dialTcp(target(url), { signal: never })).open()
     const written: unknown[] = []

@@ -10,7 +10,13 @@ import type { ClientOptions } from '../../../src/client/api/index.js'
 import { Client } from '../../../src/client/node.js'
 import type { MqttError } from '../../../src/errors.js'
 import type { TlsOptions } from '../../../src/transport/transport.js'
-import { hasOpenssl, type Identity, issue, issueBetween, selfSigned } from '../../support/certificates.js'
+import {
+  hasOpenssl,
+  type Identity,
+  issue,
+  issueBetween,
+  selfSigned,
+} from '../../support/certificates.js'
 import { pause } from '../../support/pausing.js'
 import { listening } from '../../support/servers.js'
 
@@ -18,7 +24,8 @@ const possible = hasOpenssl() || process.env['CI'] !== undefined
 if (!possible) console.warn('The TLS matrix needs openssl, which is not here: it is left out')
 
 if (possible) tests()
-else it('the TLS matrix is left out without openssl', () => expect(process.env['CI']).toBeUndefined())
+else
+  it('the TLS matrix is left out without openssl', () => expect(process.env['CI']).toBeUndefined())
 
 /** A server, and what reached it. */
 interface Recording {
@@ -60,7 +67,12 @@ function tests(): void {
 
   /** Records; CONNECT is answered, so that a good client gets on. Without `options` it speaks no TLS, and answers with its own kind of bytes. */
   async function record(options: ServerOptions | undefined): Promise<Recording> {
-    const recording: Recording = { port: 0, decrypted: Buffer.alloc(0), raw: Buffer.alloc(0), connections: 0 }
+    const recording: Recording = {
+      port: 0,
+      decrypted: Buffer.alloc(0),
+      raw: Buffer.alloc(0),
+      connections: 0,
+    }
     const sockets = new Set<Socket>()
     const secure =
       options &&
@@ -99,9 +111,23 @@ function tests(): void {
   }
 
   /** Connects, and gives the error; undefined when it worked. */
-  async function attempt(scheme: string, port: number, tls: TlsOptions, options: ClientOptions = {}): Promise<MqttError | undefined> {
+  async function attempt(
+    scheme: string,
+    port: number,
+    tls: TlsOptions,
+    options: ClientOptions = {},
+  ): Promise<MqttError | undefined> {
     const url = `${scheme}://localhost:${port}/${scheme === 'wss' ? 'mqtt' : ''}`
-    const tried = new Client({ url, tls }, { reconnect: false, connectTimeout: 5000, username: 'u', password: 'tls-matrix-password', ...options })
+    const tried = new Client(
+      { url, tls },
+      {
+        reconnect: false,
+        connectTimeout: 5000,
+        username: 'u',
+        password: 'tls-matrix-password',
+        ...options,
+      },
+    )
     open.push(() => tried.destroy())
     return tried.connect().then(
       () => undefined,
@@ -109,14 +135,34 @@ function tests(): void {
     )
   }
 
-  type Case = readonly [name: string, server: () => ServerOptions | undefined, tls: () => TlsOptions, cause: RegExp]
+  type Case = readonly [
+    name: string,
+    server: () => ServerOptions | undefined,
+    tls: () => TlsOptions,
+    cause: RegExp,
+  ]
 
   const cases: readonly Case[] = [
-    ['a certificate of another authority', () => good, () => ({ ca: otherCa.cert }), /UNABLE_TO_(VERIFY|GET)/],
-    ['a certificate of a private authority, with none given', () => good, () => ({}), /UNABLE_TO_(VERIFY|GET)/],
+    [
+      'a certificate of another authority',
+      () => good,
+      () => ({ ca: otherCa.cert }),
+      /UNABLE_TO_(VERIFY|GET)/,
+    ],
+    [
+      'a certificate of a private authority, with none given',
+      () => good,
+      () => ({}),
+      /UNABLE_TO_(VERIFY|GET)/,
+    ],
     ['a certificate for another name', () => named, () => ({ ca: ca.cert }), /ALTNAME_INVALID/],
     ['an expired certificate', () => expired, () => ({ ca: ca.cert }), /CERT_HAS_EXPIRED/],
-    ['a certificate that is not valid yet', () => early, () => ({ ca: ca.cert }), /CERT_NOT_YET_VALID/],
+    [
+      'a certificate that is not valid yet',
+      () => early,
+      () => ({ ca: ca.cert }),
+      /CERT_NOT_YET_VALID/,
+    ],
     ['a certificate that signs itself', () => stranger, () => ({ ca: ca.cert }), /SELF_SIGNED/],
     [
       'a certificate that signs itself, for a name check that a custom CA does not turn off',
@@ -150,7 +196,12 @@ function tests(): void {
     ],
     [
       'a server that speaks TLS 1.1 at most',
-      () => ({ ...good, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }),
+      () => ({
+        ...good,
+        minVersion: 'TLSv1',
+        maxVersion: 'TLSv1.1',
+        ciphers: 'DEFAULT@SECLEVEL=0',
+      }),
       () => ({ ca: ca.cert }),
       /SSL|EPROTO/,
     ],
@@ -158,36 +209,50 @@ function tests(): void {
   ]
 
   describe.each(['mqtts', 'wss'])('TLS that is wrong, over %s', (scheme) => {
-    it.each(cases)('%s: a typed error, and not one byte of MQTT reaches the server', async (_name, server, tls, cause) => {
-      const recording = await record(server())
-      const error = await attempt(scheme, recording.port, tls())
-      await pause(30)
-      expect(error?.fault).toBe('remote')
-      // Servers of this platform hang up on a client whose certificate they do not like, without a word of TLS.
-      if (tls().cert !== undefined) expect(['ERR_TLS', 'ERR_CONNECT_FAILED']).toContain(error?.code)
-      else {
-        expect(error?.code).toBe('ERR_TLS')
-        expect(String((error?.cause as { code?: unknown } | undefined)?.code)).toMatch(cause)
-      }
-      expect(recording.decrypted.length).toBe(0)
-      expect(recording.raw[0]).toBe(0x16)
-      expect(recording.raw.includes('MQTT')).toBe(false)
-      expect(recording.raw.includes('tls-matrix-password')).toBe(false)
-      expect(recording.connections).toBe(1)
-    })
+    it.each(cases)(
+      '%s: a typed error, and not one byte of MQTT reaches the server',
+      async (_name, server, tls, cause) => {
+        const recording = await record(server())
+        const error = await attempt(scheme, recording.port, tls())
+        await pause(30)
+        expect(error?.fault).toBe('remote')
+        // Servers of this platform hang up on a client whose certificate they do not like, without a word of TLS.
+        if (tls().cert !== undefined)
+          expect(['ERR_TLS', 'ERR_CONNECT_FAILED']).toContain(error?.code)
+        else {
+          expect(error?.code).toBe('ERR_TLS')
+          expect(String((error?.cause as { code?: unknown } | undefined)?.code)).toMatch(cause)
+        }
+        expect(recording.decrypted.length).toBe(0)
+        expect(recording.raw[0]).toBe(0x16)
+        expect(recording.raw.includes('MQTT')).toBe(false)
+        expect(recording.raw.includes('tls-matrix-password')).toBe(false)
+        expect(recording.connections).toBe(1)
+      },
+    )
 
     it('a good certificate lets bytes through, so that the recording says something (control)', async () => {
       const recording = await record({ ...good, ca: ca.cert, requestCert: true })
-      const error = await attempt(scheme, recording.port, { ca: ca.cert, ...client }, { connectTimeout: 500 })
+      const error = await attempt(
+        scheme,
+        recording.port,
+        { ca: ca.cert, ...client },
+        { connectTimeout: 500 },
+      )
       if (scheme === 'mqtts') expect(error).toBeUndefined()
-      expect(recording.decrypted.includes(scheme === 'mqtts' ? 'MQTT' : 'Sec-WebSocket-Protocol: mqtt')).toBe(true)
+      expect(
+        recording.decrypted.includes(scheme === 'mqtts' ? 'MQTT' : 'Sec-WebSocket-Protocol: mqtt'),
+      ).toBe(true)
       expect(recording.raw.includes('MQTT')).toBe(false)
     })
 
     it('is tried again by policy, each attempt told once, still without a byte of MQTT', async () => {
       const recording = await record(expired)
       const url = `${scheme}://localhost:${recording.port}/mqtt`
-      const tried = new Client({ url, tls: { ca: ca.cert } }, { firstConnect: 'wait', reconnect: { backoff: () => 5, maxAttempts: 3 } })
+      const tried = new Client(
+        { url, tls: { ca: ca.cert } },
+        { firstConnect: 'wait', reconnect: { backoff: () => 5, maxAttempts: 3 } },
+      )
       const told: string[] = []
       tried.on('connecterror', ({ error }) => told.push(error.code))
       tried.on('disconnect', () => told.push('disconnect'))
@@ -201,10 +266,19 @@ function tests(): void {
     })
   })
 
-  it.each(['mqtt', 'ws'])('a plain client at a TLS port fails before the connect deadline (%s)', async (scheme) => {
-    const recording = await record(good)
-    const error = await attempt(scheme, recording.port, {})
-    expect(['ERR_CONNECTION_LOST', 'ERR_CONNECT_FAILED', 'ERR_MALFORMED_PACKET', 'ERR_PROTOCOL_ERROR', 'ERR_TLS']).toContain(error?.code)
-    expect(recording.decrypted.length).toBe(0)
-  })
+  it.each(['mqtt', 'ws'])(
+    'a plain client at a TLS port fails before the connect deadline (%s)',
+    async (scheme) => {
+      const recording = await record(good)
+      const error = await attempt(scheme, recording.port, {})
+      expect([
+        'ERR_CONNECTION_LOST',
+        'ERR_CONNECT_FAILED',
+        'ERR_MALFORMED_PACKET',
+        'ERR_PROTOCOL_ERROR',
+        'ERR_TLS',
+      ]).toContain(error?.code)
+      expect(recording.decrypted.length).toBe(0)
+    },
+  )
 }

@@ -1,5 +1,10 @@
 import { createServer as createPlain } from 'node:net'
-import { createServer, type Server, type TlsOptions as ServerOptions, type TLSSocket } from 'node:tls'
+import {
+  createServer,
+  type Server,
+  type TlsOptions as ServerOptions,
+  type TLSSocket,
+} from 'node:tls'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { dialTcp, listenTcp } from '../../../src/transport/tcp.js'
 import { dialTls } from '../../../src/transport/tls.js'
@@ -17,7 +22,8 @@ if (!possible) console.warn('The TLS tests need openssl, which is not here: they
 
 // In CI a missing openssl fails in `beforeAll`; elsewhere these tests are not defined at all.
 if (possible) tests()
-else it('the TLS tests are left out without openssl', () => expect(process.env['CI']).toBeUndefined())
+else
+  it('the TLS tests are left out without openssl', () => expect(process.env['CI']).toBeUndefined())
 
 function tests(): void {
   let ca: Identity
@@ -47,7 +53,10 @@ function tests(): void {
   })
 
   /** A TLS server that echoes, and its port. */
-  async function serve(options: ServerOptions, onSocket: (socket: TLSSocket) => void = () => {}): Promise<number> {
+  async function serve(
+    options: ServerOptions,
+    onSocket: (socket: TLSSocket) => void = () => {},
+  ): Promise<number> {
     const server: Server = createServer(options, (socket) => {
       sockets.push(socket)
       socket.on('error', () => {})
@@ -59,7 +68,11 @@ function tests(): void {
   }
 
   // Resolves every name to this machine.
-  const lookup = ((_name: string, options: { all?: boolean }, callback: (error: null, ...rest: unknown[]) => void) => {
+  const lookup = ((
+    _name: string,
+    options: { all?: boolean },
+    callback: (error: null, ...rest: unknown[]) => void,
+  ) => {
     if (options.all) callback(null, [{ address: '127.0.0.1', family: 4 }])
     else callback(null, '127.0.0.1', 4)
   }) as unknown as NonNullable<SocketOptions['lookup']>
@@ -80,11 +93,15 @@ function tests(): void {
 
   transportContract({
     name: 'tls',
-    pair: () => dialledPair((accept) => listenTcp({ tls: local }, accept), dialTls, { tls: { ca: ca.cert } }),
+    pair: () =>
+      dialledPair((accept) => listenTcp({ tls: local }, accept), dialTls, { tls: { ca: ca.cert } }),
   })
   transportContract({
     name: 'websocket on node, wss',
-    pair: () => dialledPair((accept) => listenWebSocket({ tls: local }, accept), dialWebSocketNode, { tls: { ca: ca.cert } }),
+    pair: () =>
+      dialledPair((accept) => listenWebSocket({ tls: local }, accept), dialWebSocketNode, {
+        tls: { ca: ca.cert },
+      }),
   })
 
   describe('dialTls: who is trusted', () => {
@@ -98,31 +115,80 @@ function tests(): void {
     })
 
     it.each([
-      ['another authority', () => local, () => ({ ca: otherCa.cert }), 'localhost', /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT/],
-      ['the authorities of the platform only', () => local, () => ({}), 'localhost', /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT/],
-      ['another name', () => named, () => ({ ca: ca.cert }), 'elsewhere.test', /ERR_TLS_CERT_ALTNAME_INVALID/],
-      ['an address that it does not have', () => named, () => ({ ca: ca.cert }), '127.0.0.1', /ERR_TLS_CERT_ALTNAME_INVALID/],
-      ['its end in the past', () => expired, () => ({ ca: ca.cert }), 'localhost', /CERT_HAS_EXPIRED/],
-      ['itself as its signer', () => stranger, () => ({ ca: ca.cert }), 'localhost', /DEPTH_ZERO_SELF_SIGNED_CERT/],
-    ] as const)('fails with the platform’s code for a certificate with %s', async (_name, identity, tls, host, code) => {
-      const port = await serve(identity())
-      expect((await failure(dial(host, port, tls()))).code).toMatch(code)
-      const url = `wss://${host}:${port}`
-      expect((await failure(dialWebSocketNode(target(url, { tls: tls(), socket: { lookup } }), { signal: never }))).code).toMatch(code)
-    })
+      [
+        'another authority',
+        () => local,
+        () => ({ ca: otherCa.cert }),
+        'localhost',
+        /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT/,
+      ],
+      [
+        'the authorities of the platform only',
+        () => local,
+        () => ({}),
+        'localhost',
+        /UNABLE_TO_VERIFY_LEAF_SIGNATURE|UNABLE_TO_GET_ISSUER_CERT/,
+      ],
+      [
+        'another name',
+        () => named,
+        () => ({ ca: ca.cert }),
+        'elsewhere.test',
+        /ERR_TLS_CERT_ALTNAME_INVALID/,
+      ],
+      [
+        'an address that it does not have',
+        () => named,
+        () => ({ ca: ca.cert }),
+        '127.0.0.1',
+        /ERR_TLS_CERT_ALTNAME_INVALID/,
+      ],
+      [
+        'its end in the past',
+        () => expired,
+        () => ({ ca: ca.cert }),
+        'localhost',
+        /CERT_HAS_EXPIRED/,
+      ],
+      [
+        'itself as its signer',
+        () => stranger,
+        () => ({ ca: ca.cert }),
+        'localhost',
+        /DEPTH_ZERO_SELF_SIGNED_CERT/,
+      ],
+    ] as const)(
+      'fails with the platform’s code for a certificate with %s',
+      async (_name, identity, tls, host, code) => {
+        const port = await serve(identity())
+        expect((await failure(dial(host, port, tls()))).code).toMatch(code)
+        const url = `wss://${host}:${port}`
+        expect(
+          (
+            await failure(
+              dialWebSocketNode(target(url, { tls: tls(), socket: { lookup } }), { signal: never }),
+            )
+          ).code,
+        ).toMatch(code)
+      },
+    )
 
     it('takes a servername for the check, also an address, and refuses a wrong one', async () => {
       await echo('127.0.0.1', await serve(named), { ca: ca.cert, servername: 'broker.test' })
       const port = await serve(local)
       await echo('elsewhere.test', port, { ca: ca.cert, servername: '127.0.0.1' })
-      expect((await failure(dial('localhost', port, { ca: ca.cert, servername: 'wrong.test' }))).code).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
+      expect(
+        (await failure(dial('localhost', port, { ca: ca.cert, servername: 'wrong.test' }))).code,
+      ).toBe('ERR_TLS_CERT_ALTNAME_INVALID')
     })
 
     it('the environment cannot turn verification off', async () => {
       const port = await serve(stranger)
       vi.stubEnv('NODE_TLS_REJECT_UNAUTHORIZED', '0')
       try {
-        expect((await failure(dial('localhost', port, { ca: ca.cert }))).code).toBe('DEPTH_ZERO_SELF_SIGNED_CERT')
+        expect((await failure(dial('localhost', port, { ca: ca.cert }))).code).toBe(
+          'DEPTH_ZERO_SELF_SIGNED_CERT',
+        )
       } finally {
         vi.unstubAllEnvs()
       }
@@ -133,9 +199,13 @@ function tests(): void {
       const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
       await echo('elsewhere.test', port, { insecure: 'bench without certificates' })
       await echo('elsewhere.test', port, { insecure: 'bench without certificates' })
-      const warnings = warn.mock.calls.filter(([, options]) => (options as { code?: string } | undefined)?.code === 'MQWIRE_TLS_INSECURE')
+      const warnings = warn.mock.calls.filter(
+        ([, options]) => (options as { code?: string } | undefined)?.code === 'MQWIRE_TLS_INSECURE',
+      )
       expect(warnings.map(([text]) => text)).toEqual(
-        new Array(2).fill('The TLS certificate of elsewhere.test is not verified: bench without certificates'),
+        new Array(2).fill(
+          'The TLS certificate of elsewhere.test is not verified: bench without certificates',
+        ),
       )
     })
 
@@ -161,12 +231,20 @@ function tests(): void {
       ['tls.ca', 'text', () => ({ ca: 'not a certificate' })],
       ['tls.ca', 'an empty list', () => ({ ca: [] })],
       ['tls.ca', 'one bad among good', () => ({ ca: [ca.cert, 'x'] })],
-      ['tls.ca', 'one broken in a bundle', () => ({ ca: `${ca.cert}${begin}\nAAAA\n-----END CERTIFICATE-----\n` })],
+      [
+        'tls.ca',
+        'one broken in a bundle',
+        () => ({ ca: `${ca.cert}${begin}\nAAAA\n-----END CERTIFICATE-----\n` }),
+      ],
       ['tls.ca', 'a path', () => ({ ca: '/etc/ssl/ca.pem' })],
       ['tls.cert', 'text', () => ({ cert: 'nonsense', key: client.key })],
       ['tls.key', 'text', () => ({ cert: client.cert, key: 'nonsense' })],
       ['tls.key', 'another key', () => ({ cert: client.cert, key: local.key })],
-      ['tls.key', 'a locked key without its password', () => ({ cert: client.cert, key: issue(ca, { passphrase: 'abcd' }).key })],
+      [
+        'tls.key',
+        'a locked key without its password',
+        () => ({ cert: client.cert, key: issue(ca, { passphrase: 'abcd' }).key }),
+      ],
     ] as const)('bad %s (%s) fails before any connection', async (option, _name, tls) => {
       let connections = 0
       const server = createPlain((socket) => {
@@ -194,7 +272,11 @@ function tests(): void {
       )
       await echo('localhost', port, { ca: ca.cert, ...client })
       const passphrase = 'abcd'
-      await echo('localhost', port, { ca: ca.cert, ...issue(ca, { names: 'DNS:second.test', passphrase }), passphrase })
+      await echo('localhost', port, {
+        ca: ca.cert,
+        ...issue(ca, { names: 'DNS:second.test', passphrase }),
+        passphrase,
+      })
       expect(seen).toEqual(['DNS:client.test', 'DNS:second.test'])
     })
 
@@ -217,7 +299,9 @@ function tests(): void {
 
     it('sends SNI for names and none for addresses', async () => {
       const names: unknown[] = []
-      const port = await serve(issue(ca, { names: 'DNS:broker.test,IP:127.0.0.1' }), (socket) => names.push(socket.servername))
+      const port = await serve(issue(ca, { names: 'DNS:broker.test,IP:127.0.0.1' }), (socket) =>
+        names.push(socket.servername),
+      )
       await echo('broker.test', port, { ca: ca.cert })
       await echo('127.0.0.1', port, { ca: ca.cert })
       await echo('127.0.0.1', port, { ca: ca.cert, servername: 'broker.test' })
@@ -231,7 +315,9 @@ function tests(): void {
         offers.push(protocols)
         return protocols[0]
       }
-      const port = await serve({ ...local, ALPNCallback }, (socket) => picked.push(socket.alpnProtocol))
+      const port = await serve({ ...local, ALPNCallback }, (socket) =>
+        picked.push(socket.alpnProtocol),
+      )
       await echo('localhost', port, { ca: ca.cert, alpn: ['x-amzn-mqtt-ca', 'mqtt'] })
       await echo('localhost', port, { ca: ca.cert })
       expect([offers, picked]).toEqual([[['x-amzn-mqtt-ca', 'mqtt']], ['x-amzn-mqtt-ca', false]])
@@ -240,11 +326,22 @@ function tests(): void {
 
   describe('dialTls: what is spoken', () => {
     it('refuses a server that has only TLS 1.1, and by minVersion one that has only 1.2', async () => {
-      const old = await serve({ ...local, minVersion: 'TLSv1.1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' })
-      expect((await failure(dial('localhost', old, { ca: ca.cert }))).code).toMatch(/ERR_SSL_|ECONNRESET/)
-      const port = await serve({ ...local, maxVersion: 'TLSv1.2' }, (socket) => expect(socket.getProtocol()).toBe('TLSv1.2'))
+      const old = await serve({
+        ...local,
+        minVersion: 'TLSv1.1',
+        maxVersion: 'TLSv1.1',
+        ciphers: 'DEFAULT@SECLEVEL=0',
+      })
+      expect((await failure(dial('localhost', old, { ca: ca.cert }))).code).toMatch(
+        /ERR_SSL_|ECONNRESET/,
+      )
+      const port = await serve({ ...local, maxVersion: 'TLSv1.2' }, (socket) =>
+        expect(socket.getProtocol()).toBe('TLSv1.2'),
+      )
       await echo('localhost', port, { ca: ca.cert })
-      expect((await failure(dial('localhost', port, { ca: ca.cert, minVersion: 'TLSv1.3' }))).code).toMatch(/ERR_SSL_|ECONNRESET/)
+      expect(
+        (await failure(dial('localhost', port, { ca: ca.cert, minVersion: 'TLSv1.3' }))).code,
+      ).toMatch(/ERR_SSL_|ECONNRESET/)
     })
 
     it('fails at a plain port that answers with something else, and goes on with nothing', async () => {
@@ -266,7 +363,9 @@ function tests(): void {
     it('a plain client at a TLS port is cut off', async () => {
       const port = await serve(local)
       const a = new Recorder(await dial('127.0.0.1', port, {}, dialTcp, 'mqtt')).open()
-      a.write(Buffer.from([0x10, 15, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 60, 0, 0, 2, 0x61, 0x62]))
+      a.write(
+        Buffer.from([0x10, 15, 0, 4, 0x4d, 0x51, 0x54, 0x54, 5, 2, 0, 60, 0, 0, 2, 0x61, 0x62]),
+      )
       await a.untilClosed()
       expect(a.ends).toBe(1)
     })
@@ -291,7 +390,9 @@ function tests(): void {
       await rejected
       await pause(30)
       expect(closed).toBe(true)
-      await expect(dialTls(target(`mqtts://127.0.0.1:${port}`), { signal: AbortSignal.abort(reason) })).rejects.toBe(reason)
+      await expect(
+        dialTls(target(`mqtts://127.0.0.1:${port}`), { signal: AbortSignal.abort(reason) }),
+      ).rejects.toBe(reason)
     })
 
     it('reads in place over TLS too', async () => {
@@ -326,13 +427,17 @@ function tests(): void {
       })
       servers.push(listener)
       expect(listener.url).toMatch(/^mqtts:/)
-      const a = new Recorder(await dialTls(target(listener.url, { tls: { ca: ca.cert, ...client } }), { signal: never })).open()
+      const a = new Recorder(
+        await dialTls(target(listener.url, { tls: { ca: ca.cert, ...client } }), { signal: never }),
+      ).open()
       a.write(pattern(3))
       await a.until(() => a.length === 3, 'the echo')
     })
 
     it('rejects certificates that cannot be used', async () => {
-      expect((await failure(listenTcp({ tls: { cert: 'x', key: 'y' } }, () => {}))).option).toBe('tls.cert')
+      expect((await failure(listenTcp({ tls: { cert: 'x', key: 'y' } }, () => {}))).option).toBe(
+        'tls.cert',
+      )
     })
   })
 }

@@ -19,7 +19,10 @@ transportContract({
   name: 'unix',
   pair: async () => {
     const folder = await mkdtemp(join(tmpdir(), 'mqwire-'))
-    const pair = await dialledPair((accept) => listenUnix({ path: join(folder, 'a socket') }, accept), dialUnix)
+    const pair = await dialledPair(
+      (accept) => listenUnix({ path: join(folder, 'a socket') }, accept),
+      dialUnix,
+    )
     const cleanup = async () => {
       await pair.cleanup()
       await rm(folder, { recursive: true })
@@ -30,7 +33,9 @@ transportContract({
 
 describe('unix', () => {
   it('takes both URL forms, with percent escapes', () => {
-    const paths = ['unix:///run/mqtt.sock', 'unix:/run/mqtt.sock', 'unix:///run/a%20b.sock'].map((url) => pathOf(new URL(url)))
+    const paths = ['unix:///run/mqtt.sock', 'unix:/run/mqtt.sock', 'unix:///run/a%20b.sock'].map(
+      (url) => pathOf(new URL(url)),
+    )
     expect(paths).toEqual(['/run/mqtt.sock', '/run/mqtt.sock', '/run/a b.sock'])
   })
 

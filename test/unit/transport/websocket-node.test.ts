@@ -10,14 +10,19 @@ import { dialledPair, failure, never, target } from './targets.js'
 import { answer, frame, rawServer } from './websocket-server.js'
 import { websocketSuite } from './websocket-suite.js'
 
-transportContract({ name: 'websocket on node', pair: () => dialledPair((accept) => listenWebSocket({}, accept), dialWebSocketNode) })
+transportContract({
+  name: 'websocket on node',
+  pair: () => dialledPair((accept) => listenWebSocket({}, accept), dialWebSocketNode),
+})
 websocketSuite('dialWebSocketNode', dialWebSocketNode)
 
 describe('dialWebSocketNode, Node only', () => {
   it('sends headers and path, and offers no compression', async () => {
     const server = await rawServer((socket, request) => socket.write(answer(request)))
     const headers = { Authorization: 'Bearer abc', 'X-Tenant': 'seven' }
-    const a = new Recorder(await dialWebSocketNode(target(`${server.url}/deep?x=1`, { headers }), { signal: never })).open()
+    const a = new Recorder(
+      await dialWebSocketNode(target(`${server.url}/deep?x=1`, { headers }), { signal: never }),
+    ).open()
     const [request] = server.requests
     expect(request?.url).toBe('/mqtt/deep?x=1')
     expect(request?.headers).toMatchObject({ authorization: 'Bearer abc', 'x-tenant': 'seven' })
@@ -28,22 +33,36 @@ describe('dialWebSocketNode, Node only', () => {
   })
 
   it('tells the status of a refused handshake', async () => {
-    const server = await rawServer((socket) => socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n'))
-    expect((await failure(dialWebSocketNode(target(server.url), { signal: never }))).message).toContain('403')
+    const server = await rawServer((socket) =>
+      socket.end('HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n'),
+    )
+    expect(
+      (await failure(dialWebSocketNode(target(server.url), { signal: never }))).message,
+    ).toContain('403')
     await server.close()
-    expect((await failure(dialWebSocketNode(target(server.url), { signal: never }))).code).toBe('ECONNREFUSED')
+    expect((await failure(dialWebSocketNode(target(server.url), { signal: never }))).code).toBe(
+      'ECONNREFUSED',
+    )
   })
 
   it('uses a custom lookup', async () => {
     const server = await rawServer((socket, request) => socket.write(answer(request)))
     const asked: string[] = []
-    const lookup = ((name: string, options: { all?: boolean }, callback: (error: null, ...rest: unknown[]) => void) => {
+    const lookup = ((
+      name: string,
+      options: { all?: boolean },
+      callback: (error: null, ...rest: unknown[]) => void,
+    ) => {
       asked.push(name)
       if (options.all) callback(null, [{ address: '127.0.0.1', family: 4 }])
       else callback(null, '127.0.0.1', 4)
     }) as unknown as NonNullable<SocketOptions['lookup']>
     const url = server.url.replace('127.0.0.1', 'broker.test')
-    const a = new Recorder(await dialWebSocketNode(target(url, { socket: { lookup, noDelay: false } }), { signal: never })).open()
+    const a = new Recorder(
+      await dialWebSocketNode(target(url, { socket: { lookup, noDelay: false } }), {
+        signal: never,
+      }),
+    ).open()
     expect(asked).toEqual(['broker.test'])
     a.destroy()
     await a.untilClosed()
@@ -54,9 +73,15 @@ describe('dialWebSocketNode, Node only', () => {
     [4096, 4096],
     [4097, 0],
   ])('a small message in %i frames: %i bytes of it are taken', async (count, taken) => {
-    const frames = Array.from({ length: count }, (_, index) => frame(index === 0 ? 2 : 0, Uint8Array.of(7), index === count - 1))
-    const server = await rawServer((socket, request) => socket.write(Buffer.concat([Buffer.from(answer(request)), ...frames])))
-    const a = new Recorder(await dialWebSocketNode(target(server.url), { signal: never, maximumPacketSize: 1000 })).open()
+    const frames = Array.from({ length: count }, (_, index) =>
+      frame(index === 0 ? 2 : 0, Uint8Array.of(7), index === count - 1),
+    )
+    const server = await rawServer((socket, request) =>
+      socket.write(Buffer.concat([Buffer.from(answer(request)), ...frames])),
+    )
+    const a = new Recorder(
+      await dialWebSocketNode(target(server.url), { signal: never, maximumPacketSize: 1000 }),
+    ).open()
     if (taken > 0) await a.until(() => a.length >= taken, 'all bytes')
     else await a.untilClosed()
     expect(a.length).toBe(taken)
@@ -69,7 +94,13 @@ describe('dialWebSocketNode, Node only', () => {
     const listener = await listenWebSocket({}, (transport) => void transport.write(pattern(10)))
     const near = await dialWebSocketNode(target(listener.url), { signal: never })
     const chunk = await new Promise<Uint8Array>((resolve) => {
-      near.open({ buffer: () => new Uint8Array(1), read: () => {}, chunk: resolve, drain: () => {}, closed: () => {} })
+      near.open({
+        buffer: () => new Uint8Array(1),
+        read: () => {},
+        chunk: resolve,
+        drain: () => {},
+        closed: () => {},
+      })
     })
     expect(chunk.buffer.byteLength).toBeGreaterThan(10)
     await listener.close()
@@ -80,9 +111,15 @@ describe('listenWebSocket', () => {
   it('where a server sends it elsewhere, says where without what may be secret there', async () => {
     const location = 'https://admin:SECRET@other.test/mqtt?token=SECRET'
     const server = createServer()
-    server.on('upgrade', (_request, socket) => socket.end(`HTTP/1.1 301 Moved Permanently\r\nLocation: ${location}\r\nContent-Length: 0\r\n\r\n`))
+    server.on('upgrade', (_request, socket) =>
+      socket.end(
+        `HTTP/1.1 301 Moved Permanently\r\nLocation: ${location}\r\nContent-Length: 0\r\n\r\n`,
+      ),
+    )
     const port = await listening(server)
-    const { message } = await failure(dialWebSocketNode(target(`ws://127.0.0.1:${port}/old?token=SECRET`), { signal: never }))
+    const { message } = await failure(
+      dialWebSocketNode(target(`ws://127.0.0.1:${port}/old?token=SECRET`), { signal: never }),
+    )
     expect(message).toContain('HTTP 301 to https://other.test/mqtt,')
     expect(message).not.toContain('SECRET')
     await closed(server)
@@ -105,7 +142,9 @@ describe('listenWebSocket', () => {
 
   it('rejects when the port is taken', async () => {
     const listener = await listenWebSocket({}, () => {})
-    expect((await failure(listenWebSocket({ port: Number(new URL(listener.url).port) }, () => {}))).code).toBe('EADDRINUSE')
+    expect(
+      (await failure(listenWebSocket({ port: Number(new URL(listener.url).port) }, () => {}))).code,
+    ).toBe('EADDRINUSE')
     await listener.close()
   })
 

@@ -16,7 +16,9 @@ export interface RawServer {
 }
 
 /** Answers upgrade requests by `upgrade`, and plain ones with 404. */
-export async function rawServer(upgrade: (socket: Socket, request: IncomingMessage) => void): Promise<RawServer> {
+export async function rawServer(
+  upgrade: (socket: Socket, request: IncomingMessage) => void,
+): Promise<RawServer> {
   const requests: IncomingMessage[] = []
   const sockets = new Set<Socket>()
   const server = createServer((_request, response) => response.writeHead(404).end())
@@ -43,7 +45,10 @@ export async function rawServer(upgrade: (socket: Socket, request: IncomingMessa
 }
 
 /** The 101 answer. `changes` replaces headers; undefined leaves one out. */
-export function answer(request: IncomingMessage, changes: Record<string, string | undefined> = {}): string {
+export function answer(
+  request: IncomingMessage,
+  changes: Record<string, string | undefined> = {},
+): string {
   const key = `${request.headers['sec-websocket-key']}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`
   const headers: Record<string, string | undefined> = {
     Upgrade: 'websocket',
@@ -52,7 +57,9 @@ export function answer(request: IncomingMessage, changes: Record<string, string 
     'Sec-WebSocket-Protocol': 'mqtt',
     ...changes,
   }
-  const lines = Object.entries(headers).flatMap(([name, value]) => (value === undefined ? [] : [`${name}: ${value}\r\n`]))
+  const lines = Object.entries(headers).flatMap(([name, value]) =>
+    value === undefined ? [] : [`${name}: ${value}\r\n`],
+  )
   return `HTTP/1.1 101 Switching Protocols\r\n${lines.join('')}\r\n`
 }
 
@@ -61,7 +68,11 @@ export function frame(opcode: number, payload: Uint8Array, final = true): Buffer
   const first = (final ? 0x80 : 0) | opcode
   const { length } = payload
   const header =
-    length < 126 ? [first, length] : length < 65536 ? [first, 126, length >> 8, length & 255] : [first, 127, 0, 0, 0, 0, ...bytesOf(length)]
+    length < 126
+      ? [first, length]
+      : length < 65536
+        ? [first, 126, length >> 8, length & 255]
+        : [first, 127, 0, 0, 0, 0, ...bytesOf(length)]
   return Buffer.concat([Buffer.from(header), payload])
 }
 

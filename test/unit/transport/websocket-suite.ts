@@ -23,7 +23,10 @@ export function websocketSuite(name: string, dial: Dial): void {
     }
 
     /** Dials a server that sends these frames after the handshake. */
-    async function receive(frames: Buffer, options: { maximumPacketSize?: number } = {}): Promise<Recorder> {
+    async function receive(
+      frames: Buffer,
+      options: { maximumPacketSize?: number } = {},
+    ): Promise<Recorder> {
       const { url } = await serve((socket, request) => {
         socket.write(answer(request))
         setTimeout(() => socket.write(frames), 20)
@@ -42,8 +45,12 @@ export function websocketSuite(name: string, dial: Dial): void {
     })
 
     it('offers every given sub-protocol', async () => {
-      const { url, requests } = await serve((socket, request) => socket.write(answer(request, { 'Sec-WebSocket-Protocol': 'mqttv3.1' })))
-      const a = new Recorder(await dial(target(url, { protocols: ['mqtt', 'mqttv3.1'] }), { signal: never })).open()
+      const { url, requests } = await serve((socket, request) =>
+        socket.write(answer(request, { 'Sec-WebSocket-Protocol': 'mqttv3.1' })),
+      )
+      const a = new Recorder(
+        await dial(target(url, { protocols: ['mqtt', 'mqttv3.1'] }), { signal: never }),
+      ).open()
       expect(requests[0]?.headers['sec-websocket-protocol']?.replace(' ', '')).toBe('mqtt,mqttv3.1')
       a.destroy()
       await a.untilClosed()
@@ -52,7 +59,10 @@ export function websocketSuite(name: string, dial: Dial): void {
     it.each([
       ['picks no sub-protocol', { 'Sec-WebSocket-Protocol': undefined }],
       ['picks a sub-protocol that was not offered', { 'Sec-WebSocket-Protocol': 'chat' }],
-      ['answers with a wrong accept key', { 'Sec-WebSocket-Accept': 'AAAAAAAAAAAAAAAAAAAAAAAAAAA=' }],
+      [
+        'answers with a wrong accept key',
+        { 'Sec-WebSocket-Accept': 'AAAAAAAAAAAAAAAAAAAAAAAAAAA=' },
+      ],
       ['answers without an accept key', { 'Sec-WebSocket-Accept': undefined }],
       ['answers with another upgrade', { Upgrade: 'h2c' }],
       ['forces permessage-deflate', { 'Sec-WebSocket-Extensions': 'x-unknown' }],
@@ -81,7 +91,9 @@ export function websocketSuite(name: string, dial: Dial): void {
 
     it('never follows a redirect', async () => {
       const second = await serve((socket, request) => socket.write(answer(request)))
-      const { url } = await serve((socket) => socket.end(`HTTP/1.1 302 Found\r\nLocation: ${second.url}\r\nContent-Length: 0\r\n\r\n`))
+      const { url } = await serve((socket) =>
+        socket.end(`HTTP/1.1 302 Found\r\nLocation: ${second.url}\r\nContent-Length: 0\r\n\r\n`),
+      )
       await failure(dial(target(url), { signal: never }))
       await pause(30)
       expect(second.requests).toEqual([])
@@ -126,7 +138,9 @@ export function websocketSuite(name: string, dial: Dial): void {
     })
 
     it('a text message ends the stream with an error; nothing of it is delivered (MQTT-6.0.0-1)', async () => {
-      const a = await receive(Buffer.concat([frame(2, pattern(3)), frame(1, Buffer.from('hello')), frame(2, pattern(4))]))
+      const a = await receive(
+        Buffer.concat([frame(2, pattern(3)), frame(1, Buffer.from('hello')), frame(2, pattern(4))]),
+      )
       await a.untilClosed()
       expect((a.cause as Error).message).toContain('text message')
       expect(a.length).toBe(3)
@@ -134,10 +148,17 @@ export function websocketSuite(name: string, dial: Dial): void {
 
     it('a message over the limit ends the stream with an error; one below does not', async () => {
       const limit = 1000 + 256 * 1024
-      const a = await receive(Buffer.concat([frame(2, pattern(limit)), frame(2, pattern(limit + 1))]), { maximumPacketSize: 1000 })
+      const a = await receive(
+        Buffer.concat([frame(2, pattern(limit)), frame(2, pattern(limit + 1))]),
+        { maximumPacketSize: 1000 },
+      )
       await a.untilClosed()
       // With the limit and the way out, also where the platform says something else.
-      expect(a.cause).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE', fault: 'remote', message: expect.stringMatching(`${limit}.*maximumPacketSize`) })
+      expect(a.cause).toMatchObject({
+        code: 'ERR_PACKET_TOO_LARGE',
+        fault: 'remote',
+        message: expect.stringMatching(`${limit}.*maximumPacketSize`),
+      })
       expect(a.length).toBe(limit)
     })
 
@@ -146,7 +167,9 @@ export function websocketSuite(name: string, dial: Dial): void {
         socket.write(answer(request))
         setTimeout(() => socket.write(frame(2, pattern(300_000))), 20)
       })
-      const a = new Recorder(await dial(target(url), { signal: never, maximumPacketSize: 100 })).open()
+      const a = new Recorder(
+        await dial(target(url), { signal: never, maximumPacketSize: 100 }),
+      ).open()
       await a.until(() => a.ends > 0, 'closed()', 2000)
       expect([a.length, a.cause]).toEqual([0, expect.any(Error)])
     })
@@ -154,7 +177,11 @@ export function websocketSuite(name: string, dial: Dial): void {
     it('a close code and its reason reach the cause, made printable', async () => {
       const a = await receive(closeFrame(4401, 'expired\u001b[31m'))
       await a.untilClosed()
-      expect(a.cause).toMatchObject({ message: 'WebSocket closed with 4401 expired\\u{1b}[31m', code: 4401, reason: 'expired\u001b[31m' })
+      expect(a.cause).toMatchObject({
+        message: 'WebSocket closed with 4401 expired\\u{1b}[31m',
+        code: 4401,
+        reason: 'expired\u001b[31m',
+      })
     })
 
     it.each([
@@ -184,7 +211,11 @@ export function websocketSuite(name: string, dial: Dial): void {
         socket.write(answer(request))
         socket.on('data', (data: Buffer) => {
           received = Buffer.concat([received, data])
-          for (let size = frameSize(received); size && received.length >= size.total; size = frameSize(received)) {
+          for (
+            let size = frameSize(received);
+            size && received.length >= size.total;
+            size = frameSize(received)
+          ) {
             heads.push(size.payload)
             kinds |= received[0] as number
             received = received.subarray(size.total)

@@ -15,7 +15,10 @@ function withClass(name: string, given: unknown): void {
   describe(name, () => {
     beforeEach(() => vi.stubGlobal('WebSocket', given))
     afterEach(() => vi.unstubAllGlobals())
-    transportContract({ name: 'websocket', pair: () => dialledPair((accept) => listenWebSocket({}, accept), dialWebSocket) })
+    transportContract({
+      name: 'websocket',
+      pair: () => dialledPair((accept) => listenWebSocket({}, accept), dialWebSocket),
+    })
     websocketSuite('dialWebSocket', dialWebSocket)
   })
 }
@@ -51,7 +54,8 @@ class FakeWebSocket {
 
   close(code?: number): void {
     // As pages know it: the codes of the protocol are not theirs to send.
-    if (code !== undefined && code !== 1000 && !(code >= 3000 && code <= 4999)) throw new Error('InvalidAccessError')
+    if (code !== undefined && code !== 1000 && !(code >= 3000 && code <= 4999))
+      throw new Error('InvalidAccessError')
     this.closes.push(code)
   }
 }
@@ -75,15 +79,29 @@ describe('dialWebSocket with a class under control', () => {
 
   it('asks for array buffers and the sub-protocol, with the URL as text: all that the class of React Native takes', async () => {
     const { socket } = await connected()
-    expect([socket.url, socket.protocols, socket.binaryType]).toEqual(['ws://broker.test/mqtt', ['mqtt'], 'arraybuffer'])
+    expect([socket.url, socket.protocols, socket.binaryType]).toEqual([
+      'ws://broker.test/mqtt',
+      ['mqtt'],
+      'arraybuffer',
+    ])
   })
 
   it('messages that come as Blobs or Buffers all the same are read, in order, and before the end', async () => {
     const { a, socket } = await connected()
     const buffer = Buffer.from('xxbcxx').subarray(2, 4)
     let release: (bytes: ArrayBuffer) => void = () => undefined
-    const slow = { size: 1, arrayBuffer: () => new Promise<ArrayBuffer>((resolve) => (release = resolve)) }
-    for (const data of [Buffer.from('a'), slow, buffer, new Blob(['de']), new TextEncoder().encode('f').buffer]) socket.onmessage?.({ data })
+    const slow = {
+      size: 1,
+      arrayBuffer: () => new Promise<ArrayBuffer>((resolve) => (release = resolve)),
+    }
+    for (const data of [
+      Buffer.from('a'),
+      slow,
+      buffer,
+      new Blob(['de']),
+      new TextEncoder().encode('f').buffer,
+    ])
+      socket.onmessage?.({ data })
     socket.onclose?.({ code: 1000, reason: '' })
     await pause(20)
     expect([a.bytes.toString(), a.ends]).toEqual(['a', 0])
@@ -95,12 +113,19 @@ describe('dialWebSocket with a class under control', () => {
 
   const unreadable = () => Promise.reject(Object.assign(new Error('no'), { code: 'EBLOB' }))
   it.each([
-    ['a Blob over the limit', [{ size: 64 * 1024 * 1024 + 1, arrayBuffer: unreadable }], { code: 'ERR_PACKET_TOO_LARGE' }],
+    [
+      'a Blob over the limit',
+      [{ size: 64 * 1024 * 1024 + 1, arrayBuffer: unreadable }],
+      { code: 'ERR_PACKET_TOO_LARGE' },
+    ],
     ['one that cannot be read', [{ size: 1, arrayBuffer: unreadable }], { code: 'EBLOB' }],
     ['one of a platform that cannot read any', [{ size: 3 }], { name: 'TypeError' }],
     [
       'many that are over it together',
-      Array.from({ length: 65 }, () => ({ size: 1024 * 1024, arrayBuffer: () => new Promise(() => undefined) })),
+      Array.from({ length: 65 }, () => ({
+        size: 1024 * 1024,
+        arrayBuffer: () => new Promise(() => undefined),
+      })),
       { message: expect.not.stringContaining('maximumPacketSize') },
     ],
   ])('%s: the stream ends with an error, once', async (_name, blobs, cause) => {
@@ -132,7 +157,9 @@ describe('dialWebSocket with a class under control', () => {
   it('an error without a close rejects the dial', async () => {
     const dial = dialWebSocket(target('ws://broker.test'), { signal: never })
     FakeWebSocket.last.onerror?.({})
-    expect((await failure(dial)).message).toBe('The WebSocket failed: host, port, path, TLS, sub-protocol?')
+    expect((await failure(dial)).message).toBe(
+      'The WebSocket failed: host, port, path, TLS, sub-protocol?',
+    )
   })
 
   it('an error without a close ends the stream once, also when a close comes much later', async () => {
@@ -245,7 +272,8 @@ describe('dialWebSocket with a class under control', () => {
     socket.protocol = 'mqtt'
     socket.onopen?.()
     const transport = await dial
-    for (let count = 0; count < 10; count++) socket.onmessage?.({ data: new ArrayBuffer(1024 * 1024) })
+    for (let count = 0; count < 10; count++)
+      socket.onmessage?.({ data: new ArrayBuffer(1024 * 1024) })
     const a = new Recorder(transport).open()
     await a.untilClosed()
     expect(a.length).toBe(0)
@@ -257,13 +285,20 @@ describe('dialWebSocket with a class under control', () => {
     const error = await failure(dialWebSocket(target('ws://broker.test'), { signal: never }))
     expect(error.code).toBe('ERR_INVALID_BROKER_URL')
     expect(error.message).toContain('wss')
-    for (const url of ['wss://broker.test', 'ws://localhost:9001', 'ws://127.0.0.1', 'ws://[::1]']) {
+    for (const url of [
+      'wss://broker.test',
+      'ws://localhost:9001',
+      'ws://127.0.0.1',
+      'ws://[::1]',
+    ]) {
       dialWebSocket(target(url), { signal: never }).catch(() => {})
       expect(FakeWebSocket.last.url).toContain(url)
     }
     vi.stubGlobal('location', { protocol: 'blob:' })
     vi.stubGlobal('origin', 'https://page.test')
-    expect((await failure(dialWebSocket(target('ws://broker.test'), { signal: never }))).code).toBe('ERR_INVALID_BROKER_URL')
+    expect((await failure(dialWebSocket(target('ws://broker.test'), { signal: never }))).code).toBe(
+      'ERR_INVALID_BROKER_URL',
+    )
     vi.stubGlobal('origin', 'http://page.test')
     dialWebSocket(target('ws://plain.test'), { signal: never }).catch(() => {})
     expect(FakeWebSocket.last.url).toContain('plain.test')

@@ -85,7 +85,14 @@ describe.each(['mqtt', 'ws'])('after the end, over %s', (scheme) => {
     const escaped: unknown[] = []
     const note = (error: unknown): void => void escaped.push(error)
     process.on('unhandledRejection', note).on('uncaughtException', note)
-    for (const type of ['disconnect', 'connecterror', 'error', 'serverdisconnect', 'unclaimed', 'drop'] as const)
+    for (const type of [
+      'disconnect',
+      'connecterror',
+      'error',
+      'serverdisconnect',
+      'unclaimed',
+      'drop',
+    ] as const)
       client.on(type, () => events.push(type))
     await client.connect()
     await client.disconnect()
@@ -117,7 +124,10 @@ describe('a WebSocket handshake that is refused', () => {
     ['200', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'],
     ['401', 'HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'],
     ['503', 'HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n'],
-    ['101 without an accept key', 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n'],
+    [
+      '101 without an accept key',
+      'HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n',
+    ],
     ['101 without an upgrade', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
     ['no HTTP', '\u0020\u0003\u0000\u0000\u0000'],
     ['a header without an end', `HTTP/1.1 101 Switching Protocols\r\nX: ${'x'.repeat(100_000)}`],
@@ -132,7 +142,10 @@ describe('a WebSocket handshake that is refused', () => {
     })
     const port = await listening(server)
     open.push(() => server.close())
-    const client = new Client(`ws://127.0.0.1:${port}/mqtt`, { reconnect: false, connectTimeout: 2000 })
+    const client = new Client(`ws://127.0.0.1:${port}/mqtt`, {
+      reconnect: false,
+      connectTimeout: 2000,
+    })
     const error = await client.connect().then(
       () => undefined,
       (reason: MqttError) => reason,
@@ -149,18 +162,36 @@ it.each([
   'socks5h://proxy.test:1080',
   'http://proxy.test:3128',
   'https://proxy.test',
-])('%s is no endpoint without a transport of its own: a typed error before anything is dialled', (url) => {
-  expect(() => new Client(url)).toThrow(expect.objectContaining({ code: 'ERR_INVALID_BROKER_URL' }))
-  expect(() => new Client({ url, transport: () => Promise.reject(new Error('never dialled')) })).not.toThrow()
-})
+])(
+  '%s is no endpoint without a transport of its own: a typed error before anything is dialled',
+  (url) => {
+    expect(() => new Client(url)).toThrow(
+      expect.objectContaining({ code: 'ERR_INVALID_BROKER_URL' }),
+    )
+    expect(
+      () => new Client({ url, transport: () => Promise.reject(new Error('never dialled')) }),
+    ).not.toThrow()
+  },
+)
 
 describe('the client for browsers in a worker', () => {
   it('is one bundle without a Node builtin, and connects, subscribes and receives there', async () => {
     const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-worker-'))
     open.push(() => rmSync(folder, { recursive: true, force: true }))
     const outfile = path.join(folder, 'client.mjs')
-    const entry = { contents: "export { connect } from './src/client/browser.ts'", resolveDir: root }
-    await esbuild.build({ stdin: entry, outfile, bundle: true, platform: 'browser', format: 'esm', target: 'es2022', logLevel: 'silent' })
+    const entry = {
+      contents: "export { connect } from './src/client/browser.ts'",
+      resolveDir: root,
+    }
+    await esbuild.build({
+      stdin: entry,
+      outfile,
+      bundle: true,
+      platform: 'browser',
+      format: 'esm',
+      target: 'es2022',
+      logLevel: 'silent',
+    })
     const url = await serve('ws', (bytes, send) => {
       if (bytes[0] === 0x10) send(connack())
       if (bytes[0] === 0x82) {
@@ -182,7 +213,10 @@ describe('the client for browsers in a worker', () => {
         await client.disconnect()
         parentPort.postMessage(await client.closed === undefined ? 'closed' : 'broken')
       }).catch((error) => parentPort.postMessage(String(error)))`
-    const worker = new Worker(program, { eval: true, workerData: { client: outfile, url, ws: path.join(root, 'node_modules', 'ws') } })
+    const worker = new Worker(program, {
+      eval: true,
+      workerData: { client: outfile, url, ws: path.join(root, 'node_modules', 'ws') },
+    })
     open.push(() => worker.terminate())
     const said: unknown[] = []
     await within(

@@ -12,7 +12,10 @@ describe("channel('#', codec)", () => {
     const client = await clientOn(brokerOf())
     const numbers = anywhere.on(client)
     await using subscription = await numbers.subscribe(['a/+', 'b/#'], { qos: 1 })
-    expect(subscription.granted.map(({ filter, qos }) => `${filter} ${qos}`)).toEqual(['a/+ 1', 'b/# 1'])
+    expect(subscription.granted.map(({ filter, qos }) => `${filter} ${qos}`)).toEqual([
+      'a/+ 1',
+      'b/# 1',
+    ])
     for (const topic of ['a/1', 'b', 'b//x/', 'c']) await numbers.publish(topic, topic.length)
     await client.publish('a/bad', 'x')
     expect(numbers.post('a/posted', 9)).toBe(true)
@@ -29,7 +32,11 @@ describe("channel('#', codec)", () => {
     const client = await clientOn(brokerOf())
     const numbers = anywhere.on(client)
     const seen: unknown[] = []
-    await using handling = await numbers.listen('x/+', ({ value, message }) => void seen.push([message.topic, value]), { share: 'workers' })
+    await using handling = await numbers.listen(
+      'x/+',
+      ({ value, message }) => void seen.push([message.topic, value]),
+      { share: 'workers' },
+    )
     expect(handling.granted.map(({ filter }) => filter)).toEqual(['$share/workers/x/+'])
     const writer = numbers.writableStream('x/1').getWriter()
     await writer.write(1)
@@ -37,7 +44,8 @@ describe("channel('#', codec)", () => {
     await numbers.publish('kept/a', 2, { retain: true })
     const latest = await numbers.latest('kept/+').ready
     await numbers.publish('kept/b', 3, { retain: true })
-    const kept = () => [...latest.getSnapshot().entries()].map(([topic, { value }]) => `${topic} ${value}`)
+    const kept = () =>
+      [...latest.getSnapshot().entries()].map(([topic, { value }]) => `${topic} ${value}`)
     await expect.poll(kept).toEqual(['kept/a 2', 'kept/b 3'])
     await numbers.clear('kept/a')
     await expect.poll(() => latest.size).toBe(1)
@@ -52,18 +60,27 @@ describe("channel('#', codec)", () => {
   it('operations are asked and served in the same way', async () => {
     const client = await clientOn(brokerOf())
     const double = mq.operation('#', mq.number(), mq.number()).on(client)
-    await using _serving = await double.serve('twice/+', ({ value, message }) => value * 2 + message.topic.length)
+    await using _serving = await double.serve(
+      'twice/+',
+      ({ value, message }) => value * 2 + message.topic.length,
+    )
     expect(await double.call('twice/me', 4)).toBe(16)
   })
 
   it('refuses what is no topic and no filter', async () => {
     const client = await clientOn(brokerOf())
     const numbers = anywhere.on(client)
-    for (const topic of ['a/+', '', undefined, { id: 1 }, 5]) await expect(numbers.publish(topic as never, 1)).rejects.toEqual(wrong)
+    for (const topic of ['a/+', '', undefined, { id: 1 }, 5])
+      await expect(numbers.publish(topic as never, 1)).rejects.toEqual(wrong)
     const either = { code: expect.stringMatching(/ERR_INVALID_(TOPIC|OPTION)/) }
-    for (const filter of ['a/#/b', '', 5, { id: 1 }, [undefined]]) await expect(numbers.subscribe(filter as never)).rejects.toMatchObject(either)
+    for (const filter of ['a/#/b', '', 5, { id: 1 }, [undefined]])
+      await expect(numbers.subscribe(filter as never)).rejects.toMatchObject(either)
     for (const topic of ['a/+', '#', '', 'a\0', '\ud800', undefined, { id: 1 }] as never[]) {
-      for (const make of [() => anywhere.topic.name(topic), () => anywhere.will(topic, 1), () => numbers.writableStream(topic)])
+      for (const make of [
+        () => anywhere.topic.name(topic),
+        () => anywhere.will(topic, 1),
+        () => numbers.writableStream(topic),
+      ])
         expect(make, String(topic)).toThrow(wrong)
     }
     expect(() => mq.channel('a/#' as never, mq.number())).toThrow(wrong)

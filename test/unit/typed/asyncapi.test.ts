@@ -19,7 +19,11 @@ async function read(given: object) {
 }
 
 const plant = mq.contract({
-  temperature: mq.channel('plant/{line}/{n:number}/temperature', mq.json(z.object({ value: z.number() })), { qos: 1, retain: true }),
+  temperature: mq.channel(
+    'plant/{line}/{n:number}/temperature',
+    mq.json(z.object({ value: z.number() })),
+    { qos: 1, retain: true },
+  ),
   log: mq.channel('log/{rest...}', mq.text()),
   control: { setpoint: mq.operation('plant/{line}/setpoint', mq.number(), mq.json()) },
 })
@@ -38,14 +42,21 @@ describe('an AsyncAPI document', () => {
       channel: { $ref: `#/channels/${name}` },
       messages: [{ $ref: `#/channels/${name}/messages/message` }],
     })
-    const payload = { type: 'object', properties: { value: { type: 'number' } }, required: ['value'] }
+    const payload = {
+      type: 'object',
+      properties: { value: { type: 'number' } },
+      required: ['value'],
+    }
     const json = { contentType: 'application/json' }
     const correlationId = { location: '$message.header#/correlationData' }
     expect(asyncapi(plant, options)).toEqual({
       asyncapi: '3.0.0',
       info,
       defaultContentType: 'application/json',
-      servers: { here: { host: 'broker.example:8883', protocol: 'mqtts' }, there: { host: 'x.example', protocol: 'ws' } },
+      servers: {
+        here: { host: 'broker.example:8883', protocol: 'mqtts' },
+        there: { host: 'x.example', protocol: 'ws' },
+      },
       channels: {
         temperature: {
           address: 'plant/{line}/{n}/temperature',
@@ -61,7 +72,9 @@ describe('an AsyncAPI document', () => {
         'control.setpoint': {
           address: 'plant/{line}/setpoint',
           parameters: { line: {} },
-          messages: { message: expect.objectContaining({ name: 'control.setpoint', correlationId }) },
+          messages: {
+            message: expect.objectContaining({ name: 'control.setpoint', correlationId }),
+          },
         },
         'control.setpoint.reply': {
           ...{ address: null, messages: { message: { name: 'control.setpoint.reply', ...json } } },
@@ -74,9 +87,16 @@ describe('an AsyncAPI document', () => {
         },
         'receive.control.setpoint': {
           ...{ action: 'receive', ...on('control.setpoint') },
-          reply: { address: { location: '$message.header#/responseTopic' }, ...on('control.setpoint.reply') },
+          reply: {
+            address: { location: '$message.header#/responseTopic' },
+            ...on('control.setpoint.reply'),
+          },
         },
-        'receive.log': { action: 'receive', ...on('log'), bindings: { mqtt: { qos: 0, bindingVersion: '0.2.0' } } },
+        'receive.log': {
+          action: 'receive',
+          ...on('log'),
+          bindings: { mqtt: { qos: 0, bindingVersion: '0.2.0' } },
+        },
       },
     })
   })
@@ -90,7 +110,8 @@ describe('an AsyncAPI document', () => {
     expect(made({ details: { setpoint: {} } })).toThrow(refused('details.setpoint'))
     expect(() => asyncapi(plant.log as never, options)).toThrow(refused('contract'))
     expect(() => asyncapi(plant, undefined as never)).toThrow(refused('info'))
-    const failing = (code: string) => mq.operation('a', undefined, undefined, { errors: { [code]: undefined } })
+    const failing = (code: string) =>
+      mq.operation('a', undefined, undefined, { errors: { [code]: undefined } })
     for (const twice of [
       { 'a.b': plant.log, a: { b: plant.log } },
       { a: plant.control.setpoint, 'a.reply': plant.log },
@@ -107,12 +128,19 @@ describe('an AsyncAPI document', () => {
   })
 
   it('says what each end does: QoS and expiry of a publish, QoS of a subscription', () => {
-    const own = { publish: { qos: 1, properties: { messageExpiryInterval: 60 } }, subscribe: { qos: 2 }, retain: true } as const
+    const own = {
+      publish: { qos: 1, properties: { messageExpiryInterval: 60 } },
+      subscribe: { qos: 2 },
+      retain: true,
+    } as const
     const contract = mq.contract({ a: mq.channel('a', mq.text(), own) })
     const { operations } = asyncapi(contract, { ...options, role: { send: ['a'], receive: ['a'] } })
     const sent = expect.objectContaining({ qos: 1, retain: true, messageExpiryInterval: 60 })
     expect(operations).toMatchObject({ 'send.a': { bindings: { mqtt: sent } } })
-    expect(operations).toHaveProperty(['receive.a', 'bindings', 'mqtt'], { qos: 2, bindingVersion: '0.2.0' })
+    expect(operations).toHaveProperty(['receive.a', 'bindings', 'mqtt'], {
+      qos: 2,
+      bindingVersion: '0.2.0',
+    })
   })
 })
 
@@ -124,7 +152,11 @@ describe('declared errors of an operation', () => {
 
   it('are messages of the answer, told apart by a header', () => {
     const { channels } = document as { channels: Record<string, { messages: object }> }
-    const header = (code: string) => ({ type: 'object', properties: { error: { const: code } }, required: ['error'] })
+    const header = (code: string) => ({
+      type: 'object',
+      properties: { error: { const: code } },
+      required: ['error'],
+    })
     expect(channels['find.reply']?.messages).toEqual({
       message: { name: 'find.reply', contentType: 'text/plain' },
       NOT_FOUND: {
@@ -141,7 +173,9 @@ describe('declared errors of an operation', () => {
 
   it('are found by the official parser', async () => {
     const reply = (await read(document)).operations().get('send.find').reply()
-    const names = Array.from<{ name(): string }, string>(reply.messages().all(), (message) => message.name())
+    const names = Array.from<{ name(): string }, string>(reply.messages().all(), (message) =>
+      message.name(),
+    )
     expect(names.join(' ')).toBe('find.reply find.reply.NOT_FOUND find.reply.SO/SO')
   })
 })
@@ -176,7 +210,10 @@ describe.each([
   ['of the library', z.toJSONSchema as never],
   ['of a function that writes draft 2020-12', draft2020],
 ] as const)('payloads in a document, by the JSON Schema %s', (_name, toJsonSchema) => {
-  const channels = Object.entries(schemas).map(([name, [schema]]) => [name, mq.channel('a', mq.json(schema))])
+  const channels = Object.entries(schemas).map(([name, [schema]]) => [
+    name,
+    mq.channel('a', mq.json(schema)),
+  ])
   const contract = mq.contract(Object.fromEntries(channels))
   const details = { tuple: { title: 'Pair', description: 'Two.', examples: [['x', 1]] } }
   const role = { send: Object.keys(schemas) }
@@ -189,7 +226,11 @@ describe.each([
     const parsed = await read({ ...document, channels, operations })
     const pair = parsed.channels().get('tuple').messages().all()[0]
     const [example] = pair.examples().all()
-    expect([pair.title(), pair.description(), example.payload()]).toEqual(['Pair', 'Two.', ['x', 1]])
+    expect([pair.title(), pair.description(), example.payload()]).toEqual([
+      'Pair',
+      'Two.',
+      ['x', 1],
+    ])
   })
 
   it.each(Object.keys(schemas))('%s: passes as the channel sends it, or does not', async (name) => {

@@ -26,7 +26,9 @@ async function* from(first: number, over: () => void): AsyncGenerator<number> {
 
 it('a generator that fails is a line of the log of its server', async () => {
   const lines: string[] = []
-  const { client: server, other: caller } = await pair({ logger: { error: (line: string) => void lines.push(line) } })
+  const { client: server, other: caller } = await pair({
+    logger: { error: (line: string) => void lines.push(line) },
+  })
   const failing = mq.operation('failing', mq.number(), mq.number())
   await failing.on(server).serve(async function* ({ value }) {
     yield value
@@ -36,7 +38,9 @@ it('a generator that fails is a line of the log of its server', async () => {
   for (const value of [1, 2]) {
     const stream = failing.on(caller).stream(value)
     await stream.next()
-    await expect(stream.next()).rejects.toEqual(coded('ERR_REMOTE', { reasonName: 'ERR_HANDLER_FAILED' }))
+    await expect(stream.next()).rejects.toEqual(
+      coded('ERR_REMOTE', { reasonName: 'ERR_HANDLER_FAILED' }),
+    )
   }
   expect(lines).toEqual([
     expect.stringContaining('failing: TypeError: a bug of ours'),
@@ -46,7 +50,9 @@ it('a generator that fails is a line of the log of its server', async () => {
 
 it('what a generator says on purpose, and a client that ends, are no lines of the log', async () => {
   const lines: string[] = []
-  const { client: server, other: caller } = await pair({ logger: { error: (line: string) => void lines.push(line) } })
+  const { client: server, other: caller } = await pair({
+    logger: { error: (line: string) => void lines.push(line) },
+  })
   const numbers = mq.operation('numbers', mq.number(), mq.number())
   let isOver = false
   await numbers.on(server).serve(async function* ({ value }) {
@@ -58,7 +64,9 @@ it('what a generator says on purpose, and a client that ends, are no lines of th
   })
   const failing = numbers.on(caller).stream(1)
   expect((await failing.next()).value).toBe(1)
-  await expect(failing.next()).rejects.toEqual(coded('ERR_REMOTE', { reasonName: 'none', message: 'no such number' }))
+  await expect(failing.next()).rejects.toEqual(
+    coded('ERR_REMOTE', { reasonName: 'none', message: 'no such number' }),
+  )
   const going = numbers.on(caller).stream(2)
   for (let n = 0; n < 2; n++) await going.next()
   await server.disconnect()
@@ -68,9 +76,16 @@ it('what a generator says on purpose, and a client that ends, are no lines of th
 
 it('latest values keep the order of messages whose schema takes its time, those that delete too', async () => {
   const { client, other } = await pair()
-  await using latest = await mq.channel('l/{id}', mq.json(late), { qos: 1 }).on(client).latest().ready
-  const sent = [...Array.from({ length: 6 }, (_, n) => ['l/x', String(n)]), ['l/y', '1'], ['l/y', ''], ['l/z', '1']] as const
-  for (const [topic, payload] of sent) other.publish(topic as string, payload as string, { qos: 1 }).catch(() => undefined)
+  await using latest = await mq.channel('l/{id}', mq.json(late), { qos: 1 }).on(client).latest()
+    .ready
+  const sent = [
+    ...Array.from({ length: 6 }, (_, n) => ['l/x', String(n)]),
+    ['l/y', '1'],
+    ['l/y', ''],
+    ['l/z', '1'],
+  ] as const
+  for (const [topic, payload] of sent)
+    other.publish(topic as string, payload as string, { qos: 1 }).catch(() => undefined)
   await eventually(() => latest.has('l/z'))
   expect([...latest].map(([topic, { value }]) => `${topic} ${value}`)).toEqual(['l/x 5', 'l/z 1'])
 })
@@ -95,7 +110,9 @@ it('streams that are left in every way end their generators', async () => {
   const bound = counting.on(caller)
   for await (const value of bound.stream(1)) if (value === 40) break
   const several = bound.stream(1)
-  expect((await Promise.all([several.next(), several.next(), several.next()])).map(({ value }) => value)).toEqual([1, 2, 3])
+  expect(
+    (await Promise.all([several.next(), several.next(), several.next()])).map(({ value }) => value),
+  ).toEqual([1, 2, 3])
   const waiting = several.next()
   await several.return?.()
   await waiting
@@ -118,5 +135,7 @@ it('on 3.1.1 there are no operations: each call says so', async () => {
   const client = await clientOn(brokerOf(), { protocolVersion: 4 })
   const bound = mq.operation('op', mq.number(), mq.number()).on(client)
   for (const given of [bound.call(1), bound.serve(() => 1), bound.stream(1).next()])
-    await expect(given).rejects.toEqual(coded('ERR_UNSUPPORTED_OPTION', { option: 'protocolVersion' }))
+    await expect(given).rejects.toEqual(
+      coded('ERR_UNSUPPORTED_OPTION', { option: 'protocolVersion' }),
+    )
 })

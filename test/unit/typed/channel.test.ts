@@ -7,7 +7,9 @@ import { eventually } from '../../real/waiting.js'
 import { pause } from '../../support/pausing.js'
 import { type clientOn, pair as clients, coded, schemaOf, upTo } from './rig.js'
 
-const temperature = mq.channel('plant/{line}/{device}/temperature', mq.json<{ value: number }>(), { qos: 1 })
+const temperature = mq.channel('plant/{line}/{device}/temperature', mq.json<{ value: number }>(), {
+  qos: 1,
+})
 
 const bad = 'ERR_INVALID_PAYLOAD'
 
@@ -30,7 +32,10 @@ type Client = Awaited<ReturnType<typeof clientOn>>
 /** Two clients, with what the first one reports and logs. */
 async function pair(options = {}) {
   const warnings: string[] = []
-  const { client, other } = await clients({ logger: { warn: (line: string) => void warnings.push(line) }, ...options })
+  const { client, other } = await clients({
+    logger: { warn: (line: string) => void warnings.push(line) },
+    ...options,
+  })
   const told: ClientEvents['invalid'][] = []
   client.on('invalid', (event) => void told.push(event))
   return { client, other, told, warnings }
@@ -40,7 +45,8 @@ async function pair(options = {}) {
 function publishedBy(client: Client): string[] {
   const texts: string[] = []
   client.on('packet', ({ direction, packet }) => {
-    if (direction === 'out' && packet.type === 'publish') texts.push(new TextDecoder().decode(packet.payload))
+    if (direction === 'out' && packet.type === 'publish')
+      texts.push(new TextDecoder().decode(packet.payload))
   })
   return texts
 }
@@ -50,7 +56,9 @@ describe('a channel', () => {
     const { client } = await pair()
     const bound = temperature.on(client)
     await using subscription = await bound.subscribe({ line: 3 })
-    expect(subscription.granted.map(({ filter, qos }) => [filter, qos])).toEqual([['plant/3/+/temperature', 1]])
+    expect(subscription.granted.map(({ filter, qos }) => [filter, qos])).toEqual([
+      ['plant/3/+/temperature', 1],
+    ])
     await bound.publish({ line: '3', device: 'a1' }, { value: 21.5 })
     await bound.publish({ line: '4', device: 'a1' }, { value: 1 })
     await bound.publish({ line: '3', device: 'a2' }, { value: 22 })
@@ -80,15 +88,30 @@ describe('a channel', () => {
   it('several sets of parameters are one SUBSCRIBE', async () => {
     const { client } = await pair()
     const packets: number[] = []
-    client.on('packet', ({ packet }) => packet.type === 'subscribe' && packets.push(packet.subscriptions.length))
-    await using subscription = await temperature.on(client).subscribe([{ line: 1 }, { line: 2, device: 'x' }])
+    client.on(
+      'packet',
+      ({ packet }) => packet.type === 'subscribe' && packets.push(packet.subscriptions.length),
+    )
+    await using subscription = await temperature
+      .on(client)
+      .subscribe([{ line: 1 }, { line: 2, device: 'x' }])
     expect(packets).toEqual([2])
-    expect(subscription.granted.map(({ filter }) => filter)).toEqual(['plant/1/+/temperature', 'plant/2/x/temperature'])
+    expect(subscription.granted.map(({ filter }) => filter)).toEqual([
+      'plant/1/+/temperature',
+      'plant/2/x/temperature',
+    ])
   })
 
   it('what is said of one direction goes over what is said of both', async () => {
     const { client } = await pair()
-    const bound = mq.channel('a', mq.text(), { qos: 0, retain: false, publish: { qos: 2, retain: true }, subscribe: { qos: 1 } }).on(client)
+    const bound = mq
+      .channel('a', mq.text(), {
+        qos: 0,
+        retain: false,
+        publish: { qos: 2, retain: true },
+        subscribe: { qos: 1 },
+      })
+      .on(client)
     expect(bound.will('x')).toMatchObject({ qos: 2, retain: true })
     await using subscription = await bound.subscribe()
     expect(subscription.granted.map(({ qos }) => qos)).toEqual([1])
@@ -96,7 +119,13 @@ describe('a channel', () => {
 
   it('gives a will', () => {
     const properties = { contentType: 'application/json', payloadFormatIndicator: 1 }
-    const will = { topic: 'plant/1/a/temperature', payload: '{"value":0}', qos: 1, retain: true, properties }
+    const will = {
+      topic: 'plant/1/a/temperature',
+      payload: '{"value":0}',
+      qos: 1,
+      retain: true,
+      properties,
+    }
     expect(temperature.will({ line: 1, device: 'a' }, { value: 0 }, { retain: true })).toEqual(will)
   })
 
@@ -105,7 +134,11 @@ describe('a channel', () => {
     const checked = mq.channel('c/{n}', mq.json(doubling)).on(client)
     const published = publishedBy(client)
     const issues = [{ message: 'no number', path: ['value'] }]
-    const invalid = coded(bad, { outcome: 'not-sent', message: 'invalid payload: value: no number', issues })
+    const invalid = coded(bad, {
+      outcome: 'not-sent',
+      message: 'invalid payload: value: no number',
+      issues,
+    })
     await expect(checked.publish({ n: 1 }, { value: 'x' as never })).rejects.toEqual(invalid)
     expect(() => checked.post({ n: 1 }, {} as never)).toThrow(coded(bad))
     await using subscription = await checked.subscribe()
@@ -135,7 +168,9 @@ describe('a channel', () => {
     const sent = publishedBy(client)
     const slow = mq.channel('s', mq.json(late), { qos: 1 }).on(client)
     const values = upTo(40).map((n) => (n === 7 ? ('x' as never) : n))
-    const calls = values.map((value) => slow.publish({ value }).catch((error: MqttError) => error.code))
+    const calls = values.map((value) =>
+      slow.publish({ value }).catch((error: MqttError) => error.code),
+    )
     expect((await Promise.all(calls))[7]).toBe(bad)
     expect(sent).toEqual(values.filter((_, n) => n !== 7).map((n) => `{"value":${n}}`))
   })
@@ -150,8 +185,16 @@ describe('a channel', () => {
 
   it('content types are compared without parameters and case; JSON takes +json; none is fine', async () => {
     const { client, other } = await pair()
-    await using subscription = await mq.channel('t', mq.json<number>()).on(client).subscribe({ onInvalid: 'deliver' })
-    const json = [undefined, 'application/json', 'Application/JSON; charset=utf-8', 'application/senml+json']
+    await using subscription = await mq
+      .channel('t', mq.json<number>())
+      .on(client)
+      .subscribe({ onInvalid: 'deliver' })
+    const json = [
+      undefined,
+      'application/json',
+      'Application/JSON; charset=utf-8',
+      'application/senml+json',
+    ]
     for (const contentType of [...json, 'text/plain', 'application/jsonx']) {
       await other.publish('t', '1', { properties: { contentType } })
       const received = await subscription.next()
@@ -164,7 +207,9 @@ describe('a channel', () => {
     const kept: Uint8Array[] = []
     const keeping = mq.codec<Uint8Array>({ encode: (value) => value, decode: (bytes) => bytes })
     const channel = mq.channel('b', keeping).on(client)
-    const handling = await channel.listen(({ value }) => void kept.push(value), { lifetime: 'borrowed' })
+    const handling = await channel.listen(({ value }) => void kept.push(value), {
+      lifetime: 'borrowed',
+    })
     for (let n = 0; n < 300; n++) await client.publish('b', Uint8Array.of(n & 255, 1, 2))
     await eventually(() => kept.length === 300)
     expect(kept.every((bytes, n) => bytes[0] === (n & 255) && bytes.length === 3)).toBe(true)
@@ -187,10 +232,14 @@ type Cell = (typeof cells)[number]
 /** Seven good payloads, the bad ones behind the first of them. */
 const payloads = ['{"value":0}', ...wrong, ...[1, 2, 3, 4, 5, 6].map((n) => `{"value":${n}}`)]
 
-const boundTo = (client: Client, qos: Cell['qos']) => mq.channel('v', mq.json(doubling), { qos }).on(client)
+const boundTo = (client: Client, qos: Cell['qos']) =>
+  mq.channel('v', mq.json(doubling), { qos }).on(client)
 
 /** Reads in the way of the cell until seven values came; gives what is to be waited for, and what counts and ends it. */
-async function reader({ reading, policy: onInvalid, ack }: Cell, bound: ReturnType<typeof boundTo>) {
+async function reader(
+  { reading, policy: onInvalid, ack }: Cell,
+  bound: ReturnType<typeof boundTo>,
+) {
   const values: number[] = []
   const errors: MqttError[] = []
   const take = (received: mq.Received<object, { twice: number }> | mq.Invalid<object>): boolean => {
@@ -200,8 +249,14 @@ async function reader({ reading, policy: onInvalid, ack }: Cell, bound: ReturnTy
     return values.length < 7
   }
   if (reading === 'listen') {
-    const handling = await bound.listen((received) => void take(received), { onInvalid, ack: ack === 'manual' ? 'auto' : ack })
-    const done = onInvalid === 'throw' ? () => handling.done : () => eventually(() => values.length === 7, 'seven values')
+    const handling = await bound.listen((received) => void take(received), {
+      onInvalid,
+      ack: ack === 'manual' ? 'auto' : ack,
+    })
+    const done =
+      onInvalid === 'throw'
+        ? () => handling.done
+        : () => eventually(() => values.length === 7, 'seven values')
     return { values, errors, source: handling, done }
   }
   const subscription = await bound.subscribe({ onInvalid, ack })
@@ -210,7 +265,8 @@ async function reader({ reading, policy: onInvalid, ack }: Cell, bound: ReturnTy
       while (take((await subscription.next({ timeout: 4000 })) as never));
     },
     batches: async () => {
-      for await (const batch of subscription.batches()) if (!batch.map((each) => take(each as never)).every(Boolean)) break
+      for await (const batch of subscription.batches())
+        if (!batch.map((each) => take(each as never)).every(Boolean)) break
     },
     'for await': async () => {
       for await (const each of subscription) if (!take(each as never)) break
@@ -223,13 +279,17 @@ async function reader({ reading, policy: onInvalid, ack }: Cell, bound: ReturnTy
 function acknowledgements(client: Client): number[] {
   const codes: number[] = []
   client.on('packet', ({ direction, packet }) => {
-    if (direction === 'out' && (packet.type === 'puback' || packet.type === 'pubrec')) codes.push(packet.reasonCode)
+    if (direction === 'out' && (packet.type === 'puback' || packet.type === 'pubrec'))
+      codes.push(packet.reasonCode)
   })
   return codes
 }
 
 /** How the acknowledgements of all payloads are to come out. */
-async function expectAcknowledged(codes: readonly number[], { policy, qos, ack, reading, version }: Cell): Promise<void> {
+async function expectAcknowledged(
+  codes: readonly number[],
+  { policy, qos, ack, reading, version }: Cell,
+): Promise<void> {
   if (qos === 0) return
   // The last one of a bare `next()` is acknowledged with the one after it.
   const open = reading === 'next' && ack === 'auto' ? 1 : 0
@@ -243,7 +303,10 @@ describe('bad payloads', () => {
     '$policy, QoS $qos, ack $ack, $reading, MQTT version $version',
     async (cell) => {
       const { policy, qos, ack, version } = cell
-      const { client, other, told, warnings } = await pair({ receiveMaximum: version === 5 ? 3 : undefined, protocolVersion: version })
+      const { client, other, told, warnings } = await pair({
+        receiveMaximum: version === 5 ? 3 : undefined,
+        protocolVersion: version,
+      })
       const codes = acknowledgements(client)
       const bound = boundTo(client, qos)
       const { values, errors, source, done } = await reader(cell, bound)
@@ -254,12 +317,17 @@ describe('bad payloads', () => {
         expect(told.length).toBe(1)
         // What a refused message is acknowledged with: 3.1.1 has no reason codes.
         const refused = version === 5 ? 0x99 : 0
-        if (qos > 0 && ack !== 'on-receive') await eventually(() => codes.length >= 2 && codes.includes(refused), 'an acknowledgement')
+        if (qos > 0 && ack !== 'on-receive')
+          await eventually(() => codes.length >= 2 && codes.includes(refused), 'an acknowledgement')
       } else {
         await done()
         expect(values).toEqual([0, 1, 2, 3, 4, 5, 6])
         expect([source.invalid, errors.length]).toEqual([4, policy === 'deliver' ? 4 : 0])
-        const reported = told.map(({ topic, error, start }) => [topic, error.code, new TextDecoder().decode(start)])
+        const reported = told.map(({ topic, error, start }) => [
+          topic,
+          error.code,
+          new TextDecoder().decode(start),
+        ])
         expect(reported).toEqual(wrong.map((text) => ['v', bad, text]))
         await expectAcknowledged(codes, cell)
       }
@@ -269,8 +337,10 @@ describe('bad payloads', () => {
       // The window is free: as many again go through.
       if (policy !== 'throw') {
         await using again = await bound.subscribe()
-        for (let n = 0; n < 10; n++) other.publish('v', `{"value":${n}}`, { qos }).catch(() => undefined)
-        for (let n = 0; n < 10; n++) expect((await again.next({ timeout: 4000 }))?.value.twice).toBe(n * 2)
+        for (let n = 0; n < 10; n++)
+          other.publish('v', `{"value":${n}}`, { qos }).catch(() => undefined)
+        for (let n = 0; n < 10; n++)
+          expect((await again.next({ timeout: 4000 }))?.value.twice).toBe(n * 2)
       }
     },
   )
@@ -294,7 +364,10 @@ describe('bad payloads', () => {
   it('a level that does not parse is invalid; an empty retained payload is not', async () => {
     const { client, other, told } = await pair()
     await other.publish('n/7', '7', { retain: true, qos: 1 })
-    await using subscription = await mq.channel('n/{n:number}', mq.json<number>()).on(client).subscribe({}, { onInvalid: 'deliver', qos: 1 })
+    await using subscription = await mq
+      .channel('n/{n:number}', mq.json<number>())
+      .on(client)
+      .subscribe({}, { onInvalid: 'deliver', qos: 1 })
     expect((await subscription.next())?.params).toEqual({ n: 7 })
     await other.publish('n/x', '1')
     expect((await subscription.next())?.params).toBeUndefined()
@@ -325,7 +398,10 @@ describe('bad payloads', () => {
   it('a policy that answers later has no opinion, and ends nothing', async () => {
     const { client, other } = await pair()
     const onInvalid = (async () => Promise.reject(new Error('later'))) as never
-    await using subscription = await mq.channel('v', mq.number()).on(client).subscribe({ qos: 1, onInvalid })
+    await using subscription = await mq
+      .channel('v', mq.number())
+      .on(client)
+      .subscribe({ qos: 1, onInvalid })
     for (const payload of ['x', '1']) await other.publish('v', payload, { qos: 1 })
     expect((await subscription.next({ timeout: 2000 }))?.value).toBe(1)
     await pause(5)
@@ -341,17 +417,26 @@ describe('bad payloads', () => {
     await other.publish('v', 'x', { qos: 1 })
     const calls = upTo(20).map((value) => channel.on(client).publish({ value }))
     await Promise.all([...calls, channel.on(client).clear()])
-    for (const n of upTo(20)) for (const each of [one, two]) expect((await each.next())?.value.twice).toBe(n * 2)
+    for (const n of upTo(20))
+      for (const each of [one, two]) expect((await each.next())?.value.twice).toBe(n * 2)
     expect([one.invalid, two.invalid, warnings.length]).toEqual([1, 1, 1])
   })
 
   it('what is given as undefined is left out: the defaults of the channel go', async () => {
     const { client } = await pair()
-    const channel = mq.channel('v', mq.number(), { qos: 1, retain: true, publish: { properties: { messageExpiryInterval: 9 } } }).on(client)
+    const channel = mq
+      .channel('v', mq.number(), {
+        qos: 1,
+        retain: true,
+        publish: { properties: { messageExpiryInterval: 9 } },
+      })
+      .on(client)
     const sent: unknown[] = []
     client.on('packet', ({ direction, packet }) => {
-      if (direction === 'out' && packet.type === 'publish') sent.push([packet.qos, packet.retain, packet.properties?.messageExpiryInterval])
-      if (direction === 'out' && packet.type === 'subscribe') sent.push(packet.subscriptions[0]?.qos)
+      if (direction === 'out' && packet.type === 'publish')
+        sent.push([packet.qos, packet.retain, packet.properties?.messageExpiryInterval])
+      if (direction === 'out' && packet.type === 'subscribe')
+        sent.push(packet.subscriptions[0]?.qos)
     })
     await channel.publish(1, { qos: undefined, retain: undefined, properties: undefined })
     await using _subscription = await channel.subscribe({ qos: undefined, onInvalid: undefined })

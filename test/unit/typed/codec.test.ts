@@ -11,9 +11,15 @@ const bad = 'ERR_INVALID_PAYLOAD'
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 /** What a codec makes of payloads that a peer sent: values, or what is wrong. */
-async function received<T>(codec: mq.Codec<never, T>, payloads: readonly (string | Uint8Array)[]): Promise<(T | string)[]> {
+async function received<T>(
+  codec: mq.Codec<never, T>,
+  payloads: readonly (string | Uint8Array)[],
+): Promise<(T | string)[]> {
   const { client, other } = await pair()
-  await using subscription = await mq.channel('c', codec).on(client).subscribe({ onInvalid: 'deliver', qos: 1 })
+  await using subscription = await mq
+    .channel('c', codec)
+    .on(client)
+    .subscribe({ onInvalid: 'deliver', qos: 1 })
   const found: (T | string)[] = []
   for (const payload of payloads) {
     await other.publish('c', payload, { qos: 1 })
@@ -28,7 +34,22 @@ describe('number()', () => {
   it('takes decimals, and nothing that is a number by chance', async () => {
     const texts = ['21.5', '-3', ' 7\n', '1e3', '1e+21', '+4', '0', '-0.0', '1E-7']
     expect(await received(mq.number(), texts)).toEqual(texts.map(Number))
-    const none = ['0x10', '0b1', '0o7', ' ', 'Infinity', '-Infinity', 'NaN', '1e400', '1_000', '1,5', '--1', 'e', '٣', '1 2']
+    const none = [
+      '0x10',
+      '0b1',
+      '0o7',
+      ' ',
+      'Infinity',
+      '-Infinity',
+      'NaN',
+      '1e400',
+      '1_000',
+      '1,5',
+      '--1',
+      'e',
+      '٣',
+      '1 2',
+    ]
     expect(await received(mq.number(), none)).toEqual(none.map(() => bad))
   })
 
@@ -46,7 +67,13 @@ describe('text()', () => {
   })
 
   it('keeps a byte order mark and U+FFFD, and refuses what is no UTF-8', async () => {
-    const payloads = ['\ufeffa', 'x\ufffdy', Uint8Array.of(0x61, 0xff), Uint8Array.of(0xed, 0xa0, 0x80), Uint8Array.of(0xc3)]
+    const payloads = [
+      '\ufeffa',
+      'x\ufffdy',
+      Uint8Array.of(0x61, 0xff),
+      Uint8Array.of(0xed, 0xa0, 0x80),
+      Uint8Array.of(0xc3),
+    ]
     expect(await received(mq.text(), payloads)).toEqual(['\ufeffa', 'x\ufffdy', bad, bad, bad])
   })
 })
@@ -74,15 +101,22 @@ describe('json()', () => {
   it('has no JSON for what has none', async () => {
     const cycle: Record<string, unknown> = {}
     cycle['self'] = cycle
-    const channel = mq.channel('x', mq.json()).on({ publish: async () => undefined, writable: Promise.resolve(), ordered: true })
-    for (const value of [undefined, () => 1, Symbol('x'), 1n, cycle]) await expect(channel.publish(value)).rejects.toMatchObject({ code: bad })
+    const channel = mq
+      .channel('x', mq.json())
+      .on({ publish: async () => undefined, writable: Promise.resolve(), ordered: true })
+    for (const value of [undefined, () => 1, Symbol('x'), 1n, cycle])
+      await expect(channel.publish(value)).rejects.toMatchObject({ code: bad })
   })
 })
 
 type N = { n: number }
 
 /** What a subscriber reads of a value that is published with this schema; `meanwhile` runs after the call. */
-async function sentWith(schema: mq.StandardSchema<N>, value: N, meanwhile = (): void => {}): Promise<string | undefined> {
+async function sentWith(
+  schema: mq.StandardSchema<N>,
+  value: N,
+  meanwhile = (): void => {},
+): Promise<string | undefined> {
   const client = await clientOn(brokerOf())
   await using subscription = await client.subscribe('c')
   const sent = mq.channel('c', mq.json(schema)).on(client).publish(value)
@@ -100,7 +134,9 @@ describe('json(schema)', () => {
   })
 
   it('sends what was given, though the schema writes to it, and the caller while it takes its time', async () => {
-    const writing = schemaOf<N>((value) => ({ value: Object.assign(value as object, { n: 9, more: true }) }))
+    const writing = schemaOf<N>((value) => ({
+      value: Object.assign(value as object, { n: 9, more: true }),
+    }))
     expect(await sentWith(writing, { n: 1 })).toBe('{"n":1}')
     const slow = schemaOf<N>((value) => pause(5).then(() => ({ value })))
     const mine = { n: 2 }
@@ -141,23 +177,31 @@ describe('json(schema)', () => {
     const client = await clientOn(brokerOf())
     const told: MqttError[] = []
     client.on('invalid', ({ error }) => void told.push(error))
-    const echo = schemaOf((value) => ({ issues: [{ message: `unknown ${String(value)}`, path: [String(value)] }] }))
+    const echo = schemaOf((value) => ({
+      issues: [{ message: `unknown ${String(value)}`, path: [String(value)] }],
+    }))
     await using _subscription = await mq.channel('c', mq.json(echo)).on(client).subscribe()
     const reading = _subscription.next({ timeout: 300 }).catch(() => undefined)
     const payload = JSON.stringify(`\u001b[2J\n\u202e${'x'.repeat(5000)}`)
-    for (const contentType of ['a/b\u0007', undefined]) await client.publish('c', payload, { properties: { contentType } })
+    for (const contentType of ['a/b\u0007', undefined])
+      await client.publish('c', payload, { properties: { contentType } })
     await reading
     expect(told).toHaveLength(2)
     for (const { message } of told) {
       expect(message.length).toBeLessThan(400)
-      expect([...message].every((unit) => unit >= ' ' && unit !== '\u202e' && unit !== '\u0007')).toBe(true)
+      expect(
+        [...message].every((unit) => unit >= ' ' && unit !== '\u202e' && unit !== '\u0007'),
+      ).toBe(true)
     }
   })
 })
 
 describe('codecs of one’s own', () => {
   it('may be made of others: a decode of its own is the one that is used', async () => {
-    const doubled = mq.codec<number>({ ...mq.number(), decode: (bytes) => Number(new TextDecoder().decode(bytes)) * 2 })
+    const doubled = mq.codec<number>({
+      ...mq.number(),
+      decode: (bytes) => Number(new TextDecoder().decode(bytes)) * 2,
+    })
     expect(await received(doubled, ['4'])).toEqual([8])
     const other = mq.codec<number>({ ...mq.number(), encode: (value) => String(value + 1) })
     expect(await received(other, ['4', '0x4'])).toEqual([4, bad])
@@ -166,8 +210,10 @@ describe('codecs of one’s own', () => {
   it('have both functions', () => {
     const { encode, decode } = mq.number()
     const refused = (option: string) => coded('ERR_INVALID_OPTION', { option })
-    for (const given of [{ encode }, { encode, decode: 'x' }]) expect(() => mq.codec(given as never)).toThrow(refused('decode'))
-    for (const given of [{ decode }, undefined]) expect(() => mq.codec(given as never)).toThrow(refused('encode'))
+    for (const given of [{ encode }, { encode, decode: 'x' }])
+      expect(() => mq.codec(given as never)).toThrow(refused('decode'))
+    for (const given of [{ decode }, undefined])
+      expect(() => mq.codec(given as never)).toThrow(refused('encode'))
   })
 
   it('may be objects of a class', async () => {
@@ -200,7 +246,9 @@ describe('codecs of one’s own', () => {
     ['a buffer', () => new ArrayBuffer(3)],
   ])('that encode %s are refused before a byte is sent', async (_, encode) => {
     const client = await clientOn(brokerOf())
-    const channel = mq.channel('s', mq.codec<number>({ encode: encode as never, decode: () => 1 })).on(client)
+    const channel = mq
+      .channel('s', mq.codec<number>({ encode: encode as never, decode: () => 1 }))
+      .on(client)
     await expect(channel.publish(1)).rejects.toEqual(coded(bad, { outcome: 'not-sent' }))
   })
 
@@ -211,10 +259,17 @@ describe('codecs of one’s own', () => {
     let handler: (message: unknown) => unknown = () => undefined
     const listen = async (_filters: unknown, handle: typeof handler) => {
       handler = handle
-      return { done: Promise.resolve(), granted: [], unsubscribe: async () => undefined, detach: () => undefined }
+      return {
+        done: Promise.resolve(),
+        granted: [],
+        unsubscribe: async () => undefined,
+        detach: () => undefined,
+      }
     }
     const kept: Uint8Array[] = []
-    const channel = mq.channel('t', mq.bytes()).on({ listen, on: () => () => undefined } as unknown as mq.Subscriber)
+    const channel = mq
+      .channel('t', mq.bytes())
+      .on({ listen, on: () => () => undefined } as unknown as mq.Subscriber)
     await channel.listen(({ value }) => void kept.push(value))
     handler(message)
     pool.fill(0)
@@ -226,7 +281,11 @@ describe('codecs of one’s own', () => {
 function limitsSet(work: () => void): number {
   const usual = Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit') as PropertyDescriptor
   let count = 0
-  Object.defineProperty(Error, 'stackTraceLimit', { get: () => 10, set: () => void count++, configurable: true })
+  Object.defineProperty(Error, 'stackTraceLimit', {
+    get: () => 10,
+    set: () => void count++,
+    configurable: true,
+  })
   try {
     work()
   } finally {
@@ -236,7 +295,9 @@ function limitsSet(work: () => void): number {
 }
 
 describe('a payload that is none', () => {
-  const strict = schemaOf<number>((value) => (value === 1 ? { value } : { issues: [{ message: 'must be 1' }] }))
+  const strict = schemaOf<number>((value) =>
+    value === 1 ? { value } : { issues: [{ message: 'must be 1' }] },
+  )
   // A peer may send many: no error is made that is never seen, with lines of a stack that say nothing.
   it.each<[who: string, codec: mq.Codec<never, unknown>, text: string, contentType?: string]>([
     ['a schema', mq.json(strict), '2'],
@@ -244,8 +305,13 @@ describe('a payload that is none', () => {
     ['number()', mq.number(), 'x'],
     ['a content type', mq.json(), '1', 'text/plain'],
   ])('%s refuses it at the cost of one error', (_who, codec, text, contentType) => {
-    const message = { payload: bytesOf(text), text: () => text, properties: { contentType } } as unknown as Message
-    const refuse = (): void => expect(() => decoded(codec, message)).toThrow(coded(bad, { fault: 'remote' }))
+    const message = {
+      payload: bytesOf(text),
+      text: () => text,
+      properties: { contentType },
+    } as unknown as Message
+    const refuse = (): void =>
+      expect(() => decoded(codec, message)).toThrow(coded(bad, { fault: 'remote' }))
     expect(limitsSet(refuse)).toBe(limitsSet(() => new MqttError('ERR_INVALID_PAYLOAD')))
   })
 })

@@ -49,7 +49,11 @@ describe('rows', () => {
   }
 
   it('are a Map, and their pictures are as it was', () => {
-    const step = fc.tuple(fc.constantFrom('put', 'put', 'take', 'picture', 'evict'), fc.integer({ min: 0, max: 900 }), fc.integer())
+    const step = fc.tuple(
+      fc.constantFrom('put', 'put', 'take', 'picture', 'evict'),
+      fc.integer({ min: 0, max: 900 }),
+      fc.integer(),
+    )
     fc.assert(
       fc.property(fc.array(step, { maxLength: 3000, size: 'max' }), (steps) => {
         const rows = new Open()
@@ -74,9 +78,14 @@ describe('rows', () => {
         for (const [picture, then] of pictures) {
           expect(picture.size).toBe(then.size)
           const keys = upTo(901).map((key) => `t${key}`)
-          const seenIn = (map: ReadonlyMap<string, number>) => keys.map((key) => [map.get(key), map.has(key)])
+          const seenIn = (map: ReadonlyMap<string, number>) =>
+            keys.map((key) => [map.get(key), map.has(key)])
           expect(seenIn(picture)).toEqual(seenIn(then))
-          expect([[...picture], [...picture.keys()], [...picture.values()]]).toEqual([[...then], [...then.keys()], [...then.values()]])
+          expect([[...picture], [...picture.keys()], [...picture.values()]]).toEqual([
+            [...then],
+            [...then.keys()],
+            [...then.values()],
+          ])
           const seen: unknown[] = []
           picture.forEach((value, topic, self) => void seen.push([topic, value, self === picture]))
           expect(seen).toEqual([...then].map(([topic, value]) => [topic, value, true]))
@@ -148,7 +157,10 @@ describe('endings', () => {
 })
 
 describe('readers and listeners', () => {
-  const pending = async (changes: AsyncIterator<mq.LatestChange<object, number>>, latest: { unsubscribe(): Promise<void> }) => {
+  const pending = async (
+    changes: AsyncIterator<mq.LatestChange<object, number>>,
+    latest: { unsubscribe(): Promise<void> },
+  ) => {
     await latest.unsubscribe()
     const told = await all({ [Symbol.asyncIterator]: () => changes })
     return told.map(({ topic, entry }): [string, number | undefined] => [topic, entry?.value])
@@ -172,8 +184,13 @@ describe('readers and listeners', () => {
     for (let id = 0; id < 25; id++) from.give(`told${id}`, id)
     for (let id = 0; id < 25; id++) await changes.next()
     for (let id = 0; id < 20_000; id++) from.give(id, id)
-    const ended = new Set((await pending(changes, latest)).filter(([, value]) => value === undefined).map(([topic]) => topic))
-    for (let id = 0; id < 25; id++) for (const name of ['before', 'told']) expect(ended).toContain(`tank/${name}${id}/level`)
+    const ended = new Set(
+      (await pending(changes, latest))
+        .filter(([, value]) => value === undefined)
+        .map(([topic]) => topic),
+    )
+    for (let id = 0; id < 25; id++)
+      for (const name of ['before', 'told']) expect(ended).toContain(`tank/${name}${id}/level`)
   })
 
   it('several next() at a time get a change each, and each hears of the end', async () => {
@@ -184,12 +201,19 @@ describe('readers and listeners', () => {
     for (const id of ['a', 'b']) from.give(id, 1)
     await pause(5)
     await latest.unsubscribe()
-    expect((await Promise.all(four)).map(({ value }) => value?.topic)).toEqual(['tank/a/level', 'tank/b/level', undefined, undefined])
+    expect((await Promise.all(four)).map(({ value }) => value?.topic)).toEqual([
+      'tank/a/level',
+      'tank/b/level',
+      undefined,
+      undefined,
+    ])
   })
 
   it('one that throws is a line of the log; those that come, go and call back do no harm', async () => {
     const lines: string[] = []
-    const client = await clientOn(brokerOf(), { logger: { error: (line: string) => void lines.push(line) } })
+    const client = await clientOn(brokerOf(), {
+      logger: { error: (line: string) => void lines.push(line) },
+    })
     const latest = await level.on(client).latest().ready
     const told: string[] = []
     const stops: (() => void)[] = []
@@ -208,7 +232,11 @@ describe('readers and listeners', () => {
     await level.on(client).publish({ id: 1 }, 1)
     await eventually(() => told.includes('third'))
     expect(told).toEqual(['first', 'third'])
-    expect(lines.filter((line) => line.includes('a listener of latest values threw') && line.includes('mine'))).toHaveLength(1)
+    expect(
+      lines.filter(
+        (line) => line.includes('a listener of latest values threw') && line.includes('mine'),
+      ),
+    ).toHaveLength(1)
     await level.on(client).publish({ id: 1 }, 2)
     await eventually(() => told.filter((name) => name === 'third').length === 2)
     expect(client.state).toBe('connected')
@@ -221,7 +249,9 @@ describe('MQTT 3.1.1', () => {
     await level.on(client).publish({ id: 'a' }, 1, { retain: true })
     await using latest = await level.on(client).latest().ready
     await eventually(() => latest.size === 1)
-    expect(await all(mq.retained(client, 'tank/#', { quiet: 50 }))).toMatchObject([{ topic: 'tank/a/level' }])
+    expect(await all(mq.retained(client, 'tank/#', { quiet: 50 }))).toMatchObject([
+      { topic: 'tank/a/level' },
+    ])
     await client.reconnect({ force: true })
     await eventually(() => latest.get('tank/a/level')?.stale === false)
   })

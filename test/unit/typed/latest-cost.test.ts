@@ -18,7 +18,8 @@ const rows: Readonly<Record<string, Row>> = {
     return async () => {
       for (let id = 0; id < count; id++) {
         from.give(id, 1)
-        if (latest.getSnapshot().get(`tank/${id}/level`)?.value !== 1) throw new Error('an old snapshot')
+        if (latest.getSnapshot().get(`tank/${id}/level`)?.value !== 1)
+          throw new Error('an old snapshot')
       }
     }
   },

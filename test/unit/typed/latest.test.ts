@@ -12,7 +12,11 @@ describe('latest values', () => {
     await tanks.publish({ id: 'b' }, 2, { retain: true })
     await using latest = await tanks.latest().ready
     await eventually(() => latest.size === 2, 'two values')
-    expect(latest.get('tank/a/level')).toMatchObject({ params: { id: 'a' }, value: 1, stale: false })
+    expect(latest.get('tank/a/level')).toMatchObject({
+      params: { id: 'a' },
+      value: 1,
+      stale: false,
+    })
     await tanks.publish({ id: 'a' }, 3)
     await eventually(() => latest.get('tank/a/level')?.value === 3)
     await tanks.clear({ id: 'b' })
@@ -30,7 +34,10 @@ describe('latest values', () => {
     const changes = latest.changes()
     await tanks.publish({ id: 'a' }, 1)
     await tanks.publish({ id: 'b' }, 2)
-    expect(await changes.next()).toMatchObject({ value: { topic: 'tank/a/level', entry: { value: 1 } }, done: false })
+    expect(await changes.next()).toMatchObject({
+      value: { topic: 'tank/a/level', entry: { value: 1 } },
+      done: false,
+    })
     const waiting = changes.next()
     await tanks.publish({ id: 'a' }, 4)
     expect((await waiting).value.entry.value).toBe(4)
@@ -41,7 +48,9 @@ describe('latest values', () => {
   })
 
   it('are pending until the server has granted the subscription or refused it, and listeners hear of both', async () => {
-    const client = await clientOn(brokerOf({ authorizeSubscribe: (_client, { filter }) => filter.startsWith('tank') || 0x87 }))
+    const client = await clientOn(
+      brokerOf({ authorizeSubscribe: (_client, { filter }) => filter.startsWith('tank') || 0x87 }),
+    )
     const other = mq.channel('other/{id}', mq.text())
     for (const channel of [level, other] as const) {
       const latest = channel.on(client).latest()
@@ -85,7 +94,9 @@ describe('latest values', () => {
     expect([...bounded.keys()]).toEqual(['tank/3/level', 'tank/4/level', 'tank/5/level'])
     await eventually(() => brief.size === 0)
     for (const options of [{ limit: 0 }, { limit: 1.5 }, { expire: 0 }, { expire: Number.NaN }])
-      expect(() => tanks.latest({}, options), JSON.stringify(options)).toThrow(coded('ERR_INVALID_OPTION'))
+      expect(() => tanks.latest({}, options), JSON.stringify(options)).toThrow(
+        coded('ERR_INVALID_OPTION'),
+      )
   })
 
   it('expire each by its own age', async () => {
@@ -110,12 +121,19 @@ describe('latest values', () => {
     // What is acknowledged does not come again.
     await client.publish('other', '', { qos: 1 })
     const during: (boolean | undefined)[] = []
-    client.on('state', ({ state }) => state === 'reconnecting' && during.push(latest.get('tank/live/level')?.stale))
+    client.on(
+      'state',
+      ({ state }) => state === 'reconnecting' && during.push(latest.get('tank/live/level')?.stale),
+    )
     client.on('disconnect', () => during.push(latest.get('tank/kept/level')?.stale))
     broker.disconnect(client.clientId, 0x8b)
     await eventually(() => during.length === 2, 'the outage')
     expect(during.at(-1)).toBe(true)
-    await eventually(() => latest.get('tank/live/level')?.stale === true && latest.get('tank/kept/level')?.stale === false)
+    await eventually(
+      () =>
+        latest.get('tank/live/level')?.stale === true &&
+        latest.get('tank/kept/level')?.stale === false,
+    )
     await level.on(other).publish({ id: 'live' }, 3)
     await eventually(() => latest.get('tank/live/level')?.stale === false)
   })
@@ -123,11 +141,15 @@ describe('latest values', () => {
 
 it('latest values count the topics that made room, and log the first', async () => {
   const lines: string[] = []
-  const client = await clientOn(brokerOf(), { logger: { error: (line: string) => void lines.push(line) } })
+  const client = await clientOn(brokerOf(), {
+    logger: { error: (line: string) => void lines.push(line) },
+  })
   await using latest = await level.on(client).latest({}, { limit: 2 }).ready
   for (let id = 0; id < 5; id++) await level.on(client).publish({ id }, id)
   await eventually(() => latest.evicted === 3, 'three that went')
-  expect(lines).toEqual([expect.stringContaining("'tank/{id}/level' has more topics than its limit of 2")])
+  expect(lines).toEqual([
+    expect.stringContaining("'tank/{id}/level' has more topics than its limit of 2"),
+  ])
 })
 
 it('latest values show what ended their subscription, and listeners hear of it', async () => {
@@ -168,7 +190,9 @@ describe('retained messages', () => {
 describe('a writable stream', () => {
   it('fails with what a publish failed with, and takes the bridge down', async () => {
     const writer = mq.writableStream(await clientOn(brokerOf()), 'a/#').getWriter()
-    await expect(writer.write('x').then(() => writer.closed)).rejects.toEqual(coded('ERR_INVALID_TOPIC'))
+    await expect(writer.write('x').then(() => writer.closed)).rejects.toEqual(
+      coded('ERR_INVALID_TOPIC'),
+    )
   })
 
   it('of a channel takes values', async () => {

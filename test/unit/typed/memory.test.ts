@@ -25,8 +25,12 @@ it('streams of one turn', async () => {
   await count.on(server).serve(async function* ({ value }) {
     for (let n = 0; n < 3; n++) yield `${value}${n}`
   })
-  const streams = words.map((word, id) => all(count.on(caller).stream({ id }, word, { timeout: 3000 })))
-  expect(await Promise.all(streams)).toEqual(words.map((word) => [`${word}0`, `${word}1`, `${word}2`]))
+  const streams = words.map((word, id) =>
+    all(count.on(caller).stream({ id }, word, { timeout: 3000 })),
+  )
+  expect(await Promise.all(streams)).toEqual(
+    words.map((word) => [`${word}0`, `${word}1`, `${word}2`]),
+  )
 })
 
 it('publishes, posts and writes of one turn', async () => {
@@ -36,7 +40,11 @@ it('publishes, posts and writes of one turn', async () => {
   await channel.on(reading).listen(({ value }) => void got.push(value))
   const bound = channel.on(sending)
   const writers = [bound.writableStream().getWriter(), bound.writableStream().getWriter()]
-  await Promise.all([...words.map((word) => bound.publish(word)), ...writers.map((writer, n) => writer.write(`w${n}`)), bound.post('post')])
+  await Promise.all([
+    ...words.map((word) => bound.publish(word)),
+    ...writers.map((writer, n) => writer.write(`w${n}`)),
+    bound.post('post'),
+  ])
   await eventually(() => got.length === 7)
   expect(got.sort()).toEqual([...words, 'post', 'w0', 'w1'])
 })
@@ -75,7 +83,10 @@ it('bytes() sends the memory of the caller, and gives an array of its own', asyn
   const { client: reading, other: sending } = await pair()
   const given = Uint8Array.of(1, 2, 3)
   expect(mq.bytes().encode(given)).toBe(given)
-  await using subscription = await mq.channel('bytes', mq.bytes()).on(reading).subscribe({ lifetime: 'borrowed' })
+  await using subscription = await mq
+    .channel('bytes', mq.bytes())
+    .on(reading)
+    .subscribe({ lifetime: 'borrowed' })
   await sending.publish('bytes', given)
   const first = (await subscription.next())?.value
   for (let n = 0; n < 50; n++) {

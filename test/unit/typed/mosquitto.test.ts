@@ -18,7 +18,10 @@ withMosquitto(['TCP'], (transport) => {
       for (const client of open.splice(0)) await client.destroy()
     })
     const connected = async (): Promise<Client> => {
-      const client = new Client({ url: broker.urls[transport] as string }, { protocolVersion, reconnect: { backoff: () => 20 } })
+      const client = new Client(
+        { url: broker.urls[transport] as string },
+        { protocolVersion, reconnect: { backoff: () => 20 } },
+      )
       open.push(client)
       await client.connect()
       return client
@@ -26,7 +29,10 @@ withMosquitto(['TCP'], (transport) => {
 
     it('latest values have a limit, and are confirmed after a reconnect', async () => {
       const [reading, sending] = [await connected(), await connected()]
-      const level = mq.channel('plant/{line}/{n:number}', mq.json<{ v: number }>(), { qos: 1, retain: true })
+      const level = mq.channel('plant/{line}/{n:number}', mq.json<{ v: number }>(), {
+        qos: 1,
+        retain: true,
+      })
       for (let n = 0; n < 20; n++) await level.on(sending).publish({ line: 'x', n }, { v: n })
       const latest = await level.on(reading).latest({ line: 'x' }, { limit: 15 }).ready
       await eventually(() => latest.size === 15)
@@ -34,7 +40,10 @@ withMosquitto(['TCP'], (transport) => {
       await level.on(sending).clear({ line: 'x', n: 19 })
       await eventually(() => !latest.has('plant/x/19') && latest.invalid === 1)
       await reading.reconnect({ force: true })
-      await eventually(() => latest.size === 15 && [...latest.values()].every(({ stale }) => !stale), 'each confirmed')
+      await eventually(
+        () => latest.size === 15 && [...latest.values()].every(({ stale }) => !stale),
+        'each confirmed',
+      )
       expect(await all(mq.retained(sending, 'plant/#'))).toHaveLength(19)
     })
 

@@ -8,13 +8,20 @@ import { pause } from '../../support/pausing.js'
 import { unhandledIn } from '../client/unhandled.js'
 import { all, brokerOf, clientOn, coded, outcomeOf, pair, upTo } from './rig.js'
 
-const setpoint = mq.operation('plant/{line}/setpoint', mq.json<{ value: number }>(), mq.json<{ was: number }>())
+const setpoint = mq.operation(
+  'plant/{line}/setpoint',
+  mq.json<{ value: number }>(),
+  mq.json<{ was: number }>(),
+)
 const counting = mq.operation('count/{to:number}', mq.text(), mq.json<number>())
 const endless = new Promise<void>(() => undefined)
 const remote = (reasonName: string, fields = {}) => coded('ERR_REMOTE', { reasonName, ...fields })
 
 /** Numbers without end, with a pause behind each; `over` is called when the generator ends. */
-async function* forever(over: () => void = () => undefined, milliseconds?: number): AsyncGenerator<number> {
+async function* forever(
+  over: () => void = () => undefined,
+  milliseconds?: number,
+): AsyncGenerator<number> {
   try {
     for (let n = 0; ; n++) {
       yield n
@@ -32,7 +39,9 @@ async function* count({ params }: { params: { to: number } }): AsyncGenerator<nu
 describe('an operation', () => {
   it('calls and serves', async () => {
     const { caller, server } = await pair()
-    await using serving = await setpoint.on(server).serve(({ params, value }) => ({ was: value.value + Number(params.line) }))
+    await using serving = await setpoint
+      .on(server)
+      .serve(({ params, value }) => ({ was: value.value + Number(params.line) }))
     expect(await setpoint.on(caller).call({ line: 3 }, { value: 4 })).toEqual({ was: 7 })
     expect(serving.ignored).toBe(0)
   })
@@ -40,7 +49,9 @@ describe('an operation', () => {
   it('serves some parameters only, alone or as one of several', async () => {
     const { caller, server } = await pair()
     await using one = await setpoint.on(server).serve({ line: 1 }, () => ({ was: 1 }))
-    await using shared = await setpoint.on(server).serve({ line: 2 }, async () => ({ was: 2 }), { share: 'workers' })
+    await using shared = await setpoint
+      .on(server)
+      .serve({ line: 2 }, async () => ({ was: 2 }), { share: 'workers' })
     const filters = [one, shared].map(({ granted }) => granted.map(({ filter }) => filter).join())
     expect(filters).toEqual(['plant/1/setpoint', '$share/workers/plant/2/setpoint'])
     const calls = [1, 2].map((line) => setpoint.on(caller).call({ line }, { value: 0 }))
@@ -51,15 +62,19 @@ describe('an operation', () => {
     const { caller, server } = await pair()
     let calls = 0
     await using _serving = await setpoint.on(server).serve(() => ({ was: ++calls }), { qos: 1 })
-    const wrong = mq.operation('plant/{line}/setpoint', mq.text(), mq.json<{ was: number }>()).on(caller)
-    for (const text of ['{', '']) expect(await outcomeOf(wrong.call({ line: 1 }, text))).toEqual(remote('ERR_INVALID_PAYLOAD'))
+    const wrong = mq
+      .operation('plant/{line}/setpoint', mq.text(), mq.json<{ was: number }>())
+      .on(caller)
+    for (const text of ['{', ''])
+      expect(await outcomeOf(wrong.call({ line: 1 }, text))).toEqual(remote('ERR_INVALID_PAYLOAD'))
     expect(calls).toBe(0)
   })
 
   it('an answer that is none is the error of its caller; a handler that fails is reported as the responder chose', async () => {
     const { caller, server } = await pair()
     await using _serving = await setpoint.on(server).serve(({ params }) => {
-      if (params.line === 'told') throw new MqttError('ERR_REMOTE', 'too hot', { reasonName: 'HOT' })
+      if (params.line === 'told')
+        throw new MqttError('ERR_REMOTE', 'too hot', { reasonName: 'HOT' })
       if (params.line === 'quiet') throw new Error('a secret')
       return undefined as never
     })
@@ -77,13 +92,21 @@ describe('an operation without input or output', () => {
   it('takes no value, and gives none', async () => {
     const { broker, caller, server } = await pair()
     const requests: number[] = []
-    await (await clientOn(broker)).listen('pump/#', ({ payloadLength }) => void requests.push(payloadLength))
-    const [start, level] = [mq.operation('pump/{id}/start'), mq.operation('pump/level', undefined, mq.number())]
+    await (await clientOn(broker)).listen(
+      'pump/#',
+      ({ payloadLength }) => void requests.push(payloadLength),
+    )
+    const [start, level] = [
+      mq.operation('pump/{id}/start'),
+      mq.operation('pump/level', undefined, mq.number()),
+    ]
     const contract = mq.contract({ start, level, set: mq.operation('pump/set', mq.number()) })
     expect([start.takes, level.takes, contract.set.takes, setpoint.takes]).toEqual([1, 0, 1, 2])
     const seen: unknown[] = []
     const serving = contract.on(server)
-    await using _start = await serving.start.serve(({ params, value }) => void seen.push([params.id, value]))
+    await using _start = await serving.start.serve(
+      ({ params, value }) => void seen.push([params.id, value]),
+    )
     await using _level = await serving.level.serve(async function* () {
       yield* [1, 2]
     })
@@ -150,9 +173,11 @@ describe('defaults of an operation', () => {
     const save = mq.operation('save', mq.text(), mq.number(), { qos: 1, serve: { qos: 2 } })
     await using serving = await save.on(server).serve(() => 1)
     expect(serving.granted).toMatchObject([{ qos: 2 }])
-    const made = (defaults: unknown) => () => mq.operation('a', undefined, undefined, defaults as never)
+    const made = (defaults: unknown) => () =>
+      mq.operation('a', undefined, undefined, defaults as never)
     expect(made({ timeout: 0 })).toThrow('timeout must be an integer from 1')
-    for (const wrong of [5, { serve: 'no' }]) expect(made(wrong)).toThrow('options must be an object')
+    for (const wrong of [5, { serve: 'no' }])
+      expect(made(wrong)).toThrow('options must be an object')
   })
 })
 
@@ -161,38 +186,50 @@ describe('what a caller hears of its request', () => {
     const { caller, server } = await pair()
     const texts = mq.operation('a', mq.text(), mq.text())
     await using _serving = await texts.on(server).serve(() => 'no json')
-    const late = mq.codec<string>({ encode: String, decode: (async () => Promise.reject(new Error('none'))) as never })
+    const late = mq.codec<string>({
+      encode: String,
+      decode: (async () => Promise.reject(new Error('none'))) as never,
+    })
     for (const answer of [mq.json(), late]) {
       const wrong = mq.operation('a', mq.text(), answer as mq.Codec<unknown>).on(caller)
-      const invalid = coded('ERR_INVALID_PAYLOAD', { fault: 'remote', outcome: 'unknown', issues: [expect.anything()] })
+      const invalid = coded('ERR_INVALID_PAYLOAD', {
+        fault: 'remote',
+        outcome: 'unknown',
+        issues: [expect.anything()],
+      })
       expect(await outcomeOf(wrong.call('x'))).toEqual(invalid)
       expect(await outcomeOf(wrong.stream('x').next())).toEqual(invalid)
     }
   })
 
-  it.each(['call', 'stream'] as const)('an answer too large for the broker, of a %s: its code, behind what came before', async (how) => {
-    const { caller, server } = await pair({}, { maximumPacketSize: 1000 } as never)
-    let ended = 0
-    const large = mq.operation('large', mq.text(), mq.text())
-    await using serving = await large.on(server).serve(how === 'call' ? () => 'x'.repeat(2000) : parts)
-    async function* parts(): AsyncGenerator<string> {
-      try {
-        yield* ['small', 'x'.repeat(2000), 'more']
-      } finally {
-        ended += 1
+  it.each(['call', 'stream'] as const)(
+    'an answer too large for the broker, of a %s: its code, behind what came before',
+    async (how) => {
+      const { caller, server } = await pair({}, { maximumPacketSize: 1000 } as never)
+      let ended = 0
+      const large = mq.operation('large', mq.text(), mq.text())
+      await using serving = await large
+        .on(server)
+        .serve(how === 'call' ? () => 'x'.repeat(2000) : parts)
+      async function* parts(): AsyncGenerator<string> {
+        try {
+          yield* ['small', 'x'.repeat(2000), 'more']
+        } finally {
+          ended += 1
+        }
       }
-    }
-    const tooLarge = remote('ERR_PACKET_TOO_LARGE', { outcome: 'unknown' })
-    if (how === 'call') {
-      expect(await outcomeOf(large.on(caller).call(''))).toEqual(tooLarge)
-      expect(serving.failed).toBe(1)
-      return
-    }
-    const stream = large.on(caller).stream('')
-    expect((await stream.next()).value).toBe('small')
-    expect(await outcomeOf(stream.next())).toEqual(tooLarge)
-    await eventually(() => ended === 1, 'the end of the generator')
-  })
+      const tooLarge = remote('ERR_PACKET_TOO_LARGE', { outcome: 'unknown' })
+      if (how === 'call') {
+        expect(await outcomeOf(large.on(caller).call(''))).toEqual(tooLarge)
+        expect(serving.failed).toBe(1)
+        return
+      }
+      const stream = large.on(caller).stream('')
+      expect((await stream.next()).value).toBe('small')
+      expect(await outcomeOf(stream.next())).toEqual(tooLarge)
+      await eventually(() => ended === 1, 'the end of the generator')
+    },
+  )
 
   it('what was never asked', async () => {
     const idle = await clientOn(brokerOf())
@@ -201,41 +238,49 @@ describe('what a caller hears of its request', () => {
     expect(await outcomeOf(aborted.next())).toEqual(coded('ERR_ABORTED', { outcome: 'not-sent' }))
   })
 
-  it.each(['drain', 'disconnect', 'disconnect at once', 'unsubscribe'])('a server that ends by %s, in each state of its streams', async (how) => {
-    const { caller, server } = await pair()
-    const begin = deferred<void>()
-    const handle = async function* ({ params }: { params: { to: number } }) {
-      if (params.to === 0) await endless
-      for (let n = 0; ; n++) {
-        yield n
-        if (n === params.to) await endless
+  it.each(['drain', 'disconnect', 'disconnect at once', 'unsubscribe'])(
+    'a server that ends by %s, in each state of its streams',
+    async (how) => {
+      const { caller, server } = await pair()
+      const begin = deferred<void>()
+      const handle = async function* ({ params }: { params: { to: number } }) {
+        if (params.to === 0) await endless
+        for (let n = 0; ; n++) {
+          yield n
+          if (n === params.to) await endless
+        }
       }
-    }
-    const serving = await counting.on(server).serve(handle, { concurrency: 4 })
-    const slow = mq.operation('slow', mq.text(), mq.json<number>())
-    await slow.on(server).serve((async () => {
-      await begin.promise
-      return forever()
-    }) as never)
-    const bound = counting.on(caller)
-    // One that waits for credit, one whose generator is silent, one before its first answer, and one whose handler has given no generator yet.
-    const streams = [bound.stream({ to: 999 }, '', { window: 2 }), bound.stream({ to: 1 }, ''), bound.stream({ to: 0 }, '')]
-    for (const stream of streams.slice(0, 2)) await stream.next()
-    const waiting = streams.slice(1).map((stream) => all(stream))
-    const late = how === 'unsubscribe' ? undefined : all(slow.on(caller).stream('', { window: 4 }))
-    await pause(50)
-    const endings = { unsubscribe: () => serving.unsubscribe(), drain: () => server.drain() }
-    const options = how.endsWith('once') ? { timeout: 0 } : {}
-    const ending = endings[how as 'drain']?.() ?? server.disconnect(options)
-    const closed = remote('ERR_CLOSED', { outcome: 'unknown' })
-    for (const each of waiting) expect(await outcomeOf(each)).toEqual(closed)
-    begin.resolve()
-    // Nothing leaves any more where the end waits for nothing.
-    if (late !== undefined && !how.endsWith('once')) expect(await outcomeOf(late)).toEqual(closed)
-    late?.catch(() => undefined)
-    expect(await outcomeOf(all(streams[0] as AsyncGenerator<number>))).toEqual(closed)
-    await ending
-  })
+      const serving = await counting.on(server).serve(handle, { concurrency: 4 })
+      const slow = mq.operation('slow', mq.text(), mq.json<number>())
+      await slow.on(server).serve((async () => {
+        await begin.promise
+        return forever()
+      }) as never)
+      const bound = counting.on(caller)
+      // One that waits for credit, one whose generator is silent, one before its first answer, and one whose handler has given no generator yet.
+      const streams = [
+        bound.stream({ to: 999 }, '', { window: 2 }),
+        bound.stream({ to: 1 }, ''),
+        bound.stream({ to: 0 }, ''),
+      ]
+      for (const stream of streams.slice(0, 2)) await stream.next()
+      const waiting = streams.slice(1).map((stream) => all(stream))
+      const late =
+        how === 'unsubscribe' ? undefined : all(slow.on(caller).stream('', { window: 4 }))
+      await pause(50)
+      const endings = { unsubscribe: () => serving.unsubscribe(), drain: () => server.drain() }
+      const options = how.endsWith('once') ? { timeout: 0 } : {}
+      const ending = endings[how as 'drain']?.() ?? server.disconnect(options)
+      const closed = remote('ERR_CLOSED', { outcome: 'unknown' })
+      for (const each of waiting) expect(await outcomeOf(each)).toEqual(closed)
+      begin.resolve()
+      // Nothing leaves any more where the end waits for nothing.
+      if (late !== undefined && !how.endsWith('once')) expect(await outcomeOf(late)).toEqual(closed)
+      late?.catch(() => undefined)
+      expect(await outcomeOf(all(streams[0] as AsyncGenerator<number>))).toEqual(closed)
+      await ending
+    },
+  )
 })
 
 describe('a stream of answers', () => {
@@ -271,8 +316,16 @@ describe('a stream of answers', () => {
     })()
     // Two callers that count their requests alike.
     const correlationData = new Uint8Array([1])
-    const say = (topic: string, word: string, value: string, responseTopic?: string): Promise<unknown> =>
-      plain.publish(topic, '', { qos: 1, properties: { responseTopic, correlationData, userProperties: [[word, value]] } })
+    const say = (
+      topic: string,
+      word: string,
+      value: string,
+      responseTopic?: string,
+    ): Promise<unknown> =>
+      plain.publish(topic, '', {
+        qos: 1,
+        properties: { responseTopic, correlationData, userProperties: [[word, value]] },
+      })
     const ask = (responseTopic: string) => say('count/9', 'stream', '2', responseTopic)
     await Promise.all([ask('answers/1'), ask('answers/2')])
     await ask('answers/1')
@@ -306,18 +359,23 @@ describe('a stream of answers', () => {
     expect(await all(single.on(caller).stream('', { timeout: 2000 }))).toEqual([5])
   })
 
-  it.each(['caller', 'server'] as const)('survives connections of the %s that are cut, without a gap or a double', async (who) => {
-    const { broker, caller, server } = await pair()
-    await using _serving = await counting.on(server).serve(count)
-    const got: number[] = []
-    const victim = who === 'caller' ? caller : server
-    for await (const n of counting.on(caller).stream({ to: 300 }, '', { window: 8, timeout: 10_000 })) {
-      got.push(n)
-      if (n % 60 === 30) broker.disconnect?.(victim.clientId)
-      if (n % 60 === 30) await victim.reconnect({ force: true }).catch(() => undefined)
-    }
-    expect(got).toEqual(upTo(300))
-  })
+  it.each(['caller', 'server'] as const)(
+    'survives connections of the %s that are cut, without a gap or a double',
+    async (who) => {
+      const { broker, caller, server } = await pair()
+      await using _serving = await counting.on(server).serve(count)
+      const got: number[] = []
+      const victim = who === 'caller' ? caller : server
+      for await (const n of counting
+        .on(caller)
+        .stream({ to: 300 }, '', { window: 8, timeout: 10_000 })) {
+        got.push(n)
+        if (n % 60 === 30) broker.disconnect?.(victim.clientId)
+        if (n % 60 === 30) await victim.reconnect({ force: true }).catch(() => undefined)
+      }
+      expect(got).toEqual(upTo(300))
+    },
+  )
 
   it('settles without a connection: within its time, and at once when it is aborted', async () => {
     const { broker, caller } = await pair()
@@ -325,7 +383,9 @@ describe('a stream of answers', () => {
     await eventually(() => caller.state !== 'connected')
     const abort = new AbortController()
     const began = Date.now()
-    await expect(counting.on(caller).stream({ to: 1 }, '', { timeout: 150 }).next()).rejects.toEqual(coded('ERR_TIMEOUT'))
+    await expect(
+      counting.on(caller).stream({ to: 1 }, '', { timeout: 150 }).next(),
+    ).rejects.toEqual(coded('ERR_TIMEOUT'))
     const next = counting.on(caller).stream({ to: 1 }, '', { signal: abort.signal }).next()
     setTimeout(() => abort.abort(new Error('enough')), 30)
     await expect(next).rejects.toEqual(coded('ERR_ABORTED'))
@@ -337,10 +397,13 @@ describe('a stream of answers', () => {
     await counting.on(server).serve(() => forever(undefined, 1))
     const bound = counting.on(caller)
     const dying = (async () => {
-      for await (const n of bound.stream({ to: 0 }, '', { timeout: 300 })) if (n === 5) server.destroy()
+      for await (const n of bound.stream({ to: 0 }, '', { timeout: 300 }))
+        if (n === 5) server.destroy()
     })()
     await expect(dying).rejects.toEqual(coded('ERR_TIMEOUT'))
-    expect(await outcomeOf(bound.stream({ to: 0 }, '', { timeout: 200 }).next())).toEqual(coded('ERR_TIMEOUT'))
+    expect(await outcomeOf(bound.stream({ to: 0 }, '', { timeout: 200 }).next())).toEqual(
+      coded('ERR_TIMEOUT'),
+    )
     const open = outcomeOf(bound.stream({ to: 0 }, '').next())
     setTimeout(() => caller.destroy(), 20)
     expect(MqttError.is(await open)).toBe(true)
@@ -349,7 +412,8 @@ describe('a stream of answers', () => {
   it('streams one after the other, and side by side, on one binding', async () => {
     const { caller, server } = await pair()
     await using _serving = await counting.on(server).serve(count)
-    const read = (to: number, window = 2): Promise<number[]> => all(counting.on(caller).stream({ to }, '', { timeout: 3000, window }))
+    const read = (to: number, window = 2): Promise<number[]> =>
+      all(counting.on(caller).stream({ to }, '', { timeout: 3000, window }))
     expect(await read(200, 5)).toEqual(upTo(200))
     for (let time = 0; time < 20; time++) expect(await read(4)).toEqual([0, 1, 2, 3])
     expect(await Promise.all([3, 30, 0, 7].map((to) => read(to)))).toEqual([3, 30, 0, 7].map(upTo))
@@ -396,7 +460,9 @@ describe('a stream of answers', () => {
     const offline = await clientOn(brokerOf(), { reconnect: { backoff: () => 60_000 } })
     offline.destroy()
     const { signal } = new AbortController()
-    expect(await outcomeOf(counting.on(offline).stream({ to: 1 }, '', { signal }).next())).toEqual(coded('ERR_CLOSED'))
+    expect(await outcomeOf(counting.on(offline).stream({ to: 1 }, '', { signal }).next())).toEqual(
+      coded('ERR_CLOSED'),
+    )
     expect(begun).toBe(2)
   })
 
@@ -408,7 +474,9 @@ describe('a stream of answers', () => {
     })
     for (let time = 0; time < 3; time++) {
       const streams = upTo(400).map(() => counting.on(caller).stream({ to: 1 }, '', { window: 4 }))
-      expect(await Promise.all(streams.map(async (stream) => (await stream.next()).value))).toEqual(streams.map(() => 1))
+      expect(await Promise.all(streams.map(async (stream) => (await stream.next()).value))).toEqual(
+        streams.map(() => 1),
+      )
       await Promise.all(streams.map((stream) => stream.return?.()))
       await pause(100)
     }
@@ -417,13 +485,19 @@ describe('a stream of answers', () => {
   it('a caller hears when the server ends its stream: as it serves no more, or as no credit came', async () => {
     const { caller, server } = await pair()
     let ended = 0
-    const serving = await counting.on(server).serve(() => forever(() => void ended++), { streamTimeout: 100 })
+    const serving = await counting
+      .on(server)
+      .serve(() => forever(() => void ended++), { streamTimeout: 100 })
     const read = async (each: (n: number) => unknown): Promise<void> => {
-      for await (const n of counting.on(caller).stream({ to: 0 }, '', { window: 4, timeout: 20_000 })) await each(n)
+      for await (const n of counting
+        .on(caller)
+        .stream({ to: 0 }, '', { window: 4, timeout: 20_000 }))
+        await each(n)
     }
     const began = Date.now()
     await expect(read(() => pause(150))).rejects.toEqual(remote('ERR_TIMEOUT'))
-    const unsubscribing = (n: number) => pause(0).then(() => void (n === 20 && serving.unsubscribe()))
+    const unsubscribing = (n: number) =>
+      pause(0).then(() => void (n === 20 && serving.unsubscribe()))
     await expect(read(unsubscribing)).rejects.toEqual(remote('ERR_CLOSED'))
     expect(Date.now() - began).toBeLessThan(10_000)
     await eventually(() => ended === 2)
@@ -442,8 +516,23 @@ describe('a stream of answers', () => {
     await using _serving = await server.respond('count/+', async ({ properties }) => {
       const { responseTopic = '', correlationData } = properties
       const say = (payload: string, ...userProperties: [string, string][]): Promise<unknown> =>
-        server.publish(responseTopic, payload, { qos: 1, properties: { correlationData, userProperties } })
-      const none = ['x', '', '0x0', '00', '-0', '1e0', '-1', 'NaN', 'Infinity', '9007199254740993', '0.5']
+        server.publish(responseTopic, payload, {
+          qos: 1,
+          properties: { correlationData, userProperties },
+        })
+      const none = [
+        'x',
+        '',
+        '0x0',
+        '00',
+        '-0',
+        '1e0',
+        '-1',
+        'NaN',
+        'Infinity',
+        '9007199254740993',
+        '0.5',
+      ]
       for (const seq of none) await say('99', ['seq', seq])
       await say('1', ['seq', '0'])
       for (const seq of ['0', '0x1', '01', ' 1']) await say('99', ['seq', seq])
@@ -459,12 +548,19 @@ describe('a stream of answers', () => {
     ['after an abort nothing is given', true, [0, 'ERR_ABORTED unknown']],
   ])('%s', async (_what, aborts, wanted) => {
     const { caller, server } = await pair()
-    await using _responder = await server.listen('count/+', async ({ properties: { responseTopic = '', correlationData } }) => {
-      for (const seq of ['0', '1', aborts ? '2' : '3']) {
-        const properties = { correlationData, responseTopic: 'control', userProperties: [['seq', seq]] as [string, string][] }
-        await server.publish(responseTopic, seq, { qos: 1, properties })
-      }
-    })
+    await using _responder = await server.listen(
+      'count/+',
+      async ({ properties: { responseTopic = '', correlationData } }) => {
+        for (const seq of ['0', '1', aborts ? '2' : '3']) {
+          const properties = {
+            correlationData,
+            responseTopic: 'control',
+            userProperties: [['seq', seq]] as [string, string][],
+          }
+          await server.publish(responseTopic, seq, { qos: 1, properties })
+        }
+      },
+    )
     const abort = new AbortController()
     const got: unknown[] = []
     try {
@@ -489,8 +585,14 @@ describe('a stream of answers', () => {
     })
     const answers = await greedy.subscribe('greedy', { qos: 1, ack: 'manual', buffer: 10 })
     const say = (topic: string, word: string, value: string, more = {}): Promise<unknown> =>
-      greedy.publish(topic, '', { qos: 1, properties: { ...more, userProperties: [[word, value]] } })
-    await say('count/1', 'stream', '9', { responseTopic: 'greedy', correlationData: new Uint8Array([1]) })
+      greedy.publish(topic, '', {
+        qos: 1,
+        properties: { ...more, userProperties: [[word, value]] },
+      })
+    await say('count/1', 'stream', '9', {
+      responseTopic: 'greedy',
+      correlationData: new Uint8Array([1]),
+    })
     const control = (await answers.next())?.properties.responseTopic ?? ''
     await say(control, 'credit', '9007199254740991')
     let worst = 0
@@ -521,10 +623,15 @@ describe('a stream of answers', () => {
     const { caller, server } = await pair()
     await using _serving = await counting.on(server).serve((() => {
       let n = 0
-      const values = { next: async () => ({ value: n++, done: n > 3 }), [Symbol.asyncIterator]: () => values }
+      const values = {
+        next: async () => ({ value: n++, done: n > 3 }),
+        [Symbol.asyncIterator]: () => values,
+      }
       return values
     }) as never)
-    expect(await all(counting.on(caller).stream({ to: 1 }, '', { timeout: 3000 }))).toEqual([0, 1, 2])
+    expect(await all(counting.on(caller).stream({ to: 1 }, '', { timeout: 3000 }))).toEqual([
+      0, 1, 2,
+    ])
     expect(await counting.on(caller).call({ to: 1 }, '')).toBe(0)
   })
 

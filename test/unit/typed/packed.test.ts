@@ -13,19 +13,37 @@ const codecs = { msgpack: msgpack(), cbor: cbor() }
 type Name = keyof typeof codecs
 const names = ['msgpack', 'cbor'] as const
 
-const bytesOf = (hex: string): Uint8Array => Uint8Array.from(hex.replaceAll(' ', '').match(/../g) ?? [], (byte) => Number.parseInt(byte, 16))
-const encoded = (name: Name, value: unknown): Uint8Array => new Uint8Array(codecs[name].encode(value) as Uint8Array)
-const decoded = (name: Name, bytes: Uint8Array): unknown => codecs[name].decode(bytes, undefined as never)
+const bytesOf = (hex: string): Uint8Array =>
+  Uint8Array.from(hex.replaceAll(' ', '').match(/../g) ?? [], (byte) => Number.parseInt(byte, 16))
+const encoded = (name: Name, value: unknown): Uint8Array =>
+  new Uint8Array(codecs[name].encode(value) as Uint8Array)
+const decoded = (name: Name, bytes: Uint8Array): unknown =>
+  codecs[name].decode(bytes, undefined as never)
 /** Libraries of Node give a Buffer of bytes. */
-const plain = (value: unknown): unknown => (value instanceof Uint8Array ? Uint8Array.from(value) : value)
+const plain = (value: unknown): unknown =>
+  value instanceof Uint8Array ? Uint8Array.from(value) : value
 
 describe.each(names)('%s()', (name) => {
   it('gives back what JSON has, and dates, bytes, large numbers', () => {
     const deep = Array.from({ length: 100 }).reduce<unknown>((inner) => [inner], 1)
     const numbers = [0, -1, 1.5, 2 ** 40, Number.NaN, 5n, -(2n ** 63n), 2n ** 64n - 1n]
-    const others = [null, true, '', 'ü\u{1f600}', [], [1, ['a']], {}, { a: { b: [1] } }, deep, new Date(1234)]
-    for (const value of [...numbers, ...others]) expect(decoded(name, encoded(name, value))).toEqual(value)
-    expect(plain(decoded(name, encoded(name, Uint8Array.of(0, 255))))).toEqual(Uint8Array.of(0, 255))
+    const others = [
+      null,
+      true,
+      '',
+      'ü\u{1f600}',
+      [],
+      [1, ['a']],
+      {},
+      { a: { b: [1] } },
+      deep,
+      new Date(1234),
+    ]
+    for (const value of [...numbers, ...others])
+      expect(decoded(name, encoded(name, value))).toEqual(value)
+    expect(plain(decoded(name, encoded(name, Uint8Array.of(0, 255))))).toEqual(
+      Uint8Array.of(0, 255),
+    )
     expect(decoded(name, encoded(name, { a: undefined, b: [1] }))).toEqual({ b: [1] })
   })
 
@@ -33,7 +51,8 @@ describe.each(names)('%s()', (name) => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         const isOwn = !JSON.stringify(value).includes('__proto__')
-        if (isOwn) expect(decoded(name, encoded(name, value))).toEqual(JSON.parse(JSON.stringify(value)))
+        if (isOwn)
+          expect(decoded(name, encoded(name, value))).toEqual(JSON.parse(JSON.stringify(value)))
       }),
       { numRuns: 200, seed: 1 },
     )
@@ -58,19 +77,40 @@ describe.each(names)('%s()', (name) => {
     }
     const marked = `\ufeff${'a'.repeat(100)}`
     for (const value of [
-      ...[new Map(), new Set(), new Error('x'), /x/, new Float32Array(1), new ArrayBuffer(1), Promise.resolve(1)],
-      ...[() => 1, { f: () => 1 }, Symbol('a'), new Date(Number.NaN), cycle, { deep: [new Map()] }, 2n ** 2000n],
+      ...[
+        new Map(),
+        new Set(),
+        new Error('x'),
+        /x/,
+        new Float32Array(1),
+        new ArrayBuffer(1),
+        Promise.resolve(1),
+      ],
+      ...[
+        () => 1,
+        { f: () => 1 },
+        Symbol('a'),
+        new Date(Number.NaN),
+        cycle,
+        { deep: [new Map()] },
+        2n ** 2000n,
+      ],
       ...[JSON.parse('{"__proto__":1}'), new Iterated(), new Written()],
       ...['\ud800', { '\ud800': 1 }, marked, { [marked]: 1 }],
     ])
-      await expect(channel.publish(value)).rejects.toEqual(coded('ERR_INVALID_PAYLOAD', { outcome: 'not-sent' }))
+      await expect(channel.publish(value)).rejects.toEqual(
+        coded('ERR_INVALID_PAYLOAD', { outcome: 'not-sent' }),
+      )
   })
 
   it('sends nothing that is deeper than its receivers take', () => {
     for (const around of [(inner: unknown) => [inner], (inner: unknown) => ({ inner })]) {
-      const nested = (depth: number, innermost: unknown) => encoded(name, Array.from({ length: depth }).reduce(around, innermost))
-      for (const innermost of [1, new Date(5)]) expect(decoded(name, nested(500, innermost))).toBeDefined()
-      for (const innermost of [[], {}, [1]]) expect(() => nested(500, innermost)).toThrow('more than 500 values deep')
+      const nested = (depth: number, innermost: unknown) =>
+        encoded(name, Array.from({ length: depth }).reduce(around, innermost))
+      for (const innermost of [1, new Date(5)])
+        expect(decoded(name, nested(500, innermost))).toBeDefined()
+      for (const innermost of [[], {}, [1]])
+        expect(() => nested(500, innermost)).toThrow('more than 500 values deep')
     }
   })
 
@@ -94,7 +134,10 @@ describe.each(names)('%s()', (name) => {
     const value = { at: new Date(5), counts: new Map([['a', 1]]) }
     await channel.publish(value)
     const received = await subscription.next()
-    expect([received?.value, received?.message.properties.contentType]).toEqual([value, `application/${name}`])
+    expect([received?.value, received?.message.properties.contentType]).toEqual([
+      value,
+      `application/${name}`,
+    ])
     const invalid = coded('ERR_INVALID_PAYLOAD', { message: expect.stringContaining('at: ') })
     await expect(channel.publish({ ...value, at: 'noon' as never })).rejects.toEqual(invalid)
     const numbers = mq.channel('s', make(z.number())).on(client)
@@ -113,16 +156,28 @@ describe.each(names)('%s()', (name) => {
   })
 
   it('bytes of any kind are a value or an error', () => {
-    const own = encoded(name, { a: [1, 'text', new Date(5), Uint8Array.of(1, 2, 3)], b: { c: null, d: 5n } })
+    const own = encoded(name, {
+      a: [1, 'text', new Date(5), Uint8Array.of(1, 2, 3)],
+      b: { c: null, d: 5n },
+    })
     fc.assert(
-      fc.property(fc.uint8Array({ maxLength: 60 }), fc.nat(own.length), fc.nat(own.length), (some, from, to) => {
-        for (const bytes of [some, own.slice(0, from), Uint8Array.of(...own.slice(0, from), ...some, ...own.slice(to))])
-          try {
-            decoded(name, bytes)
-          } catch (error) {
-            expect(error).toBeInstanceOf(Error)
-          }
-      }),
+      fc.property(
+        fc.uint8Array({ maxLength: 60 }),
+        fc.nat(own.length),
+        fc.nat(own.length),
+        (some, from, to) => {
+          for (const bytes of [
+            some,
+            own.slice(0, from),
+            Uint8Array.of(...own.slice(0, from), ...some, ...own.slice(to)),
+          ])
+            try {
+              decoded(name, bytes)
+            } catch (error) {
+              expect(error).toBeInstanceOf(Error)
+            }
+        },
+      ),
       { numRuns: 3000, seed: 2 },
     )
   })
@@ -147,7 +202,10 @@ const hostile: Readonly<Record<Name, readonly Row[]>> = {
     ['a class of the library', 'c7 03 65 00 00 00'],
     ['a time of a length that none has', 'c7 05 ff 00 00 00 00 00'],
     ['a time that no date can hold', 'c7 0c ff 00000000 7fffffffffffffff'],
-    ['a time that no date can hold, with bits that the library leaves out', 'c7 0c ff 00000000 0004000000000001'],
+    [
+      'a time that no date can hold, with bits that the library leaves out',
+      'c7 0c ff 00000000 0004000000000001',
+    ],
     ['the byte that is not used', 'c1'],
     ['text that is no UTF-8', 'a1 ff'],
     ['a key without a value', '81 a1 61'],
@@ -182,7 +240,10 @@ const hostile: Readonly<Record<Name, readonly Row[]>> = {
 describe.each(names)('%s() of bytes that mean harm', (name) => {
   it.each(hostile[name])('%s: a bad payload before the library sees it', async (_, hex) => {
     const client = await clientOn(brokerOf())
-    await using subscription = await mq.channel('h', codecs[name]).on(client).subscribe({ onInvalid: 'deliver' })
+    await using subscription = await mq
+      .channel('h', codecs[name])
+      .on(client)
+      .subscribe({ onInvalid: 'deliver' })
     // An empty message would be one that was taken away.
     if (hex === '') return void expect(() => decoded(name, bytesOf(hex))).toThrow()
     await client.publish('h', bytesOf(hex), { qos: 1 })
@@ -194,7 +255,10 @@ describe.each(names)('%s() of bytes that mean harm', (name) => {
 })
 
 it('msgpack() reads what the library writes by default, as far as others can', () => {
-  expect(decoded('msgpack', new Uint8Array(pack([{ a: 1 }, 'x', new Date(5)].slice(1))))).toEqual(['x', new Date(5)])
+  expect(decoded('msgpack', new Uint8Array(pack([{ a: 1 }, 'x', new Date(5)].slice(1))))).toEqual([
+    'x',
+    new Date(5),
+  ])
 })
 
 it('cbor() reads lists and maps that a mark ends, times as text, and halves', () => {

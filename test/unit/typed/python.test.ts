@@ -57,7 +57,15 @@ withPython((command) =>
         const { hostname, port } = new URL(broker.urls[transport] ?? '')
         const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-python-'))
         const parameters = ['-u', script, hostname, port]
-        responder = new ProcessBroker({ name: 'the responder', command, parameters, folder, urls: {}, doors: [], ready: 'ready' })
+        responder = new ProcessBroker({
+          name: 'the responder',
+          command,
+          parameters,
+          folder,
+          urls: {},
+          doors: [],
+          ready: 'ready',
+        })
         await responder.live()
         client = new Client(broker.urls[transport] ?? '')
         await client.connect()
@@ -83,16 +91,23 @@ withPython((command) =>
         return over()[before] as Over
       }
 
-      const stream = (n: number, window: number, job: Job = {}) => jobs.on(client).stream({ n }, job, { timeout: 5000, window })
+      const stream = (n: number, window: number, job: Job = {}) =>
+        jobs.on(client).stream({ n }, job, { timeout: 5000, window })
       const jammed = coded('ERR_REMOTE', { reasonName: 'JAMMED', message: 'as asked' })
 
       it('answers a call', async () => {
         expect(await jobs.on(client).call({ n: 42 }, {}, { timeout: 5000 })).toBe(42)
-        expect(await Promise.all([1, 2, 3].map((n) => jobs.on(client).call({ n }, {}, { qos: 1, timeout: 5000 })))).toEqual([1, 2, 3])
+        expect(
+          await Promise.all(
+            [1, 2, 3].map((n) => jobs.on(client).call({ n }, {}, { qos: 1, timeout: 5000 })),
+          ),
+        ).toEqual([1, 2, 3])
       })
 
       it('answers a call with an error', async () => {
-        await expect(jobs.on(client).call({ n: 1 }, { fail: 'JAMMED' }, { timeout: 5000 })).rejects.toEqual(jammed)
+        await expect(
+          jobs.on(client).call({ n: 1 }, { fail: 'JAMMED' }, { timeout: 5000 }),
+        ).rejects.toEqual(jammed)
       })
 
       it.each([0, 1, 3])('streams %d answers, which need no credit', async (n) => {
@@ -101,7 +116,9 @@ withPython((command) =>
       })
 
       it('streams on credit: how many answers may come in all', async () => {
-        const { how, given, said } = await overOf(async () => expect(await all(stream(50, 4))).toEqual(upTo(50)))
+        const { how, given, said } = await overOf(async () =>
+          expect(await all(stream(50, 4))).toEqual(upTo(50)),
+        )
         expect([how, given]).toEqual(['ended', 50])
         // Half a window at a time; what comes behind the last answer may be heard or not.
         const credit = upTo(25).map((index) => String(6 + 2 * index))

@@ -20,7 +20,9 @@ it('random payloads: each is a value or counted, and the client stays', async ()
   const payload = fc.oneof(
     fc.json().map((text) => new TextEncoder().encode(text)),
     fc.uint8Array({ maxLength: 30 }),
-    fc.record({ value: fc.double(), unit: fc.string() }).map((value) => new TextEncoder().encode(JSON.stringify(value))),
+    fc
+      .record({ value: fc.double(), unit: fc.string() })
+      .map((value) => new TextEncoder().encode(JSON.stringify(value))),
   )
   const payloads = fc.sample(payload, 5000).filter(({ length }) => length > 0)
   // What would take the time here is the runner, which maps each stack to the sources.
@@ -32,7 +34,8 @@ it('random payloads: each is a value or counted, and the client stays', async ()
       // The broker keeps so many for a subscriber that is behind.
       for (let from = 0; from < payloads.length; from += 500) {
         const some = payloads.slice(from, from + 500)
-        if (round % 10 === 0) await Promise.all(some.map((bytes) => other.publish('r', bytes, { qos: 1 })))
+        if (round % 10 === 0)
+          await Promise.all(some.map((bytes) => other.publish('r', bytes, { qos: 1 })))
         else expect(some.every((bytes) => other.post('r', bytes))).toBe(true)
         sent += some.length
         await eventually(() => told + values === sent, `all of ${sent}`)

@@ -16,7 +16,10 @@ export function brokerOf(options: MemoryBrokerOptions = {}): MemoryBroker {
 
 /** A client that is connected until the test ends. */
 export async function clientOn(broker: MemoryBroker, options: ClientOptions = {}): Promise<Client> {
-  const client = new Client({ url: 'memory://broker', transport: broker.dial }, { reconnect: { backoff: () => 20 }, ...options })
+  const client = new Client(
+    { url: 'memory://broker', transport: broker.dial },
+    { reconnect: { backoff: () => 20 }, ...options },
+  )
   onTestFinished(() => client.destroy())
   await client.connect()
   return client
@@ -33,12 +36,15 @@ export async function pair(options: ClientOptions = {}, brokerOptions: MemoryBro
 export const level = mq.channel('tank/{id}/level', mq.json<number>(), { qos: 1 })
 
 /** A schema that does this with each value. */
-export function schemaOf<In, Out = In>(validate: (value: unknown) => unknown): mq.StandardSchema<In, Out> {
+export function schemaOf<In, Out = In>(
+  validate: (value: unknown) => unknown,
+): mq.StandardSchema<In, Out> {
   return { '~standard': { version: 1, vendor: 'test', validate: validate as never } }
 }
 
 /** An error of this code, with these fields. */
-export const coded = (code: string, fields: object = {}) => expect.objectContaining({ code, ...fields })
+export const coded = (code: string, fields: object = {}) =>
+  expect.objectContaining({ code, ...fields })
 
 /** What a promise comes to: its value, its error, or that it waits still. */
 export const outcomeOf = (promise: PromiseLike<unknown> | undefined): Promise<unknown> =>
@@ -74,7 +80,13 @@ export function subscriber() {
       const { promise: done, resolve, reject } = deferred<void>()
       const mine: typeof end = (error) => (error === undefined ? resolve() : reject(error))
       end = mine
-      return { done, granted: [], unsubscribe: async () => mine(), detach: () => mine(), [Symbol.asyncDispose]: async () => undefined }
+      return {
+        done,
+        granted: [],
+        unsubscribe: async () => mine(),
+        detach: () => mine(),
+        [Symbol.asyncDispose]: async () => undefined,
+      }
     },
   }
   return {
@@ -82,8 +94,19 @@ export function subscriber() {
     give(id: number | string, value: unknown): unknown {
       const text = value === undefined ? '' : String(value)
       const payload = new TextEncoder().encode(text)
-      const content = { payload, payloadLength: payload.length, properties: {}, retain: false, text: () => text }
-      const message = { topic: `tank/${id}/level`, ...content, ack: () => true, detach: () => message }
+      const content = {
+        payload,
+        payloadLength: payload.length,
+        properties: {},
+        retain: false,
+        text: () => text,
+      }
+      const message = {
+        topic: `tank/${id}/level`,
+        ...content,
+        ack: () => true,
+        detach: () => message,
+      }
       return handler(message as unknown as Message)
     },
     connect: () => connected(),

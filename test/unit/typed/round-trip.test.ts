@@ -29,7 +29,8 @@ describe('json(schema, { encode })', () => {
   const stamp = v.pipe(v.string(), v.isoTimestamp(), parsed)
   const text = `{"at":${atText},"n":1}`
   const large = new Map([['a', 2n ** 70n]])
-  const listed = (map: Map<string, bigint>) => Array.from(map, ([name, count]): [string, string] => [name, String(count)])
+  const listed = (map: Map<string, bigint>) =>
+    Array.from(map, ([name, count]): [string, string] => [name, String(count)])
   const later = async (value: z.output<typeof stamped>) => stamped.encode(value)
   it.each<[string, mq.Codec<never, unknown>, value: unknown, text: string]>([
     ['a codec of zod', mq.json(stamped, { encode: stamped.encode }), { at, n: 1 }, text],

@@ -9,10 +9,15 @@ import { all, brokerOf, clientOn, coded, outcomeOf, pair } from './rig.js'
 
 describe('a writable stream', () => {
   it('bridges two brokers as it stands; a message is acknowledged once its copy is', async () => {
-    const [near, far] = [await clientOn(brokerOf(), { receiveMaximum: 3 }), await clientOn(brokerOf())]
+    const [near, far] = [
+      await clientOn(brokerOf(), { receiveMaximum: 3 }),
+      await clientOn(brokerOf()),
+    ]
     await using there = await far.subscribe('copy/#', { qos: 1 })
     const here = await near.subscribe('source/#', { qos: 1, ack: 'manual' })
-    const sink = mq.writableStream<Message>(far, ({ topic }) => topic.replace('source', 'copy'), { qos: 1 })
+    const sink = mq.writableStream<Message>(far, ({ topic }) => topic.replace('source', 'copy'), {
+      qos: 1,
+    })
     const bridge = here.readable().pipeTo(sink)
     for (let n = 0; n < 20; n++) await near.publish(`source/${n}`, String(n), { qos: 1 })
     for (let n = 0; n < 20; n++) {
@@ -33,7 +38,9 @@ describe('a writable stream', () => {
     await using there = await client.subscribe('copy')
     await using here = await client.subscribe('source', { qos: 1, ack: 'on-receive' })
     const abort = new AbortController()
-    const bridge = here.readable().pipeTo(mq.writableStream(client, 'copy'), { signal: abort.signal })
+    const bridge = here
+      .readable()
+      .pipeTo(mq.writableStream(client, 'copy'), { signal: abort.signal })
     await client.publish('source', 'a', { qos: 1 })
     expect((await there.next())?.text()).toBe('a')
     abort.abort()
@@ -127,7 +134,9 @@ it('the caller hears of it where a handler gives its generator while its client 
     await goOn.promise
     return forever()
   }) as never)
-  const reading = outcomeOf(all(counting.on(caller).stream({ id: 1 }, '', { window: 4, timeout: 3000 })))
+  const reading = outcomeOf(
+    all(counting.on(caller).stream({ id: 1 }, '', { window: 4, timeout: 3000 })),
+  )
   await begun.promise
   const left = server.disconnect()
   goOn.resolve()
@@ -158,6 +167,9 @@ it('the end of a stream, and an error, need no credit: they may come while as ma
     const got = [(await stream.next()).value as number]
     await pause(30)
     const rest = await outcomeOf(all(stream, got))
-    expect([got, rest]).toEqual([[0, 1], how === 'end' ? [0, 1] : coded('ERR_REMOTE', { reasonName: 'EMPTY' })])
+    expect([got, rest]).toEqual([
+      [0, 1],
+      how === 'end' ? [0, 1] : coded('ERR_REMOTE', { reasonName: 'EMPTY' }),
+    ])
   }
 })

@@ -41,66 +41,91 @@ describe('a schema that takes its time', () => {
     abort.abort()
     expect(await waiting).toEqual(coded('ERR_ABORTED'))
     open()
-    expect([(await subscription.next())?.value, (await subscription.next({ timeout: 2000 }))?.value]).toEqual([1, 2])
+    expect([
+      (await subscription.next())?.value,
+      (await subscription.next({ timeout: 2000 }))?.value,
+    ]).toEqual([1, 2])
   })
 
-  it.each(['next', 'for await', 'batches', 'readable', 'read'] as const)('what a wait left behind is the first of %s', async (reading) => {
-    const { client, other } = await pair({ receiveMaximum: 2 })
-    const { channel, open } = gate()
-    await using subscription = await channel.on(client).subscribe({ ack: reading === 'readable' ? 'manual' : 'auto' })
-    await send(other, 1)
-    if (reading === 'read') {
-      await eventually(() => subscription.size === 1)
-      const unsupported = coded('ERR_UNSUPPORTED_OPTION', { option: 'schema' })
-      for (let time = 0; time < 3; time++) expect(() => subscription.read()).toThrow(unsupported)
-    } else await expect(subscription.next({ timeout: 10 })).rejects.toEqual(coded('ERR_TIMEOUT'))
-    const sending = send(other, 2, 3, 4)
-    open()
-    const got: number[] = []
-    if (reading === 'next' || reading === 'read') while (got.length < 4) got.push((await subscription.next({ timeout: 2000 }))?.value as number)
-    else if (reading === 'for await') {
-      for await (const { value } of subscription) if (got.push(value) === 4) break
-    } else if (reading === 'batches') {
-      for await (const batch of subscription.batches()) if (got.push(...batch.map(({ value }) => value)) === 4) break
-    } else
-      for await (const { value, message } of subscription.readable() as unknown as AsyncIterable<mq.Received<object, number>>) {
-        message.ack()
-        if (got.push(value) === 4) break
-      }
-    await sending
-    expect(got).toEqual([1, 2, 3, 4])
-  })
-
-  it.each(['next', 'for await', 'batches'] as const)('%s ends with the subscription, also while a schema never does', async (reading) => {
-    for (const ending of ['unsubscribe', 'detach', Symbol.asyncDispose] as const) {
-      const { client, other } = await pair()
-      const held = gate()
-      const subscription = await held.channel.on(client).subscribe()
-      const read = async (): Promise<string> => {
-        if (reading === 'next') return String(await subscription.next())
-        if (reading === 'batches') for await (const batch of subscription.batches()) throw new Error(`${batch.length} came`)
-        else for await (const { value } of subscription) throw new Error(`${value} came`)
-        return 'undefined'
-      }
-      const ended = read()
+  it.each(['next', 'for await', 'batches', 'readable', 'read'] as const)(
+    'what a wait left behind is the first of %s',
+    async (reading) => {
+      const { client, other } = await pair({ receiveMaximum: 2 })
+      const { channel, open } = gate()
+      await using subscription = await channel
+        .on(client)
+        .subscribe({ ack: reading === 'readable' ? 'manual' : 'auto' })
       await send(other, 1)
-      await eventually(() => held.waiting === 1)
-      await subscription[ending]()
-      expect(await outcomeOf(ended), String(ending)).toBe('undefined')
-    }
-  })
+      if (reading === 'read') {
+        await eventually(() => subscription.size === 1)
+        const unsupported = coded('ERR_UNSUPPORTED_OPTION', { option: 'schema' })
+        for (let time = 0; time < 3; time++) expect(() => subscription.read()).toThrow(unsupported)
+      } else await expect(subscription.next({ timeout: 10 })).rejects.toEqual(coded('ERR_TIMEOUT'))
+      const sending = send(other, 2, 3, 4)
+      open()
+      const got: number[] = []
+      if (reading === 'next' || reading === 'read')
+        while (got.length < 4)
+          got.push((await subscription.next({ timeout: 2000 }))?.value as number)
+      else if (reading === 'for await') {
+        for await (const { value } of subscription) if (got.push(value) === 4) break
+      } else if (reading === 'batches') {
+        for await (const batch of subscription.batches())
+          if (got.push(...batch.map(({ value }) => value)) === 4) break
+      } else
+        for await (const { value, message } of subscription.readable() as unknown as AsyncIterable<
+          mq.Received<object, number>
+        >) {
+          message.ack()
+          if (got.push(value) === 4) break
+        }
+      await sending
+      expect(got).toEqual([1, 2, 3, 4])
+    },
+  )
+
+  it.each(['next', 'for await', 'batches'] as const)(
+    '%s ends with the subscription, also while a schema never does',
+    async (reading) => {
+      for (const ending of ['unsubscribe', 'detach', Symbol.asyncDispose] as const) {
+        const { client, other } = await pair()
+        const held = gate()
+        const subscription = await held.channel.on(client).subscribe()
+        const read = async (): Promise<string> => {
+          if (reading === 'next') return String(await subscription.next())
+          if (reading === 'batches')
+            for await (const batch of subscription.batches())
+              throw new Error(`${batch.length} came`)
+          else for await (const { value } of subscription) throw new Error(`${value} came`)
+          return 'undefined'
+        }
+        const ended = read()
+        await send(other, 1)
+        await eventually(() => held.waiting === 1)
+        await subscription[ending]()
+        expect(await outcomeOf(ended), String(ending)).toBe('undefined')
+      }
+    },
+  )
 
   it('messages that are lent are kept meanwhile', async () => {
     const { client, other } = await pair()
     for (const ack of ['auto', 'manual', 'on-receive'] as const) {
       const channel = mq.channel('g', mq.json(slowly(() => pause(3)))).on(client)
-      await using subscription = await channel.subscribe({ qos: 1, lifetime: 'borrowed', ack, onInvalid: 'deliver' })
+      await using subscription = await channel.subscribe({
+        qos: 1,
+        lifetime: 'borrowed',
+        ack,
+        onInvalid: 'deliver',
+      })
       await send(other, 1, -2, 3)
       const seen: unknown[] = []
       for (let n = 0; n < 3; n++) {
         const received = await subscription.next({ timeout: 2000 })
         const { topic } = received?.message ?? {}
-        seen.push(`${received?.value ?? received?.error?.code} ${topic} ${received?.message.text()}`)
+        seen.push(
+          `${received?.value ?? received?.error?.code} ${topic} ${received?.message.text()}`,
+        )
         if (ack === 'manual') received?.message.ack()
       }
       expect(seen, ack).toEqual(['1 g 1', 'ERR_INVALID_PAYLOAD g -2', '3 g 3'])
@@ -110,9 +135,14 @@ describe('a schema that takes its time', () => {
   it('listen: concurrency keeps the order of each topic', async () => {
     const { client, other } = await pair()
     const got: number[][] = [[], [], []]
-    const channel = mq.channel('o/{id:number}', mq.json(slowly((value) => pause((value * 3) % 5)))).on(client)
+    const channel = mq
+      .channel('o/{id:number}', mq.json(slowly((value) => pause((value * 3) % 5))))
+      .on(client)
     const options = { qos: 1, concurrency: 8 } as const
-    await using _handling = await channel.listen(({ params, value }) => void got[params.id]?.push(value), options)
+    await using _handling = await channel.listen(
+      ({ params, value }) => void got[params.id]?.push(value),
+      options,
+    )
     for (let n = 0; n < 60; n++) await other.publish(`o/${n % 3}`, String(n), { qos: 1 })
     await eventually(() => got.flat().length === 60)
     expect(got).toEqual([0, 1, 2].map((id) => upTo(20).map((n) => 3 * n + id)))
@@ -120,14 +150,19 @@ describe('a schema that takes its time', () => {
 })
 
 describe('leaving', () => {
-  it.each(['for await', 'batches'] as const)('return() of %s ends a wait that is under way', async (reading) => {
-    const { client } = await pair()
-    const subscription = await mq.channel('g', mq.number()).on(client).subscribe()
-    const iterator: AsyncIterator<unknown> = reading === 'batches' ? subscription.batches() : subscription[Symbol.asyncIterator]()
-    const waiting = iterator.next()
-    await pause(5)
-    for (const each of [iterator.return?.(), waiting]) expect(await outcomeOf(each)).toEqual({ value: undefined, done: true })
-  })
+  it.each(['for await', 'batches'] as const)(
+    'return() of %s ends a wait that is under way',
+    async (reading) => {
+      const { client } = await pair()
+      const subscription = await mq.channel('g', mq.number()).on(client).subscribe()
+      const iterator: AsyncIterator<unknown> =
+        reading === 'batches' ? subscription.batches() : subscription[Symbol.asyncIterator]()
+      const waiting = iterator.next()
+      await pause(5)
+      for (const each of [iterator.return?.(), waiting])
+        expect(await outcomeOf(each)).toEqual({ value: undefined, done: true })
+    },
+  )
 
   it('batches: what came before a payload that is thrown is handed out first', async () => {
     const { client, other } = await pair()
@@ -146,49 +181,71 @@ describe('leaving', () => {
 })
 
 describe('bad payloads without end', () => {
-  it.each(['for await', 'next', 'batches'] as const)('%s passes over them without remembering each', async (reading) => {
-    let read = 0
-    let worst = 0
-    const message = { topic: 't', payload: new TextEncoder().encode('x'), payloadLength: 1, properties: {}, text: () => 'x', ack: () => true }
-    const steps = 4000
-    const source = {
-      next: async () => {
-        read += 1
-        if (read % 1000 === 0) {
-          await turn()
-          worst = Math.max(worst, pending.size)
-        }
-        return read > steps ? { value: undefined, done: true } : { value: reading === 'batches' ? [message] : message, done: false }
-      },
-      return: async () => ({ value: undefined, done: true }),
-      [Symbol.asyncIterator]: () => source,
-    }
-    const from = { ...source, next: async () => (reading === 'next' ? (await source.next()).value : source.next()), batches: () => source }
-    from[Symbol.asyncIterator] = () => source
-    const subscriber = { subscribe: async () => from, subscription: () => from, listen: async () => from, on: () => () => undefined }
-    // Promises that were made and have not settled.
-    const { createHook } = await import('node:async_hooks')
-    const pending = new Set<number>()
-    const hook = createHook({
-      init: (id, type) => type === 'PROMISE' && pending.add(id),
-      promiseResolve: (id) => pending.delete(id),
-      destroy: (id) => pending.delete(id),
-    })
-    const subscription = await mq
-      .channel('t', mq.number())
-      .on(subscriber as unknown as mq.Subscriber)
-      .subscribe()
-    hook.enable()
-    try {
-      if (reading === 'next') await subscription.next()
-      else if (reading === 'batches') for await (const _ of subscription.batches()) throw new Error('one came')
-      else for await (const _ of subscription) throw new Error('one came')
-    } finally {
-      hook.disable()
-    }
-    expect([read, subscription.invalid]).toEqual([steps + 1, steps])
-    expect(worst).toBeLessThan(200)
-  })
+  it.each(['for await', 'next', 'batches'] as const)(
+    '%s passes over them without remembering each',
+    async (reading) => {
+      let read = 0
+      let worst = 0
+      const message = {
+        topic: 't',
+        payload: new TextEncoder().encode('x'),
+        payloadLength: 1,
+        properties: {},
+        text: () => 'x',
+        ack: () => true,
+      }
+      const steps = 4000
+      const source = {
+        next: async () => {
+          read += 1
+          if (read % 1000 === 0) {
+            await turn()
+            worst = Math.max(worst, pending.size)
+          }
+          return read > steps
+            ? { value: undefined, done: true }
+            : { value: reading === 'batches' ? [message] : message, done: false }
+        },
+        return: async () => ({ value: undefined, done: true }),
+        [Symbol.asyncIterator]: () => source,
+      }
+      const from = {
+        ...source,
+        next: async () => (reading === 'next' ? (await source.next()).value : source.next()),
+        batches: () => source,
+      }
+      from[Symbol.asyncIterator] = () => source
+      const subscriber = {
+        subscribe: async () => from,
+        subscription: () => from,
+        listen: async () => from,
+        on: () => () => undefined,
+      }
+      // Promises that were made and have not settled.
+      const { createHook } = await import('node:async_hooks')
+      const pending = new Set<number>()
+      const hook = createHook({
+        init: (id, type) => type === 'PROMISE' && pending.add(id),
+        promiseResolve: (id) => pending.delete(id),
+        destroy: (id) => pending.delete(id),
+      })
+      const subscription = await mq
+        .channel('t', mq.number())
+        .on(subscriber as unknown as mq.Subscriber)
+        .subscribe()
+      hook.enable()
+      try {
+        if (reading === 'next') await subscription.next()
+        else if (reading === 'batches')
+          for await (const _ of subscription.batches()) throw new Error('one came')
+        else for await (const _ of subscription) throw new Error('one came')
+      } finally {
+        hook.disable()
+      }
+      expect([read, subscription.invalid]).toEqual([steps + 1, steps])
+      expect(worst).toBeLessThan(200)
+    },
+  )
 })
 
 describe('a clock that is set back an hour', () => {

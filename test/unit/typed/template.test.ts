@@ -18,8 +18,15 @@ describe('a topic template', () => {
     for (const params of [{ tenant: undefined }, { tenant: null }, { rest: undefined }])
       expect(() => tenants.filter(params as never), JSON.stringify(params)).toThrow(wrong)
     const bound = mq.channel(tenants, mq.text()).on(await clientOn(brokerOf()))
-    for (const params of [{ tenant: undefined }, [{ tenant: 'a' }, { tenant: undefined }], [undefined]]) {
-      for (const call of [bound.subscribe(params as never), bound.listen(params as never, () => undefined)])
+    for (const params of [
+      { tenant: undefined },
+      [{ tenant: 'a' }, { tenant: undefined }],
+      [undefined],
+    ]) {
+      for (const call of [
+        bound.subscribe(params as never),
+        bound.listen(params as never, () => undefined),
+      ])
         await expect(call).rejects.toMatchObject(either)
     }
     expect(() => bound.latest({ tenant: undefined } as never)).toThrow(wrong)
@@ -36,21 +43,33 @@ describe('a topic template', () => {
   it('builds filters, shared ones too', () => {
     expect(thermometer.filter({ line: '3' })).toBe('plant/3/+/temperature')
     expect(thermometer.filter()).toBe('plant/+/+/temperature')
-    expect(thermometer.filter({}, { share: 'workers' })).toBe('$share/workers/plant/+/+/temperature')
+    expect(thermometer.filter({}, { share: 'workers' })).toBe(
+      '$share/workers/plant/+/+/temperature',
+    )
     expect(topic('a/{n:number}/{rest...}').filter({ n: 2 })).toBe('a/2/#')
     expect(topic('a').filter()).toBe('a')
-    for (const share of ['', 'a/b', '+', '#']) expect(() => thermometer.filter({}, { share }), share).toThrow("'share'")
+    for (const share of ['', 'a/b', '+', '#'])
+      expect(() => thermometer.filter({}, { share }), share).toThrow("'share'")
   })
 
   it('matches names, and gives their parameters', () => {
     expect(thermometer.match('plant/3/a1/temperature')).toEqual({ line: '3', device: 'a1' })
     const longer = ['plant/3/a1/temperature/x', 'plant/3/a1/temperature/']
-    const others = ['plant/3/a1', 'plant/3/a1/temp', 'plan/3/a1/temperature', 'plant//a1/temperature', '', '/']
-    for (const other of [...longer, ...others]) expect(thermometer.match(other), other).toBeUndefined()
+    const others = [
+      'plant/3/a1',
+      'plant/3/a1/temp',
+      'plan/3/a1/temperature',
+      'plant//a1/temperature',
+      '',
+      '/',
+    ]
+    for (const other of [...longer, ...others])
+      expect(thermometer.match(other), other).toBeUndefined()
     const rest = topic('log/{rest...}')
     expect(rest.match('log/a/b')).toEqual({ rest: 'a/b' })
     expect(rest.match('log')).toEqual({ rest: '' })
-    for (const other of ['log/', 'log//a', 'log/a/', 'log/a//b', 'logs']) expect(rest.match(other), other).toBeUndefined()
+    for (const other of ['log/', 'log//a', 'log/a/', 'log/a//b', 'logs'])
+      expect(rest.match(other), other).toBeUndefined()
   })
 
   it('a number is a canonical decimal, so that the name of a match is the name', () => {
@@ -59,30 +78,68 @@ describe('a topic template', () => {
       expect(counted.match(`n/${n}`)).toEqual({ n })
       expect(counted.name({ n })).toBe(`n/${n}`)
     }
-    const none = ['', '01', '+1', '1.0', '1.', '.5', '-0', '1e3', '0x10', 'Infinity', 'NaN', ' 1', '1 ', '9007199254740993', '1e21']
+    const none = [
+      '',
+      '01',
+      '+1',
+      '1.0',
+      '1.',
+      '.5',
+      '-0',
+      '1e3',
+      '0x10',
+      'Infinity',
+      'NaN',
+      ' 1',
+      '1 ',
+      '9007199254740993',
+      '1e21',
+    ]
     for (const text of none) expect(counted.match(`n/${text}`), text).toBeUndefined()
-    for (const n of [Number.NaN, Number.POSITIVE_INFINITY, 1e21, 1e-7, '3' as never]) expect(() => counted.name({ n }), String(n)).toThrow("'n'")
+    for (const n of [Number.NaN, Number.POSITIVE_INFINITY, 1e21, 1e-7, '3' as never])
+      expect(() => counted.name({ n }), String(n)).toThrow("'n'")
   })
 
   it('refuses what cannot be a level, and names the parameter', () => {
     const texts = ['a/b', '+', '#', 'x#', '\0', '', '\ud800']
     for (const device of [...texts, Number.NaN, true, null, undefined, {}, [], Symbol('x')])
-      expect(() => thermometer.name({ line: '3', device: device as never })).toThrow(wrongOf('device'))
-    for (const rest of ['/', 'a/', '/a', 'a//b', 'a/+', '#']) expect(() => topic('a/{rest...}').name({ rest }), rest).toThrow("'rest'")
+      expect(() => thermometer.name({ line: '3', device: device as never })).toThrow(
+        wrongOf('device'),
+      )
+    for (const rest of ['/', 'a/', '/a', 'a//b', 'a/+', '#'])
+      expect(() => topic('a/{rest...}').name({ rest }), rest).toThrow("'rest'")
     expect(() => topic('{rest...}').name({ rest: '' })).toThrow('empty')
-    expect(() => thermometer.name({ line: '3', device: 'a', devcie: 'b' } as never)).toThrow('devcie')
+    expect(() => thermometer.name({ line: '3', device: 'a', devcie: 'b' } as never)).toThrow(
+      'devcie',
+    )
     expect(() => thermometer.filter({ lnie: '3' } as never)).toThrow('lnie')
   })
 
   it.each([
-    ...['', '/a', 'a/', 'a//b', 'a/dev-{id}', 'a/{id}x', 'a/+/b', 'a/#', 'a/{}', 'a/{r...}/b', 'a/{n:date}'],
+    ...[
+      '',
+      '/a',
+      'a/',
+      'a//b',
+      'a/dev-{id}',
+      'a/{id}x',
+      'a/+/b',
+      'a/#',
+      'a/{}',
+      'a/{r...}/b',
+      'a/{n:date}',
+    ],
     ...['a/{x}/{x}', 'a/{__proto__}', 'a/{x y}', 'a\0', 7, undefined],
   ])('%j is no template', (text) => {
     expect(() => new TopicTemplate(text as Checked<string>)).toThrow(wrong)
   })
 
   it('what it names it matches, and what it matches it names; its filter takes them all', () => {
-    const level = fc.string({ minLength: 1, maxLength: 6, unit: fc.constantFrom('a', 'b', '1', ' ', 'é', '-', '.', '$', '😀') })
+    const level = fc.string({
+      minLength: 1,
+      maxLength: 6,
+      unit: fc.constantFrom('a', 'b', '1', ' ', 'é', '-', '.', '$', '😀'),
+    })
     const template = topic('x/{a}/y/{n:number}/{rest...}')
     fc.assert(
       fc.property(
@@ -97,7 +154,10 @@ describe('a topic template', () => {
         },
       ),
     )
-    const noise = fc.string({ maxLength: 20, unit: fc.constantFrom('x', 'y', '/', '1', '.', '-', '0', 'e') })
+    const noise = fc.string({
+      maxLength: 20,
+      unit: fc.constantFrom('x', 'y', '/', '1', '.', '-', '0', 'e'),
+    })
     fc.assert(
       fc.property(noise, (name) => {
         const found = template.match(name)
@@ -110,12 +170,19 @@ describe('a topic template', () => {
   it('what is no object in the place of parameters, as programs without types give it, is refused; undefined is an argument left out', async () => {
     const template = topic('a/{id}')
     const client = await clientOn(brokerOf())
-    const [values, asked] = [mq.channel(template, mq.text()).on(client), mq.operation(template).on(client)]
+    const [values, asked] = [
+      mq.channel(template, mq.text()).on(client),
+      mq.operation(template).on(client),
+    ]
     expect(template.filter(undefined)).toBe('a/+')
     const refused = expect.objectContaining({ ...either, option: 'params' })
     for (const nothing of [null, 3, '', 'a', true, () => undefined]) {
       const given = nothing as never
-      for (const call of [() => template.filter(given), () => values.latest(given), () => values.subscription(given)])
+      for (const call of [
+        () => template.filter(given),
+        () => values.latest(given),
+        () => values.subscription(given),
+      ])
         expect(call, String(nothing)).toThrow(refused)
       await expect(values.subscribe(given), String(nothing)).rejects.toEqual(refused)
     }
@@ -123,8 +190,10 @@ describe('a topic template', () => {
     await expect(asked.serve(null as never, () => undefined)).rejects.toEqual(refused)
     expect(() => topic('a').filter(null as never)).toThrow(refused)
     expect(() => mq.topic('#').filter(null as never)).toThrow(refused)
-    for (const list of [[], [{ id: 'a' }]]) expect(() => template.filter(list as never)).toThrow(refused)
-    for (const nothing of [null, undefined, 3]) expect(() => template.name(nothing as never)).toThrow(wrongOf('id'))
+    for (const list of [[], [{ id: 'a' }]])
+      expect(() => template.filter(list as never)).toThrow(refused)
+    for (const nothing of [null, undefined, 3])
+      expect(() => template.name(nothing as never)).toThrow(wrongOf('id'))
     await (await values.subscribe(undefined)).unsubscribe()
     await (await asked.serve(undefined, () => undefined)).unsubscribe()
     values.latest(undefined).unsubscribe()

@@ -8,21 +8,31 @@ import { compile, moduleOf, readSource } from './compiler.js'
 
 const committed = readFileSync(new URL('../../../src/wasm/binary.ts', import.meta.url), 'utf8')
 
-it('src/wasm/binary.ts is that of scanner.as (if not: npm run build)', { timeout: 60_000 }, async () => {
+it('src/wasm/binary.ts is that of scanner.as (if not: npm run build)', {
+  timeout: 60_000,
+}, async () => {
   const { text, size } = await moduleOf(readSource())
   expect(committed).toBe(text)
   expect(Buffer.from(binary, 'base64')).toHaveLength(size)
 })
 
-it('a source gives the same bytes whenever it is compiled, and another source others', { timeout: 60_000 }, async () => {
+it('a source gives the same bytes whenever it is compiled, and another source others', {
+  timeout: 60_000,
+}, async () => {
   const source = readSource()
   const bytes = await compile(source)
   expect(await compile(source)).toEqual(bytes)
-  expect(await compile(source.replace('const MOST_PROBES: u32 = 8', 'const MOST_PROBES: u32 = 9'))).not.toEqual(bytes)
+  expect(
+    await compile(source.replace('const MOST_PROBES: u32 = 8', 'const MOST_PROBES: u32 = 9')),
+  ).not.toEqual(bytes)
 })
 
-it('a source that does not compile is refused with what is wrong', { timeout: 60_000 }, async () => {
-  await expect(compile('export function scan(): i32 { return nothing }')).rejects.toThrow(/does not compile[\s\S]*nothing/)
+it('a source that does not compile is refused with what is wrong', {
+  timeout: 60_000,
+}, async () => {
+  await expect(compile('export function scan(): i32 { return nothing }')).rejects.toThrow(
+    /does not compile[\s\S]*nothing/,
+  )
 })
 
 it('the binary is small, asks for nothing, and has a memory that never grows', () => {

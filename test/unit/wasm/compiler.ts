@@ -9,4 +9,6 @@ interface Compiler {
   moduleOf(source: string): Promise<{ readonly text: string; readonly size: number }>
 }
 
-export const { readSource, compile, moduleOf } = (await import(new URL('../../../.ci/wasm.mjs', import.meta.url).href)) as Compiler
+export const { readSource, compile, moduleOf } = (await import(
+  new URL('../../../.ci/wasm.mjs', import.meta.url).href
+)) as Compiler

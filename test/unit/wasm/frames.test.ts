@@ -12,8 +12,10 @@ import { type Delivery, tell } from './story.js'
 
 const setting = { protocolVersion: 5, maximumPacketSize: 1 << 20 } as const
 const never: Worth = { ...always, rich: 1e6, plain: 1e6, copied: 1e6 }
-const publish = (size: number, topic = 'a/b'): Uint8Array => packet(0x30, field(topic), 0, new Uint8Array(size).fill(0x70))
-const many = (count: number, size = 20): Uint8Array => join(...Array.from({ length: count }, () => publish(size)))
+const publish = (size: number, topic = 'a/b'): Uint8Array =>
+  packet(0x30, field(topic), 0, new Uint8Array(size).fill(0x70))
+const many = (count: number, size = 20): Uint8Array =>
+  join(...Array.from({ length: count }, () => publish(size)))
 
 /** How often the scanner is asked for these, while it tells what the Framer tells. */
 function asked(memory: Memory, deliveries: readonly Delivery[]): number {
@@ -67,7 +69,9 @@ describe('the scanner is asked', () => {
   })
 
   it('never for memory elsewhere that is given with its view: that is as good as the window', () => {
-    expect(askedEach(memory, [{ bytes: many(40), viewed: true }, { bytes: many(40) }])).toEqual([0, 1])
+    expect(askedEach(memory, [{ bytes: many(40), viewed: true }, { bytes: many(40) }])).toEqual([
+      0, 1,
+    ])
   })
 
   it('again when there are more frames than rows', () => {
@@ -87,7 +91,12 @@ describe('the scanner is asked', () => {
 })
 
 /** Frames of one connection, with this in the window. */
-function inWindow(memory: Memory, bytes: Uint8Array, worth?: Worth, frames = new WasmFrames(memory, setting, worth)): WasmFrames {
+function inWindow(
+  memory: Memory,
+  bytes: Uint8Array,
+  worth?: Worth,
+  frames = new WasmFrames(memory, setting, worth),
+): WasmFrames {
   memory.window.bytes.set(bytes)
   frames.push(memory.window.bytes, bytes.length, memory.window.data)
   return frames

@@ -18,9 +18,15 @@ describe('both scanners', () => {
     fc.assert(
       fc.property(streams, ({ setting, deliveries }) => {
         count += 1
-        expect(differs(tellFramer(setting, deliveries), tellScanner(memory, setting, deliveries, worth))).toBeUndefined()
+        expect(
+          differs(tellFramer(setting, deliveries), tellScanner(memory, setting, deliveries, worth)),
+        ).toBeUndefined()
       }),
-      { numRuns: 1_000_000, interruptAfterTimeLimit: (seconds * 1000) / 2, markInterruptAsFailure: false },
+      {
+        numRuns: 1_000_000,
+        interruptAfterTimeLimit: (seconds * 1000) / 2,
+        markInterruptAsFailure: false,
+      },
     )
     expect(memory.broken).toBe(false)
     expect(count, 'streams').toBeGreaterThan(30)

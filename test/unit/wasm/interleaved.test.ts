@@ -23,7 +23,8 @@ interface Connection {
 /** A read into the window is whole before the next begins: nobody is in the midst of a walk then. */
 function mayStep(connection: Connection, all: readonly Connection[]): boolean {
   if (connection.state === 'is over') return false
-  if (connection.state !== 'begins' || connection.deliveries[connection.begun]?.inPlace !== true) return true
+  if (connection.state !== 'begins' || connection.deliveries[connection.begun]?.inPlace !== true)
+    return true
   return all.every(({ state }) => state !== 'reads')
 }
 
@@ -39,9 +40,17 @@ function step(connection: Connection): void {
 }
 
 /** Runs them in an order drawn from `turns`, and gives their stories. */
-function interleave(memory: ReturnType<typeof instantiate>, given: readonly Stream[], turns: readonly number[]): Story[] {
+function interleave(
+  memory: ReturnType<typeof instantiate>,
+  given: readonly Stream[],
+  turns: readonly number[],
+): Story[] {
   const all = given.map(({ setting, deliveries }): Connection => {
-    const telling = tellStepwise(new WasmFrames(memory, { ...setting, sizeLimit }, always), deliveries, memory.window)
+    const telling = tellStepwise(
+      new WasmFrames(memory, { ...setting, sizeLimit }, always),
+      deliveries,
+      memory.window,
+    )
     // Up to where the first delivery begins.
     const { done } = telling.next()
     return { telling, deliveries, begun: 0, state: done === true ? 'is over' : 'begins', story: [] }
@@ -61,15 +70,23 @@ describe('connections that share a scanner', () => {
     let count = 0
     const several = fc.array(streams, { minLength: 2, maxLength: 4 })
     fc.assert(
-      fc.property(several, fc.array(fc.nat(11), { minLength: 1, maxLength: 20 }), (given, turns) => {
-        count += 1
-        interleave(memory, given, turns).forEach((story, index) => {
-          const { setting, deliveries } = given[index] as Stream
-          expect(differs(tellFramer(setting, deliveries), story)).toBeUndefined()
-        })
-        expect(memory.owner === undefined).toBe(true)
-      }),
-      { numRuns: 1_000_000, interruptAfterTimeLimit: (seconds * 1000) / 2, markInterruptAsFailure: false },
+      fc.property(
+        several,
+        fc.array(fc.nat(11), { minLength: 1, maxLength: 20 }),
+        (given, turns) => {
+          count += 1
+          interleave(memory, given, turns).forEach((story, index) => {
+            const { setting, deliveries } = given[index] as Stream
+            expect(differs(tellFramer(setting, deliveries), story)).toBeUndefined()
+          })
+          expect(memory.owner === undefined).toBe(true)
+        },
+      ),
+      {
+        numRuns: 1_000_000,
+        interruptAfterTimeLimit: (seconds * 1000) / 2,
+        markInterruptAsFailure: false,
+      },
     )
     expect(count, 'inputs').toBeGreaterThan(30)
   })

@@ -24,9 +24,16 @@ describe('loadScanner', () => {
     expect(scanner).toBeDefined()
     expect(await loadScanner()).toBe(scanner)
     const setting = { protocolVersion: 5, maximumPacketSize: 1000 } as const
-    const deliveries = [{ bytes: new Uint8Array(Buffer.from('3005000161007830050001610078d000', 'hex')), inPlace: true }]
+    const deliveries = [
+      {
+        bytes: new Uint8Array(Buffer.from('3005000161007830050001610078d000', 'hex')),
+        inPlace: true,
+      },
+    ]
     const frames = (scanner as FrameScanner).frames(setting)
-    expect(differs(tellFramer(setting, deliveries), tell(frames, deliveries, scanner?.window))).toBeUndefined()
+    expect(
+      differs(tellFramer(setting, deliveries), tell(frames, deliveries, scanner?.window)),
+    ).toBeUndefined()
   })
 
   it('compiles without blocking', async () => {
@@ -43,8 +50,14 @@ describe('loadScanner', () => {
     ['there is no WebAssembly', undefined],
     ['there is no SIMD', { validate: () => false, instantiate: refuse }],
     ['the page forbids it', { validate: () => true, instantiate: refuse }],
-    ['the page forbids it, and tells later', { validate: () => true, instantiate: async () => refuse() }],
-    ['there is no memory', { validate: () => true, instantiate: () => Promise.reject(new RangeError('out of memory')) }],
+    [
+      'the page forbids it, and tells later',
+      { validate: () => true, instantiate: async () => refuse() },
+    ],
+    [
+      'there is no memory',
+      { validate: () => true, instantiate: () => Promise.reject(new RangeError('out of memory')) },
+    ],
     ['it is something else', { validate: () => true, instantiate: async () => ({}) }],
   ])('gives undefined where %s, and says nothing', async (_, given) => {
     const said = (['log', 'warn', 'error'] as const).map((name) => vi.spyOn(console, name))

@@ -11,12 +11,19 @@ import { type Defect, instead } from '../../support/defective.js'
 import { type Delivery, type Story, tell } from './story.js'
 
 /** An instance of these bytes, by default of the committed ones. */
-export function instantiate(bytes: Uint8Array<ArrayBuffer> = new Uint8Array(Buffer.from(binary, 'base64'))): Memory {
+export function instantiate(
+  bytes: Uint8Array<ArrayBuffer> = new Uint8Array(Buffer.from(binary, 'base64')),
+): Memory {
   return new Memory(new WebAssembly.Instance(new WebAssembly.Module(bytes)).exports)
 }
 
 /** Everything goes through the scanner. */
-export const always: Worth = { rich: 0, plain: 0, copied: 0, largestCopied: Number.POSITIVE_INFINITY }
+export const always: Worth = {
+  rich: 0,
+  plain: 0,
+  copied: 0,
+  largestCopied: Number.POSITIVE_INFINITY,
+}
 
 /** How a stream is read. */
 export interface Setting {
@@ -35,7 +42,13 @@ export function tellFramer(setting: Setting, deliveries: Iterable<Delivery>): St
 }
 
 /** What the scanner makes of it. */
-export function tellScanner(memory: Memory, setting: Setting, given: Iterable<Delivery>, worth?: Worth, defect?: Defect): Story {
+export function tellScanner(
+  memory: Memory,
+  setting: Setting,
+  given: Iterable<Delivery>,
+  worth?: Worth,
+  defect?: Defect,
+): Story {
   const frames = new WasmFrames(memory, { ...setting, sizeLimit }, worth)
   return tell(defect === undefined ? frames : framesWith(defect, frames), given, memory.window)
 }
@@ -51,7 +64,10 @@ function framesWith(defect: Defect, frames: WasmFrames): WasmFrames {
 }
 
 /** Where two stories differ; undefined when they do not. */
-export function differs(one: Story, other: Story): { at: number; one: unknown; other: unknown } | undefined {
+export function differs(
+  one: Story,
+  other: Story,
+): { at: number; one: unknown; other: unknown } | undefined {
   for (let at = 0; at < Math.max(one.length, other.length); at++) {
     if (!isDeepStrictEqual(one[at], other[at])) return { at, one: one[at], other: other[at] }
   }

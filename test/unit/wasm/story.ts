@@ -26,7 +26,10 @@ export interface Delivery {
   /** After so many frames of this delivery the rest is kept, and the chunk overwritten; and again after as many, and one. */
   readonly keepAfter?: number
   /** Other settings hold from here on. */
-  readonly change?: { readonly maximumPacketSize: number; readonly protocolVersion: ProtocolVersion }
+  readonly change?: {
+    readonly maximumPacketSize: number
+    readonly protocolVersion: ProtocolVersion
+  }
 }
 
 /** What there was to see: frames, what was held in between, the error. */
@@ -36,15 +39,44 @@ export type Story = readonly unknown[]
 function publishOf(view: PublishView, start: number): unknown {
   const identifiers: number[] = []
   view.forEachSubscriptionIdentifier((identifier) => identifiers.push(identifier))
-  const { qos, dup, retain, packetId, topicAlias, userPropertyCount, subscriptionIdentifierCount, record, willDelay } = view
+  const {
+    qos,
+    dup,
+    retain,
+    packetId,
+    topicAlias,
+    userPropertyCount,
+    subscriptionIdentifierCount,
+    record,
+    willDelay,
+  } = view
   view.willDelay = false
-  const places = [view.topicStart, view.topicEnd, view.propertiesStart, view.propertiesEnd, view.payloadStart, view.payloadEnd]
+  const places = [
+    view.topicStart,
+    view.topicEnd,
+    view.propertiesStart,
+    view.propertiesEnd,
+    view.payloadStart,
+    view.payloadEnd,
+  ]
   return {
-    ...{ qos, dup, retain, packetId, topicAlias, userPropertyCount, subscriptionIdentifierCount, identifiers, willDelay },
+    ...{
+      qos,
+      dup,
+      retain,
+      packetId,
+      topicAlias,
+      userPropertyCount,
+      subscriptionIdentifierCount,
+      identifiers,
+      willDelay,
+    },
     places: places.map((place) => place - start),
     record: record?.name,
     topic: view.topic(),
-    text: new TextDecoder('utf-8', { ignoreBOM: true }).decode(view.bytes.subarray(view.topicStart, view.topicEnd)),
+    text: new TextDecoder('utf-8', { ignoreBOM: true }).decode(
+      view.bytes.subarray(view.topicStart, view.topicEnd),
+    ),
     properties: view.properties(),
     payload: new Uint8Array(view.payload()),
   }
@@ -54,7 +86,12 @@ function publishOf(view: PublishView, start: number): unknown {
 export type Telling = Generator<'begins' | 'reads' | 'keeps' | 'ends', Story>
 
 /** Tells the stream. Stops at the first error, which is the last thing told. */
-export function tell(source: FrameSource, deliveries: Iterable<Delivery>, window?: ReadWindow, topics?: TopicTable): Story {
+export function tell(
+  source: FrameSource,
+  deliveries: Iterable<Delivery>,
+  window?: ReadWindow,
+  topics?: TopicTable,
+): Story {
   const telling = tellStepwise(source, deliveries, window, topics)
   for (;;) {
     const { done, value } = telling.next()
@@ -63,11 +100,19 @@ export function tell(source: FrameSource, deliveries: Iterable<Delivery>, window
 }
 
 /** The same, with room for other connections between any two steps: before and after each delivery, after each frame, while the rest is kept. */
-export function* tellStepwise(source: FrameSource, deliveries: Iterable<Delivery>, window?: ReadWindow, topics = new TopicTable()): Telling {
+export function* tellStepwise(
+  source: FrameSource,
+  deliveries: Iterable<Delivery>,
+  window?: ReadWindow,
+  topics = new TopicTable(),
+): Telling {
   const story: unknown[] = []
   const view = new PublishView(true)
   try {
-    for (const delivery of deliveries) yield* tellDelivery(source, delivery, window, story, () => tellFrame(source, topics, view, story))
+    for (const delivery of deliveries)
+      yield* tellDelivery(source, delivery, window, story, () =>
+        tellFrame(source, topics, view, story),
+      )
   } catch (error) {
     story.push('error', shownError(error), source.unread)
     source.clear()
@@ -75,7 +120,13 @@ export function* tellStepwise(source: FrameSource, deliveries: Iterable<Delivery
   return story
 }
 
-function* tellDelivery(source: FrameSource, delivery: Delivery, window: ReadWindow | undefined, story: unknown[], frame: () => void): Telling {
+function* tellDelivery(
+  source: FrameSource,
+  delivery: Delivery,
+  window: ReadWindow | undefined,
+  story: unknown[],
+  frame: () => void,
+): Telling {
   yield 'begins'
   const { change, keepAfter } = delivery
   if (change !== undefined) {
@@ -122,7 +173,11 @@ function give(
     return { overwrite: once(() => void chunk.fill(0xee, 0, rest.length)) }
   }
   const { bytes: chunk, back } = (byteForms[form] as () => Lend)()(rest)
-  source.push(chunk, chunk.length, viewed ? new DataView(chunk.buffer, chunk.byteOffset, chunk.length) : undefined)
+  source.push(
+    chunk,
+    chunk.length,
+    viewed ? new DataView(chunk.buffer, chunk.byteOffset, chunk.length) : undefined,
+  )
   return { overwrite: once(back) }
 }
 
@@ -134,7 +189,12 @@ function once(call: () => void): () => void {
   }
 }
 
-function tellFrame(source: FrameSource, topics: TopicTable, view: PublishView, story: unknown[]): void {
+function tellFrame(
+  source: FrameSource,
+  topics: TopicTable,
+  view: PublishView,
+  story: unknown[],
+): void {
   const { bytes, start, body, end, limit, unread, size, maximumPacketSize } = source
   story.push(new Uint8Array(bytes.subarray(start, end)), body - start, limit - end, unread, size)
   // What was read past can be known again by its first bytes.

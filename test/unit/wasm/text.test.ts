@@ -37,7 +37,8 @@ function accepted(memory: Memory, packets: readonly Uint8Array[]): boolean[] {
 function compare(memory: Memory, texts: readonly Uint8Array[]): string[] {
   const found = texts.map((text) => scanUtf8(text, 0, text.length))
   const shown = (index: number) => hex(texts[index] as Uint8Array)
-  const inValue = (text: Uint8Array) => packet(0x30, field('t'), variable(5 + text.length), 38, field(''), field(text))
+  const inValue = (text: Uint8Array) =>
+    packet(0x30, field('t'), variable(5 + text.length), 38, field(''), field(text))
   const values = accepted(memory, texts.map(inValue))
   const topics = accepted(
     memory,
@@ -45,7 +46,9 @@ function compare(memory: Memory, texts: readonly Uint8Array[]): string[] {
   )
   return found.flatMap((is, index) => [
     ...(values[index] === (is !== ILL_FORMED) ? [] : [`value ${shown(index)}`]),
-    ...(topics[index] === (is !== ILL_FORMED && is !== HAS_WILDCARD) ? [] : [`topic ${shown(index)}`]),
+    ...(topics[index] === (is !== ILL_FORMED && is !== HAS_WILDCARD)
+      ? []
+      : [`topic ${shown(index)}`]),
   ])
 }
 
@@ -78,10 +81,13 @@ describe('text', () => {
 
   it('of any length ends where it ends: the byte behind it is not looked at, the last one is', () => {
     const texts = Array.from({ length: 130 }, (_, length) => length).flatMap((length) =>
-      [[], [0x00], [0x2b], [0xc3, 0xa4], [0xc3]].map((last) => join(new Uint8Array(length).fill(0x61), last)),
+      [[], [0x00], [0x2b], [0xc3, 0xa4], [0xc3]].map((last) =>
+        join(new Uint8Array(length).fill(0x61), last),
+      ),
     )
     const wrong: string[] = []
-    for (let at = 5; at < texts.length; at += 5) wrong.push(...compare(memory, texts.slice(at, at + 5)))
+    for (let at = 5; at < texts.length; at += 5)
+      wrong.push(...compare(memory, texts.slice(at, at + 5)))
     expect(wrong).toEqual([])
   })
 })

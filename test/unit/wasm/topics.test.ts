@@ -14,7 +14,12 @@ const setting = { protocolVersion: 5, maximumPacketSize: 1 << 20 } as const
 const publish = (topic: string): Uint8Array => packet(0x30, field(topic), 0, 'x')
 
 /** What came in, by the names that the records have. */
-function namesOf(memory: Memory, frames: WasmFrames, topics: readonly string[], table: TopicTable): (string | undefined)[] {
+function namesOf(
+  memory: Memory,
+  frames: WasmFrames,
+  topics: readonly string[],
+  table: TopicTable,
+): (string | undefined)[] {
   const { window } = memory
   const view = new PublishView()
   const names: (string | undefined)[] = []
@@ -30,7 +35,8 @@ function namesOf(memory: Memory, frames: WasmFrames, topics: readonly string[], 
   return names
 }
 
-const numbered = (count: number, from = 0): string[] => Array.from({ length: count }, (_, index) => `plant/line-${from + index}/temperature`)
+const numbered = (count: number, from = 0): string[] =>
+  Array.from({ length: count }, (_, index) => `plant/line-${from + index}/temperature`)
 
 describe('topics', () => {
   it('have the record of the table that is asked for, the same one again and again', () => {
@@ -77,7 +83,12 @@ describe('topics', () => {
     const tables = frames.map(() => new TopicTable())
     for (let round = 0; round < 12; round++) {
       const some = [...numbered(900, (round % 5) * 700), ...numbered(40)]
-      const names = namesOf(memory, frames[round % 3] as WasmFrames, some, tables[round % 3] as TopicTable)
+      const names = namesOf(
+        memory,
+        frames[round % 3] as WasmFrames,
+        some,
+        tables[round % 3] as TopicTable,
+      )
       expect(names).toEqual(some)
     }
   })
@@ -89,10 +100,13 @@ describe('topics', () => {
     for (let round = 0; round < 3; round++) {
       for (const length of lengths) {
         const text = 'x'.repeat(length)
-        const bytes = join(...[text, `y${text.slice(1)}`, `${text.slice(0, -1)}z`, text].map(publish))
+        const bytes = join(
+          ...[text, `y${text.slice(1)}`, `${text.slice(0, -1)}z`, text].map(publish),
+        )
         for (const inPlace of [true, false]) {
           const deliveries: Delivery[] = []
-          for (let at = 0; at < bytes.length; at += 60_000) deliveries.push({ bytes: bytes.slice(at, at + 60_000), inPlace })
+          for (let at = 0; at < bytes.length; at += 60_000)
+            deliveries.push({ bytes: bytes.slice(at, at + 60_000), inPlace })
           const story = tellScanner(memory, setting, deliveries, always)
           expect(differs(tellFramer(setting, deliveries), story)).toBeUndefined()
         }
@@ -130,7 +144,10 @@ const mask = 2n ** 64n - 1n
 
 /** The hash of the scanner for text of less than eight bytes: only to choose topics by it. With another hash in the scanner this has to follow. */
 function hashOf(topic: string): number {
-  const bytes = [...topic].reduceRight((sum, character) => (sum << 8n) | BigInt(character.charCodeAt(0)), 0n)
+  const bytes = [...topic].reduceRight(
+    (sum, character) => (sum << 8n) | BigInt(character.charCodeAt(0)),
+    0n,
+  )
   const hash = ((bytes ^ BigInt(topic.length)) * 0x9e3779b97f4a7c15n) & mask
   return Number((((hash ^ (hash >> 32n)) * 0x9e3779b97f4a7c15n) & mask) >> 32n)
 }

@@ -12,7 +12,11 @@ const memory = instantiate()
 function compare(setting: Setting, chunks: () => Iterable<Uint8Array>): void {
   for (const inPlace of [true, false]) {
     const deliveries = Array.from(chunks(), (bytes, index): Delivery => {
-      return { bytes: bytes.slice(), inPlace, form: transportForms[index % transportForms.length] as string }
+      return {
+        bytes: bytes.slice(),
+        inPlace,
+        form: transportForms[index % transportForms.length] as string,
+      }
     })
     const story = tellScanner(memory, setting, deliveries, always)
     expect(differs(tellFramer(setting, deliveries), story)).toBeUndefined()
@@ -26,7 +30,8 @@ function compareVector(vector: Vector, protocolVersion: 4 | 5): void {
     compare(setting, () => [bytes])
     compare(setting, () => drip(bytes))
   }
-  for (const chunks of splits(bytes)) compare({ protocolVersion, maximumPacketSize: 1 << 20 }, () => chunks)
+  for (const chunks of splits(bytes))
+    compare({ protocolVersion, maximumPacketSize: 1 << 20 }, () => chunks)
 }
 
 describe.each([
@@ -45,7 +50,9 @@ describe.each([
   })
 
   it('all in one stream, up to each', () => {
-    const valid = vectors.filter((vector) => vector.valid && vector.direction === 's2c').map(bytesOf)
+    const valid = vectors
+      .filter((vector) => vector.valid && vector.direction === 's2c')
+      .map(bytesOf)
     for (const last of vectors.map(bytesOf)) {
       const stream = new Uint8Array(Buffer.concat([...valid, last, ...valid]))
       compare({ protocolVersion: version, maximumPacketSize: 1 << 20 }, () => [stream])

@@ -77,8 +77,17 @@ function publish(protocolVersion: 4 | 5, from: 'client' | 'server'): Any {
   const identifiers = fc.array(identifier, { minLength: 1, maxLength: 3 })
   const sent = from === 'server' ? { subscriptionIdentifiers: identifiers } : {}
   const own = properties({ ...message, ...sent, topicAlias: packetId })
-  const head = { dup: boolean(), qos, retain: boolean(), topic: fc.oneof(topic, constant('')), packetId }
-  const body = { properties: protocolVersion === 5 ? own : none, payload: fc.uint8Array({ maxLength: 300 }) }
+  const head = {
+    dup: boolean(),
+    qos,
+    retain: boolean(),
+    topic: fc.oneof(topic, constant('')),
+    packetId,
+  }
+  const body = {
+    properties: protocolVersion === 5 ? own : none,
+    payload: fc.uint8Array({ maxLength: 300 }),
+  }
   return record({ ...head, ...body }).map((packet) => ({
     type: 'publish' as const,
     ...packet,
@@ -109,7 +118,12 @@ function subscribe(protocolVersion: 4 | 5): Any {
   })
   const own = properties({ subscriptionIdentifiers: identifier.map((value) => [value]) })
   const subscriptions = fc.array(subscription, { minLength: 1, maxLength: 4 })
-  return record({ type: constant('subscribe' as const), packetId, properties: five ? own : none, subscriptions })
+  return record({
+    type: constant('subscribe' as const),
+    packetId,
+    properties: five ? own : none,
+    subscriptions,
+  })
 }
 
 function unsubscribe(protocolVersion: 4 | 5): Any {
@@ -151,7 +165,11 @@ function disconnect(from: 'client' | 'server'): Any {
   const codes = from === 'client' ? [0, 4, 0x80, 0x99] : [0, 0x80, 0x8b, 0x9c, 0xa2]
   const own = from === 'client' ? { sessionExpiryInterval: u32 } : { serverReference: text }
   const type = constant('disconnect' as const)
-  return record({ type, reasonCode: constantFrom(...codes), properties: properties({ ...reason, ...own }) })
+  return record({
+    type,
+    reasonCode: constantFrom(...codes),
+    properties: properties({ ...reason, ...own }),
+  })
 }
 
 function auth(from: 'client' | 'server'): Any {
@@ -165,13 +183,20 @@ const ping = (type: 'pingreq' | 'pingresp'): Any => constant({ type })
 
 function sample(version: 4 | 5, from: 'client' | 'server'): fc.Arbitrary<Sample> {
   const kinds = [publish(version, from), acknowledgement(version)]
-  if (from === 'client') kinds.push(connect(version), subscribe(version), unsubscribe(version), ping('pingreq'))
+  if (from === 'client')
+    kinds.push(connect(version), subscribe(version), unsubscribe(version), ping('pingreq'))
   else kinds.push(connack(version), suback(version), ping('pingresp'))
   if (version === 5) kinds.push(disconnect(from), auth(from))
-  else if (from === 'client') kinds.push(constant({ type: 'disconnect', reasonCode: 0, properties: {} }))
+  else if (from === 'client')
+    kinds.push(constant({ type: 'disconnect', reasonCode: 0, properties: {} }))
   return fc.oneof(...kinds).map((packet) => ({ packet, protocolVersion: version, from }))
 }
 
 const [ofClient, ofServer] = [sample(5, 'client'), sample(5, 'server')]
 /** Any valid packet, with the version and the side that may send it. */
-export const samples: fc.Arbitrary<Sample> = fc.oneof(ofClient, ofServer, sample(4, 'client'), sample(4, 'server'))
+export const samples: fc.Arbitrary<Sample> = fc.oneof(
+  ofClient,
+  ofServer,
+  sample(4, 'client'),
+  sample(4, 'server'),
+)

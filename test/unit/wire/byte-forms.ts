@@ -40,8 +40,10 @@ function lendFrom(
   }
 }
 
-const plain = (memory: Uint8Array, offset: number, length: number): Uint8Array => new Uint8Array(memory.buffer, memory.byteOffset + offset, length)
-const buffer = (memory: Uint8Array, offset: number, length: number): Buffer => Buffer.from(memory.buffer, memory.byteOffset + offset, length)
+const plain = (memory: Uint8Array, offset: number, length: number): Uint8Array =>
+  new Uint8Array(memory.buffer, memory.byteOffset + offset, length)
+const buffer = (memory: Uint8Array, offset: number, length: number): Buffer =>
+  Buffer.from(memory.buffer, memory.byteOffset + offset, length)
 
 /** A Uint8Array that tells lies about itself. */
 class Liar extends Uint8Array {
@@ -67,12 +69,15 @@ const OtherRealm = runInNewContext('Uint8Array') as typeof Uint8Array
 /** Every form by name. What a form keeps between loans is of its own. */
 export const byteForms: Readonly<Record<string, () => Lend>> = {
   'a Uint8Array': () => (bytes) => lendFrom(new Uint8Array(bytes.length), 0, bytes, plain),
-  'a Uint8Array at an offset': () => (bytes) => lendFrom(new Uint8Array(bytes.length + 2 * margin), margin, bytes, plain),
+  'a Uint8Array at an offset': () => (bytes) =>
+    lendFrom(new Uint8Array(bytes.length + 2 * margin), margin, bytes, plain),
   'a Buffer': () => (bytes) => lendFrom(new Uint8Array(bytes.length), 0, bytes, buffer),
-  'a Buffer at an offset': () => (bytes) => lendFrom(new Uint8Array(bytes.length + 2 * margin), margin, bytes, buffer),
+  'a Buffer at an offset': () => (bytes) =>
+    lendFrom(new Uint8Array(bytes.length + 2 * margin), margin, bytes, buffer),
   'one array, used again': () => reusing(plain),
   'one Buffer, used again': () => reusing(buffer),
-  'another realm': () => (bytes) => lendFrom(new OtherRealm(bytes.length), 0, bytes, (memory) => memory),
+  'another realm': () => (bytes) =>
+    lendFrom(new OtherRealm(bytes.length), 0, bytes, (memory) => memory),
   'a subclass that lies': () => (bytes) =>
     lendFrom(
       new Uint8Array(bytes.length + 2 * margin),
@@ -80,9 +85,18 @@ export const byteForms: Readonly<Record<string, () => Lend>> = {
       bytes,
       (memory, offset, length) => new Liar(memory.buffer as ArrayBuffer, offset, length),
     ),
-  'shared memory': () => (bytes) => lendFrom(new Uint8Array(new SharedArrayBuffer(bytes.length + 2 * margin)), margin, bytes, plain),
+  'shared memory': () => (bytes) =>
+    lendFrom(
+      new Uint8Array(new SharedArrayBuffer(bytes.length + 2 * margin)),
+      margin,
+      bytes,
+      plain,
+    ),
   'memory that can grow': () => (bytes) => {
-    const Resizable = ArrayBuffer as new (size: number, options: { maxByteLength: number }) => ArrayBuffer
+    const Resizable = ArrayBuffer as new (
+      size: number,
+      options: { maxByteLength: number },
+    ) => ArrayBuffer
     const memory = new Resizable(bytes.length, { maxByteLength: bytes.length + 100 })
     return lendFrom(new Uint8Array(memory), 0, bytes, (view) => view)
   },
@@ -97,7 +111,8 @@ export const transportForms = formNames.filter((name) => name !== 'a subclass th
 function reusing(makes: Parameters<typeof lendFrom>[3]): Lend {
   let memory = new Uint8Array(0)
   return (bytes) => {
-    if (memory.length < bytes.length + 2 * margin) memory = new Uint8Array(bytes.length * 2 + 2 * margin)
+    if (memory.length < bytes.length + 2 * margin)
+      memory = new Uint8Array(bytes.length * 2 + 2 * margin)
     return lendFrom(memory, margin, bytes, makes)
   }
 }

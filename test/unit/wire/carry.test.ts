@@ -49,31 +49,38 @@ function fill(framer: Framer, bytes: Uint8Array, step: number): number {
 describe('a large payload', () => {
   it.each([
     ['QoS 0', {}, 5],
-    ['QoS 1 with properties', { qos: 1, packetId: 9, properties: { contentType: 'x'.repeat(300) } }, 5],
+    [
+      'QoS 1 with properties',
+      { qos: 1, packetId: 9, properties: { contentType: 'x'.repeat(300) } },
+      5,
+    ],
     ['QoS 2 of 3.1.1', { qos: 2, packetId: 9 }, 4],
     ['an alias alone', { topic: '', properties: { topicAlias: 3 } }, 5],
-  ] as const)('%s: lies in memory of exactly its size, read there as it comes', (_name, given, version) => {
-    const bytes = packet(given, version)
-    for (const first of [bytes.length >> 4, 5000, 20_000, bytes.length - 1]) {
-      for (const step of [1, 997, 65_536]) {
-        if (step === 1 && first < 20_000) continue
-        const { framer, allocated, read } = rig(version)
-        framer.push(bytes.subarray(0, first + 1))
-        if (first + 1 < bytes.length) {
-          expect([framer.next(), framer.pending]).toEqual([false, first + 1])
-          expect(framer.room?.length).toBe(bytes.length - first - 1)
-          expect(fill(framer, bytes.subarray(first + 1), step)).toBe(bytes.length - first - 1)
-        } else expect(framer.next()).toBe(true)
-        const view = read()
-        expect(view.payload()).toEqual(payload)
-        expect(view.packet()).toMatchObject(given as object)
-        if (first + 1 === bytes.length) continue
-        expect(allocated).toEqual([payload.length])
-        expect(view.apart?.buffer.byteLength).toBe(payload.length)
-        expect([framer.next(), framer.pending, framer.room]).toEqual([false, 0, undefined])
+  ] as const)(
+    '%s: lies in memory of exactly its size, read there as it comes',
+    (_name, given, version) => {
+      const bytes = packet(given, version)
+      for (const first of [bytes.length >> 4, 5000, 20_000, bytes.length - 1]) {
+        for (const step of [1, 997, 65_536]) {
+          if (step === 1 && first < 20_000) continue
+          const { framer, allocated, read } = rig(version)
+          framer.push(bytes.subarray(0, first + 1))
+          if (first + 1 < bytes.length) {
+            expect([framer.next(), framer.pending]).toEqual([false, first + 1])
+            expect(framer.room?.length).toBe(bytes.length - first - 1)
+            expect(fill(framer, bytes.subarray(first + 1), step)).toBe(bytes.length - first - 1)
+          } else expect(framer.next()).toBe(true)
+          const view = read()
+          expect(view.payload()).toEqual(payload)
+          expect(view.packet()).toMatchObject(given as object)
+          if (first + 1 === bytes.length) continue
+          expect(allocated).toEqual([payload.length])
+          expect(view.apart?.buffer.byteLength).toBe(payload.length)
+          expect([framer.next(), framer.pending, framer.room]).toEqual([false, 0, undefined])
+        }
       }
-    }
-  })
+    },
+  )
 
   it('begins behind properties whose length takes four bytes', () => {
     const userProperties = new Array<[string, string]>(33).fill(['a', 'x'.repeat(65_000)])
@@ -126,7 +133,11 @@ describe('a large payload', () => {
     const long = packet({ topic: 't'.repeat(20_000), payload: new Uint8Array(10) })
     const named = rig()
     named.framer.push(long.subarray(0, 15_000))
-    expect([named.framer.next(), named.framer.room, named.allocated]).toEqual([false, undefined, []])
+    expect([named.framer.next(), named.framer.room, named.allocated]).toEqual([
+      false,
+      undefined,
+      [],
+    ])
     named.framer.push(long.subarray(15_000))
     expect(named.framer.next()).toBe(true)
     expect(named.read().topic()).toBe('t'.repeat(20_000))
@@ -178,7 +189,12 @@ describe('a large payload', () => {
   })
 
   it('other large packets, and those of readers that want no split, are put together whole', () => {
-    const suback = encode({ type: 'suback', packetId: 1, reasonCodes: new Array(30_000).fill(0), properties: {} })
+    const suback = encode({
+      type: 'suback',
+      packetId: 1,
+      reasonCodes: new Array(30_000).fill(0),
+      properties: {},
+    })
     const { framer, allocated } = rig()
     framer.push(suback.subarray(0, 20_000))
     expect([framer.next(), framer.room, allocated]).toEqual([false, undefined, []])

@@ -13,13 +13,32 @@ const { writeAck, writeConnect, writeDisconnect, writePackedAck, writeSubscribe 
 const noStrings: unknown[] = ['a\0', 'a\ud800', '\udc00a', 42, null, {}, new Uint8Array(1)]
 const badStrings = ['x'.repeat(65_536), 'ü'.repeat(32_768), ...noStrings]
 const noBytes: unknown[] = ['text', [1, 2], null, new ArrayBuffer(2)]
-const badIntegers: unknown[] = [...[-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY], '1', null, true, 1n, {}, [1]]
+const badIntegers: unknown[] = [
+  ...[-1, 1.5, Number.NaN, Number.POSITIVE_INFINITY],
+  '1',
+  null,
+  true,
+  1n,
+  {},
+  [1],
+]
 const badObjects: unknown[] = [42, 'text', null, [], true]
 
 const reasonString = { reasonString: 'r' }
 const ack = { packetId: 1, properties: reasonString }
-const will = { topic: 'w', payload: Uint8Array.of(2), qos: 1, retain: true, properties: { willDelayInterval: 5 } }
-const message = { dup: true, retain: true, payload: Uint8Array.of(1), properties: { contentType: 'x' } }
+const will = {
+  topic: 'w',
+  payload: Uint8Array.of(2),
+  qos: 1,
+  retain: true,
+  properties: { willDelayInterval: 5 },
+}
+const message = {
+  dup: true,
+  retain: true,
+  payload: Uint8Array.of(1),
+  properties: { contentType: 'x' },
+}
 const secret = { username: 'u', password: Uint8Array.of(1) }
 const properties = { subscriptionIdentifiers: [1], userProperties: [['a', 'b']] }
 
@@ -45,7 +64,10 @@ const packetOf = (type: string, fields: object): PacketInput => ({ type, ...fiel
 
 /** A valid packet with one field replaced, the path in the form of `option`. */
 function changed(type: string, path: string, value: unknown): PacketInput {
-  const packet = structuredClone(packetOf(type, valid[type] as object)) as unknown as Record<string, unknown>
+  const packet = structuredClone(packetOf(type, valid[type] as object)) as unknown as Record<
+    string,
+    unknown
+  >
   const keys = path.replaceAll(/\[(\d)\]/g, '.$1').split('.')
   const last = keys.pop() as string
   let target = packet
@@ -75,7 +97,8 @@ function expectEachRefused(type: string, path: string, values: readonly unknown[
   for (const value of values) expect(refusal(changed(type, path, value)).option).toBe(path)
 }
 
-const expectTaken = (type: string, fields: object): void => expect(() => encode(packetOf(type, fields))).not.toThrow()
+const expectTaken = (type: string, fields: object): void =>
+  expect(() => encode(packetOf(type, fields))).not.toThrow()
 
 /** Lines of a packet type and fields, @ for properties, as `[type, path]`. */
 function fieldsOf(text: string): [type: string, path: string][] {
@@ -89,12 +112,14 @@ it('the packets that the refusals start from are valid', () => {
   for (const type of types) expectTaken(type, valid[type] as object)
 })
 
-const strings = fieldsOf(`connect clientId username will.topic will.@contentType will.@responseTopic @authenticationMethod;
+const strings =
+  fieldsOf(`connect clientId username will.topic will.@contentType will.@responseTopic @authenticationMethod;
   connack @assignedClientIdentifier @responseInformation @serverReference @reasonString @authenticationMethod;
   publish topic @contentType @responseTopic; puback @reasonString; pubrec @reasonString; pubrel @reasonString;
   pubcomp @reasonString; subscribe subscriptions[0].filter; suback @reasonString; unsubscribe filters[0];
   unsuback @reasonString; disconnect @reasonString @serverReference; auth @authenticationMethod @reasonString`)
-const binaries = fieldsOf(`connect password will.payload will.@correlationData; publish @correlationData;
+const binaries =
+  fieldsOf(`connect password will.payload will.@correlationData; publish @correlationData;
   connack @authenticationData; auth @authenticationData`)
 const flags = fieldsOf(`connect cleanStart will.retain; connack sessionPresent; publish dup retain;
   subscribe subscriptions[0].noLocal subscriptions[0].retainAsPublished`)
@@ -117,8 +142,15 @@ describe('strings', () => {
   })
 
   it('takes strings of exactly 65,535 bytes, and text that its bytes only make long', () => {
-    for (const topic of ['x'.repeat(65_535), `${'ü'.repeat(32_767)}x`, '日'.repeat(21_845), `${'😀'.repeat(16_383)}日`]) {
-      expect(decode(encode({ type: 'publish', topic }), { from: 'client' })).toMatchObject({ topic })
+    for (const topic of [
+      'x'.repeat(65_535),
+      `${'ü'.repeat(32_767)}x`,
+      '日'.repeat(21_845),
+      `${'😀'.repeat(16_383)}日`,
+    ]) {
+      expect(decode(encode({ type: 'publish', topic }), { from: 'client' })).toMatchObject({
+        topic,
+      })
     }
   })
 
@@ -145,14 +177,22 @@ describe('payloads', () => {
 
 describe('integers', () => {
   const ranges: [lowest: number, highest: number, fields: string][] = [
-    [0, 1, 'connect will.@payloadFormatIndicator @requestProblemInformation @requestResponseInformation'],
+    [
+      0,
+      1,
+      'connect will.@payloadFormatIndicator @requestProblemInformation @requestResponseInformation',
+    ],
     [0, 1, 'connack @maximumQoS @retainAvailable @wildcardSubscriptionAvailable'],
     [0, 1, 'connack @subscriptionIdentifierAvailable @sharedSubscriptionAvailable'],
     [0, 2, 'connect will.qos; subscribe subscriptions[0].qos subscriptions[0].retainHandling'],
     [0, 65_535, 'connect keepAlive @topicAliasMaximum; connack @serverKeepAlive'],
     [1, 65_535, 'connect @receiveMaximum; publish packetId @topicAlias; puback packetId'],
     [1, 65_535, 'subscribe packetId; suback packetId; unsubscribe packetId; unsuback packetId'],
-    [0, 4_294_967_295, 'connect will.@willDelayInterval @sessionExpiryInterval; publish @messageExpiryInterval'],
+    [
+      0,
+      4_294_967_295,
+      'connect will.@willDelayInterval @sessionExpiryInterval; publish @messageExpiryInterval',
+    ],
     [1, 4_294_967_295, 'connect @maximumPacketSize'],
   ]
   const rows = ranges.flatMap(([lowest, highest, fields]) => {
@@ -160,7 +200,8 @@ describe('integers', () => {
   })
 
   it.each(rows)('%s of %s is taken from %i to %i', (path, type, lowest, highest) => {
-    for (const value of [lowest, highest]) expect(() => encode(changed(type, path, value))).not.toThrow()
+    for (const value of [lowest, highest])
+      expect(() => encode(changed(type, path, value))).not.toThrow()
     expectEachRefused(type, path, [...badIntegers, lowest - 1, highest + 1])
   })
 
@@ -173,15 +214,19 @@ describe('integers', () => {
     for (const value of [1, 127, 128, 16_383, 16_384, 2_097_151, 2_097_152, 268_435_455]) {
       const bytes = encode(changed('subscribe', path, [value]))
       expect(decode(bytes, { from: 'client' })).toHaveProperty(path, [value])
-      expect(decode(encode(changed('publish', path, [value, 1])), { from: 'server' })).toHaveProperty(path, [value, 1])
+      expect(
+        decode(encode(changed('publish', path, [value, 1])), { from: 'server' }),
+      ).toHaveProperty(path, [value, 1])
     }
     expectEachRefused('subscribe', path, [[0], [268_435_456], [1, 2], [1.5], ['1'], 1, null])
   })
 
   it('refuses reason codes that are none, or none of the packet', () => {
     const bad = [...badIntegers, 256, 0x03, 0xff]
-    for (const type of ['connack', ...acknowledgements, 'disconnect', 'auth']) expectEachRefused(type, 'reasonCode', bad)
-    for (const type of acknowledgements) expectRefused('reasonCode', type, { packetId: 1, reasonCode: 1 })
+    for (const type of ['connack', ...acknowledgements, 'disconnect', 'auth'])
+      expectEachRefused(type, 'reasonCode', bad)
+    for (const type of acknowledgements)
+      expectRefused('reasonCode', type, { packetId: 1, reasonCode: 1 })
     for (const type of ['suback', 'unsuback']) {
       expectEachRefused(type, 'reasonCodes[0]', bad)
       expectEachRefused(type, 'reasonCodes', [[], {}, null, 'x', 0, undefined])
@@ -192,7 +237,9 @@ describe('integers', () => {
 describe('objects and lists', () => {
   it('refuses what is no object', () => {
     for (const value of badObjects) {
-      expect(() => encode(value as never)).toThrow(expect.objectContaining({ fault: 'local', option: 'packet' }))
+      expect(() => encode(value as never)).toThrow(
+        expect.objectContaining({ fault: 'local', option: 'packet' }),
+      )
     }
     expectEachRefused('connect', 'will', badObjects)
     expectEachRefused('subscribe', 'subscriptions[0]', badObjects)
@@ -207,7 +254,8 @@ describe('objects and lists', () => {
 
   it('refuses types that are none', () => {
     const names = ['CONNECT', '', 'reserved', '__proto__', 'toString']
-    for (const type of [...names, undefined, null, 3, ['connect'], Object.create(null)]) expectRefused('type', type, {})
+    for (const type of [...names, undefined, null, 3, ['connect'], Object.create(null)])
+      expectRefused('type', type, {})
     for (const protocolVersion of [3, 6, '5', null]) {
       const attempt = (): unknown => encode({ type: 'pingreq' }, { protocolVersion } as never)
       expect(attempt).toThrow(expect.objectContaining({ option: 'protocolVersion' }))
@@ -217,7 +265,8 @@ describe('objects and lists', () => {
   })
 
   it('refuses properties that the packet does not have, and names that are none', () => {
-    const strangers = 'connect @willDelayInterval; publish @reasonString @contenttype; disconnect @toString'
+    const strangers =
+      'connect @willDelayInterval; publish @reasonString @contenttype; disconnect @toString'
     for (const [type, path] of fieldsOf(strangers)) expectEachRefused(type, path, [1])
     const named = Object.defineProperty({}, '__proto__', { value: 'x', enumerable: true })
     expectRefused('properties.__proto__', 'publish', { topic: 'a', properties: named })
@@ -276,14 +325,17 @@ describe('fields that depend on each other', () => {
     const method = 'properties.authenticationMethod'
     const data = { authenticationData: Uint8Array.of(1) }
     expectRefused(method, 'connect', { properties: data })
-    for (const given of [data, undefined]) expectRefused(method, 'auth', { reasonCode: 0x18, properties: given })
+    for (const given of [data, undefined])
+      expectRefused(method, 'auth', { reasonCode: 0x18, properties: given })
   })
 
   it('wants one side for all of a DISCONNECT [MQTT-3.14.2-2]', () => {
     const [expiry, reference] = [{ sessionExpiryInterval: 1 }, { serverReference: 'x' }]
     expectRefused('reasonCode', 'disconnect', { reasonCode: 0x8b, properties: expiry })
     expectRefused('reasonCode', 'disconnect', { reasonCode: 4, properties: reference })
-    expectRefused('properties.serverReference', 'disconnect', { properties: { ...expiry, ...reference } })
+    expectRefused('properties.serverReference', 'disconnect', {
+      properties: { ...expiry, ...reference },
+    })
     expectTaken('disconnect', { reasonCode: 4, properties: expiry })
     expectTaken('disconnect', { reasonCode: 0x9c, properties: reference })
   })
@@ -292,12 +344,18 @@ describe('fields that depend on each other', () => {
 describe('3.1.1', () => {
   it('refuses what only 5.0 has', () => {
     for (const type of types.filter((name) => name !== 'auth' && name !== 'connect')) {
-      expect(refusal(packetOf(type, valid[type] as object), 4).option).toMatch(/^(properties|reasonCode)/)
+      expect(refusal(packetOf(type, valid[type] as object), 4).option).toMatch(
+        /^(properties|reasonCode)/,
+      )
     }
-    expectRefused('properties', 'connect', { protocolVersion: 4, properties: { receiveMaximum: 1 } })
+    expectRefused('properties', 'connect', {
+      protocolVersion: 4,
+      properties: { receiveMaximum: 1 },
+    })
     expectRefused('will.properties', 'connect', { protocolVersion: 4, will })
     expectRefused('type', 'auth', { properties: { authenticationMethod: 'm' } }, 4)
-    for (const reasonCode of [0x80, null]) expectRefused('reasonCode', 'puback', { packetId: 1, reasonCode }, 4)
+    for (const reasonCode of [0x80, null])
+      expectRefused('reasonCode', 'puback', { packetId: 1, reasonCode }, 4)
     for (const reasonCode of [4, 0x80]) expectRefused('reasonCode', 'disconnect', { reasonCode }, 4)
     expectRefused('reasonCodes', 'unsuback', { packetId: 1, reasonCodes: [0] }, 4)
     expectRefused('reasonCodes[0]', 'suback', { packetId: 1, reasonCodes: [0x87] }, 4)
@@ -318,8 +376,11 @@ describe('3.1.1', () => {
   it('takes what says nothing: properties and codes that are undefined, options beyond the QoS that are the default', () => {
     const options = { noLocal: false, retainAsPublished: undefined, retainHandling: 0 }
     const silent = { reasonCode: undefined, properties: { reasonString: undefined } }
-    const old = (type: string, fields: object): string => hexOf(encode(packetOf(type, fields), { protocolVersion: 4 }))
-    expect(old('publish', { topic: 'a', properties: { contentType: undefined } })).toBe('3003000161')
+    const old = (type: string, fields: object): string =>
+      hexOf(encode(packetOf(type, fields), { protocolVersion: 4 }))
+    expect(old('publish', { topic: 'a', properties: { contentType: undefined } })).toBe(
+      '3003000161',
+    )
     expect(old('puback', { packetId: 1, ...silent })).toBe('40020001')
     expect(hexOf(encode(packetOf('puback', { packetId: 1, ...silent })))).toBe('40020001')
     expect(old('pubrel', { packetId: 1, reasonCode: 0 })).toBe('62020001')
@@ -333,13 +394,21 @@ describe('3.1.1', () => {
       expectRefused('subscriptions', 'subscribe', { packetId: 1, subscriptions }, 4)
     }
     for (const subscriptions of [[null], [undefined], [{ filter: 'a' }, 'b']]) {
-      expectRefused(`subscriptions[${subscriptions.length - 1}]`, 'subscribe', { packetId: 1, subscriptions }, 4)
+      expectRefused(
+        `subscriptions[${subscriptions.length - 1}]`,
+        'subscribe',
+        { packetId: 1, subscriptions },
+        4,
+      )
     }
   })
 
   it('is what options say, unless a CONNECT says otherwise', () => {
-    const level = (protocolVersion?: 5) => encode({ type: 'connect', protocolVersion }, { protocolVersion: 4 })[8]
-    expect([level(), level(5), encode({ type: 'connect' }, { protocolVersion: 4 })[8]]).toEqual([4, 5, 4])
+    const level = (protocolVersion?: 5) =>
+      encode({ type: 'connect', protocolVersion }, { protocolVersion: 4 })[8]
+    expect([level(), level(5), encode({ type: 'connect' }, { protocolVersion: 4 })[8]]).toEqual([
+      4, 5, 4,
+    ])
   })
 })
 
@@ -348,7 +417,8 @@ describe('sizes', () => {
     const before = process.memoryUsage().arrayBuffers
     const writer = new Writer()
     const settings = { qos: 0, retain: false, properties: undefined } as const
-    const head = (length: number) => () => writeMessage(writer, 'a', { length }, settings, 0, 0, false, 5, true)
+    const head = (length: number) => () =>
+      writeMessage(writer, 'a', { length }, settings, 0, 0, false, 5, true)
     const tooLarge = { kind: 'too-large', code: 'ERR_PACKET_TOO_LARGE', fault: 'local' }
     expect(thrown(head(268_435_455 - 3))).toMatchObject({ ...tooLarge, option: 'payload' })
     expect(writer.length).toBe(0)
@@ -362,9 +432,14 @@ describe('sizes', () => {
   })
 
   it('moves what was written when a length needs more bytes', () => {
-    const round = (packet: PacketInput, from: 'client' | 'server') => expect(decode(encode(packet), { from }))
+    const round = (packet: PacketInput, from: 'client' | 'server') =>
+      expect(decode(encode(packet), { from }))
     for (const size of [100, 120, 127, 128, 200, 16_000, 16_383, 16_384, 65_000]) {
-      const fields = { topic: 'ä', properties: { contentType: 'x'.repeat(size) }, payload: Uint8Array.of(1, 2) }
+      const fields = {
+        topic: 'ä',
+        properties: { contentType: 'x'.repeat(size) },
+        payload: Uint8Array.of(1, 2),
+      }
       round({ type: 'publish', ...fields }, 'server').toMatchObject(fields)
       const filters = ['f'.repeat(size), 'g']
       round({ type: 'unsubscribe', packetId: 1, filters }, 'client').toMatchObject({ filters })
@@ -379,7 +454,9 @@ describe('the writers of the client', () => {
     const subscriptions = [{ filter: 'a' }, { filter: '' }]
     const attempts = [
       () => writeConnect(writer, { clientId: '\0' }),
-      ...['a/#', 42, undefined, null, {}].map((topic) => () => writePublish(writer, { topic: topic as never }, 5)),
+      ...['a/#', 42, undefined, null, {}].map(
+        (topic) => () => writePublish(writer, { topic: topic as never }, 5),
+      ),
       () => writePublish(writer, { topic: 'a', payload: 'x' as never }, 5),
       () => writeAck(writer, 4, 0, 0, undefined, 5),
       () => writeAck(writer, 4, 1, 0x87, { reasonString: '\0' }, 5),
@@ -398,7 +475,9 @@ describe('the writers of the client', () => {
     const publish = { topic: 'a', properties: { subscriptionIdentifiers: [1] } }
     expect(() => writePublish(writer, publish, 5)).toThrow(by('properties.subscriptionIdentifiers'))
     expect(() => writeAck(writer, 4, 1, 0x10, undefined, 5)).toThrow(by('reasonCode'))
-    expect(() => writeDisconnect(writer, 0, { serverReference: 'x' }, 5)).toThrow(by('properties.serverReference'))
+    expect(() => writeDisconnect(writer, 0, { serverReference: 'x' }, 5)).toThrow(
+      by('properties.serverReference'),
+    )
   })
 
   it('write a topic from the cache as they wrote it first, and keep only so many', () => {
@@ -406,12 +485,15 @@ describe('the writers of the client', () => {
     const plain = new Writer(64)
     const topics = Array.from({ length: 300 }, (_, index) => `plant/ü/${index}`)
     for (const topic of [...topics, ...topics, 'x'.repeat(300), 'x'.repeat(300)]) {
-      for (const writer of [cached, plain]) writePublish(writer, { topic, payload: Uint8Array.of(1) }, 5)
+      for (const writer of [cached, plain])
+        writePublish(writer, { topic, payload: Uint8Array.of(1) }, 5)
     }
     expect(cached.take()).toEqual(plain.take())
     for (let i = 0; i < 2; i++) {
       for (const topic of ['', 'a/#', 'a\0', 42]) {
-        expect(() => writePublish(cached, { topic: topic as string }, 5)).toThrow(expect.objectContaining({ option: 'topic' }))
+        expect(() => writePublish(cached, { topic: topic as string }, 5)).toThrow(
+          expect.objectContaining({ option: 'topic' }),
+        )
       }
     }
   })
@@ -475,7 +557,9 @@ describe('encode within encode', () => {
   })
 
   it('a refused packet leaves nothing behind for the next', () => {
-    refusal(packetOf('subscribe', { packetId: 1, subscriptions: [{ filter: 'ok' }, { filter: 'a#' }] }))
+    refusal(
+      packetOf('subscribe', { packetId: 1, subscriptions: [{ filter: 'ok' }, { filter: 'a#' }] }),
+    )
     expect([...encode({ type: 'pingreq' })]).toEqual([0xc0, 0])
   })
 })

@@ -24,7 +24,10 @@ const wrong: [string, unknown][] = [
   ['QoS 1 without identifier', { type: 'publish', topic: 'a/b', qos: 1 }],
   ['an identifier at QoS 0', { type: 'publish', topic: 'a/b', packetId: 7 }],
   ['an identifier out of range', { type: 'publish', topic: 'a/b', qos: 1, packetId: 65_536 }],
-  ['a bad filter behind a good one', { type: 'subscribe', packetId: 1, subscriptions: [{ filter: 'ok' }, { filter: 'a#' }] }],
+  [
+    'a bad filter behind a good one',
+    { type: 'subscribe', packetId: 1, subscriptions: [{ filter: 'ok' }, { filter: 'a#' }] },
+  ],
 ]
 
 function refusalOf(run: () => unknown): unknown {
@@ -40,7 +43,9 @@ describe('Encoder', () => {
     fc.assert(
       fc.property(fc.array(samples, { maxLength: 8 }), (list) => {
         for (const protocolVersion of [4, 5] as const) {
-          const packets = list.filter((sample) => sample.protocolVersion === protocolVersion).map(({ packet }) => packet)
+          const packets = list
+            .filter((sample) => sample.protocolVersion === protocolVersion)
+            .map(({ packet }) => packet)
           const encoder = new Encoder({ protocolVersion })
           for (const packet of packets) encoder.write(packet)
           const whole = Buffer.concat(packets.map((packet) => encode(packet, { protocolVersion })))
@@ -51,22 +56,29 @@ describe('Encoder', () => {
     )
   })
 
-  it.each(wrong)('refuses %s as encode does, known topic or not, and writes nothing of it', (_, packet) => {
-    const encoder = new Encoder()
-    for (const round of [1, 2]) {
-      const before = encoder.take()
-      const refusal = refusalOf(() => encoder.write(packet as PacketInput))
-      expect(refusal).toBeDefined()
-      expect(refusal).toEqual(refusalOf(() => encode(packet as PacketInput)))
-      expect(encoder.take()).toEqual(before)
-      encoder.write(publish)
-      expect(encoder.length).toBe(encode(publish).length * round)
-    }
-  })
+  it.each(wrong)(
+    'refuses %s as encode does, known topic or not, and writes nothing of it',
+    (_, packet) => {
+      const encoder = new Encoder()
+      for (const round of [1, 2]) {
+        const before = encoder.take()
+        const refusal = refusalOf(() => encoder.write(packet as PacketInput))
+        expect(refusal).toBeDefined()
+        expect(refusal).toEqual(refusalOf(() => encode(packet as PacketInput)))
+        expect(encoder.take()).toEqual(before)
+        encoder.write(publish)
+        expect(encoder.length).toBe(encode(publish).length * round)
+      }
+    },
+  )
 
   it('refuses a PUBLISH whose Remaining Length does not fit, known topic or not', () => {
     const encoder = new Encoder()
-    const large = { type: 'publish' as const, topic: 'too/large', payload: new Uint8Array(268_435_455) }
+    const large = {
+      type: 'publish' as const,
+      topic: 'too/large',
+      payload: new Uint8Array(268_435_455),
+    }
     const first = refusalOf(() => encoder.write(large))
     encoder.write({ type: 'publish', topic: 'too/large' })
     expect(refusalOf(() => encoder.write(large))).toEqual(first)
@@ -74,21 +86,38 @@ describe('Encoder', () => {
     expect(encoder.length).toBe(encode({ type: 'publish', topic: 'too/large' }).length)
   })
 
-  it.each([5, 4] as const)('writes the same head for a topic that it knows (version %i), whatever its length', (protocolVersion) => {
-    const encoder = new Encoder({ protocolVersion })
-    for (const topic of ['t', 'fifteen-bytes-x', 'sixteen-bytes-xx', 'ü'.repeat(100), 'x'.repeat(300)]) {
-      for (const packet of [
-        { type: 'publish', topic, payload: new Uint8Array(3) },
-        { type: 'publish', topic, payload: new Uint8Array(20_000), qos: 2, packetId: 258, retain: true, dup: true },
-      ] as PacketInput[]) {
-        for (let round = 0; round < 2; round++) {
-          encoder.clear()
-          encoder.write(packet)
-          expect(encoder.take()).toEqual(encode(packet, { protocolVersion }))
+  it.each([5, 4] as const)(
+    'writes the same head for a topic that it knows (version %i), whatever its length',
+    (protocolVersion) => {
+      const encoder = new Encoder({ protocolVersion })
+      for (const topic of [
+        't',
+        'fifteen-bytes-x',
+        'sixteen-bytes-xx',
+        'ü'.repeat(100),
+        'x'.repeat(300),
+      ]) {
+        for (const packet of [
+          { type: 'publish', topic, payload: new Uint8Array(3) },
+          {
+            type: 'publish',
+            topic,
+            payload: new Uint8Array(20_000),
+            qos: 2,
+            packetId: 258,
+            retain: true,
+            dup: true,
+          },
+        ] as PacketInput[]) {
+          for (let round = 0; round < 2; round++) {
+            encoder.clear()
+            encoder.write(packet)
+            expect(encoder.take()).toEqual(encode(packet, { protocolVersion }))
+          }
         }
       }
-    }
-  })
+    },
+  )
 
   it('gives views, and copies that stay', () => {
     const encoder = new Encoder()
@@ -129,18 +158,24 @@ describe('the topics written lately', () => {
     }
     for (let index = 0; index < 600; index++) keepTopic(`third/${index}`, bytes)
     expect(knownTopic('lately')).toBeUndefined()
-    const known = Array.from({ length: 600 }, (_, index) => knownTopic(`third/${index}`)).filter((bytes) => bytes !== undefined)
+    const known = Array.from({ length: 600 }, (_, index) => knownTopic(`third/${index}`)).filter(
+      (bytes) => bytes !== undefined,
+    )
     expect(known.length).toBeLessThanOrEqual(512)
   })
 
   it('are found in whatever order they are asked for, each with its own bytes', () => {
-    const bytesOf = (name: string): Uint8Array => Uint8Array.from([0, name.length, ...new TextEncoder().encode(name)])
+    const bytesOf = (name: string): Uint8Array =>
+      Uint8Array.from([0, name.length, ...new TextEncoder().encode(name)])
     const asked = (name: string): Uint8Array => {
       if (knownTopic(name) === undefined) keepTopic(name, bytesOf(name))
       return knownTopic(name) as Uint8Array
     }
     const name = fc
-      .oneof({ weight: 9, arbitrary: fc.integer({ min: 0, max: 9 }) }, fc.integer({ min: 0, max: 2000 }))
+      .oneof(
+        { weight: 9, arbitrary: fc.integer({ min: 0, max: 9 }) },
+        fc.integer({ min: 0, max: 2000 }),
+      )
       .map((index) => `order/${index}`)
     fc.assert(
       fc.property(fc.array(name, { minLength: 100, maxLength: 1000, size: 'max' }), (names) => {
@@ -168,27 +203,45 @@ describe('the topics written lately', () => {
 })
 
 describe('the fast head of a PUBLISH', () => {
-  it.each([0, 7])('under a topic alias is that of the slow one (packet identifier %i)', (packetId) => {
-    const [fast, slow] = [new Writer(0), new Writer(0)]
-    const topic = Uint8Array.of(0, 1, 0x74)
-    const firstByte = packetId > 0 ? 0x32 : 0x30
-    for (const payloadLength of [0, 200, 20_000]) {
-      writeKnownHead(fast, firstByte, topic, packetId, 258, payloadLength, 5)
-      const settings = { qos: packetId > 0 ? 1 : 0, retain: false, properties: {} } as const
-      writeMessage(slow, 't', { length: payloadLength }, settings, packetId, 258, false, 5, true)
-      expect(fast.take()).toEqual(slow.take())
-    }
-  })
+  it.each([0, 7])(
+    'under a topic alias is that of the slow one (packet identifier %i)',
+    (packetId) => {
+      const [fast, slow] = [new Writer(0), new Writer(0)]
+      const topic = Uint8Array.of(0, 1, 0x74)
+      const firstByte = packetId > 0 ? 0x32 : 0x30
+      for (const payloadLength of [0, 200, 20_000]) {
+        writeKnownHead(fast, firstByte, topic, packetId, 258, payloadLength, 5)
+        const settings = { qos: packetId > 0 ? 1 : 0, retain: false, properties: {} } as const
+        writeMessage(slow, 't', { length: payloadLength }, settings, packetId, 258, false, 5, true)
+        expect(fast.take()).toEqual(slow.take())
+      }
+    },
+  )
 })
 
 const payload = Uint8Array.of(1, 2, 3)
 
-function written(topic: string, properties: { contentType: string } | undefined, alias: number, times = 1): Uint8Array {
+function written(
+  topic: string,
+  properties: { contentType: string } | undefined,
+  alias: number,
+  times = 1,
+): Uint8Array {
   const writer = new Writer(64, true)
   let start = 0
   for (let time = 0; time < times; time++) {
     start = writer.length
-    writeMessage(writer, topic, payload, { qos: 0, retain: false, properties }, 0, alias, false, 5, false)
+    writeMessage(
+      writer,
+      topic,
+      payload,
+      { qos: 0, retain: false, properties },
+      0,
+      alias,
+      false,
+      5,
+      false,
+    )
   }
   return writer.bytes.slice(start, writer.length)
 }
@@ -201,7 +254,12 @@ describe('a PUBLISH under an alias', () => {
     ['properties and no topic', '', { contentType: 'x' }, 1],
     ['no topic', '', undefined, 1],
   ])('with %s is what the encoder of any packet writes', (_name, topic, properties, times) => {
-    const expected = encode({ type: 'publish', topic, payload, properties: { ...properties, topicAlias: 7 } })
+    const expected = encode({
+      type: 'publish',
+      topic,
+      payload,
+      properties: { ...properties, topicAlias: 7 },
+    })
     // Properties may stand in any order.
     expect([...written(topic, properties, 7, times)].sort()).toEqual([...expected].sort())
     expect(written(topic, properties, 7, times)).toHaveLength(expected.length)
@@ -215,9 +273,11 @@ describe('a PUBLISH that is too large', () => {
   ])('is refused where its topic is %s, and nothing of it is written', (name, times) => {
     const writer = new Writer(64, true)
     const settings = { qos: 0, retain: false, properties: undefined } as const
-    for (let time = 1; time < times; time++) writeMessage(writer, `large/${name}`, payload, settings, 0, 0, false, 5, false)
+    for (let time = 1; time < times; time++)
+      writeMessage(writer, `large/${name}`, payload, settings, 0, 0, false, 5, false)
     const before = writer.length
-    const write = (): unknown => writeMessage(writer, `large/${name}`, { length: 268_435_456 }, settings, 0, 0, false, 5, true)
+    const write = (): unknown =>
+      writeMessage(writer, `large/${name}`, { length: 268_435_456 }, settings, 0, 0, false, 5, true)
     expect(write).toThrow(expect.objectContaining({ kind: 'too-large' }))
     expect(writer.length).toBe(before)
   })
@@ -225,7 +285,8 @@ describe('a PUBLISH that is too large', () => {
 
 describe('Writer', () => {
   it('takes its memory from whoever gives it, and leaves the old to them', () => {
-    const given: { readonly size: number; readonly old: Uint8Array; readonly bytes: Uint8Array }[] = []
+    const given: { readonly size: number; readonly old: Uint8Array; readonly bytes: Uint8Array }[] =
+      []
     const writer = new Writer(0, false, (size, old) => {
       const bytes = new Uint8Array(size + 1)
       given.push({ size, old, bytes })
@@ -253,8 +314,16 @@ describe('Writer', () => {
 
   it('writes text without its length only where it is ASCII', () => {
     const writer = new Writer(1)
-    expect([writer.ascii('ab'), writer.ascii(''), writer.ascii('\0\u007f')]).toEqual([true, true, true])
-    expect([writer.ascii('abc\u0080'), writer.ascii('\ud800'), writer.ascii('abcé')]).toEqual([false, false, false])
+    expect([writer.ascii('ab'), writer.ascii(''), writer.ascii('\0\u007f')]).toEqual([
+      true,
+      true,
+      true,
+    ])
+    expect([writer.ascii('abc\u0080'), writer.ascii('\ud800'), writer.ascii('abcé')]).toEqual([
+      false,
+      false,
+      false,
+    ])
     expect([...writer.take()]).toEqual([0x61, 0x62, 0, 0x7f])
   })
 })

@@ -34,7 +34,13 @@ describe('Framer', () => {
       expect([frames.next(), frames.next(), frames.pending]).toEqual([true, false, cut - 7])
       first.fill(0xee)
       frames.push(two.subarray(cut))
-      expect([frames.next(), frames.pending, frames.start, frames.body, frames.end]).toEqual([true, 0, 0, 2, 7])
+      expect([frames.next(), frames.pending, frames.start, frames.body, frames.end]).toEqual([
+        true,
+        0,
+        0,
+        2,
+        7,
+      ])
       expect(Buffer.compare(frames.bytes.subarray(frames.start, frames.end), whole)).toBe(0)
       expect([frames.next(), frames.bytes.length]).toEqual([false, 0])
     }
@@ -43,7 +49,13 @@ describe('Framer', () => {
   it('reads a chunk from the byte that it is told', () => {
     const frames = framer()
     frames.push(Buffer.concat([publish, whole, publish]), 15, undefined, 6)
-    expect([frames.unread, frames.next(), frames.start, frames.body, frames.end]).toEqual([9, true, 6, 8, 13])
+    expect([frames.unread, frames.next(), frames.start, frames.body, frames.end]).toEqual([
+      9,
+      true,
+      6,
+      8,
+      13,
+    ])
     expect([frames.next(), frames.pending]).toEqual([false, 2])
   })
 
@@ -52,8 +64,12 @@ describe('Framer', () => {
     expect(frames.measure(Buffer.concat([publish, whole]), 6, 13)).toBe(7)
     expect(frames.body).toBe(8)
     expect(frames.measure(whole, 0, 1)).toBe(0)
-    expect(() => frames.measure(hex('100000'), 0, 3)).toThrow(expect.objectContaining({ kind: 'protocol', offset: 0 }))
-    expect(() => frames.measure(hex('3006'), 0, 2)).toThrow(expect.objectContaining({ kind: 'too-large', offset: 1 }))
+    expect(() => frames.measure(hex('100000'), 0, 3)).toThrow(
+      expect.objectContaining({ kind: 'protocol', offset: 0 }),
+    )
+    expect(() => frames.measure(hex('3006'), 0, 2)).toThrow(
+      expect.objectContaining({ kind: 'too-large', offset: 1 }),
+    )
   })
 
   it('does nothing with an empty chunk', () => {
@@ -69,7 +85,12 @@ describe('Framer', () => {
     for (const header of ['30ffffff7f', '30808001', '3007']) {
       const frames = framer(8)
       frames.push(hex(header))
-      const tooLarge = { kind: 'too-large', reasonCode: 0x95, code: 'ERR_PACKET_TOO_LARGE', fault: 'remote' }
+      const tooLarge = {
+        kind: 'too-large',
+        reasonCode: 0x95,
+        code: 'ERR_PACKET_TOO_LARGE',
+        fault: 'remote',
+      }
       expect(() => frames.next()).toThrow(expect.objectContaining(tooLarge))
       expect(frames.pending).toBe(0)
     }
@@ -206,14 +227,20 @@ describe('a chunk that is read on later', () => {
     chunk.fill(0xff)
     framer.keep()
     expect([framer.bytes.length, framer.unread, framer.pending]).toEqual([0, 12, 0])
-    expect([framer.next(), [...framer.bytes.subarray(framer.start, framer.end)]]).toEqual([true, [...whole]])
+    expect([framer.next(), [...framer.bytes.subarray(framer.start, framer.end)]]).toEqual([
+      true,
+      [...whole],
+    ])
     // Kept again in the middle: still the same copy.
     const { bytes } = framer
     framer.keep()
     expect([framer.next(), framer.bytes === bytes, framer.unread]).toEqual([true, true, 3])
     expect([framer.next(), framer.pending, framer.unread]).toEqual([false, 3, 0])
     framer.push(Uint8Array.from([...whole].slice(3)))
-    expect([framer.next(), [...framer.bytes.subarray(framer.start, framer.end)]]).toEqual([true, [...whole]])
+    expect([framer.next(), [...framer.bytes.subarray(framer.start, framer.end)]]).toEqual([
+      true,
+      [...whole],
+    ])
   })
 
   it('may have been read to its end', () => {
@@ -246,7 +273,11 @@ describe('Decoder', () => {
     chunk.fill(0)
     const [packet] = [...packets] as [PublishPacket]
     const correlationData = Uint8Array.of(0xaa, 0xbb)
-    expect(packet).toMatchObject({ topic: 'a', payload: Uint8Array.of(0x78, 0x78, 0x78), properties: { correlationData } })
+    expect(packet).toMatchObject({
+      topic: 'a',
+      payload: Uint8Array.of(0x78, 0x78, 0x78),
+      properties: { correlationData },
+    })
     expect(packet.payload.buffer.byteLength).toBe(3)
     expect(Object.getPrototypeOf(packet.payload)).toBe(Uint8Array.prototype)
   })
@@ -297,21 +328,29 @@ describe('Decoder', () => {
     expect(second).toMatchObject({ type: 'subscribe', subscriptions: [{ filter: 'a', qos: 1 }] })
     expect(decoder.protocolVersion).toBe(4)
     const older = new Decoder({ from: 'client', protocolVersion: 4 })
-    expect([...older.push(hex('100d00044d51545405020000000000'))]).toMatchObject([{ protocolVersion: 5 }])
+    expect([...older.push(hex('100d00044d51545405020000000000'))]).toMatchObject([
+      { protocolVersion: 5 },
+    ])
     expect(older.protocolVersion).toBe(5)
   })
 
   it('counts offsets from the start of the packet at fault', () => {
     const decoder = new Decoder({ from: 'server' })
-    expect(() => [...decoder.push(hex('d0003006000361006200'))]).toThrow(expect.objectContaining({ offset: 2 }))
+    expect(() => [...decoder.push(hex('d0003006000361006200'))]).toThrow(
+      expect.objectContaining({ offset: 2 }),
+    )
     const split = new Decoder({ from: 'server' })
     split.push(hex('d00030060003'))
     expect(() => [...split.push(hex('61006200'))]).toThrow(expect.objectContaining({ offset: 2 }))
   })
 
   it('decode refuses bytes left over', () => {
-    expect(() => decode(hex('d000d000'), { from: 'server' })).toThrow(expect.objectContaining({ kind: 'malformed', offset: 2 }))
-    expect(() => decode(new Uint8Array(0), { from: 'server' })).toThrow(expect.objectContaining({ kind: 'incomplete', code: 'ERR_MALFORMED_PACKET' }))
+    expect(() => decode(hex('d000d000'), { from: 'server' })).toThrow(
+      expect.objectContaining({ kind: 'malformed', offset: 2 }),
+    )
+    expect(() => decode(new Uint8Array(0), { from: 'server' })).toThrow(
+      expect.objectContaining({ kind: 'incomplete', code: 'ERR_MALFORMED_PACKET' }),
+    )
   })
 
   it('accepts topics of length 1, of 65,535 bytes and of 65,000 levels', () => {
@@ -325,7 +364,9 @@ describe('Decoder', () => {
     const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty']
     const pairs = names.map((name) => `26${field(hexOf(Buffer.from(name)))}000178`).join('')
     const packet = decode(hex(frame('30', `000161${block(pairs)}`)), { from: 'server' })
-    expect(packet).toMatchObject({ properties: { userProperties: names.map((name) => [name, 'x']) } })
+    expect(packet).toMatchObject({
+      properties: { userProperties: names.map((name) => [name, 'x']) },
+    })
     expect(Object.keys((packet as { properties: object }).properties)).toEqual(['userProperties'])
     expect(({} as Record<string, unknown>)['x']).toBeUndefined()
   })
@@ -333,12 +374,17 @@ describe('Decoder', () => {
   it('takes a million user properties in linear time', () => {
     // Quadratic work would look at 10^12 properties, and never come to an end.
     const count = 1_000_000
-    const packet = decode(hex(frame('30', `000161${block('2600000000'.repeat(count))}`)), { from: 'server' }) as PublishPacket
+    const packet = decode(hex(frame('30', `000161${block('2600000000'.repeat(count))}`)), {
+      from: 'server',
+    }) as PublishPacket
     expect(packet.properties.userProperties).toHaveLength(count)
   })
 
   it('names the rule and nothing of the packet in its errors', () => {
-    for (const error of [failure('101400044d51545405c20000000001630002716a003f', 'client'), failure('300900066100247a717a78', 'server')]) {
+    for (const error of [
+      failure('101400044d51545405c20000000001630002716a003f', 'client'),
+      failure('300900066100247a717a78', 'server'),
+    ]) {
       expect(error?.message).toMatch(/^[a-z0-9 A-Z-]+$/)
       expect(JSON.stringify(error)).not.toMatch(/qj|zqzx/)
     }

@@ -6,7 +6,8 @@ export type Version = 4 | 5
 
 export const senders = ['client', 'server'] as const
 export const hexOf = (bytes: Uint8Array | number[]): string => Buffer.from(bytes).toString('hex')
-export const uint = (size: number, value: number): string => value.toString(16).padStart(size * 2, '0')
+export const uint = (size: number, value: number): string =>
+  value.toString(16).padStart(size * 2, '0')
 export const byte = (value: number): string => uint(1, value)
 
 export function varint(value: number): string {
@@ -23,7 +24,11 @@ export const block = (hex: string): string => varint(hex.length / 2) + hex
 export const frame = (first: string, body: string): string => first + block(body)
 
 /** What is wrong with a packet, if anything is. */
-export function failure(hex: string, from: Sender, protocolVersion: Version = 5): WireError | undefined {
+export function failure(
+  hex: string,
+  from: Sender,
+  protocolVersion: Version = 5,
+): WireError | undefined {
   try {
     decode(Buffer.from(hex, 'hex'), { from, protocolVersion })
   } catch (error) {
@@ -32,7 +37,8 @@ export function failure(hex: string, from: Sender, protocolVersion: Version = 5)
   return undefined
 }
 
-export const kindOf = (hex: string, from: Sender, version: Version = 5): string | undefined => failure(hex, from, version)?.kind
+export const kindOf = (hex: string, from: Sender, version: Version = 5): string | undefined =>
+  failure(hex, from, version)?.kind
 
 /** What is thrown, if anything is. */
 export function thrown(attempt: () => unknown): unknown {

@@ -10,9 +10,11 @@ const bytesOf = (hex: string): Uint8Array => new Uint8Array(Buffer.from(hex, 'he
 
 /** What is thrown while no copy can be made of any bytes. */
 function thrownWithoutMemory(attempt: () => unknown): unknown {
-  const subarray = vi.spyOn(Object.getPrototypeOf(Uint8Array.prototype) as Uint8Array, 'subarray').mockImplementation(() => {
-    throw outOfMemory
-  })
+  const subarray = vi
+    .spyOn(Object.getPrototypeOf(Uint8Array.prototype) as Uint8Array, 'subarray')
+    .mockImplementation(() => {
+      throw outOfMemory
+    })
   try {
     return thrown(attempt)
   } finally {

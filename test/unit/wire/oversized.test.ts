@@ -2,7 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Framer } from '../../../src/wire/framer.js'
-import { Decoder, encode, type PacketInput, type PublishPacket, WireError } from '../../../src/wire/index.js'
+import {
+  Decoder,
+  encode,
+  type PacketInput,
+  type PublishPacket,
+  WireError,
+} from '../../../src/wire/index.js'
 import { PublishView } from '../../../src/wire/publish.js'
 import { TopicTable } from '../../../src/wire/topic-table.js'
 import { thrown, varint } from './hex.js'
@@ -48,10 +54,22 @@ describe('a PUBLISH over the limit', () => {
     'in pieces of %i bytes: topic, identifier and properties are shown, and what follows is intact',
     (size) => {
       for (const version of [4, 5] as const) {
-        const head = { qos: 2, packetId: 77, retain: true, properties: version === 5 ? properties : {} } as const
+        const head = {
+          qos: 2,
+          packetId: 77,
+          retain: true,
+          properties: version === 5 ? properties : {},
+        } as const
         const large = { ...head, payload }
-        const small = { topic: 'next', qos: 1, packetId: 3, payload: payload.subarray(0, 9) } as const
-        const bytes = Buffer.concat([small, large, large, small].map((each) => publish(each, version)))
+        const small = {
+          topic: 'next',
+          qos: 1,
+          packetId: 3,
+          payload: payload.subarray(0, 9),
+        } as const
+        const bytes = Buffer.concat(
+          [small, large, large, small].map((each) => publish(each, version)),
+        )
         const { seen } = walk(skipping(1000, version), cut(bytes, size))
         const shown = { topic: 'a/b', ...head, payload: new Uint8Array() }
         expect(seen.map(({ packet }) => packet)).toMatchObject([small, shown, shown, small])
@@ -81,8 +99,19 @@ describe('a PUBLISH over the limit', () => {
   it.each([
     ['a topic', publish({ topic: 't'.repeat(2000) })],
     ['properties', publish({ properties: { contentType: 'p'.repeat(2000) } })],
-    ['properties of which one byte is too much', publish({ properties: { contentType: 'p'.repeat(990) }, payload })],
-    ['another packet', encode({ type: 'puback', packetId: 1, reasonCode: 0, properties: { reasonString: 'r'.repeat(2000) } })],
+    [
+      'properties of which one byte is too much',
+      publish({ properties: { contentType: 'p'.repeat(990) }, payload }),
+    ],
+    [
+      'another packet',
+      encode({
+        type: 'puback',
+        packetId: 1,
+        reasonCode: 0,
+        properties: { reasonString: 'r'.repeat(2000) },
+      }),
+    ],
   ])('with %s beyond the limit: 0x95', (_name, bytes) => {
     for (const size of [1, 100, 10_000]) {
       const error = thrown(() => walk(skipping(1000), cut(bytes, size)))
@@ -94,13 +123,17 @@ describe('a PUBLISH over the limit', () => {
     const bytes = publish({ topic: 'abc', payload })
     bytes[5] = 0xff
     for (const size of [1, 100, 10_000]) {
-      expect(thrown(() => walk(skipping(1000), cut(bytes, size)))).toMatchObject({ kind: 'malformed' })
+      expect(thrown(() => walk(skipping(1000), cut(bytes, size)))).toMatchObject({
+        kind: 'malformed',
+      })
     }
   })
 
   it('is an error of the strict codec', () => {
     const bytes = publish({ payload })
-    expect(thrown(() => [...new Decoder({ from: 'server', maximumPacketSize: 1000 }).push(bytes)])).toMatchObject({ kind: 'too-large' })
+    expect(
+      thrown(() => [...new Decoder({ from: 'server', maximumPacketSize: 1000 }).push(bytes)]),
+    ).toMatchObject({ kind: 'too-large' })
   })
 
   it('any stream shows the same packets as without a limit, but for the payloads of what is larger', () => {
@@ -110,13 +143,19 @@ describe('a PUBLISH over the limit', () => {
       size: fc.oneof(fc.nat(90), fc.nat(3000)),
       typed: fc.boolean(),
     })
-    const streams = fc.tuple(fc.array(one, { maxLength: 8 }), fc.constantFrom(4 as const, 5 as const))
+    const streams = fc.tuple(
+      fc.array(one, { maxLength: 8 }),
+      fc.constantFrom(4 as const, 5 as const),
+    )
     fc.assert(
       fc.property(streams, fc.integer({ min: 1, max: 400 }), ([given, version], piece) => {
         const packets = given.map(({ topic, qos, size, typed }, index) => {
           const own = version === 5 && typed ? { contentType: 'text' } : {}
           const packetId = qos > 0 ? index + 1 : undefined
-          return publish({ topic, qos, packetId, payload: payload.subarray(0, size), properties: own }, version)
+          return publish(
+            { topic, qos, packetId, payload: payload.subarray(0, size), properties: own },
+            version,
+          )
         })
         const { seen } = walk(skipping(100, version), cut(Buffer.concat(packets), piece))
         const whole = walk(skipping(1_000_000, version), cut(Buffer.concat(packets), piece)).seen
@@ -135,7 +174,9 @@ describe('a Will Delay Interval in a PUBLISH', () => {
   const bytes = Uint8Array.from([0x30, 12, 0, 1, 0x74, 7, 0x18, 0, 0, 0, 5, 1, 1, 0x78])
 
   it('is malformed to the strict codec', () => {
-    expect(thrown(() => [...new Decoder({ from: 'server' }).push(bytes)])).toMatchObject({ kind: 'malformed' })
+    expect(thrown(() => [...new Decoder({ from: 'server' }).push(bytes)])).toMatchObject({
+      kind: 'malformed',
+    })
   })
 
   it('is read past by a lenient view, and is no property of the message', () => {
@@ -144,7 +185,11 @@ describe('a Will Delay Interval in a PUBLISH', () => {
     framer.push(bytes)
     expect(framer.next()).toBe(true)
     framer.read(view, new TopicTable())
-    expect([view.willDelay, view.properties(), [...view.payload()]]).toEqual([true, { payloadFormatIndicator: 1 }, [0x78]])
+    expect([view.willDelay, view.properties(), [...view.payload()]]).toEqual([
+      true,
+      { payloadFormatIndicator: 1 },
+      [0x78],
+    ])
   })
 
   it.each([
@@ -155,6 +200,8 @@ describe('a Will Delay Interval in a PUBLISH', () => {
     const framer = skipping(1000)
     framer.push(Uint8Array.from([0x30, 4 + block.length, 0, 1, 0x74, block.length, ...block]))
     framer.next()
-    expect(thrown(() => framer.read(new PublishView(true), new TopicTable()))).toBeInstanceOf(WireError)
+    expect(thrown(() => framer.read(new PublishView(true), new TopicTable()))).toBeInstanceOf(
+      WireError,
+    )
   })
 })

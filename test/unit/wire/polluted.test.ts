@@ -1,7 +1,15 @@
 /** Somebody gave every object fields (prototype pollution): the codec reads and writes what it did before. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Decoder, decode, Encoder, encode, type PacketInput, Scanner, WireError } from '../../../src/wire/index.js'
+import {
+  Decoder,
+  decode,
+  Encoder,
+  encode,
+  type PacketInput,
+  Scanner,
+  WireError,
+} from '../../../src/wire/index.js'
 import { type Sample, samples } from './arbitrary-packets.js'
 import { plain } from './vector-files.js'
 
@@ -10,7 +18,13 @@ type Pollution = readonly (readonly [key: string, value: unknown])[]
 
 /** Runs while every object has these fields; what is looked at must be looked at afterwards. */
 function polluted<T>(fields: Pollution, enumerable: boolean, run: () => T): T {
-  for (const [key, value] of fields) Object.defineProperty(Object.prototype, key, { value, enumerable, configurable: true, writable: true })
+  for (const [key, value] of fields)
+    Object.defineProperty(Object.prototype, key, {
+      value,
+      enumerable,
+      configurable: true,
+      writable: true,
+    })
   try {
     return run()
   } finally {
@@ -93,12 +107,15 @@ const names: Pollution = [
   ['sessionExpiryInterval', 7],
   ['serverReference', 'polluted'],
   ['contentType', 'polluted'],
-  ...[0, 4, 5, 6, 7, 10, 12, 20, 27, 29, 30, 32, 43, 99, 127].map((id) => [String(id), ['contentType', 6, 0xffff]] as const),
+  ...[0, 4, 5, 6, 7, 10, 12, 20, 27, 29, 30, 32, 43, 99, 127].map(
+    (id) => [String(id), ['contentType', 6, 0xffff]] as const,
+  ),
 ]
 
 describe('every object has', () => {
   const some = fc.sample(samples, { numRuns: 30, seed: 13 })
-  const wrong = 'f0021800 30070001610304000000 f007180426000161 3004000161ff 101400044d51545405020000041600017800016300 300600016102040000'
+  const wrong =
+    'f0021800 30070001610304000000 f007180426000161 3004000161ff 101400044d51545405020000041600017800016300 300600016102040000'
 
   const told = some.map((sample, index) => {
     const bytes = encode(sample.packet as PacketInput, sample)
@@ -108,7 +125,8 @@ describe('every object has', () => {
   })
 
   it.each(names)('%s: packets are written and read as if it had not', (key, value) => {
-    for (const [index, { stories, before }] of told.entries()) expect(polluted([[key, value]], index % 2 === 0, stories).map(plain)).toEqual(before)
+    for (const [index, { stories, before }] of told.entries())
+      expect(polluted([[key, value]], index % 2 === 0, stories).map(plain)).toEqual(before)
   })
 
   it('several of them at once: likewise', () => {
@@ -117,7 +135,9 @@ describe('every object has', () => {
       fc.property(samples, fields, fc.boolean(), (sample, pollution, enumerable) => {
         const bytes = encode(sample.packet as PacketInput, sample)
         const before = story(sample, bytes).map(plain)
-        expect(polluted(pollution, enumerable, () => story(sample, bytes)).map(plain)).toEqual(before)
+        expect(polluted(pollution, enumerable, () => story(sample, bytes)).map(plain)).toEqual(
+          before,
+        )
       }),
       { numRuns: 200 },
     )
@@ -141,9 +161,14 @@ describe('every object has', () => {
 
 describe('a subscription that is no object', () => {
   const packet = { type: 'subscribe', packetId: 1, subscriptions: [null] } as unknown as PacketInput
-  it.each([4, 5] as const)('is refused on level %i, whatever fields every object has', (protocolVersion) => {
-    const clean = outcome(() => encode(packet, { protocolVersion }))
-    expect((clean as readonly unknown[])[1]).toContain('subscriptions')
-    expect(polluted([['filter', 'a']], true, () => outcome(() => encode(packet, { protocolVersion })))).toEqual(clean)
-  })
+  it.each([4, 5] as const)(
+    'is refused on level %i, whatever fields every object has',
+    (protocolVersion) => {
+      const clean = outcome(() => encode(packet, { protocolVersion }))
+      expect((clean as readonly unknown[])[1]).toContain('subscriptions')
+      expect(
+        polluted([['filter', 'a']], true, () => outcome(() => encode(packet, { protocolVersion }))),
+      ).toEqual(clean)
+    },
+  )
 })

@@ -8,7 +8,8 @@ import { PublishView } from '../../../src/wire/publish.js'
 import { TopicTable } from '../../../src/wire/topic-table.js'
 
 const text = new TextEncoder()
-const framerOf = (protocolVersion: 4 | 5 = 5) => new Framer({ from: 'server', protocolVersion, maximumPacketSize: 1000 })
+const framerOf = (protocolVersion: 4 | 5 = 5) =>
+  new Framer({ from: 'server', protocolVersion, maximumPacketSize: 1000 })
 
 function viewOf(bytes: Uint8Array, version: 4 | 5 = 5): PublishView {
   const framer = framerOf(version)
@@ -25,23 +26,40 @@ function identifiersOf(view: PublishView): number[] {
   return seen
 }
 
-const countsOf = (view: PublishView): number[] => [view.userPropertyCount, view.subscriptionIdentifierCount]
+const countsOf = (view: PublishView): number[] => [
+  view.userPropertyCount,
+  view.subscriptionIdentifierCount,
+]
 
 describe('PublishView', () => {
   const head = { qos: 2, dup: true, retain: true, packetId: 513 } as const
   const userProperties = ['a=b', '='].map((pair) => pair.split('=') as [string, string])
   const properties = {
     ...{ topicAlias: 7, messageExpiryInterval: 60, responseTopic: 'r', payloadFormatIndicator: 1 },
-    ...{ subscriptionIdentifiers: [1, 16_384, 5], correlationData: Uint8Array.of(0x0b, 1), userProperties },
+    ...{
+      subscriptionIdentifiers: [1, 16_384, 5],
+      correlationData: Uint8Array.of(0x0b, 1),
+      userProperties,
+    },
   }
-  const packet = { type: 'publish', topic: 'a/ü', ...head, payload: Uint8Array.of(9, 8, 7), properties } as const
+  const packet = {
+    type: 'publish',
+    topic: 'a/ü',
+    ...head,
+    payload: Uint8Array.of(9, 8, 7),
+    properties,
+  } as const
 
   it('reads every field where it lies', () => {
     const bytes = Buffer.concat([Buffer.of(0xd0, 0), encode(packet), Buffer.of(0xd0, 0)])
     const view = new PublishView()
     view.read(bytes, 2, 4, bytes.length - 2, 5, 'server')
     expect(view).toMatchObject({ ...head, topicAlias: 7 })
-    expect([view.topic(), view.properties(), [...view.payload()]]).toEqual(['a/ü', properties, [9, 8, 7]])
+    expect([view.topic(), view.properties(), [...view.payload()]]).toEqual([
+      'a/ü',
+      properties,
+      [9, 8, 7],
+    ])
     expect(view.payload().buffer).toBe(bytes.buffer)
     expect([countsOf(view), identifiersOf(view)]).toEqual([
       [2, 3],
@@ -54,7 +72,9 @@ describe('PublishView', () => {
     const plain = encode({ type: 'publish', topic: 'b' })
     view.read(plain, 0, 2, plain.length, 5, 'server')
     expect(view).toMatchObject({ qos: 0, dup: false, retain: false, packetId: 0, topicAlias: 0 })
-    expect([countsOf(view), identifiersOf(view), view.properties(), view.payload().length]).toEqual([[0, 0], [], {}, 0])
+    expect([countsOf(view), identifiersOf(view), view.properties(), view.payload().length]).toEqual(
+      [[0, 0], [], {}, 0],
+    )
   })
 
   it('counts every Subscription Identifier and notes the first 256: a bomb of them takes no memory', () => {
@@ -62,11 +82,17 @@ describe('PublishView', () => {
     const bytes = encode({ type: 'publish', topic: 'a', properties: { subscriptionIdentifiers } })
     const view = new PublishView()
     view.read(bytes, 0, 3, bytes.length, 5, 'server')
-    expect([view.subscriptionIdentifierCount, view.subscriptionIdentifiers.length]).toEqual([300, 256])
+    expect([view.subscriptionIdentifierCount, view.subscriptionIdentifiers.length]).toEqual([
+      300, 256,
+    ])
     expect(identifiersOf(view)).toEqual(subscriptionIdentifiers.slice(0, 256))
     // `properties` gives them all, and the next packet its own.
     expect(view.properties()).toEqual({ subscriptionIdentifiers })
-    const next = encode({ type: 'publish', topic: 'a', properties: { subscriptionIdentifiers: [7] } })
+    const next = encode({
+      type: 'publish',
+      topic: 'a',
+      properties: { subscriptionIdentifiers: [7] },
+    })
     view.read(next, 0, 2, next.length, 5, 'server')
     expect(identifiersOf(view)).toEqual([7])
   })
@@ -74,11 +100,16 @@ describe('PublishView', () => {
   it('lets go of the buffer when it is released', () => {
     const view = viewOf(encode(packet))
     view.release()
-    expect([view.bytes.length, view.payload().length, view.bytes.buffer.byteLength]).toEqual([0, 0, 0])
+    expect([view.bytes.length, view.payload().length, view.bytes.buffer.byteLength]).toEqual([
+      0, 0, 0,
+    ])
   })
 
   it('has no properties on 3.1.1', () => {
-    const bytes = encode({ type: 'publish', topic: 'b', payload: Uint8Array.of(0, 1) }, { protocolVersion: 4 })
+    const bytes = encode(
+      { type: 'publish', topic: 'b', payload: Uint8Array.of(0, 1) },
+      { protocolVersion: 4 },
+    )
     const view = viewOf(bytes, 4)
     expect([view.properties(), [...view.payload()]]).toEqual([{}, [0, 1]])
   })
@@ -95,7 +126,8 @@ describe('PublishView', () => {
 describe('property blocks', () => {
   it('are validated by packet and sender', () => {
     const expiry = Buffer.from('1100000001', 'hex')
-    const validate = (type: number, from: 'client' | 'server') => () => validateProperties(expiry, 0, 5, type, from)
+    const validate = (type: number, from: 'client' | 'server') => () =>
+      validateProperties(expiry, 0, 5, type, from)
     expect(validate(14, 'client')).not.toThrow()
     expect(validate(14, 'server')).toThrow(expect.objectContaining({ kind: 'protocol' }))
     expect(validate(WILL, 'client')).toThrow(expect.objectContaining({ kind: 'malformed' }))
@@ -106,7 +138,15 @@ describe('property blocks', () => {
 
 /** A PUBLISH with one User Property of these bytes; `cut` takes that many off the value's length. */
 function withPair(name: Uint8Array, value: Uint8Array, cut = 0): Uint8Array {
-  const pair = [0x26, name.length >> 8, name.length & 255, ...name, (value.length + cut) >> 8, (value.length + cut) & 255, ...value]
+  const pair = [
+    0x26,
+    name.length >> 8,
+    name.length & 255,
+    ...name,
+    (value.length + cut) >> 8,
+    (value.length + cut) & 255,
+    ...value,
+  ]
   return Uint8Array.of(0x30, 4 + pair.length, 0, 1, 0x61, pair.length, ...pair)
 }
 
@@ -128,15 +168,33 @@ function judged(packet: Uint8Array, at: number, byWords: boolean): unknown {
 }
 
 describe('User Properties, four bytes at a time', () => {
-  const good = ['', 'a', 'abc', 'abcd', 'abcde', 'abcdefgh', 'x'.repeat(40), 'é', 'abcé', 'größe 😀', '\u007f\u0001', '\ufeff']
+  const good = [
+    '',
+    'a',
+    'abc',
+    'abcd',
+    'abcde',
+    'abcdefgh',
+    'x'.repeat(40),
+    'é',
+    'abcé',
+    'größe 😀',
+    '\u007f\u0001',
+    '\ufeff',
+  ]
   const bad = [
     ...Array.from({ length: 9 }, (_, place) => text.encode('abcdefghi').with(place, 0)),
-    ...['ff', '616263c3', 'eda080', '61616161c080'].map((hex) => Uint8Array.from(Buffer.from(hex, 'hex'))),
+    ...['ff', '616263c3', 'eda080', '61616161c080'].map((hex) =>
+      Uint8Array.from(Buffer.from(hex, 'hex')),
+    ),
   ].map((bytes) => [bytes] as const)
 
   /** As name and as value, at any place. */
   function expectJudged(word: Uint8Array, verdict: unknown[]): void {
-    for (const packet of [withPair(word, text.encode('value')), withPair(text.encode('name'), word)]) {
+    for (const packet of [
+      withPair(word, text.encode('value')),
+      withPair(text.encode('name'), word),
+    ]) {
       for (const at of [0, 1, 2, 3]) {
         const slow = judged(packet, at, false)
         expect(slow).toMatchObject(verdict)
@@ -157,7 +215,12 @@ describe('User Properties, four bytes at a time', () => {
     for (const cut of [1, 5, 300]) {
       const packet = withPair(text.encode('name'), text.encode('value'), cut)
       expect(judged(packet, 2, true)).toEqual(judged(packet, 2, false))
-      expect(judged(packet, 2, true)).toMatchObject(['malformed', 'packet is too short', expect.any(Number), 0x81])
+      expect(judged(packet, 2, true)).toMatchObject([
+        'malformed',
+        'packet is too short',
+        expect.any(Number),
+        0x81,
+      ])
     }
   })
 
@@ -178,7 +241,12 @@ describe('where what is held of the stream ends', () => {
   it('the chunk, where the packet lies in it', () => {
     const framer = framerOf()
     framer.push(new Uint8Array([...publish, ...publish, 0, 0]), publish.length * 2)
-    expect([framer.next(), framer.limit, framer.next(), framer.limit]).toEqual([true, publish.length * 2, true, publish.length * 2])
+    expect([framer.next(), framer.limit, framer.next(), framer.limit]).toEqual([
+      true,
+      publish.length * 2,
+      true,
+      publish.length * 2,
+    ])
   })
 
   it('the packet, where it came in two', () => {
@@ -186,7 +254,11 @@ describe('where what is held of the stream ends', () => {
     framer.push(publish.slice(0, 3))
     framer.next()
     framer.push(new Uint8Array([...publish.slice(3), ...publish]))
-    expect([framer.next(), framer.end, framer.limit]).toEqual([true, publish.length, publish.length])
+    expect([framer.next(), framer.end, framer.limit]).toEqual([
+      true,
+      publish.length,
+      publish.length,
+    ])
     expect([framer.next(), framer.limit]).toEqual([true, publish.length * 2 - 3])
   })
 })

@@ -4,7 +4,16 @@
  */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Decoder, decode, Encoder, encode, MqttError, type Packet, type PacketInput, WireError } from '../../../src/wire/index.js'
+import {
+  Decoder,
+  decode,
+  Encoder,
+  encode,
+  MqttError,
+  type Packet,
+  type PacketInput,
+  WireError,
+} from '../../../src/wire/index.js'
 import { samples } from './arbitrary-packets.js'
 import { failure, hexOf, senders, thrown } from './hex.js'
 
@@ -26,7 +35,9 @@ function expectValid(packet: () => unknown, protocolVersion: 4 | 5): void {
   })
   expect(again).toBe(hex)
   if (hex === undefined) return
-  const isValid = senders.some((from) => failure(hex as string, from, protocolVersion) === undefined)
+  const isValid = senders.some(
+    (from) => failure(hex as string, from, protocolVersion) === undefined,
+  )
   expect(isValid, hex).toBe(true)
 }
 
@@ -46,13 +57,23 @@ function fickle(first: unknown, second: unknown): unknown {
 }
 
 const versions = fc.constantFrom(4 as const, 5 as const)
-const names = 'connect connack publish puback pubrel subscribe suback unsubscribe unsuback disconnect auth'
+const names =
+  'connect connack publish puback pubrel subscribe suback unsubscribe unsuback disconnect auth'
 const types = fc.constantFrom(...names.split(' '))
 /** Fields of any packet, right and wrong. */
 const anyFields = fc.record(
   {
-    ...{ dup: fc.boolean(), retain: fc.boolean(), cleanStart: fc.boolean(), sessionPresent: fc.boolean() },
-    ...{ topic: fc.constantFrom('', 'a', 'a/#'), qos: fc.constantFrom(0, 1, 2, 3), clientId: fc.constantFrom('', 'c') },
+    ...{
+      dup: fc.boolean(),
+      retain: fc.boolean(),
+      cleanStart: fc.boolean(),
+      sessionPresent: fc.boolean(),
+    },
+    ...{
+      topic: fc.constantFrom('', 'a', 'a/#'),
+      qos: fc.constantFrom(0, 1, 2, 3),
+      clientId: fc.constantFrom('', 'c'),
+    },
     packetId: fc.constantFrom(undefined, 0, 1, 70_000),
     reasonCode: fc.constantFrom(0, 0x87, 0x8c, 4, 300),
     reasonCodes: fc.constantFrom([], [0], [0, 0x87], [300]),
@@ -109,37 +130,45 @@ describe('a payload that changes while the packet is written', () => {
   function expectRefused(packet: object): void {
     const encoder = new Encoder()
     encoder.write({ type: 'pingreq' })
-    expect(() => encoder.write(packet as PacketInput)).toThrow(expect.objectContaining({ fault: 'local', option: 'payload' }))
+    expect(() => encoder.write(packet as PacketInput)).toThrow(
+      expect.objectContaining({ fault: 'local', option: 'payload' }),
+    )
     expect([...encoder.take()]).toEqual([0xc0, 0])
   }
 
-  it.each([0, 99, 101, 1000])('is refused when a getter of the properties resizes it to %i bytes: the stream stays in step', (size) => {
-    const { memory, payload } = resizable()
-    const properties = {
-      get contentType() {
-        memory.resize(size)
-        return 'x'
-      },
-    }
-    const packet: PacketInput = { type: 'publish', topic: 'a', payload, properties }
-    expectRefused(packet)
-    memory.resize(100)
-    expect(() => encode(packet)).toThrow(WireError)
-  })
+  it.each([0, 99, 101, 1000])(
+    'is refused when a getter of the properties resizes it to %i bytes: the stream stays in step',
+    (size) => {
+      const { memory, payload } = resizable()
+      const properties = {
+        get contentType() {
+          memory.resize(size)
+          return 'x'
+        },
+      }
+      const packet: PacketInput = { type: 'publish', topic: 'a', payload, properties }
+      expectRefused(packet)
+      memory.resize(100)
+      expect(() => encode(packet)).toThrow(WireError)
+    },
+  )
 
-  it.each(['qos', 'dup', 'retain'] as const)('is refused when a getter of %s resizes it', (field) => {
-    const { memory, payload } = resizable()
-    const packet = {
-      type: 'publish' as const,
-      topic: 'a',
-      payload,
-      get [field]() {
-        memory.resize(3)
-        return undefined
-      },
-    }
-    expectRefused(packet)
-  })
+  it.each(['qos', 'dup', 'retain'] as const)(
+    'is refused when a getter of %s resizes it',
+    (field) => {
+      const { memory, payload } = resizable()
+      const packet = {
+        type: 'publish' as const,
+        topic: 'a',
+        payload,
+        get [field]() {
+          memory.resize(3)
+          return undefined
+        },
+      }
+      expectRefused(packet)
+    },
+  )
 
   it('is refused when it is given away', () => {
     const payload = new Uint8Array(100)
@@ -149,7 +178,9 @@ describe('a payload that changes while the packet is written', () => {
         return 'x'
       },
     }
-    expect(() => encode({ type: 'publish', topic: 'a', payload, properties })).toThrow(expect.objectContaining({ option: 'payload' }))
+    expect(() => encode({ type: 'publish', topic: 'a', payload, properties })).toThrow(
+      expect.objectContaining({ option: 'payload' }),
+    )
   })
 
   it('is taken as it is then, when a field that is read before it resizes it', () => {
@@ -162,7 +193,9 @@ describe('a payload that changes while the packet is written', () => {
         return payload
       },
     }
-    expect(decode(encode(packet), { from: 'client' })).toMatchObject({ payload: Uint8Array.of(1, 1, 1) })
+    expect(decode(encode(packet), { from: 'client' })).toMatchObject({
+      payload: Uint8Array.of(1, 1, 1),
+    })
   })
 })
 
@@ -177,30 +210,51 @@ describe('lists that are no plain lists', () => {
     for (const items of [[1, 2], endless()]) {
       const subscriptionIdentifiers = iterating([7], items) as number[]
       const properties = { subscriptionIdentifiers }
-      const bytes = encode({ type: 'subscribe', packetId: 1, subscriptions: [{ filter: 'a' }], properties })
-      expect(decode(bytes, { from: 'client' })).toHaveProperty('properties', { subscriptionIdentifiers: [7] })
+      const bytes = encode({
+        type: 'subscribe',
+        packetId: 1,
+        subscriptions: [{ filter: 'a' }],
+        properties,
+      })
+      expect(decode(bytes, { from: 'client' })).toHaveProperty('properties', {
+        subscriptionIdentifiers: [7],
+      })
     }
     const userProperties = iterating([['a', 'b']], endless()) as [string, string][]
     const bytes = encode({ type: 'publish', topic: 'a', properties: { userProperties } })
-    expect(decode(bytes, { from: 'client' })).toHaveProperty('properties', { userProperties: [['a', 'b']] })
+    expect(decode(bytes, { from: 'client' })).toHaveProperty('properties', {
+      userProperties: [['a', 'b']],
+    })
   })
 
   it.each([
     ['subscriptions', 'subscribe'],
     ['filters', 'unsubscribe'],
     ['reasonCodes', 'suback'],
-  ])('%s that are longer at the first look than at the next are no empty list [MQTT-3.8.3-2]', (name, type) => {
-    for (const protocolVersion of [4, 5] as const) {
-      let looks = 0
-      const get = (target: unknown[], key: PropertyKey): unknown => (key === 'length' ? Number(looks++ === 0) : Reflect.get(target, key))
-      const packet = { type, packetId: 1, [name]: new Proxy([], { get }) } as unknown as PacketInput
-      expect(() => encode(packet, { protocolVersion })).toThrow(expect.objectContaining({ fault: 'local', option: `${name}[0]` }))
-    }
-  })
+  ])(
+    '%s that are longer at the first look than at the next are no empty list [MQTT-3.8.3-2]',
+    (name, type) => {
+      for (const protocolVersion of [4, 5] as const) {
+        let looks = 0
+        const get = (target: unknown[], key: PropertyKey): unknown =>
+          key === 'length' ? Number(looks++ === 0) : Reflect.get(target, key)
+        const packet = {
+          type,
+          packetId: 1,
+          [name]: new Proxy([], { get }),
+        } as unknown as PacketInput
+        expect(() => encode(packet, { protocolVersion })).toThrow(
+          expect.objectContaining({ fault: 'local', option: `${name}[0]` }),
+        )
+      }
+    },
+  )
 })
 
 describe('bytes that tell lies about themselves', () => {
-  const secret = Uint8Array.from(Buffer.from('the password of somebody else, long enough to be seen'))
+  const secret = Uint8Array.from(
+    Buffer.from('the password of somebody else, long enough to be seen'),
+  )
 
   it.each([
     ['a longer length', 60],
@@ -228,7 +282,9 @@ describe('bytes that tell lies about themselves', () => {
   })
 
   it('are read as they are', () => {
-    const lying = Object.defineProperty(Uint8Array.from(Buffer.from('d000d000', 'hex')), 'length', { value: 2 })
+    const lying = Object.defineProperty(Uint8Array.from(Buffer.from('d000d000', 'hex')), 'length', {
+      value: 2,
+    })
     expect([...new Decoder({ from: 'server' }).push(lying)].length).toBe(2)
   })
 
@@ -237,7 +293,9 @@ describe('bytes that tell lies about themselves', () => {
     const buffer = Buffer.from(gone.buffer)
     structuredClone(gone, { transfer: [gone.buffer] })
     for (const payload of [gone, buffer]) {
-      expect(() => decode(payload, { from: 'server' })).toThrow(expect.objectContaining({ kind: 'incomplete' }))
+      expect(() => decode(payload, { from: 'server' })).toThrow(
+        expect.objectContaining({ kind: 'incomplete' }),
+      )
       const bytes = encode({ type: 'publish', topic: 'a', payload })
       expect(decode(bytes, { from: 'client' })).toMatchObject({ payload: new Uint8Array(0) })
     }
@@ -277,7 +335,9 @@ describe('an Encoder that a getter comes back to', () => {
     }
     encoder.write({ type: 'publish', topic: 'outer', properties })
     expect(seen).toEqual([2, [0xd0, 0], [0xd0, 0]])
-    expect(encoder.length).toBe(2 + encode({ type: 'publish', topic: 'outer', properties: { contentType: 'x' } }).length)
+    expect(encoder.length).toBe(
+      2 + encode({ type: 'publish', topic: 'outer', properties: { contentType: 'x' } }).length,
+    )
   })
 })
 

@@ -37,12 +37,15 @@ type Sender = 'client' | 'server'
 type Fields = Record<string, unknown>
 
 /** The tables of the standard. */
-export const tables = JSON.parse(readFileSync(new URL('../../rules/tables.json', import.meta.url), 'utf8')) as Tables
+export const tables = JSON.parse(
+  readFileSync(new URL('../../rules/tables.json', import.meta.url), 'utf8'),
+) as Tables
 
 /** The codes that a packet may have from one side. */
 export function codesOf(packet: string, from: Sender): readonly number[] {
   // Section 2.4 has 0x8C here, section 3.14 has not: taken from a server.
-  if (packet === 'DISCONNECT') return [...tables.disconnectCodesBySender[from], ...(from === 'server' ? [0x8c] : [])]
+  if (packet === 'DISCONNECT')
+    return [...tables.disconnectCodesBySender[from], ...(from === 'server' ? [0x8c] : [])]
   if (packet === 'AUTH') return tables.authCodesBySender[from]
   const codes = tables.reasonCodesByPacket[packet] as number[]
   // No matching subscribers: said by servers only.
@@ -101,7 +104,10 @@ function topicFilter(text: string, version: number): string {
   const levels = text.split('/')
   if (version === 5 && levels[0] === '$share' && levels.length > 1) {
     must(levels.length > 2 && levels[1] !== '', 'share name')
-    must(![...(levels[1] as string)].some((character) => '+#'.includes(character)), 'share name with a wildcard')
+    must(
+      ![...(levels[1] as string)].some((character) => '+#'.includes(character)),
+      'share name with a wildcard',
+    )
     topicFilter(levels.slice(2).join('/'), 4)
     return text
   }
@@ -118,7 +124,8 @@ function readValue(rest: Rest, { type, key, limits }: Property): unknown {
   if (type === 'utf8') return key === 'responseTopic' ? topicName(rest.text()) : rest.text()
   if (type === 'utf8pair') return [rest.text(), rest.text()]
   if (type === 'binary') return rest.binary().toString('hex')
-  const value = type === 'varint' ? rest.varint() : rest.number(type === 'byte' ? 1 : type === 'u16' ? 2 : 4)
+  const value =
+    type === 'varint' ? rest.varint() : rest.number(type === 'byte' ? 1 : type === 'u16' ? 2 : 4)
   must(type !== 'byte' || value <= 1, 'no flag')
   must(value >= (limits.min ?? 0), 'too small')
   return value
@@ -128,7 +135,10 @@ function readValue(rest: Rest, { type, key, limits }: Property): unknown {
 function isOthers(key: string, packet: string, from: Sender): boolean {
   if (key === 'subscriptionIdentifier') return packet === 'PUBLISH' && from === 'client'
   if (packet !== 'DISCONNECT') return false
-  return (key === 'sessionExpiryInterval' && from === 'server') || (key === 'serverReference' && from === 'client')
+  return (
+    (key === 'sessionExpiryInterval' && from === 'server') ||
+    (key === 'serverReference' && from === 'client')
+  )
 }
 
 function properties(rest: Rest, packet: string, from: Sender): Fields {
@@ -137,11 +147,20 @@ function properties(rest: Rest, packet: string, from: Sender): Fields {
   while (block.size > 0) {
     const id = block.varint()
     const property = tables.properties.find((entry) => entry.id === id)
-    must(property !== undefined && (packet === 'WILL' ? property.will : property.packets.includes(packet)), 'not of this packet')
+    must(
+      property !== undefined &&
+        (packet === 'WILL' ? property.will : property.packets.includes(packet)),
+      'not of this packet',
+    )
     must(!isOthers(property.key, packet, from), 'not of this sender')
     const value = readValue(block, property)
     const several = property.type === 'utf8pair' || property.type === 'varint'
-    const key = property.key === 'userProperty' ? 'userProperties' : several ? 'subscriptionIdentifiers' : property.key
+    const key =
+      property.key === 'userProperty'
+        ? 'userProperties'
+        : several
+          ? 'subscriptionIdentifiers'
+          : property.key
     must(found[key] === undefined || property.repeatableIn.includes(packet), 'twice')
     found[key] = several ? [...((found[key] as unknown[] | undefined) ?? []), value] : value
   }
@@ -171,16 +190,34 @@ function connect(rest: Rest): Fields {
   must(hasWill ? !(qos2 && qos1) : !(qos2 || qos1 || retain), 'will flags')
   must(protocolVersion === 5 || hasUsername || !hasPassword, 'password alone')
   const keepAlive = rest.number(2)
-  const block = (name: string): Fields => (protocolVersion === 5 ? properties(rest, name, 'client') : {})
+  const block = (name: string): Fields =>
+    protocolVersion === 5 ? properties(rest, name, 'client') : {}
   const own = block('CONNECT')
-  must(own['authenticationData'] === undefined || own['authenticationMethod'] !== undefined, 'data without method')
+  must(
+    own['authenticationData'] === undefined || own['authenticationMethod'] !== undefined,
+    'data without method',
+  )
   const clientId = rest.text()
   must(protocolVersion === 5 || clientId !== '' || !!cleanStart, 'empty client identifier')
-  const packet: Fields = { type: 'connect', protocolName, protocolVersion, cleanStart, keepAlive, clientId, properties: own }
+  const packet: Fields = {
+    type: 'connect',
+    protocolName,
+    protocolVersion,
+    cleanStart,
+    keepAlive,
+    clientId,
+    properties: own,
+  }
   if (hasWill) {
     const qos = (qos2 ? 2 : 0) + (qos1 ? 1 : 0)
     const willProperties = block('WILL')
-    packet['will'] = { properties: willProperties, topic: topicName(rest.text()), payload: rest.binary().toString('hex'), qos, retain }
+    packet['will'] = {
+      properties: willProperties,
+      topic: topicName(rest.text()),
+      payload: rest.binary().toString('hex'),
+      qos,
+      retain,
+    }
   }
   if (hasUsername) packet['username'] = rest.text()
   if (hasPassword) packet['password'] = rest.binary().toString('hex')
@@ -228,12 +265,30 @@ function other(name: string, rest: Rest, from: Sender, version: number): Fields 
     must(flags === 0 || (flags === 1 && reasonCode === 0), 'acknowledge flags')
     return { type, sessionPresent: flags === 1, reasonCode, properties: block() }
   }
-  const id: Fields = name === 'DISCONNECT' || name === 'AUTH' ? {} : { packetId: packetIdentifier(rest) }
-  if (name === 'SUBSCRIBE') return { type, ...id, properties: block(), subscriptions: list(rest, () => subscription(rest, version)) }
-  if (name === 'UNSUBSCRIBE') return { type, ...id, properties: block(), filters: list(rest, () => topicFilter(rest.text(), version)) }
+  const id: Fields =
+    name === 'DISCONNECT' || name === 'AUTH' ? {} : { packetId: packetIdentifier(rest) }
+  if (name === 'SUBSCRIBE')
+    return {
+      type,
+      ...id,
+      properties: block(),
+      subscriptions: list(rest, () => subscription(rest, version)),
+    }
+  if (name === 'UNSUBSCRIBE')
+    return {
+      type,
+      ...id,
+      properties: block(),
+      filters: list(rest, () => topicFilter(rest.text(), version)),
+    }
   if (name === 'UNSUBACK' && version === 4) return { type, ...id, properties: {}, reasonCodes: [] }
   if (name === 'SUBACK' || name === 'UNSUBACK') {
-    return { type, ...id, properties: block(), reasonCodes: list(rest, () => code(rest, name, from, version)) }
+    return {
+      type,
+      ...id,
+      properties: block(),
+      reasonCodes: list(rest, () => code(rest, name, from, version)),
+    }
   }
   const reasonCode = version === 5 && rest.size > 0 ? code(rest, name, from, version) : 0
   const own = rest.size > 0 ? block() : {}
@@ -249,7 +304,10 @@ export function referenceDecode(bytes: Uint8Array, from: Sender, version: 4 | 5)
   must(kind !== undefined && kind.direction !== 'forbidden', 'type')
   const { name, direction, flags } = kind
   must(direction === 'both' || (direction === 'c2s') === (from === 'client'), 'direction')
-  must(version === 5 || (name !== 'AUTH' && !(name === 'DISCONNECT' && from === 'server')), 'not on 3.1.1')
+  must(
+    version === 5 || (name !== 'AUTH' && !(name === 'DISCONNECT' && from === 'server')),
+    'not on 3.1.1',
+  )
   must(name === 'PUBLISH' || first % 16 === Number.parseInt(flags as string, 2), 'flags')
   const rest = new Rest(stream.take(stream.varint()))
   must(stream.size === 0, 'something behind it')

@@ -9,7 +9,17 @@ import { encode, type Packet, type PacketInput, WireError } from '../../../src/w
 import { Scanner, type ScanOptions } from '../../../src/wire/scanner.js'
 import { instantiate } from '../wasm/scanner.js'
 import { thrown } from './hex.js'
-import { bytesOf, decodeChunks, drip, type Outcome, plain, readVectors, senderOf, shownError, splits } from './vector-files.js'
+import {
+  bytesOf,
+  decodeChunks,
+  drip,
+  type Outcome,
+  plain,
+  readVectors,
+  senderOf,
+  shownError,
+  splits,
+} from './vector-files.js'
 
 /** Waits until it is collected, or could have been. */
 async function collected(memory: WeakRef<object>): Promise<void> {
@@ -24,7 +34,11 @@ async function collected(memory: WeakRef<object>): Promise<void> {
 const roomy = new Uint8Array(400_000)
 
 /** `window`: each chunk lies at the beginning of a larger array that is overwritten as soon as it is read. */
-function scanned(chunks: Iterable<Uint8Array>, options: ScanOptions, window: Uint8Array = roomy): Outcome {
+function scanned(
+  chunks: Iterable<Uint8Array>,
+  options: ScanOptions,
+  window: Uint8Array = roomy,
+): Outcome {
   const scanner = new Scanner(options)
   const packets: Packet[] = []
   try {
@@ -51,7 +65,11 @@ function scanned(chunks: Iterable<Uint8Array>, options: ScanOptions, window: Uin
 function expectSame(stream: Uint8Array, options: ScanOptions): void {
   const whole = decodeChunks([stream], options)
   const size = Math.max(stream.length, 100)
-  for (const window of [new Uint8Array(size), Buffer.alloc(size), Buffer.alloc(size + 9).subarray(9)]) {
+  for (const window of [
+    new Uint8Array(size),
+    Buffer.alloc(size),
+    Buffer.alloc(size + 9).subarray(9),
+  ]) {
     expect(scanned([stream], options, window)).toEqual(whole)
     if (stream.length < 5000) expect(scanned(drip(stream), options, window)).toEqual(whole)
     let count = 0
@@ -102,7 +120,9 @@ describe('streams', () => {
     const packets = fc.array(publish, { minLength: 2, maxLength: 12 })
     fc.assert(
       fc.property(packets, fc.nat(), fc.nat(255), chunkings, (list, place, byte, sizes) => {
-        const bytes = Buffer.concat(list.map((item) => encode({ type: 'publish', qos: 1, ...item } as PacketInput)))
+        const bytes = Buffer.concat(
+          list.map((item) => encode({ type: 'publish', qos: 1, ...item } as PacketInput)),
+        )
         const stream = new Uint8Array(bytes)
         stream[place % bytes.length] = byte
         expect(scanned(chunksOf(stream, sizes), server)).toEqual(decodeChunks([stream], server))
@@ -111,22 +131,34 @@ describe('streams', () => {
     )
   })
 
-  it.each([15_000, 16_384, 16_500, 100_000])('of large packets, %i bytes of payload, cut anywhere', (size) => {
-    const payload = Uint8Array.from({ length: size }, (_, index) => index & 0xff)
-    const properties = { contentType: 'x'.repeat(200) }
-    const message = { type: 'publish', topic: 'a/b', payload, properties } as const
-    const sure = encode({ ...message, qos: 1, packetId: 7 })
-    const parts = [encode(message), sure, Uint8Array.of(0xd0, 0), sure]
-    const stream = new Uint8Array(Buffer.concat(parts))
-    const whole = decodeChunks([stream], server)
-    expect(whole.packets.length).toBe(4)
-    for (const sizes of [[1], [7], [1000], [1023, 1024, 1025], [1030], [4096], [65_536], [3, 60_000]]) {
-      if (sizes[0] === 1 && size > 20_000) continue
-      for (const window of [roomy, Buffer.alloc(size * 5)]) {
-        expect(scanned(chunksOf(stream, sizes), server, window)).toEqual(whole)
+  it.each([15_000, 16_384, 16_500, 100_000])(
+    'of large packets, %i bytes of payload, cut anywhere',
+    (size) => {
+      const payload = Uint8Array.from({ length: size }, (_, index) => index & 0xff)
+      const properties = { contentType: 'x'.repeat(200) }
+      const message = { type: 'publish', topic: 'a/b', payload, properties } as const
+      const sure = encode({ ...message, qos: 1, packetId: 7 })
+      const parts = [encode(message), sure, Uint8Array.of(0xd0, 0), sure]
+      const stream = new Uint8Array(Buffer.concat(parts))
+      const whole = decodeChunks([stream], server)
+      expect(whole.packets.length).toBe(4)
+      for (const sizes of [
+        [1],
+        [7],
+        [1000],
+        [1023, 1024, 1025],
+        [1030],
+        [4096],
+        [65_536],
+        [3, 60_000],
+      ]) {
+        if (sizes[0] === 1 && size > 20_000) continue
+        for (const window of [roomy, Buffer.alloc(size * 5)]) {
+          expect(scanned(chunksOf(stream, sizes), server, window)).toEqual(whole)
+        }
       }
-    }
-  })
+    },
+  )
 })
 
 describe('Scanner', () => {
@@ -163,22 +195,25 @@ describe('Scanner', () => {
     ['in the topic', '30060003622b6200'],
     ['in the header', '3600'],
     ['of another type', '40020000'],
-  ])('shows nothing of any packet, and holds nothing of the chunk, once it threw: an error %s', async (_name, hex) => {
-    const scanner = new Scanner({ from: 'server' })
-    let chunk: Uint8Array | undefined = new Uint8Array([...publish, ...Buffer.from(hex, 'hex')])
-    const memory = new WeakRef(chunk)
-    scanner.push(chunk)
-    expect([scanner.next(), scanner.publish.topic()]).toEqual([true, 'a/b'])
-    chunk = undefined
-    const error = thrown(() => scanner.next())
-    expect(error).toBeInstanceOf(WireError)
-    const { publish: view } = scanner
-    expect([view.topic(), view.payload().length, view.bytes.length]).toEqual(['', 0, 0])
-    expect([view.record, view.properties()]).toEqual([undefined, {}])
-    expect(() => scanner.packet()).toThrow(error as Error)
-    await collected(memory)
-    expect(memory.deref()).toBeUndefined()
-  })
+  ])(
+    'shows nothing of any packet, and holds nothing of the chunk, once it threw: an error %s',
+    async (_name, hex) => {
+      const scanner = new Scanner({ from: 'server' })
+      let chunk: Uint8Array | undefined = new Uint8Array([...publish, ...Buffer.from(hex, 'hex')])
+      const memory = new WeakRef(chunk)
+      scanner.push(chunk)
+      expect([scanner.next(), scanner.publish.topic()]).toEqual([true, 'a/b'])
+      chunk = undefined
+      const error = thrown(() => scanner.next())
+      expect(error).toBeInstanceOf(WireError)
+      const { publish: view } = scanner
+      expect([view.topic(), view.payload().length, view.bytes.length]).toEqual(['', 0, 0])
+      expect([view.record, view.properties()]).toEqual([undefined, {}])
+      expect(() => scanner.packet()).toThrow(error as Error)
+      await collected(memory)
+      expect(memory.deref()).toBeUndefined()
+    },
+  )
 
   it('shows nothing of the last packet once the chunk is read', () => {
     const scanner = new Scanner({ from: 'server' })
@@ -228,14 +263,17 @@ describe('Scanner', () => {
     expect(() => new Scanner(options as never)).toThrow(invalid)
   })
 
-  it.each([-1, 3, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '2'])('refuses %s bytes of a chunk of two', (length) => {
-    const scanner = new Scanner({ from: 'server' })
-    const invalid = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'length' })
-    expect(() => scanner.push(new Uint8Array(2), length as number)).toThrow(invalid)
-    expect(() => scanner.push('ab' as never)).toThrow(MqttError)
-    scanner.push(Uint8Array.of(0xd0, 0, 0xee), 2)
-    expect([scanner.next(), scanner.type, scanner.next()]).toEqual([true, 'pingresp', false])
-  })
+  it.each([-1, 3, 1.5, Number.NaN, Number.POSITIVE_INFINITY, '2'])(
+    'refuses %s bytes of a chunk of two',
+    (length) => {
+      const scanner = new Scanner({ from: 'server' })
+      const invalid = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'length' })
+      expect(() => scanner.push(new Uint8Array(2), length as number)).toThrow(invalid)
+      expect(() => scanner.push('ab' as never)).toThrow(MqttError)
+      scanner.push(Uint8Array.of(0xd0, 0, 0xee), 2)
+      expect([scanner.next(), scanner.type, scanner.next()]).toEqual([true, 'pingresp', false])
+    },
+  )
 
   it('a scanner that fails by itself ends nothing for good', () => {
     const frames = { next: () => fail(), clear: () => undefined, push: () => undefined }
@@ -250,7 +288,8 @@ describe('Scanner', () => {
 
   it('reads with WebAssembly as it does without', () => {
     const memory = instantiate()
-    const frames = (options: ConstructorParameters<typeof WasmFrames>[1]) => new WasmFrames(memory, options)
+    const frames = (options: ConstructorParameters<typeof WasmFrames>[1]) =>
+      new WasmFrames(memory, options)
     const scanner = { window: memory.window, frames }
     const parts = Array.from({ length: 200 }, (_, index) => {
       const own = { payload: Uint8Array.of(index), packetId: index + 1 }

@@ -13,7 +13,8 @@ it('is read all the same', async () => {
     class {
       readonly #decoder = new Platform('utf-8', { ignoreBOM: true })
       decode(bytes: Uint8Array): string {
-        if (bytes.buffer instanceof SharedArrayBuffer) throw new TypeError('The provided ArrayBufferView value must not be shared.')
+        if (bytes.buffer instanceof SharedArrayBuffer)
+          throw new TypeError('The provided ArrayBufferView value must not be shared.')
         return this.#decoder.decode(bytes)
       }
     },

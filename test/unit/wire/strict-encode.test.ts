@@ -15,15 +15,28 @@ describe('lists with holes', () => {
   const hole = (name: string, list: unknown[]): object => ({ properties: { [name]: list } })
   it.each([
     ['subscriptions[0]', 'subscribe', { subscriptions: new Array(1) }],
-    ['subscriptions[1]', 'subscribe', { subscriptions: Object.assign([{ filter: 'a' }], { length: 2 }) }],
+    [
+      'subscriptions[1]',
+      'subscribe',
+      { subscriptions: Object.assign([{ filter: 'a' }], { length: 2 }) },
+    ],
     ['filters[0]', 'unsubscribe', { filters: new Array(2) }],
     ['reasonCodes[0]', 'suback', { reasonCodes: new Array(1) }],
     ['reasonCodes[0]', 'unsuback', { reasonCodes: new Array(1) }],
-    ['properties.subscriptionIdentifiers', 'publish', hole('subscriptionIdentifiers', new Array(1))],
+    [
+      'properties.subscriptionIdentifiers',
+      'publish',
+      hole('subscriptionIdentifiers', new Array(1)),
+    ],
     ['properties.userProperties', 'publish', hole('userProperties', new Array(1))],
     ['properties.userProperties', 'publish', hole('userProperties', [new Array(2)])],
   ])('%s of a %s is missing: refused [MQTT-3.8.3-2] [MQTT-3.10.3-2]', (option, type, fields) => {
-    const error = refusal({ type, topic: 'a', packetId: type === 'publish' ? undefined : 1, ...fields })
+    const error = refusal({
+      type,
+      topic: 'a',
+      packetId: type === 'publish' ? undefined : 1,
+      ...fields,
+    })
     expect(error).toBeInstanceOf(WireError)
     expect(error).toEqual(local(option))
   })
@@ -37,7 +50,10 @@ const elsewhere: [name: string, make: (key: string, value: unknown) => object][]
     'gone when it is read again',
     (key, value) => {
       let left = 1
-      return Object.defineProperty({}, key, { enumerable: true, get: () => (left-- > 0 ? value : undefined) })
+      return Object.defineProperty({}, key, {
+        enumerable: true,
+        get: () => (left-- > 0 ? value : undefined),
+      })
     },
   ],
 ]
@@ -91,7 +107,10 @@ describe('look-alikes', () => {
     ['null', null],
     ['floats with a tag', Object.defineProperty(new Float64Array(3), Symbol.toStringTag, tag)],
     ['floats with a prototype', Object.setPrototypeOf(new Float64Array(3), prototype)],
-    ['a DataView with a prototype', Object.setPrototypeOf(new DataView(new ArrayBuffer(3)), prototype)],
+    [
+      'a DataView with a prototype',
+      Object.setPrototypeOf(new DataView(new ArrayBuffer(3)), prototype),
+    ],
     ['a Proxy', new Proxy(new Uint8Array(3), {})],
   ]
   it.each(fakes)('%s is not bytes', (_name, value) => {
@@ -107,7 +126,9 @@ describe('look-alikes', () => {
 
   it('wrapped texts, booleans and numbers are none', () => {
     expect(refusal({ type: 'publish', topic: new String('a') })).toEqual(local('topic'))
-    expect(refusal({ type: 'publish', topic: 'a', retain: new Boolean(true) })).toEqual(local('retain'))
+    expect(refusal({ type: 'publish', topic: 'a', retain: new Boolean(true) })).toEqual(
+      local('retain'),
+    )
     expect(refusal({ type: 'puback', packetId: new Number(1) })).toEqual(local('packetId'))
   })
 })
@@ -119,22 +140,48 @@ describe('lengths that are none', () => {
     ['a text', '268435456'],
     ['an object', {}],
     ['infinity', Number.POSITIVE_INFINITY],
-  ])('%s as the length of what should be a text of a user property is refused by name', (_name, length) => {
-    for (const pair of [[{ length }, { length: 1 }], [{ length: 1 }, { length }], ['a', { length }], { length }]) {
-      expect(refusal({ type: 'publish', topic: 'a', properties: { userProperties: [pair] } })).toEqual(local('properties.userProperties'))
-    }
-  })
+  ])(
+    '%s as the length of what should be a text of a user property is refused by name',
+    (_name, length) => {
+      for (const pair of [
+        [{ length }, { length: 1 }],
+        [{ length: 1 }, { length }],
+        ['a', { length }],
+        { length },
+      ]) {
+        expect(
+          refusal({ type: 'publish', topic: 'a', properties: { userProperties: [pair] } }),
+        ).toEqual(local('properties.userProperties'))
+      }
+    },
+  )
 
-  it.each([1n, Symbol('length'), 'x', -1, {}])('%s as the length of a topic is refused by name', (length) => {
-    expect(refusal({ type: 'publish', topic: { length } })).toEqual(local('topic'))
-    expect(refusal({ type: 'connect', clientId: { length } })).toEqual(local('clientId'))
-    expect(refusal({ type: 'subscribe', packetId: 1, subscriptions: { length } })).toEqual(local('subscriptions'))
-  })
+  it.each([1n, Symbol('length'), 'x', -1, {}])(
+    '%s as the length of a topic is refused by name',
+    (length) => {
+      expect(refusal({ type: 'publish', topic: { length } })).toEqual(local('topic'))
+      expect(refusal({ type: 'connect', clientId: { length } })).toEqual(local('clientId'))
+      expect(refusal({ type: 'subscribe', packetId: 1, subscriptions: { length } })).toEqual(
+        local('subscriptions'),
+      )
+    },
+  )
 })
 
 describe('options', () => {
-  const wrong = [{ protocolVersion: 3 }, ...[0, Number.NaN, 1.5].map((maximumPacketSize) => ({ maximumPacketSize }))]
-  const odd = [undefined, null, 42, 'server', {}, { from: 'broker' }, ...wrong.map((each) => ({ from: 'server', ...each }))]
+  const wrong = [
+    { protocolVersion: 3 },
+    ...[0, Number.NaN, 1.5].map((maximumPacketSize) => ({ maximumPacketSize })),
+  ]
+  const odd = [
+    undefined,
+    null,
+    42,
+    'server',
+    {},
+    { from: 'broker' },
+    ...wrong.map((each) => ({ from: 'server', ...each })),
+  ]
   it.each(odd)('of %j are refused by decode and Decoder, as ERR_INVALID_OPTION', (options) => {
     const given = options as unknown as DecodeOptions
     for (const attempt of [() => decode(Uint8Array.of(0xd0, 0), given), () => new Decoder(given)]) {
@@ -146,8 +193,14 @@ describe('options', () => {
 
   it('of encode may be absent; what is no object is refused', () => {
     expect(encode({ type: 'pingreq' }, undefined)).toEqual(Uint8Array.of(0xc0, 0))
-    for (const options of [{ protocolVersion: 6 }, { protocolVersion: '5' }, { protocolVersion: null }]) {
-      expect(thrown(() => encode({ type: 'pingreq' }, options as never))).toEqual(local('protocolVersion'))
+    for (const options of [
+      { protocolVersion: 6 },
+      { protocolVersion: '5' },
+      { protocolVersion: null },
+    ]) {
+      expect(thrown(() => encode({ type: 'pingreq' }, options as never))).toEqual(
+        local('protocolVersion'),
+      )
     }
     const error = thrown(() => encode({ type: 'pingreq' }, null as never))
     if (error !== undefined) expect(error).toBeInstanceOf(MqttError)

@@ -2,7 +2,18 @@
 import { describe, expect, it } from 'vitest'
 import type { PacketInput } from '../../../src/wire/index.js'
 import { decode, encode } from '../../../src/wire/index.js'
-import { block, byte, failure, field, frame, hexOf, kindOf, type Sender, senders, type Version } from './hex.js'
+import {
+  block,
+  byte,
+  failure,
+  field,
+  frame,
+  hexOf,
+  kindOf,
+  type Sender,
+  senders,
+  type Version,
+} from './hex.js'
 import { referenceDecode } from './reference-decoder.js'
 
 const malformed = { kind: 'malformed', reasonCode: 0x81 }
@@ -19,10 +30,16 @@ describe('CONNECT', () => {
     it(`has flags that fit each other, all 256 of version ${version} [MQTT-3.1.2-3] [MQTT-3.1.2-11] [MQTT-3.1.2-12] [MQTT-3.1.2-13]`, () => {
       let taken = 0
       for (let flags = 0; flags < 256; flags++) {
-        const hex = frame('10', `00044d515454${byte(version)}${byte(flags)}0000${version === 5 ? '00' : ''}${payload(flags, version)}`)
+        const hex = frame(
+          '10',
+          `00044d515454${byte(version)}${byte(flags)}0000${version === 5 ? '00' : ''}${payload(flags, version)}`,
+        )
         const willQos = (flags >> 3) & 3
         const will = (flags & 4) > 0
-        const valid = (flags & 1) === 0 && (will ? willQos < 3 : willQos === 0 && (flags & 0x20) === 0) && (version === 5 || (flags & 0xc0) !== 0x40)
+        const valid =
+          (flags & 1) === 0 &&
+          (will ? willQos < 3 : willQos === 0 && (flags & 0x20) === 0) &&
+          (version === 5 || (flags & 0xc0) !== 0x40)
         const error = failure(hex, 'client', version)
         if (!valid) {
           expect(error, byte(flags)).toMatchObject(malformed)
@@ -44,12 +61,31 @@ describe('CONNECT', () => {
   }
 
   it('has the name MQTT and version 4 or 5; anything else is 0x84 [MQTT-3.1.2-1] [MQTT-3.1.2-2]', () => {
-    for (const name of ['MQTT', 'MQIsdp', 'mqtt', 'MQTX', 'MQTT ', 'MQT', 'MQTTT', '', 'M', '\ufeffMQTT']) {
+    for (const name of [
+      'MQTT',
+      'MQIsdp',
+      'mqtt',
+      'MQTX',
+      'MQTT ',
+      'MQT',
+      'MQTTT',
+      '',
+      'M',
+      '\ufeffMQTT',
+    ]) {
       for (let version = 0; version < 256; version++) {
         const rest = version === 4 ? '0200000001' : '020000000001'
-        const error = failure(frame('10', `${field(hexOf(Buffer.from(name)))}${byte(version)}${rest}63`), 'client')
+        const error = failure(
+          frame('10', `${field(hexOf(Buffer.from(name)))}${byte(version)}${rest}63`),
+          'client',
+        )
         if (name === 'MQTT' && (version === 4 || version === 5)) expect(error).toBeUndefined()
-        else expect(error, `${name} ${version}`).toMatchObject({ kind: 'protocol', reasonCode: 0x84, reasonName: 'Unsupported Protocol Version' })
+        else
+          expect(error, `${name} ${version}`).toMatchObject({
+            kind: 'protocol',
+            reasonCode: 0x84,
+            reasonName: 'Unsupported Protocol Version',
+          })
       }
     }
     for (const hex of ['00054d51545400', '0004ff515454', '0004c3285454']) {
@@ -58,7 +94,8 @@ describe('CONNECT', () => {
   })
 
   it('has authentication data only with a method (section 3.1.2.11.10), a CONNACK may have it alone', () => {
-    const connect = (properties: string): string => frame('10', `00044d51545405020000${block(properties)}000163`)
+    const connect = (properties: string): string =>
+      frame('10', `00044d51545405020000${block(properties)}000163`)
     expect(failure(connect('16000178'), 'client')).toMatchObject(protocol)
     expect(failure(connect('16000178150000'), 'client')).toBeUndefined()
     expect(failure(connect('15000016000178'), 'client')).toBeUndefined()
@@ -66,7 +103,10 @@ describe('CONNECT', () => {
   })
 
   it('of 3.1.1 has a client identifier, or a clean session; 5.0 wants neither [MQTT-3.1.3-6] [MQTT-3.1.3-8]', () => {
-    expect(failure('100c00044d515454040000000000', 'client', 4)).toMatchObject({ kind: 'protocol', reasonCode: 0x85 })
+    expect(failure('100c00044d515454040000000000', 'client', 4)).toMatchObject({
+      kind: 'protocol',
+      reasonCode: 0x85,
+    })
     expect(failure('100c00044d515454040200000000', 'client', 4)).toBeUndefined()
     expect(failure('100d00044d51545405000000000000', 'client')).toBeUndefined()
   })
@@ -77,7 +117,9 @@ describe('CONNACK', () => {
     for (let flags = 0; flags < 256; flags++) {
       for (const rest of ['0000', '8700', '00', '05']) {
         const kind = kindOf(frame('20', byte(flags) + rest), 'server', rest.length === 4 ? 5 : 4)
-        expect(kind, `${flags} ${rest}`).toBe(flags > 1 ? 'malformed' : flags === 1 && !rest.startsWith('00') ? 'protocol' : undefined)
+        expect(kind, `${flags} ${rest}`).toBe(
+          flags > 1 ? 'malformed' : flags === 1 && !rest.startsWith('00') ? 'protocol' : undefined,
+        )
       }
     }
   })
@@ -91,7 +133,13 @@ describe('CONNACK', () => {
 
 /** One of each packet that has more than a fixed header, with something in every place: first byte, and the body field by field. */
 const packets: [name: string, from: Sender, version: Version, first: string, fields: string][] = [
-  ['CONNECT', 'client', 5, '10', '00044d515454 05 f6 003c 05 1100000001 000163 0a 0101 08000172 09000178 000177 0002aabb 000175 0002ccdd'],
+  [
+    'CONNECT',
+    'client',
+    5,
+    '10',
+    '00044d515454 05 f6 003c 05 1100000001 000163 0a 0101 08000172 09000178 000177 0002aabb 000175 0002ccdd',
+  ],
   ['CONNECT', 'client', 4, '10', '00044d515454 04 f6 003c 000163 000177 0002aabb 000175 0002ccdd'],
   ['CONNACK', 'server', 5, '20', '00 00 0f 1200026162 130005 2600016b000176'],
   ['CONNACK', 'server', 4, '20', '01 00'],
@@ -152,14 +200,16 @@ describe.each(packets)('%s from a %s, version %i', (name, from, version, first, 
       const error = failure(longer, from, version)
       if (isTaken(longer, from, version)) expect(error, longer).toBeUndefined()
       // Lists go on: what follows may be a filter or a code that is none.
-      else if (lists.includes(name)) expect(['malformed', 'protocol'], longer).toContain(error?.kind)
+      else if (lists.includes(name))
+        expect(['malformed', 'protocol'], longer).toContain(error?.kind)
       else expect(error, longer).toMatchObject(malformed)
     }
   })
 
   it('the other side may not send it, unless both may', () => {
     const error = failure(frame(first, body), from === 'client' ? 'server' : 'client', version)
-    if (['PUBLISH', 'PUBACK', 'PUBREC', 'PUBREL', 'AUTH'].includes(name)) expect(error).toBeUndefined()
+    if (['PUBLISH', 'PUBACK', 'PUBREC', 'PUBREL', 'AUTH'].includes(name))
+      expect(error).toBeUndefined()
     // Of DISCONNECT it is the content that is the other side's.
     else expect(error).toMatchObject(protocol)
   })
@@ -167,7 +217,9 @@ describe.each(packets)('%s from a %s, version %i', (name, from, version, first, 
   if (/CONN|AUTH/.test(name)) return
   it('packet identifier 0 is none [MQTT-2.2.1-3]', () => {
     const at = name === 'PUBLISH' ? 2 * (2 + Number.parseInt(body.slice(0, 4), 16)) : 0
-    expect(failure(frame(first, `${body.slice(0, at)}0000${body.slice(at + 4)}`), from, version)).toMatchObject(protocol)
+    expect(
+      failure(frame(first, `${body.slice(0, at)}0000${body.slice(at + 4)}`), from, version),
+    ).toMatchObject(protocol)
   })
 })
 
@@ -189,21 +241,29 @@ describe('a property block', () => {
     it('has a length of one to four bytes, no longer than needed [MQTT-1.5.5-1]', () => {
       const sized = (length: string): string => frame(first, before + length + property + after)
       expect(kindOf(sized('07'), from)).toBeUndefined()
-      for (const length of '8700 878000 87808000 8780808000 8080808001 ffffffffff ffffff7f 80808001'.split(' ')) {
+      for (const length of '8700 878000 87808000 8780808000 8080808001 ffffffffff ffffff7f 80808001'.split(
+        ' ',
+      )) {
         expect(failure(sized(length), from), length).toMatchObject(malformed)
       }
     })
 
     it('ends where a property ends', () => {
       for (let length = 1; length < 7; length++) {
-        expect(failure(frame(first, before + byte(length) + property + after), from), String(length)).toMatchObject(malformed)
+        expect(
+          failure(frame(first, before + byte(length) + property + after), from),
+          String(length),
+        ).toMatchObject(malformed)
       }
     })
 
     it('holds user properties in their order, equal ones too', () => {
       const pairs = '26000162000131 26000161000132 26000162000131 2600000000 260001610000'
       const bytes = Buffer.from(frame(first, before + block(bodyOf(pairs)) + after), 'hex')
-      const packet = decode(bytes, { from }) as { properties: object; will?: { properties: object } }
+      const packet = decode(bytes, { from }) as {
+        properties: object
+        will?: { properties: object }
+      }
       const expected = ['b=1', 'a=2', 'b=1', '=', 'a='].map((pair) => pair.split('='))
       expect((packet.will ?? packet).properties).toHaveProperty('userProperties', expected)
     })
@@ -212,10 +272,19 @@ describe('a property block', () => {
   it('is the same in any order, and its order is kept', () => {
     const parts = ['0101', '020000000a', '03000178', '08000172', '0900020102', '230005', property]
     for (let turn = 0; turn < parts.length; turn++) {
-      const hex = frame('30', `000174${block([...parts.slice(turn), ...parts.slice(0, turn)].join(''))}78`)
+      const hex = frame(
+        '30',
+        `000174${block([...parts.slice(turn), ...parts.slice(0, turn)].join(''))}78`,
+      )
       const packet = decode(Buffer.from(hex, 'hex'), { from: 'server' })
       expect(packet).toHaveProperty('properties', {
-        ...{ payloadFormatIndicator: 1, messageExpiryInterval: 10, contentType: 'x', responseTopic: 'r', topicAlias: 5 },
+        ...{
+          payloadFormatIndicator: 1,
+          messageExpiryInterval: 10,
+          contentType: 'x',
+          responseTopic: 'r',
+          topicAlias: 5,
+        },
         ...{ correlationData: Uint8Array.of(1, 2), userProperties: [['k', 'v']] },
       })
       expect(hexOf(encode(packet as PacketInput))).toBe(hex)
@@ -229,8 +298,11 @@ describe('a property block', () => {
       expect(kindOf(hex, 'server'), id).toBeUndefined()
       expect(failure(hex, 'client'), id).toMatchObject(protocol)
     }
-    expect(kindOf(frame('30', `000174${block(ids.map((id) => `0b${id}`).join(''))}`), 'server')).toBeUndefined()
-    for (const from of senders) expect(failure(frame('30', '000174020b00'), from), from).toMatchObject(protocol)
+    expect(
+      kindOf(frame('30', `000174${block(ids.map((id) => `0b${id}`).join(''))}`), 'server'),
+    ).toBeUndefined()
+    for (const from of senders)
+      expect(failure(frame('30', '000174020b00'), from), from).toMatchObject(protocol)
     for (const id of ['8000', '8100', '8080808001', 'ffffffff01', '80', 'ffffff']) {
       expect(kindOf(frame('30', `000174${block(`0b${id}`)}`), 'server'), id).toBe('malformed')
       expect(kindOf(frame('82', `0001${block(`0b${id}`)}00016100`), 'client'), id).toBe('malformed')
@@ -239,8 +311,13 @@ describe('a property block', () => {
 
   it('tells an alias of 0 by 0x94, from either side, and takes every other [MQTT-3.3.2-8]', () => {
     for (const from of senders) {
-      expect(failure(frame('30', '00017403230000'), from)).toMatchObject({ kind: 'protocol', reasonCode: 0x94, reasonName: 'Topic Alias invalid' })
-      for (const alias of ['0001', '00ff', 'ffff']) expect(kindOf(frame('30', `00000323${alias}`), from), alias).toBeUndefined()
+      expect(failure(frame('30', '00017403230000'), from)).toMatchObject({
+        kind: 'protocol',
+        reasonCode: 0x94,
+        reasonName: 'Topic Alias invalid',
+      })
+      for (const alias of ['0001', '00ff', 'ffff'])
+        expect(kindOf(frame('30', `00000323${alias}`), from), alias).toBeUndefined()
       expect(failure(frame('30', '000000'), from)).toMatchObject(protocol)
     }
   })

@@ -39,7 +39,8 @@ function compare(bytes: Uint8Array, from: Sender, version: Version): boolean {
   const expected = reference(bytes, from, version)
   const shown = Buffer.from(bytes).toString('hex')
   const found = packet === undefined ? undefined : plain(packet)
-  if (!isDeepStrictEqual(found, expected)) expect(found, `${shown} from a ${from}`).toEqual(expected)
+  if (!isDeepStrictEqual(found, expected))
+    expect(found, `${shown} from a ${from}`).toEqual(expected)
   if (packet === undefined) return false
   const again = encode(packet as PacketInput, { protocolVersion: version })
   const second = plain(decode(again, { from, protocolVersion: version }))
@@ -49,7 +50,8 @@ function compare(bytes: Uint8Array, from: Sender, version: Version): boolean {
 }
 
 const choice = (...values: string[]): Hex => fc.constantFrom(...values)
-const words = (texts: string[]): Hex => fc.constantFrom(...texts).map((text) => hexOf(Buffer.from(text)))
+const words = (texts: string[]): Hex =>
+  fc.constantFrom(...texts).map((text) => hexOf(Buffer.from(text)))
 const mostly = (...parts: [weight: number, arbitrary: Hex][]): Hex => weighted(...parts)
 
 /** A field with its length in front: mostly the right one. */
@@ -66,16 +68,31 @@ const block = (content: Hex): Hex =>
 
 const usual = ['a', '', 'a/b', '/', '+', '#', 'a+', 'a/#', 'ü', '日/+', '😀', 'MQTT']
 const shared = ['$share/g/a', '$share/g', '$share/+/a', '$share//a', '$share/g/', '$share']
-const wild = ['+a', '#/a', 'a/#/b', '$SYS/#', '$sharea/+', '+/+', 'a\nb', '\ufeff', '\u0001', '\uffff']
+const wild = [
+  '+a',
+  '#/a',
+  'a/#/b',
+  '$SYS/#',
+  '$sharea/+',
+  '+/+',
+  'a\nb',
+  '\ufeff',
+  '\u0001',
+  '\uffff',
+]
 const wildShares = ['$share/g/#', '$share/g#/a', '$share/g/a#', '$share/g//']
-const spoiled = '00 6100 c080 eda080 edbfbf ff c3 f4908080 e282 80 f0808080 f8888080 c1bf e08080'.split(' ')
+const spoiled =
+  '00 6100 c080 eda080 edbfbf ff c3 f4908080 e282 80 f0808080 f8888080 c1bf e08080'.split(' ')
 const good = words([...usual, ...shared])
-const text: Hex = prefixed(mostly([8, good], [3, words([...wild, ...wildShares])], [1, choice(...spoiled)]))
+const text: Hex = prefixed(
+  mostly([8, good], [3, words([...wild, ...wildShares])], [1, choice(...spoiled)]),
+)
 const simple: Hex = mostly([9, choice('000161', '0000', '0002c3bc')], [1, text])
 const binary: Hex = prefixed(fc.uint8Array({ maxLength: 4 }).map(hexOf))
 const byte: Hex = fc.integer({ min: 0, max: 255 }).map((value) => uint(1, value))
 const packetId: Hex = mostly([12, choice('0001', 'ffff', '1234')], [1, choice('0000', '00', '')])
-const number = (size: number): Hex => choice(uint(size, 0), uint(size, 1), uint(size, 2), 'ff'.repeat(size))
+const number = (size: number): Hex =>
+  choice(uint(size, 0), uint(size, 1), uint(size, 2), 'ff'.repeat(size))
 const identifier: Hex = choice('01', '7f', '8001', 'ffffff7f', '00', '8100', '8080808001', '80')
 
 const flag: Hex = mostly([6, choice('00', '01')], [1, choice('02', '03', 'ff')])
@@ -93,22 +110,31 @@ function properties(...fitting: number[]): Hex {
   const known = weighted([25, fc.constantFrom(...fitting, 38)], [1, any])
   const one = known.chain((id) => (kinds[id] as Hex).map((value) => uint(1, id) + value))
   const odd = choice('00', '04', '7f00', 'a60100', '2b01')
-  return block(fc.array(mostly([60, one], [1, odd]), { maxLength: 3 }).map((parts) => parts.join('')))
+  return block(
+    fc.array(mostly([60, one], [1, odd]), { maxLength: 3 }).map((parts) => parts.join('')),
+  )
 }
 
 const sequence = (...parts: Hex[]): Hex => fc.tuple(...parts).map((hexes) => hexes.join(''))
 const nothing = fc.constant('')
 const rarely = (part: Hex, weight = 15): Hex => mostly([weight, nothing], [1, part])
 const sometimes = (part: Hex): Hex => fc.oneof(nothing, part)
-const several = (part: Hex): Hex => fc.array(part, { minLength: 1, maxLength: 3 }).map((parts) => parts.join(''))
+const several = (part: Hex): Hex =>
+  fc.array(part, { minLength: 1, maxLength: 3 }).map((parts) => parts.join(''))
 
 /** A property block, which 3.1.1 has not. */
-const five = (version: Version, ...fitting: number[]): Hex => (version === 5 ? properties(...fitting) : nothing)
+const five = (version: Version, ...fitting: number[]): Hex =>
+  version === 5 ? properties(...fitting) : nothing
 /** Flags with a body that they announce. */
 function connect(version: Version): Hex {
   const usualFlags = fc.constantFrom(0x02, 0x00, 0x82, 0xc2, 0x06, 0x0e, 0x36, 0xe6)
   const flags = weighted([6, usualFlags], [1, fc.nat(255)])
-  const otherNames = choice('00044d51545403', '00044d51545406', '00064d514973647003', '00044d51545805')
+  const otherNames = choice(
+    '00044d51545403',
+    '00044d51545406',
+    '00064d514973647003',
+    '00044d51545805',
+  )
   const name = mostly([30, fc.constant(`00044d515454${uint(1, version)}`)], [1, otherNames])
   return flags.chain((bits) => {
     const will = (bits & 4) > 0 ? [five(version, 1, 2, 3, 8, 9, 24), text, binary] : []
@@ -121,7 +147,11 @@ function connect(version: Version): Hex {
 
 const code: Hex = mostly([3, choice('00', '80', '87', '92', '97', '10', '04', '8e')], [2, byte])
 const fourCode: Hex = choice('00', '01', '02', '80', '03', '05', '06', '81')
-const options: Hex = mostly([5, choice('00', '01', '02')], [2, byte], [1, choice('2e', '1d', '04', '29')])
+const options: Hex = mostly(
+  [5, choice('00', '01', '02')],
+  [2, byte],
+  [1, choice('2e', '1d', '04', '29')],
+)
 const reason = properties(31)
 const connackProperties = properties(17, 18, 19, 21, 22, 26, 28, 31, 33, 34, 36, 37, 39, 40, 41, 42)
 
@@ -141,12 +171,24 @@ const bodies: Record<string, (version: Version) => [first: readonly number[], bo
     Array.from({ length: 16 }, (_, low) => 0x30 + low),
     sequence(text, sometimes(packetId), five(version, 1, 2, 3, 8, 9, 11, 35), rarely(byte, 1)),
   ],
-  acknowledgement: (version) => [[0x40, 0x50, 0x62, 0x70], version === 4 ? packetId : fc.oneof(...acknowledged)],
-  subscribe: (version) => [[0x82], sequence(packetId, five(version, 11), several(sequence(text, options)))],
+  acknowledgement: (version) => [
+    [0x40, 0x50, 0x62, 0x70],
+    version === 4 ? packetId : fc.oneof(...acknowledged),
+  ],
+  subscribe: (version) => [
+    [0x82],
+    sequence(packetId, five(version, 11), several(sequence(text, options))),
+  ],
   unsubscribe: (version) => [[0xa2], sequence(packetId, five(version, 38), several(text))],
-  suback: (version) => [[0x90, 0xb0], sequence(packetId, version === 5 ? answers : sometimes(several(fourCode)))],
+  suback: (version) => [
+    [0x90, 0xb0],
+    sequence(packetId, version === 5 ? answers : sometimes(several(fourCode))),
+  ],
   disconnect: () => [[0xe0], fc.oneof(nothing, code, sequence(code, properties(17, 28, 31)))],
-  auth: () => [[0xf0], mostly([1, nothing], [8, sequence(choice('00', '18', '19'), authProperties)])],
+  auth: () => [
+    [0xf0],
+    mostly([1, nothing], [8, sequence(choice('00', '18', '19'), authProperties)]),
+  ],
   ping: () => [[0xc0, 0xd0], nothing],
 }
 
@@ -154,11 +196,18 @@ const bodies: Record<string, (version: Version) => [first: readonly number[], bo
 function framed(kind: string, version: Version): fc.Arbitrary<Uint8Array> {
   const [firsts, body] = (bodies[kind] as (typeof bodies)[string])(version)
   const first = fc.constantFrom(...firsts)
-  return fc.tuple(first, body, rarely(byte, 30), fc.integer({ min: 0, max: 60 })).map(([byte0, hex, tail, slip]) => {
-    const content = hex + tail
-    const kept = slip === 0 ? content.slice(0, -2) : content
-    return Uint8Array.from(Buffer.from(uint(1, slip === 1 ? byte0 ^ 1 : byte0) + varint(kept.length / 2) + kept, 'hex'))
-  })
+  return fc
+    .tuple(first, body, rarely(byte, 30), fc.integer({ min: 0, max: 60 }))
+    .map(([byte0, hex, tail, slip]) => {
+      const content = hex + tail
+      const kept = slip === 0 ? content.slice(0, -2) : content
+      return Uint8Array.from(
+        Buffer.from(
+          uint(1, slip === 1 ? byte0 ^ 1 : byte0) + varint(kept.length / 2) + kept,
+          'hex',
+        ),
+      )
+    })
 }
 
 describe('a second decoder', () => {
@@ -191,7 +240,9 @@ describe('a second decoder', () => {
 
   it('agrees with the vectors, so that it can be believed', () => {
     for (const version of [5, 4] as const) {
-      for (const vector of readVectors(version === 5 ? '../../rules/vectors.json' : './vectors-311.json')) {
+      for (const vector of readVectors(
+        version === 5 ? '../../rules/vectors.json' : './vectors-311.json',
+      )) {
         const { name, fill, layer, error, valid, decoded } = vector
         if (fill !== undefined || name.startsWith('stream-')) continue
         if (layer === 'session' || error === 'Incomplete') continue

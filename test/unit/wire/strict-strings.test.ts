@@ -14,7 +14,8 @@ interface Place {
   packet: (value: string) => object
 }
 
-const connect = (flags: string, rest: string) => ['10', `00044d5154540V${flags}0000P${rest}`] as const
+const connect = (flags: string, rest: string) =>
+  ['10', `00044d5154540V${flags}0000P${rest}`] as const
 const publish = (body: string) => ['30', body] as const
 const topicOf = (topic: string) => ({ type: 'publish', topic })
 const willOf = (topic: string, responseTopic?: string) => {
@@ -82,7 +83,9 @@ const longest = ['x'.repeat(65_535), `${'ü'.repeat(32_767)}x`, '/'.repeat(65_53
 
 const malformed = { kind: 'malformed', reasonCode: 0x81 }
 
-const spoken = places.flatMap((place) => versionsOf(place).map((version) => [place.name, version, place] as const))
+const spoken = places.flatMap((place) =>
+  versionsOf(place).map((version) => [place.name, version, place] as const),
+)
 
 describe.each(spoken)('%s, version %i', (_name, version, place) => {
   const from = fromOf(place)
@@ -125,7 +128,10 @@ describe.each(spoken)('%s, version %i', (_name, version, place) => {
 describe('a UTF-8 sequence that the string cuts off, while what follows would complete it [MQTT-1.5.4-1]', () => {
   const cut = '30050001c38000 30060001e282ac00 30060002e282ac00 30060001f09f9880 30070003f09f988000'
   it.each(cut.split(' '))('is malformed: %s', (hex) => {
-    expect(failure(hex, 'server', 4)).toMatchObject({ ...malformed, message: 'string is not well-formed UTF-8' })
+    expect(failure(hex, 'server', 4)).toMatchObject({
+      ...malformed,
+      message: 'string is not well-formed UTF-8',
+    })
   })
 })
 
@@ -133,11 +139,26 @@ describe('a UTF-8 sequence that the string cuts off, while what follows would co
 const groups: [name: boolean, filter: boolean, plain: boolean, values: string][] = [
   [true, true, true, 'a|/|//|/a|a/|a//b| |a b|$|$SYS/a|\ufeff'],
   [false, true, true, '#|+|/#|/+|+/|+/+|+/#|a/#|a/+|+/a|a/+/b|$SYS/#|\n/+/\n/#|😀/+|+/a/#'],
-  [false, false, false, '|##|#/|#/a|a/#/|a/#/b|a#|#a|a/b#|a/#b|++|+a|a+|a/b+|a/+b|a/+b/c|+#|#+|+\n|\n#|#\n|😀+|+😀|ü#'],
+  [
+    false,
+    false,
+    false,
+    '|##|#/|#/a|a/#/|a/#/b|a#|#a|a/b#|a/#b|++|+a|a+|a/b+|a/+b|a/+b/c|+#|#+|+\n|\n#|#\n|😀+|+😀|ü#',
+  ],
   // Shared subscriptions are of 5.0; their names are topic names like others (section 4.8.2).
-  [true, true, true, '$share|$share/g/a|$share/g//|$share/g//a|$share/ü/😀|$share/$share/$share/g|/$share//a'],
+  [
+    true,
+    true,
+    true,
+    '$share|$share/g/a|$share/g//|$share/g//a|$share/ü/😀|$share/$share/$share/g|/$share//a',
+  ],
   [true, false, true, '$share/|$share//|$share/g|$share/g/|$share//a'],
-  [false, true, true, '$share/g/#|$share/g/+|$share/g/+/a|$share/g/$SYS/#|$sharex/+/a|$SHARE/+/a|a/$share/+/b'],
+  [
+    false,
+    true,
+    true,
+    '$share/g/#|$share/g/+|$share/g/+/a|$share/g/$SYS/#|$sharex/+/a|$SHARE/+/a|a/$share/+/b',
+  ],
   [false, false, true, '$share/+/a|$share/#|$share/+'],
   [false, false, false, '$share/g/a#|$share/g/#/a|$share/#/a|$share/g+/a|$share/+g/a|$share/g#/a'],
 ]
@@ -148,21 +169,24 @@ const topics = groups.flatMap(([name, filter, plain, values]) => {
 const judged = (value: string) => [validateTopicName(value), validateTopicFilter(value)]
 
 describe('topic names and topic filters [MQTT-4.7.0-1] [MQTT-4.7.1-1] [MQTT-4.7.1-2] [MQTT-4.7.3-1] [MQTT-4.8.2-1] [MQTT-4.8.2-2]', () => {
-  it.each(topics)('%j: topic name %s, filter %s, filter on 3.1.1 %s', (value, name, filter, plain) => {
-    expect(judged(value).map((wrong) => wrong === undefined)).toEqual([name, filter])
-    for (const place of places.filter(({ takes }) => takes !== 'text')) {
-      for (const version of versionsOf(place)) {
-        const valid = place.takes === 'topic' ? name : version === 5 ? filter : plain
-        const found = failure(bytesOf(place, text(value), version), fromOf(place), version)
-        const where = `${place.name}, version ${version}`
-        if (valid) expect(found, where).toBeUndefined()
-        else expect(found, where).toMatchObject({ kind: 'protocol', reasonCode: 0x82 })
-        const attempt = (): unknown => encoded(place, value, version)
-        if (valid) expect(attempt, where).not.toThrow()
-        else expect(attempt, where).toThrow(expect.objectContaining({ fault: 'local' }))
+  it.each(topics)(
+    '%j: topic name %s, filter %s, filter on 3.1.1 %s',
+    (value, name, filter, plain) => {
+      expect(judged(value).map((wrong) => wrong === undefined)).toEqual([name, filter])
+      for (const place of places.filter(({ takes }) => takes !== 'text')) {
+        for (const version of versionsOf(place)) {
+          const valid = place.takes === 'topic' ? name : version === 5 ? filter : plain
+          const found = failure(bytesOf(place, text(value), version), fromOf(place), version)
+          const where = `${place.name}, version ${version}`
+          if (valid) expect(found, where).toBeUndefined()
+          else expect(found, where).toMatchObject({ kind: 'protocol', reasonCode: 0x82 })
+          const attempt = (): unknown => encoded(place, value, version)
+          if (valid) expect(attempt, where).not.toThrow()
+          else expect(attempt, where).toThrow(expect.objectContaining({ fault: 'local' }))
+        }
       }
-    }
-  })
+    },
+  )
 
   it('say what is wrong with text that is ill-formed or too long, and take 65,535 bytes', () => {
     for (const value of [...badText, ...tooLong]) {
@@ -179,7 +203,10 @@ describe('topic names and topic filters [MQTT-4.7.0-1] [MQTT-4.7.1-1] [MQTT-4.7.
       else expect(found, value).toBeUndefined()
       const subscriptions = [{ filter: value, noLocal: true }]
       const attempt = (): unknown => encode({ type: 'subscribe', packetId: 1, subscriptions })
-      if (shared) expect(attempt, value).toThrow(expect.objectContaining({ option: 'subscriptions[0].noLocal' }))
+      if (shared)
+        expect(attempt, value).toThrow(
+          expect.objectContaining({ option: 'subscriptions[0].noLocal' }),
+        )
       else expect(attempt, value).not.toThrow()
     }
   })

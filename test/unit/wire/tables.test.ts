@@ -2,7 +2,18 @@
 import { describe, expect, it } from 'vitest'
 import type { PacketInput } from '../../../src/wire/index.js'
 import { decode, encode, isReasonCode, reasonName } from '../../../src/wire/index.js'
-import { block, byte, failure, field, frame, hexOf, kindOf, type Sender, senders, type Version } from './hex.js'
+import {
+  block,
+  byte,
+  failure,
+  field,
+  frame,
+  hexOf,
+  kindOf,
+  type Sender,
+  senders,
+  type Version,
+} from './hex.js'
 import { codesOf, type Property, tables } from './reference-decoder.js'
 
 const typeOf = new Map(tables.packetTypes.map(({ name, value }) => [name, value]))
@@ -15,23 +26,30 @@ describe('reason codes', () => {
       for (const packet of packets) expect(reasonName(code, typeOf.get(packet))).toBe(name)
     }
     expect([reasonName(0), reasonName(0x8e)]).toEqual(['Success', 'Session taken over'])
-    expect([reasonName(0x03), reasonName(0x8e, typeOf.get('PUBACK'))]).toEqual([undefined, undefined])
+    expect([reasonName(0x03), reasonName(0x8e, typeOf.get('PUBACK'))]).toEqual([
+      undefined,
+      undefined,
+    ])
   })
 
-  it.each(Object.keys(tables.reasonCodesByPacket))('of %s are those of its table, for each sender', (name) => {
-    const type = typeOf.get(name) as number
-    for (const code of allBytes) {
-      const found = senders.map((from) => isReasonCode(type, code, from))
-      expect(found, byte(code)).toEqual(senders.map((from) => codesOf(name, from).includes(code)))
-      expect(isReasonCode(type, code, 'either')).toBe(found.includes(true))
-    }
-  })
+  it.each(Object.keys(tables.reasonCodesByPacket))(
+    'of %s are those of its table, for each sender',
+    (name) => {
+      const type = typeOf.get(name) as number
+      for (const code of allBytes) {
+        const found = senders.map((from) => isReasonCode(type, code, from))
+        expect(found, byte(code)).toEqual(senders.map((from) => codesOf(name, from).includes(code)))
+        expect(isReasonCode(type, code, 'either')).toBe(found.includes(true))
+      }
+    },
+  )
 
   it('are integers from 0 to 255 only, whoever asks', () => {
     const numbers = [0.5, 0.0001, -1, 256, 65_536, 2 ** 32, Number.NaN, Number.POSITIVE_INFINITY]
     for (const code of [...numbers, '0', '', null, undefined, true, [0], 0n] as number[]) {
       for (let type = 0; type < 16; type++) {
-        for (const from of senders) expect(isReasonCode(type, code, from), `${type} ${String(code)}`).toBe(false)
+        for (const from of senders)
+          expect(isReasonCode(type, code, from), `${type} ${String(code)}`).toBe(false)
         expect(reasonName(code, type), `${type} ${String(code)}`).toBeUndefined()
       }
       expect(reasonName(code), String(code)).toBeUndefined()
@@ -41,8 +59,13 @@ describe('reason codes', () => {
   it('are refused by the encoder outside the table; 0x8C on DISCONNECT, which section 2.4 has, is written as it is read', () => {
     for (const reasonCode of allBytes) {
       const attempt = (): unknown => encode({ type: 'disconnect', reasonCode })
-      if (reasonCode === 0x8c || (tables.reasonCodesByPacket['DISCONNECT'] as number[]).includes(reasonCode)) expect(attempt).not.toThrow()
-      else expect(attempt).toThrow(expect.objectContaining({ fault: 'local', option: 'reasonCode' }))
+      if (
+        reasonCode === 0x8c ||
+        (tables.reasonCodesByPacket['DISCONNECT'] as number[]).includes(reasonCode)
+      )
+        expect(attempt).not.toThrow()
+      else
+        expect(attempt).toThrow(expect.objectContaining({ fault: 'local', option: 'reasonCode' }))
     }
   })
 })
@@ -70,14 +93,19 @@ const coded: [name: string, from: Sender, version: Version, first: string, body:
 ]
 
 describe('reason codes on the wire [MQTT-3.2.2-8] [MQTT-3.4.2-1] [MQTT-3.6.2-1] [MQTT-3.9.3-2] [MQTT-3.11.3-2] [MQTT-3.14.2-1] [MQTT-3.15.2-1]', () => {
-  it.each(coded)('of %s from a %s, version %i, are those of its table', (name, from, version, first, body) => {
-    const old = name === 'CONNACK' ? [0, 1, 2, 3, 4, 5] : [0, 1, 2, 0x80]
-    const valid = version === 4 ? old : codesOf(name, from)
-    for (const code of allBytes) {
-      const expected = valid.includes(code) ? undefined : version === 5 ? 'protocol' : 'malformed'
-      expect(kindOf(frame(first, body.replace('@', byte(code))), from, version), byte(code)).toBe(expected)
-    }
-  })
+  it.each(coded)(
+    'of %s from a %s, version %i, are those of its table',
+    (name, from, version, first, body) => {
+      const old = name === 'CONNACK' ? [0, 1, 2, 3, 4, 5] : [0, 1, 2, 0x80]
+      const valid = version === 4 ? old : codesOf(name, from)
+      for (const code of allBytes) {
+        const expected = valid.includes(code) ? undefined : version === 5 ? 'protocol' : 'malformed'
+        expect(kindOf(frame(first, body.replace('@', byte(code))), from, version), byte(code)).toBe(
+          expected,
+        )
+      }
+    },
+  )
 })
 
 /** Packets with a property block in the place of @, and who sends them. */
@@ -119,9 +147,15 @@ class Case {
     this.entry = entry
     this.name = `${key} in ${host}`
     // Only a server refers to another server.
-    this.from = host === 'DISCONNECT' && key === 'serverReference' ? 'server' : (hosts[host] as (typeof hosts)[string])[1]
+    this.from =
+      host === 'DISCONNECT' && key === 'serverReference'
+        ? 'server'
+        : (hosts[host] as (typeof hosts)[string])[1]
     this.allowed = host === 'WILL' ? entry.will : entry.packets.includes(host)
-    const needed = host === 'AUTH' ? key !== 'authenticationMethod' : host === 'CONNECT' && key === 'authenticationData'
+    const needed =
+      host === 'AUTH'
+        ? key !== 'authenticationMethod'
+        : host === 'CONNECT' && key === 'authenticationData'
     this.companion = needed ? '1500016d' : ''
   }
 
@@ -140,11 +174,16 @@ function withProperties(host: string, properties: string): string {
 }
 
 describe('properties', () => {
-  const all = Object.keys(hosts).flatMap((host) => tables.properties.map((entry) => new Case(host, entry)))
+  const all = Object.keys(hosts).flatMap((host) =>
+    tables.properties.map((entry) => new Case(host, entry)),
+  )
   const allowed = all.filter((each) => each.allowed)
 
   it('are allowed in the packets of the table, and malformed elsewhere', () => {
-    for (const each of all) expect(each.failure(each.property())?.kind, each.name).toBe(each.allowed ? undefined : 'malformed')
+    for (const each of all)
+      expect(each.failure(each.property())?.kind, each.name).toBe(
+        each.allowed ? undefined : 'malformed',
+      )
   })
 
   it('twice are a protocol error, but for user properties and the identifiers of a PUBLISH', () => {
@@ -158,7 +197,10 @@ describe('properties', () => {
     for (const each of allowed) {
       const value = each.property()
       for (let length = 2; length < value.length; length += 2) {
-        expect(each.failure(value.slice(0, length))?.kind, `${each.name} cut at ${length / 2}`).toBe('malformed')
+        expect(
+          each.failure(value.slice(0, length))?.kind,
+          `${each.name} cut at ${length / 2}`,
+        ).toBe('malformed')
       }
     }
   })
@@ -177,27 +219,41 @@ describe('properties', () => {
     for (const each of allowed.filter(({ entry }) => entry.type.startsWith('utf8'))) {
       for (const bad of ['00', 'c080', 'eda080', 'ff', 'c3', 'f4908080', 'e282'].map(field)) {
         for (const value of each.entry.type === 'utf8' ? [bad] : [`${bad}000176`, `00016b${bad}`]) {
-          expect(each.failure(each.property(value)), `${each.name}: ${bad}`).toMatchObject(malformed)
+          expect(each.failure(each.property(value)), `${each.name}: ${bad}`).toMatchObject(
+            malformed,
+          )
         }
       }
     }
   })
 
   it('keep their limits: flags 0 and 1, no zero where it is forbidden', () => {
-    const forbidden = ['subscriptionIdentifier', 'receiveMaximum', 'topicAlias', 'maximumPacketSize']
-    for (const each of allowed.filter(({ entry }) => !entry.type.startsWith('utf8') && entry.type !== 'binary')) {
+    const forbidden = [
+      'subscriptionIdentifier',
+      'receiveMaximum',
+      'topicAlias',
+      'maximumPacketSize',
+    ]
+    for (const each of allowed.filter(
+      ({ entry }) => !entry.type.startsWith('utf8') && entry.type !== 'binary',
+    )) {
       const { key, type } = each.entry
       const zero = each.failure(each.property(sample[type].replaceAll('1', '0')))
       expect(zero?.kind, `${each.name} 0`).toBe(forbidden.includes(key) ? 'protocol' : undefined)
       if (key === 'topicAlias') expect(zero?.reasonCode).toBe(0x94)
-      if (type === 'byte') for (const value of ['02', 'ff']) expect(each.failure(each.property(value))?.kind).toBe('protocol')
+      if (type === 'byte')
+        for (const value of ['02', 'ff'])
+          expect(each.failure(each.property(value))?.kind).toBe('protocol')
     }
   })
 
   it('round trip alone', () => {
     for (const { host, from, ...each } of allowed.filter(({ companion }) => companion === '')) {
       const hex = withProperties(host, byte(each.entry.id) + sample[each.entry.type])
-      expect(hexOf(encode(decode(Buffer.from(hex, 'hex'), { from }) as PacketInput)), each.name).toBe(hex)
+      expect(
+        hexOf(encode(decode(Buffer.from(hex, 'hex'), { from }) as PacketInput)),
+        each.name,
+      ).toBe(hex)
     }
   })
 })
@@ -207,7 +263,9 @@ describe('subscription options', () => {
     for (const options of allBytes) {
       const forbidden = (options & 3) === 3 || (options & 0x30) === 0x30
       const expected = options > 0x3f ? 'malformed' : forbidden ? 'protocol' : undefined
-      expect(kindOf(frame('82', `000100000161${byte(options)}`), 'client'), byte(options)).toBe(expected)
+      expect(kindOf(frame('82', `000100000161${byte(options)}`), 'client'), byte(options)).toBe(
+        expected,
+      )
     }
   })
 })
@@ -217,7 +275,12 @@ describe('the fixed header', () => {
     .filter(({ direction }) => direction !== 'forbidden')
     .map(({ flags, ...type }) => {
       const from: Sender = type.direction === 's2c' ? 'server' : 'client'
-      return { ...type, from, fixed: flags !== null && type.name !== 'PUBLISH', low: flags?.includes('D') ? 0 : Number.parseInt(flags ?? '0', 2) }
+      return {
+        ...type,
+        from,
+        fixed: flags !== null && type.name !== 'PUBLISH',
+        low: flags?.includes('D') ? 0 : Number.parseInt(flags ?? '0', 2),
+      }
     })
 
   it('has the flags of its type, on both versions', () => {
@@ -225,15 +288,23 @@ describe('the fixed header', () => {
       for (const other of allBytes.slice(0, 16).filter((flags) => flags !== low)) {
         for (const version of [4, 5] as const) {
           const error = failure(`${byte((value << 4) | other)}00`, from, version)
-          expect(error, `type ${value} flags ${other}`).toMatchObject({ kind: 'malformed', offset: 0 })
+          expect(error, `type ${value} flags ${other}`).toMatchObject({
+            kind: 'malformed',
+            offset: 0,
+          })
         }
       }
     }
   })
 
   it('is for one direction', () => {
-    for (const { value, low, from } of types.filter(({ direction, fixed }) => direction !== 'both' && fixed)) {
-      const error = failure(`${byte((value << 4) | low)}00`, from === 'server' ? 'client' : 'server')
+    for (const { value, low, from } of types.filter(
+      ({ direction, fixed }) => direction !== 'both' && fixed,
+    )) {
+      const error = failure(
+        `${byte((value << 4) | low)}00`,
+        from === 'server' ? 'client' : 'server',
+      )
       expect(error).toMatchObject({ kind: 'protocol', reasonCode: 0x82 })
     }
   })
@@ -245,7 +316,10 @@ describe('the fixed header', () => {
         expect(failure(hex, from), hex).toMatchObject(malformed)
       }
     }
-    expect([kindOf('0000', 'server'), kindOf('f000', 'server', 4)]).toEqual(['malformed', 'malformed'])
+    expect([kindOf('0000', 'server'), kindOf('f000', 'server', 4)]).toEqual([
+      'malformed',
+      'malformed',
+    ])
   })
 
   it('announces at least the mandatory fields', () => {

@@ -6,7 +6,11 @@ const utf8 = new TextEncoder()
 const utf8Text = new TextDecoder('utf-8', { ignoreBOM: true })
 
 /** The record of a name as a reader asks for it: with the name somewhere in a chunk, at an odd place. */
-function ask(table: TopicTable, name: string, before = 3): { readonly record: TopicRecord; readonly known: boolean } {
+function ask(
+  table: TopicTable,
+  name: string,
+  before = 3,
+): { readonly record: TopicRecord; readonly known: boolean } {
   const text = utf8.encode(name)
   const bytes = new Uint8Array(before + text.length + 5).fill(0x78)
   bytes.set(text, before)
@@ -33,7 +37,9 @@ const letters = Array.from({ length: 26 }, (_, index) => String.fromCharCode(97 
 /** Two names of 8 bytes with one hash: the second word undoes what the first one did. */
 function twins(): readonly [string, string] {
   const seen = new Map<number, readonly [string, number]>()
-  for (const word of letters.flatMap((a) => letters.flatMap((b) => letters.map((c) => `${a}${b}${c}/`)))) {
+  for (const word of letters.flatMap((a) =>
+    letters.flatMap((b) => letters.map((c) => `${a}${b}${c}/`)),
+  )) {
     const hash = mix(8, new DataView(utf8.encode(word).buffer).getInt32(0, true))
     // What differs in these bits only leaves letters letters.
     const known = seen.get(hash & ~0x07070707)
@@ -55,7 +61,11 @@ function shortTwins(): readonly [Uint8Array, Uint8Array] {
     const [first, second] = [pair >> 8, pair & 255]
     const hash = mix(mix(0, first), second)
     const known = seen.get(hash >> 8)
-    if (known !== undefined) return [Uint8Array.of(known[0], known[1], 1), Uint8Array.of(first, second, 1 ^ ((known[2] ^ hash) & 255))]
+    if (known !== undefined)
+      return [
+        Uint8Array.of(known[0], known[1], 1),
+        Uint8Array.of(first, second, 1 ^ ((known[2] ^ hash) & 255)),
+      ]
     seen.set(hash >> 8, [first, second, hash])
   }
   throw new Error('there are none')
@@ -72,31 +82,44 @@ function namesAt(place: number, places: number, count: number): string[] {
 }
 
 describe('TopicTable', () => {
-  it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 1024])('a name of %i bytes has one record, wherever it lies', (size) => {
-    const table = new TopicTable()
-    const name = Array.from({ length: size }, (_, index) => String.fromCharCode(97 + (index % 26))).join('')
-    const first = ask(table, name)
-    expect([first.known, first.record.name, first.record.version, first.record.route]).toEqual([false, name, -1, undefined])
-    for (const before of [0, 1, 2, 3, 4, 7]) {
-      const again = ask(table, name, before)
-      expect([again.known, again.record === first.record]).toEqual([true, true])
-    }
-    expect(table.size).toBe(1)
-  })
+  it.each([1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 17, 1024])(
+    'a name of %i bytes has one record, wherever it lies',
+    (size) => {
+      const table = new TopicTable()
+      const name = Array.from({ length: size }, (_, index) =>
+        String.fromCharCode(97 + (index % 26)),
+      ).join('')
+      const first = ask(table, name)
+      expect([first.known, first.record.name, first.record.version, first.record.route]).toEqual([
+        false,
+        name,
+        -1,
+        undefined,
+      ])
+      for (const before of [0, 1, 2, 3, 4, 7]) {
+        const again = ask(table, name, before)
+        expect([again.known, again.record === first.record]).toEqual([true, true])
+      }
+      expect(table.size).toBe(1)
+    },
+  )
 
-  it.each([1, 2, 3, 4, 5, 8, 13])('names of %i bytes that differ in one byte anywhere are two', (size) => {
-    const table = new TopicTable()
-    const name = 'a'.repeat(size)
-    const { record } = ask(table, name)
-    for (let at = 0; at < size; at++) {
-      const other = `${name.slice(0, at)}b${name.slice(at + 1)}`
-      expect(ask(table, other).record.name).toBe(other)
-      expect(ask(table, other)).toMatchObject({ known: true, record: { name: other } })
-    }
-    expect(ask(table, name).record).toBe(record)
-    expect(ask(table, `${name}a`).known).toBe(false)
-    if (size > 1) expect(ask(table, name.slice(1)).known).toBe(false)
-  })
+  it.each([1, 2, 3, 4, 5, 8, 13])(
+    'names of %i bytes that differ in one byte anywhere are two',
+    (size) => {
+      const table = new TopicTable()
+      const name = 'a'.repeat(size)
+      const { record } = ask(table, name)
+      for (let at = 0; at < size; at++) {
+        const other = `${name.slice(0, at)}b${name.slice(at + 1)}`
+        expect(ask(table, other).record.name).toBe(other)
+        expect(ask(table, other)).toMatchObject({ known: true, record: { name: other } })
+      }
+      expect(ask(table, name).record).toBe(record)
+      expect(ask(table, `${name}a`).known).toBe(false)
+      if (size > 1) expect(ask(table, name.slice(1)).known).toBe(false)
+    },
+  )
 
   it('an empty name is nobody', () => {
     expect(new TopicTable().find(new DataView(new ArrayBuffer(4)), 2, 2)).toBeUndefined()
@@ -123,7 +146,8 @@ describe('TopicTable', () => {
   it('a name of more than 1,024 bytes is read and not remembered', () => {
     const table = new TopicTable()
     const name = 'x'.repeat(1025)
-    for (let index = 0; index < 5; index++) expect(ask(table, name)).toMatchObject({ known: false, record: { name } })
+    for (let index = 0; index < 5; index++)
+      expect(ask(table, name)).toMatchObject({ known: false, record: { name } })
     expect([table.size, table.bytes]).toEqual([0, 0])
   })
 
@@ -132,20 +156,27 @@ describe('TopicTable', () => {
     for (let index = 0; index < 6000; index++) ask(table, `sensor/${index}`)
     expect(table.size).toBe(4096)
     expect(table.bytes).toBeLessThan(1024 * 1024)
-    for (let index = 0; index < 4000; index++) expect(ask(table, `sensor/${index}`).known).toBe(true)
+    for (let index = 0; index < 4000; index++)
+      expect(ask(table, `sensor/${index}`).known).toBe(true)
   })
 
   it.each([
     ['sensor/{}', (index: number) => `sensor/${index}`],
     ['devices/{}/temperature', (index: number) => `devices/${index}/temperature`],
-    ['{}, with zeros before', (index: number) => `line-${index % 10}/machine-${String(index).padStart(5, '0')}`],
+    [
+      '{}, with zeros before',
+      (index: number) => `line-${index % 10}/machine-${String(index).padStart(5, '0')}`,
+    ],
     ['t/{} in hexadecimal', (index: number) => `t/${index.toString(16).padStart(8, '0')}`],
     ['{}', (index: number) => `${index}`],
   ])('honest names all find a place: %s', (_pattern, nameOf) => {
     for (const count of [100, 500, 1000, 2000, 4000]) {
       const table = new TopicTable()
       for (let index = 0; index < count; index++) ask(table, nameOf(index))
-      const known = Array.from({ length: count }, (_, index) => ask(table, nameOf(index)).known).filter(Boolean).length
+      const known = Array.from(
+        { length: count },
+        (_, index) => ask(table, nameOf(index)).known,
+      ).filter(Boolean).length
       expect(known).toBeGreaterThanOrEqual(count * 0.999)
     }
   })
@@ -160,7 +191,8 @@ describe('TopicTable', () => {
 
   it.each([0, 1, 1000, 100_000])('takes about what it may, %i bytes', (budget) => {
     const table = new TopicTable(budget)
-    for (let index = 0; index < 3000; index++) expect(ask(table, `sensor/${index}`).record.name).toBe(`sensor/${index}`)
+    for (let index = 0; index < 3000; index++)
+      expect(ask(table, `sensor/${index}`).record.name).toBe(`sensor/${index}`)
     expect(table.bytes).toBeLessThanOrEqual(budget * 1.3 + 256)
     if (budget === 100_000) expect(table.size).toBeGreaterThan(300)
   })
@@ -176,7 +208,9 @@ describe('TopicTable', () => {
     expect([rounds > 7, rounds < 12]).toEqual([true, true])
     expect(ask(table, 'old/1').known).toBe(false)
     for (let index = 0; index < 500; index++) ask(table, `new/${index}`)
-    expect(Array.from({ length: 500 }, (_, index) => ask(table, `new/${index}`).known).every(Boolean)).toBe(true)
+    expect(
+      Array.from({ length: 500 }, (_, index) => ask(table, `new/${index}`).known).every(Boolean),
+    ).toBe(true)
   })
 
   it('forgets everything when told', () => {
@@ -192,7 +226,8 @@ describe('TopicTable', () => {
     const names = namesAt(77, 16_384, 24)
     const table = new TopicTable()
     ask(table, 'honest')
-    for (let round = 0; round < 3; round++) for (const name of names) expect(ask(table, name).record.name).toBe(name)
+    for (let round = 0; round < 3; round++)
+      for (const name of names) expect(ask(table, name).record.name).toBe(name)
     // Those that found a place next to it; the others are unknown each time.
     expect(table.size).toBeLessThanOrEqual(1 + names.length)
     expect(ask(table, 'honest').known).toBe(true)
@@ -216,7 +251,8 @@ describe('TopicTable', () => {
   it('so are bytes that are too few for a word', () => {
     const [one, other] = shortTwins()
     const table = new TopicTable()
-    const find = (bytes: Uint8Array): TopicRecord | undefined => table.find(new DataView(bytes.buffer), 0, 3)
+    const find = (bytes: Uint8Array): TopicRecord | undefined =>
+      table.find(new DataView(bytes.buffer), 0, 3)
     expect(find(one)).toBeUndefined()
     const record = table.add(one, 0, 3)
     expect([find(other), find(one)]).toEqual([undefined, record])
@@ -259,7 +295,16 @@ describe('TopicTable', () => {
     const any = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 })
     const name = fc.oneof(
       any.map((text) => utf8Text.decode(utf8.encode(text.replaceAll('\0', '') || 'x'))),
-      fc.constantFrom('a', 'b', 'aa', 'ab', 'a/b', 'a/c', 'sensor/1/temperature', 'sensor/2/temperature'),
+      fc.constantFrom(
+        'a',
+        'b',
+        'aa',
+        'ab',
+        'a/b',
+        'a/c',
+        'sensor/1/temperature',
+        'sensor/2/temperature',
+      ),
     )
     fc.assert(
       fc.property(fc.array(name, { maxLength: 200 }), (names) => {

@@ -1,6 +1,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { hasWildcard, isShared, matches, parseShare, TopicTrie, validateTopicFilter } from '../../../src/wire/index.js'
+import {
+  hasWildcard,
+  isShared,
+  matches,
+  parseShare,
+  TopicTrie,
+  validateTopicFilter,
+} from '../../../src/wire/index.js'
 
 /** By filter: topics that match, and topics that do not (section 4.7 and its examples; leading wildcards and $ [MQTT-4.7.2-1]). */
 const table: [filter: string, matching: string[], others: string[]][] = [
@@ -19,7 +26,11 @@ const table: [filter: string, matching: string[], others: string[]][] = [
   ['a/+', ['a/', 'a/b', 'a/$b'], ['a', 'a/b/c']],
   ['a/+/#', ['a/b', 'a/b/c/d'], ['a']],
   ['+/b/#', ['a/b'], []],
-  ['sport/tennis/player1/#', ['sport/tennis/player1', 'sport/tennis/player1/score/wimbledon'], ['sport/tennis/player10']],
+  [
+    'sport/tennis/player1/#',
+    ['sport/tennis/player1', 'sport/tennis/player1/score/wimbledon'],
+    ['sport/tennis/player10'],
+  ],
   ['sport/tennis/+', [], ['sport/tennis/player1/ranking']],
   ['+/x', [], ['$SYS/x']],
   ['$SYS/#', ['$SYS/x', '$SYS'], []],
@@ -39,7 +50,10 @@ describe('matching', () => {
     trie.add(filter, filter)
     for (const topic of [...matching, ...others]) {
       const expected = matching.includes(topic)
-      expect([matches(filter, topic), trie.matchAll(topic)], topic).toEqual([expected, expected ? [filter] : []])
+      expect([matches(filter, topic), trie.matchAll(topic)], topic).toEqual([
+        expected,
+        expected ? [filter] : [],
+      ])
     }
   })
 
@@ -72,15 +86,25 @@ describe('shares and wildcards', () => {
     expect(parseShare('$share/g//')).toEqual({ shareName: 'g', filter: '/' })
     const others = ['a', '$share', '$share/', '$share/g', '$share/g/', '$share//a', '$shareX/g/a']
     for (const filter of others) expect(parseShare(filter)).toBeUndefined()
-    expect([isShared('$share/g/a'), isShared('$share'), isShared('a')]).toEqual([true, false, false])
+    expect([isShared('$share/g/a'), isShared('$share'), isShared('a')]).toEqual([
+      true,
+      false,
+      false,
+    ])
     expect([hasWildcard('a/+'), hasWildcard('#'), hasWildcard('a')]).toEqual([true, true, false])
   })
 })
 
 const level = fc.constantFrom('a', 'b', '', '$SYS', 'aa')
-const topics = fc.array(level, { minLength: 1, maxLength: 5 }).map((levels) => levels.join('/') || '/')
+const topics = fc
+  .array(level, { minLength: 1, maxLength: 5 })
+  .map((levels) => levels.join('/') || '/')
 const filters = fc
-  .tuple(fc.array(fc.oneof(level, fc.constant('+')), { minLength: 0, maxLength: 4 }), fc.boolean(), fc.constantFrom('', '', '$share/g/', '$share/h/'))
+  .tuple(
+    fc.array(fc.oneof(level, fc.constant('+')), { minLength: 0, maxLength: 4 }),
+    fc.boolean(),
+    fc.constantFrom('', '', '$share/g/', '$share/h/'),
+  )
   .map(([levels, hash, share]) => share + ([...levels, ...(hash ? ['#'] : [])].join('/') || '/'))
 
 /** Section 4.7 spelled out, level by level. */
@@ -110,9 +134,12 @@ describe('TopicTrie', () => {
         }
         expect(trie.size).toBe(model.size)
         for (const topic of names) {
-          const expected = [...model.values()].filter(({ filter }) => naive(filter, topic)).map(({ value }) => value)
+          const expected = [...model.values()]
+            .filter(({ filter }) => naive(filter, topic))
+            .map(({ value }) => value)
           expect(trie.matchAll(topic).sort()).toEqual(expected.sort())
-          for (const { filter } of model.values()) expect(matches(filter, topic)).toBe(naive(filter, topic))
+          for (const { filter } of model.values())
+            expect(matches(filter, topic)).toBe(naive(filter, topic))
         }
       }),
       { numRuns: 2000 },
@@ -136,10 +163,16 @@ describe('TopicTrie', () => {
 
   it('keeps the others of a filter, and tells shared from plain', () => {
     const trie = new TopicTrie<string>()
-    for (const [filter, value] of [['a', 'x'] as const, ['a', 'y'] as const]) trie.add(filter, value)
+    for (const [filter, value] of [['a', 'x'] as const, ['a', 'y'] as const])
+      trie.add(filter, value)
     for (const filter of ['$share/g/a', '$share/h/a']) trie.add(filter, 'x')
     expect(trie.size).toBe(4)
-    expect(['a', 'a', 'b', '$share/i/a'].map((filter) => trie.remove(filter, 'x'))).toEqual([true, false, false, false])
+    expect(['a', 'a', 'b', '$share/i/a'].map((filter) => trie.remove(filter, 'x'))).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ])
     expect(trie.matchAll('a').sort()).toEqual(['x', 'x', 'y'])
     expect(trie.remove('$share/g/a')).toBe(true)
     expect(trie.matchAll('a').sort()).toEqual(['x', 'y'])

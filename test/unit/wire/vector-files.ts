@@ -22,37 +22,61 @@ export interface Vector {
 
 /** A file of objects; that of 3.1.1 is shorter: a text with name, direction, bytes and errors, and behind it what a valid one decodes to. */
 export function readVectors(path: string): Vector[] {
-  const entries = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as (Vector | string)[]
+  const entries = JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as (
+    | Vector
+    | string
+  )[]
   return entries.flatMap((entry, index) => {
     if (typeof entry !== 'string') return path.includes('311') ? [] : [entry]
     const [name = '', direction, hex = '', ...acceptErrors] = entry.split(' ')
     const vector = { name, direction: direction as Vector['direction'], hex }
     const [error] = acceptErrors
-    return [error === undefined ? { ...vector, valid: true, decoded: whole(entries[index + 1]) } : { ...vector, valid: false, error, acceptErrors }]
+    return [
+      error === undefined
+        ? { ...vector, valid: true, decoded: whole(entries[index + 1]) }
+        : { ...vector, valid: false, error, acceptErrors },
+    ]
   })
 }
 
 // What a vector of 3.1.1 leaves out, by packet type and for the parts of two.
 const usual: Readonly<Record<string, object>> = {
-  connect: { protocolName: 'MQTT', protocolVersion: 4, cleanStart: true, keepAlive: 60, clientId: 'c' },
+  connect: {
+    protocolName: 'MQTT',
+    protocolVersion: 4,
+    cleanStart: true,
+    keepAlive: 60,
+    clientId: 'c',
+  },
   will: { retain: false, properties: {} },
   publish: { qos: 0, dup: false, retain: false },
   subscriptions: { noLocal: false, retainAsPublished: false, retainHandling: 0 },
-  ...Object.fromEntries(['puback', 'pubrec', 'pubrel', 'pubcomp', 'disconnect'].map((type) => [type, { reasonCode: 0 }])),
+  ...Object.fromEntries(
+    ['puback', 'pubrec', 'pubrel', 'pubcomp', 'disconnect'].map((type) => [
+      type,
+      { reasonCode: 0 },
+    ]),
+  ),
 }
 
 function whole(given: unknown): unknown {
   const packet = { ...(given as { type: string; will?: object; subscriptions?: object[] }) }
   if (packet.type.startsWith('ping')) return packet
   if (packet.will !== undefined) packet.will = { ...usual['will'], ...packet.will }
-  if (packet.subscriptions !== undefined) packet.subscriptions = packet.subscriptions.map((each) => ({ ...usual['subscriptions'], ...each }))
+  if (packet.subscriptions !== undefined)
+    packet.subscriptions = packet.subscriptions.map((each) => ({
+      ...usual['subscriptions'],
+      ...each,
+    }))
   return { properties: {}, ...usual[packet.type], ...packet }
 }
 
 export function bytesOf(vector: Vector): Uint8Array {
   const head = Buffer.from(vector.hex, 'hex')
   if (vector.fill === undefined) return new Uint8Array(head)
-  const bytes = new Uint8Array(head.length + vector.fill.count).fill(Number.parseInt(vector.fill.byte, 16))
+  const bytes = new Uint8Array(head.length + vector.fill.count).fill(
+    Number.parseInt(vector.fill.byte, 16),
+  )
   bytes.set(head)
   return bytes
 }
@@ -66,7 +90,11 @@ export function plain(value: unknown): unknown {
   if (value instanceof Uint8Array) return Buffer.from(value).toString('hex')
   if (Array.isArray(value)) return value.map(plain)
   if (typeof value !== 'object' || value === null) return value
-  return Object.fromEntries(Object.entries(value).flatMap(([key, field]) => (field === undefined ? [] : [[key, plain(field)]])))
+  return Object.fromEntries(
+    Object.entries(value).flatMap(([key, field]) =>
+      field === undefined ? [] : [[key, plain(field)]],
+    ),
+  )
 }
 
 const specific: Record<number, string> = {
@@ -79,7 +107,9 @@ const specific: Record<number, string> = {
 }
 
 export function nameOf(error: WireError): string {
-  return error.kind === 'incomplete' ? 'Incomplete' : (specific[error.reasonCode ?? 0] ?? `${error.kind} ${error.reasonCode}`)
+  return error.kind === 'incomplete'
+    ? 'Incomplete'
+    : (specific[error.reasonCode ?? 0] ?? `${error.kind} ${error.reasonCode}`)
 }
 
 /** What there is to say of an error. */
@@ -89,7 +119,10 @@ export function shownError(error: unknown): ShownError {
   return { name: nameOf(error), kind, code, fault, reasonCode, reasonName, message, offset }
 }
 
-type ShownError = Pick<WireError, 'name' | 'kind' | 'code' | 'fault' | 'reasonCode' | 'reasonName' | 'message' | 'offset'>
+type ShownError = Pick<
+  WireError,
+  'name' | 'kind' | 'code' | 'fault' | 'reasonCode' | 'reasonName' | 'message' | 'offset'
+>
 
 export interface Outcome {
   packets: unknown[]
@@ -98,7 +131,10 @@ export interface Outcome {
 }
 
 /** What a Decoder makes of the chunks, up to and with its first error. */
-export function decodeChunks(chunks: Iterable<Uint8Array>, options: ConstructorParameters<typeof Decoder>[0]): Outcome {
+export function decodeChunks(
+  chunks: Iterable<Uint8Array>,
+  options: ConstructorParameters<typeof Decoder>[0],
+): Outcome {
   const decoder = new Decoder(options)
   const packets: Packet[] = []
   try {
@@ -112,7 +148,8 @@ export function decodeChunks(chunks: Iterable<Uint8Array>, options: ConstructorP
 /** Every way to cut the bytes in two, thinned out for long ones. */
 export function* splits(bytes: Uint8Array): Generator<[Uint8Array, Uint8Array]> {
   const step = bytes.length > 1000 ? 997 : 1
-  for (let at = 0; at <= bytes.length; at += at < 64 || at > bytes.length - 64 ? 1 : step) yield [bytes.slice(0, at), bytes.slice(at)]
+  for (let at = 0; at <= bytes.length; at += at < 64 || at > bytes.length - 64 ? 1 : step)
+    yield [bytes.slice(0, at), bytes.slice(at)]
 }
 
 /** One byte at a time, each in the same buffer, which is overwritten: what keeps a chunk shows. */

@@ -4,7 +4,16 @@ import { Decoder, decode, encode, WireError } from '../../../src/wire/index.js'
 import { formNames, inForm } from './byte-forms.js'
 import { hexOf, thrown } from './hex.js'
 import type { Outcome, Vector } from './vector-files.js'
-import { bytesOf, decodeChunks, drip, nameOf, plain, readVectors, senderOf, splits } from './vector-files.js'
+import {
+  bytesOf,
+  decodeChunks,
+  drip,
+  nameOf,
+  plain,
+  readVectors,
+  senderOf,
+  splits,
+} from './vector-files.js'
 
 const vectors = readVectors('../../rules/vectors.json')
 const held = vectors.filter((vector) => vector.fill === undefined)
@@ -12,7 +21,13 @@ const single = held.filter((vector) => !vector.name.startsWith('stream-'))
 
 /** For `it.each`: title and vector. */
 const titled = (list: Vector[]) =>
-  list.map((vector) => [[vector.name, ...(vector.statements ?? []).map((id) => `[${id}]`)].join(' '), vector] as const)
+  list.map(
+    (vector) =>
+      [
+        [vector.name, ...(vector.statements ?? []).map((id) => `[${id}]`)].join(' '),
+        vector,
+      ] as const,
+  )
 const isSession = ({ layer }: Vector): boolean => layer === 'session'
 const isIncomplete = ({ error }: Vector): boolean => error === 'Incomplete'
 
@@ -21,7 +36,11 @@ function packetsOf({ valid, decoded }: Vector): unknown[] {
 }
 
 /** However the bytes are cut, and in whatever array they come. */
-function expectSame(bytes: Uint8Array, options: Parameters<typeof decodeChunks>[1], whole: Outcome): void {
+function expectSame(
+  bytes: Uint8Array,
+  options: Parameters<typeof decodeChunks>[1],
+  whole: Outcome,
+): void {
   let count = 0
   for (const chunks of splits(bytes)) {
     const form = formNames[count++ % formNames.length] as string
@@ -31,29 +50,40 @@ function expectSame(bytes: Uint8Array, options: Parameters<typeof decodeChunks>[
   expect(decodeChunks(drip(bytes), options)).toEqual(whole)
   for (const form of formNames) {
     expect(decodeChunks(inForm(form, [bytes]), options), form).toEqual(whole)
-    if (bytes.length < 5000) expect(decodeChunks(inForm(form, drip(bytes)), options), form).toEqual(whole)
+    if (bytes.length < 5000)
+      expect(decodeChunks(inForm(form, drip(bytes)), options), form).toEqual(whole)
   }
 }
 
 describe('conformance vectors, codec and role', () => {
-  it.each(titled(single.filter((vector) => !isSession(vector) && !isIncomplete(vector))))('%s', (_title, vector) => {
-    const bytes = bytesOf(vector)
-    const from = senderOf(vector)
-    const whole = decodeChunks([bytes], { from })
-    // Of the errors that a vector allows the first one is chosen.
-    expect([whole.packets, whole.error?.name, whole.pending]).toEqual([packetsOf(vector), vector.error, 0])
-    if (vector.valid) expect(plain(decode(bytes, { from }))).toEqual(vector.decoded)
-    // A wrong length may also leave bytes over, which `decode` sees first.
-    else expect(() => decode(bytes, { from })).toThrow(WireError)
-    expectSame(bytes, { from }, whole)
-  })
+  it.each(titled(single.filter((vector) => !isSession(vector) && !isIncomplete(vector))))(
+    '%s',
+    (_title, vector) => {
+      const bytes = bytesOf(vector)
+      const from = senderOf(vector)
+      const whole = decodeChunks([bytes], { from })
+      // Of the errors that a vector allows the first one is chosen.
+      expect([whole.packets, whole.error?.name, whole.pending]).toEqual([
+        packetsOf(vector),
+        vector.error,
+        0,
+      ])
+      if (vector.valid) expect(plain(decode(bytes, { from }))).toEqual(vector.decoded)
+      // A wrong length may also leave bytes over, which `decode` sees first.
+      else expect(() => decode(bytes, { from })).toThrow(WireError)
+      expectSame(bytes, { from }, whole)
+    },
+  )
 
   it('decodes the fields that are absent as undefined', () => {
     const packet = decode(Buffer.from('100d00044d51545405020000000000', 'hex'), { from: 'client' })
     expect(packet).toHaveProperty('will', undefined)
     expect(packet).toHaveProperty('username', undefined)
     expect(packet).toHaveProperty('password', undefined)
-    expect(decode(Buffer.from('300400016100', 'hex'), { from: 'server' })).toHaveProperty('packetId', undefined)
+    expect(decode(Buffer.from('300400016100', 'hex'), { from: 'server' })).toHaveProperty(
+      'packetId',
+      undefined,
+    )
   })
 })
 
@@ -62,11 +92,20 @@ describe('conformance vectors, incomplete', () => {
     const bytes = bytesOf(vector)
     const from = senderOf(vector)
     for (const chunks of [[bytes], drip(bytes)]) {
-      expect(decodeChunks(chunks, { from })).toEqual({ packets: [], error: undefined, pending: bytes.length })
+      expect(decodeChunks(chunks, { from })).toEqual({
+        packets: [],
+        error: undefined,
+        pending: bytes.length,
+      })
     }
     const error = thrown(() => decode(bytes, { from }))
     expect(error).toBeInstanceOf(WireError)
-    expect(error).toMatchObject({ kind: 'incomplete', reasonCode: undefined, reasonName: undefined, fault: 'remote' })
+    expect(error).toMatchObject({
+      kind: 'incomplete',
+      reasonCode: undefined,
+      reasonName: undefined,
+      fault: 'remote',
+    })
   })
 })
 
@@ -75,7 +114,10 @@ describe('conformance vectors, session: what the codec has to say', () => {
   it.each(titled(held.filter(isSession)))('%s', (_title, vector) => {
     const context = vector.direction === 's2c' ? vector.context?.connect : vector.context?.connack
     const maximumPacketSize = context?.['maximumPacketSize']
-    const { packets, error } = decodeChunks([bytesOf(vector)], { from: senderOf(vector), maximumPacketSize })
+    const { packets, error } = decodeChunks([bytesOf(vector)], {
+      from: senderOf(vector),
+      maximumPacketSize,
+    })
     if (maximumPacketSize === undefined) expect([packets.length, error]).toEqual([1, undefined])
     else expect(vector.acceptErrors).toContain(error?.name)
   })
@@ -86,7 +128,8 @@ describe('conformance vectors, streams', () => {
     const bytes = bytesOf(vector)
     const from = senderOf(vector)
     const whole = decodeChunks([bytes], { from })
-    if (vector.valid) expect(whole).toEqual({ packets: vector.decoded, error: undefined, pending: 0 })
+    if (vector.valid)
+      expect(whole).toEqual({ packets: vector.decoded, error: undefined, pending: 0 })
     else expect([whole.packets.length, whole.error?.name]).toEqual([1, vector.error])
     expectSame(bytes, { from }, whole)
   })
@@ -95,7 +138,9 @@ describe('conformance vectors, streams', () => {
     for (const direction of ['c2s', 's2c'] as const) {
       const valid = held.filter((vector) => vector.valid && vector.direction === direction)
       const all = Buffer.concat(valid.map((vector) => bytesOf(vector)))
-      const { packets, error } = decodeChunks([all], { from: direction === 'c2s' ? 'client' : 'server' })
+      const { packets, error } = decodeChunks([all], {
+        from: direction === 'c2s' ? 'client' : 'server',
+      })
       expect(error).toBeUndefined()
       expect(packets).toEqual(valid.flatMap(packetsOf))
     }
@@ -131,11 +176,16 @@ describe('conformance vectors, filled', () => {
       const decoder = new Decoder({ from: senderOf(vector) })
       const packets: Packet[] = [...decoder.push(Buffer.from(vector.hex, 'hex'))]
       const chunk = new Uint8Array(1 << 20).fill(Number.parseInt(byte, 16))
-      for (let left = count; left > 0; left -= chunk.length) packets.push(...decoder.push(chunk.subarray(0, left)))
+      for (let left = count; left > 0; left -= chunk.length)
+        packets.push(...decoder.push(chunk.subarray(0, left)))
       expect(packets).toHaveLength(1)
       expect(decoder.pending).toBe(0)
       const { payload, ...rest } = packets[0] as PublishPacket
-      const { payloadLength, payloadByte: _, ...fields } = vector.decoded as { payloadLength: number; payloadByte: string }
+      const {
+        payloadLength,
+        payloadByte: _,
+        ...fields
+      } = vector.decoded as { payloadLength: number; payloadByte: string }
       expect(plain(rest)).toEqual(fields)
       expect(payload.length).toBe(payloadLength)
       for (let at = 0; at < payload.length; at += chunk.length) {
@@ -160,7 +210,8 @@ describe('conformance vectors, 3.1.1', () => {
     if (vector.valid) {
       expect(whole).toEqual({ packets: [vector.decoded], error: undefined, pending: 0 })
       expect(hexOf(encode(decode(bytes, options) as PacketInput, options))).toBe(vector.hex)
-    } else if (isIncomplete(vector)) expect(whole).toEqual({ packets: [], error: undefined, pending: bytes.length })
+    } else if (isIncomplete(vector))
+      expect(whole).toEqual({ packets: [], error: undefined, pending: bytes.length })
     else {
       expect(vector.acceptErrors).toContain(whole.error?.name)
       const error = thrown(() => decode(bytes, options)) as WireError

@@ -24,17 +24,22 @@ export function makeBroker(
   const refused = new Map<string, Refused>()
   // 3.1.1 has no way to say no.
   for (const op of setup.version === 4 ? [] : ops)
-    if ('refused' in op && op.refused !== undefined) refused.set(`${op.do === 'publish' ? 'p' : 'e'}${op.n}`, op.refused)
+    if ('refused' in op && op.refused !== undefined)
+      refused.set(`${op.do === 'publish' ? 'p' : 'e'}${op.n}`, op.refused)
   const broker = new MemoryBroker({
     clock,
     receiveMaximum: setup.brokerReceiveMaximum,
     intercept: (direction, packet) => {
       const given = habit(direction, packet)
-      return given === false || !setup.lowIdentifiers ? given : (identifiers.intercept(direction, given ?? packet) ?? given)
+      return given === false || !setup.lowIdentifiers
+        ? given
+        : (identifiers.intercept(direction, given ?? packet) ?? given)
     },
     authorizePublish: refusing(refused),
   })
-  broker.on('hookerror', ({ error }) => history.report('world', `a hook of the broker threw ${error}`))
+  broker.on('hookerror', ({ error }) =>
+    history.report('world', `a hook of the broker threw ${error}`),
+  )
   return { broker, identifiers }
 }
 
@@ -56,8 +61,13 @@ export class LowIdentifiers {
   intercept(direction: 'in' | 'out', packet: Packet): Packet | undefined {
     if (direction === 'out' && packet.type === 'publish' && packet.packetId !== undefined)
       return { ...packet, packetId: this.#lowOf(packet.packetId) }
-    if (direction === 'out' && packet.type === 'pubrel') return { ...packet, packetId: this.#lowOf(packet.packetId) }
-    if (direction === 'out' || (packet.type !== 'puback' && packet.type !== 'pubrec' && packet.type !== 'pubcomp')) return undefined
+    if (direction === 'out' && packet.type === 'pubrel')
+      return { ...packet, packetId: this.#lowOf(packet.packetId) }
+    if (
+      direction === 'out' ||
+      (packet.type !== 'puback' && packet.type !== 'pubrec' && packet.type !== 'pubcomp')
+    )
+      return undefined
     const own = this.#own.get(packet.packetId)
     if (own === undefined) return undefined
     if (packet.type !== 'pubrec' || packet.reasonCode >= 0x80) {

@@ -45,7 +45,13 @@ export class Device {
   readonly #inboundAtStart: number
 
   /** @param number of the client, from 1 */
-  constructor(world: DurableWorld, process: Process, platform: Platform, number: number, dirty: boolean) {
+  constructor(
+    world: DurableWorld,
+    process: Process,
+    platform: Platform,
+    number: number,
+    dirty: boolean,
+  ) {
     const { setup, history } = world
     const { store, view } = process
     this.#world = world
@@ -77,20 +83,42 @@ export class Device {
     const { setup, history } = this.#world
     this.#listen()
     this.#track('connect', this.client.connect())
-    const listening = this.client.listen('in/#', (message) => this.#handle(message), { qos: 2, concurrency: setup.handlers })
+    const listening = this.client.listen('in/#', (message) => this.#handle(message), {
+      qos: 2,
+      concurrency: setup.handlers,
+    })
     this.#track('listen', listening)
-    if (setup.queue === 'shared') void this.#openQueue().catch((error) => this.#whileAlive(() => history.report('queue', `openQueue: ${error}`)))
+    if (setup.queue === 'shared')
+      void this.#openQueue().catch((error) =>
+        this.#whileAlive(() => history.report('queue', `openQueue: ${error}`)),
+      )
   }
 
   /** Gives a message to the client or to the queue; false when there is no queue yet. */
   publish(op: Extract<Op, { do: 'publish' | 'enqueue' }>): boolean {
     const { history } = this.#world
     const name = `${op.do === 'publish' ? 'p' : 'e'}${op.n}`
-    if (this.stopping || (op.do === 'enqueue' && this.queue === undefined) || history.outgoing.has(name)) return false
-    const record: Outgoing = { op, name, client: this.#number, state: 'pending', error: undefined, restored: false, told: undefined }
+    if (
+      this.stopping ||
+      (op.do === 'enqueue' && this.queue === undefined) ||
+      history.outgoing.has(name)
+    )
+      return false
+    const record: Outgoing = {
+      op,
+      name,
+      client: this.#number,
+      state: 'pending',
+      error: undefined,
+      restored: false,
+      told: undefined,
+    }
     history.outgoing.set(name, record)
     const payload = payloadOf(name, op.size)
-    const call = op.do === 'publish' ? this.client.publish(op.topic, payload, { qos: op.qos }) : this.#enqueue(record, payload)
+    const call =
+      op.do === 'publish'
+        ? this.client.publish(op.topic, payload, { qos: op.qos })
+        : this.#enqueue(record, payload)
     this.pending.add(name)
     call.then(
       () => this.#settle(record, undefined),
@@ -104,7 +132,10 @@ export class Device {
     this.stopping = true
     const closed = this.queue?.close({ timeout: 0 })
     if (how === 'destroy') this.client.destroy()
-    else await this.client.disconnect({ timeout: 2000 }).catch((error) => this.#world.report('end', `disconnect: ${error}`))
+    else
+      await this.client
+        .disconnect({ timeout: 2000 })
+        .catch((error) => this.#world.report('end', `disconnect: ${error}`))
     await closed
   }
 
@@ -115,12 +146,16 @@ export class Device {
     const dirty = this.#dirty
     if (connected === undefined) return
     const { outbound, inbound } = connected.recovered ?? { outbound: 0, inbound: 0 }
-    const report = (detail: string): void => history.report('recovered', `client ${this.#number}: ${detail}`)
-    if (!dirty && outbound !== restored.length) report(`connect tells of ${outbound} publishes, the disk had ${restored.length}`)
+    const report = (detail: string): void =>
+      history.report('recovered', `client ${this.#number}: ${detail}`)
+    if (!dirty && outbound !== restored.length)
+      report(`connect tells of ${outbound} publishes, the disk had ${restored.length}`)
     if (!dirty && setup.inbound && inbound !== this.#inboundAtStart)
       report(`connect tells of ${inbound} messages, the disk had ${this.#inboundAtStart}`)
-    if (new Set(recovered).size !== recovered.length || recovered.length > outbound) report(`events for ${recovered.join()} of ${outbound} publishes`)
-    if (quiet && recovered.length !== outbound) report(`${recovered.length} events, and connect told of ${outbound}`)
+    if (new Set(recovered).size !== recovered.length || recovered.length > outbound)
+      report(`events for ${recovered.join()} of ${outbound} publishes`)
+    if (quiet && recovered.length !== outbound)
+      report(`${recovered.length} events, and connect told of ${outbound}`)
   }
 
   #track(what: string, call: Promise<unknown>): void {
@@ -154,7 +189,9 @@ export class Device {
       this.pending.delete(record.name)
       record.state = error === undefined ? 'fulfilled' : 'rejected'
       record.error = error
-      this.#world.history.note(`  ${record.name} ${record.state} ${error ?? ''} ${error?.outcome ?? ''}`)
+      this.#world.history.note(
+        `  ${record.name} ${record.state} ${error ?? ''} ${error?.outcome ?? ''}`,
+      )
     })
   }
 
@@ -175,7 +212,9 @@ export class Device {
       const record = history.outgoing.get(name)
       if (record !== undefined) record.told ??= why
     }
-    queue.on('deadletter', ({ entry, error }) => this.#whileAlive(() => tell(payloadName(entry.payload), `dead letter: ${error.code}`)))
+    queue.on('deadletter', ({ entry, error }) =>
+      this.#whileAlive(() => tell(payloadName(entry.payload), `dead letter: ${error.code}`)),
+    )
     queue.on('storecorrupt', ({ key }) => this.#whileAlive(() => history.report('damaged', key)))
     queue.on('error', ({ error }) => this.#whileAlive(() => history.note(`  queue error ${error}`)))
   }
@@ -184,8 +223,12 @@ export class Device {
     const { history } = this.#world
     if (history.trace !== undefined)
       for (const type of traced)
-        this.client.on(type, (event: unknown) => this.#whileAlive(() => history.note(`  event ${type} ${shownEvent(event)}`)))
-    this.client.on('storecorrupt', ({ key }) => this.#whileAlive(() => history.report('damaged', key)))
+        this.client.on(type, (event: unknown) =>
+          this.#whileAlive(() => history.note(`  event ${type} ${shownEvent(event)}`)),
+        )
+    this.client.on('storecorrupt', ({ key }) =>
+      this.#whileAlive(() => history.report('damaged', key)),
+    )
     this.client.on('connect', (event) => this.#whileAlive(() => (this.connected ??= event)))
     this.client.on('recovered', ({ packetId, error }) =>
       this.#whileAlive(() => {
@@ -198,7 +241,12 @@ export class Device {
       }),
     )
     this.client.on('state', ({ state }: { state: string }) =>
-      this.#whileAlive(() => state === 'closed' && !this.stopping && history.report('closed', 'the client has ended by itself')),
+      this.#whileAlive(
+        () =>
+          state === 'closed' &&
+          !this.stopping &&
+          history.report('closed', 'the client has ended by itself'),
+      ),
     )
   }
 
@@ -211,7 +259,8 @@ export class Device {
     if (fed === undefined) return history.report('handler', `${name} was never published`)
     fed.handed += 1
     this.#checkId(message, name)
-    if (setup.failing > 0 && fed.op.n % setup.failing === 0 && fed.handed === 1) throw new Error('not today')
+    if (setup.failing > 0 && fed.op.n % setup.failing === 0 && fed.handed === 1)
+      throw new Error('not today')
     if (setup.work > 0) await this.#world.sleep(this.#process, setup.work)
     if (this.#process.alive) fed.handled += 1
   }
@@ -224,10 +273,13 @@ export class Device {
       return
     }
     if (id === undefined) return history.report('id', `${name} has no id`)
-    const stored = [...view.inbound.values()].some(({ epoch, counter }) => id === `${epoch.toString(36)}-${counter.toString(36)}`)
+    const stored = [...view.inbound.values()].some(
+      ({ epoch, counter }) => id === `${epoch.toString(36)}-${counter.toString(36)}`,
+    )
     // Of a session that is lost there are no records.
     const owned = history.fed.get(name)?.losses === losses
-    if (!stored && owned) history.report('early', `${name} is handed out, and its id is not on the disk`)
+    if (!stored && owned)
+      history.report('early', `${name} is handed out, and its id is not on the disk`)
     history.fed.get(name)?.ids.add(id)
     const other = history.named.get(id) ?? name
     history.named.set(id, name)

@@ -4,7 +4,12 @@
  * With durability 'os' everything written counts, with 'sync' what was synced. It reads on from where it was; it must never write.
  */
 import type { InboundRecord, PublishRecord } from '../../../src/client/durable/records.js'
-import { decodeInbound, decodePublish, decodeSession, payloadOfEntry } from '../../../src/client/durable/records.js'
+import {
+  decodeInbound,
+  decodePublish,
+  decodeSession,
+  payloadOfEntry,
+} from '../../../src/client/durable/records.js'
 import { recovered, type SimulatedDisk } from '../../unit/store/simulated-disk.js'
 import { payloadName } from '../reader.js'
 
@@ -44,7 +49,8 @@ export class DiskView {
   get entries(): ReadonlyMap<string, Uint8Array> {
     const length = this.#whole ? this.#disk.written.length : this.#disk.synced
     if (length < this.#found.length) this.#read(recovered(this.#disk.written.subarray(0, length)))
-    else if (length > this.#found.length) this.#read(recovered(this.#disk.written.subarray(0, length), this.#found))
+    else if (length > this.#found.length)
+      this.#read(recovered(this.#disk.written.subarray(0, length), this.#found))
     return this.#found.entries
   }
 
@@ -64,7 +70,10 @@ export class DiskView {
     this.#inbound ??= new Map(
       [...entries]
         .filter(([key]) => key.startsWith(`${this.#prefix}i/`))
-        .map(([key, value]) => [Number(key.slice(this.#prefix.length + 2)), decodeInbound(value) as InboundRecord]),
+        .map(([key, value]) => [
+          Number(key.slice(this.#prefix.length + 2)),
+          decodeInbound(value) as InboundRecord,
+        ]),
     )
     return this.#inbound
   }
@@ -93,8 +102,18 @@ export class DiskView {
     if (record === undefined) throw new Error(`the record of publish ${number} does not parse`)
     const { packet, payload, stage, link } = record
     const { entries } = this
-    const bytes = typeof payload === 'number' ? payloadOfEntry(entries.get(link?.key ?? '') ?? new Uint8Array(0), payload) : payload
+    const bytes =
+      typeof payload === 'number'
+        ? payloadOfEntry(entries.get(link?.key ?? '') ?? new Uint8Array(0), payload)
+        : payload
     if (bytes !== undefined && bytes.length > 0) this.#names.set(number, payloadName(bytes))
-    return { number, packetId: packet.packetId, stage, qos: packet.qos, name: this.#names.get(number) ?? '', linked: link !== undefined }
+    return {
+      number,
+      packetId: packet.packetId,
+      stage,
+      qos: packet.qos,
+      name: this.#names.get(number) ?? '',
+      linked: link !== undefined,
+    }
   }
 }

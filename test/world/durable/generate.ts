@@ -18,8 +18,16 @@ export function generate(seed: number): Schedule {
   const random = new Random(seed)
   const span = random.pick([600, 2000, 4000])
   const setup = makeSetup(random)
-  const ops = [...makePublishes(random, span, setup), ...makeFeeds(random, span), ...makeRest(random, span)].sort((a, b) => a.at - b.at)
-  const faults = [...makeCrashes(random, span, ops), ...makeTroubles(random, span, ops), ...makeStoreFaults(random, span)]
+  const ops = [
+    ...makePublishes(random, span, setup),
+    ...makeFeeds(random, span),
+    ...makeRest(random, span),
+  ].sort((a, b) => a.at - b.at)
+  const faults = [
+    ...makeCrashes(random, span, ops),
+    ...makeTroubles(random, span, ops),
+    ...makeStoreFaults(random, span),
+  ]
   return { name: 'random', seed, setup, ops, faults, span }
 }
 
@@ -40,7 +48,9 @@ function makeSetup(random: Random): Partial<Setup> {
     keepAlive: random.pick([3, 10, 30]),
     receiveMaximum: random.pick([1, 2, 5, 256]),
     brokerReceiveMaximum: random.pick([1, 2, 3, 20]),
-    ...(random.chance(0.15) ? { onSessionLost: random.pick(['republish', 'reject'] as const) } : {}),
+    ...(random.chance(0.15)
+      ? { onSessionLost: random.pick(['republish', 'reject'] as const) }
+      : {}),
     work: random.pick([0, 0, 5, 40]),
     handlers: random.pick([1, 1, 4]),
     ...(random.chance(0.15) ? { failing: random.between(1, 3) } : {}),
@@ -55,7 +65,9 @@ function makeSetup(random: Random): Partial<Setup> {
   }
   const { pipe } = setup
   // An exchange has to fit into the life of a connection.
-  return setup.habit === 'dies-young' ? { ...setup, pipe: { ...pipe, latency: Math.min(pipe.latency, 5) } } : setup
+  return setup.habit === 'dies-young'
+    ? { ...setup, pipe: { ...pipe, latency: Math.min(pipe.latency, 5) } }
+    : setup
 }
 
 // Bursts, straight or through the queue.
@@ -66,7 +78,14 @@ function makePublishes(random: Random, span: number, { queue }: Partial<Setup>):
     const gap = random.pick([0, 0, 3, 25])
     const through = queue === 'shared' && random.chance(0.6) ? 'enqueue' : 'publish'
     for (let count = random.between(1, 6); count > 0; count--) {
-      const refused = random.chance(0.08) ? { refused: { code: random.pick([0x87, 0x97, 0x91] as const), times: random.pick([1, 2, 20]) } } : {}
+      const refused = random.chance(0.08)
+        ? {
+            refused: {
+              code: random.pick([0x87, 0x97, 0x91] as const),
+              times: random.pick([1, 2, 20]),
+            },
+          }
+        : {}
       const size = random.chance(0.05) ? { size: random.pick([200, 3000]) } : {}
       const topic = random.pick(['out/a', 'out/b'])
       const qos = random.pick([1, 2, 2] as const)
@@ -83,7 +102,13 @@ function makeFeeds(random: Random, span: number): Op[] {
     const gap = random.pick([0, 3, 25])
     for (let count = random.between(1, 5); count > 0; count--) {
       const topic = random.pick(['in/a', 'in/b'])
-      ops.push({ at: at + gap * count, do: 'feed', n: 0, topic, qos: random.pick([0, 1, 1, 2, 2] as const) })
+      ops.push({
+        at: at + gap * count,
+        do: 'feed',
+        n: 0,
+        topic,
+        qos: random.pick([0, 1, 1, 2, 2] as const),
+      })
     }
   }
   return numbered(ops)
@@ -109,12 +134,17 @@ function makeCrashes(random: Random, span: number, ops: readonly Op[]): Fault[] 
       through: random.pick([0, 1, random.float()]),
       arrives: random.chance(0.5),
     }
-    return random.chance(0.5) ? { ...how, moment: random.below(random.pick([60, 200, 500])) } : { ...how, at: troubledTime(random, span, ops) }
+    return random.chance(0.5)
+      ? { ...how, moment: random.below(random.pick([60, 200, 500])) }
+      : { ...how, at: troubledTime(random, span, ops) }
   })
 }
 
 function makeTroubles(random: Random, span: number, ops: readonly Op[]): Fault[] {
-  return Array.from({ length: random.below(4) }, () => ({ ...linkFault(random, [0, 200]), at: troubledTime(random, span, ops) }))
+  return Array.from({ length: random.below(4) }, () => ({
+    ...linkFault(random, [0, 200]),
+    at: troubledTime(random, span, ops),
+  }))
 }
 
 function makeStoreFaults(random: Random, span: number): Fault[] {
@@ -127,7 +157,12 @@ function makeStoreFaults(random: Random, span: number): Fault[] {
   }
   if (random.chance(0.15)) {
     const at = random.float() * span
-    faults.push({ kind: 'store-slow', at, k: random.pick([200, 1000]), step: random.pick([10, 100]) })
+    faults.push({
+      kind: 'store-slow',
+      at,
+      k: random.pick([200, 1000]),
+      step: random.pick([10, 100]),
+    })
   }
   // Drawn last: the rest of the schedule of a seed stays as it was.
   if (random.chance(0.15)) faults.push({ kind: 'store-full', ...early() })

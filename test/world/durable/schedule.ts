@@ -53,10 +53,22 @@ export type Op =
       readonly refused?: Refused
     }
   /** Another client publishes to the device. */
-  | { readonly at: number; readonly do: 'feed'; readonly n: number; readonly topic: string; readonly qos: 0 | 1 | 2; readonly size?: number }
+  | {
+      readonly at: number
+      readonly do: 'feed'
+      readonly n: number
+      readonly topic: string
+      readonly qos: 0 | 1 | 2
+      readonly size?: number
+    }
   | { readonly at: number; readonly do: 'reconnect' }
   /** The client is closed in order, or at once, and another one takes its place in the same process. */
-  | { readonly at: number; readonly do: 'replace'; readonly how: 'disconnect' | 'destroy'; readonly delay: number }
+  | {
+      readonly at: number
+      readonly do: 'replace'
+      readonly how: 'disconnect' | 'destroy'
+      readonly delay: number
+    }
 
 /** What goes wrong. */
 export type Fault =
@@ -74,7 +86,13 @@ export type Fault =
       readonly arrives?: boolean
     }
   /** Each step of the disk fails with this probability, for `k` milliseconds. */
-  | { readonly kind: 'store-fails'; readonly at: number; readonly k: number; readonly code: 'ENOSPC' | 'EIO'; readonly p: number }
+  | {
+      readonly kind: 'store-fails'
+      readonly at: number
+      readonly k: number
+      readonly code: 'ENOSPC' | 'EIO'
+      readonly p: number
+    }
   /** Each step of the disk takes so long, for `k` milliseconds. */
   | { readonly kind: 'store-slow'; readonly at: number; readonly k: number; readonly step: number }
 

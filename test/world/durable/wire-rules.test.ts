@@ -29,28 +29,44 @@ test.each([
   ['no entry on the disk', 1, true, undefined, ['early']],
   ['the record of another entry', 1, true, 'e2', ['early']],
   ['QoS 2', 2, true, 'e1', ['early']],
-] as const)('a PUBLISH whose record is not on the disk: %s', (_name, qos, isRefused, entry, rules) => {
-  const history = new History(() => 0)
-  const wire = new WireRules({
-    history,
-    version: 5,
-    inbound: true,
-    strict: true,
-    view: { publishes: [], entryOf: () => entry } as unknown as DiskView,
-    refused: (id) => (isRefused && id === 7 ? recordOf(qos) : undefined),
-    alive: () => () => true,
-    handlePacket: () => undefined,
-  })
-  wire.connect().sent(packet.publish({ id: 7, qos, payload: 'e1', topic: 't' }))
-  expect(history.findings.map(({ rule }) => rule)).toEqual(rules)
-})
+] as const)(
+  'a PUBLISH whose record is not on the disk: %s',
+  (_name, qos, isRefused, entry, rules) => {
+    const history = new History(() => 0)
+    const wire = new WireRules({
+      history,
+      version: 5,
+      inbound: true,
+      strict: true,
+      view: { publishes: [], entryOf: () => entry } as unknown as DiskView,
+      refused: (id) => (isRefused && id === 7 ? recordOf(qos) : undefined),
+      alive: () => () => true,
+      handlePacket: () => undefined,
+    })
+    wire.connect().sent(packet.publish({ id: 7, qos, payload: 'e1', topic: 't' }))
+    expect(history.findings.map(({ rule }) => rule)).toEqual(rules)
+  },
+)
 
 test('a broker with low identifiers gives each message the lowest one that is free, and knows it again', () => {
   const publish = (packetId: number) =>
-    ({ type: 'publish', topic: 't', payload: new Uint8Array(0), qos: 2, dup: false, retain: false, packetId, properties: {} }) as const
-  const answer = (type: 'pubrec' | 'pubcomp', packetId: number) => ({ type, packetId, reasonCode: 0, properties: {} }) as const
+    ({
+      type: 'publish',
+      topic: 't',
+      payload: new Uint8Array(0),
+      qos: 2,
+      dup: false,
+      retain: false,
+      packetId,
+      properties: {},
+    }) as const
+  const answer = (type: 'pubrec' | 'pubcomp', packetId: number) =>
+    ({ type, packetId, reasonCode: 0, properties: {} }) as const
   const identifiers = new LowIdentifiers()
-  expect([7, 8].map((id) => identifiers.intercept('out', publish(id)))).toMatchObject([{ packetId: 1 }, { packetId: 2 }])
+  expect([7, 8].map((id) => identifiers.intercept('out', publish(id)))).toMatchObject([
+    { packetId: 1 },
+    { packetId: 2 },
+  ])
   expect(identifiers.intercept('in', answer('pubrec', 1))).toMatchObject({ packetId: 7 })
   expect(identifiers.intercept('in', answer('pubcomp', 1))).toMatchObject({ packetId: 7 })
   expect(identifiers.intercept('out', publish(9))).toMatchObject({ packetId: 1 })

@@ -48,7 +48,8 @@ export class WireRules {
     const { view, history } = this.#host
     const { asked, answered } = this.#latest
     // What nobody can know: the session may be another one, and its CONNACK never came.
-    if (asked && !answered && (this.#latest.alive() || view.asking !== true)) history.unanswered += 1
+    if (asked && !answered && (this.#latest.alive() || view.asking !== true))
+      history.unanswered += 1
     this.#latest = { asked: false, answered: false, alive }
     const ways = { up: new Splitter(), down: new Splitter() }
     /** Messages that this connection brought, by their identifiers. */
@@ -80,7 +81,8 @@ export class WireRules {
     if (kind === 'connect') this.#handleConnect()
     if (kind === 'publish' && seen.qos > 0) this.#handlePublish(seen)
     if (kind === 'pubrel') this.#handlePubrel(id, reason)
-    if (kind === 'pubcomp' && this.#received(id)) this.#report('early', `PUBCOMP ${id}, and the disk says that the message may come`)
+    if (kind === 'pubcomp' && this.#received(id))
+      this.#report('early', `PUBCOMP ${id}, and the disk says that the message may come`)
     if (kind !== 'puback' && kind !== 'pubrec') return
     const name = brought.get(id) ?? ''
     if (reason < refusal && this.#host.history.fed.get(name)?.handled === 0)
@@ -94,40 +96,58 @@ export class WireRules {
     const { view, strict } = this.#host
     this.#latest.asked = true
     const open = view.publishes.some(
-      ({ qos, stage, packetId }) => qos === 2 && (stage === 'sent' || stage === 'released') && this.#open.has(packetId),
+      ({ qos, stage, packetId }) =>
+        qos === 2 && (stage === 'sent' || stage === 'released') && this.#open.has(packetId),
     )
-    if (strict && open && view.asking === false) this.#report('early', 'CONNECT, and the disk does not say that its answer is open')
+    if (strict && open && view.asking === false)
+      this.#report('early', 'CONNECT, and the disk does not say that its answer is open')
   }
 
   #handlePublish({ id, qos, dup, payload: name }: Seen): void {
-    const stored = this.#host.view.publishes.some((kept) => kept.packetId === id && kept.name === name && kept.stage === 'sent')
-    if (!stored && !(qos === 1 && this.#isRefusedEntry(id, name))) this.#report('early', `PUBLISH ${id} of ${name}, and it is not on the disk`)
+    const stored = this.#host.view.publishes.some(
+      (kept) => kept.packetId === id && kept.name === name && kept.stage === 'sent',
+    )
+    if (!stored && !(qos === 1 && this.#isRefusedEntry(id, name)))
+      this.#report('early', `PUBLISH ${id} of ${name}, and it is not on the disk`)
     const open = this.#open.get(id)
-    if (open !== undefined && open.name !== name) this.#report('wire', `PUBLISH ${id} of ${name}, and ${open.name} has that identifier`)
-    if (open?.name === name && !dup) this.#report('wire', `PUBLISH ${id} of ${name} again, without DUP`)
+    if (open !== undefined && open.name !== name)
+      this.#report('wire', `PUBLISH ${id} of ${name}, and ${open.name} has that identifier`)
+    if (open?.name === name && !dup)
+      this.#report('wire', `PUBLISH ${id} of ${name} again, without DUP`)
     this.#open.set(id, { name, qos })
   }
 
   // A store that is full has to drain: the entry is on the disk, and is published again by the next process.
   #isRefusedEntry(id: number, name: string): boolean {
     const record = this.#host.refused(id)
-    return record?.stage === 'sent' && record.packet.qos === 1 && this.#host.view.entryOf(record) === name
+    return (
+      record?.stage === 'sent' &&
+      record.packet.qos === 1 &&
+      this.#host.view.entryOf(record) === name
+    )
   }
 
   #handlePubrel(id: number, reason: number): void {
     if (reason !== 0) return
-    const stored = this.#host.view.publishes.some((kept) => kept.packetId === id && kept.stage === 'released')
+    const stored = this.#host.view.publishes.some(
+      (kept) => kept.packetId === id && kept.stage === 'released',
+    )
     // Of an exchange that nobody knows, or of a session that may be another one, it clears the identifier.
-    if (!stored && this.#host.view.asking !== true && this.#open.get(id)?.qos === 2) this.#report('early', `PUBREL ${id}, and it is not on the disk`)
+    if (!stored && this.#host.view.asking !== true && this.#open.get(id)?.qos === 2)
+      this.#report('early', `PUBREL ${id}, and it is not on the disk`)
   }
 
   #received(id: number): boolean {
     return this.#host.view.inbound.get(id)?.received === true
   }
 
-  #handleArriving({ kind, id, qos, reason, payload, sessionPresent }: Seen, brought: Map<number, string>): void {
+  #handleArriving(
+    { kind, id, qos, reason, payload, sessionPresent }: Seen,
+    brought: Map<number, string>,
+  ): void {
     if (kind === 'publish' && qos > 0) brought.set(id, payload)
-    if (kind === 'puback' || kind === 'pubcomp' || (kind === 'pubrec' && reason >= refusal)) this.#open.delete(id)
+    if (kind === 'puback' || kind === 'pubcomp' || (kind === 'pubrec' && reason >= refusal))
+      this.#open.delete(id)
     if (kind === 'connack') this.#latest.answered = true
     if (kind === 'connack' && reason === 0 && !sessionPresent) this.#open.clear()
   }

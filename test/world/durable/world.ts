@@ -66,7 +66,13 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
   constructor(schedule: Schedule, defect?: Defect) {
     super(schedule, History, defect)
     this.setup = { ...defaultSetup, ...schedule.setup }
-    const { broker, identifiers } = makeBroker(this.clock, this.setup, schedule.ops, this.history, () => this.#network.pipe?.reset())
+    const { broker, identifiers } = makeBroker(
+      this.clock,
+      this.setup,
+      schedule.ops,
+      this.history,
+      () => this.#network.pipe?.reset(),
+    )
     this.broker = broker
     this.#identifiers = identifiers
     this.#network = this.#makeNetwork()
@@ -82,9 +88,13 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     const { outgoing, fed } = this.history
     return [
       ...[...outgoing.values()].map(
-        ({ name, state, error, told }) => `${name}: ${state} ${error === undefined ? '' : `${error}, ${error.outcome}`} ${told ?? ''}`,
+        ({ name, state, error, told }) =>
+          `${name}: ${state} ${error === undefined ? '' : `${error}, ${error.outcome}`} ${told ?? ''}`,
       ),
-      ...[...fed.values()].map(({ name, handled, ids }) => `${name}: handled ${handled} times, as ${[...ids].join(' and ')}`),
+      ...[...fed.values()].map(
+        ({ name, handled, ids }) =>
+          `${name}: handled ${handled} times, as ${[...ids].join(' and ')}`,
+      ),
       `the broker took: ${this.accepted.join(' ')}`,
     ]
   }
@@ -109,7 +119,8 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
 
   #plan(): void {
     for (const fault of this.schedule.faults) {
-      if (fault.kind === 'crash' && fault.moment !== undefined) this.#crashes.set(fault.moment, fault)
+      if (fault.kind === 'crash' && fault.moment !== undefined)
+        this.#crashes.set(fault.moment, fault)
       else this.clock.setTimer(() => this.#strike(fault), fault.at ?? 0)
     }
     for (const op of this.schedule.ops) this.clock.setTimer(() => this.#perform(op), op.at)
@@ -126,7 +137,8 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     await this.clock.advance(isHarsh(this.setup.habit) ? longPatience : patience)
     this.clock.onQuiet = undefined
     const { device } = this
-    if (device === undefined) return this.report('rest', 'no process runs although everything has healed')
+    if (device === undefined)
+      return this.report('rest', 'no process runs although everything has healed')
     for (const what of this.#restless()) this.report('rest', what)
     device.checkRecovered(true)
     // Until the server is known to have read every acknowledgement: a link that is dead has to be found out first.
@@ -165,18 +177,31 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
       ...(this.setup.queue === 'shared' && queue === undefined ? ['the queue is not open'] : []),
       ...((queue?.size ?? 0) > 0 ? [`${queue?.size} entries are queued`] : []),
       ...[...pending].map((what) => `${what} is pending`),
-      ...(recovered.length < (connected?.recovered?.outbound ?? restored.length) ? ['recovered publishes are under way'] : []),
-      ...((session?.inflight ?? 0) + (session?.queued ?? 0) > 0 ? ['the broker has messages for the device'] : []),
-      ...[...history.fed.values()].filter((fed) => owed(this, fed)).map(({ name }) => `${name} was never handled`),
+      ...(recovered.length < (connected?.recovered?.outbound ?? restored.length)
+        ? ['recovered publishes are under way']
+        : []),
+      ...((session?.inflight ?? 0) + (session?.queued ?? 0) > 0
+        ? ['the broker has messages for the device']
+        : []),
+      ...[...history.fed.values()]
+        .filter((fed) => owed(this, fed))
+        .map(({ name }) => `${name} was never handled`),
     ]
   }
 
   get #left(): string[] {
     // Whoever dies before he has written down that a session is lost, never hears of it.
     // Nor does it hear more on a connection that ends before a ping.
-    const inbound = this.setup.keepAlive > 0 && this.losses === 0 && !mannersOf(this.setup.habit).includes('dies-young')
+    const inbound =
+      this.setup.keepAlive > 0 &&
+      this.losses === 0 &&
+      !mannersOf(this.setup.habit).includes('dies-young')
     return [...this.#process.view.entries.keys()].filter(
-      (key) => key !== 'c/device/m' && key !== 'q/q/m' && !key.startsWith('q/q/d/') && (inbound || !key.startsWith('c/device/i/')),
+      (key) =>
+        key !== 'c/device/m' &&
+        key !== 'q/q/m' &&
+        !key.startsWith('q/q/d/') &&
+        (inbound || !key.startsWith('c/device/i/')),
     )
   }
 
@@ -188,7 +213,8 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     if (op.do === 'feed') return this.#feed(op)
     if (device === undefined || !this.#process.alive) return
     if (op.do === 'publish' || op.do === 'enqueue') return void device.publish(op)
-    if (op.do === 'reconnect') return void device.client.reconnect({ force: true }).catch(() => undefined)
+    if (op.do === 'reconnect')
+      return void device.client.reconnect({ force: true }).catch(() => undefined)
     if (op.do === 'replace' && !device.stopping) void this.#replace(device, op)
   }
 
@@ -196,7 +222,14 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     const name = `f${op.n}`
     if (this.history.fed.has(name)) return
     const wanted = op.qos > 0 && (this.broker.sessions.get('device')?.subscriptions.length ?? 0) > 0
-    const fed: Fed = { op, name, losses: wanted ? this.losses : undefined, ids: new Set(), handed: 0, handled: 0 }
+    const fed: Fed = {
+      op,
+      name,
+      losses: wanted ? this.losses : undefined,
+      ids: new Set(),
+      handed: 0,
+      handled: 0,
+    }
     this.history.fed.set(name, fed)
     this.broker.publish({ topic: op.topic, payload: payloadOf(name, op.size), qos: op.qos })
   }
@@ -218,7 +251,8 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     if (fault.kind === 'store-fails') this.#failing = fault
     if (fault.kind === 'store-slow') this.#step = fault.step
     if (fault.kind === 'store-full') this.#full = true
-    if (fault.kind.startsWith('store')) return void this.clock.setTimer(() => this.#mendStore(fault), fault.k ?? 0)
+    if (fault.kind.startsWith('store'))
+      return void this.clock.setTimer(() => this.#mendStore(fault), fault.k ?? 0)
     if (fault.kind === 'restart-lose') {
       this.losses += 1
       this.#identifiers.clear()
@@ -257,7 +291,9 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     this.#network.kill(arrives && this.#network.pipe?.healthy === true)
     const after = (): SimulatedDisk => {
       const rest = process.disk.written.length - process.disk.synced
-      return process.disk.afterCrash(this.setup.durability === 'os' ? rest : Math.round(rest * kept))
+      return process.disk.afterCrash(
+        this.setup.durability === 'os' ? rest : Math.round(rest * kept),
+      )
     }
     const found = atOnce ? after() : undefined
     if (atOnce) process.disk.dead = true
@@ -282,7 +318,8 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     const { store, refused } = process
     const { batch } = store
     store.batch = async (operations) => {
-      if (operations.length > mostOperations) this.report('memory', `a batch of ${operations.length} operations`)
+      if (operations.length > mostOperations)
+        this.report('memory', `a batch of ${operations.length} operations`)
       const records = recordsOf(operations)
       // Before anybody hears of it.
       for (const record of records) refused.delete(record.packet.packetId)
@@ -300,7 +337,10 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     disk.fault = (_step, length) => this.#diskFault(process, length)
     const [least, most] = this.setup.disk
     disk.pause = () => {
-      const time = Math.max(this.#step, most === 0 ? 0 : least + this.random.float() * (most - least))
+      const time = Math.max(
+        this.#step,
+        most === 0 ? 0 : least + this.random.float() * (most - least),
+      )
       return time === 0 ? Promise.resolve() : this.sleep(process, time)
     }
     return process
@@ -310,7 +350,8 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     if (!process.alive) return { code: 'crash', bytes: 0 }
     const crash = this.#healed ? undefined : this.#crashes.get(this.moments.length)
     this.#handleMoment(length > 0 ? `disk ${length}` : 'disk')
-    if (crash !== undefined) return { code: 'crash', bytes: Math.round(length * (crash.through ?? 0)) }
+    if (crash !== undefined)
+      return { code: 'crash', bytes: Math.round(length * (crash.through ?? 0)) }
     const failing = this.#failing
     if (failing === undefined || !this.random.chance(failing.p)) return undefined
     this.history.note(`  disk: ${failing.code}`)
@@ -332,7 +373,9 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
 
   /** Fulfils only while the process lives. */
   sleep(process: Process, delay: number): Promise<void> {
-    return new Promise((resolve) => void this.clock.setTimer(() => process.alive && resolve(), delay))
+    return new Promise(
+      (resolve) => void this.clock.setTimer(() => process.alive && resolve(), delay),
+    )
   }
 
   // Of the process that runs now.
@@ -369,7 +412,10 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
       random,
       setup: { pipe, habit, version, keepAlive, clientId: 'device' },
       monitor,
-      broker: { accept: (transport) => this.broker.accept(transport), restart: (keepSessions) => this.broker.restart({ keepSessions }) },
+      broker: {
+        accept: (transport) => this.broker.accept(transport),
+        restart: (keepSessions) => this.broker.restart({ keepSessions }),
+      },
       report: (rule, detail) => history.report(rule, detail),
     })
   }
@@ -381,5 +427,9 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
 }
 
 function recordsOf(operations: readonly StoreOperation[]): PublishRecord[] {
-  return operations.flatMap((each) => (each.type === 'put' && each.key.startsWith('c/device/o/') ? (decodePublish(each.value) ?? []) : []))
+  return operations.flatMap((each) =>
+    each.type === 'put' && each.key.startsWith('c/device/o/')
+      ? (decodePublish(each.value) ?? [])
+      : [],
+  )
 }

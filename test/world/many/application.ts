@@ -41,14 +41,17 @@ export class Application {
     this.#world = world
     this.#routes = new Routes(world.setup, world.history)
     const { setup } = world
-    const make = (...given: Parameters<ManyWorld['makeClient']>): Link['client'] => world.makeClient(...given)
+    const make = (...given: Parameters<ManyWorld['makeClient']>): Link['client'] =>
+      world.makeClient(...given)
     const { keepAlive, cleanStart, onSessionLost, size, onLost } = setup
     const options = { keepAlive, cleanStart, stats: true, outbound: { onSessionLost } }
-    const facade = <T extends object>(subject: T): T => world.defect?.make().facade?.(subject) ?? subject
+    const facade = <T extends object>(subject: T): T =>
+      world.defect?.make().facade?.(subject) ?? subject
     this.duplicates = () => this.group?.stats().duplicates ?? 0
     if (setup.subject === 'pool') {
       const routing = setup.routing as 'hash'
-      const fallback = setup.fallback === 'none' ? undefined : this.#fallback(setup.fallback === 'takes')
+      const fallback =
+        setup.fallback === 'none' ? undefined : this.#fallback(setup.fallback === 'takes')
       const pool = { size, routing, onLost, clientId: 'p', fallback, options }
       this.pool = facade(poolOf(make, 'mqtt://b.example', pool))
       return
@@ -86,7 +89,8 @@ export class Application {
     const { history, clock } = this.#world
     const look = (): void => {
       if (call.end.status === 'pending') return void clock.setTimer(look, 1)
-      if (this.#world.timers > 0) history.report('leak', `${this.#world.timers} timers are left after ${how}`)
+      if (this.#world.timers > 0)
+        history.report('leak', `${this.#world.timers} timers are left after ${how}`)
     }
     clock.setTimer(look, 1)
   }
@@ -95,13 +99,19 @@ export class Application {
   checkBroadcasts(): void {
     const { history } = this.#world
     if (this.group === undefined) return
-    const well = new Set(this.group.members().flatMap(({ name, healthy }) => (healthy ? [name] : [])))
+    const well = new Set(
+      this.group.members().flatMap(({ name, healthy }) => (healthy ? [name] : [])),
+    )
     for (const { name, routing } of history.unsettled) {
       if (routing !== 'broadcast') continue
       const handed = history.handedOf(name)
       const isTaken = handed.some((each) => each.end.status === 'fulfilled')
       const waits = handed.some((each) => each.end.status === 'pending' && well.has(each.to))
-      if (isTaken && !waits) history.report('late', `${name} was taken, and goes on waiting for members that are lost or do not answer`)
+      if (isTaken && !waits)
+        history.report(
+          'late',
+          `${name} was taken, and goes on waiting for members that are lost or do not answer`,
+        )
     }
   }
 
@@ -117,12 +127,17 @@ export class Application {
     const stats = this.subject.stats()
     const members = this.subject.members()
     const sum = members.reduce((all, { inFlight }) => all + inFlight, 0)
-    if (members.some(({ inFlight }) => inFlight < 0)) history.report('counters', 'less than nothing is in flight at a member')
-    if (stats.inFlight !== sum) history.report('counters', `${stats.inFlight} in flight, and ${sum} at the members`)
+    if (members.some(({ inFlight }) => inFlight < 0))
+      history.report('counters', 'less than nothing is in flight at a member')
+    if (stats.inFlight !== sum)
+      history.report('counters', `${stats.inFlight} in flight, and ${sum} at the members`)
     if (stats.size !== members.length || stats.up > stats.size)
       history.report('counters', `${stats.up} of ${stats.size} up, ${members.length} members`)
-    const open = history.handed.filter(({ to, end }) => end.status === 'pending' && members.some(({ name }) => name === to)).length
-    if (sum !== open) history.report('counters', `${sum} in flight at the members, who have ${open}`)
+    const open = history.handed.filter(
+      ({ to, end }) => end.status === 'pending' && members.some(({ name }) => name === to),
+    ).length
+    if (sum !== open)
+      history.report('counters', `${sum} in flight at the members, who have ${open}`)
   }
 
   #connect(): void {
@@ -144,7 +159,9 @@ export class Application {
     history.published.set(name, record)
     history.unsettled.add(record)
     const { payload, overwrite } = given(payloadOf(name, op.size), 'bytes')
-    const before = this.stopped ? [] : this.#routes.before(record, this.group, setup.offline, this.#few(op))
+    const before = this.stopped
+      ? []
+      : this.#routes.before(record, this.group, setup.offline, this.#few(op))
     const signal = op.abort === undefined ? undefined : this.#abortAfter(op.abort)
     const more = { qos: op.qos, ...(signal === undefined ? {} : { signal }) }
     const publishing: Promise<GroupReceipt | Receipt> =
@@ -153,14 +170,18 @@ export class Application {
         : this.group.publish(op.topic, payload as Uint8Array<ArrayBuffer>, {
             ...more,
             ...(op.routing === undefined ? {} : { routing: op.routing }),
-            ...(op.few === undefined || routing !== 'broadcast' ? {} : { members: this.#few(op) as string[] }),
+            ...(op.few === undefined || routing !== 'broadcast'
+              ? {}
+              : { members: this.#few(op) as string[] }),
           })
     this.#routes.after(record, before)
     history.follow(record.end, publishing, (value, error) => {
       history.note(`  ${name} ${record.end.status} ${error ?? ''} ${record.end.outcome ?? ''}`)
       // The memory is the application's again.
       overwrite()
-      record.lonely = this.subject.members().some(({ state }) => state === 'reconnecting' || state === 'connecting')
+      record.lonely = this.subject
+        .members()
+        .some(({ state }) => state === 'reconnecting' || state === 'connecting')
       history.unsettled.delete(record)
       this.#note(record, value, error)
     })
@@ -186,23 +207,33 @@ export class Application {
         if (result.status !== 'pending') continue
         const end: End = { ...history.open(), later: true }
         ends.set(member, end)
-        history.follow(end, result.delivered, () => history.note(`  ${record.name} ${end.status} at ${member}`))
+        history.follow(end, result.delivered, () =>
+          history.note(`  ${record.name} ${end.status} at ${member}`),
+        )
       }
     }
     if (error !== undefined && this.group !== undefined)
-      for (const [member, { code, outcome }] of Object.entries((error as MembersError).members ?? {}))
+      for (const [member, { code, outcome }] of Object.entries(
+        (error as MembersError).members ?? {},
+      ))
         ends.set(member, { status: 'rejected', code, outcome, ...now() })
   }
 
   #resize(size: number, timeout: number): void {
     if (this.pool === undefined) return
-    const use = (state: string): number => (state === 'connected' ? 2 : state === 'closed' || state === 'disconnecting' ? 0 : 1)
+    const use = (state: string): number =>
+      state === 'connected' ? 2 : state === 'closed' || state === 'disconnecting' ? 0 : 1
     const members = [...this.pool.members()]
     // Of those that are as good, the latest.
     const leaving = members.reverse().sort((one, other) => use(one.state) - use(other.state))
     const names = leaving.slice(0, Math.max(0, members.length - size)).map(({ name }) => name)
     this.gone.push(...names)
-    this.#track(`resize to ${size}`, () => (this.pool as Pool).resize(size, { timeout }), timeout, names)
+    this.#track(
+      `resize to ${size}`,
+      () => (this.pool as Pool).resize(size, { timeout }),
+      timeout,
+      names,
+    )
   }
 
   #add(): void {
@@ -216,13 +247,16 @@ export class Application {
     if (this.group === undefined || this.members.length < 2) return
     const name = this.members.splice(place % this.members.length, 1)[0] as string
     this.gone.push(name)
-    this.#track(`remove ${name}`, () => (this.group as Group).remove(name, { timeout }), timeout, [name])
+    this.#track(`remove ${name}`, () => (this.group as Group).remove(name, { timeout }), timeout, [
+      name,
+    ])
   }
 
   #feed(op: Extract<Op, { do: 'feed' }>): void {
     const { clock } = this.#world
     if (this.group === undefined) return
-    for (const [index, number] of op.brokers.entries()) clock.setTimer(() => this.#feedOne(op, number), index * op.later)
+    for (const [index, number] of op.brokers.entries())
+      clock.setTimer(() => this.#feedOne(op, number), index * op.later)
   }
 
   #feedOne({ n, topic, qos }: Extract<Op, { do: 'feed' }>, number: number): void {
@@ -231,13 +265,26 @@ export class Application {
     if (broker === undefined || this.stopped) return
     const name = `f${n}-${broker.name}`
     if (history.fed.has(name)) return
-    const wanted = qos > 0 && (broker.memory.sessions.get(`p-${broker.name}`)?.subscriptions.length ?? 0) > 0
-    history.fed.set(name, { name, key: `f${n}`, topic, qos, broker: broker.name, losses: wanted ? broker.losses : undefined })
+    const wanted =
+      qos > 0 && (broker.memory.sessions.get(`p-${broker.name}`)?.subscriptions.length ?? 0) > 0
+    history.fed.set(name, {
+      name,
+      key: `f${n}`,
+      topic,
+      qos,
+      broker: broker.name,
+      losses: wanted ? broker.losses : undefined,
+    })
     history.note(`  ${broker.name} has ${name}`)
     broker.memory.publish({ topic, payload: payloadOf(name), qos })
   }
 
-  #track(what: string, begin: () => Promise<unknown>, timeout?: number, leaving: readonly string[] = []): Call {
+  #track(
+    what: string,
+    begin: () => Promise<unknown>,
+    timeout?: number,
+    leaving: readonly string[] = [],
+  ): Call {
     return this.#world.history.track(what, begin(), timeout, leaving)
   }
 
@@ -293,14 +340,17 @@ export class Application {
 
   async #work(): Promise<void> {
     const { setup, clock } = this.#world
-    if (setup.work > 0) await new Promise<void>((resolve) => void clock.setTimer(resolve, setup.work))
+    if (setup.work > 0)
+      await new Promise<void>((resolve) => void clock.setTimer(resolve, setup.work))
   }
 
   // A publisher that is the application's, with a memory of its own.
   #fallback(takes: boolean) {
     const publish = (_topic: string, payload: unknown): Promise<string> => {
       this.elsewhere.push(payloadName(payload as Uint8Array))
-      return takes ? Promise.resolve(fallbackReceipt) : Promise.reject(new Error('the fallback takes nothing'))
+      return takes
+        ? Promise.resolve(fallbackReceipt)
+        : Promise.reject(new Error('the fallback takes nothing'))
     }
     return { publish, writable: Promise.resolve() } as never
   }

@@ -18,13 +18,29 @@ export class WorldBroker {
     this.name = name
     const refused = new Map<string, Refused>()
     for (const op of schedule.ops)
-      if (op.do === 'publish' && op.refused !== undefined && (op.refused.at ?? number) === number) refused.set(`p${op.n}`, op.refused)
-    this.memory = new MemoryBroker({ clock, receiveMaximum: setup.brokerReceiveMaximum, authorizePublish: refusing(refused) })
-    this.memory.on('hookerror', ({ error }) => history.report('world', `a hook of the broker threw ${error}`))
+      if (op.do === 'publish' && op.refused !== undefined && (op.refused.at ?? number) === number)
+        refused.set(`p${op.n}`, op.refused)
+    this.memory = new MemoryBroker({
+      clock,
+      receiveMaximum: setup.brokerReceiveMaximum,
+      authorizePublish: refusing(refused),
+    })
+    this.memory.on('hookerror', ({ error }) =>
+      history.report('world', `a hook of the broker threw ${error}`),
+    )
     this.memory.on('publish', ({ message: { from: clientId, payload: bytes, topic, qos } }) => {
       // What the world feeds comes from nobody.
       if (clientId === undefined) return
-      const taken = { seq: history.next(), at: clock.now(), broker: name, clientId, name: payloadName(bytes), topic, qos, bytes }
+      const taken = {
+        seq: history.next(),
+        at: clock.now(),
+        broker: name,
+        clientId,
+        name: payloadName(bytes),
+        topic,
+        qos,
+        bytes,
+      }
       history.note(`  ${name} takes ${taken.name} from ${clientId}`)
       history.taken.push(taken)
     })

@@ -16,8 +16,13 @@ export function generate(seed: number): Schedule {
   const span = random.pick([600, 2000, 4000])
   const setup = makeSetup(random)
   const changes = makeChanges(random, span, setup)
-  const ops = [...makePublishes(random, span, setup, changes), ...makeFeeds(random, span, setup), ...changes]
-  if (setup.subject === 'group' || random.chance(0.7)) ops.push({ at: random.chance(0.8) ? 0 : random.below(300), do: 'connect' })
+  const ops = [
+    ...makePublishes(random, span, setup, changes),
+    ...makeFeeds(random, span, setup),
+    ...changes,
+  ]
+  if (setup.subject === 'group' || random.chance(0.7))
+    ops.push({ at: random.chance(0.8) ? 0 : random.below(300), do: 'connect' })
   if (random.chance(0.15)) ops.push(makeEnd(random, span, ops))
   ops.sort((a, b) => a.at - b.at)
   return { name: 'random', seed, setup, ops, faults: makeFaults(random, span, ops), span }
@@ -36,13 +41,20 @@ function departure(random: Random, seed: number): Schedule {
   const gap = random.pick([0, 1, 5])
   const few = topics.slice(0, random.between(1, 3))
   const isGroup = setup.subject === 'group'
-  const publishes = Array.from({ length: 16 }, (_, index) => makePublish(random, at + index * gap, random.pick(few), isGroup))
+  const publishes = Array.from({ length: 16 }, (_, index) =>
+    makePublish(random, at + index * gap, random.pick(few), isGroup),
+  )
   const timeout = random.pick([300, 5000, 5000])
   const going = at + gap * random.between(3, 8) + random.float()
   const ops: Op[] = [...numbered(publishes), { at: 0, do: 'connect' }]
   if (isGroup) ops.push({ at: going, do: 'remove', place: random.below(3), timeout })
   else ops.push({ at: going, do: 'resize', size: random.between(1, 2), timeout })
-  if (random.chance(0.6)) ops.push({ at: going + gap * random.between(1, 8), do: 'drain', timeout: random.pick([200, 5000, 8000]) })
+  if (random.chance(0.6))
+    ops.push({
+      at: going + gap * random.between(1, 8),
+      do: 'drain',
+      timeout: random.pick([200, 5000, 8000]),
+    })
   ops.sort((a, b) => a.at - b.at)
   const faults = random.chance(0.5) ? [] : makeFaults(random, 1000, ops)
   return { name: 'random', seed, setup, ops, faults, span: 1000 }
@@ -52,8 +64,14 @@ function departure(random: Random, seed: number): Schedule {
 function makeEnd(random: Random, span: number, ops: readonly Op[]): Op {
   const changes = ops.filter(({ do: what }) => what === 'resize' || what === 'remove')
   const at =
-    changes.length > 0 && random.chance(0.7) ? random.pick(changes).at + random.float() * random.pick([1, 30, 200]) : troubledTime(random, span, ops)
-  return { at, do: random.chance(0.7) ? 'drain' : 'disconnect', timeout: random.pick([0, 200, 5000, 8000]) }
+    changes.length > 0 && random.chance(0.7)
+      ? random.pick(changes).at + random.float() * random.pick([1, 30, 200])
+      : troubledTime(random, span, ops)
+  return {
+    at,
+    do: random.chance(0.7) ? 'drain' : 'disconnect',
+    timeout: random.pick([0, 200, 5000, 8000]),
+  }
 }
 
 function makeSetup(random: Random): Setup {
@@ -62,7 +80,9 @@ function makeSetup(random: Random): Setup {
   return {
     subject,
     routing: random.pick(
-      isPool ? (['round-robin', 'hash', 'hash', 'least-in-flight'] as const) : (['broadcast', 'broadcast', 'round-robin', 'hash'] as const),
+      isPool
+        ? (['round-robin', 'hash', 'hash', 'least-in-flight'] as const)
+        : (['broadcast', 'broadcast', 'round-robin', 'hash'] as const),
     ),
     onLost: random.chance(0.7) ? 'wait' : 'move',
     size: isPool ? random.between(1, 4) : random.between(2, 3),
@@ -75,7 +95,9 @@ function makeSetup(random: Random): Setup {
     onSessionLost: random.chance(0.15) ? random.pick(['republish', 'reject'] as const) : undefined,
     reading: isPool ? 'none' : random.pick(['none', 'loop', 'manual', 'listen'] as const),
     work: random.pick([0, 0, 3, 40]),
-    deduplicate: random.chance(0.6) ? { window: random.pick([20, 300, 1500]), limit: random.pick([1, 3, 10_000]) } : undefined,
+    deduplicate: random.chance(0.6)
+      ? { window: random.pick([20, 300, 1500]), limit: random.pick([1, 3, 10_000]) }
+      : undefined,
     habit: random.pick(['none', 'none', 'gathered', 'late'] as const),
     end: random.pick(['drain', 'disconnect'] as const),
     endTimeout: random.pick([0, 5000]),
@@ -90,22 +112,36 @@ function makeSetup(random: Random): Setup {
 }
 
 // Bursts, of one topic or of many, some of them around a change.
-function makePublishes(random: Random, span: number, { subject }: Setup, changes: readonly Op[]): Op[] {
+function makePublishes(
+  random: Random,
+  span: number,
+  { subject }: Setup,
+  changes: readonly Op[],
+): Op[] {
   const ops: Op[] = []
   for (let burst = random.between(1, 5); burst > 0; burst--) {
     const change = changes.length > 0 && random.chance(0.5) ? random.pick(changes) : undefined
     const gap = random.pick(change === undefined ? [0, 0, 3, 25] : [1, 3, 25])
-    const at = change === undefined ? random.below(random.chance(0.4) ? 100 : span) : Math.max(0, change.at - gap * random.between(1, 8))
+    const at =
+      change === undefined
+        ? random.below(random.chance(0.4) ? 100 : span)
+        : Math.max(0, change.at - gap * random.between(1, 8))
     const topic = random.chance(0.5) ? random.pick(topics) : undefined
     for (let count = random.between(1, 8); count > 0; count--)
-      ops.push(makePublish(random, at + gap * count, topic ?? random.pick(topics), subject === 'group'))
+      ops.push(
+        makePublish(random, at + gap * count, topic ?? random.pick(topics), subject === 'group'),
+      )
   }
   return numbered(ops)
 }
 
 function makePublish(random: Random, at: number, topic: string, isGroup: boolean): Op {
   const code = random.pick([0x87, 0x97] as const)
-  const refused = { code, times: random.pick([1, 2, 20]), ...(isGroup && random.chance(0.6) ? { at: random.below(3) } : {}) }
+  const refused = {
+    code,
+    times: random.pick([1, 2, 20]),
+    ...(isGroup && random.chance(0.6) ? { at: random.below(3) } : {}),
+  }
   return {
     at,
     do: 'publish',
@@ -115,7 +151,9 @@ function makePublish(random: Random, at: number, topic: string, isGroup: boolean
     ...(random.chance(0.05) ? { size: random.pick([200, 3000]) } : {}),
     ...(random.chance(0.1) ? { refused } : {}),
     ...(random.chance(0.05) ? { abort: random.pick([0, 3, 50, 1000]) } : {}),
-    ...(isGroup && random.chance(0.1) ? { routing: random.pick(['round-robin', 'hash', 'broadcast'] as const) } : {}),
+    ...(isGroup && random.chance(0.1)
+      ? { routing: random.pick(['round-robin', 'hash', 'broadcast'] as const) }
+      : {}),
     ...(isGroup && random.chance(0.1) ? { few: random.between(1, 2) } : {}),
   }
 }
@@ -124,8 +162,11 @@ function makeChanges(random: Random, span: number, { subject }: Setup): Op[] {
   const timeout = (): number => random.pick([0, 300, 5000, 5000])
   return Array.from({ length: random.pick([0, 0, 1, 2, 3]) }, (): Op => {
     const at = random.below(span)
-    if (subject === 'pool') return { at, do: 'resize', size: random.between(1, 5), timeout: timeout() }
-    return random.chance(0.5) ? { at, do: 'add' } : { at, do: 'remove', place: random.below(3), timeout: timeout() }
+    if (subject === 'pool')
+      return { at, do: 'resize', size: random.between(1, 5), timeout: timeout() }
+    return random.chance(0.5)
+      ? { at, do: 'add' }
+      : { at, do: 'remove', place: random.below(3), timeout: timeout() }
   })
 }
 
@@ -141,7 +182,15 @@ function makeFeeds(random: Random, span: number, { reading, deduplicate }: Setup
       const later = random.pick([0, 0, 1, window - 1, window, window + 1])
       const brokers = random.pick([[0], [1], [0, 1], [1, 0], [0, 1, 2], [2, 0]])
       const topic = random.pick(['in/a', 'in/b'])
-      ops.push({ at: at + gap * count, do: 'feed', n: 0, topic, qos: random.pick([0, 1, 1, 2] as const), brokers, later })
+      ops.push({
+        at: at + gap * count,
+        do: 'feed',
+        n: 0,
+        topic,
+        qos: random.pick([0, 1, 1, 2] as const),
+        brokers,
+        later,
+      })
     }
   }
   return numbered(ops)

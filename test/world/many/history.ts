@@ -117,10 +117,23 @@ export class History extends Findings {
   }
 
   /** Follows a promise to its end; `then` is called behind that. */
-  follow<T>(end: End, promise: Promise<T>, then: (value: T | undefined, error: unknown) => void = () => undefined): void {
+  follow<T>(
+    end: End,
+    promise: Promise<T>,
+    then: (value: T | undefined, error: unknown) => void = () => undefined,
+  ): void {
     const settle = (status: 'fulfilled' | 'rejected', error?: unknown): void => {
-      const { code, outcome, name } = (error ?? {}) as { code?: string; outcome?: Outcome; name?: string }
-      Object.assign(end, { status, seq: this.next(), at: this.now(), ...(error === undefined ? {} : { code: code ?? name, outcome }) })
+      const { code, outcome, name } = (error ?? {}) as {
+        code?: string
+        outcome?: Outcome
+        name?: string
+      }
+      Object.assign(end, {
+        status,
+        seq: this.next(),
+        at: this.now(),
+        ...(error === undefined ? {} : { code: code ?? name, outcome }),
+      })
     }
     promise.then(
       (value) => {
@@ -135,10 +148,24 @@ export class History extends Findings {
   }
 
   /** A call was made. */
-  track(what: string, promise: Promise<unknown>, timeout?: number, leaving: readonly string[] = []): Call {
-    const call: Call = { what, at: this.now(), seq: this.next(), timeout, leaving, end: this.open() }
+  track(
+    what: string,
+    promise: Promise<unknown>,
+    timeout?: number,
+    leaving: readonly string[] = [],
+  ): Call {
+    const call: Call = {
+      what,
+      at: this.now(),
+      seq: this.next(),
+      timeout,
+      leaving,
+      end: this.open(),
+    }
     this.calls.push(call)
-    this.follow(call.end, promise, (_, error) => this.note(`  ${what} ${error === undefined ? 'is done' : `failed: ${error}`}`))
+    this.follow(call.end, promise, (_, error) =>
+      this.note(`  ${what} ${error === undefined ? 'is done' : `failed: ${error}`}`),
+    )
     return call
   }
 }

@@ -34,7 +34,8 @@ export function resultsAgree(world: ManyWorld): void {
     const { name, op, end, ends } = record
     const taken = takenOf(world, name)
     if (world.setup.subject === 'pool') {
-      if (record.elsewhere !== elsewhere.has(name) && end.status === 'fulfilled') history.report('agree', `${name} is said to be with the fallback`)
+      if (record.elsewhere !== elsewhere.has(name) && end.status === 'fulfilled')
+        history.report('agree', `${name} is said to be with the fallback`)
       if (!record.elsewhere) checkEnd(world, record, end, taken, 'the broker')
       continue
     }
@@ -42,20 +43,35 @@ export function resultsAgree(world: ManyWorld): void {
       const own = taken.filter(({ broker }) => broker === member)
       checkEnd(world, record, each, own, member)
     }
-    if (end.outcome === 'not-sent' && taken.length > 0) history.report('agree', `${name} is said to be not sent, and ${taken[0]?.broker} took it`)
+    if (end.outcome === 'not-sent' && taken.length > 0)
+      history.report('agree', `${name} is said to be not sent, and ${taken[0]?.broker} took it`)
     if (end.status !== 'fulfilled') continue
     const states = [...ends.values()]
-    if (states.length === 0 || states.every(({ status, later }) => status === 'rejected' && later === undefined))
+    if (
+      states.length === 0 ||
+      states.every(({ status, later }) => status === 'rejected' && later === undefined)
+    )
       history.report('agree', `${name} fulfilled, and no member took it`)
     const stranger = taken.find(({ broker }) => !ends.has(broker))
-    if (stranger !== undefined) history.report('agree', `${name} was taken by ${stranger.broker}, which the receipt does not name (QoS ${op.qos})`)
+    if (stranger !== undefined)
+      history.report(
+        'agree',
+        `${name} was taken by ${stranger.broker}, which the receipt does not name (QoS ${op.qos})`,
+      )
   }
 }
 
 // At QoS 0 nobody knows.
-function checkEnd({ history }: ManyWorld, { name, op }: Published, end: End, taken: readonly Taken[], where: string): void {
+function checkEnd(
+  { history }: ManyWorld,
+  { name, op }: Published,
+  end: End,
+  taken: readonly Taken[],
+  where: string,
+): void {
   const { status, outcome, code } = end
-  if (status === 'fulfilled' && op.qos > 0 && taken.length === 0) history.report('agree', `${name} fulfilled, and ${where} never took it`)
+  if (status === 'fulfilled' && op.qos > 0 && taken.length === 0)
+    history.report('agree', `${name} fulfilled, and ${where} never took it`)
   if (status === 'rejected' && outcome !== 'unknown' && taken.length > 0)
     history.report('agree', `${name} is said to be ${outcome} (${code}), and ${where} took it`)
 }
@@ -66,10 +82,12 @@ export function oneMemberHasIt(world: ManyWorld): void {
   for (const { name, op, routing } of history.published.values()) {
     const taken = takenOf(world, name)
     const clients = new Set(taken.map(({ clientId }) => clientId))
-    if (routing !== 'broadcast' && clients.size > 1) history.report('owner', `${name} was sent by ${[...clients].join(' and ')}`)
+    if (routing !== 'broadcast' && clients.size > 1)
+      history.report('owner', `${name} was sent by ${[...clients].join(' and ')}`)
     for (const { name: broker, losses } of brokers) {
       const times = taken.filter((each) => each.broker === broker).length
-      if (op.qos !== 1 && losses === 0 && times > 1) history.report('twice', `${name} of QoS ${op.qos} arrived ${times} times at ${broker}`)
+      if (op.qos !== 1 && losses === 0 && times > 1)
+        history.report('twice', `${name} of QoS ${op.qos} arrived ${times} times at ${broker}`)
     }
   }
 }
@@ -78,8 +96,16 @@ export function oneMemberHasIt(world: ManyWorld): void {
 export function unsentMovesOn({ history }: ManyWorld): void {
   const ended = Math.min(...history.calls.flatMap(({ what, seq }) => (isEnd(what) ? [seq] : [])))
   for (const { name, routing, end } of history.published.values())
-    if (routing !== 'broadcast' && end.code === 'ERR_CLOSED' && end.outcome === 'not-sent' && end.seq < ended)
-      history.report('unsent', `${name} was not sent by a member that went, and no other one got it`)
+    if (
+      routing !== 'broadcast' &&
+      end.code === 'ERR_CLOSED' &&
+      end.outcome === 'not-sent' &&
+      end.seq < ended
+    )
+      history.report(
+        'unsent',
+        `${name} was not sent by a member that went, and no other one got it`,
+      )
 }
 
 /** First copies of one topic arrive in the order of the calls: at all brokers together where the topic has one member at a time, else of each member. */
@@ -93,14 +119,22 @@ export function orderHolds(world: ManyWorld): void {
     seen.add(`${name} ${clientId}`)
     const { op, routing, end, ends } = one
     // What was given up may still arrive, and what was refused came when it was sent again.
-    if (op.refused !== undefined || end.status !== 'fulfilled' || [...ends.values()].some(({ status }) => status === 'rejected')) continue
+    if (
+      op.refused !== undefined ||
+      end.status !== 'fulfilled' ||
+      [...ends.values()].some(({ status }) => status === 'rejected')
+    )
+      continue
     const isOneLine = routing === 'hash' && setup.onLost === 'wait' && op.qos > 0
     // What moved on arrives behind what was called later.
     if (!isOneLine && routing !== 'broadcast' && application.subject.stats().moved > 0) continue
     const line = `${op.topic} ${routing} ${op.qos > 0} ${isOneLine ? '' : clientId}`
     const before = latest.get(line)
     if (before !== undefined && before.op.n > op.n)
-      history.report('order', `${name} of ${op.topic} (${routing}) arrived after ${before.name}, at ${clientId}`)
+      history.report(
+        'order',
+        `${name} of ${op.topic} (${routing}) arrived after ${before.name}, at ${clientId}`,
+      )
     else latest.set(line, one)
   }
 }
@@ -109,9 +143,11 @@ export function orderHolds(world: ManyWorld): void {
 export function nothingIsInvented({ history }: ManyWorld): void {
   for (const { name, broker, bytes, topic, qos } of history.taken) {
     const record = history.published.get(name)
-    const against = (why: string): void => history.report('invented', `${broker} took ${name}${why}`)
+    const against = (why: string): void =>
+      history.report('invented', `${broker} took ${name}${why}`)
     if (record === undefined) against(', which nobody published')
-    else if (record.op.topic !== topic || record.op.qos !== qos) against(` of ${topic} at QoS ${qos}`)
+    else if (record.op.topic !== topic || record.op.qos !== qos)
+      against(` of ${topic} at QoS ${qos}`)
     const wrong = record && differs(bytes, name, record.op.size)
     if (wrong !== undefined) against(`: ${wrong}`)
   }
@@ -123,16 +159,24 @@ export function endsWait(world: ManyWorld): void {
   for (const call of history.calls) {
     const { what, timeout, at, end } = call
     if (timeout === undefined || end.status === 'pending') continue
-    if (end.at - at > timeout + 1000) history.report('ends', `${what} took ${end.at - at} ms, and was given ${timeout}`)
+    if (end.at - at > timeout + 1000)
+      history.report('ends', `${what} took ${end.at - at} ms, and was given ${timeout}`)
     if (end.status === 'fulfilled') checkLeft(world, call)
-    if (end.status === 'fulfilled' && what !== 'disconnect' && end.at < untilOf(world, call) - 2) checkEarly(world, call)
+    if (end.status === 'fulfilled' && what !== 'disconnect' && end.at < untilOf(world, call) - 2)
+      checkEarly(world, call)
   }
 }
 
 // Whoever ends all is in more of a hurry, or in less.
 function untilOf({ history }: ManyWorld, { at, timeout, seq, end }: Call): number {
-  const ends = history.calls.filter(({ what, seq: begun }) => isEnd(what) && begun > seq && begun < end.seq)
-  return Math.min(...[{ at, timeout }, ...ends].map((each) => each.at + (each.timeout ?? Number.POSITIVE_INFINITY)))
+  const ends = history.calls.filter(
+    ({ what, seq: begun }) => isEnd(what) && begun > seq && begun < end.seq,
+  )
+  return Math.min(
+    ...[{ at, timeout }, ...ends].map(
+      (each) => each.at + (each.timeout ?? Number.POSITIVE_INFINITY),
+    ),
+  )
 }
 
 const isEnd = (what: string): boolean => what === 'drain' || what === 'disconnect'
@@ -141,7 +185,8 @@ const isEnd = (what: string): boolean => what === 'drain' || what === 'disconnec
 function checkLeft({ history }: ManyWorld, { what, leaving, seq, end: done }: Call): void {
   for (const { name, to, seq: begun, end } of history.handed) {
     const isOpen = end.status === 'pending' || end.seq > done.seq
-    if (begun < seq && (isEnd(what) || leaving.includes(to)) && isOpen) history.report('ends', `${what} is done, and ${name} is in flight at ${to}`)
+    if (begun < seq && (isEnd(what) || leaving.includes(to)) && isOpen)
+      history.report('ends', `${what} is done, and ${name} is in flight at ${to}`)
   }
 }
 
@@ -158,11 +203,15 @@ function checkEarly({ history, setup }: ManyWorld, { what, leaving, seq, end }: 
   // Before that no connection was ever up, and those that waited for the first were told so.
   const first = Math.min(...history.handed.map(({ seq: place }) => place))
   // Of those that left before, the time may have been over.
-  const isLeft = (name: string): boolean => history.handedOf(name).some(({ to, end: given }) => !leaving.includes(to) && given.status === 'rejected')
+  const isLeft = (name: string): boolean =>
+    history
+      .handedOf(name)
+      .some(({ to, end: given }) => !leaving.includes(to) && given.status === 'rejected')
   for (const { name, end: told, seq: begun, lonely } of history.published.values()) {
     // Where no member is up a caller is told so, at any time.
     if (begun > seq || (lonely && told.code === 'ERR_NO_HEALTHY_PUBLISHERS')) continue
-    if (told.status === 'pending' || told.seq > end.seq) history.report('ends', `drain is done, and ${name} has not settled`)
+    if (told.status === 'pending' || told.seq > end.seq)
+      history.report('ends', `drain is done, and ${name} has not settled`)
     else if (told.seq > Math.max(seq, first) && gaveUp.includes(told.code ?? '') && !isLeft(name))
       history.report('ends', `drain gave up ${name} (${told.code}), and had time left`)
   }
@@ -173,36 +222,53 @@ const gaveUp = ['ERR_CLOSED', 'ERR_NO_HEALTHY_PUBLISHERS']
 /** What is counted in all is the sum of what was there. */
 export function countersAddUp({ application, history }: ManyWorld): void {
   const stats = application.subject.stats()
-  if (stats.inFlight !== 0) history.report('counters', `${stats.inFlight} are in flight after the end`)
+  if (stats.inFlight !== 0)
+    history.report('counters', `${stats.inFlight} are in flight after the end`)
   if (stats.up !== 0) history.report('counters', `${stats.up} are up after the end`)
   const { fallback } = stats as { fallback?: number }
   if (fallback !== undefined && fallback !== application.elsewhere.length)
-    history.report('counters', `${fallback} went to the fallback, which had ${application.elsewhere.length}`)
+    history.report(
+      'counters',
+      `${fallback} went to the fallback, which had ${application.elsewhere.length}`,
+    )
   // To each member but the first it moved.
-  const routed = history.handed.filter(({ name }) => history.published.get(name)?.routing !== 'broadcast')
+  const routed = history.handed.filter(
+    ({ name }) => history.published.get(name)?.routing !== 'broadcast',
+  )
   const moves = routed.length - new Set(routed.map(({ name }) => name)).size
-  if (stats.moved < moves) history.report('counters', `${stats.moved} have moved, and ${moves} were seen to`)
+  if (stats.moved < moves)
+    history.report('counters', `${stats.moved} have moved, and ${moves} were seen to`)
 }
 
 /** No client breaks a rule of MQTT. */
 export function wiresAreRight({ history, links, brokers }: ManyWorld): void {
-  for (const { name, monitor } of links) for (const { rule, detail } of monitor.violations) history.report('wire', `${name}: ${rule}: ${detail}`)
+  for (const { name, monitor } of links)
+    for (const { rule, detail } of monitor.violations)
+      history.report('wire', `${name}: ${rule}: ${detail}`)
   // Silence may be the network's.
   for (const { memory } of brokers)
-    for (const { packet, text } of memory.violations) if (packet !== undefined) history.report('wire', `${packet}: ${text}`)
+    for (const { packet, text } of memory.violations)
+      if (packet !== undefined) history.report('wire', `${packet}: ${text}`)
 }
 
 /** After the end nothing is left behind. */
 export function noTimersAreLeft({ history, links, timers, application }: ManyWorld): void {
-  if (application.subject.state !== 'closed') history.report('leak', `the state is ${application.subject.state} after the end`)
-  if (timers > 0) history.report('leak', `${timers} timers of the ${application.pool === undefined ? 'group' : 'pool'} are left after the end`)
-  for (const { name, timers: left } of links) if (left() > 0) history.report('leak', `${left()} timers of ${name} are left after the end`)
+  if (application.subject.state !== 'closed')
+    history.report('leak', `the state is ${application.subject.state} after the end`)
+  if (timers > 0)
+    history.report(
+      'leak',
+      `${timers} timers of the ${application.pool === undefined ? 'group' : 'pool'} are left after the end`,
+    )
+  for (const { name, timers: left } of links)
+    if (left() > 0) history.report('leak', `${left()} timers of ${name} are left after the end`)
 }
 
 /** What a broker had for a session that lives on was handed out. */
 export function everythingIsRead(world: ManyWorld): void {
   const { history, schedule } = world
-  if (!history.calls.some(({ what }) => isReading(what)) || schedule.ops.some((op) => isEnd(op.do))) return
+  if (!history.calls.some(({ what }) => isReading(what)) || schedule.ops.some((op) => isEnd(op.do)))
+    return
   for (const name of unread(world)) history.report('unread', `${name} was never handed out`)
 }
 
@@ -215,7 +281,9 @@ function takenOf({ history }: ManyWorld, name: string): readonly Taken[] {
 /** Messages that the group still has to hand out: a broker keeps them for a session that lives on, and nothing like them was handed out. */
 export function unread({ history, brokers, application, setup }: ManyWorld): string[] {
   if (setup.reading === 'none') return []
-  const handed = new Set(history.reads.flatMap(({ what, name }) => (what === 'handed' ? [name] : [])))
+  const handed = new Set(
+    history.reads.flatMap(({ what, name }) => (what === 'handed' ? [name] : [])),
+  )
   const asked = new Set(history.reads.map(({ name }) => name))
   const isOwed = ({ name, broker, losses }: Fed): boolean =>
     losses !== undefined &&
@@ -231,7 +299,8 @@ export function membersAreRight({ history }: ManyWorld): void {
   for (const { name, member } of history.reads) {
     const fed = history.fed.get(name)
     if (fed === undefined) history.report('member', `${name} was read, and nobody published it`)
-    else if (fed.broker !== member) history.report('member', `${name} came by ${fed.broker}, and says ${member}`)
+    else if (fed.broker !== member)
+      history.report('member', `${name} came by ${fed.broker}, and says ${member}`)
   }
 }
 
@@ -247,8 +316,16 @@ export function keysComeOnce({ history, setup, application }: ManyWorld): void {
     const since = seen.get(key)
     const isNew = since === undefined || read.at - since >= deduplicate.window
     const isHanded = handedNext(history.reads, index)
-    if (isNew && !isHanded) history.report('keys', `${read.name} was left out at ${read.at} ms, and its key was last at ${since} ms`)
-    if (!isNew && isHanded) history.report('keys', `${read.name} was handed out at ${read.at} ms, and its key was at ${since} ms`)
+    if (isNew && !isHanded)
+      history.report(
+        'keys',
+        `${read.name} was left out at ${read.at} ms, and its key was last at ${since} ms`,
+      )
+    if (!isNew && isHanded)
+      history.report(
+        'keys',
+        `${read.name} was handed out at ${read.at} ms, and its key was at ${since} ms`,
+      )
     if (!isNew) {
       left += 1
       continue
@@ -258,7 +335,11 @@ export function keysComeOnce({ history, setup, application }: ManyWorld): void {
     for (const [oldest, at] of seen) if (read.at - at >= deduplicate.window) seen.delete(oldest)
     if (seen.size > deduplicate.limit) seen.delete(seen.keys().next().value as string)
   }
-  if (application.duplicates() !== left) history.report('keys', `${application.duplicates()} duplicates are counted, and ${left} were left out`)
+  if (application.duplicates() !== left)
+    history.report(
+      'keys',
+      `${application.duplicates()} duplicates are counted, and ${left} were left out`,
+    )
 }
 
 // What is admitted is handed out before the next message of its member is looked at.
@@ -276,9 +357,13 @@ export function restless(world: ManyWorld): string[] {
   const pending = [
     ...[...history.published.values()].flatMap(({ name, end, ends }) => [
       ...(end.status === 'pending' ? [`${name} is pending`] : []),
-      ...[...ends].flatMap(([member, each]) => (each.status === 'pending' ? [`${name} is pending at ${member}`] : [])),
+      ...[...ends].flatMap(([member, each]) =>
+        each.status === 'pending' ? [`${name} is pending at ${member}`] : [],
+      ),
     ]),
-    ...history.calls.flatMap(({ what, end }) => (end.status === 'pending' && !isReading(what) ? [`${what} is pending`] : [])),
+    ...history.calls.flatMap(({ what, end }) =>
+      end.status === 'pending' && !isReading(what) ? [`${what} is pending`] : [],
+    ),
   ]
   if (application.stopped) return pending
   const begun = application.subject.state !== 'idle'
@@ -289,18 +374,25 @@ export function restless(world: ManyWorld): string[] {
     ...(begun ? down.map(({ name, state }) => `${name} is ${state}`) : []),
     ...(inFlight > 0 ? [`${inFlight} publishes are in flight`] : []),
     ...unread(world).map((name) => `${name} was never handed out`),
-    ...(history.calls.some(({ what, end }) => isReading(what) && end.status === 'pending') ? unsettledReading(world) : []),
+    ...(history.calls.some(({ what, end }) => isReading(what) && end.status === 'pending')
+      ? unsettledReading(world)
+      : []),
   ]
 }
 
 // Every member has the subscription, and every message that was read is acknowledged.
 function unsettledReading({ application, brokers, links }: ManyWorld): string[] {
-  const isHeard = (name: string): boolean => links.some((link) => link.name === name && !isUnheard(link))
+  const isHeard = (name: string): boolean =>
+    links.some((link) => link.name === name && !isUnheard(link))
   return application.members.flatMap((name) => {
     const session = brokers.find((broker) => broker.name === name)?.memory.sessions.get(`p-${name}`)
     return [
-      ...((session?.subscriptions.length ?? 0) === 0 && isHeard(name) ? [`${name} is not subscribed to`] : []),
-      ...((session?.inflight ?? 0) > 0 ? [`${name} waits for ${session?.inflight} acknowledgements`] : []),
+      ...((session?.subscriptions.length ?? 0) === 0 && isHeard(name)
+        ? [`${name} is not subscribed to`]
+        : []),
+      ...((session?.inflight ?? 0) > 0
+        ? [`${name} waits for ${session?.inflight} acknowledgements`]
+        : []),
     ]
   })
 }

@@ -2,7 +2,13 @@
  * One client of the pool or the group, with its way to its broker: a network of its own that can fail, a monitor that knows the rules of the wire, and a
  * platform whose timers are counted.
  */
-import type { ClientOptions, Endpoint, Payload, PublishOptions, Receipt } from '../../../src/client/api/index.js'
+import type {
+  ClientOptions,
+  Endpoint,
+  Payload,
+  PublishOptions,
+  Receipt,
+} from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
 import { clientWith } from '../../support/defective.js'
 import { Monitor } from '../monitor.js'
@@ -35,7 +41,13 @@ export class Link {
   readonly timers: () => number
 
   /** @param name of the member */
-  constructor(world: ManyWorld, broker: WorldBroker, name: string, endpoints: Endpoint | readonly Endpoint[], options: ClientOptions) {
+  constructor(
+    world: ManyWorld,
+    broker: WorldBroker,
+    name: string,
+    endpoints: Endpoint | readonly Endpoint[],
+    options: ClientOptions,
+  ) {
     const { clock, random, setup, history, defect } = world
     this.name = name
     this.clientId = options.clientId ?? ''
@@ -52,7 +64,13 @@ export class Link {
     this.network = new Network({
       clock,
       random,
-      setup: { pipe: setup.pipe, habit: setup.habit, version: 5, keepAlive: setup.keepAlive, clientId: this.clientId },
+      setup: {
+        pipe: setup.pipe,
+        habit: setup.habit,
+        version: 5,
+        keepAlive: setup.keepAlive,
+        clientId: this.clientId,
+      },
       monitor: this.monitor,
       broker: { accept: (transport) => broker.memory.accept(transport), restart: () => undefined },
       report: (rule, detail) => history.report(rule, `${name}: ${detail}`),

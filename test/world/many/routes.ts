@@ -32,22 +32,34 @@ export class Routes {
     const up = members.filter(({ state }) => state === 'connected')
     const healthy = up.filter(({ healthy }) => healthy !== false)
     const there = healthy.length > 0 ? healthy : up
-    const report = (why: string): void => this.#history.report('routing', `${record.name} (${record.routing}) goes to ${to}: ${why}`)
+    const report = (why: string): void =>
+      this.#history.report('routing', `${record.name} (${record.routing}) goes to ${to}: ${why}`)
     if (record.routing === 'hash') return this.#checkOwner(record, to, report)
     if (record.routing === 'broadcast') return
     const chosen = there.find(({ name }) => name === to)
-    if (chosen === undefined) return report(`it is none of those that take publishes, ${there.map(({ name }) => name).join()}`)
+    if (chosen === undefined)
+      return report(
+        `it is none of those that take publishes, ${there.map(({ name }) => name).join()}`,
+      )
     // It has this one already.
     const less = there.find(({ name, inFlight }) => name !== to && inFlight < chosen.inFlight - 1)
-    if (record.routing === 'least-in-flight' && less !== undefined) report(`${less.name} has fewer in flight`)
+    if (record.routing === 'least-in-flight' && less !== undefined)
+      report(`${less.name} has fewer in flight`)
     if (record.routing === 'round-robin') this.#checkTurn(to, there, report)
   }
 
   /** What a call will do. @param few of a broadcast: whom it names */
-  before({ routing }: Published, group: Group | undefined, offline: Setup['offline'], few: readonly string[] | undefined): readonly string[] {
+  before(
+    { routing }: Published,
+    group: Group | undefined,
+    offline: Setup['offline'],
+    few: readonly string[] | undefined,
+  ): readonly string[] {
     if (group === undefined || routing !== 'broadcast') return []
     const asked = group.members().filter(({ name }) => few?.includes(name) ?? true)
-    const takes = ({ state }: Shown): boolean => state === 'connected' || (offline === 'queue' && state !== 'closed' && state !== 'disconnecting')
+    const takes = ({ state }: Shown): boolean =>
+      state === 'connected' ||
+      (offline === 'queue' && state !== 'closed' && state !== 'disconnecting')
     return asked.filter(takes).map(({ name }) => name)
   }
 
@@ -55,7 +67,10 @@ export class Routes {
   after(record: Published, wanted: readonly string[]): void {
     const got = this.#history.handedOf(record.name).map(({ to }) => to)
     if (record.routing !== 'broadcast' || got.join() === wanted.join()) return
-    this.#history.report('routing', `${record.name} (broadcast) goes to ${got.join() || 'nobody'}, and is for ${wanted.join() || 'nobody'}`)
+    this.#history.report(
+      'routing',
+      `${record.name} (broadcast) goes to ${got.join() || 'nobody'}, and is for ${wanted.join() || 'nobody'}`,
+    )
   }
 
   #checkTurn(to: string, there: readonly Shown[], report: (why: string) => void): void {
@@ -73,7 +88,8 @@ export class Routes {
     for (const { name, to: other, end } of this.#history.handed) {
       if (other === to || end.status !== 'pending') continue
       const published = this.#history.published.get(name)
-      if (published?.routing === 'hash' && published.op.topic === record.op.topic) return report(`${other} has ${name} of its topic in flight`)
+      if (published?.routing === 'hash' && published.op.topic === record.op.topic)
+        return report(`${other} has ${name} of its topic in flight`)
     }
   }
 }

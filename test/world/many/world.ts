@@ -38,10 +38,15 @@ export class ManyWorld extends AnyWorld<Schedule, History> {
   /** What became of each publish. */
   told(): string[] {
     const published = [...this.history.published.values()].map(({ name, end, ends }) => {
-      const parts = [...ends].map(([member, each]) => `${member}: ${each.status} ${each.code ?? ''}`)
+      const parts = [...ends].map(
+        ([member, each]) => `${member}: ${each.status} ${each.code ?? ''}`,
+      )
       return `${name}: ${end.status} ${end.code ?? ''} ${end.outcome ?? ''} ${parts.join(', ')}`
     })
-    return [...published, ...this.brokers.map(({ name, memory }) => `${name} took ${memory.accepted.length} messages`)]
+    return [
+      ...published,
+      ...this.brokers.map(({ name, memory }) => `${name} took ${memory.accepted.length} messages`),
+    ]
   }
 
   /** The broker of that name, made when it is first needed. */
@@ -56,7 +61,13 @@ export class ManyWorld extends AnyWorld<Schedule, History> {
   /** Makes a client of a member, whose name its identifier ends with. */
   makeClient(endpoints: Endpoint | readonly Endpoint[], options: ClientOptions): Link['client'] {
     const name = (options.clientId ?? '').slice(2)
-    const link = new Link(this, this.broker(this.setup.subject === 'pool' ? 'b' : name), name, endpoints, options)
+    const link = new Link(
+      this,
+      this.broker(this.setup.subject === 'pool' ? 'b' : name),
+      name,
+      endpoints,
+      options,
+    )
     if (this.healed) link.network.heal()
     this.links.push(link)
     return link.client
@@ -81,7 +92,8 @@ export class ManyWorld extends AnyWorld<Schedule, History> {
     this.history.note('HEALED')
     this.healed = true
     for (const { network } of this.links) network.heal()
-    this.clock.onQuiet = () => this.clock.now() > this.schedule.span + 300 && restless(this).length === 0
+    this.clock.onQuiet = () =>
+      this.clock.now() > this.schedule.span + 300 && restless(this).length === 0
     await this.clock.advance(patience)
     this.clock.onQuiet = undefined
     for (const what of restless(this)) this.report('rest', what)

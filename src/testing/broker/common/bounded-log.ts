@@ -24,10 +24,15 @@ export class BoundedLog<T> {
     this.total++
     this.#bytes += this.#sizeOf(entry)
     this.entries.push(entry)
-    while (this.entries.length > this.#most || (this.#bytes > this.#mostBytes && this.entries.length > 0)) this.#halve()
+    while (
+      this.entries.length > this.#most ||
+      (this.#bytes > this.#mostBytes && this.entries.length > 0)
+    )
+      this.#halve()
   }
 
   #halve(): void {
-    for (const entry of this.entries.splice(0, Math.ceil(this.entries.length / 2))) this.#bytes -= this.#sizeOf(entry)
+    for (const entry of this.entries.splice(0, Math.ceil(this.entries.length / 2)))
+      this.#bytes -= this.#sizeOf(entry)
   }
 }

@@ -19,7 +19,10 @@ export interface BrokerSession {
   /** Seconds that it outlives its connection; 4,294,967,295 is for ever. */
   readonly expiryInterval: number
   /** What it has subscribed to. */
-  readonly subscriptions: readonly Pick<SessionSubscription, 'filter' | 'qos' | 'noLocal' | 'retainAsPublished' | 'identifier'>[]
+  readonly subscriptions: readonly Pick<
+    SessionSubscription,
+    'filter' | 'qos' | 'noLocal' | 'retainAsPublished' | 'identifier'
+  >[]
   /** Messages that were not sent yet. */
   readonly queued: number
   /** QoS 1/2 messages that were sent and are not settled. */

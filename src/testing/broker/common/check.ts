@@ -12,7 +12,8 @@ export function invalid(option: string, message: string): MqttError {
 
 /** @throws MqttError `ERR_INVALID_OPTION` unless it is a whole number in the range */
 export function checkInteger(option: string, value: unknown, least: number, most: number): void {
-  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most) return
+  if (typeof value === 'number' && Number.isInteger(value) && value >= least && value <= most)
+    return
   throw invalid(option, `must be an integer from ${least} to ${most}, not ${kindOf(value)}`)
 }
 
@@ -23,18 +24,29 @@ export function checkDuration(option: string, value: unknown): void {
 }
 
 /** @throws MqttError `ERR_INVALID_OPTION` unless `typeof` gives this type */
-export function checkType(option: string, value: unknown, type: 'boolean' | 'function' | 'string'): void {
+export function checkType(
+  option: string,
+  value: unknown,
+  type: 'boolean' | 'function' | 'string',
+): void {
   if (typeof value !== type) throw invalid(option, `must be a ${type}, not ${kindOf(value)}`)
 }
 
 /** @throws MqttError `ERR_INVALID_OPTION` unless it is one of the values */
 export function checkOneOf(option: string, value: unknown, values: readonly unknown[]): void {
-  if (!values.includes(value)) throw invalid(option, `must be ${values.map(quoted).join(' or ')}, not ${quoted(value)}`)
+  if (!values.includes(value))
+    throw invalid(option, `must be ${values.map(quoted).join(' or ')}, not ${quoted(value)}`)
 }
 
 /** What a value is, in a word or two. */
 export function kindOf(value: unknown): string {
-  if (value === null || typeof value === 'undefined' || typeof value === 'number' || typeof value === 'boolean') return String(value)
+  if (
+    value === null ||
+    typeof value === 'undefined' ||
+    typeof value === 'number' ||
+    typeof value === 'boolean'
+  )
+    return String(value)
   if (Array.isArray(value)) return 'an array'
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }

@@ -3,7 +3,12 @@
  *
  * A listener that throws never disturbs the broker: the error is thrown again in a microtask, where test runners see it.
  */
-import type { ClientPacket, Properties, ProtocolVersion, SubscriptionRequest } from '../../../wire/packets.js'
+import type {
+  ClientPacket,
+  Properties,
+  ProtocolVersion,
+  SubscriptionRequest,
+} from '../../../wire/packets.js'
 import type { BrokerMessage } from './message.js'
 
 /** A connected client. */
@@ -129,7 +134,15 @@ export interface BrokerEvents {
 }
 
 /** All events. */
-export const eventNames: readonly (keyof BrokerEvents)[] = ['connect', 'disconnect', 'publish', 'subscribe', 'unsubscribe', 'violation', 'hookerror']
+export const eventNames: readonly (keyof BrokerEvents)[] = [
+  'connect',
+  'disconnect',
+  'publish',
+  'subscribe',
+  'unsubscribe',
+  'violation',
+  'hookerror',
+]
 
 type Listener<T> = (event: T) => void
 

@@ -5,7 +5,16 @@
  */
 
 import { checkNames, unknownName } from '../../../transport/names.js'
-import { CONNACK, DISCONNECT, PUBACK, PUBCOMP, PUBREC, PUBREL, SUBACK, UNSUBACK } from '../../../wire/constants.js'
+import {
+  CONNACK,
+  DISCONNECT,
+  PUBACK,
+  PUBCOMP,
+  PUBREC,
+  PUBREL,
+  SUBACK,
+  UNSUBACK,
+} from '../../../wire/constants.js'
 import type { ClientPacket, Packet, ServerPacket } from '../../../wire/packets.js'
 import { isReasonCode } from '../../../wire/reason-codes.js'
 import { checkInteger, checkOneOf, checkType, invalid } from './check.js'
@@ -85,7 +94,13 @@ interface Row {
 }
 
 /** Fates that lose the packet, so that its sender will try again. */
-const losses: readonly unknown[] = ['drop', 'close-before', 'close-after', 'restart-keep', 'restart-lose']
+const losses: readonly unknown[] = [
+  'drop',
+  'close-before',
+  'close-after',
+  'restart-keep',
+  'restart-lose',
+]
 
 const mostRemembered = 100_000
 
@@ -124,23 +139,38 @@ export class FaultTable {
   }
 
   /** Counts the packet; gives the fault that hits it, the first of several. */
-  match(direction: 'in' | 'out', packet: ClientPacket | ServerPacket, clientId: string, time: number): Fault | undefined {
+  match(
+    direction: 'in' | 'out',
+    packet: ClientPacket | ServerPacket,
+    clientId: string,
+    time: number,
+  ): Fault | undefined {
     let hit: Fault | undefined
     for (const row of this.#rows) {
       const { fault } = row
-      if (fault.direction !== direction || (fault.packet !== '*' && fault.packet !== packet.type)) continue
+      if (fault.direction !== direction || (fault.packet !== '*' && fault.packet !== packet.type))
+        continue
       if (fault.clientId !== undefined && fault.clientId !== clientId) continue
       row.seen++
       if (hit === undefined && hits(row, packet, clientId)) hit = fault
     }
-    if (hit !== undefined && this.fired.length < mostRemembered) this.fired.push({ fault: hit, clientId, time })
+    if (hit !== undefined && this.fired.length < mostRemembered)
+      this.fired.push({ fault: hit, clientId, time })
     return hit
   }
 }
 
 /** The packet type that says a reason code: the answer to an incoming packet, an outgoing one itself. */
-const speakers: Readonly<Record<Fault['direction'], Readonly<Partial<Record<Packet['type'], number>>>>> = {
-  in: { connect: CONNACK, publish: PUBACK, pubrel: PUBCOMP, subscribe: SUBACK, unsubscribe: UNSUBACK },
+const speakers: Readonly<
+  Record<Fault['direction'], Readonly<Partial<Record<Packet['type'], number>>>>
+> = {
+  in: {
+    connect: CONNACK,
+    publish: PUBACK,
+    pubrel: PUBCOMP,
+    subscribe: SUBACK,
+    unsubscribe: UNSUBACK,
+  },
   out: {
     connack: CONNACK,
     puback: PUBACK,
@@ -172,7 +202,16 @@ const packets = [
   '*',
 ]
 
-const actions = ['drop', 'delay', 'twice', 'reorder', 'close-before', 'close-after', 'restart-keep', 'restart-lose']
+const actions = [
+  'drop',
+  'delay',
+  'twice',
+  'reorder',
+  'close-before',
+  'close-after',
+  'restart-keep',
+  'restart-lose',
+]
 
 /** @throws MqttError `ERR_INVALID_OPTION` for what is no fault */
 export function checkFault(fault: Fault): void {
@@ -184,7 +223,8 @@ export function checkFault(fault: Fault): void {
   if (delay !== undefined) checkInteger('fault.delay', delay, 0, Number.MAX_SAFE_INTEGER)
   if (clientId !== undefined) checkType('fault.clientId', clientId, 'string')
   checkAction(fault.action)
-  if (packet !== '*' && !canSay(fault, packet)) throw invalid('faults', 'has a packet that has no such reason code')
+  if (packet !== '*' && !canSay(fault, packet))
+    throw invalid('faults', 'has a packet that has no such reason code')
 }
 
 function checkAction(action: FaultAction): void {

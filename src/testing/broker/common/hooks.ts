@@ -44,7 +44,12 @@ export function ask<T>(host: HookHost, question: Question<T>): Eventually<T> {
 
 /** Whether it is something to wait for. */
 export function isPromise<T>(value: T | PromiseLike<T>): value is PromiseLike<T> {
-  return typeof value === 'object' && value !== null && 'then' in value && typeof value.then === 'function'
+  return (
+    typeof value === 'object' &&
+    value !== null &&
+    'then' in value &&
+    typeof value.then === 'function'
+  )
 }
 
 function failed<T>(host: HookHost, question: Question<T>, error: unknown): T {
@@ -52,7 +57,11 @@ function failed<T>(host: HookHost, question: Question<T>, error: unknown): T {
   return question.failed(error)
 }
 
-function settled<T>(host: HookHost, question: Question<T>, given: PromiseLike<unknown>): Promise<T> {
+function settled<T>(
+  host: HookHost,
+  question: Question<T>,
+  given: PromiseLike<unknown>,
+): Promise<T> {
   const { hook, timeout } = question
   return new Promise((resolve) => {
     let open = true
@@ -63,7 +72,9 @@ function settled<T>(host: HookHost, question: Question<T>, given: PromiseLike<un
       resolve(answer())
     }
     const fail = (error: unknown): void => close(() => failed(host, question, error))
-    const cancel = after(host.clock, timeout, () => fail(new Error(`${hook} did not settle within ${timeout} ms`)))
+    const cancel = after(host.clock, timeout, () =>
+      fail(new Error(`${hook} did not settle within ${timeout} ms`)),
+    )
     // Anything with a `then` may do anything: only a promise of our own calls back once, later, and never throws.
     Promise.resolve(given).then((value) => {
       try {
@@ -83,8 +94,12 @@ function settled<T>(host: HookHost, question: Question<T>, given: PromiseLike<un
  */
 export function codeOf(verdict: unknown, answer: number): number {
   if (typeof verdict === 'boolean') return verdict ? 0 : notAuthorized
-  const code: unknown = typeof verdict === 'object' && verdict !== null && 'reasonCode' in verdict ? verdict.reasonCode : verdict
-  if (typeof code !== 'number' || !Number.isInteger(code) || code < 0 || code > 0xff) throw new NoVerdict(verdict)
+  const code: unknown =
+    typeof verdict === 'object' && verdict !== null && 'reasonCode' in verdict
+      ? verdict.reasonCode
+      : verdict
+  if (typeof code !== 'number' || !Number.isInteger(code) || code < 0 || code > 0xff)
+    throw new NoVerdict(verdict)
   return code < 0x80 || isReasonCode(answer, code, 'server') ? code : unspecified
 }
 

@@ -45,8 +45,11 @@ export function intercept<P extends ClientPacket | ServerPacket>(
 }
 
 function packetOf<P>(direction: 'in' | 'out', given: unknown): P {
-  const type = typeof given === 'object' && given !== null && 'type' in given ? given.type : undefined
+  const type =
+    typeof given === 'object' && given !== null && 'type' in given ? given.type : undefined
   if (typeof type !== 'string' || !types[direction].includes(type))
-    throw new TypeError(`${type === undefined ? kindOf(given) : 'that type'} is no packet for '${direction}'`)
+    throw new TypeError(
+      `${type === undefined ? kindOf(given) : 'that type'} is no packet for '${direction}'`,
+    )
   return given as P
 }

@@ -26,16 +26,38 @@ export interface BrokerMessage {
 }
 
 /** The message in a PUBLISH whose alias was resolved. */
-export function messageOf(packet: PublishPacket, from: string | undefined, time: number): BrokerMessage {
+export function messageOf(
+  packet: PublishPacket,
+  from: string | undefined,
+  time: number,
+): BrokerMessage {
   const { topic, payload, qos, retain, properties } = packet
-  return { topic, payload, qos, retain, properties: withoutHop(properties), from, time, size: measure(packet) }
+  return {
+    topic,
+    payload,
+    qos,
+    retain,
+    properties: withoutHop(properties),
+    from,
+    time,
+    size: measure(packet),
+  }
 }
 
 /** Properties of a message without those that are about one hop only, in their order. */
 export function withoutHop(properties: Properties): Properties {
-  if (properties.topicAlias === undefined && properties.willDelayInterval === undefined && properties.subscriptionIdentifiers === undefined)
+  if (
+    properties.topicAlias === undefined &&
+    properties.willDelayInterval === undefined &&
+    properties.subscriptionIdentifiers === undefined
+  )
     return properties
-  const { topicAlias: _alias, willDelayInterval: _delay, subscriptionIdentifiers: _identifiers, ...rest } = properties
+  const {
+    topicAlias: _alias,
+    willDelayInterval: _delay,
+    subscriptionIdentifiers: _identifiers,
+    ...rest
+  } = properties
   return rest
 }
 
@@ -47,11 +69,18 @@ export function isExpired(message: BrokerMessage, now: number): boolean {
 
 /** Seconds of the Message Expiry Interval that are left [MQTT-3.3.2-6]. */
 export function remaining(message: BrokerMessage, now: number): number {
-  return Math.max(0, (message.properties.messageExpiryInterval ?? 0) - Math.floor((now - message.time) / 1000))
+  return Math.max(
+    0,
+    (message.properties.messageExpiryInterval ?? 0) - Math.floor((now - message.time) / 1000),
+  )
 }
 
 /** The properties that a subscriber gets: the expiry interval counted down [MQTT-3.3.2-6], and identifiers [MQTT-3.3.4-4]. */
-export function deliveredProperties(message: BrokerMessage, now: number, identifiers: readonly number[]): Properties {
+export function deliveredProperties(
+  message: BrokerMessage,
+  now: number,
+  identifiers: readonly number[],
+): Properties {
   const { messageExpiryInterval: interval } = message.properties
   if (interval === undefined && identifiers.length === 0) return message.properties
   const properties: Properties = { ...message.properties }
@@ -62,8 +91,12 @@ export function deliveredProperties(message: BrokerMessage, now: number, identif
 
 function measure({ topic, payload, properties }: PublishPacket): number {
   let size = payload.length + topic.length * 3 + 64
-  size += (properties.contentType?.length ?? 0) * 3 + (properties.responseTopic?.length ?? 0) * 3 + (properties.correlationData?.length ?? 0)
-  for (const [name, value] of properties.userProperties ?? []) size += (name.length + value.length) * 3 + 5
+  size +=
+    (properties.contentType?.length ?? 0) * 3 +
+    (properties.responseTopic?.length ?? 0) * 3 +
+    (properties.correlationData?.length ?? 0)
+  for (const [name, value] of properties.userProperties ?? [])
+    size += (name.length + value.length) * 3 + 5
   return size
 }
 
@@ -73,6 +106,7 @@ const sampled = 1024
 export function fingerprintOf(topic: string, payload: Uint8Array): number {
   let hash = 0x811c9dc5 ^ payload.length
   for (let i = 0; i < topic.length; i++) hash = Math.imul(hash ^ topic.charCodeAt(i), 0x01000193)
-  for (let i = 0; i < payload.length && i < sampled; i++) hash = Math.imul(hash ^ (payload[i] as number), 0x01000193)
+  for (let i = 0; i < payload.length && i < sampled; i++)
+    hash = Math.imul(hash ^ (payload[i] as number), 0x01000193)
   return hash >>> 0
 }

@@ -65,9 +65,15 @@ export interface BrokerAuthStep {
 /** An enhanced authentication method (section 4.12). */
 export interface BrokerAuthMethod {
   /** Takes the data with which the client begins. */
-  start(data: Bytes | undefined, context: BrokerAuthContext): BrokerAuthStep | Promise<BrokerAuthStep>
+  start(
+    data: Bytes | undefined,
+    context: BrokerAuthContext,
+  ): BrokerAuthStep | Promise<BrokerAuthStep>
   /** Takes what the client answered to 0x18. */
-  continue(data: Bytes | undefined, context: BrokerAuthContext): BrokerAuthStep | Promise<BrokerAuthStep>
+  continue(
+    data: Bytes | undefined,
+    context: BrokerAuthContext,
+  ): BrokerAuthStep | Promise<BrokerAuthStep>
 }
 
 /** What {@link BrokerHooks.intercept} gives: another packet, `false` to swallow this one, nothing to leave it as it is. */
@@ -83,25 +89,47 @@ export type Interception = ClientPacket | ServerPacket | false | undefined
  */
 export interface BrokerHooks {
   /** Decides on a CONNECT. A promise may take until `connectTimeout`. Default: everybody may come. */
-  readonly authenticate?: ((connect: ConnectPacket, context: { readonly remote: string | undefined }) => Verdict | Promise<Verdict>) | undefined
+  readonly authenticate?:
+    | ((
+        connect: ConnectPacket,
+        context: { readonly remote: string | undefined },
+      ) => Verdict | Promise<Verdict>)
+    | undefined
   /** Decides on a PUBLISH, or a will when it is due. At QoS 0 and on 3.1.1 the client gets no answer. Default: everything may be published. */
-  readonly authorizePublish?: ((client: BrokerClient, packet: PublishPacket) => boolean | number | Promise<boolean | number>) | undefined
+  readonly authorizePublish?:
+    | ((
+        client: BrokerClient,
+        packet: PublishPacket,
+      ) => boolean | number | Promise<boolean | number>)
+    | undefined
   /** Decides on one filter of a SUBSCRIBE. Default: everything may be subscribed to. */
   readonly authorizeSubscribe?:
-    | ((client: BrokerClient, subscription: SubscriptionRequest) => boolean | number | Promise<boolean | number>)
+    | ((
+        client: BrokerClient,
+        subscription: SubscriptionRequest,
+      ) => boolean | number | Promise<boolean | number>)
     | undefined
   /**
    * Decides on a message for one receiver, right before it is sent to it for the first time: `true` sends it, `'discard'` or `false` keeps it from this
    * receiver, counted in the session's `discarded`. What comes next for the receiver waits while a promise is pending. A message that a shared
    * subscription gave to this receiver goes to no other one. Default: everything is delivered.
    */
-  readonly authorizeDelivery?: ((client: BrokerClient, message: BrokerMessage) => boolean | 'discard' | Promise<boolean | 'discard'>) | undefined
+  readonly authorizeDelivery?:
+    | ((
+        client: BrokerClient,
+        message: BrokerMessage,
+      ) => boolean | 'discard' | Promise<boolean | 'discard'>)
+    | undefined
   /**
    * Sees every packet: what it returns takes the packet's place, `false` swallows it, nothing leaves it as it is. `client` is undefined until its
    * CONNECT was accepted. One that fails, or gives anything else, cuts the connection.
    */
   readonly intercept?:
-    | ((direction: 'in' | 'out', packet: ClientPacket | ServerPacket, client: BrokerClient | undefined) => Interception | Promise<Interception>)
+    | ((
+        direction: 'in' | 'out',
+        packet: ClientPacket | ServerPacket,
+        client: BrokerClient | undefined,
+      ) => Interception | Promise<Interception>)
     | undefined
 }
 
@@ -173,7 +201,10 @@ export interface MemoryBrokerOptions extends BrokerLimits, BrokerBounds, BrokerH
   /** Versions that are spoken. Default 5 and 4. */
   readonly protocolVersions?: readonly ProtocolVersion[] | undefined
   /** Response Information for clients that ask for it (section 3.2.2.3.15). A function that fails leaves it out, which is reported. Default: left out. */
-  readonly responseInformation?: string | ((connect: ConnectPacket) => string | undefined | Promise<string | undefined>) | undefined
+  readonly responseInformation?:
+    | string
+    | ((connect: ConnectPacket) => string | undefined | Promise<string | undefined>)
+    | undefined
   /** Uses topic aliases towards clients that allow them. Default true. */
   readonly assignTopicAliases?: boolean | undefined
   /** Milliseconds from the opening of a connection to its CONNACK, hooks and authentication included. Default 10,000. */
@@ -220,7 +251,9 @@ const defaults = {
 }
 
 /** Complete, frozen. */
-export type BrokerSettings = Readonly<typeof defaults> & BrokerHooks & Pick<MemoryBrokerOptions, 'random' | 'responseInformation' | 'serverKeepAlive'>
+export type BrokerSettings = Readonly<typeof defaults> &
+  BrokerHooks &
+  Pick<MemoryBrokerOptions, 'random' | 'responseInformation' | 'serverKeepAlive'>
 
 /** Ranges of the numbers, where they are not 0 to 2^53. */
 const ranges: Readonly<Record<string, readonly [least: number, most: number]>> = {
@@ -233,7 +266,14 @@ const ranges: Readonly<Record<string, readonly [least: number, most: number]>> =
   maxInflight: [1, 65_535],
 }
 
-const hooks = ['authenticate', 'authorizePublish', 'authorizeSubscribe', 'authorizeDelivery', 'intercept', 'random']
+const hooks = [
+  'authenticate',
+  'authorizePublish',
+  'authorizeSubscribe',
+  'authorizeDelivery',
+  'intercept',
+  'random',
+]
 
 const names = [...Object.keys(defaults), ...hooks, 'responseInformation', 'serverKeepAlive']
 
@@ -275,18 +315,22 @@ function check(option: string, value: unknown): void {
 }
 
 function checkVersions(value: unknown): void {
-  if (!Array.isArray(value) || value.length === 0) throw invalid('protocolVersions', 'must be an array of 5 and 4, or one of them')
+  if (!Array.isArray(value) || value.length === 0)
+    throw invalid('protocolVersions', 'must be an array of 5 and 4, or one of them')
   for (const version of value) checkOneOf('protocolVersions', version, [5, 4])
 }
 
 function checkAuth(value: unknown): void {
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) throw invalid('auth', `must be an object, not ${kindOf(value)}`)
-  for (const [name, method] of Object.entries(value)) checkMethods(`auth.${name.slice(0, 40)}`, method, ['start', 'continue'])
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalid('auth', `must be an object, not ${kindOf(value)}`)
+  for (const [name, method] of Object.entries(value))
+    checkMethods(`auth.${name.slice(0, 40)}`, method, ['start', 'continue'])
 }
 
 function checkMethods(option: string, value: unknown, methods: readonly string[]): void {
   const given = value as Readonly<Record<string, unknown>> | null | undefined
   for (const method of methods) {
-    if (typeof given?.[method] !== 'function') throw invalid(option, `must be an object with the methods ${methods.join(' and ')}`)
+    if (typeof given?.[method] !== 'function')
+      throw invalid(option, `must be an object with the methods ${methods.join(' and ')}`)
   }
 }

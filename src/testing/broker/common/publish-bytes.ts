@@ -107,7 +107,12 @@ export class PublishBytes {
 
 function partsOf({ topic, properties }: BrokerMessage): Parts {
   const empty = (messageExpiryInterval: number | undefined): Uint8Array =>
-    encode({ type: 'publish', topic, properties: messageExpiryInterval === undefined ? properties : { ...properties, messageExpiryInterval } })
+    encode({
+      type: 'publish',
+      topic,
+      properties:
+        messageExpiryInterval === undefined ? properties : { ...properties, messageExpiryInterval },
+    })
   const hasExpiry = properties.messageExpiryInterval !== undefined
   const bytes = empty(hasExpiry ? 0 : undefined)
   const start = skipVarint(bytes, 1)

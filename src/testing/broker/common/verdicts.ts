@@ -4,7 +4,12 @@
  * `hooks.ts` asks; this file only says which hook, with what, and what its verdict means. A hook that is not set allows everything.
  */
 import { CONNACK, PUBACK, SUBACK } from '../../../wire/constants.js'
-import type { ConnectPacket, Properties, PublishPacket, SubscriptionRequest } from '../../../wire/packets.js'
+import type {
+  ConnectPacket,
+  Properties,
+  PublishPacket,
+  SubscriptionRequest,
+} from '../../../wire/packets.js'
 import type { BrokerClient, HookName } from './events.js'
 import { ask, codeOf, codeWithout, type Eventually, type HookHost, NoVerdict } from './hooks.js'
 import type { BrokerMessage } from './message.js'
@@ -23,7 +28,11 @@ export interface ConnectVerdict {
 }
 
 /** Whether the client may come; waited for without a limit of its own, since the time for CONNECT is limited. */
-export function connectVerdict(host: VerdictHost, connect: ConnectPacket, remote: string | undefined): Eventually<ConnectVerdict> {
+export function connectVerdict(
+  host: VerdictHost,
+  connect: ConnectPacket,
+  remote: string | undefined,
+): Eventually<ConnectVerdict> {
   const { authenticate } = host.settings
   if (authenticate === undefined) return { code: 0, properties: undefined }
   return ask<ConnectVerdict>(host, {
@@ -33,28 +42,47 @@ export function connectVerdict(host: VerdictHost, connect: ConnectPacket, remote
     run: () => authenticate(connect, { remote }),
     read: (verdict) => ({
       code: codeOf(verdict, CONNACK),
-      properties: (typeof verdict === 'object' && (verdict as { readonly properties?: Properties }).properties) || undefined,
+      properties:
+        (typeof verdict === 'object' &&
+          (verdict as { readonly properties?: Properties }).properties) ||
+        undefined,
     }),
     failed: (error) => ({ code: codeWithout(error), properties: undefined }),
   })
 }
 
 /** The code that a message is refused with, or one below 0x80. PUBREC has the codes of PUBACK [MQTT-3.4.2-1] [MQTT-3.5.2-1]. */
-export function publishVerdict(host: VerdictHost, client: BrokerClient, packet: () => PublishPacket): Eventually<number> {
+export function publishVerdict(
+  host: VerdictHost,
+  client: BrokerClient,
+  packet: () => PublishPacket,
+): Eventually<number> {
   const { authorizePublish } = host.settings
   if (authorizePublish === undefined) return 0
-  return askForCode(host, 'authorizePublish', client, PUBACK, () => authorizePublish(client, packet()))
+  return askForCode(host, 'authorizePublish', client, PUBACK, () =>
+    authorizePublish(client, packet()),
+  )
 }
 
 /** The code that a filter is refused with, or one below 0x80 [MQTT-3.9.3-2]. */
-export function subscribeVerdict(host: VerdictHost, client: BrokerClient, request: SubscriptionRequest): Eventually<number> {
+export function subscribeVerdict(
+  host: VerdictHost,
+  client: BrokerClient,
+  request: SubscriptionRequest,
+): Eventually<number> {
   const { authorizeSubscribe } = host.settings
   if (authorizeSubscribe === undefined) return 0
-  return askForCode(host, 'authorizeSubscribe', client, SUBACK, () => authorizeSubscribe(client, request))
+  return askForCode(host, 'authorizeSubscribe', client, SUBACK, () =>
+    authorizeSubscribe(client, request),
+  )
 }
 
 /** Whether the receiver may have the message. */
-export function deliveryVerdict(host: VerdictHost, client: BrokerClient, message: BrokerMessage): Eventually<boolean> {
+export function deliveryVerdict(
+  host: VerdictHost,
+  client: BrokerClient,
+  message: BrokerMessage,
+): Eventually<boolean> {
   const { authorizeDelivery, hookTimeout: timeout } = host.settings
   if (authorizeDelivery === undefined) return true
   return ask(host, {
@@ -70,7 +98,20 @@ export function deliveryVerdict(host: VerdictHost, client: BrokerClient, message
   })
 }
 
-function askForCode(host: VerdictHost, hook: HookName, { clientId }: BrokerClient, answer: number, run: () => unknown): Eventually<number> {
+function askForCode(
+  host: VerdictHost,
+  hook: HookName,
+  { clientId }: BrokerClient,
+  answer: number,
+  run: () => unknown,
+): Eventually<number> {
   const { hookTimeout: timeout } = host.settings
-  return ask(host, { hook, clientId, timeout, run, read: (verdict) => codeOf(verdict, answer), failed: codeWithout })
+  return ask(host, {
+    hook,
+    clientId,
+    timeout,
+    run,
+    read: (verdict) => codeOf(verdict, answer),
+    failed: codeWithout,
+  })
 }

@@ -42,7 +42,8 @@ export class BrokerConnection implements Sink, ReceivingConnection, EndingConnec
     this.#timers = new ConnectionTimers(clock, this.end)
     this.#incoming = new IncomingPackets(this, transport, this.#timers)
     this.#timers.later(settings.connectTimeout, () => {
-      if (this.peer.state === 'new') this.violate('no CONNECT in time [MQTT-3.1.0-1]', undefined, 0x80)
+      if (this.peer.state === 'new')
+        this.violate('no CONNECT in time [MQTT-3.1.0-1]', undefined, 0x80)
       else if (this.peer.state === 'authenticating') endHandshake(this, this.#incoming.isThinking)
     })
     transport.open(this)
@@ -85,7 +86,10 @@ export class BrokerConnection implements Sink, ReceivingConnection, EndingConnec
     this.#owner.forgetStream(this)
     sender.lose()
     // What was sent before the end counts.
-    const isDone = !this.#incoming.isThinking || end.over || (peer.state !== 'connected' && this.#incoming.isEmpty)
+    const isDone =
+      !this.#incoming.isThinking ||
+      end.over ||
+      (peer.state !== 'connected' && this.#incoming.isEmpty)
     if (isDone) end.lose()
     else peer.session?.deliveries.detach(sender)
   }
@@ -121,7 +125,11 @@ export class BrokerConnection implements Sink, ReceivingConnection, EndingConnec
   #watch(limit: number): void {
     const isBusy = (): boolean => this.#incoming.isThinking
     this.#timers.watchSilence(limit, isBusy, () =>
-      this.violate('silent for more than one and a half times the keep alive [MQTT-3.1.2-22]', undefined, 0x8d),
+      this.violate(
+        'silent for more than one and a half times the keep alive [MQTT-3.1.2-22]',
+        undefined,
+        0x8d,
+      ),
     )
   }
 }

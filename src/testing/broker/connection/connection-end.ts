@@ -34,7 +34,10 @@ export class ConnectionEnd implements ConnectionEnding {
   readonly #connection: EndingConnection
   readonly #transport: Transport
   #linger: (() => void) | undefined
-  #end: { by: 'client' | 'broker' | 'network'; reasonCode: number | undefined } = { by: 'network', reasonCode: undefined }
+  #end: { by: 'client' | 'broker' | 'network'; reasonCode: number | undefined } = {
+    by: 'network',
+    reasonCode: undefined,
+  }
 
   constructor(connection: EndingConnection, transport: Transport) {
     this.#connection = connection
@@ -51,7 +54,10 @@ export class ConnectionEnd implements ConnectionEnding {
     if (this.over) return
     const { broker, sender } = this.#connection
     sender.end(() => this.#transport.close())
-    if (!this.gone) this.#linger = after(broker.clock, lingerTime, () => this.#transport.destroy(new Error('the client did not end its stream')))
+    if (!this.gone)
+      this.#linger = after(broker.clock, lingerTime, () =>
+        this.#transport.destroy(new Error('the client did not end its stream')),
+      )
     this.#finishOnce('broker')
   }
 
@@ -60,9 +66,11 @@ export class ConnectionEnd implements ConnectionEnding {
     if (this.over) return
     const { peer, sender } = this.#connection
     // 0x8C is in section 2.4, not in section 3.14.2.1 [MQTT-3.14.2-1].
-    const code = isReasonCode(DISCONNECT, reasonCode, 'server') && reasonCode !== 0x8c ? reasonCode : 0x82
+    const code =
+      isReasonCode(DISCONNECT, reasonCode, 'server') && reasonCode !== 0x8c ? reasonCode : 0x82
     this.#end = { by: 'broker', reasonCode: code }
-    if (peer.welcomed && peer.protocolVersion === 5) sender.send({ type: 'disconnect', reasonCode: code, properties })
+    if (peer.welcomed && peer.protocolVersion === 5)
+      sender.send({ type: 'disconnect', reasonCode: code, properties })
     this.finish()
   }
 
@@ -104,6 +112,7 @@ export class ConnectionEnd implements ConnectionEnding {
     const { broker, peer } = this.#connection
     const end = this.#end.by === 'network' ? { by, reasonCode: undefined } : this.#end
     this.#connection.handleOver()
-    if (peer.state === 'connected') broker.log.events.emit('disconnect', { client: peer.view, ...end })
+    if (peer.state === 'connected')
+      broker.log.events.emit('disconnect', { client: peer.view, ...end })
   }
 }

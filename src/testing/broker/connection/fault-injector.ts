@@ -81,7 +81,8 @@ export class FaultInjector<P extends ClientPacket | ServerPacket> {
     else if (action === 'delay') this.#delay(packet, fault.delay ?? defaultDelay)
     else if (action === 'reorder') this.#hold(packet)
     else if (action === 'close-before') end.cut()
-    else if (action === 'restart-keep' || action === 'restart-lose') end.restart(action === 'restart-keep')
+    else if (action === 'restart-keep' || action === 'restart-lose')
+      end.restart(action === 'restart-keep')
     else if (action !== 'drop') this.#deliverAnd(packet, action)
   }
 

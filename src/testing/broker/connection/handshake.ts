@@ -25,17 +25,30 @@ export function handleEarly(connection: HandledConnection, packet: ClientPacket)
     else connection.violate('the first packet is no CONNECT [MQTT-3.1.0-1]', packet.type, 0x82)
   } else if (packet.type === 'auth') handleAuth(connection, packet)
   else if (packet.type === 'disconnect') connection.end.leave(packet.reasonCode)
-  else if (packet.type === 'connect') connection.violate('a second CONNECT [MQTT-3.1.0-2]', packet.type, 0x82)
-  else connection.violate('more than AUTH and DISCONNECT before CONNACK [MQTT-3.1.2-30]', packet.type, 0x82)
+  else if (packet.type === 'connect')
+    connection.violate('a second CONNECT [MQTT-3.1.0-2]', packet.type, 0x82)
+  else
+    connection.violate(
+      'more than AUTH and DISCONNECT before CONNACK [MQTT-3.1.2-30]',
+      packet.type,
+      0x82,
+    )
 }
 
 /** The time for CONNECT and authentication is over without success. */
 export function endHandshake(connection: HandledConnection, thinking: boolean): void {
   const { broker, peer } = connection
   const { clientId, exchange } = peer
-  const error = new Error(`it did not settle within ${broker.settings.connectTimeout} ms (connectTimeout)`)
+  const error = new Error(
+    `it did not settle within ${broker.settings.connectTimeout} ms (connectTimeout)`,
+  )
   if (exchange?.turn === 'broker') broker.tell('auth', clientId, error)
-  else if (thinking) broker.tell(broker.settings.authenticate === undefined ? 'responseInformation' : 'authenticate', clientId, error)
+  else if (thinking)
+    broker.tell(
+      broker.settings.authenticate === undefined ? 'responseInformation' : 'authenticate',
+      clientId,
+      error,
+    )
   refuseConnect(connection, 0x80, 'the time for authentication is over')
 }
 
@@ -71,12 +84,29 @@ function protocolLevel(head: Uint8Array): number {
 }
 
 /** Says no and why, and ends the connection [MQTT-3.2.2-7] [MQTT-3.1.4-2]. Without a text the name of the code is the reason. */
-export function refuseConnect(connection: HandledConnection, reasonCode: number, text?: string, properties: Properties = {}): void {
+export function refuseConnect(
+  connection: HandledConnection,
+  reasonCode: number,
+  text?: string,
+  properties: Properties = {},
+): void {
   const { peer, sender } = connection
   const code = isReasonCode(CONNACK, reasonCode, 'server') ? reasonCode : 0x80
   const reasonString = text ?? reasonName(code, CONNACK)
-  if (peer.protocolVersion === 4) sender.send({ type: 'connack', sessionPresent: false, reasonCode: returnCodeOf(code), properties: {} })
-  else sender.send({ type: 'connack', sessionPresent: false, reasonCode: code, properties: { reasonString, ...properties } })
+  if (peer.protocolVersion === 4)
+    sender.send({
+      type: 'connack',
+      sessionPresent: false,
+      reasonCode: returnCodeOf(code),
+      properties: {},
+    })
+  else
+    sender.send({
+      type: 'connack',
+      sessionPresent: false,
+      reasonCode: code,
+      properties: { reasonString, ...properties },
+    })
   connection.end.finish()
 }
 
@@ -100,13 +130,21 @@ function handleConnect(connection: HandledConnection, packet: ConnectPacket): vo
 }
 
 /** Why the CONNECT is refused before anybody is asked. */
-function objectTo({ broker }: HandledConnection, { protocolVersion, clientId, will }: ConnectPacket): [code: number, text: string] | undefined {
+function objectTo(
+  { broker }: HandledConnection,
+  { protocolVersion, clientId, will }: ConnectPacket,
+): [code: number, text: string] | undefined {
   const { settings, sessions } = broker
-  if (!settings.protocolVersions.includes(protocolVersion)) return [0x84, 'this broker does not speak that version']
-  if (protocolVersion === 5 && (will?.qos ?? 0) > settings.maximumQoS) return [0x9b, 'the QoS of the will is not supported [MQTT-3.2.2-12]']
-  if (will?.retain && !settings.retainAvailable) return [0x9a, 'the will cannot be retained [MQTT-3.2.2-13]']
+  if (!settings.protocolVersions.includes(protocolVersion))
+    return [0x84, 'this broker does not speak that version']
+  if (protocolVersion === 5 && (will?.qos ?? 0) > settings.maximumQoS)
+    return [0x9b, 'the QoS of the will is not supported [MQTT-3.2.2-12]']
+  if (will?.retain && !settings.retainAvailable)
+    return [0x9a, 'the will cannot be retained [MQTT-3.2.2-13]']
   const { byClientId } = sessions
-  return byClientId.size >= settings.maxSessions && !byClientId.has(clientId) ? [0x97, 'there are as many sessions as are kept'] : undefined
+  return byClientId.size >= settings.maxSessions && !byClientId.has(clientId)
+    ? [0x97, 'there are as many sessions as are kept']
+    : undefined
 }
 
 function authenticateFurther(connection: HandledConnection, packet: ConnectPacket): void {
@@ -115,17 +153,31 @@ function authenticateFurther(connection: HandledConnection, packet: ConnectPacke
     announce(connection, packet, {})
     return
   }
-  const method = Object.hasOwn(connection.broker.settings.auth, methodName) ? connection.broker.settings.auth[methodName] : undefined
+  const method = Object.hasOwn(connection.broker.settings.auth, methodName)
+    ? connection.broker.settings.auth[methodName]
+    : undefined
   if (method === undefined) {
-    refuseConnect(connection, 0x8c, 'this broker does not know the authentication method [MQTT-4.12.0-1]')
+    refuseConnect(
+      connection,
+      0x8c,
+      'this broker does not know the authentication method [MQTT-4.12.0-1]',
+    )
     return
   }
-  const exchange: AuthExchange = { methodName, method, context: contextOf(connection.peer, false), turn: 'none' }
+  const exchange: AuthExchange = {
+    methodName,
+    method,
+    context: contextOf(connection.peer, false),
+    turn: 'none',
+  }
   connection.peer.exchange = exchange
   takeStep(connection, exchange, () => method.start(authenticationData, exchange.context))
 }
 
-function contextOf({ clientId, connect, remote }: Peer, reauthentication: boolean): BrokerAuthContext {
+function contextOf(
+  { clientId, connect, remote }: Peer,
+  reauthentication: boolean,
+): BrokerAuthContext {
   return { clientId, username: connect?.username, remote, reauthentication, state: {} }
 }
 
@@ -134,15 +186,32 @@ export function handleAuth(connection: HandledConnection, packet: AuthPacket): v
   const { exchange, state } = connection.peer
   const { authenticationMethod, authenticationData } = packet.properties
   const begins = packet.reasonCode === 0x19
-  if (exchange === undefined) connection.violate('AUTH without an authentication method in CONNECT [MQTT-4.12.0-7]', 'auth', 0x82)
+  if (exchange === undefined)
+    connection.violate(
+      'AUTH without an authentication method in CONNECT [MQTT-4.12.0-7]',
+      'auth',
+      0x82,
+    )
   else if (authenticationMethod !== exchange.methodName) {
-    connection.violate('AUTH with another authentication method [MQTT-4.12.0-5] [MQTT-4.12.1-1]', 'auth', 0x82)
-  } else if (begins !== (exchange.turn === 'none') || exchange.turn === 'broker' || (begins && state !== 'connected')) {
+    connection.violate(
+      'AUTH with another authentication method [MQTT-4.12.0-5] [MQTT-4.12.1-1]',
+      'auth',
+      0x82,
+    )
+  } else if (
+    begins !== (exchange.turn === 'none') ||
+    exchange.turn === 'broker' ||
+    (begins && state !== 'connected')
+  ) {
     connection.violate('AUTH that nobody waits for [MQTT-4.12.0-3]', 'auth', 0x82)
   } else {
     if (begins) exchange.context = contextOf(connection.peer, true)
     const { method, context } = exchange
-    takeStep(connection, exchange, () => (begins ? method.start(authenticationData, context) : method.continue(authenticationData, context)))
+    takeStep(connection, exchange, () =>
+      begins
+        ? method.start(authenticationData, context)
+        : method.continue(authenticationData, context),
+    )
   }
 }
 
@@ -174,10 +243,15 @@ function takeStep(connection: HandledConnection, exchange: AuthExchange, run: ()
 /** @throws TypeError for what is no step */
 function stepOf(given: unknown): Step {
   if (!isObject(given)) throw new TypeError('an authentication method gave what is no step')
-  const { reasonCode = 0, data } = given as { readonly reasonCode?: unknown; readonly data?: unknown }
-  if (!isCode(reasonCode)) throw new TypeError('an authentication method gave what is no reason code')
+  const { reasonCode = 0, data } = given as {
+    readonly reasonCode?: unknown
+    readonly data?: unknown
+  }
+  if (!isCode(reasonCode))
+    throw new TypeError('an authentication method gave what is no reason code')
   if (reasonCode >= 0x80) return reasonCode
-  if (data !== undefined && !isBytes(data)) throw new TypeError('an authentication method gave data that is no Uint8Array')
+  if (data !== undefined && !isBytes(data))
+    throw new TypeError('an authentication method gave data that is no Uint8Array')
   return { continues: reasonCode === 0x18, data }
 }
 
@@ -186,15 +260,26 @@ function isCode(value: unknown): value is number {
 }
 
 function isRefusal(error: unknown): error is { readonly reasonCode: number } {
-  return isObject(error) && 'reasonCode' in error && isCode(error.reasonCode) && error.reasonCode >= 0x80
+  return (
+    isObject(error) && 'reasonCode' in error && isCode(error.reasonCode) && error.reasonCode >= 0x80
+  )
 }
 
-function answerStep(connection: HandledConnection, exchange: AuthExchange, continues: boolean, data: Uint8Array | undefined): void {
-  const properties: Properties = { authenticationMethod: exchange.methodName, authenticationData: data && new Uint8Array(data) }
+function answerStep(
+  connection: HandledConnection,
+  exchange: AuthExchange,
+  continues: boolean,
+  data: Uint8Array | undefined,
+): void {
+  const properties: Properties = {
+    authenticationMethod: exchange.methodName,
+    authenticationData: data && new Uint8Array(data),
+  }
   exchange.turn = continues ? 'client' : 'none'
   if (continues || connection.peer.state === 'connected') {
     connection.sender.send({ type: 'auth', reasonCode: continues ? 0x18 : 0, properties })
-  } else if (connection.peer.connect !== undefined) announce(connection, connection.peer.connect, properties)
+  } else if (connection.peer.connect !== undefined)
+    announce(connection, connection.peer.connect, properties)
 }
 
 /** [MQTT-4.12.0-4] [MQTT-4.12.1-2] */
@@ -204,15 +289,29 @@ function refuseExchange(connection: HandledConnection, reasonCode: number): void
 }
 
 /** Finds out what CONNACK has to say, then lets the client in. */
-function announce(connection: HandledConnection, connect: ConnectPacket, properties: Properties): void {
+function announce(
+  connection: HandledConnection,
+  connect: ConnectPacket,
+  properties: Properties,
+): void {
   connection.decide(responseInformation(connection, connect), (information) => {
     if (!connection.end.over)
-      welcome(connection, connect, information === undefined ? properties : { responseInformation: information, ...properties })
+      welcome(
+        connection,
+        connect,
+        information === undefined
+          ? properties
+          : { responseInformation: information, ...properties },
+      )
   })
 }
 
 /** The client is in: session, CONNACK, what waits for it. */
-function welcome(connection: HandledConnection, connect: ConnectPacket, properties: Properties): void {
+function welcome(
+  connection: HandledConnection,
+  connect: ConnectPacket,
+  properties: Properties,
+): void {
   const { broker, peer, sender, end } = connection
   const { settings } = broker
   // Others may have come in while hooks were asked.
@@ -228,25 +327,40 @@ function welcome(connection: HandledConnection, connect: ConnectPacket, properti
   peer.will = connect.will
   session.protocolVersion = connect.protocolVersion
   session.expiryInterval = expiryOf(connect, settings)
-  peer.keepAlive = connect.protocolVersion === 5 ? (settings.serverKeepAlive ?? connect.keepAlive) : connect.keepAlive
+  peer.keepAlive =
+    connect.protocolVersion === 5
+      ? (settings.serverKeepAlive ?? connect.keepAlive)
+      : connect.keepAlive
   connection.begin()
-  const announced = connect.protocolVersion === 5 ? { ...announcements(settings, peer, connect), ...properties } : {}
+  const announced =
+    connect.protocolVersion === 5
+      ? { ...announcements(settings, peer, connect), ...properties }
+      : {}
   sender.send({ type: 'connack', sessionPresent: present, reasonCode: 0, properties: announced })
   if (!end.over) broker.log.events.emit('connect', { client: peer.view, sessionPresent: present })
   if (!end.over && !end.gone) session.deliveries.attach(sender)
 }
 
 /** Seconds that the session is kept after its connection. 3.1.1 keeps it for ever, or not at all. */
-export function expiryOf({ protocolVersion, cleanStart, properties }: ConnectPacket, settings: BrokerSettings): number {
-  const wanted = protocolVersion === 5 ? (properties.sessionExpiryInterval ?? 0) : cleanStart ? 0 : NEVER
+export function expiryOf(
+  { protocolVersion, cleanStart, properties }: ConnectPacket,
+  settings: BrokerSettings,
+): number {
+  const wanted =
+    protocolVersion === 5 ? (properties.sessionExpiryInterval ?? 0) : cleanStart ? 0 : NEVER
   return Math.min(wanted, settings.maximumSessionExpiry)
 }
 
 /** What CONNACK says: only what differs from the protocol's defaults (section 3.2.2.3). */
-function announcements(settings: BrokerSettings, { session, clientId }: Peer, connect: ConnectPacket): Properties {
+function announcements(
+  settings: BrokerSettings,
+  { session, clientId }: Peer,
+  connect: ConnectPacket,
+): Properties {
   const { sessionExpiryInterval = 0 } = connect.properties
   const properties: Properties = {}
-  if (session?.expiryInterval !== sessionExpiryInterval) properties.sessionExpiryInterval = session?.expiryInterval
+  if (session?.expiryInterval !== sessionExpiryInterval)
+    properties.sessionExpiryInterval = session?.expiryInterval
   if (settings.receiveMaximum < 65_535) properties.receiveMaximum = settings.receiveMaximum
   if (settings.maximumQoS < 2) properties.maximumQoS = settings.maximumQoS
   if (!settings.retainAvailable) properties.retainAvailable = 0
@@ -261,10 +375,15 @@ function announcements(settings: BrokerSettings, { session, clientId }: Peer, co
 }
 
 // [MQTT-3.1.2-28]
-function responseInformation({ broker, peer }: HandledConnection, connect: ConnectPacket): Eventually<string | undefined> {
+function responseInformation(
+  { broker, peer }: HandledConnection,
+  connect: ConnectPacket,
+): Eventually<string | undefined> {
   const { responseInformation: given } = broker.settings
   if (connect.properties.requestResponseInformation !== 1 || typeof given !== 'function') {
-    return connect.properties.requestResponseInformation === 1 ? (given as string | undefined) : undefined
+    return connect.properties.requestResponseInformation === 1
+      ? (given as string | undefined)
+      : undefined
   }
   return ask(broker, {
     hook: 'responseInformation',
@@ -272,7 +391,8 @@ function responseInformation({ broker, peer }: HandledConnection, connect: Conne
     timeout: Infinity,
     run: () => given(connect),
     read(text) {
-      if (text !== undefined && typeof text !== 'string') throw new TypeError('responseInformation gave what is no text')
+      if (text !== undefined && typeof text !== 'string')
+        throw new TypeError('responseInformation gave what is no text')
       return text
     },
     failed: () => undefined,

@@ -45,7 +45,8 @@ export class HookBacklog {
     const bytes = size + packetCost
     this.#waiting.push({ run, bytes })
     this.#bytes += bytes
-    if (this.#bytes > this.#mostBytes || (!isConnected && this.#waiting.length > mostEarly)) return false
+    if (this.#bytes > this.#mostBytes || (!isConnected && this.#waiting.length > mostEarly))
+      return false
     if (this.#bytes > pauseAt && !this.#paused) {
       this.#paused = true
       this.#transport.pause?.()

@@ -64,7 +64,8 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
 
   /** Takes bytes that are no packet. */
   receiveError(error: WireError): void {
-    if (this.isThinking && this.#peer.state === 'connected') this.#wait(() => handleWireError(this.#connection, error), 0)
+    if (this.isThinking && this.#peer.state === 'connected')
+      this.#wait(() => handleWireError(this.#connection, error), 0)
     else handleWireError(this.#connection, error)
   }
 
@@ -72,7 +73,11 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
   deliver(packet: ClientPacket | Uint8Array, again: boolean): void {
     if (packet instanceof Uint8Array) return
     if (!this.isThinking || this.#endsHandshake(packet)) this.#take(packet, again)
-    else this.#wait(() => this.#take(packet, again), packet.type === 'publish' ? packet.payload.length : 0)
+    else
+      this.#wait(
+        () => this.#take(packet, again),
+        packet.type === 'publish' ? packet.payload.length : 0,
+      )
   }
 
   refuse(packet: ClientPacket, reasonCode: number): void {
@@ -160,7 +165,8 @@ export class IncomingPackets implements FaultEnds<ClientPacket> {
 
   #refuseFlood(): void {
     const text = 'too much was sent while a hook was asked'
-    if (this.#peer.state === 'connected') this.#connection.end.disconnect(0x97, { reasonString: text })
+    if (this.#peer.state === 'connected')
+      this.#connection.end.disconnect(0x97, { reasonString: text })
     else refuseConnect(this.#connection, 0x97, text)
   }
 

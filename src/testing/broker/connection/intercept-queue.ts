@@ -85,7 +85,13 @@ export class InterceptQueue {
   #release(held: ServerPacket[]): void {
     const hook = this.#hook
     let next = 0
-    while (next < held.length && this.#held === undefined && hook !== undefined && !this.#ends.isLost) this.#ask(hook, held[next++] as ServerPacket)
+    while (
+      next < held.length &&
+      this.#held === undefined &&
+      hook !== undefined &&
+      !this.#ends.isLost
+    )
+      this.#ask(hook, held[next++] as ServerPacket)
     // What was sent meanwhile comes behind what was held before.
     if (this.#held !== undefined) this.#held = [...held.slice(next), ...this.#held]
     else if (this.#end !== undefined) this.#end()

@@ -30,7 +30,9 @@ export class LimitedEncoder {
   configure({ properties }: ConnectPacket): void {
     this.#maximumPacketSize = properties.maximumPacketSize ?? Infinity
     this.#problemInformation = properties.requestProblemInformation !== 0
-    this.#aliasMaximum = this.#broker.settings.assignTopicAliases ? (properties.topicAliasMaximum ?? 0) : 0
+    this.#aliasMaximum = this.#broker.settings.assignTopicAliases
+      ? (properties.topicAliasMaximum ?? 0)
+      : 0
   }
 
   /** Whether a PUBLISH is larger than the client takes, as it is. `estimate` is never less than its bytes: encoding only to measure is left out. */
@@ -42,7 +44,10 @@ export class LimitedEncoder {
   /** Bytes as large as the client takes: what only explains is left out where it does not fit [MQTT-3.1.2-24]. Undefined when nothing fits. */
   encode(packet: ServerPacket): Uint8Array | undefined {
     if (packet.type === 'publish') return this.#publish(packet)
-    const kept = this.#problemInformation || packet.type === 'connack' || packet.type === 'disconnect' ? packet : withoutProblem(packet) // [MQTT-3.1.2-29]
+    const kept =
+      this.#problemInformation || packet.type === 'connack' || packet.type === 'disconnect'
+        ? packet
+        : withoutProblem(packet) // [MQTT-3.1.2-29]
     const bytes = this.#bytesOf(kept)
     if (bytes === undefined || bytes.length <= this.#maximumPacketSize) return bytes
     const shorter = this.#bytesOf(withoutProblem(kept))
@@ -53,10 +58,23 @@ export class LimitedEncoder {
    * The PUBLISH of a delivery that is not looked at any more: only what is different for this client is encoded. `'large'` when it is larger than the
    * client takes; undefined when it cannot be encoded, which is reported.
    */
-  encodeShared({ message, qos, retain, identifiers }: Delivery, packetId: number | undefined, dup: boolean): Uint8Array | 'large' | undefined {
+  encodeShared(
+    { message, qos, retain, identifiers }: Delivery,
+    packetId: number | undefined,
+    dup: boolean,
+  ): Uint8Array | 'large' | undefined {
     const { publishBytes, clock } = this.#broker
     const hasProperties = this.#peer.protocolVersion === 5
-    const variation: Variation = { qos, retain, dup, packetId, hasProperties, identifiers, alias: 0, hasTopic: true }
+    const variation: Variation = {
+      qos,
+      retain,
+      dup,
+      packetId,
+      hasProperties,
+      identifiers,
+      alias: 0,
+      hasTopic: true,
+    }
     try {
       publishBytes.take(message)
     } catch (error) {
@@ -72,7 +90,11 @@ export class LimitedEncoder {
     const { topic, properties } = packet
     if (this.#aliasMaximum === 0 || properties.topicAlias !== undefined) return this.#whole(packet)
     const known = this.#aliases.get(topic)
-    if (known !== undefined) return this.#whole({ ...packet, topic: '', properties: { ...properties, topicAlias: known } }) ?? this.#whole(packet)
+    if (known !== undefined)
+      return (
+        this.#whole({ ...packet, topic: '', properties: { ...properties, topicAlias: known } }) ??
+        this.#whole(packet)
+      )
     if (this.#aliases.size >= this.#aliasMaximum) return this.#whole(packet)
     const topicAlias = this.#aliases.size + 1
     const bytes = this.#whole({ ...packet, properties: { ...properties, topicAlias } })
@@ -103,7 +125,11 @@ export class LimitedEncoder {
     try {
       return encode(packet, { protocolVersion: this.#peer.protocolVersion })
     } catch (error) {
-      this.#broker.tell(this.#broker.settings.intercept === undefined ? 'faults' : 'intercept', this.#peer.clientId, error)
+      this.#broker.tell(
+        this.#broker.settings.intercept === undefined ? 'faults' : 'intercept',
+        this.#peer.clientId,
+        error,
+      )
       return undefined
     }
   }

@@ -42,9 +42,17 @@ export class OpenRequests {
       this.#receipts.add(packet.packetId)
     }
     const kind = settled(packet)
-    if (kind === undefined || !('packetId' in packet) || packet.packetId === undefined || this.#kinds.get(packet.packetId) !== kind) return
+    if (
+      kind === undefined ||
+      !('packetId' in packet) ||
+      packet.packetId === undefined ||
+      this.#kinds.get(packet.packetId) !== kind
+    )
+      return
     // A refusal because the identifier is in use ends nothing, but for what this connection itself opened at QoS 1 [MQTT-4.9.0-2].
-    const ends = this.#atQoS1.delete(packet.packetId) || this.#peer.session?.unreleased.has(packet.packetId) !== true
+    const ends =
+      this.#atQoS1.delete(packet.packetId) ||
+      this.#peer.session?.unreleased.has(packet.packetId) !== true
     if (kind === 'publish' && !ends) return
     if (kind === 'publish') this.publishes--
     this.#kinds.delete(packet.packetId)
@@ -59,7 +67,12 @@ export class OpenRequests {
 
 /** The kind of request that a packet is the end of, if it is one. */
 function settled(packet: ServerPacket): RequestKind | undefined {
-  if (packet.type === 'puback' || packet.type === 'pubcomp' || (packet.type === 'pubrec' && packet.reasonCode >= 0x80)) return 'publish'
+  if (
+    packet.type === 'puback' ||
+    packet.type === 'pubcomp' ||
+    (packet.type === 'pubrec' && packet.reasonCode >= 0x80)
+  )
+    return 'publish'
   if (packet.type === 'suback') return 'subscribe'
   return packet.type === 'unsuback' ? 'unsubscribe' : undefined
 }

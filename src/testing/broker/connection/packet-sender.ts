@@ -4,7 +4,12 @@
  * It sends what it is given, in order. What is sent next to a session is decided elsewhere.
  */
 import type { Transport } from '../../../transport/transport.js'
-import type { ConnectPacket, Properties, PublishPacket, ServerPacket } from '../../../wire/packets.js'
+import type {
+  ConnectPacket,
+  Properties,
+  PublishPacket,
+  ServerPacket,
+} from '../../../wire/packets.js'
 import type { Eventually } from '../common/hooks.js'
 import { deliveredProperties } from '../common/message.js'
 import { deliveryVerdict } from '../common/verdicts.js'
@@ -58,7 +63,10 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
 
   configure(connect: ConnectPacket): void {
     this.#peer.protocolVersion = connect.protocolVersion
-    this.receiveMaximum = Math.min(connect.properties.receiveMaximum ?? 65_535, this.#broker.settings.maxInflight)
+    this.receiveMaximum = Math.min(
+      connect.properties.receiveMaximum ?? 65_535,
+      this.#broker.settings.maxInflight,
+    )
     this.#encoder.configure(connect)
   }
 
@@ -77,15 +85,32 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
     }
     const { message, qos, retain, identifiers } = delivery
     const { topic, payload } = message
-    const properties = this.#peer.protocolVersion === 4 ? none : deliveredProperties(message, this.#broker.clock.now(), identifiers)
-    const packet: PublishPacket = { type: 'publish', dup, qos, retain, topic, packetId, properties, payload }
+    const properties =
+      this.#peer.protocolVersion === 4
+        ? none
+        : deliveredProperties(message, this.#broker.clock.now(), identifiers)
+    const packet: PublishPacket = {
+      type: 'publish',
+      dup,
+      qos,
+      retain,
+      topic,
+      packetId,
+      properties,
+      payload,
+    }
     if (this.#encoder.isTooLarge(packet, message.size + identifiers.length * 5)) return false
     this.send(packet)
     return true
   }
 
   release(packetId: number, reasonCode: number): void {
-    this.send({ type: 'pubrel', packetId, reasonCode: this.#peer.protocolVersion === 4 ? 0 : reasonCode, properties: {} })
+    this.send({
+      type: 'pubrel',
+      packetId,
+      reasonCode: this.#peer.protocolVersion === 4 ? 0 : reasonCode,
+      properties: {},
+    })
   }
 
   allows({ message }: Delivery): Eventually<boolean> {
@@ -148,9 +173,13 @@ export class PacketSender implements AnswerWriter, FaultEnds<ServerPacket>, Inte
   refuse(packet: ServerPacket, reasonCode: number): void {
     const { session, protocolVersion } = this.#peer
     // The client hears that the message was refused.
-    if (packet.type === 'pubrec' && reasonCode >= 0x80 && protocolVersion === 5) session?.unreleased.delete(packet.packetId)
-    this.deliver(protocolVersion === 4 ? restated311(packet, reasonCode) : restated(packet, reasonCode))
-    if (packet.type === 'disconnect' || (packet.type === 'connack' && reasonCode > 0)) this.#life.finish()
+    if (packet.type === 'pubrec' && reasonCode >= 0x80 && protocolVersion === 5)
+      session?.unreleased.delete(packet.packetId)
+    this.deliver(
+      protocolVersion === 4 ? restated311(packet, reasonCode) : restated(packet, reasonCode),
+    )
+    if (packet.type === 'disconnect' || (packet.type === 'connack' && reasonCode > 0))
+      this.#life.finish()
   }
 
   #write(bytes: Uint8Array): void {

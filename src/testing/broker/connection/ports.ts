@@ -1,7 +1,12 @@
 /**
  * What the parts of one connection need of each other, and the connection of its broker. Types only.
  */
-import type { ClientPacket, ConnectPacket, Properties, ServerPacket } from '../../../wire/packets.js'
+import type {
+  ClientPacket,
+  ConnectPacket,
+  Properties,
+  ServerPacket,
+} from '../../../wire/packets.js'
 import type { HookName } from '../common/events.js'
 import type { Eventually } from '../common/hooks.js'
 import type { BrokerState } from '../state/broker-state.js'

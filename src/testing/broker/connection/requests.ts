@@ -62,14 +62,25 @@ export function handleRequest(connection: HandledConnection, packet: ClientPacke
 }
 
 /** Answers a packet with a reason code, without any effect: a fault wants it so. */
-export function refuseRequest(connection: HandledConnection, packet: ClientPacket, reasonCode: number): void {
+export function refuseRequest(
+  connection: HandledConnection,
+  packet: ClientPacket,
+  reasonCode: number,
+): void {
   const { session } = connection.peer
   if (session === undefined) return
   if (packet.type === 'publish') onPublish(connection, session, packet, reasonCode)
-  else if (packet.type === 'subscribe') answer(connection, packet, fill(packet.subscriptions, reasonCode))
-  else if (packet.type === 'unsubscribe') answer(connection, packet, fill(packet.filters, reasonCode))
+  else if (packet.type === 'subscribe')
+    answer(connection, packet, fill(packet.subscriptions, reasonCode))
+  else if (packet.type === 'unsubscribe')
+    answer(connection, packet, fill(packet.filters, reasonCode))
   else if (packet.type === 'pubrel')
-    connection.sender.send({ type: 'pubcomp', packetId: packet.packetId, reasonCode: code311(connection, reasonCode), properties: {} })
+    connection.sender.send({
+      type: 'pubcomp',
+      packetId: packet.packetId,
+      reasonCode: code311(connection, reasonCode),
+      properties: {},
+    })
 }
 
 function fill(list: readonly unknown[], reasonCode: number): number[] {
@@ -80,7 +91,12 @@ function code311({ peer }: HandledConnection, reasonCode: number): number {
   return peer.protocolVersion === 4 ? 0 : reasonCode
 }
 
-function onPublish(connection: HandledConnection, session: SessionState, given: PublishPacket, refusal?: number): void {
+function onPublish(
+  connection: HandledConnection,
+  session: SessionState,
+  given: PublishPacket,
+  refusal?: number,
+): void {
   // The decoder lets none of 5.0 pass.
   if (given.dup && given.qos === 0) {
     connection.violate('DUP at QoS 0 [MQTT-3.3.1-2]', 'publish', 0x82)
@@ -89,14 +105,24 @@ function onPublish(connection: HandledConnection, session: SessionState, given: 
   const packet = resolveAlias(connection, given)
   if (packet === undefined || breaksLimits(connection, packet)) return
   const { qos, packetId } = packet
-  if (packetId !== undefined && !openRequest(connection, packetId, 'publish', packet.dup, qos)) return
-  const known = (packetId === undefined ? undefined : repeatedCode(connection, session, packet)) ?? refusal
+  if (packetId !== undefined && !openRequest(connection, packetId, 'publish', packet.dup, qos))
+    return
+  const known =
+    (packetId === undefined ? undefined : repeatedCode(connection, session, packet)) ?? refusal
   if (known !== undefined) acknowledge(connection, packet, known)
-  else connection.decide(verdictOn(connection, packet), (code) => finishPublish(connection, session, packet, code))
+  else
+    connection.decide(verdictOn(connection, packet), (code) =>
+      finishPublish(connection, session, packet, code),
+    )
 }
 
 /** Takes a message over, or refuses it, as was decided. */
-function finishPublish(connection: HandledConnection, session: SessionState, packet: PublishPacket, verdict: number): void {
+function finishPublish(
+  connection: HandledConnection,
+  session: SessionState,
+  packet: PublishPacket,
+  verdict: number,
+): void {
   // A hook may have ended everything.
   if (connection.end.over) return
   const reasonCode = verdict >= 0x80 ? verdict : noRoom(connection, packet)
@@ -105,11 +131,20 @@ function finishPublish(connection: HandledConnection, session: SessionState, pac
   else acknowledge(connection, packet, takeOver(connection, session, packet, packet.packetId))
 }
 
-function acknowledge(connection: HandledConnection, { qos, packetId }: PublishPacket, reasonCode: number): void {
+function acknowledge(
+  connection: HandledConnection,
+  { qos, packetId }: PublishPacket,
+  reasonCode: number,
+): void {
   if (packetId === undefined) return
   const type = qos === 1 ? 'puback' : 'pubrec'
   // A fault or a listener may have ended everything meanwhile.
-  connection.sender.send({ type, packetId, reasonCode: code311(connection, reasonCode), properties: {} })
+  connection.sender.send({
+    type,
+    packetId,
+    reasonCode: code311(connection, reasonCode),
+    properties: {},
+  })
 }
 
 /** What a PUBLISH with an identifier that was not released is answered with; undefined for a new one [MQTT-4.3.3-10]. */
@@ -131,23 +166,36 @@ function repeatedCode(
 }
 
 /** Makes the client's message the broker's; the code of its acknowledgement. */
-function takeOver(connection: HandledConnection, session: SessionState, packet: PublishPacket, packetId: number): number {
+function takeOver(
+  connection: HandledConnection,
+  session: SessionState,
+  packet: PublishPacket,
+  packetId: number,
+): number {
   const { qos, topic, payload } = packet
   const fingerprint = qos === 2 ? fingerprintOf(topic, payload) : 0
   // First, so that whatever happens while the message goes round finds it.
   if (qos === 2) session.unreleased.set(packetId, { reasonCode: 0, fingerprint })
   const reasonCode = accept(connection, packet) ? 0 : 0x10
-  if (session.unreleased.has(packetId)) session.unreleased.set(packetId, { reasonCode, fingerprint })
+  if (session.unreleased.has(packetId))
+    session.unreleased.set(packetId, { reasonCode, fingerprint })
   return reasonCode
 }
 
 function accept(connection: HandledConnection, packet: PublishPacket): boolean {
   const message = messageOf(packet, connection.peer.clientId, connection.broker.clock.now())
-  return connection.broker.publish(message, { packetId: packet.packetId, dup: packet.dup, will: false })
+  return connection.broker.publish(message, {
+    packetId: packet.packetId,
+    dup: packet.dup,
+    will: false,
+  })
 }
 
 /** [MQTT-3.3.2-7] [MQTT-3.3.2-12]; undefined when the connection had to end. */
-function resolveAlias(connection: HandledConnection, packet: PublishPacket): PublishPacket | undefined {
+function resolveAlias(
+  connection: HandledConnection,
+  packet: PublishPacket,
+): PublishPacket | undefined {
   const { topicAlias } = packet.properties
   if (topicAlias === undefined) return packet
   if (topicAlias > connection.broker.settings.topicAliasMaximum) {
@@ -168,23 +216,36 @@ function breaksLimits(connection: HandledConnection, { qos, retain }: PublishPac
   const { maximumQoS, retainAvailable } = connection.broker.settings
   if (connection.peer.protocolVersion === 4) return false
   if (qos > maximumQoS) connection.violate('QoS above the maximum [MQTT-3.2.2-11]', 'publish', 0x9b)
-  else if (retain && !retainAvailable) connection.violate('RETAIN without retained messages [MQTT-3.2.2-14]', 'publish', 0x9a)
+  else if (retain && !retainAvailable)
+    connection.violate('RETAIN without retained messages [MQTT-3.2.2-14]', 'publish', 0x9a)
   else return false
   return true
 }
 
 /** Notes a request that awaits its answer; false when it ended the connection or is to be ignored. */
-function openRequest(connection: HandledConnection, packetId: number, kind: RequestKind, dup = false, qos = 0): boolean {
+function openRequest(
+  connection: HandledConnection,
+  packetId: number,
+  kind: RequestKind,
+  dup = false,
+  qos = 0,
+): boolean {
   const { requests, broker, peer } = connection
   const unreleased = peer.session?.unreleased.has(packetId) === true
   if (requests.has(packetId) || (unreleased && kind !== 'publish')) {
     if (dup) connection.violate('a repeat on the same connection [MQTT-4.4.0-1]', kind)
     // A PUBLISH under an unreleased identifier is answered, and noted, further on.
-    else if (!unreleased || kind !== 'publish') connection.violate('a packet identifier in use [MQTT-2.2.1-3]', kind)
+    else if (!unreleased || kind !== 'publish')
+      connection.violate('a packet identifier in use [MQTT-2.2.1-3]', kind)
     return true
   }
   requests.add(packetId, kind, qos)
-  if (kind !== 'publish' || peer.protocolVersion === 4 || requests.publishes <= broker.settings.receiveMaximum) return true
+  if (
+    kind !== 'publish' ||
+    peer.protocolVersion === 4 ||
+    requests.publishes <= broker.settings.receiveMaximum
+  )
+    return true
   connection.violate('more PUBLISH than Receive Maximum [MQTT-3.3.4-7]', kind, 0x93)
   return false
 }
@@ -192,7 +253,9 @@ function openRequest(connection: HandledConnection, packetId: number, kind: Requ
 /** The code that the hook refuses a message with, or one below 0x80. */
 function verdictOn({ broker, peer }: HandledConnection, packet: PublishPacket): Eventually<number> {
   if (levels(packet.topic) > broker.settings.maxTopicLevels) return 0x90
-  return broker.settings.authorizePublish === undefined ? 0 : publishVerdict(broker, peer.view, () => packet)
+  return broker.settings.authorizePublish === undefined
+    ? 0
+    : publishVerdict(broker, peer.view, () => packet)
 }
 
 function noRoom({ broker }: HandledConnection, packet: PublishPacket): number {
@@ -205,34 +268,69 @@ function levels(topic: string): number {
   return count
 }
 
-function onAck(connection: HandledConnection, session: SessionState, packet: PubackPacket | PubrecPacket | PubcompPacket): void {
+function onAck(
+  connection: HandledConnection,
+  session: SessionState,
+  packet: PubackPacket | PubrecPacket | PubcompPacket,
+): void {
   const { type, packetId, reasonCode } = packet
   // A repeat of what was done is answered again and changes nothing (section 4.3.3).
   const repeated = type === 'pubrec' && session.deliveries.inflight.isReleased(packetId)
   // 5.0 has no reason code for it (section 4.13.1), and goes on.
-  if (connection.peer.protocolVersion === 4 && !connection.peer.disturbed && session.deliveries.inflight.contradicts(type, packetId)) {
-    connection.violate(`${type} for a message that awaits another answer [MQTT-4.8.0-1]`, type, 0x82)
+  if (
+    connection.peer.protocolVersion === 4 &&
+    !connection.peer.disturbed &&
+    session.deliveries.inflight.contradicts(type, packetId)
+  ) {
+    connection.violate(
+      `${type} for a message that awaits another answer [MQTT-4.8.0-1]`,
+      type,
+      0x82,
+    )
     return
   }
-  const fault = repeated ? 'pubrec again [MQTT-4.4.0-1]' : session.deliveries.inflight.acknowledge(type, packetId, reasonCode)
+  const fault = repeated
+    ? 'pubrec again [MQTT-4.4.0-1]'
+    : session.deliveries.inflight.acknowledge(type, packetId, reasonCode)
   // After a fault the broker cannot tell what the client saw.
   if (fault !== undefined && !connection.peer.disturbed) connection.violate(fault, type)
-  if (type === 'pubrec' && reasonCode < 0x80) connection.sender.release(packetId, session.deliveries.inflight.isReleased(packetId) ? 0 : 0x92)
+  if (type === 'pubrec' && reasonCode < 0x80)
+    connection.sender.release(packetId, session.deliveries.inflight.isReleased(packetId) ? 0 : 0x92)
   session.deliveries.flush()
 }
 
 /** [MQTT-4.3.3-11] */
-function onPubrel(connection: HandledConnection, session: SessionState, { packetId }: PubrelPacket): void {
-  if (!connection.requests.takeReceipt(packetId) && !connection.peer.disturbed) connection.violate('pubrel out of order [MQTT-4.6.0-4]', 'pubrel')
+function onPubrel(
+  connection: HandledConnection,
+  session: SessionState,
+  { packetId }: PubrelPacket,
+): void {
+  if (!connection.requests.takeReceipt(packetId) && !connection.peer.disturbed)
+    connection.violate('pubrel out of order [MQTT-4.6.0-4]', 'pubrel')
   const known = session.unreleased.delete(packetId)
-  connection.sender.send({ type: 'pubcomp', packetId, reasonCode: code311(connection, known ? 0 : 0x92), properties: {} })
+  connection.sender.send({
+    type: 'pubcomp',
+    packetId,
+    reasonCode: code311(connection, known ? 0 : 0x92),
+    properties: {},
+  })
 }
 
-function onSubscribe(connection: HandledConnection, session: SessionState, packet: SubscribePacket): void {
+function onSubscribe(
+  connection: HandledConnection,
+  session: SessionState,
+  packet: SubscribePacket,
+): void {
   const identifier = packet.properties.subscriptionIdentifiers?.[0]
-  if (breaksAvailability(connection, packet, identifier) || !openRequest(connection, packet.packetId, 'subscribe')) return
+  if (
+    breaksAvailability(connection, packet, identifier) ||
+    !openRequest(connection, packet.packetId, 'subscribe')
+  )
+    return
   const inUse = session.unreleased.has(packet.packetId)
-  const verdicts = packet.subscriptions.map((request) => (inUse ? 0x91 : verdictOnFilter(connection, request)))
+  const verdicts = packet.subscriptions.map((request) =>
+    inUse ? 0x91 : verdictOnFilter(connection, request),
+  )
   connection.decide(all(verdicts), (codes) => finishSubscribe(connection, session, packet, codes))
 }
 
@@ -241,7 +339,12 @@ function all(values: readonly Eventually<number>[]): Eventually<readonly number[
   return values.some(isPromise) ? Promise.all(values) : (values as readonly number[])
 }
 
-function finishSubscribe(connection: HandledConnection, session: SessionState, packet: SubscribePacket, verdicts: readonly number[]): void {
+function finishSubscribe(
+  connection: HandledConnection,
+  session: SessionState,
+  packet: SubscribePacket,
+  verdicts: readonly number[],
+): void {
   // A hook may have ended everything.
   if (connection.end.over) return
   const { broker, peer } = connection
@@ -252,9 +355,16 @@ function finishSubscribe(connection: HandledConnection, session: SessionState, p
     const verdict = verdicts[index] as number
     const code = verdict >= 0x80 ? verdict : noSubscription(connection, session, request)
     if (code >= 0x80) return code
-    const granted: SubscriptionRequest = { ...request, qos: Math.min(request.qos, broker.settings.maximumQoS) as SubscriptionRequest['qos'] }
+    const granted: SubscriptionRequest = {
+      ...request,
+      qos: Math.min(request.qos, broker.settings.maximumQoS) as SubscriptionRequest['qos'],
+    }
     const isNew = broker.subscriptions.add(session, granted, identifier)
-    if (!isShared(request.filter) && (request.retainHandling === 0 || (request.retainHandling === 1 && isNew))) wanted.push(granted)
+    if (
+      !isShared(request.filter) &&
+      (request.retainHandling === 0 || (request.retainHandling === 1 && isNew))
+    )
+      wanted.push(granted)
     return granted.qos
   })
   answer(connection, packet, reasonCodes)
@@ -263,11 +373,23 @@ function finishSubscribe(connection: HandledConnection, session: SessionState, p
 }
 
 /** What CONNACK said is not there (sections 3.2.2.3.11 to 3.2.2.3.13). */
-function breaksAvailability(connection: HandledConnection, { subscriptions }: SubscribePacket, identifier: number | undefined): boolean {
+function breaksAvailability(
+  connection: HandledConnection,
+  { subscriptions }: SubscribePacket,
+  identifier: number | undefined,
+): boolean {
   if (connection.peer.protocolVersion === 4) return false
-  const { wildcardSubscriptionAvailable, subscriptionIdentifierAvailable, sharedSubscriptionAvailable } = connection.broker.settings
+  const {
+    wildcardSubscriptionAvailable,
+    subscriptionIdentifierAvailable,
+    sharedSubscriptionAvailable,
+  } = connection.broker.settings
   const rules: [boolean, string, number][] = [
-    [!subscriptionIdentifierAvailable && identifier !== undefined, 'subscription identifiers are not available (section 3.2.2.3.12)', 0xa1],
+    [
+      !subscriptionIdentifierAvailable && identifier !== undefined,
+      'subscription identifiers are not available (section 3.2.2.3.12)',
+      0xa1,
+    ],
     [
       !sharedSubscriptionAvailable && subscriptions.some(({ filter }) => isShared(filter)),
       'shared subscriptions are not available (section 3.2.2.3.13)',
@@ -285,7 +407,10 @@ function breaksAvailability(connection: HandledConnection, { subscriptions }: Su
 }
 
 /** The code that a filter is refused with, or one below 0x80: what is known before the session is looked at. */
-function verdictOnFilter({ broker, peer }: HandledConnection, request: SubscriptionRequest): Eventually<number> {
+function verdictOnFilter(
+  { broker, peer }: HandledConnection,
+  request: SubscriptionRequest,
+): Eventually<number> {
   const { settings } = broker
   if (!settings.wildcardSubscriptionAvailable && hasWildcard(request.filter)) return 0xa2
   if (!settings.sharedSubscriptionAvailable && isShared(request.filter)) return 0x9e
@@ -293,8 +418,14 @@ function verdictOnFilter({ broker, peer }: HandledConnection, request: Subscript
   return subscribeVerdict(broker, peer.view, request)
 }
 
-function noSubscription({ broker }: HandledConnection, { subscriptions }: SessionState, { filter }: SubscriptionRequest): number {
-  return !subscriptions.has(filter) && subscriptions.size >= broker.settings.maxSubscriptions ? 0x97 : 0
+function noSubscription(
+  { broker }: HandledConnection,
+  { subscriptions }: SessionState,
+  { filter }: SubscriptionRequest,
+): number {
+  return !subscriptions.has(filter) && subscriptions.size >= broker.settings.maxSubscriptions
+    ? 0x97
+    : 0
 }
 
 /** [MQTT-3.3.1-9] to [MQTT-3.3.1-11] */
@@ -307,13 +438,21 @@ function sendRetained(
   deliveries.fetch(new RetainedCursor(broker.retained, { ...request, identifier, clientId }))
 }
 
-function onUnsubscribe(connection: HandledConnection, session: SessionState, packet: UnsubscribePacket): void {
+function onUnsubscribe(
+  connection: HandledConnection,
+  session: SessionState,
+  packet: UnsubscribePacket,
+): void {
   if (!openRequest(connection, packet.packetId, 'unsubscribe')) return
   const reasonCodes = session.unreleased.has(packet.packetId)
     ? fill(packet.filters, 0x91)
     : packet.filters.map((filter) => unsubscribe(connection, session, filter))
   answer(connection, packet, reasonCodes)
-  connection.broker.log.events.emit('unsubscribe', { client: connection.peer.view, filters: packet.filters, reasonCodes })
+  connection.broker.log.events.emit('unsubscribe', {
+    client: connection.peer.view,
+    filters: packet.filters,
+    reasonCodes,
+  })
 }
 
 function unsubscribe({ broker }: HandledConnection, session: SessionState, filter: string): number {
@@ -322,23 +461,47 @@ function unsubscribe({ broker }: HandledConnection, session: SessionState, filte
 }
 
 /** SUBACK or UNSUBACK [MQTT-3.8.4-2] [MQTT-3.10.4-5]; 3.1.1 has one code for all refusals in the first, and none in the second. */
-function answer(connection: HandledConnection, { type, packetId }: SubscribePacket | UnsubscribePacket, reasonCodes: number[]): void {
+function answer(
+  connection: HandledConnection,
+  { type, packetId }: SubscribePacket | UnsubscribePacket,
+  reasonCodes: number[],
+): void {
   const is311 = connection.peer.protocolVersion === 4
   if (type === 'subscribe') {
     const codes = is311 ? reasonCodes.map((code) => Math.min(code, 0x80)) : reasonCodes
     connection.sender.send({ type: 'suback', packetId, properties: {}, reasonCodes: codes })
-  } else connection.sender.send({ type: 'unsuback', packetId, properties: {}, reasonCodes: is311 ? [] : reasonCodes })
+  } else
+    connection.sender.send({
+      type: 'unsuback',
+      packetId,
+      properties: {},
+      reasonCodes: is311 ? [] : reasonCodes,
+    })
 }
 
-function onDisconnect(connection: HandledConnection, session: SessionState, { reasonCode, properties }: DisconnectPacket): void {
+function onDisconnect(
+  connection: HandledConnection,
+  session: SessionState,
+  { reasonCode, properties }: DisconnectPacket,
+): void {
   const { sessionExpiryInterval } = properties
   if (sessionExpiryInterval !== undefined) {
     // Section 3.14.2.2.2.
-    if (sessionExpiryInterval > 0 && (connection.peer.connect?.properties.sessionExpiryInterval ?? 0) === 0) {
-      connection.violate('a session expiry in DISCONNECT after none in CONNECT (section 3.14.2.2.2)', 'disconnect', 0x82)
+    if (
+      sessionExpiryInterval > 0 &&
+      (connection.peer.connect?.properties.sessionExpiryInterval ?? 0) === 0
+    ) {
+      connection.violate(
+        'a session expiry in DISCONNECT after none in CONNECT (section 3.14.2.2.2)',
+        'disconnect',
+        0x82,
+      )
       return
     }
-    session.expiryInterval = Math.min(sessionExpiryInterval, connection.broker.settings.maximumSessionExpiry)
+    session.expiryInterval = Math.min(
+      sessionExpiryInterval,
+      connection.broker.settings.maximumSessionExpiry,
+    )
   }
   // [MQTT-3.14.4-3]
   if (reasonCode === 0) connection.peer.will = undefined

@@ -14,18 +14,30 @@ export function withoutProblem<P extends ServerPacket>(packet: P): P {
 
 /** With another reason code, where the packet has one. */
 export function restated(packet: ServerPacket, reasonCode: number): ServerPacket {
-  if (packet.type === 'connack') return { ...packet, reasonCode, sessionPresent: false, properties: {} }
-  if ('reasonCodes' in packet) return { ...packet, reasonCodes: packet.reasonCodes.map(() => reasonCode) }
+  if (packet.type === 'connack')
+    return { ...packet, reasonCode, sessionPresent: false, properties: {} }
+  if ('reasonCodes' in packet)
+    return { ...packet, reasonCodes: packet.reasonCodes.map(() => reasonCode) }
   return 'reasonCode' in packet ? { ...packet, reasonCode } : packet
 }
 
 /** The same for 3.1.1, which has codes in CONNACK and SUBACK only. */
 export function restated311(packet: ServerPacket, reasonCode: number): ServerPacket {
-  if (packet.type === 'connack') return { ...packet, reasonCode: returnCodeOf(reasonCode), sessionPresent: false }
-  return packet.type === 'suback' ? { ...packet, reasonCodes: packet.reasonCodes.map(() => (reasonCode > 2 ? 0x80 : reasonCode)) } : packet
+  if (packet.type === 'connack')
+    return { ...packet, reasonCode: returnCodeOf(reasonCode), sessionPresent: false }
+  return packet.type === 'suback'
+    ? { ...packet, reasonCodes: packet.reasonCodes.map(() => (reasonCode > 2 ? 0x80 : reasonCode)) }
+    : packet
 }
 
-const returnCodes: Readonly<Record<number, number>> = { 0: 0, 132: 1, 133: 2, 134: 4, 135: 5, 140: 4 }
+const returnCodes: Readonly<Record<number, number>> = {
+  0: 0,
+  132: 1,
+  133: 2,
+  134: 4,
+  135: 5,
+  140: 4,
+}
 
 /** The CONNACK return code of 3.1.1 that comes nearest; one of its own stays as it is. */
 export function returnCodeOf(reasonCode: number): number {

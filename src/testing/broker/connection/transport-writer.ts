@@ -29,7 +29,12 @@ export class TransportWriter implements Writing {
   #batch: Uint8Array[] = []
   #batchBytes = 0
 
-  constructor(transport: Transport, writes: WriteBatch, life: Pick<ConnectionLife, 'cut'>, maxBacklog: number) {
+  constructor(
+    transport: Transport,
+    writes: WriteBatch,
+    life: Pick<ConnectionLife, 'cut'>,
+    maxBacklog: number,
+  ) {
     this.#transport = transport
     this.#writes = writes
     this.#life = life

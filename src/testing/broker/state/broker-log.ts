@@ -5,7 +5,13 @@
  */
 import { BoundedLog } from '../common/bounded-log.js'
 import type { BrokerClock } from '../common/clock.js'
-import { type AcceptedMessage, BrokerEmitter, type HookError, type HookName, type Violation } from '../common/events.js'
+import {
+  type AcceptedMessage,
+  BrokerEmitter,
+  type HookError,
+  type HookName,
+  type Violation,
+} from '../common/events.js'
 import type { BrokerMessage } from '../common/message.js'
 import type { BrokerSettings } from '../common/options.js'
 
@@ -34,10 +40,27 @@ export class BrokerLog {
   }
 
   /** A client's message was taken over. */
-  addAccepted({ topic, payload, qos, retain, properties, from, time, size }: BrokerMessage, clientId: string, origin: MessageOrigin): void {
+  addAccepted(
+    { topic, payload, qos, retain, properties, from, time, size }: BrokerMessage,
+    clientId: string,
+    origin: MessageOrigin,
+  ): void {
     // Without spreading: this is the way of every message.
     const { packetId, dup, will } = origin
-    this.accepted.add({ topic, payload, qos, retain, properties, from, time, size, clientId, packetId, dup, will })
+    this.accepted.add({
+      topic,
+      payload,
+      qos,
+      retain,
+      properties,
+      from,
+      time,
+      size,
+      clientId,
+      packetId,
+      dup,
+      will,
+    })
   }
 
   /** A client broke a rule. */
@@ -53,7 +76,10 @@ export class BrokerLog {
     this.hookErrors.add(event)
     if (!this.events.has('hookerror') && !this.#printed.has(hook)) {
       this.#printed.add(hook)
-      console.error(`MemoryBroker: the hook ${hook} failed (listen to 'hookerror' to hear of each failure):`, error)
+      console.error(
+        `MemoryBroker: the hook ${hook} failed (listen to 'hookerror' to hear of each failure):`,
+        error,
+      )
     }
     this.events.emit('hookerror', event)
   }

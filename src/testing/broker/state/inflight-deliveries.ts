@@ -55,7 +55,11 @@ export class InflightDeliveries {
 
   /** Whether one more message may be sent at QoS 1 or 2. */
   get hasQuota(): boolean {
-    return this.#link !== undefined && this.#sent.size < this.#link.receiveMaximum && this.size < identifiers
+    return (
+      this.#link !== undefined &&
+      this.#sent.size < this.#link.receiveMaximum &&
+      this.size < identifiers
+    )
   }
 
   /** Whether everything that had to be sent again was. */
@@ -106,15 +110,20 @@ export class InflightDeliveries {
   /** Takes an acknowledgement; gives what is wrong with it, if anything is. */
   acknowledge(kind: Ack, packetId: number, reasonCode: number): string | undefined {
     if (kind === 'pubcomp') {
-      if (!this.#released.delete(packetId)) return 'PUBCOMP for an identifier that was not released [MQTT-4.3.3-11]'
+      if (!this.#released.delete(packetId))
+        return 'PUBCOMP for an identifier that was not released [MQTT-4.3.3-11]'
       this.#sent.delete(packetId)
       return undefined
     }
     const delivery = this.#unacknowledged.get(packetId)
     // Nothing is acknowledged on a connection where it was not sent.
-    if (delivery === undefined || !this.#sent.has(packetId)) return `${kind} for an identifier that is not in use [MQTT-2.2.1-5]`
-    if (delivery.qos !== (kind === 'puback' ? 1 : 2)) return `${kind} for a message of another QoS [MQTT-3.3.4-1]`
-    const fault = this.#isFirst(packetId, delivery.qos) ? undefined : `${kind} out of order [MQTT-4.6.0-${kind === 'puback' ? 2 : 3}]`
+    if (delivery === undefined || !this.#sent.has(packetId))
+      return `${kind} for an identifier that is not in use [MQTT-2.2.1-5]`
+    if (delivery.qos !== (kind === 'puback' ? 1 : 2))
+      return `${kind} for a message of another QoS [MQTT-3.3.4-1]`
+    const fault = this.#isFirst(packetId, delivery.qos)
+      ? undefined
+      : `${kind} out of order [MQTT-4.6.0-${kind === 'puback' ? 2 : 3}]`
     this.#forget(packetId, delivery)
     if (kind === 'pubrec' && reasonCode < 0x80) {
       this.#released.add(packetId)
@@ -137,7 +146,9 @@ export class InflightDeliveries {
 
   /** Empties it for good; gives what may go to other members of a share: QoS 1 (section 4.8.2). */
   end(): Delivery[] {
-    const shared = [...this.#unacknowledged.values()].filter(({ qos, group }) => qos === 1 && group !== undefined)
+    const shared = [...this.#unacknowledged.values()].filter(
+      ({ qos, group }) => qos === 1 && group !== undefined,
+    )
     this.#unacknowledged.clear()
     this.#released.clear()
     this.#link = undefined

@@ -10,7 +10,8 @@ import type { Delivery } from './message-queue.js'
 import type { RetainedEntry, RetainedStore } from './retained.js'
 
 /** What the cursor needs of its subscription, as it was at SUBSCRIBE. */
-export interface RetainedRequest extends Readonly<Pick<SubscriptionRequest, 'filter' | 'qos' | 'noLocal'>> {
+export interface RetainedRequest
+  extends Readonly<Pick<SubscriptionRequest, 'filter' | 'qos' | 'noLocal'>> {
   readonly identifier: number | undefined
   readonly clientId: string
 }
@@ -80,7 +81,11 @@ export class RetainedCursor {
   }
 
   #find(): boolean {
-    for (let next = this.#entries.next(); next.done !== true && next.value.number <= this.#last; next = this.#entries.next()) {
+    for (
+      let next = this.#entries.next();
+      next.done !== true && next.value.number <= this.#last;
+      next = this.#entries.next()
+    ) {
       const entry = next.value
       this.#position = entry.number
       if (this.#early.delete(entry.message.topic) || !this.#wants(entry)) continue
@@ -101,6 +106,15 @@ export class RetainedCursor {
     const { qos, identifier } = this.#request
     const { message } = entry
     const identifiers = identifier === undefined ? [] : [identifier]
-    return { entry, delivery: { message, qos: message.qos < qos ? message.qos : qos, retain: true, identifiers, group: undefined } }
+    return {
+      entry,
+      delivery: {
+        message,
+        qos: message.qos < qos ? message.qos : qos,
+        retain: true,
+        identifiers,
+        group: undefined,
+      },
+    }
   }
 }

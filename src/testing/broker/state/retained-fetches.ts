@@ -20,7 +20,8 @@ export class RetainedFetches {
 
   /** Adds one. One of the same filter makes room where there are too many. */
   add(cursor: RetainedCursor): void {
-    if (this.#cursors.length >= this.#most) this.#cursors.splice(Math.max(0, this.#indexOf(cursor.filter)), 1)
+    if (this.#cursors.length >= this.#most)
+      this.#cursors.splice(Math.max(0, this.#indexOf(cursor.filter)), 1)
     this.#cursors.push(cursor)
   }
 
@@ -31,7 +32,8 @@ export class RetainedFetches {
 
   /** The first cursor that has a message left. */
   next(): RetainedCursor | undefined {
-    while (this.#cursors[0] !== undefined && this.#cursors[0].peek() === undefined) this.#cursors.shift()
+    while (this.#cursors[0] !== undefined && this.#cursors[0].peek() === undefined)
+      this.#cursors.shift()
     return this.#cursors[0]
   }
 

@@ -49,7 +49,10 @@ export class RetainedStore {
 
   /** Whether the entry was neither replaced nor cleared, and has not expired. */
   holds(entry: RetainedEntry): boolean {
-    return this.#messages.get(entry.message.topic) === entry && !isExpired(entry.message, this.#settings.clock.now())
+    return (
+      this.#messages.get(entry.message.topic) === entry &&
+      !isExpired(entry.message, this.#settings.clock.now())
+    )
   }
 
   /** Entries among which are all that the filter matches, oldest first; those that come while one walks through them are last. */
@@ -74,7 +77,10 @@ export class RetainedStore {
   #fits(message: BrokerMessage): boolean {
     const known = this.#messages.get(message.topic)
     if (known === undefined && this.#messages.size >= this.#settings.maxRetained) return false
-    return this.#bytes - (known === undefined ? 0 : known.message.size) + message.size <= this.#settings.maxRetainedBytes
+    return (
+      this.#bytes - (known === undefined ? 0 : known.message.size) + message.size <=
+      this.#settings.maxRetainedBytes
+    )
   }
 
   #remove(topic: string): void {
@@ -86,6 +92,7 @@ export class RetainedStore {
 
   #purge(): void {
     const now = this.#settings.clock.now()
-    for (const { message } of this.#messages.values()) if (isExpired(message, now)) this.#remove(message.topic)
+    for (const { message } of this.#messages.values())
+      if (isExpired(message, now)) this.#remove(message.topic)
   }
 }

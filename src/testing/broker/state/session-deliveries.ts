@@ -110,7 +110,9 @@ export class SessionDeliveries {
   #couldGo(delivery: Delivery): boolean {
     if (!this.#mayWrite() || this.#busy) return false
     const { waiting, inflight } = this
-    return delivery.qos === 0 ? waiting.atQoS0.size === 0 : waiting.aboveQoS0.size === 0 && inflight.isReplayed && inflight.hasQuota
+    return delivery.qos === 0
+      ? waiting.atQoS0.size === 0
+      : waiting.aboveQoS0.size === 0 && inflight.isReplayed && inflight.hasQuota
   }
 
   #mayWrite(): boolean {
@@ -142,7 +144,9 @@ export class SessionDeliveries {
   #sendWaiting(): boolean {
     const { waiting, inflight } = this
     // What is to be replayed has gone first, or there is no quota.
-    return this.#sendFrom(waiting.atQoS0) || (inflight.hasQuota && this.#sendFrom(waiting.aboveQoS0))
+    return (
+      this.#sendFrom(waiting.atQoS0) || (inflight.hasQuota && this.#sendFrom(waiting.aboveQoS0))
+    )
   }
 
   #sendFrom(queue: MessageQueue): boolean {
@@ -166,7 +170,9 @@ export class SessionDeliveries {
     const delivery = cursor.peek()
     if (delivery === undefined) return false
     const { inflight, ledger } = this
-    const isTooMuch = inflight.unacknowledged > 0 && ledger.bytes + delivery.message.size > this.#settings.maxQueuedBytes
+    const isTooMuch =
+      inflight.unacknowledged > 0 &&
+      ledger.bytes + delivery.message.size > this.#settings.maxQueuedBytes
     if (delivery.qos > 0 && (isTooMuch || !inflight.hasQuota)) return false
     return this.#settle(cursor, delivery)
   }

@@ -66,13 +66,15 @@ export class SessionState {
       protocolVersion,
       connected: this.connection !== undefined,
       expiryInterval,
-      subscriptions: [...this.subscriptions.values()].map(({ filter, qos, noLocal, retainAsPublished, identifier }) => ({
-        filter,
-        qos,
-        noLocal,
-        retainAsPublished,
-        identifier,
-      })),
+      subscriptions: [...this.subscriptions.values()].map(
+        ({ filter, qos, noLocal, retainAsPublished, identifier }) => ({
+          filter,
+          qos,
+          noLocal,
+          retainAsPublished,
+          identifier,
+        }),
+      ),
       queued: deliveries.waiting.size,
       inflight: deliveries.inflight.size,
       unreleased: [...this.unreleased.keys()],

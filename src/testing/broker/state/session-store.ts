@@ -49,7 +49,11 @@ export class SessionStore {
    * Ends the connection that the client has elsewhere, and gives its session, old or new [MQTT-3.1.4-3] [MQTT-3.1.2-4] to [MQTT-3.1.2-6]; undefined
    * when the new connection is over meanwhile.
    */
-  enter(clientId: string, cleanStart: boolean, connection: SessionConnection): { session: SessionState; present: boolean } | undefined {
+  enter(
+    clientId: string,
+    cleanStart: boolean,
+    connection: SessionConnection,
+  ): { session: SessionState; present: boolean } | undefined {
     this.byClientId.get(clientId)?.connection?.disconnect(0x8e)
     // The old connection may have taken its session with it.
     const known = this.byClientId.get(clientId)
@@ -69,14 +73,19 @@ export class SessionStore {
   }
 
   /** A connection is over: its session waits or ends, its will too. */
-  leave({ session, will, view }: LeavingClient, connection: SessionConnection, link: DeliveryLink): void {
+  leave(
+    { session, will, view }: LeavingClient,
+    connection: SessionConnection,
+    link: DeliveryLink,
+  ): void {
     if (session === undefined || session.ended || session.connection !== connection) return
     session.connection = undefined
     session.deliveries.detach(link)
     this.#wills.take(session, will, view)
     const { expiryInterval } = session
     if (expiryInterval === 0) this.end(session)
-    else if (expiryInterval < NEVER) session.keep = after(this.#settings.clock, expiryInterval * 1000, () => this.end(session))
+    else if (expiryInterval < NEVER)
+      session.keep = after(this.#settings.clock, expiryInterval * 1000, () => this.end(session))
   }
 
   /** Forgets a session; its will, if it waits, is due [MQTT-3.1.2-8]. */

@@ -17,8 +17,16 @@ export class ShareGroup implements DeliveryGroup {
   /** Gives the message to the next member that is connected and has room; without one, at QoS 1 and 2, to the next that has a session. */
   deliver(message: BrokerMessage): boolean {
     const chosen =
-      this.#find((member) => member.session.deliveries.attached && member.session.deliveries.hasRoom(this.#delivery(message, member))) ??
-      this.#find((member) => lower(message.qos, member.qos) > 0 && member.session.deliveries.hasRoom(this.#delivery(message, member))) ??
+      this.#find(
+        (member) =>
+          member.session.deliveries.attached &&
+          member.session.deliveries.hasRoom(this.#delivery(message, member)),
+      ) ??
+      this.#find(
+        (member) =>
+          lower(message.qos, member.qos) > 0 &&
+          member.session.deliveries.hasRoom(this.#delivery(message, member)),
+      ) ??
       this.#find(() => true)
     if (chosen === undefined) return false
     // The end of the order is the longest way from the next turn.
@@ -34,7 +42,10 @@ export class ShareGroup implements DeliveryGroup {
   }
 
   // [MQTT-4.8.2-3]
-  #delivery(message: BrokerMessage, { qos, retainAsPublished, identifier }: StoredSubscription): Delivery {
+  #delivery(
+    message: BrokerMessage,
+    { qos, retainAsPublished, identifier }: StoredSubscription,
+  ): Delivery {
     return {
       message,
       qos: lower(message.qos, qos),
@@ -61,7 +72,11 @@ export class SubscriptionTree {
   readonly #groups = new Map<string, ShareGroup>()
 
   /** Adds or changes a subscription; true when there was none. */
-  add(session: SessionState, request: SubscriptionRequest, identifier: number | undefined): boolean {
+  add(
+    session: SessionState,
+    request: SubscriptionRequest,
+    identifier: number | undefined,
+  ): boolean {
     const known = session.subscriptions.get(request.filter)
     if (known !== undefined) {
       Object.assign(known, request, { identifier })
@@ -98,7 +113,13 @@ export class SubscriptionTree {
       else collect(copies, found, message)
     })
     for (const [session, { qos, retainAsPublished, identifiers }] of copies) {
-      session.deliveries.offer({ message, qos: lower(message.qos, qos), retain: retainAsPublished && message.retain, identifiers, group: undefined })
+      session.deliveries.offer({
+        message,
+        qos: lower(message.qos, qos),
+        retain: retainAsPublished && message.retain,
+        identifiers,
+        group: undefined,
+      })
     }
     let delivered = copies.size > 0
     for (const group of groups) delivered = group.deliver(message) || delivered
@@ -126,13 +147,18 @@ export class SubscriptionTree {
 }
 
 /** One copy at the highest QoS, with all identifiers [MQTT-3.3.4-2] [MQTT-3.3.4-4]. */
-function collect(copies: Map<SessionState, Copy>, subscription: StoredSubscription, message: BrokerMessage): void {
+function collect(
+  copies: Map<SessionState, Copy>,
+  subscription: StoredSubscription,
+  message: BrokerMessage,
+): void {
   const { session, qos, noLocal, retainAsPublished, identifier } = subscription
   // [MQTT-3.8.3-3]
   if (noLocal && message.from === session.clientId) return
   const copy = copies.get(session) ?? { qos: 0, retainAsPublished: false, identifiers: [] }
   if (qos > copy.qos) copy.qos = qos
   copy.retainAsPublished ||= retainAsPublished
-  if (identifier !== undefined && !copy.identifiers.includes(identifier)) copy.identifiers.push(identifier)
+  if (identifier !== undefined && !copy.identifiers.includes(identifier))
+    copy.identifiers.push(identifier)
   copies.set(session, copy)
 }

@@ -30,7 +30,8 @@ export class WaitingDeliveries {
   /** Drops what has expired. */
   dropExpired(now: number): void {
     for (const queue of [this.atQoS0, this.aboveQoS0]) {
-      for (const gone of queue.remove(({ message }) => isExpired(message, now))) this.#ledger.drop(gone, 'expired')
+      for (const gone of queue.remove(({ message }) => isExpired(message, now)))
+        this.#ledger.drop(gone, 'expired')
     }
   }
 
@@ -45,7 +46,8 @@ export class WaitingDeliveries {
   end(): Delivery[] {
     const shared: Delivery[] = []
     for (const queue of [this.aboveQoS0, this.atQoS0]) {
-      for (const delivery of queue.remove(() => true)) if (delivery.group !== undefined && delivery.qos > 0) shared.push(delivery)
+      for (const delivery of queue.remove(() => true))
+        if (delivery.group !== undefined && delivery.qos > 0) shared.push(delivery)
     }
     return shared
   }

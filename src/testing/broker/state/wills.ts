@@ -25,7 +25,11 @@ export class Wills {
   /** The connection of a session is over: its will is published, now or after its delay. */
   take(session: SessionState, will: Will | undefined, from: BrokerClient): void {
     if (will === undefined) return
-    const message = messageOf({ ...will, type: 'publish', dup: false, packetId: undefined }, session.clientId, 0)
+    const message = messageOf(
+      { ...will, type: 'publish', dup: false, packetId: undefined },
+      session.clientId,
+      0,
+    )
     // The end of the session, if that is earlier, makes it due as well.
     const delay = will.properties.willDelayInterval ?? 0
     if (delay === 0) {
@@ -41,7 +45,13 @@ export class Wills {
 
   /** Publishes one that is due. */
   publish(message: BrokerMessage, from: BrokerClient): void {
-    const packet = (): PublishPacket => ({ ...message, type: 'publish', dup: false, packetId: undefined, properties: { ...message.properties } })
+    const packet = (): PublishPacket => ({
+      ...message,
+      type: 'publish',
+      dup: false,
+      packetId: undefined,
+      properties: { ...message.properties },
+    })
     const code = publishVerdict(this.#host, from, packet)
     if (!isPromise(code)) {
       this.#publishAllowed(message, code)
@@ -60,6 +70,9 @@ export class Wills {
 
   #publishAllowed(message: BrokerMessage, code: number): void {
     if (code >= 0x80 || (message.retain && !this.#host.retained.hasRoom(message))) return
-    this.#host.publish({ ...message, time: this.#host.clock.now() }, { packetId: undefined, dup: false, will: true })
+    this.#host.publish(
+      { ...message, time: this.#host.clock.now() },
+      { packetId: undefined, dup: false, will: true },
+    )
   }
 }

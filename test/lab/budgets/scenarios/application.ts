@@ -10,7 +10,14 @@ import { MiB, type Scenario } from '../scenario.js'
 // T24
 
 const requests = 10_000
-const elsewhere = ['$SYS/broker/shutdown', 'tenant-2/replies/a', 'tenant-1/repliesX', 'tenant-1', '/tenant-1/replies/a', 'x'.repeat(60_000)]
+const elsewhere = [
+  '$SYS/broker/shutdown',
+  'tenant-2/replies/a',
+  'tenant-1/repliesX',
+  'tenant-1',
+  '/tenant-1/replies/a',
+  'x'.repeat(60_000),
+]
 
 async function misdirect(link: Link): Promise<void> {
   await link.welcome()
@@ -18,9 +25,21 @@ async function misdirect(link: Link): Promise<void> {
   await link.go()
   for (let number = 0; number < requests; number++) {
     const responseTopic = elsewhere[number % (number < 600 ? 6 : 5)] as string
-    await link.send(publish({ topic: 'svc/echo', properties: properties(0x08, text(responseTopic), 0x09, text('x')), payload: 'p' }))
+    await link.send(
+      publish({
+        topic: 'svc/echo',
+        properties: properties(0x08, text(responseTopic), 0x09, text('x')),
+        payload: 'p',
+      }),
+    )
   }
-  await link.send(publish({ topic: 'svc/echo', properties: properties(0x08, text('tenant-1/replies/a')), payload: 'p' }))
+  await link.send(
+    publish({
+      topic: 'svc/echo',
+      properties: properties(0x08, text('tenant-1/replies/a')),
+      payload: 'p',
+    }),
+  )
   await link.packet(3)
   link.tell('done')
 }
@@ -47,9 +66,11 @@ const poisoned = 50
 async function poison(link: Link): Promise<void> {
   await link.welcome()
   await link.packet(8)
-  for (let id = 1; id <= poisoned; id++) await link.send(publish({ topic: `r/${id}`, qos: 1, id, retain: true, payload: '{"not json' }))
+  for (let id = 1; id <= poisoned; id++)
+    await link.send(publish({ topic: `r/${id}`, qos: 1, id, retain: true, payload: '{"not json' }))
   await link.send(publish({ topic: 'r/good', qos: 1, id: 1000, payload: '{}' }))
-  while (!link.ended && (link.counts[4] as number) < poisoned + 1) await new Promise((resolve) => setTimeout(resolve, 5))
+  while (!link.ended && (link.counts[4] as number) < poisoned + 1)
+    await new Promise((resolve) => setTimeout(resolve, 5))
   link.tell('done')
 }
 
@@ -67,13 +88,20 @@ async function survives(bench: Bench): Promise<void> {
   const { counts, refusals } = await bench.told('done')
   const failing = [...calls].filter(([topic]) => topic !== 'r/good').map(([, count]) => count)
   bench.same([...new Set(failing)], [6], 'each of 50 is tried once, and 5 times more')
-  bench.same([(counts as number[])[4], refusals], [poisoned + 1, poisoned], 'then refused: PUBACK 0x80')
+  bench.same(
+    [(counts as number[])[4], refusals],
+    [poisoned + 1, poisoned],
+    'then refused: PUBACK 0x80',
+  )
   bench.same(calls.get('r/good'), 1, 'what comes behind is handled')
   const errors = bench.all('error').map(({ error }) => error as MqttError)
   bench.same(errors.length, poisoned, 'every failure is told')
   bench.check(
-    bench.heard.filter(({ type, event }) => type === 'error' && JSON.stringify([event, (event as { error: Error }).error.message]).includes('r/'))
-      .length === poisoned,
+    bench.heard.filter(
+      ({ type, event }) =>
+        type === 'error' &&
+        JSON.stringify([event, (event as { error: Error }).error.message]).includes('r/'),
+    ).length === poisoned,
     'with its topic',
     errors[0]?.message,
   )

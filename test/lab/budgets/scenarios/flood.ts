@@ -37,7 +37,11 @@ async function flood(link: Link): Promise<void> {
 }
 
 /** Takes every message, or one in a while. */
-async function read(subscription: Subscription, slow: boolean, count: { read: number }): Promise<void> {
+async function read(
+  subscription: Subscription,
+  slow: boolean,
+  count: { read: number },
+): Promise<void> {
   for await (const _message of subscription) {
     count.read += 1
     if (slow) await pause(20)
@@ -61,21 +65,44 @@ async function staysFair(bench: Bench, slow: boolean): Promise<void> {
   bench.go()
   const { counts, pings } = await bench.told('done')
   bench.check((messages as number) >= 1_000_000, 'a million messages and more', messages)
-  const [what, { p99, worst }] = share < leastShare ? ["of the process's own time", processor] : ['by the clock', clock]
+  const [what, { p99, worst }] =
+    share < leastShare ? ["of the process's own time", processor] : ['by the clock', clock]
   const figures = `p99 ${p99.toFixed(0)} ms, worst ${worst.toFixed(0)} ms ${what}`
-  bench.check(p99 <= usual && worst <= longest, `timers late: ${figures}; at most ${usual} ms and ${longest} ms`)
-  bench.check(turns >= 100, 'setImmediate runs in between', `${turns} turns in ${seconds.toFixed(1)} s`)
   bench.check(
-    (counts as number[])[12] === (pings as number[]).length && (pings as number[]).length >= Math.floor(seconds - 1),
+    p99 <= usual && worst <= longest,
+    `timers late: ${figures}; at most ${usual} ms and ${longest} ms`,
+  )
+  bench.check(
+    turns >= 100,
+    'setImmediate runs in between',
+    `${turns} turns in ${seconds.toFixed(1)} s`,
+  )
+  bench.check(
+    (counts as number[])[12] === (pings as number[]).length &&
+      (pings as number[]).length >= Math.floor(seconds - 1),
     'PINGREQ every second',
     pings,
   )
   bench.same(client.state, 'connected', 'the link is kept')
   await bench.until(() => slow || subscription.size === 0, 'the reader')
   const sum = count.read + subscription.dropped + subscription.size
-  bench.check(Math.abs(sum - (messages as number)) <= 1, 'read, dropped and buffered messages add up', { sum, messages })
-  if (slow) bench.check(subscription.dropped > 900_000, 'what the slow reader cannot take is dropped, and counted', subscription.dropped)
-  if (slow) bench.check(bench.all('drop').length <= seconds + 2, 'at most one drop event a second', bench.all('drop').length)
+  bench.check(
+    Math.abs(sum - (messages as number)) <= 1,
+    'read, dropped and buffered messages add up',
+    { sum, messages },
+  )
+  if (slow)
+    bench.check(
+      subscription.dropped > 900_000,
+      'what the slow reader cannot take is dropped, and counted',
+      subscription.dropped,
+    )
+  if (slow)
+    bench.check(
+      bench.all('drop').length <= seconds + 2,
+      'at most one drop event a second',
+      bench.all('drop').length,
+    )
 }
 
 const fair = (way: Way, slow: boolean): Scenario => ({
@@ -106,12 +133,19 @@ async function neverRelease(link: Link): Promise<void> {
 }
 
 async function closesWindow(bench: Bench): Promise<void> {
-  const [client, subscription] = await bench.subscribed({ receiveMaximum: 256, receiveMaximumExceeded: 'disconnect' }, { qos: 2 })
+  const [client, subscription] = await bench.subscribed(
+    { receiveMaximum: 256, receiveMaximumExceeded: 'disconnect' },
+    { qos: 2 },
+  )
   const count = { read: 0 }
   read(subscription, false, count).catch(() => undefined)
   bench.go()
   const error = await bench.closed(client)
-  bench.same([error?.code, error?.reasonCode], ['ERR_PROTOCOL_ERROR', 0x93], 'Receive Maximum is exceeded: ERR_PROTOCOL_ERROR')
+  bench.same(
+    [error?.code, error?.reasonCode],
+    ['ERR_PROTOCOL_ERROR', 0x93],
+    'Receive Maximum is exceeded: ERR_PROTOCOL_ERROR',
+  )
   await bench.until(() => subscription.size === 0, 'the reader')
   const { disconnect } = await bench.told('over')
   bench.same(disconnect, 0x93, 'DISCONNECT 0x93')
@@ -127,9 +161,12 @@ async function fillIdentifiers(link: Link): Promise<void> {
   const payload = Buffer.alloc(5 * KiB + 200)
   for (let id = 1; id <= 65_535; id++) {
     if (!(await link.send(publish({ qos: 2, id, payload })))) break
-    if (id % 512 === 0) while (!link.ended && (link.counts[5] as number) < id - 512) await new Promise((resolve) => setTimeout(resolve, 1))
+    if (id % 512 === 0)
+      while (!link.ended && (link.counts[5] as number) < id - 512)
+        await new Promise((resolve) => setTimeout(resolve, 1))
   }
-  while (!link.ended && (link.counts[5] as number) < 65_535) await new Promise((resolve) => setTimeout(resolve, 5))
+  while (!link.ended && (link.counts[5] as number) < 65_535)
+    await new Promise((resolve) => setTimeout(resolve, 5))
   link.tell('done')
 }
 
@@ -160,7 +197,12 @@ async function overfill(link: Link): Promise<void> {
 async function halves(bench: Bench): Promise<void> {
   const url = await bench.server()
   const backoff = (): number => 50
-  const client = bench.client(url, { receiveMaximum: 1000, clientId: 'c', cleanStart: false, reconnect: { backoff } })
+  const client = bench.client(url, {
+    receiveMaximum: 1000,
+    clientId: 'c',
+    cleanStart: false,
+    reconnect: { backoff },
+  })
   await client.connect()
   const subscription = await client.subscribe('#', { qos: 1 })
   await bench.meter.start()
@@ -169,8 +211,16 @@ async function halves(bench: Bench): Promise<void> {
   bench.same(first['disconnect'], 0x97, 'DISCONNECT 0x97 over the budget')
   await bench.meter.pause()
   const { receiveMaximum } = await bench.told('connected', 2)
-  bench.same(receiveMaximum, 31, 'the next CONNECT announces as many messages of this size as the budget holds')
-  bench.check(subscription.size <= 32, 'at most 32 messages of 1 MiB are buffered', subscription.size)
+  bench.same(
+    receiveMaximum,
+    31,
+    'the next CONNECT announces as many messages of this size as the budget holds',
+  )
+  bench.check(
+    subscription.size <= 32,
+    'at most 32 messages of 1 MiB are buffered',
+    subscription.size,
+  )
   const lost = bench.all('disconnect').map(({ cause }) => cause?.reasonCode)
   bench.same(lost[0], 0x97, 'the loss is told with its reason')
 }
@@ -206,7 +256,11 @@ async function pour(link: Link, payload: number, topics: number, total: number):
   await link.welcome()
   for (let count = 0; count < topics; count++) await link.packet(8)
   await link.go()
-  const bytes = Buffer.concat(Array.from({ length: topics }, (_, at) => publish({ topic: `t/${at}`, payload: Buffer.alloc(payload) })))
+  const bytes = Buffer.concat(
+    Array.from({ length: topics }, (_, at) =>
+      publish({ topic: `t/${at}`, payload: Buffer.alloc(payload) }),
+    ),
+  )
   const several = repeated(bytes, 64 * KiB).bytes
   const messages = (await link.flood(several, total)) / (bytes.length / topics)
   link.tell('fed', { messages: Math.round(messages) })
@@ -230,7 +284,11 @@ async function dropsOldest(bench: Bench, topics: number): Promise<void> {
   const buffered = subscriptions.reduce((sum, each) => sum + each.size, 0)
   const { dropped } = client.stats()
   bench.same(buffered + dropped, messages, 'buffered and dropped messages add up')
-  bench.check(bench.all('drop').length > 0 && bench.all('drop').length <= seconds + 2, 'one drop event a second at most', bench.all('drop').length)
+  bench.check(
+    bench.all('drop').length > 0 && bench.all('drop').length <= seconds + 2,
+    'one drop event a second at most',
+    bench.all('drop').length,
+  )
   await answersStill(bench, client)
 }
 
@@ -261,10 +319,13 @@ async function boundsWindow(bench: Bench): Promise<void> {
     outcomes.set(kind, (outcomes.get(kind) ?? 0) + 1)
   }
   // 320 MiB, ten times what may wait and what may wait for that.
-  for (let count = 0; count < 20_480; count++) client.publish('a', payload, { qos: 1 }).then(() => note({ code: 'none', outcome: '' }), note)
+  for (let count = 0; count < 20_480; count++)
+    client.publish('a', payload, { qos: 1 }).then(() => note({ code: 'none', outcome: '' }), note)
   await bench.meter.pause()
   const full = outcomes.get('ERR_QUEUE_FULL not-sent') ?? 0
-  bench.check(full >= 18_000, 'what is too much is refused at once: ERR_QUEUE_FULL, not-sent', [...outcomes])
+  bench.check(full >= 18_000, 'what is too much is refused at once: ERR_QUEUE_FULL, not-sent', [
+    ...outcomes,
+  ])
   await bench.until(() => (outcomes.get('ERR_TIMEOUT unknown') ?? 0) > 0, 'ackTimeout', 10_000)
   bench.check(true, 'ackTimeout: ERR_TIMEOUT, outcome unknown')
   bench.same(outcomes.get('none'), undefined, 'none counts as acknowledged')
@@ -282,7 +343,8 @@ async function boundsOutput(bench: Bench): Promise<void> {
   const client = await bench.connected({ keepAlive: 1, pingTimeout: 1500 })
   const payload = new Uint8Array(16 * KiB)
   const outcomes = new Map<string, number>()
-  const note = ({ code }: { code: string }): void => void outcomes.set(code, (outcomes.get(code) ?? 0) + 1)
+  const note = ({ code }: { code: string }): void =>
+    void outcomes.set(code, (outcomes.get(code) ?? 0) + 1)
   let posted = 0
   for (let count = 0; count < 20_480; count++) {
     if (count % 2 === 0) client.publish('a', payload).then(() => note({ code: 'none' }), note)
@@ -290,10 +352,18 @@ async function boundsOutput(bench: Bench): Promise<void> {
     if (count % 100 === 99) await new Promise((resolve) => setImmediate(resolve))
   }
   await bench.meter.pause()
-  bench.check((outcomes.get('ERR_QUEUE_FULL') ?? 0) > 5000, 'publish() is refused: ERR_QUEUE_FULL', [...outcomes])
+  bench.check(
+    (outcomes.get('ERR_QUEUE_FULL') ?? 0) > 5000,
+    'publish() is refused: ERR_QUEUE_FULL',
+    [...outcomes],
+  )
   bench.check(posted < 3000, 'post() says no', posted)
   const error = await bench.closed(client)
-  bench.same(error?.code, 'ERR_KEEPALIVE_TIMEOUT', 'a server that stops reading loses the link: ERR_KEEPALIVE_TIMEOUT')
+  bench.same(
+    error?.code,
+    'ERR_KEEPALIVE_TIMEOUT',
+    'a server that stops reading loses the link: ERR_KEEPALIVE_TIMEOUT',
+  )
   const settled = (): number => [...outcomes.values()].reduce((sum, each) => sum + each, 0)
   await bench.until(() => settled() === 10_240, 'every publish')
   bench.check(true, 'every publish settles')
@@ -302,9 +372,15 @@ async function boundsOutput(bench: Bench): Promise<void> {
 async function tellsStalled(bench: Bench): Promise<void> {
   const client = await bench.connected({ keepAlive: 1 })
   const payload = new Uint8Array(KiB)
-  for (let count = 0; count < 2560; count++) client.publish('a', payload, { qos: 1 }).catch(() => undefined)
-  await bench.until(() => bench.all('stalled').length > 0, 'a stalled event', 13_000).catch(() => undefined)
-  bench.check(bench.all('stalled').length > 0, 'stalled is told when acknowledgements make no progress')
+  for (let count = 0; count < 2560; count++)
+    client.publish('a', payload, { qos: 1 }).catch(() => undefined)
+  await bench
+    .until(() => bench.all('stalled').length > 0, 'a stalled event', 13_000)
+    .catch(() => undefined)
+  bench.check(
+    bench.all('stalled').length > 0,
+    'stalled is told when acknowledgements make no progress',
+  )
   bench.go()
   const { pings } = await bench.told('counted')
   bench.check((pings as number[]).length >= 3, 'PINGREQ goes on', pings)
@@ -316,9 +392,11 @@ async function tellsStalled(bench: Bench): Promise<void> {
 async function forge(link: Link): Promise<void> {
   await link.welcome()
   await link.go()
-  const of = (first: number): Buffer => Buffer.concat(Array.from({ length: 1000 }, (_, at) => packet(first, uint16(at + 1))))
+  const of = (first: number): Buffer =>
+    Buffer.concat(Array.from({ length: 1000 }, (_, at) => packet(first, uint16(at + 1))))
   let sent = 0
-  for (const first of [0x40, 0x70]) for (let round = 0; round < 500; round++) if (await link.send(of(first))) sent += 1000
+  for (const first of [0x40, 0x70])
+    for (let round = 0; round < 500; round++) if (await link.send(of(first))) sent += 1000
   link.tell('fed', { sent })
   await link.go()
   link.socket.pause()
@@ -332,13 +410,18 @@ async function ignoresForged(bench: Bench): Promise<void> {
   bench.go()
   const { sent } = await bench.told('fed')
   const counted = (): number => client.stats().unsolicitedAcks
-  await bench.until(() => counted() >= (sent as number) || client.state !== 'connected', 'the forged acknowledgements')
+  await bench.until(
+    () => counted() >= (sent as number) || client.state !== 'connected',
+    'the forged acknowledgements',
+  )
   bench.check(counted() >= 1000, 'they are counted', counted())
   await bench.meter.pause()
   bench.go()
   const error = await bench.closed(client)
   bench.check(
-    ['ERR_CONNECTION_LOST', 'ERR_KEEPALIVE_TIMEOUT', 'ERR_PROTOCOL_ERROR'].includes(error?.code ?? ''),
+    ['ERR_CONNECTION_LOST', 'ERR_KEEPALIVE_TIMEOUT', 'ERR_PROTOCOL_ERROR'].includes(
+      error?.code ?? '',
+    ),
     'a server that makes us answer and reads nothing loses the link',
     error?.code,
   )
@@ -366,8 +449,16 @@ async function checksKind(bench: Bench): Promise<void> {
     codes.push(code, disconnect)
     bench.release(client)
   }
-  bench.same([codes[1], codes[3]], [0x82, 0x82], 'PUBREC and SUBACK for a QoS 1 publish: DISCONNECT 0x82')
-  bench.check(codes[0] !== 'none' && codes[2] !== 'none', 'the publish does not count as acknowledged', codes)
+  bench.same(
+    [codes[1], codes[3]],
+    [0x82, 0x82],
+    'PUBREC and SUBACK for a QoS 1 publish: DISCONNECT 0x82',
+  )
+  bench.check(
+    codes[0] !== 'none' && codes[2] !== 'none',
+    'the publish does not count as acknowledged',
+    codes,
+  )
 }
 
 export const floods: readonly Scenario[] = [

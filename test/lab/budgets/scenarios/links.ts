@@ -65,7 +65,10 @@ async function drip(
   seconds: number,
 ): Promise<{ readonly world: World; readonly lasted: number; readonly pings: number }> {
   const world = new World({ keepAlive })
-  world.answer = ({ type }) => (type === 'connect' ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} } : undefined)
+  world.answer = ({ type }) =>
+    type === 'connect'
+      ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} }
+      : undefined
   const connecting = world.client.connect()
   await world.settle()
   await connecting
@@ -75,21 +78,41 @@ async function drip(
     world.peer.sendBytes(bytes.subarray(at * rate, (at + 1) * rate))
     await world.clock.advance(1000)
   }
-  return { world, lasted: (world.clock.now() - started) / 1000, pings: world.peer.all('pingreq').length }
+  return {
+    world,
+    lasted: (world.clock.now() - started) / 1000,
+    pings: world.peer.all('pingreq').length,
+  }
 }
 
 async function expectsProgress(bench: Bench): Promise<void> {
   await drip(30, 1, 5)
   await bench.meter.start()
   const slow = await drip(30, 1, 600)
-  bench.check(slow.lasted >= 60 && slow.lasted <= 62, 'a byte a second: given up after 60 s', slow.lasted)
-  bench.same((await slow.world.client.closed)?.code, 'ERR_KEEPALIVE_TIMEOUT', 'with ERR_KEEPALIVE_TIMEOUT')
+  bench.check(
+    slow.lasted >= 60 && slow.lasted <= 62,
+    'a byte a second: given up after 60 s',
+    slow.lasted,
+  )
+  bench.same(
+    (await slow.world.client.closed)?.code,
+    'ERR_KEEPALIVE_TIMEOUT',
+    'with ERR_KEEPALIVE_TIMEOUT',
+  )
   bench.check(slow.pings >= 1, 'PINGREQ goes on meanwhile', slow.pings)
   const rare = await drip(100, 1, 600)
-  bench.check(rare.lasted >= 200 && rare.lasted <= 202, 'with a keep-alive of 100 s: after 200 s', rare.lasted)
+  bench.check(
+    rare.lasted >= 200 && rare.lasted <= 202,
+    'with a keep-alive of 100 s: after 200 s',
+    rare.lasted,
+  )
   await bench.meter.pause()
   const fair = await drip(30, 1100, 600)
-  bench.check(fair.lasted === 600 && fair.world.client.state === 'connected', '1.1 KiB a second, for ten minutes: the link is kept', fair.lasted)
+  bench.check(
+    fair.lasted === 600 && fair.world.client.state === 'connected',
+    '1.1 KiB a second, for ten minutes: the link is kept',
+    fair.lasted,
+  )
   for (const { world } of [slow, rare, fair]) world.client.destroy()
 }
 
@@ -124,7 +147,11 @@ async function staysSecure(bench: Bench, scheme: string): Promise<void> {
     bench.release(client)
   }
   bench.same([...codes], ['ERR_TLS'], 'every attempt ends with ERR_TLS')
-  bench.same(new Set(spoken).size === 2 && spoken.includes(0x16) && spoken.includes(false), true, 'TLS records only, no byte of MQTT')
+  bench.same(
+    new Set(spoken).size === 2 && spoken.includes(0x16) && spoken.includes(false),
+    true,
+    'TLS records only, no byte of MQTT',
+  )
 }
 
 // T20
@@ -137,8 +164,17 @@ async function refusesMixed(bench: Bench): Promise<void> {
       made += 1
     }
   }
-  Object.assign(globalThis, { location: { protocol: 'https:', hostname: 'page.test' }, WebSocket: fake })
-  const attempt = () => bench.failure(new BrowserClient('ws://broker.test/mqtt', { reconnect: false, connectTimeout: 200 }).connect())
+  Object.assign(globalThis, {
+    location: { protocol: 'https:', hostname: 'page.test' },
+    WebSocket: fake,
+  })
+  const attempt = () =>
+    bench.failure(
+      new BrowserClient('ws://broker.test/mqtt', {
+        reconnect: false,
+        connectTimeout: 200,
+      }).connect(),
+    )
   // The first stack of a script makes the engine remember where its lines begin: that is no attempt's doing.
   await attempt()
   await bench.meter.start()
@@ -149,7 +185,11 @@ async function refusesMixed(bench: Bench): Promise<void> {
   }
   Object.assign(globalThis, before)
   bench.same(new Set(errors.map((error) => (error as MqttError).code)).size, 1, 'one code for all')
-  bench.same((errors[0] as MqttError).code, 'ERR_INVALID_BROKER_URL', 'ERR_INVALID_BROKER_URL, early')
+  bench.same(
+    (errors[0] as MqttError).code,
+    'ERR_INVALID_BROKER_URL',
+    'ERR_INVALID_BROKER_URL, early',
+  )
   bench.check(/wss/.test((errors[0] as MqttError).message), 'wss is suggested')
   bench.same(made, 0, 'no WebSocket is opened')
 }
@@ -191,8 +231,12 @@ async function boundsHops(bench: Bench): Promise<void> {
     asked.push(new URL(endpoint).host)
     return { username: 'u', password: 'p' }
   }
-  const behave = (host: string) => refusing(0x9c, { serverReference: hosts[hosts.indexOf(host) + 1] ?? 'h0.test' })
-  const rig = new Rig({ serverReferences: hosts, credentials, reconnect: false }, { hosts: hosts.slice(0, 1), behave })
+  const behave = (host: string) =>
+    refusing(0x9c, { serverReference: hosts[hosts.indexOf(host) + 1] ?? 'h0.test' })
+  const rig = new Rig(
+    { serverReferences: hosts, credentials, reconnect: false },
+    { hosts: hosts.slice(0, 1), behave },
+  )
   const connecting = bench.failure(rig.client.connect())
   await rig.advance(60_000)
   await connecting
@@ -205,7 +249,11 @@ async function boundsHops(bench: Bench): Promise<void> {
 async function redirect(link: Link): Promise<void> {
   await new Promise((resolve) => link.socket.once('data', resolve))
   const port = (link.socket.address() as { readonly port: number }).port
-  await link.raw(Buffer.from(`HTTP/1.1 302 Found\r\nLocation: ws://127.0.0.1:${port}/inside\r\nContent-Length: 0\r\n\r\n`))
+  await link.raw(
+    Buffer.from(
+      `HTTP/1.1 302 Found\r\nLocation: ws://127.0.0.1:${port}/inside\r\nContent-Length: 0\r\n\r\n`,
+    ),
+  )
   await new Promise((resolve) => setTimeout(resolve, 30))
   link.cut()
   await link.finish()
@@ -221,7 +269,10 @@ async function ignoresRedirect(bench: Bench): Promise<void> {
     await bench.told('over', number)
     bench.release(client)
   }
-  const more = await Promise.race([bench.told('over', 12).then(() => true), pause(100).then(() => false)])
+  const more = await Promise.race([
+    bench.told('over', 12).then(() => true),
+    pause(100).then(() => false),
+  ])
   bench.same([...codes], ['ERR_CONNECT_FAILED'], 'every attempt fails')
   bench.same(more, false, 'eleven connections came, none followed')
 }
@@ -281,7 +332,8 @@ async function diesYoung(bench: Bench): Promise<void> {
 
 // T26
 
-const challenge = (): Buffer => packet(0xf0, 0x18, properties(0x15, text('toy'), 0x16, text(Buffer.alloc(60_000))))
+const challenge = (): Buffer =>
+  packet(0xf0, 0x18, properties(0x15, text('toy'), 0x16, text(Buffer.alloc(60_000))))
 
 /** 160 rounds; or CONNACK with another method, or with none. */
 async function askOnAndOn(link: Link): Promise<void> {
@@ -291,7 +343,8 @@ async function askOnAndOn(link: Link): Promise<void> {
   if (kind === 3) await link.send(connack())
   if (kind === 0 || kind === 2) await link.send(connack(0, method))
   if (kind === 2) await link.packet(15)
-  for (let round = 0; kind !== 3 && kind !== 0 && round < 160; round++) if (!(await link.send(challenge()))) break
+  for (let round = 0; kind !== 3 && kind !== 0 && round < 160; round++)
+    if (!(await link.send(challenge()))) break
   await link.finish()
 }
 
@@ -313,10 +366,21 @@ async function boundsRounds(bench: Bench): Promise<void> {
     seen.push([(disconnect as number | undefined) ?? null, rounds])
     bench.release(client)
   }
-  const [codes, counts] = [0, 1].map((at) => seen.slice(4).map((each) => each[at] ?? null)) as [(number | null)[], number[]]
-  bench.same(codes, [null, 0x82, 0x82, 0x82], 'too many rounds on an open link, another method, none: DISCONNECT 0x82')
+  const [codes, counts] = [0, 1].map((at) => seen.slice(4).map((each) => each[at] ?? null)) as [
+    (number | null)[],
+    number[],
+  ]
+  bench.same(
+    codes,
+    [null, 0x82, 0x82, 0x82],
+    'too many rounds on an open link, another method, none: DISCONNECT 0x82',
+  )
   // The answer to the last one may be overtaken by the end.
-  bench.check(Math.max(...counts) <= 16 && Math.min(...counts.slice(0, 2)) >= 15, 'at most 16 rounds', counts)
+  bench.check(
+    Math.max(...counts) <= 16 && Math.min(...counts.slice(0, 2)) >= 15,
+    'at most 16 rounds',
+    counts,
+  )
 }
 
 /** CONNACK, and the flood behind it, while the client still judges the server's last word. */
@@ -330,7 +394,12 @@ async function pressOn(link: Link): Promise<void> {
 async function boundsWhatWaits(bench: Bench): Promise<void> {
   const url = await bench.server()
   await bench.meter.start()
-  const auth = { method: 'toy', start: () => 'hello', continue: () => 'x', success: () => pause(2000) }
+  const auth = {
+    method: 'toy',
+    start: () => 'hello',
+    continue: () => 'x',
+    success: () => pause(2000),
+  }
   const client = bench.client(url, { auth, connectTimeout: 8000 })
   const connecting = client.connect()
   await pause(1000)
@@ -378,12 +447,20 @@ async function keepsPace(bench: Bench): Promise<void> {
   const { pings } = await bench.told('counted')
   const times = pings as number[]
   const gaps = times.slice(1).map((at, index) => at - (times[index] as number))
-  bench.check(times.length >= 4 && gaps.every((gap) => gap < 1300), 'server keep-alive 1 s instead of 10 s: PINGREQ every second', gaps)
+  bench.check(
+    times.length >= 4 && gaps.every((gap) => gap < 1300),
+    'server keep-alive 1 s instead of 10 s: PINGREQ every second',
+    gaps,
+  )
   bench.check(
     bench.log.some((line) => /keep-alive/i.test(line)),
     'it is logged',
   )
-  bench.same(client.negotiated?.sessionExpiryInterval, 0xffff_ffff, 'an expiry of 4,294,967,295 is for ever, and not more')
+  bench.same(
+    client.negotiated?.sessionExpiryInterval,
+    0xffff_ffff,
+    'an expiry of 4,294,967,295 is for ever, and not more',
+  )
   bench.same(client.state, 'connected', 'the link is kept')
 }
 

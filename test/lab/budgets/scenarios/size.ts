@@ -3,7 +3,18 @@
  */
 import { deflateRawSync } from 'node:zlib'
 import type { Bench } from '../bench.js'
-import { connack, join, packet, pairs, properties, publish, repeated, text, uint16, varint } from '../bytes.js'
+import {
+  connack,
+  join,
+  packet,
+  pairs,
+  properties,
+  publish,
+  repeated,
+  text,
+  uint16,
+  varint,
+} from '../bytes.js'
 import { dataFrame } from '../frames.js'
 import { type Link, limitsOf, versionOf } from '../link.js'
 import { KiB, MiB, memoryBudget, muchGarbage, type Scenario } from '../scenario.js'
@@ -16,7 +27,9 @@ const smallest = 512 * KiB
 /** 268,435,455 bytes are announced, and as many of them sent as are taken. */
 async function announceAll(link: Link): Promise<void> {
   const connect = await link.welcome()
-  link.tell('limits', { maximum: versionOf(connect) === 5 ? limitsOf(connect).get(0x27) : undefined })
+  link.tell('limits', {
+    maximum: versionOf(connect) === 5 ? limitsOf(connect).get(0x27) : undefined,
+  })
   await link.packet(8)
   await link.go()
   const header = join(0x30, 0xff, 0xff, 0xff, 0x7f, text('a'))
@@ -30,7 +43,12 @@ async function announceAll(link: Link): Promise<void> {
 }
 
 async function refusesSize(bench: Bench, version: 4 | 5): Promise<void> {
-  const client = bench.client(await bench.server(), { protocolVersion: version, clientId: 'c', maximumPacketSize: MiB, oversized: 'disconnect' })
+  const client = bench.client(await bench.server(), {
+    protocolVersion: version,
+    clientId: 'c',
+    maximumPacketSize: MiB,
+    oversized: 'disconnect',
+  })
   await client.connect()
   const { maximum } = await bench.told('limits')
   if (version === 5) bench.same(maximum, MiB, 'CONNECT announces 1 MiB')
@@ -42,8 +60,16 @@ async function refusesSize(bench: Bench, version: 4 | 5): Promise<void> {
   const error = await bench.closed(client)
   bench.same(error?.code, 'ERR_PACKET_TOO_LARGE', 'the client ends with ERR_PACKET_TOO_LARGE')
   const { disconnect, took } = await bench.told('over')
-  bench.same(disconnect, version === 5 ? 0x95 : undefined, version === 5 ? 'DISCONNECT 0x95 at the header' : 'closed without DISCONNECT')
-  bench.check((took as number) < 2000, 'the stream is gone within 2 s, whatever the server sends on', took)
+  bench.same(
+    disconnect,
+    version === 5 ? 0x95 : undefined,
+    version === 5 ? 'DISCONNECT 0x95 at the header' : 'closed without DISCONNECT',
+  )
+  bench.check(
+    (took as number) < 2000,
+    'the stream is gone within 2 s, whatever the server sends on',
+    took,
+  )
 }
 
 /** As much as a PUBLISH can hold, and a small one behind it. */
@@ -113,10 +139,16 @@ async function oversize(link: Link): Promise<void> {
   if (first !== 0x20) await link.welcome()
   else await link.packet(1)
   await link.send(bytes.subarray(0, 6))
-  const early = await Promise.race([link.over.then(() => true), new Promise((resolve) => setTimeout(resolve, 250, false))])
+  const early = await Promise.race([
+    link.over.then(() => true),
+    new Promise((resolve) => setTimeout(resolve, 250, false)),
+  ])
   link.tell('header', { early })
   if (early === false) await link.send(bytes.subarray(6, bytes.length - 1))
-  const ended = await Promise.race([link.over.then(() => true), new Promise((resolve) => setTimeout(resolve, 100, false))])
+  const ended = await Promise.race([
+    link.over.then(() => true),
+    new Promise((resolve) => setTimeout(resolve, 100, false)),
+  ])
   link.cut()
   await link.finish({ ended })
 }
@@ -138,7 +170,11 @@ async function refusesKinds(bench: Bench): Promise<void> {
     bench.release(client)
   }
   bench.same(late, [], 'each is refused at its header')
-  bench.same(codes.slice(kinds.length), [null, ...new Array(kinds.length - 1).fill(0x95)], 'DISCONNECT 0x95, but for CONNACK')
+  bench.same(
+    codes.slice(kinds.length),
+    [null, ...new Array(kinds.length - 1).fill(0x95)],
+    'DISCONNECT 0x95, but for CONNACK',
+  )
 }
 
 // T03
@@ -167,7 +203,8 @@ async function crumble(link: Link, cut: (bytes: Buffer) => Buffer): Promise<void
   link.tell('done')
 }
 
-const eachInAFrame = (bytes: Buffer): Buffer => Buffer.concat([...bytes].map((byte) => dataFrame(Buffer.of(byte))))
+const eachInAFrame = (bytes: Buffer): Buffer =>
+  Buffer.concat([...bytes].map((byte) => dataFrame(Buffer.of(byte))))
 
 async function takesCrumbs(bench: Bench): Promise<void> {
   const [, subscription] = await bench.subscribed({ keepAlive: 1 })
@@ -229,7 +266,10 @@ async function bomb(link: Link): Promise<void> {
   await link.welcome()
   await link.packet(8)
   await link.go()
-  const body = Buffer.concat([join(0x30, varint(10 * memoryBudget)), Buffer.alloc(10 * memoryBudget)])
+  const body = Buffer.concat([
+    join(0x30, varint(10 * memoryBudget)),
+    Buffer.alloc(10 * memoryBudget),
+  ])
   const small = deflateRawSync(body)
   link.tell('bomb', { size: small.length })
   await link.raw(dataFrame(small, { compressed: true }))
@@ -260,12 +300,17 @@ const propertyKinds = [
   ['DISCONNECT', packet(0xe0, 0, properties(pairs(1280)))],
   ['identifiers', publish({ properties: properties(repeated(Buffer.of(0x0b, 1), 1280).bytes) })],
   ['all that fit', publish({ properties: properties(pairs(209_000)) })],
-  ['identifiers that fit', publish({ properties: properties(repeated(Buffer.of(0x0b, 1), 1_000_000).bytes) })],
+  [
+    'identifiers that fit',
+    publish({ properties: properties(repeated(Buffer.of(0x0b, 1), 1_000_000).bytes) }),
+  ],
   ['CONNACK', connack(0, properties(pairs(1280)))],
 ] as const
 
 async function propertyBomb(link: Link): Promise<void> {
-  const [name, bytes] = propertyKinds[(link.number - 1) % propertyKinds.length] as (typeof propertyKinds)[number]
+  const [name, bytes] = propertyKinds[
+    (link.number - 1) % propertyKinds.length
+  ] as (typeof propertyKinds)[number]
   if (name !== 'CONNACK') await link.welcome()
   else await link.packet(1)
   const at = performance.now()
@@ -288,7 +333,11 @@ async function countsProperties(bench: Bench): Promise<void> {
     await bench.meter.pause()
     bench.release(client)
   }
-  bench.same(codes.slice(propertyKinds.length, -1), new Array(propertyKinds.length - 1).fill(0x97), 'DISCONNECT 0x97 in every kind of packet')
+  bench.same(
+    codes.slice(propertyKinds.length, -1),
+    new Array(propertyKinds.length - 1).fill(0x97),
+    'DISCONNECT 0x97 in every kind of packet',
+  )
   bench.check(codes.at(-1) === null || codes.at(-1) === 0x97, 'closed at a CONNACK', codes.at(-1))
   bench.check(longest < 1000, 'linear: no packet takes a second', longest)
 }
@@ -298,7 +347,10 @@ async function heavyProperties(link: Link): Promise<void> {
   await link.welcome()
   await link.packet(8)
   await link.go()
-  const one = publish({ properties: properties(pairs(120, 'n'.repeat(4000), 'v'.repeat(4000))), payload: 'x' })
+  const one = publish({
+    properties: properties(pairs(120, 'n'.repeat(4000), 'v'.repeat(4000))),
+    payload: 'x',
+  })
   await link.flood(one, 10 * memoryBudget)
   link.tell('done')
 }

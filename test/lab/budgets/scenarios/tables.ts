@@ -4,12 +4,23 @@
 import { inspect } from 'node:util'
 import type { Message } from '../../../../src/client/api/index.js'
 import type { Bench } from '../bench.js'
-import { connack, join, packet, pairs, properties, publish, text, uint16, varint } from '../bytes.js'
+import {
+  connack,
+  join,
+  packet,
+  pairs,
+  properties,
+  publish,
+  text,
+  uint16,
+  varint,
+} from '../bytes.js'
 import { type Link, limitsOf } from '../link.js'
 import { MiB, memoryBudget, type Scenario } from '../scenario.js'
 
 const aliasOf = (alias: number): Buffer => properties(0x23, uint16(alias))
-const longTopic = (number: number): string => `${String(number).padStart(10, '0')}${'t'.repeat(65_525)}`
+const longTopic = (number: number): string =>
+  `${String(number).padStart(10, '0')}${'t'.repeat(65_525)}`
 
 // T09
 
@@ -31,7 +42,9 @@ async function defineAgain(link: Link): Promise<void> {
 async function defineAll(link: Link): Promise<void> {
   await link.welcome()
   await link.go()
-  for (let number = 1; number <= 5120; number++) if (!(await link.send(publish({ topic: longTopic(number), properties: aliasOf(number) })))) break
+  for (let number = 1; number <= 5120; number++)
+    if (!(await link.send(publish({ topic: longTopic(number), properties: aliasOf(number) }))))
+      break
   // The last word comes from the client, if it has one.
   if (!link.ended) link.tell('defined')
   await link.finish()
@@ -47,7 +60,9 @@ async function inventIdentifiers(link: Link): Promise<void> {
   await link.go()
   for (let number = 0; number < unknown; number += 100) {
     const some = Array.from({ length: 100 }, (_, at) => {
-      const identifiers = Array.from({ length: 10 }, (_each, nth) => join(0x0b, varint(1_000_000 + (number + at) * 10 + nth)))
+      const identifiers = Array.from({ length: 10 }, (_each, nth) =>
+        join(0x0b, varint(1_000_000 + (number + at) * 10 + nth)),
+      )
       return publish({ topic: 'f/1', properties: properties(...identifiers) })
     })
     await link.send(Buffer.concat(some))
@@ -68,17 +83,29 @@ async function routesByTopic(bench: Bench): Promise<void> {
   bench.go()
   await bench.told('done')
   await bench.until(() => client.stats().received >= unknown, 'every message')
-  await bench.until(() => read.every((count) => count === unknown), 'the readers').catch(() => undefined)
+  await bench
+    .until(() => read.every((count) => count === unknown), 'the readers')
+    .catch(() => undefined)
   bench.same(read, [unknown, unknown], 'each copy is routed by its topic alone')
-  const counted = Object.entries(client.stats()).find(([name, value]) => /identifier/i.test(name) && typeof value === 'number' && value >= unknown)
+  const counted = Object.entries(client.stats()).find(
+    ([name, value]) => /identifier/i.test(name) && typeof value === 'number' && value >= unknown,
+  )
   bench.check(counted !== undefined, 'unknown identifiers are counted')
   bench.same(client.state, 'connected', 'the link is kept')
 }
 
 // T14
 
-const poison = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', 'prototype'] as const
-const json = '{"__proto__":{"polluted":1},"a":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}'
+const poison = [
+  '__proto__',
+  'constructor',
+  'toString',
+  'hasOwnProperty',
+  'valueOf',
+  'prototype',
+] as const
+const json =
+  '{"__proto__":{"polluted":1},"a":{"__proto__":{"polluted":1},"constructor":{"prototype":{"polluted":1}}}}'
 
 async function pollute(link: Link): Promise<void> {
   const block = properties(...poison.map((name) => pairs(21, name, 'polluted')))
@@ -86,7 +113,8 @@ async function pollute(link: Link): Promise<void> {
   await link.send(connack(0, block))
   await link.packet(8)
   await link.go()
-  for (let count = 0; count < 10; count++) await link.send(publish({ topic: '__proto__/constructor', properties: block, payload: json }))
+  for (let count = 0; count < 10; count++)
+    await link.send(publish({ topic: '__proto__/constructor', properties: block, payload: json }))
   await link.go()
   await link.send(packet(0xe0, 0x8b, block))
   link.cut()
@@ -101,11 +129,16 @@ async function staysClean(bench: Bench): Promise<void> {
   await bench.until(() => messages.length === 10, 'the messages')
   bench.go()
   await bench.closed(client)
-  const arrays = messages.every(({ properties: { userProperties } }) => Array.isArray(userProperties) && userProperties.length === 126)
+  const arrays = messages.every(
+    ({ properties: { userProperties } }) =>
+      Array.isArray(userProperties) && userProperties.length === 126,
+  )
   bench.check(arrays, 'user properties are pairs, all of them, in order')
   const parsed = messages.map((message) => message.json<{ a: object }>())
   bench.check(
-    parsed.every((value) => !Object.hasOwn(value, '__proto__') && !Object.hasOwn(value.a, '__proto__')),
+    parsed.every(
+      (value) => !Object.hasOwn(value, '__proto__') && !Object.hasOwn(value.a, '__proto__'),
+    ),
     'json() leaves __proto__ out',
   )
   bench.same(({} as { polluted?: unknown }).polluted, undefined, 'Object.prototype is as it was')
@@ -133,11 +166,23 @@ async function sendPatterns(link: Link): Promise<void> {
   await link.go()
   for (let round = 0; round < 10; round++) {
     for (const string of nasty) {
-      const block = properties(0x03, text(string), 0x08, text(string), 0x26, text(string), text(string))
+      const block = properties(
+        0x03,
+        text(string),
+        0x08,
+        text(string),
+        0x26,
+        text(string),
+        text(string),
+      )
       await link.send(publish({ topic: string, properties: block, payload: string }))
     }
-    await link.send(packet(0xb0, uint16(round + 100), properties(0x1f, text('a'.repeat(65_535))), 0))
-    await link.send(packet(0x40, uint16(round + 100), 0, properties(0x1f, text(`${'a '.repeat(4000)}!`))))
+    await link.send(
+      packet(0xb0, uint16(round + 100), properties(0x1f, text('a'.repeat(65_535))), 0),
+    )
+    await link.send(
+      packet(0x40, uint16(round + 100), 0, properties(0x1f, text(`${'a '.repeat(4000)}!`))),
+    )
   }
   link.tell('done')
 }
@@ -145,7 +190,8 @@ async function sendPatterns(link: Link): Promise<void> {
 async function isLinear(bench: Bench): Promise<void> {
   const client = bench.client(await bench.server())
   await client.connect()
-  for (const filter of ['#', '+/+/+/+/#', `${'+/'.repeat(100)}#`]) await client.listen(filter, (message) => void message.properties)
+  for (const filter of ['#', '+/+/+/+/#', `${'+/'.repeat(100)}#`])
+    await client.listen(filter, (message) => void message.properties)
   await bench.meter.start()
   const started = performance.now()
   bench.go()
@@ -165,16 +211,25 @@ const controls = /[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}]/u
 
 const refusals = [
   (): Buffer => connack(0x87, properties(0x1f, text(injection), 0x1c, text(injection))),
-  (): Buffer => join(connack(), packet(0xe0, 0x8b, properties(0x1f, text(injection), 0x1c, text(injection)))),
-  (): Buffer => join(connack(0, properties(0x12, text(injection), 0x1f, text(injection), 0x1a, text(injection))), publish({ topic: injection })),
+  (): Buffer =>
+    join(connack(), packet(0xe0, 0x8b, properties(0x1f, text(injection), 0x1c, text(injection)))),
+  (): Buffer =>
+    join(
+      connack(0, properties(0x12, text(injection), 0x1f, text(injection), 0x1a, text(injection))),
+      publish({ topic: injection }),
+    ),
   (): Buffer => join(connack(), packet(0xf0, 0x18, properties(0x15, text(injection)))),
 ]
 
 async function inject(link: Link): Promise<void> {
   await link.packet(1)
   await link.send((refusals[(link.number - 1) % refusals.length] as () => Buffer)())
-  const given = await Promise.race([link.packet(8), new Promise<undefined>((resolve) => setTimeout(resolve, 200))])
-  if (given !== undefined) await link.send(packet(0x90, given.subarray(2, 4), properties(0x1f, text(injection)), 0x87))
+  const given = await Promise.race([
+    link.packet(8),
+    new Promise<undefined>((resolve) => setTimeout(resolve, 200)),
+  ])
+  if (given !== undefined)
+    await link.send(packet(0x90, given.subarray(2, 4), properties(0x1f, text(injection)), 0x87))
   await new Promise((resolve) => setTimeout(resolve, 50))
   link.cut()
   await link.finish()
@@ -187,9 +242,13 @@ async function escapes(bench: Bench): Promise<void> {
   process.on('warning', (warning) => shown.push(String(warning)))
   for (let number = 1; number <= refusals.length + 1; number++) {
     const client = bench.client(url)
-    const failures = [await bench.failure(client.connect()), await bench.failure(client.subscribe('a', { signal: AbortSignal.timeout(300) }))]
+    const failures = [
+      await bench.failure(client.connect()),
+      await bench.failure(client.subscribe('a', { signal: AbortSignal.timeout(300) })),
+    ]
     for (const { error } of failures) {
-      if (error instanceof Error) shown.push(error.message, String(error), String(error.cause ?? ''))
+      if (error instanceof Error)
+        shown.push(error.message, String(error), String(error.cause ?? ''))
     }
     await bench.closed(client)
     shown.push(String(await bench.closed(client)))
@@ -197,7 +256,11 @@ async function escapes(bench: Bench): Promise<void> {
   }
   shown.push(...bench.log)
   const raw = shown.filter((line) => controls.test(line))
-  bench.same(raw, [], `no control character in ${shown.length > 10 ? 'any' : 'the few'} log lines and error messages`)
+  bench.same(
+    raw,
+    [],
+    `no control character in ${shown.length > 10 ? 'any' : 'the few'} log lines and error messages`,
+  )
   const longest = Math.max(...shown.map((line) => line.length))
   bench.check(
     longest <= 600,
@@ -245,10 +308,17 @@ async function keepsSecrets(bench: Bench): Promise<void> {
   for (let number = 1; number <= 20; number++) {
     // The code of these ways is compiled in the first ten; the second ten are what the attack adds.
     if (number === 11) await bench.meter.start()
-    const client = bench.client(url.replace('mqtt://', `mqtt://user:${canary}@`), { username: 'user', password: canary })
+    const client = bench.client(url.replace('mqtt://', `mqtt://user:${canary}@`), {
+      username: 'user',
+      password: canary,
+    })
     client.on('packet', (event) => look(inspect(event, { depth: 9 })))
     const { error } = await bench.failure(client.connect())
-    look(inspect(error, { depth: 9, showHidden: true }), inspect(client, { depth: 9, showHidden: true }), JSON.stringify(error) ?? '')
+    look(
+      inspect(error, { depth: 9, showHidden: true }),
+      inspect(client, { depth: 9, showHidden: true }),
+      JSON.stringify(error) ?? '',
+    )
     const { secret } = await bench.told('connect', number)
     if (secret === true) told += 1
     bench.release(client)
@@ -256,7 +326,11 @@ async function keepsSecrets(bench: Bench): Promise<void> {
   process.stderr.write = write
   look(...bench.log, inspect(bench.heard, { depth: 9 }))
   bench.same(told, 20, 'the server got the password, in CONNECT')
-  bench.check(looked > 50, 'errors, events, packets, logs and what inspect shows were looked through', looked)
+  bench.check(
+    looked > 50,
+    'errors, events, packets, logs and what inspect shows were looked through',
+    looked,
+  )
   bench.same(leaks.length, 0, 'nobody else did: errors, events, packets, logs, inspect')
 }
 
@@ -279,7 +353,11 @@ export const tables: readonly Scenario[] = [
       bench.go()
       const error = await bench.closed(client)
       const { disconnect } = await bench.told('over')
-      bench.same([disconnect, error?.code], [0x94, 'ERR_PROTOCOL_ERROR'], 'alias 11: DISCONNECT 0x94')
+      bench.same(
+        [disconnect, error?.code],
+        [0x94, 'ERR_PROTOCOL_ERROR'],
+        'alias 11: DISCONNECT 0x94',
+      )
     },
   },
   {
@@ -293,8 +371,15 @@ export const tables: readonly Scenario[] = [
       const client = await bench.connected({ topicAliasMaximum: 65_535 })
       bench.go()
       const first = await Promise.race([bench.told('over'), bench.told('defined')])
-      await bench.until(() => client.stats().received >= 5000 || client.state !== 'connected', 'the definitions')
-      bench.check([0x94, 0x97].includes(first['disconnect'] as number), 'over the budget: DISCONNECT 0x94 or 0x97', first['disconnect'])
+      await bench.until(
+        () => client.stats().received >= 5000 || client.state !== 'connected',
+        'the definitions',
+      )
+      bench.check(
+        [0x94, 0x97].includes(first['disconnect'] as number),
+        'over the budget: DISCONNECT 0x94 or 0x97',
+        first['disconnect'],
+      )
     },
   },
   {

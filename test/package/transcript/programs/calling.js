@@ -31,8 +31,12 @@ await show('publish, { qoS: 1 }', () => client.publish('a', 'x', { qoS: 1 }))
 await show('publish, 1', () => client.publish('a', 'x', 1))
 await show('publish, a callback', () => client.publish('a', 'x', () => {}))
 await show('publish a topic of 70,000 characters', () => client.publish('a'.repeat(70_000), 'x'))
-await show('publish, a property that there is not', () => client.publish('a', 'x', { properties: { contenType: 'text/plain' } }))
-await show('publish, a property that is wrong', () => client.publish('a', 'x', { properties: { messageExpiryInterval: -1 } }))
+await show('publish, a property that there is not', () =>
+  client.publish('a', 'x', { properties: { contenType: 'text/plain' } }),
+)
+await show('publish, a property that is wrong', () =>
+  client.publish('a', 'x', { properties: { messageExpiryInterval: -1 } }),
+)
 await show("post('a/+')", () => client.post('a/+', 'x'))
 await show('subscribe()', () => client.subscribe())
 await show('subscribe([])', () => client.subscribe([]))
@@ -52,8 +56,12 @@ await show('reauthenticate()', () => client.reauthenticate())
 // What another subscription has.
 await client.subscribe('shared/filter')
 await show('noLocal that differs', () => client.subscribe('shared/filter', { noLocal: true }))
-await show('retainAsPublished that differs', () => client.subscribe('shared/filter', { retainAsPublished: true }))
-await show('subscriptionIdentifier that differs', () => client.subscribe('shared/filter', { properties: { subscriptionIdentifier: 7 } }))
+await show('retainAsPublished that differs', () =>
+  client.subscribe('shared/filter', { retainAsPublished: true }),
+)
+await show('subscriptionIdentifier that differs', () =>
+  client.subscribe('shared/filter', { properties: { subscriptionIdentifier: 7 } }),
+)
 
 // What the server does not have, or forbids.
 await show('too large for the server', () => narrow.publish('a', 'x'.repeat(300)))
@@ -62,7 +70,9 @@ await show('QoS 1', () => narrow.publish('a', 'x', { qos: 1 }))
 await show('QoS 2', () => narrow.publish('a', 'x', { qos: 2 }))
 await show('a shared subscription', () => narrow.subscribe('$share/group/a'))
 await show('wildcards', () => narrow.subscribe('a/#'))
-await show('a subscription identifier', () => narrow.subscribe('a', { properties: { subscriptionIdentifier: 7 } }))
+await show('a subscription identifier', () =>
+  narrow.subscribe('a', { properties: { subscriptionIdentifier: 7 } }),
+)
 await show('a filter that is forbidden', () => client.subscribe('denied/a'))
 await show('some filters that are forbidden', async () => {
   const { granted } = await client.subscribe(['denied/b', 'a/b'])
@@ -130,7 +140,9 @@ await show('the server is gone', async () => {
   const gone = await connect('mqtt://127.0.0.1:1883', { clientId: 'gone', reconnect: false })
   await gone.publish('cut/gone', 'x', { qos: 1 })
 })
-await show('publish on a client that was never connected', () => new Client('mqtt://127.0.0.1:1883').publish('a', 'x'))
+await show('publish on a client that was never connected', () =>
+  new Client('mqtt://127.0.0.1:1883').publish('a', 'x'),
+)
 await narrow.disconnect()
 await client.disconnect()
 await show('publish after disconnect()', () => client.publish('a', 'x'))
@@ -138,14 +150,27 @@ await show('subscribe after disconnect()', () => client.subscribe('a'))
 await show('connect after disconnect()', () => client.connect())
 
 // The codec.
-await show("encode({ type: 'publish', topic: 'a/#' })", () => encode({ type: 'publish', topic: 'a/#', payload: new Uint8Array() }))
-await show('encode, subscriptionIdentifier', () =>
-  encode({ type: 'publish', topic: 'a', payload: new Uint8Array(), properties: { subscriptionIdentifier: 7 } }),
+await show("encode({ type: 'publish', topic: 'a/#' })", () =>
+  encode({ type: 'publish', topic: 'a/#', payload: new Uint8Array() }),
 )
-await show('encode, QoS 1 without packetId', () => encode({ type: 'publish', topic: 'a', payload: new Uint8Array(), qos: 1 }))
+await show('encode, subscriptionIdentifier', () =>
+  encode({
+    type: 'publish',
+    topic: 'a',
+    payload: new Uint8Array(),
+    properties: { subscriptionIdentifier: 7 },
+  }),
+)
+await show('encode, QoS 1 without packetId', () =>
+  encode({ type: 'publish', topic: 'a', payload: new Uint8Array(), qos: 1 }),
+)
 await show("encode({ type: 'publsh' })", () => encode({ type: 'publsh' }))
 await show('encode()', () => encode())
-await show('decode, half a packet', () => decode(Uint8Array.of(0x30, 5, 0, 1, 97), { from: 'client' }))
+await show('decode, half a packet', () =>
+  decode(Uint8Array.of(0x30, 5, 0, 1, 97), { from: 'client' }),
+)
 await show('decode, no packet', () => decode(Uint8Array.of(0x00, 0x00), { from: 'server' }))
-await show('decode, a packet of the other side', () => decode(Uint8Array.of(0xc0, 0x00), { from: 'server' }))
+await show('decode, a packet of the other side', () =>
+  decode(Uint8Array.of(0xc0, 0x00), { from: 'server' }),
+)
 await show('decode without from', () => decode(Uint8Array.of(0xc0, 0x00)))

@@ -4,7 +4,11 @@ import { decode, encode } from 'mqwire/wire'
 
 const show = (title, value) => console.log(`-- ${title}:`, value)
 
-const client = await connect('mqtt://127.0.0.1:1883', { clientId: 'printed', username: 'dash', password: 'tweety-5up3r' })
+const client = await connect('mqtt://127.0.0.1:1883', {
+  clientId: 'printed',
+  username: 'dash',
+  password: 'tweety-5up3r',
+})
 show('a client', client)
 
 const subscription = await client.subscribe(['objects/+', 'others/#'], { qos: 1 })
@@ -42,13 +46,30 @@ await client.publish('objects/e', 'lent')
 show('a borrowed message, released', await seen)
 
 show('what was negotiated', client.negotiated)
-show('a packet', decode(encode({ type: 'publish', topic: 'a/b', payload: new TextEncoder().encode('hi'), qos: 1, packetId: 7 }), { from: 'client' }))
+show(
+  'a packet',
+  decode(
+    encode({
+      type: 'publish',
+      topic: 'a/b',
+      payload: new TextEncoder().encode('hi'),
+      qos: 1,
+      packetId: 7,
+    }),
+    { from: 'client' },
+  ),
+)
 
 const refused = await client.publish('denied/a', 'x', { qos: 1 }).catch((error) => error)
 show('an error', refused)
 show('the error as JSON', JSON.stringify(refused))
-show('an error with a cause', new MqttError('ERR_CONNECT_FAILED', 'no token', { cause: new TypeError('fetch failed') }))
-const dead = await connect(['mqtt://127.0.0.1:1999', 'mqtt://127.0.0.1:1998'], { reconnect: false }).catch((error) => error)
+show(
+  'an error with a cause',
+  new MqttError('ERR_CONNECT_FAILED', 'no token', { cause: new TypeError('fetch failed') }),
+)
+const dead = await connect(['mqtt://127.0.0.1:1999', 'mqtt://127.0.0.1:1998'], {
+  reconnect: false,
+}).catch((error) => error)
 show('an error of a list', dead)
 // In a function: where the only line of a program in a stack has no name, Bun shows all lines, whatever the stack says.
 function encoded() {
@@ -59,7 +80,10 @@ function encoded() {
   }
 }
 show('an error of the codec', encoded())
-show('a client that was never connected', new Client('mqtt://dash:tweety-5up3r@127.0.0.1:1883', { clientId: 'idle' }))
+show(
+  'a client that was never connected',
+  new Client('mqtt://dash:tweety-5up3r@127.0.0.1:1883', { clientId: 'idle' }),
+)
 
 await client.disconnect()
 show('a client that was closed', client)

@@ -7,10 +7,17 @@ import { programs } from './programs.js'
 import { type Assignment, type Order, runProgram, World } from './world.js'
 
 /** What parent and cell tell each other. */
-export type ToParent = { readonly order: Order; readonly argument: unknown; readonly number: number } | { readonly figures: unknown }
-export type ToCell = { readonly assignment: Assignment } | { readonly done: number; readonly result?: unknown; readonly error?: string }
+export type ToParent =
+  | { readonly order: Order; readonly argument: unknown; readonly number: number }
+  | { readonly figures: unknown }
+export type ToCell =
+  | { readonly assignment: Assignment }
+  | { readonly done: number; readonly result?: unknown; readonly error?: string }
 
-const pending = new Map<number, { resolve: (value: unknown) => void; reject: (error: Error) => void }>()
+const pending = new Map<
+  number,
+  { resolve: (value: unknown) => void; reject: (error: Error) => void }
+>()
 let orders = 0
 
 function tell(message: ToParent): void {

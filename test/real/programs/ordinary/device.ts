@@ -44,11 +44,23 @@ export type Handle = (message: Arrival) => unknown
 /** One client. */
 export interface Device {
   /** Fulfils when the broker has it, at QoS 0 when it was handed over. */
-  publish(topic: string, payload: string | Uint8Array, options?: { readonly qos?: 0 | 1 | 2; readonly retain?: boolean }): Promise<unknown>
+  publish(
+    topic: string,
+    payload: string | Uint8Array,
+    options?: { readonly qos?: 0 | 1 | 2; readonly retain?: boolean },
+  ): Promise<unknown>
   /** Fulfils when the broker granted it. A message is acknowledged when its handler is done. Gives what ends it on the broker. */
-  consume(filters: string | readonly string[], options: ConsumeOptions, handle: Handle): Promise<() => Promise<unknown>>
+  consume(
+    filters: string | readonly string[],
+    options: ConsumeOptions,
+    handle: Handle,
+  ): Promise<() => Promise<unknown>>
   /** Answers requests. */
-  respond(filter: string, options: ConsumeOptions, answer: (text: string) => string | Promise<string>): Promise<unknown>
+  respond(
+    filter: string,
+    options: ConsumeOptions,
+    answer: (text: string) => string | Promise<string>,
+  ): Promise<unknown>
   request(topic: string, payload: string, qos: 0 | 1): Promise<string>
   /** Leaves as the package says that one leaves. */
   disconnect(): Promise<unknown>

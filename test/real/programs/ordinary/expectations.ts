@@ -24,12 +24,16 @@ const failedOnlyWith =
 
 const lost = /^\d+ of \d+ lost/
 const twice = /arrived twice$/
-const photographs = ['retained', 'queued'].flatMap((kept) => ['5.0', '3.1.1'].map((version) => `100 × 5 MB, ${kept}, ${version}`))
+const photographs = ['retained', 'queued'].flatMap((kept) =>
+  ['5.0', '3.1.1'].map((version) => `100 × 5 MB, ${kept}, ${version}`),
+)
 const unfinished = /the whole program: not within/
 
 /** The client has settled everything that the broker sent it, and the broker has not sent all that it owes. */
 function owes({ figures, seen }: Result): boolean {
-  return seen.leftOpen <= seen.leftToBroker && seen.down < figures.due && figures.delivered >= seen.down
+  return (
+    seen.leftOpen <= seen.leftToBroker && seen.down < figures.due && figures.delivered >= seen.down
+  )
 }
 
 /** All that the broker sent was handed over, and it has not sent all. What a kill leaves open is forgotten. */
@@ -39,7 +43,12 @@ function neverCame({ figures, seen }: Result): boolean {
 
 /** Nothing is open, and yet nothing more comes to clients whose windows are narrow. */
 function stands({ seen, window }: Result): boolean {
-  return window !== undefined && window < 100 && seen.down === seen.downSettled && seen.leftOpen <= seen.leftToBroker
+  return (
+    window !== undefined &&
+    window < 100 &&
+    seen.down === seen.downSettled &&
+    seen.leftOpen <= seen.leftToBroker
+  )
 }
 
 /** Everything that was acknowledged was handed over: what is lost never came, or was open at the kill and did not come again. */
@@ -57,29 +66,40 @@ export const expectations: readonly Expectation[] = [
     broker: 'aedes',
     programs: ['responder leaves', 'fleet of consumers', '$share, 3.1.1'],
     absent: true,
-    reason: 'aedes offers no shared subscriptions: its CONNACK says so, and on 3.1.1 it takes the filter for an ordinary one',
+    reason:
+      'aedes offers no shared subscriptions: its CONNACK says so, and on 3.1.1 it takes the filter for an ordinary one',
     shows: ({ seen, program }) => seen.down === 0 || program === '$share, 3.1.1',
   },
   {
     broker: 'aedes',
     programs: ['broker restarted'],
     absent: true,
-    reason: 'aedes keeps everything in memory: what it accepted before its consumer was back is gone',
+    reason:
+      'aedes keeps everything in memory: what it accepted before its consumer was back is gone',
     shows: (result) => failedOnlyWith(lost)(result) && neverCame(result),
   },
   {
     broker: 'aedes',
     programs: ['overlapping filters'],
     absent: true,
-    reason: 'aedes sends copies for overlapping filters that wait without their identifiers, so that each goes to all of them',
+    reason:
+      'aedes sends copies for overlapping filters that wait without their identifiers, so that each goes to all of them',
     shows: failedOnlyWith(twice),
   },
   {
     broker: 'aedes',
-    programs: ['random uploads', 'random uploads, TCP', 'dying broker', 'dying broker, silent', 'large through cuts'],
+    programs: [
+      'random uploads',
+      'random uploads, TCP',
+      'dying broker',
+      'dying broker, silent',
+      'large through cuts',
+    ],
     absent: true,
-    reason: 'aedes keeps no session of a client that has not subscribed: QoS 2 that was in flight at a cut is told, with ERR_SESSION_LOST',
-    shows: ({ figures }) => figures.failures.every((failure) => /rejected: ERR_SESSION_LOST$/.test(failure)),
+    reason:
+      'aedes keeps no session of a client that has not subscribed: QoS 2 that was in flight at a cut is told, with ERR_SESSION_LOST',
+    shows: ({ figures }) =>
+      figures.failures.every((failure) => /rejected: ERR_SESSION_LOST$/.test(failure)),
   },
   ...(['mosquitto', 'aedes'] as const).map(
     (broker): Expectation => ({
@@ -95,13 +115,15 @@ export const expectations: readonly Expectation[] = [
   {
     broker: 'mosquitto',
     programs: ['takeover'],
-    reason: 'mosquitto before 2.1 ends the connection that is taken over without a DISCONNECT: both clients take it for a lost one',
+    reason:
+      'mosquitto before 2.1 ends the connection that is taken over without a DISCONNECT: both clients take it for a lost one',
     shows: ({ seen }) => seen.brokerSaid['0x8e'] === undefined && seen.endedByBroker > 0,
   },
   {
     broker: 'mosquitto',
     programs: ['5 MB', '50 MB', ...photographs],
-    reason: 'mosquitto before 2.1 stops behind a large message over WebSocket, leaves PINGREQ unanswered, and goes on when something else comes in',
+    reason:
+      'mosquitto before 2.1 stops behind a large message over WebSocket, leaves PINGREQ unanswered, and goes on when something else comes in',
     shows: (result) =>
       result.transport === 'WebSocket' &&
       failedOnlyWith(lost, unfinished, /ended by us: ERR_KEEPALIVE_TIMEOUT/)(result) &&
@@ -111,16 +133,21 @@ export const expectations: readonly Expectation[] = [
   {
     broker: 'mosquitto',
     programs: ['large backlog'],
-    reason: 'mosquitto before 2.1 stops behind each message of 30 kB over WebSocket, and goes on about a second later',
+    reason:
+      'mosquitto before 2.1 stops behind each message of 30 kB over WebSocket, and goes on about a second later',
     shows: (result) =>
-      result.transport === 'WebSocket' && failedOnlyWith(lost, unfinished)(result) && result.seen.down - result.seen.downSettled <= 1,
+      result.transport === 'WebSocket' &&
+      failedOnlyWith(lost, unfinished)(result) &&
+      result.seen.down - result.seen.downSettled <= 1,
   },
   {
     broker: 'mochi',
     programs: ['broker restarted'],
-    reason: 'mochi remembers a session, but not the packet identifiers of what waits in it: it sends them with identifier 0, or not at all',
+    reason:
+      'mochi remembers a session, but not the packet identifiers of what waits in it: it sends them with identifier 0, or not at all',
     shows: (result) =>
-      result.seen.odd['uses packet identifier 0'] !== undefined || (failedOnlyWith(lost, /packet identifier 0/)(result) && neverCame(result)),
+      result.seen.odd['uses packet identifier 0'] !== undefined ||
+      (failedOnlyWith(lost, /packet identifier 0/)(result) && neverCame(result)),
   },
   {
     broker: 'mochi',
@@ -140,24 +167,35 @@ export const expectations: readonly Expectation[] = [
       'fleet of consumers',
       'fan-out',
     ],
-    reason: 'mochi stops sending to a client whose window was full once, although everything it sent was acknowledged',
-    shows: (result) => failedOnlyWith(lost, unfinished, /not the latest/, /the answer to one/)(result) && (owes(result) || stands(result)),
+    reason:
+      'mochi stops sending to a client whose window was full once, although everything it sent was acknowledged',
+    shows: (result) =>
+      failedOnlyWith(lost, unfinished, /not the latest/, /the answer to one/)(result) &&
+      (owes(result) || stands(result)),
   },
   {
     broker: 'mochi',
     programs: ['durable ingest', 'durable service', 'large backlog'],
-    reason: 'mochi sends a session everything at once whatever the window, all of it again on each connection, and under identifiers that are in use',
+    reason:
+      'mochi sends a session everything at once whatever the window, all of it again on each connection, and under identifiers that are in use',
     shows: (result) =>
       (result.seen.odd['uses an identifier that is in use'] ?? 0) > 0 &&
       result.seen.exceeded > 0 &&
-      failedOnlyWith(lost, twice, /ended by us: ERR_PROTOCOL_ERROR 0x82 \(packet identifier in use\)/)(result),
+      failedOnlyWith(
+        lost,
+        twice,
+        /ended by us: ERR_PROTOCOL_ERROR 0x82 \(packet identifier in use\)/,
+      )(result),
   },
   {
     broker: 'mochi',
     programs: ['retained state'],
-    reason: 'mochi stops sending to a client whose window was full once, although everything it sent was acknowledged',
+    reason:
+      'mochi stops sending to a client whose window was full once, although everything it sent was acknowledged',
     shows: (result) =>
-      failedOnlyWith(lost, /not the latest/)(result) && result.seen.down === result.seen.downSettled && result.seen.down < result.figures.due,
+      failedOnlyWith(lost, /not the latest/)(result) &&
+      result.seen.down === result.seen.downSettled &&
+      result.seen.down < result.figures.due,
   },
   {
     broker: 'mochi',
@@ -174,7 +212,8 @@ export const expectations: readonly Expectation[] = [
   {
     broker: 'aedes',
     programs: ['overlapping filters', 'retained state'],
-    reason: 'aedes no longer finds a message that was acknowledged to it, ends the connection, and forgets what waited for it',
+    reason:
+      'aedes no longer finds a message that was acknowledged to it, ends the connection, and forgets what waited for it',
     shows: (result) =>
       failedOnlyWith(lost, twice, /not the latest/)(result) &&
       result.seen.leftOpen - result.seen.leftToBroker <= (result.window ?? 0) &&
@@ -205,12 +244,16 @@ export const expectations: readonly Expectation[] = [
     reason:
       'Artemis counts what was in flight when a connection ended against the window of the next one, and sends it again only where there is room besides',
     shows: (result) =>
-      failedOnlyWith(lost)(result) && neverAcknowledged(result) && result.seen.announced > 0 && result.seen.leftOpen > result.seen.announced / 2,
+      failedOnlyWith(lost)(result) &&
+      neverAcknowledged(result) &&
+      result.seen.announced > 0 &&
+      result.seen.leftOpen > result.seen.announced / 2,
   },
   {
     broker: 'Artemis',
     programs: ['50 devices in a loop'],
-    reason: 'Artemis stops sending to a client whose window it has exceeded, although everything it sent was acknowledged',
+    reason:
+      'Artemis stops sending to a client whose window it has exceeded, although everything it sent was acknowledged',
     shows: (result) => result.seen.exceeded > 0 && failedOnlyWith(lost)(result) && owes(result),
   },
   {
@@ -226,33 +269,45 @@ export const expectations: readonly Expectation[] = [
   {
     broker: 'Artemis',
     programs: ['wills'],
-    reason: 'Artemis publishes no will of a client with a session that outlives its connection, also where Will Delay Interval is 0',
-    shows: (result) => failedOnlyWith(lost)(result) && result.seen.down === 0 && result.figures.delivered === 0,
+    reason:
+      'Artemis publishes no will of a client with a session that outlives its connection, also where Will Delay Interval is 0',
+    shows: (result) =>
+      failedOnlyWith(lost)(result) && result.seen.down === 0 && result.figures.delivered === 0,
   },
   {
     broker: 'Artemis',
     programs: ['fleet of consumers'],
-    reason: 'Artemis gives what a member holds to the others as soon as it unsubscribes: what it acknowledges after that comes twice',
-    shows: (result) => failedOnlyWith(twice)(result) && result.figures.twice <= result.seen.down + result.seen.downDup - result.figures.due,
+    reason:
+      'Artemis gives what a member holds to the others as soon as it unsubscribes: what it acknowledges after that comes twice',
+    shows: (result) =>
+      failedOnlyWith(twice)(result) &&
+      result.figures.twice <= result.seen.down + result.seen.downDup - result.figures.due,
   },
   {
     broker: 'Artemis',
     programs: ['overlapping filters'],
-    reason: 'Artemis sends a copy for each overlapping filter, names all of them in every copy, and now and then refuses an UNSUBSCRIBE with 0x80',
+    reason:
+      'Artemis sends a copy for each overlapping filter, names all of them in every copy, and now and then refuses an UNSUBSCRIBE with 0x80',
     shows: (result) =>
       failedOnlyWith(twice, lost, /unsubscribe refused: Unspecified error$/)(result) &&
       (result.seen.odd['names several subscriptions in a copy'] ?? 0) >= result.seen.down &&
-      (result.figures.lost === 0 || result.figures.failures.some((failure) => failure.includes('unsubscribe refused'))),
+      (result.figures.lost === 0 ||
+        result.figures.failures.some((failure) => failure.includes('unsubscribe refused'))),
   },
 ]
 
 /** How a cell is to be read. */
-export type Verdict = { readonly word: 'passes' | 'fails' } | { readonly word: 'broker' | 'absent'; readonly reason: string }
+export type Verdict =
+  | { readonly word: 'passes' | 'fails' }
+  | { readonly word: 'broker' | 'absent'; readonly reason: string }
 
 /** Judges a cell. */
 export function verdictOf(result: Result): Verdict {
   if (result.figures.failures.length === 0) return { word: 'passes' }
-  const found = expectations.find(({ broker, programs, shows }) => broker === result.broker && programs.includes(result.program) && shows(result))
+  const found = expectations.find(
+    ({ broker, programs, shows }) =>
+      broker === result.broker && programs.includes(result.program) && shows(result),
+  )
   if (found === undefined) return { word: 'fails' }
   return { word: found.absent === true ? 'absent' : 'broker', reason: found.reason }
 }

@@ -121,16 +121,20 @@ export class Tally {
 /** Peak resident memory. Linux carries what `resourceUsage` tells over from the process that started this one. */
 function peakMegabytes(): number {
   const status = '/proc/self/status'
-  const peak = existsSync(status) ? /^VmHWM:\s+(\d+)/m.exec(readFileSync(status, 'utf8'))?.[1] : undefined
+  const peak = existsSync(status)
+    ? /^VmHWM:\s+(\d+)/m.exec(readFileSync(status, 'utf8'))?.[1]
+    : undefined
   return Math.round(Number(peak ?? process.resourceUsage().maxRSS) / 1024)
 }
 
 /** Adds what the books themselves show, and closes them. */
 export function conclude(tally: Tally, began: number): Figures {
-  if (tally.lost > 0) tally.fail(`${tally.lost} of ${tally.due} lost, such as ${tally.missing(3).join(', ')}`)
+  if (tally.lost > 0)
+    tally.fail(`${tally.lost} of ${tally.due} lost, such as ${tally.missing(3).join(', ')}`)
   if (tally.twice > tally.allowedTwice) tally.fail(`${tally.twice} arrived twice`)
   if (tally.stray > 0) tally.fail(`${tally.stray} arrived where nobody was to get them`)
-  for (const [cause, times] of Object.entries(tally.endedByUs)) tally.fail(`${times} connections ended by us: ${cause}`)
+  for (const [cause, times] of Object.entries(tally.endedByUs))
+    tally.fail(`${times} connections ended by us: ${cause}`)
   return {
     sent: tally.sent,
     due: tally.due,

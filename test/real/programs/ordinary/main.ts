@@ -24,7 +24,11 @@ const partyNames: readonly Party[] = ['mqwire', 'MQTT.js']
 /** The cells that the words ask for. */
 function cells(words: readonly string[], seed: number): Cell[] {
   const all = words.includes('all')
-  const left = words.filter((word) => word !== 'all' && ![...siteNames, ...transportNames, ...partyNames].some((name) => name === word))
+  const left = words.filter(
+    (word) =>
+      word !== 'all' &&
+      ![...siteNames, ...transportNames, ...partyNames].some((name) => name === word),
+  )
   const among = <T extends string>(names: readonly T[], otherwise: readonly T[]): readonly T[] => {
     const named = names.filter((name) => words.includes(name))
     return named.length > 0 ? named : all ? names : otherwise
@@ -32,12 +36,23 @@ function cells(words: readonly string[], seed: number): Cell[] {
   const brokers = among(siteNames, commonSites)
   const transports = among(transportNames, ['TCP'])
   const parties = among(partyNames, ['mqwire'])
-  const chosen = programs.filter(({ name }) => left.length === 0 || left.some((part) => name.includes(part)))
+  const chosen = programs.filter(
+    ({ name }) => left.length === 0 || left.some((part) => name.includes(part)),
+  )
   const every = brokers.flatMap((broker) =>
     chosen.flatMap((program) =>
       transports.flatMap((transport) =>
         parties.flatMap((party) =>
-          (all ? windows : [undefined]).map((window) => ({ program, party, broker, transport, window, scale: 1, seconds: 20, seed })),
+          (all ? windows : [undefined]).map((window) => ({
+            program,
+            party,
+            broker,
+            transport,
+            window,
+            scale: 1,
+            seconds: 20,
+            seed,
+          })),
         ),
       ),
     ),
@@ -47,7 +62,10 @@ function cells(words: readonly string[], seed: number): Cell[] {
       if (transport !== 'TCP' && program.bare === true) return false
       if (party !== 'mqwire' && program.ours !== undefined) return false
       // A window makes its difference over TCP as over WebSocket, and where a program receives.
-      return window === undefined || (program.windowed === true && transport === 'TCP' && party === 'mqwire')
+      return (
+        window === undefined ||
+        (program.windowed === true && transport === 'TCP' && party === 'mqwire')
+      )
     })
     .map(({ window, ...cell }) => (window === undefined ? cell : { ...cell, window }))
 }
@@ -63,7 +81,9 @@ function keptFile(broker: SiteName): string {
 async function write(): Promise<Came> {
   const sites = await Promise.all(siteNames.map((name) => site(name)))
   const files = siteNames.map(keptFile).filter(existsSync)
-  const results = files.flatMap((file) => readFileSync(file, 'utf8').trim().split('\n')).map((line): Result => JSON.parse(line))
+  const results = files
+    .flatMap((file) => readFileSync(file, 'utf8').trim().split('\n'))
+    .map((line): Result => JSON.parse(line))
   writeFileSync('test/real/programs/MATRIX.md', table(programs, results, sites))
   return { did: `a table of ${results.length} runs`, findings: [] }
 }
@@ -72,9 +92,15 @@ async function write(): Promise<Came> {
 export async function ordinary(lab: Lab, words: readonly string[]): Promise<Came> {
   if (words.length === 1 && words[0] === 'write') return write()
   const wanted = cells(words, lab.seed)
-  const whole = words.includes('all') && words.every((word) => word === 'all' || siteNames.some((name) => name === word))
-  const sites = await Promise.all([...new Set(wanted.map(({ broker }) => broker))].map((name) => site(name)))
-  const missing = sites.flatMap((each) => ('missing' in each ? [`${each.name}: ${each.missing}`] : []))
+  const whole =
+    words.includes('all') &&
+    words.every((word) => word === 'all' || siteNames.some((name) => name === word))
+  const sites = await Promise.all(
+    [...new Set(wanted.map(({ broker }) => broker))].map((name) => site(name)),
+  )
+  const missing = sites.flatMap((each) =>
+    'missing' in each ? [`${each.name}: ${each.missing}`] : [],
+  )
   const file = await bundleCell()
   const runner = new Runner(file, sites)
   const results: Result[] = []
@@ -93,8 +119,11 @@ export async function ordinary(lab: Lab, words: readonly string[]): Promise<Came
     await runner.stop()
     rmSync(file, { force: true })
   }
-  if (words.length === 1 && words[0] === 'all') writeFileSync('test/real/programs/MATRIX.md', table(programs, results, sites))
-  const failed = results.filter((result) => result.party === 'mqwire' && verdictOf(result).word === 'fails')
+  if (words.length === 1 && words[0] === 'all')
+    writeFileSync('test/real/programs/MATRIX.md', table(programs, results, sites))
+  const failed = results.filter(
+    (result) => result.party === 'mqwire' && verdictOf(result).word === 'fails',
+  )
   const left = performance.now() > end ? ['the time was over before all were run'] : []
   const skipped = [...missing, ...left].join('; ')
   return {

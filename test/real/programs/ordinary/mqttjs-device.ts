@@ -4,10 +4,29 @@
  * A message is acknowledged when its handler is done, which MQTT.js offers through `handleMessage`.
  */
 import mqtt, { type IClientOptions, type IPublishPacket, type MqttClient } from 'mqtt'
-import type { Arrival, Books, Connect, ConsumeOptions, Device, DeviceOptions, Handle } from './device.js'
+import type {
+  Arrival,
+  Books,
+  Connect,
+  ConsumeOptions,
+  Device,
+  DeviceOptions,
+  Handle,
+} from './device.js'
 
 function mqttjsOptions(options: DeviceOptions): IClientOptions {
-  const { clientId, durable, version = 5, maximumPacketSize, receiveMaximum, username, password, ca, keepAlive, will } = options
+  const {
+    clientId,
+    durable,
+    version = 5,
+    maximumPacketSize,
+    receiveMaximum,
+    username,
+    password,
+    ca,
+    keepAlive,
+    will,
+  } = options
   const properties = {
     ...(durable === true && { sessionExpiryInterval: 3600 }),
     ...(maximumPacketSize !== undefined && { maximumPacketSize }),
@@ -22,7 +41,9 @@ function mqttjsOptions(options: DeviceOptions): IClientOptions {
     ...(password !== undefined && { password }),
     ...(ca !== undefined && { ca }),
     ...(keepAlive !== undefined && { keepalive: keepAlive }),
-    ...(will !== undefined && { will: { ...will, payload: Buffer.from(will.payload), retain: false } }),
+    ...(will !== undefined && {
+      will: { ...will, payload: Buffer.from(will.payload), retain: false },
+    }),
   }
 }
 
@@ -30,7 +51,10 @@ function matches(filter: string, topic: string): boolean {
   const [wanted, given] = [filter.replace(/^\$share\/[^/]+\//, '').split('/'), topic.split('/')]
   const many = wanted.indexOf('#')
   const levels = many < 0 ? wanted : wanted.slice(0, many)
-  return (many >= 0 || levels.length === given.length) && levels.every((level, index) => level === '+' || level === given[index])
+  return (
+    (many >= 0 || levels.length === given.length) &&
+    levels.every((level, index) => level === '+' || level === given[index])
+  )
 }
 
 interface Consumer {
@@ -84,15 +108,25 @@ class MqttjsDevice implements Device {
     })
   }
 
-  publish(topic: string, payload: string | Uint8Array, options: { qos?: 0 | 1 | 2; retain?: boolean } = {}): Promise<unknown> {
+  publish(
+    topic: string,
+    payload: string | Uint8Array,
+    options: { qos?: 0 | 1 | 2; retain?: boolean } = {},
+  ): Promise<unknown> {
     return this.client.publishAsync(
       topic,
-      typeof payload === 'string' ? payload : Buffer.from(payload.buffer, payload.byteOffset, payload.length),
+      typeof payload === 'string'
+        ? payload
+        : Buffer.from(payload.buffer, payload.byteOffset, payload.length),
       options,
     )
   }
 
-  async consume(filters: string | readonly string[], { qos, concurrency = 1 }: ConsumeOptions, handle: Handle): Promise<() => Promise<unknown>> {
+  async consume(
+    filters: string | readonly string[],
+    { qos, concurrency = 1 }: ConsumeOptions,
+    handle: Handle,
+  ): Promise<() => Promise<unknown>> {
     const list = typeof filters === 'string' ? [filters] : [...filters]
     return this.#subscribe(
       list,
@@ -101,7 +135,11 @@ class MqttjsDevice implements Device {
     )
   }
 
-  respond(filter: string, { qos }: ConsumeOptions, answer: (text: string) => string | Promise<string>): Promise<unknown> {
+  respond(
+    filter: string,
+    { qos }: ConsumeOptions,
+    answer: (text: string) => string | Promise<string>,
+  ): Promise<unknown> {
     const reply = async ({ payload, properties }: IPublishPacket): Promise<void> => {
       const text = await answer(payload.toString())
       const { responseTopic = '', correlationData = Buffer.alloc(0) } = properties ?? {}
@@ -117,7 +155,10 @@ class MqttjsDevice implements Device {
     this.#requests += 1
     const key = String(this.#requests)
     const answered = new Promise<string>((resolve) => this.#answers.set(key, resolve))
-    await this.client.publishAsync(topic, payload, { qos, properties: { responseTopic, correlationData: Buffer.from(key) } })
+    await this.client.publishAsync(topic, payload, {
+      qos,
+      properties: { responseTopic, correlationData: Buffer.from(key) },
+    })
     return answered
   }
 
@@ -139,7 +180,11 @@ class MqttjsDevice implements Device {
     return topic
   }
 
-  async #subscribe(filters: readonly string[], qos: 0 | 1 | 2, handle: (packet: IPublishPacket) => unknown): Promise<() => Promise<unknown>> {
+  async #subscribe(
+    filters: readonly string[],
+    qos: 0 | 1 | 2,
+    handle: (packet: IPublishPacket) => unknown,
+  ): Promise<() => Promise<unknown>> {
     const consumer = { filters, handle }
     this.#consumers.add(consumer)
     this.#handOver()
@@ -154,7 +199,9 @@ class MqttjsDevice implements Device {
 
   async #hand(packet: IPublishPacket): Promise<void> {
     await this.#consumed
-    const consumers = [...this.#consumers].filter(({ filters }) => filters.some((filter) => matches(filter, packet.topic)))
+    const consumers = [...this.#consumers].filter(({ filters }) =>
+      filters.some((filter) => matches(filter, packet.topic)),
+    )
     await Promise.all(consumers.map(({ handle }) => handle(packet)))
   }
 }
@@ -165,7 +212,10 @@ function arrival(packet: IPublishPacket): Arrival {
 }
 
 /** MQTT.js hands over one message at a time, whatever the handler does: with concurrency it has to be let go before it is done. */
-function limited(concurrency: number, handle: (packet: IPublishPacket) => unknown): (packet: IPublishPacket) => unknown {
+function limited(
+  concurrency: number,
+  handle: (packet: IPublishPacket) => unknown,
+): (packet: IPublishPacket) => unknown {
   if (concurrency === 1) return handle
   const running = new Set<Promise<unknown>>()
   return async (packet) => {
@@ -176,4 +226,5 @@ function limited(concurrency: number, handle: (packet: IPublishPacket) => unknow
 }
 
 /** Connects a device on MQTT.js. */
-export const connectMqttjs: Connect = (url, options, books) => new MqttjsDevice(url, options, books).connected()
+export const connectMqttjs: Connect = (url, options, books) =>
+  new MqttjsDevice(url, options, books).connected()

@@ -3,11 +3,20 @@
  *
  * It keeps books of every connection. A connection counts as ended by us when neither the program asked for it, nor the network or the broker did it.
  */
-import { Client, type ClientOptions, type Message, type MqttError } from '../../../../src/client/node.js'
+import {
+  Client,
+  type ClientOptions,
+  type Message,
+  type MqttError,
+} from '../../../../src/client/node.js'
 import type { Books, Connect, ConsumeOptions, Device, DeviceOptions, Handle } from './device.js'
 
 /** Errors with which the other side, or the network, ends a connection. */
-const byPeer: ReadonlySet<string> = new Set(['ERR_CONNECTION_LOST', 'ERR_SERVER_DISCONNECT', 'ERR_SESSION_TAKEN_OVER'])
+const byPeer: ReadonlySet<string> = new Set([
+  'ERR_CONNECTION_LOST',
+  'ERR_SERVER_DISCONNECT',
+  'ERR_SESSION_TAKEN_OVER',
+])
 
 function described({ code, reasonCode, message }: MqttError): string {
   return `${code}${reasonCode === undefined ? '' : ` 0x${reasonCode.toString(16)}`} (${message.slice(0, 120)})`
@@ -15,10 +24,23 @@ function described({ code, reasonCode, message }: MqttError): string {
 
 /** The options of the package for a device; only what was asked for is there. */
 export function mqwireOptions(options: DeviceOptions): ClientOptions {
-  const { clientId, durable, version, maximumPacketSize, receiveMaximum, username, password, keepAlive, will } = options
+  const {
+    clientId,
+    durable,
+    version,
+    maximumPacketSize,
+    receiveMaximum,
+    username,
+    password,
+    keepAlive,
+    will,
+  } = options
   return {
     ...(clientId !== undefined && { clientId }),
-    ...(durable === true && { cleanStart: false, ...(version !== 4 && { sessionExpiryInterval: 3600 }) }),
+    ...(durable === true && {
+      cleanStart: false,
+      ...(version !== 4 && { sessionExpiryInterval: 3600 }),
+    }),
     ...(version !== undefined && { protocolVersion: version }),
     ...(maximumPacketSize !== undefined && { maximumPacketSize }),
     ...(receiveMaximum !== undefined && version !== 4 && { receiveMaximum }),
@@ -37,14 +59,20 @@ class MqwireDevice implements Device {
 
   constructor(url: string, options: DeviceOptions, books: Books) {
     this.#books = books
-    this.client = new Client(options.ca === undefined ? url : { url, tls: { ca: options.ca } }, mqwireOptions(options))
+    this.client = new Client(
+      options.ca === undefined ? url : { url, tls: { ca: options.ca } },
+      mqwireOptions(options),
+    )
     this.client.on('connect', () => {
       books.connections += 1
     })
     this.client.on('disconnect', ({ cause }) => this.#handleDisconnect(cause))
     this.client.on('error', ({ error }) => books.fail(`error event: ${described(error)}`))
     this.client.on('drop', ({ direction, count, error }) => {
-      if (!this.#killed) books.fail(`drop event: ${direction} ${count} ${error === undefined ? '' : described(error)}`)
+      if (!this.#killed)
+        books.fail(
+          `drop event: ${direction} ${count} ${error === undefined ? '' : described(error)}`,
+        )
     })
     this.client.on('unclaimed', ({ message }) => books.fail(`unclaimed: ${message.topic}`))
     this.client.closed.then((error) => {
@@ -56,18 +84,30 @@ class MqwireDevice implements Device {
     return this.client.negotiated?.protocolVersion ?? 0
   }
 
-  publish(topic: string, payload: string | Uint8Array, options: { qos?: 0 | 1 | 2; retain?: boolean } = {}): Promise<unknown> {
+  publish(
+    topic: string,
+    payload: string | Uint8Array,
+    options: { qos?: 0 | 1 | 2; retain?: boolean } = {},
+  ): Promise<unknown> {
     return this.client.publish(topic, payload, options)
   }
 
-  async consume(filters: string | readonly string[], options: ConsumeOptions, handle: Handle): Promise<() => Promise<unknown>> {
+  async consume(
+    filters: string | readonly string[],
+    options: ConsumeOptions,
+    handle: Handle,
+  ): Promise<() => Promise<unknown>> {
     const { qos, concurrency = 1, style = 'listen' } = options
     if (style !== 'listen') return this.#read(filters, options, handle)
     const handling = await this.client.listen(filters, handle, { qos, concurrency })
     return () => handling.unsubscribe()
   }
 
-  respond(filter: string, { qos, concurrency = 1 }: ConsumeOptions, answer: (text: string) => string | Promise<string>): Promise<unknown> {
+  respond(
+    filter: string,
+    { qos, concurrency = 1 }: ConsumeOptions,
+    answer: (text: string) => string | Promise<string>,
+  ): Promise<unknown> {
     return this.client.respond(filter, (message) => answer(message.text()), { qos, concurrency })
   }
 
@@ -84,8 +124,15 @@ class MqwireDevice implements Device {
     this.client.destroy()
   }
 
-  async #read(filters: string | readonly string[], { qos, style }: ConsumeOptions, handle: Handle): Promise<() => Promise<unknown>> {
-    const subscription = await this.client.subscribe(filters, { qos, ack: style === 'manual' ? 'manual' : 'auto' })
+  async #read(
+    filters: string | readonly string[],
+    { qos, style }: ConsumeOptions,
+    handle: Handle,
+  ): Promise<() => Promise<unknown>> {
+    const subscription = await this.client.subscribe(filters, {
+      qos,
+      ack: style === 'manual' ? 'manual' : 'auto',
+    })
     const each = async (message: Message): Promise<void> => {
       await handle(message)
       if (style === 'manual') message.ack()

@@ -69,7 +69,12 @@ function obey(order: Order, argument: unknown, broker: Broker, link: ShapedLink)
 }
 
 /** Runs the process of a cell to its end. */
-function inProcess(file: string, assignment: Assignment, patience: number, handle: (order: Order, argument: unknown) => unknown): Promise<Figures> {
+function inProcess(
+  file: string,
+  assignment: Assignment,
+  patience: number,
+  handle: (order: Order, argument: unknown) => unknown,
+): Promise<Figures> {
   return new Promise((resolve) => {
     const child = fork(file, [], { stdio: ['ignore', 'inherit', 'pipe', 'ipc'] })
     let figures: Figures | undefined
@@ -87,7 +92,8 @@ function inProcess(file: string, assignment: Assignment, patience: number, handl
     child.on('message', (message: ToParent) => {
       if ('figures' in message) figures = message.figures as Figures
       else {
-        const answer = (rest: Partial<ToCell>): void => void (child.connected && child.send({ done: message.number, ...rest } as ToCell))
+        const answer = (rest: Partial<ToCell>): void =>
+          void (child.connected && child.send({ done: message.number, ...rest } as ToCell))
         Promise.resolve(handle(message.order, message.argument)).then(
           (result) => answer({ result } as Partial<ToCell>),
           (error: unknown) => answer({ error: String(error) } as Partial<ToCell>),
@@ -97,7 +103,9 @@ function inProcess(file: string, assignment: Assignment, patience: number, handl
     child.once('close', (code) => {
       clearTimeout(timer)
       process.off('exit', reap)
-      const why = late ? `the process hung for ${patience} ms` : `the process ended with ${code}: ${errors}`
+      const why = late
+        ? `the process hung for ${patience} ms`
+        : `the process ended with ${code}: ${errors}`
       resolve(figures ?? { ...nothing, failures: [why] })
     })
     child.send({ assignment } satisfies ToCell)
@@ -117,7 +125,9 @@ export class Runner {
   constructor(file: string, sites: readonly (Site | Missing)[], atATime = 1) {
     this.#file = file
     this.#free = atATime
-    this.#sites = new Map(sites.flatMap((site) => ('missing' in site ? [] : [[site.name, site] as const])))
+    this.#sites = new Map(
+      sites.flatMap((site) => ('missing' in site ? [] : [[site.name, site] as const])),
+    )
   }
 
   /** Undefined when the broker cannot be had here, or does not listen on the transport. */
@@ -167,7 +177,11 @@ export class Runner {
     const path = join(tmpdir(), `mqwire-link-${process.pid}-${links}`)
     const unix = program.link === 'Unix socket'
     const direct = program.name.startsWith('throughput')
-    const link = await ShapedLink.start({ port: Number(target.port), ...(unix && { path }), ...(!direct && { observe: tapping(seen) }) })
+    const link = await ShapedLink.start({
+      port: Number(target.port),
+      ...(unix && { path }),
+      ...(!direct && { observe: tapping(seen) }),
+    })
     if (!direct) target.port = String(link.port)
     const secureUrl = broker.urls.TLS
     const assignment: Assignment = {
@@ -184,7 +198,9 @@ export class Runner {
     }
     try {
       const patience = ((program.patience ?? 90) + 15) * 1000
-      const figures = await inProcess(this.#file, assignment, patience, (order, argument) => obey(order, argument, broker, link))
+      const figures = await inProcess(this.#file, assignment, patience, (order, argument) =>
+        obey(order, argument, broker, link),
+      )
       return { program: program.name, party, broker: cell.broker, transport, window, figures, seen }
     } finally {
       await link.stop()

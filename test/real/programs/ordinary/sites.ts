@@ -13,7 +13,14 @@ import { buildGo, buildMaven } from '../../../lab/brokers/building.js'
 import { hivemqVersion, startHivemq } from '../../../lab/brokers/hivemq.js'
 import { mochiVersion, startMochi } from '../../../lab/brokers/mochi.js'
 import { aedesSetups } from '../../aedes.js'
-import { account, type Broker, missingForMosquitto, mosquittoVersion, startAedes, startMosquitto } from '../../brokers.js'
+import {
+  account,
+  type Broker,
+  missingForMosquitto,
+  mosquittoVersion,
+  startAedes,
+  startMosquitto,
+} from '../../brokers.js'
 import { identities } from '../../identities.js'
 import { installedVersion } from './versions.js'
 
@@ -35,7 +42,12 @@ export interface Missing {
   readonly missing: string
 }
 
-const featureSetup = { own: 'plain', roomy: 'plain', guarded: 'guarded', durable: 'durable' } as const
+const featureSetup = {
+  own: 'plain',
+  roomy: 'plain',
+  guarded: 'guarded',
+  durable: 'durable',
+} as const
 
 const mosquitto = async (): Promise<Site | Missing> => {
   const missing = missingForMosquitto()
@@ -47,7 +59,11 @@ const mosquitto = async (): Promise<Site | Missing> => {
       // The settings of the feature tests lift the limit of 1,000 queued messages: here it is put back where nothing says otherwise.
       if (setup === 'own') return startMosquitto({ lines: ['max_queued_messages 1000'] })
       if (setup === 'durable') return startMosquitto({ memory: 'all of it' })
-      if (setup === 'guarded') return startMosquitto({ passwords: { [account.username]: account.password }, tls: identities() })
+      if (setup === 'guarded')
+        return startMosquitto({
+          passwords: { [account.username]: account.password },
+          tls: identities(),
+        })
       return startMosquitto()
     },
   }
@@ -60,7 +76,8 @@ const mochi = async (): Promise<Site | Missing> => {
   return {
     name: 'mochi',
     version: mochiVersion(),
-    start: (setup) => startMochi({ plain: folder, scram: '' }, featureSetup[setup], identities().server),
+    start: (setup) =>
+      startMochi({ plain: folder, scram: '' }, featureSetup[setup], identities().server),
   }
 }
 
@@ -89,7 +106,8 @@ class ListeningMemoryBroker implements Broker {
   constructor(setup: SiteSetup) {
     this.#broker = new MemoryBroker({
       ...(setup === 'guarded' && {
-        authenticate: ({ username, password }) => username === account.username && new TextDecoder().decode(password) === account.password,
+        authenticate: ({ username, password }) =>
+          username === account.username && new TextDecoder().decode(password) === account.password,
       }),
       ...((setup === 'roomy' || setup === 'durable') && room),
     })
@@ -98,10 +116,17 @@ class ListeningMemoryBroker implements Broker {
   async live(): Promise<void> {
     const { accept } = this.#broker
     const tcp = await listenTcp({ port: this.#ports.tcp }, accept)
-    const ws = await listenWebSocket({ port: this.#ports.ws, maximumPacketSize: 100_000_000 }, accept)
+    const ws = await listenWebSocket(
+      { port: this.#ports.ws, maximumPacketSize: 100_000_000 },
+      accept,
+    )
     const tls = await listenTcp({ port: this.#ports.tls, tls: identities().server }, accept)
     this.#listeners = [tcp, ws, tls]
-    Object.assign(this.#ports, { tcp: Number(new URL(tcp.url).port), ws: Number(new URL(ws.url).port), tls: Number(new URL(tls.url).port) })
+    Object.assign(this.#ports, {
+      tcp: Number(new URL(tcp.url).port),
+      ws: Number(new URL(ws.url).port),
+      tls: Number(new URL(tls.url).port),
+    })
     this.urls = { TCP: tcp.url, WebSocket: ws.url, TLS: `mqtts://localhost:${this.#ports.tls}` }
   }
 
@@ -137,14 +162,24 @@ const hivemq = async (): Promise<Site | Missing> => {
   const built = await buildMaven('hivemq')
   if (built.missing !== undefined) return { name: 'HiveMQ CE', missing: built.missing }
   const { folder } = built
-  return { name: 'HiveMQ CE', version: hivemqVersion(), slow: true, start: (setup) => startHivemq(folder, featureSetup[setup], identities().server) }
+  return {
+    name: 'HiveMQ CE',
+    version: hivemqVersion(),
+    slow: true,
+    start: (setup) => startHivemq(folder, featureSetup[setup], identities().server),
+  }
 }
 
 const artemis = async (): Promise<Site | Missing> => {
   const built = await buildMaven('artemis')
   if (built.missing !== undefined) return { name: 'Artemis', missing: built.missing }
   const { folder } = built
-  return { name: 'Artemis', version: artemisVersion(), slow: true, start: (setup) => startArtemis(folder, featureSetup[setup], identities().server) }
+  return {
+    name: 'Artemis',
+    version: artemisVersion(),
+    slow: true,
+    start: (setup) => startArtemis(folder, featureSetup[setup], identities().server),
+  }
 }
 
 const all: Readonly<Record<SiteName, () => Promise<Site | Missing>>> = {

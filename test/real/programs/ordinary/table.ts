@@ -21,8 +21,10 @@ export function wireOf({ seen }: Result): string {
     `open ≤ ${seen.mostOpen}${seen.announced > 0 ? ` of ${seen.announced}` : ''}, left ${seen.leftOpen} (${seen.leftToBroker} to the broker)`,
   )
   if (seen.exceeded > 0) parts.push(`exceeded on ${seen.exceeded} connections`)
-  if (Object.keys(seen.clientSaid).length > 0) parts.push(`client's DISCONNECT ${sums(seen.clientSaid)}`)
-  if (Object.keys(seen.brokerSaid).length > 0) parts.push(`broker's DISCONNECT ${sums(seen.brokerSaid)}`)
+  if (Object.keys(seen.clientSaid).length > 0)
+    parts.push(`client's DISCONNECT ${sums(seen.clientSaid)}`)
+  if (Object.keys(seen.brokerSaid).length > 0)
+    parts.push(`broker's DISCONNECT ${sums(seen.brokerSaid)}`)
   parts.push(`ended first by client ${seen.endedByClient}, by broker ${seen.endedByBroker}`)
   if (Object.keys(seen.odd).length > 0) parts.push(`broker ${sums(seen.odd)}`)
   return parts.join(', ')
@@ -36,14 +38,19 @@ export function lineOf(result: Result): string {
   const verdict = verdictOf(result)
   const where = `${broker} ${transport} window ${window ?? 'default'}`
   const counts = `sent ${figures.sent}, delivered ${figures.delivered}/${figures.due}, lost ${figures.lost}, twice ${figures.twice}, connections ${figures.connections}`
-  const measured = Object.entries(figures.measured ?? {}).map(([what, value]) => ` · ${what} ${value}`)
+  const measured = Object.entries(figures.measured ?? {}).map(
+    ([what, value]) => ` · ${what} ${value}`,
+  )
   const lines = [
     `${marks[verdict.word]} ${program} · ${party} · ${where} · ${counts} · ${figures.milliseconds} ms, ${figures.megabytes} MB${measured.join('')}`,
   ]
   if ('reason' in verdict) lines.push(`       ${verdict.reason}`)
   if (figures.failures.length > 0) {
     lines.push(...figures.failures.slice(0, 6).map((failure) => `       ${failure}`))
-    lines.push(`       by us ${sums(figures.endedByUs) || 'none'} | by peer ${sums(figures.endedByPeer) || 'none'}`, `       wire: ${wireOf(result)}`)
+    lines.push(
+      `       by us ${sums(figures.endedByUs) || 'none'} | by peer ${sums(figures.endedByPeer) || 'none'}`,
+      `       wire: ${wireOf(result)}`,
+    )
   }
   return lines.join('\n')
 }
@@ -64,16 +71,31 @@ function cell(results: readonly Result[], notes: Notes): string {
   const groups = new Map<string, string[]>()
   for (const result of results) {
     const verdict = verdictOf(result)
-    const mark = 'reason' in verdict ? `${verdict.word === 'absent' ? 'not offered' : 'broker'} ${notes.mark(verdict.reason)}` : verdict.word
-    const shown = verdict.word === 'fails' ? `**fails** (${result.figures.delivered}/${result.figures.due})` : mark
-    groups.set(shown, [...(groups.get(shown) ?? []), `${result.transport === 'TCP' ? '' : `${result.transport} `}${result.window ?? 'default'}`])
+    const mark =
+      'reason' in verdict
+        ? `${verdict.word === 'absent' ? 'not offered' : 'broker'} ${notes.mark(verdict.reason)}`
+        : verdict.word
+    const shown =
+      verdict.word === 'fails'
+        ? `**fails** (${result.figures.delivered}/${result.figures.due})`
+        : mark
+    groups.set(shown, [
+      ...(groups.get(shown) ?? []),
+      `${result.transport === 'TCP' ? '' : `${result.transport} `}${result.window ?? 'default'}`,
+    ])
   }
   const [only] = groups.keys()
   if (groups.size === 1 && only !== undefined) return only
   return [...groups].map(([shown, where]) => `${shown}: ${where.join(', ')}`).join('; ')
 }
 
-function rows(programs: readonly Program[], results: readonly Result[], party: Result['party'], sites: readonly string[], notes: Notes): string[] {
+function rows(
+  programs: readonly Program[],
+  results: readonly Result[],
+  party: Result['party'],
+  sites: readonly string[],
+  notes: Notes,
+): string[] {
   return programs.flatMap(({ name, title }) => {
     const own = results.filter((result) => result.program === name && result.party === party)
     if (own.length === 0) return []
@@ -88,12 +110,22 @@ function rows(programs: readonly Program[], results: readonly Result[], party: R
 }
 
 function speeds(results: readonly Result[], sites: readonly string[]): string[] {
-  const kinds = [...new Set(results.flatMap(({ figures }) => Object.keys(figures.measured ?? {}).filter((what) => what.startsWith('messages/s'))))]
+  const kinds = [
+    ...new Set(
+      results.flatMap(({ figures }) =>
+        Object.keys(figures.measured ?? {}).filter((what) => what.startsWith('messages/s')),
+      ),
+    ),
+  ]
   return kinds.flatMap((kind) =>
     (['mqwire', 'MQTT.js'] as const).map((party) => {
       const of = (site: string): string => {
         const found = results.filter(
-          (result) => result.broker === site && result.party === party && result.transport === 'TCP' && result.window === undefined,
+          (result) =>
+            result.broker === site &&
+            result.party === party &&
+            result.transport === 'TCP' &&
+            result.window === undefined,
         )
         return found.flatMap(({ figures }) => figures.measured?.[kind] ?? []).join(', ') || '–'
       }
@@ -103,11 +135,20 @@ function speeds(results: readonly Result[], sites: readonly string[]): string[] 
 }
 
 /** MATRIX.md. */
-export function table(programs: readonly Program[], results: readonly Result[], sites: readonly (Site | Missing)[]): string {
+export function table(
+  programs: readonly Program[],
+  results: readonly Result[],
+  sites: readonly (Site | Missing)[],
+): string {
   const names = sites.map(({ name }) => name)
   const notes = new Notes()
-  const header = (first: string): string[] => [`| ${first} | ${names.join(' | ')} |`, `| --- |${names.map(() => ' --- |').join('')}`]
-  const versions = sites.map((site) => `${site.name} ${'version' in site ? site.version : '(not run)'}`)
+  const header = (first: string): string[] => [
+    `| ${first} | ${names.join(' | ')} |`,
+    `| --- |${names.map(() => ' --- |').join('')}`,
+  ]
+  const versions = sites.map(
+    (site) => `${site.name} ${'version' in site ? site.version : '(not run)'}`,
+  )
   const ours = rows(programs, results, 'mqwire', names, notes)
   const theirs = rows(programs, results, 'MQTT.js', names, notes)
   return [

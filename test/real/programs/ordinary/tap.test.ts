@@ -22,9 +22,28 @@ function watch(...parts: readonly (readonly ['up' | 'down', Buffer])[]): Seen {
 
 describe('the tap', () => {
   it('counts what is open towards a client against what the client announced', () => {
-    const seen = watch(['up', connect], ['down', publish('0001')], ['down', publish('0002')], ['up', puback('0001')], ['down', publish('0003')])
-    expect(seen).toMatchObject({ announced: 2, mostOpen: 2, exceeded: 0, down: 3, downSettled: 1, leftOpen: 2, endedByBroker: 1 })
-    const more = watch(['up', connect], ['down', publish('0001')], ['down', publish('0002')], ['down', publish('0003')])
+    const seen = watch(
+      ['up', connect],
+      ['down', publish('0001')],
+      ['down', publish('0002')],
+      ['up', puback('0001')],
+      ['down', publish('0003')],
+    )
+    expect(seen).toMatchObject({
+      announced: 2,
+      mostOpen: 2,
+      exceeded: 0,
+      down: 3,
+      downSettled: 1,
+      leftOpen: 2,
+      endedByBroker: 1,
+    })
+    const more = watch(
+      ['up', connect],
+      ['down', publish('0001')],
+      ['down', publish('0002')],
+      ['down', publish('0003')],
+    )
     expect(more).toMatchObject({ mostOpen: 3, exceeded: 1 })
   })
 
@@ -36,19 +55,38 @@ describe('the tap', () => {
   })
 
   it('skips large payloads without reading them', () => {
-    const large = Buffer.concat([hex('32 86 80 01'), hex('0001 61 0009 00'), Buffer.alloc(16_384, 0x32)])
-    expect(watch(['down', Buffer.concat([large, publish('0001')])])).toMatchObject({ down: 2, odd: {} })
+    const large = Buffer.concat([
+      hex('32 86 80 01'),
+      hex('0001 61 0009 00'),
+      Buffer.alloc(16_384, 0x32),
+    ])
+    expect(watch(['down', Buffer.concat([large, publish('0001')])])).toMatchObject({
+      down: 2,
+      odd: {},
+    })
   })
 
   it('follows QoS 2 to PUBCOMP, and a PUBREC that refuses', () => {
     expect(watch(['down', publish('0001', '4')])).toMatchObject({ leftOpen: 1, leftToBroker: 0 })
-    expect(watch(['down', publish('0001', '4')], ['up', hex('5002 0001')])).toMatchObject({ leftOpen: 1, leftToBroker: 1 })
-    expect(watch(['down', publish('0001', '4')], ['up', hex('5002 0001')], ['down', hex('6202 0001')])).toMatchObject({
+    expect(watch(['down', publish('0001', '4')], ['up', hex('5002 0001')])).toMatchObject({
+      leftOpen: 1,
+      leftToBroker: 1,
+    })
+    expect(
+      watch(['down', publish('0001', '4')], ['up', hex('5002 0001')], ['down', hex('6202 0001')]),
+    ).toMatchObject({
       leftOpen: 1,
       leftToBroker: 0,
     })
     expect(watch(['down', publish('0001').subarray(0, 6)])).toMatchObject({ leftToBroker: 1 })
-    expect(watch(['down', publish('0001', '4')], ['up', hex('5002 0001')], ['down', hex('6202 0001')], ['up', hex('7002 0001')]).leftOpen).toBe(0)
+    expect(
+      watch(
+        ['down', publish('0001', '4')],
+        ['up', hex('5002 0001')],
+        ['down', hex('6202 0001')],
+        ['up', hex('7002 0001')],
+      ).leftOpen,
+    ).toBe(0)
     expect(watch(['down', publish('0001', '4')], ['up', hex('5003 0001 97')]).leftOpen).toBe(0)
   })
 
@@ -58,34 +96,60 @@ describe('the tap', () => {
     const key = hex('01020304')
     const masked = Buffer.from(connect.map((byte, index) => byte ^ (key[index % 4] ?? 0)))
     const down = Buffer.concat([handshake, hex('820a'), publish('0001')])
-    const seen = watch(['up', Buffer.concat([request, Buffer.of(0x82, 0x80 | connect.length), key, masked])], ['down', down])
+    const seen = watch(
+      ['up', Buffer.concat([request, Buffer.of(0x82, 0x80 | connect.length), key, masked])],
+      ['down', down],
+    )
     expect(seen).toMatchObject({ announced: 2, down: 1 })
   })
 
   it('sees a message in a large frame as soon as it begins, and what is behind it', () => {
     const handshake = Buffer.from('HTTP/1.1 101 Switching Protocols\r\n\r\n')
-    const large = Buffer.concat([hex('32 86 80 01'), hex('0001 61 0009 00'), Buffer.alloc(16_384, 0x32)])
-    const frame = Buffer.concat([hex('827f 0000 0000 0000'), Buffer.of(large.length >> 8, large.length & 0xff), large])
-    expect(watch(['down', handshake], ['down', frame.subarray(0, 6000)])).toMatchObject({ down: 1, leftToBroker: 1 })
+    const large = Buffer.concat([
+      hex('32 86 80 01'),
+      hex('0001 61 0009 00'),
+      Buffer.alloc(16_384, 0x32),
+    ])
+    const frame = Buffer.concat([
+      hex('827f 0000 0000 0000'),
+      Buffer.of(large.length >> 8, large.length & 0xff),
+      large,
+    ])
+    expect(watch(['down', handshake], ['down', frame.subarray(0, 6000)])).toMatchObject({
+      down: 1,
+      leftToBroker: 1,
+    })
     const behind = Buffer.concat([frame, hex('820a'), publish('0001')])
-    const pieces = Array.from({ length: Math.ceil(behind.length / 1000) }, (_, at) => behind.subarray(at * 1000, at * 1000 + 1000))
-    expect(watch(['down', handshake], ...pieces.map((piece) => ['down', piece] as const))).toMatchObject({ down: 2, leftToBroker: 0 })
+    const pieces = Array.from({ length: Math.ceil(behind.length / 1000) }, (_, at) =>
+      behind.subarray(at * 1000, at * 1000 + 1000),
+    )
+    expect(
+      watch(['down', handshake], ...pieces.map((piece) => ['down', piece] as const)),
+    ).toMatchObject({ down: 2, leftToBroker: 0 })
   })
 
   it('names what a broker does against the letter, or surprises with', () => {
     const alias = hex('32 09 0000 0001 03 23 0005 41')
     const used = 'uses an alias that it did not set on this connection'
     expect(watch(['up', connect], ['down', alias]).odd).toEqual({ [used]: 1 })
-    expect(watch(['up', connect], ['down', hex('32 0a 0001 61 0007 03 23 0005 41')], ['down', alias]).odd).toEqual({})
+    expect(
+      watch(['up', connect], ['down', hex('32 0a 0001 61 0007 03 23 0005 41')], ['down', alias])
+        .odd,
+    ).toEqual({})
     expect(watch(['down', publish('0000')]).odd).toEqual({ 'uses packet identifier 0': 1 })
-    expect(watch(['down', publish('0001')], ['down', publish('0001')]).odd).toEqual({ 'uses an identifier that is in use': 1 })
+    expect(watch(['down', publish('0001')], ['down', publish('0001')]).odd).toEqual({
+      'uses an identifier that is in use': 1,
+    })
     expect(watch(['down', publish('0001')], ['down', publish('0002', '3')]).odd).toEqual({
       'sends a retained message behind a live one of its topic': 1,
     })
   })
 
   it('tells by whom a connection was ended, and with which words', () => {
-    expect(watch(['up', hex('e001 93')], ['down', hex('e001 8e')])).toMatchObject({ clientSaid: { '0x93': 1 }, brokerSaid: { '0x8e': 1 } })
+    expect(watch(['up', hex('e001 93')], ['down', hex('e001 8e')])).toMatchObject({
+      clientSaid: { '0x93': 1 },
+      brokerSaid: { '0x8e': 1 },
+    })
   })
 })
 
@@ -110,17 +174,25 @@ describe('the books', () => {
     tally.endedByUsBecause('ERR_KEEPALIVE_TIMEOUT (the server is silent)')
     expect(conclude(tally, 0).failures).toEqual([])
     tally.endedByUsBecause('ERR_PROTOCOL_ERROR 0x93')
-    expect(conclude(tally, 0).failures).toEqual(['1 connections ended by us: ERR_PROTOCOL_ERROR 0x93'])
+    expect(conclude(tally, 0).failures).toEqual([
+      '1 connections ended by us: ERR_PROTOCOL_ERROR 0x93',
+    ])
   })
 })
 
 describe('a verdict', () => {
   it('rests on expectations of programs that there are', () => {
     const names = programs.map(({ name }) => name)
-    expect(expectations.flatMap((each) => each.programs.filter((name) => !names.includes(name)))).toEqual([])
+    expect(
+      expectations.flatMap((each) => each.programs.filter((name) => !names.includes(name))),
+    ).toEqual([])
   })
 
-  const result = (failures: readonly string[], seen: Partial<Seen>, of: Partial<Result> = {}): Result => ({
+  const result = (
+    failures: readonly string[],
+    seen: Partial<Seen>,
+    of: Partial<Result> = {},
+  ): Result => ({
     program: 'durable service',
     party: 'mqwire',
     broker: 'mochi',
@@ -133,7 +205,10 @@ describe('a verdict', () => {
 
   it('is the broker only when the wire shows it, and only for what it explains', () => {
     const of = { program: 'retained state', broker: 'HiveMQ CE' } as const
-    const [fault, odd] = ['3 is not the latest', { 'sends a retained message behind a live one of its topic': 1 }]
+    const [fault, odd] = [
+      '3 is not the latest',
+      { 'sends a retained message behind a live one of its topic': 1 },
+    ]
     expect(verdictOf(result([], {}, of)).word).toBe('passes')
     expect(verdictOf(result([fault], { odd }, of)).word).toBe('broker')
     expect(verdictOf(result([fault], {}, of)).word).toBe('fails')

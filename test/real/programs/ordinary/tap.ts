@@ -96,7 +96,10 @@ class Packets {
         return
       }
       const end = Math.min(packet.end, joined.length)
-      if (packet.end > joined.length && joined.length - packet.start < Math.min(packet.end - packet.start, headSize)) {
+      if (
+        packet.end > joined.length &&
+        joined.length - packet.start < Math.min(packet.end - packet.start, headSize)
+      ) {
         this.#head = Buffer.from(joined)
         return
       }
@@ -182,7 +185,12 @@ class Unframed {
     const masked = second >= 0x80 ? 4 : 0
     const start = 2 + wide + masked
     if (this.#rest.length < start) return false
-    this.#left = wide === 0 ? short : wide === 2 ? this.#rest.readUInt16BE(2) : Number(this.#rest.readBigUInt64BE(2))
+    this.#left =
+      wide === 0
+        ? short
+        : wide === 2
+          ? this.#rest.readUInt16BE(2)
+          : Number(this.#rest.readBigUInt64BE(2))
     this.#key = Buffer.from(this.#rest.subarray(2 + wide, start))
     this.#at = 0
     this.#isData = (first & 0x0f) < 3
@@ -204,7 +212,10 @@ const publishProperties: Readonly<Record<number, number | 'text' | 'pair' | 'num
 }
 
 /** The Topic Alias among the properties that begin here, undefined when there is none, and how many Subscription Identifiers there are. */
-function propertiesIn(head: Buffer, from: number): { readonly alias: number | undefined; readonly subscriptions: number } {
+function propertiesIn(
+  head: Buffer,
+  from: number,
+): { readonly alias: number | undefined; readonly subscriptions: number } {
   let [length, at] = variableNumber(head, from)
   const end = at + length
   let alias: number | undefined
@@ -218,7 +229,9 @@ function propertiesIn(head: Buffer, from: number): { readonly alias: number | un
     if (size === undefined) break
     if (typeof size === 'number') at += size
     else if (size === 'number') [length, at] = variableNumber(head, at)
-    else for (let texts = size === 'pair' ? 2 : 1; texts > 0 && at + 2 <= head.length; texts -= 1) at += 2 + head.readUInt16BE(at)
+    else
+      for (let texts = size === 'pair' ? 2 : 1; texts > 0 && at + 2 <= head.length; texts -= 1)
+        at += 2 + head.readUInt16BE(at)
   }
   return { alias, subscriptions }
 }
@@ -255,9 +268,13 @@ class Tap implements Observer {
   constructor(seen: Seen) {
     this.#seen = seen
     seen.connections += 1
-    const packets = (direction: Direction): Packets => new Packets((first, head) => this.#packet(direction, first, head))
+    const packets = (direction: Direction): Packets =>
+      new Packets((first, head) => this.#packet(direction, first, head))
     const [up, down] = [packets('up'), packets('down')]
-    this.#streams = { up: new Unframed((bytes) => up.push(bytes)), down: new Unframed((bytes) => down.push(bytes)) }
+    this.#streams = {
+      up: new Unframed((bytes) => up.push(bytes)),
+      down: new Unframed((bytes) => down.push(bytes)),
+    }
     this.#partial = () => down.partial
   }
 
@@ -321,7 +338,12 @@ class Tap implements Observer {
     else seen.down += 1
     const id = head.readUInt16BE(2 + head.readUInt16BE(0))
     if (id === 0) this.#odd('uses packet identifier 0')
-    if (this.#open.has(id)) this.#odd(dup ? 'repeats a message on the connection on which it was sent' : 'uses an identifier that is in use')
+    if (this.#open.has(id))
+      this.#odd(
+        dup
+          ? 'repeats a message on the connection on which it was sent'
+          : 'uses an identifier that is in use',
+      )
     this.#open.add(id)
     if (this.#open.size > seen.mostOpen) seen.mostOpen = this.#open.size
     if (this.#open.size > this.#announced && !this.#exceeded) {
@@ -333,16 +355,19 @@ class Tap implements Observer {
   /** Looks for what a broker must not do, or may do and surprises with. */
   #inspect(qos: number, retain: boolean, head: Buffer): void {
     const length = head.readUInt16BE(0)
-    const { alias, subscriptions } = this.#version === 5 ? propertiesIn(head, 2 + length + (qos > 0 ? 2 : 0)) : noProperties
+    const { alias, subscriptions } =
+      this.#version === 5 ? propertiesIn(head, 2 + length + (qos > 0 ? 2 : 0)) : noProperties
     if (subscriptions > 1) this.#odd('names several subscriptions in a copy')
     if (alias !== undefined) {
-      if (length === 0 && !this.#aliases.has(alias)) this.#odd('uses an alias that it did not set on this connection')
+      if (length === 0 && !this.#aliases.has(alias))
+        this.#odd('uses an alias that it did not set on this connection')
       this.#aliases.add(alias)
     }
     if (length === 0 || this.#live.size > 10_000) return
     const topic = head.toString('latin1', 2, 2 + length)
     if (!retain) this.#live.add(topic)
-    else if (this.#live.has(topic)) this.#odd('sends a retained message behind a live one of its topic')
+    else if (this.#live.has(topic))
+      this.#odd('sends a retained message behind a live one of its topic')
   }
 
   #settle(direction: Direction, type: number, head: Buffer): void {
@@ -357,7 +382,10 @@ class Tap implements Observer {
       this.#received.delete(id)
       this.#seen.downSettled += 1
     } else {
-      if (failed) this.#odd(`refuses with 0x${code.toString(16)} in ${{ 4: 'PUBACK', 5: 'PUBREC', 7: 'PUBCOMP' }[type]}`)
+      if (failed)
+        this.#odd(
+          `refuses with 0x${code.toString(16)} in ${{ 4: 'PUBACK', 5: 'PUBREC', 7: 'PUBCOMP' }[type]}`,
+        )
       this.#seen.upSettled += 1
     }
   }

@@ -13,7 +13,16 @@ import { connectMqwire } from './mqwire-device.js'
 export type Party = 'mqwire' | 'MQTT.js'
 
 /** What the other process does when asked. */
-export type Order = 'kill' | 'shut down' | 'live' | 'cut links' | 'stall' | 'go on' | 'shape' | 'doom' | 'doomed'
+export type Order =
+  | 'kill'
+  | 'shut down'
+  | 'live'
+  | 'cut links'
+  | 'stall'
+  | 'go on'
+  | 'shape'
+  | 'doom'
+  | 'doomed'
 
 /** One program on one broker, over one transport. */
 export interface Assignment {
@@ -92,12 +101,22 @@ export class World {
     return device
   }
 
-  connectAll(count: number, options: (index: number) => DeviceOptions = () => ({})): Promise<Device[]> {
+  connectAll(
+    count: number,
+    options: (index: number) => DeviceOptions = () => ({}),
+  ): Promise<Device[]> {
     return Promise.all(Array.from({ length: count }, (_, index) => this.connect(options(index))))
   }
 
   /** Publishes a message that `receivers` have to get, and counts it as sent when the broker has it. It goes by its text, or by a name. */
-  async send(device: Device, topic: string, message: string, qos: 0 | 1 | 2, receivers: readonly string[] = [''], name = message): Promise<void> {
+  async send(
+    device: Device,
+    topic: string,
+    message: string,
+    qos: 0 | 1 | 2,
+    receivers: readonly string[] = [''],
+    name = message,
+  ): Promise<void> {
     for (const receiver of receivers) this.tally.expect(name, receiver)
     try {
       await device.publish(topic, message, { qos })
@@ -120,7 +139,8 @@ export class World {
   async allArrived(milliseconds = 12_000): Promise<void> {
     let [delivered, since] = [-1, performance.now()]
     while (this.tally.lost > 0 && performance.now() - since < milliseconds) {
-      if (this.tally.delivered !== delivered) [delivered, since] = [this.tally.delivered, performance.now()]
+      if (this.tally.delivered !== delivered)
+        [delivered, since] = [this.tally.delivered, performance.now()]
       await sleep(25)
     }
     // What comes twice comes soon.
@@ -139,9 +159,11 @@ export class World {
 
   /** Everybody leaves. */
   async leave(): Promise<void> {
-    await within(Promise.all(this.#devices.map((device) => device.disconnect().catch(() => undefined))), 'leaving', 20_000).catch((error: unknown) =>
-      this.tally.fail(String(error)),
-    )
+    await within(
+      Promise.all(this.#devices.map((device) => device.disconnect().catch(() => undefined))),
+      'leaving',
+      20_000,
+    ).catch((error: unknown) => this.tally.fail(String(error)))
   }
 
   end(): void {
@@ -154,10 +176,17 @@ export function sleep(milliseconds: number): Promise<void> {
 }
 
 /** The outcome, or an error that names what did not happen in time. */
-export async function within<T>(promise: Promise<T>, what: string, milliseconds: number): Promise<T> {
+export async function within<T>(
+  promise: Promise<T>,
+  what: string,
+  milliseconds: number,
+): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => reject(new Error(`${what}: not within ${milliseconds} ms`)), milliseconds)
+    timer = setTimeout(
+      () => reject(new Error(`${what}: not within ${milliseconds} ms`)),
+      milliseconds,
+    )
   })
   try {
     return await Promise.race([promise, late])

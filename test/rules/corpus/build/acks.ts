@@ -4,8 +4,24 @@
 import { block, frame, u16 } from '../bytes.js'
 import { type Book, ids, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'
-import { type AckKind, ack, ackFirst, fullAck, pairProperty, reasonedAck, reasonProperty } from '../packets.js'
-import { addFlags, addIncomplete, addLengths, addLong, addShort, addSizes, type Layout } from './framing.js'
+import {
+  type AckKind,
+  ack,
+  ackFirst,
+  fullAck,
+  pairProperty,
+  reasonedAck,
+  reasonProperty,
+} from '../packets.js'
+import {
+  addFlags,
+  addIncomplete,
+  addLengths,
+  addLong,
+  addShort,
+  addSizes,
+  type Layout,
+} from './framing.js'
 import { addProperties, padding, type Shape } from './properties.js'
 
 const most = 10_000
@@ -33,7 +49,11 @@ function addKind(book: Book, kind: AckKind): void {
   const layout: Layout = {
     type: kind,
     first,
-    fields: { 'packet identifier': u16(id), 'reason code': [0], properties: block(reasonProperty('ok')) },
+    fields: {
+      'packet identifier': u16(id),
+      'reason code': [0],
+      properties: block(reasonProperty('ok')),
+    },
     optionalFrom: 1,
   }
   const shape: Shape = {
@@ -47,7 +67,11 @@ function addKind(book: Book, kind: AckKind): void {
   addIncomplete(book, layout)
   addLong(book, layout)
   addSizes(book, kind, most, (size) => frame(first, u16(id), [0], block(padding(size - 8))))
-  book.add(kind, 'as long as it may be', step(frame(first, u16(id), [0], block(padding(most - 8))), { kind, id, code: 0, pairs: 1 }))
+  book.add(
+    kind,
+    'as long as it may be',
+    step(frame(first, u16(id), [0], block(padding(most - 8))), { kind, id, code: 0, pairs: 1 }),
+  )
   addProperties(book, shape)
   addCodes(book, kind, id)
   addIdentifiers(book, kind)
@@ -58,14 +82,25 @@ function addCodes(book: Book, kind: AckKind, id: number): void {
   const good = reasonCodes[kind] ?? []
   for (const code of anyReasonCode) {
     if (!good.includes(code)) {
-      bad('reason code of no or another packet', shown(code), frame(ackFirst[kind], u16(id), [code]))
+      bad(
+        'reason code of no or another packet',
+        shown(code),
+        frame(ackFirst[kind], u16(id), [code]),
+      )
       continue
     }
     add(`reason code ${shown(code)}`, reasonedAck(kind, id, code))
     add(`reason code ${shown(code)} and no properties`, fullAck(kind, id, code))
-    add(`reason code ${shown(code)}, a reason and a user property`, fullAck(kind, id, code, reasonProperty('so'), pairProperty()))
+    add(
+      `reason code ${shown(code)}, a reason and a user property`,
+      fullAck(kind, id, code, reasonProperty('so'), pairProperty()),
+    )
   }
-  bad('reason code of no or another packet', '0xff and a Property Length', frame(ackFirst[kind], u16(id), [0xff], block()))
+  bad(
+    'reason code of no or another packet',
+    '0xff and a Property Length',
+    frame(ackFirst[kind], u16(id), [0xff], block()),
+  )
 }
 
 function addIdentifiers(book: Book, kind: AckKind): void {
@@ -73,10 +108,17 @@ function addIdentifiers(book: Book, kind: AckKind): void {
   const refusal = kind === 'puback' || kind === 'pubrec' ? 0x97 : 0x92
   for (const [what, id] of Object.entries(tellingIds)) {
     add(`for ${what}`, ack(kind, id))
-    add(`for ${what}, with ${shown(refusal)} and a Property Length`, fullAck(kind, id, refusal, pairProperty()))
+    add(
+      `for ${what}, with ${shown(refusal)} and a Property Length`,
+      fullAck(kind, id, refusal, pairProperty()),
+    )
     add(`for ${what}, twice`, ack(kind, id), ack(kind, id))
   }
   bad('packet identifier 0', 'alone', frame(ackFirst[kind], u16(0)))
   bad('packet identifier 0', 'with a reason code', frame(ackFirst[kind], u16(0), [0]))
-  bad('packet identifier 0', 'with properties', frame(ackFirst[kind], u16(0), [0], block(pairProperty())))
+  bad(
+    'packet identifier 0',
+    'with properties',
+    frame(ackFirst[kind], u16(0), [0], block(pairProperty())),
+  )
 }

@@ -23,7 +23,11 @@ function addKind(book: Book, kind: AnswerKind): void {
   const layout: Layout = {
     type: kind,
     first,
-    fields: { 'packet identifier': u16(id), properties: block(reasonProperty('ok')), 'reason codes': [0, 0] },
+    fields: {
+      'packet identifier': u16(id),
+      properties: block(reasonProperty('ok')),
+      'reason codes': [0, 0],
+    },
     optionalFrom: 3,
   }
   const shape: Shape = {
@@ -42,7 +46,12 @@ function addKind(book: Book, kind: AnswerKind): void {
   book.add(
     kind,
     'as long as it may be, with two codes',
-    step(frame(first, u16(id), block(padding(most - 11)), [0, 0]), { kind, id, count: 2, pairs: 2 }),
+    step(frame(first, u16(id), block(padding(most - 11)), [0, 0]), {
+      kind,
+      id,
+      count: 2,
+      pairs: 2,
+    }),
   )
   addCodes(book, kind, id)
   addIdentifiers(book, kind, id)
@@ -54,17 +63,35 @@ function addCodes(book: Book, kind: AnswerKind, id: number): void {
   const answer = answers[kind]
   for (const code of anyReasonCode) {
     if (!good.includes(code)) {
-      bad('reason code of no or another packet', shown(code), frame(firsts[kind], u16(id), block(), [0, code]))
+      bad(
+        'reason code of no or another packet',
+        shown(code),
+        frame(firsts[kind], u16(id), block(), [0, code]),
+      )
       continue
     }
     const all = answer(id, [code, code])
-    add(`codes ${shown(code)} twice`, code === 0x91 ? step(all.bytes, { kind, id, count: 2, inUse: true }) : all)
+    add(
+      `codes ${shown(code)} twice`,
+      code === 0x91 ? step(all.bytes, { kind, id, count: 2, inUse: true }) : all,
+    )
     add(`code ${shown(code)} first, success second`, answer(id, [code, 0], pairProperty()))
-    add(`success first, code ${shown(code)} second, a reason`, answer(id, [0, code], reasonProperty('so')))
+    add(
+      `success first, code ${shown(code)} second, a reason`,
+      answer(id, [0, code], reasonProperty('so')),
+    )
     add(`code ${shown(code)} alone, for nothing`, answer(ids.fresh, [code]))
   }
-  bad('reason code of no or another packet', 'first of two', frame(firsts[kind], u16(id), block(), [0x7f, 0]))
-  bad('reason code of no or another packet', 'last of ten', frame(firsts[kind], u16(id), block(), [...fill(9, 0), 0x03]))
+  bad(
+    'reason code of no or another packet',
+    'first of two',
+    frame(firsts[kind], u16(id), block(), [0x7f, 0]),
+  )
+  bad(
+    'reason code of no or another packet',
+    'last of ten',
+    frame(firsts[kind], u16(id), block(), [...fill(9, 0), 0x03]),
+  )
   add('every code there is', answer(id, good))
 }
 
@@ -93,5 +120,9 @@ function addIdentifiers(book: Book, kind: AnswerKind, id: number): void {
   none('with properties', id, pairProperty())
   none('for nothing', ids.fresh)
   bad('packet identifier 0', 'without properties', frame(firsts[kind], u16(0), block(), [0]))
-  bad('packet identifier 0', 'with properties', frame(firsts[kind], u16(0), block(pairProperty()), [0, 0]))
+  bad(
+    'packet identifier 0',
+    'with properties',
+    frame(firsts[kind], u16(0), block(pairProperty()), [0, 0]),
+  )
 }

@@ -4,9 +4,26 @@
 import { type Bytes, block, fill, frame, string, text } from '../bytes.js'
 import { type Book, method, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'
-import { auth, dataProperty, disconnect, goodbye, methodProperty, pairProperty, pingresp, reasonProperty } from '../packets.js'
+import {
+  auth,
+  dataProperty,
+  disconnect,
+  goodbye,
+  methodProperty,
+  pairProperty,
+  pingresp,
+  reasonProperty,
+} from '../packets.js'
 import { counts } from '../states.js'
-import { addFlags, addIncomplete, addLengths, addLong, addShort, addSizes, type Layout } from './framing.js'
+import {
+  addFlags,
+  addIncomplete,
+  addLengths,
+  addLong,
+  addShort,
+  addSizes,
+  type Layout,
+} from './framing.js'
 import { addProperties, padding, type Shape } from './properties.js'
 
 const most = 100_000
@@ -20,8 +37,13 @@ export function addPingresp(book: Book): void {
   addSizes(book, 'pingresp', 10_000, (size) => frame(0xd0, fill(size - 3, 0)))
   bad('bytes behind the last field', 'as many as this kind may have', frame(0xd0, fill(9_997, 0)))
   bad('bytes behind the last field', 'which look like another PINGRESP', frame(0xd0, [0xd0, 0x00]))
-  bad('bytes behind the last field', 'which look like properties', frame(0xd0, block(reasonProperty('pong'))))
-  for (const count of [1, 2, 3, 10, 200]) add(`unasked, ${count} in a row`, ...Array.from({ length: count }, pingresp))
+  bad(
+    'bytes behind the last field',
+    'which look like properties',
+    frame(0xd0, block(reasonProperty('pong'))),
+  )
+  for (const count of [1, 2, 3, 10, 200])
+    add(`unasked, ${count} in a row`, ...Array.from({ length: count }, pingresp))
 }
 
 export function addDisconnect(book: Book): void {
@@ -46,20 +68,33 @@ export function addDisconnect(book: Book): void {
   addSizes(book, type, most, (size) => frame(0xe0, [0x8b], block(padding(size - 8))))
   addProperties(book, shape)
   add('without a body', goodbye())
-  add('as long as it may be', step(frame(0xe0, [0x8b], block(padding(most - 8))), { kind: type, code: 0x8b, pairs: 2 }))
+  add(
+    'as long as it may be',
+    step(frame(0xe0, [0x8b], block(padding(most - 8))), { kind: type, code: 0x8b, pairs: 2 }),
+  )
   const good = reasonCodes.disconnect ?? []
   for (const code of anyReasonCode) {
     if (!good.includes(code)) {
       bad('reason code of no or another packet', shown(code), frame(0xe0, [code]))
-      bad('reason code of no or another packet', `${shown(code)} and a Property Length`, frame(0xe0, [code], block()))
+      bad(
+        'reason code of no or another packet',
+        `${shown(code)} and a Property Length`,
+        frame(0xe0, [code], block()),
+      )
       continue
     }
     add(`reason code ${shown(code)}`, step(frame(0xe0, [code]), { kind: type, code }))
     add(`reason code ${shown(code)} and no properties`, disconnect(code))
-    add(`reason code ${shown(code)}, a reason and a user property`, disconnect(code, reasonProperty('so'), pairProperty()))
+    add(
+      `reason code ${shown(code)}, a reason and a user property`,
+      disconnect(code, reasonProperty('so'), pairProperty()),
+    )
   }
   for (const code of [0x9c, 0x9d]) {
-    add(`reason code ${shown(code)} with a server reference`, disconnect(code, [0x1c, ...string('other.example')]))
+    add(
+      `reason code ${shown(code)} with a server reference`,
+      disconnect(code, [0x1c, ...string('other.example')]),
+    )
   }
 }
 
@@ -74,19 +109,31 @@ export function addAuth(book: Book): void {
     type,
     always: [0x15, methodProperty()],
     wrap: (encoded) => frame(0xf0, [0x18], encoded),
-    mean: ({ pairs, method: name = method }) => ({ kind: type, code: 0x18, method: name, ...(pairs !== undefined && { pairs }) }),
+    mean: ({ pairs, method: name = method }) => ({
+      kind: type,
+      code: 0x18,
+      method: name,
+      ...(pairs !== undefined && { pairs }),
+    }),
   }
   addFlags(book, layout)
   addLengths(book, layout)
   addShort(book, { ...layout, optionalFrom: 0 })
   addIncomplete(book, layout)
   addLong(book, layout)
-  addSizes(book, type, most, (size) => frame(0xf0, [0x18], block(methodProperty(), padding(size - 17))))
+  addSizes(book, type, most, (size) =>
+    frame(0xf0, [0x18], block(methodProperty(), padding(size - 17))),
+  )
   addProperties(book, shape)
   book.add(
     type,
     'as long as it may be',
-    step(frame(0xf0, [0x18], block(methodProperty(), padding(most - 17))), { kind: type, code: 0x18, method, pairs: 2 }),
+    step(frame(0xf0, [0x18], block(methodProperty(), padding(most - 17))), {
+      kind: type,
+      code: 0x18,
+      method,
+      pairs: 2,
+    }),
   )
   addAuthCodes(book)
   addDances(book)
@@ -97,27 +144,46 @@ function addAuthCodes(book: Book): void {
   const { add, bad } = book.of(type)
   for (const code of anyReasonCode) {
     if (reasonCodes.auth?.includes(code)) continue
-    bad('reason code of no or another packet', shown(code), frame(0xf0, [code], block(methodProperty())))
+    bad(
+      'reason code of no or another packet',
+      shown(code),
+      frame(0xf0, [code], block(methodProperty())),
+    )
   }
-  const none = (how: string, ...body: Bytes[]): void => bad('AUTH without a method', how, frame(0xf0, ...body))
+  const none = (how: string, ...body: Bytes[]): void =>
+    bad('AUTH without a method', how, frame(0xf0, ...body))
   none('no body at all')
   for (const code of [0x00, 0x18]) {
     const named = shown(code)
     none(`${named} alone`, [code])
     none(`${named} and no properties`, [code], block())
     none(`${named} and data`, [code], block(dataProperty(1)))
-    none(`${named}, a reason and a user property`, [code], block(reasonProperty('so'), pairProperty()))
+    none(
+      `${named}, a reason and a user property`,
+      [code],
+      block(reasonProperty('so'), pairProperty()),
+    )
     add(`${named} and the method`, auth(code))
     add(`${named}, the method and data`, auth(code, dataProperty(1, 2, 3)))
     add(`${named}, the method and much data`, auth(code, dataProperty(...fill(40_000, 1))))
-    add(`${named}, the method, a reason and user properties`, auth(code, reasonProperty('so'), pairProperty(), pairProperty('m', 'w')))
+    add(
+      `${named}, the method, a reason and user properties`,
+      auth(code, reasonProperty('so'), pairProperty(), pairProperty('m', 'w')),
+    )
     for (const other of ['', 'Corpus', 'corpus2', 'corpu', 'SCRAM-SHA-256', 'PLAIN']) {
       const meaning = { kind: type, code, method: other } as const
-      add(`${named} and another method, ${other || 'an empty one'}`, step(frame(0xf0, [code], block(methodProperty(other))), meaning))
+      add(
+        `${named} and another method, ${other || 'an empty one'}`,
+        step(frame(0xf0, [code], block(methodProperty(other))), meaning),
+      )
     }
     add(
       `${named}, data before the method`,
-      step(frame(0xf0, [code], block(dataProperty(...text('hi')), methodProperty())), { kind: type, code, method }),
+      step(frame(0xf0, [code], block(dataProperty(...text('hi')), methodProperty())), {
+        kind: type,
+        code,
+        method,
+      }),
     )
   }
 }
@@ -125,16 +191,25 @@ function addAuthCodes(book: Book): void {
 function addDances(book: Book): void {
   const type = 'auth'
   const { add } = book.of(type)
-  const rounds = (count: number): ReturnType<typeof auth>[] => Array.from({ length: count }, (_, index) => auth(0x18, dataProperty(index)))
+  const rounds = (count: number): ReturnType<typeof auth>[] =>
+    Array.from({ length: count }, (_, index) => auth(0x18, dataProperty(index)))
   for (const count of [2, 3, 8]) add(`${count} rounds`, ...rounds(count))
   for (const count of [1, 2, 5]) add(`${count} rounds, then success`, ...rounds(count), auth(0))
   add('success twice', auth(0), auth(0))
   add('success, then an exchange of the server, then success', auth(0), auth(0x18), auth(0))
-  add('success, then another method', auth(0), step(frame(0xf0, [0x18], block(methodProperty('x'))), { kind: type, code: 0x18, method: 'x' }))
+  add(
+    'success, then another method',
+    auth(0),
+    step(frame(0xf0, [0x18], block(methodProperty('x'))), { kind: type, code: 0x18, method: 'x' }),
+  )
   // One round has gone before in the state before CONNACK, none in the other.
   add('as many rounds as we bear before CONNACK', ...rounds(counts.rounds - 1))
   add('as many rounds as we bear on an open connection', ...rounds(counts.rounds))
   add('one round more than we bear', ...rounds(counts.rounds + 1))
   add('far more rounds than we bear', ...rounds(100))
-  add('as many rounds as we bear, then success', ...rounds(counts.rounds - 1), auth(0, dataProperty(7)))
+  add(
+    'as many rounds as we bear, then success',
+    ...rounds(counts.rounds - 1),
+    auth(0, dataProperty(7)),
+  )
 }

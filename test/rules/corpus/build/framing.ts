@@ -25,7 +25,12 @@ export function addFlags(book: Book, layout: Layout): void {
   const right = firstByte(type)
   for (const flips of [1, 2, 4, 8, 15, 6, 9]) {
     const first = right ^ flips
-    book.addBroken(type, 'flags of the fixed header', `${shown(first)} instead of ${shown(right)}`, frame(first, bodyOf(layout)))
+    book.addBroken(
+      type,
+      'flags of the fixed header',
+      `${shown(first)} instead of ${shown(right)}`,
+      frame(first, bodyOf(layout)),
+    )
   }
 }
 
@@ -36,14 +41,24 @@ export function addLengths(book: Book, layout: Layout): void {
   const body = bodyOf(layout)
   const shortest = vbi(body.length).length
   for (let size = shortest + 1; size <= 4; size++) {
-    bad('Remaining Length not minimal', `${size} bytes for ${shortest}`, [first], stretched(body.length, size), body)
+    bad(
+      'Remaining Length not minimal',
+      `${size} bytes for ${shortest}`,
+      [first],
+      stretched(body.length, size),
+      body,
+    )
   }
   bad('Remaining Length of five bytes', 'value of one', [first], stretched(body.length, 5), body)
   bad('Remaining Length of five bytes', 'nothing behind it', [first, 0xff, 0xff, 0xff, 0xff, 0x01])
   bad('Remaining Length of five bytes', 'fifth byte not sent', [first, 0x80, 0x80, 0x80, 0x80])
   if (body.length > 0) bad('Remaining Length not minimal', 'zero in two bytes', [first, 0x80, 0x00])
   add('incomplete: first byte alone', partial([first]))
-  for (let size = 1; size <= 3; size++) add(`incomplete: ${size} of the bytes of Remaining Length`, partial([first, ...fill(size, 0x80)]))
+  for (let size = 1; size <= 3; size++)
+    add(
+      `incomplete: ${size} of the bytes of Remaining Length`,
+      partial([first, ...fill(size, 0x80)]),
+    )
 }
 
 /** The packet stops inside or before each field, while its Remaining Length says that it is whole. */
@@ -55,7 +70,12 @@ export function addShort(book: Book, layout: Layout): void {
       // Where a field begins that may be missing, the packet is whole.
       if (size === 0 && index >= optionalFrom) continue
       const how = size === 0 ? `no ${name}` : `${size} of ${bytes.length} bytes of ${name}`
-      book.addBroken(type, 'body ends inside a field', how, frame(first, before, bytes.slice(0, size)))
+      book.addBroken(
+        type,
+        'body ends inside a field',
+        how,
+        frame(first, before, bytes.slice(0, size)),
+      )
     }
     before = [...before, ...bytes]
   })
@@ -68,7 +88,8 @@ export function addIncomplete(book: Book, layout: Layout): void {
   let at = 1 + vbi(bodyOf(layout).length).length
   for (const [name, bytes] of Object.entries(fields)) {
     book.add(type, `incomplete: up to ${name}`, partial(whole.slice(0, at)))
-    if (bytes.length > 1) book.add(type, `incomplete: into ${name}`, partial(whole.slice(0, at + 1)))
+    if (bytes.length > 1)
+      book.add(type, `incomplete: into ${name}`, partial(whole.slice(0, at + 1)))
     at += bytes.length
   }
 }
@@ -77,19 +98,40 @@ export function addIncomplete(book: Book, layout: Layout): void {
 export function addLong(book: Book, layout: Layout): void {
   const { type, first } = layout
   book.addBroken(type, 'bytes behind the last field', 'one', frame(first, bodyOf(layout), [0]))
-  book.addBroken(type, 'bytes behind the last field', 'many', frame(first, bodyOf(layout), fill(200, 0x26)))
+  book.addBroken(
+    type,
+    'bytes behind the last field',
+    'many',
+    frame(first, bodyOf(layout), fill(200, 0x26)),
+  )
 }
 
 /** Sizes: most of what is allowed to this kind, and above it, with and without what the header announces. */
-export function addSizes(book: Book, type: PacketName, most: number, wholeOf: (size: number) => Bytes): void {
+export function addSizes(
+  book: Book,
+  type: PacketName,
+  most: number,
+  wholeOf: (size: number) => Bytes,
+): void {
   const { bad } = book.of(type)
   const first = firstByte(type)
   const header = (size: number): Bytes => [first, ...vbi(size - 1 - vbi(size - 4).length)]
   const rule = 'packet above what its kind needs'
   bad(rule, 'by one byte, header alone', header(most + 1))
   bad(rule, 'by one byte, all of it', wholeOf(most + 1))
-  bad(rule, 'with a Remaining Length of three bytes, header and a bit', [first, ...vbi(110_000), 0, 1])
-  bad('packet above our Maximum Packet Size', 'with the largest Remaining Length', [first, 0xff, 0xff, 0xff, 0x7f])
+  bad(rule, 'with a Remaining Length of three bytes, header and a bit', [
+    first,
+    ...vbi(110_000),
+    0,
+    1,
+  ])
+  bad('packet above our Maximum Packet Size', 'with the largest Remaining Length', [
+    first,
+    0xff,
+    0xff,
+    0xff,
+    0x7f,
+  ])
   bad('packet above our Maximum Packet Size', 'by far, header alone', [first, ...vbi(2_000_000)])
 }
 
@@ -110,7 +152,10 @@ export function addForeign(book: Book, type: PacketName, whole: Bytes): void {
   bad(rule, 'twice', whole, whole)
   for (const flips of [1, 2, 4, 8, 15]) {
     const wrong = first ^ flips
-    bad('flags of the fixed header', `${shown(wrong)} instead of ${shown(first)}`, [wrong, ...whole.slice(1)])
+    bad('flags of the fixed header', `${shown(wrong)} instead of ${shown(first)}`, [
+      wrong,
+      ...whole.slice(1),
+    ])
   }
 }
 
@@ -125,11 +170,22 @@ export function addReserved(book: Book): void {
       bad('reserved packet type', `flags ${flags}, with a body`, frame(first, [0, 1, 0]))
     }
   }
-  bad('reserved packet type', 'with a Remaining Length of five bytes', [0, 0xff, 0xff, 0xff, 0xff, 0x7f])
+  bad(
+    'reserved packet type',
+    'with a Remaining Length of five bytes',
+    [0, 0xff, 0xff, 0xff, 0xff, 0x7f],
+  )
   bad('reserved packet type', 'zeros', fill(64, 0))
   const speech = new TextEncoder()
-  bad('flags of the fixed header', 'an answer of HTTP', [...speech.encode('HTTP/1.1 400 Bad Request\r\n\r\n')])
-  bad('flags of the fixed header', 'a greeting of SSH', [...speech.encode('SSH-2.0-OpenSSH_9.9\r\n')])
+  bad('flags of the fixed header', 'an answer of HTTP', [
+    ...speech.encode('HTTP/1.1 400 Bad Request\r\n\r\n'),
+  ])
+  bad('flags of the fixed header', 'a greeting of SSH', [
+    ...speech.encode('SSH-2.0-OpenSSH_9.9\r\n'),
+  ])
   bad('flags of the fixed header', 'an alert of TLS', [0x15, 0x03, 0x03, 0x00, 0x02, 0x02, 0x28])
-  add('incomplete: a greeting of SMTP, which begins like PUBLISH', partial([...speech.encode('220 mail.example ESMTP\r\n')]))
+  add(
+    'incomplete: a greeting of SMTP, which begins like PUBLISH',
+    partial([...speech.encode('220 mail.example ESMTP\r\n')]),
+  )
 }

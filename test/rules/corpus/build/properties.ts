@@ -3,9 +3,29 @@
  *
  * Made from the table in `facts.ts`, so that none is forgotten. What a packet does with a good property is in the meaning that its shape gives.
  */
-import { type Bytes, block, fill, join, prefixed, stretched, string, u16, u32, vbi } from '../bytes.js'
+import {
+  type Bytes,
+  block,
+  fill,
+  join,
+  prefixed,
+  stretched,
+  string,
+  u16,
+  u32,
+  vbi,
+} from '../bytes.js'
 import { type Book, type Meaning, method, shown, step } from '../case.js'
-import { badTexts, goodTexts, type PacketName, type PropertyFact, properties, typeNumbers, unknownIdentifiers, type ValueKind } from '../facts.js'
+import {
+  badTexts,
+  goodTexts,
+  type PacketName,
+  type PropertyFact,
+  properties,
+  typeNumbers,
+  unknownIdentifiers,
+  type ValueKind,
+} from '../facts.js'
 import type { RuleName } from '../rules.js'
 import { counts } from '../states.js'
 
@@ -30,7 +50,9 @@ export interface Shape {
 }
 
 /** Values that are good, by name. */
-const goodNumbers: Readonly<Record<Exclude<ValueKind, 'utf8' | 'binary' | 'pair'>, Readonly<Record<string, Bytes>>>> = {
+const goodNumbers: Readonly<
+  Record<Exclude<ValueKind, 'utf8' | 'binary' | 'pair'>, Readonly<Record<string, Bytes>>>
+> = {
   flag: { '0': [0], '1': [1] },
   u16: { '1': [0, 1], '256': [1, 0], '65,535': [255, 255] },
   u32: { '1': [0, 0, 0, 1], '2^31': [0x80, 0, 0, 0], '2^32 - 1': [255, 255, 255, 255] },
@@ -61,9 +83,11 @@ function usual({ kind, name }: PropertyFact): Bytes {
 
 /** What the value of a property tells. */
 function told({ name }: PropertyFact, value: Bytes): Told {
-  if (name === 'Authentication Method') return { method: new TextDecoder().decode(Uint8Array.from(value.slice(2))) }
+  if (name === 'Authentication Method')
+    return { method: new TextDecoder().decode(Uint8Array.from(value.slice(2))) }
   if (name === 'Assigned Client Identifier') return { assigned: true }
-  if (name === 'Maximum Packet Size') return { limit: value.reduce((sum, byte) => sum * 256 + byte, 0) }
+  if (name === 'Maximum Packet Size')
+    return { limit: value.reduce((sum, byte) => sum * 256 + byte, 0) }
   if (name === 'Subscription Identifier') return { identifiers: 1 }
   return name === 'User Property' ? { pairs: 1 } : {}
 }
@@ -104,9 +128,15 @@ class Suite {
       if (positive) this.bad('zero where it is forbidden', name, fact, [id, ...zero])
       else if (kind !== 'flag') this.good(fact, '0', zero)
     }
-    if (kind === 'flag') for (const value of [2, 128, 255]) this.bad('flag neither 0 nor 1', `${name} ${value}`, fact, [id, value])
+    if (kind === 'flag')
+      for (const value of [2, 128, 255])
+        this.bad('flag neither 0 nor 1', `${name} ${value}`, fact, [id, value])
     if (kind === 'binary') {
-      for (const [how, value] of Object.entries({ empty: [], 'not UTF-8': [0xff, 0xc0, 0x80], long: fill(300, 7) }))
+      for (const [how, value] of Object.entries({
+        empty: [],
+        'not UTF-8': [0xff, 0xc0, 0x80],
+        long: fill(300, 7),
+      }))
         this.good(fact, how, prefixed(value))
     }
   }
@@ -117,13 +147,25 @@ class Suite {
     let turn = typeNumbers[this.#shape.type]
     const mine = (): boolean => on.length < 3 || turn++ % 3 === 0
     const places: Readonly<Record<string, (value: Bytes) => Bytes>> =
-      kind === 'utf8' ? { '': prefixed } : { ' name': (it) => [...prefixed(it), ...string('v')], ' value': (it) => [...string('n'), ...prefixed(it)] }
+      kind === 'utf8'
+        ? { '': prefixed }
+        : {
+            ' name': (it) => [...prefixed(it), ...string('v')],
+            ' value': (it) => [...string('n'), ...prefixed(it)],
+          }
     for (const [place, encoded] of Object.entries(places)) {
       for (const [what, value] of Object.entries(badTexts)) {
-        if (mine()) this.bad('string ill-formed', `${name}${place}, ${what}`, fact, [id, ...encoded(value)])
+        if (mine())
+          this.bad('string ill-formed', `${name}${place}, ${what}`, fact, [id, ...encoded(value)])
       }
-      for (const [what, value] of Object.entries(goodTexts)) if (mine()) this.good(fact, `${place.trim()} ${what}`.trim(), encoded(value))
-      const beyond = kind === 'utf8' ? [0, 9, 0x61] : place === ' name' ? [0, 9, 0x61, 0, 1, 0x62] : [...string('n'), 0, 9, 0x61]
+      for (const [what, value] of Object.entries(goodTexts))
+        if (mine()) this.good(fact, `${place.trim()} ${what}`.trim(), encoded(value))
+      const beyond =
+        kind === 'utf8'
+          ? [0, 9, 0x61]
+          : place === ' name'
+            ? [0, 9, 0x61, 0, 1, 0x62]
+            : [...string('n'), 0, 9, 0x61]
       this.bad('string beyond its block', `${name}${place}`, fact, [id, ...beyond])
     }
   }
@@ -131,7 +173,13 @@ class Suite {
   /** Twice, where it may be there once. */
   repeated(fact: PropertyFact): void {
     const { id, name } = fact
-    this.bad('property repeated', `${name}, the same`, fact, [id, ...usual(fact)], [id, ...usual(fact)])
+    this.bad(
+      'property repeated',
+      `${name}, the same`,
+      fact,
+      [id, ...usual(fact)],
+      [id, ...usual(fact)],
+    )
     this.bad(
       'property repeated',
       `${name}, a user property between`,
@@ -146,7 +194,10 @@ class Suite {
   cut(fact: PropertyFact): void {
     const value = usual(fact)
     for (let size = 0; size < value.length; size++) {
-      this.bad('property cut off', `${fact.name} after ${size} of ${value.length} bytes`, fact, [fact.id, ...value.slice(0, size)])
+      this.bad('property cut off', `${fact.name} after ${size} of ${value.length} bytes`, fact, [
+        fact.id,
+        ...value.slice(0, size),
+      ])
     }
   }
 
@@ -154,12 +205,22 @@ class Suite {
   together(facts: readonly PropertyFact[]): void {
     const { type, always, wrap, mean } = this.#shape
     // What must always be there has the value that it always has.
-    const encode = (fact: PropertyFact): Bytes => (fact.id === always?.[0] ? always[1] : [fact.id, ...usual(fact)])
+    const encode = (fact: PropertyFact): Bytes =>
+      fact.id === always?.[0] ? always[1] : [fact.id, ...usual(fact)]
     const tell = (list: readonly PropertyFact[]): Meaning =>
-      mean(Object.assign({}, ...list.filter((fact) => fact.id !== always?.[0]).map((fact) => told(fact, usual(fact)))))
+      mean(
+        Object.assign(
+          {},
+          ...list.filter((fact) => fact.id !== always?.[0]).map((fact) => told(fact, usual(fact))),
+        ),
+      )
     const packet = (list: readonly PropertyFact[]): Bytes => wrap(block(...list.map(encode)))
     this.#book.add(type, 'every property', step(packet(facts), tell(facts)))
-    this.#book.add(type, 'every property, last one first', step(packet(facts.toReversed()), tell(facts)))
+    this.#book.add(
+      type,
+      'every property, last one first',
+      step(packet(facts.toReversed()), tell(facts)),
+    )
     if (facts.length < 4) return
     for (const left of facts) {
       if (left.id === always?.[0]) continue
@@ -172,9 +233,16 @@ class Suite {
   pairs(): void {
     const { type, wrap, mean } = this.#shape
     const pair = (name: string, value: string): Bytes => [0x26, ...string(name), ...string(value)]
-    const many = (count: number): Bytes => Array.from({ length: count }, (_, index) => pair('k', String.fromCharCode(97 + (index % 26)))).flat()
+    const many = (count: number): Bytes =>
+      Array.from({ length: count }, (_, index) =>
+        pair('k', String.fromCharCode(97 + (index % 26))),
+      ).flat()
     const add = (how: string, count: number, ...list: Bytes[]): void =>
-      this.#book.add(type, `User Property: ${how}`, step(wrap(block(this.#always(), ...list)), mean({ pairs: count })))
+      this.#book.add(
+        type,
+        `User Property: ${how}`,
+        step(wrap(block(this.#always(), ...list)), mean({ pairs: count })),
+      )
     add('empty name', 1, pair('', 'v'))
     add('empty value', 1, pair('n', ''))
     add('nothing in either', 1, pair('', ''))
@@ -182,7 +250,11 @@ class Suite {
     add('one name, two values', 2, pair('n', 'v'), pair('n', 'w'))
     add('as many as we take', counts.pairs, many(counts.pairs))
     add('one more than we take', counts.pairs + 1, many(counts.pairs + 1))
-    add('one more than we take, none with anything in it', counts.pairs + 1, join(...Array.from({ length: counts.pairs + 1 }, () => pair('', ''))))
+    add(
+      'one more than we take, none with anything in it',
+      counts.pairs + 1,
+      join(...Array.from({ length: counts.pairs + 1 }, () => pair('', ''))),
+    )
     add('ten times as many as we take', counts.pairs * 10, many(counts.pairs * 10))
   }
 
@@ -192,19 +264,39 @@ class Suite {
     for (const fact of properties) {
       if (fact.on.includes(type)) continue
       const client = type === 'disconnect' && fact.name === 'Session Expiry Interval'
-      this.bad(client ? 'property of the client' : 'property of another packet', fact.name, fact, [fact.id, ...usual(fact)])
+      this.bad(client ? 'property of the client' : 'property of another packet', fact.name, fact, [
+        fact.id,
+        ...usual(fact),
+      ])
     }
-    for (const id of unknownIdentifiers) this.bad('unknown property', id.map(shown).join(' '), undefined, [...id, 0, 1, 0x61])
-    this.bad('unknown property', 'behind a good one', undefined, [0x26, ...string('n'), ...string('v')], [0x05, 1])
-    this.bad('unknown property', 'identifier in two bytes that one would do', undefined, [0xa6, 0x00, ...string('n'), ...string('v')])
+    for (const id of unknownIdentifiers)
+      this.bad('unknown property', id.map(shown).join(' '), undefined, [...id, 0, 1, 0x61])
+    this.bad(
+      'unknown property',
+      'behind a good one',
+      undefined,
+      [0x26, ...string('n'), ...string('v')],
+      [0x05, 1],
+    )
+    this.bad('unknown property', 'identifier in two bytes that one would do', undefined, [
+      0xa6,
+      0x00,
+      ...string('n'),
+      ...string('v'),
+    ])
   }
 
   /** The Property Length itself. */
   lengths(): void {
     const { type, wrap, continues } = this.#shape
     const list = [...this.#always(), 0x26, ...string('n'), ...string('v')]
-    const bad = (rule: RuleName, how: string, encoded: Bytes): void => this.#book.addBroken(type, rule, how, wrap(encoded))
-    for (const size of [2, 3, 4]) bad('Property Length not minimal', `${size} bytes for one`, [...stretched(list.length, size), ...list])
+    const bad = (rule: RuleName, how: string, encoded: Bytes): void =>
+      this.#book.addBroken(type, rule, how, wrap(encoded))
+    for (const size of [2, 3, 4])
+      bad('Property Length not minimal', `${size} bytes for one`, [
+        ...stretched(list.length, size),
+        ...list,
+      ])
     bad('Property Length of five bytes', 'value of one', [...stretched(list.length, 5), ...list])
     bad('Property Length of five bytes', 'the largest', [0xff, 0xff, 0xff, 0xff, 0x7f, ...list])
     bad('Property Length beyond the packet', 'by far', [0xff, 0xff, 0xff, 0x7f, ...list])

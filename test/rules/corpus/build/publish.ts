@@ -1,10 +1,27 @@
 /**
  * PUBLISH (section 3.3) from a server: flags, topics, identifiers, aliases, Subscription Identifiers, payloads of every size that matters.
  */
-import { type Bytes, block, fill, frame, prefixed, stretched, string, text, u16, vbi } from '../bytes.js'
+import {
+  type Bytes,
+  block,
+  fill,
+  frame,
+  prefixed,
+  stretched,
+  string,
+  text,
+  u16,
+  vbi,
+} from '../bytes.js'
 import { type Book, broken, ids } from '../case.js'
 import { badTexts, goodTexts } from '../facts.js'
-import { aliasProperty, identifierProperty, type PublishParts, pairProperty, publish } from '../packets.js'
+import {
+  aliasProperty,
+  identifierProperty,
+  type PublishParts,
+  pairProperty,
+  publish,
+} from '../packets.js'
 import { counts, limits } from '../states.js'
 import { addIncomplete, addLengths, addShort, type Layout } from './framing.js'
 import { addProperties, type Shape } from './properties.js'
@@ -13,7 +30,11 @@ const type = 'publish'
 const layout: Layout = {
   type,
   first: 0x32,
-  fields: { topic: string('t'), 'packet identifier': u16(ids.fresh), properties: block(pairProperty()) },
+  fields: {
+    topic: string('t'),
+    'packet identifier': u16(ids.fresh),
+    properties: block(pairProperty()),
+  },
 }
 const shape = (qos: 0 | 1): Shape => ({
   type,
@@ -42,7 +63,8 @@ export function addPublish(book: Book): void {
   addSubscriptionIdentifiers(book)
 }
 
-const add = (book: Book, how: string, parts: PublishParts): void => book.add(type, how, publish(parts))
+const add = (book: Book, how: string, parts: PublishParts): void =>
+  book.add(type, how, publish(parts))
 
 function addFlagsOfPublish(book: Book): void {
   const { bad } = book.of(type)
@@ -57,10 +79,15 @@ function addFlagsOfPublish(book: Book): void {
     }
   }
   for (const first of [0x36, 0x37, 0x3e, 0x3f]) {
-    bad('QoS 3', `first byte 0x${first.toString(16)}`, frame(first, string('t'), u16(ids.fresh), block()))
+    bad(
+      'QoS 3',
+      `first byte 0x${first.toString(16)}`,
+      frame(first, string('t'), u16(ids.fresh), block()),
+    )
     bad('QoS 3', `first byte 0x${first.toString(16)} alone`, [first])
   }
-  for (const first of [0x38, 0x39]) bad('DUP at QoS 0', `first byte 0x${first.toString(16)} alone`, [first])
+  for (const first of [0x38, 0x39])
+    bad('DUP at QoS 0', `first byte 0x${first.toString(16)} alone`, [first])
 }
 
 function addTopics(book: Book): void {
@@ -90,17 +117,38 @@ function addTopics(book: Book): void {
   }
   for (const [how, topic] of Object.entries(wild)) {
     bad('topic with a wildcard', how, frame(0x30, string(topic), block()))
-    bad('topic with a wildcard', `${how}, at QoS 1`, frame(0x32, string(topic), u16(ids.fresh), block()))
+    bad(
+      'topic with a wildcard',
+      `${how}, at QoS 1`,
+      frame(0x32, string(topic), u16(ids.fresh), block()),
+    )
   }
-  for (const [how, topic] of Object.entries(badTexts)) bad('string ill-formed', `topic, ${how}`, frame(0x30, prefixed(topic), block()))
+  for (const [how, topic] of Object.entries(badTexts))
+    bad('string ill-formed', `topic, ${how}`, frame(0x30, prefixed(topic), block()))
   for (const qos of levels) {
-    bad('topic empty without an alias', `at QoS ${qos}`, frame(0x30 | (qos << 1), string(''), qos > 0 ? u16(ids.fresh) : [], block()))
+    bad(
+      'topic empty without an alias',
+      `at QoS ${qos}`,
+      frame(0x30 | (qos << 1), string(''), qos > 0 ? u16(ids.fresh) : [], block()),
+    )
   }
-  bad('topic empty without an alias', 'with other properties', frame(0x30, string(''), block(pairProperty(), identifierProperty(1))))
+  bad(
+    'topic empty without an alias',
+    'with other properties',
+    frame(0x30, string(''), block(pairProperty(), identifierProperty(1))),
+  )
   bad('string beyond its block', 'topic', frame(0x30, [0, 9, 0x61], block()))
-  bad('string beyond its block', 'topic of the largest length', frame(0x30, [255, 255, 0x61, 0x62], block()))
+  bad(
+    'string beyond its block',
+    'topic of the largest length',
+    frame(0x30, [255, 255, 0x61, 0x62], block()),
+  )
   for (const [how, topic] of Object.entries({ empty: '', 'with #': 'a/#', 'with +': '+/a' })) {
-    bad('response topic that is no topic name', how, frame(0x30, string('t'), block([0x08, ...string(topic)])))
+    bad(
+      'response topic that is no topic name',
+      how,
+      frame(0x30, string('t'), block([0x08, ...string(topic)])),
+    )
   }
 }
 
@@ -109,9 +157,22 @@ function addIdentifiers(book: Book): void {
     for (const dup of [false, true]) {
       const flags = (qos << 1) | (dup ? 8 : 0)
       const again = dup ? ', DUP' : ''
-      book.addBroken(type, 'packet identifier 0', `QoS ${qos}${again}`, frame(0x30 | flags, string('t'), u16(0), block()))
-      add(book, `QoS ${qos}${again}, identifier of a QoS 1 message in hand`, { qos, dup, id: ids.theirs1 })
-      add(book, `QoS ${qos}${again}, identifier of a QoS 2 message under way`, { qos, dup, id: ids.theirs2 })
+      book.addBroken(
+        type,
+        'packet identifier 0',
+        `QoS ${qos}${again}`,
+        frame(0x30 | flags, string('t'), u16(0), block()),
+      )
+      add(book, `QoS ${qos}${again}, identifier of a QoS 1 message in hand`, {
+        qos,
+        dup,
+        id: ids.theirs1,
+      })
+      add(book, `QoS ${qos}${again}, identifier of a QoS 2 message under way`, {
+        qos,
+        dup,
+        id: ids.theirs2,
+      })
       add(book, `QoS ${qos}${again}, identifier that is ours`, { qos, dup, id: ids.ours })
     }
     add(book, `QoS ${qos}, identifier 1`, { qos, id: 1 })
@@ -132,14 +193,39 @@ function addPayloads(book: Book): void {
   bad(rule, 'by one byte, at QoS 2, header alone', [0x34, ...vbi(size - 3)])
   bad(rule, 'by one byte, all of it', frame(0x30, string('t'), block(), fill(size - 7, 0x78)))
   bad(rule, 'the largest there is, header alone', [0x30, 0xff, 0xff, 0xff, 0x7f])
-  bad(rule, 'the largest there is, and a bit', [0x32, 0xff, 0xff, 0xff, 0x7f, ...string('t'), ...u16(ids.fresh), 0])
+  bad(rule, 'the largest there is, and a bit', [
+    0x32,
+    0xff,
+    0xff,
+    0xff,
+    0x7f,
+    ...string('t'),
+    ...u16(ids.fresh),
+    0,
+  ])
   bad(rule, 'the smallest of four bytes of length', [0x3b, ...vbi(2_097_152)])
-  add(book, 'payload that looks like packets', { payload: [0xe0, 0x00, 0xd0, 0x00, 0x20, 0x03, 0x00, 0x00, 0x00] })
-  add(book, 'payload that is no UTF-8, and says so', { properties: [[0x01, 0]], payload: [0xff, 0xfe] })
-  add(book, 'payload that is no UTF-8, and says otherwise', { properties: [[0x01, 1]], payload: [0xff, 0xfe] })
+  add(book, 'payload that looks like packets', {
+    payload: [0xe0, 0x00, 0xd0, 0x00, 0x20, 0x03, 0x00, 0x00, 0x00],
+  })
+  add(book, 'payload that is no UTF-8, and says so', {
+    properties: [[0x01, 0]],
+    payload: [0xff, 0xfe],
+  })
+  add(book, 'payload that is no UTF-8, and says otherwise', {
+    properties: [[0x01, 1]],
+    payload: [0xff, 0xfe],
+  })
   add(book, 'payload of zeros', { qos: 1, payload: fill(20, 0) })
-  add(book, 'message that is about to expire', { qos: 2, properties: [[0x02, 0, 0, 0, 0]], payload: text('x') })
-  bad('flag neither 0 nor 1', 'Payload Format Indicator at QoS 2', frame(0x34, string('t'), u16(ids.fresh), block([0x01, 3]), text('x')))
+  add(book, 'message that is about to expire', {
+    qos: 2,
+    properties: [[0x02, 0, 0, 0, 0]],
+    payload: text('x'),
+  })
+  bad(
+    'flag neither 0 nor 1',
+    'Payload Format Indicator at QoS 2',
+    frame(0x34, string('t'), u16(ids.fresh), block([0x01, 3]), text('x')),
+  )
 }
 
 function addAliases(book: Book): void {
@@ -154,9 +240,22 @@ function addAliases(book: Book): void {
     add(book, `alias used that was never set ${at}`, { qos, alias: 3, topic: empty })
     add(book, `alias above our maximum ${at}`, { qos, alias: topicAliasMaximum + 1 })
     add(book, `largest alias there is ${at}`, { qos, alias: 65_535 })
-    add(book, `alias above our maximum used without a topic ${at}`, { qos, alias: topicAliasMaximum + 1, topic: empty })
-    bad('topic alias outside our range', `0 ${at}`, frame(0x30 | (qos << 1), string('t'), qos > 0 ? u16(ids.fresh) : [], block(aliasProperty(0))))
-    book.add(type, `alias set and used ${at}`, publish({ qos, alias: 1, id: 400 }), publish({ qos, alias: 1, topic: empty, id: 401 }))
+    add(book, `alias above our maximum used without a topic ${at}`, {
+      qos,
+      alias: topicAliasMaximum + 1,
+      topic: empty,
+    })
+    bad(
+      'topic alias outside our range',
+      `0 ${at}`,
+      frame(0x30 | (qos << 1), string('t'), qos > 0 ? u16(ids.fresh) : [], block(aliasProperty(0))),
+    )
+    book.add(
+      type,
+      `alias set and used ${at}`,
+      publish({ qos, alias: 1, id: 400 }),
+      publish({ qos, alias: 1, topic: empty, id: 401 }),
+    )
     book.add(
       type,
       `alias set, set anew and used ${at}`,
@@ -164,12 +263,21 @@ function addAliases(book: Book): void {
       publish({ qos, alias: 1, topic: text('u'), id: 401 }),
       publish({ qos, alias: 1, topic: empty, id: 402 }),
     )
-    book.add(type, `one alias set, another used ${at}`, publish({ qos, alias: 1, id: 400 }), publish({ qos, alias: 3, topic: empty, id: 401 }))
+    book.add(
+      type,
+      `one alias set, another used ${at}`,
+      publish({ qos, alias: 1, id: 400 }),
+      publish({ qos, alias: 3, topic: empty, id: 401 }),
+    )
     book.add(type, `alias set, alias 0 behind it ${at}`, publish({ qos, alias: 1, id: 400 }), {
       ...broken('topic alias outside our range', frame(0x30, string('t'), block(aliasProperty(0)))),
     })
   }
-  bad('topic alias outside our range', '0 without a topic', frame(0x30, string(''), block(aliasProperty(0))))
+  bad(
+    'topic alias outside our range',
+    '0 without a topic',
+    frame(0x30, string(''), block(aliasProperty(0))),
+  )
   book.add(
     type,
     'every alias set, then used in turn',
@@ -182,11 +290,22 @@ function addAliases(book: Book): void {
 
 function addSubscriptionIdentifiers(book: Book): void {
   const { bad } = book.of(type)
-  const list = (count: number): Bytes[] => Array.from({ length: count }, (_, index) => identifierProperty(index + 1))
+  const list = (count: number): Bytes[] =>
+    Array.from({ length: count }, (_, index) => identifierProperty(index + 1))
   add(book, 'two Subscription Identifiers', { properties: list(2), identifiers: 2 })
-  add(book, 'two equal Subscription Identifiers', { properties: [identifierProperty(5), identifierProperty(5)], identifiers: 2 })
-  add(book, 'as many Subscription Identifiers as we take', { qos: 1, properties: list(counts.identifiers), identifiers: counts.identifiers })
-  add(book, 'one Subscription Identifier more than we take', { properties: list(counts.identifiers + 1), identifiers: counts.identifiers + 1 })
+  add(book, 'two equal Subscription Identifiers', {
+    properties: [identifierProperty(5), identifierProperty(5)],
+    identifiers: 2,
+  })
+  add(book, 'as many Subscription Identifiers as we take', {
+    qos: 1,
+    properties: list(counts.identifiers),
+    identifiers: counts.identifiers,
+  })
+  add(book, 'one Subscription Identifier more than we take', {
+    properties: list(counts.identifiers + 1),
+    identifiers: counts.identifiers + 1,
+  })
   add(book, 'one Subscription Identifier more than we take, at QoS 2', {
     qos: 2,
     properties: list(counts.identifiers + 1),
@@ -198,13 +317,37 @@ function addSubscriptionIdentifiers(book: Book): void {
     pairs: 2,
   })
   for (const size of [2, 3, 4]) {
-    bad('Subscription Identifier not minimal', `${size} bytes for one`, frame(0x30, string('t'), block([0x0b, ...stretched(1, size)])))
+    bad(
+      'Subscription Identifier not minimal',
+      `${size} bytes for one`,
+      frame(0x30, string('t'), block([0x0b, ...stretched(1, size)])),
+    )
   }
-  bad('Subscription Identifier not minimal', 'four bytes for three', frame(0x30, string('t'), block([0x0b, ...stretched(20_000, 4)])))
-  bad('Subscription Identifier of five bytes', 'value of one', frame(0x30, string('t'), block([0x0b, ...stretched(1, 5)])))
-  bad('Subscription Identifier of five bytes', 'too large for four', frame(0x30, string('t'), block([0x0b, 0xff, 0xff, 0xff, 0xff, 0x01])))
-  bad('zero where it is forbidden', 'second of two Subscription Identifiers', frame(0x30, string('t'), block(identifierProperty(1), [0x0b, 0])))
+  bad(
+    'Subscription Identifier not minimal',
+    'four bytes for three',
+    frame(0x30, string('t'), block([0x0b, ...stretched(20_000, 4)])),
+  )
+  bad(
+    'Subscription Identifier of five bytes',
+    'value of one',
+    frame(0x30, string('t'), block([0x0b, ...stretched(1, 5)])),
+  )
+  bad(
+    'Subscription Identifier of five bytes',
+    'too large for four',
+    frame(0x30, string('t'), block([0x0b, 0xff, 0xff, 0xff, 0xff, 0x01])),
+  )
+  bad(
+    'zero where it is forbidden',
+    'second of two Subscription Identifiers',
+    frame(0x30, string('t'), block(identifierProperty(1), [0x0b, 0])),
+  )
   for (const size of [1, 2, 3]) {
-    bad('property cut off', `Subscription Identifier goes on after ${size} bytes`, frame(0x30, string('t'), block([0x0b, ...fill(size, 0x80)])))
+    bad(
+      'property cut off',
+      `Subscription Identifier goes on after ${size} bytes`,
+      frame(0x30, string('t'), block([0x0b, ...fill(size, 0x80)])),
+    )
   }
 }

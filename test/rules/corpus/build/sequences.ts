@@ -48,22 +48,37 @@ const ends: Readonly<Record<string, readonly [type: PacketName, step: Step]>> = 
   'CONNACK that refuses': ['connack', connack(0x87)],
   'CONNACK with flags': ['connack', broken('flags of CONNACK', [0x20, 3, 2, 0, 0])],
   'PUBLISH with QoS 3': ['publish', broken('QoS 3', frame(0x36, string('t'), u16(1), block()))],
-  'PUBLISH with a wildcard': ['publish', broken('topic with a wildcard', frame(0x30, string('#'), block()))],
+  'PUBLISH with a wildcard': [
+    'publish',
+    broken('topic with a wildcard', frame(0x30, string('#'), block())),
+  ],
   'PUBLISH with an alias of 65,535': ['publish', publish({ alias: 65_535 })],
   'PUBACK of identifier 0': ['puback', broken('packet identifier 0', frame(0x40, u16(0)))],
-  'PUBREC with an unknown code': ['pubrec', broken('reason code of no or another packet', frame(0x50, u16(1), [0x7f]))],
+  'PUBREC with an unknown code': [
+    'pubrec',
+    broken('reason code of no or another packet', frame(0x50, u16(1), [0x7f])),
+  ],
   'PUBREL with wrong flags': ['pubrel', broken('flags of the fixed header', frame(0x60, u16(1)))],
   'PUBCOMP with two reasons': [
     'pubcomp',
-    broken('property repeated', frame(0x70, u16(1), [0], block([0x1f, ...string('a')], [0x1f, ...string('b')]))),
+    broken(
+      'property repeated',
+      frame(0x70, u16(1), [0], block([0x1f, ...string('a')], [0x1f, ...string('b')])),
+    ),
   ],
   'SUBSCRIBE, first byte': ['subscribe', broken('packet that only a client sends', [0x82])],
-  'SUBACK without codes': ['suback', broken('no reason codes', frame(0x90, u16(ids.fresh), block()))],
+  'SUBACK without codes': [
+    'suback',
+    broken('no reason codes', frame(0x90, u16(ids.fresh), block())),
+  ],
   'UNSUBSCRIBE, first byte': ['unsubscribe', broken('packet that only a client sends', [0xa2])],
   'UNSUBACK cut off': ['unsuback', broken('body ends inside a field', frame(0xb0, [0]))],
   'PINGREQ, first byte': ['pingreq', broken('packet that only a client sends', [0xc0])],
   'PINGRESP with a body': ['pingresp', broken('bytes behind the last field', [0xd0, 1, 0])],
-  'PINGRESP that is far too large': ['pingresp', broken('packet above our Maximum Packet Size', [0xd0, 0xff, 0xff, 0xff, 0x7f])],
+  'PINGRESP that is far too large': [
+    'pingresp',
+    broken('packet above our Maximum Packet Size', [0xd0, 0xff, 0xff, 0xff, 0x7f]),
+  ],
   DISCONNECT: ['disconnect', goodbye()],
   'DISCONNECT Session taken over': ['disconnect', disconnect(0x8e)],
   'DISCONNECT Server shutting down': ['disconnect', disconnect(0x8b, pairProperty())],
@@ -112,26 +127,67 @@ function addEnds(book: Book): void {
 /** Exchanges from their beginning to their end, and in odd orders. */
 function addFlows(book: Book): void {
   const { add } = book.of('publish')
-  const message = (qos: 0 | 1 | 2, id: number, dup = false): Step => publish({ qos, id, dup, payload: text('m') })
+  const message = (qos: 0 | 1 | 2, id: number, dup = false): Step =>
+    publish({ qos, id, dup, payload: text('m') })
   add('QoS 2 and its PUBREL', message(2, 600), ack('pubrel', 600))
   add('QoS 2, repeated, and its PUBREL', message(2, 600), message(2, 600, true), ack('pubrel', 600))
-  add('QoS 2, repeated without DUP, and its PUBREL', message(2, 600), message(2, 600), ack('pubrel', 600))
+  add(
+    'QoS 2, repeated without DUP, and its PUBREL',
+    message(2, 600),
+    message(2, 600),
+    ack('pubrel', 600),
+  )
   add('QoS 2, repeated at QoS 1', message(2, 600), message(1, 600, true))
   add('QoS 1, again with DUP', message(1, 600), message(1, 600, true))
   add('QoS 1, again without DUP', message(1, 600), message(1, 600))
   add('QoS 1, then QoS 2 with its identifier', message(1, 600), message(2, 600))
-  add('QoS 2 and its PUBREL, then the same identifier at QoS 1', message(2, 600), ack('pubrel', 600), message(1, 600))
-  add('QoS 2 and its PUBREL, three times', ...[1, 2, 3].flatMap(() => [message(2, 600), ack('pubrel', 600)]))
-  add('QoS 0, 1 and 2 in turn', message(0, 0), message(1, 601), message(2, 602), message(0, 0), message(1, 603))
+  add(
+    'QoS 2 and its PUBREL, then the same identifier at QoS 1',
+    message(2, 600),
+    ack('pubrel', 600),
+    message(1, 600),
+  )
+  add(
+    'QoS 2 and its PUBREL, three times',
+    ...[1, 2, 3].flatMap(() => [message(2, 600), ack('pubrel', 600)]),
+  )
+  add(
+    'QoS 0, 1 and 2 in turn',
+    message(0, 0),
+    message(1, 601),
+    message(2, 602),
+    message(0, 0),
+    message(1, 603),
+  )
   add('50 at QoS 0', ...Array.from({ length: 50 }, () => message(0, 0)))
   add('50 at QoS 1', ...Array.from({ length: 50 }, (_, index) => message(1, 1000 + index)))
   add(
     '50 exchanges at QoS 2, one by one',
-    ...Array.from({ length: 50 }, (_, index) => [message(2, 1000 + index), ack('pubrel', 1000 + index)]).flat(),
+    ...Array.from({ length: 50 }, (_, index) => [
+      message(2, 1000 + index),
+      ack('pubrel', 1000 + index),
+    ]).flat(),
   )
-  add('two at QoS 2, released in the other order', message(2, 601), message(2, 602), ack('pubrel', 602), ack('pubrel', 601))
-  book.add('pubrel', 'twice for a message of this sequence', message(2, 600), ack('pubrel', 600), ack('pubrel', 600))
-  book.add('pubrel', 'with 0x92 for a message of this sequence', message(2, 600), fullAck('pubrel', 600, 0x92))
+  add(
+    'two at QoS 2, released in the other order',
+    message(2, 601),
+    message(2, 602),
+    ack('pubrel', 602),
+    ack('pubrel', 601),
+  )
+  book.add(
+    'pubrel',
+    'twice for a message of this sequence',
+    message(2, 600),
+    ack('pubrel', 600),
+    ack('pubrel', 600),
+  )
+  book.add(
+    'pubrel',
+    'with 0x92 for a message of this sequence',
+    message(2, 600),
+    fullAck('pubrel', 600, 0x92),
+  )
   book.add('pubrel', 'before its PUBLISH', ack('pubrel', 600), message(2, 600))
   book.add('pubrel', 'for a QoS 1 message of this sequence', message(1, 600), ack('pubrel', 600))
   addOurFlows(book)
@@ -141,13 +197,32 @@ function addFlows(book: Book): void {
 function addOurFlows(book: Book): void {
   const { add } = book.of('pubrec')
   add('and PUBCOMP', ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
-  add('twice, and PUBCOMP', ack('pubrec', ids.ours), ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
+  add(
+    'twice, and PUBCOMP',
+    ack('pubrec', ids.ours),
+    ack('pubrec', ids.ours),
+    ack('pubcomp', ids.ours),
+  )
   add('refused, and PUBCOMP', reasonedAck('pubrec', ids.ours, 0x97), ack('pubcomp', ids.ours))
   add('and PUBACK', ack('pubrec', ids.ours), ack('puback', ids.ours))
-  add('and PUBCOMP, and PUBREC once more', ack('pubrec', ids.ours), ack('pubcomp', ids.ours), ack('pubrec', ids.ours))
+  add(
+    'and PUBCOMP, and PUBREC once more',
+    ack('pubrec', ids.ours),
+    ack('pubcomp', ids.ours),
+    ack('pubrec', ids.ours),
+  )
   add('and one that refuses', ack('pubrec', ids.ours), reasonedAck('pubrec', ids.ours, 0x80))
-  add('No matching subscribers, and PUBCOMP', reasonedAck('pubrec', ids.ours, 0x10), ack('pubcomp', ids.ours))
-  book.add('pubcomp', 'Packet Identifier not found, behind PUBREC', ack('pubrec', ids.ours), reasonedAck('pubcomp', ids.ours, 0x92))
+  add(
+    'No matching subscribers, and PUBCOMP',
+    reasonedAck('pubrec', ids.ours, 0x10),
+    ack('pubcomp', ids.ours),
+  )
+  book.add(
+    'pubcomp',
+    'Packet Identifier not found, behind PUBREC',
+    ack('pubrec', ids.ours),
+    reasonedAck('pubcomp', ids.ours, 0x92),
+  )
   book.add('pubcomp', 'before PUBREC', ack('pubcomp', ids.ours), ack('pubrec', ids.ours))
   book.add('puback', 'and PUBREC', ack('puback', ids.ours), ack('pubrec', ids.ours))
   book.add(
@@ -157,7 +232,12 @@ function addOurFlows(book: Book): void {
     suback(ids.subscribing, [1, 2]),
     unsuback(ids.unsubscribing, [0, 0x11]),
   )
-  book.add('suback', 'behind the UNSUBACK', unsuback(ids.unsubscribing, [0x11, 0]), suback(ids.subscribing, [0x87, 0]))
+  book.add(
+    'suback',
+    'behind the UNSUBACK',
+    unsuback(ids.unsubscribing, [0x11, 0]),
+    suback(ids.subscribing, [0x87, 0]),
+  )
   book.add(
     'suback',
     'behind retained messages of its subscription',
@@ -166,35 +246,66 @@ function addOurFlows(book: Book): void {
     suback(ids.subscribing, [2, 2]),
   )
   book.add('unsuback', 'behind a message', publish({ qos: 1 }), unsuback(ids.unsubscribing, [0, 0]))
-  book.add('unsuback', 'with the codes of the SUBACK behind it', unsuback(ids.unsubscribing, [0, 0]), suback(ids.unsubscribing, [0, 0]))
+  book.add(
+    'unsuback',
+    'with the codes of the SUBACK behind it',
+    unsuback(ids.unsubscribing, [0, 0]),
+    suback(ids.unsubscribing, [0, 0]),
+  )
 }
 
 /** Messages that are open until PUBREL comes, up to our Receive Maximum and above it. */
 function addWindow(book: Book): void {
   const { add } = book.of('publish')
   const { receiveMaximum } = limits
-  const open = (count: number): Step[] => Array.from({ length: count }, (_, index) => publish({ qos: 2, id: 700 + index }))
-  for (let count = 2; count <= receiveMaximum + 2; count++) add(`${count} at QoS 2, none released`, ...open(count))
+  const open = (count: number): Step[] =>
+    Array.from({ length: count }, (_, index) => publish({ qos: 2, id: 700 + index }))
+  for (let count = 2; count <= receiveMaximum + 2; count++)
+    add(`${count} at QoS 2, none released`, ...open(count))
   add('a full window, then QoS 0', ...open(receiveMaximum), publish())
   add('a full window, then QoS 1', ...open(receiveMaximum), publish({ qos: 1 }))
-  add('a full window, one released, one more', ...open(receiveMaximum), ack('pubrel', 700), publish({ qos: 2, id: 800 }))
+  add(
+    'a full window, one released, one more',
+    ...open(receiveMaximum),
+    ack('pubrel', 700),
+    publish({ qos: 2, id: 800 }),
+  )
   add(
     'a full window, all repeated with DUP',
     ...open(receiveMaximum),
-    ...Array.from({ length: receiveMaximum }, (_, index) => publish({ qos: 2, id: 700 + index, dup: true })),
+    ...Array.from({ length: receiveMaximum }, (_, index) =>
+      publish({ qos: 2, id: 700 + index, dup: true }),
+    ),
   )
   add(
     'a full window, all released, and as many again',
-    ...[0, 1].flatMap(() => [...open(receiveMaximum), ...Array.from({ length: receiveMaximum }, (_, index) => ack('pubrel', 700 + index))]),
+    ...[0, 1].flatMap(() => [
+      ...open(receiveMaximum),
+      ...Array.from({ length: receiveMaximum }, (_, index) => ack('pubrel', 700 + index)),
+    ]),
   )
-  add('as many at QoS 1 as at QoS 2', ...open(2), ...[1, 2, 3, 4, 5].map((index) => publish({ qos: 1, id: 750 + index })))
-  add('one above the window, with an alias', ...open(receiveMaximum), publish({ qos: 2, id: 800, alias: 1 }))
+  add(
+    'as many at QoS 1 as at QoS 2',
+    ...open(2),
+    ...[1, 2, 3, 4, 5].map((index) => publish({ qos: 1, id: 750 + index })),
+  )
+  add(
+    'one above the window, with an alias',
+    ...open(receiveMaximum),
+    publish({ qos: 2, id: 800, alias: 1 }),
+  )
   for (const count of [3, 4, 5]) {
-    add(`${count} at QoS 1`, ...Array.from({ length: count }, (_, index) => publish({ qos: 1, id: 720 + index })))
+    add(
+      `${count} at QoS 1`,
+      ...Array.from({ length: count }, (_, index) => publish({ qos: 1, id: 720 + index })),
+    )
   }
 }
 
-const window = (dup = false): Step[] => Array.from({ length: limits.receiveMaximum }, (_, index) => publish({ qos: 2, id: 700 + index, dup }))
+const window = (dup = false): Step[] =>
+  Array.from({ length: limits.receiveMaximum }, (_, index) =>
+    publish({ qos: 2, id: 700 + index, dup }),
+  )
 
 /** A PUBLISH with very many properties. */
 function crowded({ pairs = 0, identifiers = 0 }: { pairs?: number; identifiers?: number }): Step {
@@ -214,24 +325,63 @@ function addBehindConnack(book: Book): void {
     'CONNACK with Session Present': () => connack(0, true),
   }
   for (const [opening, open] of Object.entries(openings)) {
-    for (const [what, make] of Object.entries(welcome)) add(`${opening}, then ${what}`, open(), make())
+    for (const [what, make] of Object.entries(welcome))
+      add(`${opening}, then ${what}`, open(), make())
     for (const [what, [, end]] of Object.entries(ends)) add(`${opening}, then ${what}`, open(), end)
     add(`${opening}, then one of each`, open(), ...Object.values(welcome).map((make) => make()))
     add(`${opening}, then half of a packet`, open(), partial([0x30, 10, 0]))
-    add(`${opening}, then QoS 2 and its PUBREL`, open(), publish({ qos: 2 }), ack('pubrel', ids.fresh))
+    add(
+      `${opening}, then QoS 2 and its PUBREL`,
+      open(),
+      publish({ qos: 2 }),
+      ack('pubrel', ids.fresh),
+    )
     add(
       `${opening}, then one message more than the window`,
       open(),
-      ...Array.from({ length: limits.receiveMaximum + 1 }, (_, index) => publish({ qos: 2, id: 700 + index })),
+      ...Array.from({ length: limits.receiveMaximum + 1 }, (_, index) =>
+        publish({ qos: 2, id: 700 + index }),
+      ),
     )
-    add(`${opening}, then an alias set and used`, open(), publish({ alias: 1 }), publish({ alias: 1, topic: [] }))
+    add(
+      `${opening}, then an alias set and used`,
+      open(),
+      publish({ alias: 1 }),
+      publish({ alias: 1, topic: [] }),
+    )
     add(`${opening}, then an alias never set`, open(), publish({ alias: 1, topic: [] }))
-    add(`${opening}, then alias 0`, open(), broken('topic alias outside our range', frame(0x30, string('t'), block(aliasProperty(0)))))
-    add(`${opening}, then a PUBACK that is far too long`, open(), broken('packet above what its kind needs', [0x40, ...vbi(50_000)]))
-    add(`${opening}, then a PUBLISH that is too long`, open(), broken('packet above our Maximum Packet Size', [0x30, ...vbi(150_000)]))
-    add(`${opening}, then more user properties than we take`, open(), crowded({ pairs: counts.pairs + 1 }))
-    add(`${opening}, then more Subscription Identifiers than we take`, open(), crowded({ identifiers: counts.identifiers + 1 }))
-    add(`${opening}, then a full window, repeated, and one more`, open(), ...window(), ...window(true), publish({ qos: 1, id: 800 }))
+    add(
+      `${opening}, then alias 0`,
+      open(),
+      broken('topic alias outside our range', frame(0x30, string('t'), block(aliasProperty(0)))),
+    )
+    add(
+      `${opening}, then a PUBACK that is far too long`,
+      open(),
+      broken('packet above what its kind needs', [0x40, ...vbi(50_000)]),
+    )
+    add(
+      `${opening}, then a PUBLISH that is too long`,
+      open(),
+      broken('packet above our Maximum Packet Size', [0x30, ...vbi(150_000)]),
+    )
+    add(
+      `${opening}, then more user properties than we take`,
+      open(),
+      crowded({ pairs: counts.pairs + 1 }),
+    )
+    add(
+      `${opening}, then more Subscription Identifiers than we take`,
+      open(),
+      crowded({ identifiers: counts.identifiers + 1 }),
+    )
+    add(
+      `${opening}, then a full window, repeated, and one more`,
+      open(),
+      ...window(),
+      ...window(true),
+      publish({ qos: 1, id: 800 }),
+    )
     add(`${opening}, then AUTH`, open(), auth(0x18, dataProperty(1)))
     add(`${opening} behind AUTH`, auth(0x18), open())
     add(`${opening} behind PINGRESP`, pingresp(), open())

@@ -9,12 +9,26 @@ import { badTexts, firstByte, goodTexts, type PacketName } from '../facts.js'
 import { type AckKind, ackFirst } from '../packets.js'
 import type { RuleName } from '../rules.js'
 import { limits } from '../states.js'
-import { addFlags, addForeign, addIncomplete, addLengths, addLong, addReserved, addShort, addSizes, type Layout } from './framing.js'
+import {
+  addFlags,
+  addForeign,
+  addIncomplete,
+  addLengths,
+  addLong,
+  addReserved,
+  addShort,
+  addSizes,
+  type Layout,
+} from './framing.js'
 
-const connack = (code = 0, present = false): Step => step([0x20, 2, present ? 1 : 0, code], { kind: 'connack', code, present })
-const ack = (kind: AckKind, id: number): Step => step(frame(ackFirst[kind], u16(id)), { kind, id, code: 0 })
-const suback = (id: number, codes: Bytes): Step => step(frame(0x90, u16(id), codes), { kind: 'suback', id, count: codes.length })
-const unsuback = (id: number): Step => step(frame(0xb0, u16(id)), { kind: 'unsuback', id, count: 0 })
+const connack = (code = 0, present = false): Step =>
+  step([0x20, 2, present ? 1 : 0, code], { kind: 'connack', code, present })
+const ack = (kind: AckKind, id: number): Step =>
+  step(frame(ackFirst[kind], u16(id)), { kind, id, code: 0 })
+const suback = (id: number, codes: Bytes): Step =>
+  step(frame(0x90, u16(id), codes), { kind: 'suback', id, count: codes.length })
+const unsuback = (id: number): Step =>
+  step(frame(0xb0, u16(id)), { kind: 'unsuback', id, count: 0 })
 const pingresp = (): Step => step([0xd0, 0], { kind: 'pingresp' })
 
 interface MessageParts {
@@ -26,9 +40,21 @@ interface MessageParts {
   readonly payload?: Bytes
 }
 
-function publish({ qos = 0, id = ids.fresh, dup = false, retain = false, topic = text('t'), payload = [] }: MessageParts = {}): Step {
+function publish({
+  qos = 0,
+  id = ids.fresh,
+  dup = false,
+  retain = false,
+  topic = text('t'),
+  payload = [],
+}: MessageParts = {}): Step {
   const first = 0x30 | (dup ? 8 : 0) | (qos << 1) | (retain ? 1 : 0)
-  return step(frame(first, prefixed(topic), qos > 0 ? u16(id) : [], payload), { kind: 'publish', qos, id, dup })
+  return step(frame(first, prefixed(topic), qos > 0 ? u16(id) : [], payload), {
+    kind: 'publish',
+    qos,
+    id,
+    dup,
+  })
 }
 
 export function addVersion4(book: Book): void {
@@ -41,7 +67,9 @@ export function addVersion4(book: Book): void {
     if (layout.type !== 'pingresp') addShort(book, { ...layout, fields })
     if (layout.type !== 'suback') addLong(book, layout)
     const most = ['connack', 'suback', 'unsuback'].includes(layout.type) ? 100_000 : 10_000
-    addSizes(book, layout.type, most, (size) => frame(layout.first, fill(size - (most > 16_383 ? 4 : 3), 0)))
+    addSizes(book, layout.type, most, (size) =>
+      frame(layout.first, fill(size - (most > 16_383 ? 4 : 3), 0)),
+    )
   }
   addConnack(book)
   addPublish(book)
@@ -58,7 +86,11 @@ const layouts: readonly Layout[] = [
     fields: { 'Connect Acknowledge Flags': [0], 'Connect Return code': [0] },
   },
   ...(['puback', 'pubrec', 'pubrel', 'pubcomp'] as const).map(
-    (type): Layout => ({ type, first: firstByte(type), fields: { 'packet identifier': u16(type === 'pubrel' ? ids.theirs2 : ids.ours) } }),
+    (type): Layout => ({
+      type,
+      first: firstByte(type),
+      fields: { 'packet identifier': u16(type === 'pubrel' ? ids.theirs2 : ids.ours) },
+    }),
   ),
   {
     type: 'suback',
@@ -73,9 +105,12 @@ function addConnack(book: Book): void {
   const type = 'connack'
   const { add, bad } = book.of(type)
   for (const code of [0, 1, 2, 3, 4, 5]) add(`return code ${code}`, connack(code))
-  for (const code of [1, 5]) bad('Session Present in a refusal', `return code ${code}`, [0x20, 2, 1, code])
-  for (const code of [6, 0x10, 0x80, 0x84, 0xff]) bad('return code unknown on 3.1.1', shown(code), [0x20, 2, 0, code])
-  for (const flags of [2, 4, 8, 16, 32, 64, 128, 255]) bad('flags of CONNACK', shown(flags), [0x20, 2, flags, 0])
+  for (const code of [1, 5])
+    bad('Session Present in a refusal', `return code ${code}`, [0x20, 2, 1, code])
+  for (const code of [6, 0x10, 0x80, 0x84, 0xff])
+    bad('return code unknown on 3.1.1', shown(code), [0x20, 2, 0, code])
+  for (const flags of [2, 4, 8, 16, 32, 64, 128, 255])
+    bad('flags of CONNACK', shown(flags), [0x20, 2, flags, 0])
   add('Session Present', connack(0, true))
   bad('bytes behind the last field', 'properties, as in 5.0', [0x20, 6, 0, 0, 3, 0x21, 0, 9])
 }
@@ -93,18 +128,38 @@ function addPublish(book: Book): void {
   addIncomplete(book, { ...layout, fields: { ...layout.fields, payload: text('payload') } })
   for (const qos of [0, 1, 2] as const) {
     for (const retain of [false, true]) {
-      for (const dup of [false, true]) add(`QoS ${qos}${retain ? ', RETAIN' : ''}${dup ? ', DUP' : ''}`, publish({ qos, retain, dup }))
+      for (const dup of [false, true])
+        add(
+          `QoS ${qos}${retain ? ', RETAIN' : ''}${dup ? ', DUP' : ''}`,
+          publish({ qos, retain, dup }),
+        )
     }
-    bad('topic empty without an alias', `at QoS ${qos}`, frame(0x30 | (qos << 1), string(''), qos > 0 ? u16(ids.fresh) : []))
+    bad(
+      'topic empty without an alias',
+      `at QoS ${qos}`,
+      frame(0x30 | (qos << 1), string(''), qos > 0 ? u16(ids.fresh) : []),
+    )
   }
-  for (const first of [0x36, 0x37, 0x3e, 0x3f]) bad('QoS 3', shown(first), frame(first, string('t'), u16(1)))
-  for (const [how, topic] of Object.entries(badTexts)) bad('string ill-formed', `topic, ${how}`, frame(0x30, prefixed(topic)))
-  for (const [how, topic] of Object.entries(goodTexts)) add(`topic: ${how}`, publish({ topic, qos: 1 }))
-  for (const topic of ['#', 'a/+/b', 'a#']) bad('topic with a wildcard', topic, frame(0x30, string(topic)))
-  for (const length of [127, 128, 16_383, 16_384]) add(`Remaining Length ${length}`, publish({ payload: fill(length - 3, 0x78) }))
+  for (const first of [0x36, 0x37, 0x3e, 0x3f])
+    bad('QoS 3', shown(first), frame(first, string('t'), u16(1)))
+  for (const [how, topic] of Object.entries(badTexts))
+    bad('string ill-formed', `topic, ${how}`, frame(0x30, prefixed(topic)))
+  for (const [how, topic] of Object.entries(goodTexts))
+    add(`topic: ${how}`, publish({ topic, qos: 1 }))
+  for (const topic of ['#', 'a/+/b', 'a#'])
+    bad('topic with a wildcard', topic, frame(0x30, string(topic)))
+  for (const length of [127, 128, 16_383, 16_384])
+    add(`Remaining Length ${length}`, publish({ payload: fill(length - 3, 0x78) }))
   add('as long as we take', publish({ payload: fill(limits.maximumPacketSize - 7, 0x78) }))
-  bad('packet above our Maximum Packet Size', 'by one byte, header alone', [0x30, ...vbi(limits.maximumPacketSize - 3)])
-  bad('packet above our Maximum Packet Size', 'the largest there is', [0x30, 0xff, 0xff, 0xff, 0x7f])
+  bad('packet above our Maximum Packet Size', 'by one byte, header alone', [
+    0x30,
+    ...vbi(limits.maximumPacketSize - 3),
+  ])
+  bad(
+    'packet above our Maximum Packet Size',
+    'the largest there is',
+    [0x30, 0xff, 0xff, 0xff, 0x7f],
+  )
   for (const qos of [1, 2] as const) {
     bad('packet identifier 0', `QoS ${qos}`, frame(0x30 | (qos << 1), string('t'), u16(0)))
     for (const dup of [false, true]) {
@@ -129,7 +184,12 @@ function addAcks(book: Book): void {
       book.add(kind, `for ${what}, twice`, ack(kind, id), ack(kind, id))
     }
     book.addBroken(kind, 'packet identifier 0', '', frame(ackFirst[kind], u16(0)))
-    book.addBroken(kind, 'bytes behind the last field', 'a reason code, as in 5.0', frame(ackFirst[kind], u16(ids.ours), [0x10]))
+    book.addBroken(
+      kind,
+      'bytes behind the last field',
+      'a reason code, as in 5.0',
+      frame(ackFirst[kind], u16(ids.ours), [0x10]),
+    )
     book.addBroken(
       kind,
       'bytes behind the last field',
@@ -149,7 +209,11 @@ function addAnswers(book: Book): void {
     bad('return code unknown on 3.1.1', shown(code), frame(0x90, u16(ids.subscribing), [0, code]))
   }
   for (const count of [1, 3, 500]) add(`${count} codes`, suback(ids.subscribing, fill(count, 0)))
-  for (const [what, id] of Object.entries({ 'our publish': ids.ours, 'an UNSUBSCRIBE': ids.unsubscribing })) add(`for ${what}`, suback(id, [0, 0]))
+  for (const [what, id] of Object.entries({
+    'our publish': ids.ours,
+    'an UNSUBSCRIBE': ids.unsubscribing,
+  }))
+    add(`for ${what}`, suback(id, [0, 0]))
   for (const [what, id] of Object.entries({
     'our publish': ids.ours,
     'a SUBSCRIBE': ids.subscribing,
@@ -161,8 +225,14 @@ function addAnswers(book: Book): void {
   bad('no reason codes', '', frame(0x90, u16(ids.subscribing)))
   bad('packet identifier 0', '', frame(0x90, u16(0), [0]))
   book.addBroken('unsuback', 'packet identifier 0', '', frame(0xb0, u16(0)))
-  book.addBroken('unsuback', 'bytes behind the last field', 'reason codes, as in 5.0', frame(0xb0, u16(ids.unsubscribing), [0, 0, 0]))
-  for (const count of [1, 2, 10]) book.add('pingresp', `unasked, ${count} in a row`, ...Array.from({ length: count }, pingresp))
+  book.addBroken(
+    'unsuback',
+    'bytes behind the last field',
+    'reason codes, as in 5.0',
+    frame(0xb0, u16(ids.unsubscribing), [0, 0, 0]),
+  )
+  for (const count of [1, 2, 10])
+    book.add('pingresp', `unasked, ${count} in a row`, ...Array.from({ length: count }, pingresp))
 }
 
 /** Packets that no server of 3.1.1 sends. */
@@ -175,9 +245,14 @@ function addNever(book: Book): void {
     bad(rule, 'far too large', [first, 0xff, 0xff, 0xff, 0x7f])
   }
   both('disconnect', 'DISCONNECT from a server on 3.1.1', 0xe0, [0xe0, 0])
-  for (const flags of [1, 2, 4, 8, 15]) book.addBroken('disconnect', 'flags of the fixed header', shown(0xe0 + flags), [0xe0 + flags, 0])
+  for (const flags of [1, 2, 4, 8, 15])
+    book.addBroken('disconnect', 'flags of the fixed header', shown(0xe0 + flags), [
+      0xe0 + flags,
+      0,
+    ])
   both('auth', 'AUTH on 3.1.1', 0xf0, [0xf0, 0])
-  for (const flags of [1, 2, 4, 8, 15]) book.addBroken('auth', 'AUTH on 3.1.1', `with flags ${flags}`, [0xf0 + flags, 0])
+  for (const flags of [1, 2, 4, 8, 15])
+    book.addBroken('auth', 'AUTH on 3.1.1', `with flags ${flags}`, [0xf0 + flags, 0])
   addForeign(book, 'connect', frame(0x10, string('MQTT'), [4, 2, 0, 60], string('c')))
   addForeign(book, 'subscribe', frame(0x82, u16(1), string('t'), [0]))
   addForeign(book, 'unsubscribe', frame(0xa2, u16(1), string('t')))
@@ -208,15 +283,36 @@ function addSequences(book: Book): void {
       book.add('connack', `CONNACK, ${before}, then ${what}`, connack(), first, end)
     }
   }
-  for (const [what, , end] of ends) book.add('connack', `CONNACK with Session Present, then ${what}`, connack(0, true), end)
+  for (const [what, , end] of ends)
+    book.add('connack', `CONNACK with Session Present, then ${what}`, connack(0, true), end)
   for (const [what, , end] of ends) book.add('connack', `refusal, then ${what}`, connack(5), end)
   book.add('connack', 'CONNACK, then one of each', connack(), ...welcome.map(([, each]) => each))
   add('QoS 2 and its PUBREL', publish({ qos: 2 }), ack('pubrel', ids.fresh))
-  add('QoS 2, repeated, and its PUBREL', publish({ qos: 2 }), publish({ qos: 2, dup: true }), ack('pubrel', ids.fresh))
+  add(
+    'QoS 2, repeated, and its PUBREL',
+    publish({ qos: 2 }),
+    publish({ qos: 2, dup: true }),
+    ack('pubrel', ids.fresh),
+  )
   add('QoS 1, again with DUP', publish({ qos: 1 }), publish({ qos: 1, dup: true }))
   add('QoS 1, again without DUP', publish({ qos: 1 }), publish({ qos: 1 }))
-  add('300 at QoS 2, none released', ...Array.from({ length: 300 }, (_, index) => publish({ qos: 2, id: 1000 + index })))
+  add(
+    '300 at QoS 2, none released',
+    ...Array.from({ length: 300 }, (_, index) => publish({ qos: 2, id: 1000 + index })),
+  )
   book.add('pubrec', 'and PUBCOMP', ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
-  book.add('pubrec', 'twice, and PUBCOMP', ack('pubrec', ids.ours), ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
-  book.add('puback', 'for our publish, SUBACK and UNSUBACK', ack('puback', ids.ours), suback(ids.subscribing, [0, 2]), unsuback(ids.unsubscribing))
+  book.add(
+    'pubrec',
+    'twice, and PUBCOMP',
+    ack('pubrec', ids.ours),
+    ack('pubrec', ids.ours),
+    ack('pubcomp', ids.ours),
+  )
+  book.add(
+    'puback',
+    'for our publish, SUBACK and UNSUBACK',
+    ack('puback', ids.ours),
+    suback(ids.subscribing, [0, 2]),
+    unsuback(ids.unsubscribing),
+  )
 }

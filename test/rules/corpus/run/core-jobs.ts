@@ -43,7 +43,10 @@ const byBytes = (job: Job): string | undefined =>
 function judge(job: Job): string | undefined {
   const { sequence, state } = job
   const { length } = sequence.bytes
-  const ways = length <= short ? bytewise(length).map((at) => [at]) : [someCuts(`${sequence.name} ${state.name}`, length)]
+  const ways =
+    length <= short
+      ? bytewise(length).map((at) => [at])
+      : [someCuts(`${sequence.name} ${state.name}`, length)]
   for (const cuts of [[], ...ways]) {
     const wrong = cutAt(job, cuts)
     if (wrong !== undefined) return wrong
@@ -52,4 +55,5 @@ function judge(job: Job): string | undefined {
 }
 
 /** Runs all; gives what was not as expected, one finding a job. */
-export const runCore = (jobs: readonly Job[]): Promise<string[]> => quietly(() => jobs.flatMap((job) => judge(job) ?? []))
+export const runCore = (jobs: readonly Job[]): Promise<string[]> =>
+  quietly(() => jobs.flatMap((job) => judge(job) ?? []))

@@ -18,7 +18,12 @@ import { counts, limits, type State } from '../states.js'
 import { script } from './script.js'
 import type { Observed } from './verdict.js'
 
-const ackNames: Readonly<Record<number, string>> = { 4: 'puback', 5: 'pubrec', 6: 'pubrel', 7: 'pubcomp' }
+const ackNames: Readonly<Record<number, string>> = {
+  4: 'puback',
+  5: 'pubrec',
+  6: 'pubrel',
+  7: 'pubcomp',
+}
 const digits = (byte: number): string => byte.toString(16).padStart(2, '0')
 
 /** One connection of a session. */
@@ -47,7 +52,12 @@ export class Core {
       maximumInflight: 65_535,
       ownsSession,
     })
-    this.#framer = new Framer({ from: 'server', protocolVersion: version, maximumPacketSize, sizeLimit })
+    this.#framer = new Framer({
+      from: 'server',
+      protocolVersion: version,
+      maximumPacketSize,
+      sizeLimit,
+    })
     this.#connect()
     this.#enter()
     this.#said = []
@@ -68,13 +78,21 @@ export class Core {
 
   /** What came of it. */
   observe(): Observed {
-    return { said: this.#said, stream: this.#over ? 'over' : 'up', cause: this.#cause, state: undefined }
+    return {
+      said: this.#said,
+      stream: this.#over ? 'over' : 'up',
+      cause: this.#cause,
+      state: undefined,
+    }
   }
 
   #connect(): void {
     const { clientId, cleanStart, method } = this.#state
     const { receiveMaximum, topicAliasMaximum, maximumPacketSize } = limits
-    const announced = this.#version === 5 ? { receiveMaximum, topicAliasMaximum, maximumPacketSize, authenticationMethod: method } : {}
+    const announced =
+      this.#version === 5
+        ? { receiveMaximum, topicAliasMaximum, maximumPacketSize, authenticationMethod: method }
+        : {}
     this.#session.connect({
       type: 'connect',
       protocolName: 'MQTT',
@@ -124,14 +142,16 @@ export class Core {
     if (type === PUBLISH) return this.#handlePublish(bytes, start, body, end)
     const packet = readControl(bytes, start, body, end, this.#version)
     if (type !== CONNACK && type !== AUTH && !session.expectConnected()) return
-    if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > counts.pairs) return session.fail(0x97)
+    if ('properties' in packet && (packet.properties.userProperties?.length ?? 0) > counts.pairs)
+      return session.fail(0x97)
     this.#handlePacket(packet)
   }
 
   #handlePacket(packet: ServerPacket): void {
     const { receiveWindow, sendWindow } = this.#session
     if (packet.type === 'puback') sendWindow.handleAck(PUBACK, packet.packetId, 0)
-    else if (packet.type === 'pubrec') sendWindow.handleAck(PUBREC, packet.packetId, packet.reasonCode)
+    else if (packet.type === 'pubrec')
+      sendWindow.handleAck(PUBREC, packet.packetId, packet.reasonCode)
     else if (packet.type === 'pubcomp') sendWindow.handleAck(PUBCOMP, packet.packetId, 0)
     else if (packet.type === 'pubrel') receiveWindow.handlePubrel(packet.packetId)
     else this.#session.handlePacket(packet, 0)
@@ -142,7 +162,11 @@ export class Core {
     const session = this.#session
     view.read(bytes, start, body, end, this.#version, 'server')
     if (!session.expectConnected()) return
-    if (view.userPropertyCount > counts.pairs || view.subscriptionIdentifierCount > counts.identifiers) return session.fail(0x97)
+    if (
+      view.userPropertyCount > counts.pairs ||
+      view.subscriptionIdentifierCount > counts.identifiers
+    )
+      return session.fail(0x97)
     if (view.topicAlias > 0 && !this.#resolve(view)) return
     if (view.qos === 0) return
     const ticket = session.receiveWindow.handlePublish(view.packetId, view.qos, view.dup)
@@ -153,19 +177,31 @@ export class Core {
 
   #resolve({ topicAlias, topicStart, topicEnd }: PublishView): boolean {
     const { aliases } = this.#session
-    const found = aliases.resolve(topicAlias, topicStart === topicEnd ? undefined : topicRecord('topic'), Number.POSITIVE_INFINITY)
+    const found = aliases.resolve(
+      topicAlias,
+      topicStart === topicEnd ? undefined : topicRecord('topic'),
+      Number.POSITIVE_INFINITY,
+    )
     if (typeof found === 'number') this.#session.fail(found)
     return this.#session.state === 'connected'
   }
 
   #drain(): void {
     const session = this.#session
-    for (let action = session.actions.shift(); action !== undefined; action = session.actions.shift()) this.#handleAction(action)
+    for (
+      let action = session.actions.shift();
+      action !== undefined;
+      action = session.actions.shift()
+    )
+      this.#handleAction(action)
     const { acks } = session
     for (; acks.length > 0; ) {
       const ack = acks.entries[acks.head++] as number
       // What is queued when a link ends stays behind.
-      if (!this.#over) this.#said.push(`${ackNames[ack >>> 24]} ${ack & 0xffff} ${digits(this.#version === 5 ? (ack >>> 16) & 0xff : 0)}`)
+      if (!this.#over)
+        this.#said.push(
+          `${ackNames[ack >>> 24]} ${ack & 0xffff} ${digits(this.#version === 5 ? (ack >>> 16) & 0xff : 0)}`,
+        )
     }
   }
 
@@ -178,7 +214,8 @@ export class Core {
     else if (action.type === 'auth') {
       if (action.packet.reasonCode !== 0x18) return
       this.#session.authExchange.authenticate(0x18, undefined)
-    } else if (action.type === 'send' && action.packet.type === 'auth') this.#said.push(`auth ${digits(action.packet.reasonCode)}`)
+    } else if (action.type === 'send' && action.packet.type === 'auth')
+      this.#said.push(`auth ${digits(action.packet.reasonCode)}`)
   }
 
   #end(cause: number | undefined, announced: number | undefined): void {

@@ -8,7 +8,8 @@ export function pieces(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[]
 }
 
 /** Every byte alone. */
-export const bytewise = (length: number): number[] => Array.from({ length: Math.max(0, length - 1) }, (_, index) => index + 1)
+export const bytewise = (length: number): number[] =>
+  Array.from({ length: Math.max(0, length - 1) }, (_, index) => index + 1)
 
 /** A few cuts, by chance, but the same for the same name. */
 export function someCuts(name: string, length: number, most = 3): number[] {

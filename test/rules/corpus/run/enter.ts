@@ -26,13 +26,22 @@ export function optionsFor(version: 4 | 5, { clientId, cleanStart, method }: Sta
     protocolVersion: version,
     clientId,
     cleanStart,
-    ...(version === 5 ? { ...limits, receiveMaximumExceeded: 'disconnect' } : { maximumPacketSize: limits.maximumPacketSize }),
+    ...(version === 5
+      ? { ...limits, receiveMaximumExceeded: 'disconnect' }
+      : { maximumPacketSize: limits.maximumPacketSize }),
     oversized: 'disconnect',
     keepAlive: false,
     reconnect: false,
     stats: true,
     // `success` makes CONNACK wait for the mechanism, and everything behind it.
-    ...(method !== undefined && { auth: { method, start: () => 'begin', continue: () => 'go on', success: async () => undefined } }),
+    ...(method !== undefined && {
+      auth: {
+        method,
+        start: () => 'begin',
+        continue: () => 'go on',
+        success: async () => undefined,
+      },
+    }),
   }
 }
 
@@ -42,7 +51,12 @@ async function hear(peer: Peer, word: string): Promise<void> {
 }
 
 /** Takes a new client there. */
-export async function enter(client: BaseClient, peer: Peer, version: 4 | 5, state: State): Promise<void> {
+export async function enter(
+  client: BaseClient,
+  peer: Peer,
+  version: 4 | 5,
+  state: State,
+): Promise<void> {
   const lines = script(version, state.method !== undefined)
   const connecting = client.connect()
   failed(connecting)
@@ -54,7 +68,10 @@ export async function enter(client: BaseClient, peer: Peer, version: 4 | 5, stat
   }
   peer.say(lines.connack)
   await connecting
-  const subscribing = client.subscribe('#', { qos: 2, ack: state.settles ? 'on-receive' : 'manual' })
+  const subscribing = client.subscribe('#', {
+    qos: 2,
+    ack: state.settles ? 'on-receive' : 'manual',
+  })
   failed(subscribing)
   await hear(peer, 'subscribe 1')
   peer.say(lines.granted)

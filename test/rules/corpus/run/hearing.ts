@@ -5,7 +5,9 @@
  */
 import { type PacketName, typeNumbers } from '../facts.js'
 
-const names = new Map<number, PacketName>(Object.entries(typeNumbers).map(([name, type]) => [type, name as PacketName]))
+const names = new Map<number, PacketName>(
+  Object.entries(typeNumbers).map(([name, type]) => [type, name as PacketName]),
+)
 const digits = (byte: number): string => byte.toString(16).padStart(2, '0')
 
 /** Takes bytes, gives words. */
@@ -16,7 +18,8 @@ export class Hearing {
   push(bytes: Uint8Array): string[] {
     for (const byte of bytes) this.#held.push(byte)
     const words: string[] = []
-    for (let word = this.#next(); word !== undefined; word = this.#next()) if (word !== 'pingreq') words.push(word)
+    for (let word = this.#next(); word !== undefined; word = this.#next())
+      if (word !== 'pingreq') words.push(word)
     return words
   }
 

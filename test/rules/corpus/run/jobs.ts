@@ -11,7 +11,14 @@ import type { Job } from './verdict.js'
 export function jobs(version: 4 | 5): Job[] {
   const states = statesOf(version)
   return corpus(version).flatMap((sequence) =>
-    states.map((state): Job => ({ sequence, state, expected: judge(version, sequence.meanings, state), cuts: [] })),
+    states.map(
+      (state): Job => ({
+        sequence,
+        state,
+        expected: judge(version, sequence.meanings, state),
+        cuts: [],
+      }),
+    ),
   )
 }
 
@@ -23,13 +30,19 @@ export function ofClient(list: readonly Job[]): Job[] {
   const bears = ({ sequence: { type, name, meanings } }: Job): boolean =>
     name.includes('Will Delay Interval')
       ? type === 'publish'
-      : type !== 'publish' && meanings.some((meaning) => meaning.kind === 'broken' && meaning.rule === 'packet identifier 0')
+      : type !== 'publish' &&
+        meanings.some(
+          (meaning) => meaning.kind === 'broken' && meaning.rule === 'packet identifier 0',
+        )
   return list.filter((job) => !bears(job))
 }
 
 /** The same, in a few pieces. */
 export const cutJobs = (list: readonly Job[]): Job[] =>
-  list.map((job) => ({ ...job, cuts: someCuts(`${job.sequence.name} ${job.state.name}`, job.sequence.bytes.length) }))
+  list.map((job) => ({
+    ...job,
+    cuts: someCuts(`${job.sequence.name} ${job.state.name}`, job.sequence.bytes.length),
+  }))
 
 /**
  * Every case once, in one of the states: they go round, so that each packet type meets each state. `offset` says where they begin; every other
@@ -38,8 +51,12 @@ export const cutJobs = (list: readonly Job[]): Job[] =>
 export function shareOf(version: 4 | 5, offset: number): Job[] {
   const states = statesOf(version).length
   const all = jobs(version)
-  const mine = corpus(version).map((_, index) => all[index * states + ((index + offset) % states)] as Job)
+  const mine = corpus(version).map(
+    (_, index) => all[index * states + ((index + offset) % states)] as Job,
+  )
   const cut = cutJobs(mine)
   // In the next round of the states it is the other half.
-  return mine.map((job, index) => ((index + Math.floor(index / states)) % 2 === 0 ? job : (cut[index] as Job)))
+  return mine.map((job, index) =>
+    (index + Math.floor(index / states)) % 2 === 0 ? job : (cut[index] as Job),
+  )
 }

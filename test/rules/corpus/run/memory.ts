@@ -122,13 +122,21 @@ class Run {
     this.job = job
     const { sequence, state } = job
     const { schedule } = this.lane
-    const platform = { ...virtualPlatform(new VirtualClock()), setTimer: schedule, nextTurn: (callback: () => void) => void schedule(callback, 0) }
+    const platform = {
+      ...virtualPlatform(new VirtualClock()),
+      setTimer: schedule,
+      nextTurn: (callback: () => void) => void schedule(callback, 0),
+    }
     const dial = async (): Promise<Transport> => {
       const [near, far] = memoryPair({ schedule })
       this.#peer = new MemoryPeer(far)
       return near
     }
-    this.client = new BaseClient(platform, { url: 'memory://corpus', transport: dial }, optionsFor(sequence.version, state))
+    this.client = new BaseClient(
+      platform,
+      { url: 'memory://corpus', transport: dial },
+      optionsFor(sequence.version, state),
+    )
     this.client.closed.then((error) => {
       this.#cause = error?.reasonCode
     })
@@ -154,7 +162,12 @@ class Run {
   }
 
   observe(): Observed {
-    return { said: this.#peer?.words ?? [], stream: this.#peer?.stream ?? 'up', cause: this.#cause, state: this.client.state }
+    return {
+      said: this.#peer?.words ?? [],
+      stream: this.#peer?.stream ?? 'up',
+      cause: this.#cause,
+      state: this.client.state,
+    }
   }
 
   // The peer is there once the client has dialled.
@@ -180,7 +193,8 @@ async function settle(runs: readonly Run[]): Promise<void> {
 }
 
 /** Runs all; gives what was not as expected. */
-export const runMemory = (jobs: readonly Job[]): Promise<string[]> => quietly(() => run(ofClient(jobs)))
+export const runMemory = (jobs: readonly Job[]): Promise<string[]> =>
+  quietly(() => run(ofClient(jobs)))
 
 async function run(jobs: readonly Job[]): Promise<string[]> {
   const findings: string[] = []

@@ -98,7 +98,8 @@ class Run {
       this.#link?.say(piece)
       if (cuts.length > 0) await turn()
     }
-    if (expected.end === 'open' && !expected.mute) this.#link?.say(Uint8Array.from(script(sequence.version, false).probe))
+    if (expected.end === 'open' && !expected.mute)
+      this.#link?.say(Uint8Array.from(script(sequence.version, false).probe))
   }
 
   #isDone(): boolean {
@@ -139,7 +140,8 @@ class Run {
 }
 
 /** Runs all over one transport; gives what was not as expected. */
-export const runNetwork = (kind: Kind, jobs: readonly Job[]): Promise<string[]> => quietly(() => run(kind, ofClient(jobs)))
+export const runNetwork = (kind: Kind, jobs: readonly Job[]): Promise<string[]> =>
+  quietly(() => run(kind, ofClient(jobs)))
 
 async function run(kind: Kind, jobs: readonly Job[]): Promise<string[]> {
   const servers = await serve(kind)

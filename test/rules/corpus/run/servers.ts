@@ -98,14 +98,21 @@ export interface Servers {
 }
 
 function acceptTcp(socket: Socket, reception: Reception): void {
-  const link = new Link({ write: (bytes) => void socket.write(bytes), drop: () => socket.resetAndDestroy() })
+  const link = new Link({
+    write: (bytes) => void socket.write(bytes),
+    drop: () => socket.resetAndDestroy(),
+  })
   socket.on('data', reception.welcome(link))
   // How a stream was cut is not to be seen here: a destroyed socket may look like an ended one.
-  for (const event of ['end', 'close', 'error'] as const) socket.on(event, () => link.handleEnd('over'))
+  for (const event of ['end', 'close', 'error'] as const)
+    socket.on(event, () => link.handleEnd('over'))
 }
 
 function acceptWebSocket(socket: WebSocket, reception: Reception): void {
-  const link = new Link({ write: (bytes) => socket.send(bytes, () => undefined), drop: () => socket.terminate() })
+  const link = new Link({
+    write: (bytes) => socket.send(bytes, () => undefined),
+    drop: () => socket.terminate(),
+  })
   const take = reception.welcome(link)
   socket.on('message', (data) => take(data as Buffer))
   socket.on('error', () => undefined)
@@ -114,13 +121,19 @@ function acceptWebSocket(socket: WebSocket, reception: Reception): void {
 
 async function listenTcp(reception: Reception): Promise<{ url: string; server: Server }> {
   // Our side stays open when the client ends its own.
-  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) => acceptTcp(socket, reception))
+  const server = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+    acceptTcp(socket, reception),
+  )
   return { url: `mqtt://127.0.0.1:${await listening(server)}`, server }
 }
 
 async function listenWebSocket(reception: Reception): Promise<{ url: string; server: Server }> {
   const server = createHttpServer()
-  const sockets = new WebSocketServer({ server, perMessageDeflate: false, handleProtocols: () => 'mqtt' })
+  const sockets = new WebSocketServer({
+    server,
+    perMessageDeflate: false,
+    handleProtocols: () => 'mqtt',
+  })
   sockets.on('connection', (socket) => acceptWebSocket(socket, reception))
   return { url: `ws://127.0.0.1:${await listening(server)}/mqtt`, server }
 }
@@ -128,12 +141,18 @@ async function listenWebSocket(reception: Reception): Promise<{ url: string; ser
 /** Starts servers. */
 export async function serve(kind: Kind, ports = 8): Promise<Servers> {
   const reception = new Reception()
-  const started = await Promise.all(Array.from({ length: ports }, () => (kind === 'tcp' ? listenTcp(reception) : listenWebSocket(reception))))
+  const started = await Promise.all(
+    Array.from({ length: ports }, () =>
+      kind === 'tcp' ? listenTcp(reception) : listenWebSocket(reception),
+    ),
+  )
   return {
     urls: started.map(({ url }) => url),
     expect: (name) => reception.expect(name),
     close: async () => {
-      await Promise.all(started.map(({ server }) => new Promise((resolve) => void server.close(resolve))))
+      await Promise.all(
+        started.map(({ server }) => new Promise((resolve) => void server.close(resolve))),
+      )
     },
   }
 }

@@ -27,10 +27,19 @@ export interface Job {
   readonly cuts: readonly number[]
 }
 
-const states = { open: 'connected', waiting: 'connecting', refused: 'closed', closed: 'closed', disconnected: 'closed', dropped: 'closed' } as const
+const states = {
+  open: 'connected',
+  waiting: 'connecting',
+  refused: 'closed',
+  closed: 'closed',
+  disconnected: 'closed',
+  dropped: 'closed',
+} as const
 const isAck = (word: string): boolean => word.startsWith('pub') && !word.startsWith('publish')
-const isRequest = (word: string): boolean => word.startsWith('subscribe ') || word.startsWith('unsubscribe ')
-const count = (words: readonly string[], start: string): number => words.filter((word) => word.startsWith(start)).length
+const isRequest = (word: string): boolean =>
+  word.startsWith('subscribe ') || word.startsWith('unsubscribe ')
+const count = (words: readonly string[], start: string): number =>
+  words.filter((word) => word.startsWith(start)).length
 
 /** What is wrong, or undefined. */
 export function disagreement(expected: Expected, observed: Observed): string | undefined {
@@ -38,20 +47,33 @@ export function disagreement(expected: Expected, observed: Observed): string | u
   const { said, state } = observed
   const kept = end === 'open' || end === 'waiting'
   const goodbye = announced === undefined ? [] : [`disconnect ${announced.toString(16)}`]
-  const strange = said.find((word) => !isAck(word) && !isRequest(word) && !word.startsWith('auth ') && !word.startsWith('disconnect '))
+  const strange = said.find(
+    (word) =>
+      !isAck(word) &&
+      !isRequest(word) &&
+      !word.startsWith('auth ') &&
+      !word.startsWith('disconnect '),
+  )
   if (strange !== undefined) return `it said ${strange}`
   const requests = said.filter(isRequest).map((word) => word.split(' ', 1)[0])
-  if (requests.join() !== expected.repeats.slice(0, requests.length).join()) return `it said ${requests.join()} once more`
-  if (said.filter((word) => word.startsWith('disconnect ')).join() !== goodbye.join()) return 'the wrong DISCONNECT, or none, or too many'
+  if (requests.join() !== expected.repeats.slice(0, requests.length).join())
+    return `it said ${requests.join()} once more`
+  if (said.filter((word) => word.startsWith('disconnect ')).join() !== goodbye.join())
+    return 'the wrong DISCONNECT, or none, or too many'
   if (goodbye.length > 0 && said.at(-1) !== goodbye[0]) return 'something behind DISCONNECT'
   const acks = said.filter(isAck)
   // Where a link ends, what was queued stays behind: any number of them, from the first on.
   const wanted = kept ? expected.acks : expected.acks.slice(0, acks.length)
   if (acks.join() !== wanted.join()) return 'wrong acknowledgements'
   const auths = count(said, 'auth ')
-  if (auths < expected.auths[0] || auths > expected.auths[1] || count(said, 'auth 18') !== auths) return 'wrong AUTH'
+  if (auths < expected.auths[0] || auths > expected.auths[1] || count(said, 'auth 18') !== auths)
+    return 'wrong AUTH'
   if (kept !== (observed.stream === 'up')) return kept ? 'the link is gone' : 'the link is still up'
-  if (end === 'closed' && observed.stream !== 'over' && (observed.stream === 'ended') !== (announced !== undefined))
+  if (
+    end === 'closed' &&
+    observed.stream !== 'over' &&
+    (observed.stream === 'ended') !== (announced !== undefined)
+  )
     return 'the wrong end of the stream'
   if (end !== 'dropped' && !kept && observed.cause !== expected.cause) return 'the wrong cause'
   if (state !== undefined && state !== states[end]) return `the client is ${state}`
@@ -59,7 +81,12 @@ export function disagreement(expected: Expected, observed: Observed): string | u
 }
 
 /** A finding as text, with all that it takes to see it again. */
-export function finding(where: string, { sequence, state, expected, cuts }: Job, observed: Observed, what: string): string {
+export function finding(
+  where: string,
+  { sequence, state, expected, cuts }: Job,
+  observed: Observed,
+  what: string,
+): string {
   const { end, acks, auths, announced, cause, rule } = expected
   const bytes = hex([...sequence.bytes.subarray(0, 80)])
   return [

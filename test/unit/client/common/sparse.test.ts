@@ -6,7 +6,12 @@ describe('SparseMap', () => {
   it('is empty at first, and again', () => {
     const map = new SparseMap<string, number>()
     const empty = (): void => {
-      expect([map.size, map.get('a'), map.has('a'), map.delete('a')]).toEqual([0, undefined, false, false])
+      expect([map.size, map.get('a'), map.has('a'), map.delete('a')]).toEqual([
+        0,
+        undefined,
+        false,
+        false,
+      ])
       expect([...map.keys(), ...map.values()]).toEqual([])
     }
     empty()
@@ -18,7 +23,12 @@ describe('SparseMap', () => {
       ['a', 'b'],
       [3, 2],
     ])
-    expect([map.delete('a'), map.delete('a'), map.size, map.delete('b')]).toEqual([true, false, 1, true])
+    expect([map.delete('a'), map.delete('a'), map.size, map.delete('b')]).toEqual([
+      true,
+      false,
+      1,
+      true,
+    ])
     empty()
     map.set('a', 1)
     map.clear()

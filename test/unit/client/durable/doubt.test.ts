@@ -10,7 +10,8 @@ import { openQueue } from '../../../../src/queue/index.js'
 import { Device, fail, interrupted, interruptedEntries, outcome, settled, url } from './rig.js'
 
 /** A device that has one message at QoS 2 on its way, which has arrived or not; its process died before it knew. */
-const sent = (at = 'in pubrec 1', options: PublishOptions = {}): Promise<Device> => interrupted({ qos: 2, ...options }, { at })
+const sent = (at = 'in pubrec 1', options: PublishOptions = {}): Promise<Device> =>
+  interrupted({ qos: 2, ...options }, { at })
 
 /** A process that connects, and what is done with it at a packet. */
 async function connecting(
@@ -19,7 +20,11 @@ async function connecting(
   act = (client: BaseClient): unknown => device.kill(client),
   options: ClientOptions = {},
 ): Promise<BaseClient> {
-  const client: BaseClient = new device.world.Client(url, { clientId: 'device', store: device.store, ...options })
+  const client: BaseClient = new device.world.Client(url, {
+    clientId: 'device',
+    store: device.store,
+    ...options,
+  })
   client.on('packet', ({ direction, packet }) => {
     if (`${direction} ${packet.type}` === moment) act(client)
   })
@@ -29,7 +34,8 @@ async function connecting(
 }
 
 /** The same with CONNECT. */
-const atConnect = (device: Device, act: (client: BaseClient) => unknown, options?: ClientOptions) => connecting(device, 'out connect', act, options)
+const atConnect = (device: Device, act: (client: BaseClient) => unknown, options?: ClientOptions) =>
+  connecting(device, 'out connect', act, options)
 
 /** The next process, and what it reports of the publishes that were left to it. */
 async function recovered(device: Device): Promise<unknown[]> {
@@ -42,25 +48,35 @@ const lost = { receipt: undefined, error: { code: 'ERR_SESSION_LOST', outcome: '
 const arrived = { error: undefined, receipt: { reasonCode: 0 } }
 
 describe('a process that dies before it could write that the session is lost', () => {
-  it.each(['in connack', 'out connect'] as const)('at %s: QoS 2 has no known outcome [MQTT-4.4.0-1]', async (moment) => {
-    const device = await sent()
-    expect(device.arrived).toEqual(['one'])
-    await device.loseSession()
-    await connecting(device, moment)
-    if (moment === 'out connect') {
-      // What had left arrives, and the server makes a session of it.
-      const other = await device.world.connect(url, { clientId: 'device', cleanStart: false, sessionExpiryInterval: 3600 })
-      await other.disconnect({ sessionExpiryInterval: 3600 })
-    }
-    expect(await recovered(device)).toMatchObject([lost])
-    expect(device.events('connect').at(-1)).toMatchObject({ sessionPresent: true, recovered: { outbound: 1 } })
-    expect([device.arrived, device.keys('o')]).toEqual([['one'], []])
-    // The next process has nothing to doubt.
-    const last = device.clients.at(-1) as BaseClient
-    await device.dying(last, 'in pubrec', () => last.publish('out/1', 'two', { qos: 2 }))
-    expect(await recovered(device)).toMatchObject([lost, arrived])
-    expect(device.arrived).toEqual(['one', 'two'])
-  })
+  it.each(['in connack', 'out connect'] as const)(
+    'at %s: QoS 2 has no known outcome [MQTT-4.4.0-1]',
+    async (moment) => {
+      const device = await sent()
+      expect(device.arrived).toEqual(['one'])
+      await device.loseSession()
+      await connecting(device, moment)
+      if (moment === 'out connect') {
+        // What had left arrives, and the server makes a session of it.
+        const other = await device.world.connect(url, {
+          clientId: 'device',
+          cleanStart: false,
+          sessionExpiryInterval: 3600,
+        })
+        await other.disconnect({ sessionExpiryInterval: 3600 })
+      }
+      expect(await recovered(device)).toMatchObject([lost])
+      expect(device.events('connect').at(-1)).toMatchObject({
+        sessionPresent: true,
+        recovered: { outbound: 1 },
+      })
+      expect([device.arrived, device.keys('o')]).toEqual([['one'], []])
+      // The next process has nothing to doubt.
+      const last = device.clients.at(-1) as BaseClient
+      await device.dying(last, 'in pubrec', () => last.publish('out/1', 'two', { qos: 2 }))
+      expect(await recovered(device)).toMatchObject([lost, arrived])
+      expect(device.arrived).toEqual(['one', 'two'])
+    },
+  )
 
   it('its identifier is cleared: the server may hold it for what is not sent again', async () => {
     const device = await sent()
@@ -92,7 +108,8 @@ describe('a process that dies before it could write that the session is lost', (
     const letters: unknown[] = []
     const again = await openQueue(next, {
       store: device.store,
-      onDeadLetter: ({ entry, error }) => void letters.push([entry.topic, error.code, error.outcome]),
+      onDeadLetter: ({ entry, error }) =>
+        void letters.push([entry.topic, error.code, error.outcome]),
     })
     await settled()
     expect(device.arrived).toEqual(['one'])
@@ -118,10 +135,12 @@ it('QoS 2 is not sent again either where the connection ended before its Session
   const slow = deferred<void>()
   const batch = map.batch.bind(map)
   map.batch = async (operations) => {
-    if (operations.some(({ type, key }) => type === 'delete' && key.includes('/i/'))) await slow.promise
+    if (operations.some(({ type, key }) => type === 'delete' && key.includes('/i/')))
+      await slow.promise
     return batch(operations)
   }
-  device.onPacket = (packet) => packet === 'in pubrec 2' && world.broker.restart({ keepSessions: false })
+  device.onPacket = (packet) =>
+    packet === 'in pubrec 2' && world.broker.restart({ keepSessions: false })
   const published = outcome(client.publish('out/1', 'one', { qos: 2 }))
   await settled()
   device.onPacket = undefined
@@ -144,7 +163,9 @@ it('a process that wrote that the session is lost leaves no doubt about the next
   const device = await sent()
   await device.loseSession()
   expect(await recovered(device)).toMatchObject([lost])
-  expect(device.events('sessionlost')).toMatchObject([{ cause: 'absent', rejected: [{ topic: 'out/1', qos: 2 }] }])
+  expect(device.events('sessionlost')).toMatchObject([
+    { cause: 'absent', rejected: [{ topic: 'out/1', qos: 2 }] },
+  ])
   const last = device.clients.at(-1) as BaseClient
   await device.dying(last, 'out publish', () => last.publish('out/1', 'two', { qos: 2 }))
   expect(await recovered(device)).toMatchObject([lost, arrived])
@@ -155,13 +176,22 @@ it.each([
   [
     'the process died in a listener of the connection',
     async (device: Device) => {
-      const client: BaseClient = new device.world.Client(url, { clientId: 'device', store: device.store })
+      const client: BaseClient = new device.world.Client(url, {
+        clientId: 'device',
+        store: device.store,
+      })
       client.on('connect', () => device.kill(client))
       await outcome(client.connect())
     },
   ],
-  ['destroy() came before CONNACK', (device: Device) => atConnect(device, (client) => client.destroy())],
-  ['disconnect() came before CONNACK', (device: Device) => atConnect(device, (client) => client.disconnect())],
+  [
+    'destroy() came before CONNACK',
+    (device: Device) => atConnect(device, (client) => client.destroy()),
+  ],
+  [
+    'disconnect() came before CONNACK',
+    (device: Device) => atConnect(device, (client) => client.disconnect()),
+  ],
   [
     'an attempt came to nothing before the process died',
     async (device: Device) => {
@@ -193,21 +223,25 @@ it('a session that was kept goes on also where the store takes nothing while it 
   expect(device.keys('o')).toEqual([])
 })
 
-it.each([2, 1] as const)('a connection is written to the store only while QoS 2 is on its way: QoS %i', async (qos) => {
-  const device = await Device.opened()
-  const client = await device.client()
-  await settled()
-  const { map, world } = device
-  device.onPacket = (packet) => packet === 'out publish 1' && world.cut('device')()
-  const published = client.publish('out/1', 'one', { qos })
-  await settled()
-  const before = map.batches
-  const written: number[] = []
-  device.onPacket = (packet) => packet === 'out publish 1 dup' && written.push(map.batches - before)
-  await world.pass(2000)
-  await published
-  expect(written).toEqual([qos === 2 ? 2 : 0])
-  const idle = map.batches
-  await client.reconnect({ force: true })
-  expect(map.batches - idle).toBe(0)
-})
+it.each([2, 1] as const)(
+  'a connection is written to the store only while QoS 2 is on its way: QoS %i',
+  async (qos) => {
+    const device = await Device.opened()
+    const client = await device.client()
+    await settled()
+    const { map, world } = device
+    device.onPacket = (packet) => packet === 'out publish 1' && world.cut('device')()
+    const published = client.publish('out/1', 'one', { qos })
+    await settled()
+    const before = map.batches
+    const written: number[] = []
+    device.onPacket = (packet) =>
+      packet === 'out publish 1 dup' && written.push(map.batches - before)
+    await world.pass(2000)
+    await published
+    expect(written).toEqual([qos === 2 ? 2 : 0])
+    const idle = map.batches
+    await client.reconnect({ force: true })
+    expect(map.batches - idle).toBe(0)
+  },
+)

@@ -8,7 +8,11 @@ import { MapStore } from '../../queue/rig.js'
 import { Device, fail, interrupted, interruptedEntries, outcome, settled, url } from './rig.js'
 
 /** A client whose session is not read before `open()` was called. */
-async function slowlyRead(): Promise<{ readonly device: Device; readonly first: BaseClient; readonly open: () => void }> {
+async function slowlyRead(): Promise<{
+  readonly device: Device
+  readonly first: BaseClient
+  readonly open: () => void
+}> {
   const device = await Device.opened()
   const { promise, resolve } = deferred<void>()
   const read = device.map.get.bind(device.map)
@@ -16,7 +20,11 @@ async function slowlyRead(): Promise<{ readonly device: Device; readonly first: 
     await promise
     return read(key)
   }
-  return { device, first: new device.world.Client(url, { clientId: 'device', store: device.store }), open: () => resolve() }
+  return {
+    device,
+    first: new device.world.Client(url, { clientId: 'device', store: device.store }),
+    open: () => resolve(),
+  }
 }
 
 describe('a client that ends while its session is being read', () => {
@@ -39,7 +47,10 @@ describe('a client that ends while its session is being read', () => {
     const next = [device.client(), device.client()].map(outcome)
     await settled()
     open()
-    expect(await Promise.all(next)).toMatchObject([{ state: 'connected' }, { code: 'ERR_STORE_LOCKED' }])
+    expect(await Promise.all(next)).toMatchObject([
+      { state: 'connected' },
+      { code: 'ERR_STORE_LOCKED' },
+    ])
   })
 })
 
@@ -52,13 +63,20 @@ it.each([
   ['store.inbound', { store: memoryStore(), inbound: 1 }],
   ['store.inbound', { store: { get, batch, entries }, inbound: 'no' }],
   ['store.inboud', { store: { get, batch, entries }, inboud: false }],
-])('the option store is refused by the name %s before anything is dialled', async (option, store) => {
-  const { world } = await Device.opened()
-  const dialled: unknown[] = []
-  const client = new world.Client(url, { clientId: 'device', store: store as never, on: { dial: (event) => void dialled.push(event) } })
-  await expect(client.connect()).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option })
-  expect(dialled).toEqual([])
-})
+])(
+  'the option store is refused by the name %s before anything is dialled',
+  async (option, store) => {
+    const { world } = await Device.opened()
+    const dialled: unknown[] = []
+    const client = new world.Client(url, {
+      clientId: 'device',
+      store: store as never,
+      on: { dial: (event) => void dialled.push(event) },
+    })
+    await expect(client.connect()).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+    expect(dialled).toEqual([])
+  },
+)
 
 it('a store that has a member of the name store is a store of its own', async () => {
   const device = await Device.opened()
@@ -76,7 +94,9 @@ it('a store that throws where it should reject fails like any other, and the cli
   const client = await device.client()
   await settled()
   Object.assign(device.map, { get: fail, batch: fail })
-  const refused = expect(client.publish('out/1', 'one', { qos: 2 })).rejects.toMatchObject({ code: 'ERR_STORE' })
+  const refused = expect(client.publish('out/1', 'one', { qos: 2 })).rejects.toMatchObject({
+    code: 'ERR_STORE',
+  })
   await settled()
   await device.world.pass(1000)
   await refused
@@ -94,7 +114,8 @@ it('an entry whose end was heard while the queue was closed leaves nothing in th
   // The end of the publish, as far as no queue hears of it, waits; what the queue asks for does not.
   const { promise, resolve } = deferred<void>()
   const write = map.batch.bind(map)
-  const isEnd = ({ key, type }: StoreOperation): boolean => key.startsWith('c/device/o/') && type === 'put' && map.content.has(key)
+  const isEnd = ({ key, type }: StoreOperation): boolean =>
+    key.startsWith('c/device/o/') && type === 'put' && map.content.has(key)
   let held = 0
   map.batch = async (operations) => {
     if (operations.some(isEnd)) {
@@ -143,39 +164,54 @@ describe('an entry whose publish an earlier process has left in flight', () => {
     }
   })
 
-  it.each(['clear', 'drop-oldest'] as const)('is not given up by %s: it is being sent', async (how) => {
-    const device = await interruptedEntries({ qos: 2, ttl: 1000 })
-    // Read, and not connected: nothing is published.
-    device.world.cut()
-    const client = new device.world.Client(url, { clientId: 'device', store: device.store, firstConnect: 'wait' })
-    void outcome(client.connect())
-    await settled()
-    const queue = await openQueue(client, { store: device.store, maxEntries: 2, overflow: 'drop-oldest' })
-    const drops: number[] = []
-    queue.on('drop', ({ id }) => drops.push(id))
-    await queue.publish('out/1', 'two')
-    if (how === 'clear') expect(await queue.clear()).toBe(1)
-    else await queue.publish('out/1', 'three')
-    expect([drops, queue.size]).toEqual([[2], how === 'clear' ? 1 : 2])
-    await queue.close({ timeout: 0 })
-  })
+  it.each(['clear', 'drop-oldest'] as const)(
+    'is not given up by %s: it is being sent',
+    async (how) => {
+      const device = await interruptedEntries({ qos: 2, ttl: 1000 })
+      // Read, and not connected: nothing is published.
+      device.world.cut()
+      const client = new device.world.Client(url, {
+        clientId: 'device',
+        store: device.store,
+        firstConnect: 'wait',
+      })
+      void outcome(client.connect())
+      await settled()
+      const queue = await openQueue(client, {
+        store: device.store,
+        maxEntries: 2,
+        overflow: 'drop-oldest',
+      })
+      const drops: number[] = []
+      queue.on('drop', ({ id }) => drops.push(id))
+      await queue.publish('out/1', 'two')
+      if (how === 'clear') expect(await queue.clear()).toBe(1)
+      else await queue.publish('out/1', 'three')
+      expect([drops, queue.size]).toEqual([[2], how === 'clear' ? 1 : 2])
+      await queue.close({ timeout: 0 })
+    },
+  )
 })
 
-it.each([1, 2] as const)('an acknowledged entry that could not be deleted is not sent again: QoS %i', async (qos) => {
-  const device = await Device.opened()
-  const { client, queue } = await device.start()
-  await settled()
-  await queue.publish('out/1', 'one', { qos })
-  device.map.before = (operations) => operations.some(({ key, type }) => type === 'delete' && key.includes('/e/')) && fail()
-  await settled()
-  expect(device.arrived).toEqual(['one'])
-  expect(device.left.filter((key) => key.includes('/e/')).length).toBe(1)
-  await queue.close({ timeout: 0 })
-  device.map.before = () => undefined
-  const next = await openQueue(client, { store: device.store })
-  await settled()
-  expect([device.arrived, next.size, device.left]).toEqual([['one'], 0, []])
-})
+it.each([1, 2] as const)(
+  'an acknowledged entry that could not be deleted is not sent again: QoS %i',
+  async (qos) => {
+    const device = await Device.opened()
+    const { client, queue } = await device.start()
+    await settled()
+    await queue.publish('out/1', 'one', { qos })
+    device.map.before = (operations) =>
+      operations.some(({ key, type }) => type === 'delete' && key.includes('/e/')) && fail()
+    await settled()
+    expect(device.arrived).toEqual(['one'])
+    expect(device.left.filter((key) => key.includes('/e/')).length).toBe(1)
+    await queue.close({ timeout: 0 })
+    device.map.before = () => undefined
+    const next = await openQueue(client, { store: device.store })
+    await settled()
+    expect([device.arrived, next.size, device.left]).toEqual([['one'], 0, []])
+  },
+)
 
 it('a queue ends at once whose client has ended while an entry was in flight, and the entry stays', async () => {
   const device = await Device.opened()

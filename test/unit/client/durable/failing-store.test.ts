@@ -26,7 +26,12 @@ class LateStore extends MapStore {
   }
 }
 
-async function failing(): Promise<{ device: Device; store: LateStore; client: BaseClient; queue: Queue }> {
+async function failing(): Promise<{
+  device: Device
+  store: LateStore
+  client: BaseClient
+  queue: Queue
+}> {
   const device = await Device.opened()
   const store = new LateStore()
   device.store = store
@@ -39,7 +44,10 @@ describe('a publish that could not be stored, and is there all the same', () => 
   it('is deleted before the caller hears that it was not sent', async () => {
     const { device, store, client } = await failing()
     store.after = (operations) => puts(operations, '/o/') && fail()
-    expect(await outcome(client.publish('out/1', 'one', { qos: 2 }))).toMatchObject({ code: 'ERR_STORE', outcome: 'not-sent' })
+    expect(await outcome(client.publish('out/1', 'one', { qos: 2 }))).toMatchObject({
+      code: 'ERR_STORE',
+      outcome: 'not-sent',
+    })
     expect(device.keys('o')).toEqual([])
   })
 
@@ -47,7 +55,10 @@ describe('a publish that could not be stored, and is there all the same', () => 
     const { device, store, client } = await failing()
     store.after = fail
     store.before = (operations) => !puts(operations, '/o/') && fail()
-    expect(await outcome(client.publish('out/1', 'one', { qos: 2 }))).toMatchObject({ code: 'ERR_STORE', outcome: 'unknown' })
+    expect(await outcome(client.publish('out/1', 'one', { qos: 2 }))).toMatchObject({
+      code: 'ERR_STORE',
+      outcome: 'unknown',
+    })
     expect(device.keys('o')).toHaveLength(1)
     store.mend()
     await device.world.pass(1000)
@@ -58,7 +69,10 @@ describe('a publish that could not be stored, and is there all the same', () => 
   it('costs the same however long the store fails: what is to be deleted does not grow', async () => {
     const { device, store, client } = await failing()
     store.before = fail
-    for (let at = 0; at < 200; at++) await Promise.all(['a', 'b', 'c'].map((text) => outcome(client.publish('out/1', text, { qos: 1 }))))
+    for (let at = 0; at < 200; at++)
+      await Promise.all(
+        ['a', 'b', 'c'].map((text) => outcome(client.publish('out/1', text, { qos: 1 }))),
+      )
     let most = 0
     store.before = ({ length }) => {
       most = Math.max(most, length)
@@ -121,7 +135,11 @@ describe('acknowledgements', () => {
     const peer = await device.peer('other')
     const first = deferred<void>()
     const client = await device.client()
-    await client.listen('in/#', (message) => (message.text() === 'one' ? first.promise : undefined), { qos: 2, concurrency: 2 })
+    await client.listen(
+      'in/#',
+      (message) => (message.text() === 'one' ? first.promise : undefined),
+      { qos: 2, concurrency: 2 },
+    )
     await Promise.all(['one', 'two'].map((text) => peer.publish(`in/${text}`, text, { qos: 2 })))
     await settled()
     device.kill(client)
@@ -138,7 +156,8 @@ describe('acknowledgements', () => {
   it('PUBCOMP waits for its record on the next connection too', async () => {
     const { device, store } = await failing()
     const peer = await device.peer('other')
-    store.before = (operations) => device.packets.includes('in pubrel 1') && puts(operations, '/i/') && fail()
+    store.before = (operations) =>
+      device.packets.includes('in pubrel 1') && puts(operations, '/i/') && fail()
     await peer.publish('in/1', 'one', { qos: 2 })
     await settled()
     device.world.cut('device')()
@@ -153,55 +172,67 @@ describe('acknowledgements', () => {
 })
 
 // Three writes in ten fail, and half of those have written all the same.
-it.each([1, 2, 3, 4, 5, 6, 7, 8])('what a queue took arrives, exactly once at QoS 2 (seed %i)', async (seed) => {
-  const { device, store, client, queue } = await failing()
-  const { arrived, world } = device
-  onTestFinished(takeOverTime({ now: world.now, setTimer: (callback, delay) => world.clock.setTimer(callback, delay) }))
-  const random = new Random(seed)
-  let failures = 0
-  store.before = (): void => {
-    if (!random.chance(0.16)) return
-    failures += 1
-    fail()
-  }
-  store.after = store.before as () => void
-  const taken: string[] = []
-  const notSent: string[] = []
-  for (let n = 0; n < 100; n++) {
-    const qos = n % 2 === 0 ? 2 : 1
-    const text = `${qos} ${n}`
-    const took = ({ delivered }: { delivered: Promise<unknown> }): void => {
-      taken.push(text)
-      void outcome(delivered)
+it.each([1, 2, 3, 4, 5, 6, 7, 8])(
+  'what a queue took arrives, exactly once at QoS 2 (seed %i)',
+  async (seed) => {
+    const { device, store, client, queue } = await failing()
+    const { arrived, world } = device
+    onTestFinished(
+      takeOverTime({
+        now: world.now,
+        setTimer: (callback, delay) => world.clock.setTimer(callback, delay),
+      }),
+    )
+    const random = new Random(seed)
+    let failures = 0
+    store.before = (): void => {
+      if (!random.chance(0.16)) return
+      failures += 1
+      fail()
     }
-    const refused = (error: MqttError): void => {
-      if (error.code !== 'ERR_STORE' || error.outcome !== 'unknown') notSent.push(text)
+    store.after = store.before as () => void
+    const taken: string[] = []
+    const notSent: string[] = []
+    for (let n = 0; n < 100; n++) {
+      const qos = n % 2 === 0 ? 2 : 1
+      const text = `${qos} ${n}`
+      const took = ({ delivered }: { delivered: Promise<unknown> }): void => {
+        taken.push(text)
+        void outcome(delivered)
+      }
+      const refused = (error: MqttError): void => {
+        if (error.code !== 'ERR_STORE' || error.outcome !== 'unknown') notSent.push(text)
+      }
+      void queue.publish('out/1', text, { qos }).then(took, refused)
+      if (n % 25 === 24) world.broker.disconnect('device', 0x8b)
+      if (n % 2 === 1) await world.pass(20)
     }
-    void queue.publish('out/1', text, { qos }).then(took, refused)
-    if (n % 25 === 24) world.broker.disconnect('device', 0x8b)
-    if (n % 2 === 1) await world.pass(20)
-  }
-  await world.until(() => queue.size === 0, 600_000)
-  await world.until(() => device.keys('o').length === 0, 600_000)
-  expect(failures / store.batches).toBeGreaterThan(0.2)
-  expect(taken.length).toBeGreaterThan(50)
-  expect(taken.filter((text) => !arrived.includes(text))).toEqual([])
-  expect(notSent.filter((text) => arrived.includes(text))).toEqual([])
-  const exactlyOnce = arrived.filter((text) => text.startsWith('2'))
-  expect(exactlyOnce.length).toBe(new Set(exactlyOnce).size)
-  expect([queue.size, queue.bytes, device.left]).toEqual([0, 0, []])
-  // So does the next process.
-  store.mend()
-  await world.until(queue.close())
-  await world.until(client.disconnect())
-  const { length } = arrived
-  const next = await world.until(device.start())
-  await world.pass(10_000)
-  expect([next.queue.size, next.queue.bytes, arrived.length]).toEqual([0, 0, length])
-})
+    await world.until(() => queue.size === 0, 600_000)
+    await world.until(() => device.keys('o').length === 0, 600_000)
+    expect(failures / store.batches).toBeGreaterThan(0.2)
+    expect(taken.length).toBeGreaterThan(50)
+    expect(taken.filter((text) => !arrived.includes(text))).toEqual([])
+    expect(notSent.filter((text) => arrived.includes(text))).toEqual([])
+    const exactlyOnce = arrived.filter((text) => text.startsWith('2'))
+    expect(exactlyOnce.length).toBe(new Set(exactlyOnce).size)
+    expect([queue.size, queue.bytes, device.left]).toEqual([0, 0, []])
+    // So does the next process.
+    store.mend()
+    await world.until(queue.close())
+    await world.until(client.disconnect())
+    const { length } = arrived
+    const next = await world.until(device.start())
+    await world.pass(10_000)
+    expect([next.queue.size, next.queue.bytes, arrived.length]).toEqual([0, 0, length])
+  },
+)
 
 describe('a store that the program has closed while it is in use', () => {
-  const closed = { code: 'ERR_STORE', outcome: 'not-sent', message: expect.stringMatching(/^store closed: .*close it after/) }
+  const closed = {
+    code: 'ERR_STORE',
+    outcome: 'not-sent',
+    message: expect.stringMatching(/^store closed: .*close it after/),
+  }
 
   async function opened(): Promise<Device> {
     const device = await Device.opened()
@@ -217,25 +248,30 @@ describe('a store that the program has closed while it is in use', () => {
     expect(await outcome(client.publish('out/1', 'one', { qos }))).toMatchObject(closed)
     await device.world.pass(10_000)
     expect(device.arrived).toEqual([])
-    expect(device.events('error')).toMatchObject([{ error: { code: 'ERR_STORE', message: closed.message } }])
+    expect(device.events('error')).toMatchObject([
+      { error: { code: 'ERR_STORE', message: closed.message } },
+    ])
   })
 
-  it.each([0, 1, 2] as const)('lets the client disconnect at once, QoS %i on its way', async (qos) => {
-    const device = await opened()
-    const client = await device.client()
-    const published = qos === 0 ? [] : [outcome(client.publish('out/1', 'one', { qos }))]
-    if (qos === 0) await device.store.close()
-    device.onPacket = (packet) => packet === 'out publish 1' && void device.store.close()
-    await settled()
-    if (qos > 0) published.push(outcome(client.publish('out/1', 'two', { qos })))
-    const before = device.world.now()
-    await client.disconnect()
-    expect(device.world.now() - before).toBeLessThan(1000)
-    const [one, two] = await Promise.all(published)
-    if (qos === 1) expect(one).toMatchObject({ reasonCode: 0 })
-    if (qos === 2) expect(one).toMatchObject({ code: 'ERR_STORE', outcome: 'unknown' })
-    if (qos > 0) expect(two).toMatchObject(closed)
-  })
+  it.each([0, 1, 2] as const)(
+    'lets the client disconnect at once, QoS %i on its way',
+    async (qos) => {
+      const device = await opened()
+      const client = await device.client()
+      const published = qos === 0 ? [] : [outcome(client.publish('out/1', 'one', { qos }))]
+      if (qos === 0) await device.store.close()
+      device.onPacket = (packet) => packet === 'out publish 1' && void device.store.close()
+      await settled()
+      if (qos > 0) published.push(outcome(client.publish('out/1', 'two', { qos })))
+      const before = device.world.now()
+      await client.disconnect()
+      expect(device.world.now() - before).toBeLessThan(1000)
+      const [one, two] = await Promise.all(published)
+      if (qos === 1) expect(one).toMatchObject({ reasonCode: 0 })
+      if (qos === 2) expect(one).toMatchObject({ code: 'ERR_STORE', outcome: 'unknown' })
+      if (qos > 0) expect(two).toMatchObject(closed)
+    },
+  )
 
   it('lets the client go on where the server has lost the session, though what came in cannot be forgotten', async () => {
     const device = await opened()
@@ -250,7 +286,9 @@ describe('a store that the program has closed while it is in use', () => {
     await device.loseSession()
     await device.world.pass(60_000)
     expect([client.state, device.events('sessionlost').length]).toEqual(['connected', 1])
-    expect(device.events('error')).toMatchObject([{ error: { code: 'ERR_STORE', message: closed.message } }])
+    expect(device.events('error')).toMatchObject([
+      { error: { code: 'ERR_STORE', message: closed.message } },
+    ])
   })
 
   it('lets a queue reject what is new, and close at once', async () => {

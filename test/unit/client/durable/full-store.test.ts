@@ -1,26 +1,37 @@
 /** A store that is full, or damaged: what it holds is delivered all the same, and its room comes back. */
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
-import { decodePublish, encodePublish, putting, SessionKeys } from '../../../../src/client/durable/records.js'
+import {
+  decodePublish,
+  encodePublish,
+  putting,
+  SessionKeys,
+} from '../../../../src/client/durable/records.js'
 import { openQueue, type Queue } from '../../../../src/queue/index.js'
 import type { StoreOperation } from '../../../../src/store/index.js'
 import { FakePublisher, MapStore, refusedWith } from '../../queue/rig.js'
 import { Device, fail, interruptedEntries, outcome, puts, settled, url } from './rig.js'
 
-const sizeOf = (store: MapStore): number => [...store.content].reduce((sum, [key, { length }]) => sum + key.length + length, 0)
+const sizeOf = (store: MapStore): number =>
+  [...store.content].reduce((sum, [key, { length }]) => sum + key.length + length, 0)
 
 /** How a store says that it is full: by the bytes that it would hold, or, as a quota does, to whatever is put. */
 const ways = {
   'has a limit': (store: MapStore, operations: readonly StoreOperation[]) => {
     const copy = store.copy()
-    for (const each of operations) each.type === 'put' ? copy.content.set(each.key, each.value) : copy.content.delete(each.key)
+    for (const each of operations)
+      each.type === 'put' ? copy.content.set(each.key, each.value) : copy.content.delete(each.key)
     return sizeOf(copy) > sizeOf(store)
   },
-  'takes nothing but deletions': (_store: MapStore, operations: readonly StoreOperation[]) => puts(operations, ''),
+  'takes nothing but deletions': (_store: MapStore, operations: readonly StoreOperation[]) =>
+    puts(operations, ''),
 }
 
 /** A device that stored entries while it had no connection, until its store was full to the last byte. */
-async function full(qos: 1 | 2, way: keyof typeof ways): Promise<{ device: Device; texts: string[] }> {
+async function full(
+  qos: 1 | 2,
+  way: keyof typeof ways,
+): Promise<{ device: Device; texts: string[] }> {
   const texts = Array.from({ length: 20 }, (_, at) => `${at} ${'x'.repeat(500)}`)
   const device = await interruptedEntries({ qos }, { texts, times: 1 })
   const { map } = device
@@ -72,26 +83,30 @@ it.each([
   ['once is stored before it is sent', () => false, [1]],
   ['nor deletes anything waits', () => true, []],
   ['for a second is sent', (operations: readonly StoreOperation[]) => puts(operations, '/o/'), [0]],
-] as const)('an entry at QoS 1 whose publish the store does not take %s', async (_name, refuses, expected) => {
-  const device = await Device.opened()
-  const client = await device.client()
-  let attempts = 0
-  device.map.before = (operations) => {
-    if (attempts === 0 && !puts(operations, '/o/')) return
-    if (++attempts === 1 || refuses(operations)) fail()
-  }
-  const queue = await openQueue(client, { store: device.store, backoff: () => 1 })
-  const stored: number[] = []
-  device.onPacket = (packet) => packet.startsWith('out publish') && stored.push(device.keys('o').length)
-  await queue.publish('out/1', 'one', { qos: 1 })
-  // The queue has the time of the platform, the client one that is passed.
-  const progress = async (): Promise<boolean> => {
-    await device.world.pass(1000)
-    return expected.length === 0 ? attempts > 10 : device.arrived.length > 0
-  }
-  await expect.poll(progress).toBe(true)
-  expect([stored, device.arrived]).toEqual([expected, expected.map(() => 'one')])
-})
+] as const)(
+  'an entry at QoS 1 whose publish the store does not take %s',
+  async (_name, refuses, expected) => {
+    const device = await Device.opened()
+    const client = await device.client()
+    let attempts = 0
+    device.map.before = (operations) => {
+      if (attempts === 0 && !puts(operations, '/o/')) return
+      if (++attempts === 1 || refuses(operations)) fail()
+    }
+    const queue = await openQueue(client, { store: device.store, backoff: () => 1 })
+    const stored: number[] = []
+    device.onPacket = (packet) =>
+      packet.startsWith('out publish') && stored.push(device.keys('o').length)
+    await queue.publish('out/1', 'one', { qos: 1 })
+    // The queue has the time of the platform, the client one that is passed.
+    const progress = async (): Promise<boolean> => {
+      await device.world.pass(1000)
+      return expected.length === 0 ? attempts > 10 : device.arrived.length > 0
+    }
+    await expect.poll(progress).toBe(true)
+    expect([stored, device.arrived]).toEqual([expected, expected.map(() => 'one')])
+  },
+)
 
 describe('the payload of an entry', () => {
   it.each([1, 2] as const)('at QoS %i is stored once, also for the next process', async (qos) => {
@@ -108,7 +123,9 @@ describe('the payload of an entry', () => {
   it('that is damaged is put aside with its publish, and the others go on', async () => {
     const device = await interruptedEntries({ qos: 2 }, { texts: ['one', 'two', 'three'] })
     const { content } = device.map
-    const record = content.get(device.left.filter((key) => key.includes('/e/')).sort()[1] as string) as Uint8Array
+    const record = content.get(
+      device.left.filter((key) => key.includes('/e/')).sort()[1] as string,
+    ) as Uint8Array
     record[record.length - 1] = (record.at(-1) as number) ^ 1
     const { queue } = await device.start()
     await settled(40)
@@ -117,14 +134,18 @@ describe('the payload of an entry', () => {
 })
 
 /** Written by the code of commit da455b4: publishes at each stage, a message that came in, entries, a dead letter. */
-const earlier = Object.entries<string>(JSON.parse(readFileSync(new URL('earlier-store.json', import.meta.url), 'utf8'))).map(
-  ([key, value]) => [key, Uint8Array.from(Buffer.from(value, 'hex'))] as const,
-)
+const earlier = Object.entries<string>(
+  JSON.parse(readFileSync(new URL('earlier-store.json', import.meta.url), 'utf8')),
+).map(([key, value]) => [key, Uint8Array.from(Buffer.from(value, 'hex'))] as const)
 
 /** A device with such a store, and a session at the broker. */
 async function holding(records: Iterable<readonly [string, Uint8Array]>): Promise<Device> {
   const device = await Device.opened()
-  const before = await device.world.connect(url, { clientId: 'device', cleanStart: false, sessionExpiryInterval: 300 })
+  const before = await device.world.connect(url, {
+    clientId: 'device',
+    cleanStart: false,
+    sessionExpiryInterval: 300,
+  })
   await before.disconnect()
   device.store = new MapStore(new Map([...records].map(([key, value]) => [key, value.slice()])))
   return device
@@ -144,11 +165,20 @@ describe('records of publishes as they were before, with their payload', () => {
       payload: new TextEncoder().encode('one'),
       strikes: 0,
     })
-    expect(Buffer.from(body).toString('hex')).toBe(`00000000000000000000001c${Buffer.from(entry).toString('hex')}340d00056f75742f310007006f6e65`)
+    expect(Buffer.from(body).toString('hex')).toBe(
+      `00000000000000000000001c${Buffer.from(entry).toString('hex')}340d00056f75742f310007006f6e65`,
+    )
     for (const key of device.keys('o')) content.delete(key)
-    const put = putting(new SessionKeys('device').publish(9), body) as Extract<StoreOperation, { type: 'put' }>
+    const put = putting(new SessionKeys('device').publish(9), body) as Extract<
+      StoreOperation,
+      { type: 'put' }
+    >
     content.set(put.key, put.value)
-    expect(decodePublish(put.value)).toMatchObject({ stage: 'sent', payload: new TextEncoder().encode('one'), length: 15 })
+    expect(decodePublish(put.value)).toMatchObject({
+      stage: 'sent',
+      payload: new TextEncoder().encode('one'),
+      length: 15,
+    })
     const { queue } = await device.start()
     await settled()
     expect(device.got('out publish')).toEqual(['out publish 7 dup'])
@@ -159,14 +189,26 @@ describe('records of publishes as they were before, with their payload', () => {
     const device = await holding(earlier)
     const { client, queue } = await device.start()
     await settled(40)
-    expect(device.events('connect')).toMatchObject([{ recovered: { outbound: 5, inbound: 1 }, sessionPresent: true }])
+    expect(device.events('connect')).toMatchObject([
+      { recovered: { outbound: 5, inbound: 1 }, sessionPresent: true },
+    ])
     expect(device.arrived).toEqual(['session 2', 'session 1', 'queue 2', 'queue 1'])
     expect(device.events('recovered')).toMatchObject(Array(5).fill({ error: undefined }))
-    const letters = await openQueue(client, { store: device.store, name: 'letters', deadLetterStore: device.store })
+    const letters = await openQueue(client, {
+      store: device.store,
+      name: 'letters',
+      deadLetterStore: device.store,
+    })
     expect(await letters.deadLetters?.replay()).toBe(1)
     await settled(40)
     expect(device.arrived.at(-1)).toBe('letter')
-    expect([queue.size, queue.bytes, letters.size, device.left, device.events('storecorrupt')]).toEqual([0, 0, 0, [], []])
+    expect([
+      queue.size,
+      queue.bytes,
+      letters.size,
+      device.left,
+      device.events('storecorrupt'),
+    ]).toEqual([0, 0, 0, [], []])
   })
 })
 
@@ -178,14 +220,21 @@ async function writtenNow(): Promise<readonly (readonly [string, Uint8Array])[]>
   const { client, queue } = await device.start()
   const publisher = new FakePublisher()
   publisher.answer = (call) => call.refuse(refusedWith(0x87))
-  const letters = await openQueue(publisher, { store: device.store, name: 'letters', deadLetterStore: device.store })
+  const letters = await openQueue(publisher, {
+    store: device.store,
+    name: 'letters',
+    deadLetterStore: device.store,
+  })
   await letters.publish('out/letter', 'letter')
   await peer.publish('in/1', 'comes in', { qos: 2 })
   await settled()
   await letters.close()
   const act = (): Promise<unknown> => {
-    for (const qos of [1, 2] as const) void outcome(client.publish('out/1', `session ${qos}`, { qos }))
-    return Promise.all(([1, 2] as const).map((qos) => queue.publish('out/1', `queue ${qos}`, { qos })))
+    for (const qos of [1, 2] as const)
+      void outcome(client.publish('out/1', `session ${qos}`, { qos }))
+    return Promise.all(
+      ([1, 2] as const).map((qos) => queue.publish('out/1', `queue ${qos}`, { qos })),
+    )
   }
   await device.dying(client, 'out publish', act, 4)
   await device.world.close()
@@ -196,7 +245,9 @@ describe('one bit that is flipped in a store with sessions, entries and dead let
   const stores = { earlier, now: await writtenNow() }
   const texts = ['session 1', 'session 2', 'queue 1', 'queue 2', 'letter']
   const places = ['the version', 'the checksum', 'the body', 'the last byte'] as const
-  const cases = (['earlier', 'now'] as const).flatMap((when) => stores[when].flatMap(([key]) => places.map((place) => [place, key, when] as const)))
+  const cases = (['earlier', 'now'] as const).flatMap((when) =>
+    stores[when].flatMap(([key]) => places.map((place) => [place, key, when] as const)),
+  )
 
   it('is tried in records of each kind', () => {
     const kinds = 'c/device/i c/device/m c/device/o q/default/e q/default/m q/letters/d q/letters/m'
@@ -208,13 +259,23 @@ describe('one bit that is flipped in a store with sessions, entries and dead let
 
   it.each(cases)('in %s of %s, written %s', async (place, key, when) => {
     const records = stores[when]
-    const holders = (text: string): readonly string[] => records.filter(([, value]) => Buffer.from(value).includes(text)).map(([name]) => name)
+    const holders = (text: string): readonly string[] =>
+      records.filter(([, value]) => Buffer.from(value).includes(text)).map(([name]) => name)
     const device = await holding(records)
     const record = device.map.content.get(key) as Uint8Array
-    const at = { 'the version': 0, 'the checksum': 2, 'the body': Math.floor((record.length + 5) / 2), 'the last byte': record.length - 1 }[place]
+    const at = {
+      'the version': 0,
+      'the checksum': 2,
+      'the body': Math.floor((record.length + 5) / 2),
+      'the last byte': record.length - 1,
+    }[place]
     record[at] = (record[at] as number) ^ (place === 'the body' ? 0x10 : 1)
     const { client, queue } = await device.start()
-    const letters = await openQueue(client, { store: device.store, name: 'letters', deadLetterStore: device.store })
+    const letters = await openQueue(client, {
+      store: device.store,
+      name: 'letters',
+      deadLetterStore: device.store,
+    })
     const corrupt: string[] = []
     for (const each of [queue, letters]) each.on('storecorrupt', (event) => corrupt.push(event.key))
     await letters.deadLetters?.replay()
@@ -222,7 +283,9 @@ describe('one bit that is flipped in a store with sessions, entries and dead let
     await settled(40)
     corrupt.push(...(device.events('storecorrupt') as { key: string }[]).map((event) => event.key))
     // What another record holds as well is not lost.
-    expect([...device.arrived].sort()).toEqual(texts.filter((text) => holders(text).some((name) => name !== key)).sort())
+    expect([...device.arrived].sort()).toEqual(
+      texts.filter((text) => holders(text).some((name) => name !== key)).sort(),
+    )
     expect(corrupt).toContain(key)
     expect([queue.size, queue.bytes, letters.size, letters.bytes]).toEqual([0, 0, 0, 0])
     await queue.close()

@@ -28,9 +28,16 @@ describe.each(keepers)('connections counted by %s', (keeper) => {
     for (let processes = 0; processes < 12 && found.length === 0; processes++) {
       connections = 0
       const on = { recovered: ({ error }: { error: MqttError | undefined }) => note(error) }
-      const client = await device.client(keeper === inSession ? { ...options, keepAlive: false, on } : { ...options, store: undefined })
+      const client = await device.client(
+        keeper === inSession
+          ? { ...options, keepAlive: false, on }
+          : { ...options, store: undefined },
+      )
       if (keeper !== inSession) {
-        const queue = await openQueue(client, { store: device.store, deadLetterStore: device.store })
+        const queue = await openQueue(client, {
+          store: device.store,
+          deadLetterStore: device.store,
+        })
         queue.on('deadletter', ({ error }) => note(error))
         if (processes === 0) await queue.publish('out/1', 'poison', { qos: 1 })
       } else if (processes === 0) {
@@ -60,7 +67,8 @@ it('a count that waits for the store is not written any more once its publish ha
   // A store that is slow with one record: what the session asks for behind it waits, and what the queue asks for does not.
   const batch = device.map.batch.bind(device.map)
   device.map.batch = async (operations) => {
-    if (isHeld && operations.some(({ type, key }) => type === 'put' && key.includes('/o/'))) await gate.promise
+    if (isHeld && operations.some(({ type, key }) => type === 'put' && key.includes('/o/')))
+      await gate.promise
     await batch(operations)
   }
   device.onPacket = (packet) => {
@@ -109,7 +117,9 @@ describe.each(keepers)('the count of %s is written before CONNECT', (keeper) => 
     ['fails: it is not waited for', () => Promise.reject(new Error('disk')), 0, 100],
   ])('of a store that %s', async (_how, write, least, most) => {
     const device = await Device.opened()
-    const client = await device.client(keeper === inSession ? options : { ...options, store: undefined })
+    const client = await device.client(
+      keeper === inSession ? options : { ...options, store: undefined },
+    )
     const store = device.map
     const gate = deferred<void>()
     let [isLost, connects] = [false, 0]

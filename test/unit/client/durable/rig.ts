@@ -17,11 +17,13 @@ export const url = 'mqtt://broker.example'
 
 /** Lets everything happen that takes no time. */
 export async function settled(turns = 12): Promise<void> {
-  for (let turn = 0; turn < turns; turn++) await new Promise<void>((resolve) => setImmediate(resolve))
+  for (let turn = 0; turn < turns; turn++)
+    await new Promise<void>((resolve) => setImmediate(resolve))
 }
 
 /** What a promise comes to, its error too. */
-export const outcome = (promise: Promise<unknown>): Promise<unknown> => promise.catch((error: unknown) => error)
+export const outcome = (promise: Promise<unknown>): Promise<unknown> =>
+  promise.catch((error: unknown) => error)
 
 export const fail = (): never => {
   throw new Error('EIO')
@@ -37,7 +39,11 @@ export class Device {
   /** What the peer got. */
   readonly arrived: string[] = []
   /** What the handler of the device got. */
-  readonly seen: { readonly id: string | undefined; readonly text: string; readonly redelivered: boolean }[] = []
+  readonly seen: {
+    readonly id: string | undefined
+    readonly text: string
+    readonly redelivered: boolean
+  }[] = []
   /** Packets of the device, without those of the connection itself. */
   readonly packets: string[] = []
   store: Store = new MapStore()
@@ -60,7 +66,8 @@ export class Device {
   /** The peer: it gets what comes to `out/#`. */
   async peer(clientId = 'peer'): Promise<BaseClient> {
     const peer = await this.world.connect(url, { clientId })
-    if (clientId === 'peer') await peer.listen('out/#', (message) => void this.arrived.push(message.text()), { qos: 2 })
+    if (clientId === 'peer')
+      await peer.listen('out/#', (message) => void this.arrived.push(message.text()), { qos: 2 })
     return peer
   }
 
@@ -69,12 +76,21 @@ export class Device {
     const note = (name: string) => (event: unknown) => void this.#heard.push([name, event])
     const names = ['recovered', 'connect', 'storecorrupt', 'sessionlost', 'error'] as const
     const on = Object.fromEntries(names.map((name) => [name, note(name)]))
-    const client = new this.world.Client(url, { clientId: 'device', store: this.store, on, ...options })
+    const client = new this.world.Client(url, {
+      clientId: 'device',
+      store: this.store,
+      on,
+      ...options,
+    })
     this.clients.push(client)
     client.on('packet', ({ direction, packet }) => {
       const { type } = packet
       if (!type.startsWith('pu')) return
-      const { packetId, dup, reasonCode } = packet as { packetId?: number; dup?: boolean; reasonCode?: number }
+      const { packetId, dup, reasonCode } = packet as {
+        packetId?: number
+        dup?: boolean
+        reasonCode?: number
+      }
       const text = `${direction} ${type} ${packetId ?? 0}${dup ? ' dup' : ''}${reasonCode ? ` 0x${reasonCode.toString(16)}` : ''}`
       this.packets.push(text)
       this.onPacket?.(text, client)
@@ -84,10 +100,16 @@ export class Device {
   }
 
   /** Starts a process: a client that handles what comes to `in/#`, and a queue. */
-  async start(options?: ClientOptions): Promise<{ readonly client: BaseClient; readonly queue: Queue }> {
+  async start(
+    options?: ClientOptions,
+  ): Promise<{ readonly client: BaseClient; readonly queue: Queue }> {
     const { store } = this
     const client = await this.client(options)
-    const handle = async (message: { id: string | undefined; text(): string; redelivered: boolean }): Promise<void> => {
+    const handle = async (message: {
+      id: string | undefined
+      text(): string
+      redelivered: boolean
+    }): Promise<void> => {
       const text = message.text()
       this.seen.push({ id: message.id, text, redelivered: message.redelivered })
       await this.handle?.(text, client)
@@ -103,7 +125,12 @@ export class Device {
   }
 
   /** Acts, and dies at a packet that begins so, at the first or a later one. Forgets the packets so far. */
-  async dying(client: BaseClient, at: string, act: () => Promise<unknown>, times = 1): Promise<void> {
+  async dying(
+    client: BaseClient,
+    at: string,
+    act: () => Promise<unknown>,
+    times = 1,
+  ): Promise<void> {
     let left = times
     this.onPacket = (packet) => packet.startsWith(at) && --left === 0 && this.kill(client)
     await outcome(act())
@@ -114,7 +141,11 @@ export class Device {
 
   /** The broker forgets the session of the device. */
   async loseSession(): Promise<void> {
-    const other = await this.world.connect(url, { clientId: 'device', cleanStart: true, sessionExpiryInterval: 0 })
+    const other = await this.world.connect(url, {
+      clientId: 'device',
+      cleanStart: true,
+      sessionExpiryInterval: 0,
+    })
     await other.disconnect()
   }
 
@@ -158,19 +189,32 @@ interface Interrupted {
 }
 
 /** A device whose process died when it had sent its publishes and nothing was acknowledged. */
-export async function interrupted(publish: PublishOptions, { texts = ['one'], options, at = `out publish ${texts.length}` }: Interrupted = {}) {
+export async function interrupted(
+  publish: PublishOptions,
+  { texts = ['one'], options, at = `out publish ${texts.length}` }: Interrupted = {},
+) {
   const device = await Device.opened()
   // Without a subscription: nothing else takes an identifier.
   const client = await device.client(options)
-  await device.dying(client, at, () => Promise.all(texts.map((text) => client.publish('out/1', text, publish))))
+  await device.dying(client, at, () =>
+    Promise.all(texts.map((text) => client.publish('out/1', text, publish))),
+  )
   return device
 }
 
 /** The same for the entries of a queue. */
-export async function interruptedEntries(publish: PublishOptions, { texts = ['one'], times = texts.length, at = 'out publish' }: Interrupted = {}) {
+export async function interruptedEntries(
+  publish: PublishOptions,
+  { texts = ['one'], times = texts.length, at = 'out publish' }: Interrupted = {},
+) {
   const device = await Device.opened()
   const { client, queue } = await device.start()
-  await device.dying(client, at, () => Promise.all(texts.map((text) => queue.publish('out/1', text, publish))), times)
+  await device.dying(
+    client,
+    at,
+    () => Promise.all(texts.map((text) => queue.publish('out/1', text, publish))),
+    times,
+  )
   await queue.close({ timeout: 0 })
   return device
 }

@@ -2,7 +2,11 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Message } from '../../../../src/client/api/index.js'
 import type { BaseClient } from '../../../../src/client/client.js'
-import { decodeInbound, encodeInbound, type InboundRecord } from '../../../../src/client/durable/records.js'
+import {
+  decodeInbound,
+  encodeInbound,
+  type InboundRecord,
+} from '../../../../src/client/durable/records.js'
 import { groupOf } from '../../../../src/group/broker-group.js'
 import { poolOf } from '../../../../src/pool/publisher-pool.js'
 import { crc32c } from '../../../../src/store/base/checksum.js'
@@ -36,19 +40,33 @@ describe('publishes', () => {
     expect([device.map.batches - before, device.arrived]).toEqual([2, numbers(50)])
   })
 
-  it.each([1, 2].flatMap((qos) => [[qos, 5, 5] as const, [qos, 5, 4] as const, [qos, 4, 5] as const]))(
+  it.each(
+    [1, 2].flatMap((qos) => [[qos, 5, 5] as const, [qos, 5, 4] as const, [qos, 4, 5] as const]),
+  )(
     'at QoS %i of version %i go on first, as they were, under version %i [MQTT-4.4.0-1]',
     async (level, before, after) => {
       const qos = level as 1 | 2
-      const device = await interrupted({ qos }, { texts: ['one', 'two'], options: { protocolVersion: before, cleanStart: false } })
+      const device = await interrupted(
+        { qos },
+        { texts: ['one', 'two'], options: { protocolVersion: before, cleanStart: false } },
+      )
       expect(device.keys('o')).toHaveLength(2)
       const client = await device.client({ protocolVersion: after, cleanStart: false })
       await client.publish('out/1', 'new', { qos })
-      expect(device.got('out publish')).toEqual(['out publish 1 dup', 'out publish 2 dup', 'out publish 3'])
+      expect(device.got('out publish')).toEqual([
+        'out publish 1 dup',
+        'out publish 2 dup',
+        'out publish 3',
+      ])
       expect(device.arrived).toEqual(['one', 'two', 'new'])
-      expect(device.events('connect').at(-1)).toMatchObject({ recovered: { outbound: 2, inbound: 0 }, sessionPresent: true })
+      expect(device.events('connect').at(-1)).toMatchObject({
+        recovered: { outbound: 2, inbound: 0 },
+        sessionPresent: true,
+      })
       const same = { topic: 'out/1', qos, receipt: { reasonCode: 0 }, error: undefined }
-      expect(device.events('recovered')).toMatchObject([1, 2].map((packetId) => ({ ...same, packetId })))
+      expect(device.events('recovered')).toMatchObject(
+        [1, 2].map((packetId) => ({ ...same, packetId })),
+      )
       await settled()
       expect(device.keys('o')).toEqual([])
     },
@@ -59,18 +77,24 @@ describe('publishes', () => {
     await device.client()
     await settled()
     expect([device.packets, device.arrived]).toEqual([['out pubrel 1', 'in pubcomp 1'], ['one']])
-    expect(device.events('recovered')).toMatchObject([{ qos: 2, receipt: { packetId: 1 }, error: undefined }])
+    expect(device.events('recovered')).toMatchObject([
+      { qos: 2, receipt: { packetId: 1 }, error: undefined },
+    ])
   })
 
   it('with properties, which 3.1.1 does not have, end with an error of unknown outcome under that version', async () => {
     const device = await interrupted({ qos: 1, properties: { contentType: 'a/b' } })
     await device.client({ protocolVersion: 4 })
     await settled()
-    expect(device.events('recovered')).toMatchObject([{ error: { code: 'ERR_UNSUPPORTED_OPTION', outcome: 'unknown' } }])
+    expect(device.events('recovered')).toMatchObject([
+      { error: { code: 'ERR_UNSUPPORTED_OPTION', outcome: 'unknown' } },
+    ])
     expect([device.keys('o'), device.arrived]).toEqual([[], []])
   })
 
-  it.each(['whole', 'damaged', 'gone'].flatMap((record) => [[1, record] as const, [2, record] as const]))(
+  it.each(
+    ['whole', 'damaged', 'gone'].flatMap((record) => [[1, record] as const, [2, record] as const]),
+  )(
     'of a lost session are published again, or of unknown outcome: QoS %i, record %s',
     async (qos, record) => {
       const device = await interrupted({ qos: qos as 1 | 2 })
@@ -100,47 +124,61 @@ describe('publishes', () => {
     await (await device.peer('other')).listen('kept/#', note, { retainAsPublished: true })
     const client = await device.client()
     const userProperties = [['a', 'ü']] as [string, string][]
-    const properties = { contentType: 'a/b', correlationData: Uint8Array.of(1, 2), userProperties, messageExpiryInterval: 60 }
+    const properties = {
+      contentType: 'a/b',
+      correlationData: Uint8Array.of(1, 2),
+      userProperties,
+      messageExpiryInterval: 60,
+    }
     const payload = Uint8Array.from({ length: 300 }, (_, at) => at)
-    await device.dying(client, 'out publish', () => client.publish('kept/ü', payload, { qos: 1, retain: true, properties }))
+    await device.dying(client, 'out publish', () =>
+      client.publish('kept/ü', payload, { qos: 1, retain: true, properties }),
+    )
     await device.client()
     await settled()
     expect(messages).toMatchObject([{ topic: 'kept/ü', payload, retain: true, properties }])
   })
 
-  it.each([1, 20_000])('live for what is left after %i ms offline and a lost session [MQTT-3.3.2-6]', async (wait) => {
-    const device = await Device.opened()
-    const { world } = device
-    const intervals: unknown[] = []
-    const on: ClientOptions['on'] = {
-      packet({ direction, packet }) {
-        if (direction === 'out' && packet.type === 'publish') intervals.push(packet.properties.messageExpiryInterval)
-      },
-    }
-    const client = await device.client({ on })
-    const mend = world.cut()
-    await world.pass(10)
-    const began = world.now()
-    quiet(client.publish('out/1', 'x', { qos: 1, properties: { messageExpiryInterval: 60 } }))
-    await world.pass(wait)
-    mend()
-    await device.dying(client, 'out publish', () => world.pass(15_000))
-    world.broker.restart({ keepSessions: false })
-    await device.client({ on })
-    const left = 60 - Math.floor((world.now() - began) / 1000)
-    await world.pass(100)
-    expect(intervals).toHaveLength(2)
-    expect(Math.abs((intervals[1] as number) - left)).toBeLessThanOrEqual(1)
-  })
+  it.each([1, 20_000])(
+    'live for what is left after %i ms offline and a lost session [MQTT-3.3.2-6]',
+    async (wait) => {
+      const device = await Device.opened()
+      const { world } = device
+      const intervals: unknown[] = []
+      const on: ClientOptions['on'] = {
+        packet({ direction, packet }) {
+          if (direction === 'out' && packet.type === 'publish')
+            intervals.push(packet.properties.messageExpiryInterval)
+        },
+      }
+      const client = await device.client({ on })
+      const mend = world.cut()
+      await world.pass(10)
+      const began = world.now()
+      quiet(client.publish('out/1', 'x', { qos: 1, properties: { messageExpiryInterval: 60 } }))
+      await world.pass(wait)
+      mend()
+      await device.dying(client, 'out publish', () => world.pass(15_000))
+      world.broker.restart({ keepSessions: false })
+      await device.client({ on })
+      const left = 60 - Math.floor((world.now() - began) / 1000)
+      await world.pass(100)
+      expect(intervals).toHaveLength(2)
+      expect(Math.abs((intervals[1] as number) - left)).toBeLessThanOrEqual(1)
+    },
+  )
 })
 
 describe('the caller', () => {
   it('hears ERR_STORE when its publish cannot be stored: nothing of it is sent, and the client goes on', async () => {
     const device = await Device.opened()
     const { client } = await device.start()
-    const isLarge = (each: StoreOperation): boolean => each.type === 'put' && new TextDecoder().decode(each.value).includes('large')
+    const isLarge = (each: StoreOperation): boolean =>
+      each.type === 'put' && new TextDecoder().decode(each.value).includes('large')
     device.map.before = (operations) => operations.some(isLarge) && fail()
-    const calls = ['one', 'large', 'two'].map((text) => outcome(client.publish('out/1', text, { qos: 1 })))
+    const calls = ['one', 'large', 'two'].map((text) =>
+      outcome(client.publish('out/1', text, { qos: 1 })),
+    )
     const refused = { code: 'ERR_STORE', outcome: 'not-sent' }
     expect(await Promise.all(calls)).toMatchObject([{ reasonCode: 0 }, refused, { reasonCode: 0 }])
     expect([device.arrived, client.state]).toEqual([['one', 'two'], 'connected'])
@@ -165,7 +203,10 @@ describe('the caller', () => {
   it('may not open one session twice in a process, and may open another in the same store', async () => {
     const device = await Device.opened()
     const { client } = await device.start()
-    await expect(device.client()).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED', option: 'store' })
+    await expect(device.client()).rejects.toMatchObject({
+      code: 'ERR_STORE_LOCKED',
+      option: 'store',
+    })
     await device.client({ clientId: 'other' })
     await client.disconnect()
     await device.client()
@@ -174,9 +215,12 @@ describe('the caller', () => {
   it('gives a store, and awaits the promise of one, wherever it is given', () => {
     const { world } = new Device()
     const promise = Promise.resolve(memoryStore()) as never
-    const make = (...given: ConstructorParameters<typeof world.Client>): BaseClient => new world.Client(...given)
+    const make = (...given: ConstructorParameters<typeof world.Client>): BaseClient =>
+      new world.Client(...given)
     for (const store of [{}, { store: {} }, 1] as never[])
-      expect(() => make(url, { store })).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION' }))
+      expect(() => make(url, { store })).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_OPTION' }),
+      )
     const ways = [
       () => make(url, { store: promise }),
       () => make(url, { store: { store: promise } }),
@@ -185,7 +229,10 @@ describe('the caller', () => {
       () => groupOf(make, { members: { one: { url, options: { store: promise } } } }),
     ]
     const message = expect.stringContaining('await the promise of levelStore()')
-    for (const way of ways) expect(way).toThrow(expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'store', message }))
+    for (const way of ways)
+      expect(way).toThrow(
+        expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'store', message }),
+      )
   })
 
   it('needs no client identifier: the one that the broker assigned is kept', async () => {
@@ -196,7 +243,10 @@ describe('the caller', () => {
     await settled()
     device.kill(client)
     expect((await device.client({ clientId: '' })).clientId).toBe(clientId)
-    expect(device.events('connect')).toMatchObject([{ sessionPresent: false }, { sessionPresent: true }])
+    expect(device.events('connect')).toMatchObject([
+      { sessionPresent: false },
+      { sessionPresent: true },
+    ])
   })
 
   it('has a session of a week, and one that is resumed, unless it says otherwise', async () => {
@@ -204,8 +254,13 @@ describe('the caller', () => {
     const client = await device.client()
     expect(client.negotiated?.sessionExpiryInterval).toBe(604_800)
     await client.disconnect()
-    expect((await device.client({ sessionExpiryInterval: 60 })).negotiated?.sessionExpiryInterval).toBe(60)
-    expect(device.events('connect')).toMatchObject([{ sessionPresent: false }, { sessionPresent: true }])
+    expect(
+      (await device.client({ sessionExpiryInterval: 60 })).negotiated?.sessionExpiryInterval,
+    ).toBe(60)
+    expect(device.events('connect')).toMatchObject([
+      { sessionPresent: false },
+      { sessionPresent: true },
+    ])
   })
 })
 
@@ -234,26 +289,33 @@ describe('incoming messages', () => {
     const device = await taken(qos)
     await device.start()
     await settled()
-    expect(device.seen).toMatchObject([false, true].map((redelivered) => ({ text: 'one', redelivered })))
+    expect(device.seen).toMatchObject(
+      [false, true].map((redelivered) => ({ text: 'one', redelivered })),
+    )
     expect(device.seen[0]?.id).toBe(device.seen[1]?.id)
-    expect(device.events('connect').at(-1)).toMatchObject({ recovered: { outbound: 0, inbound: 1 } })
+    expect(device.events('connect').at(-1)).toMatchObject({
+      recovered: { outbound: 0, inbound: 1 },
+    })
   })
 
   it.each([
     [1, 'the handler', false],
     [2, 'out pubrec 1', true],
-  ] as const)('at QoS %i with another content are other messages (died at %s)', async (qos, at, received) => {
-    const device = await taken(qos, at)
-    expect(alter(device)).toBe(received)
-    await device.start()
-    await settled()
-    expect(device.seen.map(({ text, redelivered }) => [text, redelivered])).toEqual([
-      ['one', false],
-      ['one', true],
-    ])
-    expect(device.seen[0]?.id).not.toBe(device.seen[1]?.id)
-    if (qos === 2) expect(device.packets.slice(-2)).toEqual(['in pubrel 1', 'out pubcomp 1'])
-  })
+  ] as const)(
+    'at QoS %i with another content are other messages (died at %s)',
+    async (qos, at, received) => {
+      const device = await taken(qos, at)
+      expect(alter(device)).toBe(received)
+      await device.start()
+      await settled()
+      expect(device.seen.map(({ text, redelivered }) => [text, redelivered])).toEqual([
+        ['one', false],
+        ['one', true],
+      ])
+      expect(device.seen[0]?.id).not.toBe(device.seen[1]?.id)
+      if (qos === 2) expect(device.packets.slice(-2)).toEqual(['in pubrel 1', 'out pubcomp 1'])
+    },
+  )
 
   it.each([
     ['out pubrec 1', ['in publish 1 dup', 'out pubrec 1']],
@@ -279,7 +341,10 @@ describe('incoming messages', () => {
     expect(ids.filter((id) => id === undefined).length).toBe(1)
     await client.disconnect()
     const without: unknown[] = []
-    for (const options of [{ store: undefined, cleanStart: false }, { store: { store, inbound: false } }]) {
+    for (const options of [
+      { store: undefined, cleanStart: false },
+      { store: { store, inbound: false } },
+    ]) {
       const other = await device.client(options)
       await other.listen('in/#', ({ id }) => void without.push(id), { qos: 2 })
       await peer.publish('in/1', 'same', { qos: 2 })
@@ -318,8 +383,10 @@ describe('incoming messages', () => {
 
   it('keep their record where both PINGREQs that are answered were sent before the acknowledgement', async () => {
     const store = new MapStore()
-    const kept = () => [...store.content.keys()].filter((key) => key.startsWith('c/device/i/')).length
-    const silent = (packet: Parameters<typeof agreeable>[0]) => (packet.type === 'pingreq' ? undefined : agreeable(packet))
+    const kept = () =>
+      [...store.content.keys()].filter((key) => key.startsWith('c/device/i/')).length
+    const silent = (packet: Parameters<typeof agreeable>[0]) =>
+      packet.type === 'pingreq' ? undefined : agreeable(packet)
     const world = await connected({ clientId: 'device', store, keepAlive: 30 }, silent)
     quiet(world.client.listen('in/#', () => undefined, { qos: 1 }))
     const pass = async (times: number): Promise<void> => {

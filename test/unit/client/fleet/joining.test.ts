@@ -1,6 +1,9 @@
 /** Joining a group of consumers: what is checked, what is sent, and how far it lags. */
 import { describe, expect, it } from 'vitest'
-import type { SharedSubscribeOptions, SharedSubscription } from '../../../../src/client/api/index.js'
+import type {
+  SharedSubscribeOptions,
+  SharedSubscription,
+} from '../../../../src/client/api/index.js'
 import { listenShared, subscribeShared } from '../../../../src/client/fleet/subscribe-shared.js'
 import type { Answer } from '../../../../src/testing/scripted-peer.js'
 import { agreeable, connected, failure, type World } from '../harness.js'
@@ -15,21 +18,26 @@ const refusing =
       ? {
           type: 'suback',
           packetId: packet.packetId,
-          reasonCodes: packet.subscriptions.map(({ filter, qos }) => (filter.startsWith(start) ? 0x87 : qos)),
+          reasonCodes: packet.subscriptions.map(({ filter, qos }) =>
+            filter.startsWith(start) ? 0x87 : qos,
+          ),
         }
       : agreeable(packet)
 
 const join = (world: World, options: SharedSubscribeOptions): Promise<SharedSubscription> =>
   settled(world, subscribeShared(world.client, 'g', 'a', { qos: 1, ...options }))
 
-const left = (world: World): string[] => world.peer.all('unsubscribe').flatMap(({ filters }) => filters)
+const left = (world: World): string[] =>
+  world.peer.all('unsubscribe').flatMap(({ filters }) => filters)
 
 describe('joining', () => {
   it('subscribes to $share/group/filter, with the options of a subscription', async () => {
     const world = await agreed()
     const options = Object.freeze({ qos: 1, buffer: 3, quiet: 5, requireQos: true } as const)
     const jobs = await settled(world, subscribeShared(world.client, 'workers', 'jobs/+', options))
-    expect(world.peer.last('subscribe').subscriptions).toMatchObject([{ filter: '$share/workers/jobs/+', qos: 1 }])
+    expect(world.peer.last('subscribe').subscriptions).toMatchObject([
+      { filter: '$share/workers/jobs/+', qos: 1 },
+    ])
     expect(jobs.granted).toMatchObject([{ filter: '$share/workers/jobs/+', qos: 1 }])
     expect(await jobs.ready).toBe(jobs)
     await world.send(publish('jobs/1', 'x', 1))
@@ -54,18 +62,30 @@ describe('joining', () => {
     ['client', 'g', 'a', { lag: { topic: 't', read: 5 } }, 'lag.read'],
     ['client', 'g', 'a', { noLocal: true }, 'filter.noLocal'],
     ['client', 'g', 'a', { buffer: 0 }, 'buffer'],
-  ])('refuses what is wrong before anything is sent: %s %j %j %j', async (who, group, filter, options, option) => {
-    const world = await agreed()
-    const client = who === 'client' ? world.client : ({} as typeof world.client)
-    const error = await failure(subscribeShared(client, group as string, filter as string, options as SharedSubscribeOptions))
-    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
-    await world.settle()
-    expect(world.peer.all('subscribe')).toEqual([])
-  })
+  ])(
+    'refuses what is wrong before anything is sent: %s %j %j %j',
+    async (who, group, filter, options, option) => {
+      const world = await agreed()
+      const client = who === 'client' ? world.client : ({} as typeof world.client)
+      const error = await failure(
+        subscribeShared(
+          client,
+          group as string,
+          filter as string,
+          options as SharedSubscribeOptions,
+        ),
+      )
+      expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+      await world.settle()
+      expect(world.peer.all('subscribe')).toEqual([])
+    },
+  )
 
   it('MQTT-4.8.2-2 refuses wildcards in the ShareName, and a handler that is none', async () => {
     const world = await agreed()
-    expect(await failure(subscribeShared(world.client, 'g+', 'a'))).toMatchObject({ code: 'ERR_INVALID_TOPIC' })
+    expect(await failure(subscribeShared(world.client, 'g+', 'a'))).toMatchObject({
+      code: 'ERR_INVALID_TOPIC',
+    })
     const error = await failure(listenShared(world.client, 'g', 'a', 5 as never))
     expect(error).toMatchObject({ code: 'ERR_INVALID_HANDLER', option: 'handler' })
     await world.settle()
@@ -74,7 +94,10 @@ describe('joining', () => {
 
   it('rejects where the broker refuses, and stops asking for the lag', async () => {
     const world = await connected({}, refusing('$share/'))
-    expect(await failure(join(world, { lag: { topic: 'lag' } }))).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED', reasonCode: 0x87 })
+    expect(await failure(join(world, { lag: { topic: 'lag' } }))).toMatchObject({
+      code: 'ERR_SUBSCRIBE_REFUSED',
+      reasonCode: 0x87,
+    })
     expect(left(world)).toEqual(['lag'])
   })
 })
@@ -103,7 +126,8 @@ describe('lag', () => {
 
   it('is read as the caller says, and not asked for any more by one that leaves', async () => {
     const world = await agreed()
-    const read = (message: { json(): unknown }): number => (message.json() as { waiting: number }).waiting
+    const read = (message: { json(): unknown }): number =>
+      (message.json() as { waiting: number }).waiting
     const jobs = await settled(
       world,
       listenShared(world.client, 'g', 'a', () => undefined, { lag: { topic: 'lag', read } }),
@@ -116,7 +140,9 @@ describe('lag', () => {
 
   it('a source that is refused refuses the call, and the share is left without loss', async () => {
     const world = await connected({}, refusing('lag'))
-    const refused = failure(subscribeShared(world.client, 'g', 'a', { qos: 1, lag: { topic: 'lag' } }))
+    const refused = failure(
+      subscribeShared(world.client, 'g', 'a', { qos: 1, lag: { topic: 'lag' } }),
+    )
     await world.send(publish('a', 'x', 1))
     await world.clock.advance(1000)
     expect(await refused).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED' })

@@ -1,6 +1,12 @@
 /** A member of a group of consumers leaves: nothing that it was given is lost, and nothing more comes to it. */
 import { describe, expect, it } from 'vitest'
-import type { Message, SharedHandling, SharedListenOptions, SharedSubscribeOptions, SharedSubscription } from '../../../../src/client/api/index.js'
+import type {
+  Message,
+  SharedHandling,
+  SharedListenOptions,
+  SharedSubscribeOptions,
+  SharedSubscription,
+} from '../../../../src/client/api/index.js'
 import { listenShared, subscribeShared } from '../../../../src/client/fleet/subscribe-shared.js'
 import type { Answer } from '../../../../src/testing/scripted-peer.js'
 import { comeBack, lose, steady, willing } from '../across.js'
@@ -28,16 +34,29 @@ interface Joined<T> {
   readonly jobs: T
 }
 
-async function joined(options: SharedSubscribeOptions = {}, answer: Answer = holding()): Promise<Joined<SharedSubscription>> {
+async function joined(
+  options: SharedSubscribeOptions = {},
+  answer: Answer = holding(),
+): Promise<Joined<SharedSubscription>> {
   const world = await connected({}, answer)
   return { world, jobs: await join(world, options) }
 }
 
 type Handler = (message: Message) => unknown
 
-async function working(handler: Handler, options: SharedListenOptions = {}, answer: Answer = agreeable): Promise<Joined<SharedHandling>> {
+async function working(
+  handler: Handler,
+  options: SharedListenOptions = {},
+  answer: Answer = agreeable,
+): Promise<Joined<SharedHandling>> {
   const world = await connected({}, answer)
-  return { world, jobs: await settled(world, listenShared(world.client, 'g', 'a', handler, { qos: 1, ...options })) }
+  return {
+    world,
+    jobs: await settled(
+      world,
+      listenShared(world.client, 'g', 'a', handler, { qos: 1, ...options }),
+    ),
+  }
 }
 
 /** Leaves, and answers UNSUBSCRIBE. */
@@ -49,7 +68,8 @@ async function leave({ world, jobs }: Joined<SharedSubscription>): Promise<void>
 }
 
 const unsubscribes = (world: World): number => world.peer.all('unsubscribe').length
-const state = async (world: World, promise: Promise<unknown>): Promise<string> => (await world.outcome(promise)).state
+const state = async (world: World, promise: Promise<unknown>): Promise<string> =>
+  (await world.outcome(promise)).state
 
 describe('unsubscribe()', () => {
   it('settles at UNSUBACK; what was buffered is handed out, and then the loop ends', async () => {
@@ -226,22 +246,30 @@ describe('drain()', () => {
     expect(handled).toBe(50)
   })
 
-  it.each([true, false])('the connection is lost while it leaves, session kept: %s', async (kept) => {
-    const world = await steady({}, willing(false))
-    const jobs = await join(world)
-    await world.send(...series('a', 2))
-    await settled(world, jobs.unsubscribe())
-    await lose(world)
-    await comeBack(world, willing(kept))
-    expect(world.peer.all('subscribe')).toEqual([])
-    // The broker sends again what was not acknowledged, and what it had besides.
-    if (kept) await world.send(publish('a', '1', 1, { dup: true }), publish('a', '2', 2, { dup: true }), publish('a', '3', 3))
-    const reading = read(jobs)
-    await settled(world, jobs.drain(), kept ? 1000 : 50)
-    expect(reading.texts).toEqual(kept ? ['1', '2', '3'] : ['1', '2'])
-    expect(reading.end.state).toBe('done')
-    expect(acks(world)).toEqual(kept ? pubacks(1, 3) : [])
-  })
+  it.each([true, false])(
+    'the connection is lost while it leaves, session kept: %s',
+    async (kept) => {
+      const world = await steady({}, willing(false))
+      const jobs = await join(world)
+      await world.send(...series('a', 2))
+      await settled(world, jobs.unsubscribe())
+      await lose(world)
+      await comeBack(world, willing(kept))
+      expect(world.peer.all('subscribe')).toEqual([])
+      // The broker sends again what was not acknowledged, and what it had besides.
+      if (kept)
+        await world.send(
+          publish('a', '1', 1, { dup: true }),
+          publish('a', '2', 2, { dup: true }),
+          publish('a', '3', 3),
+        )
+      const reading = read(jobs)
+      await settled(world, jobs.drain(), kept ? 1000 : 50)
+      expect(reading.texts).toEqual(kept ? ['1', '2', '3'] : ['1', '2'])
+      expect(reading.end.state).toBe('done')
+      expect(acks(world)).toEqual(kept ? pubacks(1, 3) : [])
+    },
+  )
 })
 
 describe('the end of the client', () => {
@@ -295,7 +323,11 @@ describe('the end of the client', () => {
       await settled(world, share.unsubscribe(), 1000)
       share = await join(world)
     }
-    expect([watched, world.client.toJSON(), world.clock.pending]).toMatchObject([0, { subscriptions: 1 }, pending])
+    expect([watched, world.client.toJSON(), world.clock.pending]).toMatchObject([
+      0,
+      { subscriptions: 1 },
+      pending,
+    ])
   })
 
   it('after it has left: nothing is waited for', async () => {
@@ -318,7 +350,10 @@ describe('the end of the client', () => {
 
   it.each(['subscribe', 'listen'])('a block that ends leaves too: %s', async (way) => {
     const seen: string[] = []
-    const { world, jobs } = way === 'listen' ? await working((message) => seen.push(message.text())) : await joined({}, agreeable)
+    const { world, jobs } =
+      way === 'listen'
+        ? await working((message) => seen.push(message.text()))
+        : await joined({}, agreeable)
     await world.send(...series('a', 2))
     await settled(world, Promise.resolve(jobs[Symbol.asyncDispose]()), 1000)
     expect(unsubscribes(world)).toBeGreaterThanOrEqual(1)

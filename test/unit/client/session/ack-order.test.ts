@@ -18,8 +18,15 @@ const arrival: fc.Arbitrary<Arrival> = fc.record({
 })
 
 /** Finishes these by rank: at each moment the finished beginning of all has left, and nothing else. */
-function expectInOrder(session: Driven, all: readonly Arrival[], last: number[], end: (at: number) => void): void {
-  const expected = all.map(({ qos, code }, at): Ack => [qos === 1 ? 'puback' : 'pubrec', at + 1, code])
+function expectInOrder(
+  session: Driven,
+  all: readonly Arrival[],
+  last: number[],
+  end: (at: number) => void,
+): void {
+  const expected = all.map(
+    ({ qos, code }, at): Ack => [qos === 1 ? 'puback' : 'pubrec', at + 1, code],
+  )
   const open = new Set(last)
   const seen = session.takeAcks()
   for (const at of last.sort((a, b) => (all[a]?.rank ?? 0) - (all[b]?.rank ?? 0))) {
@@ -60,7 +67,9 @@ it('with a store that confirms in any order it is the same', () => {
       const session = durablyConnected({ receiveMaximum: 100 })
       const tickets = all.map(({ qos }, at) => session.receive(at + 1, qos))
       for (const [at, { code }] of all.entries()) session.settle(tickets[at] as number, code)
-      const stored = [...all.keys()].filter((at) => all[at]?.qos === 2 && (all[at]?.code ?? 0) < 0x80)
+      const stored = [...all.keys()].filter(
+        (at) => all[at]?.qos === 2 && (all[at]?.code ?? 0) < 0x80,
+      )
       expect(session.port.requests.map(([, id]) => id - 1)).toEqual(stored)
       fc.pre(stored.length > 0)
       expectInOrder(session, all, [...stored], (at) => session.port.grant(stored.indexOf(at)))
@@ -84,7 +93,10 @@ it('holds over thousands of messages with a few always open', () => {
 })
 
 it('the queue keeps type, identifier and reason code, first in, first out, whatever the mix of pushes, shifts and clears', () => {
-  const id = fc.oneof(fc.integer({ min: 1, max: 65_535 }), fc.constantFrom(1, 255, 256, 32_768, 65_535))
+  const id = fc.oneof(
+    fc.integer({ min: 1, max: 65_535 }),
+    fc.constantFrom(1, 255, 256, 32_768, 65_535),
+  )
   const entry = fc.tuple(fc.integer({ min: 4, max: 7 }), id, fc.integer({ min: 0, max: 255 }))
   const step = fc.oneof(
     { weight: 5, arbitrary: fc.array(entry, { maxLength: 40 }) },

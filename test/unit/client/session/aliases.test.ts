@@ -7,7 +7,11 @@ import { connackPacket, connected, connectPacket } from './drive.js'
 
 describe('topic aliases that the server sets up', () => {
   /** What an alias stands for: a topic's name, or the reason code of the refusal. */
-  function resolve(aliases: InboundAliases<TopicRecord>, alias: number, topic?: string): string | number {
+  function resolve(
+    aliases: InboundAliases<TopicRecord>,
+    alias: number,
+    topic?: string,
+  ): string | number {
     const found = aliases.resolve(alias, topic === undefined ? undefined : topicRecord(topic), 1000)
     return typeof found === 'number' ? found : found.name
   }
@@ -29,7 +33,11 @@ describe('topic aliases that the server sets up', () => {
     expect(aliases.resolve(3, undefined, 1000)).toBe(one)
     const counted = new InboundAliases<TopicRecord>(10)
     expect([resolve(counted, 2, 'older'), counted.bytes]).toEqual(['older', 10])
-    expect([resolve(counted, 2, 'new'), resolve(counted, 2), counted.bytes]).toEqual(['new', 'new', 6])
+    expect([resolve(counted, 2, 'new'), resolve(counted, 2), counted.bytes]).toEqual([
+      'new',
+      'new',
+      6,
+    ])
   })
 
   it('knows no topic for an alias that was never defined: 0x82; and topics that take more bytes than they may are 0x97', () => {
@@ -41,10 +49,18 @@ describe('topic aliases that the server sets up', () => {
 
   it('are as many as CONNECT announced, and end with the connection [MQTT-3.3.2-7] [MQTT-3.3.2-9]', () => {
     const session = connected({}, {}, { properties: { topicAliasMaximum: 3 } })
-    expect([resolve(session.aliases, 3, 'a'), resolve(session.aliases, 3), resolve(session.aliases, 4, 'a')]).toEqual(['a', 'a', 0x94])
+    expect([
+      resolve(session.aliases, 3, 'a'),
+      resolve(session.aliases, 3),
+      resolve(session.aliases, 4, 'a'),
+    ]).toEqual(['a', 'a', 0x94])
     session.fail(0x82, 'test')
     session.connect(connectPacket())
-    expect([resolve(session.aliases, 3), resolve(session.aliases, 2, 'b'), resolve(session.aliases, 2)]).toEqual([0x82, 'b', 'b'])
+    expect([
+      resolve(session.aliases, 3),
+      resolve(session.aliases, 2, 'b'),
+      resolve(session.aliases, 2),
+    ]).toEqual([0x82, 'b', 'b'])
     session.handlePacket(connackPacket(), 0)
     expect(resolve(session.aliases, 10, 'c')).toBe('c')
   })
@@ -68,7 +84,9 @@ describe('topic aliases of ours', () => {
     [0, 'aab', 'a- a- b-'],
   ])('with %d: %s is %s; the least recent makes room', (maximum, topics, expected) => {
     const aliases = started(maximum)
-    const sent = [...topics].map((topic) => topic + ['', '-', 'r'][Math.sign(aliases.use(topic)) + 1])
+    const sent = [...topics].map(
+      (topic) => topic + ['', '-', 'r'][Math.sign(aliases.use(topic)) + 1],
+    )
     expect(sent.join(' ')).toBe(expected)
   })
 
@@ -76,20 +94,25 @@ describe('topic aliases of ours', () => {
     const most = fc.integer({ min: 1, max: 6 })
     const step = fc.tuple(fc.nat(9), fc.boolean())
     fc.assert(
-      fc.property(most, fc.boolean(), fc.array(step, { maxLength: 80 }), (maximum, mayFail, steps) => {
-        const aliases = started(maximum)
-        // What the server has learned.
-        const server = new Map<number, string>()
-        for (const [number, fails] of steps) {
-          const topic = `topic ${number}`
-          const alias = aliases.use(topic)
-          expect(Math.abs(alias)).toBeGreaterThanOrEqual(1)
-          expect(Math.abs(alias)).toBeLessThanOrEqual(maximum)
-          if (alias > 0) expect(server.get(alias)).toBe(topic)
-          else if (fails && mayFail) aliases.forget(topic)
-          else server.set(-alias, topic)
-        }
-      }),
+      fc.property(
+        most,
+        fc.boolean(),
+        fc.array(step, { maxLength: 80 }),
+        (maximum, mayFail, steps) => {
+          const aliases = started(maximum)
+          // What the server has learned.
+          const server = new Map<number, string>()
+          for (const [number, fails] of steps) {
+            const topic = `topic ${number}`
+            const alias = aliases.use(topic)
+            expect(Math.abs(alias)).toBeGreaterThanOrEqual(1)
+            expect(Math.abs(alias)).toBeLessThanOrEqual(maximum)
+            if (alias > 0) expect(server.get(alias)).toBe(topic)
+            else if (fails && mayFail) aliases.forget(topic)
+            else server.set(-alias, topic)
+          }
+        },
+      ),
     )
   })
 
@@ -104,7 +127,9 @@ describe('topic aliases of ours', () => {
 
   it('are a bounded number, however many the server would take', () => {
     const aliases = started(65_535)
-    const seen = new Set(Array.from({ length: 5000 }, (_, number) => aliases.use(`topic ${number}`)))
+    const seen = new Set(
+      Array.from({ length: 5000 }, (_, number) => aliases.use(`topic ${number}`)),
+    )
     expect(seen.size).toBeLessThanOrEqual(256)
     expect(aliases.use('topic 4999')).toBeGreaterThan(0)
     expect(aliases.use('topic 0')).toBeLessThan(0)

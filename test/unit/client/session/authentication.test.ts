@@ -5,7 +5,11 @@ import { connackPacket, connected, connecting, connectPacket, type Driven } from
 
 const method: Properties = { authenticationMethod: 'SCRAM' }
 const bytes = (text: string) => new TextEncoder().encode(text)
-const auth = (reasonCode: number, properties: Properties = method): AuthPacket => ({ type: 'auth', reasonCode, properties })
+const auth = (reasonCode: number, properties: Properties = method): AuthPacket => ({
+  type: 'auth',
+  reasonCode,
+  properties,
+})
 
 /** CONNECT with a method has left. */
 const begun = () => connecting({}, { properties: method })
@@ -22,7 +26,9 @@ function hear(session: Driven, packet: AuthPacket, count = 1, now = 0): void {
 function say(session: Driven, reasonCode: 0x18 | 0x19, data?: Uint8Array<ArrayBuffer>): void {
   session.authExchange.authenticate(reasonCode, data)
   const properties = { authenticationMethod: 'SCRAM', authenticationData: data }
-  expect(session.takeActions()).toEqual([{ type: 'send', packet: { type: 'auth', reasonCode, properties } }])
+  expect(session.takeActions()).toEqual([
+    { type: 'send', packet: { type: 'auth', reasonCode, properties } },
+  ])
 }
 
 describe('the exchange before CONNACK', () => {
@@ -43,8 +49,18 @@ describe('the exchange before CONNACK', () => {
     ['another method', auth(0x18, { authenticationMethod: 'KERBEROS' }), begun],
     ['no method', auth(0x18, {}), begun],
     ['success instead of CONNACK', auth(0), begun, 'ERR_UNEXPECTED_PACKET'],
-    ['a method although CONNECT named none [MQTT-4.12.0-6]', auth(0x18), connecting, 'ERR_UNEXPECTED_PACKET'],
-    ['the same on 3.1.1', auth(0x18), () => connecting({}, { protocolVersion: 4 }), 'ERR_UNEXPECTED_PACKET'],
+    [
+      'a method although CONNECT named none [MQTT-4.12.0-6]',
+      auth(0x18),
+      connecting,
+      'ERR_UNEXPECTED_PACKET',
+    ],
+    [
+      'the same on 3.1.1',
+      auth(0x18),
+      () => connecting({}, { protocolVersion: 4 }),
+      'ERR_UNEXPECTED_PACKET',
+    ],
   ])('AUTH with %s: close(0x82) [MQTT-4.12.0-5]', (_name, packet, open, code?: string) => {
     const session = open()
     hear(session, packet)
@@ -126,7 +142,10 @@ describe('re-authentication', () => {
     const session = established()
     const challenge = auth(0x18, { ...method, authenticationData: bytes('who?') })
     hear(session, challenge)
-    expect([session.takeActions(), session.authExchange.running]).toEqual([[{ type: 'auth', packet: challenge }], true])
+    expect([session.takeActions(), session.authExchange.running]).toEqual([
+      [{ type: 'auth', packet: challenge }],
+      true,
+    ])
     hear(session, auth(0x18), 15)
     expect(session.takeActions()).toHaveLength(15)
     hear(session, auth(0x18))
@@ -138,7 +157,11 @@ describe('re-authentication', () => {
     patient.takeActions()
     hear(patient, auth(0x18), 15)
     hear(patient, auth(0))
-    expect([patient.takeActions().length, patient.authExchange.running, patient.state]).toEqual([16, false, 'connected'])
+    expect([patient.takeActions().length, patient.authExchange.running, patient.state]).toEqual([
+      16,
+      false,
+      'connected',
+    ])
   })
 
   it('exchanges that the server begins share 16 rounds a minute', () => {
@@ -157,7 +180,8 @@ describe('re-authentication', () => {
 
   it('AUTH and success again and again, without waiting for an answer, is one exchange however long it goes on', () => {
     const session = established()
-    for (let round = 1; round <= 16; round++) hear(session, auth(round % 2 === 1 ? 0x18 : 0), 1, round * 60_000)
+    for (let round = 1; round <= 16; round++)
+      hear(session, auth(round % 2 === 1 ? 0x18 : 0), 1, round * 60_000)
     expect(session.takeActions()).toHaveLength(16)
     hear(session, auth(0x18), 1, 2_000_000)
     session.expectClose(0x82)
@@ -166,7 +190,11 @@ describe('re-authentication', () => {
   it('leaves messages alone: publishes and their acknowledgements go on in between; and ends with the connection', () => {
     const session = established()
     say(session, 0x19)
-    expect([session.got('puback', session.publish(1)), session.receive(1, 1), session.state]).toEqual(['done', 0, 'connected'])
+    expect([
+      session.got('puback', session.publish(1)),
+      session.receive(1, 1),
+      session.state,
+    ]).toEqual(['done', 0, 'connected'])
     expect(session.authExchange.running).toBe(true)
     session.reconnect(true, method, { properties: method })
     expect(session.authExchange.running).toBe(false)

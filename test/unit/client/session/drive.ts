@@ -10,10 +10,20 @@ import { PUBACK, PUBCOMP, PUBREC } from '../../../../src/wire/constants.js'
 import type { ConnackPacket, ConnectPacket, Properties } from '../../../../src/wire/packets.js'
 
 /** One acknowledgement as `[type, id, reason code]`. */
-export type Ack = readonly [type: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp', id: number, code: number]
+export type Ack = readonly [
+  type: 'puback' | 'pubrec' | 'pubrel' | 'pubcomp',
+  id: number,
+  code: number,
+]
 const ackNames = ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const
 
-const kinds = { puback: PUBACK, pubrec: PUBREC, pubcomp: PUBCOMP, suback: 'subscribe', unsuback: 'unsubscribe' } as const
+const kinds = {
+  puback: PUBACK,
+  pubrec: PUBREC,
+  pubcomp: PUBCOMP,
+  suback: 'subscribe',
+  unsuback: 'unsubscribe',
+} as const
 const verdicts = new Map([
   ...([
     [UNKNOWN, 'ignored'],
@@ -28,14 +38,18 @@ const verdicts = new Map([
 ] as const) as ReadonlyMap<number, string>
 
 /** The calls of a script. */
-const calls: Record<string, (session: Driven, first: number, second?: number, words?: string[]) => unknown> = {
+const calls: Record<
+  string,
+  (session: Driven, first: number, second?: number, words?: string[]) => unknown
+> = {
   in: (session, id, qos = 0, words = []) => {
     const verdict = session.receive(id, qos, words.includes('dup'))
     return verdicts.get(verdict >= 0 ? Number.NaN : verdict) ?? verdict
   },
   settle: (session, ticket, code) => session.settle(ticket, code),
   pubrel: (session, id) => session.receiveWindow.handlePubrel(id),
-  out: (session, _first, _second, words = []) => words.map((qos) => session.publish(Number(qos.slice(1)))).join(' '),
+  out: (session, _first, _second, words = []) =>
+    words.map((qos) => session.publish(Number(qos.slice(1)))).join(' '),
   subscribe: ({ sendWindow }, filters) => sendWindow.request('subscribe', filters),
   unsubscribe: ({ sendWindow }, filters) => sendWindow.request('unsubscribe', filters),
   withdraw: ({ sendWindow }, id) => sendWindow.withdraw(id),
@@ -47,7 +61,8 @@ const calls: Record<string, (session: Driven, first: number, second?: number, wo
   suspend: (session) => session.suspend(),
   reset: (session) => session.reset(),
   /** Another connection, with this Receive Maximum of the server; `lost` has no session any more. */
-  next: (session, window) => void session.reconnect(true, window > 0 ? { receiveMaximum: window } : {}),
+  next: (session, window) =>
+    void session.reconnect(true, window > 0 ? { receiveMaximum: window } : {}),
   lost: (session) => {
     const { lost, stale } = session.reconnect(false)
     return lost ? stale : 'not lost'
@@ -55,9 +70,12 @@ const calls: Record<string, (session: Driven, first: number, second?: number, wo
   grant: (session, _first, _second, words = []) => session.port.grant(...words.map(Number)),
   /** Numbers and flags of the windows. */
   read: ({ receiveWindow, sendWindow }, _first, _second, words = []) =>
-    words.map((name) => `${Reflect.get(name in receiveWindow ? receiveWindow : sendWindow, name)}`).join(' '),
+    words
+      .map((name) => `${Reflect.get(name in receiveWindow ? receiveWindow : sendWindow, name)}`)
+      .join(' '),
 }
-for (const type of ['puback', 'pubrec', 'pubcomp', 'suback', 'unsuback'] as const) calls[type] = (session, id, code) => session.got(type, id, code)
+for (const type of ['puback', 'pubrec', 'pubcomp', 'suback', 'unsuback'] as const)
+  calls[type] = (session, id, code) => session.got(type, id, code)
 
 /** A store that confirms each request once when it is asked to, also what was requested before a reset: a session must bear that. */
 export class RecordingPort implements PersistPort {
@@ -131,7 +149,9 @@ export class Driven extends Session {
       const { code, fault, reasonCode } = action.error
       return code === 'ERR_PROTOCOL_ERROR' && fault === 'remote' ? `close ${reasonCode}` : code
     })
-    return [`${verdict ?? ''}`, this.answers(), ...asked, ...actions].filter((part) => part !== '').join(', ')
+    return [`${verdict ?? ''}`, this.answers(), ...asked, ...actions]
+      .filter((part) => part !== '')
+      .join(', ')
   }
 
   /** PUBLISH comes in: its ticket, REPEAT or FAULT. */
@@ -159,7 +179,10 @@ export class Driven extends Session {
   got(type: keyof typeof kinds, id: number, code = 0): string {
     const { sendWindow } = this
     const kind = kinds[type]
-    const verdict = typeof kind === 'number' ? sendWindow.handleAck(kind, id, code) : sendWindow.handleAnswer(kind, id, code)
+    const verdict =
+      typeof kind === 'number'
+        ? sendWindow.handleAck(kind, id, code)
+        : sendWindow.handleAnswer(kind, id, code)
     return verdicts.get(verdict) ?? `${verdict}`
   }
 
@@ -177,7 +200,9 @@ export class Driven extends Session {
 
   /** Takes them as text: `puback 1, pubrec 2 0x80`. */
   answers(): string {
-    const texts = this.takeAcks().map(([type, id, code]) => `${type} ${id}${code === 0 ? '' : ` 0x${code.toString(16)}`}`)
+    const texts = this.takeAcks().map(
+      ([type, id, code]) => `${type} ${id}${code === 0 ? '' : ` 0x${code.toString(16)}`}`,
+    )
     return texts.join(', ')
   }
 
@@ -189,7 +214,9 @@ export class Driven extends Session {
   /** Expects that the session ended the connection with this reason code, once, and did nothing else. */
   expectClose(reasonCode: number, code = 'ERR_PROTOCOL_ERROR'): void {
     expect([this.state, this.answers()]).toEqual(['closed', ''])
-    expect(this.takeActions()).toMatchObject([{ type: 'close', error: { code, reasonCode, fault: 'remote' } }])
+    expect(this.takeActions()).toMatchObject([
+      { type: 'close', error: { code, reasonCode, fault: 'remote' } },
+    ])
   }
 
   /** Expects that nothing was asked for and the session is still connected. */
@@ -198,7 +225,12 @@ export class Driven extends Session {
   }
 
   /** The connection is lost, and another one goes on with the session (or without it: `present` false). Gives the `connected` action. */
-  reconnect(present = true, properties: Properties = {}, connect: Partial<ConnectPacket> = {}, now = 0): Extract<Action, { type: 'connected' }> {
+  reconnect(
+    present = true,
+    properties: Properties = {},
+    connect: Partial<ConnectPacket> = {},
+    now = 0,
+  ): Extract<Action, { type: 'connected' }> {
     this.suspend()
     this.connect(connectPacket({ cleanStart: false, ...connect }))
     this.handlePacket(connackPacket(properties, { sessionPresent: present }), now)
@@ -211,19 +243,37 @@ export class Driven extends Session {
 /** A CONNECT as the client would send it. */
 export function connectPacket(fields: Partial<ConnectPacket> = {}): ConnectPacket {
   return {
-    ...{ type: 'connect', protocolName: 'MQTT', protocolVersion: 5, cleanStart: true, keepAlive: 30, clientId: 'me' },
-    ...{ will: undefined, username: undefined, password: undefined, properties: { topicAliasMaximum: 10 } },
+    ...{
+      type: 'connect',
+      protocolName: 'MQTT',
+      protocolVersion: 5,
+      cleanStart: true,
+      keepAlive: 30,
+      clientId: 'me',
+    },
+    ...{
+      will: undefined,
+      username: undefined,
+      password: undefined,
+      properties: { topicAliasMaximum: 10 },
+    },
     ...fields,
   } as ConnectPacket
 }
 
 /** A CONNACK with reason code 0, unless the fields say otherwise. */
-export function connackPacket(properties: Properties = {}, fields: Partial<ConnackPacket> = {}): ConnackPacket {
+export function connackPacket(
+  properties: Properties = {},
+  fields: Partial<ConnackPacket> = {},
+): ConnackPacket {
   return { type: 'connack', sessionPresent: false, reasonCode: 0, properties, ...fields }
 }
 
 /** A session whose CONNECT was taken by the driver. */
-export function connecting(config: Partial<SessionConfig> = {}, connect: Partial<ConnectPacket> = {}): Driven {
+export function connecting(
+  config: Partial<SessionConfig> = {},
+  connect: Partial<ConnectPacket> = {},
+): Driven {
   const session = new Driven(config)
   session.connect(connectPacket(connect))
   session.takeActions()
@@ -231,7 +281,11 @@ export function connecting(config: Partial<SessionConfig> = {}, connect: Partial
 }
 
 /** A session after its handshake at time 0, with nothing left to poll. */
-export function connected(config: Partial<SessionConfig> = {}, properties: Properties = {}, connect: Partial<ConnectPacket> = {}): Driven {
+export function connected(
+  config: Partial<SessionConfig> = {},
+  properties: Properties = {},
+  connect: Partial<ConnectPacket> = {},
+): Driven {
   const session = connecting(config, connect)
   session.handlePacket(connackPacket(properties), 0)
   expect(session.takeActions().map((action) => action.type)).toEqual(['connected'])

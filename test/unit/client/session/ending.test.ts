@@ -4,7 +4,11 @@ import { MqttError } from '../../../../src/errors.js'
 import type { ServerPacket } from '../../../../src/wire/packets.js'
 import { connackPacket, connected, connecting, connectPacket, Driven } from './drive.js'
 
-const packet = { type: 'disconnect', reasonCode: 0x8b, properties: { reasonString: 'why', serverReference: 'there' } } as const
+const packet = {
+  type: 'disconnect',
+  reasonCode: 0x8b,
+  properties: { reasonString: 'why', serverReference: 'there' },
+} as const
 
 /** Everything that the control plane can be given. */
 const packets: ServerPacket[] = [
@@ -28,10 +32,17 @@ const ends: [string, (session: Driven) => unknown][] = [
 describe('the end of a connection', () => {
   it('our DISCONNECT is the last thing sent, with what the caller gave [MQTT-3.14.4-1]', () => {
     const session = connected()
-    const ours = { type: 'disconnect', reasonCode: 0x04, properties: { reasonString: 'bye' } } as const
+    const ours = {
+      type: 'disconnect',
+      reasonCode: 0x04,
+      properties: { reasonString: 'bye' },
+    } as const
     session.disconnect(ours.reasonCode, ours.properties)
     session.disconnect(0, {})
-    expect([session.takeActions(), session.state]).toEqual([[{ type: 'send', packet: ours }], 'closed'])
+    expect([session.takeActions(), session.state]).toEqual([
+      [{ type: 'send', packet: ours }],
+      'closed',
+    ])
   })
 
   it('no DISCONNECT before CONNACK, nor before CONNECT', () => {
@@ -44,7 +55,9 @@ describe('the end of a connection', () => {
   it.each([0, 0x80, 0x8b, 0x8e, 0x98, 0x9c])('a DISCONNECT %i is handed on whole', (reasonCode) => {
     const session = connected()
     session.handlePacket({ ...packet, reasonCode }, 0)
-    expect(session.takeActions()).toEqual([{ type: 'server-disconnect', packet: { ...packet, reasonCode } }])
+    expect(session.takeActions()).toEqual([
+      { type: 'server-disconnect', packet: { ...packet, reasonCode } },
+    ])
     expect([session.state, session.deadline]).toEqual(['closed', Number.POSITIVE_INFINITY])
   })
 
@@ -64,20 +77,46 @@ describe('the end of a connection', () => {
   it('a protocol error names its reason code', () => {
     const session = connected()
     session.fail(0x93, 'too much')
-    const error = { code: 'ERR_PROTOCOL_ERROR', message: 'too much', outcome: 'unknown', reasonName: expect.any(String) }
-    expect(session.takeActions()).toMatchObject([{ type: 'close', reasonCode: 0x93, error: { ...error, fault: 'remote', reasonCode: 0x93 } }])
+    const error = {
+      code: 'ERR_PROTOCOL_ERROR',
+      message: 'too much',
+      outcome: 'unknown',
+      reasonName: expect.any(String),
+    }
+    expect(session.takeActions()).toMatchObject([
+      { type: 'close', reasonCode: 0x93, error: { ...error, fault: 'remote', reasonCode: 0x93 } },
+    ])
   })
 
-  it.each(['auth', 'publish', 'puback', 'pubrec', 'pubrel', 'pubcomp'] as const)('a %s on the control plane is refused by name', (type) => {
-    const session = connected()
-    session.handlePacket({ type, packetId: 1, reasonCode: 0x19, topic: 't', qos: 0, payload: new Uint8Array(0), properties: {} } as never, 0)
-    const error = { code: 'ERR_UNEXPECTED_PACKET', message: `${type.toUpperCase()} is not expected here` }
-    expect(session.takeActions()).toMatchObject([{ type: 'close', reasonCode: 0x82, error }])
-  })
+  it.each(['auth', 'publish', 'puback', 'pubrec', 'pubrel', 'pubcomp'] as const)(
+    'a %s on the control plane is refused by name',
+    (type) => {
+      const session = connected()
+      session.handlePacket(
+        {
+          type,
+          packetId: 1,
+          reasonCode: 0x19,
+          topic: 't',
+          qos: 0,
+          payload: new Uint8Array(0),
+          properties: {},
+        } as never,
+        0,
+      )
+      const error = {
+        code: 'ERR_UNEXPECTED_PACKET',
+        message: `${type.toUpperCase()} is not expected here`,
+      }
+      expect(session.takeActions()).toMatchObject([{ type: 'close', reasonCode: 0x82, error }])
+    },
+  )
 })
 
 describe('closed accepts nothing', () => {
-  const cases = ends.flatMap(([end, close]) => packets.map((heard) => ({ end, close, heard, type: heard.type })))
+  const cases = ends.flatMap(([end, close]) =>
+    packets.map((heard) => ({ end, close, heard, type: heard.type })),
+  )
 
   it.each(cases)('after $end: $type; a new CONNECT leaves it', ({ close, heard }) => {
     const session = connected()
@@ -87,7 +126,11 @@ describe('closed accepts nothing', () => {
     session.handlePacket(heard, 0)
     session.handleTimeout(1e9)
     session.fail(0x82, 'later')
-    expect([session.expectConnected(), session.takeActions(), session.state]).toEqual([false, [], 'closed'])
+    expect([session.expectConnected(), session.takeActions(), session.state]).toEqual([
+      false,
+      [],
+      'closed',
+    ])
     expect(session.deadline).toBe(Number.POSITIVE_INFINITY)
     const again = connectPacket({ clientId: 'again' })
     session.connect(again)

@@ -31,7 +31,11 @@ describe('a session without a connection', () => {
     session.suspend()
     session.handleTimeout(1e9)
     session.probe(1e9)
-    expect([session.state, session.deadline, session.takeActions()]).toEqual(['idle', Number.POSITIVE_INFINITY, []])
+    expect([session.state, session.deadline, session.takeActions()]).toEqual([
+      'idle',
+      Number.POSITIVE_INFINITY,
+      [],
+    ])
     session.connect(connectPacket())
     expect([session.state, session.takeActions().length]).toEqual(['connecting', 1])
     // One that was begun is over.
@@ -43,10 +47,17 @@ describe('a session without a connection', () => {
 describe('CONNACK', () => {
   it('makes the connection, after CONNECT as the first thing asked for [MQTT-3.1.0-1]', () => {
     const session = new Driven()
-    expect([session.state, session.negotiated, session.takeActions()]).toEqual(['idle', undefined, []])
+    expect([session.state, session.negotiated, session.takeActions()]).toEqual([
+      'idle',
+      undefined,
+      [],
+    ])
     const packet = connectPacket()
     session.connect(packet)
-    expect([session.state, session.takeActions()]).toEqual(['connecting', [{ type: 'send', packet }]])
+    expect([session.state, session.takeActions()]).toEqual([
+      'connecting',
+      [{ type: 'send', packet }],
+    ])
     const connack = connackPacket({ receiveMaximum: 7 })
     session.handlePacket(connack, 0)
     expect(session.takeActions()).toEqual([{ type: 'connected', connack, lost: false, stale: 0 }])
@@ -58,10 +69,17 @@ describe('CONNACK', () => {
     '%i: refused, closed, nothing sent, nothing heard; a new attempt starts afresh',
     (reasonCode) => {
       const session = connecting()
-      const connack = connackPacket({ reasonString: 'no', serverReference: 'there' }, { reasonCode })
+      const connack = connackPacket(
+        { reasonString: 'no', serverReference: 'there' },
+        { reasonCode },
+      )
       session.handlePacket(connack, 0)
       expect(session.takeActions()).toEqual([{ type: 'refused', connack }])
-      expect([session.state, session.negotiated, session.deadline]).toEqual(['closed', undefined, Number.POSITIVE_INFINITY])
+      expect([session.state, session.negotiated, session.deadline]).toEqual([
+        'closed',
+        undefined,
+        Number.POSITIVE_INFINITY,
+      ])
       session.handlePacket(connackPacket(), 0)
       session.close(new MqttError('ERR_CLOSED', 'too late'), 0x82)
       expect([session.takeActions(), session.state]).toEqual([[], 'closed'])
@@ -69,7 +87,11 @@ describe('CONNACK', () => {
       session.connect(packet)
       expect(session.takeActions()).toEqual([{ type: 'send', packet }])
       session.handlePacket(connackPacket(), 1000)
-      expect([session.state, session.negotiated?.clientId, session.deadline]).toEqual(['connected', 'again', 31_000])
+      expect([session.state, session.negotiated?.clientId, session.deadline]).toEqual([
+        'connected',
+        'again',
+        31_000,
+      ])
       session.takeActions()
       session.expectQuiet()
     },
@@ -77,32 +99,44 @@ describe('CONNACK', () => {
 
   it('an empty client id takes the one that the server assigns', () => {
     const session = connected({}, { assignedClientIdentifier: 'auto-7' }, { clientId: '' })
-    expect(session.negotiated).toMatchObject({ clientId: 'auto-7', assignedClientIdentifier: 'auto-7' })
+    expect(session.negotiated).toMatchObject({
+      clientId: 'auto-7',
+      assignedClientIdentifier: 'auto-7',
+    })
   })
 
   // The server took us in: DISCONNECT 0x82 goes first (section 4.13.1).
-  it.each(['other', 'me', ''])('a client id "%s" that is not ours: close', (assignedClientIdentifier) => {
-    const session = connecting()
-    session.handlePacket(connackPacket({ assignedClientIdentifier }), 0)
-    expect(session.actions).toMatchObject([{ reasonCode: 0x82 }])
-    session.expectClose(0x82)
-    expect(session.negotiated).toBeUndefined()
-  })
+  it.each(['other', 'me', ''])(
+    'a client id "%s" that is not ours: close',
+    (assignedClientIdentifier) => {
+      const session = connecting()
+      session.handlePacket(connackPacket({ assignedClientIdentifier }), 0)
+      expect(session.actions).toMatchObject([{ reasonCode: 0x82 }])
+      session.expectClose(0x82)
+      expect(session.negotiated).toBeUndefined()
+    },
+  )
 
   it.each<[Partial<ConnectPacket>, Partial<SessionConfig>, boolean]>([
     [{ cleanStart: true }, {}, false],
     [{ cleanStart: true }, { ownsSession: true }, false],
     [{ cleanStart: false }, {}, false],
     [{ cleanStart: false }, { ownsSession: true }, true],
-  ])('Session Present 1 after %o by a client with %o: welcome %s; 0 always is [MQTT-3.2.2-2] [MQTT-3.2.2-4]', (connect, config, welcome) => {
-    const session = connecting(config, connect)
-    session.handlePacket(connackPacket({}, { sessionPresent: true }), 0)
-    if (welcome) expect(session.takeActions()).toMatchObject([{ type: 'connected', connack: { sessionPresent: true } }])
-    else expect(session.actions).toMatchObject([{ reasonCode: 0x82 }])
-    if (welcome) expect(session.negotiated?.sessionPresent).toBe(true)
-    else session.expectClose(0x82)
-    expect(connected(config, {}, connect).negotiated?.sessionPresent).toBe(false)
-  })
+  ])(
+    'Session Present 1 after %o by a client with %o: welcome %s; 0 always is [MQTT-3.2.2-2] [MQTT-3.2.2-4]',
+    (connect, config, welcome) => {
+      const session = connecting(config, connect)
+      session.handlePacket(connackPacket({}, { sessionPresent: true }), 0)
+      if (welcome)
+        expect(session.takeActions()).toMatchObject([
+          { type: 'connected', connack: { sessionPresent: true } },
+        ])
+      else expect(session.actions).toMatchObject([{ reasonCode: 0x82 }])
+      if (welcome) expect(session.negotiated?.sessionPresent).toBe(true)
+      else session.expectClose(0x82)
+      expect(connected(config, {}, connect).negotiated?.sessionPresent).toBe(false)
+    },
+  )
 
   it.each([
     [undefined, 'SCRAM', false],

@@ -10,12 +10,20 @@ const everyId = times(maximumPacketIdentifier).map((index) => index + 1)
 describe('the table', () => {
   /** What a table says when asked for everything. */
   function entries(table: IdTable): [number, number][] {
-    return [0, ...everyId].flatMap((id): [number, number][] => (table.get(id) === 0 ? [] : [[id, table.get(id)]]))
+    return [0, ...everyId].flatMap((id): [number, number][] =>
+      table.get(id) === 0 ? [] : [[id, table.get(id)]],
+    )
   }
 
   it('behaves like a map, whatever is written in whatever order, across pages', () => {
-    const id = fc.oneof(fc.integer({ min: 1, max: 65_535 }), fc.constantFrom(1, 254, 255, 256, 257, 511, 512, 65_279, 65_280, 65_535))
-    const change = fc.oneof({ weight: 20, arbitrary: fc.tuple(id, fc.integer({ min: 0, max: 6 })) }, { weight: 1, arbitrary: fc.constant(undefined) })
+    const id = fc.oneof(
+      fc.integer({ min: 1, max: 65_535 }),
+      fc.constantFrom(1, 254, 255, 256, 257, 511, 512, 65_279, 65_280, 65_535),
+    )
+    const change = fc.oneof(
+      { weight: 20, arbitrary: fc.tuple(id, fc.integer({ min: 0, max: 6 })) },
+      { weight: 1, arbitrary: fc.constant(undefined) },
+    )
     fc.assert(
       fc.property(fc.array(change, { maxLength: 120 }), (changes) => {
         const table = new IdTable()
@@ -75,13 +83,16 @@ describe('identifiers of a session', () => {
 
   it('are found in random holes, every one of them', () => {
     fc.assert(
-      fc.property(fc.uniqueArray(fc.integer({ min: 1, max: 65_535 }), { minLength: 1, maxLength: 60 }), (holes) => {
-        const session = connected()
-        for (const _id of everyId) session.publish(1)
-        for (const id of holes) session.got('puback', id)
-        expect(holes.map(() => session.publish(1))).toEqual([...holes].sort((a, b) => a - b))
-        session.play('read mayPublish = false')
-      }),
+      fc.property(
+        fc.uniqueArray(fc.integer({ min: 1, max: 65_535 }), { minLength: 1, maxLength: 60 }),
+        (holes) => {
+          const session = connected()
+          for (const _id of everyId) session.publish(1)
+          for (const id of holes) session.got('puback', id)
+          expect(holes.map(() => session.publish(1))).toEqual([...holes].sort((a, b) => a - b))
+          session.play('read mayPublish = false')
+        },
+      ),
       { numRuns: 20 },
     )
   })
@@ -134,14 +145,23 @@ describe('identifier 1 of a session whose past this process does not know', () =
   const used = 'prepare 2 = true; out q2 = 1; pubrec 1 = released, pubrel 1; pubcomp 1 = done'
   const answered = 'ignored, pubrel 1 0x92'
   const broken = 'fault, close 130'
-  const inputs = ['puback 1', 'pubrec 1', 'pubrec 1 0x80', 'pubcomp 1', 'suback 1 1', 'unsuback 1 1']
+  const inputs = [
+    'puback 1',
+    'pubrec 1',
+    'pubrec 1 0x80',
+    'pubcomp 1',
+    'suback 1 1',
+    'unsuback 1 1',
+  ]
   const notInUse = ['ignored', answered, 'ignored', 'ignored', 'ignored', 'ignored']
   const states: [state: string, script: string, meant: string[]][] = [
     ['being cleared', clearing, [broken, answered, 'ignored', 'cleared', broken, broken]],
     ['cleared', cleared, notInUse],
     ['used once, and free again', `${cleared}; ${used}`, notInUse],
   ]
-  const cases = states.flatMap(([state, script, meant]) => inputs.map((input, at) => [state, input, meant[at] ?? '', script] as const))
+  const cases = states.flatMap(([state, script, meant]) =>
+    inputs.map((input, at) => [state, input, meant[at] ?? '', script] as const),
+  )
 
   it.each(cases)('%s, %s: %s', (_state, input, meant, script) => {
     const session = inherited(1).play(script).play(`${input} = ${meant}`)

@@ -9,10 +9,22 @@ const taken = 'in 5 q2 = 0; settle 0 = true'
 const states: [state: string, script: string, qos1: string, qos2: string, pubrel: string][] = [
   ['not in use', '', '0', '0', unknown],
   ['QoS 1 in hand', 'in 5 q1 = 0', broken, broken, 'close 130'],
-  ['QoS 1 behind another', 'in 9 q1 = 0; in 5 q1 = 1; settle 1 = true', broken, broken, 'close 130'],
+  [
+    'QoS 1 behind another',
+    'in 9 q1 = 0; in 5 q1 = 1; settle 1 = true',
+    broken,
+    broken,
+    'close 130',
+  ],
   ['QoS 1 acknowledged', 'in 5 q1 = 0; settle 0 = true, puback 5', '1', '1', unknown],
   ['QoS 2 in hand', 'in 5 q2 = 0', broken, 'repeat', 'close 130'],
-  ['QoS 2 behind another', 'in 9 q2 = 0; in 5 q2 = 1; settle 1 = true', broken, 'repeat', 'close 130'],
+  [
+    'QoS 2 behind another',
+    'in 9 q2 = 0; in 5 q2 = 1; settle 1 = true',
+    broken,
+    'repeat',
+    'close 130',
+  ],
   ['durable: QoS 2 being stored', `${taken}, put-inbound 5`, broken, 'repeat', 'close 130'],
   ['PUBREC sent', `${taken}, pubrec 5`, broken, 'repeat, pubrec 5', 'pubcomp 5'],
   [
@@ -24,13 +36,16 @@ const states: [state: string, script: string, qos1: string, qos2: string, pubrel
   ['PUBCOMP sent', `${taken}, pubrec 5; pubrel 5 = pubcomp 5`, '1', '1', unknown],
 ]
 
-it.each(states)('an identifier "%s": PUBLISH and PUBREL are what the standard says', (state, script, qos1, qos2, pubrel) => {
-  for (const input of [`in 5 q1 = ${qos1}`, `in 5 q2 = ${qos2}`, `pubrel 5 = ${pubrel}`]) {
-    const session = state.startsWith('durable') ? durablyConnected() : connected()
-    session.play(script).play(input)
-    expect(session.state).toBe(input.endsWith('close 130') ? 'closed' : 'connected')
-  }
-})
+it.each(states)(
+  'an identifier "%s": PUBLISH and PUBREL are what the standard says',
+  (state, script, qos1, qos2, pubrel) => {
+    for (const input of [`in 5 q1 = ${qos1}`, `in 5 q2 = ${qos2}`, `pubrel 5 = ${pubrel}`]) {
+      const session = state.startsWith('durable') ? durablyConnected() : connected()
+      session.play(script).play(input)
+      expect(session.state).toBe(input.endsWith('close 130') ? 'closed' : 'connected')
+    }
+  },
+)
 
 describe('incoming QoS 1 (section 4.3.2)', () => {
   it('nothing is acknowledged before it is settled, then once; its identifier is a new message then, also in one read [MQTT-4.3.2-4] [MQTT-4.3.2-5]', () => {
@@ -77,7 +92,8 @@ describe('our Receive Maximum (section 3.1.2.11.3)', () => {
     [65_535, 1],
   ])("'disconnect': %i at QoS %i, one more is close(0x93) [MQTT-3.3.4-9]", (most, qos) => {
     const session = connected({ receiveMaximum: most, receiveMaximumExceeded: 'disconnect' })
-    for (let id = 1; id <= most; id++) expect([session.receiveWindow.full, session.receive(id, qos)]).toEqual([false, id - 1])
+    for (let id = 1; id <= most; id++)
+      expect([session.receiveWindow.full, session.receive(id, qos)]).toEqual([false, id - 1])
     session.play(`read full open unsettled = true ${most} ${most}`)
     // A repeat is no further message.
     if (qos === 2) session.play('in 1 q2 = repeat')
@@ -85,23 +101,30 @@ describe('our Receive Maximum (section 3.1.2.11.3)', () => {
     session.play(`in ${most === 65_535 ? 0 : most + 1} q${qos} = fault, close 147`)
   })
 
-  it.each([1, 2])('all 65,535 identifiers may be open at QoS %i beyond it: told once a connection, counted, acknowledged in order', (qos) => {
-    const session = connected({ receiveMaximum: 3, ownsSession: true }, {}, { cleanStart: false })
-    const arrive = (from: number, to: number) => Array.from({ length: to + 1 - from }, (_, at) => session.receive(from + at, qos))
-    const tickets = arrive(1, 65_535)
-    expect(tickets).toEqual([...tickets.keys()])
-    session.play('read open unsettled excess full = 65535 65535 65532 true, exceeded')
-    for (const ticket of tickets.reverse()) session.settle(ticket)
-    expect(session.takeAcks().map(([, id]) => id)).toEqual(Array.from({ length: 65_535 }, (_, index) => index + 1))
-    if (qos === 2) for (let id = 1; id <= 65_535; id++) session.play(`pubrel ${id} = pubcomp ${id}`)
-    session.play('read open unsettled full = 0 0 false')
-    // What grew for it goes on as before.
-    expect(arrive(1, 4)).toEqual([65_535, 65_536, 65_537, 65_538])
-    const type = qos === 1 ? 'puback' : 'pubrec'
-    session.play(`settle 65536 = true; settle 65535 = true, ${type} 1, ${type} 2; next`)
-    arrive(11, 15)
-    session.play('read excess = 65535, exceeded')
-  })
+  it.each([1, 2])(
+    'all 65,535 identifiers may be open at QoS %i beyond it: told once a connection, counted, acknowledged in order',
+    (qos) => {
+      const session = connected({ receiveMaximum: 3, ownsSession: true }, {}, { cleanStart: false })
+      const arrive = (from: number, to: number) =>
+        Array.from({ length: to + 1 - from }, (_, at) => session.receive(from + at, qos))
+      const tickets = arrive(1, 65_535)
+      expect(tickets).toEqual([...tickets.keys()])
+      session.play('read open unsettled excess full = 65535 65535 65532 true, exceeded')
+      for (const ticket of tickets.reverse()) session.settle(ticket)
+      expect(session.takeAcks().map(([, id]) => id)).toEqual(
+        Array.from({ length: 65_535 }, (_, index) => index + 1),
+      )
+      if (qos === 2)
+        for (let id = 1; id <= 65_535; id++) session.play(`pubrel ${id} = pubcomp ${id}`)
+      session.play('read open unsettled full = 0 0 false')
+      // What grew for it goes on as before.
+      expect(arrive(1, 4)).toEqual([65_535, 65_536, 65_537, 65_538])
+      const type = qos === 1 ? 'puback' : 'pubrec'
+      session.play(`settle 65536 = true; settle 65535 = true, ${type} 1, ${type} 2; next`)
+      arrive(11, 15)
+      session.play('read excess = 65535, exceeded')
+    },
+  )
 
   it('QoS 2 occupies its place until PUBCOMP, QoS 1 until PUBACK, also settled behind an open one', () => {
     connected({ receiveMaximum: 2 }).play(`

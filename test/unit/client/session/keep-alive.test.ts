@@ -26,7 +26,8 @@ const calls: Record<string, (keepAlive: KeepAlive, now: number, bytes: number) =
 }
 
 /** Keep-alive of 30 s and a ping timeout of 10 s, connected at time 0. */
-const started = (seconds = 30, pingTimeout = 10_000): KeepAlive => new KeepAlive(pingTimeout, seconds, 0)
+const started = (seconds = 30, pingTimeout = 10_000): KeepAlive =>
+  new KeepAlive(pingTimeout, seconds, 0)
 
 /** Plays `calls time = what it says`, between semicolons, times in seconds. `5-60/5 sent+received` does so from 5 to 60, each 5 s, and nothing is due. */
 function play(script: string, keepAlive = started()): void {
@@ -40,7 +41,10 @@ function play(script: string, keepAlive = started()): void {
     const [first = '', second = '', bytes] = call.split(' ')
     const [, from, to, step] = (/^(\d+)-(\d+)(?:\/([\d.]+))?$/.exec(first) ?? []).map(Number)
     if (from === undefined || to === undefined) {
-      if (first !== '') expect(`${call} = ${say(first, Math.round(Number(second) * 1000), Number(bytes))}`).toBe(`${call} = ${expected}`)
+      if (first !== '')
+        expect(`${call} = ${say(first, Math.round(Number(second) * 1000), Number(bytes))}`).toBe(
+          `${call} = ${expected}`,
+        )
     } else
       for (let now = from * 1000; now <= to * 1000; now += (step || 1) * 1000) {
         say(second, now, 0)
@@ -90,7 +94,8 @@ describe('PINGREQ', () => {
   })
 
   it('a late PINGRESP restores the schedule without doubling it', () => {
-    const script = 'at 5 = ping; at 10 = ping; received+pong 14; received+pong 14; deadline = 15; at 15 = ping; at 15 = idle'
+    const script =
+      'at 5 = ping; at 10 = ping; received+pong 14; received+pong 14; deadline = 15; at 15 = ping; at 15 = idle'
     play(script, started(5, 60_000))
   })
 
@@ -116,7 +121,10 @@ describe('a dead link', () => {
   })
 
   it('bytes of a long packet count as life, and PINGREQ goes on in the middle of it', () => {
-    const rounds = Array.from({ length: 12 }, (_, at) => `${5 * at + 1}-${5 * at + 4} received; received+at ${5 * at + 5} = ping`)
+    const rounds = Array.from(
+      { length: 12 },
+      (_, at) => `${5 * at + 1}-${5 * at + 4} received; received+at ${5 * at + 5} = ping`,
+    )
     play(`${rounds.join(';')}; deadline = 63; at 63 = dead`, started(5, 3000))
   })
 
@@ -144,8 +152,11 @@ describe('a dead link', () => {
   })
 
   it('what a free buffer swallows proves nothing', () => {
-    const swallowed = (at: number): string => `blocked ${at}; took ${at}.05; free ${at}.099; took ${at}.5`
-    play(`${Array.from({ length: 29 }, (_, at) => swallowed(at + 1)).join(';')}; at 30 = ping; deadline = 40`)
+    const swallowed = (at: number): string =>
+      `blocked ${at}; took ${at}.05; free ${at}.099; took ${at}.5`
+    play(
+      `${Array.from({ length: 29 }, (_, at) => swallowed(at + 1)).join(';')}; at 30 = ping; deadline = 40`,
+    )
   })
 
   it('after a wake-up a transport that is blocked has a ping timeout to take bytes, one that is not 1.5 s to bring some', () => {
@@ -155,7 +166,8 @@ describe('a dead link', () => {
 
   it('is woken from a wake-up until the server answered and a moment has passed, and not by the wake-up of a connection before', () => {
     const session = connected()
-    const script = 'woken 0 = false; probe 1; woken 1 = true; woken 9 = true; received 1.1; woken 2.5 = true; woken 2.501 = false; probe 3'
+    const script =
+      'woken 0 = false; probe 1; woken 1 = true; woken 9 = true; received 1.1; woken 2.5 = true; woken 2.501 = false; probe 3'
     play(script, session.keepAlive)
     session.reconnect()
     play('woken 3.1 = false', session.keepAlive)
@@ -217,7 +229,13 @@ describe('a packet that comes in part', () => {
 const ping = [{ type: 'send', packet: { type: 'pingreq' } }]
 const error = { code: 'ERR_KEEPALIVE_TIMEOUT', outcome: 'unknown' }
 const dead = [{ type: 'close', reasonCode: undefined, error }]
-const stoppedReading = [{ type: 'close', reasonCode: undefined, error: { ...error, message: 'the server stopped reading' } }]
+const stoppedReading = [
+  {
+    type: 'close',
+    reasonCode: undefined,
+    error: { ...error, message: 'the server stopped reading' },
+  },
+]
 
 /** What a session asks for at this time. */
 function timedOut(session: Driven, now: number): Action[] {
@@ -235,14 +253,22 @@ function answered(session: Driven, now: number): number {
 describe('keep-alive of a session', () => {
   it('asks for PINGREQ at the time it named, and for nothing before', () => {
     const session = connected()
-    expect([session.deadline, timedOut(session, 29_999), timedOut(session, 30_000)]).toEqual([30_000, [], ping])
+    expect([session.deadline, timedOut(session, 29_999), timedOut(session, 30_000)]).toEqual([
+      30_000,
+      [],
+      ping,
+    ])
     expect([answered(session, 30_020), session.state]).toEqual([60_000, 'connected'])
   })
 
   it('ends the connection as a keep-alive timeout, without DISCONNECT', () => {
     const session = connected()
     expect([timedOut(session, 30_000), timedOut(session, 40_000)]).toMatchObject([ping, dead])
-    expect([session.state, session.deadline, timedOut(session, 80_000)]).toEqual(['closed', Number.POSITIVE_INFINITY, []])
+    expect([session.state, session.deadline, timedOut(session, 80_000)]).toEqual([
+      'closed',
+      Number.POSITIVE_INFINITY,
+      [],
+    ])
   })
 
   it('ends the connection when the server stops reading, and says so', () => {
@@ -264,7 +290,11 @@ describe('a wake-up that the platform reports', () => {
   it.each([30, 0])('sends PINGREQ, and has 1.5 s for any byte: keep-alive %i', (keepAlive) => {
     const session = connected({}, {}, { keepAlive })
     session.probe(5000)
-    expect([session.takeActions(), session.keepAlive.probing, session.deadline]).toEqual([ping, true, 6500])
+    expect([session.takeActions(), session.keepAlive.probing, session.deadline]).toEqual([
+      ping,
+      true,
+      6500,
+    ])
     expect([timedOut(session, 6499), timedOut(session, 6500)]).toMatchObject([[], dead])
     // What redials knows that there is nothing to wait for.
     expect(session.keepAlive.probing).toBe(true)
@@ -277,7 +307,11 @@ describe('a wake-up that the platform reports', () => {
     expect([session.takeActions(), session.deadline]).toEqual([ping, 6500])
     session.keepAlive.received(6499)
     // The PINGREQ is still to be answered within the ping timeout.
-    expect([session.keepAlive.probing, timedOut(session, 6500), session.deadline]).toEqual([false, [], 16_499])
+    expect([session.keepAlive.probing, timedOut(session, 6500), session.deadline]).toEqual([
+      false,
+      [],
+      16_499,
+    ])
     session.handlePacket({ type: 'pingresp' }, 7000)
     expect(session.deadline).toBe(35_000)
   })
@@ -308,7 +342,10 @@ describe('a timer that comes late', () => {
 
   it('a link that died meanwhile is found out 1.5 s after the wake-up', () => {
     const session = connected()
-    expect([timedOut(session, 8 * hour), timedOut(session, 8 * hour + 1500)]).toMatchObject([ping, dead])
+    expect([timedOut(session, 8 * hour), timedOut(session, 8 * hour + 1500)]).toMatchObject([
+      ping,
+      dead,
+    ])
   })
 
   it.each([false, true])('also with a PINGREQ on its way into the sleep (probe %s)', (probe) => {
@@ -316,12 +353,20 @@ describe('a timer that comes late', () => {
     if (probe) session.probe(1000)
     else session.handleTimeout(30_000)
     session.takeActions()
-    expect([timedOut(session, hour), session.state, session.deadline]).toEqual([ping, 'connected', hour + 1500])
+    expect([timedOut(session, hour), session.state, session.deadline]).toEqual([
+      ping,
+      'connected',
+      hour + 1500,
+    ])
   })
 
   it('by less than the keep-alive is none: the usual PINGREQ, and the usual patience', () => {
     const session = connected()
-    expect([timedOut(session, 32_000), session.keepAlive.probing, session.deadline]).toEqual([ping, false, 42_000])
+    expect([timedOut(session, 32_000), session.keepAlive.probing, session.deadline]).toEqual([
+      ping,
+      false,
+      42_000,
+    ])
   })
 
   it('what stood still with us begins again: a transport that takes nothing has its whole time', () => {
@@ -354,7 +399,10 @@ describe('a timer that comes late', () => {
 })
 
 /** What happens on a link, each after a pause in milliseconds. A `dribble` is bytes of a packet that is not whole. */
-const events = fc.array(fc.tuple(fc.nat(25_000), fc.constantFrom('sent', 'dribble', 'pong', 'nothing')), { maxLength: 60 })
+const events = fc.array(
+  fc.tuple(fc.nat(25_000), fc.constantFrom('sent', 'dribble', 'pong', 'nothing')),
+  { maxLength: 60 },
+)
 
 it.each([10_000, 45_000])('any traffic, %i: dead after silence, never later', (pingTimeout) => {
   fc.assert(
@@ -389,7 +437,9 @@ it.each([10_000, 45_000])('any traffic, %i: dead after silence, never later', (p
       }
       for (const [pause, event] of history) {
         if (!lives(now + pause)) return expectDeath()
-        expect(now - lastReceived, 'silence was noticed').toBeLessThanOrEqual(interval + pingTimeout)
+        expect(now - lastReceived, 'silence was noticed').toBeLessThanOrEqual(
+          interval + pingTimeout,
+        )
         if (event === 'sent') {
           sends()
           keepAlive.sentAt = now

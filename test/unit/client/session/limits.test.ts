@@ -5,7 +5,8 @@ import { checkFilter, checkPublish, negotiate } from '../../../../src/client/ses
 import type { Properties, QoS } from '../../../../src/wire/packets.js'
 import { connackPacket, connectPacket } from './drive.js'
 
-const agreed = (properties: Properties = {}): Negotiated => negotiate(connectPacket(), connackPacket(properties), 10_000)
+const agreed = (properties: Properties = {}): Negotiated =>
+  negotiate(connectPacket(), connackPacket(properties), 10_000)
 
 /** All that a server may say it has. */
 const available = <T>(value: T) => ({
@@ -34,15 +35,27 @@ describe('what CONNACK settles', () => {
     [1, 200, 200],
     [0, 10_000, 10_000],
   ])('keep-alive %i s, pingTimeout %i ms: %i ms count', (keepAlive, pingTimeout, counts) => {
-    expect(negotiate(connectPacket({ keepAlive }), connackPacket(), pingTimeout).pingTimeout).toBe(counts)
-    expect(negotiate(connectPacket({ keepAlive: 60 }), connackPacket({ serverKeepAlive: keepAlive }), pingTimeout).pingTimeout).toBe(counts)
+    expect(negotiate(connectPacket({ keepAlive }), connackPacket(), pingTimeout).pingTimeout).toBe(
+      counts,
+    )
+    expect(
+      negotiate(
+        connectPacket({ keepAlive: 60 }),
+        connackPacket({ serverKeepAlive: keepAlive }),
+        pingTimeout,
+      ).pingTimeout,
+    ).toBe(counts)
   })
 
   it('takes over everything that the server says', () => {
     const same: Properties = {
       ...{ sessionExpiryInterval: 77, receiveMaximum: 3, maximumQoS: 1, maximumPacketSize: 64 },
       ...{ topicAliasMaximum: 5, serverKeepAlive: 9, serverReference: 'elsewhere' },
-      ...{ assignedClientIdentifier: 'given', reasonString: 'why not', responseInformation: 'here' },
+      ...{
+        assignedClientIdentifier: 'given',
+        reasonString: 'why not',
+        responseInformation: 'here',
+      },
       userProperties: ['1', '2'].map((value): [string, string] => ['a', value]),
     }
     const connect = connectPacket({ clientId: '', properties: { sessionExpiryInterval: 300 } })
@@ -55,20 +68,34 @@ describe('what CONNACK settles', () => {
 
   it('takes a one as "available" and a zero as what it is', () => {
     expect(agreed(available(1 as const))).toMatchObject(available(true))
-    const none = { serverKeepAlive: 0, sessionExpiryInterval: 0, maximumQoS: 0, topicAliasMaximum: 0 } as const
+    const none = {
+      serverKeepAlive: 0,
+      sessionExpiryInterval: 0,
+      maximumQoS: 0,
+      topicAliasMaximum: 0,
+    } as const
     expect(agreed(none)).toMatchObject({ ...none, keepAlive: 0 })
   })
 
   it('keeps the session expiry that we asked for when the server says nothing', () => {
     const connect = connectPacket({ properties: { sessionExpiryInterval: 300 } })
     expect(negotiate(connect, connackPacket(), 10_000).sessionExpiryInterval).toBe(300)
-    expect(negotiate(connect, connackPacket({ sessionExpiryInterval: 0 }), 10_000).sessionExpiryInterval).toBe(0)
+    expect(
+      negotiate(connect, connackPacket({ sessionExpiryInterval: 0 }), 10_000).sessionExpiryInterval,
+    ).toBe(0)
   })
 
   it('knows that 3.1.1 has neither identifiers nor shared subscriptions', () => {
     const negotiated = negotiate(connectPacket({ protocolVersion: 4 }), connackPacket(), 10_000)
-    expect(negotiated).toMatchObject({ maximumQoS: 2, retainAvailable: true, wildcardSubscriptionAvailable: true })
-    expect(negotiated).toMatchObject({ subscriptionIdentifierAvailable: false, sharedSubscriptionAvailable: false })
+    expect(negotiated).toMatchObject({
+      maximumQoS: 2,
+      retainAvailable: true,
+      wildcardSubscriptionAvailable: true,
+    })
+    expect(negotiated).toMatchObject({
+      subscriptionIdentifierAvailable: false,
+      sharedSubscriptionAvailable: false,
+    })
   })
 })
 
@@ -76,7 +103,10 @@ describe('checks before anything is sent', () => {
   it('refuse a QoS above Maximum QoS, and no other [MQTT-3.2.2-11]', () => {
     const levels: QoS[] = [0, 1, 2]
     for (const maximumQoS of levels)
-      for (const qos of levels) expect(checkPublish(agreed({ maximumQoS }), qos, false)).toBe(qos > maximumQoS ? 'ERR_QOS_UNSUPPORTED' : undefined)
+      for (const qos of levels)
+        expect(checkPublish(agreed({ maximumQoS }), qos, false)).toBe(
+          qos > maximumQoS ? 'ERR_QOS_UNSUPPORTED' : undefined,
+        )
   })
 
   it('refuse RETAIN where the server does not retain, and only then [MQTT-3.2.2-14]', () => {
@@ -86,7 +116,9 @@ describe('checks before anything is sent', () => {
         [0, false],
         [1, true],
       ] as const)
-        expect(checkPublish(agreed({ retainAvailable }), qos, retain)).toBe(retain && !retainAvailable ? 'ERR_RETAIN_UNSUPPORTED' : undefined)
+        expect(checkPublish(agreed({ retainAvailable }), qos, retain)).toBe(
+          retain && !retainAvailable ? 'ERR_RETAIN_UNSUPPORTED' : undefined,
+        )
   })
 
   it.each<[string, boolean, Properties, string | undefined]>([

@@ -8,8 +8,29 @@ import { ReferenceSession, type Verdict } from './reference-session.js'
 
 /** How often each kind of step comes. */
 const weights = {
-  ...{ receive: 8, settle: 14, 'settle any': 1, pubrel: 4, publish: 6, request: 2, answer: 8, puback: 1, pubrec: 1, pubcomp: 1 },
-  ...{ suback: 1, withdraw: 1, persisted: 6, 'persisted any': 1, 'persisted late': 2, suspend: 2, resume: 30, replay: 8, abandon: 1 },
+  ...{
+    receive: 8,
+    settle: 14,
+    'settle any': 1,
+    pubrel: 4,
+    publish: 6,
+    request: 2,
+    answer: 8,
+    puback: 1,
+    pubrec: 1,
+    pubcomp: 1,
+  },
+  ...{
+    suback: 1,
+    withdraw: 1,
+    persisted: 6,
+    'persisted any': 1,
+    'persisted late': 2,
+    suspend: 2,
+    resume: 30,
+    replay: 8,
+    abandon: 1,
+  },
 }
 const types = Object.keys(weights) as (keyof typeof weights)[]
 
@@ -95,9 +116,11 @@ class Pair {
 
   run(one: Step): void {
     if (one.type === 'suspend') return this.#suspend()
-    if (one.type === 'resume') return this.reference.connected ? undefined : this.#resume(one, one.present)
+    if (one.type === 'resume')
+      return this.reference.connected ? undefined : this.#resume(one, one.present)
     // Without a connection nothing comes in, and nothing goes out.
-    if (this.reference.connected || offline.includes(one.type)) this.#compare(one.type, this.#apply(one))
+    if (this.reference.connected || offline.includes(one.type))
+      this.#compare(one.type, this.#apply(one))
   }
 
   /** Undefined where nothing could be done, or nothing is said of it. */
@@ -123,14 +146,23 @@ class Pair {
         return [this.#taken(session.publish(one.qos)), reference.publish(one.qos)]
       case 'request': {
         const kind = one.kind === 'suback' ? 'subscribe' : 'unsubscribe'
-        return sendWindow.hasIdentifier ? [this.#taken(sendWindow.request(kind, one.count)), reference.request(one.kind, one.count)] : undefined
+        return sendWindow.hasIdentifier
+          ? [
+              this.#taken(sendWindow.request(kind, one.count)),
+              reference.request(one.kind, one.count),
+            ]
+          : undefined
       }
       case 'withdraw':
         return this.#withdraw(one.pick)
       case 'replay':
       case 'abandon': {
         const id = reference.held[one.pick]
-        return id === undefined ? undefined : one.type === 'replay' ? this.#replay(id) : this.#abandon(id)
+        return id === undefined
+          ? undefined
+          : one.type === 'replay'
+            ? this.#replay(id)
+            : this.#abandon(id)
       }
       case 'persisted':
       case 'persisted any': {
@@ -149,7 +181,8 @@ class Pair {
 
   #grant(token: number): void {
     const [operation, id] = this.session.port.requests[token] ?? []
-    if (operation === 'delete-inbound' && id !== undefined && token >= this.#firstToken) this.#forgotten.add(id)
+    if (operation === 'delete-inbound' && id !== undefined && token >= this.#firstToken)
+      this.#forgotten.add(id)
     this.session.port.grant(token)
   }
 
@@ -157,7 +190,8 @@ class Pair {
   #ends({ id, qos }: Step): boolean {
     const { messages, received, ending, occupied } = this.reference
     const same = messages.find((message) => message.id === id)
-    if (same !== undefined || received.has(id) || ending.has(id)) return qos === 1 || same?.qos === 1
+    if (same !== undefined || received.has(id) || ending.has(id))
+      return qos === 1 || same?.qos === 1
     return !this.#tolerates && occupied >= this.#link.receiveMaximum
   }
 
@@ -166,7 +200,9 @@ class Pair {
     const expected = this.reference.receive(id, qos, dup)
     const before = this.#earlier.find((arrival) => arrival.id === id)
     if (verdict >= 0) {
-      expect(verdict, 'a ticket of its own').toBeGreaterThan(Math.max(-1, ...this.#tickets.values()))
+      expect(verdict, 'a ticket of its own').toBeGreaterThan(
+        Math.max(-1, ...this.#tickets.values()),
+      )
       this.#unacked.push({ id, qos, ticket: verdict })
     } else if (before !== undefined && verdict === REPEAT) this.#unacked.push(before)
     if (verdict !== FAULT) this.#earlier = this.#earlier.filter((arrival) => arrival !== before)
@@ -184,7 +220,9 @@ class Pair {
   }
 
   #taken(id: number): number {
-    expect(id >= 1 && id <= 65_535 && !this.#liveIds.has(id), 'an identifier that is free').toBe(true)
+    expect(id >= 1 && id <= 65_535 && !this.#liveIds.has(id), 'an identifier that is free').toBe(
+      true,
+    )
     this.#liveIds.add(id)
     return id
   }
@@ -193,7 +231,13 @@ class Pair {
   #withdraw(pick: number): undefined {
     const id = this.#id(pick)
     const exchange = this.reference.exchanges.get(id)
-    if (exchange === undefined || exchange.held || exchange.wants === 'storing' || exchange.wants === 'pubcomp') return
+    if (
+      exchange === undefined ||
+      exchange.held ||
+      exchange.wants === 'storing' ||
+      exchange.wants === 'pubcomp'
+    )
+      return
     this.session.sendWindow.withdraw(id)
     this.reference.withdraw(id)
     this.#liveIds.delete(id)
@@ -222,10 +266,16 @@ class Pair {
     // The answer that it waits for, or any.
     const wants = type === 'answer' ? (exchange?.wants ?? 'puback') : type
     let both: Both
-    if (wants === 'puback' || wants === 'pubcomp') both = [session.got(wants, id), reference[wants](id)]
+    if (wants === 'puback' || wants === 'pubcomp')
+      both = [session.got(wants, id), reference[wants](id)]
     else if (wants === 'suback' || wants === 'unsuback') {
       const answer = type === 'suback' ? kind : wants
-      const codes = type === 'suback' ? count : exchange !== undefined && 'filters' in exchange ? exchange.filters : 1
+      const codes =
+        type === 'suback'
+          ? count
+          : exchange !== undefined && 'filters' in exchange
+            ? exchange.filters
+            : 1
       both = [session.got(answer, id, codes), reference.answer(answer, id, codes)]
     } else both = [session.got('pubrec', id, code), reference.pubrec(id, code)]
     if (both[0] === 'done') this.#liveIds.delete(id)
@@ -247,11 +297,14 @@ class Pair {
     this.#audit(acks)
     if (typeof expected === 'string' && expected.startsWith('close')) {
       expect([mine, session.state]).toEqual(['fault', 'closed'])
-      expect(actions).toMatchObject([{ type: 'close', error: { reasonCode: Number(expected.slice(6)) } }])
+      expect(actions).toMatchObject([
+        { type: 'close', error: { reasonCode: Number(expected.slice(6)) } },
+      ])
       return this.#suspend()
     }
     expect(mine, type).toBe(expected)
-    const first = this.#tolerates && this.#excess === this.#before && reference.excess > this.#before
+    const first =
+      this.#tolerates && this.#excess === this.#before && reference.excess > this.#before
     this.#excess = reference.excess
     expect(actions, 'told once a connection').toEqual(first ? [{ type: 'exceeded' }] : [])
     expect([receiveWindow.excess, receiveWindow.open, receiveWindow.unsettled]).toEqual([
@@ -260,19 +313,32 @@ class Pair {
       reference.messages.length,
     ])
     const [oldest] = reference.messages
-    if (oldest !== undefined) expect(receiveWindow.oldestTicket).toBe(this.#tickets.get(oldest.ticket))
+    if (oldest !== undefined)
+      expect(receiveWindow.oldestTicket).toBe(this.#tickets.get(oldest.ticket))
     const { inFlight, mayPublish, mayReplay, hasIdentifier } = sendWindow
-    expect([inFlight, mayPublish, mayReplay, hasIdentifier]).toEqual([reference.inFlight, reference.mayPublish, reference.mayReplay, true])
+    expect([inFlight, mayPublish, mayReplay, hasIdentifier]).toEqual([
+      reference.inFlight,
+      reference.mayPublish,
+      reference.mayReplay,
+      true,
+    ])
   }
 
   // A first acknowledgement is for the oldest message of this connection without one, and only after it was settled.
   #audit(acks: Ack[]): void {
     for (const [type, id, code] of acks) {
-      if (type === 'pubcomp' && code === 0 && this.#durable) expect(this.#forgotten.delete(id), 'forgotten before PUBCOMP').toBe(true)
-      if (type !== 'puback' && (type !== 'pubrec' || !this.#unacked.some((message) => message.id === id))) continue
+      if (type === 'pubcomp' && code === 0 && this.#durable)
+        expect(this.#forgotten.delete(id), 'forgotten before PUBCOMP').toBe(true)
+      if (
+        type !== 'puback' &&
+        (type !== 'pubrec' || !this.#unacked.some((message) => message.id === id))
+      )
+        continue
       const oldest = this.#unacked.shift()
       expect([type, id]).toEqual([oldest?.qos === 1 ? 'puback' : 'pubrec', oldest?.id])
-      expect(this.#settled.has(oldest?.ticket ?? -1), 'settled before it is acknowledged').toBe(true)
+      expect(this.#settled.has(oldest?.ticket ?? -1), 'settled before it is acknowledged').toBe(
+        true,
+      )
     }
   }
 
@@ -280,12 +346,17 @@ class Pair {
   #suspend(): void {
     if (!this.reference.connected) return
     const { session, reference } = this
-    for (const [id, { wants }] of reference.exchanges) if (wants === 'suback' || wants === 'unsuback') this.#liveIds.delete(id)
+    for (const [id, { wants }] of reference.exchanges)
+      if (wants === 'suback' || wants === 'unsuback') this.#liveIds.delete(id)
     session.suspend()
     reference.suspend()
     this.#earlier.push(...this.#unacked.splice(0))
     expect([session.takeActions(), session.answers()]).toEqual([[], ''])
-    expect([session.receiveWindow.parked, session.receiveWindow.open, session.sendWindow.inFlight]).toEqual([reference.parked.length, 0, 0])
+    expect([
+      session.receiveWindow.parked,
+      session.receiveWindow.open,
+      session.sendWindow.inFlight,
+    ]).toEqual([reference.parked.length, 0, 0])
   }
 
   // The next connection; with Session Present 0 all that was handed out is stale.

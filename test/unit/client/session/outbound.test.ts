@@ -3,21 +3,41 @@ import { describe, expect, it } from 'vitest'
 import type { SubackPacket, UnsubackPacket } from '../../../../src/wire/packets.js'
 import { connected, durablyConnected } from './drive.js'
 
-const inputs = [...['puback 1', 'pubrec 1', 'pubrec 1 0x10', 'pubrec 1 0x80', 'pubrec 1 0x97', 'pubcomp 1'], ...['suback 1 2', 'unsuback 1 2']]
+const inputs = [
+  ...['puback 1', 'pubrec 1', 'pubrec 1 0x10', 'pubrec 1 0x80', 'pubrec 1 0x97', 'pubcomp 1'],
+  ...['suback 1 2', 'unsuback 1 2'],
+]
 const broken = 'fault, close 130'
 const answered = 'ignored, pubrel 1 0x92'
 const released = 'released, pubrel 1'
 /** What all of these mean where the identifier is not in use, and where it is for something else. */
-const unused = ['ignored', answered, answered, 'ignored', 'ignored', 'ignored', 'ignored', 'ignored']
+const unused = [
+  'ignored',
+  answered,
+  answered,
+  'ignored',
+  'ignored',
+  'ignored',
+  'ignored',
+  'ignored',
+]
 const wrong = Array<string>(inputs.length).fill(broken)
 
 /** How identifier 1 comes into a state, and what each acknowledgement means then: D04 D07 D09 D12 D14 to D19. */
 const states: [state: string, script: string, meant: string[]][] = [
   ['not in use', '', unused],
   ['PUBLISH QoS 1 sent', 'out q1 = 1', wrong.with(0, 'done')],
-  ['PUBLISH QoS 2 sent', 'out q2 = 1', [broken, released, released, 'done', 'done', broken, broken, broken]],
+  [
+    'PUBLISH QoS 2 sent',
+    'out q2 = 1',
+    [broken, released, released, 'done', 'done', broken, broken, broken],
+  ],
   // An error PUBREC answers a copy that was sent again: the server has the message.
-  ['PUBREL sent', 'out q2 = 1; pubrec 1 = released, pubrel 1', [broken, released, released, 'ignored', 'ignored', 'done', broken, broken]],
+  [
+    'PUBREL sent',
+    'out q2 = 1; pubrec 1 = released, pubrel 1',
+    [broken, released, released, 'ignored', 'ignored', 'done', broken, broken],
+  ],
   [
     'PUBREL being stored (durable)',
     'out q2 = 1; pubrec 1 = released, put-release 1',
@@ -29,7 +49,9 @@ const states: [state: string, script: string, meant: string[]][] = [
   ['QoS 2 done', 'out q2 = 1; pubrec 1 = released, pubrel 1; pubcomp 1 = done', unused],
 ]
 
-const cases = states.flatMap(([state, script, meant]) => inputs.map((input, at) => [state, input, meant[at] ?? '', script] as const))
+const cases = states.flatMap(([state, script, meant]) =>
+  inputs.map((input, at) => [state, input, meant[at] ?? '', script] as const),
+)
 
 describe('every acknowledgement in every state of its identifier', () => {
   it.each(cases)('%s, %s: %s', (state, input, meant, script) => {
@@ -70,19 +92,35 @@ describe('outgoing exchanges', () => {
 
   it('acknowledgements of nobody’s are counted and leave nothing behind', () => {
     const session = connected()
-    for (let id = 1; id <= 65_535; id++) expect([session.got('puback', id), session.got('pubcomp', id)]).toEqual(['ignored', 'ignored'])
+    for (let id = 1; id <= 65_535; id++)
+      expect([session.got('puback', id), session.got('pubcomp', id)]).toEqual([
+        'ignored',
+        'ignored',
+      ])
     session.play('read unsolicited inFlight mayPublish = 131070 0 true; out q1 = 1')
   })
 })
 
 describe('SUBACK and UNSUBACK (sections 3.9, 3.11)', () => {
-  const suback: SubackPacket = { type: 'suback', packetId: 1, properties: {}, reasonCodes: [0, 0x87] }
-  const unsuback: UnsubackPacket = { type: 'unsuback', packetId: 2, properties: {}, reasonCodes: [0x11] }
+  const suback: SubackPacket = {
+    type: 'suback',
+    packetId: 1,
+    properties: {},
+    reasonCodes: [0, 0x87],
+  }
+  const unsuback: UnsubackPacket = {
+    type: 'unsuback',
+    packetId: 2,
+    properties: {},
+    reasonCodes: [0x11],
+  }
 
   it('are handed on once, and free the identifier; those to nobody’s request are ignored and counted', () => {
     const session = connected().play('subscribe 2 = 1; unsubscribe 1 = 2')
     for (const packet of [unsuback, suback, unsuback, suback]) session.handlePacket(packet, 0)
-    expect(session.takeActions()).toEqual([unsuback, suback].map((packet) => ({ type: 'answered', packet })))
+    expect(session.takeActions()).toEqual(
+      [unsuback, suback].map((packet) => ({ type: 'answered', packet })),
+    )
     session.play('read unsolicited = 2')
   })
 

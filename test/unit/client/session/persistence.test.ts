@@ -70,7 +70,10 @@ describe('PUBCOMP where the session is kept in a store', () => {
       pubrel 2 = delete-inbound 2; grant 3 = pubcomp 2; grant 2 = pubcomp 9`)
   })
 
-  it.each(['next; pubrel 9 = delete-inbound 9; grant 1', 'suspend; grant 1; next; pubrel 9 = delete-inbound 9'])(
+  it.each([
+    'next; pubrel 9 = delete-inbound 9; grant 1',
+    'suspend; grant 1; next; pubrel 9 = delete-inbound 9',
+  ])(
     'when the connection ends before, PUBREL on the next one asks again, and the late answer sends nothing: %s',
     (rest) => {
       received().play(`pubrel 9 = delete-inbound 9; ${rest}; grant 2 = pubcomp 9`)

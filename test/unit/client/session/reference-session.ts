@@ -7,7 +7,14 @@
 import type { Ack } from './drive.js'
 
 /** What an input comes to: a ticket or an identifier, a yes or no, a word, or the reason code of a close. */
-export type Verdict = number | boolean | 'repeat' | 'done' | 'released' | 'ignored' | `close ${number}`
+export type Verdict =
+  | number
+  | boolean
+  | 'repeat'
+  | 'done'
+  | 'released'
+  | 'ignored'
+  | `close ${number}`
 
 interface Message {
   readonly ticket: number
@@ -19,7 +26,8 @@ interface Message {
 
 type Exchange =
   /** `held`: an earlier connection carried it, and this one has not. */
-  { wants: 'puback' | 'pubrec' | 'storing' | 'pubcomp'; held: boolean } | { wants: 'suback' | 'unsuback'; filters: number; held: false }
+  | { wants: 'puback' | 'pubrec' | 'storing' | 'pubcomp'; held: boolean }
+  | { wants: 'suback' | 'unsuback'; filters: number; held: false }
 
 export class ReferenceSession {
   acks: Ack[] = []
@@ -61,7 +69,9 @@ export class ReferenceSession {
   }
 
   get inFlight(): number {
-    return [...this.exchanges.values()].filter(({ wants, held }) => !held && wants !== 'suback' && wants !== 'unsuback').length
+    return [...this.exchanges.values()].filter(
+      ({ wants, held }) => !held && wants !== 'suback' && wants !== 'unsuback',
+    ).length
   }
 
   get mayPublish(): boolean {
@@ -92,7 +102,8 @@ export class ReferenceSession {
       if (!this.#tolerates) return 'close 147'
     }
     // A server that was set back may use it for something else: what the record says of it is over.
-    if (qos === 1 && this.earlier.delete(id) && this.#durable) this.#write('delete-inbound', id, () => undefined)
+    if (qos === 1 && this.earlier.delete(id) && this.#durable)
+      this.#write('delete-inbound', id, () => undefined)
     // Its PUBREC leaves in the order of arrival.
     if (this.earlier.delete(id)) {
       this.messages.push({ ticket: this.tickets++, id, qos, phase: 'settled', code: 0 })
@@ -111,7 +122,9 @@ export class ReferenceSession {
   }
 
   settle(ticket: number, code: number): Verdict {
-    const message = [...this.messages, ...this.parked].find((one) => one.ticket === ticket && one.phase === 'held')
+    const message = [...this.messages, ...this.parked].find(
+      (one) => one.ticket === ticket && one.phase === 'held',
+    )
     if (message === undefined) return false
     message.code = code
     message.phase = 'settled'
@@ -172,7 +185,8 @@ export class ReferenceSession {
     }
     if (exchange.held) return 'ignored'
     if (exchange.wants === 'pubrec' && code >= 0x80) return this.#final(id, 'pubrec')
-    if (code >= 0x80) return exchange.wants === 'storing' || exchange.wants === 'pubcomp' ? 'ignored' : 'close 130'
+    if (code >= 0x80)
+      return exchange.wants === 'storing' || exchange.wants === 'pubcomp' ? 'ignored' : 'close 130'
     if (exchange.wants === 'storing') return 'released'
     if (exchange.wants === 'pubrec' && this.#durable) {
       exchange.wants = 'storing'

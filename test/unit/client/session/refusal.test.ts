@@ -1,6 +1,12 @@
 /** Reason codes of the peer as errors: names, the codes of 3.1.1, and nothing of the peer's text in a message. */
 import { describe, expect, it } from 'vitest'
-import { broken, nameOf, refusal, tooLarge, version5Code } from '../../../../src/client/session/refusal.js'
+import {
+  broken,
+  nameOf,
+  refusal,
+  tooLarge,
+  version5Code,
+} from '../../../../src/client/session/refusal.js'
 
 const CONNACK = 2
 const PUBACK = 4
@@ -34,12 +40,19 @@ it.each([
   [6, 0x80, 'Unspecified error'],
   [255, 0x80, 'Unspecified error'],
 ])('return code %i of a 3.1.1 CONNACK is %i on 5.0: %s', (returnCode, code, name) => {
-  expect([version5Code(returnCode), nameOf(version5Code(returnCode), CONNACK)]).toEqual([code, name])
+  expect([version5Code(returnCode), nameOf(version5Code(returnCode), CONNACK)]).toEqual([
+    code,
+    name,
+  ])
 })
 
 it.each([
   ['ERR_CONNECT_REFUSED', 0x86, 'connect refused: Bad User Name or Password (username, password?)'],
-  ['ERR_CONNECT_REFUSED', 0x84, 'connect refused: Unsupported Protocol Version (protocolVersion auto?)'],
+  [
+    'ERR_CONNECT_REFUSED',
+    0x84,
+    'connect refused: Unsupported Protocol Version (protocolVersion auto?)',
+  ],
   ['ERR_CONNECT_REFUSED', 0x89, 'connect refused: Server busy'],
   ['ERR_PUBLISH_REFUSED', 0x87, 'publish refused: Not authorized'],
   ['ERR_SESSION_TAKEN_OVER', 0x8e, 'session taken over: another client has this clientId'],
@@ -50,20 +63,40 @@ it.each([
 describe('a refusal', () => {
   it('is the peer’s fault, carries the code with its name, and what the peer said apart from the message', () => {
     const error = refusal('ERR_PUBLISH_REFUSED', 0x97, 'evil \u001b[2J', PUBACK)
-    const reason = { reasonCode: 0x97, reasonName: 'Quota exceeded', reasonString: 'evil \u001b[2J' }
-    expect(error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', fault: 'remote', outcome: 'refused', ...reason })
+    const reason = {
+      reasonCode: 0x97,
+      reasonName: 'Quota exceeded',
+      reasonString: 'evil \u001b[2J',
+    }
+    expect(error).toMatchObject({
+      code: 'ERR_PUBLISH_REFUSED',
+      fault: 'remote',
+      outcome: 'refused',
+      ...reason,
+    })
     expect(error.message).not.toContain('evil')
-    expect(refusal('ERR_SUBSCRIBE_REFUSED', 0x80, undefined, SUBACK, 'unknown').outcome).toBe('unknown')
+    expect(refusal('ERR_SUBSCRIBE_REFUSED', 0x80, undefined, SUBACK, 'unknown').outcome).toBe(
+      'unknown',
+    )
   })
 
   it('differs from a connection that broke: what was sent may have arrived', () => {
     const cause = new Error('reset')
     const error = broken('ERR_CONNECTION_LOST', 'closed', cause)
-    expect(error).toMatchObject({ code: 'ERR_CONNECTION_LOST', fault: 'remote', outcome: 'unknown', reasonCode: undefined, cause })
+    expect(error).toMatchObject({
+      code: 'ERR_CONNECTION_LOST',
+      fault: 'remote',
+      outcome: 'unknown',
+      reasonCode: undefined,
+      cause,
+    })
     expect(error.message).toContain('closed')
   })
 
   it('of a packet that was too large says by how much, and whose limit it is', () => {
-    expect(tooLarge(300, 256)).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE', message: 'packet too large: 300 bytes, the server takes 256' })
+    expect(tooLarge(300, 256)).toMatchObject({
+      code: 'ERR_PACKET_TOO_LARGE',
+      message: 'packet too large: 300 bytes, the server takes 256',
+    })
   })
 })

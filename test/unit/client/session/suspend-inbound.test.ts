@@ -4,8 +4,14 @@ import { connected, durablyConnected } from './drive.js'
 
 describe('a QoS 1 message in hand when the connection ends', () => {
   it.each([
-    ['in the gap', 'suspend; settle 0 0x97 = true; settle 0 0x80 = false; next; in 7 q1 dup = repeat, puback 7 0x97'],
-    ['before its repeat', 'next; settle 0 0x97 = true; settle 0 = false; in 7 q1 dup = repeat, puback 7 0x97'],
+    [
+      'in the gap',
+      'suspend; settle 0 0x97 = true; settle 0 0x80 = false; next; in 7 q1 dup = repeat, puback 7 0x97',
+    ],
+    [
+      'before its repeat',
+      'next; settle 0 0x97 = true; settle 0 = false; in 7 q1 dup = repeat, puback 7 0x97',
+    ],
     ['after its repeat', 'next; in 7 q1 dup = repeat; settle 0 0x97 = true, puback 7 0x97'],
   ])('is acknowledged %s: settled once, sent after its repeat', (_when, rest) => {
     connected().play(`in 7 q1 = 0; ${rest}; settle 0 = false`)
@@ -170,9 +176,18 @@ describe('Session Present 0', () => {
 
 describe('PUBREC of a message that was settled waits for the store', () => {
   it.each([
-    ['in the gap', 'settle 0 = true, put-inbound 1; suspend; grant 0; next; in 1 q2 dup = repeat, pubrec 1'],
-    ['after the repeat', 'suspend; settle 0 = true, put-inbound 1; next; in 1 q2 dup = repeat; grant 0 = pubrec 1'],
-    ['for a session that was lost meanwhile', 'settle 0 = true, put-inbound 1; lost = 1; in 1 q2 = 1; grant 0'],
+    [
+      'in the gap',
+      'settle 0 = true, put-inbound 1; suspend; grant 0; next; in 1 q2 dup = repeat, pubrec 1',
+    ],
+    [
+      'after the repeat',
+      'suspend; settle 0 = true, put-inbound 1; next; in 1 q2 dup = repeat; grant 0 = pubrec 1',
+    ],
+    [
+      'for a session that was lost meanwhile',
+      'settle 0 = true, put-inbound 1; lost = 1; in 1 q2 = 1; grant 0',
+    ],
   ])('which answers %s', (_when, rest) => {
     durablyConnected().play(`in 1 q2 = 0; ${rest}`)
   })
@@ -188,7 +203,10 @@ describe('repeats on one connection, also of a message that was bound to its rep
     expect(session.state).toBe('closed')
   })
 
-  it.each(['in 1 q1 dup', 'in 1 q1', 'next; in 1 q1 dup = repeat; in 1 q1 dup'])('on 5.0 it is close(0x82): %s [MQTT-4.4.0-1]', (rest) => {
-    connected().play(`in 1 q1 = 0; ${rest} = fault, close 130`)
-  })
+  it.each(['in 1 q1 dup', 'in 1 q1', 'next; in 1 q1 dup = repeat; in 1 q1 dup'])(
+    'on 5.0 it is close(0x82): %s [MQTT-4.4.0-1]',
+    (rest) => {
+      connected().play(`in 1 q1 = 0; ${rest} = fault, close 130`)
+    },
+  )
 })

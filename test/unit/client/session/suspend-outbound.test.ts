@@ -103,12 +103,14 @@ describe('a session of an unknown past: first connect with Session Present 1', (
     expect(cleared.length).toBeLessThanOrEqual(16)
     // Asked again, it does not ask the server again.
     session.play('prepare 2 = false')
-    for (const id of [session.publish(1), session.publish(1), session.publish(1)]) expect(cleared).not.toContain(id)
+    for (const id of [session.publish(1), session.publish(1), session.publish(1)])
+      expect(cleared).not.toContain(id)
     session.play(`
       read inFlight = 3; pubcomp ${cleared[0]} = cleared; prepare 2 = true; out q2 = ${cleared[0]}`)
   })
 
-  it('clears no more identifiers at a time than the server takes', () => expect(clearing(inherited(3))).toHaveLength(3))
+  it('clears no more identifiers at a time than the server takes', () =>
+    expect(clearing(inherited(3))).toHaveLength(3))
 
   it('never gives QoS 2 an identifier that was not cleared, over many publishes', () => {
     const session = inherited()

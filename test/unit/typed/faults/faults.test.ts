@@ -25,12 +25,38 @@ async function findingsOf(plans: Iterable<Plan>): Promise<string[]> {
 }
 
 /** What may go wrong at each event. True: the streams must not fail. A stride of 2: at every other one, unless there is time. */
-const anytime: readonly [name: string, trouble: (step: number) => Trouble, gentle: boolean, stride?: number][] = [
-  ['the caller loses its connection', (step) => ({ step, what: 'cut', who: 'caller', down: 50 }), true],
-  ['the server loses its connection', (step) => ({ step, what: 'cut', who: 'server', down: 50 }), true],
-  ['the broker restarts with its sessions', (step) => ({ step, what: 'restart', keep: true }), true, 2],
-  ['the broker restarts without its sessions', (step) => ({ step, what: 'restart', keep: false }), false],
-  ['the server dies, and comes back', (step) => ({ step, what: 'kill', down: 20, next: 'same' }), false],
+const anytime: readonly [
+  name: string,
+  trouble: (step: number) => Trouble,
+  gentle: boolean,
+  stride?: number,
+][] = [
+  [
+    'the caller loses its connection',
+    (step) => ({ step, what: 'cut', who: 'caller', down: 50 }),
+    true,
+  ],
+  [
+    'the server loses its connection',
+    (step) => ({ step, what: 'cut', who: 'server', down: 50 }),
+    true,
+  ],
+  [
+    'the broker restarts with its sessions',
+    (step) => ({ step, what: 'restart', keep: true }),
+    true,
+    2,
+  ],
+  [
+    'the broker restarts without its sessions',
+    (step) => ({ step, what: 'restart', keep: false }),
+    false,
+  ],
+  [
+    'the server dies, and comes back',
+    (step) => ({ step, what: 'kill', down: 20, next: 'same' }),
+    false,
+  ],
   ['the server dies', (step) => ({ step, what: 'kill', down: 0, next: 'none' }), false, 2],
   ['a second server answers', (step) => ({ step, what: 'twin' }), false, 2],
   ['the caller ends', (step) => ({ step, what: 'close' }), false, 2],
@@ -43,7 +69,10 @@ function* seeds(most: number): Iterable<Plan> {
 describe('every call settles, and no answer is given twice', () => {
   it.each(anytime)('%s, at each event', async (_name, trouble, gentle, stride = 1) => {
     const every = isLong ? 1 : stride
-    const steps = Array.from({ length: Math.ceil((await stepsOf()) / every) }, (_, index) => index * every + 1)
+    const steps = Array.from(
+      { length: Math.ceil((await stepsOf()) / every) },
+      (_, index) => index * every + 1,
+    )
     expect(await findingsOf(steps.map((step) => planOf(trouble(step), gentle)))).toEqual([])
   })
 

@@ -81,9 +81,14 @@ export function planFrom(seed: number): Plan {
   const random = new Random(seed)
   const gentle = random.chance(0.4)
   const asks = Array.from({ length: random.between(1, 6) }, () => askFrom(random, gentle))
-  const trouble = (nth: number): Trouble => (gentle ? gentleTrouble(random, nth === 0) : anyTrouble(random))
-  const troubles = Array.from({ length: random.between(1, gentle ? 4 : 5) }, (_, nth) => trouble(nth))
-  const packets = Array.from({ length: random.chance(0.4) ? random.between(1, 3) : 0 }, () => packetFrom(random))
+  const trouble = (nth: number): Trouble =>
+    gentle ? gentleTrouble(random, nth === 0) : anyTrouble(random)
+  const troubles = Array.from({ length: random.between(1, gentle ? 4 : 5) }, (_, nth) =>
+    trouble(nth),
+  )
+  const packets = Array.from({ length: random.chance(0.4) ? random.between(1, 3) : 0 }, () =>
+    packetFrom(random),
+  )
   const expiry = gentle || random.chance(0.5) ? 300 : 2
   const qos = gentle || random.chance(0.8) ? 1 : 0
   return { name: `seed ${seed}`, asks, troubles, packets, expiry, qos, gentle }
@@ -119,7 +124,10 @@ function gentleTrouble(random: Random, mayHide: boolean): Trouble {
   return cut(random, step, [0, 10, 500], () => mayHide && random.chance(0.2))
 }
 
-const anything = [...(['gentle', 'gentle', 'cut', 'restart'] as const), ...(['kill', 'kill', 'twin', 'close'] as const)]
+const anything = [
+  ...(['gentle', 'gentle', 'cut', 'restart'] as const),
+  ...(['kill', 'kill', 'twin', 'close'] as const),
+]
 
 function anyTrouble(random: Random): Trouble {
   const step = when(random)

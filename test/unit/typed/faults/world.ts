@@ -48,7 +48,10 @@ interface Run {
 }
 
 /** Carries out a plan. Gives what was wrong, and how many steps it took. @param defect what is wrong with calls and streams, which has to be found */
-export async function run(plan: Plan, defect?: Defect): Promise<{ findings: string[]; steps: number }> {
+export async function run(
+  plan: Plan,
+  defect?: Defect,
+): Promise<{ findings: string[]; steps: number }> {
   const { setTimeout, clearTimeout, MessageChannel } = globalThis
   const { now } = Date
   const world = new FaultWorld(plan, defect)
@@ -100,7 +103,8 @@ class FaultWorld {
   get timers(): object {
     const { clock } = this.#world
     return {
-      setTimeout: (callback: (...given: unknown[]) => void, delay = 0, ...given: unknown[]) => clock.setTimer(() => callback(...given), delay),
+      setTimeout: (callback: (...given: unknown[]) => void, delay = 0, ...given: unknown[]) =>
+        clock.setTimer(() => callback(...given), delay),
       clearTimeout: (cancel: unknown) => typeof cancel === 'function' && cancel(),
     }
   }
@@ -110,11 +114,16 @@ class FaultWorld {
     this.#caller = this.#client('caller')
     await this.#caller.connect()
     await this.#serve('server')
-    const calling = Promise.all(this.#plan.asks.map((ask, index) => this.#ask(ask, `${ask.do}-${index}`)))
+    const calling = Promise.all(
+      this.#plan.asks.map((ask, index) => this.#ask(ask, `${ask.do}-${index}`)),
+    )
     this.steps = 0
     this.#isOn = true
-    await world.until(calling, 3_600_000).catch((error: unknown) => this.findings.push(`the world stopped: ${error}`))
-    for (const { tag, end } of this.#records) if (end === undefined) this.findings.push(`${tag} never settled`)
+    await world
+      .until(calling, 3_600_000)
+      .catch((error: unknown) => this.findings.push(`the world stopped: ${error}`))
+    for (const { tag, end } of this.#records)
+      if (end === undefined) this.findings.push(`${tag} never settled`)
     this.#isOn = false
     // A caller that has left says so, or its server notices.
     await world.pass(patience + longestTimeout)
@@ -131,7 +140,9 @@ class FaultWorld {
       cleanStart: false,
       sessionExpiryInterval: this.#plan.expiry,
       // Only a link that breaks silently needs one.
-      keepAlive: this.#plan.troubles.some((trouble) => trouble.what === 'cut' && trouble.silently) ? 5 : 0,
+      keepAlive: this.#plan.troubles.some((trouble) => trouble.what === 'cut' && trouble.silently)
+        ? 5
+        : 0,
       reconnect: { backoff: () => 100 },
     })
     return client as unknown as Client
@@ -143,11 +154,21 @@ class FaultWorld {
     const server = this.#client(clientId)
     if (!clientId.startsWith('twin')) this.#server = server
     await server.connect()
-    const handle = ({ params, value }: { params: { tag: string }; value: Job }): AsyncGenerator<Answer> => this.#answers(server, params.tag, value)
+    const handle = ({
+      params,
+      value,
+    }: {
+      params: { tag: string }
+      value: Job
+    }): AsyncGenerator<Answer> => this.#answers(server, params.tag, value)
     await jobs.on(server).serve(handle, { qos: this.#plan.qos, streamTimeout: patience })
   }
 
-  async *#answers(server: Client, tag: string, { length, gap, fails }: Job): AsyncGenerator<Answer> {
+  async *#answers(
+    server: Client,
+    tag: string,
+    { length, gap, fails }: Job,
+  ): AsyncGenerator<Answer> {
     const mine: Run = { tag, server, given: 0, endedAt: undefined }
     this.#runs.push(mine)
     try {
@@ -171,12 +192,22 @@ class FaultWorld {
 
   async #ask(ask: Ask, tag: string): Promise<void> {
     await this.#world.sleep(ask.at)
-    const record: Record = { tag, ask, values: [], end: undefined, error: undefined, longest: 0, endedAt: 0 }
+    const record: Record = {
+      tag,
+      ask,
+      values: [],
+      end: undefined,
+      error: undefined,
+      longest: 0,
+      endedAt: 0,
+    }
     this.#records.push(record)
     const abort = new AbortController()
     if (ask.abort !== undefined) this.#world.sleep(ask.abort).then(() => abort.abort())
     try {
-      record.end = await (ask.do === 'call' ? this.#call(record, abort.signal) : this.#stream(record, abort.signal))
+      record.end = await (ask.do === 'call'
+        ? this.#call(record, abort.signal)
+        : this.#stream(record, abort.signal))
     } catch (error) {
       Object.assign(record, { end: 'failed', error })
     }
@@ -185,14 +216,22 @@ class FaultWorld {
 
   async #call(record: Record, signal: AbortSignal): Promise<'done'> {
     const { length, gap, fails = false, timeout, qos } = record.ask
-    const call = this.#jobs.call({ tag: record.tag }, { length, gap, fails }, { timeout, qos, signal })
+    const call = this.#jobs.call(
+      { tag: record.tag },
+      { length, gap, fails },
+      { timeout, qos, signal },
+    )
     record.values.push(await this.#timed(record, call))
     return 'done'
   }
 
   async #stream(record: Record, signal: AbortSignal): Promise<'done' | 'left'> {
     const { length, gap, fails = false, timeout, window, leave } = record.ask
-    const stream = this.#jobs.stream({ tag: record.tag }, { length, gap, fails }, { timeout, window, signal })
+    const stream = this.#jobs.stream(
+      { tag: record.tag },
+      { length, gap, fails },
+      { timeout, window, signal },
+    )
     for (;;) {
       if (leave === record.values.length) {
         await this.#timed(record, Promise.resolve(stream.return?.()))
@@ -204,7 +243,9 @@ class FaultWorld {
       const [mine, ...more] = this.#runs.filter(({ tag }) => tag === record.tag)
       const [given, read] = [mine?.given ?? 0, record.values.length]
       if (more.length === 0 && given > read + window + 1)
-        this.findings.push(`${record.tag}: ${given} answers were made, ${read} read, with a window of ${window}`)
+        this.findings.push(
+          `${record.tag}: ${given} answers were made, ${read} read, with a window of ${window}`,
+        )
     }
   }
 
@@ -220,12 +261,18 @@ class FaultWorld {
   #step(): void {
     if (!this.#isOn) return
     this.steps += 1
-    for (const trouble of this.#plan.troubles) if (trouble.step === this.steps) this.#strike(trouble)
+    for (const trouble of this.#plan.troubles)
+      if (trouble.step === this.steps) this.#strike(trouble)
   }
 
   #strike(trouble: Trouble): void {
     const { what } = trouble
-    if (what === 'cut') this.#cut(trouble.who === 'caller' ? 'caller' : this.#server.clientId, trouble.down, trouble.silently)
+    if (what === 'cut')
+      this.#cut(
+        trouble.who === 'caller' ? 'caller' : this.#server.clientId,
+        trouble.down,
+        trouble.silently,
+      )
     else if (what === 'restart') this.#world.broker.restart({ keepSessions: trouble.keep })
     else if (what === 'kill') this.#kill(trouble.down, trouble.next)
     else if (what === 'twin') this.#serve(`twin-${++this.#servers}`).catch(() => undefined)
@@ -261,11 +308,15 @@ class FaultWorld {
       this.findings.push(...found.map((what) => `${record.tag}: ${what}`))
     }
     for (const { tag, server, endedAt } of this.#runs)
-      if (endedAt === undefined) this.findings.push(`${tag}: a generator of ${server.clientId} goes on`)
+      if (endedAt === undefined)
+        this.findings.push(`${tag}: a generator of ${server.clientId} goes on`)
     if (this.#plan.gentle) this.#judgeLeaving()
     // A silence is what a link that was cut sounds like.
     for (const violation of this.#world.broker.violations)
-      if (violation.reasonCode !== 0x8d) this.findings.push(`the broker was told what no client may say: ${JSON.stringify(violation)}`)
+      if (violation.reasonCode !== 0x8d)
+        this.findings.push(
+          `the broker was told what no client may say: ${JSON.stringify(violation)}`,
+        )
   }
 
   *#wrongAnswers({ tag, ask, values, end }: Record): Iterable<string> {
@@ -274,7 +325,12 @@ class FaultWorld {
     if (values.some((value) => value.tag !== tag)) yield 'it was given the answers of another'
     const runs = new Set(values.map(({ run }) => run))
     if (runs.size > 1) yield `its answers are those of ${runs.size} generators`
-    if (ask.do === 'stream' && end === 'done' && (values.length !== ask.length || ask.fails === true)) yield `it ended after ${values.length} answers`
+    if (
+      ask.do === 'stream' &&
+      end === 'done' &&
+      (values.length !== ask.length || ask.fails === true)
+    )
+      yield `it ended after ${values.length} answers`
   }
 
   *#wrongEnd({ ask, end, error, longest, endedAt }: Record): Iterable<string> {
@@ -286,18 +342,29 @@ class FaultWorld {
     if (end !== 'failed') return
     const code = MqttError.is(error) ? error.code : String(error)
     const remote = MqttError.is(error) ? error.reasonName : undefined
-    const told = code === 'ERR_REMOTE' && (ask.do === 'call' ? ask.length === 0 : ask.fails === true && remote === 'TOLD')
-    const own = (code === 'ERR_ABORTED' && ask.abort !== undefined) || (code === 'ERR_CLOSED' && this.#closedAt !== undefined)
-    const lost = remote === 'ERR_TIMEOUT' || code === 'ERR_TIMEOUT' || code === 'ERR_SESSION_LOST' || code === 'ERR_CONNECTION_LOST'
+    const told =
+      code === 'ERR_REMOTE' &&
+      (ask.do === 'call' ? ask.length === 0 : ask.fails === true && remote === 'TOLD')
+    const own =
+      (code === 'ERR_ABORTED' && ask.abort !== undefined) ||
+      (code === 'ERR_CLOSED' && this.#closedAt !== undefined)
+    const lost =
+      remote === 'ERR_TIMEOUT' ||
+      code === 'ERR_TIMEOUT' ||
+      code === 'ERR_SESSION_LOST' ||
+      code === 'ERR_CONNECTION_LOST'
     if (!told && !own && !(lost && !this.#plan.gentle)) yield `it failed: ${error}`
   }
 
   // Nothing was lost for good: a server that heard of the leaving has ended its generator. A request that comes again may be known to none.
   #judgeLeaving(): void {
-    for (const { tag, endedAt = 0 } of this.#runs.filter((run, index) => index === this.#runs.findIndex(({ tag }) => tag === run.tag))) {
+    for (const { tag, endedAt = 0 } of this.#runs.filter(
+      (run, index) => index === this.#runs.findIndex(({ tag }) => tag === run.tag),
+    )) {
       const record = this.#records.find((one) => one.tag === tag)
       const late = record === undefined ? 0 : endedAt - record.endedAt
-      if (late > patience - 1000) this.findings.push(`${tag}: a generator went on for ${late} ms after its caller had left`)
+      if (late > patience - 1000)
+        this.findings.push(`${tag}: a generator went on for ${late} ms after its caller had left`)
     }
   }
 }

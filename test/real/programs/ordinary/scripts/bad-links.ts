@@ -22,7 +22,11 @@ function numberIn(bytes: Uint8Array): number | undefined {
 }
 
 /** Somebody else's client, directly at the broker: what it gets is what the broker got. */
-async function witness(world: World, filter: string, handle: (payload: Uint8Array) => void): Promise<() => void> {
+async function witness(
+  world: World,
+  filter: string,
+  handle: (payload: Uint8Array) => void,
+): Promise<() => void> {
   const client = await mqtt.connectAsync(world.assignment.directUrl, { protocolVersion: 5 })
   client.on('message', (_topic, payload) => handle(payload))
   await client.subscribeAsync(filter, { qos: 2 })
@@ -38,7 +42,8 @@ function client(world: World, options: ClientOptions): Client {
   made.on('disconnect', ({ cause }) => {
     if (cause === undefined) return
     const what = `${cause.code} (${cause.message})`
-    if (cause.code === 'ERR_CONNECTION_LOST' || cause.code === 'ERR_SERVER_DISCONNECT') tally.endedByPeerBecause(what)
+    if (cause.code === 'ERR_CONNECTION_LOST' || cause.code === 'ERR_SERVER_DISCONNECT')
+      tally.endedByPeerBecause(what)
     else tally.endedByUsBecause(what)
   })
   return made
@@ -80,7 +85,11 @@ class Uploads {
     fill(bytes, number)
     const abort = new AbortController()
     const timer = fate === 'abort' ? setTimeout(() => abort.abort(), after) : undefined
-    const options = { qos, signal: abort.signal, ...(fate === 'timeout' && qos > 0 && { ackTimeout: after }) }
+    const options = {
+      qos,
+      signal: abort.signal,
+      ...(fate === 'timeout' && qos > 0 && { ackTimeout: after }),
+    }
     const publishing = this.#client.publish(this.#world.topic('upload'), bytes, options)
     let fulfilled = false
     try {
@@ -99,7 +108,10 @@ class Uploads {
   /** Rejections that the program did not ask for. At QoS 0 a lost link may take a message along. */
   #judge(error: unknown, qos: number, fate: Upload['fate']): void {
     const code = MqttError.is(error) ? error.code : String(error)
-    const wanted: Readonly<Record<string, string>> = { abort: 'ERR_ABORTED', timeout: 'ERR_TIMEOUT' }
+    const wanted: Readonly<Record<string, string>> = {
+      abort: 'ERR_ABORTED',
+      timeout: 'ERR_TIMEOUT',
+    }
     if (code === wanted[fate]) return
     if (qos === 0 && (code === 'ERR_CONNECTION_LOST' || code === 'ERR_NOT_CONNECTED')) return
     this.#world.tally.fail(`a publish at QoS ${qos} was rejected: ${code}`)
@@ -107,12 +119,15 @@ class Uploads {
 
   async conclude(): Promise<void> {
     const { tally } = this.#world
-    const owed = [...this.#settled].filter(([, { qos, fulfilled }]) => qos > 0 && fulfilled).map(([number]) => number)
+    const owed = [...this.#settled]
+      .filter(([, { qos, fulfilled }]) => qos > 0 && fulfilled)
+      .map(([number]) => number)
     for (const number of owed) tally.expect(String(number))
     await this.#world.until(() => owed.every((number) => this.#arrived.has(number)), 15_000)
     for (const number of owed) if (this.#arrived.has(number)) tally.arrived(String(number))
     for (const [number, times] of this.#arrived) {
-      if (times > 1 && this.#settled.get(number)?.qos === 2) tally.fail(`upload ${number} at QoS 2 arrived ${times} times`)
+      if (times > 1 && this.#settled.get(number)?.qos === 2)
+        tally.fail(`upload ${number} at QoS 2 arrived ${times} times`)
     }
     tally.sent = this.#settled.size
     tally.measured['MB'] = Math.round(this.bytes / 1e6)
@@ -124,21 +139,34 @@ class Uploads {
 async function randomUploads(world: World, options: ClientOptions): Promise<void> {
   const { seconds, seed } = world.assignment
   const random = new Random(seed)
-  const sender = client(world, { clientId: world.id('sender'), reconnect: { backoff: constant(50) }, ...options })
+  const sender = client(world, {
+    clientId: world.id('sender'),
+    reconnect: { backoff: constant(50) },
+    ...options,
+  })
   const uploads = new Uploads(world, sender)
   const leave = await witness(world, world.topic('upload'), (payload) => uploads.handle(payload))
   await sender.connect()
   const end = performance.now() + seconds * 1000
   let number = 0
-  const logarithmic = (low: number, high: number): number => Math.round(low * (high / low) ** random.float())
+  const logarithmic = (low: number, high: number): number =>
+    Math.round(low * (high / low) ** random.float())
   while (performance.now() < end) {
     const rate = logarithmic(100_000, 10_000_000)
     await world.order('shape', { up: rate, down: rate })
     const left = Math.max((end - performance.now()) / 1000, 1)
     const batch = Array.from({ length: 1 + random.below(3) }, (): Upload => {
-      const size = random.chance(0.1) ? 0 : logarithmic(10, Math.min(50_000_000, rate * Math.min(left, 40)))
+      const size = random.chance(0.1)
+        ? 0
+        : logarithmic(10, Math.min(50_000_000, rate * Math.min(left, 40)))
       const fate = random.chance(0.25) ? 'abort' : random.chance(0.15) ? 'timeout' : 'none'
-      return { number: ++number, size, qos: random.below(3) as 0 | 1 | 2, fate, after: random.below(2 + Math.round((1500 * size) / rate)) }
+      return {
+        number: ++number,
+        size,
+        qos: random.below(3) as 0 | 1 | 2,
+        fate,
+        after: random.below(2 + Math.round((1500 * size) / rate)),
+      }
     })
     const expected = (batch.reduce((sum, { size }) => sum + size, 0) / rate) * 1000
     const disturbing = disturb(world, random, expected)
@@ -185,7 +213,8 @@ async function deadLink(world: World): Promise<void> {
   await world.order('go on')
   const took = found === 0 ? Number.POSITIVE_INFINITY : found - began
   world.tally.measured['ms to find it'] = Math.round(took)
-  if (took > (keepAlive + pingTimeout) * 1000 + 700) world.tally.fail(`the dead link was found after ${Math.round(took)} ms`)
+  if (took > (keepAlive + pingTimeout) * 1000 + 700)
+    world.tally.fail(`the dead link was found after ${Math.round(took)} ms`)
   if (why !== 'ERR_KEEPALIVE_TIMEOUT') world.tally.fail(`it ended with ${why}`)
   device.destroy()
 }
@@ -193,7 +222,11 @@ async function deadLink(world: World): Promise<void> {
 /** Publishes at QoS 1 and 2 while connections die; nothing may be rejected, everything has to arrive. */
 async function dyingBroker(world: World, mute: boolean): Promise<void> {
   const times = world.many(50)
-  const device = client(world, { clientId: world.id('device'), cleanStart: false, reconnect: { backoff: constant(20) } })
+  const device = client(world, {
+    clientId: world.id('device'),
+    cleanStart: false,
+    reconnect: { backoff: constant(20) },
+  })
   const arrived = new Map<string, number>()
   const leave = await witness(world, world.topic('+'), (payload) => {
     const text = Buffer.from(payload).toString()
@@ -202,14 +235,23 @@ async function dyingBroker(world: World, mute: boolean): Promise<void> {
   await world.order('doom', { after: 200, times, mute })
   await device.connect()
   const texts = Array.from({ length: 20 }, (_, index) => `m${index}`)
-  const publishing = texts.map((text, index) => device.publish(world.topic(text), text, { qos: index % 2 === 0 ? 1 : 2 }))
-  for (const each of publishing) each.catch((error: unknown) => world.tally.fail(`rejected: ${MqttError.is(error) ? error.code : String(error)}`))
+  const publishing = texts.map((text, index) =>
+    device.publish(world.topic(text), text, { qos: index % 2 === 0 ? 1 : 2 }),
+  )
+  for (const each of publishing)
+    each.catch((error: unknown) =>
+      world.tally.fail(`rejected: ${MqttError.is(error) ? error.code : String(error)}`),
+    )
   // Something to do on every connection, as there is in a service.
   const more: Promise<unknown>[] = []
   for (let index = 0; (await world.order('doomed')) !== 0 && index < 400; index += 1) {
     const text = `n${index}`
     texts.push(text)
-    more.push(device.publish(world.topic(text), text, { qos: 1 }).catch((error: unknown) => world.tally.fail(`rejected: ${String(error)}`)))
+    more.push(
+      device
+        .publish(world.topic(text), text, { qos: 1 })
+        .catch((error: unknown) => world.tally.fail(`rejected: ${String(error)}`)),
+    )
     await sleep(100)
   }
   await within(Promise.allSettled([...publishing, ...more]), 'every publish', 60_000)
@@ -217,7 +259,8 @@ async function dyingBroker(world: World, mute: boolean): Promise<void> {
   await world.until(() => texts.every((text) => arrived.has(text)), 10_000)
   for (const text of texts) if (arrived.has(text)) world.tally.arrived(text)
   for (const [text, count] of arrived) {
-    if (count > 1 && /^m\d*[13579]$/.test(text)) world.tally.fail(`${text} at QoS 2 arrived ${count} times`)
+    if (count > 1 && /^m\d*[13579]$/.test(text))
+      world.tally.fail(`${text} at QoS 2 arrived ${count} times`)
   }
   await device.disconnect()
   leave()
@@ -225,7 +268,11 @@ async function dyingBroker(world: World, mute: boolean): Promise<void> {
 
 async function largeThroughCuts(world: World): Promise<void> {
   const [size, every, times] = [world.many(20_000_000), 5000 * world.assignment.scale, 6]
-  const device = client(world, { clientId: world.id('device'), cleanStart: false, reconnect: { backoff: constant(50) } })
+  const device = client(world, {
+    clientId: world.id('device'),
+    cleanStart: false,
+    reconnect: { backoff: constant(50) },
+  })
   const uploads = new Uploads(world, device)
   const leave = await witness(world, world.topic('upload'), (payload) => uploads.handle(payload))
   await device.connect()
@@ -237,7 +284,10 @@ async function largeThroughCuts(world: World): Promise<void> {
       await world.order('cut links')
     }
   })()
-  await uploads.send({ number: 1, size, qos: 2, fate: 'none', after: 0 }, every * (times + 6) + 30_000)
+  await uploads.send(
+    { number: 1, size, qos: 2, fate: 'none', after: 0 },
+    every * (times + 6) + 30_000,
+  )
   await cutting
   await uploads.conclude()
   await device.disconnect()
@@ -261,14 +311,20 @@ export const badLinks: readonly Program[] = [
   },
   {
     name: 'random uploads, TCP',
-    title: 'the same over TCP, whose buffers on loopback swallow megabytes, with the default keep-alive',
+    title:
+      'the same over TCP, whose buffers on loopback swallow megabytes, with the default keep-alive',
     setup: 'roomy',
     patience: 1200,
     bare: true,
     ours,
     run: (world) => randomUploads(world, {}),
   },
-  { name: 'dead link', title: 'a dead link under `post` every 100 ms is found within keepAlive + pingTimeout', ours, run: deadLink },
+  {
+    name: 'dead link',
+    title: 'a dead link under `post` every 100 ms is found within keepAlive + pingTimeout',
+    ours,
+    run: deadLink,
+  },
   {
     name: 'dying broker',
     title: 'connections that die 200 ms after CONNACK, 50 times: nothing is rejected',

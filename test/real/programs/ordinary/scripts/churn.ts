@@ -5,11 +5,16 @@ async function overlapping(world: World): Promise<void> {
   const count = world.many(1000)
   const [sender, reader] = [await world.connect(), await world.connect()]
   const filters = ['t/#', 't/+/even', 't/+/+']
-  for (const filter of filters) await reader.consume(world.topic(filter), { qos: 1 }, world.count(filter))
+  for (const filter of filters)
+    await reader.consume(world.topic(filter), { qos: 1 }, world.count(filter))
   let over = false
   const churning = (async () => {
     for (let turn = 0; !over; turn += 1) {
-      const leave = await reader.consume([world.topic(`t/${turn % 100}/#`), world.topic(`t/+/odd`)], { qos: 1 }, () => undefined)
+      const leave = await reader.consume(
+        [world.topic(`t/${turn % 100}/#`), world.topic(`t/+/odd`)],
+        { qos: 1 },
+        () => undefined,
+      )
       await sleep(2)
       await leave()
     }
@@ -32,7 +37,8 @@ async function overlapping(world: World): Promise<void> {
 export const churn: readonly Program[] = [
   {
     name: 'overlapping filters',
-    title: '1,000 topics at QoS 1 under three overlapping filters while others come and go: each subscription gets each message once',
+    title:
+      '1,000 topics at QoS 1 under three overlapping filters while others come and go: each subscription gets each message once',
     setup: 'roomy',
     windowed: true,
     run: overlapping,

@@ -13,16 +13,37 @@ interface Fleet {
   readonly version?: 4 | 'auto'
 }
 
-function fleet({ devices, messages, qos, work, consume = {}, receiveMaximum, version }: Fleet): Program['run'] {
+function fleet({
+  devices,
+  messages,
+  qos,
+  work,
+  consume = {},
+  receiveMaximum,
+  version,
+}: Fleet): Program['run'] {
   return async (world: World) => {
     const options = version === undefined ? {} : { version }
-    const consumer = await world.connect({ ...options, ...(receiveMaximum !== undefined && { receiveMaximum }) })
-    await consumer.consume(world.topic('devices/+/values'), { qos, ...consume }, world.count('', work))
+    const consumer = await world.connect({
+      ...options,
+      ...(receiveMaximum !== undefined && { receiveMaximum }),
+    })
+    await consumer.consume(
+      world.topic('devices/+/values'),
+      { qos, ...consume },
+      world.count('', work),
+    )
     const senders = await world.connectAll(devices, () => options)
     const count = world.many(messages)
     await Promise.all(
       senders.map(async (sender, device) => {
-        for (let index = 0; index < count; index += 1) await world.send(sender, world.topic(`devices/${device}/values`), `d${device}-${index}`, qos)
+        for (let index = 0; index < count; index += 1)
+          await world.send(
+            sender,
+            world.topic(`devices/${device}/values`),
+            `d${device}-${index}`,
+            qos,
+          )
       }),
     )
     await world.allArrived()

@@ -2,20 +2,41 @@
 import type { Device, DeviceOptions } from '../device.js'
 import { type Program, sleep, type World } from '../world.js'
 
-async function backlog(world: World, filter: string, count: number, options: DeviceOptions): Promise<void> {
+async function backlog(
+  world: World,
+  filter: string,
+  count: number,
+  options: DeviceOptions,
+): Promise<void> {
   const first = await world.connect(options)
-  await first.consume(filter, { qos: 1 }, () => world.tally.fail('a message before anybody published'))
+  await first.consume(filter, { qos: 1 }, () =>
+    world.tally.fail('a message before anybody published'),
+  )
   await first.disconnect()
-  const sender = await world.connect(options.version === undefined ? {} : { version: options.version })
-  await Promise.all(Array.from({ length: count }, (_, index) => world.send(sender, filter.replace('+', String(index % 50)), `m${index}`, 1)))
+  const sender = await world.connect(
+    options.version === undefined ? {} : { version: options.version },
+  )
+  await Promise.all(
+    Array.from({ length: count }, (_, index) =>
+      world.send(sender, filter.replace('+', String(index % 50)), `m${index}`, 1),
+    ),
+  )
 }
 
 function readmeService(version?: 4 | 'auto'): Program['run'] {
   return async (world) => {
-    const options = { clientId: world.id('orders'), durable: true, ...(version !== undefined && { version }) }
+    const options = {
+      clientId: world.id('orders'),
+      durable: true,
+      ...(version !== undefined && { version }),
+    }
     await backlog(world, world.topic('orders/+/created'), world.many(1000), options)
     const service = await world.connect(options)
-    await service.consume(world.topic('orders/+/created'), { qos: 1, concurrency: 4 }, world.count('', 1))
+    await service.consume(
+      world.topic('orders/+/created'),
+      { qos: 1, concurrency: 4 },
+      world.count('', 1),
+    )
     await world.allArrived()
   }
 }
@@ -24,13 +45,22 @@ function readmeService(version?: 4 | 'auto'): Program['run'] {
 async function largeBacklog(world: World): Promise<void> {
   const options = { clientId: world.id('large'), durable: true }
   const first = await world.connect(options)
-  await first.consume(world.topic('large'), { qos: 1 }, () => world.tally.fail('a message before anybody published'))
+  await first.consume(world.topic('large'), { qos: 1 }, () =>
+    world.tally.fail('a message before anybody published'),
+  )
   await first.disconnect()
   const sender = await world.connect()
   const count = world.many(2000)
   for (let index = 0; index < count; index += 50) {
-    const batch = Array.from({ length: Math.min(50, count - index) }, (_, more) => `g${index + more}`)
-    await Promise.all(batch.map((name) => world.send(sender, world.topic('large'), name.padEnd(30_000, '.'), 1, [''], name)))
+    const batch = Array.from(
+      { length: Math.min(50, count - index) },
+      (_, more) => `g${index + more}`,
+    )
+    await Promise.all(
+      batch.map((name) =>
+        world.send(sender, world.topic('large'), name.padEnd(30_000, '.'), 1, [''], name),
+      ),
+    )
   }
   const service = await world.connect(options)
   await service.consume(world.topic('large'), { qos: 1 }, async (message) => {
@@ -69,7 +99,8 @@ async function killedAndRestarted(world: World): Promise<void> {
 export const ingest: readonly Program[] = [
   {
     name: 'durable ingest',
-    title: 'a backlog of 2,000 at QoS 1; the consumer is killed in the middle of it and started again',
+    title:
+      'a backlog of 2,000 at QoS 1; the consumer is killed in the middle of it and started again',
     setup: 'roomy',
     windowed: true,
     run: killedAndRestarted,

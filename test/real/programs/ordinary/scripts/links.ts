@@ -40,8 +40,12 @@ async function takenOver(world: World): Promise<void> {
     await sleep(100)
   }
   await world.allArrived(6000)
-  if (world.tally.connections > 3) world.tally.fail(`the two took the session from each other: ${world.tally.connections - 1} connections`)
-  if (world.assignment.party === 'mqwire' && first.end !== 'ERR_SESSION_TAKEN_OVER') world.tally.fail(`the first was not told: ${first.end}`)
+  if (world.tally.connections > 3)
+    world.tally.fail(
+      `the two took the session from each other: ${world.tally.connections - 1} connections`,
+    )
+  if (world.assignment.party === 'mqwire' && first.end !== 'ERR_SESSION_TAKEN_OVER')
+    world.tally.fail(`the first was not told: ${first.end}`)
 }
 
 async function attempt(world: World, options: Parameters<World['connect']>[0]): Promise<string> {
@@ -65,10 +69,18 @@ async function refused(world: World): Promise<void> {
     ['wrong password', { ...right, password: 'pen' }, /REFUSED|refused|[Nn]ot authorized|[Bb]ad/],
     ['right password', right, /^connected$/],
     ['unknown authority', { ...right, ...secure }, /ERR_TLS|self.signed|certificate/],
-    ['known authority', { ...right, ...secure, ...(authority !== undefined && { ca: authority }) }, /^connected$/],
+    [
+      'known authority',
+      { ...right, ...secure, ...(authority !== undefined && { ca: authority }) },
+      /^connected$/,
+    ],
     [
       'wrong name',
-      { ...right, url: secureUrl?.replace('localhost', '127.1') ?? '', ...(authority !== undefined && { ca: authority }) },
+      {
+        ...right,
+        url: secureUrl?.replace('localhost', '127.1') ?? '',
+        ...(authority !== undefined && { ca: authority }),
+      },
       /ERR_TLS|altnames/,
     ],
   ]
@@ -83,14 +95,20 @@ async function refused(world: World): Promise<void> {
 export const links: readonly Program[] = [
   {
     name: 'broker restarted',
-    title: '3,000 messages at QoS 1 through two restarts of the broker: every publish settles, what it accepted arrives',
+    title:
+      '3,000 messages at QoS 1 through two restarts of the broker: every publish settles, what it accepted arrives',
     setup: 'durable',
     run: restarted,
   },
-  { name: 'takeover', title: 'a second client takes the session: it keeps it, and the first is told', run: takenOver },
+  {
+    name: 'takeover',
+    title: 'a second client takes the session: it keeps it, and the first is told',
+    run: takenOver,
+  },
   {
     name: 'refusals',
-    title: 'wrong password, unknown authority, wrong name: each a typed error; the right ones connect',
+    title:
+      'wrong password, unknown authority, wrong name: each a typed error; the right ones connect',
     setup: 'guarded',
     run: refused,
   },

@@ -9,8 +9,13 @@ function sumOf(bytes: Uint8Array): string {
 function large(megabytes: readonly number[], qos: 1 | 2): Program['run'] {
   return async (world: World) => {
     const largest = Math.max(...megabytes)
-    const [sender, receiver] = [await world.connect(), await world.connect({ maximumPacketSize: (largest + 1) * 1_000_000 })]
-    await receiver.consume(world.topic('file'), { qos }, ({ payload }) => world.tally.arrived(sumOf(payload)))
+    const [sender, receiver] = [
+      await world.connect(),
+      await world.connect({ maximumPacketSize: (largest + 1) * 1_000_000 }),
+    ]
+    await receiver.consume(world.topic('file'), { qos }, ({ payload }) =>
+      world.tally.arrived(sumOf(payload)),
+    )
     for (const size of megabytes) {
       const payload = randomFillSync(new Uint8Array(size * 1_000_000))
       world.tally.expect(sumOf(payload))
@@ -26,11 +31,16 @@ function large(megabytes: readonly number[], qos: 1 | 2): Program['run'] {
 function photographs(kept: 'retained' | 'queued', version: 4 | 5): Program['run'] {
   return async (world: World) => {
     const options = { clientId: world.id('wall'), durable: kept === 'queued', version }
-    const names = Array.from({ length: world.many(100) }, (_, index) => `p${String(index).padStart(3, '0')}`)
+    const names = Array.from(
+      { length: world.many(100) },
+      (_, index) => `p${String(index).padStart(3, '0')}`,
+    )
     const nameOf = (payload: Uint8Array): string => new TextDecoder().decode(payload.subarray(0, 4))
     if (kept === 'queued') {
       const first = await world.connect(options)
-      await first.consume(world.topic('photo/+'), { qos: 1 }, () => world.tally.fail('a message before any was published'))
+      await first.consume(world.topic('photo/+'), { qos: 1 }, () =>
+        world.tally.fail('a message before any was published'),
+      )
       await first.disconnect()
     }
     const sender = await world.connect()
@@ -38,7 +48,10 @@ function photographs(kept: 'retained' | 'queued', version: 4 | 5): Program['run'
     for (const name of names) {
       payload.set(new TextEncoder().encode(name))
       world.tally.expect(name)
-      await sender.publish(world.topic(`photo/${name}`), payload, { qos: 1, retain: kept === 'retained' })
+      await sender.publish(world.topic(`photo/${name}`), payload, {
+        qos: 1,
+        retain: kept === 'retained',
+      })
       world.tally.sent += 1
     }
     const before = world.tally.connections
@@ -51,9 +64,12 @@ function photographs(kept: 'retained' | 'queued', version: 4 | 5): Program['run'
     })
     await world.allArrived(60_000)
     world.tally.measured['connections of the reader'] = world.tally.connections - before
-    if (world.tally.connections - before > 3) world.tally.fail('more than two connections were lost')
+    if (world.tally.connections - before > 3)
+      world.tally.fail('more than two connections were lost')
     await wall.disconnect()
-    if (kept === 'retained') for (const name of names) await sender.publish(world.topic(`photo/${name}`), '', { qos: 1, retain: true })
+    if (kept === 'retained')
+      for (const name of names)
+        await sender.publish(world.topic(`photo/${name}`), '', { qos: 1, retain: true })
   }
 }
 
@@ -67,6 +83,11 @@ export const payloads: readonly Program[] = [
       run: photographs(kept, version),
     })),
   ),
-  { name: '5 MB', title: 'three payloads of 5 MB at QoS 2', setup: 'roomy', run: large([5, 5, 5], 2) },
+  {
+    name: '5 MB',
+    title: 'three payloads of 5 MB at QoS 2',
+    setup: 'roomy',
+    run: large([5, 5, 5], 2),
+  },
   { name: '50 MB', title: 'a payload of 50 MB at QoS 1', setup: 'roomy', run: large([50], 1) },
 ]

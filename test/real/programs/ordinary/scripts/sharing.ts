@@ -3,10 +3,20 @@ import type { Device } from '../device.js'
 import { type Program, sleep, type World, within } from '../world.js'
 
 /** Requests that are all to be answered. */
-async function ask(world: World, requester: Device, topic: string, name: string, qos: 0 | 1): Promise<void> {
+async function ask(
+  world: World,
+  requester: Device,
+  topic: string,
+  name: string,
+  qos: 0 | 1,
+): Promise<void> {
   world.tally.expect(name)
   try {
-    const answer = await within(requester.request(topic, name, qos), `the answer to ${name}`, 25_000)
+    const answer = await within(
+      requester.request(topic, name, qos),
+      `the answer to ${name}`,
+      25_000,
+    )
     if (answer !== `re ${name}`) world.tally.fail(`a wrong answer to ${name}: ${answer}`)
     world.tally.arrived(name)
     world.tally.sent += 1
@@ -19,7 +29,13 @@ async function ask(world: World, requester: Device, topic: string, name: string,
 const asked = 300
 
 /** So many at a time, until all were asked. */
-async function askAll(world: World, requester: Device, topic: string, count: number, qos: 0 | 1): Promise<void> {
+async function askAll(
+  world: World,
+  requester: Device,
+  topic: string,
+  count: number,
+  qos: 0 | 1,
+): Promise<void> {
   let next = 0
   const worker = async (): Promise<void> => {
     while (next < count) {
@@ -36,7 +52,12 @@ async function oneResponderLeaves(world: World): Promise<void> {
     await sleep(2)
     return `re ${text}`
   }
-  for (const responder of responders) await responder.respond(`$share/workers/${world.topic('work')}`, { qos: 1, concurrency: 4 }, answer)
+  for (const responder of responders)
+    await responder.respond(
+      `$share/workers/${world.topic('work')}`,
+      { qos: 1, concurrency: 4 },
+      answer,
+    )
   const requester = await world.connect()
   const asking = askAll(world, requester, world.topic('work'), world.many(2000), 0)
   await world.until(() => world.tally.delivered > world.many(2000) / 4, 30_000)
@@ -70,7 +91,9 @@ async function fleetOfConsumers(world: World): Promise<void> {
   const filter = `$share/fleet/${world.topic('jobs')}`
   // The session of the one that is killed waits for it; the others end with their connections.
   const join = async (name: string): Promise<Device> => {
-    const device = await world.connect(name === 'a' ? { clientId: world.id(name), durable: true } : {})
+    const device = await world.connect(
+      name === 'a' ? { clientId: world.id(name), durable: true } : {},
+    )
     await device.consume(filter, { qos: 1, concurrency: 4 }, world.count('', 1))
     return device
   }
@@ -80,7 +103,9 @@ async function fleetOfConsumers(world: World): Promise<void> {
   const sending = (async () => {
     for (let index = 0; index < count; index += 10) {
       await Promise.all(
-        Array.from({ length: Math.min(10, count - index) }, (_, more) => world.send(sender, world.topic('jobs'), `j${index + more}`, 1)),
+        Array.from({ length: Math.min(10, count - index) }, (_, more) =>
+          world.send(sender, world.topic('jobs'), `j${index + more}`, 1),
+        ),
       )
     }
   })()
@@ -101,16 +126,22 @@ async function fleetOfConsumers(world: World): Promise<void> {
 
 async function sharedOn311(world: World): Promise<void> {
   const consumers = await world.connectAll(2, () => ({ version: 4 as const }))
-  for (const consumer of consumers) await consumer.consume(`$share/two/${world.topic('jobs')}`, { qos: 1 }, world.count())
+  for (const consumer of consumers)
+    await consumer.consume(`$share/two/${world.topic('jobs')}`, { qos: 1 }, world.count())
   const sender = await world.connect({ version: 4 })
-  await Promise.all(Array.from({ length: world.many(200) }, (_, index) => world.send(sender, world.topic('jobs'), `j${index}`, 1)))
+  await Promise.all(
+    Array.from({ length: world.many(200) }, (_, index) =>
+      world.send(sender, world.topic('jobs'), `j${index}`, 1),
+    ),
+  )
   await world.allArrived()
 }
 
 export const sharing: readonly Program[] = [
   {
     name: 'responder leaves',
-    title: '2,000 requests at QoS 0 to four responders on `$share`, one of which leaves: all are answered',
+    title:
+      '2,000 requests at QoS 0 to four responders on `$share`, one of which leaves: all are answered',
     windowed: true,
     setup: 'roomy',
     run: oneResponderLeaves,
@@ -119,17 +150,23 @@ export const sharing: readonly Program[] = [
     name: 'slow handler',
     // With a window of 1 mosquitto takes 40 ms for each message.
     patience: 240,
-    title: '3,000 requests at QoS 1 to `respond` with concurrency 20, one of which takes 3 s; a subscribe meanwhile',
+    title:
+      '3,000 requests at QoS 1 to `respond` with concurrency 20, one of which takes 3 s; a subscribe meanwhile',
     windowed: true,
     setup: 'roomy',
     run: slowHandler,
   },
   {
     name: 'fleet of consumers',
-    title: '3,000 jobs at QoS 1 over `$share` to four consumers: a durable one is killed and started again, one leaves, one joins',
+    title:
+      '3,000 jobs at QoS 1 over `$share` to four consumers: a durable one is killed and started again, one leaves, one joins',
     setup: 'roomy',
     windowed: true,
     run: fleetOfConsumers,
   },
-  { name: '$share, 3.1.1', title: '200 jobs over `$share` to two consumers on 3.1.1', run: sharedOn311 },
+  {
+    name: '$share, 3.1.1',
+    title: '200 jobs over `$share` to two consumers on 3.1.1',
+    run: sharedOn311,
+  },
 ]
