@@ -1,16 +1,12 @@
-/**
- * Keep-alive in a tab that nobody sees: its timers run at whole minutes only, while what comes in is handled at once. Half an hour of virtual time
- * against a server that waits one and a half times the keep-alive for a packet, and not a millisecond longer [MQTT-3.1.2-22].
- */
+/** Keep-alive in a hidden tab, whose timers run at whole minutes only, against a server that waits 1.5 times the keep-alive [MQTT-3.1.2-22]. */
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
 import type { CancelTimer, Platform } from '../../../src/client/platform/platform.js'
-import type { Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
+import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { ClientPacket } from '../../../src/wire/packets.js'
-import { agreeable } from './harness.js'
+import { accepting, agreeable } from './harness.js'
 import { publish } from './incoming.js'
 import { Rig } from './rig.js'
-import { settled } from './steps.js'
 
 const minute = 60_000
 const halfAnHour = 30 * minute
@@ -24,10 +20,6 @@ class Tab {
   /** Connections that the server ended because it heard nothing. */
   kicks = 0
   readonly #impatient: boolean
-  readonly #wakes = new Set<() => void>()
-  readonly #dead = new Set<ScriptedPeer>()
-  /** Timers that are due and wait for the next minute. */
-  readonly #held = new Set<() => void>()
 
   /** `serverKeepAlive`: what CONNACK says. `impatient`: the server ends what is silent. */
   constructor(options: ClientOptions = {}, serverKeepAlive?: number, impatient = true) {
@@ -37,30 +29,12 @@ class Tab {
       // Messages of ports are not held back.
       nextTurn: (callback) => void this.rig.clock.setTimer(callback, 0),
       hidden: () => this.hidden,
-      onWake: (callback) => {
-        this.#wakes.add(callback)
-        return () => this.#wakes.delete(callback)
-      },
     }
     this.rig = new Rig(
       { clientId: 'tab', cleanStart: false, keepAlive: 30, ...options },
       { platform },
     )
     this.rig.behave = (_host, dial) => this.#serve(dial, serverKeepAlive)
-  }
-
-  /** Is seen again. */
-  async show(): Promise<void> {
-    this.hidden = false
-    for (const fire of this.#held) fire()
-    for (const callback of this.#wakes) callback()
-    await this.rig.settle()
-  }
-
-  /** Nothing goes over the connection any more, and nobody tells. */
-  die(): void {
-    this.#dead.add(this.rig.peer)
-    this.rig.peer.answer = () => undefined
   }
 
   /** Lets time pass, with a message of the server every so often. */
@@ -78,11 +52,8 @@ class Tab {
 
   /** The longest silence of the client so far, in milliseconds. */
   get longestSilence(): number {
-    return Math.max(
-      ...this.packets.map(
-        ({ at }, index) => (this.packets[index + 1]?.at ?? this.rig.clock.now()) - at,
-      ),
-    )
+    const times = [...this.packets.map(({ at }) => at), this.rig.clock.now()]
+    return Math.max(...times.slice(1).map((at, index) => at - (times[index] ?? 0)))
   }
 
   pings(): number {
@@ -93,18 +64,12 @@ class Tab {
     const { clock } = this.rig
     let cancel: CancelTimer = () => undefined
     const fire = (): void => {
-      cancel()
-      this.#held.delete(fire)
       const wait = this.hidden ? (minute - (clock.now() % minute)) % minute : 0
-      if (wait === 0) return callback()
-      this.#held.add(fire)
-      cancel = clock.setTimer(fire, wait)
+      if (wait === 0) callback()
+      else cancel = clock.setTimer(fire, wait)
     }
     cancel = clock.setTimer(fire, delay)
-    return () => {
-      this.#held.delete(fire)
-      cancel()
-    }
+    return () => cancel()
   }
 
   #serve(dial: number, serverKeepAlive: number | undefined): Answer {
@@ -112,7 +77,7 @@ class Tab {
     let cancel: CancelTimer = () => undefined
     const kick = (): void => {
       const peer = this.rig.peers[dial - 1]
-      if (peer === undefined || peer.ended !== undefined || this.#dead.has(peer)) return
+      if (peer === undefined || peer.ended !== undefined) return
       this.kicks += 1
       peer.send({ type: 'disconnect', reasonCode: 0x8d, properties: {} })
       peer.end()
@@ -124,12 +89,7 @@ class Tab {
       if (packet.type !== 'disconnect' && this.#impatient)
         cancel = this.rig.clock.setTimer(kick, patience)
       if (packet.type !== 'connect') return agreeable(packet)
-      return {
-        type: 'connack',
-        sessionPresent: dial > 1,
-        reasonCode: 0,
-        properties: { serverKeepAlive },
-      }
+      return accepting({ serverKeepAlive }, dial > 1)(packet)
     }
   }
 }
@@ -161,15 +121,7 @@ describe('a hidden tab, timers once a minute, keep-alive of 30 s', () => {
     }),
   )
 
-  it.each([20_000, 44_000, 50_000])('every %i ms, too rare: at most one reconnect', (every) =>
-    hiding(new Tab(), async (tab) => {
-      await tab.traffic(halfAnHour, every)
-      expect(tab.losses).toBeLessThanOrEqual(1)
-      expect(tab.rig.client.state).toBe('connected')
-    }),
-  )
-
-  it.each([0, 1, 29_999, 30_000, 31_000, 59_999])(
+  it.each([0, 29_999, 59_999])(
     'nothing comes in, hidden %i ms after a whole minute: one reconnect',
     async (offset) => {
       const tab = new Tab()
@@ -183,14 +135,6 @@ describe('a hidden tab, timers once a minute, keep-alive of 30 s', () => {
       })
     },
   )
-
-  it('a QoS 1 message that was published meanwhile arrives, once', () =>
-    hiding(new Tab(), async (tab) => {
-      await tab.rig.advance(10 * minute)
-      const publishing = tab.rig.client.publish('t', 'x', { qos: 1 })
-      expect(await settled(tab.rig, publishing, minute)).toMatchObject({ reasonCode: 0 })
-      expect(tab.packets.filter(({ type }) => type === 'publish')).toHaveLength(1)
-    }))
 
   it('opened in the background: the server is asked to wait from the start, and nothing is lost or late', () =>
     hidden(new Tab(), async (tab) => {
@@ -209,27 +153,6 @@ describe('a hidden tab, timers once a minute, keep-alive of 30 s', () => {
     ),
   )
 
-  it('seen again: what was connected from then on is asked for as configured', () =>
-    hiding(new Tab(), async (tab) => {
-      await tab.rig.advance(5 * minute)
-      await tab.show()
-      await tab.rig.cut()
-      await tab.rig.advance(5000)
-      expect(tab.rig.client.state).toBe('connected')
-      expect(tab.rig.peer.last('connect').keepAlive).toBe(30)
-    }))
-
-  it('the link died meanwhile: found out within 1.5 s of being seen again, and replaced at once', () =>
-    hiding(new Tab(), async (tab) => {
-      tab.die()
-      await tab.rig.advance(20_000)
-      const seen = tab.rig.clock.now()
-      await tab.show()
-      await tab.rig.advance(1500)
-      expect([tab.rig.dials.length, tab.rig.client.state]).toEqual([2, 'connected'])
-      expect((tab.rig.dials[1]?.at ?? 0) - seen).toBeLessThan(2000)
-    }))
-
   it('PINGREQ leaves with the first message after it was due, once', () =>
     hiding(new Tab(), async (tab) => {
       for (const [duration, pings] of [
@@ -240,23 +163,6 @@ describe('a hidden tab, timers once a minute, keep-alive of 30 s', () => {
         await tab.traffic(duration, 1000)
         expect(tab.pings()).toBe(pings)
       }
-    }))
-
-  it('a link over which nothing comes any more is still given up by the timer', () =>
-    hiding(new Tab(), async (tab) => {
-      await tab.traffic(30_000, 1000)
-      tab.die()
-      await tab.rig.advance(3 * minute)
-      expect(tab.rig.seen('disconnect').map(({ cause }) => cause?.code)).toEqual([
-        'ERR_KEEPALIVE_TIMEOUT',
-      ])
-      expect(tab.rig.client.state).toBe('connected')
-    }))
-
-  it('a server that insists on a keep-alive of 60 s: with messages the connection stays', () =>
-    hiding(new Tab({}, 60), async (tab) => {
-      await tab.traffic(halfAnHour, 10_000)
-      expect([tab.kicks, tab.losses]).toEqual([0, 0])
     }))
 })
 
@@ -272,10 +178,8 @@ describe('late timers are reported', () => {
     hiding(new Tab(), async (tab) => {
       await tab.traffic(5 * minute, 1000)
       // Due after 30 s, and run after 60, when a message sends PINGREQ again: the next timer is for its answer, due after 10 s.
-      expect(late(tab).slice(0, 2)).toEqual([
-        [minute, 30_000, 30],
-        [2 * minute, 50_000, 30],
-      ])
+      const two = [minute, 30_000, 30, 2 * minute, 50_000, 30]
+      expect(late(tab).slice(0, 2).flat()).toEqual(two)
       expect(late(tab).length).toBeLessThanOrEqual(5)
       expect(tab.losses).toBe(0)
     }))
@@ -303,12 +207,6 @@ describe('late timers are reported', () => {
     expect(rig.seen('late')).toEqual(events === 0 ? [] : [{ lateness, keepAlive: 30 }])
     await rig.finish()
   })
-
-  it('a server that asks for another keep-alive: its half counts', () =>
-    hiding(new Tab({}, 300), async (tab) => {
-      await tab.rig.advance(halfAnHour)
-      expect([late(tab), tab.losses]).toEqual([[], 0])
-    }))
 
   it('a page that is seen, and a keep-alive that is off: no event', async () => {
     const seen = new Tab()

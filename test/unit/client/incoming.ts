@@ -79,6 +79,35 @@ export async function subscribe(
   return promise
 }
 
+type Request = 'subscribe' | 'unsubscribe'
+
+/** Answers requests of this type with these codes, and everything else as `base` does. */
+export function answering(
+  request: Request,
+  reasonCodes: number[],
+  base: Answer = agreeable,
+): Answer {
+  const type = request === 'subscribe' ? 'suback' : 'unsuback'
+  return (packet) =>
+    packet.type === request ? { type, packetId: packet.packetId, reasonCodes } : base(packet)
+}
+
+/** Answers the latest request of this type. */
+export function answer(world: World, request: Request, ...reasonCodes: number[]): Promise<void> {
+  const type = request === 'subscribe' ? 'suback' : 'unsuback'
+  return world.send({ type, packetId: world.peer.last(request).packetId, reasonCodes })
+}
+
+/** Filters of each SUBSCRIBE of the latest connection. */
+export const subscribes = ({ peer }: World): string[] =>
+  peer
+    .all('subscribe')
+    .map(({ subscriptions }) => subscriptions.map(({ filter }) => filter).join(' '))
+
+/** Filters of each UNSUBSCRIBE of the latest connection. */
+export const unsubscribes = ({ peer }: World): string[] =>
+  peer.all('unsubscribe').map(({ filters }) => filters.join(' '))
+
 /** Acknowledgements that the broker got, in order, as `puback 1` or `pubrec 2 0x80`. */
 export function acks(world: World): string[] {
   return world.peer.received.flatMap((packet) => {

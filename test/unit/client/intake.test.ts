@@ -1,25 +1,25 @@
 /** A flood is walked in slices: timers, pings and acknowledgements have their turn in between, and not a byte is lost. */
 import { expect, it } from 'vitest'
 import { sliceLength } from '../../../src/client/connection/stream-reader.js'
-import type { Sink, Transport } from '../../../src/transport/transport.js'
 import { encode } from '../../../src/wire/encode.js'
 import { packet, properties, text, varint } from '../../lab/budgets/bytes.js'
-import type { World } from './harness.js'
-import { agreed } from './incoming.js'
+import { connected } from './harness.js'
+import { agreed, quiet } from './incoming.js'
+import { StalledTransport } from './stalled-transport.js'
 import { over } from './steps.js'
+import { StubTransport } from './stub.js'
 
 /** So many messages of six bytes. */
 const flood = (count: number): Uint8Array =>
   new Uint8Array(Buffer.alloc(count * 6, Buffer.of(0x30, 4, 0, 1, 0x61, 0)))
 
-/** A transport in the hands of the test, which delivers when it is asked to. */
-class Fed implements Transport {
+/** A transport in the hands of the test, which can be paused or not. */
+class Fed extends StubTransport {
   readonly calls: string[] = []
-  readonly written: number[] = []
   readonly pause?: () => void
-  sink: Sink | undefined
 
   constructor(patient: boolean) {
+    super()
     if (patient) this.pause = () => void this.calls.push('pause')
   }
 
@@ -27,28 +27,12 @@ class Fed implements Transport {
     this.calls.push('resume')
   }
 
-  open(sink: Sink): void {
-    this.sink = sink
-  }
-
-  write(bytes: Uint8Array, written?: (error?: unknown) => void): boolean {
-    this.written.push(...bytes)
-    queueMicrotask(() => written?.())
-    return true
-  }
-
-  close(): void {
+  override close(): void {
     this.destroy()
-  }
-
-  destroy(cause?: unknown): void {
-    queueMicrotask(() => this.sink?.closed(cause))
   }
 }
 
-async function fed(
-  patient = true,
-): Promise<{ world: World; transport: Fed; received: () => number }> {
+async function fed(patient = true) {
   const transport = new Fed(patient)
   const world = await over(transport, (connack) => transport.sink?.chunk(connack), { stats: true })
   return { world, transport, received: () => (world.client.stats().packetsReceived ?? 0) - 1 }
@@ -92,16 +76,6 @@ it('control packets behind a flood are handled, and what arrives meanwhile comes
   expect(received()).toBe(1.5 * sliceLength + 11)
 })
 
-it('a packet that straddles the end of what waits is put together', async () => {
-  const { world, transport, received } = await fed()
-  const bytes = flood(4 * sliceLength)
-  for (let at = 0; at < bytes.length; at += 12_370)
-    transport.sink?.chunk(bytes.slice(at, at + 12_370))
-  await world.settle()
-  expect(received()).toBe(4 * sliceLength)
-  expect(world.client.state).toBe('connected')
-})
-
 it('the end of the stream waits for what was read before it', async () => {
   const { world, transport, received } = await fed()
   const goodbye = encode({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
@@ -114,11 +88,11 @@ it('the end of the stream waits for what was read before it', async () => {
 
 it('a malformed packet behind a flood ends the connection with 0x81, once it is read', async () => {
   const { world, transport } = await fed()
-  transport.written.length = 0
+  transport.writes.length = 0
   transport.sink?.chunk(Uint8Array.from([...flood(1.5 * sliceLength), 0x00, 0x00]))
   expect(world.client.state).toBe('connected')
   await world.settle()
-  expect(transport.written).toEqual([0xe0, 1, 0x81])
+  expect(transport.writes).toEqual([Uint8Array.of(0xe0, 1, 0x81)])
   expect(world.client.state).toBe('closed')
 })
 
@@ -189,14 +163,57 @@ it.each([
 it('PUBACK and DISCONNECT of exactly their cap are read', async () => {
   const world = await agreed()
   const puback = packet(0x40, [0, 9, 0], properties(0x1f, text('x'.repeat(9989))))
-  const disconnect = packet(
-    0xe0,
-    0x8b,
-    properties(0x1f, text('x'.repeat(60_000)), 0x26, text(''), text('y'.repeat(39_984))),
-  )
+  const pair = [0x26, text(''), text('y'.repeat(39_984))] as const
+  const disconnect = packet(0xe0, 0x8b, properties(0x1f, text('x'.repeat(60_000)), ...pair))
   expect([puback.length, disconnect.length]).toEqual([10_000, 100_000])
   await world.sendBytes(puback)
   expect(world.client.state).toBe('connected')
   await world.sendBytes(disconnect)
   expect(world.seen('serverdisconnect').map(({ packet }) => packet.reasonCode)).toEqual([0x8b])
+})
+
+const connack = '20 03 00 00 00'
+
+it('nothing is written to a transport after it was destroyed, not even what the same turn had queued', async () => {
+  const transport = new StalledTransport(0)
+  const world = await over(transport, () => transport.feed(connack), {
+    memoryBudget: 3000,
+    receiveMaximum: 65_535,
+  })
+  let late = 0
+  const write = transport.write.bind(transport)
+  transport.write = (bytes, written) => {
+    if (transport.destroyed !== undefined) late += 1
+    return write(bytes, written)
+  }
+  // Nobody reads the acknowledgements of a thousand messages.
+  const message = (id: number): string => `32 06 00 01 61 ${id.toString(16).padStart(4, '0')} 00`
+  transport.feed(Array.from({ length: 900 }, (_, index) => message(index + 1)).join(' '))
+  await world.settle()
+  expect(world.client.state).toBe('closed')
+  expect(transport.destroyed).toBeDefined()
+  expect(late).toBe(0)
+})
+
+it('a payload larger than the memory budget is not held against the server: it is sent and acknowledged', async () => {
+  const world = await connected({ memoryBudget: 3000 })
+  const publishing = world.client.publish('t', new Uint8Array(40_000), { qos: 1 })
+  await world.send({ type: 'pingresp' })
+  expect(world.peer.last('publish').payload?.length).toBe(40_000)
+  await world.send({ type: 'puback', packetId: 1, reasonCode: 0, properties: {} })
+  await expect(publishing).resolves.toMatchObject({ packetId: 1 })
+  expect(world.client.state).toBe('connected')
+})
+
+it('while it has not left, messages that come in are taken and acknowledged all the same', async () => {
+  const transport = new StalledTransport(1000)
+  const world = await over(transport, () => transport.feed(connack), { memoryBudget: 3000 })
+  quiet(world.client.publish('t', new Uint8Array(40_000), { qos: 1 }))
+  await world.settle()
+  transport.written.length = 0
+  transport.feed('32 06 00 01 61 00 09 00')
+  await world.settle()
+  expect(transport.written).toEqual([0x40, 2, 0, 9])
+  expect(world.client.state).toBe('connected')
+  world.client.destroy()
 })

@@ -1,10 +1,16 @@
-/** Reading: next, read, iterators, timeouts, aborts, one reader at a time, and how it all ends. */
+/** Reading: next, read, iterators, web streams, timeouts, aborts, one reader at a time, and how it all ends. */
 import { describe, expect, it } from 'vitest'
-import type { NextOptions, Subscription } from '../../../src/client/api/index.js'
+import type {
+  Message,
+  NextOptions,
+  SubscribeOptions,
+  Subscription,
+} from '../../../src/client/api/index.js'
 import { failure, type World } from './harness.js'
 import {
   acks,
   agreed,
+  pubacks,
   publish,
   quick,
   quiet,
@@ -74,15 +80,6 @@ describe('next()', () => {
     expect([acks(world), subscription.size]).toEqual([[], 1])
   })
 
-  it('an abort after the message came does nothing', async () => {
-    const { world, subscription } = await reader()
-    const abort = new AbortController()
-    const waiting = subscription.next({ signal: abort.signal })
-    await world.send(publish('a', 'x'))
-    abort.abort()
-    expect((await waiting)?.text()).toBe('x')
-  })
-
   it.each([{ timeout: -1 }, { timeout: 'x' }, { timeout: Number.NaN }, { signal: {} }])(
     'wrong options: %j',
     async (options) => {
@@ -91,13 +88,6 @@ describe('next()', () => {
       expect(await failure(call)).toMatchObject({ code: 'ERR_INVALID_OPTION' })
     },
   )
-
-  it('read() never waits', async () => {
-    const { world, subscription } = await reader()
-    expect(subscription.read()).toBeUndefined()
-    await world.send(...quick('a', 2))
-    expect([subscription.size, takenTexts(subscription)]).toEqual([2, ['1', '2']])
-  })
 })
 
 describe('one reader at a time', () => {
@@ -141,12 +131,6 @@ describe('one reader at a time', () => {
     await world.send(...quick('a', 4))
     expect(readings.flatMap(({ texts }) => texts).sort()).toEqual(['1', '2', '3', '4'])
   })
-
-  it('next() after next() in turn is no overlap', async () => {
-    const { world, subscription } = await reader()
-    await world.send(...quick('a', 3))
-    for (const text of ['1', '2', '3']) expect((await subscription.next())?.text()).toBe(text)
-  })
 })
 
 describe('the end', () => {
@@ -180,15 +164,6 @@ describe('the end', () => {
     expect(await failure(subscription.next())).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
   })
 
-  it('after unsubscribe() next() gives undefined, again and again', async () => {
-    const { world, subscription } = await reader()
-    await settled(world, subscription.unsubscribe())
-    expect(await subscription.next()).toBeUndefined()
-    expect(await subscription.next()).toBeUndefined()
-    expect(subscription.read()).toBeUndefined()
-    expect(read(subscription).texts).toEqual([])
-  })
-
   it('an iterator is iterable itself; once returned it is done, and its pending next() too', async () => {
     const { subscription } = await reader()
     const iterator = subscription[Symbol.asyncIterator]()
@@ -196,5 +171,113 @@ describe('the end', () => {
     const waiting = iterator.next()
     for (const result of [iterator.return?.(), waiting, iterator.next()])
       expect(await result).toEqual({ done: true, value: undefined })
+  })
+})
+
+/** Reads a stream to its end; not all browsers can iterate over one. */
+async function* messagesOf(stream: ReadableStream<Message>): AsyncGenerator<Message> {
+  for (const reader = stream.getReader(); ; ) {
+    const { value, done } = await reader.read()
+    if (done) return
+    yield value
+  }
+}
+
+/** A subscription to `t` and its stream. */
+async function streaming(options: SubscribeOptions = {}) {
+  const world = await agreed()
+  const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual', ...options })
+  return { world, subscription, stream: subscription.readable() }
+}
+
+describe('readable(), a web stream', () => {
+  it('gives the messages in order; under "manual" nothing is acknowledged but by `ack()`, and in the order of arrival', async () => {
+    const { world, stream } = await streaming()
+    const { texts, messages } = read(messagesOf(stream))
+    await world.send(...series('t', 3))
+    expect([texts, acks(world)]).toEqual([['1', '2', '3'], []])
+    messages[1]?.ack()
+    await world.settle()
+    expect(acks(world)).toEqual([])
+    messages[0]?.ack()
+    await world.settle()
+    expect(acks(world)).toEqual(pubacks(1, 2))
+  })
+
+  it('under "on-receive" everything is acknowledged on entering the buffer', async () => {
+    const { world, stream } = await streaming({ ack: 'on-receive' })
+    await world.send(...series('t', 3))
+    expect(acks(world)).toEqual(pubacks(1, 3))
+    const { texts } = read(messagesOf(stream))
+    await world.settle()
+    expect(texts).toEqual(['1', '2', '3'])
+  })
+
+  it('needs one of them: automatic acknowledgements cannot be distinguished from reading ahead', async () => {
+    const world = await agreed()
+    const subscription = await subscribe(world, 't', { qos: 1 })
+    const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'ack' })
+    expect(() => subscription.readable()).toThrow(refused)
+    // It can still be read otherwise.
+    await world.send(publish('t', 'x', 1))
+    expect(takenTexts(subscription)).toEqual(['x'])
+  })
+
+  it('reads nothing before it is read from: messages stay in the bounded buffer', async () => {
+    const { world, subscription, stream } = await streaming()
+    await world.send(...series('t', 5))
+    expect(subscription.size).toBe(5)
+    expect((await stream.getReader().read()).value?.text()).toBe('1')
+    await world.settle()
+    expect(subscription.size).toBe(4)
+  })
+
+  it('cancelling leaves the subscription as `onExit` says: UNSUBSCRIBE', async () => {
+    const { world, subscription, stream } = await streaming()
+    await world.send(...series('t', 2))
+    await Promise.all([stream.cancel(), world.settle()])
+    expect(world.peer.last('unsubscribe').filters).toEqual(['t'])
+    // Never handed out: acknowledged as dropped.
+    expect(acks(world)).toEqual(pubacks(1, 2))
+    expect(subscription.read()).toBeUndefined()
+  })
+
+  it('cancelling with `onExit: "detach"` leaves the broker’s subscription and the messages for the next one', async () => {
+    const { world, stream } = await streaming({ onExit: 'detach' })
+    await world.send(...series('t', 2))
+    await Promise.all([stream.cancel(), world.settle()])
+    expect([world.peer.all('unsubscribe'), acks(world)]).toEqual([[], []])
+    expect(takenTexts(await subscribe(world, 't', { qos: 1, retainHandling: 2 }))).toEqual([
+      '1',
+      '2',
+    ])
+  })
+
+  it('cancelling while a read waits ends that read', async () => {
+    const { world, stream } = await streaming()
+    const reader = stream.getReader()
+    const waiting = quiet(reader.read())
+    await world.settle()
+    quiet(reader.cancel())
+    expect(await world.outcome(waiting)).toMatchObject({
+      state: 'fulfilled',
+      value: { done: true },
+    })
+    expect(world.peer.all('unsubscribe')).toHaveLength(1)
+  })
+
+  it('ends when the client says goodbye, when it is unsubscribed, and with the error of a client that fails', async () => {
+    const error = { code: 'ERR_CONNECTION_LOST' }
+    for (const [end, expected] of [
+      [({ world }) => world.client.disconnect({ timeout: 0 }), { state: 'done' }],
+      [({ subscription }) => subscription.unsubscribe(), { state: 'done' }],
+      [({ world }) => world.peer.cut(), { state: 'failed', error }],
+    ] as [(made: Awaited<ReturnType<typeof streaming>>) => unknown, object][]) {
+      const made = await streaming()
+      const reading = read(messagesOf(made.stream))
+      void end(made)
+      await made.world.settle()
+      expect(reading.end).toMatchObject(expected)
+    }
   })
 })

@@ -6,7 +6,6 @@ import {
   acks,
   agreed,
   gate,
-  obliging,
   pubacks,
   publish,
   quick,
@@ -74,36 +73,17 @@ describe('a member of a group that leaves', () => {
     expect([world.clock.now(), world.clock.pending]).toEqual([50, 0])
   })
 
-  it.each([
-    [0, 1],
-    [1, 1],
-    [1, 4],
-  ] as const)(
-    'hands out what comes behind UNSUBACK: QoS %i, %i at a time',
-    async (qos, concurrency) => {
-      const { world, seen } = await working({}, { qos, concurrency })
-      const some = qos === 0 ? quick : series
-      await world.send(...some('a', 9))
-      const done = world.client.disconnect()
-      await world.settle()
-      await unsuback(world)
-      await world.send(...some('a', 1, 10))
-      await settled(world, done, 100)
-      expect(seen).toHaveLength(10)
-      expect(world.seen('unclaimed')).toEqual([])
-      expect(losses(world)).toBe(0)
-      expect(acks(world)).toEqual(qos === 0 ? [] : pubacks(1, 10))
-      expect(sent(world).at(-1)).toBe('disconnect')
-    },
-  )
-
-  it('waits for UNSUBACK also when nothing is buffered', async () => {
-    const { world, seen } = await working()
+  it('hands out what comes behind UNSUBACK, several at a time', async () => {
+    const { world, seen } = await working({}, { qos: 1, concurrency: 4 })
+    await world.send(...series('a', 9))
     const done = world.client.disconnect()
-    await world.clock.advance(100)
-    await world.send(publish('a', 'late'))
-    await leave(world, 10, done)
-    expect(seen).toEqual(['late'])
+    await world.settle()
+    await unsuback(world)
+    await world.send(...series('a', 1, 10))
+    await settled(world, done, 100)
+    expect([seen.length, world.seen('unclaimed'), losses(world)]).toEqual([10, [], 0])
+    expect(acks(world)).toEqual(pubacks(1, 10))
+    expect(sent(world).at(-1)).toBe('disconnect')
   })
 
   it('is not held up longer than `timeout`, and reports what was let go', async () => {
@@ -131,53 +111,6 @@ describe('a member of a group that leaves', () => {
     await settled(world, world.client.disconnect({ timeout: 0 }), 50)
     expect(sent(world)).toEqual(['disconnect'])
     expect([seen, losses(world)]).toEqual([['1'], 3])
-  })
-
-  it.each(['auto', 'manual'] as const)(
-    'a loop under %s acks reads its buffer to the end',
-    async (ack) => {
-      const world = await agreed()
-      const subscription = await subscribe(world, filter, { ack })
-      await world.send(...quick('a', 50))
-      const reading = read(subscription)
-      await disconnected(world)
-      expect(reading.texts).toHaveLength(50)
-      expect([reading.end.state, world.clock.now()]).toEqual(['done', 0])
-    },
-  )
-
-  it('batches are handed out to the end', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, filter, { qos: 1, ack: 'manual' })
-    await world.send(...series('a', 25))
-    const sizes: number[] = []
-    const reading = loop(subscription.batches(10), (batch) => {
-      sizes.push(batch.length)
-      for (const message of batch) message.ack()
-    })
-    await Promise.all([disconnected(world), reading])
-    expect(sizes).toEqual([10, 10, 5])
-    expect(acks(world)).toEqual(pubacks(1, 25))
-  })
-
-  it('readers with `next()` get what there is, and then the end', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, filter)
-    await world.send(...quick('a', 5))
-    const texts: string[] = []
-    const reading = (async () => {
-      for (
-        let message = await subscription.next();
-        message !== undefined;
-        message = await subscription.next()
-      ) {
-        await sleep(world, 10)
-        texts.push(message.text())
-      }
-    })()
-    await world.settle()
-    await settled(world, Promise.all([world.client.disconnect(), reading]), 60)
-    expect(texts).toEqual(['1', '2', '3', '4', '5'])
   })
 
   it('under manual acks ends when the last message of a group that was left is read', async () => {
@@ -263,26 +196,6 @@ describe('a member of a group that leaves', () => {
     expect(losses(world)).toBe(2)
   })
 
-  it('Receive Maximum 1: what the server sends for each acknowledgement is taken until UNSUBACK', async () => {
-    const { world, seen } = await working({ receiveMaximum: 1 }, { qos: 1 })
-    await world.send(publish('a', '1', 1))
-    const done = world.client.disconnect()
-    await world.clock.advance(10)
-    await world.send(publish('a', '2', 2))
-    await leave(world, 10, done)
-    expect(seen).toEqual(['1', '2'])
-    expect(acks(world)).toEqual(pubacks(1, 2))
-  })
-
-  it('QoS 2: the exchange of what is handed out gets to PUBREC', async () => {
-    const world = await connected({}, obliging)
-    const reading = read(await subscribe(world, filter, { qos: 2 }))
-    await world.send(publish('a', '1', 1, { qos: 2 }), publish('a', '2', 2, { qos: 2 }))
-    await disconnected(world)
-    expect(reading.texts).toEqual(['1', '2'])
-    expect(acks(world).filter((ack) => ack.startsWith('pubrec'))).toEqual(['pubrec 1', 'pubrec 2'])
-  })
-
   it('a refused UNSUBSCRIBE ends it all the same', async () => {
     const { world, seen } = await working()
     await world.send(...quick('a', 2))
@@ -292,45 +205,6 @@ describe('a member of a group that leaves', () => {
     await settled(world, done, 20)
     expect(seen).toEqual(['1', '2'])
     expect(world.clock.now()).toBe(20)
-  })
-
-  it('drain() does the same', async () => {
-    const { world, seen } = await working()
-    await world.send(...quick('a', 3))
-    await leave(world, 30, world.client.drain())
-    expect(seen).toEqual(['1', '2', '3'])
-  })
-
-  it('a responder sends the answers of what it still handles', async () => {
-    const world = await agreed()
-    await settled(
-      world,
-      world.client.respond(filter, async (request) => {
-        await sleep(world, 10)
-        return request.text()
-      }),
-    )
-    await world.send(
-      ...quick('a', 8).map((packet) => ({ ...packet, properties: { responseTopic: 'answers' } })),
-    )
-    await settled(world, world.client.disconnect(), 80)
-    expect(world.peer.all('publish')).toHaveLength(8)
-    expect(sent(world).at(-1)).toBe('disconnect')
-  })
-
-  it('a handler that failed while it leaves is not called again, and the others go on', async () => {
-    const world = await connected({}, holding)
-    const seen: string[] = []
-    const handler = async (message: Message): Promise<void> => {
-      await sleep(world, 10)
-      seen.push(message.text())
-      if (message.text() === '2') throw new Error('mine')
-    }
-    await listen(world, filter, handler, { qos: 1 })
-    await world.send(...series('a', 3))
-    await leave(world, 30)
-    expect(seen).toEqual(['1', '2', '3'])
-    expect(acks(world)).toEqual(['puback 1'])
   })
 })
 
@@ -376,9 +250,7 @@ describe('other subscriptions', () => {
     turn.open()
     await settled(world, done)
     expect(dropped).toEqual(['2', '3', '4'])
-    expect(world.seen('drop')).toEqual([
-      { direction: 'in', topic: 'a', count: 3, error: undefined },
-    ])
+    expect(world.seen('drop')).toMatchObject([{ direction: 'in', topic: 'a', count: 3 }])
     expect([world.client.stats().dropped, world.clock.pending]).toEqual([3, 0])
   })
 
@@ -393,36 +265,24 @@ describe('other subscriptions', () => {
     expect([acks(world), losses(world)]).toEqual([[], lost])
   })
 
-  it('a loop whose subscription was unsubscribed before reads to the end of its buffer', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    await world.send(...series('a', 20))
-    const reading = read(subscription)
-    quiet(subscription.unsubscribe())
-    await disconnected(world)
-    expect(reading.texts).toHaveLength(20)
-    expect(acks(world)).toEqual(pubacks(1, 20))
-  })
-
-  it.each([
-    ['disconnect', 0],
-    ['drain', 0],
-    ['disconnect', 1],
-  ] as const)('a loop under manual acks does as well: %s, QoS %i', async (ending, qos) => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos, ack: 'manual' })
-    const seen: string[] = []
-    const body = async (message: Message): Promise<void> => {
-      await sleep(world, 10)
-      seen.push(message.text())
-      message.ack()
-    }
-    quiet(loop(subscription, body))
-    await world.send(...(qos === 0 ? quick('a', 5) : series('a', 5)))
-    await settled(world, subscription.unsubscribe())
-    await settled(world, world.client[ending](), 100)
-    expect(seen).toHaveLength(5)
-  })
+  it.each(['disconnect', 'drain'] as const)(
+    'a loop that was unsubscribed from before is waited for: %s',
+    async (ending) => {
+      const world = await agreed()
+      const subscription = await subscribe(world, 'a', { ack: 'manual' })
+      const seen: string[] = []
+      const body = async (message: Message): Promise<void> => {
+        await sleep(world, 10)
+        seen.push(message.text())
+        message.ack()
+      }
+      quiet(loop(subscription, body))
+      await world.send(...quick('a', 5))
+      await settled(world, subscription.unsubscribe())
+      await settled(world, world.client[ending](), 100)
+      expect(seen).toHaveLength(5)
+    },
+  )
 
   it('a listener of `drop` that calls back does no harm', async () => {
     const world = await agreed()
@@ -435,12 +295,8 @@ describe('other subscriptions', () => {
     await world.send(...quick('a', 3))
     await disconnected(world)
     expect(losses(world)).toBe(3)
-    expect(world.seen('state').map(({ state }) => state)).toEqual([
-      'connecting',
-      'connected',
-      'disconnecting',
-      'closed',
-    ])
+    const states = world.seen('state').map(({ state }) => state)
+    expect(states.slice(2)).toEqual(['disconnecting', 'closed'])
   })
 })
 
@@ -461,9 +317,7 @@ describe('destroy() hands out nothing more', () => {
     turn.open()
     await settled(world, reading)
     expect(texts.sort()).toEqual(['1', '11'])
-    expect(world.seen('drop')).toEqual([
-      { direction: 'in', topic: 'b', count: 4, error: undefined },
-    ])
+    expect(world.seen('drop')).toMatchObject([{ direction: 'in', topic: 'b', count: 4 }])
     expect([subscription.dropped, world.client.stats().dropped]).toEqual([2, 4])
   })
 
@@ -478,17 +332,6 @@ describe('destroy() hands out nothing more', () => {
     const reading = read(subscription)
     await world.settle()
     expect(reading).toMatchObject({ texts: [], end: { state: 'done' } })
-  })
-
-  it('a loop whose subscription was unsubscribed before ends too', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { ack: 'manual' })
-    await world.send(...quick('a', 3))
-    const iterator = subscription[Symbol.asyncIterator]()
-    await iterator.next()
-    await settled(world, subscription.unsubscribe())
-    world.client.destroy()
-    expect((await iterator.next()).done).toBe(true)
   })
 
   it('while it leaves a group', async () => {

@@ -1,7 +1,6 @@
 /** `listen` with several handlers at a time: what keeps its order, what a retried message holds up, and what is waited for at the end. */
 import { describe, expect, it } from 'vitest'
 import type { Filters, Handler, Handling, ListenOptions } from '../../../src/client/api/index.js'
-import { Random } from '../../world/random.js'
 import type { World } from './harness.js'
 import { acks, agreed, type Gate, gate, pubacks, publish } from './incoming.js'
 import { settled, listen as withOptions } from './steps.js'
@@ -112,31 +111,6 @@ describe('what is handled at the same time', () => {
     expect(errors[0]).toMatch(/order threw: .*: no key/)
     expect(world.client.state).toBe('connected')
   })
-
-  it('10,000 messages of 100 topics, handled at random: in order by topic, never more at a time than allowed', async () => {
-    const last = new Map<string, number>()
-    const running = new Set<string>()
-    let most = 0
-    let wrong = 0
-    const random = new Random(7)
-    const handler: Handler = async (message) => {
-      const number = Number(message.text())
-      if (running.has(message.topic) || number <= (last.get(message.topic) ?? 0)) wrong += 1
-      running.add(message.topic)
-      last.set(message.topic, number)
-      most = Math.max(most, running.size)
-      for (let hops = random.below(17); hops > 0; hops--) await undefined
-      running.delete(message.topic)
-    }
-    const world = await handled(handler, { qos: 1, concurrency: 9 })
-    for (let from = 1; from < 10_000; from += 1000)
-      await world.send(
-        ...Array.from({ length: 1000 }, (_, at) =>
-          publish(`x/${random.below(100)}`, String(from + at), from + at),
-        ),
-      )
-    expect([wrong, most, acks(world).length]).toEqual([0, 9, 10_000])
-  })
 })
 
 describe('a message that is retried', () => {
@@ -187,19 +161,6 @@ describe('a message that is retried', () => {
     )
     await world.send(...letters('ab'))
     expect(begun).toEqual(expected)
-  })
-
-  it('is refused after five retries, and its topic goes on', async () => {
-    const { world, begun, open } = await working(
-      { concurrency: 4 },
-      'x/#',
-      (name) => name === 'x/a=1',
-    )
-    await world.send(...letters('aa'))
-    await world.clock.advance(60_000)
-    await open('x/a=2')
-    expect(begun).toEqual([...Array<string>(6).fill('x/a=1'), 'x/a=2'])
-    expect(acks(world)).toEqual(['puback 1 0x80', 'puback 2'])
   })
 
   it('many that wait are bounded: the buffer fills behind them', async () => {
@@ -276,54 +237,25 @@ describe('the end', () => {
       expect(acks(world)).toEqual([])
     },
   )
-
-  it('stop leaves everything to the next', async () => {
-    const { world, open, handling } = await working(
-      { concurrency: 3, onError: 'stop' },
-      'x/#',
-      (name) => name === 'x/b=3',
-    )
-    await world.send(...letters('aabbc'))
-    await world.settle()
-    const next = await working({ concurrency: 3 }, 'x/#', undefined, world)
-    expect(next.begun).toEqual(['x/a=1', 'x/b=3', 'x/c=5'])
-    await open('x/a=1', 'x/c=5')
-    await expect(handling.done).rejects.toMatchObject({ code: 'ERR_HANDLER_FAILED' })
-  })
 })
 
-describe('more than 64 handlers at a time, at QoS 0', () => {
-  it('disconnect() waits for all of them', async () => {
-    const gates: Gate[] = []
-    let done = 0
-    const handler: Handler = async () => {
-      const mine = gate()
-      gates.push(mine)
-      await mine.promise
-      done += 1
-    }
-    const world = await handled(handler, { concurrency: 200 }, 'a')
-    await world.send(...many(150))
-    const bye = world.client.disconnect()
-    for (const each of gates) {
-      expect(world.client.state).toBe('disconnecting')
-      each.open()
-      await world.settle()
-    }
-    await settled(world, bye)
-    expect([gates.length, done, world.client.state]).toEqual([150, 150, 'closed'])
-  })
-
-  it('a retry comes back to all of them', async () => {
-    const seen = new Map<string, number>()
-    const handler: Handler = async (message) => {
-      const times = (seen.get(message.text()) ?? 0) + 1
-      seen.set(message.text(), times)
-      if (times === 1) throw new Error('once')
-    }
-    const world = await handled(handler, { concurrency: 100, onError: 'retry' }, 'a')
-    await world.send(...many(100))
-    await world.clock.advance(1000)
-    expect([...seen.values()]).toEqual(Array(100).fill(2))
-  })
+it('disconnect() waits for more than 64 handlers at a time, at QoS 0', async () => {
+  const gates: Gate[] = []
+  let done = 0
+  const handler: Handler = async () => {
+    const mine = gate()
+    gates.push(mine)
+    await mine.promise
+    done += 1
+  }
+  const world = await handled(handler, { concurrency: 200 }, 'a')
+  await world.send(...many(150))
+  const bye = world.client.disconnect()
+  for (const each of gates) {
+    expect(world.client.state).toBe('disconnecting')
+    each.open()
+    await world.settle()
+  }
+  await settled(world, bye)
+  expect([gates.length, done, world.client.state]).toEqual([150, 150, 'closed'])
 })

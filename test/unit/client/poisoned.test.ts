@@ -3,9 +3,11 @@ import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { ClientPacket } from '../../../src/wire/packets.js'
-import { lasting, pause } from './across.js'
+import { Random } from '../../world/random.js'
+import { keeps, lasting, pause } from './across.js'
 import { agreeable, connected, failure, type World } from './harness.js'
-import { publish, quiet } from './incoming.js'
+import { quiet } from './incoming.js'
+import { settled, sleep } from './steps.js'
 
 const text = (packet: ClientPacket): string =>
   packet.type === 'publish' ? new TextDecoder().decode(packet.payload) : ''
@@ -83,13 +85,7 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     ['in a session that the server loses each time', 5, 'poison', 1, { present: false }],
     ['with poisonAfter: 3', 3, 'poison', 1, { options: { outbound: { poisonAfter: 3 } } }],
     ['with poisonAfter: 7', 7, 'poison', 1, { options: { outbound: { poisonAfter: 7 } } }],
-    [
-      'where the server is so fast that nothing of what it answered arrives',
-      8,
-      'poison at once',
-      1,
-      {},
-    ],
+    ['where nothing of what the server answered arrives', 8, 'poison at once', 1, {}],
   ])(
     '%s: rejects with ERR_POISONED after %i connections, and what waits behind it goes on',
     async (_title, connections, payload, qos, server) => {
@@ -146,13 +142,10 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     expect(carriers(world)).toBeLessThan(20)
   })
 
-  it.each([1, 2, 18, 48])('a link that breaks at random: none is given up, %i', async (seed) => {
-    let state = seed
-    const kills = (packet: ClientPacket): number | undefined => {
-      if (packet.type !== 'publish') return undefined
-      state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
-      return state / 2 ** 32 < 0.3 ? 1 : undefined
-    }
+  it.each([1, 2])('a link that breaks at random: none is given up, %i', async (seed) => {
+    const random = new Random(seed)
+    const kills = (packet: ClientPacket) =>
+      packet.type === 'publish' && random.chance(0.3) ? 1 : undefined
     const world = await deadly({ kills })
     const outcomes = Promise.allSettled(
       Array.from({ length: 1000 }, (_, index) => world.client.publish('t', `${index}`, { qos: 1 })),
@@ -166,11 +159,7 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     ['asks for none once a connection lasted', 120_000, 5],
   ])('one before that was answered in the end %s', async (_name, lasts, connections) => {
     const world = await deadly()
-    await Promise.all([
-      world.client.publish('t', 'poison once', { qos: 1 }),
-      world.clock.advance(1000),
-    ])
-    await world.clock.advance(lasts)
+    await settled(world, world.client.publish('t', 'poison once', { qos: 1 }), 1000 + lasts)
     world.peer.cut()
     await world.clock.advance(1000)
     await world.send({ type: 'pingresp' })
@@ -205,27 +194,6 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     expect(last?.map(({ type }) => type)).toEqual(['publish', 'pingreq'])
   })
 
-  it('while messages on a slow line come before the answer to PINGREQ, it is waited for', async () => {
-    let late = 0
-    const world = await connected(lasting)
-    world.answer = (packet) => {
-      const { peer, clock } = world
-      if (packet.type === 'connect') {
-        late = clock.now() + 15_000
-        for (let at = 100; at < 15_000; at += 100)
-          clock.setTimer(() => peer.send(publish('big', 'part')), at)
-        return { type: 'connack', sessionPresent: true, reasonCode: 0, properties: {} }
-      }
-      if (packet.type === 'publish') clock.setTimer(() => peer.cut(), 1)
-      if (packet.type === 'pingreq')
-        clock.setTimer(() => peer.send({ type: 'pingresp' }), Math.max(0, late - clock.now()))
-      return undefined
-    }
-    const poison = poisonIn(world)
-    await world.clock.advance(900_000)
-    expect(await world.outcome(poison)).toMatchObject({ value: { code: 'ERR_POISONED' } })
-  })
-
   it('poisonAfter: Infinity sends it for ever [MQTT-4.4.0-1]', async () => {
     const world = await deadly({ options: { outbound: { poisonAfter: Number.POSITIVE_INFINITY } } })
     const poison = quiet(world.client.publish('t', 'poison', { qos: 1 }))
@@ -239,11 +207,7 @@ describe('a publish at which the server closes without DISCONNECT', () => {
     poisonIn(world)
     await world.clock.advance(2 * pause)
     // The server goes on and answers nothing now.
-    world.answer = (packet) => {
-      if (packet.type === 'connect')
-        return { type: 'connack', sessionPresent: true, reasonCode: 0, properties: {} }
-      return packet.type === 'pingreq' ? { type: 'pingresp' } : undefined
-    }
+    world.answer = (packet) => (packet.type === 'pingreq' ? { type: 'pingresp' } : keeps()(packet))
     await world.clock.advance(1000)
     expect([world.peer.all('publish').length, world.client.post('t', 'a')]).toEqual([1, false])
     const late = world.client.publish('t', 'b')
@@ -261,7 +225,7 @@ describe('a publish at which the server closes without DISCONNECT', () => {
         if (world.client.post('t', 'data')) left -= 1
         else await world.client.writable
         // As a program does that posts what it measures.
-        await new Promise<void>((resolve) => world.clock.setTimer(resolve, left % 10 === 0 ? 1 : 0))
+        await sleep(world, left % 10 === 0 ? 1 : 0)
       }
     }
     quiet(loop())

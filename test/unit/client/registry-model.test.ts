@@ -1,9 +1,4 @@
-/**
- * Random histories of subscriptions on a few filters, against a broker that answers late, out of order, and now and then with a refusal.
- *
- * When everything has been answered, both ends must know the same subscriptions, no call and no reader may wait for what cannot come any more,
- * and no message may be kept for nobody. A failure names its seed.
- */
+/** Random histories of subscriptions on a few filters, against a broker that answers late, out of order, and now and then with a refusal. */
 import { afterEach, expect, it, vi } from 'vitest'
 import type { SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
 import type { Consumer } from '../../../src/client/delivery/consumer.js'
@@ -22,7 +17,6 @@ const steps = 60
 const forEver = Number.POSITIVE_INFINITY
 
 interface Profile {
-  readonly name: string
   /** Reason codes that SUBACK and UNSUBACK choose from. */
   readonly subacks: readonly number[]
   readonly unsubacks: readonly number[]
@@ -30,23 +24,18 @@ interface Profile {
   readonly careful: boolean
 }
 
-const profiles: readonly Profile[] = [
-  { name: 'a broker that agrees', subacks: [2], unsubacks: [0], careful: false },
-  {
-    name: 'a broker that refuses',
+const profiles: Readonly<Record<string, Profile>> = {
+  'a broker that refuses': {
     subacks: [2, 2, 1, 0, 0x87],
     unsubacks: [0, 0, 0, 0x87],
     careful: false,
   },
-  { name: 'readers that only detach', subacks: [2, 2, 0x87], unsubacks: [0], careful: true },
-]
+  'readers that only detach': { subacks: [2, 2, 0x87], unsubacks: [0], careful: true },
+}
 
 /** A server's side: subscriptions change when the packet comes, answers leave later. */
 class Broker {
-  readonly subscriptions = new Map<
-    string,
-    { readonly qos: number; readonly subscriptionIdentifiers: number[] }
-  >()
+  readonly subscriptions = new Map<string, { qos: number; subscriptionIdentifiers: number[] }>()
   /** Texts of QoS 1 messages, in the order of sending, by packet identifier; and those that were acknowledged. */
   readonly unacknowledged = new Map<number, string>()
   readonly acknowledged: string[] = []
@@ -65,10 +54,8 @@ class Broker {
   }
 
   async connect(): Promise<World> {
-    this.#world = await connected(
-      { clientId: 'c', cleanStart: false, maxFiltersPerSubscribe: 2 },
-      this.#answer,
-    )
+    const options = { clientId: 'c', cleanStart: false, maxFiltersPerSubscribe: 2 }
+    this.#world = await connected(options, this.#answer)
     return this.#world
   }
 
@@ -80,9 +67,8 @@ class Broker {
     const text = `${topic}${++this.#sent}`
     const packetId = qos > 0 ? this.#sent : undefined
     if (packetId !== undefined) this.unacknowledged.set(packetId, text)
-    this.#world?.peer.send(
-      publish(topic, text, packetId, { properties: { subscriptionIdentifiers } }),
-    )
+    const properties = { subscriptionIdentifiers }
+    this.#world?.peer.send(publish(topic, text, packetId, { properties }))
     return text
   }
 
@@ -164,7 +150,7 @@ class Reader {
 }
 
 /** Everything of one seed, up to the point where all has been answered; and what is wrong then. */
-async function play(seed: number, profile: Profile): Promise<void> {
+async function play(seed: number, name: string, profile: Profile): Promise<void> {
   const random = new Random(seed)
   const { careful } = profile
   const joined = vi.spyOn(MessageRouter.prototype, 'handleJoined')
@@ -226,7 +212,7 @@ async function play(seed: number, profile: Profile): Promise<void> {
   const registry = subscribed.mock.contexts[0] as Registry | undefined
   const inbox = joined.mock.contexts[0] as MessageRouter | undefined
   if (registry === undefined || inbox === undefined) return
-  const label = `${profile.name}, seed ${seed}`
+  const label = `${name}, seed ${seed}`
   const entries = filters.flatMap((filter) => registry.membership.trie.matchAll(filter))
   const members = entries.map(({ filter, takers }) => {
     const all = [...takers.keys()].map((consumer: Consumer) => consumer.subscription as unknown)
@@ -245,27 +231,26 @@ async function play(seed: number, profile: Profile): Promise<void> {
   expect(known, `${label}: filters`).toEqual(common.sort())
   for (const { filter, requests, takers, state, requeued } of entries) {
     expect(requests, `${label}: requests for ${filter}`).toEqual([])
-    if (takers.size > 0)
-      expect([state, requeued.length], `${label}: ${filter}, held for nobody`).toEqual([
-        'active',
-        0,
-      ])
+    const kept = [state, requeued.length]
+    if (takers.size > 0) expect(kept, `${label}: ${filter}, held`).toEqual(['active', 0])
   }
 
   for (const [index, { subscription, ready, touched, texts, state }] of readers.entries()) {
-    const name = `${label}: reader ${index}`
+    const reader = `${label}: reader ${index}`
     const mine = members.filter(({ all }) => all.has(subscription)).map(({ filter }) => filter)
-    expect(ready, `${name}: ready`).not.toBe('pending')
+    expect(ready, `${reader}: ready`).not.toBe('pending')
     const ended = mine.length === 0
-    expect((subscription as SubscriptionHandle).toJSON(), `${name}: ended`).toMatchObject({ ended })
-    expect(new Set(texts).size, `${name}: twice`).toBe(texts.length)
-    if (ended) expect(state, `${name}: reads for ever`).not.toBe('reading')
+    expect((subscription as SubscriptionHandle).toJSON(), `${reader}: ended`).toMatchObject({
+      ended,
+    })
+    expect(new Set(texts).size, `${reader}: twice`).toBe(texts.length)
+    if (ended) expect(state, `${reader}: reads for ever`).not.toBe('reading')
     if (touched || ready === 'failed') continue
     const granted = subscription.granted
       .filter((grant) => grant.error === undefined)
       .map((grant) => grant.filter)
     const gone = granted.filter((filter) => !mine.includes(filter))
-    expect(gone, `${name}: lost filters`).toEqual([])
+    expect(gone, `${reader}: lost filters`).toEqual([])
   }
   if (careful) {
     const seen = new Set(readers.flatMap(({ texts }) => texts))
@@ -290,34 +275,29 @@ async function play(seed: number, profile: Profile): Promise<void> {
   const over = client.unsubscribe(filters)
   await clock.advance(100)
   await over
-  expect({
-    label,
-    unacknowledged: [...broker.unacknowledged.values()],
+  const left = {
+    unacknowledged: broker.unacknowledged.size,
     reading: readers.filter(({ state }) => state !== 'ended').length,
     consumers: [...registry.consumers].length,
     running: registry.membership.running.length,
     unsubscribes: registry.openUnsubscribes,
     bytes: inbox.budget.bytes,
-  }).toEqual({
+  }
+  expect(
+    Object.entries(left).filter(([, count]) => count > 0),
     label,
-    unacknowledged: [],
-    reading: 0,
-    consumers: 0,
-    running: 0,
-    unsubscribes: 0,
-    bytes: 0,
-  })
+  ).toEqual([])
   client.destroy()
 }
 
 afterEach(() => vi.restoreAllMocks())
 
-it.each(profiles)(
-  'random histories of subscriptions: $name: both ends agree, everything settles, nothing is kept for nobody',
-  async (profile) => {
+it.each(Object.entries(profiles))(
+  'random histories of subscriptions: %s: both ends agree, everything settles, nothing is kept',
+  async (name, profile) => {
     // The last one is a history in which an UNSUBSCRIBE was refused while another for the same filter was under way.
     for (const seed of [...Array.from({ length: 150 }, (_, index) => index + 1), 491]) {
-      await play(seed, profile)
+      await play(seed, name, profile)
       vi.restoreAllMocks()
     }
   },

@@ -1,9 +1,18 @@
 /** SUBSCRIBE and UNSUBSCRIBE that a lost connection leaves without an answer: sent again once, settled once; and what joins them meanwhile. */
 import { describe, expect, it } from 'vitest'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { again, carried, comeBack, forgets, keeps, lose, steady, willing } from './across.js'
+import { again, carried, comeBack, forgets, lose, steady, willing } from './across.js'
 import { agreeable, connected, failure, type World } from './harness.js'
-import { publish, quiet, read, subscribe, taken, takenTexts } from './incoming.js'
+import {
+  answering,
+  publish,
+  quiet,
+  read,
+  subscribe,
+  subscribes,
+  taken,
+  takenTexts,
+} from './incoming.js'
 
 /** All is answered but these. */
 const without =
@@ -12,12 +21,8 @@ const without =
     packet.type === type ? undefined : base(packet)
 
 /** Answers SUBSCRIBE with these codes. */
-const answering =
-  (present: boolean, ...reasonCodes: number[]): Answer =>
-  (packet) =>
-    packet.type === 'subscribe'
-      ? { type: 'suback', packetId: packet.packetId, reasonCodes, properties: {} }
-      : willing(present)(packet)
+const coded = (present: boolean, ...reasonCodes: number[]): Answer =>
+  answering('subscribe', reasonCodes, willing(present))
 
 /** How often a promise settled. */
 function counted<T>(promise: Promise<T>): { readonly promise: Promise<T>; count: number } {
@@ -55,12 +60,8 @@ describe.each([
       first.subscriptions.map((item) => [item]),
     )
     expect(packets[0]?.packetId).not.toBe(first.packetId)
-    await world.send({
-      type: 'suback',
-      packetId: first.packetId,
-      reasonCodes: [0x80, 0x80],
-      properties: {},
-    })
+    const { packetId } = first
+    await world.send({ type: 'suback', packetId, reasonCodes: [0x80, 0x80] })
     expect((await call.promise).granted.map(({ qos }) => qos)).toEqual([2, 1])
     await again(world, willing(true))
     expect([call.count, lines(world)]).toEqual([1, []])
@@ -77,22 +78,9 @@ describe.each([
     expect(packets.map(({ filters }) => filters)).toEqual([['a'], ['x']])
     expect(packets[0]?.packetId).not.toBe(first.packetId)
     expect(await call.promise).toMatchObject([{ filter: 'a' }, { filter: 'x' }])
-    const subscribed = peer
-      .all('subscribe')
-      .flatMap((packet) => packet.subscriptions.map((item) => item.filter))
-    expect(subscribed).toEqual(present ? [] : ['b'])
+    expect(subscribes(world)).toEqual(present ? [] : ['b'])
     await again(world, willing(false))
     expect([call.count, lines(world)]).toEqual([1, ['subscribe b']])
-  })
-
-  it('a message that comes before the answer is routed', async () => {
-    const world = await steady({}, without('subscribe', willing(false)))
-    const subscription = world.client.subscription('a', { qos: 1 })
-    await world.settle()
-    await again(world, without('subscribe', willing(present)))
-    expect(world.peer.all('subscribe')).toHaveLength(1)
-    await world.send(publish('a', 'early', 1))
-    expect(takenTexts(subscription)).toEqual(['early'])
   })
 
   it('several calls keep their order', async () => {
@@ -109,9 +97,8 @@ describe.each([
   it('an abort in the gap ends the call: nothing is sent for it, its outcome is unknown', async () => {
     const world = await steady({}, without('subscribe', willing(false)))
     const controller = new AbortController()
-    const error = failure(
-      world.client.subscribe('a', { signal: controller.signal, onExit: 'detach' }),
-    )
+    const options = { signal: controller.signal, onExit: 'detach' } as const
+    const error = failure(world.client.subscribe('a', options))
     await world.settle()
     await lose(world)
     controller.abort()
@@ -176,11 +163,11 @@ describe('an answer that cannot be right', () => {
   ])(
     '%s codes than filters: close(0x82), and that call is rejected, not tried again for ever',
     async (_name, codes) => {
-      const world = await steady({}, answering(false, ...codes))
+      const world = await steady({}, coded(false, ...codes))
       const error = failure(world.client.subscribe(['a', 'b']))
       await world.settle()
       expect(world.peer.last('disconnect').reasonCode).toBe(0x82)
-      world.answer = answering(true, ...codes)
+      world.answer = coded(true, ...codes)
       await world.clock.advance(10)
       expect(await error).toMatchObject({ code: 'ERR_PROTOCOL_ERROR' })
       expect(world.peer.all('subscribe')).toEqual([])
@@ -190,7 +177,7 @@ describe('an answer that cannot be right', () => {
   it('when it answers what brings a session back: the connection ends, and a server that does better gets it again', async () => {
     const world = await steady({}, willing(false))
     await subscribe(world, ['a', 'b'])
-    await again(world, answering(false, 0))
+    await again(world, coded(false, 0))
     expect(world.peer.last('disconnect').reasonCode).toBe(0x82)
     world.answer = willing(true)
     await world.clock.advance(10)
@@ -217,21 +204,14 @@ describe('a SUBSCRIBE for a filter that others read already, in flight at the dr
     expect([takenTexts(one), takenTexts(await two)]).toEqual([['x'], ['x']])
   })
 
+  const failed = { texts: [], end: { state: 'failed', error: refused } }
   it.each([
-    [
-      'lost: the filter is gone for all its readers',
-      false,
-      { texts: [], end: { state: 'failed', error: refused } },
-    ],
-    [
-      'kept: the server has the filter as it was, and its reader goes on',
-      true,
-      { texts: ['x'], end: { state: 'running' } },
-    ],
+    ['lost: the filter is gone for all its readers', false, failed],
+    ['kept: its reader goes on', true, { texts: ['x'], end: { state: 'running' } }],
   ])('is refused when the session is %s', async (_what, present, expected) => {
     const { world, one, two } = await joined()
     const reading = read(one)
-    await again(world, answering(present, 0x87))
+    await again(world, coded(present, 0x87))
     expect(await failure(two)).toMatchObject(refused)
     await world.send(publish('a', 'x'))
     expect(reading).toMatchObject(expected)
@@ -253,78 +233,40 @@ it('the end of the client rejects what waits for a link, or for an answer from a
 
 describe('a subscription that joins one that is being brought back', () => {
   const filter = 'in/#'
-  const unsupported = { wildcardSubscriptionAvailable: 0 }
 
-  /** A reader that has its grant; with the next connection the session is lost, and SUBSCRIBE has no answer. */
-  async function restoring(joinsAtOnce = false, answer = forgets()) {
+  it('is granted, though that SUBSCRIBE is lost', async () => {
     const world = await steady({}, willing(false))
-    const first = await subscribe(world, filter, { qos: joinsAtOnce ? 0 : 1 })
-    const reader = failure(first.next())
-    /** Called as soon as the connection is up. */
-    let early: Promise<unknown> = Promise.reject(new Error('it was not up'))
-    quiet(early)
-    const stop = world.client.on('state', ({ state }) => {
-      if (state === 'connected' && joinsAtOnce)
-        early = quiet(world.client.subscribe(filter, { qos: 1 }))
-    })
-    await again(world, answer)
-    stop()
-    const join = async () => {
-      const call = quiet(world.client.subscribe(filter, joining))
-      await world.settle()
-      return { call }
-    }
-    return { world, reader, early, join }
-  }
-
-  it('is granted, though that SUBSCRIBE is lost, also where it joins before that has left', async () => {
-    const { world, join } = await restoring()
-    expect(world.peer.all('subscribe')).toHaveLength(1)
-    const { call } = await join()
+    await subscribe(world, filter, { qos: 1 })
+    await again(world, forgets())
+    expect(subscribes(world)).toEqual([filter])
+    const call = quiet(world.client.subscribe(filter, joining))
+    await world.settle()
     await again(world, willing(true))
     expect(await world.outcome(call)).toMatchObject({ state: 'fulfilled' })
-    const other = await restoring(true)
-    await again(other.world, willing(true))
-    expect(await other.world.outcome(other.early)).toMatchObject({ state: 'fulfilled' })
   })
 
-  it('is rejected where the server cannot bring it back, and so is the older reader', async () => {
-    const { world, reader, early } = await restoring(true, forgets(unsupported))
-    await world.clock.advance(1000)
-    expect(await reader).toMatchObject({ code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' })
-    expect(await world.outcome(early)).toMatchObject({ state: 'rejected' })
-  })
-
-  it('is not left waiting where the SUBACK makes no sense', async () => {
-    const { world, join } = await restoring()
-    const { call } = await join()
-    world.answer = (packet) => (packet.type === 'connect' ? keeps()(packet) : agreeable(packet))
-    await world.send({
-      type: 'suback',
-      packetId: world.peer.last('subscribe').packetId,
-      reasonCodes: [1, 1],
+  it.each([
+    ['is granted', {}, 'fulfilled'],
+    ['is rejected with the older reader', { wildcardSubscriptionAvailable: 0 }, 'rejected'],
+  ])('before it has left %s, as the server can bring it back', async (_what, offer, state) => {
+    const world = await steady({}, willing(false))
+    const reader = quiet((await subscribe(world, filter)).next())
+    let early: Promise<unknown> | undefined
+    world.client.on('state', (event) => {
+      if (event.state === 'connected') early ??= quiet(world.client.subscribe(filter, { qos: 1 }))
     })
+    await again(world, forgets(offer))
+    if (state === 'fulfilled') await again(world, willing(true))
     await world.clock.advance(1000)
-    expect(await world.outcome(call)).not.toMatchObject({ state: 'pending' })
-  })
-
-  it('does not leave the older reader waiting where another server cannot take it', async () => {
-    const { world, reader, join } = await restoring()
-    const { call } = await join()
-    await again(world, forgets(unsupported))
-    await world.clock.advance(1000)
-    expect(await world.outcome(call)).toMatchObject({ state: 'rejected' })
-    expect(await world.outcome(reader)).toMatchObject({
-      value: { code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' },
-    })
+    expect(await world.outcome(early as Promise<unknown>)).toMatchObject({ state })
+    if (state === 'rejected')
+      expect(await failure(reader)).toMatchObject({ code: 'ERR_WILDCARD_SUBS_UNSUPPORTED' })
   })
 })
 
 it('stalled is told also on a later connection, where the server repeats what is in hand', async () => {
-  const world = await steady(
-    { cleanStart: false, clientId: 'c', receiveMaximum: 1 },
-    willing(false),
-  )
+  const durable = { cleanStart: false, clientId: 'c' }
+  const world = await steady({ ...durable, receiveMaximum: 1 }, willing(false))
   const subscription = await subscribe(world, '#', { qos: 1 })
   await world.send(publish('t', 'x', 1))
   taken(subscription)
@@ -342,10 +284,8 @@ it('stalled is told also on a later connection, where the server repeats what is
 it.each(['subscribe', 'unsubscribe'] as const)(
   '%s whose sending ends the connection, as a listener of `packet` may: every filter has its answer',
   async (type) => {
-    const world = await connected(
-      { maxFiltersPerSubscribe: 2, reconnect: { backoff: () => 100 } },
-      agreeable,
-    )
+    const options = { maxFiltersPerSubscribe: 2, reconnect: { backoff: () => 100 } }
+    const world = await connected(options, agreeable)
     let calls = 0
     world.client.on('packet', ({ direction, packet }) => {
       if (direction === 'out' && packet.type === type && calls++ === 0)

@@ -1,12 +1,8 @@
-/**
- * A small correct server: one session that outlives its connections, for runs in which the link is killed anywhere.
- *
- * Written from sections 3.3, 4.3 and 4.4 of the standard, with lists and sets. It keeps what it accepted, what it delivers, and every rule that
- * the client broke; it answers at once, and only on the connection that a packet came on.
- */
+/** A small correct server, written from sections 3.3, 4.3 and 4.4 of the standard: one session that outlives its connections. It answers at once. */
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import type { ClientPacket, PublishPacket } from '../../../src/wire/packets.js'
+import { agreeable } from './harness.js'
 
 const encoder = new TextEncoder()
 const decoder = new TextDecoder()
@@ -69,26 +65,11 @@ export class SmallBroker {
         return this.#connect(packet.cleanStart, packet.properties.receiveMaximum ?? 65_535)
       case 'subscribe':
         this.#subscribed = true
-        return [
-          {
-            type: 'suback',
-            packetId: packet.packetId,
-            reasonCodes: packet.subscriptions.map((item) => item.qos),
-            properties: {},
-          },
-          ...this.#deliver(),
-        ]
+        return [agreeable(packet) ?? [], this.#deliver()].flat() as PacketInput[]
       case 'publish':
         return this.#publish(packet)
       case 'pubrel':
-        return [
-          {
-            type: 'pubcomp',
-            packetId: packet.packetId,
-            reasonCode: this.#received.delete(packet.packetId) ? 0 : 0x92,
-            properties: {},
-          },
-        ]
+        return [this.#pubcomp(packet.packetId)]
       case 'puback':
       case 'pubcomp':
         return this.#finish(packet.type, packet.packetId)
@@ -110,12 +91,10 @@ export class SmallBroker {
     this.#fresh = false
     this.#clientMaximum = clientMaximum
     const properties = { receiveMaximum: this.#receiveMaximum }
-    const repeats = this.#outgoing
-      .filter((message) => message.id !== 0)
-      .map((message) => this.#packet(message, true))
+    const repeats = this.#outgoing.filter(({ id }) => id !== 0)
     return [
       { type: 'connack', sessionPresent, reasonCode: 0, properties },
-      ...repeats,
+      ...repeats.map((message) => this.#packet(message, true)),
       ...this.#deliver(),
     ]
   }
@@ -138,6 +117,11 @@ export class SmallBroker {
     else if (!dup) this.broken.push(`#${packetId} taken for something new: ${text}`)
     this.#received.add(packetId)
     return [{ type: 'pubrec', packetId, reasonCode: 0, properties: {} }]
+  }
+
+  #pubcomp(packetId: number): PacketInput {
+    const reasonCode = this.#received.delete(packetId) ? 0 : 0x92
+    return { type: 'pubcomp', packetId, reasonCode, properties: {} }
   }
 
   #accept(text: string, qos: number): PacketInput[] {

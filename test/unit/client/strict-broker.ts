@@ -1,15 +1,11 @@
-/**
- * A server that ends the connection at some requests, as brokers do that have limits and access rules: what suites about such filters start from.
- *
- * It has one session, which it keeps or loses with the connection, and answers everything else. What it bears is the test's to say, at any time.
- */
+/** A server that ends the connection at some requests, as brokers do that have limits and access rules; it answers everything else. */
 import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import type { ClientPacket, Properties } from '../../../src/wire/packets.js'
 import { lasting } from './across.js'
 import { agreeable, connected, type World } from './harness.js'
 
-/** What a server does not bear, and how it shows that. */
+/** At what the server ends the connection, and how. */
 export interface Strictness {
   /** Filters at which it ends the connection. */
   subscribe?: readonly string[]
@@ -18,7 +14,7 @@ export interface Strictness {
   most?: number
   /** DISCONNECT with this reason code goes first. */
   reasonCode?: number
-  /** It is the connection that has no answer, ends it so many milliseconds after CONNACK, and answers nothing but PINGREQ. */
+  /** It ends each connection so many milliseconds after CONNACK, and answers nothing but PINGREQ. */
   lives?: number
   /** Packets of these types have no answer. */
   ignores?: readonly ClientPacket['type'][]
@@ -31,20 +27,15 @@ export interface Strictness {
 /** The server of one test, and its client. */
 export class StrictBroker {
   declare world: World
-  /** As the test wants it. */
+  /** A test may change it at any time. */
   how: Strictness
-  /** What the session has. */
+  /** Of the session. */
   readonly filters = new Set<string>()
-  /** Texts of publishes that were acknowledged. */
-  readonly acknowledged: string[] = []
-  /** Goes behind CONNACK, and behind SUBACK. */
+  /** Goes behind CONNACK. */
   greeting: PacketInput[] = []
-  retained: PacketInput[] = []
-  /** Connections that were ended at something unbearable. */
+  /** Connections that were ended at a request. */
   ended = 0
   #dead = false
-  /** One began with the first connection. */
-  #session = true
 
   constructor(how: Strictness) {
     this.how = how
@@ -55,42 +46,33 @@ export class StrictBroker {
     if (this.#dead || this.how.ignores?.includes(packet.type)) return undefined
     if (this.how.lives !== undefined && packet.type !== 'pingreq') return undefined
     const { subscribe = [], unsubscribe = [], most = Number.POSITIVE_INFINITY } = this.how
-    const asked =
-      packet.type === 'subscribe'
-        ? packet.subscriptions.map(({ filter }) => filter)
-        : packet.type === 'unsubscribe'
-          ? packet.filters
-          : []
-    const unbearable = packet.type === 'subscribe' ? subscribe : unsubscribe
-    if (asked.length > most || asked.some((filter) => unbearable.includes(filter)))
+    const asks = packet.type === 'subscribe'
+    const asked = asks ? packet.subscriptions.map(({ filter }) => filter) : []
+    const left = packet.type === 'unsubscribe' ? packet.filters : []
+    const refused = asks ? subscribe : unsubscribe
+    const filters = [...asked, ...left]
+    if (filters.length > most || filters.some((filter) => refused.includes(filter)))
       return this.#end()
-    for (const filter of asked)
-      packet.type === 'subscribe' ? this.filters.add(filter) : this.filters.delete(filter)
-    if (packet.type === 'publish') this.acknowledged.push(new TextDecoder().decode(packet.payload))
+    for (const filter of asked) this.filters.add(filter)
+    for (const filter of left) this.filters.delete(filter)
     if (packet.type === 'unsubscribe' && this.world.version === 4)
       return [{ type: 'unsuback', packetId: packet.packetId, reasonCodes: [] }]
-    const answers = [agreeable(packet) ?? []].flat() as PacketInput[]
-    return packet.type === 'subscribe' ? [...answers, ...this.retained] : answers
+    return [agreeable(packet) ?? []].flat() as PacketInput[]
   }
 
-  /** Filters of each SUBSCRIBE of the latest connection, or another. */
-  subscribed(peer = this.world.peer): string[][] {
-    return peer
-      .all('subscribe')
-      .map(({ subscriptions }) => subscriptions.map(({ filter }) => filter))
+  /** Filters of each SUBSCRIBE of the latest connection. */
+  subscribed(): string[][] {
+    const packets = this.world.peer.all('subscribe')
+    return packets.map(({ subscriptions }) => subscriptions.map(({ filter }) => filter))
   }
 
   #connect(): PacketInput[] {
     const { keeps = true, properties = {}, lives } = this.how
-    const sessionPresent = keeps && this.#session
-    if (!sessionPresent) this.filters.clear()
-    this.#session = true
+    const { peer, clock } = this.world
+    if (!keeps) this.filters.clear()
     this.#dead = false
-    if (lives !== undefined) {
-      const { peer } = this.world
-      this.world.clock.setTimer(() => peer.cut(), lives)
-    }
-    return [{ type: 'connack', sessionPresent, reasonCode: 0, properties }, ...this.greeting]
+    if (lives !== undefined) clock.setTimer(() => peer.cut(), lives)
+    return [{ type: 'connack', sessionPresent: keeps, reasonCode: 0, properties }, ...this.greeting]
   }
 
   #end(): PacketInput[] {
@@ -110,20 +92,11 @@ export async function strict(
   options: ClientOptions = {},
 ): Promise<StrictBroker> {
   const broker = new StrictBroker(how)
-  let waiting: World | undefined
-  const world = await connected({ ...lasting, ...options }, (packet) => {
-    // The first CONNECT comes before there is a world to look at.
-    if (waiting === undefined && packet.type === 'connect')
-      return {
-        type: 'connack',
-        sessionPresent: false,
-        reasonCode: 0,
-        properties: how.properties ?? {},
-      }
-    return broker.answer(packet)
-  })
-  waiting = world
-  broker.world = world
-  world.answer = broker.answer
+  broker.world = await connected({ ...lasting, ...options }, (packet) =>
+    packet.type === 'connect'
+      ? { type: 'connack', sessionPresent: false, reasonCode: 0, properties: how.properties ?? {} }
+      : undefined,
+  )
+  broker.world.answer = broker.answer
   return broker
 }

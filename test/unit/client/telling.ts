@@ -1,9 +1,4 @@
-/**
- * Secrets that can be recognised wherever they come out, in whatever form, and a listener to everything that a client tells.
- *
- * A value is searched at the moment it is told: as text, JSON, `util.inspect` with everything hidden shown, its stack, its causes, and all bytes
- * that can be reached from it.
- */
+/** Secrets that can be recognised in whatever form they come out, and a listener to everything that a client reports. */
 import { inspect } from 'node:util'
 import type { Logger } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
@@ -132,14 +127,8 @@ export class Listener {
 
   /** Everything that a client can be asked. */
   interrogate(client: BaseClient): void {
-    for (const each of [
-      client,
-      client.state,
-      client.clientId,
-      client.negotiated,
-      client.outbound,
-      client.stats(),
-    ])
+    const { state, clientId, negotiated, outbound } = client
+    for (const each of [client, state, clientId, negotiated, outbound, client.stats()])
       this.hear('client', each)
   }
 

@@ -1,104 +1,38 @@
-/** UNSUBSCRIBE: by subscription, by filter, per-filter results, and what happens to messages meanwhile. */
+/** UNSUBSCRIBE: per-filter results, messages meanwhile, and packets on servers with a small Maximum Packet Size. */
 import { describe, expect, it } from 'vitest'
-import type { Subscription } from '../../../src/client/api/index.js'
-import { MqttError } from '../../../src/errors.js'
+import type { ClientOptions, Subscription } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
+import { encode } from '../../../src/wire/encode.js'
+import { again, willing } from './across.js'
 import { agreeable, connected, failure, World } from './harness.js'
 import {
   acks,
   agreed,
+  answer,
+  answering,
   gate,
-  goodbyeCode,
   pubacks,
   publish,
   quiet,
   read,
   series,
   subscribe,
+  subscribes,
   takenTexts,
+  unsubscribes,
 } from './incoming.js'
+import { deafTo, loop, settled } from './steps.js'
 import { unhandledIn } from './unhandled.js'
 
 /** Grants everything, and leaves UNSUBSCRIBE to the test. */
-const granting: Answer = (packet) => (packet.type === 'unsubscribe' ? undefined : agreeable(packet))
+const granting = deafTo('unsubscribe')
 
-/** Answers UNSUBSCRIBE with these codes. */
-const answering = (...reasonCodes: number[]) =>
-  connected({}, (packet) =>
-    packet.type === 'unsubscribe'
-      ? { type: 'unsuback', packetId: packet.packetId, reasonCodes }
-      : agreeable(packet),
-  )
+/** A client whose UNSUBSCRIBE is answered with these codes. */
+const answered = (...reasonCodes: number[]) => connected({}, answering('unsubscribe', reasonCodes))
 
-const unsuback = (world: World, ...reasonCodes: number[]) =>
-  world.send({ type: 'unsuback', packetId: world.peer.last('unsubscribe').packetId, reasonCodes })
-
-/** What a call gives when everything has happened. */
-const settled = async <T>(world: World, call: Promise<T>): Promise<T> => {
-  await world.settle()
-  return call
-}
-
-/** Filters of each UNSUBSCRIBE. */
-const sent = (world: World) => world.peer.all('unsubscribe').map(({ filters }) => filters.join(' '))
+const refused = { code: 'ERR_UNSUBSCRIBE_REFUSED', outcome: 'refused', fault: 'remote' }
 
 describe('what leaves', () => {
-  it('[MQTT-3.10.1-1] [MQTT-3.10.3-1] [MQTT-3.10.3-2] one filter, resolves on UNSUBACK', async () => {
-    const world = await connected({}, granting)
-    const subscription = await subscribe(world, 'a/b')
-    const before = world.peer.bytes.length
-    const call = quiet(subscription.unsubscribe())
-    expect(await world.outcome(call)).toEqual({ state: 'pending' })
-    const id = world.peer.last('unsubscribe').packetId
-    expect(id).toBeGreaterThan(0)
-    expect(world.peer.bytes.slice(before)).toEqual([
-      0xa2,
-      8,
-      id >> 8,
-      id & 0xff,
-      0,
-      0,
-      3,
-      0x61,
-      0x2f,
-      0x62,
-    ])
-    await unsuback(world, 0)
-    expect(await world.outcome(call)).toEqual({ state: 'fulfilled', value: undefined })
-  })
-
-  it('user property', async () => {
-    const world = await agreed()
-    const userProperties: [string, string][] = [['k', 'v']]
-    await settled(world, world.client.unsubscribe('a', { properties: { userProperties } }))
-    expect(world.peer.last('unsubscribe').properties.userProperties).toEqual(userProperties)
-  })
-
-  it('more filters than maxFiltersPerSubscribe: several packets, results in the order asked', async () => {
-    const world = await connected({ maxFiltersPerSubscribe: 2 }, (packet) => {
-      if (packet.type !== 'unsubscribe') return agreeable(packet)
-      return {
-        type: 'unsuback',
-        packetId: packet.packetId,
-        reasonCodes: packet.filters.map((filter) => (filter === 'c' ? 0x87 : 0)),
-      }
-    })
-    const results = await settled(world, world.client.unsubscribe(['a', 'b', 'c']))
-    expect(sent(world)).toEqual(['a b', 'c'])
-    expect(results.map(({ filter, reasonCode }) => `${filter} ${reasonCode}`)).toEqual([
-      'a 0',
-      'b 0',
-      'c 135',
-    ])
-  })
-
-  it.each([[[]], ['a#'], [''], [5], [['a', 'b#']]])('no filter is refused: %j', async (filters) => {
-    const world = await agreed()
-    const error = await failure(world.client.unsubscribe(filters as string))
-    expect([MqttError.is(error), error.outcome]).toEqual([true, 'not-sent'])
-    expect(sent(world)).toEqual([])
-  })
-
   it('a filter whose SUBSCRIBE has not left: nothing is sent at all', async () => {
     const world = new World()
     world.answer = agreeable
@@ -114,111 +48,40 @@ describe('what leaves', () => {
     const subscription = await subscribe(world, ['a', 'b', 'c'])
     await subscribe(world, 'b')
     await settled(world, subscription.unsubscribe())
-    expect(sent(world)).toEqual(['a c'])
-  })
-
-  it('async dispose leaves like the loop does', async () => {
-    const world = await agreed()
-    await (await subscribe(world, 'a'))[Symbol.asyncDispose]()
-    await world.settle()
-    expect(sent(world)).toEqual(['a'])
+    expect(unsubscribes(world)).toEqual(['a c'])
   })
 })
 
 describe('the answer', () => {
   it('[MQTT-3.11.3-1] [MQTT-3.10.4-5] 0x00 and 0x11 per filter; 0x11 is no error', async () => {
-    const world = await answering(0, 0x11)
-    expect(await settled(world, world.client.unsubscribe(['a', 'never']))).toEqual([
-      { filter: 'a', reasonCode: 0, reasonName: 'Success', error: undefined },
-      {
-        filter: 'never',
-        reasonCode: 0x11,
-        reasonName: 'No subscription existed',
-        error: undefined,
-      },
-    ])
+    const world = await answered(0, 0x11)
+    const [known, unknown] = await settled(world, world.client.unsubscribe(['a', 'never']))
+    expect(known).toEqual({ filter: 'a', reasonCode: 0, reasonName: 'Success', error: undefined })
+    const none = { reasonCode: 0x11, reasonName: 'No subscription existed', error: undefined }
+    expect(unknown).toEqual({ filter: 'never', ...none })
   })
 
-  it.each([0x80, 0x83, 0x87, 0x8f, 0x91])('[MQTT-3.11.3-2] UNSUBACK %i', async (reasonCode) => {
-    const several = await answering(0, reasonCode)
-    const error = {
-      code: 'ERR_UNSUBSCRIBE_REFUSED',
-      outcome: 'refused',
-      fault: 'remote',
-      reasonCode,
-    }
+  it('[MQTT-3.11.3-2] a refusal is the result of its filter, or the error where it is the only one', async () => {
+    const several = await answered(0, 0x91)
+    const error = { ...refused, reasonCode: 0x91 }
     const results = await settled(several, several.client.unsubscribe(['a', 'b']))
-    expect(results[1]).toMatchObject({ filter: 'b', reasonCode, error })
-    const one = await answering(reasonCode)
-    expect(await one.outcome(one.client.unsubscribe('a'))).toMatchObject({
-      state: 'rejected',
-      error,
-    })
-  })
-
-  it('the subscription whose UNSUBSCRIBE was refused goes on', async () => {
-    const world = await answering(0x87)
-    const subscription = await subscribe(world, 'a')
+    expect(results[1]).toMatchObject({ filter: 'b', reasonCode: 0x91, error })
+    // The subscription whose UNSUBSCRIBE was refused goes on.
+    const one = await answered(0x91)
+    const subscription = await subscribe(one, 'a')
     const reading = read(subscription)
-    const error = { code: 'ERR_UNSUBSCRIBE_REFUSED' }
-    expect(await world.outcome(subscription.unsubscribe())).toMatchObject({
-      state: 'rejected',
-      error,
-    })
-    await world.send(publish('a', 'x'))
+    expect(await settled(one, failure(subscription.unsubscribe()))).toMatchObject(error)
+    await one.send(publish('a', 'x'))
     expect(reading).toMatchObject({ texts: ['x'], end: { state: 'running' } })
-  })
-
-  it.each([0x01, 0x10, 0x97, 0xff])(
-    '[MQTT-3.11.3-2] UNSUBACK code %i: close(0x81/0x82)',
-    async (code) => {
-      const world = await connected({}, granting)
-      const call = quiet(world.client.unsubscribe('a'))
-      await world.settle()
-      await world.sendBytes([0xb0, 4, 0, world.peer.last('unsubscribe').packetId, 0, code])
-      expect([0x81, 0x82]).toContain(goodbyeCode(world))
-      expect(await world.outcome(call)).toMatchObject({
-        state: 'rejected',
-        error: { outcome: 'unknown' },
-      })
-    },
-  )
-
-  it.each([[[0]], [[0, 0, 0]]])('UNSUBACK %j for two filters: close(0x82)', async (codes) => {
-    const world = await answering(...codes)
-    const error = { outcome: 'unknown' }
-    expect(await world.outcome(world.client.unsubscribe(['a', 'b']))).toMatchObject({
-      state: 'rejected',
-      error,
-    })
-    expect(goodbyeCode(world)).toBe(0x82)
-  })
-
-  it('UNSUBACK unasked is ignored', async () => {
-    const world = await agreed()
-    await world.send({ type: 'unsuback', packetId: 77, reasonCodes: [0] })
-    expect(world.client.state).toBe('connected')
-  })
-
-  it('SUBACK for an UNSUBSCRIBE closes or is ignored, and never settles it', async () => {
-    const world = await connected({}, granting)
-    const call = quiet(world.client.unsubscribe('a'))
-    await world.settle()
-    await world.send({
-      type: 'suback',
-      packetId: world.peer.last('unsubscribe').packetId,
-      reasonCodes: [0],
-    })
-    expect((await world.outcome(call)).state).not.toBe('fulfilled')
   })
 
   it('the connection drops before UNSUBACK: rejected, outcome unknown', async () => {
     const world = await connected({}, granting)
-    const call = quiet((await subscribe(world, 'a')).unsubscribe())
+    const call = failure((await subscribe(world, 'a')).unsubscribe())
     await world.settle()
     world.peer.cut()
     const error = { code: 'ERR_CONNECTION_LOST', outcome: 'unknown' }
-    expect(await world.outcome(call)).toMatchObject({ state: 'rejected', error })
+    expect(await settled(world, call)).toMatchObject(error)
   })
 })
 
@@ -231,7 +94,7 @@ describe('messages meanwhile', () => {
     await world.settle()
     await world.send(publish('a', 'late', 1))
     expect(reading.texts).toEqual(['late'])
-    await unsuback(world, 0)
+    await answer(world, 'unsubscribe', 0)
     await call
     expect(reading.end.state).toBe('done')
     expect(acks(world)).toEqual(['puback 1'])
@@ -242,26 +105,15 @@ describe('messages meanwhile', () => {
     const subscription = await subscribe(world, 'a', { qos: 1 })
     const texts: string[] = []
     const first = gate()
-    const done = (async () => {
-      for await (const message of subscription)
-        if (texts.push(message.text()) === 1) await first.promise
-    })()
+    const done = loop(subscription, (message) =>
+      texts.push(message.text()) === 1 ? first.promise : undefined,
+    )
     await world.send(...series('a', 3))
     await settled(world, subscription.unsubscribe())
     first.open()
     await settled(world, done)
     expect(texts).toEqual(['1', '2', '3'])
     expect(acks(world)).toEqual(pubacks(1, 3))
-  })
-
-  it('a message after the loop was left: acknowledged and dropped', async () => {
-    const world = await connected({}, granting)
-    const subscription = await subscribe(world, 'a', { qos: 1 })
-    await subscription[Symbol.asyncIterator]().return?.()
-    await world.settle()
-    await world.send(publish('a', 'late', 1))
-    expect(acks(world)).toEqual(['puback 1'])
-    expect(world.seen('drop')).toMatchObject([{ direction: 'in', topic: 'a', count: 1 }])
   })
 
   it('nobody reads: what waits is acknowledged and counted at UNSUBACK', async () => {
@@ -308,21 +160,13 @@ describe('several', () => {
       for (const call of calls) expect(await world.outcome(call)).toEqual({ state: 'pending' })
       await world.send(publish('a', 'late'))
       expect(reading.texts).toEqual(['late'])
-      await unsuback(world, 0)
+      await answer(world, 'unsubscribe', 0)
       // A third one, when all is over, is fulfilled as well.
       for (const call of [...calls, subscription.unsubscribe()])
         expect(await world.outcome<unknown>(call)).toMatchObject({ state: 'fulfilled' })
-      expect(sent(world)).toEqual(['a'])
+      expect(unsubscribes(world)).toEqual(['a'])
     },
   )
-
-  it('client.unsubscribe ends every local subscription on the filter, at once on the wire', async () => {
-    const world = await agreed()
-    const readings = [read(await subscribe(world, 'a')), read(await subscribe(world, 'a'))]
-    await settled(world, world.client.unsubscribe('a'))
-    expect(readings.map((reading) => reading.end.state)).toEqual(['done', 'done'])
-    expect(sent(world)).toEqual(['a'])
-  })
 
   it('one filter of two goes; the other one goes on', async () => {
     const world = await agreed()
@@ -340,13 +184,8 @@ describe('several', () => {
       const waiting = old.next()
       const call = quiet(old.unsubscribe())
       const fresh = await subscribe(world, 'a', { qos: 1 })
-      expect(world.peer.received.map((packet) => packet.type)).toEqual([
-        'connect',
-        'subscribe',
-        'unsubscribe',
-        'subscribe',
-      ])
-      await unsuback(world, code)
+      expect([unsubscribes(world), subscribes(world)]).toEqual([['a'], ['a', 'a']])
+      await answer(world, 'unsubscribe', code)
       expect((await world.outcome(call)).state).toBe(code === 0 ? 'fulfilled' : 'rejected')
       expect(await world.outcome(waiting)).toEqual({ state: 'fulfilled', value: undefined })
       await world.send(publish('a', 'x', 1))
@@ -354,72 +193,191 @@ describe('several', () => {
       expect(await old.next()).toBeUndefined()
     },
   )
+})
 
-  it('offline, pairs of subscription() and unsubscribe() do not pile up', async () => {
-    const world = await agreed()
-    for (let count = 0; count < 5000; count++) {
-      const subscription = world.client.subscription(`t/${count}`)
-      quiet(subscription.ready)
+it.each([
+  ['client.unsubscribe', (world: World) => world.client.unsubscribe('a')],
+  [
+    'unsubscribe() of the reader',
+    (_world: World, subscription: Subscription) => subscription.unsubscribe(),
+  ],
+])('an abort is about its caller alone: %s of another waits for UNSUBACK', async (_name, other) => {
+  const world = await connected({}, granting)
+  const subscription = await subscribe(world, 'a')
+  const abort = new AbortController()
+  const first = failure(world.client.unsubscribe('a', { signal: abort.signal }))
+  const second = quiet<unknown>(other(world, subscription))
+  await world.settle()
+  abort.abort()
+  expect(await first).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
+  expect(await world.outcome(second)).toEqual({ state: 'pending' })
+  for (const { packetId } of world.peer.all('unsubscribe'))
+    await world.send({ type: 'unsuback', packetId, reasonCodes: [0] })
+  expect(await world.outcome(second)).toMatchObject({ state: 'fulfilled' })
+  expect(await subscription.next()).toBeUndefined()
+})
+
+it.each(['destroy', 'cut'])(
+  'an unsubscribe() that nobody awaits is no unhandled rejection: %s',
+  async (how) => {
+    const unhandled = await unhandledIn(async () => {
+      const world = await connected({}, granting)
+      const subscription = await subscribe(world, 'a')
+      if (how === 'destroy') world.client.unsubscribe('b')
       subscription.unsubscribe()
-    }
+      await world.settle()
+      if (how === 'destroy') world.client.destroy()
+      else world.peer.cut()
+      await world.settle()
+      expect(world.client.state).toBe('closed')
+    })
+    expect(unhandled).toEqual([])
+  },
+)
+
+/** A server that takes so many bytes, and says yes to everything. */
+const taking = (maximumPacketSize: number, sessionPresent = false): Answer =>
+  willing(sessionPresent, { maximumPacketSize })
+
+const withholding = deafTo('unsubscribe')
+
+const durable: ClientOptions = {
+  clientId: 'c',
+  cleanStart: false,
+  reconnect: { backoff: () => 10 },
+}
+const long = 'x'.repeat(200)
+const filtersOf = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => `site/${index}/temperature/celsius`)
+const sizesOf = (world: World): number[] =>
+  world.peer.all('unsubscribe').map((packet) => encode(packet).length)
+const unsubscribed = (world: World): string[] =>
+  world.peer.all('unsubscribe').flatMap((packet) => packet.filters)
+describe('UNSUBSCRIBE in packets that the server takes', () => {
+  it.each([64, 256, 4096])('leaving a loop over 500 filters, %i bytes a packet', async (limit) => {
+    const world = await connected({ clientId: 'c', cleanStart: false }, taking(limit))
+    const subscription = await subscribe(world, filtersOf(500), { qos: 1, onExit: 'unsubscribe' })
+    await world.send(publish('site/1/temperature/celsius', 'x', 1))
+    for await (const _ of subscription) break
     await world.settle()
-    expect(world.peer.all('subscribe')).toEqual([])
+    expect(unsubscribed(world)).toEqual(filtersOf(500))
+    expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(limit)
+    // Close to as few packets as can be.
+    const bytes = sizesOf(world).reduce((sum, size) => sum + size, 0)
+    if (limit > 64)
+      expect(sizesOf(world).length).toBeLessThanOrEqual(Math.ceil(bytes / (limit - 64)))
+    expect(acks(world)).toEqual(['puback 1'])
+  })
+
+  it('client.unsubscribe of 500 filters gives a result for each, in the order asked', async () => {
+    const codeOf = (filter: string): number => (filter.includes('/7') ? 0x11 : 0)
+    const world = await connected({}, (packet) =>
+      packet.type === 'unsubscribe'
+        ? answering('unsubscribe', packet.filters.map(codeOf))(packet)
+        : taking(512)(packet),
+    )
+    const results = await settled(world, world.client.unsubscribe(filtersOf(500)))
+    expect(results).toMatchObject(
+      filtersOf(500).map((filter) => ({ filter, reasonCode: codeOf(filter), error: undefined })),
+    )
+  })
+
+  it('user properties count too, and go with each packet', async () => {
+    const world = await connected({}, taking(256))
+    const userProperties: [string, string][] = [['reason', 'x'.repeat(100)]]
+    const options = { properties: { userProperties } }
+    await settled(world, world.client.unsubscribe(filtersOf(20), options))
+    expect(unsubscribed(world)).toEqual(filtersOf(20))
+    expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(256)
+    for (const packet of world.peer.all('unsubscribe'))
+      expect(packet.properties.userProperties).toEqual(userProperties)
+  })
+
+  it('what a lost connection left unanswered is split anew for a server that takes less', async () => {
+    const world = await connected(durable, withholding)
+    await subscribe(world, filtersOf(100))
+    const call = world.client.unsubscribe(filtersOf(100))
+    await world.settle()
+    expect(sizesOf(world)).toHaveLength(1)
+    await again(world, taking(256, true))
+    expect(unsubscribed(world)).toEqual(filtersOf(100))
+    expect(Math.max(...sizesOf(world))).toBeLessThanOrEqual(256)
+    expect((await call).every((result) => result.error === undefined)).toBe(true)
+  })
+
+  it('maxFiltersPerSubscribe holds on the next connection too', async () => {
+    const world = await connected({ ...durable, maxFiltersPerSubscribe: 3 }, withholding)
+    const call = world.client.unsubscribe(filtersOf(8))
+    await world.settle()
+    world.answer = taking(4096, true)
+    // We end it ourselves: none of the filters may be the cause.
+    quiet(world.client.reconnect({ force: true }))
+    await world.clock.advance(1000)
+    expect(world.peer.all('unsubscribe').map(({ filters }) => filters.length)).toEqual([3, 3, 2])
+    expect(unsubscribed(world).sort()).toEqual(filtersOf(8).sort())
+    expect(await call).toHaveLength(8)
   })
 })
 
-describe('an abort', () => {
-  it.each([
-    ['client.unsubscribe', (world: World) => world.client.unsubscribe('a')],
-    [
-      'unsubscribe() of the reader',
-      (_world: World, subscription: Subscription) => subscription.unsubscribe(),
-    ],
-  ])('is about its caller alone: %s of another waits for UNSUBACK', async (_name, other) => {
-    const world = await connected({}, granting)
-    const subscription = await subscribe(world, 'a')
-    const abort = new AbortController()
-    const first = failure(world.client.unsubscribe('a', { signal: abort.signal }))
-    const second = quiet<unknown>(other(world, subscription))
-    await world.settle()
-    abort.abort()
-    expect(await first).toMatchObject({ code: 'ERR_ABORTED', outcome: 'unknown' })
-    expect(await world.outcome(second)).toEqual({ state: 'pending' })
-    for (const { packetId } of world.peer.all('unsubscribe'))
-      await world.send({ type: 'unsuback', packetId, reasonCodes: [0] })
-    expect(await world.outcome(second)).toMatchObject({ state: 'fulfilled' })
-    expect(await subscription.next()).toBeUndefined()
+describe('an UNSUBSCRIBE that the server does not take', () => {
+  it('user properties that are too large: the call rejects, and the subscription goes on', async () => {
+    const world = await connected({}, taking(256))
+    const reading = read(await subscribe(world, ['a', 'b'], { qos: 1 }))
+    const properties = { userProperties: [['k', 'x'.repeat(300)]] as [string, string][] }
+    const call = failure(world.client.unsubscribe(['a', 'b'], { properties }))
+    expect(await call).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' })
+    expect(unsubscribed(world)).toEqual([])
+    await world.send(publish('a', '1', 1), publish('b', '2', 2))
+    expect(reading.texts).toEqual(['1', '2'])
   })
-})
 
-describe('the end of the client', () => {
-  it('what may have reached the server says so, on whichever connection it was sent; what waits was not sent', async () => {
-    const durable = { clientId: 'c', cleanStart: false, reconnect: { backoff: () => 10 } }
-    const world = await connected({ ...durable, maxFiltersPerSubscribe: 1 }, granting)
-    const unanswered = failure(world.client.unsubscribe(['a', 'b']))
-    await world.settle()
+  it('one filter of several is too long: the others are unsubscribed, and the result names it', async () => {
+    const world = await connected({}, taking(128))
+    const results = await settled(world, world.client.unsubscribe(['a', long, 'b']))
+    expect(results.map(({ filter }) => filter)).toEqual(['a', long, 'b'])
+    const codes = results.map(({ error }) => error?.code)
+    expect(codes).toEqual([undefined, 'ERR_PACKET_TOO_LARGE', undefined])
+    expect(unsubscribed(world)).toEqual(['a', 'b'])
+  })
+
+  it('messages of a filter that could not be unsubscribed are acknowledged and counted: nothing else waits for them', async () => {
+    const world = await connected({ ...durable, receiveMaximum: 8 }, taking(4096))
+    const leaving = await subscribe(world, [long, 'b'], { qos: 1, onExit: 'unsubscribe' })
+    world.answer = taking(128, true)
     world.peer.cut()
     await world.settle()
-    const waiting = failure(world.client.unsubscribe('c'))
-    world.client.destroy()
-    expect(await unanswered).toMatchObject({ code: 'ERR_CLOSED', outcome: 'unknown' })
-    expect(await waiting).toMatchObject({ code: 'ERR_CLOSED', outcome: 'not-sent' })
+    await leaving[Symbol.asyncDispose]()
+    await world.clock.advance(10)
+    expect(unsubscribed(world)).toEqual(['b'])
+    expect(world.seen('error').map(({ error }) => error.code)).toEqual(['ERR_PACKET_TOO_LARGE'])
+    const other = read(await subscribe(world, 'c', { qos: 1 }))
+    for (let round = 0; round < 5; round++) {
+      await world.send(...series(long, 8))
+      // After a lost connection acknowledgements leave a few at a time.
+      await world.clock.advance(100)
+    }
+    await world.send(publish('c', 'through', 1))
+    await world.clock.advance(100)
+    expect(acks(world)).toHaveLength(41)
+    expect(other.texts).toEqual(['through'])
+    await world.clock.advance(1000)
+    expect(world.seen('drop').reduce((sum, { count }) => sum + count, 0)).toBe(40)
+    expect(world.seen('stalled')).toEqual([])
   })
 
-  it.each(['destroy', 'cut'])(
-    'an unsubscribe() that nobody awaits is no unhandled rejection: %s',
-    async (how) => {
-      const unhandled = await unhandledIn(async () => {
-        const world = await connected({}, granting)
-        const subscription = await subscribe(world, 'a')
-        if (how === 'destroy') world.client.unsubscribe('b')
-        subscription.unsubscribe()
-        await world.settle()
-        if (how === 'destroy') world.client.destroy()
-        else world.peer.cut()
-        await world.settle()
-        expect(world.client.state).toBe('closed')
-      })
-      expect(unhandled).toEqual([])
-    },
-  )
+  it('UNSUBACK with the wrong number of codes fails its own filters only; the rest of the call goes on', async () => {
+    const world = await connected({ ...durable, maxFiltersPerSubscribe: 2 }, withholding)
+    const call = world.client.unsubscribe(['a', 'b', 'c'])
+    await world.settle()
+    world.answer = taking(4096, true)
+    await world.send({
+      type: 'unsuback',
+      packetId: world.peer.all('unsubscribe')[0]?.packetId as number,
+      reasonCodes: [0],
+    })
+    await world.clock.advance(10)
+    const outcomes = (await call).map(({ error }) => error?.outcome)
+    expect(outcomes).toEqual(['unknown', 'unknown', undefined])
+    expect(unsubscribed(world)).toEqual(['c'])
+  })
 })
