@@ -37,7 +37,6 @@ const long = [
   'test/unit/compat/{calls,events,messages}.test.ts',
   'test/unit/queue/cost.test.ts',
   'test/broker/outside-*.test.ts',
-  'test/unit/typed/asyncapi-contracts.test.ts',
   'test/unit/typed/faults/*.test.ts',
   'test/unit/typed/latest-attacks.test.ts',
   'test/unit/typed/latest-cost.test.ts',

@@ -1,5 +1,4 @@
 /** The order of events over a connection, its loss, the way back and the end; and what the client shows meanwhile. */
-import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -94,15 +93,6 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     ])
   })
 
-  it('reconnectPeriod 0, and nobody listens: error, close', async () => {
-    const { told } = started(`mqtt://127.0.0.1:${await freePort()}`, {
-      protocolVersion,
-      reconnectPeriod: 0,
-    })
-    await toldOf(told, 'close')
-    expect(namesIn(told)).toEqual(['error', 'close'])
-  })
-
   it('reconnect() while it is up: a new connection in place of the old one', async () => {
     const way = await wayTo(await tcp())
     const { client, told } = await up(way.url, options)
@@ -110,15 +100,6 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     await toldOf(told, 'connect', 2)
     expect(way.count).toBe(2)
     expect(namesIn(told)).toEqual(expect.arrayContaining(['close', 'reconnect', 'connect']))
-  })
-
-  it('reconnect() while it waits: at once', async () => {
-    const way = await wayTo(await tcp())
-    const { client, told } = await up(way.url, { protocolVersion, reconnectPeriod: 60_000 })
-    way.cut()
-    await toldOf(told, 'close')
-    client.reconnect()
-    await toldOf(told, 'connect', 2)
   })
 
   it('after the end: reconnect() begins again, with the filters; while it ends, it waits for that', async () => {
@@ -253,47 +234,11 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     expect(server.count()).toBe(1)
   })
 
-  it('reconnectOnConnackError: again and again', async () => {
-    const server = await refusing(protocolVersion === 5 ? 0x87 : 5)
-    const { told } = started(server.url, { ...options, reconnectOnConnackError: true })
-    await toldOf(told, 'error', 3)
-    expect(namesIn(told).slice(0, 7)).toEqual([
-      'error',
-      'offline',
-      'close',
-      'reconnect',
-      'error',
-      'close',
-      'reconnect',
-    ])
-  })
-
-  it('a busy server is asked again, unless reconnectOnConnackError is false', async () => {
-    const server = await refusing(protocolVersion === 5 ? 0x89 : 3)
-    const { told } = started(server.url, options)
-    await toldOf(told, 'error', 2)
-    const other = started(server.url, { ...options, reconnectOnConnackError: false })
-    await toldOf(other.told, 'close')
-    await pause(60)
-    expect(namesIn(other.told)).toEqual(['error', 'close'])
-  })
-
   it('no CONNACK within connectTimeout: error, and again', async () => {
     const server = await refusing(undefined)
     const { told } = started(server.url, { ...options, connectTimeout: 50 })
     await toldOf(told, 'error', 2)
     expect(told[0]?.[1]).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT', message: 'connack timeout' })
-  })
-
-  it('servers are tried in order', async () => {
-    const way = await wayTo(await tcp())
-    const servers = [
-      { host: '127.0.0.1', port: await freePort() },
-      { host: '127.0.0.1', port: way.port },
-    ]
-    const { told } = started({ ...options, protocol: 'mqtt', servers })
-    await toldOf(told, 'connect')
-    expect(namesIn(told)[0]).toBe('error')
   })
 })
 
@@ -422,12 +367,6 @@ describe('the rest of the events', () => {
     await client.endAsync()
     expect(acknowledged).toBe(true)
     expect(namesIn(told)).toEqual(['connect', 'outgoingEmpty', 'close', 'end'])
-  })
-
-  it('events.once of Node waits for one', async () => {
-    const { client } = started(await tcp())
-    const [packet] = (await within(once(client as never, 'connect'), 'connect')) as [object]
-    expect(packet).toMatchObject({ cmd: 'connack' })
   })
 
   /** What the process hears of, in place of those who listen. */

@@ -1,4 +1,4 @@
-import { MessageChannel, Worker } from 'node:worker_threads'
+import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, it } from 'vitest'
 import { messagePortTransport, type Port } from '../../../src/transport/message-port.js'
 import { pause } from '../../support/pausing.js'
@@ -14,19 +14,6 @@ transportContract({
   pair: async () => {
     const { port1, port2 } = ports()
     return { a: messagePortTransport(port1), b: messagePortTransport(port2), cleanup: () => {} }
-  },
-})
-
-const Channel = globalThis.MessageChannel
-transportContract({
-  name: 'message port of the global class',
-  pair: async () => {
-    const { port1, port2 } = new Channel()
-    return {
-      a: messagePortTransport(port1 as unknown as Port),
-      b: messagePortTransport(port2 as unknown as Port),
-      cleanup: () => {},
-    }
   },
 })
 
@@ -99,20 +86,5 @@ describe('message port', () => {
     await a.until(() => a.drains === 1, 'drain')
     b.destroy()
     await a.untilClosed()
-  })
-
-  it('reaches a worker thread', async () => {
-    const { port1, port2 } = new MessageChannel()
-    const source = `const { workerData } = require('node:worker_threads'); const port = workerData
-      port.on('message', (data) => { if (data instanceof Uint8Array) { port.postMessage(data.length); port.postMessage(data.map((byte) => byte ^ 255)) } else if (data === 'end') { port.postMessage('end'); port.close() } })`
-    const worker = new Worker(source, { eval: true, workerData: port2, transferList: [port2] })
-    const a = new Recorder(messagePortTransport(port1 as unknown as Port)).open()
-    a.write(pattern(1000))
-    await a.until(() => a.length === 1000, 'the answer')
-    expect(a.bytes.equals(pattern(1000).map((byte) => byte ^ 255))).toBe(true)
-    a.close()
-    await a.untilClosed()
-    expect(a.cause).toBeUndefined()
-    await worker.terminate()
   })
 })

@@ -57,18 +57,6 @@ describe('dialTcp', () => {
     expect((await failure(dialTcp(target(url), { signal: never }))).code).toBe('ECONNREFUSED')
   })
 
-  it('rejects with the error of a custom lookup', async () => {
-    const lookup = ((_name: string, _options: object, callback: LookupResult) =>
-      setImmediate(
-        callback,
-        Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }),
-      )) as unknown as Lookup
-    const error = await failure(
-      dialTcp(target('mqtt://broker.test', { socket: { lookup } }), { signal: never }),
-    )
-    expect([error.code, error.message]).toEqual(['ENOTFOUND', 'no such name'])
-  })
-
   it('uses a custom lookup, family and local address', async () => {
     const peers: (string | undefined)[] = []
     const url = new URL(await serve((socket) => peers.push(socket.remoteAddress)))
@@ -134,17 +122,6 @@ describe('dialTcp', () => {
     // Node's own are in neither: what the transport listens to is all there is.
     expect(counts).toEqual([0, 1, 1])
     transport.destroy()
-  })
-
-  it('an abort after the dial changes nothing', async () => {
-    const url = await serve((socket) => socket.pipe(socket))
-    const controller = new AbortController()
-    const a = new Recorder(await dialTcp(target(url), { signal: controller.signal })).open()
-    controller.abort()
-    a.write(pattern(10))
-    await a.until(() => a.length === 10)
-    a.close()
-    await a.untilClosed()
   })
 
   it('reads into the memory that the sink lends', async () => {

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
-import type { SocketOptions, Transport } from '../../../src/transport/transport.js'
+import type { Transport } from '../../../src/transport/transport.js'
 import { dialWebSocketNode, listenWebSocket } from '../../../src/transport/websocket-node.js'
 import { closed, listening } from '../../support/servers.js'
 import { transportContract } from './contract.js'
@@ -43,30 +43,6 @@ describe('dialWebSocketNode, Node only', () => {
     expect((await failure(dialWebSocketNode(target(server.url), { signal: never }))).code).toBe(
       'ECONNREFUSED',
     )
-  })
-
-  it('uses a custom lookup', async () => {
-    const server = await rawServer((socket, request) => socket.write(answer(request)))
-    const asked: string[] = []
-    const lookup = ((
-      name: string,
-      options: { all?: boolean },
-      callback: (error: null, ...rest: unknown[]) => void,
-    ) => {
-      asked.push(name)
-      if (options.all) callback(null, [{ address: '127.0.0.1', family: 4 }])
-      else callback(null, '127.0.0.1', 4)
-    }) as unknown as NonNullable<SocketOptions['lookup']>
-    const url = server.url.replace('127.0.0.1', 'broker.test')
-    const a = new Recorder(
-      await dialWebSocketNode(target(url, { socket: { lookup, noDelay: false } }), {
-        signal: never,
-      }),
-    ).open()
-    expect(asked).toEqual(['broker.test'])
-    a.destroy()
-    await a.untilClosed()
-    await server.close()
   })
 
   it.each([
@@ -138,14 +114,6 @@ describe('listenWebSocket', () => {
     expect(server.listening).toBe(true)
     server.closeAllConnections()
     await closed(server)
-  })
-
-  it('rejects when the port is taken', async () => {
-    const listener = await listenWebSocket({}, () => {})
-    expect(
-      (await failure(listenWebSocket({ port: Number(new URL(listener.url).port) }, () => {}))).code,
-    ).toBe('EADDRINUSE')
-    await listener.close()
   })
 
   it('closes a client that offers no MQTT sub-protocol (MQTT-6.0.0-4)', async () => {

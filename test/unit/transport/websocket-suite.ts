@@ -83,7 +83,10 @@ export function websocketSuite(name: string, dial: Dial): void {
     it.each([
       ['404', 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'],
       ['401', 'HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'],
+      ['200', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'],
+      ['101 without an upgrade', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
       ['no HTTP at all', 'hello\r\n\r\n'],
+      ['a header without an end', `HTTP/1.1 101 Switching\r\nX: ${'x'.repeat(100_000)}`],
     ])('rejects when the answer is %s', async (_name, text) => {
       const { url } = await serve((socket) => socket.end(text))
       await failure(dial(target(url), { signal: never }))

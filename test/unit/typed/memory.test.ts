@@ -49,21 +49,6 @@ it('publishes, posts and writes of one turn', async () => {
   expect(got.sort()).toEqual([...words, 'post', 'w0', 'w1'])
 })
 
-it('large ones, of memory that is all used', async () => {
-  const { client: reading, other: sending } = await pair()
-  const memory = new Uint8Array(300_000)
-  const filled = mq.codec<number>({
-    encode: (value) => memory.fill(value),
-    decode: (bytes) => (bytes.every((byte) => byte === bytes[0]) ? Number(bytes[0]) : -1),
-  })
-  const channel = mq.channel('large', filled, { qos: 1 })
-  const got: number[] = []
-  await channel.on(reading).listen(({ value }) => void got.push(value))
-  await Promise.all([1, 2, 3, 4, 5, 6].map((value) => channel.on(sending).publish(value)))
-  await eventually(() => got.length === 6)
-  expect(got).toEqual([1, 2, 3, 4, 5, 6])
-})
-
 it('wills, and views that are no Uint8Array', async () => {
   const floats = new Float32Array(2)
   const pair = mq.codec<number[]>({

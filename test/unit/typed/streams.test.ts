@@ -4,7 +4,7 @@ import type { Message } from '../../../src/client/api/index.js'
 import { deferred } from '../../../src/client/common/abort.js'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'
-import { pause, turn } from '../../support/pausing.js'
+import { pause } from '../../support/pausing.js'
 import { all, brokerOf, clientOn, coded, outcomeOf, pair } from './rig.js'
 
 describe('a writable stream', () => {
@@ -71,22 +71,6 @@ describe('a writable stream', () => {
 })
 
 describe('retained messages', () => {
-  it('end also while live ones come without a pause', async () => {
-    const { client, other } = await pair()
-    await client.publish('r/kept', '1', { retain: true, qos: 1 })
-    let isOver = false
-    const flooding = (async () => {
-      while (!isOver) {
-        for (let n = 0; n < 50; n++) other.post('r/live', 'x')
-        await turn()
-      }
-    })()
-    const got = await outcomeOf(all(mq.retained(client, 'r/#', { quiet: 50 })))
-    isOver = true
-    await flooding
-    expect(got).toMatchObject([{ topic: 'r/kept' }])
-  })
-
   it('are all given however slowly they are read; what does not fit is an error', async () => {
     const broker = brokerOf({ maxLog: 100 })
     const client = await clientOn(broker)
