@@ -43,7 +43,6 @@ const long = [
   'test/unit/typed/mosquitto.test.ts',
   'test/unit/typed/operation.test.ts',
   'test/unit/typed/python.test.ts',
-  'test/unit/wasm/fuzz.test.ts',
   'test/unit/wasm/interleaved.test.ts',
   'test/unit/wasm/text.test.ts',
   'test/unit/wasm/topics.test.ts',

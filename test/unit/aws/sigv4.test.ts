@@ -49,11 +49,6 @@ describe('the vectors of AWS', () => {
     expect(sent.get('X-Amz-Signature')).toBe(expected.signature)
     expect(sent.get('X-Amz-Security-Token')).toBe(sessionToken)
   })
-
-  it('are those that have no header but Host, and one has its token behind the signature', () => {
-    expect(vectors).toHaveLength(24)
-    expect(vectors.filter(({ tokenIsAddedLater }) => tokenIsAddedLater)).toHaveLength(1)
-  })
 })
 
 describe('the URL that is dialled', () => {

@@ -13,7 +13,7 @@ import { requireDist, root } from '../../package/fixture.js'
 import { pause } from '../../support/pausing.js'
 import * as places from './places.js'
 
-const { cpSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } = fs
+const { existsSync, readdirSync, readFileSync, statSync, writeFileSync } = fs
 const { bytesOf, failureOf, failureWith, folderWith, newPlace, numbersFrom, put, textOf } = places
 
 const program = fileURLToPath(new URL('writer.mjs', import.meta.url))
@@ -324,40 +324,6 @@ describe.each([
       await Promise.all(writes)
       await closing
     })
-  })
-})
-
-/** The one log of a store that was just filled. */
-const logOf = (place: string): string =>
-  path.join(place, readdirSync(place).find((name) => name.endsWith('.log')) ?? '')
-
-describe('the log of LevelDB, cut at every byte', () => {
-  it('gives the state after some batch, all those before the cut, and the same once more', {
-    timeout: 120_000,
-  }, async () => {
-    const place = newPlace()
-    const store = await levelStore(place)
-    const ends: number[] = []
-    for (let number = 1; number <= 5; number++) {
-      await store.batch(places.batchOf(number))
-      ends.push(statSync(logOf(place)).size)
-    }
-    const copy = newPlace()
-    cpSync(place, copy, { recursive: true })
-    await store.close()
-    const log = readFileSync(logOf(copy))
-    expect(log.length).toBe(ends.at(-1))
-    for (let length = 0; length <= log.length; length++) {
-      const torn = newPlace()
-      cpSync(copy, torn, { recursive: true })
-      writeFileSync(logOf(torn), log.subarray(0, length))
-      const count = ends.filter((end) => end <= length).length
-      for (let time = 0; time < 2; time++) {
-        const again = await levelStore(torn)
-        expect(await places.stateOf(again), `cut at ${length}`).toBe(places.stateAfter(count))
-        await again.close()
-      }
-    }
   })
 })
 

@@ -227,16 +227,6 @@ describe('spans of publishes', () => {
     expect(recorder.one('publish t').attributes['error.type']).toBe('TypeError')
   })
 
-  it('keep the order of calls', async () => {
-    traceBoth()
-    const subscription = await b.subscribe('t', { qos: 1 })
-    await Promise.all(
-      Array.from({ length: 30 }, (_, index) => a.publish('t', String(index), { qos: 1 })),
-    )
-    for (let index = 0; index < 30; index++)
-      expect((await subscription.next())?.text()).toBe(String(index))
-  })
-
   it("write to copies, and in place of what another hop wrote; the caller's stay first", async () => {
     traceBoth()
     const subscription = await b.subscribe('t')
