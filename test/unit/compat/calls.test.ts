@@ -7,8 +7,7 @@ import {
 } from '../../../src/compat/index.js'
 import { eventually, within } from '../../real/waiting.js'
 import { freePort } from '../../support/servers.js'
-import { refusing } from './refusing.js'
-import { atEnd, broker, namesIn, started, toldOf, up, wayTo } from './world.js'
+import { atEnd, broker, namesIn, refusing, started, toldOf, up, wayTo } from './world.js'
 
 const soon = { reconnectPeriod: 20 }
 

@@ -8,8 +8,7 @@ import { connectAsync, ErrorWithReasonCode, MqttClient } from '../../../src/comp
 import { eventually, within } from '../../real/waiting.js'
 import { pause } from '../../support/pausing.js'
 import { freePort } from '../../support/servers.js'
-import { refusing } from './refusing.js'
-import { atEnd, broker, namesIn, started, toldOf, up, wayTo } from './world.js'
+import { atEnd, broker, namesIn, refusing, started, toldOf, up, wayTo } from './world.js'
 
 const soon = { reconnectPeriod: 20 }
 

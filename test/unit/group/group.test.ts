@@ -377,6 +377,24 @@ describe('members that come and go', () => {
     expect(await endOf(group.add('', 'mqtt://b'))).toBe('ERR_INVALID_OPTION')
   })
 
+  it('use(): hooks are called for each, those that come later too, until they are taken away', async () => {
+    await rig.start('us')
+    const group = await rig.up(['eu'])
+    const stop = group.use({
+      publish: ({ topic, ...call }, next) => next({ topic: `hooked/${topic}`, ...call }),
+    })
+    await group.publish('a', '1', { qos: 1 })
+    await group.add('us', { url: 'memory://b', transport: rig.link('us') })
+    await group.publish('a', '2', { qos: 1 })
+    stop()
+    await group.publish('a', '3', { qos: 1 })
+    await rig.world.pass(1)
+    expect(rig.arrived).toEqual({
+      eu: ['hooked/a 1', 'hooked/a 2', 'a 3'],
+      us: ['hooked/a 2', 'a 3'],
+    })
+  })
+
   it('one that cannot be had is not added, and its name is free', async () => {
     await rig.start('us')
     const group = await rig.up(['eu'])

@@ -13,7 +13,7 @@ import { listening } from '../../support/servers.js'
 import { type Pair, transportContract } from './contract.js'
 import { duplexPair } from './duplex-pair.js'
 import { pattern, Recorder } from './recorder.js'
-import { failure, never } from './targets.js'
+import { failure, never, openedOver } from './targets.js'
 
 transportContract({
   name: 'duplex in memory',
@@ -62,11 +62,17 @@ function stream({ write, final, destroy, options }: Habits = {}): Duplex {
 
 const recorded = (over: Duplex): Recorder => new Recorder(duplexTransport(over))
 
+/** Open for a turn. */
+async function opened(over: Duplex): Promise<Recorder> {
+  const recorder = openedOver(duplexTransport(over))
+  await pause(1)
+  return recorder
+}
+
 describe('bytes', () => {
   it('that come from inside write() are delivered after it, in order and as they were', async () => {
     // What a PassThrough is written, it gives at once.
-    const recorder = recorded(new PassThrough()).open()
-    await pause(10)
+    const recorder = await opened(new PassThrough())
     const bytes = pattern(1000)
     recorder.write(bytes)
     recorder.write(pattern(10, 7))
@@ -95,14 +101,11 @@ describe('bytes', () => {
     expect(recorder.length).toBe(10)
     recorder.transport.resume?.()
     await recorder.until(() => recorder.length === 15, 'the others')
-    recorder.destroy()
-    await recorder.untilClosed()
   })
 
   it('that are none cut the stream', async () => {
     const over = stream()
-    const recorder = recorded(over).open()
-    await pause(10)
+    const recorder = await opened(over)
     over.emit('data', 'text')
     await recorder.untilClosed()
     expect(String(recorder.cause)).toContain('not bytes')
@@ -113,8 +116,7 @@ describe('bytes', () => {
 describe('a drain', () => {
   it('that comes from inside write() is told after it', async () => {
     const over = stream()
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     const own = over.write.bind(over) as (bytes: Uint8Array, done: () => void) => boolean
     over.write = ((bytes: Uint8Array, done: () => void) => {
       own(bytes, done)
@@ -124,14 +126,11 @@ describe('a drain', () => {
     expect([recorder.write(pattern(3)), recorder.drains]).toEqual([false, 0])
     await recorder.until(() => recorder.drains === 1, 'drain()')
     expect(recorder.violations).toEqual([])
-    recorder.destroy()
-    await recorder.untilClosed()
   })
 
   it('that comes from inside write() and is followed by a cut is not told', async () => {
     const over = stream({ write: () => void over.emit('drain') })
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     recorder.write(pattern(3))
     recorder.destroy()
     await recorder.untilClosed()
@@ -145,8 +144,7 @@ describe('an end', () => {
     const over = stream({
       write: (bytes, done) => setTimeout(() => done(void written.push(bytes)), 5),
     })
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     recorder.write(pattern(3))
     over.push(null)
     await recorder.untilClosed()
@@ -188,8 +186,7 @@ describe('an end', () => {
 
   it('that is none, as the stream just closes, is an error', async () => {
     const over = stream()
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     over.destroy()
     await recorder.untilClosed()
     expect(String(recorder.cause)).toContain('closed before its end')
@@ -197,8 +194,7 @@ describe('an end', () => {
 
   it('by an error is told once, with it; a later one is nobody’s', async () => {
     const over = stream()
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     const error = new Error('the line is dead')
     over.destroy(error)
     await recorder.untilClosed()
@@ -254,8 +250,7 @@ describe('an end', () => {
         throw error
       },
     })
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     const errors: unknown[] = []
     expect(recorder.write(pattern(3), (reason) => errors.push(reason))).toBe(false)
     await recorder.untilClosed()
@@ -266,8 +261,7 @@ describe('an end', () => {
   it('by a write that fails is told with its error, and each write fails once', async () => {
     const error = new Error('no pipe')
     const over = stream({ write: (_bytes, done) => setImmediate(() => done(error)) })
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     const errors: unknown[] = []
     recorder.write(pattern(3), (reason) => errors.push(reason))
     recorder.write(pattern(3), (reason) => errors.push(reason))
@@ -306,8 +300,7 @@ describe('a stream that throws', () => {
     ['resume', (recorder: Recorder) => recorder.close()],
   ] as const)('from %s() is cut, with what it threw', async (method, act) => {
     const { over, error, arm } = throwing(method)
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     arm()
     act(recorder)
     await recorder.untilClosed()
@@ -377,9 +370,7 @@ describe('a function that opens', () => {
       given.push(options)
       return open()
     })
-    const recorder = new Recorder(await dial('x://', { signal: never })).open()
-    recorder.destroy()
-    await recorder.untilClosed()
+    openedOver(await dial('x://', { signal: never }))
     expect(given).toEqual([{ signal: never }])
   })
 

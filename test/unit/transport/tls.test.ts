@@ -6,6 +6,7 @@ import {
   type TLSSocket,
 } from 'node:tls'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { Client } from '../../../src/client/node.js'
 import { dialTcp, listenTcp } from '../../../src/transport/tcp.js'
 import { dialTls } from '../../../src/transport/tls.js'
 import type { Dial, SocketOptions, TlsOptions } from '../../../src/transport/transport.js'
@@ -21,7 +22,7 @@ import { pause } from '../../support/pausing.js'
 import { listening } from '../../support/servers.js'
 import { transportContract } from './contract.js'
 import { pattern, Recorder } from './recorder.js'
-import { dialledPair, failure, never, target } from './targets.js'
+import { dialledPair, failure, never, opened, target } from './targets.js'
 
 const possible = hasOpenssl() || process.env['CI'] !== undefined
 if (!possible) console.warn('The TLS tests need openssl, which is not here: they are left out')
@@ -398,6 +399,29 @@ function tests(): void {
     })
   })
 
+  it.each(['mqtts', 'wss'])(
+    'a client over %s: ERR_TLS, one attempt, and not one byte of MQTT reaches the server',
+    async (scheme) => {
+      const demanding = { ...local, ca: ca.cert, requestCert: true, minVersion: 'TLSv1.3' } as const
+      for (const [options, code] of [
+        [expired, /CERT_HAS_EXPIRED/],
+        [demanding, /SSL|EPROTO/],
+      ] as const) {
+        const seen: Buffer[] = []
+        const port = await serve(options, (socket) => socket.on('data', (data) => seen.push(data)))
+        const tried = new Client(
+          { url: `${scheme}://localhost:${port}/mqtt`, tls: { ca: ca.cert } },
+          { reconnect: false, username: 'u', password: 'secret' },
+        )
+        await expect(tried.connect()).rejects.toMatchObject({
+          ...{ code: 'ERR_TLS', fault: 'remote', cause: { code: expect.stringMatching(code) } },
+        })
+        await pause(30)
+        expect([seen, sockets.length]).toEqual([[], 0])
+      }
+    },
+  )
+
   describe('listenTcp with tls', () => {
     it('with ca demands a certificate of it', async () => {
       const listener = await listenTcp({ tls: { ...local, ca: ca.cert } }, (transport) => {
@@ -406,9 +430,7 @@ function tests(): void {
       })
       servers.push(listener)
       expect(listener.url).toMatch(/^mqtts:/)
-      const a = new Recorder(
-        await dialTls(target(listener.url, { tls: { ca: ca.cert, ...client } }), { signal: never }),
-      ).open()
+      const a = await opened(dialTls, listener.url, { tls: { ca: ca.cert, ...client } })
       a.write(pattern(3))
       await a.until(() => a.length === 3, 'the echo')
     })

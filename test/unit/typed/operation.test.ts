@@ -202,35 +202,6 @@ describe('what a caller hears of its request', () => {
     }
   })
 
-  it.each(['call', 'stream'] as const)(
-    'an answer too large for the broker, of a %s: its code, behind what came before',
-    async (how) => {
-      const { caller, server } = await pair({}, { maximumPacketSize: 1000 } as never)
-      let ended = 0
-      const large = mq.operation('large', mq.text(), mq.text())
-      await using serving = await large
-        .on(server)
-        .serve(how === 'call' ? () => 'x'.repeat(2000) : parts)
-      async function* parts(): AsyncGenerator<string> {
-        try {
-          yield* ['small', 'x'.repeat(2000), 'more']
-        } finally {
-          ended += 1
-        }
-      }
-      const tooLarge = remote('ERR_PACKET_TOO_LARGE', { outcome: 'unknown' })
-      if (how === 'call') {
-        expect(await outcomeOf(large.on(caller).call(''))).toEqual(tooLarge)
-        expect(serving.failed).toBe(1)
-        return
-      }
-      const stream = large.on(caller).stream('')
-      expect((await stream.next()).value).toBe('small')
-      expect(await outcomeOf(stream.next())).toEqual(tooLarge)
-      await eventually(() => ended === 1, 'the end of the generator')
-    },
-  )
-
   it('what was never asked', async () => {
     const idle = await clientOn(brokerOf())
     await idle.reconnect({ force: true }).catch(() => undefined)
