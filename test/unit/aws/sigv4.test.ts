@@ -5,6 +5,7 @@ import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { type AwsCredentials, type SigV4Options, sigv4 } from '../../../src/aws/index.js'
 import { pairsOf, presign } from '../../../src/aws/presign.js'
+import type { Endpoint } from '../../../src/client/api/index.js'
 import { Client } from '../../../src/client/node.js'
 import { MqttError } from '../../../src/errors.js'
 import { MemoryBroker } from '../../../src/testing/broker/index.js'
@@ -138,8 +139,8 @@ describe('each attempt', () => {
   it('of a client is signed anew, and no event shows the signature or the token', async () => {
     const broker = new MemoryBroker()
     const dialled: URLSearchParams[] = []
-    const transport = (url: string) => {
-      dialled.push(new URL(url).searchParams)
+    const transport = (at: Endpoint) => {
+      dialled.push(new URL(String((at as { url: unknown }).url)).searchParams)
       return broker.connect()
     }
     const credentials = () => ({ ...keys, sessionToken: `a-token-${dialled.length}` })
