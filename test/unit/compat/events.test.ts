@@ -1,8 +1,4 @@
 /** The order of events over a connection, its loss, the way back and the end; and what the client shows meanwhile. */
-import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { connectAsync, ErrorWithReasonCode, MqttClient } from '../../../src/compat/index.js'
 import { eventually, within } from '../../real/waiting.js'
@@ -297,21 +293,6 @@ describe('client.stream', () => {
   })
 })
 
-describe('a socket in the file system', () => {
-  it.each(['a%20b', 'a?b', 'a#b', 'a b'])('is dialled by its path as it is: %s', async (name) => {
-    const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-compat-'))
-    atEnd(() => rm(folder, { recursive: true }))
-    const socket = path.join(folder, name)
-    const server = createServer((far) =>
-      far.once('data', () => far.write(Uint8Array.of(0x20, 2, 0, 0))).on('error', () => undefined),
-    )
-    await new Promise<void>((resolve) => server.listen(socket, resolve))
-    atEnd(() => server.close())
-    const { client } = await up({ protocol: 'mqtt', unixSocket: true, path: socket })
-    client.end(true)
-  })
-})
-
 describe('the rest of the events', () => {
   it('disconnect: the packet of the server, before close', async () => {
     const server = await refusing(0, { behind: Uint8Array.of(0xe0, 2, 0x8b, 0) })
@@ -434,12 +415,6 @@ describe('connectAsync', () => {
     atEnd(() => client.end(true))
     expect(client.connected).toBe(true)
     expect(client.eventNames()).toEqual([])
-  })
-
-  it('takes options alone', async () => {
-    const { port } = new URL(await tcp())
-    const client = await connectAsync({ host: '127.0.0.1', port: Number(port), protocol: 'mqtt' })
-    await client.endAsync()
   })
 
   it('rejects with the first error', async () => {

@@ -258,17 +258,6 @@ describe('a proxy that hangs', () => {
       await empty(proxy)
     }
   })
-
-  it('destroy() of the client ends the dial', async () => {
-    const proxy = await startOddProxy(() => undefined)
-    running.push(proxy)
-    const client = clientOf(by(proxy.agent(), 'Secure WebSocket'))
-    const failed = failureOf(client)
-    await eventually(() => proxy.open === 1, 'the dial')
-    client.destroy()
-    await within(failed, 'the end of connect()')
-    await empty(proxy)
-  })
 })
 
 describe('a proxy that answers', () => {

@@ -226,15 +226,6 @@ describe('a writable stream', () => {
       coded('ERR_INVALID_TOPIC'),
     )
   })
-
-  it('of a channel takes values', async () => {
-    const client = await clientOn(brokerOf())
-    await using subscription = await level.on(client).subscribe()
-    const writer = level.on(client).writableStream({ id: 1 }).getWriter()
-    for (let n = 0; n < 5; n++) await writer.write(n)
-    await writer.close()
-    for (let n = 0; n < 5; n++) expect((await subscription.next())?.value).toBe(n)
-  })
 })
 
 describe('a contract', () => {
