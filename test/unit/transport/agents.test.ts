@@ -5,7 +5,6 @@ import { Agent as HttpAgent } from 'node:http'
 import { connect as connectSocket, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { inspect } from 'node:util'
-import { HttpsProxyAgent } from 'https-proxy-agent'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { EndpointOptions } from '../../../src/client/api/index.js'
 import { Client as BrowserClient } from '../../../src/client/browser.js'
@@ -17,7 +16,7 @@ import { eventually, take, within } from '../../real/waiting.js'
 import { hasOpenssl, issue, selfSigned } from '../../support/certificates.js'
 import { pause } from '../../support/pausing.js'
 import { duplexPair } from './duplex-pair.js'
-import { proxies, type RunningProxy, startOddProxy, startSecureProxy } from './proxies.js'
+import { proxies, type RunningProxy, startOddProxy } from './proxies.js'
 
 const transports = [
   'TCP',
@@ -195,30 +194,6 @@ describe.each(Object.keys(proxies))('by way of %s', (name) => {
   })
 })
 
-describe('by way of an HTTP proxy that speaks TLS itself', () => {
-  it('over a secure WebSocket: publishes and receives', async () => {
-    const proxy = await startSecureProxy(issue(identity()))
-    running.push(proxy)
-    const agent = new HttpsProxyAgent(`https://localhost:${proxy.port}`, { ca: authority?.cert })
-    const client = clientOf(by(agent, 'Secure WebSocket'))
-    await client.connect()
-    await exchange(client)
-    expect([proxy.open, proxy.total]).toEqual([1, 1])
-    await client.disconnect()
-    await empty(proxy)
-  })
-
-  it('whose certificate is that of a stranger: the attempt fails, and it is not the broker that is blamed', async () => {
-    const proxy = await startSecureProxy(issue(identity()))
-    running.push(proxy)
-    const agent = new HttpsProxyAgent(`https://localhost:${proxy.port}`, { ca: stranger?.cert })
-    const error = await failureOf(clientOf(by(agent, 'TLS')))
-    expect(error.code).toBe('ERR_CONNECT_FAILED')
-    expect(error.message).toContain('no stream from the agent')
-    await empty(proxy)
-  })
-})
-
 describe('a proxy that hangs', () => {
   it.each(transports)(
     'over %s: connectTimeout ends the attempt, and the socket that the agent made',
@@ -352,22 +327,6 @@ describe('agents of other kinds', () => {
     ])
   })
 
-  it.each([
-    ['ws://broker.example/mqtt', 80],
-    ['wss://broker.example/mqtt', 443],
-    ['mqtt://broker.example', 1883],
-    ['mqtts://broker.example', 8883],
-  ])('of %s are asked for port %i', async (url, expected) => {
-    const asked: unknown[] = []
-    const agent = {
-      connect: (_request: never, options: never) => Promise.reject(asked.push(options)),
-    }
-    await failureOf(clientOf({ url, socket: { agent } }))
-    expect(asked).toEqual([
-      expect.objectContaining({ host: 'broker.example', port: expected, secureEndpoint: false }),
-    ])
-  })
-
   it('TLS is spoken on a stream that is no socket', async () => {
     const agent = {
       connect: () => {
@@ -393,6 +352,11 @@ describe('agents of other kinds', () => {
           Object.assign(new Error('no way'), { code: 'ENOWAY', options: { password: 'canary' } }),
         ),
       'ENOWAY: no way',
+    ],
+    [
+      'an error of TLS, which is not that of the broker',
+      () => Promise.reject(Object.assign(new Error('no'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })),
+      'no stream from the agent',
     ],
     ['agents without end', () => endless, 'ever more agents'],
   ])('that give %s fail the attempt', async (_name, connect, words) => {

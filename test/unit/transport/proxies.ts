@@ -7,7 +7,6 @@ import { defaultConnectionHandler, Socks5Server } from '@pondwader/socks5-server
 import { HttpsProxyAgent } from 'https-proxy-agent'
 import { Server as HttpProxy } from 'proxy-chain'
 import { SocksProxyAgent } from 'socks-proxy-agent'
-import type { Identity } from '../../support/certificates.js'
 import { listening } from '../../support/servers.js'
 
 /** Who may use a proxy. */
@@ -16,7 +15,7 @@ export interface Account {
   readonly password: string
 }
 
-const agents = { http: HttpsProxyAgent, https: HttpsProxyAgent, socks5h: SocksProxyAgent }
+const agents = { http: HttpsProxyAgent, socks5h: SocksProxyAgent }
 
 /** A running proxy, and the connections of its clients. */
 export class RunningProxy {
@@ -82,19 +81,6 @@ const startHttpProxy: StartProxy = async (account) => {
   await server.listen()
   const proxy = new RunningProxy(server.server, 'http', account)
   return proxy
-}
-
-/** HTTP CONNECT over TLS; who uses it makes an agent that trusts it. */
-export async function startSecureProxy(httpsOptions: Identity): Promise<RunningProxy> {
-  const server = new HttpProxy({
-    host: '127.0.0.1',
-    port: 0,
-    serverType: 'https',
-    httpsOptions: { ...httpsOptions },
-  })
-  server.on('tlsError', () => undefined)
-  await server.listen()
-  return new RunningProxy(server.server, 'https')
 }
 
 const startSocksProxy: StartProxy = async (account) => {
