@@ -45,6 +45,25 @@ describe('connecting', () => {
     expect(() => group.subscription('a')).toThrow(expect.objectContaining({ code: 'ERR_CLOSED' }))
   })
 
+  it('a member has options of its own, which win over shared ones, and may have several endpoints', async () => {
+    await rig.start('eu', 'us')
+    const down = { url: 'memory://b', transport: () => Promise.reject(new Error('down')) }
+    const group = groupOf((at, given) => new rig.world.Client(at, given), {
+      shared: { clientId: 'g' },
+      members: {
+        eu: { url: 'memory://b', transport: rig.link('eu'), options: { clientId: 'own' } },
+        us: [down, { url: 'memory://b', transport: rig.link('us') }],
+      },
+    })
+    await rig.world.until(group.connect())
+    await rig.world.until(() => group.stats().up === 2)
+    const ids = Object.values(rig.brokers).map(({ clients }) => [...clients.keys()].sort())
+    expect(ids).toEqual([
+      ['own', 'reader'],
+      ['g-us', 'reader'],
+    ])
+  })
+
   it('one that fails is no obstacle, unless all are asked for; it goes on trying', async () => {
     await rig.start('eu', 'us')
     const group = rig.group({ names: ['eu', 'us'] })
