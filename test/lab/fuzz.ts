@@ -15,9 +15,7 @@ const suites = [
   ...['inbound-bytes', 'reconnect-fleet', 'registry-model', 'replay-bytes', 'settle'].map(
     (name) => `test/unit/client/${name}.test.ts`,
   ),
-  ...['faults/', 'latest-attacks', 'operation.test.ts', 'asyncapi-contracts'].map(
-    (name) => `test/unit/typed/${name}`,
-  ),
+  ...['faults/', 'latest-attacks', 'operation.test.ts'].map((name) => `test/unit/typed/${name}`),
 ]
 /** Suites that have a long form, which takes as long as it takes: about six minutes on two cores. */
 const longSuites = ['hostile-mutated', 'replay-bytes'].map(

@@ -70,7 +70,6 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'broker/serve.test.ts': sockets,
   'broker/platform.test.ts': processes,
   'unit/wasm/binary.test.ts': compiler,
-  'unit/wasm/fuzz.test.ts': compiler,
   'unit/wasm/loader.test.ts': 'loads modules anew, which a page does only when it is loaded anew',
   'unit/wasm/text.test.ts': compiler,
   'unit/wasm/topics.test.ts': compiler,

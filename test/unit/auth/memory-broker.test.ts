@@ -45,19 +45,6 @@ it('logs in, and authenticates again on the open connection', async () => {
   expect(broker.violations).toEqual([])
 })
 
-it('logs in anew after each lost link', async () => {
-  const { broker, client } = scene({ reconnect: { backoff: () => 1 } })
-  await client.connect()
-  for (let count = 0; count < 3; count += 1) {
-    const back = new Promise((resolve) => client.on('connect', resolve, { once: true }))
-    broker.disconnect('c', 0x8b)
-    await back
-  }
-  await client.reauthenticate()
-  expect(client.state).toBe('connected')
-  expect(broker.violations).toEqual([])
-})
-
 it('a wrong password: refused with 0x87, and nothing was told', async () => {
   const { broker, client } = scene({}, {}, 'pencils')
   expect(await thrown(() => client.connect())).toMatchObject({

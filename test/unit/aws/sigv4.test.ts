@@ -5,7 +5,10 @@ import { inspect } from 'node:util'
 import { describe, expect, it } from 'vitest'
 import { type AwsCredentials, type SigV4Options, sigv4 } from '../../../src/aws/index.js'
 import { pairsOf, presign } from '../../../src/aws/presign.js'
+import type { Endpoint } from '../../../src/client/api/index.js'
+import { Client } from '../../../src/client/node.js'
 import { MqttError } from '../../../src/errors.js'
+import { MemoryBroker } from '../../../src/testing/broker/index.js'
 import { common, vectors } from './vectors.js'
 
 const keys: AwsCredentials = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'a-secret-key' }
@@ -48,11 +51,6 @@ describe('the vectors of AWS', () => {
     const sent = new Map(pairsOf(result.query))
     expect(sent.get('X-Amz-Signature')).toBe(expected.signature)
     expect(sent.get('X-Amz-Security-Token')).toBe(sessionToken)
-  })
-
-  it('are those that have no header but Host, and one has its token behind the signature', () => {
-    expect(vectors).toHaveLength(24)
-    expect(vectors.filter(({ tokenIsAddedLater }) => tokenIsAddedLater)).toHaveLength(1)
   })
 })
 
@@ -136,6 +134,38 @@ describe('each attempt', () => {
       '20260102T030407Z',
     ])
     expect(asked).toEqual([signal, signal])
+  })
+
+  it('of a client is signed anew, and no event shows the signature or the token', async () => {
+    const broker = new MemoryBroker()
+    const dialled: URLSearchParams[] = []
+    const transport = (at: Endpoint) => {
+      dialled.push(new URL(String((at as { url: unknown }).url)).searchParams)
+      return broker.connect()
+    }
+    const credentials = () => ({ ...keys, sessionToken: `a-token-${dialled.length}` })
+    const now = () => date + dialled.length * 1000
+    const client = new Client(
+      { url: endpoint, transport },
+      {
+        ...{ clientId: 'c', reconnect: { backoff: () => 1 } },
+        credentials: sigv4({ region: 'eu-west-1', credentials, now }),
+      },
+    )
+    const told: unknown[] = []
+    for (const type of ['state', 'connect', 'disconnect', 'reconnecting'] as const)
+      client.on(type, (event) => told.push([type, event]))
+    await client.connect()
+    const again = new Promise((resolve) => client.on('connect', resolve, { once: true }))
+    broker.disconnect('c', 0x8b)
+    await again
+    await client.disconnect()
+    const sent = (name: string) => dialled.map((query) => query.get(`X-Amz-${name}`))
+    expect(sent('Date')).toEqual(['20260102T030405Z', '20260102T030406Z'])
+    expect(sent('Security-Token')).toEqual(['a-token-0', 'a-token-1'])
+    expect(new Set(sent('Signature')).size).toBe(2)
+    for (const secret of ['a-secret-key', 'a-token', 'X-Amz'])
+      expect(JSON.stringify(told)).not.toContain(secret)
   })
 
   it('takes the clock where no time is given', async () => {

@@ -1,5 +1,5 @@
 /**
- * Facts of the signing test suite of AWS: the requests that have no header but `Host`, signed in the query.
+ * Facts of the signing test suite of AWS: requests that have no header but `Host`, signed in the query; one of each kind.
  *
  * Source: the public repository awslabs/aws-c-auth (Apache-2.0), tests/aws-signing-test-suite/v4, commit
  * 495329c2433034bd8fd53fc6ba9e0202d3fac876.
@@ -39,34 +39,10 @@ const longToken =
 
 const facts: readonly Fact[] = [
   {
-    name: 'get-relative-relative-unnormalized',
-    path: '/example1/example2/../..',
-    hash: '13b7758115ec070fe36a7ae9d754154ad73f6ee9a5eac022494857d0e7effc18',
-    signature: 'b45db0bfd1cf15003493b733e33aa208dd981bd0e63037a6ed953f71d2118a16',
-  },
-  {
     name: 'get-relative-unnormalized',
     path: '/example/..',
     hash: '6e02e2dba21d6f269bae339b86ff27a4b7bbc9d88c482abccbfbf8a49d602482',
     signature: 'cbcb213b928a077e43275df47b500f1dfaa864ab3f5a18f6b95f4ff0938167ee',
-  },
-  {
-    name: 'get-slash-dot-slash-unnormalized',
-    path: '/./',
-    hash: '21b2da17873f30c1a7410efdc271738b318ccc2c9c6fbe1289fc242aeb1a8ae1',
-    signature: 'a9b13e8f3484d9505bf1a6f347219f8f35b0fe8f128ceea597efc146a3dfe90c',
-  },
-  {
-    name: 'get-slash-pointless-dot-unnormalized',
-    path: '/./example',
-    hash: 'cb23444939471187ac1f0fb25d437337af0d5f48b5ae0ede5baa3727c8c6af92',
-    signature: '72b11f16d9530b18204bfb71f2d6ab085894c0ed8d352730a6e76234c58b5e10',
-  },
-  {
-    name: 'get-slash-unnormalized',
-    path: '//',
-    hash: 'e10a01494cafa1f2207c4de80c69b7a36d6f2d282aa63ee64a5ca50e175cf730',
-    signature: 'b2a9542809db687769200f56a844a03f2bd0291d6eb90232d5101c6a579446cd',
   },
   {
     name: 'get-slashes-unnormalized',
@@ -76,13 +52,6 @@ const facts: readonly Fact[] = [
   },
   {
     name: 'get-space-normalized',
-    path: '/example space/',
-    signedPath: '/example%20space/',
-    hash: 'cc3dd817bd405e51225826ec4934a96d065d6af5b6b0163c7a5abbd26a84519e',
-    signature: '7a1f416954786484c9824d93c1f26ef64acb9b1b6c9154d08c9f07d0e394abf6',
-  },
-  {
-    name: 'get-space-unnormalized',
     path: '/example space/',
     signedPath: '/example%20space/',
     hash: 'cc3dd817bd405e51225826ec4934a96d065d6af5b6b0163c7a5abbd26a84519e',
@@ -111,11 +80,6 @@ const facts: readonly Fact[] = [
     query: 'Param1=value1',
     hash: '74828b608f939673ed5a839190452a943b0178760f258da766209b21f8ca3f86',
     signature: '49096700cbbaa5753443850f40df10f904fc2fdb544dc9512203cc77c471a9de',
-  },
-  {
-    name: 'get-vanilla-query',
-    hash: 'bb7705b4aa3cb8e8f5e1e0b3d4c0b64030797a313c8ceee43e33117cc43eadc5',
-    signature: 'e93c787ed7f371d5c6b165c1b38ede9550f4dce4144713e844b25b7192d3865d',
   },
   {
     name: 'get-vanilla-query-order-encoded',
@@ -152,29 +116,13 @@ const facts: readonly Fact[] = [
     signature: '7ff2b50b376cb4d151970630573d6291dc128cc5c2a12ffb237f73cc53f67b6c',
   },
   {
-    name: 'post-header-key-case',
-    hash: 'd27fc6fe1afc1d88b248c5ae9194ec0943a693dd6d81d8d815c88a369eb0471e',
-    signature: '2ce6e6d2e0cf2f9d1b55fafec88cd20574c31dc2e7631979f71ba2310083e95b',
-  },
-  {
     name: 'post-sts-header-before',
     sessionToken: longToken,
     hash: '37f7ba7a2ec89e8b29a0d637bcc70d8e8d0fdba854ddfc5bc06a12398cfe8605',
     signature: '46c2e3c63c1dbe7d39f8ada16fe7f001c1f56c5791441565323677f96308871c',
   },
   {
-    name: 'post-vanilla',
-    hash: 'd27fc6fe1afc1d88b248c5ae9194ec0943a693dd6d81d8d815c88a369eb0471e',
-    signature: '2ce6e6d2e0cf2f9d1b55fafec88cd20574c31dc2e7631979f71ba2310083e95b',
-  },
-  {
     name: 'post-vanilla-empty-query-value',
-    query: 'Param1=value1',
-    hash: '98241d1c6f938789d34b92e16e08b7fc8fdaa774c5437ba30d505eedae43dd2b',
-    signature: 'a9ef26247f293bffe40eeff86a0480ba8c14d31503b2e0c3399e3a16bf1a3682',
-  },
-  {
-    name: 'post-vanilla-query',
     query: 'Param1=value1',
     hash: '98241d1c6f938789d34b92e16e08b7fc8fdaa774c5437ba30d505eedae43dd2b',
     signature: 'a9ef26247f293bffe40eeff86a0480ba8c14d31503b2e0c3399e3a16bf1a3682',

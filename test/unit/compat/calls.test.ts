@@ -7,8 +7,7 @@ import {
 } from '../../../src/compat/index.js'
 import { eventually, within } from '../../real/waiting.js'
 import { freePort } from '../../support/servers.js'
-import { refusing } from './refusing.js'
-import { atEnd, broker, namesIn, started, toldOf, up, wayTo } from './world.js'
+import { atEnd, broker, namesIn, refusing, started, toldOf, up, wayTo } from './world.js'
 
 const soon = { reconnectPeriod: 20 }
 
@@ -195,14 +194,6 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     }, 'a message')
   })
 
-  it('subscribe: filters that are none, and no filter', async () => {
-    const client = await made()
-    for (const filters of ['#/a', 'a#', ['a', 'b+'], [], '']) {
-      const [error] = await answered((done) => client.subscribe(filters, done))
-      expect(error).toMatchObject({ code: expect.stringMatching(/^ERR_INVALID_(?:TOPIC|OPTION)$/) })
-    }
-  })
-
   it('unsubscribe: a filter, a list; with callback or promise', async () => {
     const client = await made()
     await client.subscribeAsync(['a', 'b', 'c'], { qos: 1 })
@@ -218,20 +209,6 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     expect(got).toEqual(['c'])
     expect(await client.unsubscribeAsync('c')).toMatchObject({ cmd: 'unsuback' })
     expect(await client.subscribeAsync('c', { qos: 1 })).toHaveLength(1)
-  })
-
-  it('calls before the connection wait for it, at QoS 0 too', async () => {
-    const { client, told } = started(await tcp(), { ...soon, protocolVersion })
-    const packets: string[] = []
-    client.on('packetsend', ({ cmd }) => packets.push(cmd))
-    const sent = Promise.all([
-      client.subscribeAsync('a'),
-      client.publishAsync('a', '0'),
-      client.publishAsync('a', '1', { qos: 1 }),
-    ])
-    await within(sent, 'the calls')
-    expect(packets).toEqual(['connect', 'subscribe', 'publish', 'publish'])
-    await toldOf(told, 'message')
   })
 
   it('packets leave in the order of the calls, within a turn and within a connect listener', async () => {
@@ -279,26 +256,6 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     }
   })
 
-  it('subscribe and unsubscribe of one filter before the connection: the last one counts', async () => {
-    const { client, told } = started(await tcp(), { ...soon, protocolVersion })
-    client
-      .subscribe('a')
-      .unsubscribe('a')
-      .subscribe('b')
-      .unsubscribe('b')
-      .subscribe('b', { qos: 1 })
-    client.publish('a', 'x', { qos: 1 })
-    await eventually(async () => {
-      await client.publishAsync('b', 'x', { qos: 1 })
-      return namesIn(told).includes('message')
-    }, 'a message')
-    await client.publishAsync('a', 'x', { qos: 1 })
-    expect(
-      told.filter(([event, topic]) => event === 'message' && topic === 'a').length,
-    ).toBeLessThan(2)
-    expect(namesIn(told)).not.toContain('error')
-  })
-
   it('subscribe and unsubscribe before a connection that never comes: both are told of the end', async () => {
     const { client } = started(`mqtt://127.0.0.1:${await freePort()}`, { ...soon, protocolVersion })
     const calls = [
@@ -340,15 +297,6 @@ describe.each([4, 5] as const)('calls, protocol version %d', (protocolVersion) =
     client.publish('a', 'x')
     expect(told.at(-1)?.[0]).toBe('error')
     await toldOf(told, 'end')
-  })
-
-  it('endAsync waits for what is in flight', async () => {
-    const { client } = await up(await tcp(), { ...soon, protocolVersion })
-    const receipts: unknown[] = []
-    for (let n = 0; n < 20; n++)
-      client.publish('a', `${n}`, { qos: 2 }, (error) => receipts.push(error))
-    await client.endAsync()
-    expect(receipts).toEqual(Array.from({ length: 20 }, () => null))
   })
 
   it('end(true) settles what is in flight, too', async () => {

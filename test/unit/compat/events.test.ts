@@ -1,16 +1,10 @@
 /** The order of events over a connection, its loss, the way back and the end; and what the client shows meanwhile. */
-import { once } from 'node:events'
-import { mkdtemp, rm } from 'node:fs/promises'
-import { createServer } from 'node:net'
-import { tmpdir } from 'node:os'
-import path from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { connectAsync, ErrorWithReasonCode, MqttClient } from '../../../src/compat/index.js'
 import { eventually, within } from '../../real/waiting.js'
 import { pause } from '../../support/pausing.js'
 import { freePort } from '../../support/servers.js'
-import { refusing } from './refusing.js'
-import { atEnd, broker, namesIn, started, toldOf, up, wayTo } from './world.js'
+import { atEnd, broker, namesIn, refusing, started, toldOf, up, wayTo } from './world.js'
 
 const soon = { reconnectPeriod: 20 }
 
@@ -94,15 +88,6 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     ])
   })
 
-  it('reconnectPeriod 0, and nobody listens: error, close', async () => {
-    const { told } = started(`mqtt://127.0.0.1:${await freePort()}`, {
-      protocolVersion,
-      reconnectPeriod: 0,
-    })
-    await toldOf(told, 'close')
-    expect(namesIn(told)).toEqual(['error', 'close'])
-  })
-
   it('reconnect() while it is up: a new connection in place of the old one', async () => {
     const way = await wayTo(await tcp())
     const { client, told } = await up(way.url, options)
@@ -110,15 +95,6 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     await toldOf(told, 'connect', 2)
     expect(way.count).toBe(2)
     expect(namesIn(told)).toEqual(expect.arrayContaining(['close', 'reconnect', 'connect']))
-  })
-
-  it('reconnect() while it waits: at once', async () => {
-    const way = await wayTo(await tcp())
-    const { client, told } = await up(way.url, { protocolVersion, reconnectPeriod: 60_000 })
-    way.cut()
-    await toldOf(told, 'close')
-    client.reconnect()
-    await toldOf(told, 'connect', 2)
   })
 
   it('after the end: reconnect() begins again, with the filters; while it ends, it waits for that', async () => {
@@ -253,47 +229,11 @@ describe.each([4, 5] as const)('events, protocol version %d', (protocolVersion) 
     expect(server.count()).toBe(1)
   })
 
-  it('reconnectOnConnackError: again and again', async () => {
-    const server = await refusing(protocolVersion === 5 ? 0x87 : 5)
-    const { told } = started(server.url, { ...options, reconnectOnConnackError: true })
-    await toldOf(told, 'error', 3)
-    expect(namesIn(told).slice(0, 7)).toEqual([
-      'error',
-      'offline',
-      'close',
-      'reconnect',
-      'error',
-      'close',
-      'reconnect',
-    ])
-  })
-
-  it('a busy server is asked again, unless reconnectOnConnackError is false', async () => {
-    const server = await refusing(protocolVersion === 5 ? 0x89 : 3)
-    const { told } = started(server.url, options)
-    await toldOf(told, 'error', 2)
-    const other = started(server.url, { ...options, reconnectOnConnackError: false })
-    await toldOf(other.told, 'close')
-    await pause(60)
-    expect(namesIn(other.told)).toEqual(['error', 'close'])
-  })
-
   it('no CONNACK within connectTimeout: error, and again', async () => {
     const server = await refusing(undefined)
     const { told } = started(server.url, { ...options, connectTimeout: 50 })
     await toldOf(told, 'error', 2)
     expect(told[0]?.[1]).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT', message: 'connack timeout' })
-  })
-
-  it('servers are tried in order', async () => {
-    const way = await wayTo(await tcp())
-    const servers = [
-      { host: '127.0.0.1', port: await freePort() },
-      { host: '127.0.0.1', port: way.port },
-    ]
-    const { told } = started({ ...options, protocol: 'mqtt', servers })
-    await toldOf(told, 'connect')
-    expect(namesIn(told)[0]).toBe('error')
   })
 })
 
@@ -353,21 +293,6 @@ describe('client.stream', () => {
   })
 })
 
-describe('a socket in the file system', () => {
-  it.each(['a%20b', 'a?b', 'a#b', 'a b'])('is dialled by its path as it is: %s', async (name) => {
-    const folder = await mkdtemp(path.join(tmpdir(), 'mqwire-compat-'))
-    atEnd(() => rm(folder, { recursive: true }))
-    const socket = path.join(folder, name)
-    const server = createServer((far) =>
-      far.once('data', () => far.write(Uint8Array.of(0x20, 2, 0, 0))).on('error', () => undefined),
-    )
-    await new Promise<void>((resolve) => server.listen(socket, resolve))
-    atEnd(() => server.close())
-    const { client } = await up({ protocol: 'mqtt', unixSocket: true, path: socket })
-    client.end(true)
-  })
-})
-
 describe('the rest of the events', () => {
   it('disconnect: the packet of the server, before close', async () => {
     const server = await refusing(0, { behind: Uint8Array.of(0xe0, 2, 0x8b, 0) })
@@ -422,12 +347,6 @@ describe('the rest of the events', () => {
     await client.endAsync()
     expect(acknowledged).toBe(true)
     expect(namesIn(told)).toEqual(['connect', 'outgoingEmpty', 'close', 'end'])
-  })
-
-  it('events.once of Node waits for one', async () => {
-    const { client } = started(await tcp())
-    const [packet] = (await within(once(client as never, 'connect'), 'connect')) as [object]
-    expect(packet).toMatchObject({ cmd: 'connack' })
   })
 
   /** What the process hears of, in place of those who listen. */
@@ -496,12 +415,6 @@ describe('connectAsync', () => {
     atEnd(() => client.end(true))
     expect(client.connected).toBe(true)
     expect(client.eventNames()).toEqual([])
-  })
-
-  it('takes options alone', async () => {
-    const { port } = new URL(await tcp())
-    const client = await connectAsync({ host: '127.0.0.1', port: Number(port), protocol: 'mqtt' })
-    await client.endAsync()
   })
 
   it('rejects with the first error', async () => {

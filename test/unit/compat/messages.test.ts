@@ -48,27 +48,6 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
     expect([second?.[2].length, second?.[3].qos, third?.[3].qos]).toEqual([0, 2, 0])
   })
 
-  it('retained messages say so', async () => {
-    const { client, told } = await up(await tcp(), options)
-    await client.publishAsync('r', 'kept', { qos: 1, retain: true })
-    await client.subscribeAsync('r', { qos: 1 })
-    await toldOf(told, 'message')
-    expect(told.find(([event]) => event === 'message')?.[3]).toMatchObject({ retain: true, qos: 1 })
-  })
-
-  it('in the order of arrival, over filters of several calls', async () => {
-    const url = await tcp()
-    const [{ client }, sender] = [await up(url, options), await up(url, options)]
-    const got = texts(client)
-    await client.subscribeAsync('a', { qos: 1 })
-    await client.subscribeAsync('b', { qos: 1 })
-    const sent = Array.from({ length: 300 }, (_, n) => `${n}`)
-    for (const [n, text] of sent.entries())
-      sender.client.publish(n % 3 === 0 ? 'b' : 'a', text, { qos: 1 })
-    await eventually(() => got.length === 300)
-    expect(got).toEqual(sent)
-  })
-
   it('in the order of arrival, where some overlap and others do not', async () => {
     const url = await tcp()
     const [{ client }, sender] = [await up(url, options), await up(url, options)]
@@ -86,38 +65,6 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
     await sender.client.publishAsync('b', 'last', { qos: 1 })
     await eventually(() => got.includes('last'))
     expect(got).toEqual(came)
-  })
-
-  it('once for each PUBLISH, whatever overlaps', async () => {
-    const { client } = await up(await tcp(), options)
-    const packets: string[] = []
-    client.on(
-      'packetreceive',
-      (packet) => packet.cmd === 'publish' && packets.push(String(packet.payload)),
-    )
-    const got = texts(client)
-    await client.subscribeAsync('#', { qos: 1 })
-    await client.subscribeAsync(['+/b', 'a/#'], { qos: 1 })
-    await client.subscribeAsync('a/b', { qos: 1 })
-    for (let n = 0; n < 5; n++) await client.publishAsync('a/b', `${n}`, { qos: 1 })
-    await client.publishAsync('last', 'last', { qos: 1 })
-    await eventually(() => got.includes('last'))
-    expect(got).toEqual(packets)
-  })
-
-  it('after a loss, filters are there again', async () => {
-    const url = await tcp()
-    const way = await wayTo(url)
-    const { client, told } = await up(way.url, options)
-    const got = texts(client)
-    await client.subscribeAsync({ 'a/#': { qos: 1 }, b: { qos: 0 } })
-    way.cut()
-    await toldOf(told, 'connect', 2)
-    const sender = await up(url, options)
-    await eventually(async () => {
-      await sender.client.publishAsync('a/1', 'x', { qos: 1 })
-      return got.length > 0
-    })
   })
 
   it('resubscribe: false: they are not', async () => {
@@ -153,28 +100,6 @@ describe.each([4, 5] as const)('messages, protocol version %d', (protocolVersion
     expect(second.told[0]?.[1]).toMatchObject({ sessionPresent: true })
     await toldOf(second.told, 'message')
     expect(String(second.told.find(([event]) => event === 'message')?.[2])).toBe('meanwhile')
-  })
-
-  it('a publish in flight survives a loss', async () => {
-    const way = await wayTo(await tcp())
-    const { client } = await up(way.url, options)
-    const sent = Promise.all(
-      Array.from({ length: 50 }, (_, n) => client.publishAsync('a', `${n}`, { qos: 1 })),
-    )
-    way.cut()
-    expect(await sent).toHaveLength(50)
-  })
-
-  it('the will comes when the client vanishes', async () => {
-    const url = await tcp()
-    const { client, told } = await up(url, options)
-    await client.subscribeAsync('will', { qos: 1 })
-    const other = await up(url, {
-      ...options,
-      will: { topic: 'will', payload: Buffer.from('gone'), qos: 1 },
-    })
-    await other.client.endAsync(true)
-    await toldOf(told, 'message')
   })
 })
 

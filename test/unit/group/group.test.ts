@@ -45,6 +45,25 @@ describe('connecting', () => {
     expect(() => group.subscription('a')).toThrow(expect.objectContaining({ code: 'ERR_CLOSED' }))
   })
 
+  it('a member has options of its own, which win over shared ones, and may have several endpoints', async () => {
+    await rig.start('eu', 'us')
+    const down = { url: 'memory://b', transport: () => Promise.reject(new Error('down')) }
+    const group = groupOf((at, given) => new rig.world.Client(at, given), {
+      shared: { clientId: 'g' },
+      members: {
+        eu: { url: 'memory://b', transport: rig.link('eu'), options: { clientId: 'own' } },
+        us: [down, { url: 'memory://b', transport: rig.link('us') }],
+      },
+    })
+    await rig.world.until(group.connect())
+    await rig.world.until(() => group.stats().up === 2)
+    const ids = Object.values(rig.brokers).map(({ clients }) => [...clients.keys()].sort())
+    expect(ids).toEqual([
+      ['own', 'reader'],
+      ['g-us', 'reader'],
+    ])
+  })
+
   it('one that fails is no obstacle, unless all are asked for; it goes on trying', async () => {
     await rig.start('eu', 'us')
     const group = rig.group({ names: ['eu', 'us'] })
@@ -375,6 +394,24 @@ describe('members that come and go', () => {
     expect(seen).toEqual(['us l/1'])
     expect(await endOf(group.add('us', 'mqtt://b'))).toBe('ERR_INVALID_OPTION')
     expect(await endOf(group.add('', 'mqtt://b'))).toBe('ERR_INVALID_OPTION')
+  })
+
+  it('use(): hooks are called for each, those that come later too, until they are taken away', async () => {
+    await rig.start('us')
+    const group = await rig.up(['eu'])
+    const stop = group.use({
+      publish: ({ topic, ...call }, next) => next({ topic: `hooked/${topic}`, ...call }),
+    })
+    await group.publish('a', '1', { qos: 1 })
+    await group.add('us', { url: 'memory://b', transport: rig.link('us') })
+    await group.publish('a', '2', { qos: 1 })
+    stop()
+    await group.publish('a', '3', { qos: 1 })
+    await rig.world.pass(1)
+    expect(rig.arrived).toEqual({
+      eu: ['hooked/a 1', 'hooked/a 2', 'a 3'],
+      us: ['hooked/a 2', 'a 3'],
+    })
   })
 
   it('one that cannot be had is not added, and its name is free', async () => {

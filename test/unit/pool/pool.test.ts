@@ -138,6 +138,40 @@ it('by hash: the order of each topic holds through losses', async () => {
   }
 })
 
+it('by hash, onLost: move: a topic with something in flight on a lost connection goes on by another one', async () => {
+  const options = { keepAlive: 5 }
+  const pool = await upPool({ size: 2, routing: 'hash', onLost: 'move', clientId: 'p', options })
+  expect(pool.ordered).toBe(false)
+  const publishAll = (text: string) =>
+    Promise.all(texts(10).map((n) => pool.publish(`t/${n}`, text, { qos: 1 })))
+  const mend = world.cut('p-pub-1', { silently: true })
+  const first = publishAll('1')
+  await world.until(() => pool.stats().up === 1)
+  expect(pool.members()[0]?.inFlight).toBeGreaterThan(0)
+  expect(await world.until(publishAll('2'))).toHaveLength(10)
+  mend()
+  await world.until(first)
+})
+
+it('a queue over it goes on where a connection was taken out before the server had answered', async () => {
+  const { texts } = await reader()
+  const pool = await upPool({ size: 2, clientId: 'p' })
+  const queue = await openQueue(pool, { store: memoryStore(), backoff: () => 1 })
+  world.cut('p-pub-2', { silently: true })
+  await Promise.all(['1', '2', '3', '4'].map((text) => queue.publish(`to/${text}`, text)))
+  await expect.poll(() => texts.length).toBe(2)
+  await Promise.all([pool.resize(1, { timeout: 1000 }), world.pass(5000)])
+  await queue.publish('to/5', '5')
+  // The queue has the time of the platform.
+  const size = async (): Promise<number> => {
+    await world.pass(100)
+    return queue.size
+  }
+  await expect.poll(size, { timeout: 5000 }).toBe(0)
+  expect([...new Set(texts)].sort()).toEqual(['1', '2', '3', '4', '5'])
+  await queue.close()
+})
+
 it('publishes of the time before the first connection leave in their order, and before later ones', async () => {
   const { texts } = await reader()
   const pool = makePool({ size: 1 })

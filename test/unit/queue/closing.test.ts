@@ -4,8 +4,7 @@ import { deferred } from '../../../src/client/common/abort.js'
 import type { MqttError } from '../../../src/errors.js'
 import { openQueue } from '../../../src/queue/index.js'
 import type { StoreEntry, StoreRange } from '../../../src/store/base/store.js'
-import { opened } from './opened.js'
-import { accepting, fail, MapStore, offline, refusedWith, settled } from './rig.js'
+import { accepting, fail, MapStore, offline, opened, refusedWith, settled } from './rig.js'
 
 const endOf = (delivered: Promise<unknown>): Promise<unknown> =>
   delivered.then(

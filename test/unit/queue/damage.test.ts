@@ -1,8 +1,7 @@
 /** Records of entries that are damaged, at any time: what is left is counted right, and its room comes back. */
 import { describe, expect, it, vi } from 'vitest'
 import type { Queue } from '../../../src/queue/index.js'
-import { opened } from './opened.js'
-import { accepting, type FakePublisher, type MapStore, offline, settled } from './rig.js'
+import { accepting, type FakePublisher, type MapStore, offline, opened, settled } from './rig.js'
 
 const flip = (store: MapStore, key: string): void => {
   const record = store.content.get(key) as Uint8Array

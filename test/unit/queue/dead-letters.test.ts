@@ -7,8 +7,7 @@ import {
   type Queue,
 } from '../../../src/queue/index.js'
 import type { StoreOperation } from '../../../src/store/base/store.js'
-import { opened } from './opened.js'
-import { FakePublisher, fail, MapStore, refusedWith, settled } from './rig.js'
+import { FakePublisher, fail, MapStore, opened, refusedWith, settled } from './rig.js'
 
 const collect = async (queue: Queue): Promise<KeptLetter[]> => {
   const all: KeptLetter[] = []

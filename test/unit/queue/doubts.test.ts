@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { deferred } from '../../../src/client/common/abort.js'
 import type { StoreOperation } from '../../../src/store/base/store.js'
-import { opened } from './opened.js'
-import { accepting, fail, isAddition, MapStore, offline, settled } from './rig.js'
+import { accepting, fail, isAddition, MapStore, offline, opened, settled } from './rig.js'
 
 /** Does what is asked for, and then says what `after` says. */
 class LateStore extends MapStore {
@@ -96,18 +95,6 @@ describe('a deletion that failed, and was made all the same', () => {
     const next = await opened({ store, publisher: offline() })
     expect(next.queue.size).toBe(1)
   })
-})
-
-it('what clear() could not delete is sent', async () => {
-  const { store, publisher, queue } = await opened({ publisher: offline() })
-  for (const text of ['1', '2', '3']) await queue.publish('a', text)
-  await settled()
-  store.before = fail
-  await expect(queue.clear()).rejects.toMatchObject({ code: 'ERR_STORE' })
-  store.before = nothing
-  publisher.online = true
-  await settled()
-  expect([queue.size, publisher.texts]).toEqual([3, ['1', '2', '3']])
 })
 
 it('a queue that is closed writes nothing more, also where it had to clean up', async () => {

@@ -2,9 +2,11 @@
  * Doubles for tests of the queue: a store in memory whose writes can be made to fail, and a publisher that answers as the test says.
  */
 
+import { onTestFinished } from 'vitest'
 import type { PublishOptions, Receipt } from '../../../src/client/api/index.js'
 import { deferred } from '../../../src/client/common/abort.js'
 import { MqttError } from '../../../src/errors.js'
+import { openQueue, type Queue, type QueueOptions } from '../../../src/queue/index.js'
 import type {
   Store,
   StoreEntry,
@@ -162,4 +164,14 @@ export function refusedWith(reasonCode: number): MqttError {
 /** Lets everything that is due happen. */
 export async function settled(turns = 60): Promise<void> {
   for (let turn = 0; turn < turns; turn++) await Promise.resolve()
+}
+
+/** A queue that is closed with its test, and what it stands on. */
+export async function opened<S extends MapStore = MapStore>(
+  options: Partial<QueueOptions> & { store?: S; publisher?: FakePublisher } = {},
+) {
+  const { store = new MapStore() as S, publisher = new FakePublisher(), ...rest } = options
+  const queue: Queue = await openQueue(publisher, { store, ...rest })
+  onTestFinished(() => queue.close({ timeout: 0 }))
+  return { store, publisher, queue }
 }

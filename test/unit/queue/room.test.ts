@@ -3,8 +3,7 @@ import { expect, it } from 'vitest'
 import { deferred } from '../../../src/client/common/abort.js'
 import type { MqttError } from '../../../src/errors.js'
 import type { StoreEntry, StoreRange } from '../../../src/store/base/store.js'
-import { opened } from './opened.js'
-import { accepting, fail, isAddition, MapStore, offline, settled } from './rig.js'
+import { accepting, fail, isAddition, MapStore, offline, opened, settled } from './rig.js'
 
 const endOf = (promise: Promise<unknown>): Promise<unknown> =>
   Promise.race([

@@ -127,16 +127,6 @@ describe('a crash at every step', () => {
       expect(states).toBeGreaterThan(500)
     },
   )
-
-  it('a sync that does nothing loses what came after the last true one, and no more', async () => {
-    const disk = new SimulatedDisk()
-    const store = simulatedStore(disk)
-    await store.batch(batchOf(1))
-    const { synced } = disk
-    for (const number of [2, 3]) await store.batch(batchOf(number))
-    disk.synced = synced
-    expect(await found(disk.afterCrash(0))).toBe(stateAfter([1]))
-  })
 })
 
 describe('a write or a sync that fails', () => {
@@ -184,20 +174,6 @@ describe('a write or a sync that fails', () => {
       'fulfilled',
     ])
     expect(await found(disk.afterCrash(0))).toBe(stateAfter([1, 2, 3]))
-  })
-
-  it('a disk that stays full: every batch rejects, what is there can be read, and room makes it work again', async () => {
-    const disk = new SimulatedDisk()
-    const store = simulatedStore(disk)
-    await store.batch(batchOf(1))
-    disk.fault = () => ({ code: 'ENOSPC', bytes: 0 })
-    for (const number of [2, 3])
-      await expect(store.batch(batchOf(number))).rejects.toMatchObject({ code: 'ERR_STORE' })
-    expect(await store.get('left')).toEqual(Uint8Array.of(1))
-    disk.fault = () => undefined
-    await store.batch(batchOf(4))
-    await store.close()
-    expect(await found(disk)).toBe(stateAfter([1, 4]))
   })
 
   it('a backend that cannot close: close() says so, once more too', async () => {

@@ -1,6 +1,6 @@
 /**
  * A process that holds a store: `node writer.mjs STORE LOCATION OPTIONS`. It says on its standard output what happens, a line each, and obeys its standard input:
- * `write FROM COUNT` writes entries one after the other, each said once it has settled, `delete FROM COUNT` deletes them so; `close` closes. It uses the package as built.
+ * `write FROM COUNT` writes entries one after the other, each said once it has settled; `close` closes. It uses the package as built.
  */
 import { createInterface } from 'node:readline'
 import { fileStore } from '../../../dist/store/file.js'
@@ -34,22 +34,10 @@ async function write(from, count) {
   say('written')
 }
 
-async function remove(from, count) {
-  for (let number = from; number < from + count; number++) {
-    const key = `q/${String(number).padStart(6, '0')}`
-    await store.batch([{ type: 'delete', key }]).then(
-      () => say(`deleted ${number}`),
-      (error) => say(`stays ${number} ${error.code} ${error.cause?.code}`),
-    )
-  }
-  say('removed')
-}
-
 for await (const line of createInterface({ input: process.stdin })) {
   await ready
   const [word, ...numbers] = line.split(' ')
   if (word === 'write') void write(...numbers.map(Number))
-  if (word === 'delete') void remove(...numbers.map(Number))
   if (word === 'close') {
     await store.close()
     say('closed')

@@ -72,19 +72,6 @@ it('leaves unread what is given twice, and lists that are too long', () => {
   ).toBe(32)
 })
 
-it('reads any random change of a good one, or leaves it', () => {
-  const characters = [...'0fgF-_ \n']
-  for (let at = 0; at < good.length; at++)
-    for (const character of characters) {
-      const span = read(['traceparent', good.slice(0, at) + character + good.slice(at + 1)])
-      if (span !== undefined)
-        expect([span.traceId, span.spanId].map((id) => /^[0-9a-f]+$/.test(id))).toEqual([
-          true,
-          true,
-        ])
-    }
-})
-
 it('writes what it reads', () => {
   const written: [string, string][] = []
   const span = {

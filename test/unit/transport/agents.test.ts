@@ -2,35 +2,21 @@
  * Clients that reach their broker by way of real proxies, over each transport, with the agents of users; and agents that behave badly.
  */
 import { Agent as HttpAgent } from 'node:http'
-import { connect as connectSocket, createServer, type Socket } from 'node:net'
+import { connect as connectSocket, type Socket } from 'node:net'
 import type { Duplex } from 'node:stream'
 import { inspect } from 'node:util'
-import { HttpsProxyAgent } from 'https-proxy-agent'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
 import type { EndpointOptions } from '../../../src/client/api/index.js'
 import { Client as BrowserClient } from '../../../src/client/browser.js'
 import { Client } from '../../../src/client/node.js'
 import type { MqttError } from '../../../src/errors.js'
 import type { SocketAgent } from '../../../src/transport/transport.js'
-import {
-  type Broker,
-  startAedes,
-  startMosquitto,
-  type TransportName,
-  withMosquitto,
-} from '../../real/brokers.js'
+import { type Broker, startAedes, type TransportName } from '../../real/brokers.js'
 import { eventually, take, within } from '../../real/waiting.js'
 import { hasOpenssl, issue, selfSigned } from '../../support/certificates.js'
 import { pause } from '../../support/pausing.js'
-import { freePort, listening } from '../../support/servers.js'
 import { duplexPair } from './duplex-pair.js'
-import {
-  proxies,
-  type RunningProxy,
-  startOddProxy,
-  startSecureProxy,
-  startSocksProxy,
-} from './proxies.js'
+import { proxies, type RunningProxy, startOddProxy } from './proxies.js'
 
 const transports = [
   'TCP',
@@ -129,14 +115,6 @@ describe.each(Object.keys(proxies))('by way of %s', (name) => {
       expect(proxy.total).toBe(1)
     })
 
-    it('leaves no connection of the proxy after destroy()', async () => {
-      const proxy = await start(name)
-      const client = clientOf(by(proxy.agent(), transport))
-      await client.connect()
-      client.destroy()
-      await empty(proxy)
-    })
-
     it('a proxy that wants a password gets it, and refuses another: the attempt fails, without its words', async () => {
       const proxy = await start(name, account)
       const client = clientOf(by(proxy.agent(), transport))
@@ -161,15 +139,6 @@ describe.each(Object.keys(proxies))('by way of %s', (name) => {
       expect(shown.filter((text) => text.includes('canary'))).toEqual([])
       await empty(proxy)
       expect([proxy.total, proxy.led.length]).toEqual([2, 1])
-    })
-
-    it('a proxy that cannot reach the broker: the attempt fails', async () => {
-      const proxy = await start(name)
-      const url = new URL(urlAt(transport))
-      url.port = `${await freePort()}`
-      const error = await failureOf(clientOf({ ...by(proxy.agent(), transport), url }))
-      expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', outcome: 'not-sent' })
-      await empty(proxy)
     })
 
     it('a proxy that is not there: the attempt fails, and nothing is dialled directly', async () => {
@@ -214,7 +183,6 @@ describe.each(Object.keys(proxies))('by way of %s', (name) => {
   describe.each(secure)('over %s, the certificate of the broker is verified', (transport) => {
     it.each([
       ['an authority that did not sign it', { ca: stranger?.cert }],
-      ['the authorities of the platform', {}],
       ['a name that it has not', { ca: authority?.cert, servername: 'other.test' }],
     ])('for %s: ERR_TLS, no byte of MQTT, nothing left at the proxy', async (_name, tls) => {
       const proxy = await start(name)
@@ -223,30 +191,6 @@ describe.each(Object.keys(proxies))('by way of %s', (name) => {
       await empty(proxy)
       expect(proxy.total).toBe(1)
     })
-  })
-})
-
-describe('by way of an HTTP proxy that speaks TLS itself', () => {
-  it.each(transports)('over %s: publishes and receives', async (transport) => {
-    const proxy = await startSecureProxy(issue(identity()))
-    running.push(proxy)
-    const agent = new HttpsProxyAgent(`https://localhost:${proxy.port}`, { ca: authority?.cert })
-    const client = clientOf(by(agent, transport))
-    await client.connect()
-    await exchange(client)
-    expect([proxy.open, proxy.total]).toEqual([1, 1])
-    await client.disconnect()
-    await empty(proxy)
-  })
-
-  it('whose certificate is that of a stranger: the attempt fails, and it is not the broker that is blamed', async () => {
-    const proxy = await startSecureProxy(issue(identity()))
-    running.push(proxy)
-    const agent = new HttpsProxyAgent(`https://localhost:${proxy.port}`, { ca: stranger?.cert })
-    const error = await failureOf(clientOf(by(agent, 'TLS')))
-    expect(error.code).toBe('ERR_CONNECT_FAILED')
-    expect(error.message).toContain('no stream from the agent')
-    await empty(proxy)
   })
 })
 
@@ -262,15 +206,6 @@ describe('a proxy that hangs', () => {
       await empty(proxy)
     },
   )
-
-  it('by SOCKS5: connectTimeout ends the attempt, and the socket ends when its agent gives it up', async () => {
-    const proxy = await startOddProxy(() => undefined)
-    running.push(proxy)
-    proxy.socks.timeout = 300
-    const client = clientOf(by(proxy.socks, 'TCP'), { connectTimeout: 100 })
-    expect(await failureOf(client)).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
-    await empty(proxy)
-  })
 
   it('and answers after the attempt was given up: the stream is destroyed', async () => {
     const sockets: Socket[] = []
@@ -297,17 +232,6 @@ describe('a proxy that hangs', () => {
       ).toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
       await empty(proxy)
     }
-  })
-
-  it('destroy() of the client ends the dial', async () => {
-    const proxy = await startOddProxy(() => undefined)
-    running.push(proxy)
-    const client = clientOf(by(proxy.agent(), 'Secure WebSocket'))
-    const failed = failureOf(client)
-    await eventually(() => proxy.open === 1, 'the dial')
-    client.destroy()
-    await within(failed, 'the end of connect()')
-    await empty(proxy)
   })
 })
 
@@ -349,35 +273,6 @@ describe('a proxy that answers', () => {
     })
     await empty(proxy)
   })
-})
-
-describe('the SOCKS5 server of these tests, without mqwire', () => {
-  it.each([
-    [true, 0],
-    [false, 1],
-  ])(
-    'mended: %s leaves %i connections of clients that have gone, where the other side ended first',
-    async (mended, left) => {
-      const proxy = await startSocksProxy(undefined, mended)
-      running.push(proxy)
-      const target = createServer((socket) => void socket.on('error', () => undefined).end('bye'))
-      const port = await listening(target)
-      // The words of SOCKS5 by hand, from a socket that may still write when the other side has ended.
-      const socket = connectSocket({ port: proxy.port, host: '127.0.0.1', allowHalfOpen: true })
-      const ended = new Promise((resolve) => socket.on('end', resolve).resume())
-      socket.write(Buffer.of(5, 1, 0))
-      socket.write(Buffer.of(5, 1, 0, 1, 127, 0, 0, 1, port >> 8, port & 255))
-      await within(ended, 'the end')
-      await pause(50)
-      await new Promise((resolve) =>
-        socket.on('close', resolve).write(Buffer.alloc(24), () => socket.destroy()),
-      )
-      target.close()
-      if (left === 0) await empty(proxy)
-      else await pause(300)
-      expect(proxy.open).toBe(left)
-    },
-  )
 })
 
 describe('agents of other kinds', () => {
@@ -432,22 +327,6 @@ describe('agents of other kinds', () => {
     ])
   })
 
-  it.each([
-    ['ws://broker.example/mqtt', 80],
-    ['wss://broker.example/mqtt', 443],
-    ['mqtt://broker.example', 1883],
-    ['mqtts://broker.example', 8883],
-  ])('of %s are asked for port %i', async (url, expected) => {
-    const asked: unknown[] = []
-    const agent = {
-      connect: (_request: never, options: never) => Promise.reject(asked.push(options)),
-    }
-    await failureOf(clientOf({ url, socket: { agent } }))
-    expect(asked).toEqual([
-      expect.objectContaining({ host: 'broker.example', port: expected, secureEndpoint: false }),
-    ])
-  })
-
   it('TLS is spoken on a stream that is no socket', async () => {
     const agent = {
       connect: () => {
@@ -473,6 +352,11 @@ describe('agents of other kinds', () => {
           Object.assign(new Error('no way'), { code: 'ENOWAY', options: { password: 'canary' } }),
         ),
       'ENOWAY: no way',
+    ],
+    [
+      'an error of TLS, which is not that of the broker',
+      () => Promise.reject(Object.assign(new Error('no'), { code: 'DEPTH_ZERO_SELF_SIGNED_CERT' })),
+      'no stream from the agent',
     ],
     ['agents without end', () => endless, 'ever more agents'],
   ])('that give %s fail the attempt', async (_name, connect, words) => {
@@ -521,7 +405,6 @@ describe('a socket that an agent made', () => {
   }
 
   it.each([
-    ['at once', (inner: SocketAgent): SocketAgent => ({ connect: () => inner })],
     [
       'after a while',
       (inner: SocketAgent): SocketAgent => ({ connect: () => pause(20).then(() => inner) }),
@@ -608,33 +491,5 @@ describe('the option', () => {
     expect(
       () => new BrowserClient({ url: 'wss://broker.example/mqtt', socket: { agent } }),
     ).toThrow(refused)
-  })
-})
-
-describe('mosquitto behind proxies', () => {
-  withMosquitto(['Secure WebSocket', 'TLS'], (transport) => {
-    it.each(Object.keys(proxies))(
-      `over ${transport}, by way of %s: no connection is left within 2 seconds after disconnect()`,
-      async (name) => {
-        const mosquitto = await startMosquitto({
-          tls: { authority: identity(), server: issue(identity()) },
-        })
-        try {
-          const proxy = await start(name)
-          const client = clientOf({
-            url: mosquitto.urls[transport] as string,
-            tls: { ca: identity().cert },
-            socket: { agent: proxy.agent() },
-          })
-          await client.connect()
-          await client.publish('a/b', 'hello', { qos: 1 })
-          expect([proxy.open, proxy.total]).toEqual([1, 1])
-          await client.disconnect()
-          await empty(proxy)
-        } finally {
-          await mosquitto.stop()
-        }
-      },
-    )
   })
 })

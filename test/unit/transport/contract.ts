@@ -54,6 +54,13 @@ function suite(name: string, pair: () => Promise<Pair>): void {
       return result
     }
 
+    async function connected(): Promise<{ a: Recorder; b: Recorder }> {
+      const { a, b } = await make()
+      a.open()
+      b.open()
+      return { a, b }
+    }
+
     /** Writes until told to stop; how often that took is what the carrier holds. */
     function fill(to: Recorder, written?: (error?: unknown) => void): number {
       for (let count = 1; count <= 2000; count++) if (!to.write(block, written)) return count
@@ -61,9 +68,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     }
 
     it('carries 1 MB in odd chunks, in order and unchanged, with backpressure honoured', async () => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
+      const { a, b } = await connected()
       const data = pattern(1_000_003)
       const sizes = [1, 7, 333, 4099, 2, 65537, 100_003]
       for (let at = 0, turn = 0; at < data.length; turn++) {
@@ -77,9 +82,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     })
 
     it('carries both directions at once', async () => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
+      const { a, b } = await connected()
       a.write(pattern(50_000, 1))
       b.write(pattern(60_000, 2))
       await a.until(() => a.length >= 60_000, 'bytes at a')
@@ -117,9 +120,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     })
 
     it('write() returns false above the high-water mark, and drain() follows exactly once', async () => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
+      const { a, b } = await connected()
       const count = fill(a)
       expect(a.drains).toBe(0)
       await a.until(() => a.drains > 0, 'drain')
@@ -134,9 +135,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     })
 
     it('calls written() in order, once each, without an error', async () => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
+      const { a, b } = await connected()
       const calls: [number, unknown][] = []
       for (let index = 0; index < 20; index++)
         a.write(pattern(1 + index * 997), (error) => calls.push([index, error]))
@@ -146,9 +145,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     })
 
     it('close() sends what is queued, then ends both sides in order', async () => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
+      const { a, b } = await connected()
       const errors: unknown[] = []
       const count = fill(a, (error) => errors.push(error))
       a.write(pattern(333), (error) => errors.push(error))
@@ -161,9 +158,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     })
 
     it('close() twice, and from both sides at once, ends each side once', async () => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
+      const { a, b } = await connected()
       a.close()
       a.close()
       b.close()
@@ -183,9 +178,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     })
 
     it('destroy() ends this side once with the cause, delivers no more, and the peer ends too', async () => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
+      const { a, b } = await connected()
       b.write(pattern(1000))
       const cause = new Error('enough')
       a.destroy(cause)
@@ -198,9 +191,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     })
 
     it('destroy() reports bytes that did not leave', async () => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
+      const { a, b } = await connected()
       const errors: unknown[] = []
       const count = fill(a, (error) => errors.push(error))
       a.destroy()
@@ -215,9 +206,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     })
 
     it('destroy() reports a write that was under way', async () => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
+      const { a } = await connected()
       const errors: unknown[] = []
       a.write(new Uint8Array(24 * 1024 * 1024), (error) => errors.push(error))
       a.destroy()
@@ -255,9 +244,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     })
 
     it('a peer that vanishes ends this side and fails what is on its way', async () => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
+      const { a, b } = await connected()
       fill(a)
       b.destroy()
       await a.untilClosed()
@@ -268,9 +255,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     it.each(['close', 'destroy'] as const)(
       'write() after %s() throws nothing, returns false and reports an error',
       async (how) => {
-        const { a, b } = await make()
-        a.open()
-        b.open()
+        const { a, b } = await connected()
         a[how]()
         const errors: unknown[] = []
         expect(a.write(pattern(10), (error) => errors.push(error))).toBe(false)
@@ -286,9 +271,7 @@ function suite(name: string, pair: () => Promise<Pair>): void {
     )
 
     it('a written array may be changed once written() was called', async () => {
-      const { a, b } = await make()
-      a.open()
-      b.open()
+      const { a, b } = await connected()
       const bytes = pattern(2000)
       await new Promise<void>((resolve) => a.write(bytes, () => resolve()))
       bytes.fill(0)

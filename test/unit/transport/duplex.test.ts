@@ -1,7 +1,7 @@
 /**
  * Transports over Duplex streams: the contract over several kinds of them, streams that behave badly, what is refused, and functions that open them.
  */
-import { connect, createServer, type Socket } from 'node:net'
+import { connect, createServer } from 'node:net'
 import { Duplex, PassThrough } from 'node:stream'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { Client } from '../../../src/client/node.js'
@@ -9,30 +9,11 @@ import { duplexTransport } from '../../../src/transport/duplex.js'
 import { connack } from '../../lab/budgets/bytes.js'
 import { within } from '../../real/waiting.js'
 import { pause } from '../../support/pausing.js'
-import { freePort, listening } from '../../support/servers.js'
+import { listening } from '../../support/servers.js'
 import { type Pair, transportContract } from './contract.js'
 import { duplexPair } from './duplex-pair.js'
 import { pattern, Recorder } from './recorder.js'
-import { failure, never } from './targets.js'
-
-/** A connected pair of sockets of this machine. */
-async function socketPair(): Promise<{ near: Socket; far: Socket; cleanup: () => void }> {
-  let accept: (socket: Socket) => void = () => undefined
-  const accepted = new Promise<Socket>((resolve) => {
-    accept = resolve
-  })
-  const server = createServer((socket) => accept(socket))
-  const near = connect(await listening(server), '127.0.0.1')
-  return { near, far: await accepted, cleanup: () => void server.close() }
-}
-
-transportContract({
-  name: 'duplex over sockets',
-  pair: async (): Promise<Pair> => {
-    const { near, far, cleanup } = await socketPair()
-    return { a: duplexTransport(near), b: duplexTransport(far), cleanup }
-  },
-})
+import { failure, never, openedOver } from './targets.js'
 
 transportContract({
   name: 'duplex in memory',
@@ -81,11 +62,17 @@ function stream({ write, final, destroy, options }: Habits = {}): Duplex {
 
 const recorded = (over: Duplex): Recorder => new Recorder(duplexTransport(over))
 
+/** Open for a turn. */
+async function opened(over: Duplex): Promise<Recorder> {
+  const recorder = openedOver(duplexTransport(over))
+  await pause(1)
+  return recorder
+}
+
 describe('bytes', () => {
   it('that come from inside write() are delivered after it, in order and as they were', async () => {
     // What a PassThrough is written, it gives at once.
-    const recorder = recorded(new PassThrough()).open()
-    await pause(10)
+    const recorder = await opened(new PassThrough())
     const bytes = pattern(1000)
     recorder.write(bytes)
     recorder.write(pattern(10, 7))
@@ -114,44 +101,22 @@ describe('bytes', () => {
     expect(recorder.length).toBe(10)
     recorder.transport.resume?.()
     await recorder.until(() => recorder.length === 15, 'the others')
-    recorder.destroy()
-    await recorder.untilClosed()
   })
 
   it('that are none cut the stream', async () => {
     const over = stream()
-    const recorder = recorded(over).open()
-    await pause(10)
+    const recorder = await opened(over)
     over.emit('data', 'text')
     await recorder.untilClosed()
     expect(String(recorder.cause)).toContain('not bytes')
     expect([over.destroyed, recorder.length]).toEqual([true, 0])
-  })
-
-  it('one write() above the mark of the stream is one drain()', async () => {
-    const done: (() => void)[] = []
-    const over = stream({
-      write: (_bytes, next) => done.push(next),
-      options: { writableHighWaterMark: 10 },
-    })
-    const recorder = recorded(over).open()
-    await pause(1)
-    expect([recorder.write(pattern(6)), recorder.write(pattern(6))]).toEqual([true, false])
-    done.shift()?.()
-    await pause(1)
-    expect(recorder.drains).toBe(0)
-    done.shift()?.()
-    await recorder.until(() => recorder.drains === 1, 'drain()')
-    recorder.destroy()
-    await recorder.untilClosed()
   })
 })
 
 describe('a drain', () => {
   it('that comes from inside write() is told after it', async () => {
     const over = stream()
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     const own = over.write.bind(over) as (bytes: Uint8Array, done: () => void) => boolean
     over.write = ((bytes: Uint8Array, done: () => void) => {
       own(bytes, done)
@@ -161,14 +126,11 @@ describe('a drain', () => {
     expect([recorder.write(pattern(3)), recorder.drains]).toEqual([false, 0])
     await recorder.until(() => recorder.drains === 1, 'drain()')
     expect(recorder.violations).toEqual([])
-    recorder.destroy()
-    await recorder.untilClosed()
   })
 
   it('that comes from inside write() and is followed by a cut is not told', async () => {
     const over = stream({ write: () => void over.emit('drain') })
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     recorder.write(pattern(3))
     recorder.destroy()
     await recorder.untilClosed()
@@ -182,8 +144,7 @@ describe('an end', () => {
     const over = stream({
       write: (bytes, done) => setTimeout(() => done(void written.push(bytes)), 5),
     })
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     recorder.write(pattern(3))
     over.push(null)
     await recorder.untilClosed()
@@ -225,8 +186,7 @@ describe('an end', () => {
 
   it('that is none, as the stream just closes, is an error', async () => {
     const over = stream()
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     over.destroy()
     await recorder.untilClosed()
     expect(String(recorder.cause)).toContain('closed before its end')
@@ -234,25 +194,13 @@ describe('an end', () => {
 
   it('by an error is told once, with it; a later one is nobody’s', async () => {
     const over = stream()
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     const error = new Error('the line is dead')
     over.destroy(error)
     await recorder.untilClosed()
     over.emit('error', new Error('and still is'))
     await pause(5)
     expect([recorder.ends, recorder.cause, recorder.violations]).toEqual([1, error, []])
-  })
-
-  it('by an error before open() is told at open()', async () => {
-    const over = stream()
-    const recorder = recorded(over)
-    const error = new Error('early')
-    over.destroy(error)
-    await pause(5)
-    recorder.open()
-    await recorder.untilClosed()
-    expect([recorder.ends, recorder.cause]).toEqual([1, error])
   })
 
   it.each([
@@ -302,8 +250,7 @@ describe('an end', () => {
         throw error
       },
     })
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     const errors: unknown[] = []
     expect(recorder.write(pattern(3), (reason) => errors.push(reason))).toBe(false)
     await recorder.untilClosed()
@@ -314,8 +261,7 @@ describe('an end', () => {
   it('by a write that fails is told with its error, and each write fails once', async () => {
     const error = new Error('no pipe')
     const over = stream({ write: (_bytes, done) => setImmediate(() => done(error)) })
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     const errors: unknown[] = []
     recorder.write(pattern(3), (reason) => errors.push(reason))
     recorder.write(pattern(3), (reason) => errors.push(reason))
@@ -354,8 +300,7 @@ describe('a stream that throws', () => {
     ['resume', (recorder: Recorder) => recorder.close()],
   ] as const)('from %s() is cut, with what it threw', async (method, act) => {
     const { over, error, arm } = throwing(method)
-    const recorder = recorded(over).open()
-    await pause(1)
+    const recorder = await opened(over)
     arm()
     act(recorder)
     await recorder.untilClosed()
@@ -375,16 +320,6 @@ describe('a stream that throws', () => {
     expect([recorder.ends, recorder.cause, over.destroyed]).toEqual([1, error, true])
   })
 
-  it('from end() when the peer has ended is cut', async () => {
-    const { over, error, arm } = throwing('end')
-    const recorder = recorded(over).open()
-    await pause(1)
-    arm()
-    over.push(null)
-    await recorder.untilClosed()
-    expect([recorder.ends, recorder.cause]).toEqual([1, error])
-  })
-
   it('from destroy() has ended all the same: after our end, a cut, an error', async () => {
     const all = [throwing('destroy'), throwing('destroy'), throwing('destroy')] as const
     const recorders = all.map(({ over }) => recorded(over).open())
@@ -401,19 +336,6 @@ describe('a stream that throws', () => {
       [1, undefined],
       [1, error],
     ])
-  })
-
-  it('from destroy() when it comes too late is nobody’s', async () => {
-    const { over, arm } = throwing('destroy')
-    arm()
-    const abort = new AbortController()
-    const reason = new Error('given up')
-    const dialled = failure(
-      duplexTransport(() => pause(5).then(() => over))('x://', { signal: abort.signal }),
-    )
-    abort.abort(reason)
-    expect(await dialled).toBe(reason)
-    await pause(10)
   })
 })
 
@@ -448,9 +370,7 @@ describe('a function that opens', () => {
       given.push(options)
       return open()
     })
-    const recorder = new Recorder(await dial('x://', { signal: never })).open()
-    recorder.destroy()
-    await recorder.untilClosed()
+    openedOver(await dial('x://', { signal: never }))
     expect(given).toEqual([{ signal: never }])
   })
 
@@ -501,16 +421,12 @@ describe('a function that opens', () => {
   })
 
   it('may give a socket that still connects: it is waited for, and its failure told', async () => {
-    const { near, far, cleanup } = await socketPair()
-    const transport = await duplexTransport(() => near)('x://', { signal: never })
-    transport.destroy()
-    far.destroy()
-    cleanup()
-    const port = await freePort()
-    const error = await failure(
-      duplexTransport(() => connect(port, '127.0.0.1'))('x://', { signal: never }),
-    )
-    expect(error.code).toBe('ECONNREFUSED')
+    const server = createServer((socket) => socket.destroy())
+    const port = await listening(server)
+    const open = duplexTransport(() => connect(port, '127.0.0.1'))
+    ;(await open('x://', { signal: never })).destroy()
+    await new Promise((resolve) => server.close(resolve))
+    expect((await failure(open('x://', { signal: never }))).code).toBe('ECONNREFUSED')
   })
 
   it('may give a socket that never connects: it is destroyed when the attempt is given up', async () => {
@@ -551,16 +467,5 @@ describe('a client', () => {
     await client.disconnect()
     await pause(10)
     expect([opened.length, opened.every(({ destroyed }) => destroyed)]).toEqual([2, true])
-  })
-
-  it('gives up an open that hangs when its time is over', async () => {
-    const signals: AbortSignal[] = []
-    const transport = duplexTransport(({ signal }: { signal: AbortSignal }) => {
-      signals.push(signal)
-      return new Promise<Duplex>(() => undefined)
-    })
-    const client = new Client({ url: 'pair://broker', transport }, { connectTimeout: 20 })
-    await expect(client.connect()).rejects.toMatchObject({ code: 'ERR_CONNECT_TIMEOUT' })
-    expect(signals.map(({ aborted }) => aborted)).toEqual([true])
   })
 })

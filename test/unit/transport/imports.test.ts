@@ -4,9 +4,7 @@ import { describe, expect, it } from 'vitest'
 
 const folder = 'src/transport'
 
-async function bundle(
-  name: string,
-): Promise<{ inputs: string[]; builtins: string[]; code: string }> {
+async function bundle(name: string): Promise<{ builtins: string[]; code: string }> {
   const result = await build({
     entryPoints: [`${folder}/${name}.ts`],
     bundle: true,
@@ -20,7 +18,6 @@ async function bundle(
   })
   const imports = Object.values(result.metafile.inputs).flatMap((input) => input.imports)
   return {
-    inputs: Object.keys(result.metafile.inputs),
     builtins: imports.filter(({ external }) => external).map(({ path }) => path),
     code: result.outputFiles[0]?.text ?? '',
   }
@@ -37,16 +34,6 @@ describe('imports of the transports', () => {
   )
 
   const names = readdirSync(folder).map((file) => file.replace('.ts', ''))
-  it.each(names)('%s imports only errors and transports, and ws at one place', async (name) => {
-    const { inputs, builtins } = await bundle(name)
-    expect(
-      inputs.filter((path) => !path.startsWith('src/transport/') && path !== 'src/errors.ts'),
-    ).toEqual([])
-    expect(builtins.filter((path) => !path.startsWith('node:'))).toEqual(
-      name === 'websocket-node' ? ['ws'] : [],
-    )
-  })
-
   it.each(names)('%s does nothing when it is imported only', async (name) => {
     const source = `import './${name}.js'`
     const result = await build({

@@ -9,7 +9,7 @@ import type { Transport } from '../../../src/transport/transport.js'
 import { pause } from '../../support/pausing.js'
 import { transportContract } from './contract.js'
 import { pattern, Recorder } from './recorder.js'
-import { failure, never } from './targets.js'
+import { failure } from './targets.js'
 
 function subject(name: string, options: MemoryOptions) {
   transportContract({
@@ -24,16 +24,6 @@ function subject(name: string, options: MemoryOptions) {
 subject('memory', {})
 subject('memory, in place', { delivery: 'buffer' })
 subject('memory, split and late', { split: 50_021, latency: 2 })
-transportContract({
-  name: 'memory hub',
-  pair: async () => {
-    const hub = createMemoryHub()
-    const far: Transport[] = []
-    const listener = hub.listen('broker', (transport) => far.push(transport))
-    const a = await hub.dial('broker', { signal: never })
-    return { a, b: far[0] as Transport, cleanup: () => listener.close() }
-  },
-})
 
 /** A schedule that runs only when told, in order of time. */
 function virtualTime() {
@@ -62,9 +52,9 @@ function virtualTime() {
   return { schedule, advance, pending: () => tasks.length }
 }
 
-describe('memory knobs', () => {
-  afterEach(() => vi.unstubAllGlobals())
+afterEach(() => vi.unstubAllGlobals())
 
+describe('memory knobs', () => {
   it.each<[string, unknown]>([
     ['split', 0],
     ['split', 1.5],
@@ -177,22 +167,9 @@ describe('memory knobs', () => {
     new Recorder(b).open()
     await from.until(() => from.drains === 1)
   })
-
-  it('works where there is no setImmediate (browsers)', async () => {
-    vi.stubGlobal('setImmediate', undefined)
-    const [a, b] = memoryPair()
-    const to = new Recorder(b).open()
-    a.write(pattern(10))
-    expect(to.length).toBe(0)
-    await to.until(() => to.length === 10)
-  })
 })
 
 describe('memory where there is no setImmediate', () => {
-  afterEach(() => {
-    vi.unstubAllGlobals()
-  })
-
   it('takes one channel for all deliveries, each in a task of its own and in order; what was cut off is not delivered', async () => {
     vi.stubGlobal('setImmediate', undefined)
     let channels = 0

@@ -1,9 +1,10 @@
-import { MessageChannel, Worker } from 'node:worker_threads'
+import { MessageChannel } from 'node:worker_threads'
 import { describe, expect, it } from 'vitest'
 import { messagePortTransport, type Port } from '../../../src/transport/message-port.js'
 import { pause } from '../../support/pausing.js'
 import { transportContract } from './contract.js'
-import { pattern, Recorder } from './recorder.js'
+import { pattern } from './recorder.js'
+import { openedOver } from './targets.js'
 
 function ports(): { port1: Port & { close(): void }; port2: Port & { close(): void } } {
   return new MessageChannel() as unknown as { port1: Port; port2: Port }
@@ -17,37 +18,22 @@ transportContract({
   },
 })
 
-const Channel = globalThis.MessageChannel
-transportContract({
-  name: 'message port of the global class',
-  pair: async () => {
-    const { port1, port2 } = new Channel()
-    return {
-      a: messagePortTransport(port1 as unknown as Port),
-      b: messagePortTransport(port2 as unknown as Port),
-      cleanup: () => {},
-    }
-  },
-})
-
 describe('message port', () => {
   it('leaves the written array with its owner, also a Buffer of the shared pool', async () => {
     const { port1, port2 } = ports()
-    const a = new Recorder(messagePortTransport(port1)).open()
-    const b = new Recorder(messagePortTransport(port2)).open()
+    const a = openedOver(messagePortTransport(port1))
+    const b = openedOver(messagePortTransport(port2))
     const pooled = Buffer.from('pooled')
     const own = pattern(10)
     a.write(pooled)
     a.write(own)
     expect([pooled.toString(), own.byteLength]).toEqual(['pooled', 10])
     await b.until(() => b.length === 16)
-    a.close()
-    await b.untilClosed()
   })
 
   it('a peer that only closes its port ends the stream with an error', async () => {
     const { port1, port2 } = ports()
-    const a = new Recorder(messagePortTransport(port1)).open()
+    const a = openedOver(messagePortTransport(port1))
     await pause(30)
     port2.close()
     await a.untilClosed()
@@ -66,8 +52,8 @@ describe('message port', () => {
         start: () => port2.start(),
         close: () => port2.close(),
       }
-      const a = new Recorder(messagePortTransport(port1)).open()
-      const b = new Recorder(messagePortTransport(silent)).open()
+      const a = openedOver(messagePortTransport(port1))
+      const b = openedOver(messagePortTransport(silent))
       a[how]()
       await b.untilClosed()
       expect(b.cause === undefined).toBe(how === 'close')
@@ -82,7 +68,7 @@ describe('message port', () => {
     ['null', null],
   ])('cuts the stream on %s', async (_name, message) => {
     const { port1, port2 } = ports()
-    const a = new Recorder(messagePortTransport(port1)).open()
+    const a = openedOver(messagePortTransport(port1))
     port2.postMessage(message, [])
     await a.untilClosed()
     expect(a.cause).toBeInstanceOf(Error)
@@ -91,28 +77,11 @@ describe('message port', () => {
 
   it('backpressure counts what the peer consumed, not what the port took', async () => {
     const { port1, port2 } = ports()
-    const a = new Recorder(messagePortTransport(port1)).open()
+    const a = openedOver(messagePortTransport(port1))
     while (a.write(pattern(10_000)));
     await pause(30)
     expect(a.drains).toBe(0)
-    const b = new Recorder(messagePortTransport(port2)).open()
+    openedOver(messagePortTransport(port2))
     await a.until(() => a.drains === 1, 'drain')
-    b.destroy()
-    await a.untilClosed()
-  })
-
-  it('reaches a worker thread', async () => {
-    const { port1, port2 } = new MessageChannel()
-    const source = `const { workerData } = require('node:worker_threads'); const port = workerData
-      port.on('message', (data) => { if (data instanceof Uint8Array) { port.postMessage(data.length); port.postMessage(data.map((byte) => byte ^ 255)) } else if (data === 'end') { port.postMessage('end'); port.close() } })`
-    const worker = new Worker(source, { eval: true, workerData: port2, transferList: [port2] })
-    const a = new Recorder(messagePortTransport(port1 as unknown as Port)).open()
-    a.write(pattern(1000))
-    await a.until(() => a.length === 1000, 'the answer')
-    expect(a.bytes.equals(pattern(1000).map((byte) => byte ^ 255))).toBe(true)
-    a.close()
-    await a.untilClosed()
-    expect(a.cause).toBeUndefined()
-    await worker.terminate()
   })
 })

@@ -7,7 +7,6 @@ import { defaultConnectionHandler, Socks5Server } from '@pondwader/socks5-server
 import { HttpsProxyAgent } from 'https-proxy-agent'
 import { Server as HttpProxy } from 'proxy-chain'
 import { SocksProxyAgent } from 'socks-proxy-agent'
-import type { Identity } from '../../support/certificates.js'
 import { listening } from '../../support/servers.js'
 
 /** Who may use a proxy. */
@@ -16,32 +15,23 @@ export interface Account {
   readonly password: string
 }
 
-/** A running proxy. */
-export interface RunningProxy {
-  /** An agent for it, by default of somebody who may use it. */
-  agent(account?: Account): HttpsProxyAgent<string> | SocksProxyAgent
-  readonly port: number
-  /** Connections that are open now, and how many there were. */
-  readonly open: number
-  readonly total: number
-  /** Where it led them, as `host:port`. */
-  readonly led: readonly string[]
-  /** Cuts the connections that are open. */
-  cut(): void
-  close(): void
-}
+const agents = { http: HttpsProxyAgent, socks5h: SocksProxyAgent }
 
-/** What a test starts; with an account, others are refused. */
-export type StartProxy = (account?: Account) => Promise<RunningProxy>
-
-/** The connections of a server. */
-class Connections {
+/** A running proxy, and the connections of its clients. */
+export class RunningProxy {
+  /** Connections so far. */
   total = 0
+  /** Where it led them, as `host:port`. */
+  readonly led: string[] = []
   readonly #open = new Set<Socket>()
   readonly #server: Server
+  readonly #scheme: keyof typeof agents
+  readonly #account: Account | undefined
 
-  constructor(server: Server) {
+  constructor(server: Server, scheme: keyof typeof agents, account?: Account) {
     this.#server = server
+    this.#scheme = scheme
+    this.#account = account
     server.on('connection', (socket) => {
       this.total += 1
       this.#open.add(socket)
@@ -57,6 +47,13 @@ class Connections {
     return (this.#server.address() as AddressInfo).port
   }
 
+  /** An agent for it, by default of somebody who may use it. */
+  agent(account = this.#account, scheme = this.#scheme) {
+    const login = account === undefined ? '' : `${account.username}:${account.password}@`
+    return new agents[scheme](`${scheme}://${login}127.0.0.1:${this.port}`)
+  }
+
+  /** Cuts the connections that are open. */
   cut(): void {
     for (const socket of this.#open) socket.destroy()
   }
@@ -67,51 +64,8 @@ class Connections {
   }
 }
 
-function urlOf(scheme: string, port: number, account: Account | undefined): string {
-  const login = account === undefined ? '' : `${account.username}:${account.password}@`
-  return `${scheme}://${login}127.0.0.1:${port}`
-}
-
-class Counted implements RunningProxy {
-  readonly led: string[] = []
-  readonly #connections: Connections
-  readonly #make: (account: Account | undefined) => HttpsProxyAgent<string> | SocksProxyAgent
-  readonly #account: Account | undefined
-
-  constructor(
-    connections: Connections,
-    account: Account | undefined,
-    make: (account: Account | undefined) => HttpsProxyAgent<string> | SocksProxyAgent,
-  ) {
-    this.#connections = connections
-    this.#account = account
-    this.#make = make
-  }
-
-  get open(): number {
-    return this.#connections.open
-  }
-
-  get port(): number {
-    return this.#connections.port
-  }
-
-  get total(): number {
-    return this.#connections.total
-  }
-
-  agent(account = this.#account): HttpsProxyAgent<string> | SocksProxyAgent {
-    return this.#make(account)
-  }
-
-  cut(): void {
-    this.#connections.cut()
-  }
-
-  close(): void {
-    this.#connections.close()
-  }
-}
+/** What a test starts; with an account, others are refused. */
+type StartProxy = (account?: Account) => Promise<RunningProxy>
 
 const startHttpProxy: StartProxy = async (account) => {
   const server = new HttpProxy({
@@ -125,42 +79,18 @@ const startHttpProxy: StartProxy = async (account) => {
     },
   })
   await server.listen()
-  const make = (given: Account | undefined) =>
-    new HttpsProxyAgent(urlOf('http', server.port, given))
-  const proxy = new Counted(new Connections(server.server), account, make)
+  const proxy = new RunningProxy(server.server, 'http', account)
   return proxy
 }
 
-/** HTTP CONNECT over TLS; who uses it makes an agent that trusts it. */
-export async function startSecureProxy(httpsOptions: Identity): Promise<RunningProxy> {
-  const server = new HttpProxy({
-    host: '127.0.0.1',
-    port: 0,
-    serverType: 'https',
-    httpsOptions: { ...httpsOptions },
-  })
-  server.on('tlsError', () => undefined)
-  await server.listen()
-  return new Counted(
-    new Connections(server.server),
-    undefined,
-    (given) => new HttpsProxyAgent(urlOf('https', server.port, given)),
-  )
-}
-
-/**
- * SOCKS5. The package by itself never closes a connection whose other side has ended before the client's last bytes came: it stops reading, and does not
- * see that the client has gone. TLS below a WebSocket ends like that, by whatever client. `mended: false` leaves it so.
- */
-export const startSocksProxy = async (account?: Account, mended = true): Promise<RunningProxy> => {
+const startSocksProxy: StartProxy = async (account) => {
   const socks = new Socks5Server()
-  if (mended) {
-    socks.setConnectionHandler((connection, sendStatus) => {
-      const stream = defaultConnectionHandler(connection, sendStatus)
-      stream?.on('close', () => connection.socket.resume())
-      return stream
-    })
-  }
+  // The package never closes a connection whose other side has ended before the client's last bytes came, as TLS below a WebSocket does: it stops reading.
+  socks.setConnectionHandler((connection, sendStatus) => {
+    const stream = defaultConnectionHandler(connection, sendStatus)
+    stream?.on('close', () => connection.socket.resume())
+    return stream
+  })
   if (account)
     socks.setAuthHandler(
       ({ username, password }) => username === account.username && password === account.password,
@@ -173,19 +103,18 @@ export const startSocksProxy = async (account?: Account, mended = true): Promise
     socket.setNoDelay()
     socks._handleConnection(socket)
   })
-  const port = await listening(server)
-  const make = (given: Account | undefined) => new SocksProxyAgent(urlOf('socks5h', port, given))
-  const proxy = new Counted(new Connections(server), account, make)
+  await listening(server)
+  const proxy = new RunningProxy(server, 'socks5h', account)
   return proxy
 }
 
 /** The proxies by name. */
 export const proxies: Readonly<Record<string, StartProxy>> = {
   'HTTP CONNECT': startHttpProxy,
-  SOCKS5: (account) => startSocksProxy(account),
+  SOCKS5: startSocksProxy,
 }
 
-/** A server that accepts and does as it is told with each socket, in place of a proxy; `agent` of both kinds. */
+/** A server that accepts and does as it is told with each socket, in place of a proxy; `socks` is an agent of the other kind. */
 export async function startOddProxy(
   react: (socket: Socket) => void,
 ): Promise<RunningProxy & { readonly socks: SocksProxyAgent }> {
@@ -194,11 +123,7 @@ export async function startOddProxy(
     socket.on('error', () => undefined).resume()
     react(socket)
   })
-  const port = await listening(server)
-  const odd = new Counted(
-    new Connections(server),
-    undefined,
-    (given) => new HttpsProxyAgent(urlOf('http', port, given)),
-  )
-  return Object.assign(odd, { socks: new SocksProxyAgent(urlOf('socks5h', port, undefined)) })
+  await listening(server)
+  const odd = new RunningProxy(server, 'http')
+  return Object.assign(odd, { socks: odd.agent(undefined, 'socks5h') as SocksProxyAgent })
 }

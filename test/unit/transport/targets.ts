@@ -1,7 +1,8 @@
-/** Targets and pairs for the tests of transports. */
-
+/** Targets, pairs and open connections for the tests of transports. */
+import { onTestFinished } from 'vitest'
 import type { Accept, Dial, Listener, Target, Transport } from '../../../src/transport/transport.js'
 import type { Pair } from './contract.js'
+import { Recorder } from './recorder.js'
 
 /** A target with defaults for everything but its URL. */
 export function target(url: string, parts: Partial<Omit<Target, 'url'>> = {}): Target {
@@ -10,6 +11,29 @@ export function target(url: string, parts: Partial<Omit<Target, 'url'>> = {}): T
 
 /** A signal that nobody aborts. */
 export const { signal: never } = new AbortController()
+
+/** What a recorder opens now is destroyed with the test. */
+export function openedOver(transport: Transport): Recorder {
+  const recorder = new Recorder(transport).open()
+  onTestFinished(async () => {
+    recorder.destroy()
+    await recorder.untilClosed()
+  })
+  return recorder
+}
+
+/** A connection that is dialled and open until the test ends. */
+export async function opened(
+  dial: Dial,
+  url: string,
+  {
+    maximumPacketSize,
+    ...parts
+  }: Partial<Omit<Target, 'url'>> & { maximumPacketSize?: number } = {},
+): Promise<Recorder> {
+  const limit = maximumPacketSize === undefined ? {} : { maximumPacketSize }
+  return openedOver(await dial(target(url, parts), { signal: never, ...limit }))
+}
 
 /** Listens, dials once and gives both ends. */
 export async function dialledPair(

@@ -7,8 +7,8 @@ import type { SocketOptions } from '../../../src/transport/transport.js'
 import { pause } from '../../support/pausing.js'
 import { listening } from '../../support/servers.js'
 import { transportContract } from './contract.js'
-import { pattern, Recorder } from './recorder.js'
-import { dialledPair, failure, never, target } from './targets.js'
+import { pattern } from './recorder.js'
+import { dialledPair, failure, never, opened, openedOver, target } from './targets.js'
 
 transportContract({
   name: 'tcp',
@@ -57,18 +57,6 @@ describe('dialTcp', () => {
     expect((await failure(dialTcp(target(url), { signal: never }))).code).toBe('ECONNREFUSED')
   })
 
-  it('rejects with the error of a custom lookup', async () => {
-    const lookup = ((_name: string, _options: object, callback: LookupResult) =>
-      setImmediate(
-        callback,
-        Object.assign(new Error('no such name'), { code: 'ENOTFOUND' }),
-      )) as unknown as Lookup
-    const error = await failure(
-      dialTcp(target('mqtt://broker.test', { socket: { lookup } }), { signal: never }),
-    )
-    expect([error.code, error.message]).toEqual(['ENOTFOUND', 'no such name'])
-  })
-
   it('uses a custom lookup, family and local address', async () => {
     const peers: (string | undefined)[] = []
     const url = new URL(await serve((socket) => peers.push(socket.remoteAddress)))
@@ -79,14 +67,10 @@ describe('dialTcp', () => {
       else callback(null, '127.0.0.1', 4)
     }) as unknown as Lookup
     const socket = { lookup, family: 4, localAddress: '127.0.0.2', noDelay: false } as const
-    const a = new Recorder(
-      await dialTcp(target(`mqtt://broker.test:${url.port}`, { socket }), { signal: never }),
-    ).open()
+    await opened(dialTcp, `mqtt://broker.test:${url.port}`, { socket })
     await pause(30)
     expect(asked).toEqual([['broker.test', expect.objectContaining({ family: 4 })]])
     expect(peers).toEqual(['127.0.0.2'])
-    a.destroy()
-    await a.untilClosed()
   })
 
   it('dials an IPv6 literal', async () => {
@@ -99,7 +83,7 @@ describe('dialTcp', () => {
       return
     }
     expect(listener.url).toMatch(/^mqtt:\/\/\[::1\]:\d+$/)
-    const a = new Recorder(await dialTcp(target(listener.url), { signal: never })).open()
+    const a = await opened(dialTcp, listener.url)
     await listener.close()
     await a.untilClosed()
   })
@@ -134,17 +118,6 @@ describe('dialTcp', () => {
     // Node's own are in neither: what the transport listens to is all there is.
     expect(counts).toEqual([0, 1, 1])
     transport.destroy()
-  })
-
-  it('an abort after the dial changes nothing', async () => {
-    const url = await serve((socket) => socket.pipe(socket))
-    const controller = new AbortController()
-    const a = new Recorder(await dialTcp(target(url), { signal: controller.signal })).open()
-    controller.abort()
-    a.write(pattern(10))
-    await a.until(() => a.length === 10)
-    a.close()
-    await a.untilClosed()
   })
 
   it('reads into the memory that the sink lends', async () => {
@@ -185,17 +158,13 @@ describe('dialTcp', () => {
     const a = await dialTcp(target(url), { signal: never })
     const b = await dialTcp(target(url), { signal: never })
     await pause(30)
-    const [one, other] = [new Recorder(a).open(), new Recorder(b).open()]
+    const [one, other] = [openedOver(a), openedOver(b)]
     await one.until(() => one.length === 1000)
     await other.until(() => other.length === 1000)
     expect([one.bytes.equals(pattern(1000, 1)), other.bytes.equals(pattern(1000, 2))]).toEqual([
       true,
       true,
     ])
-    for (const recorder of [one, other]) {
-      recorder.destroy()
-      await recorder.untilClosed()
-    }
   })
 
   it('a half-closed peer ends the stream both ways', async () => {
@@ -207,7 +176,7 @@ describe('dialTcp', () => {
       })
       socket.resume()
     }, true)
-    const a = new Recorder(await dialTcp(target(url), { signal: never })).open()
+    const a = await opened(dialTcp, url)
     await a.untilClosed()
     await pause(30)
     expect([a.bytes.toString(), a.cause, ended]).toEqual(['bye', undefined, true])
@@ -215,7 +184,7 @@ describe('dialTcp', () => {
 
   it('a reset is an end with the error of the platform', async () => {
     const url = await serve((socket) => setTimeout(() => socket.resetAndDestroy(), 20))
-    const a = new Recorder(await dialTcp(target(url), { signal: never })).open()
+    const a = await opened(dialTcp, url)
     await a.untilClosed()
     expect((a.cause as { code?: string }).code).toBe('ECONNRESET')
     a.write(pattern(1))
@@ -228,7 +197,7 @@ describe('dialTcp', () => {
     timeout: 15_000,
   }, async () => {
     const url = await serve((socket) => socket.resume(), true)
-    const a = new Recorder(await dialTcp(target(url), { signal: never })).open()
+    const a = await opened(dialTcp, url)
     const written: unknown[] = []
     a.write(pattern(10), (error) => written.push(error))
     a.close()
@@ -247,7 +216,7 @@ describe('listenTcp', () => {
 
   it('close() cuts what was accepted and stops accepting', async () => {
     const listener = await listenTcp({}, () => {})
-    const a = new Recorder(await dialTcp(target(listener.url), { signal: never })).open()
+    const a = await opened(dialTcp, listener.url)
     await pause(30)
     await listener.close()
     await a.untilClosed()

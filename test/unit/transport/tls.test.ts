@@ -6,16 +6,23 @@ import {
   type TLSSocket,
 } from 'node:tls'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
+import { Client } from '../../../src/client/node.js'
 import { dialTcp, listenTcp } from '../../../src/transport/tcp.js'
 import { dialTls } from '../../../src/transport/tls.js'
 import type { Dial, SocketOptions, TlsOptions } from '../../../src/transport/transport.js'
-import { dialWebSocketNode, listenWebSocket } from '../../../src/transport/websocket-node.js'
-import { hasOpenssl, type Identity, issue, selfSigned } from '../../support/certificates.js'
+import { dialWebSocketNode } from '../../../src/transport/websocket-node.js'
+import {
+  hasOpenssl,
+  type Identity,
+  issue,
+  issueBetween,
+  selfSigned,
+} from '../../support/certificates.js'
 import { pause } from '../../support/pausing.js'
 import { listening } from '../../support/servers.js'
 import { transportContract } from './contract.js'
 import { pattern, Recorder } from './recorder.js'
-import { dialledPair, failure, never, target } from './targets.js'
+import { dialledPair, failure, never, opened, target } from './targets.js'
 
 const possible = hasOpenssl() || process.env['CI'] !== undefined
 if (!possible) console.warn('The TLS tests need openssl, which is not here: they are left out')
@@ -31,6 +38,7 @@ function tests(): void {
   let local: Identity
   let named: Identity
   let expired: Identity
+  let early: Identity
   let stranger: Identity
   let client: Identity
   const servers: { close(): unknown }[] = []
@@ -42,6 +50,7 @@ function tests(): void {
     local = issue(ca)
     named = issue(ca, { names: 'DNS:broker.test' })
     expired = issue(ca, { days: -1 })
+    early = issueBetween(ca, 1, 10)
     stranger = selfSigned('Stranger')
     client = issue(ca, { names: 'DNS:client.test' })
   })
@@ -96,13 +105,6 @@ function tests(): void {
     pair: () =>
       dialledPair((accept) => listenTcp({ tls: local }, accept), dialTls, { tls: { ca: ca.cert } }),
   })
-  transportContract({
-    name: 'websocket on node, wss',
-    pair: () =>
-      dialledPair((accept) => listenWebSocket({ tls: local }, accept), dialWebSocketNode, {
-        tls: { ca: ca.cert },
-      }),
-  })
 
   describe('dialTls: who is trusted', () => {
     it('connects to a certificate of the given authority, by name and by address', async () => {
@@ -142,6 +144,13 @@ function tests(): void {
         () => ({ ca: ca.cert }),
         '127.0.0.1',
         /ERR_TLS_CERT_ALTNAME_INVALID/,
+      ],
+      [
+        'its begin to come',
+        () => early,
+        () => ({ ca: ca.cert }),
+        'localhost',
+        /CERT_NOT_YET_VALID/,
       ],
       [
         'its end in the past',
@@ -216,12 +225,6 @@ function tests(): void {
     ])('insecure without a reason is refused (%s)', async (_name, insecure) => {
       const error = await failure(dial('localhost', 1, { insecure: insecure as string }))
       expect([error.code, error.option]).toEqual(['ERR_INVALID_OPTION', 'tls.insecure'])
-    })
-
-    it('no warning and no insecure connection without the option', async () => {
-      const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {})
-      await echo('127.0.0.1', await serve(local), { ca: ca.cert })
-      expect(warn).not.toHaveBeenCalled()
     })
   })
 
@@ -394,30 +397,30 @@ function tests(): void {
         dialTls(target(`mqtts://127.0.0.1:${port}`), { signal: AbortSignal.abort(reason) }),
       ).rejects.toBe(reason)
     })
-
-    it('reads in place over TLS too', async () => {
-      const port = await serve(local)
-      const transport = await dial('localhost', port, { ca: ca.cert })
-      const lent = new Uint8Array(4096)
-      const reads: number[] = []
-      const end = new Promise((closed) =>
-        transport.open({
-          buffer: () => lent,
-          read: (length) => {
-            reads.push(length)
-            transport.close()
-          },
-          chunk: () => transport.write(pattern(300)),
-          drain: () => {},
-          closed,
-        }),
-      )
-      transport.write(pattern(200))
-      expect(await end).toBeUndefined()
-      expect(reads).toEqual([300])
-      expect(Buffer.from(lent.subarray(0, 300)).equals(pattern(300))).toBe(true)
-    })
   })
+
+  it.each(['mqtts', 'wss'])(
+    'a client over %s: ERR_TLS, one attempt, and not one byte of MQTT reaches the server',
+    async (scheme) => {
+      const demanding = { ...local, ca: ca.cert, requestCert: true, minVersion: 'TLSv1.3' } as const
+      for (const [options, code] of [
+        [expired, /CERT_HAS_EXPIRED/],
+        [demanding, /SSL|EPROTO/],
+      ] as const) {
+        const seen: Buffer[] = []
+        const port = await serve(options, (socket) => socket.on('data', (data) => seen.push(data)))
+        const tried = new Client(
+          { url: `${scheme}://localhost:${port}/mqtt`, tls: { ca: ca.cert } },
+          { reconnect: false, username: 'u', password: 'secret' },
+        )
+        await expect(tried.connect()).rejects.toMatchObject({
+          ...{ code: 'ERR_TLS', fault: 'remote', cause: { code: expect.stringMatching(code) } },
+        })
+        await pause(30)
+        expect([seen, sockets.length]).toEqual([[], 0])
+      }
+    },
+  )
 
   describe('listenTcp with tls', () => {
     it('with ca demands a certificate of it', async () => {
@@ -427,9 +430,7 @@ function tests(): void {
       })
       servers.push(listener)
       expect(listener.url).toMatch(/^mqtts:/)
-      const a = new Recorder(
-        await dialTls(target(listener.url, { tls: { ca: ca.cert, ...client } }), { signal: never }),
-      ).open()
+      const a = await opened(dialTls, listener.url, { tls: { ca: ca.cert, ...client } })
       a.write(pattern(3))
       await a.until(() => a.length === 3, 'the echo')
     })

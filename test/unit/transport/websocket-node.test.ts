@@ -1,12 +1,12 @@
 import { createServer } from 'node:http'
 import { describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
-import type { SocketOptions, Transport } from '../../../src/transport/transport.js'
+import type { Transport } from '../../../src/transport/transport.js'
 import { dialWebSocketNode, listenWebSocket } from '../../../src/transport/websocket-node.js'
 import { closed, listening } from '../../support/servers.js'
 import { transportContract } from './contract.js'
-import { pattern, Recorder } from './recorder.js'
-import { dialledPair, failure, never, target } from './targets.js'
+import { pattern } from './recorder.js'
+import { dialledPair, failure, never, opened, target } from './targets.js'
 import { answer, frame, rawServer } from './websocket-server.js'
 import { websocketSuite } from './websocket-suite.js'
 
@@ -20,16 +20,11 @@ describe('dialWebSocketNode, Node only', () => {
   it('sends headers and path, and offers no compression', async () => {
     const server = await rawServer((socket, request) => socket.write(answer(request)))
     const headers = { Authorization: 'Bearer abc', 'X-Tenant': 'seven' }
-    const a = new Recorder(
-      await dialWebSocketNode(target(`${server.url}/deep?x=1`, { headers }), { signal: never }),
-    ).open()
+    await opened(dialWebSocketNode, `${server.url}/deep?x=1`, { headers })
     const [request] = server.requests
     expect(request?.url).toBe('/mqtt/deep?x=1')
     expect(request?.headers).toMatchObject({ authorization: 'Bearer abc', 'x-tenant': 'seven' })
     expect(request?.headers).not.toHaveProperty('sec-websocket-extensions')
-    a.destroy()
-    await a.untilClosed()
-    await server.close()
   })
 
   it('tells the status of a refused handshake', async () => {
@@ -45,30 +40,6 @@ describe('dialWebSocketNode, Node only', () => {
     )
   })
 
-  it('uses a custom lookup', async () => {
-    const server = await rawServer((socket, request) => socket.write(answer(request)))
-    const asked: string[] = []
-    const lookup = ((
-      name: string,
-      options: { all?: boolean },
-      callback: (error: null, ...rest: unknown[]) => void,
-    ) => {
-      asked.push(name)
-      if (options.all) callback(null, [{ address: '127.0.0.1', family: 4 }])
-      else callback(null, '127.0.0.1', 4)
-    }) as unknown as NonNullable<SocketOptions['lookup']>
-    const url = server.url.replace('127.0.0.1', 'broker.test')
-    const a = new Recorder(
-      await dialWebSocketNode(target(url, { socket: { lookup, noDelay: false } }), {
-        signal: never,
-      }),
-    ).open()
-    expect(asked).toEqual(['broker.test'])
-    a.destroy()
-    await a.untilClosed()
-    await server.close()
-  })
-
   it.each([
     [4096, 4096],
     [4097, 0],
@@ -79,15 +50,10 @@ describe('dialWebSocketNode, Node only', () => {
     const server = await rawServer((socket, request) =>
       socket.write(Buffer.concat([Buffer.from(answer(request)), ...frames])),
     )
-    const a = new Recorder(
-      await dialWebSocketNode(target(server.url), { signal: never, maximumPacketSize: 1000 }),
-    ).open()
+    const a = await opened(dialWebSocketNode, server.url, { maximumPacketSize: 1000 })
     if (taken > 0) await a.until(() => a.length >= taken, 'all bytes')
     else await a.untilClosed()
     expect(a.length).toBe(taken)
-    a.destroy()
-    await a.untilClosed()
-    await server.close()
   })
 
   it('hands over a message where it lies', async () => {
@@ -130,7 +96,7 @@ describe('listenWebSocket', () => {
     const port = await listening(server)
     const listener = await listenWebSocket({ server, path: '/broker' }, () => {})
     expect(listener.url).toBe(`ws://127.0.0.1:${port}/broker`)
-    const a = new Recorder(await dialWebSocketNode(target(listener.url), { signal: never })).open()
+    const a = await opened(dialWebSocketNode, listener.url)
     await failure(dialWebSocketNode(target(`ws://127.0.0.1:${port}/other`), { signal: never }))
     expect(await (await fetch(`http://127.0.0.1:${port}/`)).text()).toBe('page')
     await listener.close()
@@ -138,14 +104,6 @@ describe('listenWebSocket', () => {
     expect(server.listening).toBe(true)
     server.closeAllConnections()
     await closed(server)
-  })
-
-  it('rejects when the port is taken', async () => {
-    const listener = await listenWebSocket({}, () => {})
-    expect(
-      (await failure(listenWebSocket({ port: Number(new URL(listener.url).port) }, () => {}))).code,
-    ).toBe('EADDRINUSE')
-    await listener.close()
   })
 
   it('closes a client that offers no MQTT sub-protocol (MQTT-6.0.0-4)', async () => {

@@ -6,6 +6,7 @@
 import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
 import { listening } from '../../support/servers.js'
 
 /** A server, its URL, and what it was asked. */
@@ -15,7 +16,7 @@ export interface RawServer {
   close(): Promise<void>
 }
 
-/** Answers upgrade requests by `upgrade`, and plain ones with 404. */
+/** Answers upgrade requests by `upgrade`, and plain ones with 404, until the test ends. */
 export async function rawServer(
   upgrade: (socket: Socket, request: IncomingMessage) => void,
 ): Promise<RawServer> {
@@ -33,15 +34,12 @@ export async function rawServer(
     upgrade(socket as Socket, request)
   })
   const port = await listening(server)
-  return {
-    url: `ws://127.0.0.1:${port}/mqtt`,
-    requests,
-    close: () =>
-      new Promise((resolve) => {
-        for (const socket of sockets) socket.destroy()
-        server.close(() => resolve())
-      }),
+  const close = async () => {
+    for (const socket of sockets) socket.destroy()
+    if (server.listening) await new Promise((resolve) => server.close(resolve))
   }
+  onTestFinished(close)
+  return { url: `ws://127.0.0.1:${port}/mqtt`, requests, close }
 }
 
 /** The 101 answer. `changes` replaces headers; undefined leaves one out. */

@@ -1,59 +1,41 @@
 /** What both WebSocket transports have to do against servers that speak by hand: O14 to O20, T04, T22. */
 
-import { afterEach, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { Dial } from '../../../src/transport/transport.js'
 import { pause } from '../../support/pausing.js'
-import { pattern, Recorder } from './recorder.js'
-import { failure, never, target } from './targets.js'
-import { answer, closeFrame, frame, type RawServer, rawServer } from './websocket-server.js'
+import { pattern, type Recorder } from './recorder.js'
+import { failure, never, opened, target } from './targets.js'
+import { answer, closeFrame, frame, rawServer } from './websocket-server.js'
 
 /** Runs the cases. */
 export function websocketSuite(name: string, dial: Dial): void {
   describe(name, () => {
-    const servers: RawServer[] = []
-
-    afterEach(async () => {
-      for (const server of servers.splice(0)) await server.close()
-    })
-
-    async function serve(upgrade: Parameters<typeof rawServer>[0]): Promise<RawServer> {
-      const server = await rawServer(upgrade)
-      servers.push(server)
-      return server
-    }
-
     /** Dials a server that sends these frames after the handshake. */
     async function receive(
       frames: Buffer,
       options: { maximumPacketSize?: number } = {},
     ): Promise<Recorder> {
-      const { url } = await serve((socket, request) => {
+      const { url } = await rawServer((socket, request) => {
         socket.write(answer(request))
         setTimeout(() => socket.write(frames), 20)
         // The client writes nothing but its close frame.
         socket.on('data', () => socket.end())
       })
-      return new Recorder(await dial(target(url), { signal: never, ...options })).open()
+      return opened(dial, url, options)
     }
 
     it('offers mqtt and connects when the server picks it (MQTT-6.0.0-3)', async () => {
-      const { url, requests } = await serve((socket, request) => socket.write(answer(request)))
-      const a = new Recorder(await dial(target(url), { signal: never })).open()
+      const { url, requests } = await rawServer((socket, request) => socket.write(answer(request)))
+      await opened(dial, url)
       expect(requests[0]?.headers['sec-websocket-protocol']).toBe('mqtt')
-      a.destroy()
-      await a.untilClosed()
     })
 
     it('offers every given sub-protocol', async () => {
-      const { url, requests } = await serve((socket, request) =>
+      const { url, requests } = await rawServer((socket, request) =>
         socket.write(answer(request, { 'Sec-WebSocket-Protocol': 'mqttv3.1' })),
       )
-      const a = new Recorder(
-        await dial(target(url, { protocols: ['mqtt', 'mqttv3.1'] }), { signal: never }),
-      ).open()
+      await opened(dial, url, { protocols: ['mqtt', 'mqttv3.1'] })
       expect(requests[0]?.headers['sec-websocket-protocol']?.replace(' ', '')).toBe('mqtt,mqttv3.1')
-      a.destroy()
-      await a.untilClosed()
     })
 
     it.each([
@@ -68,7 +50,7 @@ export function websocketSuite(name: string, dial: Dial): void {
       ['forces permessage-deflate', { 'Sec-WebSocket-Extensions': 'x-unknown' }],
     ])('rejects when the server %s', async (_name, changes) => {
       let closed = false
-      const { url } = await serve((socket, request) => {
+      const { url } = await rawServer((socket, request) => {
         socket.on('close', () => {
           closed = true
         })
@@ -83,15 +65,18 @@ export function websocketSuite(name: string, dial: Dial): void {
     it.each([
       ['404', 'HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n'],
       ['401', 'HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\n\r\n'],
+      ['200', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi'],
+      ['101 without an upgrade', 'HTTP/1.1 101 Switching Protocols\r\n\r\n'],
       ['no HTTP at all', 'hello\r\n\r\n'],
+      ['a header without an end', `HTTP/1.1 101 Switching\r\nX: ${'x'.repeat(100_000)}`],
     ])('rejects when the answer is %s', async (_name, text) => {
-      const { url } = await serve((socket) => socket.end(text))
+      const { url } = await rawServer((socket) => socket.end(text))
       await failure(dial(target(url), { signal: never }))
     })
 
     it('never follows a redirect', async () => {
-      const second = await serve((socket, request) => socket.write(answer(request)))
-      const { url } = await serve((socket) =>
+      const second = await rawServer((socket, request) => socket.write(answer(request)))
+      const { url } = await rawServer((socket) =>
         socket.end(`HTTP/1.1 302 Found\r\nLocation: ${second.url}\r\nContent-Length: 0\r\n\r\n`),
       )
       await failure(dial(target(url), { signal: never }))
@@ -101,7 +86,7 @@ export function websocketSuite(name: string, dial: Dial): void {
 
     it('rejects with the reason when aborted, before and during the handshake', async () => {
       let closed = false
-      const { url, requests } = await serve((socket) => {
+      const { url, requests } = await rawServer((socket) => {
         socket.on('close', () => {
           closed = true
         })
@@ -133,8 +118,6 @@ export function websocketSuite(name: string, dial: Dial): void {
       const a = await receive(Buffer.concat(frames))
       await a.until(() => a.length >= 1000, 'all bytes')
       expect(a.bytes.equals(data)).toBe(true)
-      a.destroy()
-      await a.untilClosed()
     })
 
     it('a text message ends the stream with an error; nothing of it is delivered (MQTT-6.0.0-1)', async () => {
@@ -163,13 +146,11 @@ export function websocketSuite(name: string, dial: Dial): void {
     })
 
     it('a message over the limit ends the stream even if the server never closes its side', async () => {
-      const { url } = await serve((socket, request) => {
+      const { url } = await rawServer((socket, request) => {
         socket.write(answer(request))
         setTimeout(() => socket.write(frame(2, pattern(300_000))), 20)
       })
-      const a = new Recorder(
-        await dial(target(url), { signal: never, maximumPacketSize: 100 }),
-      ).open()
+      const a = await opened(dial, url, { maximumPacketSize: 100 })
       await a.until(() => a.ends > 0, 'closed()', 2000)
       expect([a.length, a.cause]).toEqual([0, expect.any(Error)])
     })
@@ -194,11 +175,11 @@ export function websocketSuite(name: string, dial: Dial): void {
     })
 
     it('a socket that ends without a close frame is an error', async () => {
-      const { url } = await serve((socket, request) => {
+      const { url } = await rawServer((socket, request) => {
         socket.write(answer(request))
         setTimeout(() => socket.destroy(), 20)
       })
-      const a = new Recorder(await dial(target(url), { signal: never })).open()
+      const a = await opened(dial, url)
       await a.untilClosed()
       expect(a.cause).toMatchObject({ code: 1006 })
     })
@@ -207,7 +188,7 @@ export function websocketSuite(name: string, dial: Dial): void {
       const heads: number[] = []
       let kinds = 0
       let received = Buffer.alloc(0)
-      const { url } = await serve((socket, request) => {
+      const { url } = await rawServer((socket, request) => {
         socket.write(answer(request))
         socket.on('data', (data: Buffer) => {
           received = Buffer.concat([received, data])
@@ -222,13 +203,11 @@ export function websocketSuite(name: string, dial: Dial): void {
           }
         })
       })
-      const a = new Recorder(await dial(target(url), { signal: never })).open()
+      const a = await opened(dial, url)
       a.write(pattern(150_000))
       await pause(100)
       expect(heads).toEqual([65536, 65536, 150_000 - 131_072])
       expect(kinds).toBe(0x82)
-      a.destroy()
-      await a.untilClosed()
     })
   })
 }

@@ -183,25 +183,6 @@ describe('dialWebSocket with a class under control', () => {
     expect(a.cause).toMatchObject({ code: 4401, reason: 'expired' })
   })
 
-  it('abort during the dial closes the socket and forgets it', async () => {
-    const controller = new AbortController()
-    const dial = dialWebSocket(target('ws://broker.test'), { signal: controller.signal })
-    const socket = FakeWebSocket.last
-    const reason = new Error('changed my mind')
-    controller.abort(reason)
-    await expect(dial).rejects.toBe(reason)
-    expect(socket.closes).toEqual([1000])
-    socket.onopen?.()
-    socket.onclose?.({ code: 1006, reason: '' })
-  })
-
-  it('an abort without a reason of ours still rejects', async () => {
-    const controller = new AbortController()
-    const dial = dialWebSocket(target('ws://broker.test'), { signal: controller.signal })
-    controller.abort()
-    expect((await failure(dial)).name).toBe('AbortError')
-  })
-
   it('polls bufferedAmount only while it is high, ever more slowly', async () => {
     const { a, socket } = await connected()
     vi.useFakeTimers()

@@ -4,7 +4,9 @@ import { type } from 'arktype'
 import { describe, expect, it } from 'vitest'
 import { z } from 'zod'
 import { asyncapi } from '../../../src/asyncapi/index.js'
+import { cbor } from '../../../src/typed/cbor.js'
 import * as mq from '../../../src/typed/index.js'
+import { msgpack } from '../../../src/typed/msgpack.js'
 import { coded } from './rig.js'
 
 const require = createRequire(import.meta.url)
@@ -250,8 +252,66 @@ describe.each([
   })
 })
 
-it('payloads of arktype are described by themselves', () => {
-  const contract = mq.contract({ a: mq.channel('a', mq.json(type({ 'n?': 'number' }))) })
-  const message = { payload: { properties: { n: { type: 'number' } } } }
-  expect(asyncapi(contract, { info })).toMatchObject({ channels: { a: { messages: { message } } } })
+describe('payloads of codecs that map values, or are no JSON', () => {
+  const date = z.codec(z.string().regex(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/), z.date(), {
+    decode: (given) => new Date(given),
+    encode: (value) => value.toISOString(),
+  })
+  const stamped = z.object({ at: date })
+  const entries = z.array(z.tuple([z.string(), z.number()])).transform((list) => new Map(list))
+  const point = z.object({ x: z.number(), y: z.number().int().max(9) })
+  const listed = (map: Map<string, number>) => [...map]
+
+  it.each<[name: string, codec: mq.Codec<never, unknown>, sent: unknown, refused: Values]>([
+    ['a date', mq.json(stamped, { encode: stamped.encode }), { at: new Date(5) }, [{ at: 5 }, {}]],
+    ['a Map', mq.json(entries, { encode: listed }), new Map([['a', 1]]), [[['a']], {}]],
+    ['arktype', mq.json(type({ 'n?': 'number>=1', s: "'x'|'y'" })), { s: 'x' }, [{ n: 0, s: 'x' }]],
+    ['MessagePack', msgpack(point), { x: 1.5, y: 9 }, [{ x: 1 }, { x: 1, y: 10 }]],
+    ['CBOR', cbor(point), { x: 1.5, y: 9 }, [{ x: 1 }, { x: 1, y: 10 }]],
+  ])(
+    '%s: what is sent passes the schema, what is refused does not',
+    (_name, codec, sent, wrong) => {
+      const document = asyncapi(mq.contract({ a: mq.channel('a', codec) }), { info })
+      const ajv = new Ajv({ strict: false, validateFormats: false }).addSchema(document, 'document')
+      const check = ajv.compile({ $ref: 'document#/channels/a/messages/message/payload' })
+      const { encode, decode } =
+        { 'application/msgpack': msgpack(), 'application/cbor': cbor() }[`${codec.contentType}`] ??
+        mq.json()
+      const bytesOf = (payload: unknown) => new Uint8Array(Buffer.from(payload as string))
+      const payload = decode(bytesOf(codec.encode(sent as never)), undefined as never)
+      expect([payload, check(payload)]).toEqual([payload, true])
+      for (const each of wrong) {
+        expect([each, check(each)]).toEqual([each, false])
+        const read = () => codec.decode(bytesOf(encode(each)), undefined as never)
+        expect(read, JSON.stringify(each)).toThrow('invalid payload')
+      }
+    },
+  )
+})
+
+it('the official parser reads a contract of every kind, whole', async () => {
+  const ends = { publish: { qos: 2, properties: { messageExpiryInterval: 5 } } } as const
+  const inner = mq.contract({ one: mq.channel('one', mq.text()) })
+  const contract = mq.contract({
+    bytes: mq.channel('a', mq.bytes()),
+    own: mq.channel('a', mq.codec({ encode: String, decode: String, contentType: 'a/b; c=1' })),
+    'a/~ %ü.b': mq.channel('a/{b}/{n:number}/{rest...}', mq.json(), { ...ends, qos: 1 }),
+    any: mq.channel('#', mq.text()),
+    ...{ b: { c: inner }, ...inner },
+    ask: mq.operation('#', mq.number(), mq.text()),
+    start: mq.operation('a'),
+    level: mq.operation('b', undefined, mq.text(), { serve: { share: 'w' } }),
+    fails: mq.operation('c', mq.text(), undefined, {
+      errors: { 'a/b ~': undefined, B: mq.text() },
+    }),
+  })
+  const host = { host: 'x.example', protocol: 'mqtt', description: 'D' }
+  const servers = { a: 'mqtts://x.example:8883', b: 'wss://x.example/mqtt', c: host }
+  const details = { own: { title: 'A', description: '*B*', examples: ['x'] } }
+  const channels = Object.keys(asyncapi(contract, { info })['channels'] as object)
+  const parts = channels.filter((name) => !name.endsWith('.reply'))
+  const role = { send: parts, receive: parts }
+  const parsed = await read(asyncapi(contract, { info, role, servers, details }))
+  expect(parsed.allChannels().all()).toHaveLength(channels.length)
+  expect(parsed.allOperations().all()).toHaveLength(2 * parts.length)
 })

@@ -1,11 +1,15 @@
-/** Codecs: what they refuse, what they leave as it is, and what may be made of them. */
+/** Codecs: what they refuse, what they leave as it is, what goes round, and what may be made of them. */
+import { type } from 'arktype'
+import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
+import { z } from 'zod'
 import type { Message } from '../../../src/client/api/index.js'
 import { MqttError } from '../../../src/errors.js'
 import * as mq from '../../../src/typed/index.js'
 import { decoded } from '../../../src/typed/payload.js'
+import { eventually } from '../../real/waiting.js'
 import { pause } from '../../support/pausing.js'
-import { brokerOf, clientOn, coded, pair, schemaOf } from './rig.js'
+import { all, brokerOf, clientOn, coded, pair, schemaOf } from './rig.js'
 
 const bad = 'ERR_INVALID_PAYLOAD'
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -313,5 +317,157 @@ describe('a payload that is none', () => {
     const refuse = (): void =>
       expect(() => decoded(codec, message)).toThrow(coded(bad, { fault: 'remote' }))
     expect(limitsSet(refuse)).toBe(limitsSet(() => new MqttError('ERR_INVALID_PAYLOAD')))
+  })
+})
+
+// Memory that is written again and again: what was encoded before stays as it was, however long it waits to be sent.
+const scratch = new Uint8Array(64)
+const reusing = mq.codec<string>({
+  encode: (value) => scratch.subarray(0, new TextEncoder().encodeInto(value, scratch).written),
+  decode: (bytes) => new TextDecoder().decode(bytes),
+})
+const words = ['aaa', 'bbb', 'ccc', 'ddd']
+
+describe('a codec that reuses its memory', () => {
+  it('calls of one turn', async () => {
+    const { caller, server } = await pair()
+    const echo = mq.operation('echo/{id}', reusing, reusing)
+    await echo.on(server).serve(({ value, params }) => `${params.id}:${value}`)
+    const calls = words.map((word, id) => echo.on(caller).call({ id }, word, { timeout: 3000 }))
+    expect(await Promise.all(calls)).toEqual(['0:aaa', '1:bbb', '2:ccc', '3:ddd'])
+  })
+
+  it('streams of one turn', async () => {
+    const { caller, server } = await pair()
+    const count = mq.operation('count/{id}', reusing, reusing)
+    await count.on(server).serve(async function* ({ value }) {
+      for (let n = 0; n < 3; n++) yield `${value}${n}`
+    })
+    const streams = words.map((word, id) =>
+      all(count.on(caller).stream({ id }, word, { timeout: 3000 })),
+    )
+    expect(await Promise.all(streams)).toEqual(
+      words.map((word) => [`${word}0`, `${word}1`, `${word}2`]),
+    )
+  })
+
+  it('publishes, posts and writes of one turn', async () => {
+    const { client: reading, other: sending } = await pair()
+    const channel = mq.channel('word', reusing, { qos: 1 })
+    const got: string[] = []
+    await channel.on(reading).listen(({ value }) => void got.push(value))
+    const bound = channel.on(sending)
+    const writers = [bound.writableStream().getWriter(), bound.writableStream().getWriter()]
+    await Promise.all([
+      ...words.map((word) => bound.publish(word)),
+      ...writers.map((writer, n) => writer.write(`w${n}`)),
+      bound.post('post'),
+    ])
+    await eventually(() => got.length === 7)
+    expect(got.sort()).toEqual([...words, 'post', 'w0', 'w1'])
+  })
+
+  it('wills, and views that are no Uint8Array', async () => {
+    const floats = new Float32Array(2)
+    const pair = mq.codec<number[]>({
+      encode: (value) => {
+        floats.set(value)
+        return floats as never
+      },
+      decode: (bytes) => [...new Float32Array(bytes.buffer)],
+    })
+    const channel = mq.channel('pair', pair)
+    const first = channel.will([1, 2]).payload as Uint8Array
+    channel.will([3, 4])
+    expect(pair.decode(new Uint8Array(first), undefined as never)).toEqual([1, 2])
+  })
+
+  it('bytes() sends the memory of the caller, and gives an array of its own', async () => {
+    const { client: reading, other: sending } = await pair()
+    const given = Uint8Array.of(1, 2, 3)
+    expect(mq.bytes().encode(given)).toBe(given)
+    await using subscription = await mq
+      .channel('bytes', mq.bytes())
+      .on(reading)
+      .subscribe({ lifetime: 'borrowed' })
+    await sending.publish('bytes', given)
+    const first = (await subscription.next())?.value
+    for (let n = 0; n < 50; n++) {
+      await sending.publish('bytes', Uint8Array.of(9, 9, 9))
+      await subscription.next()
+    }
+    expect(first).toEqual(given)
+  })
+})
+
+const at = new Date('2026-01-02T03:04:05.000Z')
+const atText = `"${at.toJSON()}"`
+const encode = (date: Date): string => date.toISOString()
+const iso = z.codec(z.iso.datetime(), z.date(), { decode: (text) => new Date(text), encode })
+const stamped = z.object({ at: iso, n: z.number() })
+const count = z.tuple([z.string(), z.string().transform(BigInt)])
+const counts = z.array(count).transform((entries) => new Map(entries))
+
+/** What comes of a value that was published, with the text on the way. */
+async function sent<In, Out>(codec: mq.Codec<In, Out>, value: In) {
+  const client = await clientOn(brokerOf())
+  const channel = mq.channel('t', codec).on(client)
+  await using subscription = await channel.subscribe()
+  await channel.publish(value)
+  const received = (await subscription.next({ timeout: 3000 })) as mq.Received<object, Out>
+  return { value: received.value, text: received.message.text() }
+}
+
+describe('json(schema, { encode })', () => {
+  const parsed = v.transform((text: string) => new Date(text))
+  const stamp = v.pipe(v.string(), v.isoTimestamp(), parsed)
+  const text = `{"at":${atText},"n":1}`
+  const large = new Map([['a', 2n ** 70n]])
+  const listed = (map: Map<string, bigint>) =>
+    Array.from(map, ([name, count]): [string, string] => [name, String(count)])
+  const later = async (value: z.output<typeof stamped>) => stamped.encode(value)
+  it.each<[string, mq.Codec<never, unknown>, value: unknown, text: string]>([
+    ['a codec of zod', mq.json(stamped, { encode: stamped.encode }), { at, n: 1 }, text],
+    ['a transform of valibot', mq.json(stamp, { encode }), at, atText],
+    ['a morph of arktype', mq.json(type('string.date.iso.parse'), { encode }), at, atText],
+    ['a Map of bigints', mq.json(counts, { encode: listed }), large, `[["a","${2n ** 70n}"]]`],
+    ['one that takes its time', mq.json(stamped, { encode: later }), { at, n: 1 }, text],
+  ])('maps back by %s: what comes is what was published', async (_name, codec, value, text) => {
+    expect(await sent(codec, value as never)).toEqual({ value, text })
+  })
+
+  it('what it maps to is checked, and so is what it is', async () => {
+    const invalid = coded('ERR_INVALID_PAYLOAD', { outcome: 'not-sent' })
+    await expect(sent(mq.json(iso, { encode: () => 'noon' }), at)).rejects.toEqual(invalid)
+    await expect(sent(mq.json(iso, { encode }), new Date(Number.NaN))).rejects.toEqual(invalid)
+    const unknown = coded('ERR_INVALID_OPTION', { option: 'encode' })
+    expect(() => mq.json(iso, { encode: 'iso' as never })).toThrow(unknown)
+  })
+})
+
+describe('json(schema), values that JSON has no word for', () => {
+  it('checks what its receivers will read: a date that is read as text is refused where it is published', async () => {
+    for (const [schema, value, what] of [
+      [z.date(), at, /date/],
+      [z.object({ at: z.date() }), { at }, /^invalid payload: at: /],
+      [z.map(z.string(), z.number()), new Map([['a', 1]]), /map/],
+      [z.set(z.string()), new Set(['a']), /set/],
+      [z.any().refine(Number.isNaN), Number.NaN, /./],
+    ] as const) {
+      const message = expect.stringMatching(what)
+      const refused = coded('ERR_INVALID_PAYLOAD', { outcome: 'not-sent', message })
+      const codec = mq.json(schema as z.ZodType<unknown, unknown>)
+      await expect(sent(codec, value)).rejects.toEqual(refused)
+    }
+  })
+
+  it('a date that is read from text is one at both ends', async () => {
+    expect(await sent(mq.json(z.coerce.date<Date>()), at)).toEqual({ value: at, text: atText })
+  })
+
+  it('what JSON leaves out may be left out', async () => {
+    const optional = z.object({ a: z.number().optional(), b: z.string() })
+    const left = { value: { b: 'x' }, text: '{"b":"x"}' }
+    expect(await sent(mq.json(optional), { a: undefined, b: 'x' })).toEqual(left)
   })
 })

@@ -1,36 +1,11 @@
 /** Latest values under load and while connections end: what many topics cost, what pictures keep, how each ending is reported. */
-import { cpuUsage } from 'node:process'
 import * as fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import * as mq from '../../../src/typed/index.js'
+import type * as mq from '../../../src/typed/index.js'
 import { TopicRows } from '../../../src/typed/rows.js'
 import { eventually } from '../../real/waiting.js'
 import { pause } from '../../support/pausing.js'
 import { all, brokerOf, clientOn, coded, level, outcomeOf, subscriber, upTo } from './rig.js'
-
-/** Milliseconds of processor time until so many topics have expired, one after the other. */
-async function expiring(count: number): Promise<number> {
-  const before = cpuUsage()
-  const from = subscriber()
-  const latest = await level.on(from.client).latest({}, { limit: count, expire: 300 }).ready
-  for (let id = 0; id < count; id++) {
-    from.give(id, 0)
-    if (id % (count / 100) === 0) await pause(2)
-  }
-  await eventually(() => latest.size === 0, 'the end of all')
-  return cpuUsage(before).user / 1000
-}
-
-// The least of several tries. Others disturb them: they are tried again, a few times, while it is not so.
-it('four times as many topics that expire are no more than six times the work', async () => {
-  await expiring(2500)
-  let [few, many] = [Number.POSITIVE_INFINITY, Number.POSITIVE_INFINITY]
-  for (let round = 0; round < 12 && (round < 2 || many / few >= 6); round++) {
-    few = Math.min(few, await expiring(2500))
-    many = Math.min(many, await expiring(10_000))
-  }
-  expect(many / few, `${few.toFixed(0)} ms, then ${many.toFixed(0)} ms`).toBeLessThan(6)
-}, 60_000)
 
 describe('rows', () => {
   class Open extends TopicRows<number> {
@@ -240,19 +215,5 @@ describe('readers and listeners', () => {
     await level.on(client).publish({ id: 1 }, 2)
     await eventually(() => told.filter((name) => name === 'third').length === 2)
     expect(client.state).toBe('connected')
-  })
-})
-
-describe('MQTT 3.1.1', () => {
-  it('has latest values and retained messages too', async () => {
-    const client = await clientOn(brokerOf(), { protocolVersion: 4 })
-    await level.on(client).publish({ id: 'a' }, 1, { retain: true })
-    await using latest = await level.on(client).latest().ready
-    await eventually(() => latest.size === 1)
-    expect(await all(mq.retained(client, 'tank/#', { quiet: 50 }))).toMatchObject([
-      { topic: 'tank/a/level' },
-    ])
-    await client.reconnect({ force: true })
-    await eventually(() => latest.get('tank/a/level')?.stale === false)
   })
 })

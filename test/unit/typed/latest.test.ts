@@ -2,7 +2,8 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'
-import { all, brokerOf, clientOn, coded, level, pair, upTo } from './rig.js'
+import { pause } from '../../support/pausing.js'
+import { all, brokerOf, clientOn, coded, level, pair, schemaOf, upTo } from './rig.js'
 
 describe('latest values', () => {
   it('come from retained and live messages, and go with an empty retained one', async () => {
@@ -173,6 +174,37 @@ it('latest values show an end that comes after the grant, too', async () => {
   expect(latest.error).toMatchObject({ code: 'ERR_SESSION_TAKEN_OVER' })
 })
 
+/** A schema of numbers that answers later: odd ones much later. */
+const late = schemaOf<number>(async (value) => {
+  await pause(Number(value) % 2 === 1 ? 15 : 1)
+  return typeof value === 'number' ? { value } : { issues: [{ message: 'no number' }] }
+})
+
+it('latest values keep the order of messages whose schema takes its time, those that delete too', async () => {
+  const { client, other } = await pair()
+  await using latest = await mq.channel('l/{id}', mq.json(late), { qos: 1 }).on(client).latest()
+    .ready
+  const sent = [
+    ...Array.from({ length: 6 }, (_, n) => ['l/x', String(n)]),
+    ['l/y', '1'],
+    ['l/y', ''],
+    ['l/z', '1'],
+  ] as const
+  for (const [topic, payload] of sent)
+    other.publish(topic as string, payload as string, { qos: 1 }).catch(() => undefined)
+  await eventually(() => latest.has('l/z'))
+  expect([...latest].map(([topic, { value }]) => `${topic} ${value}`)).toEqual(['l/x 5', 'l/z 1'])
+})
+
+it('latest values that end in the turn in which they began say so', async () => {
+  const client = await clientOn(brokerOf())
+  const latest = mq.channel('l/{id}', mq.number()).on(client).latest()
+  await latest.unsubscribe()
+  await expect(latest.ready).rejects.toEqual(coded('ERR_ABORTED'))
+  for await (const _ of latest.changes()) expect.unreachable()
+  await mq.channel('l/{id}', mq.number()).on(client).latest().ready
+})
+
 describe('retained messages', () => {
   it('of now are given, and then it ends', async () => {
     const client = await clientOn(brokerOf())
@@ -193,15 +225,6 @@ describe('a writable stream', () => {
     await expect(writer.write('x').then(() => writer.closed)).rejects.toEqual(
       coded('ERR_INVALID_TOPIC'),
     )
-  })
-
-  it('of a channel takes values', async () => {
-    const client = await clientOn(brokerOf())
-    await using subscription = await level.on(client).subscribe()
-    const writer = level.on(client).writableStream({ id: 1 }).getWriter()
-    for (let n = 0; n < 5; n++) await writer.write(n)
-    await writer.close()
-    for (let n = 0; n < 5; n++) expect((await subscription.next())?.value).toBe(n)
   })
 })
 

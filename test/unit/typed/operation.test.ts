@@ -202,35 +202,6 @@ describe('what a caller hears of its request', () => {
     }
   })
 
-  it.each(['call', 'stream'] as const)(
-    'an answer too large for the broker, of a %s: its code, behind what came before',
-    async (how) => {
-      const { caller, server } = await pair({}, { maximumPacketSize: 1000 } as never)
-      let ended = 0
-      const large = mq.operation('large', mq.text(), mq.text())
-      await using serving = await large
-        .on(server)
-        .serve(how === 'call' ? () => 'x'.repeat(2000) : parts)
-      async function* parts(): AsyncGenerator<string> {
-        try {
-          yield* ['small', 'x'.repeat(2000), 'more']
-        } finally {
-          ended += 1
-        }
-      }
-      const tooLarge = remote('ERR_PACKET_TOO_LARGE', { outcome: 'unknown' })
-      if (how === 'call') {
-        expect(await outcomeOf(large.on(caller).call(''))).toEqual(tooLarge)
-        expect(serving.failed).toBe(1)
-        return
-      }
-      const stream = large.on(caller).stream('')
-      expect((await stream.next()).value).toBe('small')
-      expect(await outcomeOf(stream.next())).toEqual(tooLarge)
-      await eventually(() => ended === 1, 'the end of the generator')
-    },
-  )
-
   it('what was never asked', async () => {
     const idle = await clientOn(brokerOf())
     await idle.reconnect({ force: true }).catch(() => undefined)
@@ -342,14 +313,6 @@ describe('a stream of answers', () => {
     await reading
   })
 
-  it('waits for each answer so long', async () => {
-    const { caller, server } = await pair()
-    await using _serving = await counting.on(server).serve(() => forever(undefined, 400))
-    const stream = counting.on(caller).stream({ to: 0 }, '', { timeout: 100 })
-    expect((await stream.next()).value).toBe(0)
-    await expect(stream.next()).rejects.toEqual(coded('ERR_TIMEOUT'))
-  })
-
   it('a call of a generator gets its first value; a stream of one answer is that', async () => {
     const { caller, server } = await pair()
     await using _serving = await counting.on(server).serve(count)
@@ -358,24 +321,6 @@ describe('a stream of answers', () => {
     await using _single = await single.on(server).serve(() => 5)
     expect(await all(single.on(caller).stream('', { timeout: 2000 }))).toEqual([5])
   })
-
-  it.each(['caller', 'server'] as const)(
-    'survives connections of the %s that are cut, without a gap or a double',
-    async (who) => {
-      const { broker, caller, server } = await pair()
-      await using _serving = await counting.on(server).serve(count)
-      const got: number[] = []
-      const victim = who === 'caller' ? caller : server
-      for await (const n of counting
-        .on(caller)
-        .stream({ to: 300 }, '', { window: 8, timeout: 10_000 })) {
-        got.push(n)
-        if (n % 60 === 30) broker.disconnect?.(victim.clientId)
-        if (n % 60 === 30) await victim.reconnect({ force: true }).catch(() => undefined)
-      }
-      expect(got).toEqual(upTo(300))
-    },
-  )
 
   it('settles without a connection: within its time, and at once when it is aborted', async () => {
     const { broker, caller } = await pair()
@@ -390,33 +335,6 @@ describe('a stream of answers', () => {
     setTimeout(() => abort.abort(new Error('enough')), 30)
     await expect(next).rejects.toEqual(coded('ERR_ABORTED'))
     expect(Date.now() - began).toBeLessThan(3000)
-  })
-
-  it('settles when the server dies in the middle, and when the caller is closed', async () => {
-    const { caller, server } = await pair()
-    await counting.on(server).serve(() => forever(undefined, 1))
-    const bound = counting.on(caller)
-    const dying = (async () => {
-      for await (const n of bound.stream({ to: 0 }, '', { timeout: 300 }))
-        if (n === 5) server.destroy()
-    })()
-    await expect(dying).rejects.toEqual(coded('ERR_TIMEOUT'))
-    expect(await outcomeOf(bound.stream({ to: 0 }, '', { timeout: 200 }).next())).toEqual(
-      coded('ERR_TIMEOUT'),
-    )
-    const open = outcomeOf(bound.stream({ to: 0 }, '').next())
-    setTimeout(() => caller.destroy(), 20)
-    expect(MqttError.is(await open)).toBe(true)
-  })
-
-  it('streams one after the other, and side by side, on one binding', async () => {
-    const { caller, server } = await pair()
-    await using _serving = await counting.on(server).serve(count)
-    const read = (to: number, window = 2): Promise<number[]> =>
-      all(counting.on(caller).stream({ to }, '', { timeout: 3000, window }))
-    expect(await read(200, 5)).toEqual(upTo(200))
-    for (let time = 0; time < 20; time++) expect(await read(4)).toEqual([0, 1, 2, 3])
-    expect(await Promise.all([3, 30, 0, 7].map((to) => read(to)))).toEqual([3, 30, 0, 7].map(upTo))
   })
 
   it('leaving ends the generator in every state, and waits for nothing', async () => {
@@ -501,14 +419,6 @@ describe('a stream of answers', () => {
     await expect(read(unsubscribing)).rejects.toEqual(remote('ERR_CLOSED'))
     expect(Date.now() - began).toBeLessThan(10_000)
     await eventually(() => ended === 2)
-  })
-
-  it('several next() at a time give an answer each', async () => {
-    const { caller, server } = await pair()
-    await using _serving = await counting.on(server).serve(count)
-    const stream = counting.on(caller).stream({ to: 3 }, '')
-    const four = await Promise.all([stream.next(), stream.next(), stream.next(), stream.next()])
-    expect(four.map(({ value }) => value)).toEqual([0, 1, 2, undefined])
   })
 
   it('numbers that are none of the convention are passed over', async () => {

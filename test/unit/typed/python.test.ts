@@ -10,7 +10,6 @@ import * as mq from '../../../src/typed/index.js'
 import { type Broker, startMosquitto, withMosquitto } from '../../real/brokers.js'
 import { ProcessBroker } from '../../real/process-broker.js'
 import { eventually } from '../../real/waiting.js'
-import { pause } from '../../support/pausing.js'
 import { all, coded, outcomeOf, upTo } from './rig.js'
 
 const script = fileURLToPath(new URL('foreign/responder.py', import.meta.url))
@@ -104,12 +103,6 @@ withPython((command) =>
         ).toEqual([1, 2, 3])
       })
 
-      it('answers a call with an error', async () => {
-        await expect(
-          jobs.on(client).call({ n: 1 }, { fail: 'JAMMED' }, { timeout: 5000 }),
-        ).rejects.toEqual(jammed)
-      })
-
       it.each([0, 1, 3])('streams %d answers, which need no credit', async (n) => {
         const over = await overOf(async () => expect(await all(stream(n, 8))).toEqual(upTo(n)))
         expect(over).toMatchObject({ how: 'ended', given: n, said: [] })
@@ -124,25 +117,6 @@ withPython((command) =>
         const credit = upTo(25).map((index) => String(6 + 2 * index))
         expect(said.length).toBeGreaterThanOrEqual(23)
         expect(credit.slice(0, said.length)).toEqual(said)
-      })
-
-      it('gives no more than there is credit for', async () => {
-        const over = await overOf(async () => {
-          const left = stream(50, 4)
-          expect((await left.next()).value).toBe(0)
-          await pause(200)
-          await left.return?.()
-        })
-        expect(over).toMatchObject({ how: 'cancelled', given: 4, said: ['cancel'] })
-      })
-
-      it('hears that its caller has left', async () => {
-        const { how, given, said } = await overOf(async () => {
-          for await (const n of stream(1000, 10)) if (n === 30) break
-        })
-        expect(how).toBe('cancelled')
-        expect(given).toBeLessThanOrEqual(41)
-        expect(said.at(-1)).toBe('cancel')
       })
 
       it('ends a stream with an error behind its answers', async () => {

@@ -1,10 +1,11 @@
-/** Web streams and retained messages while something else goes on: bridges, aborts, floods, connections that are lost. */
+/** Web streams, retained messages and streams of answers while something else goes on: bridges, aborts, connections that are lost, generators that fail. */
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../../../src/client/api/index.js'
 import { deferred } from '../../../src/client/common/abort.js'
+import { MqttError } from '../../../src/errors.js'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'
-import { pause, turn } from '../../support/pausing.js'
+import { pause } from '../../support/pausing.js'
 import { all, brokerOf, clientOn, coded, outcomeOf, pair } from './rig.js'
 
 describe('a writable stream', () => {
@@ -71,22 +72,6 @@ describe('a writable stream', () => {
 })
 
 describe('retained messages', () => {
-  it('end also while live ones come without a pause', async () => {
-    const { client, other } = await pair()
-    await client.publish('r/kept', '1', { retain: true, qos: 1 })
-    let isOver = false
-    const flooding = (async () => {
-      while (!isOver) {
-        for (let n = 0; n < 50; n++) other.post('r/live', 'x')
-        await turn()
-      }
-    })()
-    const got = await outcomeOf(all(mq.retained(client, 'r/#', { quiet: 50 })))
-    isOver = true
-    await flooding
-    expect(got).toMatchObject([{ topic: 'r/kept' }])
-  })
-
   it('are all given however slowly they are read; what does not fit is an error', async () => {
     const broker = brokerOf({ maxLog: 100 })
     const client = await clientOn(broker)
@@ -172,4 +157,107 @@ it('the end of a stream, and an error, need no credit: they may come while as ma
       how === 'end' ? [0, 1] : coded('ERR_REMOTE', { reasonName: 'EMPTY' }),
     ])
   }
+})
+
+/** Numbers from this one, without end; `over` is called when the generator ends. */
+async function* from(first: number, over: () => void): AsyncGenerator<number> {
+  try {
+    for (let n = first; ; n++) {
+      yield n
+      await pause(1)
+    }
+  } finally {
+    over()
+  }
+}
+
+it('a generator that fails is a line of the log of its server', async () => {
+  const lines: string[] = []
+  const { client: server, other: caller } = await pair({
+    logger: { error: (line: string) => void lines.push(line) },
+  })
+  const failing = mq.operation('failing', mq.number(), mq.number())
+  await failing.on(server).serve(async function* ({ value }) {
+    yield value
+    if (value === 1) throw new TypeError('a bug of ours')
+    yield Number.NaN
+  })
+  for (const value of [1, 2]) {
+    const stream = failing.on(caller).stream(value)
+    await stream.next()
+    await expect(stream.next()).rejects.toEqual(
+      coded('ERR_REMOTE', { reasonName: 'ERR_HANDLER_FAILED' }),
+    )
+  }
+  expect(lines).toEqual([
+    expect.stringContaining('failing: TypeError: a bug of ours'),
+    expect.stringContaining('failing: MqttError: invalid payload'),
+  ])
+})
+
+it('what a generator says on purpose, and a client that ends, are no lines of the log', async () => {
+  const lines: string[] = []
+  const { client: server, other: caller } = await pair({
+    logger: { error: (line: string) => void lines.push(line) },
+  })
+  const numbers = mq.operation('numbers', mq.number(), mq.number())
+  let isOver = false
+  await numbers.on(server).serve(async function* ({ value }) {
+    yield value
+    if (value === 1) throw new MqttError('ERR_REMOTE', 'no such number', { reasonName: 'none' })
+    yield* from(value, () => {
+      isOver = true
+    })
+  })
+  const failing = numbers.on(caller).stream(1)
+  expect((await failing.next()).value).toBe(1)
+  await expect(failing.next()).rejects.toEqual(
+    coded('ERR_REMOTE', { reasonName: 'none', message: 'no such number' }),
+  )
+  const going = numbers.on(caller).stream(2)
+  for (let n = 0; n < 2; n++) await going.next()
+  await server.disconnect()
+  await eventually(() => isOver)
+  expect(lines).toEqual([])
+})
+
+it('streams that are left in every way end their generators', async () => {
+  const { server, caller } = await pair()
+  const counting = mq.operation('counting', mq.number(), mq.number())
+  let [began, ended] = [0, 0]
+  await counting.on(server).serve(async function* ({ value }) {
+    began += 1
+    yield* from(value, () => void ended++)
+  })
+  const bound = counting.on(caller)
+  for await (const value of bound.stream(1)) if (value === 40) break
+  const several = bound.stream(1)
+  expect(
+    (await Promise.all([several.next(), several.next(), several.next()])).map(({ value }) => value),
+  ).toEqual([1, 2, 3])
+  const waiting = several.next()
+  await several.return?.()
+  await waiting
+  const thrown = bound.stream(1)
+  await thrown.next()
+  await expect(thrown.throw?.(new Error('enough'))).rejects.toThrow('enough')
+  const hasty = bound.stream(1)
+  const first = hasty.next()
+  await hasty.return?.()
+  expect(await first).toMatchObject({ done: true })
+  const abort = new AbortController()
+  const aborted = bound.stream(1, { signal: abort.signal })
+  await aborted.next()
+  abort.abort()
+  await expect(aborted.next()).rejects.toEqual(coded('ERR_ABORTED'))
+  await eventually(() => began >= 4 && ended === began, 'the end of each')
+})
+
+it('on 3.1.1 there are no operations: each call says so', async () => {
+  const client = await clientOn(brokerOf(), { protocolVersion: 4 })
+  const bound = mq.operation('op', mq.number(), mq.number()).on(client)
+  for (const given of [bound.call(1), bound.serve(() => 1), bound.stream(1).next()])
+    await expect(given).rejects.toEqual(
+      coded('ERR_UNSUPPORTED_OPTION', { option: 'protocolVersion' }),
+    )
 })

@@ -4,7 +4,18 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
 import { binary } from '../../../src/wasm/binary.js'
-import { compile, moduleOf, readSource } from './compiler.js'
+
+/** The compiler of the scanner, as the build uses it. */
+const { readSource, compile, moduleOf } = (await import(
+  new URL('../../../.ci/wasm.mjs', import.meta.url).href
+)) as {
+  /** The AssemblyScript source. */
+  readSource(): string
+  /** WebAssembly of a source. Rejects with what does not compile. */
+  compile(source: string): Promise<Uint8Array<ArrayBuffer>>
+  /** The text of src/wasm/binary.ts for a source, and bytes of the WebAssembly in it. */
+  moduleOf(source: string): Promise<{ readonly text: string; readonly size: number }>
+}
 
 const committed = readFileSync(new URL('../../../src/wasm/binary.ts', import.meta.url), 'utf8')
 
