@@ -15,7 +15,6 @@ const slash = (name: string): string => name.split(path.sep).join('/')
 /** They count work, and so run by themselves, and judge only the mutants that name them. */
 const alone = new Set([
   'test/unit/client/cost.test.ts',
-  'test/unit/client/cost-bytes.test.ts',
   'test/unit/client/subscription-cost.test.ts',
   'test/unit/queue/cost.test.ts',
 ])

@@ -146,14 +146,6 @@ describe('a handler where the message was read', () => {
     expect(JSON.parse(JSON.stringify(message))).toEqual({ topic: 'a', released: true })
   })
 
-  it('a packet that came in two reads has its place among the others', async () => {
-    const rig = await listening(() => undefined)
-    // The window is full in the midst of a packet.
-    const texts = Array.from({ length: 40 }, (_, index) => `${index} ${'x'.repeat(5000)}`)
-    await rig.send(...texts.map((text) => publish('a', text)))
-    expect(rig.texts).toEqual(texts)
-  })
-
   it('is retried with the same message, which is still there', async () => {
     const rig = await listening((_message, { texts }) => {
       if (texts.length < 3) throw new Error('not yet')
@@ -282,21 +274,6 @@ describe('refused by its handler inside the read', () => {
       )
       expect(world.seen('disconnect').map(({ cause }) => cause?.message)).toEqual(causes)
     }
-  })
-
-  it('with large properties: it counts for the budget as any other does, others have room beside it', async () => {
-    const rig = await windowed({ memoryBudget: 20_000 })
-    const { world, send } = rig
-    await refuse(rig)
-    await send(
-      publish('a', 'hello', 1, { properties: { userProperties: [['k', 'v'.repeat(5000)]] } }),
-    )
-    await send(publish('a', 'x'.repeat(3000), 2), publish('a', 'y'.repeat(3000), 3))
-    expect(world.seen('disconnect')).toEqual([])
-    const next = await subscribe(world, 'a', { qos: 1 })
-    expect([taken(next), taken(next), taken(next)].map((message) => message.payloadLength)).toEqual(
-      [5, 3000, 3000],
-    )
   })
 })
 
@@ -447,19 +424,6 @@ describe('memory', () => {
       }
     },
   )
-
-  it('topics that come once do not take the budget', async () => {
-    const world = await agreed({ memoryBudget: 200_000 })
-    const subscription = await subscribe(world, '#', { qos: 1, ack: 'manual' })
-    for (let from = 0; from < 5000; from += 500) {
-      await world.send(
-        ...Array.from({ length: 500 }, (_, index) => publish(`topic/${from + index}/of/many`, '')),
-      )
-      takenTexts(subscription)
-    }
-    await world.send(...series('a', 50))
-    expect([world.seen('disconnect'), subscription.size]).toEqual([[], 50])
-  })
 })
 
 /** Consumers of borrowed messages that look at what they were handed twice: when it came, and when they are done with it. */

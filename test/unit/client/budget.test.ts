@@ -11,7 +11,7 @@ import { constant } from '../../../src/client/parsing/backoff.js'
 import { memoryStore } from '../../../src/store/memory.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
-import { again, keeps, lasting, steady, willing } from './across.js'
+import { again, comeBack, keeps, lasting, lose, steady, willing } from './across.js'
 import { accepting, agreeable, connected, World } from './harness.js'
 import {
   acks,
@@ -83,16 +83,6 @@ describe('over the budget', () => {
     const subscription = await subscribe(world, 'a')
     for (let index = 0; index < 10; index++) await world.send(publish('a', big))
     expect(subscription.size).toBeGreaterThanOrEqual(2)
-  })
-
-  it('QoS 0 over several subscriptions, each far below its own bounds', async () => {
-    const world = await agreed({ memoryBudget, keepAlive: false })
-    const filters = ['a', 'b', 'c', 'd', 'e']
-    const subscriptions = await Promise.all(filters.map((filter) => subscribe(world, filter)))
-    for (const filter of filters) await world.send(publish(filter, big))
-    expect(
-      subscriptions.reduce((sum, subscription) => sum + subscription.size, 0),
-    ).toBeLessThanOrEqual(3)
   })
 
   it.each([0, 1] as const)(
@@ -486,14 +476,6 @@ describe('over the budget, on a stream that can be paused', () => {
     expect([world.peers.length, ends(world)]).toEqual([1, []])
   })
 
-  it('disconnect() in the meantime hands out what was taken, and ends', async () => {
-    const { world } = await handling(taking(100))
-    await world.send(...flood(9))
-    const ended = world.client.disconnect()
-    await world.clock.advance(3000)
-    expect((await world.outcome(ended)).state).toBe('fulfilled')
-  })
-
   it.each([4, 5] as const)(
     'a handler that hangs: the budget and one message, over however many connections, and no attempts are spent (version %i)',
     async (protocolVersion) => {
@@ -634,5 +616,62 @@ describe('over the budget, on a stream that can be paused', () => {
     const renewed = quiet(world.client.reauthenticate())
     await world.clock.advance(1000)
     expect((await world.outcome(renewed)).state).toBe('fulfilled')
+  })
+})
+
+const announced = (world: World) =>
+  world.peers.map((peer) => peer.all('connect')[0]?.properties.receiveMaximum)
+
+const messages = (count: number, size = 3000, dup = false) =>
+  Array.from({ length: count }, (_, index) => publish('t', 'x'.repeat(size), index + 1, { dup }))
+
+/** A client with 20,000 bytes for messages, whose reader never comes. */
+async function overrun(options: ClientOptions): Promise<World> {
+  const world = await steady({ memoryBudget: 20_000, ...options }, willing(false))
+  await subscribe(world, 't', { qos: 1, ack: 'manual' })
+  return world
+}
+
+/** As many QoS 1 messages of 3,000 bytes as fit, and one more. */
+async function overfill(world: World): Promise<void> {
+  await world.send(...messages(8))
+}
+
+describe('the budget over several connections', () => {
+  it('announces budget ÷ largest message at once, then ever less, down to budget ÷ maximumPacketSize', async () => {
+    const closes = async (options: ClientOptions): Promise<unknown> => {
+      const world = await overrun({ receiveMaximum: 64, ...options })
+      for (let round = 0; round < 3; round++) {
+        await overfill(world)
+        expect(world.peer.last('disconnect').reasonCode).toBe(0x97)
+        // A server that lost the session, so that the same messages come as new ones and fill the budget again.
+        await comeBack(world, willing(false))
+      }
+      return announced(world)
+    }
+    // Five messages of 3,000 bytes fit, with what the objects around them cost.
+    expect(await closes({ maximumPacketSize: 4000 })).toEqual([64, 5, 5, 5])
+    expect(await closes({ maximumPacketSize: 10_000 })).toEqual([64, 5, 2, 2])
+  })
+
+  it('never goes below 1', async () => {
+    const world = await overrun({ receiveMaximum: 3, maximumPacketSize: 1_000_000 })
+    for (let round = 0; round < 3; round++) {
+      await world.send(...messages(3, 9000))
+      await comeBack(world, willing(false))
+    }
+    const all = announced(world) as number[]
+    expect(all.slice(0, 2)).toEqual([3, 1])
+    for (const value of all) expect(value).toBeGreaterThanOrEqual(1)
+  })
+
+  it('other ends of a connection change nothing', async () => {
+    const world = await overrun({ receiveMaximum: 64, maximumPacketSize: 4000 })
+    await lose(world)
+    await comeBack(world, willing(true))
+    // The server's own 0x97 is about what we sent.
+    await world.send({ type: 'disconnect', reasonCode: 0x97, properties: {} })
+    await comeBack(world, willing(true))
+    expect(announced(world)).toEqual([64, 64, 64])
   })
 })

@@ -494,6 +494,43 @@ const rows: Readonly<Record<string, Row>> = {
       for (const index of inAnyOrder(count)) stops[index]?.()
     }
   },
+
+  // Bytes that come in
+
+  async 'a message that comes in pieces'(count) {
+    const world = await open()
+    const subscription = await settled(world, world.client.subscribe('t', { qos: 1 }))
+    const bytes = bytesOf([publish('t', 'x'.repeat(count * 20), 1)])
+    return async () => {
+      for (let at = 0; at < bytes.length; at += 20)
+        await world.sendBytes(bytes.subarray(at, at + 20))
+      expect(subscription.size).toBe(1)
+    }
+  },
+  async 'a topic of as many levels, where filters have few'(count) {
+    const world = await open()
+    await settled(world, world.client.subscribe(['a/+', '+/+/#']))
+    const bytes = bytesOf([publish(`b${'/'.repeat(count)}`, 'x')])
+    return () => world.sendBytes(bytes)
+  },
+  async 'messages at QoS 2 that come again'(count) {
+    const world = await open()
+    await settled(world, world.client.subscribe('t', { qos: 2, ack: 'manual' }))
+    const once = series('t', count).map((packet) => ({ ...packet, qos: 2 }) as typeof packet)
+    await world.sendBytes(bytesOf(once))
+    return () =>
+      world.sendBytes(bytesOf(once.map((packet) => ({ ...packet, dup: true }) as typeof packet)))
+  },
+  async 'connections, one after the other'(count) {
+    const world = await connected(
+      { ...wide, reconnect: { backoff: () => 10 }, cleanStart: false, clientId: 'me' },
+      willing(true),
+    )
+    quiet(world.client.closed)
+    return async () => {
+      for (const _ of upTo(count)) await again(world, willing(true))
+    }
+  },
 }
 
 costsEvenly('four times as many', rows)

@@ -14,11 +14,10 @@ import {
   lasting,
   lose,
   send,
-  short,
   steady,
   willing,
 } from './across.js'
-import { agreeable, connected, failure, World } from './harness.js'
+import { connected, failure, World } from './harness.js'
 import { acks, publish, quiet, subscribe, takenTexts } from './incoming.js'
 import { refusing } from './rig.js'
 
@@ -51,27 +50,6 @@ describe('Clean Start', () => {
     await again(world, forgets())
     await again(world)
     expect(cleanStarts(world).slice(-3)).toEqual([false, false, false])
-  })
-
-  it('the session is there: nothing is subscribed to, nothing is sent but what was in flight', async () => {
-    const world = await steady(durable, willing(false))
-    world.client.subscription('a', { qos: 1 })
-    await world.settle()
-    await again(world, willing(true))
-    await world.clock.advance(1000)
-    expect(carried(world.peer)).toEqual([])
-    expect(world.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
-  })
-
-  it('a keep-alive timeout is a drop like any other: the session goes on', async () => {
-    const world = await steady({ keepAlive: 10, pingTimeout: 5000 })
-    const [one] = send(world, 1, 'one')
-    world.answer = keeps()
-    await world.clock.advance(15_000 + 10)
-    expect(world.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_KEEPALIVE_TIMEOUT' } }])
-    expect(carried(world.peer)).toEqual(['publish t=one q1 #1 dup'])
-    await world.send(ack('puback', 1))
-    await expect(one).resolves.toMatchObject({ packetId: 1 })
   })
 
   it('`reconnect({ force: true })` says goodbye with 0x00, keeps the session, and goes on with it', async () => {
@@ -133,36 +111,6 @@ describe('a session whose past this process does not know', () => {
     },
   )
 
-  it('nothing is cleared before a QoS 2 message is published, and QoS 1 waits for nothing', async () => {
-    const world = await connected(durable, keeps())
-    await world.settle()
-    expect(carried(world.peer)).toEqual([])
-    send(world, 1, 'one')
-    await world.settle()
-    expect(carried(world.peer)).toEqual([expect.stringMatching(/^publish t=one q1 #\d+$/)])
-  })
-
-  it('a QoS 2 message that is taken for a repeat without it arrives', async () => {
-    // An earlier process left 1 to 40 between PUBLISH and PUBREL: a correct server takes a PUBLISH with one of these for a repeat.
-    const left = new Set(Array.from({ length: 40 }, (_, index) => index + 1))
-    const accepted: string[] = []
-    const world = await connected(durable, (packet) => {
-      if (packet.type === 'connect') return keeps({ receiveMaximum: 5 })(packet)
-      if (packet.type === 'publish' && packet.qos === 2 && !left.has(packet.packetId ?? 0)) {
-        accepted.push(new TextDecoder().decode(packet.payload))
-        left.add(packet.packetId ?? 0)
-      }
-      if (packet.type === 'pubrel')
-        return ack('pubcomp', packet.packetId, left.delete(packet.packetId) ? 0 : 0x92)
-      return agreeable(packet)
-    })
-    const texts = Array.from({ length: 100 }, (_, index) => `m${index}`)
-    const promises = texts.flatMap((text) => send(world, 2, text))
-    await world.settle()
-    await expect(Promise.all(promises)).resolves.toHaveLength(100)
-    expect(accepted).toEqual(texts)
-  })
-
   it('on 5.0 a QoS 1 message whose identifier the server has in use (PUBACK 0x91) goes out under another one', async () => {
     const world = await connected(durable, keeps())
     const promise = quiet(world.client.publish('t', 'one', { qos: 1 }))
@@ -203,24 +151,6 @@ describe('a session whose past this process does not know', () => {
     expect(await error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x91, outcome })
   })
 
-  it('goes on over a drop in the middle of the clearing', async () => {
-    const world = await connected(durable, keeps())
-    const [two] = send(world, 2, 'two')
-    await world.settle()
-    await again(world, willing(true))
-    await world.settle()
-    await expect(two).resolves.toBeDefined()
-    expect(world.peer.received.map(short).slice(1, 2)[0]).toMatch(/^pubrel/)
-  })
-
-  it('a first connection with Session Present 0 has no past', async () => {
-    const world = await connected(durable, willing(false))
-    const [two] = send(world, 2, 'two')
-    await world.settle()
-    expect(carried(world.peer)).toEqual(['publish t=two q2 #1', 'pubrel #1'])
-    await expect(two).resolves.toBeDefined()
-  })
-
   it('first SUBSCRIBE of this process is sent although the session is there, with its own Retain Handling', async () => {
     const world = await connected(durable, willing(true))
     const filters = [
@@ -233,23 +163,6 @@ describe('a session whose past this process does not know', () => {
     // On later connections the session has it.
     await again(world, willing(true))
     expect(carried(world.peer)).toEqual([])
-  })
-})
-
-describe('two losses in a row', () => {
-  it('between connections nothing of the wire is touched: calls wait, then go in order', async () => {
-    const world = await steady()
-    await lose(world)
-    send(world, 1, 'a')
-    send(world, 2, 'b')
-    send(world, 1, 'c')
-    world.answer = () => undefined
-    await world.clock.advance(10)
-    // CONNACK does not come; the attempt is lost.
-    expect(carried(world.peer)).toEqual([])
-    await lose(world)
-    const peer = await comeBack(world)
-    expect(carried(peer)).toEqual(['publish t=a q1 #1', 'publish t=b q2 #2', 'publish t=c q1 #3'])
   })
 })
 

@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Subscription } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
-import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { accepting, agreeable, connected, World } from './harness.js'
 import { publish, series } from './incoming.js'
 import { Ledger } from './ledger.js'
@@ -224,67 +222,4 @@ it('what nobody awaits is no unhandled rejection: closed, ready, writable, done,
   world.client.publish('a', 'x')
   await new Promise((resolve) => setImmediate(resolve))
   expect(unhandled).toEqual([])
-})
-
-const goodbye = { type: 'disconnect', reasonCode: 0x8b, properties: {} } as const
-const ends: Record<string, (world: World) => unknown> = {
-  'disconnect()': ({ client }) => client.disconnect(),
-  'disconnect({ timeout: 0 })': ({ client }) => client.disconnect({ timeout: 0 }),
-  'disconnect() that is aborted': ({ client }) =>
-    client.disconnect({ signal: AbortSignal.abort() }),
-  'drain()': ({ client }) => client.drain({ timeout: 300 }),
-  'destroy()': ({ client }) => client.destroy(),
-  'end of the block': ({ client }) => client[Symbol.asyncDispose](),
-  'a lost connection': ({ peer }) => peer.ended ?? peer.cut(),
-  'DISCONNECT of the server': ({ peer }) => peer.ended ?? peer.send(goodbye),
-}
-
-/** Turns that take 50 ms, readers of every kind, a group, publishes in flight and queued, UNSUBSCRIBE without an answer. */
-async function full(reconnect: boolean): Promise<{ world: World; ledger: Ledger }> {
-  const quiet: Answer = (packet) =>
-    /^(publish|unsubscribe)$/.test(packet.type) ? undefined : agreeable(packet)
-  const world = await connected({ reconnect: reconnect && { backoff: constant(20) } }, quiet)
-  const ledger = new Ledger()
-  const { client, clock } = world
-  const pause = (): Promise<void> => new Promise((resolve) => clock.setTimer(resolve, 50))
-  const starting = ['a', '$share/g/b'].map((filter) => client.listen(filter, pause, { qos: 1 }))
-  for (const filter of ['c', '$share/g/d', 'e']) {
-    const subscription = client.subscription(filter, { qos: 1 })
-    ledger.add(`loop over ${filter}`, async () => {
-      for await (const _ of subscription) await pause()
-    })
-  }
-  const waiting = client.subscription('$share/g/f')
-  ledger.add('next', () => waiting.next())
-  client.subscription('$share/g/h')
-  await world.settle()
-  for (const handling of starting) ledger.add('done', async () => (await handling).done)
-  await world.send(
-    ...['a', 'b', 'c', 'd', 'e', 'h'].flatMap((topic, index) => series(topic, 3, 1 + 3 * index)),
-  )
-  ledger.add('publish', () => client.publish('x', 'y', { qos: 1 }))
-  ledger.add('unsubscribe', () => client.unsubscribe('e'))
-  ledger.add('closed', () => client.closed)
-  return { world, ledger }
-}
-
-describe('every end, begun before, with and after every other', () => {
-  const names = Object.keys(ends)
-  const rows = names.flatMap((first) => names.map((second) => [first, second] as const))
-  it.each(rows)('%s, and %s', async (first, second) => {
-    for (const reconnect of [true, false]) {
-      for (const delay of [undefined, 30, 400]) {
-        const { world, ledger } = await full(reconnect)
-        ledger.add('first', () => ends[first]?.(world))
-        if (delay !== undefined) await world.clock.advance(delay)
-        ledger.add('second', () => ends[second]?.(world))
-        ledger.add('last', () => world.client.disconnect({ timeout: 1000 }))
-        await world.clock.advance(3000)
-        expectSettled(ledger, world)
-        const states = world.seen('state').map(({ state }) => state)
-        expect(states.indexOf('closed')).toBe(states.length - 1)
-        expect(world.seen('disconnect')).toHaveLength(world.seen('connect').length)
-      }
-    }
-  })
 })

@@ -1,8 +1,8 @@
 /** Topic aliases on the wire: ours for QoS 0 where the server takes them, the server's as we announced them, and none beyond its connection. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
-import { again, carried, forgets, keeps, publishFrames, send, steady, willing } from './across.js'
-import { connected, failure, type World } from './harness.js'
+import { again, forgets, keeps, publishFrames, send, steady, willing } from './across.js'
+import { connected, type World } from './harness.js'
 import { publish, quiet, subscribe, takenTexts } from './incoming.js'
 
 /** Publishes at QoS 0, one letter each. */
@@ -73,15 +73,6 @@ describe('ours', () => {
     expect(publishFrames(peer)).toEqual(first.map(({ rest }) => ({ dup: true, rest })))
   })
 
-  it('what is published anew after a lost session carries it too', async () => {
-    const world = await steady({}, forgets(five))
-    await post(world, 't')
-    send(world, 1, 'one')
-    await world.settle()
-    await again(world, forgets(five))
-    expect(sent(world)).toBe('t')
-  })
-
   it('a message that was too large has taught the server nothing', async () => {
     const world = await connected({}, forgets({ ...five, maximumPacketSize: 60 }))
     expect(() => world.client.post('a', 'x'.repeat(100))).toThrow(
@@ -100,30 +91,6 @@ describe('ours', () => {
     expect(world.peer.last('publish').payload).toHaveLength(54)
   })
 
-  it('QoS 0 messages that waited for the link use them too, in order', async () => {
-    const world = await steady(
-      { outbound: { offline: { qos0: 'queue' } } },
-      forgets({ topicAliasMaximum: 2 }),
-    )
-    world.peer.cut()
-    await world.settle()
-    for (const text of ['1', '2', '3']) quiet(world.client.publish('a', text))
-    world.answer = keeps({ topicAliasMaximum: 2 })
-    await world.clock.advance(10)
-    expect(sent(world)).toBe('a1 1 1')
-    expect(carried(world.peer)).toEqual(['publish a=1 q0', 'publish =2 q0', 'publish =3 q0'])
-  })
-
-  it('`properties.topicAlias` is refused: they are ours', async () => {
-    const world = await taking(2)
-    const properties = { topicAlias: 1 } as object
-    expect(await failure(world.client.publish('a', 'x', { properties }))).toMatchObject({
-      code: 'ERR_INVALID_OPTION',
-    })
-    await world.settle()
-    expect(carried(world.peer)).toEqual([])
-  })
-
   it('the `packet` event has the topic, or at least what was sent', async () => {
     const world = await taking(2)
     const seen: string[] = []
@@ -133,14 +100,6 @@ describe('ours', () => {
     })
     await post(world, 'aa')
     expect(seen).toEqual(['a1', '1'])
-  })
-
-  it('65,535 aliases on offer do not make us remember 65,535 topics', async () => {
-    const world = await taking(65_535)
-    for (let number = 0; number < 2000; number++) world.client.post(`topic/${number}`, '')
-    await world.settle()
-    const aliases = world.peer.all('publish').map(({ properties }) => properties.topicAlias ?? 0)
-    expect(Math.max(...aliases)).toBeLessThanOrEqual(256)
   })
 })
 
@@ -214,13 +173,5 @@ describe('the server’s', () => {
     expect(announced(world)).toBe(next)
     await world.send(alias('a', (next ?? 0) + 1))
     expect(peer.last('disconnect').reasonCode).toBe(0x94)
-  })
-
-  it('where `credentials` raised it, a server that uses them all is right', async () => {
-    const credentials = () => ({ connect: { topicAliasMaximum: 20 } })
-    const world = await steady({ topicAliasMaximum: 2, credentials }, willing(false))
-    expect(announced(world)).toBe(20)
-    await world.send(alias('a', 20))
-    expect(world.client.state).toBe('connected')
   })
 })
