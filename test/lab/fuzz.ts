@@ -12,9 +12,7 @@ export const minutes = 3
 const suites = [
   'test/unit/wasm/',
   'test/fuzz/search',
-  ...['reconnect-fleet', 'registry-model', 'settle'].map(
-    (name) => `test/unit/client/${name}.test.ts`,
-  ),
+  ...['reconnect-fleet', 'registry-model'].map((name) => `test/unit/client/${name}.test.ts`),
   ...['faults/', 'latest-attacks', 'operation.test.ts', 'asyncapi-contracts'].map(
     (name) => `test/unit/typed/${name}`,
   ),

@@ -118,10 +118,10 @@ describe('strings that the application gives', () => {
 })
 
 /** What UTF-8 does not allow (Unicode 15, table 3-7), and U+0000 apart. */
-const illFormed =
-  '80 bf c080 c1bf c3 c328 e08080 e282 eda080 edbfbf eda081edb080 f0808080 f09f98 f4908080 f5808080 f888808080 fe ff 61ff62'.split(
-    ' ',
-  )
+const illFormed = (
+  '80 bf c080 c1bf c3 c328 e08080 e282 eda080 edbfbf eda081edb080 f0808080 f09f98 f4908080 ' +
+  'f5808080 f888808080 fe ff 61ff62'
+).split(' ')
 
 /** Where a connected client meets strings of the server; the request that it answers is made before. */
 const places: [string, (bad: string) => string][] = [
@@ -130,18 +130,12 @@ const places: [string, (bad: string) => string][] = [
   ['response topic [MQTT-3.3.2-13]', (bad) => packet(0x30, text('t'), block('08', bad))],
   ['name of a user property', (bad) => packet(0x30, text('t'), block('26', bad, text('v')))],
   ['value of a user property', (bad) => packet(0x30, text('t'), block('26', text('k'), bad))],
-  ['reason string of PUBACK', (bad) => packet(0x40, u16(1), '00', block('1f', bad))],
-  ['reason string of SUBACK', (bad) => packet(0x90, u16(2), block('1f', bad), '00')],
-  [
-    'value of a user property of SUBACK',
-    (bad) => packet(0x90, u16(2), block('26', text('k'), bad), '00'),
-  ],
-  [
-    'name of a user property of PUBACK',
-    (bad) => packet(0x40, u16(1), '00', block('26', bad, text('v'))),
-  ],
-  ['reason string of UNSUBACK', (bad) => packet(0xb0, u16(3), block('1f', bad), '00')],
-  ['reason string of DISCONNECT', (bad) => packet(0xe0, '80', block('1f', bad))],
+  ['reason of PUBACK', (bad) => packet(0x40, u16(1), '00', block('1f', bad))],
+  ['name in PUBACK', (bad) => packet(0x40, u16(1), '00', block('26', bad, text('v')))],
+  ['reason of SUBACK', (bad) => packet(0x90, u16(2), block('1f', bad), '00')],
+  ['value in SUBACK', (bad) => packet(0x90, u16(2), block('26', text('k'), bad), '00')],
+  ['reason of UNSUBACK', (bad) => packet(0xb0, u16(3), block('1f', bad), '00')],
+  ['reason of DISCONNECT', (bad) => packet(0xe0, '80', block('1f', bad))],
 ]
 
 /** A client with a publish, a subscription and an unsubscription on their way, identifiers 1, 2 and 3. */
@@ -228,21 +222,8 @@ describe('the fixed header', () => {
     quiet(wire.client.disconnect({ timeout: 0 }))
     await wire.settle()
     const seen = firsts(wire.take())
-    expect([...new Set(seen)].sort()).toEqual([
-      '10',
-      '30',
-      '32',
-      '34',
-      '40',
-      '50',
-      '62',
-      '70',
-      '82',
-      'a2',
-      'c0',
-      'e0',
-      'f0',
-    ])
+    const flagged = '10 30 32 34 40 50 62 70 82 a2 c0 e0 f0'
+    expect([...new Set(seen)].sort().join(' ')).toBe(flagged)
   })
 
   const bodies: [string, number, string[]][] = [

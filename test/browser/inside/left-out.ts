@@ -45,7 +45,6 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'unit/client/session/identifiers.test.ts': {
     'with acknowledgements withheld exactly 65,535 leave': stack,
   },
-  'unit/client/subscription-cost.test.ts': counted,
   'unit/client/unsubscribe.test.ts': { 'an unsubscribe() that nobody awaits': unhandled },
   'rules/client-stream.test.ts': sockets,
   'rules/corpus/corpus.test.ts': processes,

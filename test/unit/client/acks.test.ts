@@ -238,23 +238,6 @@ describe('disconnect() and open turns', () => {
       expect([takenTexts(other), acks(world)]).toEqual([[], ['puback 1']])
     },
   )
-
-  it('a loop body may throw while stopping: under detach its message is left unacknowledged', async () => {
-    const { world, subscription } = await received({ onExit: 'detach' }, publish('a', 'x', 1))
-    const body = gate()
-    const run = async (): Promise<void> => {
-      for await (const _ of subscription) await body.promise
-    }
-    const loop = quiet(run())
-    await world.settle()
-    const done = quiet(world.client.disconnect())
-    await world.settle()
-    body.fail(new Error('no'))
-    await world.clock.advance(5000)
-    await done
-    await expect(loop).rejects.toThrow('no')
-    expect(acks(world)).toEqual([])
-  })
 })
 
 it('one message for several consumers is acknowledged when each has, not when one has twice', async () => {

@@ -1,7 +1,4 @@
-/**
- * Borrowed messages over a transport that reads in place, and whose windows are full of other bytes after each read: what may be read is right for as
- * long as it may be read, whether it is kept, detached, acknowledged, dropped or handed on.
- */
+/** Borrowed messages over a transport whose windows are full of other bytes after each read: right for as long as they may be read. */
 import { describe, expect, it } from 'vitest'
 import type {
   Handler,
@@ -155,16 +152,6 @@ describe('a handler where the message was read', () => {
     await rig.world.clock.advance(10_000)
     expect(rig.texts).toEqual(['hello', 'hello', 'hello', 'next'])
     expectAcked(rig, 2)
-  })
-
-  it('that throws at QoS 0 is reported, and the next message comes', async () => {
-    const rig = await listening(fails)
-    await rig.send(...quick('a', 2))
-    expect(rig.texts).toEqual(['1', '2'])
-    expect(rig.world.seen('error').map(({ error }) => error.code)).toEqual([
-      'ERR_HANDLER_FAILED',
-      'ERR_HANDLER_FAILED',
-    ])
   })
 
   const acts: Readonly<Record<string, (rig: Listening) => unknown>> = {
@@ -321,21 +308,6 @@ describe('acknowledged', () => {
       ])
     },
   )
-
-  it('twice by its handler: the message after it is not', async () => {
-    const answers: boolean[] = []
-    const door = gate()
-    const rig = await listening((message) => {
-      answers.push(message.ack(), message.ack())
-      return answers.length === 2 ? undefined : door.promise
-    })
-    await rig.send(...series('a', 3))
-    expect(answers).toEqual([true, false, true, false])
-    expectAcked(rig, 2)
-    door.open()
-    await rig.world.settle()
-    expectAcked(rig, 3)
-  })
 })
 
 describe('a handler that returns', () => {

@@ -1,7 +1,4 @@
-/**
- * Who owns a session, and how CONNECT says so: Clean Start over several connections, state of an earlier process, the end of it; and messages that it
- * brings before anybody subscribed.
- */
+/** Clean Start over several connections, the state of an earlier process, and messages before anything is subscribed. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
@@ -13,7 +10,6 @@ import {
   keeps,
   lasting,
   lose,
-  send,
   steady,
   willing,
 } from './across.js'
@@ -28,14 +24,6 @@ const ack = (type: 'puback' | 'pubrec' | 'pubcomp', packetId = 0, reasonCode = 0
   ({ type, packetId, reasonCode, properties: {} }) as const
 
 describe('Clean Start', () => {
-  it('is 0 where a session is asked for, on every connection', async () => {
-    const world = await steady(durable, forgets())
-    await again(world)
-    await again(world, forgets())
-    await again(world)
-    expect(cleanStarts(world)).toEqual([false, false, false, false])
-  })
-
   it('is as configured until the first CONNACK that takes us in, then 0', async () => {
     const world = new World({ ...lasting, firstConnect: 'wait' })
     const connecting = world.client.connect()
@@ -51,24 +39,6 @@ describe('Clean Start', () => {
     await again(world)
     expect(cleanStarts(world).slice(-3)).toEqual([false, false, false])
   })
-
-  it('`reconnect({ force: true })` says goodbye with 0x00, keeps the session, and goes on with it', async () => {
-    const world = await steady()
-    const [one] = send(world, 1, 'one')
-    await world.settle()
-    world.answer = willing(true)
-    const [before] = world.peers
-    const done = world.client.reconnect({ force: true, reason: 'why not' })
-    await world.clock.advance(1000)
-    await done
-    const goodbye = before?.last('disconnect')
-    expect(goodbye?.reasonCode).toBe(0)
-    expect(goodbye?.properties.sessionExpiryInterval).toBeUndefined()
-    expect(connects(world).at(-1)?.cleanStart).toBe(false)
-    expect(carried(world.peer)[0]).toBe('publish t=one q1 #1 dup')
-    await expect(one).resolves.toBeDefined()
-    expect(world.seen('disconnect')).toHaveLength(1)
-  })
 })
 
 describe('the end', () => {
@@ -77,17 +47,6 @@ describe('the end', () => {
     await again(world)
     await Promise.all([world.client.disconnect(), world.settle()])
     expect(world.peer.last('disconnect').properties).toEqual({ sessionExpiryInterval: 0 })
-  })
-
-  it('a new client with the same options starts afresh', async () => {
-    const options = Object.freeze({ ...durable })
-    const first = await connected(options)
-    first.client.destroy()
-    const second = await connected(options, keeps())
-    expect(connects(second).map((packet) => [packet?.cleanStart, packet?.clientId])).toEqual([
-      [false, 'mine'],
-    ])
-    expect(second.seen('connect')).toMatchObject([{ sessionPresent: true }])
   })
 })
 
@@ -124,17 +83,6 @@ describe('a session whose past this process does not know', () => {
     await expect(promise).resolves.toMatchObject({ packetId: second?.packetId })
   })
 
-  it('in a session that is known PUBACK 0x91 is a refusal like any other', async () => {
-    const world = await connected(durable, forgets())
-    const error = failure(world.client.publish('t', 'one', { qos: 1 }))
-    await world.send(ack('puback', 1, 0x91))
-    expect(await error).toMatchObject({
-      code: 'ERR_PUBLISH_REFUSED',
-      reasonCode: 0x91,
-      outcome: 'refused',
-    })
-  })
-
   it.each([
     ['for a message sent once', false, 'refused'],
     ['for one sent again: that may be our own first copy', true, 'unknown'],
@@ -149,20 +97,6 @@ describe('a session whose past this process does not know', () => {
     await world.send(ack('pubrec', 1, 0x91))
     expect(world.peer.last('publish').dup).toBe(cut)
     expect(await error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x91, outcome })
-  })
-
-  it('first SUBSCRIBE of this process is sent although the session is there, with its own Retain Handling', async () => {
-    const world = await connected(durable, willing(true))
-    const filters = [
-      { filter: 'a', retainHandling: 0 },
-      { filter: 'b', retainHandling: 2 },
-    ] as const
-    world.client.subscription(filters, { qos: 1 })
-    await world.settle()
-    expect(world.peer.last('subscribe').subscriptions).toMatchObject(filters)
-    // On later connections the session has it.
-    await again(world, willing(true))
-    expect(carried(world.peer)).toEqual([])
   })
 })
 
@@ -223,18 +157,6 @@ describe('messages without a subscription', () => {
     await world.send(publish('t', 'one', 1, { dup: true }))
     expect(acks(world)).toEqual(['puback 1'])
     expect(world.seen('unclaimed')).toHaveLength(1)
-  })
-
-  it('are forgotten with the session: a later subscription does not get them as messages that it could acknowledge', async () => {
-    const world = await steady(held, willing(true))
-    await world.send(publish('t', 'one', 1))
-    await again(world, willing(false))
-    expect(world.seen('sessionlost')).toMatchObject([{ cause: 'absent', stale: 1 }])
-    const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual' })
-    for (let message = subscription.read(); message !== undefined; message = subscription.read())
-      expect(message.ack()).toBe(false)
-    await world.settle()
-    expect(acks(world)).toEqual([])
   })
 })
 

@@ -1,9 +1,7 @@
 /** Receive Maximum and packet identifiers of outgoing exchanges (sections 2.2.1, 4.9), and the limits that CONNACK sets. */
 import { describe, expect, it } from 'vitest'
-import type { PacketInput } from '../../../src/wire/packet-input.js'
 import { accepting, connected, failure, type World } from './harness.js'
 import { quiet } from './incoming.js'
-import { settled } from './steps.js'
 import { ack, stubbed, watched } from './stub.js'
 
 /** Topics of the publishes that reached the peer. */
@@ -112,46 +110,6 @@ describe('packet identifiers', () => {
 })
 
 describe('what CONNACK limits', () => {
-  it.each([0, 1] as const)('Maximum QoS %i: each excess is refused locally', async (maximumQoS) => {
-    const limits = { receiveMaximum: 1, retainAvailable: 0, maximumPacketSize: 64, maximumQoS }
-    const world = await connected({}, accepting(limits))
-    const before = world.peer.bytes.length
-    const excess = [
-      world.client.publish('t', 'x', { qos: 2 }),
-      world.client.publish('t', 'x', { qos: 0, retain: true }),
-      // 2 header bytes, 3 topic, 1 properties: 59 bytes of payload make 65.
-      world.client.publish('t', new Uint8Array(59)),
-      world.client.publish('t', maximumQoS === 0 ? 'x' : new Uint8Array(57), { qos: 1 }),
-    ].map(failure)
-    expect(await Promise.all(excess)).toMatchObject([
-      { code: 'ERR_QOS_UNSUPPORTED', option: 'qos', outcome: 'not-sent', fault: 'local' },
-      { code: 'ERR_RETAIN_UNSUPPORTED', option: 'retain', outcome: 'not-sent' },
-      { code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' },
-      {
-        code: maximumQoS === 0 ? 'ERR_QOS_UNSUPPORTED' : 'ERR_PACKET_TOO_LARGE',
-        outcome: 'not-sent',
-      },
-    ])
-    expect(world.peer.bytes).toHaveLength(before)
-    await settled(world, world.client.publish('t', new Uint8Array(58)))
-    expect(world.peer.bytes).toHaveLength(before + 64)
-    if (maximumQoS === 1) {
-      for (const topic of upTo(3)) world.client.publish(topic, new Uint8Array(50), { qos: 1 })
-      await world.settle()
-      expect(topics(world)).toEqual(['t', 't/0'])
-    }
-    expect(world.client.state).toBe('connected')
-  })
-
-  it('post is held to the same limits', async () => {
-    const world = await connected({}, accepting({ maximumPacketSize: 64 }))
-    const refused = expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' })
-    expect(() => world.client.post('t', new Uint8Array(59))).toThrow(refused)
-    expect(world.client.post('t', new Uint8Array(58))).toBe(true)
-    await world.settle()
-    expect(world.peer.all('publish')).toHaveLength(1)
-  })
-
   it('large payloads count with their head, and one that is refused leaves no hole in what follows', async () => {
     const world = await stubbed({}, { maximumPacketSize: 40_000 })
     const large = ([1, 0] as const).map((qos) =>
@@ -174,32 +132,5 @@ describe('what CONNACK limits', () => {
     world.client.publish('ok', 'x', { qos: 1 })
     await world.settle()
     expect(topics(world)).toEqual(['ok'])
-  })
-})
-
-const publish: PacketInput = { type: 'publish', topic: 't', qos: 1, packetId: 7 }
-// Nobody knows the identifier: the answer needs a fifth byte for its reason code.
-const pubrel: PacketInput = { type: 'pubrel', packetId: 7 }
-
-describe('the Maximum Packet Size of the server [MQTT-3.2.2-15]', () => {
-  it.each([
-    ['PUBACK', 4, publish, { type: 'puback', packetId: 7, reasonCode: 0 }],
-    ['PUBCOMP with a reason', 5, pubrel, { type: 'pubcomp', packetId: 7, reasonCode: 0x92 }],
-  ] as const)('leaves room for a %s of %i bytes', async (_name, size, packet, answer) => {
-    const world = await connected({}, accepting({ maximumPacketSize: size }))
-    await world.send(packet)
-    expect(world.peer.received.slice(1)).toMatchObject([answer])
-    expect(world.client.state).toBe('connected')
-  })
-
-  it.each([
-    ['PUBACK', 3, publish],
-    ['PUBCOMP with a reason', 4, pubrel],
-  ] as const)('ends the connection where it leaves none for a %s', async (_name, size, packet) => {
-    const world = await connected({}, accepting({ maximumPacketSize: size }))
-    const before = world.peer.bytes.length
-    await world.send(packet)
-    expect(world.peer.bytes).toHaveLength(before)
-    expect(world.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_PACKET_TOO_LARGE' } }])
   })
 })

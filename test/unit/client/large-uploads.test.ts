@@ -251,13 +251,6 @@ describe('which peer counts as dead', () => {
     })
   })
 
-  it('the same over a transport that says it takes everything', async () => {
-    const upload = await uploading({ keepAlive: 30 })
-    upload.link.write = () => true
-    sending(upload, 9 * megabyte)
-    expect(await givenUp(upload)).toBeLessThanOrEqual(40_000)
-  })
-
   it.each([
     ['post()', 100, 100],
     ['post()', 20_000, 100],

@@ -83,22 +83,6 @@ describe('the payload of an owned message', () => {
     },
   )
 
-  it('its text is there before and after the payload was taken out', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
-    await world.send(
-      publish('a', '{"a":1}', undefined, { properties: { contentType: 'c' } }),
-      publish('a', 'b'),
-    )
-    const message = taken(subscription)
-    expect([message.text(), message.json(), message.payload.length]).toEqual([
-      '{"a":1}',
-      { a: 1 },
-      7,
-    ])
-    expect([message.text(), message.properties.contentType]).toEqual(['{"a":1}', 'c'])
-  })
-
   it('keeps no window alive, nor more than 8 KiB, though one in a thousand is kept', async () => {
     const world = await agreed()
     const kept: Message[] = []

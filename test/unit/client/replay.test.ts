@@ -138,22 +138,6 @@ describe('several in flight', () => {
   })
 })
 
-describe('the window of the new connection', () => {
-  it('is never exceeded: the rest of the replay waits in order, new messages behind it [MQTT-3.3.4-7]', async () => {
-    const world = await steady()
-    send(world, 1, 'a', 'b', 'c', 'd', 'e')
-    await lose(world)
-    send(world, 1, 'new')
-    const peer = await comeBack(world, keeps({ receiveMaximum: 2 }))
-    const expected = repeats('a', 'b', 'c', 'd', 'e')
-    for (let acknowledged = 0; acknowledged < 5; acknowledged++) {
-      expect(carried(peer).slice(0, 5)).toEqual(expected.slice(0, acknowledged + 2))
-      await world.send(ack('puback', acknowledged + 1))
-    }
-    expect(carried(peer).slice(5)).toEqual([expect.stringMatching(/^publish t=new q1 #\d+$/)])
-  })
-})
-
 describe('a publish that was sent, and is given up', () => {
   it('by an abort: the exchange goes on with the next connection; its identifier stays taken', async () => {
     const world = await steady()

@@ -1,14 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { Subscription } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
-import { accepting, agreeable, connected, World } from './harness.js'
-import { publish, series } from './incoming.js'
+import { accepting, agreeable, connected, type World } from './harness.js'
+import { publish } from './incoming.js'
 import { Ledger } from './ledger.js'
-import { plainConnack, StalledTransport } from './stalled-transport.js'
 import { unhandledInFile } from './unhandled.js'
 
 const unhandled = unhandledInFile()
-const never = () => new Promise<never>(() => undefined)
 
 async function consume(subscription: Subscription): Promise<void> {
   for await (const message of subscription) message.text()
@@ -45,79 +43,7 @@ function callEverything(ledger: Ledger, client: BaseClient): void {
   ledger.add('dispose', () => client.subscription('s/9')[Symbol.asyncDispose]())
 }
 
-/** A client with a message in hand, and a server that answers nothing any more. */
-async function reading(): Promise<World> {
-  const world = await connected({}, agreeable)
-  const subscription = world.client.subscription('u', { qos: 1 })
-  await world.send(publish('u', '', 10))
-  await subscription.next()
-  world.answer = accepting()
-  return world
-}
-
-/** States of a client beside those of `lifecycle-settle.test.ts`, and how to get there. */
-const situations: Record<string, () => Promise<World>> = {
-  'connected to a peer that is deaf': async () => {
-    const transport = new StalledTransport(100)
-    const world = new World({}, {}, 1, () => transport)
-    world.client.connect().catch(() => undefined)
-    await world.settle()
-    transport.feed(plainConnack)
-    await world.settle()
-    return world
-  },
-  'connected, a large packet half in': async () => {
-    const world = await connected()
-    await world.sendBytes('30 ff 7f 00 01 61 00 61 61')
-    return world
-  },
-  'connected, with a turn that never ends': async () => {
-    const world = await reading()
-    world.answer = agreeable
-    world.client.listen('t', never, { qos: 1 }).catch(() => undefined)
-    const manual = world.client.subscription('v', { qos: 1, ack: 'manual' })
-    await world.send(...series('t', 3), publish('v', '', 11))
-    await manual.next()
-    world.answer = accepting()
-    return world
-  },
-  'disconnecting, held up by a turn': async () => {
-    const world = await reading()
-    world.client.disconnect({ timeout: 60_000 })
-    await world.settle()
-    expect(world.client.state).toBe('disconnecting')
-    return world
-  },
-}
-
-/** Nothing waits, and what was rejected is typed. */
-function expectSettled(ledger: Ledger, world: World): void {
-  const { pending, untyped } = ledger
-  expect({ pending, untyped, timers: world.clock.pending }).toEqual({
-    pending: [],
-    untyped: [],
-    timers: 0,
-  })
-}
-
 describe('every promise settles, typed, and nothing is left', () => {
-  const rows = Object.keys(situations).flatMap((name) =>
-    [0, 200].map((timeout) => [name, timeout] as const),
-  )
-  it.each(rows)('%s: within 50 ms of disconnect({ timeout: %i })', async (name, timeout) => {
-    const world = (await situations[name]?.()) as World
-    const ledger = new Ledger()
-    callEverything(ledger, world.client)
-    await world.settle()
-    callEverything(ledger, world.client)
-    ledger.add('disconnect', () => world.client.disconnect({ timeout }))
-    callEverything(ledger, world.client)
-    await world.clock.advance(timeout + 50)
-    expect([ledger.pending, world.client.state]).toEqual([[], 'closed'])
-    await world.clock.advance(1000)
-    expectSettled(ledger, world)
-  })
-
   it.each<[string, (world: World) => unknown, string]>([
     ['cut', (world) => world.peer.cut(), 'ERR_CONNECTION_LOST'],
     ['end', (world) => world.peer.end(), 'ERR_CONNECTION_LOST'],
@@ -133,7 +59,8 @@ describe('every promise settles, typed, and nothing is left', () => {
     const ended = lose(world)
     await world.settle()
     await ended
-    expectSettled(ledger, world)
+    const { pending, untyped } = ledger
+    expect([pending, untyped, world.clock.pending]).toEqual([[], [], 0])
     const waiting = [
       'publish 1',
       'publish 2',
@@ -145,19 +72,6 @@ describe('every promise settles, typed, and nothing is left', () => {
     ]
     for (const entry of [...waiting, 'iterator', 'batches', 'next manual'])
       expect(ledger.codes.filter((line) => line === `${entry}: ${code}`)).toHaveLength(2)
-  })
-
-  it('a handler that never ends does not keep `done` of its handling from settling', async () => {
-    const world = await connected({}, agreeable)
-    const starting = world.client.listen('a', never, { qos: 1 })
-    await world.settle()
-    const { done } = await starting
-    await world.send(publish('a', '', 1))
-    const ledger = new Ledger()
-    ledger.add('done', () => done)
-    ledger.add('disconnect', () => world.client.disconnect({ timeout: 0 }))
-    await world.clock.advance(50)
-    expect(ledger.pending).toEqual([])
   })
 })
 

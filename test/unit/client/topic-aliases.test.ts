@@ -44,12 +44,6 @@ describe('ours', () => {
     expect(sent(world)).toBe('a1 1 a a 1')
   })
 
-  it.each([5, 4] as const)('by default none [MQTT-3.2.2-18]: %d', async (protocolVersion) => {
-    const world = await connected({ protocolVersion }, forgets())
-    await post(world, 'aa')
-    expect(sent(world)).toBe('a a')
-  })
-
   it('the next connection is taught anew [MQTT-3.3.2-7]', async () => {
     const world = await steady({}, forgets({ topicAliasMaximum: 2 }))
     await post(world, 'aba')
@@ -71,15 +65,6 @@ describe('ours', () => {
     const peer = await again(world, keeps(five))
     expect(sent(world)).toBe('t t')
     expect(publishFrames(peer)).toEqual(first.map(({ rest }) => ({ dup: true, rest })))
-  })
-
-  it('a message that was too large has taught the server nothing', async () => {
-    const world = await connected({}, forgets({ ...five, maximumPacketSize: 60 }))
-    expect(() => world.client.post('a', 'x'.repeat(100))).toThrow(
-      expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }),
-    )
-    await post(world, 'aa')
-    expect(sent(world)).toBe('a1 1')
   })
 
   it('a message that fits without an alias and not with one is sent', async () => {
@@ -107,25 +92,6 @@ describe('the server’s', () => {
   const alias = (topic: string, topicAlias: number, text = 'x') =>
     publish(topic, text, undefined, { properties: { topicAlias } })
   const announced = (world: World) => world.peer.last('connect').properties.topicAliasMaximum
-
-  it('give the topic, the newest wins; the message has it and not the alias', async () => {
-    const world = await connected({}, willing(false))
-    const subscription = await subscribe(world, '#')
-    await world.send(
-      alias('a', 1),
-      alias('', 1),
-      alias('b', 10),
-      alias('', 10),
-      alias('c', 1),
-      alias('', 1),
-    )
-    const topics: string[] = []
-    for (let message = subscription.read(); message !== undefined; message = subscription.read()) {
-      topics.push(message.topic)
-      expect('topicAlias' in message.properties).toBe(false)
-    }
-    expect(topics).toEqual(['a', 'a', 'b', 'b', 'c', 'c'])
-  })
 
   it('end with the connection: the next one knows none of them, and closes with 0x82 [MQTT-3.3.2-7]', async () => {
     const world = await steady({}, willing(false))
