@@ -23,14 +23,9 @@ const pure = [
 
 /** Long: at random for many seeds, at every byte, or the same cases once more in another way; or they count work, for which a process has to be fresh. */
 const long = [
-  'test/unit/client/cost*.test.ts',
-  'test/unit/client/subscription-cost.test.ts',
-  'test/unit/client/inbound-bytes.test.ts',
-  'test/unit/client/large-uploads-sockets.test.ts',
+  'test/unit/client/cost.test.ts',
   'test/unit/client/reconnect-fleet.test.ts',
   'test/unit/client/registry-model.test.ts',
-  'test/unit/client/replay-bytes.test.ts',
-  'test/unit/client/settle.test.ts',
   'test/rules/corpus/core.test.ts',
   'test/rules/corpus/memory-*.test.ts',
   'test/fuzz/search.test.ts',

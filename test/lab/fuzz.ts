@@ -12,15 +12,11 @@ export const minutes = 3
 const suites = [
   'test/unit/wasm/',
   'test/fuzz/search',
-  ...['inbound-bytes', 'reconnect-fleet', 'registry-model', 'replay-bytes', 'settle'].map(
-    (name) => `test/unit/client/${name}.test.ts`,
-  ),
+  ...['reconnect-fleet', 'registry-model'].map((name) => `test/unit/client/${name}.test.ts`),
   ...['faults/', 'latest-attacks', 'operation.test.ts'].map((name) => `test/unit/typed/${name}`),
 ]
-/** Suites that have a long form, which takes as long as it takes: about six minutes on two cores. */
-const longSuites = ['hostile-mutated', 'replay-bytes'].map(
-  (name) => `test/unit/client/${name}.test.ts`,
-)
+/** Suites that have a long form, which takes as long as it takes. */
+const longSuites = ['test/unit/client/hostile-mutated.test.ts']
 
 async function search(lab: Lab, file: string, target: string, share: number): Promise<Result> {
   const { inputs, edges, findings } = await hunt(

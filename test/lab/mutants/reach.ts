@@ -13,12 +13,7 @@ import type { Hand } from './worker-process.js'
 
 const slash = (name: string): string => name.split(path.sep).join('/')
 /** They count work, and so run by themselves, and judge only the mutants that name them. */
-const alone = new Set([
-  'test/unit/client/cost.test.ts',
-  'test/unit/client/cost-bytes.test.ts',
-  'test/unit/client/subscription-cost.test.ts',
-  'test/unit/queue/cost.test.ts',
-])
+const alone = new Set(['test/unit/client/cost.test.ts', 'test/unit/queue/cost.test.ts'])
 /** Milliseconds of processor time for a few test files. */
 const patience = 600_000
 const filesATime = 6

@@ -125,16 +125,6 @@ describe("'manual'", () => {
     expect(await acked(world)).toEqual(['puback 1', 'pubrec 2', 'puback 3 0x80', 'pubrec 4'])
   })
 
-  it('acknowledgements of one turn leave in one write', async () => {
-    const { world, subscription } = await received({ ack: 'manual' }, ...series('a', 3))
-    const before = world.peer.bytes.length
-    for (const message of [taken(subscription), taken(subscription), taken(subscription)].reverse())
-      message.ack()
-    expect(world.peer.bytes.length).toBe(before)
-    await world.settle()
-    expect(world.peer.bytes.slice(before)).toEqual([0x40, 2, 0, 1, 0x40, 2, 0, 2, 0x40, 2, 0, 3])
-  })
-
   it('a second ack is stale, and so is one after the end of the connection and of the session', async () => {
     const { world, subscription } = await received({ ack: 'manual' }, ...series('a', 2))
     const [message, late] = [taken(subscription), taken(subscription)]
@@ -202,18 +192,6 @@ describe('reason codes', () => {
     },
   )
 
-  it('[MQTT-4.3.3-9] an error code ends QoS 2 at PUBREC: the identifier is free, a PUBREL for it is answered with 0x92', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a', { qos: 2, ack: 'manual' })
-    await world.send(qos2('1', 1))
-    taken(subscription).ack(0x87)
-    await world.settle()
-    await world.send({ type: 'pubrel', packetId: 1, reasonCode: 0 })
-    await world.send(publish('a', '2', 1, { qos: 2, dup: true }))
-    expect(takenTexts(subscription)).toEqual(['2'])
-    expect(acks(world)).toEqual(['pubrec 1 0x87', 'pubcomp 1 0x92'])
-  })
-
   it('[MQTT-3.4.2-1] those that no client may send are refused, without effect', async () => {
     const { world, subscription } = await received({ ack: 'manual' }, publish('a', 'x', 1))
     const message = taken(subscription)
@@ -260,23 +238,6 @@ describe('disconnect() and open turns', () => {
       expect([takenTexts(other), acks(world)]).toEqual([[], ['puback 1']])
     },
   )
-
-  it('a loop body may throw while stopping: under detach its message is left unacknowledged', async () => {
-    const { world, subscription } = await received({ onExit: 'detach' }, publish('a', 'x', 1))
-    const body = gate()
-    const run = async (): Promise<void> => {
-      for await (const _ of subscription) await body.promise
-    }
-    const loop = quiet(run())
-    await world.settle()
-    const done = quiet(world.client.disconnect())
-    await world.settle()
-    body.fail(new Error('no'))
-    await world.clock.advance(5000)
-    await done
-    await expect(loop).rejects.toThrow('no')
-    expect(acks(world)).toEqual([])
-  })
 })
 
 it('one message for several consumers is acknowledged when each has, not when one has twice', async () => {

@@ -2,8 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { Client } from '../../../src/client/node.js'
 import { constant } from '../../../src/client/parsing/backoff.js'
-import type { PublishPacket } from '../../../src/wire/packets.js'
-import { accepting, connected, failure, World } from './harness.js'
+import { accepting, failure, World } from './harness.js'
 import { publish } from './incoming.js'
 import { ack, type StubWorld, stubbed, watched } from './stub.js'
 
@@ -31,10 +30,6 @@ async function settled<T extends readonly Promise<unknown>[]>(
 
 const incoming = publish('s', 'x', 9)
 const numbers = (count: number): string[] => Array.from({ length: count }, (_, index) => `${index}`)
-const pattern = (size: number): Uint8Array =>
-  Uint8Array.from({ length: size }, (_, index) => (index * 7 + (index >> 8)) & 0xff)
-const isPattern = (packet: PublishPacket | undefined, size: number): boolean =>
-  Buffer.compare(packet?.payload ?? new Uint8Array(0), pattern(size)) === 0
 
 describe('one write per flush', () => {
   it('a lone publish leaves in the turn of the call', async () => {
@@ -44,29 +39,11 @@ describe('one write per flush', () => {
     expect(world.stub.writes).toHaveLength(1)
   })
 
-  it('everything of one turn leaves in one write, whatever its kind', async () => {
-    const world = await stubbed()
-    for (const text of numbers(100))
-      world.client.publish('t', text, { qos: (Number(text) % 3) as 0 | 1 | 2 })
-    await world.settle()
-    expect([world.stub.writes.length, world.stub.payloads]).toEqual([1, numbers(100)])
-  })
-
   it('awaited QoS 0 publishes are not held back', async () => {
     const world = await stubbed()
     for (const text of numbers(3)) await world.client.publish('t', text)
     await world.settle()
     expect(world.stub.payloads).toEqual(numbers(3))
-  })
-
-  it('more than 64 KiB of a turn leaves in pieces of about that size', async () => {
-    const world = await stubbed()
-    for (let index = 0; index < 300; index++) world.client.post('t', new Uint8Array(1000))
-    await world.settle()
-    expect(world.stub.writes.length).toBeGreaterThanOrEqual(4)
-    expect(world.stub.writes.length).toBeLessThanOrEqual(6)
-    expect(Math.max(...world.stub.writes.map((bytes) => bytes.length))).toBeLessThan(66_600)
-    expect(world.stub.packets).toHaveLength(300)
   })
 
   it('the answers to one read leave in one write, and the publishes that they let go with them', async () => {
@@ -85,20 +62,6 @@ describe('one write per flush', () => {
 })
 
 describe('large payloads', () => {
-  it.each([0, 1, 2] as const)(
-    'QoS %i: 1 MB leaves at once, in slices of our own memory',
-    async (qos) => {
-      const world = await stubbed()
-      const payload = pattern(1_048_576)
-      world.client.publish('t', payload, { qos })
-      await world.settle()
-      expect(world.stub.arrays.some((bytes) => bytes.buffer === payload.buffer)).toBe(false)
-      expect(Math.max(...world.stub.arrays.map((bytes) => bytes.length))).toBe(131_072)
-      expect(isPattern(world.stub.packets[0] as PublishPacket, payload.length)).toBe(true)
-      expect(world.client.outbound.size).toBe(0)
-    },
-  )
-
   it('a large QoS 0 payload settles when it was written, not before, and so does a small one with flush: true', async () => {
     const world = await stubbed()
     world.stub.holds = true
@@ -114,33 +77,6 @@ describe('large payloads', () => {
     await world.settle()
     for (const { value } of [large, flushed])
       expect(value).toMatchObject({ reasonCode: 0, packetId: undefined })
-  })
-
-  it('nothing comes between head and payload: acknowledgements of the same turn', async () => {
-    const world = await stubbed()
-    const subscription = world.client.subscription('s', { qos: 1, ack: 'manual' })
-    await world.settle()
-    await world.deliver({ type: 'suback', packetId: 1, reasonCodes: [1], properties: {} })
-    await world.deliver(incoming)
-    const message = await subscription.next()
-    world.forget()
-    expect(message?.ack()).toBe(true)
-    world.client.publish('t', pattern(40_000), { qos: 1 })
-    await world.settle()
-    expect(world.stub.packets.map((packet) => packet.type).sort()).toEqual(['puback', 'publish'])
-    const sent = world.stub.packets.find((packet) => packet.type === 'publish')
-    expect(isPattern(sent as PublishPacket, 40_000)).toBe(true)
-  })
-
-  it('nothing comes between head and payload: PUBREL of the read that gave the quota', async () => {
-    const world = await stubbed({}, { receiveMaximum: 2 })
-    world.client.publish('t', 'a', { qos: 2 })
-    world.client.publish('t', 'b', { qos: 1 })
-    world.client.publish('t', pattern(40_000), { qos: 1 })
-    await world.settle()
-    await world.deliver(ack('pubrec', 1), ack('puback', 2))
-    const types = world.stub.packets.map((packet) => packet.type)
-    expect(types.sort().join()).toBe('publish,publish,publish,pubrel')
   })
 })
 
@@ -189,23 +125,6 @@ describe('a transport that takes no more', () => {
     world.client.publish('t', 'waits', { qos: 1 })
     await world.clock.advance(10_000)
     expect(world.stub.packets).toEqual([{ type: 'pingreq' }])
-  })
-
-  it('a peer that stops reading loses the connection one keep-alive and one ping timeout later, even if it still sends', async () => {
-    const world = await blocked({ keepAlive: 10, pingTimeout: 5000 })
-    const calls = ([0, 1] as const).map((qos) => world.client.publish('t', 'waits', { qos }))
-    const waiting = await settled(world, ...calls)
-    for (let second = 1; second < 15; second++) {
-      await world.clock.advance(1000)
-      await world.deliver({ type: 'pingresp' })
-    }
-    expect(world.client.state).toBe('connected')
-    await world.clock.advance(1000)
-    expect(world.client.state).toBe('closed')
-    const code = 'ERR_KEEPALIVE_TIMEOUT'
-    expect(await world.client.closed).toMatchObject({ code, fault: 'remote' })
-    for (const { error } of waiting) expect(error).toMatchObject({ code, outcome: 'not-sent' })
-    expect([world.stub.over, world.clock.pending]).toEqual([true, 0])
   })
 
   it('what the server makes us answer is bounded while it reads nothing', async () => {
@@ -274,18 +193,6 @@ describe('writable', () => {
       expect(await end).toMatchObject({ code: 'ERR_CLOSED' })
     },
   )
-
-  it('a loop over writable sends everything through a narrow transport, in order', async () => {
-    const world = await connected({}, accepting(), { highWaterMark: 500, split: 100 })
-    const send = async (): Promise<void> => {
-      for (const text of numbers(200))
-        while (!world.client.post('t', text)) await world.client.writable
-    }
-    expect(await settled(world, send())).toMatchObject([{ state: 'fulfilled', error: undefined }])
-    expect(
-      world.peer.all('publish').map((packet) => Buffer.from(packet.payload).toString()),
-    ).toEqual(numbers(200))
-  })
 })
 
 describe('client.flush()', () => {

@@ -1,7 +1,4 @@
-/**
- * Borrowed messages over a transport that reads in place, and whose windows are full of other bytes after each read: what may be read is right for as
- * long as it may be read, whether it is kept, detached, acknowledged, dropped or handed on.
- */
+/** Borrowed messages over a transport whose windows are full of other bytes after each read: right for as long as they may be read. */
 import { describe, expect, it } from 'vitest'
 import type {
   Handler,
@@ -146,14 +143,6 @@ describe('a handler where the message was read', () => {
     expect(JSON.parse(JSON.stringify(message))).toEqual({ topic: 'a', released: true })
   })
 
-  it('a packet that came in two reads has its place among the others', async () => {
-    const rig = await listening(() => undefined)
-    // The window is full in the midst of a packet.
-    const texts = Array.from({ length: 40 }, (_, index) => `${index} ${'x'.repeat(5000)}`)
-    await rig.send(...texts.map((text) => publish('a', text)))
-    expect(rig.texts).toEqual(texts)
-  })
-
   it('is retried with the same message, which is still there', async () => {
     const rig = await listening((_message, { texts }) => {
       if (texts.length < 3) throw new Error('not yet')
@@ -163,16 +152,6 @@ describe('a handler where the message was read', () => {
     await rig.world.clock.advance(10_000)
     expect(rig.texts).toEqual(['hello', 'hello', 'hello', 'next'])
     expectAcked(rig, 2)
-  })
-
-  it('that throws at QoS 0 is reported, and the next message comes', async () => {
-    const rig = await listening(fails)
-    await rig.send(...quick('a', 2))
-    expect(rig.texts).toEqual(['1', '2'])
-    expect(rig.world.seen('error').map(({ error }) => error.code)).toEqual([
-      'ERR_HANDLER_FAILED',
-      'ERR_HANDLER_FAILED',
-    ])
   })
 
   const acts: Readonly<Record<string, (rig: Listening) => unknown>> = {
@@ -283,21 +262,6 @@ describe('refused by its handler inside the read', () => {
       expect(world.seen('disconnect').map(({ cause }) => cause?.message)).toEqual(causes)
     }
   })
-
-  it('with large properties: it counts for the budget as any other does, others have room beside it', async () => {
-    const rig = await windowed({ memoryBudget: 20_000 })
-    const { world, send } = rig
-    await refuse(rig)
-    await send(
-      publish('a', 'hello', 1, { properties: { userProperties: [['k', 'v'.repeat(5000)]] } }),
-    )
-    await send(publish('a', 'x'.repeat(3000), 2), publish('a', 'y'.repeat(3000), 3))
-    expect(world.seen('disconnect')).toEqual([])
-    const next = await subscribe(world, 'a', { qos: 1 })
-    expect([taken(next), taken(next), taken(next)].map((message) => message.payloadLength)).toEqual(
-      [5, 3000, 3000],
-    )
-  })
 })
 
 describe('acknowledged', () => {
@@ -344,21 +308,6 @@ describe('acknowledged', () => {
       ])
     },
   )
-
-  it('twice by its handler: the message after it is not', async () => {
-    const answers: boolean[] = []
-    const door = gate()
-    const rig = await listening((message) => {
-      answers.push(message.ack(), message.ack())
-      return answers.length === 2 ? undefined : door.promise
-    })
-    await rig.send(...series('a', 3))
-    expect(answers).toEqual([true, false, true, false])
-    expectAcked(rig, 2)
-    door.open()
-    await rig.world.settle()
-    expectAcked(rig, 3)
-  })
 })
 
 describe('a handler that returns', () => {
@@ -447,19 +396,6 @@ describe('memory', () => {
       }
     },
   )
-
-  it('topics that come once do not take the budget', async () => {
-    const world = await agreed({ memoryBudget: 200_000 })
-    const subscription = await subscribe(world, '#', { qos: 1, ack: 'manual' })
-    for (let from = 0; from < 5000; from += 500) {
-      await world.send(
-        ...Array.from({ length: 500 }, (_, index) => publish(`topic/${from + index}/of/many`, '')),
-      )
-      takenTexts(subscription)
-    }
-    await world.send(...series('a', 50))
-    expect([world.seen('disconnect'), subscription.size]).toEqual([[], 50])
-  })
 })
 
 /** Consumers of borrowed messages that look at what they were handed twice: when it came, and when they are done with it. */

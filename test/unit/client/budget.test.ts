@@ -11,8 +11,8 @@ import { constant } from '../../../src/client/parsing/backoff.js'
 import { memoryStore } from '../../../src/store/memory.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
-import { again, keeps, lasting, steady, willing } from './across.js'
-import { accepting, agreeable, connected, World } from './harness.js'
+import { again, comeBack, keeps, lasting, lose, steady, willing } from './across.js'
+import { agreeable, World } from './harness.js'
 import {
   acks,
   agreed,
@@ -83,16 +83,6 @@ describe('over the budget', () => {
     const subscription = await subscribe(world, 'a')
     for (let index = 0; index < 10; index++) await world.send(publish('a', big))
     expect(subscription.size).toBeGreaterThanOrEqual(2)
-  })
-
-  it('QoS 0 over several subscriptions, each far below its own bounds', async () => {
-    const world = await agreed({ memoryBudget, keepAlive: false })
-    const filters = ['a', 'b', 'c', 'd', 'e']
-    const subscriptions = await Promise.all(filters.map((filter) => subscribe(world, filter)))
-    for (const filter of filters) await world.send(publish(filter, big))
-    expect(
-      subscriptions.reduce((sum, subscription) => sum + subscription.size, 0),
-    ).toBeLessThanOrEqual(3)
   })
 
   it.each([0, 1] as const)(
@@ -179,13 +169,6 @@ describe('over the budget while somebody reads: what had no room comes again onc
     expect(world.seen('drop')).toEqual([])
   })
 
-  it('what else the server has to say is heard meanwhile', async () => {
-    const { world } = await slow(400)
-    const published = world.client.publish('b', 'x', { qos: 1 })
-    await world.settle()
-    await expect(published).resolves.toMatchObject({ reasonCode: 0 })
-  })
-
   it('a handler that hangs is not waited for', async () => {
     const { world } = await slow(1_000_000)
     await world.clock.advance(1099)
@@ -249,14 +232,6 @@ describe('over the budget while somebody reads: what had no room comes again onc
     expect(await world.client.closed).toBe(undefined)
   })
 
-  it('the next connection is made at once, and without a growing delay', async () => {
-    const { world } = await slow(20)
-    world.answer = willing(true)
-    await world.clock.advance(300)
-    expect(world.peers).toHaveLength(2)
-    expect(world.seen('reconnecting').every(({ delay }) => delay <= 1000)).toBe(true)
-  })
-
   it('a connection that is lost meanwhile takes the matter with it', async () => {
     const { world, numbers } = await slow(100)
     await again(world, willing(true))
@@ -271,20 +246,36 @@ describe('over the budget while somebody reads: what had no room comes again onc
 describe('what is let go is given back', () => {
   const manual = { qos: 1, ack: 'manual', retainHandling: 2 } as const
 
-  it.each<[string, (world: World, round: number) => Promise<void>]>([
+  it.each<[string, (world: World, id: number) => Promise<unknown>]>([
     [
-      'by unsubscribing',
-      async (world, round) => {
+      'overflow',
+      async (world, id) => {
+        const options = { qos: 1, buffer: 1, overflow: 'drop-oldest' } as const
+        if (id === 1) await subscribe(world, 'a', options)
+        await world.send(publish('a', big, id))
+      },
+    ],
+    [
+      'a handler',
+      async (world, id) => {
+        if (id === 1) await listening(world, () => undefined)
+        await world.send(publish('a', big, id))
+        expect(acks(world)).toHaveLength(id)
+      },
+    ],
+    [
+      'unsubscribing',
+      async (world, id) => {
         const subscription = await subscribe(world, 'a', { qos: 1 })
-        await world.send(publish('a', big, round * 2), publish('a', big, round * 2 + 1))
+        await world.send(publish('a', big, id * 2), publish('a', big, id * 2 + 1))
         await Promise.all([subscription.unsubscribe(), world.settle()])
       },
     ],
     [
-      'by detaching and a new subscription',
-      async (world, round) => {
+      'detaching and a new subscription',
+      async (world, id) => {
         const subscription = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
-        await world.send(publish('a', big, round))
+        await world.send(publish('a', big, id))
         subscription.detach()
         const next = await subscribe(world, 'a', { qos: 1, retainHandling: 2 })
         expect(takenTexts(next)).toEqual([big])
@@ -292,59 +283,40 @@ describe('what is let go is given back', () => {
       },
     ],
     [
-      'by client.unsubscribe of a detached filter',
-      async (world, round) => {
+      'client.unsubscribe() of a detached filter',
+      async (world, id) => {
         const subscription = await subscribe(world, 'a', { qos: 1 })
-        await world.send(publish('a', big, round))
+        await world.send(publish('a', big, id))
         subscription.detach()
         await Promise.all([world.client.unsubscribe('a'), world.settle()])
-        expect(acks(world)).toHaveLength(round)
+        expect(acks(world)).toHaveLength(id)
       },
     ],
     [
-      'by ack() of a message that a detached filter keeps',
-      async (world, round) => {
+      'ack() of a message that a detached filter keeps',
+      async (world, id) => {
         const subscription = await subscribe(world, 'a', manual)
-        await world.send(publish('a', big, round))
+        await world.send(publish('a', big, id))
         const message = taken(subscription)
         subscription.detach()
         expect(message.ack()).toBe(true)
         await world.settle()
       },
     ],
-  ])('%s', async (_how, round) => {
+  ])('by %s', async (_how, act) => {
     const world = await agreed({ memoryBudget })
-    for (let count = 1; count <= 10; count++) await round(world, count)
+    for (let id = 1; id <= 10; id++) await act(world, id)
     expect(world.client.state).toBe('connected')
   })
 
   it('by reading', async () => {
     const world = await agreed({ memoryBudget })
     const subscription = await subscribe(world, 'a', { qos: 1 })
-    for (const packet of flood(50)) {
+    for (const packet of flood(20)) {
       await world.send(packet)
       expect(taken(subscription).payloadLength).toBeGreaterThan(3000)
     }
     expect(world.client.state).toBe('connected')
-  })
-
-  it('by a handler, also without a subscription: nothing piles up', async () => {
-    const world = await agreed({ memoryBudget })
-    let count = 0
-    await listening(world, () => void count++)
-    await oneByOne(world, flood(50))
-    expect(count).toBe(50)
-    const unclaimed = await connected({ memoryBudget }, accepting())
-    await oneByOne(unclaimed, flood(50))
-    expect(acks(unclaimed)).toHaveLength(50)
-  })
-
-  it('by overflow', async () => {
-    const world = await agreed({ memoryBudget })
-    const subscription = await subscribe(world, 'a', { qos: 1, buffer: 1, overflow: 'drop-oldest' })
-    await oneByOne(world, flood(50))
-    expect(world.client.state).toBe('connected')
-    expect(subscription.dropped).toBeGreaterThanOrEqual(47)
   })
 
   it('by the end of unclaimedHold', async () => {
@@ -486,14 +458,6 @@ describe('over the budget, on a stream that can be paused', () => {
     expect([world.peers.length, ends(world)]).toEqual([1, []])
   })
 
-  it('disconnect() in the meantime hands out what was taken, and ends', async () => {
-    const { world } = await handling(taking(100))
-    await world.send(...flood(9))
-    const ended = world.client.disconnect()
-    await world.clock.advance(3000)
-    expect((await world.outcome(ended)).state).toBe('fulfilled')
-  })
-
   it.each([4, 5] as const)(
     'a handler that hangs: the budget and one message, over however many connections, and no attempts are spent (version %i)',
     async (protocolVersion) => {
@@ -562,28 +526,6 @@ describe('over the budget, on a stream that can be paused', () => {
     expect([handled, world.peers.length]).toEqual([12, 1])
   })
 
-  it.each([4, 5] as const)(
-    'a grant behind the backlog comes, and all of that (version %i)',
-    async (version) => {
-      const open = new Map(flood(20, true).map((packet, index) => [index + 1, packet]))
-      const answer: Answer = (packet) => {
-        if (packet.type === 'puback') open.delete(packet.packetId)
-        const backlog = packet.type === 'connect' ? [...open.values()] : []
-        return [willing(true)(packet) ?? [], backlog].flat()
-      }
-      const world = created({ ...coming, ...session, protocolVersion: version }, answer)
-      const numbers: string[] = []
-      const run = async (): Promise<void> => {
-        await world.client.connect()
-        for await (const message of await world.client.subscribe('a', { qos: 1 }))
-          numbers.push(numberOf(message))
-      }
-      quiet(run())
-      await world.clock.advance(20_000)
-      expect(numbers).toHaveLength(20)
-    },
-  )
-
   it.each([0, 1] as const)('the answer of a request has room, at QoS %i', async (qos) => {
     const world = await started()
     const answers: string[] = []
@@ -634,5 +576,46 @@ describe('over the budget, on a stream that can be paused', () => {
     const renewed = quiet(world.client.reauthenticate())
     await world.clock.advance(1000)
     expect((await world.outcome(renewed)).state).toBe('fulfilled')
+  })
+})
+
+describe('the budget over several connections', () => {
+  const announced = (world: World) =>
+    world.peers.map((peer) => peer.all('connect')[0]?.properties.receiveMaximum)
+
+  /** A client with 20,000 bytes for messages, whose reader never comes. */
+  async function overrun(options: ClientOptions): Promise<World> {
+    const world = await steady(
+      { memoryBudget: 20_000, receiveMaximum: 64, ...options },
+      willing(false),
+    )
+    await subscribe(world, 'a', { qos: 1, ack: 'manual' })
+    return world
+  }
+
+  it('announces budget ÷ largest message at once, then ever less, down to budget ÷ maximumPacketSize', async () => {
+    const closes = async (options: ClientOptions): Promise<unknown> => {
+      const world = await overrun(options)
+      for (let round = 0; round < 3; round++) {
+        await world.send(...flood(8))
+        expect(world.peer.last('disconnect').reasonCode).toBe(0x97)
+        // A server that lost the session, so that the same messages come as new ones and fill the budget again.
+        await comeBack(world, willing(false))
+      }
+      return announced(world)
+    }
+    // Five messages of 3,000 bytes fit, with what the objects around them cost.
+    expect(await closes({ maximumPacketSize: 4000 })).toEqual([64, 5, 5, 5])
+    expect(await closes({ maximumPacketSize: 10_000 })).toEqual([64, 5, 2, 2])
+  })
+
+  it('other ends of a connection change nothing', async () => {
+    const world = await overrun({ maximumPacketSize: 4000 })
+    await lose(world)
+    await comeBack(world, willing(true))
+    // The server's own 0x97 is about what we sent.
+    await world.send({ type: 'disconnect', reasonCode: 0x97, properties: {} })
+    await comeBack(world, willing(true))
+    expect(announced(world)).toEqual([64, 64, 64])
   })
 })

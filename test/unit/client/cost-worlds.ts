@@ -1,8 +1,4 @@
-/**
- * What the cost tests share: clients with so much of something (in flight, queued, in hand, subscribed), and how a row is judged.
- *
- * A row prepares a world for so many, and gives what is to be counted. For each, a walk that is made quadratic is among the mutants of `npm run lab -- mutants hand`.
- */
+/** Rows of the cost tests: each prepares a world for so many and gives what is to be counted. For each row one walk is made quadratic by `npm run lab -- mutants hand`. */
 import { describe, expect, it } from 'vitest'
 import type {
   ClientOptions,
@@ -11,11 +7,11 @@ import type {
   SubscribeOptions,
   Subscription,
 } from '../../../src/client/api/index.js'
-import type { ClientPacket } from '../../../src/wire/packets.js'
 import { steady, willing } from './across.js'
 import { countWorkOf, grownTooMuch, type Work } from './counted-work.js'
-import { agreeable, connected, World } from './harness.js'
+import { connected, World } from './harness.js'
 import { bytesOf, obliging, quiet, series } from './incoming.js'
+import { deafTo, settled } from './steps.js'
 
 /** Prepares a world for so many; gives what counts. */
 export type Row = (count: number) => Promise<() => Promise<unknown>>
@@ -52,18 +48,8 @@ export const shuffled = (numbers: readonly number[]): number[] =>
   [...numbers].sort((one, other) => ((one * 7919) % 1009) - ((other * 7919) % 1009))
 export const filters = (count: number): string[] => upTo(count).map((index) => `t/${index}`)
 
-export async function settled<T>(world: World, promise: Promise<T>): Promise<T> {
-  quiet(promise)
-  await world.settle()
-  return promise
-}
-
 export const open = (options: ClientOptions = {}, answer = obliging): Promise<World> =>
   connected({ ...wide, ...options }, answer)
-
-/** A server that says yes to everything but packets of this type, to which it says nothing. */
-export const silentTo = (type: ClientPacket['type']) => (packet: ClientPacket) =>
-  packet.type === type ? undefined : agreeable(packet)
 
 /** A connected client whose publishes have no answer yet. */
 export async function inFlight(
@@ -71,7 +57,7 @@ export async function inFlight(
   qos: 1 | 2,
   options: ClientOptions = {},
 ): Promise<{ world: World; all: Promise<unknown[]> }> {
-  const world = await connected({ ...wide, outbound, ...options }, silentTo('publish'))
+  const world = await connected({ ...wide, outbound, ...options }, deafTo('publish'))
   const all = Promise.all(
     upTo(count).map((index) => world.client.publish('t', String(index), { qos })),
   )

@@ -1,8 +1,4 @@
-/**
- * What calls and packets cost a whole client: four times as many, at most six times the work. Work is counted, not timed: see `counted-work.ts`.
- *
- * Each row prepares a world for so many, and then does what counts. Rows differ in the call, in the kind of packet, or in the order of the ends.
- */
+/** What calls and packets cost a whole client: four times as many, at most six times the work, counted in `counted-work.ts`. */
 import { expect } from 'vitest'
 import type { PublishOptions, SubscribeOptions } from '../../../src/client/api/index.js'
 import { again, lose, willing } from './across.js'
@@ -15,15 +11,14 @@ import {
   open,
   outbound,
   type Row,
-  settled,
   shuffled,
-  silentTo,
   subscribed,
   upTo,
   wide,
 } from './cost-worlds.js'
 import { accepting, agreeable, connected, World } from './harness.js'
 import { bytesOf, obliging, publish, quick, quiet, series } from './incoming.js'
+import { deafTo, settled } from './steps.js'
 
 /** Does this for each, then lets all settle. */
 const each =
@@ -145,7 +140,7 @@ const rows: Readonly<Record<string, Row>> = {
   'a replay of what was in flight': returning(true),
   'a session that is lost with all that was in flight': returning(false),
   async 'aborts of what is in flight, in any order'(count) {
-    const world = await connected({ ...wide, outbound }, silentTo('publish'))
+    const world = await connected({ ...wide, outbound }, deafTo('publish'))
     return aborting(world, count, (signal) => world.client.publish('t', 'x', { qos: 1, signal }))
   },
   async 'a queue that is filled offline, and sent'(count) {
@@ -361,7 +356,7 @@ const rows: Readonly<Record<string, Row>> = {
       )
   },
   async 'SUBSCRIBEs of one filter that wait for their answers, and then get them'(count) {
-    const world = await connected(wide, silentTo('subscribe'))
+    const world = await connected(wide, deafTo('subscribe'))
     return async () => {
       const calls: Promise<unknown>[] = []
       for (const _ of upTo(count)) {
@@ -375,7 +370,7 @@ const rows: Readonly<Record<string, Row>> = {
     }
   },
   async 'subscriptions that are aborted in any order while they wait'(count) {
-    const world = await connected(wide, silentTo('subscribe'))
+    const world = await connected(wide, deafTo('subscribe'))
     return aborting(world, count, (signal) => world.client.subscribe('a', { qos: 1, signal }))
   },
   async 'identifiers of the application, then automatic ones'(count) {
@@ -397,6 +392,10 @@ const rows: Readonly<Record<string, Row>> = {
   },
   async 'unsubscribe() of filters, one call'(count) {
     const { world } = await subscribed(count)
+    return () => settled(world, world.client.unsubscribe(filters(count)))
+  },
+  async 'unsubscribe() of filters, a packet for each'(count) {
+    const { world } = await subscribed(count, { maxFiltersPerSubscribe: 1 })
     return () => settled(world, world.client.unsubscribe(filters(count)))
   },
   async 'unsubscribe() of one filter again and again'(count) {
@@ -492,6 +491,47 @@ const rows: Readonly<Record<string, Row>> = {
     return async () => {
       const stops = upTo(count).map(() => world.client.on('late', () => undefined))
       for (const index of inAnyOrder(count)) stops[index]?.()
+    }
+  },
+
+  // Bytes that come in
+
+  async 'a message that comes in pieces'(count) {
+    const world = await open()
+    const subscription = await settled(world, world.client.subscribe('t', { qos: 1 }))
+    const bytes = bytesOf([publish('t', 'x'.repeat(count * 20), 1)])
+    return async () => {
+      for (let at = 0; at < bytes.length; at += 20)
+        await world.sendBytes(bytes.subarray(at, at + 20))
+      expect(subscription.size).toBe(1)
+    }
+  },
+  async 'a topic of as many levels, where filters have few'(count) {
+    const world = await open()
+    await settled(world, world.client.subscribe(['a/+', '+/+/#']))
+    const bytes = bytesOf([publish(`b${'/'.repeat(count)}`, 'x')])
+    return () => world.sendBytes(bytes)
+  },
+  async 'messages at QoS 2 that come again'(count) {
+    const world = await open()
+    await settled(world, world.client.subscribe('t', { qos: 2, ack: 'manual' }))
+    const once = series('t', count).map((packet) => ({ ...packet, qos: 2 }) as typeof packet)
+    await world.sendBytes(bytesOf(once))
+    return () =>
+      world.sendBytes(bytesOf(once.map((packet) => ({ ...packet, dup: true }) as typeof packet)))
+  },
+  async 'acknowledgements that belong to nothing'(count) {
+    const world = await open()
+    return each(world, upTo(count), (index) => world.peer.send(answer('puback', index)))
+  },
+  async 'connections, one after the other'(count) {
+    const world = await connected(
+      { ...wide, reconnect: { backoff: () => 10 }, cleanStart: false, clientId: 'me' },
+      willing(true),
+    )
+    quiet(world.client.closed)
+    return async () => {
+      for (const _ of upTo(count)) await again(world, willing(true))
     }
   },
 }

@@ -73,17 +73,6 @@ function counting(): { readonly steps: Map<string, number>; readonly stop: () =>
   return { steps, stop }
 }
 
-/** Steps that `run` takes in collections; it must not await anything. */
-export function countWork(run: () => void): number {
-  const { steps, stop } = counting()
-  try {
-    run()
-  } finally {
-    stop()
-  }
-  return [...steps.values()].reduce((sum, count) => sum + count, 0)
-}
-
 // From the start: the engine counts the blocks of those functions only that it compiles from now on.
 const session = new Session()
 session.connect()

@@ -1,6 +1,8 @@
 /** A filter that was detached from: without readers, so the next subscription may ask for other options, and the server is told. */
 import { describe, expect, it } from 'vitest'
 import type { SubscribeOptions } from '../../../src/client/api/index.js'
+import type { BrokerSubscription } from '../../../src/client/subscribing/broker-subscription.js'
+import { Identifiers } from '../../../src/client/subscribing/pending-packets.js'
 import { willing } from './across.js'
 import { agreeable, connected, failure, type World } from './harness.js'
 import { acks, publish, read, subscribe } from './incoming.js'
@@ -113,4 +115,14 @@ describe('after detach()', () => {
     expect(third.texts).toEqual(['waited'])
     expect(asked(world).at(-1)).toMatchObject({ noLocal: false })
   })
+})
+
+it('an identifier that the application chose is not given out while a subscription has it, and may be once none has', () => {
+  const entry = { identifier: 1 } as BrokerSubscription
+  const identifiers = new Identifiers(0)
+  for (let identifier = 2; identifier <= 1000; identifier++) identifiers.take(identifier, [entry])
+  identifiers.take(1, [entry])
+  const first = identifiers.fresh([entry])
+  expect(first).toBeGreaterThan(1)
+  expect(first).toBeLessThan(1000)
 })

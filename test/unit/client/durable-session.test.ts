@@ -1,7 +1,4 @@
-/**
- * Who owns a session, and how CONNECT says so: Clean Start over several connections, state of an earlier process, the end of it; and messages that it
- * brings before anybody subscribed.
- */
+/** Clean Start over several connections, the state of an earlier process, and messages before anything is subscribed. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
@@ -13,12 +10,10 @@ import {
   keeps,
   lasting,
   lose,
-  send,
-  short,
   steady,
   willing,
 } from './across.js'
-import { agreeable, connected, failure, World } from './harness.js'
+import { connected, failure, World } from './harness.js'
 import { acks, publish, quiet, subscribe, takenTexts } from './incoming.js'
 import { refusing } from './rig.js'
 
@@ -29,14 +24,6 @@ const ack = (type: 'puback' | 'pubrec' | 'pubcomp', packetId = 0, reasonCode = 0
   ({ type, packetId, reasonCode, properties: {} }) as const
 
 describe('Clean Start', () => {
-  it('is 0 where a session is asked for, on every connection', async () => {
-    const world = await steady(durable, forgets())
-    await again(world)
-    await again(world, forgets())
-    await again(world)
-    expect(cleanStarts(world)).toEqual([false, false, false, false])
-  })
-
   it('is as configured until the first CONNACK that takes us in, then 0', async () => {
     const world = new World({ ...lasting, firstConnect: 'wait' })
     const connecting = world.client.connect()
@@ -52,45 +39,6 @@ describe('Clean Start', () => {
     await again(world)
     expect(cleanStarts(world).slice(-3)).toEqual([false, false, false])
   })
-
-  it('the session is there: nothing is subscribed to, nothing is sent but what was in flight', async () => {
-    const world = await steady(durable, willing(false))
-    world.client.subscription('a', { qos: 1 })
-    await world.settle()
-    await again(world, willing(true))
-    await world.clock.advance(1000)
-    expect(carried(world.peer)).toEqual([])
-    expect(world.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
-  })
-
-  it('a keep-alive timeout is a drop like any other: the session goes on', async () => {
-    const world = await steady({ keepAlive: 10, pingTimeout: 5000 })
-    const [one] = send(world, 1, 'one')
-    world.answer = keeps()
-    await world.clock.advance(15_000 + 10)
-    expect(world.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_KEEPALIVE_TIMEOUT' } }])
-    expect(carried(world.peer)).toEqual(['publish t=one q1 #1 dup'])
-    await world.send(ack('puback', 1))
-    await expect(one).resolves.toMatchObject({ packetId: 1 })
-  })
-
-  it('`reconnect({ force: true })` says goodbye with 0x00, keeps the session, and goes on with it', async () => {
-    const world = await steady()
-    const [one] = send(world, 1, 'one')
-    await world.settle()
-    world.answer = willing(true)
-    const [before] = world.peers
-    const done = world.client.reconnect({ force: true, reason: 'why not' })
-    await world.clock.advance(1000)
-    await done
-    const goodbye = before?.last('disconnect')
-    expect(goodbye?.reasonCode).toBe(0)
-    expect(goodbye?.properties.sessionExpiryInterval).toBeUndefined()
-    expect(connects(world).at(-1)?.cleanStart).toBe(false)
-    expect(carried(world.peer)[0]).toBe('publish t=one q1 #1 dup')
-    await expect(one).resolves.toBeDefined()
-    expect(world.seen('disconnect')).toHaveLength(1)
-  })
 })
 
 describe('the end', () => {
@@ -99,17 +47,6 @@ describe('the end', () => {
     await again(world)
     await Promise.all([world.client.disconnect(), world.settle()])
     expect(world.peer.last('disconnect').properties).toEqual({ sessionExpiryInterval: 0 })
-  })
-
-  it('a new client with the same options starts afresh', async () => {
-    const options = Object.freeze({ ...durable })
-    const first = await connected(options)
-    first.client.destroy()
-    const second = await connected(options, keeps())
-    expect(connects(second).map((packet) => [packet?.cleanStart, packet?.clientId])).toEqual([
-      [false, 'mine'],
-    ])
-    expect(second.seen('connect')).toMatchObject([{ sessionPresent: true }])
   })
 })
 
@@ -133,36 +70,6 @@ describe('a session whose past this process does not know', () => {
     },
   )
 
-  it('nothing is cleared before a QoS 2 message is published, and QoS 1 waits for nothing', async () => {
-    const world = await connected(durable, keeps())
-    await world.settle()
-    expect(carried(world.peer)).toEqual([])
-    send(world, 1, 'one')
-    await world.settle()
-    expect(carried(world.peer)).toEqual([expect.stringMatching(/^publish t=one q1 #\d+$/)])
-  })
-
-  it('a QoS 2 message that is taken for a repeat without it arrives', async () => {
-    // An earlier process left 1 to 40 between PUBLISH and PUBREL: a correct server takes a PUBLISH with one of these for a repeat.
-    const left = new Set(Array.from({ length: 40 }, (_, index) => index + 1))
-    const accepted: string[] = []
-    const world = await connected(durable, (packet) => {
-      if (packet.type === 'connect') return keeps({ receiveMaximum: 5 })(packet)
-      if (packet.type === 'publish' && packet.qos === 2 && !left.has(packet.packetId ?? 0)) {
-        accepted.push(new TextDecoder().decode(packet.payload))
-        left.add(packet.packetId ?? 0)
-      }
-      if (packet.type === 'pubrel')
-        return ack('pubcomp', packet.packetId, left.delete(packet.packetId) ? 0 : 0x92)
-      return agreeable(packet)
-    })
-    const texts = Array.from({ length: 100 }, (_, index) => `m${index}`)
-    const promises = texts.flatMap((text) => send(world, 2, text))
-    await world.settle()
-    await expect(Promise.all(promises)).resolves.toHaveLength(100)
-    expect(accepted).toEqual(texts)
-  })
-
   it('on 5.0 a QoS 1 message whose identifier the server has in use (PUBACK 0x91) goes out under another one', async () => {
     const world = await connected(durable, keeps())
     const promise = quiet(world.client.publish('t', 'one', { qos: 1 }))
@@ -174,17 +81,6 @@ describe('a session whose past this process does not know', () => {
     expect(await world.outcome(promise)).toEqual({ state: 'pending' })
     await world.send(ack('puback', second?.packetId))
     await expect(promise).resolves.toMatchObject({ packetId: second?.packetId })
-  })
-
-  it('in a session that is known PUBACK 0x91 is a refusal like any other', async () => {
-    const world = await connected(durable, forgets())
-    const error = failure(world.client.publish('t', 'one', { qos: 1 }))
-    await world.send(ack('puback', 1, 0x91))
-    expect(await error).toMatchObject({
-      code: 'ERR_PUBLISH_REFUSED',
-      reasonCode: 0x91,
-      outcome: 'refused',
-    })
   })
 
   it.each([
@@ -201,55 +97,6 @@ describe('a session whose past this process does not know', () => {
     await world.send(ack('pubrec', 1, 0x91))
     expect(world.peer.last('publish').dup).toBe(cut)
     expect(await error).toMatchObject({ code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x91, outcome })
-  })
-
-  it('goes on over a drop in the middle of the clearing', async () => {
-    const world = await connected(durable, keeps())
-    const [two] = send(world, 2, 'two')
-    await world.settle()
-    await again(world, willing(true))
-    await world.settle()
-    await expect(two).resolves.toBeDefined()
-    expect(world.peer.received.map(short).slice(1, 2)[0]).toMatch(/^pubrel/)
-  })
-
-  it('a first connection with Session Present 0 has no past', async () => {
-    const world = await connected(durable, willing(false))
-    const [two] = send(world, 2, 'two')
-    await world.settle()
-    expect(carried(world.peer)).toEqual(['publish t=two q2 #1', 'pubrel #1'])
-    await expect(two).resolves.toBeDefined()
-  })
-
-  it('first SUBSCRIBE of this process is sent although the session is there, with its own Retain Handling', async () => {
-    const world = await connected(durable, willing(true))
-    const filters = [
-      { filter: 'a', retainHandling: 0 },
-      { filter: 'b', retainHandling: 2 },
-    ] as const
-    world.client.subscription(filters, { qos: 1 })
-    await world.settle()
-    expect(world.peer.last('subscribe').subscriptions).toMatchObject(filters)
-    // On later connections the session has it.
-    await again(world, willing(true))
-    expect(carried(world.peer)).toEqual([])
-  })
-})
-
-describe('two losses in a row', () => {
-  it('between connections nothing of the wire is touched: calls wait, then go in order', async () => {
-    const world = await steady()
-    await lose(world)
-    send(world, 1, 'a')
-    send(world, 2, 'b')
-    send(world, 1, 'c')
-    world.answer = () => undefined
-    await world.clock.advance(10)
-    // CONNACK does not come; the attempt is lost.
-    expect(carried(world.peer)).toEqual([])
-    await lose(world)
-    const peer = await comeBack(world)
-    expect(carried(peer)).toEqual(['publish t=a q1 #1', 'publish t=b q2 #2', 'publish t=c q1 #3'])
   })
 })
 
@@ -310,18 +157,6 @@ describe('messages without a subscription', () => {
     await world.send(publish('t', 'one', 1, { dup: true }))
     expect(acks(world)).toEqual(['puback 1'])
     expect(world.seen('unclaimed')).toHaveLength(1)
-  })
-
-  it('are forgotten with the session: a later subscription does not get them as messages that it could acknowledge', async () => {
-    const world = await steady(held, willing(true))
-    await world.send(publish('t', 'one', 1))
-    await again(world, willing(false))
-    expect(world.seen('sessionlost')).toMatchObject([{ cause: 'absent', stale: 1 }])
-    const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual' })
-    for (let message = subscription.read(); message !== undefined; message = subscription.read())
-      expect(message.ack()).toBe(false)
-    await world.settle()
-    expect(acks(world)).toEqual([])
   })
 })
 

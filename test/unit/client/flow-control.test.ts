@@ -1,9 +1,8 @@
 /** Receive Maximum and packet identifiers of outgoing exchanges (sections 2.2.1, 4.9), and the limits that CONNACK sets. */
 import { describe, expect, it } from 'vitest'
-import { accepting, connected, failure, World } from './harness.js'
+import { accepting, connected, failure, type World } from './harness.js'
 import { quiet } from './incoming.js'
-import { settled } from './steps.js'
-import { ack, StubWorld, stubbed, watched } from './stub.js'
+import { ack, stubbed, watched } from './stub.js'
 
 /** Topics of the publishes that reached the peer. */
 const topics = (world: World): string[] => world.peer.all('publish').map((packet) => packet.topic)
@@ -31,16 +30,6 @@ describe('quota', () => {
       expect(calls.filter(({ state }) => state === 'fulfilled')).toHaveLength(done)
     }
     expect(topics(world)).toEqual(upTo(6))
-  })
-
-  it('QoS 2: PUBCOMP frees the place, PUBREC does not, but for one with an error [MQTT-4.9.0-2]', async () => {
-    const { world } = await narrow(2, 5, 2)
-    await world.send(ack('pubrec', 1), ack('pubrec', 2, 0x10))
-    expect([world.peer.all('pubrel').length, topics(world).length]).toEqual([2, 2])
-    await world.send(ack('pubcomp', 2))
-    expect(topics(world)).toEqual(upTo(3))
-    await world.send(ack('pubrec', 3, 0x97))
-    expect(topics(world)).toEqual(upTo(4))
   })
 
   it('[MQTT-4.9.0-3] without quota QoS 0, SUBSCRIBE, UNSUBSCRIBE, PINGREQ and PUBREL still go out', async () => {
@@ -88,19 +77,6 @@ describe('quota', () => {
       expect(topics(world)).toHaveLength(2)
     },
   )
-
-  it('Receive Maximum 0 in CONNACK is a protocol error', async () => {
-    const world = new World()
-    const connecting = failure(world.client.connect())
-    await world.settle()
-    await world.sendBytes('20 06 00 00 03 21 00 00')
-    expect(await connecting).toMatchObject({
-      code: 'ERR_PROTOCOL_ERROR',
-      reasonCode: 0x82,
-      fault: 'remote',
-    })
-    expect(world.peer.ended).toBeDefined()
-  })
 })
 
 describe('packet identifiers', () => {
@@ -131,65 +107,9 @@ describe('packet identifiers', () => {
     await world.send({ type: 'suback', packetId: 9, reasonCodes: [0], properties: {} })
     expect(await subscription.ready).toBe(subscription)
   })
-
-  it('the identifier of a timed-out or aborted publish is not used again before its acknowledgement', async () => {
-    const world = await connected(roomy, accepting(), { split: 65_536 })
-    const abort = new AbortController()
-    const one = failure(world.client.publish('t', '', { qos: 1, ackTimeout: 100 }))
-    const two = failure(world.client.publish('t', '', { qos: 2, signal: abort.signal }))
-    await world.clock.advance(100)
-    abort.abort()
-    expect([await one, await two]).toMatchObject([{ code: 'ERR_TIMEOUT' }, { code: 'ERR_ABORTED' }])
-    for (let index = 0; index < 65_534; index++) world.client.publish('t', '', { qos: 1 })
-    await world.settle()
-    expect(used(world)).toHaveLength(65_535)
-    expect(new Set(used(world))).toEqual(all)
-    await world.send(ack('puback', 1))
-    expect(world.peer.last('publish').packetId).toBe(1)
-  })
 })
 
 describe('what CONNACK limits', () => {
-  it.each([0, 1] as const)('Maximum QoS %i: each excess is refused locally', async (maximumQoS) => {
-    const limits = { receiveMaximum: 1, retainAvailable: 0, maximumPacketSize: 64, maximumQoS }
-    const world = await connected({}, accepting(limits))
-    const before = world.peer.bytes.length
-    const excess = [
-      world.client.publish('t', 'x', { qos: 2 }),
-      world.client.publish('t', 'x', { qos: 0, retain: true }),
-      // 2 header bytes, 3 topic, 1 properties: 59 bytes of payload make 65.
-      world.client.publish('t', new Uint8Array(59)),
-      world.client.publish('t', maximumQoS === 0 ? 'x' : new Uint8Array(57), { qos: 1 }),
-    ].map(failure)
-    expect(await Promise.all(excess)).toMatchObject([
-      { code: 'ERR_QOS_UNSUPPORTED', option: 'qos', outcome: 'not-sent', fault: 'local' },
-      { code: 'ERR_RETAIN_UNSUPPORTED', option: 'retain', outcome: 'not-sent' },
-      { code: 'ERR_PACKET_TOO_LARGE', outcome: 'not-sent' },
-      {
-        code: maximumQoS === 0 ? 'ERR_QOS_UNSUPPORTED' : 'ERR_PACKET_TOO_LARGE',
-        outcome: 'not-sent',
-      },
-    ])
-    expect(world.peer.bytes).toHaveLength(before)
-    await settled(world, world.client.publish('t', new Uint8Array(58)))
-    expect(world.peer.bytes).toHaveLength(before + 64)
-    if (maximumQoS === 1) {
-      for (const topic of upTo(3)) world.client.publish(topic, new Uint8Array(50), { qos: 1 })
-      await world.settle()
-      expect(topics(world)).toEqual(['t', 't/0'])
-    }
-    expect(world.client.state).toBe('connected')
-  })
-
-  it('post is held to the same limits', async () => {
-    const world = await connected({}, accepting({ maximumPacketSize: 64 }))
-    const refused = expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' })
-    expect(() => world.client.post('t', new Uint8Array(59))).toThrow(refused)
-    expect(world.client.post('t', new Uint8Array(58))).toBe(true)
-    await world.settle()
-    expect(world.peer.all('publish')).toHaveLength(1)
-  })
-
   it('large payloads count with their head, and one that is refused leaves no hole in what follows', async () => {
     const world = await stubbed({}, { maximumPacketSize: 40_000 })
     const large = ([1, 0] as const).map((qos) =>
@@ -212,38 +132,5 @@ describe('what CONNACK limits', () => {
     world.client.publish('ok', 'x', { qos: 1 })
     await world.settle()
     expect(topics(world)).toEqual(['ok'])
-  })
-
-  it('the option that is named is the one that is wrong', async () => {
-    const world = await connected({}, accepting({ maximumQoS: 0 }))
-    const error = await failure(world.client.publish('t', 'x', { qos: 1, retain: true }))
-    expect(error).toMatchObject({ code: 'ERR_QOS_UNSUPPORTED', option: 'qos' })
-  })
-
-  it('an item queued before CONNACK that breaks its limits is rejected alone', async () => {
-    const world = new StubWorld({ outbound: { offline: { qos0: 'queue' } } })
-    const calls = [
-      world.client.publish('t/0', 'x', { qos: 1 }),
-      world.client.publish('t/1', 'x', { qos: 2 }),
-      world.client.publish('t/2', 'x', { qos: 1, retain: true }),
-      world.client.publish('t/3', new Uint8Array(100), { qos: 1 }),
-      world.client.publish('t/4', 'x', { retain: true }),
-      world.client.publish('t/5', 'x', { qos: 1 }),
-      world.client.publish('t/6', 'x'),
-    ].map(watched)
-    await world.connect({ maximumQoS: 1, retainAvailable: 0, maximumPacketSize: 64 })
-    await world.deliver(...[1, 2, 3, 4].map((id) => ack('puback', id)))
-    expect(
-      calls.map(({ error, state }) => (error as { code: string } | undefined)?.code ?? state),
-    ).toEqual([
-      'fulfilled',
-      'ERR_QOS_UNSUPPORTED',
-      'ERR_RETAIN_UNSUPPORTED',
-      'ERR_PACKET_TOO_LARGE',
-      'ERR_RETAIN_UNSUPPORTED',
-      'fulfilled',
-      'fulfilled',
-    ])
-    expect(world.client.state).toBe('connected')
   })
 })

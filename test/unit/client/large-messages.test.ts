@@ -76,30 +76,6 @@ describe.each<[string, () => FrameScanner | false]>([
     expect(link.latest?.length).toBe(whole)
   })
 
-  it('left behind by one subscription, and got by the next', async () => {
-    const rig = await windowed({ receiveMaximum: 65_535, scanner: scanner() })
-    const first = await subscribe(rig.world, 'a', {
-      qos: 1,
-      lifetime: 'borrowed',
-      onExit: 'detach',
-    })
-    await rig.busy()
-    await rig.send(big('z', 200_000, 1), publish('a', 'y'.repeat(70_000), 2))
-    const message = taken(first)
-    const kept = message.detach()
-    expect(message.payload.length).toEqual(200_000)
-    expect(message.properties.contentType).toBe('tz')
-    expect(kept.properties.contentType).toBe('tz')
-    first.detach()
-    const second = await subscribe(rig.world, 'a', { qos: 1 })
-    const again = taken(second)
-    expect(again.text() === 'z'.repeat(200_000)).toBe(true)
-    expect(again.properties.contentType).toBe('tz')
-    expect(again.payload.buffer.byteLength).toEqual(200_000)
-    expect(taken(second).text()).toBe('y'.repeat(70_000))
-    expect([kept.text().length, kept.payload.buffer.byteLength]).toEqual([200_000, 200_000])
-  })
-
   it('cut off in its midst: nothing of it is left, and the next connection reads on', async () => {
     const rig = await windowed({ reconnect: { backoff: () => 10 }, scanner: scanner() })
     const subscription = await subscribe(rig.world, 'a', { qos: 1 })

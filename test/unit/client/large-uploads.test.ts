@@ -1,9 +1,8 @@
 /** Large payloads over a line that is slower than the program: whose memory leaves, what stands between packets, and when a peer counts as dead. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
 import { willing } from './across.js'
-import { agreeable, connected, failure, World } from './harness.js'
+import { agreeable, failure, World } from './harness.js'
 import { quiet } from './incoming.js'
 import { type Line, SlowLink } from './slow-link.js'
 import { settled, sleep } from './steps.js'
@@ -191,29 +190,6 @@ describe('what the caller writes into its memory after a publish has settled nev
     expect(await call).toMatchObject({ outcome: 'unknown' })
     expect(await world.client.closed).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
   })
-
-  it('one that is sent anew after its promise has settled: a late acknowledgement, and the session is gone', async () => {
-    const outbound = { ackTimeout: 500, onSessionLost: 'republish' } as const
-    const world = await connected({
-      keepAlive: false,
-      sessionExpiryInterval: 0,
-      reconnect: { backoff: constant(1000) },
-      outbound,
-    })
-    const bytes = new TextEncoder().encode('mine')
-    const late = failure(world.client.publish('t', bytes, { qos: 2 }))
-    await world.settle()
-    world.answer = agreeable
-    world.peer.cut()
-    // Nobody keeps that session: it goes to the queue again, and its time is over there.
-    await world.clock.advance(999)
-    expect(await late).toMatchObject({ code: 'ERR_TIMEOUT', outcome: 'unknown' })
-    bytes.fill(0x21)
-    await world.clock.advance(1000)
-    expect(
-      world.peer.all('publish').map(({ payload }) => new TextDecoder().decode(payload)),
-    ).toEqual(['mine'])
-  })
 })
 
 describe('packets on a slow line', () => {
@@ -237,45 +213,6 @@ describe('packets on a slow line', () => {
       'pubrel',
     ])
     expect(large.map(({ state }) => state)).toEqual(['fulfilled', 'fulfilled'])
-  })
-
-  it('acknowledgements that a flooding peer is owed behind a large packet are bounded by the memory budget', async () => {
-    const upload = await uploading(
-      { memoryBudget: 3 * megabyte },
-      { rate: megabyte, kernel: 64 * 1024 },
-    )
-    const { world, link } = upload
-    sending(upload, 12 * megabyte)
-    await world.settle()
-    link.rate = 0
-    const pubrecs = Uint8Array.from(
-      Array.from({ length: 16_000 }, (_, at) => [0x50, 2, (at + 1) >> 8, (at + 1) & 255]).flat(),
-    )
-    for (let read = 0; read < 60 && link.destroyed === undefined; read++) {
-      link.feedBytes(pubrecs)
-      await world.settle()
-    }
-    const message = expect.stringContaining('reads nothing') as string
-    expect(await world.client.closed).toMatchObject({ code: 'ERR_CONNECTION_LOST', message })
-  })
-
-  it('a transport that takes everything and reports late what has left is given slices up to a mebibyte, and the rest as they leave', async () => {
-    const { world, link } = await uploading()
-    const write = link.write.bind(link)
-    let [handed, most] = [0, 0]
-    link.write = (bytes, written) => {
-      handed += bytes.length
-      most = Math.max(most, handed)
-      write(bytes, (error) => {
-        handed -= bytes.length
-        written?.(error)
-      })
-      return true
-    }
-    await settled(world, world.client.publish('a', letters(), { qos: 1 }), 4000)
-    expect(most).toBeGreaterThan(900_000)
-    expect(most).toBeLessThan(1_200_000)
-    expect(publishes(link)).toEqual([[size, 'A']])
   })
 })
 
@@ -302,14 +239,6 @@ describe('which peer counts as dead', () => {
     expect(upload.link.types.filter((type) => type === 'pingreq').length).toBeGreaterThan(1)
   })
 
-  it('none over whose line a full buffer takes longer than pingTimeout: PINGREQ is behind it', async () => {
-    const upload = await uploading({ keepAlive: 30 }, { rate: 100_000, kernel: 2_500_000 })
-    const call = sending(upload, 6 * megabyte, 1)
-    await upload.world.clock.advance(70_000)
-    expect([call.state, upload.link.destroyed]).toEqual(['fulfilled', undefined])
-    expect(upload.link.types).toContain('pingreq')
-  })
-
   it('one that stops reading in the middle of a packet: found within keepAlive + pingTimeout', async () => {
     const upload = await uploading({ keepAlive: 30 })
     sending(upload, 90 * megabyte)
@@ -320,13 +249,6 @@ describe('which peer counts as dead', () => {
       code: 'ERR_KEEPALIVE_TIMEOUT',
       message: 'the server stopped reading',
     })
-  })
-
-  it('the same over a transport that says it takes everything', async () => {
-    const upload = await uploading({ keepAlive: 30 })
-    upload.link.write = () => true
-    sending(upload, 9 * megabyte)
-    expect(await givenUp(upload)).toBeLessThanOrEqual(40_000)
   })
 
   it.each([

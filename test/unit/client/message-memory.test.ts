@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
 import type { Message } from '../../../src/client/api/index.js'
 import { keeps } from './across.js'
-import { acks, agreed, publish, quick, series, subscribe, taken, takenTexts } from './incoming.js'
+import { agreed, publish, quick, subscribe, taken, takenTexts } from './incoming.js'
 import { windowed } from './windowed.js'
 
 setFlagsFromString('--expose-gc')
@@ -82,22 +82,6 @@ describe('the payload of an owned message', () => {
       expect([message.topic, taken(subscription).text()]).toEqual(['a', 'next'])
     },
   )
-
-  it('its text is there before and after the payload was taken out', async () => {
-    const world = await agreed()
-    const subscription = await subscribe(world, 'a')
-    await world.send(
-      publish('a', '{"a":1}', undefined, { properties: { contentType: 'c' } }),
-      publish('a', 'b'),
-    )
-    const message = taken(subscription)
-    expect([message.text(), message.json(), message.payload.length]).toEqual([
-      '{"a":1}',
-      { a: 1 },
-      7,
-    ])
-    expect([message.text(), message.properties.contentType]).toEqual(['{"a":1}', 'c'])
-  })
 
   it('keeps no window alive, nor more than 8 KiB, though one in a thousand is kept', async () => {
     const world = await agreed()
@@ -201,26 +185,4 @@ describe('messages that wait', () => {
     expect(links[0]?.windows.length).toBeLessThanOrEqual(5)
     expect(takenTexts(reader)).toEqual(expected)
   })
-
-  it.each(['auto', 'manual'] as const)(
-    'borrowed, %s acks: right though all windows turn',
-    async (ack) => {
-      const { world, busy, send } = await windowed()
-      const subscription = await subscribe(world, 'a', { lifetime: 'borrowed', qos: 1, ack })
-      await busy()
-      await send(...series('a', 30), publish('b', 'x'.repeat(5000)))
-      const batches = subscription.batches()
-      const batch = (await batches.next()).value as Message[]
-      const views = batch.map((message) => message.payload)
-      for (let round = 0; round < 12; round++) await busy()
-      const numbers = Array.from({ length: 30 }, (_, index) => String(index + 1))
-      expect(batch.map((message) => message.text())).toEqual(numbers)
-      expect(views.map((view) => new TextDecoder().decode(view))).toEqual(numbers)
-      if (ack === 'manual') for (const message of batch) message.ack()
-      else batches.next().catch(() => undefined)
-      await world.settle()
-      expect(acks(world)).toHaveLength(30)
-      for (const message of batch) expect(() => message.payload).toThrow(released)
-    },
-  )
 })

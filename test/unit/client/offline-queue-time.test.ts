@@ -80,21 +80,6 @@ describe('Message Expiry Interval', () => {
     await expect(kept).resolves.toBeDefined()
   })
 
-  it('a replay carries what the first transmission carried (byte for byte), however long it took', async () => {
-    const world = await steady({
-      keepAlive: false,
-      sessionExpiryInterval: 4_294_967_295,
-      reconnect: { backoff: constant(wait) },
-    })
-    const promise = quiet(world.client.publish('t', 'a', expiring(10)))
-    await world.settle()
-    await lose(world)
-    world.answer = willing(true)
-    await world.clock.advance(wait)
-    expect(intervals(world)).toEqual([10])
-    await expect(promise).resolves.toBeDefined()
-  })
-
   it('one that is published again after a lost session is not dropped; its interval is what is left, at least 1', async () => {
     const world = await steady()
     const promises = [10, 2].map((seconds) =>

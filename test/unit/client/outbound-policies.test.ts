@@ -132,18 +132,6 @@ describe('a message that makes the server complain', () => {
     await comeBack(world, willing(true))
     await expect(good).resolves.toBeDefined()
   })
-
-  it('PUBACK with an error code settles it at once: it is not sent again', async () => {
-    const world = await steady()
-    const error = failure(world.client.publish('t', 'x', { qos: 1 }))
-    await world.send(ack('puback', 1, 0x97))
-    expect(await error).toMatchObject({
-      code: 'ERR_PUBLISH_REFUSED',
-      reasonCode: 0x97,
-      outcome: 'refused',
-    })
-    expect(carried(await again(world))).toEqual([])
-  })
 })
 
 it('numbers of what waits, and of what is in flight, are right after every event', async () => {

@@ -327,26 +327,6 @@ describe('what is posted as text', () => {
   })
 })
 
-it('a listener of packets that publishes while the output is flushed comes behind what it saw', async () => {
-  const world = await stubbed()
-  let count = 0
-  world.client.on('packet', ({ direction, packet }) => {
-    if (direction === 'out' && packet.type === 'publish' && count++ < 5)
-      world.client.post('t', `more ${count}`)
-  })
-  world.client.post('t', new Uint8Array(40_000).fill(1))
-  for (let i = 0; i < 100; i++) world.client.post('u', payload)
-  await world.settle()
-  expect(world.stub.packets).toHaveLength(106)
-  expect(world.stub.payloads.filter((text) => text.startsWith('more'))).toEqual([
-    'more 1',
-    'more 2',
-    'more 3',
-    'more 4',
-    'more 5',
-  ])
-})
-
 it('an empty topic gets no alias, and is refused as without aliases', async () => {
   const world = await stubbed({}, { topicAliasMaximum: 4 })
   for (const topic of ['', 'a/#', '\0', '', 'a/#', '\0'])

@@ -96,21 +96,6 @@ describe('a PUBLISH over maximumPacketSize', () => {
     expect(world.client.state).toBe('connected')
   })
 
-  it.each([
-    [1, 4],
-    [1, 5],
-    [97, 4],
-    [97, 5],
-  ] as const)('in pieces of %i bytes the same on version %i', async (size, protocolVersion) => {
-    const { world, subscription } = await small({ protocolVersion }, 1)
-    const bytes = encode(publish('a', 'x'.repeat(1500), 4), { protocolVersion })
-    for (let at = 0; at < bytes.length; at += size)
-      await world.sendBytes(bytes.slice(at, at + size))
-    await world.send(publish('a', 'next'))
-    expect(acks(world)).toEqual([protocolVersion === 5 ? 'puback 4 0x97' : 'puback 4'])
-    expect(takenTexts(subscription)).toEqual(['next'])
-  })
-
   it('that comes again is answered again, without another event where the first is still unanswered', async () => {
     const { world, subscription } = await small({ protocolVersion: 4 }, 1)
     await world.send(

@@ -110,34 +110,6 @@ describe.each(['first', 'next'])('before the %s connection', (place) => {
     expect(sent(false)).toEqual(order.filter((name) => !(Number(name) % 3 === 0)))
   })
 
-  it('what can never be sent is refused at once', async () => {
-    const { world } = await away()
-    const calls = fates(
-      world.client.publish('a/#', 'x', { qos: 1 }),
-      world.client.publish('t', 'x', { qos: 1, properties: { responseTopic: '+' } }),
-      world.client.publish('t', 'x', { qos: 1, properties: { contentType: 'x'.repeat(70_000) } }),
-    )
-    await world.settle()
-    expect(calls).toEqual([
-      'ERR_INVALID_TOPIC not-sent',
-      'ERR_INVALID_OPTION not-sent',
-      'ERR_INVALID_OPTION not-sent',
-    ])
-    expect(world.client.outbound.size).toBe(0)
-  })
-
-  it('an aborted one is taken out, the others keep their order', async () => {
-    const { world, online } = await away()
-    const controller = new AbortController()
-    put(world, 'a')
-    const call = fates(world.client.publish('t', 'b', { qos: 1, signal: controller.signal }))
-    put(world, 'c')
-    controller.abort()
-    await world.settle()
-    expect(call).toEqual(['ERR_ABORTED not-sent'])
-    expect(carried(await online(forgets()))).toEqual(['publish t=a q1 #1', 'publish t=c q1 #2'])
-  })
-
   // Four fit in 4,900 bytes with any bookkeeping below 200 bytes a message; what is in flight counts as well.
   it.each([
     ['reject', 'ERR_QUEUE_FULL', 'abcd'],
@@ -228,15 +200,6 @@ describe('queued when the link drops', () => {
     expect(waiting).toEqual([kept ? 'done' : 'ERR_NOT_CONNECTED not-sent'])
   })
 
-  it('those that await their acknowledgement are no matter of the policy: they were sent', async () => {
-    const world = await steady(offline('reject'))
-    const calls = fates(...([1, 2] as const).map((qos) => world.client.publish('t', 'x', { qos })))
-    await world.settle()
-    const peer = await again(world, willing(true))
-    expect(peer.all('publish').map((packet) => packet.dup)).toEqual([true, true])
-    expect(calls).toEqual(done(2))
-  })
-
   it('`clear()` rejects what was never sent and leaves what was', async () => {
     const world = await steady({}, forgets({ receiveMaximum: 1 }))
     const calls = put(world, 'abc')
@@ -298,18 +261,13 @@ describe('limits of the next server', () => {
 })
 
 describe('maxQueuedBytes', () => {
-  /** The smallest limit at which so many publishes are taken before the first connection. */
-  function leastFor(count: number): number {
-    for (let maxQueuedBytes = count * 1000; ; maxQueuedBytes++) {
-      const world = new World({ outbound: { maxQueuedBytes, overflow: 'reject' } })
-      put(world, 'abc'.slice(0, count), 1000)
-      if (world.client.outbound.size === count) return maxQueuedBytes
-    }
+  /** The smallest limit at which one publish is taken before the first connection. */
+  let one = 1000
+  for (let size = 0; size === 0; one += 1 - size) {
+    const world = new World({ outbound: { maxQueuedBytes: one, overflow: 'reject' } })
+    put(world, 'a', 1000)
+    size = world.client.outbound.size
   }
-  const one = leastFor(1)
-
-  it('holds what is exactly as large', () =>
-    expect([leastFor(2), leastFor(3)]).toEqual([2 * one, 3 * one]))
 
   it.each([
     { userProperties: [['k', 'v'.repeat(2000)]] as [string, string][] },
@@ -409,30 +367,6 @@ describe('maxQueuedBytes', () => {
     const [large, behind] = [put(world, 'x', 50_000), put(world, 'y')]
     await back(world)
     expect([...large, ...behind]).toEqual(['done', 'ERR_QUEUE_FULL not-sent'])
-  })
-
-  it('100,000 offline publishes of 1 KB hold no more than 1 MiB; each loser rejects', {
-    timeout: 60_000,
-  }, async () => {
-    const limits = { maxQueuedBytes: 1024 * 1024, maxQueuedMessages: 1e6, ttl: 10_000 }
-    const { client } = new World({ outbound: { ...limits, overflow: 'drop-oldest' } })
-    const codes: string[] = []
-    const payload = new Uint8Array(1024)
-    let most = 0
-    for (let index = 0; index < 100_000; index++) {
-      client
-        .publish('t', payload, { qos: 1 })
-        .catch(({ code }: { code: string }) => codes.push(code))
-      most = Math.max(most, client.outbound.size)
-    }
-    expect(most * 1024).toBeLessThanOrEqual(1024 * 1024)
-    await Promise.resolve()
-    await Promise.resolve()
-    expect([codes.length, new Set(codes)]).toEqual([
-      100_000 - client.outbound.size,
-      new Set(['ERR_DROPPED']),
-    ])
-    client.destroy()
   })
 })
 

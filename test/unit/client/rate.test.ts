@@ -74,19 +74,6 @@ describe('outbound.rate', () => {
     expect(arrivals.length).toBeGreaterThanOrEqual(98)
   })
 
-  it('QoS 0 and the others take turns while both wait; each in its order', async () => {
-    const client = await connected({ messages: 100 })
-    many(300, (index) => [
-      client.publish('t', `z${index}`),
-      client.publish('t', `o${index}`, { qos: 1 }),
-    ])
-    await world.pass(2000)
-    const [zero, one] = [beginning('z'), beginning('o')]
-    expect(Math.abs(zero.length - one.length)).toBeLessThanOrEqual(10)
-    expect(zero).toEqual(zero.map((_, index) => `z${index}`))
-    expect(one).toEqual(one.map((_, index) => `o${index}`))
-  })
-
   it('post with writable takes its turn, never starves the others, and is not starved by those that wait for an acknowledgement', async () => {
     const client = await connected({ messages: 100 }, { outbound: { maxInflight: 1 } })
     let posted = 0

@@ -1,25 +1,9 @@
 /** What was in flight when a connection was lost goes on with the next: the same packets, in their order, before anything new. */
 import { describe, expect, it } from 'vitest'
-import { BaseClient } from '../../../src/client/client.js'
-import { VirtualClock } from '../../../src/testing/virtual-clock.js'
-import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
-import {
-  again,
-  carried,
-  comeBack,
-  frames,
-  keeps,
-  lasting,
-  lose,
-  pause,
-  publishFrames,
-  send,
-  steady,
-  willing,
-} from './across.js'
+import { again, carried, comeBack, keeps, lose, publishFrames, send, steady } from './across.js'
 import { failure } from './harness.js'
-import { publish, quiet, subscribe } from './incoming.js'
-import { ack, StubTransport } from './stub.js'
+import { quiet } from './incoming.js'
+import { ack } from './stub.js'
 
 const never = { outbound: { poisonAfter: Number.POSITIVE_INFINITY } }
 
@@ -67,18 +51,6 @@ describe('QoS 2, session present', () => {
     await world.send(ack('pubcomp', 1))
     expect(carried(await again(world))).toEqual([])
     expect(settled).toBe(1)
-  })
-
-  it('a PUBREC that was answered by a lost PUBREL and failed on the way still counts', async () => {
-    const world = await steady()
-    const [one] = send(world, 2, 'one')
-    await world.settle()
-    world.peer.send(ack('pubrec', 1))
-    world.peer.end()
-    await world.settle()
-    expect(carried(await comeBack(world))).toEqual(['pubrel #1'])
-    await world.send(ack('pubcomp', 1))
-    await expect(one).resolves.toBeDefined()
   })
 })
 
@@ -164,58 +136,6 @@ describe('several in flight', () => {
     for (const text of ['publish t=new', 'publish t=quick'])
       expect(placeOf('publish t=old q1 #1 dup')).toBeLessThan(placeOf(text))
   })
-
-  it.each(['state', 'connect'] as const)(
-    'on `%s`: what a listener publishes at QoS 1 leaves after the replay [MQTT-4.4.0-1]',
-    async (type) => {
-      const world = await steady()
-      send(world, 1, 'old')
-      send(world, 2, 'older')
-      await world.settle()
-      world.client.on(type, () => {
-        if (world.client.state === 'connected') send(world, 1, 'new')
-      })
-      const lines = [...repeats('old'), 'publish t=older q2 #2 dup', 'publish t=new q1 #3']
-      expect(carried(await again(world))).toEqual(lines)
-    },
-  )
-})
-
-describe('the window of the new connection', () => {
-  it('is never exceeded: the rest of the replay waits in order, new messages behind it [MQTT-3.3.4-7]', async () => {
-    const world = await steady()
-    send(world, 1, 'a', 'b', 'c', 'd', 'e')
-    await lose(world)
-    send(world, 1, 'new')
-    const peer = await comeBack(world, keeps({ receiveMaximum: 2 }))
-    const expected = repeats('a', 'b', 'c', 'd', 'e')
-    for (let acknowledged = 0; acknowledged < 5; acknowledged++) {
-      expect(carried(peer).slice(0, 5)).toEqual(expected.slice(0, acknowledged + 2))
-      await world.send(ack('puback', acknowledged + 1))
-    }
-    expect(carried(peer).slice(5)).toEqual([expect.stringMatching(/^publish t=new q1 #\d+$/)])
-  })
-})
-
-describe('a connection that ends in the middle of a packet', () => {
-  it('the packet is sent again as a whole', async () => {
-    const world = await steady()
-    const [one] = send(world, 1, 'a long enough message to be cut')
-    // Cut before the peer reads a byte of it.
-    await lose(world)
-    expect(frames(await comeBack(world, willing(true)))).toHaveLength(2)
-    await expect(one).resolves.toBeDefined()
-  })
-
-  it('a part of a packet is of no use on the next connection', async () => {
-    const world = await steady({}, willing(false))
-    const subscription = await subscribe(world, 't')
-    await world.sendBytes('30 08 00 01')
-    await again(world)
-    await world.send(publish('t', 'whole'))
-    expect(subscription.read()?.text()).toBe('whole')
-    expect(world.client.state).toBe('connected')
-  })
 })
 
 describe('a publish that was sent, and is given up', () => {
@@ -250,45 +170,79 @@ describe('a publish that was sent, and is given up', () => {
   })
 })
 
-it('the identifier of a QoS 1 message that is too large for the next connection is used again', async () => {
-  const clock = new VirtualClock()
-  let stub = new StubTransport()
-  const transport = (): StubTransport => {
-    stub = new StubTransport()
-    return stub
-  }
-  const client = new BaseClient(
-    virtualPlatform(clock),
-    [{ url: 'stub://peer', transport }],
-    lasting,
+describe('twice', () => {
+  it('PUBACK and PUBCOMP: the second is ignored and counted, also when the identifier was used again meanwhile', async () => {
+    const world = await steady({ stats: true })
+    const [one] = send(world, 1, 'one')
+    await world.send(ack('puback', 1), ack('puback', 1))
+    await expect(one).resolves.toMatchObject({ packetId: 1 })
+    const [two] = send(world, 2, 'two')
+    await world.send(ack('pubrec', 2), ack('pubcomp', 2), ack('pubcomp', 2))
+    await expect(two).resolves.toMatchObject({ packetId: 2 })
+    expect(world.client.stats().unsolicitedAcks).toBe(2)
+    expect(world.client.state).toBe('connected')
+    expect(carried(await again(world))).toEqual([])
+  })
+})
+
+describe('out of order', () => {
+  it('each call gets its own result, before and after the drop', async () => {
+    const world = await steady()
+    const calls = send(world, 1, 'a', 'b', 'c', 'd')
+    const refused = failure(calls[2] as Promise<unknown>)
+    await world.send(ack('puback', 4, 0x10))
+    await again(world)
+    await world.send(ack('puback', 3, 0x87), ack('puback', 1))
+    await world.send(ack('puback', 2, 0x10))
+    for (const [index, reasonCode] of [0, 0x10, undefined, 0x10].entries())
+      if (reasonCode !== undefined)
+        await expect(calls[index]).resolves.toMatchObject({ packetId: index + 1, reasonCode })
+    expect(await refused).toMatchObject({ reasonCode: 0x87, outcome: 'refused' })
+  })
+})
+
+describe('wrong', () => {
+  const connack = { type: 'connack', sessionPresent: true, reasonCode: 0, properties: {} } as const
+  it.each([
+    ['PUBACK for QoS 2', 2, ack('puback', 1)],
+    ['PUBREC for QoS 1', 1, ack('pubrec', 1)],
+    ['PUBCOMP for QoS 1', 1, ack('pubcomp', 1)],
+    ['PUBCOMP before PUBREC', 2, ack('pubcomp', 1)],
+    ['a second CONNACK', 1, connack],
+  ] as const)(
+    '%s after the replay: close(0x82); the message is still ours, and goes out again',
+    async (_name, qos, packet) => {
+      const world = await steady()
+      const [one] = send(world, qos, 'one')
+      await world.settle()
+      const peer = await again(world)
+      await world.send(packet)
+      expect(peer.last('disconnect').reasonCode).toBe(0x82)
+      await world.clock.advance(10)
+      expect(carried(world.peer)).toEqual([`publish t=one q${qos} #1 dup`])
+      expect(await world.outcome(one as Promise<unknown>)).toEqual({ state: 'pending' })
+    },
   )
-  const accept = async (sessionPresent: boolean, properties = {}): Promise<void> => {
-    stub.deliver({ type: 'connack', sessionPresent, reasonCode: 0, properties })
-    await clock.settle()
-  }
-  const connecting = client.connect()
-  await clock.settle()
-  await accept(false)
-  await connecting
-  const large = failure(client.publish('t', 'x'.repeat(100), { qos: 1 }))
-  await clock.settle()
-  stub.destroy()
-  await clock.advance(pause)
-  await accept(true, { maximumPacketSize: 50, receiveMaximum: 65_535 })
-  expect(await large).toMatchObject({ code: 'ERR_PACKET_TOO_LARGE' })
-  // All the others, once.
-  for (let id = 2; id <= 65_535; ) {
-    const acks: number[] = []
-    for (const last = Math.min(65_535, id + 4999); id <= last; id++) {
-      void client.publish('t', '', { qos: 1 })
-      acks.push(0x40, 2, id >> 8, id & 255)
-    }
-    await clock.settle()
-    stub.sink?.chunk(Uint8Array.from(acks))
-    await clock.settle()
-  }
-  stub.writes.length = 0
-  void client.publish('t', 'again', { qos: 1 })
-  await clock.settle()
-  expect(stub.packets).toMatchObject([{ type: 'publish', packetId: 1 }])
+})
+
+describe('missing', () => {
+  it('no repeat while connected; `ackTimeout` gives unknown; DUP after the next connection', async () => {
+    const world = await steady({ outbound: { ackTimeout: 5000 } })
+    const calls = ([1, 2] as const).map((qos) => failure(world.client.publish('t', 'x', { qos })))
+    await world.clock.advance(5000)
+    const error = { code: 'ERR_TIMEOUT', outcome: 'unknown' }
+    expect(await Promise.all(calls)).toMatchObject([error, error])
+    await world.clock.advance(600_000)
+    expect(world.peer.all('publish')).toHaveLength(2)
+    expect(carried(await again(world))).toEqual(['publish t=x q1 #1 dup', 'publish t=x q2 #2 dup'])
+  })
+
+  it('the time of `ackTimeout` runs on over a drop: it is about the acknowledgement, not about the link', async () => {
+    const world = await steady({ outbound: { ackTimeout: 5000 } })
+    const one = failure(world.client.publish('t', 'one', { qos: 1 }))
+    await world.clock.advance(3000)
+    await again(world)
+    await world.clock.advance(1990)
+    expect(await one).toMatchObject({ code: 'ERR_TIMEOUT', outcome: 'unknown' })
+  })
 })

@@ -1,54 +1,14 @@
 /** The queues under everything that waits: a model of each is an array. */
+
+import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Linked, Queue } from '../../../src/client/common/queue.js'
 import { Ring } from '../../../src/client/common/ring.js'
+import { PublishTable } from '../../../src/client/publishing/publish-table.js'
+import type { QueuedPublish } from '../../../src/client/publishing/queued-publish.js'
 import { Random } from '../../world/random.js'
 
-/** A ring that was filled in this order, its head at `offset`. */
-function ringOf(values: readonly number[], offset = 0): Ring<number> {
-  const ring = new Ring<number>()
-  for (let index = 0; index < offset; index++) {
-    ring.push(0)
-    ring.shift()
-  }
-  for (const value of values) ring.push(value)
-  return ring
-}
-
 describe('Ring', () => {
-  it('is empty at first', () => {
-    const ring = new Ring<number>()
-    expect([ring.length, ring.peek(), ring.shift(), ring.take(() => true)]).toEqual([
-      0,
-      undefined,
-      undefined,
-      undefined,
-    ])
-    expect(ring.drain()).toEqual([])
-  })
-
-  it('gives back in order across growth and wrap-around', () => {
-    const ring = ringOf([1, 2, 3, 4, 5, 6, 7, 8])
-    expect([ring.shift(), ring.shift(), ring.shift()]).toEqual([1, 2, 3])
-    for (const value of [9, 10, 11, 12, 13]) ring.push(value)
-    expect([ring.length, ring.peek()]).toEqual([10, 4])
-    expect(ring.drain()).toEqual([4, 5, 6, 7, 8, 9, 10, 11, 12, 13])
-    expect(ring.length).toBe(0)
-  })
-
-  it.each([0, 3, 7])(
-    'takes one out of the middle, the oldest of several that fit, with the head at %i',
-    (offset) => {
-      for (const victim of [1, 2, 3, 4, 5]) {
-        const ring = ringOf([1, 2, 3, 4, 5, 11], offset)
-        expect(ring.take((value) => value % 10 === victim)).toBe(victim)
-        expect(ring.take((value) => value === victim)).toBeUndefined()
-        ring.push(6)
-        expect(ring.drain()).toEqual([1, 2, 3, 4, 5, 11, 6].filter((value) => value !== victim))
-      }
-    },
-  )
-
   it('does what an array does, whatever the order of operations', () => {
     const random = new Random(1)
     const ring = new Ring<number>()
@@ -101,4 +61,62 @@ it('Queue does what an array does, elements taken from anywhere included', () =>
     expect(queue.first).toBe(model[0])
     expect(queue.last).toBe(model.at(-1))
   }
+})
+
+function itemOf(packetId: number, order: number, released = 0): QueuedPublish {
+  return { packetId, order, released } as QueuedPublish
+}
+
+describe('messages in flight', () => {
+  it('are found as a Map finds them, whatever identifiers are in use', () => {
+    const steps = fc.array(
+      fc.tuple(
+        fc.boolean(),
+        fc.oneof(fc.integer({ min: 1, max: 40 }), fc.integer({ min: 1, max: 65_535 })),
+      ),
+      { maxLength: 120 },
+    )
+    fc.assert(
+      fc.property(steps, (list) => {
+        const table = new PublishTable()
+        const map = new Map<number, QueuedPublish>()
+        list.forEach(([add, id], order) => {
+          expect(table.get(id)).toBe(map.get(id))
+          if (add && !map.has(id)) {
+            const item = itemOf(id, order)
+            table.add(item)
+            map.set(id, item)
+          } else if (!add && map.has(id)) {
+            table.delete(id)
+            map.delete(id)
+          }
+          expect(table.size).toBe(map.size)
+        })
+        expect(table.all()).toEqual([...map.values()])
+      }),
+    )
+  })
+
+  it('hold all identifiers at once, and none of them when they are done', () => {
+    const table = new PublishTable()
+    for (let id = 1; id <= 65_535; id++) table.add(itemOf(id, id))
+    expect(table.size).toBe(65_535)
+    expect(table.get(65_535)?.order).toBe(65_535)
+    for (let id = 1; id <= 65_535; id++) table.delete(id)
+    expect(table.size).toBe(0)
+    expect(table.all()).toEqual([])
+    table.add(itemOf(3, 1))
+    expect(table.get(3)?.order).toBe(1)
+  })
+
+  it('are told apart by PUBREC, each in their order', () => {
+    const table = new PublishTable()
+    for (const item of [itemOf(5, 3), itemOf(6, 1), itemOf(7, 2, 9), itemOf(8, 4, 8)])
+      table.add(item)
+    expect(table.unreleased().map(({ packetId }) => packetId)).toEqual([6, 5])
+    expect(table.released().map(({ packetId }) => packetId)).toEqual([8, 7])
+    expect(table.all().map(({ packetId }) => packetId)).toEqual([6, 7, 5, 8])
+    table.clear()
+    expect([table.size, table.get(5)]).toEqual([0, undefined])
+  })
 })

@@ -1,16 +1,12 @@
 import { describe, expect, it } from 'vitest'
 import type { Subscription } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
-import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { accepting, agreeable, connected, World } from './harness.js'
-import { publish, series } from './incoming.js'
+import { accepting, agreeable, connected, type World } from './harness.js'
+import { publish } from './incoming.js'
 import { Ledger } from './ledger.js'
-import { plainConnack, StalledTransport } from './stalled-transport.js'
 import { unhandledInFile } from './unhandled.js'
 
 const unhandled = unhandledInFile()
-const never = () => new Promise<never>(() => undefined)
 
 async function consume(subscription: Subscription): Promise<void> {
   for await (const message of subscription) message.text()
@@ -47,79 +43,7 @@ function callEverything(ledger: Ledger, client: BaseClient): void {
   ledger.add('dispose', () => client.subscription('s/9')[Symbol.asyncDispose]())
 }
 
-/** A client with a message in hand, and a server that answers nothing any more. */
-async function reading(): Promise<World> {
-  const world = await connected({}, agreeable)
-  const subscription = world.client.subscription('u', { qos: 1 })
-  await world.send(publish('u', '', 10))
-  await subscription.next()
-  world.answer = accepting()
-  return world
-}
-
-/** States of a client beside those of `lifecycle-settle.test.ts`, and how to get there. */
-const situations: Record<string, () => Promise<World>> = {
-  'connected to a peer that is deaf': async () => {
-    const transport = new StalledTransport(100)
-    const world = new World({}, {}, 1, () => transport)
-    world.client.connect().catch(() => undefined)
-    await world.settle()
-    transport.feed(plainConnack)
-    await world.settle()
-    return world
-  },
-  'connected, a large packet half in': async () => {
-    const world = await connected()
-    await world.sendBytes('30 ff 7f 00 01 61 00 61 61')
-    return world
-  },
-  'connected, with a turn that never ends': async () => {
-    const world = await reading()
-    world.answer = agreeable
-    world.client.listen('t', never, { qos: 1 }).catch(() => undefined)
-    const manual = world.client.subscription('v', { qos: 1, ack: 'manual' })
-    await world.send(...series('t', 3), publish('v', '', 11))
-    await manual.next()
-    world.answer = accepting()
-    return world
-  },
-  'disconnecting, held up by a turn': async () => {
-    const world = await reading()
-    world.client.disconnect({ timeout: 60_000 })
-    await world.settle()
-    expect(world.client.state).toBe('disconnecting')
-    return world
-  },
-}
-
-/** Nothing waits, and what was rejected is typed. */
-function expectSettled(ledger: Ledger, world: World): void {
-  const { pending, untyped } = ledger
-  expect({ pending, untyped, timers: world.clock.pending }).toEqual({
-    pending: [],
-    untyped: [],
-    timers: 0,
-  })
-}
-
 describe('every promise settles, typed, and nothing is left', () => {
-  const rows = Object.keys(situations).flatMap((name) =>
-    [0, 200].map((timeout) => [name, timeout] as const),
-  )
-  it.each(rows)('%s: within 50 ms of disconnect({ timeout: %i })', async (name, timeout) => {
-    const world = (await situations[name]?.()) as World
-    const ledger = new Ledger()
-    callEverything(ledger, world.client)
-    await world.settle()
-    callEverything(ledger, world.client)
-    ledger.add('disconnect', () => world.client.disconnect({ timeout }))
-    callEverything(ledger, world.client)
-    await world.clock.advance(timeout + 50)
-    expect([ledger.pending, world.client.state]).toEqual([[], 'closed'])
-    await world.clock.advance(1000)
-    expectSettled(ledger, world)
-  })
-
   it.each<[string, (world: World) => unknown, string]>([
     ['cut', (world) => world.peer.cut(), 'ERR_CONNECTION_LOST'],
     ['end', (world) => world.peer.end(), 'ERR_CONNECTION_LOST'],
@@ -135,7 +59,8 @@ describe('every promise settles, typed, and nothing is left', () => {
     const ended = lose(world)
     await world.settle()
     await ended
-    expectSettled(ledger, world)
+    const { pending, untyped } = ledger
+    expect([pending, untyped, world.clock.pending]).toEqual([[], [], 0])
     const waiting = [
       'publish 1',
       'publish 2',
@@ -147,19 +72,6 @@ describe('every promise settles, typed, and nothing is left', () => {
     ]
     for (const entry of [...waiting, 'iterator', 'batches', 'next manual'])
       expect(ledger.codes.filter((line) => line === `${entry}: ${code}`)).toHaveLength(2)
-  })
-
-  it('a handler that never ends does not keep `done` of its handling from settling', async () => {
-    const world = await connected({}, agreeable)
-    const starting = world.client.listen('a', never, { qos: 1 })
-    await world.settle()
-    const { done } = await starting
-    await world.send(publish('a', '', 1))
-    const ledger = new Ledger()
-    ledger.add('done', () => done)
-    ledger.add('disconnect', () => world.client.disconnect({ timeout: 0 }))
-    await world.clock.advance(50)
-    expect(ledger.pending).toEqual([])
   })
 })
 
@@ -224,67 +136,4 @@ it('what nobody awaits is no unhandled rejection: closed, ready, writable, done,
   world.client.publish('a', 'x')
   await new Promise((resolve) => setImmediate(resolve))
   expect(unhandled).toEqual([])
-})
-
-const goodbye = { type: 'disconnect', reasonCode: 0x8b, properties: {} } as const
-const ends: Record<string, (world: World) => unknown> = {
-  'disconnect()': ({ client }) => client.disconnect(),
-  'disconnect({ timeout: 0 })': ({ client }) => client.disconnect({ timeout: 0 }),
-  'disconnect() that is aborted': ({ client }) =>
-    client.disconnect({ signal: AbortSignal.abort() }),
-  'drain()': ({ client }) => client.drain({ timeout: 300 }),
-  'destroy()': ({ client }) => client.destroy(),
-  'end of the block': ({ client }) => client[Symbol.asyncDispose](),
-  'a lost connection': ({ peer }) => peer.ended ?? peer.cut(),
-  'DISCONNECT of the server': ({ peer }) => peer.ended ?? peer.send(goodbye),
-}
-
-/** Turns that take 50 ms, readers of every kind, a group, publishes in flight and queued, UNSUBSCRIBE without an answer. */
-async function full(reconnect: boolean): Promise<{ world: World; ledger: Ledger }> {
-  const quiet: Answer = (packet) =>
-    /^(publish|unsubscribe)$/.test(packet.type) ? undefined : agreeable(packet)
-  const world = await connected({ reconnect: reconnect && { backoff: constant(20) } }, quiet)
-  const ledger = new Ledger()
-  const { client, clock } = world
-  const pause = (): Promise<void> => new Promise((resolve) => clock.setTimer(resolve, 50))
-  const starting = ['a', '$share/g/b'].map((filter) => client.listen(filter, pause, { qos: 1 }))
-  for (const filter of ['c', '$share/g/d', 'e']) {
-    const subscription = client.subscription(filter, { qos: 1 })
-    ledger.add(`loop over ${filter}`, async () => {
-      for await (const _ of subscription) await pause()
-    })
-  }
-  const waiting = client.subscription('$share/g/f')
-  ledger.add('next', () => waiting.next())
-  client.subscription('$share/g/h')
-  await world.settle()
-  for (const handling of starting) ledger.add('done', async () => (await handling).done)
-  await world.send(
-    ...['a', 'b', 'c', 'd', 'e', 'h'].flatMap((topic, index) => series(topic, 3, 1 + 3 * index)),
-  )
-  ledger.add('publish', () => client.publish('x', 'y', { qos: 1 }))
-  ledger.add('unsubscribe', () => client.unsubscribe('e'))
-  ledger.add('closed', () => client.closed)
-  return { world, ledger }
-}
-
-describe('every end, begun before, with and after every other', () => {
-  const names = Object.keys(ends)
-  const rows = names.flatMap((first) => names.map((second) => [first, second] as const))
-  it.each(rows)('%s, and %s', async (first, second) => {
-    for (const reconnect of [true, false]) {
-      for (const delay of [undefined, 30, 400]) {
-        const { world, ledger } = await full(reconnect)
-        ledger.add('first', () => ends[first]?.(world))
-        if (delay !== undefined) await world.clock.advance(delay)
-        ledger.add('second', () => ends[second]?.(world))
-        ledger.add('last', () => world.client.disconnect({ timeout: 1000 }))
-        await world.clock.advance(3000)
-        expectSettled(ledger, world)
-        const states = world.seen('state').map(({ state }) => state)
-        expect(states.indexOf('closed')).toBe(states.length - 1)
-        expect(world.seen('disconnect')).toHaveLength(world.seen('connect').length)
-      }
-    }
-  })
 })

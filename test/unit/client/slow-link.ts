@@ -1,9 +1,4 @@
-/**
- * A socket over a slow line, under virtual time: what is written waits in the process, then in a buffer of the kernel, and leaves at a rate.
- *
- * As with a real socket, an array is read when the kernel takes its bytes and not before, and `written` is told then. The far end reads until it is
- * told to stop, and answers by itself.
- */
+/** A socket over a slow line, under virtual time: as with a real one, an array is read when the kernel takes its bytes, and `written` is called then. */
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'

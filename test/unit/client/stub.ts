@@ -1,8 +1,4 @@
-/**
- * A client over a transport that a test plays by hand: what `write()` answers, when bytes count as written, when `drain()` comes.
- *
- * Nothing is answered by itself. Bytes that the client hands over are kept, write by write.
- */
+/** A client over a transport that a test plays by hand: what `write()` answers, when bytes count as written, when `drain()` comes. */
 import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'

@@ -1,8 +1,8 @@
 /** Topic aliases on the wire: ours for QoS 0 where the server takes them, the server's as we announced them, and none beyond its connection. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
-import { again, carried, forgets, keeps, publishFrames, send, steady, willing } from './across.js'
-import { connected, failure, type World } from './harness.js'
+import { again, forgets, keeps, publishFrames, send, steady, willing } from './across.js'
+import { connected, type World } from './harness.js'
 import { publish, quiet, subscribe, takenTexts } from './incoming.js'
 
 /** Publishes at QoS 0, one letter each. */
@@ -44,12 +44,6 @@ describe('ours', () => {
     expect(sent(world)).toBe('a1 1 a a 1')
   })
 
-  it.each([5, 4] as const)('by default none [MQTT-3.2.2-18]: %d', async (protocolVersion) => {
-    const world = await connected({ protocolVersion }, forgets())
-    await post(world, 'aa')
-    expect(sent(world)).toBe('a a')
-  })
-
   it('the next connection is taught anew [MQTT-3.3.2-7]', async () => {
     const world = await steady({}, forgets({ topicAliasMaximum: 2 }))
     await post(world, 'aba')
@@ -73,24 +67,6 @@ describe('ours', () => {
     expect(publishFrames(peer)).toEqual(first.map(({ rest }) => ({ dup: true, rest })))
   })
 
-  it('what is published anew after a lost session carries it too', async () => {
-    const world = await steady({}, forgets(five))
-    await post(world, 't')
-    send(world, 1, 'one')
-    await world.settle()
-    await again(world, forgets(five))
-    expect(sent(world)).toBe('t')
-  })
-
-  it('a message that was too large has taught the server nothing', async () => {
-    const world = await connected({}, forgets({ ...five, maximumPacketSize: 60 }))
-    expect(() => world.client.post('a', 'x'.repeat(100))).toThrow(
-      expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }),
-    )
-    await post(world, 'aa')
-    expect(sent(world)).toBe('a1 1')
-  })
-
   it('a message that fits without an alias and not with one is sent', async () => {
     // The alias takes three bytes: 60 bytes without, 63 with.
     const world = await connected({}, forgets({ ...five, maximumPacketSize: 60 }))
@@ -98,30 +74,6 @@ describe('ours', () => {
     await world.settle()
     expect(sent(world)).toBe('a')
     expect(world.peer.last('publish').payload).toHaveLength(54)
-  })
-
-  it('QoS 0 messages that waited for the link use them too, in order', async () => {
-    const world = await steady(
-      { outbound: { offline: { qos0: 'queue' } } },
-      forgets({ topicAliasMaximum: 2 }),
-    )
-    world.peer.cut()
-    await world.settle()
-    for (const text of ['1', '2', '3']) quiet(world.client.publish('a', text))
-    world.answer = keeps({ topicAliasMaximum: 2 })
-    await world.clock.advance(10)
-    expect(sent(world)).toBe('a1 1 1')
-    expect(carried(world.peer)).toEqual(['publish a=1 q0', 'publish =2 q0', 'publish =3 q0'])
-  })
-
-  it('`properties.topicAlias` is refused: they are ours', async () => {
-    const world = await taking(2)
-    const properties = { topicAlias: 1 } as object
-    expect(await failure(world.client.publish('a', 'x', { properties }))).toMatchObject({
-      code: 'ERR_INVALID_OPTION',
-    })
-    await world.settle()
-    expect(carried(world.peer)).toEqual([])
   })
 
   it('the `packet` event has the topic, or at least what was sent', async () => {
@@ -134,39 +86,12 @@ describe('ours', () => {
     await post(world, 'aa')
     expect(seen).toEqual(['a1', '1'])
   })
-
-  it('65,535 aliases on offer do not make us remember 65,535 topics', async () => {
-    const world = await taking(65_535)
-    for (let number = 0; number < 2000; number++) world.client.post(`topic/${number}`, '')
-    await world.settle()
-    const aliases = world.peer.all('publish').map(({ properties }) => properties.topicAlias ?? 0)
-    expect(Math.max(...aliases)).toBeLessThanOrEqual(256)
-  })
 })
 
 describe('the server’s', () => {
   const alias = (topic: string, topicAlias: number, text = 'x') =>
     publish(topic, text, undefined, { properties: { topicAlias } })
   const announced = (world: World) => world.peer.last('connect').properties.topicAliasMaximum
-
-  it('give the topic, the newest wins; the message has it and not the alias', async () => {
-    const world = await connected({}, willing(false))
-    const subscription = await subscribe(world, '#')
-    await world.send(
-      alias('a', 1),
-      alias('', 1),
-      alias('b', 10),
-      alias('', 10),
-      alias('c', 1),
-      alias('', 1),
-    )
-    const topics: string[] = []
-    for (let message = subscription.read(); message !== undefined; message = subscription.read()) {
-      topics.push(message.topic)
-      expect('topicAlias' in message.properties).toBe(false)
-    }
-    expect(topics).toEqual(['a', 'a', 'b', 'b', 'c', 'c'])
-  })
 
   it('end with the connection: the next one knows none of them, and closes with 0x82 [MQTT-3.3.2-7]', async () => {
     const world = await steady({}, willing(false))
@@ -214,13 +139,5 @@ describe('the server’s', () => {
     expect(announced(world)).toBe(next)
     await world.send(alias('a', (next ?? 0) + 1))
     expect(peer.last('disconnect').reasonCode).toBe(0x94)
-  })
-
-  it('where `credentials` raised it, a server that uses them all is right', async () => {
-    const credentials = () => ({ connect: { topicAliasMaximum: 20 } })
-    const world = await steady({ topicAliasMaximum: 2, credentials }, willing(false))
-    expect(announced(world)).toBe(20)
-    await world.send(alias('a', 20))
-    expect(world.client.state).toBe('connected')
   })
 })

@@ -1,7 +1,4 @@
-/**
- * A transport as Node sockets are: it reads into the memory that the client lends it, asks for the next window right after a read, and what it was
- * lent is full of other bytes as soon as it is read into again. Here it is full of them at once.
- */
+/** A transport that reads into the memory that the client lends it, as Node sockets do, and fills it with other bytes for the next read. */
 import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'

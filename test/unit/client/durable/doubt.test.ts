@@ -1,7 +1,4 @@
-/**
- * The session may be lost between two processes: one connects, the server begins a new session, and the process dies before it could write that down. The
- * next one finds a session that is not the one in which its publishes were sent. QoS 2 must not arrive twice then.
- */
+/** The session may be lost between two processes of which the first could not write that down: QoS 2 must not arrive twice then. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, PublishOptions } from '../../../../src/client/api/index.js'
 import type { BaseClient } from '../../../../src/client/client.js'

@@ -39,19 +39,6 @@ describe('a client that ends while its session is being read', () => {
     expect((await next).state).toBe('connected')
     await expect(device.client()).rejects.toMatchObject({ code: 'ERR_STORE_LOCKED' })
   })
-
-  it('lets of several only one go on', async () => {
-    const { device, first, open } = await slowlyRead()
-    void outcome(first.connect())
-    first.destroy()
-    const next = [device.client(), device.client()].map(outcome)
-    await settled()
-    open()
-    expect(await Promise.all(next)).toMatchObject([
-      { state: 'connected' },
-      { code: 'ERR_STORE_LOCKED' },
-    ])
-  })
 })
 
 const { get, batch, entries } = MapStore.prototype as unknown as Record<string, () => never>

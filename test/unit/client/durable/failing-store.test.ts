@@ -1,12 +1,9 @@
 /** A store that fails and has written all the same, answers late, or was closed: nothing half done stays, and what is reported is so. */
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import type { BaseClient } from '../../../../src/client/client.js'
 import { deferred } from '../../../../src/client/common/abort.js'
-import type { MqttError } from '../../../../src/errors.js'
 import { openQueue, type Queue } from '../../../../src/queue/index.js'
 import { memoryStore, type StoreOperation } from '../../../../src/store/index.js'
-import { takeOverTime } from '../../../world/platform-time.js'
-import { Random } from '../../../world/random.js'
 import { MapStore } from '../../queue/rig.js'
 import { Device, fail, interrupted, interruptedEntries, outcome, puts, settled } from './rig.js'
 
@@ -170,62 +167,6 @@ describe('acknowledgements', () => {
     expect(device.got('out pubcomp')).toHaveLength(1)
   })
 })
-
-// Three writes in ten fail, and half of those have written all the same.
-it.each([1, 2, 3, 4, 5, 6, 7, 8])(
-  'what a queue took arrives, exactly once at QoS 2 (seed %i)',
-  async (seed) => {
-    const { device, store, client, queue } = await failing()
-    const { arrived, world } = device
-    onTestFinished(
-      takeOverTime({
-        now: world.now,
-        setTimer: (callback, delay) => world.clock.setTimer(callback, delay),
-      }),
-    )
-    const random = new Random(seed)
-    let failures = 0
-    store.before = (): void => {
-      if (!random.chance(0.16)) return
-      failures += 1
-      fail()
-    }
-    store.after = store.before as () => void
-    const taken: string[] = []
-    const notSent: string[] = []
-    for (let n = 0; n < 100; n++) {
-      const qos = n % 2 === 0 ? 2 : 1
-      const text = `${qos} ${n}`
-      const took = ({ delivered }: { delivered: Promise<unknown> }): void => {
-        taken.push(text)
-        void outcome(delivered)
-      }
-      const refused = (error: MqttError): void => {
-        if (error.code !== 'ERR_STORE' || error.outcome !== 'unknown') notSent.push(text)
-      }
-      void queue.publish('out/1', text, { qos }).then(took, refused)
-      if (n % 25 === 24) world.broker.disconnect('device', 0x8b)
-      if (n % 2 === 1) await world.pass(20)
-    }
-    await world.until(() => queue.size === 0, 600_000)
-    await world.until(() => device.keys('o').length === 0, 600_000)
-    expect(failures / store.batches).toBeGreaterThan(0.2)
-    expect(taken.length).toBeGreaterThan(50)
-    expect(taken.filter((text) => !arrived.includes(text))).toEqual([])
-    expect(notSent.filter((text) => arrived.includes(text))).toEqual([])
-    const exactlyOnce = arrived.filter((text) => text.startsWith('2'))
-    expect(exactlyOnce.length).toBe(new Set(exactlyOnce).size)
-    expect([queue.size, queue.bytes, device.left]).toEqual([0, 0, []])
-    // So does the next process.
-    store.mend()
-    await world.until(queue.close())
-    await world.until(client.disconnect())
-    const { length } = arrived
-    const next = await world.until(device.start())
-    await world.pass(10_000)
-    expect([next.queue.size, next.queue.bytes, arrived.length]).toEqual([0, 0, length])
-  },
-)
 
 describe('a store that the program has closed while it is in use', () => {
   const closed = {

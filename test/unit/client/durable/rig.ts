@@ -1,8 +1,4 @@
-/**
- * A device whose process can die: a client with its session in a store, and a queue in the same store.
- *
- * Each `start` is a process that finds what is in `store`. What a process saw is kept outside of it.
- */
+/** A device whose process can die: a client with its session in a store, and a queue in the same store. Each `start` is a process. */
 import { onTestFinished } from 'vitest'
 import type { ClientOptions, PublishOptions } from '../../../../src/client/api/index.js'
 import type { BaseClient } from '../../../../src/client/client.js'
