@@ -5,7 +5,6 @@ import {
   connack,
   dialled,
   fresh,
-  goodbye,
   opened,
   packet,
   puback,
@@ -16,7 +15,6 @@ import {
   quiet,
   raw,
   refusal,
-  resumed,
   suback,
   text,
   u8,
@@ -35,23 +33,6 @@ const aliases = (count: number, sessionPresent = 0): string =>
   connack(`290022${u16(count)}`, sessionPresent)
 
 describe('Session Present', () => {
-  it.each([
-    ['Clean Start 1', { cleanStart: true }],
-    ['Clean Start 1 with a client id', { cleanStart: true, clientId: 'c' }],
-    ['Clean Start 1 and expiry 0', { cleanStart: true, sessionExpiryInterval: 0 }],
-  ])(
-    '[MQTT-3.2.2-4] 1 for a client that holds none (%s): an error, DISCONNECT, the end',
-    async (_name, options) => {
-      const wire = await dialled({ ...options, reconnect: false })
-      wire.take()
-      const failed = refusal(() => wire.client.connect())
-      expect([await wire.answers(resumed), wire.ended]).toEqual([[goodbye(0x82)], true])
-      expect(await failed).toMatchObject({ fault: 'remote' })
-      expect(wire.client.state).toBe('closed')
-      expect(wire.world.seen('connect')).toEqual([])
-    },
-  )
-
   it('[MQTT-3.2.2-5] 0 for a client that holds one: nothing is sent as its state, and identifiers of the server mean new messages', async () => {
     const wire = await opened({ outbound: { onSessionLost: 'reject' } })
     const reader = await wire.subscribed('a', 2)
@@ -86,28 +67,6 @@ describe('Session Present', () => {
 })
 
 describe('Maximum QoS', () => {
-  it.each([
-    [0, 1],
-    [0, 2],
-    [1, 2],
-  ] as const)(
-    '[MQTT-3.2.2-11] %i: a publish at QoS %i fails, and nothing leaves',
-    async (maximum, qos) => {
-      const wire = await opened({}, maximumQoS(maximum))
-      expect(await refusal(() => wire.client.publish('t', 'x', { qos }))).toMatchObject({
-        code: 'ERR_QOS_UNSUPPORTED',
-        outcome: 'not-sent',
-      })
-      expect(await wire.sent()).toEqual([])
-      wire.publish(maximum, 'y')
-      expect(await wire.sent()).toHaveLength(1)
-      // That the server takes no more says nothing of what it may send.
-      quiet(wire.client.subscribe('s', { qos: 2 }))
-      await wire.settle()
-      expect(wire.take()[0]).toMatch(/02$/)
-    },
-  )
-
   it('[MQTT-3.2.2-11] what was queued before the connection is held to it, too', async () => {
     const wire = await dialled()
     const [one, two] = [wire.publish(1, 'one'), wire.publish(2, 'two')]
@@ -137,22 +96,6 @@ describe('Maximum QoS', () => {
 })
 
 describe('Retain Available 0', () => {
-  it.each([0, 1, 2] as const)(
-    '[MQTT-3.2.2-14] a publish at QoS %i with RETAIN fails, and nothing leaves',
-    async (qos) => {
-      const wire = await opened({}, noRetain())
-      expect(
-        await refusal(() => wire.client.publish('t', 'x', { qos, retain: true })),
-      ).toMatchObject({
-        code: 'ERR_RETAIN_UNSUPPORTED',
-        outcome: 'not-sent',
-      })
-      expect(await wire.sent()).toEqual([])
-      wire.publish(qos, 'y')
-      expect(await wire.sent()).toHaveLength(1)
-    },
-  )
-
   it('[MQTT-3.2.2-14] what was queued before the connection is held to it, too, and so is what was in flight', async () => {
     const wire = await dialled()
     const queued = wire.publish(1, 'x', { retain: true })
@@ -272,22 +215,6 @@ describe('Maximum Packet Size', () => {
     },
   )
 
-  it.each([16, 4, 2])(
-    '[MQTT-3.2.2-15] of %i: DISCONNECT leaves out what has no room',
-    async (limit) => {
-      const wire = await opened({ sessionExpiryInterval: 0 }, atMost(limit))
-      quiet(
-        wire.client.disconnect({
-          reasonString: 'the long reason',
-          userProperties: [['key', 'value']],
-          timeout: 0,
-        }),
-      )
-      await wire.advance(10)
-      expect(wire.take()).toEqual(['e000'])
-    },
-  )
-
   it('[MQTT-3.2.2-15] of 1: no packet is left to send, not even PINGREQ: the connection is given up', async () => {
     const wire = await opened({ keepAlive: 1 }, atMost(1))
     await wire.advance(3000)
@@ -332,30 +259,6 @@ describe('Topic Alias Maximum', () => {
       expect(['1', '2']).toContain(alias)
     }
     expect(meant).toEqual(['c', 'd', 'e', 'c', 'c', 'a', 'b'])
-  })
-
-  it('[MQTT-3.2.2-17] [MQTT-3.3.2-9] an alias of the application’s own is refused', async () => {
-    const wire = await opened({}, aliases(2))
-    for (const topicAlias of [0, 1, 2, 3]) {
-      const properties = { topicAlias } as object
-      expect(await refusal(() => wire.client.publish('t', 'x', { properties }))).toMatchObject({
-        code: 'ERR_INVALID_OPTION',
-      })
-    }
-    expect(await wire.sent()).toEqual([])
-  })
-
-  it.each([
-    ['none', fresh],
-    ['0', aliases(0)],
-  ])('[MQTT-3.2.2-18] %s: no alias and no empty topic at any QoS', async (_name, answer) => {
-    const wire = await opened({}, answer)
-    expect(await post(wire, 'a', 'a', 'a')).toEqual(['a 0', 'a 0', 'a 0'])
-    for (const qos of [0, 1, 2, 0, 1, 2] as const) wire.publish(qos, 'x')
-    const sent = await wire.sent()
-    expect(sent).toHaveLength(6)
-    for (const bytes of sent) expect(bytes.slice(4, 10)).toBe(text('t'))
-    expect(sent.join()).not.toContain('0323')
   })
 
   it('[MQTT-3.2.2-18] [MQTT-3.3.2-7] is for one connection: the next server said nothing of it, or less', async () => {

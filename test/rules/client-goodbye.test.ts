@@ -233,31 +233,6 @@ describe('after DISCONNECT', () => {
     },
   )
 
-  it.each([
-    [
-      'disconnect()',
-      (world: World) => world.client.disconnect({ timeout: 0 }).catch(() => undefined),
-      '',
-    ],
-    ['bytes that are malformed', () => undefined, 'ff00'],
-    ['a protocol error', () => undefined, plainConnack],
-  ] as const)(
-    '[MQTT-3.14.4-2] [MQTT-4.13.2-1] its sender closes, also where the peer never ends its side: %s',
-    async (_what, go, given) => {
-      const transport = new StalledTransport()
-      const world = new World({}, {}, 1, () => transport)
-      quiet(world.client.connect())
-      await world.settle()
-      transport.feed(plainConnack)
-      await world.settle()
-      go(world)
-      if (given !== '') transport.feed(given)
-      await world.clock.advance(5000)
-      expect(transport.destroyed).toBeDefined()
-      expect(world.clock.pending).toBe(0)
-    },
-  )
-
   it('[MQTT-4.13.2-1] with a code of 0x80 or more that cannot be written any more: the connection is closed all the same', async () => {
     const transport = new StalledTransport(0)
     const world = new World({}, {}, 1, () => transport)
@@ -326,34 +301,6 @@ function authenticated(overrides: Partial<AuthMechanism> = {}, properties = ''):
 }
 
 describe('AUTH', () => {
-  it('[MQTT-4.12.0-3] [MQTT-4.12.0-5] [MQTT-3.15.2-1] 0x18 is answered by 0x18, with the method of CONNECT and the data of the mechanism', async () => {
-    const wire = await asked()
-    expect(wire.take()[0]).toContain(`${method}16${text('hello')}`)
-    for (const data of ['one', 'two']) {
-      expect(await wire.answers(auth(0x18, data))).toEqual([auth(0x18, `<${data}>`)])
-    }
-    await wire.give(connack(method))
-    expect(wire.client.state).toBe('connected')
-    expect(wire.take()).toEqual([])
-  })
-
-  it('[MQTT-4.12.0-3] an answer without data has none', async () => {
-    const wire = await asked({ continue: () => undefined })
-    wire.take()
-    expect(await wire.answers(auth(0x18, 'one'))).toEqual([auth(0x18)])
-  })
-
-  it('[MQTT-3.15.2-1] [MQTT-4.12.1-1] [MQTT-4.12.0-5] re-authentication begins with 0x19 and the method of CONNECT, and goes on with 0x18', async () => {
-    const wire = await authenticated()
-    const done = wire.client.reauthenticate()
-    expect(await wire.sent()).toEqual([auth(0x19, 'hello')])
-    expect(await wire.answers(auth(0x18, 'one'))).toEqual([auth(0x18, '<one>')])
-    await wire.give(auth(0x00))
-    await done
-    expect(wire.ended).toBe(false)
-    expect(wire.take()).toEqual([])
-  })
-
   it('[MQTT-3.15.2-1] before CONNACK a server may send 0x18 alone; anything else is the end', async () => {
     for (const code of all) {
       const wire = await asked()
@@ -393,33 +340,6 @@ describe('AUTH', () => {
     },
   )
 
-  it.each([
-    ['AUTH with another method', packet(0xf0, '18', block(`15${text('toi')}`))],
-    ['AUTH without a method', packet(0xf0, '18', '00')],
-    ['AUTH without anything', 'f000'],
-  ])('[MQTT-4.12.0-5] %s: closed, and not answered', async (_what, given) => {
-    const before = await asked()
-    before.take()
-    await before.give(given)
-    expect([before.take(), before.ended]).toEqual([[], true])
-    const after = await authenticated()
-    quiet(after.client.reauthenticate())
-    await after.sent()
-    await after.give(given)
-    expect([after.take(), after.ended]).toEqual([[goodbye(0x82)], true])
-  })
-
-  it.each([
-    ['another method', connack(`15${text('toi')}`)],
-    ['no method', fresh],
-  ])('[MQTT-4.12.0-5] CONNACK with %s: DISCONNECT 0x82, the end', async (_what, given) => {
-    const wire = await asked()
-    wire.take()
-    await wire.give(given)
-    expect([wire.take(), wire.ended]).toEqual([[goodbye(0x82)], true])
-    expect(wire.world.seen('connect')).toEqual([])
-  })
-
   it('[MQTT-4.12.0-7] without a method in CONNECT none is sent: not for reauthenticate(), not as an answer', async () => {
     const wire = await opened({ reconnect: false })
     expect(await refusal(() => wire.client.reauthenticate())).toBeInstanceOf(Error)
@@ -430,50 +350,5 @@ describe('AUTH', () => {
     early.take()
     await early.give(auth(0x18, 'one'))
     expect([early.take(), early.ended]).toEqual([[], true])
-  })
-
-  it('[MQTT-4.12.1-2] a re-authentication that the mechanism cannot go on with: the connection is closed', async () => {
-    const boom = (): never => {
-      throw new Error('no ticket')
-    }
-    for (const [step, overrides] of [
-      ['continue', { continue: boom }],
-      ['success', { success: boom }],
-    ] as const) {
-      let count = 0
-      const later = {
-        ...overrides,
-        ...(step === 'success' ? { success: () => (count++ === 0 ? undefined : boom()) } : {}),
-      }
-      const wire = await opened(
-        { auth: toy(later).auth, reconnect: false },
-        connack(`2900${method}`),
-      )
-      const failed = refusal(() => wire.client.reauthenticate())
-      expect(await wire.sent()).toEqual([auth(0x19, 'hello')])
-      await wire.give(auth(step === 'continue' ? 0x18 : 0x00, 'one'))
-      expect((await failed).code).toBe('ERR_AUTH_FAILED')
-      const sent = wire.take()
-      expect(sent.filter((each) => !each.startsWith('e0'))).toEqual([])
-      expect(wire.ended, step).toBe(true)
-    }
-  })
-
-  it('[MQTT-4.12.1-2] a server that refuses it with DISCONNECT: the connection is closed, and the call fails', async () => {
-    const wire = await authenticated()
-    const failed = refusal(() => wire.client.reauthenticate())
-    await wire.sent()
-    await wire.give(goodbye(0x87))
-    expect((await failed).reasonCode).toBe(0x87)
-    expect([wire.take(), wire.ended]).toEqual([[], true])
-  })
-
-  it('[MQTT-4.12.1-2] a server that answers nothing: the connection is closed', async () => {
-    const wire = await authenticated()
-    const failed = refusal(() => wire.client.reauthenticate())
-    await wire.sent()
-    await wire.advance(60_000)
-    expect((await failed).code).toBe('ERR_AUTH_FAILED')
-    expect(wire.ended).toBe(true)
   })
 })

@@ -112,7 +112,6 @@ export const long: readonly string[] = [
   'unit/client/session-lost-expiry.test.ts',
   'unit/client/session/model.test.ts',
   'unit/client/session/suspend-inbound.test.ts',
-  'unit/client/set-brokers-anywhere.test.ts',
   'unit/client/settle.test.ts',
   'unit/client/unsubscribe.test.ts',
   'unit/client/windows.test.ts',

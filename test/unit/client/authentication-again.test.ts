@@ -161,24 +161,6 @@ describe('reauthenticate()', () => {
     },
   )
 
-  it('a late answer of the mechanism leaves on no other connection', async () => {
-    const answers: ((value: string) => void)[] = []
-    let slow = false
-    const { rig } = await authenticated({
-      start: () => (slow ? new Promise<string>((resolve) => void answers.push(resolve)) : 'x'),
-    })
-    slow = true
-    failure(rig.client.reauthenticate())
-    await rig.settle()
-    slow = false
-    rig.behave = () => asking()
-    await rig.cut()
-    await rig.advance(1000)
-    answers[0]?.('late')
-    await rig.settle()
-    expect(rig.peers.map((peer) => peer.all('auth').length)).toEqual([0, 0])
-  })
-
   it('is refused where it cannot be', async () => {
     const refusal = ({ client }: Rig, signal?: AbortSignal): Promise<MqttError> =>
       failure(client.reauthenticate(signal && { signal }))

@@ -3,7 +3,7 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AuthMechanism, ClientOptions } from '../../../src/client/api/index.js'
 import type { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { agreeable, failure } from './harness.js'
+import { failure } from './harness.js'
 import { publish } from './incoming.js'
 import { Rig, reconnect, refusing } from './rig.js'
 import { asking, bytes, text, toy } from './toy-auth.js'
@@ -36,12 +36,6 @@ async function refused(rig: Rig): Promise<MqttError> {
 }
 
 const types = (rig: Rig): string[] => rig.peer.received.map(({ type }) => type)
-const challenge = (data: string, authenticationMethod = 'toy') =>
-  ({
-    type: 'auth',
-    reasonCode: 0x18,
-    properties: { authenticationMethod, authenticationData: bytes(data) },
-  }) as const
 const accepted = { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} } as const
 const toConnect =
   (answer: ReturnType<Answer>): Answer =>
@@ -223,43 +217,6 @@ describe('a mechanism that fails', () => {
 })
 
 describe('a server that does not keep to it', () => {
-  it('AUTH when no method was given: before CONNACK the connection just ends, after it DISCONNECT 0x82', async () => {
-    const { rig } = prepared({}, toConnect(challenge('one')), { auth: undefined })
-    expect(await refused(rig)).toMatchObject({ reasonCode: 0x82, fault: 'remote' })
-    expect([types(rig), rig.open]).toEqual([['connect'], 0])
-    const { rig: later } = await authenticated({}, agreeable, { auth: undefined })
-    later.peer.send(challenge('one'))
-    await later.settle()
-    expect(later.peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    expect(later.seen('disconnect')).toMatchObject([
-      { cause: { reasonCode: 0x82, fault: 'remote' } },
-    ])
-  })
-
-  it('AUTH on 3.1.1 ends the connection', async () => {
-    const rig = await new Rig({ protocolVersion: 4, reconnect: false }, { version: 4 }).up()
-    rig.peer.sendBytes('f0 00')
-    await rig.settle()
-    expect((await rig.client.closed)?.code).toMatch(
-      /^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|UNEXPECTED_PACKET)$/,
-    )
-    expect(rig.peer.all('disconnect')).toEqual([])
-    expect(rig.peer.ended).toBeDefined()
-  })
-
-  it.each([
-    ['with another method [MQTT-4.12.0-5]', 'f0 0a 18 08 15 00 05 70 6c 61 69 6e', [0x82]],
-    ['0x18 without a method', 'f0 02 18 00', [0x82]],
-  ])('AUTH %s', async (_name, hex, codes) => {
-    const { rig } = prepared({}, () => undefined)
-    const error = failure(rig.client.connect())
-    await rig.settle()
-    rig.peer.sendBytes(hex)
-    await rig.settle()
-    expect(codes).toContain((await error).reasonCode)
-    expect([rig.peer.all('auth'), rig.seen('connect'), rig.open]).toEqual([[], [], 0])
-  })
-
   it.each([
     ['another method', { authenticationMethod: 'plain' }],
     ['no method', {}],
@@ -272,37 +229,6 @@ describe('a server that does not keep to it', () => {
       expect([calls.map(({ name }) => name), rig.seen('connect')]).toEqual([['start'], []])
     },
   )
-
-  it('a flood of AUTH in one write: as many answers as are allowed, at most', async () => {
-    const { rig, calls } = prepared({}, () => undefined)
-    const error = failure(rig.client.connect())
-    await rig.settle()
-    rig.peer.send(...Array.from({ length: 1000 }, () => challenge('x')))
-    await rig.settle()
-    expect((await error).reasonCode).toBe(0x82)
-    expect(calls.length).toBeLessThanOrEqual(17)
-    expect(rig.open).toBe(0)
-  })
-
-  it('0x8C Bad authentication method is the end for this server', async () => {
-    const rig = new Rig({ auth: toy().auth, firstConnect: 'wait' }, { hosts: ['a', 'b'] })
-    rig.behave = (host) => (host === 'a' ? refusing(0x8c) : asking())
-    await rig.up()
-    expect(rig.hosts).toEqual(['a', 'b'])
-    await rig.finish()
-  })
-
-  it('with protocolVersion auto a server cannot talk us out of it: never a CONNECT without the method', async () => {
-    const old: Answer = (packet) => {
-      if (packet.type !== 'connect') return agreeable(packet)
-      return packet.protocolVersion === 5 ? { ...accepted, reasonCode: 0x84 } : undefined
-    }
-    const { rig } = prepared({}, old, { protocolVersion: 'auto', firstConnect: 'wait' })
-    failure(rig.client.connect())
-    await rig.advance(20_000)
-    for (const { protocolVersion, properties } of rig.peers.flatMap((peer) => peer.all('connect')))
-      expect([protocolVersion, properties.authenticationMethod]).toEqual([5, 'toy'])
-  })
 })
 
 describe('the option', () => {

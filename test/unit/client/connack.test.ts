@@ -6,7 +6,6 @@ import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import { memoryPair } from '../../../src/transport/memory.js'
-import type { Properties } from '../../../src/wire/packets.js'
 import { accepting, connected, failure, World } from './harness.js'
 
 /** Connects, and answers CONNECT with these bytes. */
@@ -70,21 +69,6 @@ describe('refusals', () => {
     },
   )
 
-  it.each([0x01, 0x7f, 0x8b, 0x8d, 0x92, 0xa0, 0xff])(
-    'CONNACK with a code that it may not carry: %s',
-    async (reasonCode) => {
-      const answered = await answeredWith(`20 03 00 ${hexOf(reasonCode)} 00`)
-      const { code, reasonCode: given } = answered.error as MqttError
-      expect([`ERR_MALFORMED_PACKET 129`, `ERR_PROTOCOL_ERROR 130`]).toContain(`${code} ${given}`)
-      expectRejected(answered, code, given)
-    },
-  )
-
-  it('a CONNACK of 3.1.1 that refuses the version is reported as such', async () => {
-    const { error } = await answeredWith('20 02 00 01')
-    expect(error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x84 })
-  })
-
   it.each([
     ['Session Present and an error [MQTT-3.2.2-6]', '20 03 01 87 00', declared],
     ['Session Present 1 after Clean Start 1 [MQTT-3.2.2-4]', '20 03 01 00 00', {}],
@@ -96,11 +80,6 @@ describe('refusals', () => {
     ['an authentication method that we did not name', '20 07 00 00 04 15 00 01 61', {}],
   ])('%s', async (_title, hex, options) => {
     expectRejected(await answeredWith(hex, options))
-  })
-
-  it.each([1, 2, 3, 4, 5, 6, 7])('reserved bit %s of the flags [MQTT-3.2.2-1]', async (bit) => {
-    const answered = await answeredWith(`20 03 ${hexOf(1 << bit)} 00 00`)
-    expectRejected(answered, 'ERR_MALFORMED_PACKET', 0x81)
   })
 
   it.each([
@@ -134,15 +113,6 @@ describe('what the server assigns and allows', () => {
     ])
   })
 
-  it('an assigned identifier is exposed [MQTT-3.2.2-16]', async () => {
-    const { client } = await connected({}, accepting({ assignedClientIdentifier: 'auto-1' }))
-    expect(client.clientId).toBe('auto-1')
-    expect(client.negotiated).toMatchObject({
-      clientId: 'auto-1',
-      assignedClientIdentifier: 'auto-1',
-    })
-  })
-
   it('everything is visible, frozen, with the defaults of the standard filled in', async () => {
     const { client } = await connected({ clientId: 'a', keepAlive: 20, sessionExpiryInterval: 77 })
     const { userProperties, ...rest } = { ...client.negotiated }
@@ -165,25 +135,6 @@ describe('what the server assigns and allows', () => {
     ])
     expect(userProperties).toEqual([])
     expect(Object.isFrozen(client.negotiated)).toBe(true)
-  })
-
-  it('what the server overrides is visible', async () => {
-    const userProperties: [string, string][] = [
-      ['__proto__', '1'],
-      ['a', ''],
-    ]
-    const limits = {
-      receiveMaximum: 3,
-      maximumQoS: 1,
-      maximumPacketSize: 200,
-      topicAliasMaximum: 4,
-    }
-    const words = { responseInformation: 'resp/1', serverReference: 'other', reasonString: 'ok' }
-    const times = { sessionExpiryInterval: 5, serverKeepAlive: 7 }
-    const properties: Properties = { ...limits, ...words, ...times, userProperties }
-    const all = (value: unknown) => Object.fromEntries(flags.map((name) => [name, value]))
-    const { client } = await connected({}, accepting({ ...properties, ...all(0) }))
-    expect(client.negotiated).toMatchObject({ ...properties, keepAlive: 7, ...all(false) })
   })
 
   it('what the server does not offer is refused without a byte, and the link stays', async () => {
@@ -245,16 +196,6 @@ describe('packets that are not due', () => {
     expectRejected({ world, error: await error }, 'ERR_UNEXPECTED_PACKET')
     expect(subscription.size).toBe(0)
     await expect(subscription.ready).rejects.toMatchObject({ code: 'ERR_UNEXPECTED_PACKET' })
-  })
-
-  it('a second CONNACK [MQTT-3.2.0-2]', async () => {
-    const world = await connected()
-    await world.sendBytes('20 03 00 00 00')
-    expect(world.peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    expect(await world.client.closed).toMatchObject({
-      code: 'ERR_PROTOCOL_ERROR',
-      reasonCode: 0x82,
-    })
   })
 
   it.each([

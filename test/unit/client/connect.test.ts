@@ -1,9 +1,6 @@
 /** CONNECT byte by byte, and how long connecting may take. */
 import { expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
-import { connect } from '../../../src/client/node.js'
-import { MqttError } from '../../../src/errors.js'
-import { freePort } from '../../support/servers.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'
 
 const field = (value: string | readonly number[]): number[] => {
@@ -77,12 +74,6 @@ it('limits of ours are in CONNECT', async () => {
     keepAlive: 65_535,
     properties: { ...limits, requestResponseInformation: 1, requestProblemInformation: 0 },
   })
-})
-
-it('cleanStart false clears the flag [MQTT-3.1.2-4]', async () => {
-  const world = await connected({ clientId: 'a', cleanStart: false }, accepting({}, true))
-  expect(world.peer.last('connect').cleanStart).toBe(false)
-  expect(world.client.negotiated?.sessionPresent).toBe(true)
 })
 
 it('a password of bytes is read once', async () => {
@@ -171,22 +162,6 @@ it.each(['end', 'cut'] as const)('the stream ends before CONNACK: %s', async (ho
   expect(world.seen('connect')).toEqual([])
   expect(world.seen('disconnect')).toEqual([])
   expect(world.clock.pending).toBe(0)
-})
-
-it('what the platform says is the cause', async () => {
-  const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
-  const world = new World({}, {}, 1, () => Promise.reject(cause))
-  const error = await failure(world.client.connect())
-  expect(MqttError.is(error)).toBe(true)
-  expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', fault: 'remote', outcome: 'not-sent' })
-  expect([error.cause, world.clock.pending]).toEqual([cause, 0])
-})
-
-it('a port that nothing listens on', async () => {
-  await expect(connect(`mqtt://127.0.0.1:${await freePort()}`)).rejects.toMatchObject({
-    code: 'ERR_CONNECT_FAILED',
-    cause: { code: 'ECONNREFUSED' },
-  })
 })
 
 it('a hundred rounds of connect and close leave nothing behind', async () => {

@@ -139,19 +139,6 @@ describe('credentials() before every CONNECT', () => {
     expect(rig.client.state).toBe('connected')
   })
 
-  it('slow ones are bounded by credentialsTimeout, and their signal aborts', async () => {
-    const { rig, contexts } = asking((_context, count) => (count === 1 ? {} : never()), {
-      credentialsTimeout: 2000,
-      connectTimeout: 1000,
-    })
-    await rig.up()
-    await rig.cut()
-    await rig.advance(1000 + 2000)
-    expect(rig.seen('connecterror')).toMatchObject([{ error: { code: 'ERR_CONNECT_TIMEOUT' } }])
-    expect([contexts[1]?.signal.aborted, rig.delays]).toEqual([true, [1000, 2000]])
-    await expectNothingLeft(rig)
-  })
-
   it('slower ones than connectTimeout lead to a connection: the time to connect begins behind them', async () => {
     const slow = (clock: VirtualClock) =>
       new Promise((resolve) => clock.setTimer(() => resolve({}), 5000))
@@ -447,15 +434,6 @@ describe('expiresAt without enhanced authentication', () => {
       await rig.advance(span)
       expect(rig.dials).toHaveLength(dials)
     }
-  })
-
-  it('a server that ends it before we do: fresh credentials, recovered', async () => {
-    const { rig } = tokens(10 * minute)
-    await rig.up()
-    await rig.advance(minute)
-    await rig.goodbye(0x87)
-    await rig.advance(1000)
-    expect([rig.client.state, ...passwords(rig)]).toEqual(['connected', 'token-1', 'token-2'])
   })
 
   it('a token that the server takes back twice, with a long life in between, is refreshed twice', async () => {

@@ -107,26 +107,6 @@ describe('the packet', () => {
     await end(world, { sessionExpiryInterval: 0 })
     expect(types(world)).toEqual(['connect', 'disconnect'])
   })
-
-  it('what does not fit is left out: user properties first, then the reason string [MQTT-3.14.2-3] [MQTT-3.14.2-4]', async () => {
-    const reasonString = 'x'.repeat(40)
-    const userProperties: [string, string][] = [['k', reasonString]]
-    const all = { reasonString, userProperties, sessionExpiryInterval: 5 }
-    const cases = [
-      [120, all],
-      [70, { reasonString, sessionExpiryInterval: 5 }],
-      [20, { sessionExpiryInterval: 5 }],
-      [4, {}],
-    ] as const
-    for (const [maximumPacketSize, properties] of cases) {
-      const world = await connected({}, accepting({ maximumPacketSize }))
-      await end(world, all)
-      const sent = Object.entries(world.peer.last('disconnect').properties).filter(
-        ([, value]) => value !== undefined,
-      )
-      expect(Object.fromEntries(sent)).toEqual(properties)
-    }
-  })
 })
 
 describe('DISCONNECT of the server', () => {
@@ -149,29 +129,6 @@ describe('DISCONNECT of the server', () => {
       expect([world.peer.ended === undefined, world.clock.pending]).toEqual([false, 0])
     },
   )
-
-  it('session taken over has a code of its own', async () => {
-    const world = await connected()
-    await world.send({ type: 'disconnect', reasonCode: 0x8e, properties: {} })
-    expect(await world.client.closed).toMatchObject({
-      code: 'ERR_SESSION_TAKEN_OVER',
-      reasonCode: 0x8e,
-    })
-  })
-
-  it.each([
-    ['Session Expiry Interval', 'e0 07 00 05 11 00 00 00 00', [0x81, 0x82]],
-    ['a code that only a client may send', 'e0 02 04 00', [0x81, 0x82]],
-    ['a code that is none', 'e0 02 7f 00', [0x81, 0x82]],
-    ['cut properties', 'e0 06 00 04 1f 00 05 61', [0x81]],
-    ['flags', 'e1 00', [0x81]],
-  ])('with %s', async (_name, hex, codes) => {
-    const world = await connected()
-    await world.sendBytes(hex)
-    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
-    expect(codes).toContain(goodbyeCode(world))
-    expect([world.seen('serverdisconnect'), world.client.state]).toEqual([[], 'closed'])
-  })
 })
 
 describe('open turns', () => {
@@ -260,16 +217,6 @@ describe('open turns', () => {
 })
 
 describe('publishes under way', () => {
-  it.each(hows)('%s(): of 200 publishes without await 200 arrive', async (how) => {
-    const world = await connected({}, allowing({ receiveMaximum: 20 }))
-    for (let count = 0; count < 200; count++)
-      void world.client.publish('a', String(count), { qos: 1 })
-    await Promise.all([world.client[how](), world.settle()])
-    expect(world.peer.all('publish').length).toBe(200)
-    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
-    expect(world.seen('drop')).toEqual([])
-  })
-
   it.each(hows)('%s() waits for what is in flight or queued, QoS 2 until PUBCOMP', async (how) => {
     const world = await connected({}, accepting({ receiveMaximum: 1 }))
     const promises = [...send(world, 1, 'one'), ...send(world, 2, 'two')]
@@ -331,32 +278,6 @@ describe('publishes under way', () => {
     ).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
   })
 
-  it('a signal cuts drain() short', async () => {
-    const world = await connected()
-    const controller = new AbortController()
-    const one = failure(world.client.publish('t', 'one', { qos: 1 }))
-    const done = quiet(world.client.drain({ timeout: 100_000, signal: controller.signal }))
-    await world.settle()
-    controller.abort()
-    await world.settle()
-    await done
-    expect((await one).outcome).toBe('unknown')
-  })
-
-  it.each(hows)('a connection that is lost while %s() waits: everything settles', async (how) => {
-    const world = await steady({})
-    const one = failure(world.client.publish('t', 'one', { qos: 1 }))
-    const done = quiet(world.client[how]({ timeout: 5000 }))
-    await world.clock.advance(100)
-    await lose(world)
-    if (how === 'drain') await world.clock.advance(5000)
-    await done
-    expect(world.client.state).toBe('closed')
-    expect((await one).outcome).toBe('unknown')
-    expect(world.clock.pending).toBe(0)
-    expect(world.peers).toHaveLength(how === 'drain' ? 2 : 1)
-  })
-
   it('without a connection disconnect() waits for nothing', async () => {
     const world = await steady({})
     await lose(world)
@@ -383,23 +304,6 @@ describe('publishes under way', () => {
     await done
   })
 
-  // The design says that drain "also waits for publishes in flight". It leaves open whether the goodbye alone is worth a connection.
-  it.each([true, false])(
-    'no connection to come ends drain() after `timeout` (sends: %s)',
-    async (sends) => {
-      const world = await steady({})
-      world.answer = () => undefined
-      await lose(world)
-      const one = sends ? failure(world.client.publish('t', 'one', { qos: 1 })) : undefined
-      const done = quiet(world.client.drain({ timeout: 500 }))
-      await world.clock.advance(500)
-      await done
-      expect(world.client.state).toBe('closed')
-      expect((await one)?.outcome).toEqual(sends ? 'not-sent' : undefined)
-      if (sends) expect(world.clock.pending).toBe(0)
-    },
-  )
-
   it.each([
     ['while the old link ends', 0],
     ['while there is no link', 5],
@@ -421,20 +325,6 @@ describe('publishes under way', () => {
       expect(carried(world.peer)).toEqual(['publish a=x q1 #1', 'disconnect'])
     },
   )
-
-  it('it waits no longer than its timeout for that one', async () => {
-    const world = await steady({})
-    world.answer = undefined
-    quiet(world.client.reconnect({ force: true }))
-    await world.clock.advance(5)
-    const unsent = failure(world.client.publish('a', 'x', { qos: 1 }))
-    const done = quiet(world.client.disconnect({ timeout: 2000 }))
-    await world.clock.advance(1900)
-    expect(world.client.state).toBe('disconnecting')
-    await world.clock.advance(200)
-    await done
-    expect(await unsent).toMatchObject({ code: 'ERR_CLOSED', outcome: 'not-sent' })
-  })
 
   it('nor for a third where that is lost', async () => {
     const world = await steady({})
@@ -604,16 +494,6 @@ describe('stopping', () => {
     destroyed.client.destroy()
     expect(destroyed.client.state).toBe('closed')
     await destroyed.client.disconnect()
-  })
-
-  it('a client whose connect failed', async () => {
-    const world = new World({}, {}, 1, () => Promise.reject(new Error('no')))
-    await failure(world.client.connect())
-    await world.client.disconnect()
-    expect(world.seen('state')).toEqual([
-      { state: 'connecting', previous: 'idle' },
-      { state: 'closed', previous: 'connecting' },
-    ])
   })
 
   it('pending calls reject once, typed', async () => {

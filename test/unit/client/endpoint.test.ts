@@ -277,23 +277,6 @@ describe('the first round', () => {
     expect(world.clock.pending).toBe(0)
   })
 
-  it('connectTimeout is for each endpoint', async () => {
-    const world = new World(
-      { connectTimeout: 1000 },
-      {},
-      3,
-      () => new Promise<never>(() => undefined),
-    )
-    const connecting = failure(world.client.connect())
-    await world.clock.advance(2999)
-    expect(world.client.state).toBe('connecting')
-    await world.clock.advance(1)
-    const { errors } = (await connecting).cause as AggregateError
-    expect((errors as MqttError[]).map(({ code }) => code)).toEqual(
-      Array(3).fill('ERR_CONNECT_TIMEOUT'),
-    )
-  })
-
   it.each<[string, () => unknown]>([
     ['throws', () => expect.fail('mine')],
     ['rejects with text', () => Promise.reject('text')],

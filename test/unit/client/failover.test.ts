@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
-import { MqttError } from '../../../src/errors.js'
+import type { MqttError } from '../../../src/errors.js'
 import { agreeable, failure } from './harness.js'
 import { type Behaviour, causes, down, Rig, reconnect, refusing } from './rig.js'
 import { settled } from './steps.js'
@@ -63,31 +63,6 @@ describe('a list of servers', () => {
     await expectDials(rig, order)
   })
 
-  it('one that is refused counts as tried: mixed reasons are all there', async () => {
-    const rig = rigOf('abc', (host) => (host === 'a' ? down : refusing(host === 'b' ? 0x89 : 0x8a)))
-    const error = await settled(rig, failure(rig.client.connect()))
-    expect(causes(error).map(({ code, reasonCode }) => [code, reasonCode])).toEqual([
-      ['ERR_CONNECT_FAILED', undefined],
-      ['ERR_CONNECT_REFUSED', 0x89],
-      ['ERR_CONNECT_REFUSED', 0x8a],
-    ])
-    for (const cause of causes(error)) expect(MqttError.is(cause)).toBe(true)
-  })
-
-  it('wait: the round is without delay, then one at a time with back-off', async () => {
-    const rig = rigOf('ab', () => down, { firstConnect: 'wait' })
-    failure(rig.client.connect())
-    await rig.advance(7000)
-    expect(rig.dials.map(({ at, host }) => `${host} ${at}`)).toEqual([
-      'a 0',
-      'b 0',
-      'a 1000',
-      'b 3000',
-      'a 7000',
-    ])
-    await rig.finish()
-  })
-
   it('what worked sticks: it is tried first after a loss, then the next in turn', async () => {
     const rig = await rigOf('abc', up('b')).up()
     for (const names of ['b', 'a']) {
@@ -119,25 +94,6 @@ describe('a list of servers', () => {
     }
     expect(rig.hosts.join('')).toMatch(/^aa+b/)
     await rig.finish()
-  })
-
-  it('one that refused is asked no more while another is merely down', async () => {
-    const rig = rigOf('abc', (host) => (host === 'b' ? refusing(0x8a) : down), {
-      firstConnect: 'wait',
-    })
-    failure(rig.client.connect())
-    await rig.advance(60_000)
-    expect(rig.hosts.join('')).toMatch(/^abc(ac){2,}a?$/)
-    await rig.finish()
-  })
-
-  it('maxAttempts counts attempts, not rounds', async () => {
-    const rig = await rigOf('ab', undefined, { reconnect: { ...reconnect, maxAttempts: 5 } }).up()
-    rig.behave = () => down
-    await rig.cut()
-    await rig.advance(100_000)
-    expect(await rig.client.closed).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED' })
-    await expectDials(rig, 'aababa', 'closed')
   })
 })
 

@@ -1,7 +1,6 @@
 /** Calls from every callback, in every state and at random: no deadlock, everything settles, nothing is left. */
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../../src/client/api/index.js'
-import { Random } from '../../world/random.js'
 import { accepting, agreeable, failure } from './harness.js'
 import { publish, quiet } from './incoming.js'
 import { type Behaviour, down, Rig, reconnect, refusing, welcoming } from './rig.js'
@@ -325,49 +324,5 @@ it('disconnect() while CONNACK comes byte by byte', async () => {
     tally.add(rig.client.disconnect({ timeout: 200 }))
     await rig.advance(250)
     await expectOver(rig, tally, count)
-  }
-})
-
-it('10,000 calls in random orders, on links that come and go: none is left pending', {
-  timeout: 60_000,
-}, async () => {
-  const random = new Random(12_345)
-  const behaviours = [
-    agreeable,
-    agreeable,
-    welcoming({}, true),
-    mute,
-    down,
-    'hang',
-    refusing(0x88),
-    refusing(0x8a),
-    silent,
-  ] as const
-  const links: Call[] = [
-    (rig) => void rig.peers.at(-1)?.cut(),
-    (rig) => void rig.peers.at(-1)?.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} }),
-    ({ client }) => client.publish('t', 'x', { qos: 1, signal: AbortSignal.abort() }),
-    ...['reconnect force', 'setBrokers'].map((name) => calls[name] as Call),
-  ]
-  for (let round = 0; round < 250; round++) {
-    const firstConnect = round % 2 === 0 ? 'wait' : 'reject'
-    const options = {
-      firstConnect,
-      clientId: 'c',
-      cleanStart: false,
-      reconnect: { backoff: () => 20 },
-    } as const
-    const rig = new Rig(options, { behave: () => random.pick(behaviours) })
-    const tally = new Tally()
-    tally.add(rig.client.closed)
-    for (let step = 0; step < 40; step++) {
-      // The end comes late, or nothing else would be seen.
-      const late = step >= 34 ? [calls['drain'] as Call, calls['destroy'] as Call] : []
-      tally.make(random.pick([...harmless, ...links, ...late]), rig)
-      if (random.chance(0.5)) await rig.advance(random.below(30))
-    }
-    tally.add(rig.client.disconnect({ timeout: 0 }))
-    await rig.advance(50)
-    await expectOver(rig, tally, round)
   }
 })

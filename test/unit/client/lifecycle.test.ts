@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents, ClientState } from '../../../src/client/api/index.js'
-import { Random } from '../../world/random.js'
 import { agreeable, failure } from './harness.js'
 import { down, Rig, refusing, welcoming } from './rig.js'
 import { settled } from './steps.js'
@@ -97,32 +96,6 @@ describe('the table of transitions', () => {
     expect(rig.clock.pending).toBe(0)
     expect(rig.open).toBe(0)
   })
-
-  it('random walks never leave the table', async () => {
-    const names = Object.keys(acts)
-    const random = new Random(7)
-    for (let walk = 0; walk < 150; walk++) {
-      const rig = new Rig({ firstConnect: walk % 2 === 0 ? 'wait' : 'reject' }, { seed: walk + 1 })
-      for (let step = 0; step < 8; step++) {
-        rig.behave = () => agreeable
-        if (rig.peers.length === 0 && step > 0 && rig.client.state === 'idle')
-          rig.client.connect().catch(() => undefined)
-        const act = acts[random.pick(names)] as Act
-        // What needs a connection that there is not has no meaning here.
-        if (
-          rig.peers.length === 0 &&
-          [acts['cut'], acts['server shuts down'], acts['taken over'], acts['force']].includes(act)
-        )
-          continue
-        await Promise.race([act(rig).catch(() => undefined), rig.advance(45_000)])
-      }
-      check(rig)
-      rig.client.destroy()
-      await rig.advance(2000)
-      check(rig)
-      expect(rig.clock.pending).toBe(0)
-    }
-  })
 })
 
 describe('the order of events', () => {
@@ -207,22 +180,6 @@ describe('the order of events', () => {
 })
 
 describe('again and again', () => {
-  it('100 quick connect and close cycles leave nothing', async () => {
-    for (let round = 0; round < 100; round++) {
-      const rig = new Rig({ firstConnect: round % 2 === 0 ? 'wait' : 'reject' })
-      rig.client.connect().catch(() => undefined)
-      // Closed at different moments of the handshake.
-      for (let step = 0; step < round % 5; step++) await Promise.resolve()
-      if (round % 3 === 0) await rig.settle()
-      if (round % 2 === 0) rig.client.destroy()
-      else await Promise.all([rig.client.disconnect({ timeout: 0 }), rig.settle()])
-      await rig.advance(1500)
-      expect(rig.open).toBe(0)
-      expect(rig.clock.pending).toBe(0)
-      check(rig)
-    }
-  })
-
   it('a thousand reconnects: the same timers and streams as after the first', async () => {
     const rig = await new Rig({
       reconnect: { backoff: () => 10 },

@@ -1,105 +1,10 @@
 /** The network and the clock around the client: large packets both ways, slow and uneven lines, a wall clock that is set back. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
-import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
-import { type MemoryOptions, memoryPair } from '../../../src/transport/memory.js'
-import type { PublishPacket } from '../../../src/wire/packets.js'
-import { lasting } from './across.js'
-import { accepting, agreeable, connected, failure, World } from './harness.js'
-import { quiet, subscribe, taken } from './incoming.js'
+import { accepting, agreeable, connected, failure } from './harness.js'
+import { quiet } from './incoming.js'
 import { down, Rig, reconnect } from './rig.js'
-import { SmallBroker } from './small-broker.js'
-import { ack, stubbed } from './stub.js'
-
-const pattern = (size: number): Uint8Array =>
-  Uint8Array.from({ length: size }, (_, index) => (index * 13 + (index >> 8)) & 0xff)
-
-describe('large packets', () => {
-  it.each([
-    [1_000_000, 1_048_576, 16_384],
-    [3_000_000, 4_000_000, 1000],
-  ])('%i bytes come in pieces, intact at each QoS', async (size, maximumPacketSize, split) => {
-    const world = await connected({ maximumPacketSize }, agreeable, { split })
-    const subscription = await subscribe(world, 'in', { qos: 2, ack: 'manual' })
-    const payload = pattern(size)
-    for (const qos of [0, 1, 2] as const) {
-      await world.send({
-        type: 'publish',
-        topic: 'in',
-        payload,
-        qos,
-        packetId: qos === 0 ? undefined : qos,
-      })
-      expect(Buffer.compare(taken(subscription).payload, payload)).toBe(0)
-    }
-    expect(world.client.state).toBe('connected')
-    world.client.destroy()
-  })
-
-  it('DISCONNECT comes after a packet that is partly written, and before what waits', async () => {
-    const world = await stubbed()
-    const payload = pattern(1_048_576)
-    world.stub.takes = false
-    const publishing = [payload, 'second', 'third'].map((each) =>
-      failure(world.client.publish('t', each, { qos: 1 })),
-    )
-    await world.settle()
-    await Promise.all([world.client.disconnect({ timeout: 0 }), world.settle()])
-    world.stub.release()
-    await world.settle()
-    const { packets } = world.stub
-    expect(packets.map(({ type }) => type)).toEqual(['publish', 'disconnect'])
-    expect(Buffer.compare((packets[0] as PublishPacket).payload, payload)).toBe(0)
-    expect((await Promise.all(publishing)).map(({ outcome }) => outcome)).toEqual([
-      'unknown',
-      'not-sent',
-      'not-sent',
-    ])
-  })
-})
-
-it.each<MemoryOptions>([
-  { forward: { latency: 900 }, backward: { latency: 5 } },
-  { forward: { latency: 5 }, backward: { latency: 900 } },
-  { split: 7, forward: { latency: 300 }, backward: { latency: 40 } },
-  { split: 1, latency: 1 },
-])('a slow and uneven line is slower, and nothing else: %j', async (memory) => {
-  const deliver = Array.from({ length: 40 }, (_, index) => ({
-    text: `in ${index}`,
-    qos: index % 2 === 0 ? (1 as const) : (2 as const),
-  }))
-  const broker = new SmallBroker({ receiveMaximum: 8, deliver })
-  const world: World = new World({ ...lasting, keepAlive: 10, pingTimeout: 5000 }, {}, 1, () => {
-    const [near, far] = memoryPair({
-      ...memory,
-      schedule: (callback, delay) => world.clock.setTimer(callback, delay),
-    })
-    world.peers.push(
-      new ScriptedPeer(far, 5, (packet) =>
-        packet.type === 'pingreq' ? { type: 'pingresp' } : broker.answer(packet),
-      ),
-    )
-    return near
-  })
-  const texts: string[] = []
-  const subscription = world.client.subscription('in', { qos: 2 })
-  const reading = (async () => {
-    for await (const message of subscription) texts.push(message.text())
-  })()
-  quiet(world.client.connect())
-  const sent = Array.from({ length: 60 }, (_, index) =>
-    world.client.publish('t', `out ${index}`, { qos: index % 2 === 0 ? 2 : 1 }),
-  )
-  await world.clock.advance(120_000)
-  await Promise.all(sent)
-  expect(broker.accepted.map(({ text }) => text)).toEqual(sent.map((_, index) => `out ${index}`))
-  expect(texts).toEqual(deliver.map(({ text }) => text))
-  expect([broker.broken, broker.undelivered, world.peers.length, world.seen('disconnect')]).toEqual(
-    [[], 0, 1, []],
-  )
-  world.client.destroy()
-  await reading.catch(() => undefined)
-})
+import { ack } from './stub.js'
 
 describe('the wall clock is set back by a day', () => {
   /** A client whose calendar goes back when asked to. */

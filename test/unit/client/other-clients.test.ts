@@ -4,7 +4,6 @@ import { BaseClient } from '../../../src/client/client.js'
 import { MemoryBroker } from '../../../src/testing/index.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
-import { accepting, agreeable, connected } from './harness.js'
 import { agreed, publish, takenTexts } from './incoming.js'
 import { Rig, welcoming } from './rig.js'
 import { ack } from './stub.js'
@@ -56,21 +55,6 @@ it('also seen: a second subscribe to the same filter that silently does nothing:
   for (const each of both) expect([each.granted[0]?.qos, each.read()?.text()]).toEqual([1, 'x'])
 })
 
-it.each(['disconnect', 'dispose'] as const)(
-  'also seen: DISCONNECT not sent on exit: after %s it is the last packet, and the will stays',
-  async (how) => {
-    const rig = await new Rig({ will: { topic: 'will', payload: 'gone' } }).up()
-    rig.client.post('t', 'before')
-    const ending =
-      how === 'disconnect'
-        ? rig.client.disconnect({ timeout: 0 })
-        : rig.client[Symbol.asyncDispose]()
-    await Promise.all([ending, rig.advance(2000)])
-    expect(rig.peer.received.map(({ type }) => type)).toEqual(['connect', 'publish', 'disconnect'])
-    expect(rig.peer.last('disconnect').reasonCode).toBe(0)
-  },
-)
-
 describe('also seen: log calls formatted although logging is off', () => {
   let times = 0
   /** What a listener and `onDrop` throw: counts how often it is made text. */
@@ -102,32 +86,6 @@ describe('also seen: log calls formatted although logging is off', () => {
       1,
       [expect.stringContaining("a listener of 'unclaimed' threw: text 1")],
     ])
-  })
-})
-
-describe("also seen: options trimmed against the client's own packet limit instead of the server's", () => {
-  const long = 'x'.repeat(300)
-  const properties = { userProperties: [['name', long]] as [string, string][] }
-
-  it('what we can take says nothing about what we may send', async () => {
-    const world = await connected({ maximumPacketSize: 64, ...properties }, agreeable)
-    expect(world.peer.last('connect').properties).toMatchObject(properties)
-    world.client.publish('t', long, { properties })
-    await Promise.all([
-      world.client.disconnect({ reasonString: long, ...properties }),
-      world.settle(),
-    ])
-    expect(world.peer.last('publish').payload).toHaveLength(300)
-    expect(world.peer.last('disconnect').properties).toMatchObject({
-      reasonString: long,
-      ...properties,
-    })
-  })
-
-  it('what the server takes does', async () => {
-    const world = await connected({}, accepting({ maximumPacketSize: 64 }))
-    await Promise.all([world.client.disconnect({ reasonString: long }), world.settle()])
-    expect(world.peer.last('disconnect').properties.reasonString).toBeUndefined()
   })
 })
 

@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../../src/client/api/index.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
 import { eventNames } from './event-names.js'
-import { accepting, agreeable, connected, failure } from './harness.js'
-import { publish, quiet, series, subscribe } from './incoming.js'
+import { accepting, agreeable, failure } from './harness.js'
+import { publish, quiet } from './incoming.js'
 import { down, type Rig, reconnect, welcoming } from './rig.js'
 import { lost, rigged, story, up, within } from './rigged.js'
 
@@ -175,18 +174,6 @@ describe('reconnect() inside events', () => {
     expect(story(rig).times).toEqual(expect.arrayContaining(ends))
   })
 
-  it('a program that calls it in every disconnect gets one connection at a time', async () => {
-    const rig = await up()
-    rig.client.on('disconnect', () => void quiet(rig.client.reconnect()))
-    const most = overlap(rig)
-    for (let round = 0; round < 20; round++) {
-      await rig.advance(40_000)
-      if (rig.client.state === 'connected') await rig.cut()
-    }
-    expect(most()).toBe(0)
-    expect(rig.open).toBeLessThanOrEqual(1)
-  })
-
   it('in serverdisconnect the connection is still there: nothing happens', async () => {
     const rig = await up()
     rig.client.on('serverdisconnect', () => void quiet(rig.client.reconnect()))
@@ -238,18 +225,4 @@ describe('what throws', () => {
     await rig.advance(30_000)
     expect(rig.client.state).toBe('connected')
   })
-})
-
-it("a server that exceeds Receive Maximum gets 0x93 on each connection under 'disconnect'", async () => {
-  const limit = { receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' } as const
-  const world = await connected({ ...limit, reconnect: { backoff: constant(10) } }, agreeable)
-  await subscribe(world, 'jobs', { qos: 1, ack: 'manual' })
-  await world.send(...series('jobs', 3))
-  expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
-  await world.clock.advance(2000)
-  expect([world.client.state, world.peers.length]).toEqual(['connected', 2])
-  await world.send(...series('jobs', 2, 11))
-  expect(world.peer.all('disconnect')).toEqual([])
-  await world.send(...series('jobs', 1, 13))
-  expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
 })

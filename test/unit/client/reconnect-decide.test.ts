@@ -1,10 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import type { DecisionContext, ReconnectOptions, Verdict } from '../../../src/client/api/index.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
-import type { MqttError } from '../../../src/errors.js'
+import type { ReconnectOptions, Verdict } from '../../../src/client/api/index.js'
 import { agreeable, failure } from './harness.js'
 import { down, type Rig, reconnect, refusing } from './rig.js'
-import { connects, lost, rigged, story, up } from './rigged.js'
+import { lost, rigged, story, up } from './rigged.js'
 
 const decided = (decide: NonNullable<ReconnectOptions['decide']>) => ({
   reconnect: { ...reconnect, decide },
@@ -32,23 +30,6 @@ describe('decide replaces the table', () => {
     expect(rig.clock.pending).toBe(0)
   })
 
-  it('undefined leaves it at the table; the context names the endpoint without its query', async () => {
-    const contexts: DecisionContext[] = []
-    const rig = await up(decided((_error, context) => void contexts.push(context) as undefined))
-    await rig.goodbye(0x98)
-    expect(contexts).toEqual([{ attempt: 1, endpoint: 'x://a', verdict: 'stop' }])
-    expect(await rig.client.closed).toMatchObject({
-      code: 'ERR_SERVER_DISCONNECT',
-      reasonCode: 0x98,
-    })
-  })
-
-  it('next: the endpoint is passed over from then on', async () => {
-    const next = decided(() => 'next')
-    const rig = await lost(() => down, 100_000, next, { hosts: ['a', 'b', 'c'] })
-    expect(story(rig)).toMatchObject({ hosts: 'abc', state: 'closed' })
-  })
-
   it('refresh: once more at the same endpoint, with credentials asked for again', async () => {
     const attempts: number[] = []
     const options = {
@@ -61,15 +42,6 @@ describe('decide replaces the table', () => {
     const behave = (_host: string, dial: number) => (dial < 4 ? down : agreeable)
     const rig = await lost(behave, 10_000, options, { hosts: ['a', 'b'] })
     expect([rig.hosts.join(''), attempts]).toEqual(['aaab', [1, 2, 3, 4]])
-  })
-
-  it('a retry is never faster than the backoff, whatever was refused', async () => {
-    const rig = await lost(
-      () => refusing(0x87),
-      130_000,
-      decided(() => 'retry'),
-    )
-    expect(rig.delays.slice(0, 7)).toEqual([1000, 2000, 4000, 8000, 16_000, 30_000, 30_000])
   })
 
   it('is asked about a lost connection also after the list was replaced some time ago', async () => {
@@ -113,35 +85,5 @@ describe('two clients with one client id', () => {
 
   it('the loser stops: two connects in an hour', async () => {
     expect(await pingPong({})).toEqual({ connects: 2, states: ['closed', 'connected'] })
-  })
-
-  it('the one that opts in with a limit is bound by it', async () => {
-    const decide = (error: MqttError): Verdict | undefined =>
-      error.code === 'ERR_SESSION_TAKEN_OVER' ? 'retry' : undefined
-    const limited = { backoff: constant(60_000), stableAfter: 600_000, maxAttempts: 3, decide }
-    const { connects, states } = await pingPong({ reconnect: limited })
-    expect(connects).toBeGreaterThan(2)
-    // The first connection of each, and so many to come back.
-    expect(connects).toBeLessThanOrEqual(2 * (1 + 3))
-    expect(states).toContain('closed')
-  })
-
-  it('from one frozen options object: it is not written to, and each has an id of its own', async () => {
-    const options = Object.freeze({
-      reconnect: Object.freeze({ ...reconnect }),
-      protocolVersion: 4 as const,
-    })
-    const ids = new Set<unknown>()
-    for (const seed of [3, 77]) {
-      const rig = await up(options, { version: 4, seed })
-      await rig.cut()
-      await rig.advance(1000)
-      const { clientId } = rig.client
-      expect(clientId).toMatch(/^[0-9A-Za-z]{1,23}$/)
-      // The same one on every connection.
-      expect(connects(rig, 'clientId')).toEqual([clientId, clientId])
-      ids.add(clientId)
-    }
-    expect(ids.size).toBe(2)
   })
 })

@@ -27,16 +27,6 @@ describe('who we are, on every connection', () => {
     expect([...connects(rig, 'clientId'), rig.client.clientId]).toEqual(['', '', 'auto-2'])
   })
 
-  it('a server that assigns another one to the one that it assigned is wrong', async () => {
-    const rig = await up({}, { behave: () => assigning('auto-1') })
-    rig.behave = () => assigning('auto-2', true)
-    await rig.cut()
-    await rig.advance(1000)
-    const error = { code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 }
-    expect(rig.seen('connecterror')).toMatchObject([{ error }])
-    expect(rig.client.clientId).toBe('auto-1')
-  })
-
   it('Clean Start as configured until the first CONNACK, then 0', async () => {
     const rig = rigged(waiting)
     rig.behave = (_host, dial) => (dial < 3 ? refusing(0x88) : welcoming({}, dial > 3))
@@ -45,34 +35,6 @@ describe('who we are, on every connection', () => {
     await rig.advance(4000)
     expect(connects(rig, 'cleanStart')).toEqual([true, true, true, false])
     expect(rig.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
-  })
-
-  it.each([true, false])('3.1.1 says Clean Session %s on every connection', async (clean) => {
-    const options = { protocolVersion: 4, clientId: 'c', cleanStart: clean } as const
-    const rig = await lost(() => welcoming({}, !clean), 10_000, options, { version: 4 })
-    await rig.cut()
-    await rig.advance(10_000)
-    expect(connects(rig, 'cleanStart')).toEqual([clean, clean, clean])
-    const causes = rig.seen('sessionlost').map(({ cause }) => cause)
-    expect(causes).toEqual(clean ? ['expired', 'expired'] : [])
-  })
-
-  it('Session Present 1 to Clean Start 1: DISCONNECT 0x82, and the attempt has failed [MQTT-3.2.2-4]', async () => {
-    const rig = rigged({}, { behave: () => welcoming({}, true) })
-    const error = await within(rig, 2000, failure(rig.client.connect()))
-    expect(error).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
-    expect(rig.peer.received).toMatchObject([
-      { type: 'connect' },
-      { type: 'disconnect', reasonCode: 0x82 },
-    ])
-    expect(rig.seen('connect')).toEqual([])
-  })
-
-  it('waiting, such a server is asked again with back-off, not in a loop', async () => {
-    const rig = rigged(waiting, { behave: () => welcoming({}, true) })
-    failure(rig.client.connect())
-    await rig.advance(14_999)
-    expect(rig.delays).toEqual([1000, 2000, 4000, 8000])
   })
 
   it('the same options on every connection, without the will or the login being forgotten', async () => {
@@ -140,23 +102,4 @@ describe('a server that knows 3.1.1 only', () => {
       expect(rig.seen('connecterror')).toMatchObject([{ attempt: 1, error: { reasonCode: 0x84 } }])
     },
   )
-
-  it('auto with a server of 5.0 stays with 5.0; other refusals downgrade nothing', async () => {
-    const rig = rigged({ ...auto, ...waiting })
-    rig.behave = (_host, dial) => (dial === 1 ? refusing(0x88) : agreeable)
-    await within(rig, 1000, rig.client.connect())
-    expect(connects(rig, 'protocolVersion')).toEqual([5, 5])
-  })
-
-  it('auto and a server that refuses 3.1.1 too: the end', async () => {
-    const rig = rigged({ ...auto, ...waiting }, { behave: silent, version: 4 })
-    const error = failure(rig.client.connect())
-    await rig.settle()
-    for (let round = 0; round < 4 && rig.client.state !== 'closed'; round++) {
-      rig.peer.sendBytes('20 02 00 01')
-      await rig.advance(1000)
-    }
-    expect(await error).toMatchObject(refused)
-    expect(rig.dials).toHaveLength(2)
-  })
 })

@@ -1,14 +1,11 @@
 import { describe, expect, it } from 'vitest'
-import { exponential } from '../../../src/client/parsing/backoff.js'
 import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
-import { accepting, failure, World } from './harness.js'
-import { gate } from './incoming.js'
-import { type Behaviour, down, reconnect, welcoming } from './rig.js'
+import { accepting, failure } from './harness.js'
+import { type Behaviour, down, reconnect } from './rig.js'
 import { lost, rigged, story, up, within } from './rigged.js'
 
 const silent = (): undefined => undefined
 const doubling = [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]
-const durable = { clientId: 'c', cleanStart: false, keepAlive: 30, pingTimeout: 10_000 }
 const waiting = { firstConnect: 'wait' } as const
 
 describe('a lost connection', () => {
@@ -22,19 +19,6 @@ describe('a lost connection', () => {
     await rig.advance(1)
     expect(story(rig)).toMatchObject({ state: 'connected', times: [0, 1000], lost: [cause.code] })
     expect(rig.seen('connect')).toHaveLength(2)
-  })
-
-  it('six failures in a row: the series, exactly, on the clock; a new Client starts with the minimum', async () => {
-    for (let round = 0; round < 2; round++) {
-      const rig = await lost(() => down, 120_000, {
-        reconnect: { backoff: exponential({ jitter: 'none' }) },
-      })
-      const { times } = story(rig)
-      const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0))
-      expect([gaps.slice(0, 7), rig.delays.slice(0, 7)]).toEqual([doubling, doubling])
-      const told = rig.seen('reconnecting').map(({ attempt, endpoint }) => [attempt, endpoint])
-      expect(told).toEqual(rig.delays.map((_delay, index) => [index + 2, 'x://a']))
-    }
   })
 
   it('a connection shorter than stableAfter: delays go on growing; a longer one: back to the minimum', async () => {
@@ -67,14 +51,6 @@ describe('a lost connection', () => {
 })
 
 describe('the first connection', () => {
-  it('rejected by default: one round, then closed', async () => {
-    const rig = rigged({}, { behave: () => down })
-    const error = await within(rig, 1_000_000, failure(rig.client.connect()))
-    expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', cause: down })
-    expect(rig.order).toEqual(['state connecting', 'dial', 'connecterror', 'state closed'])
-    expect(await failure(rig.client.connect())).toMatchObject({ code: 'ERR_CLOSED' })
-  })
-
   it('wait: goes on until it works; connect() joins and fulfils then', async () => {
     const rig = rigged(waiting, { behave: () => down })
     const connecting = [rig.client.connect()]
@@ -140,36 +116,6 @@ describe('an attempt that comes to nothing', () => {
     expect(story(rig).failed).toEqual([expect.stringMatching(code)])
   })
 
-  it('each attempt asks the resolver again; a slow one is given up at its deadline', async () => {
-    const behaviours: Behaviour[] = ['hang', down, down, accepting()]
-    const behave = (_host: string, dial: number) => behaviours[dial - 1] ?? down
-    const rig = rigged({ ...waiting, connectTimeout: 3000 }, { behave })
-    await within(rig, 3000 + 1000 + 2000 + 4000, rig.client.connect())
-    expect(story(rig).times).toEqual([0, 4000, 6000, 10_000])
-    expect(rig.dials[0]?.signal.aborted).toBe(true)
-  })
-
-  it('a dial that opens after its deadline is destroyed: it has no owner', async () => {
-    const late = gate()
-    let dials = 0
-    const options = { connectTimeout: 1000, reconnect: { backoff: () => 500 }, ...waiting }
-    const world = new World(options, {}, 1, (_index, open) =>
-      dials++ > 0 ? open() : late.promise.then(open),
-    )
-    world.answer = accepting()
-    const connecting = world.client.connect()
-    await world.clock.advance(1500)
-    await connecting
-    late.open()
-    await world.settle()
-    // The late one came second.
-    expect(world.peers.map(({ ended, bytes }) => [ended !== undefined, bytes.length > 0])).toEqual([
-      [false, true],
-      [true, false],
-    ])
-    world.client.destroy()
-  })
-
   it('a certificate that is not accepted is tried again, slowly: one error for each attempt', async () => {
     const certificate = new Error('CERT_HAS_EXPIRED')
     const platform = { isTlsError: (error: unknown) => error === certificate }
@@ -178,25 +124,6 @@ describe('an attempt that comes to nothing', () => {
     expect(failed).toEqual(Array.from(hosts.slice(1), () => 'ERR_TLS'))
     expect([ends.length, delays.slice(0, 5)]).toEqual([1, doubling.slice(0, 5)])
   })
-
-  it.each([
-    ['hang', 'hang', 1500],
-    ['silent', silent, 1500],
-    ['waiting', silent, 0],
-  ] as [string, Behaviour, number][])(
-    'disconnect() while %s: one terminal event, nothing left',
-    async (phase, behaviour, time) => {
-      const rig = await lost(() => behaviour, time)
-      await Promise.all([rig.client.disconnect(), rig.client.disconnect({ timeout: 0 })])
-      rig.client.destroy()
-      const ends = rig.order.filter((type) => /^(state closed|disconnect)$/.test(type))
-      expect(ends).toEqual(['disconnect', 'state closed'])
-      expect(await rig.client.closed).toBeUndefined()
-      expect(rig.dials.at(-1)?.signal.aborted ?? true).toBe(phase !== 'waiting')
-      await rig.settle()
-      expect([rig.open, rig.clock.pending]).toEqual([0, 0])
-    },
-  )
 })
 
 describe('the options', () => {
@@ -242,40 +169,4 @@ it('retries exhausted: reported on closed, on what was pending, and by the disco
     })
   expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_CONNECTION_LOST' } }])
   expect(rig.clock.pending).toBe(0)
-})
-
-describe('a server that says nothing any more', () => {
-  it('PINGRESP never comes: keep-alive timeout at the millisecond, reconnect, session resumed', async () => {
-    const rig = await up(durable)
-    rig.behave = () => welcoming({}, true)
-    rig.peer.answer = silent
-    const publishing = rig.client.publish('t', 'x', { qos: 1 })
-    await rig.advance(30_000)
-    expect(rig.peer.all('pingreq')).toHaveLength(1)
-    await rig.advance(9999)
-    expect(rig.client.state).toBe('connected')
-    await rig.advance(1)
-    expect(rig.seen('disconnect')).toMatchObject([
-      { cause: { code: 'ERR_KEEPALIVE_TIMEOUT', fault: 'remote' } },
-    ])
-    expect(rig.peers[0]?.all('disconnect')).toEqual([])
-    expect(rig.peers[0]?.ended).toBeDefined()
-    await rig.advance(1000)
-    expect(rig.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
-    expect((await publishing).reasonCode).toBe(0)
-    expect(rig.peers[1]?.all('publish')).toMatchObject([{ dup: true }])
-    expect(rig.seen('sessionlost')).toEqual([])
-  })
-
-  it('keep-alive begins with each connection: no deadline of the old one counts', async () => {
-    const rig = await up(durable)
-    await rig.advance(29_000)
-    await rig.cut()
-    await rig.advance(1000)
-    expect(rig.client.state).toBe('connected')
-    await rig.advance(29_000)
-    expect(rig.peers[1]?.all('pingreq')).toHaveLength(0)
-    await rig.advance(1000)
-    expect(rig.peers[1]?.all('pingreq')).toHaveLength(1)
-  })
 })

@@ -3,17 +3,7 @@ import { expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
 import { constant } from '../../../src/client/parsing/backoff.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import {
-  again,
-  carried,
-  comeBack,
-  forgets,
-  lasting,
-  lose,
-  send,
-  steady,
-  willing,
-} from './across.js'
+import { again, carried, forgets, lasting, lose, send, steady, willing } from './across.js'
 import { connected, failure, type World } from './harness.js'
 import { publish, subscribe, taken } from './incoming.js'
 
@@ -74,16 +64,6 @@ it('a connection in time stops the count; the next loss begins it again', async 
   }
   await world.clock.advance(100_000)
   expect(world.seen('sessionlost')).toEqual([])
-})
-
-it('0 ends the session with the connection', async () => {
-  const world = await steady({ sessionExpiryInterval: 0 })
-  const error = failure(world.client.publish('t', 'two', { qos: 2 }))
-  await world.settle()
-  await lose(world)
-  expect(await error).toMatchObject(lostUnknown)
-  await comeBack(world, forgets())
-  expect(world.seen('sessionlost')).toHaveLength(1)
 })
 
 it('4,294,967,295 is for ever: not even 50 days of attempts that fail end it', async () => {

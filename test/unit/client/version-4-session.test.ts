@@ -16,7 +16,7 @@ import {
   willing,
 } from './across.js'
 import { failure, World } from './harness.js'
-import { acks, publish, quiet, subscribe, taken } from './incoming.js'
+import { quiet, subscribe } from './incoming.js'
 
 const four: ClientOptions = { protocolVersion: 4 }
 const durable: ClientOptions = { protocolVersion: 4, clientId: 'mine', cleanStart: false }
@@ -91,18 +91,6 @@ describe('a durable session', () => {
     expect(publishFrames(peer).map(({ rest }) => rest)).toEqual([first[0]?.rest, first[2]?.rest])
   })
 
-  it('lost: QoS 1 is published anew, QoS 2 rejects, the event accounts for both', async () => {
-    const world = await steady(durable)
-    send(world, 1, 'one')
-    const two = failure(world.client.publish('t', 'two', { qos: 2 }))
-    await world.settle()
-    const peer = await again(world, willing(false))
-    expect(await two).toMatchObject({ code: 'ERR_SESSION_LOST', outcome: 'unknown' })
-    expect(peer.all('publish').map(({ dup, qos }) => [dup, qos])).toEqual([[false, 1]])
-    const accounts = { cause: 'absent', republished: [{ qos: 1 }], rejected: [{ qos: 2 }] }
-    expect(world.seen('sessionlost')).toMatchObject([accounts])
-  })
-
   it('never expires by itself: 3.1.1 has no Session Expiry Interval', async () => {
     const world = await steady(durable)
     send(world, 1, 'one')
@@ -112,44 +100,6 @@ describe('a durable session', () => {
     await world.clock.advance(3_600_000)
     expect(world.seen('sessionlost')).toEqual([])
   })
-
-  it('a message in hand stays in hand; its acknowledgement waits for the repeat', async () => {
-    const world = await steady(durable, willing(false))
-    const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual' })
-    await world.send(publish('t', 'one', 1))
-    const message = taken(subscription)
-    await lose(world)
-    expect(message.ack()).toBe(true)
-    await comeBack(world, willing(true))
-    expect(acks(world)).toEqual([])
-    await world.send(publish('t', 'one', 1, { dup: true }))
-    expect(acks(world)).toEqual(['puback 1'])
-  })
-
-  it('`resubscribe: "always"` sends plain SUBSCRIBE packets', async () => {
-    const world = await steady({ ...durable, resubscribe: 'always' }, willing(false))
-    await subscribe(world, 'a', { qos: 1 })
-    await again(world, willing(true))
-    expect(carried(world.peer)).toEqual([expect.stringMatching(/^subscribe a #/)])
-    expect(world.peer.bytes.slice(-4)).toEqual([0, 1, 0x61, 1])
-  })
-
-  it.each([1, 2] as const)(
-    'of an earlier process: identifiers are cleared, QoS %d',
-    async (qos) => {
-      const world = await steady(durable, willing(true))
-      const done = quiet(world.client.publish('t', 'x', { qos }))
-      await world.settle()
-      await expect(done).resolves.toBeDefined()
-      const packets = carried(world.peer)
-      const { packetId } = world.peer.last('publish')
-      // 3.1.1 cannot say that one is in use.
-      expect(packets[0]).toMatch(/^pubrel #\d+$/)
-      expect(packets.slice(0, packets.indexOf(`publish t=x q${qos} #${packetId}`))).toContain(
-        `pubrel #${packetId}`,
-      )
-    },
-  )
 })
 
 describe('protocolVersion "auto"', () => {
@@ -181,31 +131,6 @@ describe('protocolVersion "auto"', () => {
     world.answer = old(world, refusal)
     return world
   }
-
-  it.each(['five', 'four'] as const)(
-    'refused as %s does: then 3.1.1, and stays',
-    async (manner) => {
-      const world = auto(manner)
-      await Promise.all([world.client.connect(), world.settle()])
-      expect(connects(world).map((connect) => connect?.protocolVersion)).toEqual([5, 4])
-      expect(world.client.negotiated?.protocolVersion).toBe(4)
-      await again(world, old(world, manner))
-      expect(world.peer.last('connect').protocolVersion).toBe(4)
-    },
-  )
-
-  it('a server that takes 5.0 gets 5.0', async () => {
-    const world = await steady({ protocolVersion: 'auto' })
-    expect(world.client.negotiated?.protocolVersion).toBe(5)
-  })
-
-  it('off by default: the refusal is the end', async () => {
-    const world = auto('four', {})
-    const error = failure(world.client.connect())
-    await world.settle()
-    expect(await error).toMatchObject({ code: 'ERR_CONNECT_REFUSED', reasonCode: 0x84 })
-    expect(world.peers).toHaveLength(1)
-  })
 
   it('what was queued with properties of 5.0 is refused by itself when it turns out to be 3.1.1; the rest goes', async () => {
     const world = auto('five')

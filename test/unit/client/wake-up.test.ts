@@ -109,12 +109,6 @@ describe('a wake-up while connected', () => {
     await rig.advance(1000)
     expect(times()).toEqual([0, 2501])
   })
-
-  it('many wake-ups in a row: one probe after the other, never a second connection', async () => {
-    const { rig, wake } = await awake()
-    for (let index = 0; index < 50; index++) await wake()
-    undisturbed(rig)
-  })
 })
 
 describe('a wake-up while there is no connection', () => {
@@ -191,15 +185,6 @@ describe('sleep without an event', () => {
     expect((times()[1] ?? Number.NaN) - woke).toBeLessThanOrEqual(1500)
     await rig.advance(60_000)
     expect(rig.dials).toHaveLength(2)
-  })
-
-  it('the session that ran out during the night is known to be lost', async () => {
-    const { rig } = await awake({ sessionExpiryInterval: 60 })
-    rig.behave = () => down
-    await rig.cut()
-    rig.clock.jump(hour)
-    await rig.settle()
-    expect(rig.seen('sessionlost')).toMatchObject([{ cause: 'expired' }])
   })
 
   it('in the middle of the back-off: one attempt, no storm', async () => {
