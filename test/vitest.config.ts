@@ -27,7 +27,6 @@ const long = [
   'test/unit/client/subscription-cost.test.ts',
   'test/unit/client/inbound-bytes.test.ts',
   'test/unit/client/large-uploads-sockets.test.ts',
-  'test/unit/client/reconnect-fleet.test.ts',
   'test/unit/client/registry-model.test.ts',
   'test/unit/client/replay-bytes.test.ts',
   'test/unit/client/settle.test.ts',

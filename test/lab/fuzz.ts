@@ -12,7 +12,7 @@ export const minutes = 3
 const suites = [
   'test/unit/wasm/',
   'test/fuzz/search',
-  ...['inbound-bytes', 'reconnect-fleet', 'registry-model', 'replay-bytes', 'settle'].map(
+  ...['inbound-bytes', 'registry-model', 'replay-bytes', 'settle'].map(
     (name) => `test/unit/client/${name}.test.ts`,
   ),
   ...['faults/', 'latest-attacks', 'operation.test.ts', 'asyncapi-contracts'].map(

@@ -13,7 +13,6 @@ import {
   pubrec,
   pubrel,
   quiet,
-  raw,
   refusal,
   suback,
   text,
@@ -52,18 +51,6 @@ describe('Session Present', () => {
     expect(reader.read()?.text()).toBe('second')
     expect(await wire.again()).toEqual([])
   })
-
-  it('[MQTT-3.2.2-5] 0, and what was in flight is published anew: without DUP, as new messages', async () => {
-    const wire = await opened()
-    wire.publish(1, 'one')
-    wire.publish(2, 'two', { onSessionLost: 'republish' })
-    wire.publish(2, 'three', { onSessionLost: 'republish' })
-    expect(await wire.answers(pubrec(3))).toHaveLength(4)
-    const sent = await wire.again(fresh)
-    expect(
-      sent.map((bytes) => `${bytes.slice(0, 2)} ${Buffer.from(bytes.slice(16), 'hex')}`),
-    ).toEqual(['32 one', '34 two', '34 three'])
-  })
 })
 
 describe('Maximum QoS', () => {
@@ -78,7 +65,7 @@ describe('Maximum QoS', () => {
   })
 
   it.each([0, 1])(
-    '[MQTT-3.2.2-11] a later server may take less: what it does not take is not sent to it, Session Present %i',
+    '[MQTT-3.2.2-11] a later server takes less, Session Present %i',
     async (sessionPresent) => {
       const wire = await opened({ outbound: { onSessionLost: 'republish' } })
       const two = refusal(() => wire.publish(2, 'two'))
@@ -148,18 +135,6 @@ describe('Maximum Packet Size', () => {
     expect(wire.take().map((sent) => sent.length / 2)).toEqual([size, size])
   })
 
-  it('[MQTT-3.2.2-15] a payload that is handed over by reference counts as well', async () => {
-    const wire = await opened({}, atMost(100_000))
-    const most = 100_000 - 1 - 3 - 3 - 1
-    quiet(wire.client.publish('t', new Uint8Array(most)))
-    await wire.settle()
-    expect(wire.take().map((sent) => sent.length / 2)).toEqual([100_000])
-    expect(await refusal(() => wire.client.publish('t', new Uint8Array(most + 1)))).toMatchObject({
-      code: 'ERR_PACKET_TOO_LARGE',
-    })
-    expect(await wire.sent()).toEqual([])
-  })
-
   it('[MQTT-3.2.2-15] SUBSCRIBE and UNSUBSCRIBE', async () => {
     const wire = await opened({}, atMost(size))
     // 2 + 2 + 1 + 2 + filter + 1, and the same without options.
@@ -176,26 +151,6 @@ describe('Maximum Packet Size', () => {
     expect(await wire.sent()).toEqual([])
   })
 
-  it('[MQTT-3.2.2-15] several filters are sent in several packets, none of them larger', async () => {
-    const wire = await opened({}, connack(`27${u32(size)}`))
-    const filters = Array.from({ length: 12 }, (_, index) => `filter/${index}`)
-    const done = wire.client.subscribe(filters)
-    await wire.settle()
-    const all: string[] = []
-    for (let sent = wire.take(); sent.length > 0; sent = wire.take()) {
-      all.push(...sent)
-      for (const bytes of sent) {
-        expect(bytes.length / 2).toBeLessThanOrEqual(size)
-        const count = bytes.split(raw('filter/')).length - 1
-        await wire.give(
-          suback(Number.parseInt(bytes.slice(4, 8), 16), ...Array<number>(count).fill(0)),
-        )
-      }
-    }
-    for (const filter of filters) expect(all.join('')).toContain(raw(filter))
-    expect((await done).granted).toHaveLength(12)
-  })
-
   it('[MQTT-3.2.2-15] a smaller limit of a later connection holds for what was in flight', async () => {
     const wire = await opened({}, fresh)
     const large = refusal(() => wire.publish(1, 'x'.repeat(100)))
@@ -205,15 +160,12 @@ describe('Maximum Packet Size', () => {
     expect((await large).code).toBe('ERR_PACKET_TOO_LARGE')
   })
 
-  it.each([5, 4])(
-    '[MQTT-3.2.2-15] of %i: acknowledgements that fit are sent, one that does not ends the connection',
-    async (limit) => {
-      const wire = await opened({}, atMost(limit))
-      expect(await wire.answers(publish(0x32, 'a', 1, 'x'))).toEqual([puback(1)])
-      expect(await wire.answers(pubrel(2))).toEqual(limit === 5 ? [pubcomp(2, 0x92)] : [])
-      expect(wire.ended).toBe(limit === 4)
-    },
-  )
+  it.each([5, 4])('[MQTT-3.2.2-15] of %i, and acknowledgements', async (limit) => {
+    const wire = await opened({}, atMost(limit))
+    expect(await wire.answers(publish(0x32, 'a', 1, 'x'))).toEqual([puback(1)])
+    expect(await wire.answers(pubrel(2))).toEqual(limit === 5 ? [pubcomp(2, 0x92)] : [])
+    expect(wire.ended).toBe(limit === 4)
+  })
 
   it('[MQTT-3.2.2-15] of 1: no packet is left to send, not even PINGREQ: the connection is given up', async () => {
     const wire = await opened({ keepAlive: 1 }, atMost(1))

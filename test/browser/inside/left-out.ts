@@ -17,7 +17,6 @@ const printing = 'how Node prints objects'
 export const leftOut: Readonly<Record<string, string | Readonly<Record<string, string>>>> = {
   'unit/client/durable/full-store.test.ts': platformTime,
   'unit/client/durable/entries.test.ts': platformTime,
-  'unit/client/connect.test.ts': sockets,
   'unit/client/cost-bytes.test.ts': counted,
   'unit/client/cost.test.ts': counted,
   'unit/client/error-stacks.test.ts': {
@@ -103,7 +102,6 @@ export const long: readonly string[] = [
   'unit/client/poisoned.test.ts',
   'unit/client/publish.test.ts',
   'unit/client/reconnect-decide.test.ts',
-  'unit/client/reconnect-fleet.test.ts',
   'unit/client/registry-model.test.ts',
   'unit/client/replay-bytes.test.ts',
   'unit/client/request-broker.test.ts',

@@ -23,7 +23,7 @@ it.each([
   [0, undefined, 0],
   [false, undefined, 0],
 ] as const)(
-  '%s s, the server %s s: %i PINGREQ in 50 s [MQTT-3.1.2-21]',
+  '%s s, the server %s s: %i in 50 s [MQTT-3.1.2-21]',
   async (keepAlive, serverKeepAlive, count) => {
     const world = await connected({ keepAlive }, willing(false, { serverKeepAlive }))
     expect(world.peer.last('connect').keepAlive).toBe(Number(keepAlive))
@@ -36,7 +36,7 @@ it.each([
 )
 
 it.each(['nothing else', 'calls that send nothing'])(
-  'traffic towards us, and %s: PINGREQ in time [MQTT-3.1.2-20]',
+  'what comes in, and %s [MQTT-3.1.2-20]',
   async (what) => {
     const world = await agreed({ keepAlive: 10 })
     await everySecond(world, 35, async () => {
@@ -110,4 +110,11 @@ it('a pingTimeout over half the keep-alive that is in force: half of it counts, 
     const world = await connected({ keepAlive: 10, pingTimeout, logger }, accepting())
     expect([world.client.negotiated?.pingTimeout, lines]).toEqual([5000, []])
   }
+})
+
+it('a PINGRESP without a PINGREQ is no round trip', async () => {
+  const world = await connected({ stats: true, keepAlive: false })
+  await world.clock.advance(5000)
+  await world.send({ type: 'pingresp' })
+  expect(world.client.stats().pingRoundTrip).toBeUndefined()
 })

@@ -1,8 +1,11 @@
+/** A lost connection, the first connection, attempts that come to nothing, and what stays the same on every connection. */
 import { describe, expect, it } from 'vitest'
+import type { ReconnectOptions } from '../../../src/client/api/index.js'
+import { exponential } from '../../../src/client/parsing/backoff.js'
 import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
-import { accepting, failure } from './harness.js'
-import { type Behaviour, down, reconnect } from './rig.js'
-import { lost, rigged, story, up, within } from './rigged.js'
+import { accepting, agreeable, failure } from './harness.js'
+import { type Behaviour, down, reconnect, refusing, welcoming } from './rig.js'
+import { connects, lost, rigged, story, up, within } from './rigged.js'
 
 const silent = (): undefined => undefined
 const doubling = [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]
@@ -33,6 +36,16 @@ describe('a lost connection', () => {
     await rig.advance(5000)
     await rig.cut()
     expect(rig.seen('reconnecting').at(-1)).toMatchObject({ delay: 1000, attempt: 1 })
+  })
+
+  it('of clients that lose the server at once each has delays of its own', async () => {
+    const delays = await Promise.all(
+      [1, 77, 4711].map(async (seed) => {
+        const options = { reconnect: { backoff: exponential() } }
+        return (await lost(() => down, 120_000, options, { seed })).delays
+      }),
+    )
+    expect(new Set(delays.map(String)).size).toBe(3)
   })
 
   it('reconnect off: one attempt, everything pending settles', async () => {
@@ -90,7 +103,7 @@ describe('an attempt that comes to nothing', () => {
     ['a refused port, a wrong host, DNS', down, 'ERR_CONNECT_FAILED', 0],
   ]
   it.each(attempts)(
-    '%s: an error at the deadline, nothing left behind, and the next attempt by policy',
+    '%s: typed, nothing left, the next by policy',
     async (_name, behaviour, code, after) => {
       const rig = await lost(() => behaviour, 1000 + after)
       const error = { code, fault: 'remote' }
@@ -169,4 +182,127 @@ it('retries exhausted: reported on closed, on what was pending, and by the disco
     })
   expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_CONNECTION_LOST' } }])
   expect(rig.clock.pending).toBe(0)
+})
+
+const assigning = (name: string, present = false) =>
+  welcoming({ assignedClientIdentifier: name }, present)
+
+describe('who we are, on every connection', () => {
+  it('an assigned identifier is used for all later reconnects [MQTT-3.2.2-16] [MQTT-3.1.3-2]', async () => {
+    const rig = await up({}, { behave: () => assigning('auto-1') })
+    rig.behave = (_host, dial) => (dial === 3 ? down : welcoming({}, true))
+    for (let round = 0; round < 3; round++) {
+      expect(rig.client.clientId).toBe('auto-1')
+      await rig.cut()
+      await rig.advance(10_000)
+    }
+    expect(connects(rig, 'clientId')).toEqual(['', 'auto-1', 'auto-1', 'auto-1'])
+    expect(rig.client.clientId).toBe('auto-1')
+  })
+
+  it('Clean Start as configured until the first CONNACK, then 0', async () => {
+    const rig = rigged(waiting)
+    rig.behave = (_host, dial) => (dial < 3 ? refusing(0x88) : welcoming({}, dial > 3))
+    await within(rig, 3000, rig.client.connect())
+    await rig.cut()
+    await rig.advance(4000)
+    expect(connects(rig, 'cleanStart')).toEqual([true, true, true, false])
+    expect(rig.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
+  })
+
+  it('the same options on every connection, without the will or the login being forgotten', async () => {
+    const will = { topic: 'w', payload: 'gone', qos: 1 } as const
+    const userProperties: [string, string][] = [['a', 'b']]
+    const options = { username: 'u', password: 'p', will, userProperties, keepAlive: 17 }
+    const rig = await lost(() => agreeable, 1000, options)
+    const [first, second] = rig.peers.map((peer) => peer.last('connect'))
+    expect({ ...second, cleanStart: true }).toEqual(first)
+  })
+
+  it.each([
+    ['QoS', 0x9b],
+    ['retain', 0x9a],
+  ])('%s of the will is not offered: 0x%s', async (_name, reasonCode) => {
+    const will = { topic: 'w', qos: 2, retain: true } as const
+    const rig = rigged(
+      { ...waiting, will },
+      { hosts: ['a', 'b'], behave: () => refusing(reasonCode) },
+    )
+    const error = await within(rig, 0, failure(rig.client.connect()))
+    expect(error.cause).toMatchObject({ errors: [{ reasonCode }, { reasonCode }] })
+    expect(connects(rig, 'will')).toMatchObject([will, will])
+  })
+})
+
+describe('a server that knows 3.1.1 only', () => {
+  const silent = () => () => undefined
+  const auto = { protocolVersion: 'auto' } as const
+  const refusals = ['20 02 00 01', '20 03 00 84 00']
+  const refused = { code: 'ERR_CONNECT_REFUSED', reasonCode: 0x84 }
+
+  it.each(refusals)('by default %s is the end: 0x84, one attempt', async (bytes) => {
+    const rig = rigged(waiting, { behave: silent })
+    const error = failure(rig.client.connect())
+    await rig.settle()
+    rig.peer.sendBytes(bytes)
+    expect(await within(rig, 60_000, error)).toMatchObject(refused)
+    expect(rig.dials).toHaveLength(1)
+  })
+
+  it.each(refusals)('auto and %s: at once 3.1.1, with fresh credentials', async (bytes) => {
+    let asked = 0
+    const credentials = () => ({ username: `u${++asked}` })
+    const rig = rigged({ ...auto, credentials }, { behave: silent, version: 4 })
+    const connecting = rig.client.connect()
+    await rig.settle()
+    rig.behave = () => agreeable
+    rig.peer.sendBytes(bytes)
+    await within(rig, 0, connecting)
+    expect(story(rig)).toMatchObject({ hosts: 'aa', delays: [] })
+    const second = { protocolVersion: 4, properties: {}, cleanStart: true, username: 'u2' }
+    expect(rig.peer.last('connect')).toMatchObject(second)
+    expect(rig.peer.last('connect').clientId).toMatch(/^[0-9A-Za-z]{1,23}$/)
+    expect(rig.client.negotiated?.protocolVersion).toBe(4)
+    await rig.cut()
+    await rig.advance(1000)
+    expect(connects(rig, 'protocolVersion')).toEqual([5, 4, 4])
+    // One event says so.
+    expect(rig.seen('connecterror')).toMatchObject([{ attempt: 1, error: { reasonCode: 0x84 } }])
+  })
+})
+
+const decided = (decide: NonNullable<ReconnectOptions['decide']>) => ({
+  reconnect: { ...reconnect, decide },
+})
+
+describe('decide replaces the table', () => {
+  it('refresh: once more at the same endpoint, with credentials asked for again', async () => {
+    const attempts: number[] = []
+    const options = {
+      ...decided((error) => (error.code === 'ERR_CONNECT_FAILED' ? 'refresh' : undefined)),
+      credentials: ({ attempt }: { attempt: number }) => {
+        attempts.push(attempt)
+        return {}
+      },
+    }
+    const behave = (_host: string, dial: number) => (dial < 4 ? down : agreeable)
+    const rig = await lost(behave, 10_000, options, { hosts: ['a', 'b'] })
+    expect([rig.hosts.join(''), attempts]).toEqual(['aaab', [1, 2, 3, 4]])
+  })
+
+  it('is asked about a lost connection also after the list was replaced some time ago', async () => {
+    const asked: string[] = []
+    const rig = await up(
+      decided((error) => {
+        asked.push(error.code)
+        return 'stop'
+      }),
+    )
+    rig.client.setBrokers([rig.endpoint('b')])
+    await rig.advance(60_000)
+    await rig.cut()
+    await rig.advance(60_000)
+    expect(asked).toEqual(['ERR_CONNECTION_LOST'])
+    expect(story(rig)).toMatchObject({ hosts: 'a', state: 'closed' })
+  })
 })

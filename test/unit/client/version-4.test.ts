@@ -1,9 +1,22 @@
-/** A client on 3.1.1: what it sends and takes, byte by byte, and that it closes where 5.0 would send DISCONNECT with a reason. */
+/** A client on 3.1.1: what it sends and takes, byte by byte, its sessions, and how much it has in flight. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
+import {
+  again,
+  carried,
+  comeBack,
+  forgets,
+  keeps,
+  lose,
+  publishFrames,
+  send,
+  steady,
+  willing,
+} from './across.js'
 import { agreeable, connected, failure, World } from './harness.js'
 import { acks, agreed, publish, quiet, read, subscribe, taken } from './incoming.js'
 import { Rig } from './rig.js'
+import { ack } from './stub.js'
 
 const four: ClientOptions = { protocolVersion: 4, keepAlive: false, reconnect: false }
 
@@ -24,22 +37,12 @@ describe('CONNECT', () => {
     ['me', 'ü', 'p', 60, '10 15 00 04 4d 51 54 54 04 c2 00 3c 00 02 6d 65 00 02 c3 bc 00 01 70'],
     ['me', 'u', '', 0, '10 13 00 04 4d 51 54 54 04 c2 00 00 00 02 6d 65 00 01 75 00 00'],
   ])(
-    'is level 4, without properties; an empty password has its flag [3.1.1: MQTT-3.1.2-1]: %s %s %j',
+    'level 4, no properties [3.1.1: MQTT-3.1.2-1]: %s %s %j',
     async (clientId, username, password, keepAlive, hex) => {
       const { world } = await answered('20 02 00 00', { clientId, username, password, keepAlive })
       expect(world.peer.bytes.map((byte) => byte.toString(16).padStart(2, '0')).join(' ')).toBe(hex)
     },
   )
-
-  it('has the will in the place of 3.1.1', async () => {
-    const will = { topic: 'w', payload: 'gone', qos: 2, retain: true } as const
-    const { world } = await answered('20 02 00 00', { clientId: 'me', will })
-    const sent = world.peer.last('connect')
-    expect({ ...sent.will, payload: new TextDecoder().decode(sent.will?.payload) }).toMatchObject(
-      will,
-    )
-    expect(sent.cleanStart).toBe(true)
-  })
 
   it('an empty client id needs Clean Session: with cleanStart false it is refused locally [3.1.1: MQTT-3.1.3-7]', () => {
     const refused = expect.objectContaining({ code: 'ERR_INVALID_OPTION', option: 'clientId' })
@@ -182,17 +185,6 @@ describe('subscribing', () => {
     await world.send({ type: 'unsuback', packetId, reasonCodes: [] })
     await call
     expect(filters).toEqual(['$share/g/a'])
-    const other = failure(world.client.subscribe('$share/g/b'))
-    world.answer = (packet) =>
-      packet.type === 'subscribe'
-        ? { type: 'suback', packetId: packet.packetId, reasonCodes: [0x80] }
-        : undefined
-    await world.settle()
-    expect(await other).toMatchObject({
-      code: 'ERR_SUBSCRIBE_REFUSED',
-      reasonCode: 0x80,
-      outcome: 'refused',
-    })
   })
 })
 
@@ -209,17 +201,6 @@ describe('receiving', () => {
     expect(world.peer.bytes.slice(at + 8)).toEqual([0x70, 2, 0, 2])
   })
 
-  it.each([1, 2] as const)('a handler that fails at QoS %i: a plain answer', async (qos) => {
-    const world = await agreed(four)
-    const cause = new Error('no')
-    quiet(world.client.listen('t', () => Promise.reject(cause), { qos, onError: 'reject' }))
-    await world.settle()
-    const at = world.peer.bytes.length
-    await world.send(publish('t', 'x', 7, { qos }))
-    expect(world.peer.bytes.slice(at)).toEqual([qos === 1 ? 0x40 : 0x50, 2, 0, 7])
-    expect(world.seen('error')).toMatchObject([{ error: { code: 'ERR_HANDLER_FAILED', cause } }])
-  })
-
   it('there is no Receive Maximum: a slow reader gets more than our 256, in order, and nothing is lost', async () => {
     const world = await agreed(four)
     const subscription = await subscribe(world, 't', { qos: 1, ack: 'manual', buffer: 5 })
@@ -234,5 +215,182 @@ describe('receiving', () => {
     }
     expect(texts).toEqual(expected)
     expect(acks(world)).toHaveLength(300)
+  })
+})
+
+const clean: ClientOptions = { protocolVersion: 4 }
+const kept: ClientOptions = { protocolVersion: 4, clientId: 'mine', cleanStart: false }
+const connects = (world: World) => world.peers.map((peer) => peer.all('connect')[0])
+
+describe('a clean session', () => {
+  it('has Clean Session 1 and its generated identifier on each of five connections, a durable one 0', async () => {
+    const world = await steady(clean)
+    for (let round = 0; round < 4; round++) await again(world, forgets())
+    expect(connects(world).map((connect) => connect?.cleanStart)).toEqual(new Array(5).fill(true))
+    const lasting4 = await steady(kept)
+    for (let round = 0; round < 4; round++)
+      await again(lasting4, round % 2 === 0 ? keeps() : forgets())
+    expect(connects(lasting4).map((connect) => connect?.cleanStart)).toEqual(
+      new Array(5).fill(false),
+    )
+    const [id, ...more] = new Set(connects(world).map((connect) => connect?.clientId))
+    expect(id).toMatch(/^\w{8,23}$/)
+    expect(more).toEqual([])
+  })
+
+  it('ends with its connection: what was in flight is settled as failed, and not sent again', async () => {
+    const world = await steady(clean)
+    const errors = ([1, 2] as const).map((qos) => failure(world.client.publish('t', 'x', { qos })))
+    await world.settle()
+    await lose(world)
+    for (const error of errors)
+      expect(await error).toMatchObject({ code: 'ERR_SESSION_LOST', outcome: 'unknown' })
+    expect(carried(await comeBack(world, forgets()))).toEqual([])
+    expect(world.seen('sessionlost')).toHaveLength(1)
+  })
+
+  it('subscriptions are made again on each connection', async () => {
+    const world = await steady(clean, willing(false))
+    for (const filter of ['a', 'b']) await subscribe(world, filter, { qos: 1 })
+    await again(world, willing(false))
+    expect(carried(world.peer)).toEqual([expect.stringMatching(/^subscribe a,b #\d+$/)])
+  })
+})
+
+describe('a durable session', () => {
+  it('goes on: PUBLISH with DUP, byte for byte, PUBREL in the order of PUBREC', async () => {
+    const world = await steady(kept)
+    send(world, 1, 'a')
+    send(world, 2, 'b', 'c', 'd')
+    await world.sendBytes('50 02 00 04', '50 02 00 02')
+    const first = publishFrames(world.peer)
+    const peer = await again(world)
+    expect(carried(peer)).toEqual([
+      'pubrel #4',
+      'pubrel #2',
+      'publish t=a q1 #1 dup',
+      'publish t=c q2 #3 dup',
+    ])
+    expect(publishFrames(peer).map(({ rest }) => rest)).toEqual([first[0]?.rest, first[2]?.rest])
+  })
+
+  it('never expires by itself: 3.1.1 has no Session Expiry Interval', async () => {
+    const world = await steady(kept)
+    send(world, 1, 'one')
+    await world.settle()
+    world.answer = () => undefined
+    await lose(world)
+    await world.clock.advance(3_600_000)
+    expect(world.seen('sessionlost')).toEqual([])
+  })
+})
+
+const resumable: ClientOptions = { clientId: 'c', cleanStart: false }
+const windowed: ClientOptions = { ...resumable, protocolVersion: 4 }
+const texts = (count: number): string[] =>
+  Array.from({ length: count }, (_, index) => String(index))
+const textOf = ({ payload }: { payload: Uint8Array }) => new TextDecoder().decode(payload)
+const open = (world: World): number => world.peer.all('publish').length
+
+/** A server without a session that answers nothing else gets so many publishes. */
+async function flooded(count: number, qos: 1 | 2, options: ClientOptions = {}): Promise<World> {
+  const world = await steady({ ...windowed, ...options })
+  send(world, qos, ...texts(count))
+  await world.settle()
+  return world
+}
+
+describe('QoS 2 on 3.1.1', () => {
+  it.each<[string, 1 | 2, ClientOptions, number]>([
+    ['20 are in flight', 2, {}, 20],
+    ['maxInflight decides', 2, { outbound: { maxInflight: 33 } }, 33],
+    ['maxInflight decides when it is less, too', 2, { outbound: { maxInflight: 5 } }, 5],
+    ['QoS 1 is left alone', 1, {}, 50],
+    ['of 5.0 there is no such limit', 2, { protocolVersion: 5 }, 50],
+  ])('%s', async (_name, qos, options, most) => {
+    expect(open(await flooded(50, qos, options))).toBe(most)
+  })
+
+  it('the next goes when an exchange is over, not before; all arrive in order', async () => {
+    const world = await steady(windowed)
+    const all = send(world, 2, ...texts(50))
+    await world.settle()
+    await world.send(ack('pubrec', 1))
+    expect(open(world)).toBe(20)
+    await world.send(ack('pubcomp', 1))
+    expect(open(world)).toBe(21)
+    world.answer = agreeable
+    for (let id = 2; id <= 21; id++) await world.send(ack('pubrec', id))
+    expect((await world.outcome(Promise.all(all))).state).toBe('fulfilled')
+    expect(world.peer.all('publish').map(textOf)).toEqual(texts(50))
+  })
+
+  it('holds for what goes again on the next connection', async () => {
+    const world = await flooded(30, 2)
+    await again(world)
+    expect(world.peer.all('publish').filter(({ dup }) => dup)).toHaveLength(20)
+    expect(open(world)).toBe(20)
+  })
+
+  it('QoS 1 goes past those that wait for it, until one follows on their topics: each topic and each QoS keeps its order', async () => {
+    const world = await flooded(20, 2)
+    const publish = (topic: string, qos: 1 | 2): unknown =>
+      quiet(world.client.publish(topic, topic, { qos }))
+    publish('a', 2)
+    for (const topic of ['b', 'a', 'c']) publish(topic, 1)
+    await world.settle()
+    // The last two are published while the first still waits, in a turn of their own.
+    for (const topic of ['a', 'd']) publish(topic, 1)
+    publish('b', 2)
+    await world.settle()
+    const late = () =>
+      world.peer
+        .all('publish')
+        .slice(20)
+        .map(({ topic, qos }) => topic + qos)
+    expect(late()).toEqual(['b1'])
+    await world.send(ack('pubrec', 1), ack('pubcomp', 1))
+    expect(late()).toEqual(['b1', 'a2', 'a1', 'c1', 'a1', 'd1'])
+    await world.send(ack('pubrec', 2), ack('pubcomp', 2))
+    expect(late().slice(6)).toEqual(['b2'])
+    expect(world.client.outbound.size).toBe(0)
+  })
+
+  it('what waits for it is dropped, aborted and sent on the next connection as all others are, in order', async () => {
+    const world = await flooded(20, 2, {
+      outbound: { maxQueuedMessages: 4, overflow: 'drop-oldest' },
+    })
+    const control = new AbortController()
+    const oldest = failure(world.client.publish('a', 'oldest', { qos: 2 }))
+    const aborted = failure(
+      world.client.publish('b', 'aborted', { qos: 2, signal: control.signal }),
+    )
+    const kept = ['1', '2', '3'].map((text) => quiet(world.client.publish('a', text, { qos: 2 })))
+    expect(await oldest).toMatchObject({ code: 'ERR_DROPPED' })
+    control.abort()
+    expect(await aborted).toMatchObject({ code: 'ERR_ABORTED' })
+    quiet(world.client.publish('c', 'past', { qos: 1 }))
+    await world.settle()
+    expect(world.client.outbound.size).toBe(3)
+    await again(world, forgets())
+    world.answer = agreeable
+    for (const { packetId = 0, qos } of world.peer.all('publish'))
+      await world.send(ack(qos === 1 ? 'puback' : 'pubrec', packetId))
+    expect((await world.outcome(Promise.all(kept))).state).toBe('fulfilled')
+    const sent = world.peer.all('publish').filter(({ topic }) => topic === 'a')
+    expect(sent.map(textOf)).toEqual(['1', '2', '3'])
+  })
+})
+
+describe('a connection on 3.1.1 that ends with more than 20 in flight', () => {
+  it('halves what the next one carries at a time, down to 20', async () => {
+    const world = await flooded(100, 1)
+    const carried: number[] = [open(world)]
+    for (let round = 0; round < 4; round++) {
+      await again(world)
+      carried.push(open(world))
+    }
+    // One that ends with no more than 20 says nothing against the limit that was set.
+    expect(carried).toEqual([100, 50, 25, 20, 100])
   })
 })
