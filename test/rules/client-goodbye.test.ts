@@ -1,8 +1,9 @@
 /** Sections 3.14, 3.15, 4.12 and 4.13, by the bytes of a client: DISCONNECT, AUTH, and the end of a connection. */
 import { describe, expect, it } from 'vitest'
 import type { AuthMechanism, ClientOptions } from '../../src/client/api/index.js'
-import { World } from '../unit/client/harness.js'
+import type { World } from '../unit/client/harness.js'
 import { plainConnack, StalledTransport } from '../unit/client/stalled-transport.js'
+import { over } from '../unit/client/steps.js'
 import { toy } from '../unit/client/toy-auth.js'
 import {
   block,
@@ -182,21 +183,9 @@ describe('after DISCONNECT', () => {
     ['reconnect()', (world: World) => world.client.reconnect({ force: true })],
   ])('[MQTT-3.14.4-1] nothing follows, though the stream is open: %s', async (_what, leave) => {
     const transport = new StalledTransport()
-    const world = new World(
-      {
-        keepAlive: 1,
-        sessionExpiryInterval: 0,
-        cleanStart: false,
-        clientId: 'c',
-        reconnect: true,
-      },
-      {},
-      1,
-      () => transport,
-    )
-    quiet(world.client.connect())
-    await world.settle()
-    transport.feed(plainConnack)
+    const options = { keepAlive: 1, sessionExpiryInterval: 0, cleanStart: false, clientId: 'c' }
+    const accept = () => transport.feed(plainConnack)
+    const world = await over(transport, accept, { ...options, reconnect: true })
     const reader = world.client.subscription('a', { qos: 2, ack: 'manual' })
     await world.settle()
     transport.feed(suback(1, 2) + publish(0x32, 'a', 1, 'x') + publish(0x34, 'a', 2, 'x'))
@@ -219,11 +208,7 @@ describe('after DISCONNECT', () => {
 
   it('[MQTT-4.13.2-1] with a code of 0x80 or more that cannot be written any more: the connection is closed all the same', async () => {
     const transport = new StalledTransport(0)
-    const world = new World({}, {}, 1, () => transport)
-    quiet(world.client.connect())
-    await world.settle()
-    transport.feed(plainConnack)
-    await world.settle()
+    const world = await over(transport, () => transport.feed(plainConnack))
     transport.feed('ff00')
     await world.clock.advance(5000)
     expect(transport.destroyed).toBeDefined()

@@ -25,6 +25,7 @@ async function checking(delivery: 'chunk' | 'buffer', behind: Parameters<World['
   const checked = async (): Promise<string[]> => {
     verdict.open()
     await settled(world, connecting)
+    await world.settle()
     return seen
   }
   return { world, checked }

@@ -221,10 +221,7 @@ const flags = [
 const declared = { clientId: 'a', cleanStart: false }
 
 describe('refusals', () => {
-  it.each([
-    0x80, 0x81, 0x82, 0x83, 0x84, 0x85, 0x86, 0x87, 0x88, 0x89, 0x8a, 0x8c, 0x90, 0x95, 0x97, 0x99,
-    0x9a, 0x9b, 0x9c, 0x9d, 0x9f,
-  ])('0x%s: code, name, reason string [MQTT-3.2.2-7]', async (reasonCode) => {
+  it.each([0x80, 0x87, 0x9c])('%i: code, name, reason [MQTT-3.2.2-7]', async (reasonCode) => {
     const { world, error } = await answeredWith(
       `20 0b 00 ${hexOf(reasonCode)} 08 1f 00 05 77 68 79 20 3f`,
     )

@@ -1,4 +1,5 @@
 /** `disconnect()` and `drain()`: the packet, what they wait for, what they give up, and what follows DISCONNECT: nothing. */
+// The client loads it when it needs it: loaded before, that takes no time.
 import '../../../src/client/durable/keeper.js'
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, DisconnectOptions } from '../../../src/client/api/index.js'

@@ -54,12 +54,8 @@ function refused(make: (endpoint: unknown) => unknown, endpoint: unknown): MqttE
 describe('URL forms', () => {
   it.each([
     ['mqtt://host', 'host', ''],
-    ['mqtt://host:1884', 'host', '1884'],
     ['tcp://10.0.0.1:1883', '10.0.0.1', '1883'],
     ['mqtts://host', 'host', ''],
-    ['ssl://host:8884', 'host', '8884'],
-    ['tls://host', 'host', ''],
-    ['mqtt://[::1]:1883', '[::1]', '1883'],
     ['mqtts://[2001:db8::1]', '[2001:db8::1]', ''],
     ['ws://host/mqtt', 'host', ''],
     ['wss://host:443/mqtt?x=1', 'host', ''],

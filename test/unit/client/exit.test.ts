@@ -12,13 +12,6 @@ const leaveByBreak: Leave = async (subscription) => {
 }
 const ways: Readonly<Record<string, Leave>> = {
   break: leaveByBreak,
-  return: async (subscription) => {
-    for await (const _ of subscription) return
-  },
-  throw: (subscription) =>
-    (async () => {
-      for await (const _ of subscription) throw new Error('out')
-    })().catch(() => undefined),
   'dispose with a message in hand': (subscription) =>
     subscription.next().then(() => subscription[Symbol.asyncDispose]()),
   'await using': async (subscription) => {

@@ -86,8 +86,8 @@ describe('the order of events', () => {
     expect(dials.length).toBeGreaterThan(3)
     const waits = rig.events.flatMap(({ type, at, event }) => {
       if (type !== 'reconnecting') return []
-      const { delay, ...same } = event as ClientEvents['reconnecting']
-      return [{ type: 'dial', at: at + delay, event: same }]
+      const { delay, attempt, endpoint } = event as ClientEvents['reconnecting']
+      return [{ type: 'dial', at: at + delay, event: { attempt, endpoint } }]
     })
     expect(dials).toMatchObject(waits.slice(0, dials.length))
     const dialled = rig.dials

@@ -135,17 +135,6 @@ describe('a wake-up while there is no connection', () => {
 })
 
 describe('sleep without an event', () => {
-  it('the clock jumps an hour, the server is there: one ping, no reconnect', async () => {
-    const { rig } = await awake()
-    await rig.advance(10_000)
-    const pings = rig.peer.all('pingreq').length
-    rig.clock.jump(hour)
-    await rig.advance(1600)
-    expect(rig.peer.all('pingreq').length - pings).toBe(1)
-    await rig.advance(10_000)
-    undisturbed(rig)
-  })
-
   it('the clock jumps, the socket is stale: probed, given up in 1.5 s, one reconnect without back-off', async () => {
     const { rig, times } = await awake()
     rig.peer.answer = silence

@@ -2,7 +2,6 @@
 import { describe, expect, it } from 'vitest'
 import type {
   Message,
-  SharedHandling,
   SharedListenOptions,
   SharedSubscribeOptions,
   SharedSubscription,
@@ -63,7 +62,7 @@ describe('joining', () => {
     const world = await agreed()
     const client = who === 'client' ? world.client : ({} as typeof world.client)
     const error = await failure(
-      subscribeShared(client, group as string, filter as string, options as SharedSubscribeOptions),
+      subscribeShared(client, group as string, filter as string, options as object),
     )
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
     await world.settle()
@@ -155,38 +154,23 @@ function holding(): Answer {
 const join = (world: World, options: SharedSubscribeOptions = {}): Promise<SharedSubscription> =>
   settled(world, subscribeShared(world.client, 'g', 'a', { qos: 1, ...options }))
 
-interface Joined<T> {
-  readonly world: World
-  readonly jobs: T
-}
-
-async function joined(
-  options: SharedSubscribeOptions = {},
-  answer: Answer = holding(),
-): Promise<Joined<SharedSubscription>> {
+async function joined(options: SharedSubscribeOptions = {}, answer: Answer = holding()) {
   const world = await connected({}, answer)
   return { world, jobs: await join(world, options) }
 }
 
-type Handler = (message: Message) => unknown
-
 async function working(
-  handler: Handler,
+  handler: (message: Message) => unknown,
   options: SharedListenOptions = {},
   answer: Answer = agreeable,
-): Promise<Joined<SharedHandling>> {
+) {
   const world = await connected({}, answer)
-  return {
-    world,
-    jobs: await settled(
-      world,
-      listenShared(world.client, 'g', 'a', handler, { qos: 1, ...options }),
-    ),
-  }
+  const jobs = listenShared(world.client, 'g', 'a', handler, { qos: 1, ...options })
+  return { world, jobs: await settled(world, jobs) }
 }
 
 /** Leaves, and answers UNSUBSCRIBE. */
-async function leave({ world, jobs }: Joined<SharedSubscription>): Promise<void> {
+async function leave({ world, jobs }: Awaited<ReturnType<typeof joined>>): Promise<void> {
   const left = jobs.unsubscribe()
   await world.settle()
   await unsuback(world)
