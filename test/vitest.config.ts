@@ -24,7 +24,6 @@ const pure = [
 /** Long: at random for many seeds, at every byte, or the same cases once more in another way; or they count work, for which a process has to be fresh. */
 const long = [
   'test/unit/client/cost.test.ts',
-  'test/unit/client/reconnect-fleet.test.ts',
   'test/unit/client/registry-model.test.ts',
   'test/rules/corpus/core.test.ts',
   'test/rules/corpus/memory-*.test.ts',

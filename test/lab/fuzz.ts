@@ -12,8 +12,7 @@ export const minutes = 3
 const suites = [
   'test/unit/wasm/',
   'test/fuzz/search',
-  ...['reconnect-fleet', 'registry-model'].map((name) => `test/unit/client/${name}.test.ts`),
-  ...['faults/', 'latest-attacks', 'operation.test.ts'].map((name) => `test/unit/typed/${name}`),
+  'test/unit/client/registry-model.test.ts',
 ]
 /** Suites that have a long form, which takes as long as it takes. */
 const longSuites = ['test/unit/client/hostile-mutated.test.ts']

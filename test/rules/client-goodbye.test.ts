@@ -1,8 +1,9 @@
 /** Sections 3.14, 3.15, 4.12 and 4.13, by the bytes of a client: DISCONNECT, AUTH, and the end of a connection. */
 import { describe, expect, it } from 'vitest'
 import type { AuthMechanism, ClientOptions } from '../../src/client/api/index.js'
-import { World } from '../unit/client/harness.js'
+import type { World } from '../unit/client/harness.js'
 import { plainConnack, StalledTransport } from '../unit/client/stalled-transport.js'
+import { over } from '../unit/client/steps.js'
 import { toy } from '../unit/client/toy-auth.js'
 import {
   block,
@@ -92,7 +93,7 @@ describe('the reason code of DISCONNECT', () => {
     ],
     ['a second CONNACK', fresh, 0x82],
   ])(
-    '[MQTT-3.14.2-1] [MQTT-3.14.4-1] [MQTT-3.14.4-2] [MQTT-4.13.2-1] what the client says to bytes that are %s is in its table, last, and the end',
+    '[MQTT-3.14.2-1] [MQTT-3.14.4-1] [MQTT-3.14.4-2] [MQTT-4.13.2-1] our answer to %s',
     async (_what, given, code) => {
       const letter = { receiveMaximumExceeded: 'disconnect', oversized: 'disconnect' } as const
       const wire = await opened({
@@ -129,8 +130,10 @@ describe('the properties of DISCONNECT', () => {
     [full - pair.length / 2, [expiry, reason]],
     [full - pair.length / 2 - 1, [expiry]],
     [9, [expiry]],
+    [8, []],
+    [3, []],
   ] as const)(
-    '[MQTT-3.14.2-3] [MQTT-3.14.2-4] Maximum Packet Size %i: what has no room is left out, and no more than that',
+    '[MQTT-3.14.2-3] [MQTT-3.14.2-4] Maximum Packet Size %i',
     async (size, properties) => {
       const wire = await opened({}, connack(`27${u32(size)}`))
       quiet(
@@ -143,25 +146,10 @@ describe('the properties of DISCONNECT', () => {
       )
       const [sent = '', ...more] = await wire.sent()
       expect(more).toEqual([])
-      expect(sent.length).toBe(packet(0xe0, '04', block(...properties)).length)
+      const whole = packet(0xe0, '04', properties.length === 0 ? '' : block(...properties))
+      expect(sent.length).toBe(whole.length)
       for (const property of [expiry, reason, pair])
         expect(sent.includes(property)).toBe((properties as readonly string[]).includes(property))
-    },
-  )
-
-  it.each([8, 5, 3])(
-    '[MQTT-3.14.2-3] [MQTT-3.14.2-4] Maximum Packet Size %i: the reason code is all that is left',
-    async (size) => {
-      const wire = await opened({}, connack(`27${u32(size)}`))
-      quiet(
-        wire.client.disconnect({
-          reasonCode: 4,
-          reasonString,
-          userProperties: [['key', 'value']],
-          sessionExpiryInterval: 60,
-        }),
-      )
-      expect(await wire.sent()).toEqual([goodbye(4)])
     },
   )
 })
@@ -193,78 +181,34 @@ describe('after DISCONNECT', () => {
     ['disconnect() at once', (world: World) => world.client.disconnect({ timeout: 0 })],
     ['disconnect()', (world: World) => world.client.disconnect({ timeout: 1000 })],
     ['reconnect()', (world: World) => world.client.reconnect({ force: true })],
-  ])(
-    '[MQTT-3.14.4-1] nothing follows where the stream does not end, by %s: no answer to what comes in, no acknowledgement of what is in hand',
-    async (_what, leave) => {
-      const transport = new StalledTransport()
-      const world = new World(
-        {
-          keepAlive: 1,
-          sessionExpiryInterval: 0,
-          cleanStart: false,
-          clientId: 'c',
-          reconnect: true,
-        },
-        {},
-        1,
-        () => transport,
-      )
-      quiet(world.client.connect())
-      await world.settle()
-      transport.feed(plainConnack)
-      const reader = world.client.subscription('a', { qos: 2, ack: 'manual' })
-      await world.settle()
-      transport.feed(suback(1, 2) + publish(0x32, 'a', 1, 'x') + publish(0x34, 'a', 2, 'x'))
-      await world.settle()
-      const held = [reader.read(), reader.read()]
-      Promise.resolve(leave(world)).catch(() => undefined)
-      await world.settle()
-      if (transport.written.at(-2) !== 0xe0) await world.clock.advance(1000)
-      const end = transport.written.length
-      expect(transport.written.slice(-2)).toEqual([0xe0, 0])
-      for (const message of held) message?.ack()
-      quiet(world.client.publish('t', 'late', { qos: 1 }))
-      transport.feed(publish(0x32, 'a', 3, 'x') + pubrel(7))
-      await world.settle()
-      transport.feed(pubrel(8))
-      await world.settle()
-      expect(held.map((message) => message?.qos)).toEqual([1, 2])
-      expect(transport.written.slice(end)).toEqual([])
-    },
-  )
-
-  it.each([
-    [
-      'disconnect()',
-      (world: World) => world.client.disconnect({ timeout: 0 }).catch(() => undefined),
-      '',
-    ],
-    ['bytes that are malformed', () => undefined, 'ff00'],
-    ['a protocol error', () => undefined, plainConnack],
-  ] as const)(
-    '[MQTT-3.14.4-2] [MQTT-4.13.2-1] its sender closes, also where the peer never ends its side: %s',
-    async (_what, go, given) => {
-      const transport = new StalledTransport()
-      const world = new World({}, {}, 1, () => transport)
-      quiet(world.client.connect())
-      await world.settle()
-      transport.feed(plainConnack)
-      await world.settle()
-      go(world)
-      if (given !== '') transport.feed(given)
-      await world.clock.advance(5000)
-      expect(transport.destroyed).toBeDefined()
-      expect(world.clock.pending).toBe(0)
-    },
-  )
+  ])('[MQTT-3.14.4-1] nothing follows, though the stream is open: %s', async (_what, leave) => {
+    const transport = new StalledTransport()
+    const options = { keepAlive: 1, sessionExpiryInterval: 0, cleanStart: false, clientId: 'c' }
+    const accept = () => transport.feed(plainConnack)
+    const world = await over(transport, accept, { ...options, reconnect: true })
+    const reader = world.client.subscription('a', { qos: 2, ack: 'manual' })
+    await world.settle()
+    transport.feed(suback(1, 2) + publish(0x32, 'a', 1, 'x') + publish(0x34, 'a', 2, 'x'))
+    await world.settle()
+    const held = [reader.read(), reader.read()]
+    Promise.resolve(leave(world)).catch(() => undefined)
+    await world.settle()
+    if (transport.written.at(-2) !== 0xe0) await world.clock.advance(1000)
+    const end = transport.written.length
+    expect(transport.written.slice(-2)).toEqual([0xe0, 0])
+    for (const message of held) message?.ack()
+    quiet(world.client.publish('t', 'late', { qos: 1 }))
+    transport.feed(publish(0x32, 'a', 3, 'x') + pubrel(7))
+    await world.settle()
+    transport.feed(pubrel(8))
+    await world.settle()
+    expect(held.map((message) => message?.qos)).toEqual([1, 2])
+    expect(transport.written.slice(end)).toEqual([])
+  })
 
   it('[MQTT-4.13.2-1] with a code of 0x80 or more that cannot be written any more: the connection is closed all the same', async () => {
     const transport = new StalledTransport(0)
-    const world = new World({}, {}, 1, () => transport)
-    quiet(world.client.connect())
-    await world.settle()
-    transport.feed(plainConnack)
-    await world.settle()
+    const world = await over(transport, () => transport.feed(plainConnack))
     transport.feed('ff00')
     await world.clock.advance(5000)
     expect(transport.destroyed).toBeDefined()
@@ -293,19 +237,6 @@ describe('after DISCONNECT', () => {
       })
     }
   })
-
-  it('[MQTT-4.13.2-1] CONNACK of 0x80 or more: the client closes, whatever the server does', async () => {
-    const transport = new StalledTransport()
-    const world = new World({}, {}, 1, () => transport)
-    const failed = refusal(() => world.client.connect())
-    await world.settle()
-    const end = transport.written.length
-    transport.feed(connack('', 0, 0x87))
-    await world.clock.advance(5000)
-    expect(await failed).toMatchObject({ reasonCode: 0x87 })
-    expect(transport.destroyed).toBeDefined()
-    expect(transport.written.length).toBe(end)
-  })
 })
 
 const method = `15${text('toy')}`
@@ -326,63 +257,29 @@ function authenticated(overrides: Partial<AuthMechanism> = {}, properties = ''):
 }
 
 describe('AUTH', () => {
-  it('[MQTT-4.12.0-3] [MQTT-4.12.0-5] [MQTT-3.15.2-1] 0x18 is answered by 0x18, with the method of CONNECT and the data of the mechanism', async () => {
-    const wire = await asked()
-    expect(wire.take()[0]).toContain(`${method}16${text('hello')}`)
-    for (const data of ['one', 'two']) {
-      expect(await wire.answers(auth(0x18, data))).toEqual([auth(0x18, `<${data}>`)])
-    }
-    await wire.give(connack(method))
-    expect(wire.client.state).toBe('connected')
-    expect(wire.take()).toEqual([])
-  })
-
-  it('[MQTT-4.12.0-3] an answer without data has none', async () => {
-    const wire = await asked({ continue: () => undefined })
-    wire.take()
-    expect(await wire.answers(auth(0x18, 'one'))).toEqual([auth(0x18)])
-  })
-
-  it('[MQTT-3.15.2-1] [MQTT-4.12.1-1] [MQTT-4.12.0-5] re-authentication begins with 0x19 and the method of CONNECT, and goes on with 0x18', async () => {
-    const wire = await authenticated()
-    const done = wire.client.reauthenticate()
-    expect(await wire.sent()).toEqual([auth(0x19, 'hello')])
-    expect(await wire.answers(auth(0x18, 'one'))).toEqual([auth(0x18, '<one>')])
-    await wire.give(auth(0x00))
-    await done
-    expect(wire.ended).toBe(false)
-    expect(wire.take()).toEqual([])
-  })
-
-  it('[MQTT-3.15.2-1] before CONNACK a server may send 0x18 alone; anything else is the end', async () => {
-    for (const code of all) {
-      const wire = await asked()
-      wire.take()
-      await wire.give(auth(code))
-      expect([code, wire.ended]).toEqual([code, code !== 0x18])
-      expect(wire.take().length).toBe(code === 0x18 ? 1 : 0)
-    }
-  })
-
-  it('[MQTT-3.15.2-1] afterwards 0x18, and 0x00 as the end of an exchange; anything else is answered by DISCONNECT 0x81 or 0x82', async () => {
-    for (const code of all) {
-      const wire = await authenticated()
-      quiet(wire.client.reauthenticate())
-      await wire.sent()
-      await wire.give(auth(code))
-      const good = code === 0x18 || code === 0
-      expect([code, wire.ended]).toEqual([code, !good])
-      if (!good) expect([[goodbye(0x81)], [goodbye(0x82)]]).toContainEqual(wire.take())
-    }
-  })
-
-  it('[MQTT-3.15.2-1] 0x00 that ends nothing is a protocol error', async () => {
-    const wire = await authenticated()
-    expect([await wire.answers(auth(0x00)), wire.ended]).toEqual([[goodbye(0x82)], true])
-  })
+  // Every code: the corpus.
+  it.each([0, 1, 0x18, 0x19, 0x87])(
+    '[MQTT-3.15.2-1] code %i of a server: before CONNACK, afterwards, unasked',
+    async (code) => {
+      const before = await asked()
+      before.take()
+      await before.give(auth(code))
+      expect([before.ended, before.take().length]).toEqual([code !== 0x18, code === 0x18 ? 1 : 0])
+      const after = await authenticated()
+      quiet(after.client.reauthenticate())
+      await after.sent()
+      await after.give(auth(code))
+      expect(after.ended).toBe(code !== 0x18 && code !== 0)
+      if (after.ended) expect([[goodbye(0x81)], [goodbye(0x82)]]).toContainEqual(after.take())
+      const unasked = await authenticated()
+      expect([(await unasked.answers(auth(code))).at(-1)?.slice(0, 2), unasked.ended]).toEqual(
+        code === 0x18 ? ['f0', false] : ['e0', true],
+      )
+    },
+  )
 
   it.each([undefined, 1000, 25])(
-    '[MQTT-3.15.2-2] [MQTT-3.15.2-3] Maximum Packet Size %s: it has its method and its data, no Reason String and no User Property',
+    '[MQTT-3.15.2-2] [MQTT-3.15.2-3] size %s: method and data alone',
     async (size) => {
       const wire = await authenticated({}, size === undefined ? '' : `27${u32(size)}`)
       quiet(wire.client.reauthenticate())
@@ -392,33 +289,6 @@ describe('AUTH', () => {
       ).toEqual([auth(0x18, '<one>')])
     },
   )
-
-  it.each([
-    ['AUTH with another method', packet(0xf0, '18', block(`15${text('toi')}`))],
-    ['AUTH without a method', packet(0xf0, '18', '00')],
-    ['AUTH without anything', 'f000'],
-  ])('[MQTT-4.12.0-5] %s: closed, and not answered', async (_what, given) => {
-    const before = await asked()
-    before.take()
-    await before.give(given)
-    expect([before.take(), before.ended]).toEqual([[], true])
-    const after = await authenticated()
-    quiet(after.client.reauthenticate())
-    await after.sent()
-    await after.give(given)
-    expect([after.take(), after.ended]).toEqual([[goodbye(0x82)], true])
-  })
-
-  it.each([
-    ['another method', connack(`15${text('toi')}`)],
-    ['no method', fresh],
-  ])('[MQTT-4.12.0-5] CONNACK with %s: DISCONNECT 0x82, the end', async (_what, given) => {
-    const wire = await asked()
-    wire.take()
-    await wire.give(given)
-    expect([wire.take(), wire.ended]).toEqual([[goodbye(0x82)], true])
-    expect(wire.world.seen('connect')).toEqual([])
-  })
 
   it('[MQTT-4.12.0-7] without a method in CONNECT none is sent: not for reauthenticate(), not as an answer', async () => {
     const wire = await opened({ reconnect: false })
@@ -430,50 +300,5 @@ describe('AUTH', () => {
     early.take()
     await early.give(auth(0x18, 'one'))
     expect([early.take(), early.ended]).toEqual([[], true])
-  })
-
-  it('[MQTT-4.12.1-2] a re-authentication that the mechanism cannot go on with: the connection is closed', async () => {
-    const boom = (): never => {
-      throw new Error('no ticket')
-    }
-    for (const [step, overrides] of [
-      ['continue', { continue: boom }],
-      ['success', { success: boom }],
-    ] as const) {
-      let count = 0
-      const later = {
-        ...overrides,
-        ...(step === 'success' ? { success: () => (count++ === 0 ? undefined : boom()) } : {}),
-      }
-      const wire = await opened(
-        { auth: toy(later).auth, reconnect: false },
-        connack(`2900${method}`),
-      )
-      const failed = refusal(() => wire.client.reauthenticate())
-      expect(await wire.sent()).toEqual([auth(0x19, 'hello')])
-      await wire.give(auth(step === 'continue' ? 0x18 : 0x00, 'one'))
-      expect((await failed).code).toBe('ERR_AUTH_FAILED')
-      const sent = wire.take()
-      expect(sent.filter((each) => !each.startsWith('e0'))).toEqual([])
-      expect(wire.ended, step).toBe(true)
-    }
-  })
-
-  it('[MQTT-4.12.1-2] a server that refuses it with DISCONNECT: the connection is closed, and the call fails', async () => {
-    const wire = await authenticated()
-    const failed = refusal(() => wire.client.reauthenticate())
-    await wire.sent()
-    await wire.give(goodbye(0x87))
-    expect((await failed).reasonCode).toBe(0x87)
-    expect([wire.take(), wire.ended]).toEqual([[], true])
-  })
-
-  it('[MQTT-4.12.1-2] a server that answers nothing: the connection is closed', async () => {
-    const wire = await authenticated()
-    const failed = refusal(() => wire.client.reauthenticate())
-    await wire.sent()
-    await wire.advance(60_000)
-    expect((await failed).code).toBe('ERR_AUTH_FAILED')
-    expect(wire.ended).toBe(true)
   })
 })

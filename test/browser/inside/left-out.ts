@@ -17,7 +17,6 @@ const printing = 'how Node prints objects'
 export const leftOut: Readonly<Record<string, string | Readonly<Record<string, string>>>> = {
   'unit/client/durable/full-store.test.ts': platformTime,
   'unit/client/durable/entries.test.ts': platformTime,
-  'unit/client/connect.test.ts': sockets,
   'unit/client/cost.test.ts': counted,
   'unit/client/error-stacks.test.ts': {
     'are written when they are read': printing,
@@ -98,7 +97,6 @@ export const long: readonly string[] = [
   'unit/client/poisoned.test.ts',
   'unit/client/publish.test.ts',
   'unit/client/reconnect-decide.test.ts',
-  'unit/client/reconnect-fleet.test.ts',
   'unit/client/registry-model.test.ts',
   'unit/client/request-broker.test.ts',
   'unit/client/ring.test.ts',
@@ -106,7 +104,6 @@ export const long: readonly string[] = [
   'unit/client/session-lost-expiry.test.ts',
   'unit/client/session/model.test.ts',
   'unit/client/session/suspend-inbound.test.ts',
-  'unit/client/set-brokers-anywhere.test.ts',
   'unit/client/settle.test.ts',
   'unit/client/unsubscribe.test.ts',
   'unit/client/windows.test.ts',

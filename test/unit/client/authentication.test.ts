@@ -1,11 +1,11 @@
-/** Enhanced authentication before CONNACK: the exchange, mechanisms that fail, and servers that do not keep to it. */
+/** Enhanced authentication: the exchange before CONNACK, mechanisms that fail, and re-authentication that either side begins. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { AuthMechanism, ClientOptions } from '../../../src/client/api/index.js'
 import type { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, failure } from './harness.js'
 import { publish } from './incoming.js'
-import { Rig, reconnect, refusing } from './rig.js'
+import { Rig, refusing } from './rig.js'
 import { asking, bytes, text, toy } from './toy-auth.js'
 
 type Overrides = Parameters<typeof toy>[0]
@@ -36,12 +36,6 @@ async function refused(rig: Rig): Promise<MqttError> {
 }
 
 const types = (rig: Rig): string[] => rig.peer.received.map(({ type }) => type)
-const challenge = (data: string, authenticationMethod = 'toy') =>
-  ({
-    type: 'auth',
-    reasonCode: 0x18,
-    properties: { authenticationMethod, authenticationData: bytes(data) },
-  }) as const
 const accepted = { type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} } as const
 const toConnect =
   (answer: ReturnType<Answer>): Answer =>
@@ -75,12 +69,10 @@ describe('an exchange', () => {
 
   it.each([
     ['text', 'grüße', 'grüße'],
-    ['bytes', bytes('raw'), 'raw'],
     ['a view', new Uint8Array([120, 121, 122]).subarray(1), 'yz'],
     ['an ArrayBuffer', bytes('buffer').buffer, 'buffer'],
     ['nothing', undefined, undefined],
     ['a promise', Promise.resolve('late'), 'late'],
-    ['no bytes', new Uint8Array(0), ''],
   ])('data as %s', async (_name, given, onWire) => {
     const give = () => given as string
     const { rig } = await authenticated({ start: give, continue: give }, asking('x'))
@@ -148,16 +140,13 @@ describe('a mechanism that fails', () => {
     }
   })
 
-  it.each([5, true, {}, null, Promise.resolve(5)])(
-    'what is no data (%s) fails the exchange',
-    async (given) => {
-      for (const name of ['start', 'continue'] as const) {
-        const { rig } = prepared({ [name]: () => given }, asking('one'))
-        expect((await refused(rig)).code).toBe('ERR_AUTH_FAILED')
-        expect([rig.peers.flatMap((peer) => peer.all('auth')), rig.open]).toEqual([[], 0])
-      }
-    },
-  )
+  it.each([5, true, {}, null, Promise.resolve(5)])('%s is no data', async (given) => {
+    for (const name of ['start', 'continue'] as const) {
+      const { rig } = prepared({ [name]: () => given }, asking('one'))
+      expect((await refused(rig)).code).toBe('ERR_AUTH_FAILED')
+      expect([rig.peers.flatMap((peer) => peer.all('auth')), rig.open]).toEqual([[], 0])
+    }
+  })
 
   it.each(['start', 'continue', 'success'] as const)('%s that never answers', async (name) => {
     const signals: AbortSignal[] = []
@@ -210,98 +199,17 @@ describe('a mechanism that fails', () => {
     expect(rig.peers.map((peer) => peer.all('auth').length)).toEqual([0, 0])
     expect(rig.client.state).toBe('connected')
   })
-
-  it('with one challenge that it never answers answers those of later connections', async () => {
-    let calls = 0
-    const never = () => (++calls === 1 ? new Promise<string>(() => undefined) : 'x')
-    const options = { firstConnect: 'wait', connectTimeout: 1000, reconnect } as const
-    const { rig } = prepared({ continue: never }, asking('one'), options)
-    failure(rig.client.connect())
-    await rig.advance(30_000)
-    expect(rig.client.state).toBe('connected')
-  })
 })
 
 describe('a server that does not keep to it', () => {
-  it('AUTH when no method was given: before CONNACK the connection just ends, after it DISCONNECT 0x82', async () => {
-    const { rig } = prepared({}, toConnect(challenge('one')), { auth: undefined })
-    expect(await refused(rig)).toMatchObject({ reasonCode: 0x82, fault: 'remote' })
-    expect([types(rig), rig.open]).toEqual([['connect'], 0])
-    const { rig: later } = await authenticated({}, agreeable, { auth: undefined })
-    later.peer.send(challenge('one'))
-    await later.settle()
-    expect(later.peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-    expect(later.seen('disconnect')).toMatchObject([
-      { cause: { reasonCode: 0x82, fault: 'remote' } },
-    ])
-  })
-
-  it('AUTH on 3.1.1 ends the connection', async () => {
-    const rig = await new Rig({ protocolVersion: 4, reconnect: false }, { version: 4 }).up()
-    rig.peer.sendBytes('f0 00')
-    await rig.settle()
-    expect((await rig.client.closed)?.code).toMatch(
-      /^ERR_(MALFORMED_PACKET|PROTOCOL_ERROR|UNEXPECTED_PACKET)$/,
-    )
-    expect(rig.peer.all('disconnect')).toEqual([])
-    expect(rig.peer.ended).toBeDefined()
-  })
-
-  it.each([
-    ['with another method [MQTT-4.12.0-5]', 'f0 0a 18 08 15 00 05 70 6c 61 69 6e', [0x82]],
-    ['0x18 without a method', 'f0 02 18 00', [0x82]],
-  ])('AUTH %s', async (_name, hex, codes) => {
-    const { rig } = prepared({}, () => undefined)
-    const error = failure(rig.client.connect())
-    await rig.settle()
-    rig.peer.sendBytes(hex)
-    await rig.settle()
-    expect(codes).toContain((await error).reasonCode)
-    expect([rig.peer.all('auth'), rig.seen('connect'), rig.open]).toEqual([[], [], 0])
-  })
-
   it.each([
     ['another method', { authenticationMethod: 'plain' }],
     ['no method', {}],
-  ])(
-    'CONNACK with %s: no downgrade, DISCONNECT 0x82 [MQTT-4.12.0-5]',
-    async (_name, properties) => {
-      const { rig, calls } = prepared({}, toConnect({ ...accepted, properties }))
-      expect(await refused(rig)).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
-      expect(rig.peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-      expect([calls.map(({ name }) => name), rig.seen('connect')]).toEqual([['start'], []])
-    },
-  )
-
-  it('a flood of AUTH in one write: as many answers as are allowed, at most', async () => {
-    const { rig, calls } = prepared({}, () => undefined)
-    const error = failure(rig.client.connect())
-    await rig.settle()
-    rig.peer.send(...Array.from({ length: 1000 }, () => challenge('x')))
-    await rig.settle()
-    expect((await error).reasonCode).toBe(0x82)
-    expect(calls.length).toBeLessThanOrEqual(17)
-    expect(rig.open).toBe(0)
-  })
-
-  it('0x8C Bad authentication method is the end for this server', async () => {
-    const rig = new Rig({ auth: toy().auth, firstConnect: 'wait' }, { hosts: ['a', 'b'] })
-    rig.behave = (host) => (host === 'a' ? refusing(0x8c) : asking())
-    await rig.up()
-    expect(rig.hosts).toEqual(['a', 'b'])
-    await rig.finish()
-  })
-
-  it('with protocolVersion auto a server cannot talk us out of it: never a CONNECT without the method', async () => {
-    const old: Answer = (packet) => {
-      if (packet.type !== 'connect') return agreeable(packet)
-      return packet.protocolVersion === 5 ? { ...accepted, reasonCode: 0x84 } : undefined
-    }
-    const { rig } = prepared({}, old, { protocolVersion: 'auto', firstConnect: 'wait' })
-    failure(rig.client.connect())
-    await rig.advance(20_000)
-    for (const { protocolVersion, properties } of rig.peers.flatMap((peer) => peer.all('connect')))
-      expect([protocolVersion, properties.authenticationMethod]).toEqual([5, 'toy'])
+  ])('CONNACK with %s: DISCONNECT 0x82 [MQTT-4.12.0-5]', async (_name, properties) => {
+    const { rig, calls } = prepared({}, toConnect({ ...accepted, properties }))
+    expect(await refused(rig)).toMatchObject({ code: 'ERR_PROTOCOL_ERROR', reasonCode: 0x82 })
+    expect(rig.peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
+    expect([calls.map(({ name }) => name), rig.seen('connect')]).toEqual([['start'], []])
   })
 })
 
@@ -321,7 +229,7 @@ describe('the option', () => {
   })
 
   it.each(['x'.repeat(65_536), 'a\u0000b', 'a\ud800'])(
-    'a method that no packet can carry is refused before a byte',
+    'no packet carries the method',
     async (method) => {
       const connecting = async (): Promise<never> => {
         const rig = new Rig({ auth: { ...toy().auth, method } })
@@ -336,5 +244,189 @@ describe('the option', () => {
   it('is for 5.0', () => {
     const error = expect.objectContaining({ code: 'ERR_UNSUPPORTED_OPTION', option: 'auth' })
     expect(() => new Rig({ auth: toy().auth, protocolVersion: 4 })).toThrow(error)
+  })
+})
+
+/** Connected, with a server that asks this much of a re-authentication. */
+async function proven(overrides: Overrides = {}, ...challenges: string[]) {
+  const options = { clientId: 'c', cleanStart: false }
+  const made = await authenticated(overrides, asking(...challenges), options)
+  made.calls.length = 0
+  return { ...made, names: () => made.calls.map(({ name }) => name) }
+}
+
+/** The same, with a server that is silent about AUTH. */
+async function mute(overrides?: Overrides) {
+  const made = await proven(overrides)
+  made.rig.peer.answer = (packet) => (packet.type === 'auth' ? undefined : agreeable(packet))
+  return made
+}
+
+/** The same, in the midst of `reauthenticate()`. */
+async function renewing() {
+  const made = await mute()
+  const error = failure(made.rig.client.reauthenticate())
+  await made.rig.settle()
+  return { ...made, error }
+}
+
+const auth = (reasonCode: number, authenticationMethod = 'toy') =>
+  ({ type: 'auth', reasonCode, properties: { authenticationMethod } }) as const
+
+async function give(rig: Rig, ...packets: Parameters<Rig['peer']['send']>): Promise<void> {
+  rig.peer.send(...packets)
+  await rig.settle()
+}
+
+describe('reauthenticate()', () => {
+  it('AUTH 0x19, 0x18 both ways, 0x00: resolves, on the open connection [MQTT-4.12.1-1] [MQTT-4.12.0-5]', async () => {
+    const { rig, calls } = await proven({}, 'one')
+    const from = rig.peer.received.length
+    await Promise.all([rig.client.reauthenticate(), rig.settle()])
+    expect(rig.peer.received.slice(from)).toMatchObject([auth(0x19), auth(0x18)])
+    expect(calls.map(({ name, data, context }) => [name, data, context.reauthentication])).toEqual([
+      ['start', undefined, true],
+      ['continue', 'one', true],
+      ['success', 'bye', true],
+    ])
+    expect([rig.dials.length, rig.seen('disconnect')]).toEqual([1, []])
+  })
+
+  // The row reads it as success; the vector `auth-length-0` as a protocol error, and vectors decide.
+  it('AUTH with Remaining Length 0 names no method: DISCONNECT 0x82 [MQTT-4.12.0-5]', async () => {
+    const { rig, names, error } = await renewing()
+    rig.peer.sendBytes('f0 00')
+    await rig.settle()
+    expect(await error).toMatchObject({ reasonCode: 0x82 })
+    expect(rig.peers[0]?.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
+    expect(names()).toEqual(['start'])
+  })
+
+  it('messages go both ways meanwhile, and success may have no data [section 4.12.1]', async () => {
+    const { rig, calls } = await mute()
+    const done = rig.client.reauthenticate()
+    await rig.settle()
+    const [subscription] = await Promise.all([rig.client.subscribe('t'), rig.settle()])
+    const publishing = rig.client.publish('t', 'x', { qos: 1 })
+    await give(rig, publish('t', 'y'))
+    expect([(await publishing).reasonCode, subscription.size]).toEqual([0, 1])
+    await give(rig, auth(0))
+    await done
+    expect(calls.at(-1)).toMatchObject({ name: 'success', data: undefined })
+  })
+
+  it('called again meanwhile it joins; afterwards it is a new exchange', async () => {
+    const { rig, names } = await proven()
+    await Promise.all([rig.client.reauthenticate(), rig.client.reauthenticate(), rig.settle()])
+    expect(rig.peer.all('auth')).toHaveLength(1)
+    await Promise.all([rig.client.reauthenticate(), rig.settle()])
+    expect(rig.peer.all('auth')).toHaveLength(2)
+    expect(names().filter((name) => name === 'start')).toHaveLength(2)
+  })
+
+  it('its signal drops the caller, not the exchange', async () => {
+    const { rig } = await mute()
+    const controller = new AbortController()
+    const aborted = failure(rig.client.reauthenticate({ signal: controller.signal }))
+    const other = rig.client.reauthenticate()
+    await rig.settle()
+    controller.abort()
+    expect(await aborted).toMatchObject({ name: 'AbortError', outcome: 'unknown' })
+    await give(rig, auth(0))
+    await other
+  })
+
+  it('no answer for 30 s: rejects, and a new connection is made [MQTT-4.12.1-2]', async () => {
+    const { rig, error } = await renewing()
+    await rig.advance(29_999)
+    expect(rig.client.state).toBe('connected')
+    rig.behave = () => asking()
+    await rig.advance(1)
+    expect(await error).toMatchObject({ code: 'ERR_AUTH_FAILED' })
+    expect(rig.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_AUTH_FAILED' } }])
+    await rig.advance(1000)
+    expect(rig.client.state).toBe('connected')
+    await rig.finish()
+    expect(rig.clock.pending).toBe(0)
+  })
+
+  it.each([
+    ['start', []],
+    ['continue', [0x19]],
+    ['success', [0x19, 0x18]],
+  ] as const)('%s that throws ends the connection [MQTT-4.12.1-2]', async (name, expected) => {
+    const cause = new Error('no ticket')
+    let broken = false
+    const whole = toy().auth[name] as (...all: unknown[]) => unknown
+    const guarded = (...given: unknown[]): unknown => {
+      if (broken) throw cause
+      return whole(...given)
+    }
+    const { rig } = await proven({ [name]: guarded }, 'one')
+    broken = true
+    const { peer } = rig
+    const before = peer.received.length
+    const error = failure(rig.client.reauthenticate())
+    await rig.settle()
+    expect(await error).toMatchObject({ code: 'ERR_AUTH_FAILED', cause })
+    expect(peer.ended).toBeDefined()
+    expect(
+      peer.received.slice(before).map((packet) => packet.type === 'auth' && packet.reasonCode),
+    ).toEqual(expected)
+  })
+
+  it.each([
+    ['the connection is lost', 'cut', 'ERR_CONNECTION_LOST'],
+    ['the server says no', 'goodbye', 'ERR_SERVER_DISCONNECT'],
+    ['the client ends', 'finish', 'ERR_CLOSED'],
+  ] as const)('rejects when %s, the signal aborts', async (_when, end, code) => {
+    const { rig, calls, error } = await renewing()
+    expect(calls[0]?.context.signal.aborted).toBe(false)
+    await rig[end](0x87)
+    expect([(await error).code, calls[0]?.context.signal.aborted]).toEqual([code, true])
+    await rig.finish()
+    expect(rig.clock.pending).toBe(0)
+  })
+
+  it('is refused where it cannot be', async () => {
+    const refusal = ({ client }: Rig, signal?: AbortSignal): Promise<MqttError> =>
+      failure(client.reauthenticate(signal && { signal }))
+    const plain = await new Rig().up()
+    expect(await refusal(plain)).toMatchObject({ code: 'ERR_UNSUPPORTED_OPTION', option: 'auth' })
+    await plain.finish()
+    const { rig } = await proven()
+    expect((await refusal(rig, 5 as never)).code).toBe('ERR_INVALID_OPTION')
+    expect((await refusal(rig, AbortSignal.abort())).code).toBe('ERR_ABORTED')
+    expect(rig.peer.all('auth')).toEqual([])
+    await rig.cut()
+    expect((await refusal(rig)).code).toBe('ERR_NOT_CONNECTED')
+    await rig.finish()
+    expect((await refusal(rig)).code).toBe('ERR_CLOSED')
+  })
+})
+
+describe('re-authentication that the server begins', () => {
+  it('is answered, on the open connection, as one', async () => {
+    const { rig, calls } = await mute()
+    const { properties } = auth(0x18)
+    await give(rig, {
+      ...auth(0x18),
+      properties: { ...properties, authenticationData: bytes('who?') },
+    })
+    expect(rig.peer.all('auth')).toMatchObject([{ reasonCode: 0x18 }])
+    expect(text(rig.peer.last('auth').properties.authenticationData)).toBe('<who?>')
+    await give(rig, auth(0))
+    expect(calls.map(({ name, context }) => [name, context.reauthentication])).toEqual([
+      ['continue', true],
+      ['success', true],
+    ])
+    expect(rig.client.state).toBe('connected')
+  })
+
+  it('one that it never ends is given up after 30 s', async () => {
+    const { rig } = await mute()
+    rig.peer.send(auth(0x18))
+    await rig.advance(31_000)
+    expect(rig.seen('disconnect')).toHaveLength(1)
   })
 })

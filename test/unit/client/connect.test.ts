@@ -1,9 +1,12 @@
-/** CONNECT byte by byte, and how long connecting may take. */
-import { expect, it } from 'vitest'
+/** CONNECT byte by byte, how long connecting may take, and CONNACK: refusals, and what the server assigns and allows. */
+import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
-import { connect } from '../../../src/client/node.js'
+import { BaseClient } from '../../../src/client/client.js'
 import { MqttError } from '../../../src/errors.js'
-import { freePort } from '../../support/servers.js'
+import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
+import { VirtualClock } from '../../../src/testing/virtual-clock.js'
+import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
+import { memoryPair } from '../../../src/transport/memory.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'
 
 const field = (value: string | readonly number[]): number[] => {
@@ -17,9 +20,7 @@ const packet = (flags: number, ...fields: (string | readonly number[])[]): numbe
   ...[...field('MQTT'), 5, flags, 0, 30, ...defaults],
   ...fields.flatMap(field),
 ]
-const [jörg, punctuation] = ['jörg; "€" 𝄞', 'p:@/?#ü']
-const login = { username: jörg, password: punctuation }
-const bytes = Uint8Array.of(0, 255, 128)
+const [_jörg, _punctuation] = ['jörg; "€" 𝄞', 'p:@/?#ü']
 
 it('connects and says goodbye [MQTT-3.1.0-1] [MQTT-3.1.0-2]', async () => {
   const world = await connected({ clientId: 'a' }, agreeable)
@@ -39,15 +40,6 @@ it.each([
   ['without options', { clientId: 'a' }, packet(0x02, 'a')],
   ['without a client id: an empty one is sent', {}, packet(0x02, '')],
   [
-    'punctuation, and beyond ASCII',
-    { clientId: 'a', ...login },
-    packet(0xc2, 'a', jörg, punctuation),
-  ],
-  ['an empty password', { clientId: 'a', username: 'u', password: '' }, packet(0xc2, 'a', 'u', '')],
-  ['a password without user name', { clientId: 'a', password: 'p' }, packet(0x42, 'a', 'p')],
-  ['a password of bytes', { clientId: 'a', password: bytes }, packet(0x42, 'a', [...bytes])],
-  ['a will that is left out', { clientId: 'a', will: undefined }, packet(0x02, 'a')],
-  [
     'values that are the default of the standard are not sent',
     {
       ...{ clientId: 'a', sessionExpiryInterval: 0, receiveMaximum: 65_535, topicAliasMaximum: 0 },
@@ -55,13 +47,10 @@ it.each([
     },
     [...field('MQTT'), 5, 0x02, 0, 0, 5, 0x27, 1, 0, 0, 0, ...field('a')],
   ],
-] as [string, ClientOptions, number[]][])(
-  'the CONNECT of a client, byte by byte: %s',
-  async (_title, options, expected) => {
-    const { bytes } = (await connected(options)).peer
-    expect(bytes).toEqual([0x10, expected.length, ...expected])
-  },
-)
+] as [string, ClientOptions, number[]][])('byte by byte: %s', async (_title, options, expected) => {
+  const { bytes } = (await connected(options)).peer
+  expect(bytes).toEqual([0x10, expected.length, ...expected])
+})
 
 it('limits of ours are in CONNECT', async () => {
   const userProperties: [string, string][] = [
@@ -77,12 +66,6 @@ it('limits of ours are in CONNECT', async () => {
     keepAlive: 65_535,
     properties: { ...limits, requestResponseInformation: 1, requestProblemInformation: 0 },
   })
-})
-
-it('cleanStart false clears the flag [MQTT-3.1.2-4]', async () => {
-  const world = await connected({ clientId: 'a', cleanStart: false }, accepting({}, true))
-  expect(world.peer.last('connect').cleanStart).toBe(false)
-  expect(world.client.negotiated?.sessionPresent).toBe(true)
 })
 
 it('a password of bytes is read once', async () => {
@@ -173,22 +156,6 @@ it.each(['end', 'cut'] as const)('the stream ends before CONNACK: %s', async (ho
   expect(world.clock.pending).toBe(0)
 })
 
-it('what the platform says is the cause', async () => {
-  const cause = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
-  const world = new World({}, {}, 1, () => Promise.reject(cause))
-  const error = await failure(world.client.connect())
-  expect(MqttError.is(error)).toBe(true)
-  expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', fault: 'remote', outcome: 'not-sent' })
-  expect([error.cause, world.clock.pending]).toEqual([cause, 0])
-})
-
-it('a port that nothing listens on', async () => {
-  await expect(connect(`mqtt://127.0.0.1:${await freePort()}`)).rejects.toMatchObject({
-    code: 'ERR_CONNECT_FAILED',
-    cause: { code: 'ECONNREFUSED' },
-  })
-})
-
 it('a hundred rounds of connect and close leave nothing behind', async () => {
   const { signal } = new AbortController()
   let listening = 0
@@ -211,4 +178,199 @@ it('a hundred rounds of connect and close leave nothing behind', async () => {
     expect([world.peer.ended, world.clock.pending]).toEqual([{ cause: undefined }, 0])
   }
   expect(listening).toBeLessThanOrEqual(0)
+})
+
+/** Connects, and answers CONNECT with these bytes. */
+async function answeredWith(hex: string, options = {}): Promise<{ world: World; error: unknown }> {
+  const world = new World(options)
+  const outcome = world.client.connect().then(
+    () => undefined,
+    (error: unknown) => error,
+  )
+  await world.settle()
+  await world.sendBytes(hex)
+  return { world, error: await outcome }
+}
+
+/** The attempt failed with this code, nothing was sent but CONNECT (and a DISCONNECT with the reason), and all is closed. */
+function expectRejected(
+  { world, error }: { world: World; error: unknown },
+  code = 'ERR_PROTOCOL_ERROR',
+  reasonCode: number | undefined = 0x82,
+): void {
+  expect(MqttError.is(error)).toBe(true)
+  expect(error).toMatchObject({ code, reasonCode, fault: 'remote' })
+  const [first, ...rest] = world.peer.received
+  expect(first?.type).toBe('connect')
+  for (const packet of rest) expect(packet).toMatchObject({ type: 'disconnect', reasonCode })
+  expect(world.peer.ended).toBeDefined()
+  expect([world.seen('connect'), world.seen('disconnect')]).toEqual([[], []])
+  expect([world.client.state, world.clock.pending]).toEqual(['closed', 0])
+}
+
+const hexOf = (byte: number): string => byte.toString(16).padStart(2, '0')
+
+/** What a server may not offer. */
+const flags = [
+  'retain',
+  'wildcardSubscription',
+  'subscriptionIdentifier',
+  'sharedSubscription',
+].map((name) => `${name}Available`)
+/** Options of a client that may have a session. */
+const declared = { clientId: 'a', cleanStart: false }
+
+describe('refusals', () => {
+  it.each([0x80, 0x87, 0x9c])('%i: code, name, reason [MQTT-3.2.2-7]', async (reasonCode) => {
+    const { world, error } = await answeredWith(
+      `20 0b 00 ${hexOf(reasonCode)} 08 1f 00 05 77 68 79 20 3f`,
+    )
+    expectRejected({ world, error }, 'ERR_CONNECT_REFUSED', reasonCode)
+    const reasonName = expect.stringMatching(/^[A-Z]/)
+    expect(error).toMatchObject({ outcome: 'refused', reasonString: 'why ?', reasonName })
+    expect(world.peer.received).toHaveLength(1)
+    expect(world.seen('connecterror')).toMatchObject([
+      { error: { reasonCode }, attempt: 1, endpoint: 'memory://peer-0' },
+    ])
+    expect(await world.client.closed).toBe(error)
+  })
+
+  it.each([
+    ['Session Present and an error [MQTT-3.2.2-6]', '20 03 01 87 00', declared],
+    ['Session Present 1 after Clean Start 1 [MQTT-3.2.2-4]', '20 03 01 00 00', {}],
+    ['Session Present 1 after expiry 0', '20 03 01 00 00', { sessionExpiryInterval: 0 }],
+    ['an empty assigned identifier', '20 06 00 00 03 12 00 00', { clientId: 'mine' }],
+    ['an assigned one to one of ours', '20 07 00 00 04 12 00 01 78', { clientId: 'mine' }],
+    ['Receive Maximum 0', '20 06 00 00 03 21 00 00', {}],
+    ['Maximum Packet Size 0', '20 08 00 00 05 27 00 00 00 00', {}],
+    ['an authentication method that we did not name', '20 07 00 00 04 15 00 01 61', {}],
+  ])('%s', async (_title, hex, options) => {
+    expectRejected(await answeredWith(hex, options))
+  })
+
+  it.each([
+    ['mqtt://h:1', 'TLS (mqtts://h:1), or another port?'],
+    ['ws://h:1/a', 'TLS (wss://h:1), or another port?'],
+    ['mqtts://h:1', 'a client certificate, or another port?'],
+    ['wss://h:1/a', 'a client certificate, or another port?'],
+  ])('a server at %s that closes before CONNACK: what the port may be', async (url, hint) => {
+    const clock = new VirtualClock()
+    const dialler = () => async () => {
+      const [near, far] = memoryPair({
+        schedule: (callback, delay) => clock.setTimer(callback, delay),
+      })
+      const peer = new ScriptedPeer(far, 5, () => void peer.end())
+      return near
+    }
+    const client = new BaseClient({ ...virtualPlatform(clock), dialler }, url, { reconnect: false })
+    const refused = failure(client.connect())
+    await clock.settle()
+    const message = `closed before CONNACK: ${hint}`
+    expect(await refused).toMatchObject({ code: 'ERR_CONNECT_FAILED', message, fault: 'remote' })
+  })
+})
+
+describe('what the server assigns and allows', () => {
+  it.each([0, 1])('Session Present %i is welcome to a declared session', async (flag) => {
+    const { world, error } = await answeredWith(`20 03 0${flag} 00 00`, declared)
+    expect([error, world.seen('connect')]).toMatchObject([
+      undefined,
+      [{ sessionPresent: flag === 1 }],
+    ])
+  })
+
+  it('everything is visible, frozen, with the defaults of the standard filled in', async () => {
+    const { client } = await connected({ clientId: 'a', keepAlive: 20, sessionExpiryInterval: 77 })
+    const { userProperties, ...rest } = { ...client.negotiated }
+    const known = Object.entries(rest).filter(([, value]) => value !== undefined)
+    expect(known.map(([name, value]) => `${name} ${value}`).sort()).toEqual([
+      'clientId a',
+      'keepAlive 20',
+      'maximumPacketSize 268435460',
+      'maximumQoS 2',
+      'pingTimeout 10000',
+      'protocolVersion 5',
+      'receiveMaximum 65535',
+      'retainAvailable true',
+      'sessionExpiryInterval 77',
+      'sessionPresent false',
+      'sharedSubscriptionAvailable true',
+      'subscriptionIdentifierAvailable true',
+      'topicAliasMaximum 0',
+      'wildcardSubscriptionAvailable true',
+    ])
+    expect(userProperties).toEqual([])
+    expect(Object.isFrozen(client.negotiated)).toBe(true)
+  })
+
+  it('what the server does not offer is refused without a byte, and the link stays', async () => {
+    const limits = { receiveMaximum: 1, maximumQoS: 0, maximumPacketSize: 64 }
+    const missing = Object.fromEntries(flags.map((name) => [name, 0]))
+    const world = await connected({}, accepting({ ...limits, ...missing }))
+    const { client } = world
+    const sent = world.peer.bytes.length
+    const refused: [string, Promise<unknown>][] = [
+      ['ERR_QOS_UNSUPPORTED', client.publish('a', 'b', { qos: 1 })],
+      ['ERR_QOS_UNSUPPORTED', client.publish('a', 'b', { qos: 2 })],
+      ['ERR_RETAIN_UNSUPPORTED', client.publish('a', 'b', { retain: true })],
+      ['ERR_PACKET_TOO_LARGE', client.publish('a', new Uint8Array(60))],
+      ['ERR_PACKET_TOO_LARGE', client.subscribe('x'.repeat(60))],
+      ['ERR_PACKET_TOO_LARGE', client.unsubscribe('y'.repeat(60))],
+      ['ERR_WILDCARD_SUBS_UNSUPPORTED', client.subscribe('a/#')],
+      ['ERR_SHARED_SUBS_UNSUPPORTED', client.subscribe('$share/g/a')],
+      [
+        'ERR_SUBSCRIPTION_IDS_UNSUPPORTED',
+        client.subscribe('a', { properties: { subscriptionIdentifier: 5 } }),
+      ],
+    ]
+    const errors = Promise.all(refused.map(([, promise]) => failure(promise)))
+    await world.settle()
+    expect(await errors).toMatchObject(
+      refused.map(([code]) => ({ code, outcome: 'not-sent', fault: 'local' })),
+    )
+    expect(() => client.post('a', new Uint8Array(60))).toThrow(
+      expect.objectContaining({ code: 'ERR_PACKET_TOO_LARGE' }),
+    )
+    await world.settle()
+    expect([world.peer.bytes.length, client.state]).toEqual([sent, 'connected'])
+    expect(client.post('a', 'fits')).toBe(true)
+    await world.settle()
+    expect(world.peer.last('publish')).toMatchObject({ topic: 'a', qos: 0 })
+  })
+})
+
+describe('packets that are not due', () => {
+  // Every other packet: session/handshake.test.ts, and the corpus.
+  it('PUBLISH before CONNACK: nothing is delivered [MQTT-3.2.0-1]', async () => {
+    const world = new World()
+    const subscription = world.client.subscription('#')
+    const error = failure(world.client.connect())
+    await world.settle()
+    await world.sendBytes('30 04 00 01 61 00')
+    expectRejected({ world, error: await error }, 'ERR_UNEXPECTED_PACKET')
+    expect(subscription.size).toBe(0)
+    await expect(subscription.ready).rejects.toMatchObject({ code: 'ERR_UNEXPECTED_PACKET' })
+  })
+
+  it.each([
+    ['a server DISCONNECT', 'e0 02 8b 00', 'ERR_SERVER_DISCONNECT', 0x8b],
+    ['a second CONNACK', '20 03 00 00 00', 'ERR_PROTOCOL_ERROR', 0x82],
+    ['bad bytes', '00 00', 'ERR_MALFORMED_PACKET', 0x81],
+  ])('CONNACK and %s in one read: closed', async (_name, hex, code, reasonCode) => {
+    const { world } = await answeredWith(`20 03 00 00 00 ${hex}`)
+    expect(await world.client.closed).toMatchObject({ code, reasonCode })
+    expect(world.peer.ended).toBeDefined()
+    expect(world.seen('disconnect')).toHaveLength(world.seen('connect').length)
+    expect([world.client.state, world.clock.pending]).toEqual(['closed', 0])
+  })
+
+  it('a good packet behind CONNACK in one read is delivered', async () => {
+    const world = new World(declared)
+    const subscription = world.client.subscription('a')
+    const connecting = world.client.connect()
+    await world.settle()
+    await world.sendBytes('20 03 01 00 00', '30 05 00 01 61 00 62')
+    await connecting
+    expect(subscription.read()?.text()).toBe('b')
+  })
 })

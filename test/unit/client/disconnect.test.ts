@@ -1,18 +1,18 @@
-/** `disconnect()` and `drain()`: the packet, what they wait for, what they give up, and DISCONNECT of the server. */
+/** `disconnect()` and `drain()`: the packet, what they wait for, what they give up, and what follows DISCONNECT: nothing. */
+// The client loads it when it needs it: loaded before, that takes no time.
+import '../../../src/client/durable/keeper.js'
 import { describe, expect, it } from 'vitest'
-import type {
-  ClientOptions,
-  DisconnectOptions,
-  Subscription,
-} from '../../../src/client/api/index.js'
+import type { ClientOptions, DisconnectOptions } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Properties } from '../../../src/wire/packets.js'
+import { MapStore } from '../queue/rig.js'
 import { carried, lose, pause, send, steady, willing } from './across.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'
 import { acks, gate, goodbyeCode, publish, quiet, subscribe } from './incoming.js'
 import { logger, Unheard } from './reporting.js'
 import { plainConnack, StalledTransport } from './stalled-transport.js'
-import { stubbed } from './stub.js'
+import { over } from './steps.js'
+import { ack, stubbed } from './stub.js'
 
 const types = (world: World): string[] => world.peer.received.map((packet) => packet.type)
 const puback = (packetId: number) =>
@@ -28,22 +28,6 @@ const allowing =
 /** Ends the client, and lets that happen. */
 async function end(world: World, options?: DisconnectOptions): Promise<void> {
   await Promise.all([world.client.disconnect(options), world.settle()])
-}
-
-/** A world over a transport whose peer does nothing but accept. */
-async function stalled(): Promise<{
-  world: World
-  transport: StalledTransport
-  subscription: Subscription
-}> {
-  const transport = new StalledTransport()
-  const world = new World({}, {}, 1, () => transport)
-  const subscription = world.client.subscription('#')
-  const connecting = world.client.connect()
-  await world.settle()
-  transport.feed(plainConnack)
-  await connecting
-  return { world, transport, subscription }
 }
 
 /** A message at QoS 1 is in hand. */
@@ -107,98 +91,49 @@ describe('the packet', () => {
     await end(world, { sessionExpiryInterval: 0 })
     expect(types(world)).toEqual(['connect', 'disconnect'])
   })
-
-  it('what does not fit is left out: user properties first, then the reason string [MQTT-3.14.2-3] [MQTT-3.14.2-4]', async () => {
-    const reasonString = 'x'.repeat(40)
-    const userProperties: [string, string][] = [['k', reasonString]]
-    const all = { reasonString, userProperties, sessionExpiryInterval: 5 }
-    const cases = [
-      [120, all],
-      [70, { reasonString, sessionExpiryInterval: 5 }],
-      [20, { sessionExpiryInterval: 5 }],
-      [4, {}],
-    ] as const
-    for (const [maximumPacketSize, properties] of cases) {
-      const world = await connected({}, accepting({ maximumPacketSize }))
-      await end(world, all)
-      const sent = Object.entries(world.peer.last('disconnect').properties).filter(
-        ([, value]) => value !== undefined,
-      )
-      expect(Object.fromEntries(sent)).toEqual(properties)
-    }
-  })
 })
 
 describe('DISCONNECT of the server', () => {
-  it.each([0x00, 0x81, 0x87, 0x89, 0x8b, 0x8d, 0x93, 0x97, 0x98, 0x9c, 0x9d, 0xa0])(
-    'code %s: serverdisconnect, then disconnect, and no DISCONNECT back [MQTT-3.14.4-3]',
-    async (reasonCode) => {
-      const world = await connected()
-      const properties = { reasonString: 'why', serverReference: 'b:1' }
-      await world.send({ type: 'disconnect', reasonCode, properties })
-      const cause = await world.client.closed
-      const code = 'ERR_SERVER_DISCONNECT'
-      expect(cause).toMatchObject({ code, reasonCode, reasonString: 'why', fault: 'remote' })
-      const order = world.events.map((entry) => entry.type).filter((type) => type !== 'state')
-      expect(order).toEqual(['dial', 'connect', 'serverdisconnect', 'disconnect'])
-      expect(world.seen('serverdisconnect')).toMatchObject([
-        { error: cause, packet: { reasonCode, properties } },
-      ])
-      expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
-      expect(types(world)).toEqual(['connect'])
-      expect([world.peer.ended === undefined, world.clock.pending]).toEqual([false, 0])
-    },
-  )
-
-  it('session taken over has a code of its own', async () => {
+  it('serverdisconnect, then disconnect, and no DISCONNECT back [MQTT-3.14.4-3]', async () => {
     const world = await connected()
-    await world.send({ type: 'disconnect', reasonCode: 0x8e, properties: {} })
-    expect(await world.client.closed).toMatchObject({
-      code: 'ERR_SESSION_TAKEN_OVER',
-      reasonCode: 0x8e,
-    })
-  })
-
-  it.each([
-    ['Session Expiry Interval', 'e0 07 00 05 11 00 00 00 00', [0x81, 0x82]],
-    ['a code that only a client may send', 'e0 02 04 00', [0x81, 0x82]],
-    ['a code that is none', 'e0 02 7f 00', [0x81, 0x82]],
-    ['cut properties', 'e0 06 00 04 1f 00 05 61', [0x81]],
-    ['flags', 'e1 00', [0x81]],
-  ])('with %s', async (_name, hex, codes) => {
-    const world = await connected()
-    await world.sendBytes(hex)
-    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
-    expect(codes).toContain(goodbyeCode(world))
-    expect([world.seen('serverdisconnect'), world.client.state]).toEqual([[], 'closed'])
+    const properties = { reasonString: 'why', serverReference: 'b:1' }
+    const [code, reasonCode] = ['ERR_SERVER_DISCONNECT', 0x8b]
+    await world.send({ type: 'disconnect', reasonCode, properties })
+    const cause = await world.client.closed
+    expect(cause).toMatchObject({ code, reasonCode, reasonString: 'why', fault: 'remote' })
+    const order = world.events.map((entry) => entry.type).filter((type) => type !== 'state')
+    expect(order).toEqual(['dial', 'connect', 'serverdisconnect', 'disconnect'])
+    expect(world.seen('serverdisconnect')).toMatchObject([
+      { error: cause, packet: { reasonCode, properties } },
+    ])
+    expect(world.seen('disconnect')).toEqual([{ error: cause, cause }])
+    expect(types(world)).toEqual(['connect'])
+    expect([world.peer.ended === undefined, world.clock.pending]).toEqual([false, 0])
   })
 })
 
 describe('open turns', () => {
-  it.each(hows)(
-    '%s() waits for a turn, its publish and its ack, and hands out no more',
-    async (how) => {
-      const world = await connected({}, agreeable)
-      const turn = gate()
-      const seen: string[] = []
-      const handle = async (message: { text(): string }): Promise<void> => {
-        seen.push(message.text())
-        await turn.promise
-        await world.client.publish('answers', 'from the turn', { qos: 1 })
-      }
-      quiet(world.client.listen('t', handle, { qos: 1 }))
-      await world.settle()
-      await world.send(publish('t', 'one', 1), publish('t', 'two', 2))
-      const done = quiet(world.client[how]())
-      await world.clock.advance(4000)
-      expect([world.client.state, world.peer.all('disconnect')]).toEqual(['disconnecting', []])
-      turn.open()
-      await world.settle()
-      await done
-      expect([seen, acks(world), goodbyeCode(world)]).toEqual([['one'], ['puback 1'], 0])
-      expect(types(world).slice(2)).toEqual(['publish', 'puback', 'disconnect'])
-    },
-  )
+  it.each(hows)('%s() waits for a turn, its publish and its ack', async (how) => {
+    const world = await connected({}, agreeable)
+    const turn = gate()
+    const seen: string[] = []
+    const handle = async (message: { text(): string }): Promise<void> => {
+      seen.push(message.text())
+      await turn.promise
+      await world.client.publish('answers', 'from the turn', { qos: 1 })
+    }
+    quiet(world.client.listen('t', handle, { qos: 1 }))
+    await world.settle()
+    await world.send(publish('t', 'one', 1), publish('t', 'two', 2))
+    const done = quiet(world.client[how]())
+    await world.clock.advance(4000)
+    expect([world.client.state, world.peer.all('disconnect')]).toEqual(['disconnecting', []])
+    turn.open()
+    await world.settle()
+    await done
+    expect([seen, acks(world), goodbyeCode(world)]).toEqual([['one'], ['puback 1'], 0])
+    expect(types(world).slice(2)).toEqual(['publish', 'puback', 'disconnect'])
+  })
 
   it('waits for a turn up to the timeout, then forces; everything settles', async () => {
     const world = await connected({}, agreeable)
@@ -232,18 +167,6 @@ describe('open turns', () => {
     expect([acks(world), world.clock.now()]).toEqual([['puback 1'], 100])
   })
 
-  it('the connection is lost while disconnect() waits for a turn: it resolves when that ends, with what happened in closed', async () => {
-    const { world, subscription } = await inHand()
-    const stopping = world.client.disconnect({ timeout: 60_000 })
-    await world.clock.advance(10)
-    world.peer.cut()
-    expect(await world.outcome(stopping)).toMatchObject({ state: 'pending' })
-    expect(await subscription.next()).toBeUndefined()
-    expect(await world.outcome(stopping)).toMatchObject({ state: 'fulfilled' })
-    expect(await world.client.closed).toMatchObject({ code: 'ERR_CONNECTION_LOST' })
-    expect(world.clock.pending).toBe(0)
-  })
-
   it('of several calls the one in most of a hurry decides; a signal cuts the wait', async () => {
     const { world } = await inHand()
     const slow = world.client.drain({ timeout: 60_000 })
@@ -260,16 +183,6 @@ describe('open turns', () => {
 })
 
 describe('publishes under way', () => {
-  it.each(hows)('%s(): of 200 publishes without await 200 arrive', async (how) => {
-    const world = await connected({}, allowing({ receiveMaximum: 20 }))
-    for (let count = 0; count < 200; count++)
-      void world.client.publish('a', String(count), { qos: 1 })
-    await Promise.all([world.client[how](), world.settle()])
-    expect(world.peer.all('publish').length).toBe(200)
-    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
-    expect(world.seen('drop')).toEqual([])
-  })
-
   it.each(hows)('%s() waits for what is in flight or queued, QoS 2 until PUBCOMP', async (how) => {
     const world = await connected({}, accepting({ receiveMaximum: 1 }))
     const promises = [...send(world, 1, 'one'), ...send(world, 2, 'two')]
@@ -331,40 +244,6 @@ describe('publishes under way', () => {
     ).toEqual(['ERR_CLOSED unknown', 'ERR_CLOSED not-sent'])
   })
 
-  it('a signal cuts drain() short', async () => {
-    const world = await connected()
-    const controller = new AbortController()
-    const one = failure(world.client.publish('t', 'one', { qos: 1 }))
-    const done = quiet(world.client.drain({ timeout: 100_000, signal: controller.signal }))
-    await world.settle()
-    controller.abort()
-    await world.settle()
-    await done
-    expect((await one).outcome).toBe('unknown')
-  })
-
-  it.each(hows)('a connection that is lost while %s() waits: everything settles', async (how) => {
-    const world = await steady({})
-    const one = failure(world.client.publish('t', 'one', { qos: 1 }))
-    const done = quiet(world.client[how]({ timeout: 5000 }))
-    await world.clock.advance(100)
-    await lose(world)
-    if (how === 'drain') await world.clock.advance(5000)
-    await done
-    expect(world.client.state).toBe('closed')
-    expect((await one).outcome).toBe('unknown')
-    expect(world.clock.pending).toBe(0)
-    expect(world.peers).toHaveLength(how === 'drain' ? 2 : 1)
-  })
-
-  it('without a connection disconnect() waits for nothing', async () => {
-    const world = await steady({})
-    await lose(world)
-    const one = failure(world.client.publish('a', 'x', { qos: 1 }))
-    await world.client.disconnect()
-    expect(await one).toMatchObject({ code: 'ERR_CLOSED', outcome: 'not-sent' })
-  })
-
   it('without a connection drain() waits for the next one, sends what waits, and says goodbye', async () => {
     const world = await steady({}, willing(false))
     const [before] = send(world, 1, 'acknowledged')
@@ -383,69 +262,23 @@ describe('publishes under way', () => {
     await done
   })
 
-  // The design says that drain "also waits for publishes in flight". It leaves open whether the goodbye alone is worth a connection.
-  it.each([true, false])(
-    'no connection to come ends drain() after `timeout` (sends: %s)',
-    async (sends) => {
-      const world = await steady({})
-      world.answer = () => undefined
-      await lose(world)
-      const one = sends ? failure(world.client.publish('t', 'one', { qos: 1 })) : undefined
-      const done = quiet(world.client.drain({ timeout: 500 }))
-      await world.clock.advance(500)
-      await done
-      expect(world.client.state).toBe('closed')
-      expect((await one)?.outcome).toEqual(sends ? 'not-sent' : undefined)
-      if (sends) expect(world.clock.pending).toBe(0)
-    },
-  )
-
   it.each([
     ['while the old link ends', 0],
     ['while there is no link', 5],
-  ])(
-    'where we replace the connection ourselves, it waits for the next one, %s',
-    async (_name, later) => {
-      const world = await steady({}, accepting())
-      world.answer = (packet) => (packet.type === 'connect' ? undefined : agreeable(packet))
-      quiet(world.client.reconnect({ force: true }))
-      if (later > 0) await world.clock.advance(later)
-      const sent = quiet(world.client.publish('a', 'x', { qos: 1 }))
-      const done = world.client.disconnect()
-      await world.clock.advance(1500)
-      await world.send({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
-      await world.clock.advance(100)
-      await done
-      await expect(sent).resolves.toMatchObject({ packetId: 1 })
-      expect(world.peers).toHaveLength(2)
-      expect(carried(world.peer)).toEqual(['publish a=x q1 #1', 'disconnect'])
-    },
-  )
-
-  it('it waits no longer than its timeout for that one', async () => {
-    const world = await steady({})
-    world.answer = undefined
+  ])('a connection that we replace ourselves is waited for, %s', async (_name, later) => {
+    const world = await steady({}, accepting())
+    world.answer = (packet) => (packet.type === 'connect' ? undefined : agreeable(packet))
     quiet(world.client.reconnect({ force: true }))
-    await world.clock.advance(5)
-    const unsent = failure(world.client.publish('a', 'x', { qos: 1 }))
-    const done = quiet(world.client.disconnect({ timeout: 2000 }))
-    await world.clock.advance(1900)
-    expect(world.client.state).toBe('disconnecting')
-    await world.clock.advance(200)
-    await done
-    expect(await unsent).toMatchObject({ code: 'ERR_CLOSED', outcome: 'not-sent' })
-  })
-
-  it('nor for a third where that is lost', async () => {
-    const world = await steady({})
-    quiet(world.client.reconnect({ force: true }))
-    const unknown = failure(world.client.publish('a', 'x', { qos: 1 }))
-    const gone = world.client.disconnect()
+    if (later > 0) await world.clock.advance(later)
+    const sent = quiet(world.client.publish('a', 'x', { qos: 1 }))
+    const done = world.client.disconnect()
     await world.clock.advance(1500)
-    expect(world.peer.all('publish')).toHaveLength(1)
-    await lose(world)
-    await gone
-    expect([(await unknown).outcome, world.peers.length]).toEqual(['unknown', 2])
+    await world.send({ type: 'connack', sessionPresent: false, reasonCode: 0, properties: {} })
+    await world.clock.advance(100)
+    await done
+    await expect(sent).resolves.toMatchObject({ packetId: 1 })
+    expect(world.peers).toHaveLength(2)
+    expect(carried(world.peer)).toEqual(['publish a=x q1 #1', 'disconnect'])
   })
 
   it('waits for what running turns publish, and takes nothing more once they are over', async () => {
@@ -549,7 +382,10 @@ describe('what disconnect() gives up', () => {
 
 describe('stopping', () => {
   it('what comes in after our DISCONNECT is dropped, and the stream of a peer that never ends its side is cut within the timeout', async () => {
-    const { world, transport, subscription } = await stalled()
+    const transport = new StalledTransport()
+    const world = await over(transport, () => transport.feed(plainConnack))
+    const subscription = world.client.subscription('#')
+    await world.settle()
     const events = world.events.length
     const stopping = world.client.disconnect({ timeout: 200 })
     await world.settle()
@@ -606,16 +442,6 @@ describe('stopping', () => {
     await destroyed.client.disconnect()
   })
 
-  it('a client whose connect failed', async () => {
-    const world = new World({}, {}, 1, () => Promise.reject(new Error('no')))
-    await failure(world.client.connect())
-    await world.client.disconnect()
-    expect(world.seen('state')).toEqual([
-      { state: 'connecting', previous: 'idle' },
-      { state: 'closed', previous: 'connecting' },
-    ])
-  })
-
   it('pending calls reject once, typed', async () => {
     const world = await connected({})
     const { client } = world
@@ -667,4 +493,35 @@ describe('stopping', () => {
     await world.settle()
     expect(world.clock.pending).toBe(0)
   })
+})
+
+it('a DISCONNECT of ours is followed at once by the end of the stream, a second later where the server does not end its side [MQTT-3.14.4-2] [MQTT-4.13.2-1]', async () => {
+  const world = await stubbed()
+  await world.deliver({ type: 'connack' })
+  expect(world.stub.packets).toMatchObject([{ type: 'disconnect', reasonCode: 0x82 }])
+  expect(world.stub).toMatchObject({ closing: true, over: false })
+  await world.clock.advance(999)
+  expect(world.stub.over).toBe(false)
+  await world.clock.advance(1)
+  expect(world.stub.over).toBe(true)
+})
+
+it('a DISCONNECT of ours is not followed by the PUBREL of a QoS 2 exchange whose record was being stored [MQTT-3.14.4-1]', async () => {
+  const store = new MapStore()
+  const world = await stubbed({ clientId: 'device', store })
+  quiet(world.client.publish('t', 'x', { qos: 2 }))
+  await world.settle()
+  expect(world.stub.packets).toMatchObject([{ type: 'publish', packetId: 1 }])
+  const stored = gate()
+  const batch = store.batch.bind(store)
+  store.batch = (operations) => stored.promise.then(() => batch(operations))
+  await world.deliver(ack('pubrec', 1))
+  quiet(world.client.reconnect({ force: true }))
+  await world.settle()
+  expect(world.stub).toMatchObject({ closing: true, over: false })
+  expect(world.stub.packets.at(-1)?.type).toBe('disconnect')
+  const { length } = world.stub.writes
+  stored.open()
+  await world.clock.advance(10)
+  expect(world.stub.writes).toHaveLength(length)
 })

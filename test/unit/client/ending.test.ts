@@ -1,4 +1,4 @@
-/** What an end of the client owes to what was begun before it, and to what happens meanwhile: UNSUBSCRIBE that has not left, a connection that is lost. */
+/** What an end of the client owes to what was begun before it, and to what happens meanwhile: UNSUBSCRIBE, turns, a connection that is lost. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions, Subscription } from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
@@ -9,9 +9,9 @@ import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import { memoryPair } from '../../../src/transport/memory.js'
 import { carried, comeBack, lose, pause, steady, willing } from './across.js'
 import { agreeable, connected, failure, type World } from './harness.js'
-import { acks, gate, publish, quick, quiet, series, subscribe } from './incoming.js'
-import { refusing } from './rig.js'
-import { deafTo, listen, loop, settled, sleep } from './steps.js'
+import { acks, agreed, gate, publish, quiet, series, subscribe, taken } from './incoming.js'
+import { Rig, refusing } from './rig.js'
+import { deafTo, listen, loop, settled } from './steps.js'
 
 const durable = { clientId: 'c', cleanStart: false }
 
@@ -42,35 +42,22 @@ describe('what was unsubscribed in the same turn', () => {
     'drain()': (client) => client.drain(),
   }
 
-  it.each(Object.keys(ways).flatMap((way) => Object.keys(ends).map((end) => [way, end] as const)))(
-    '%s, then %s: UNSUBSCRIBE leaves first',
-    async (way, end) => {
-      const clock = new VirtualClock()
-      // As in Node, where promises have their turns before a queued flush has its own.
-      const platform = {
-        ...virtualPlatform(clock),
-        turnEnd: (callback: () => void) => void clock.setTimer(callback, 0),
-      }
-      const [near, far] = memoryPair({
-        schedule: (callback, delay) => clock.setTimer(callback, delay),
-      })
-      const peer = new ScriptedPeer(far, 5, agreeable)
-      const client = new BaseClient(
-        platform,
-        { url: 'memory://peer', transport: () => near },
-        durable,
-      )
-      await settled({ clock }, client.connect(), 1)
-      const subscription = client.subscription('a', { qos: 1, onExit: 'unsubscribe' })
-      await clock.advance(1)
-      peer.send(...series('a', 1))
-      await clock.advance(1)
-      quiet(Promise.resolve(ways[way]?.(subscription, client)))
-      await settled({ clock }, Promise.resolve(ends[end]?.(client)), 1)
-      const types = peer.received.map(({ type }) => type).filter((type) => type !== 'puback')
-      expect(types).toEqual(['connect', 'subscribe', 'unsubscribe', 'disconnect'])
-    },
-  )
+  const pairs = Object.keys(ways).flatMap((way) => Object.keys(ends).map((end) => [way, end]))
+  it.each(pairs)('%s, then %s: UNSUBSCRIBE leaves first', async (way = '', end = '') => {
+    // As in Node, where promises have their turns before a queued flush has its own.
+    const turnEnd = (callback: () => void) => void rig.clock.setTimer(callback, 0)
+    const rig: Rig = new Rig(durable, { platform: { turnEnd } })
+    const { client } = rig
+    await settled(rig, client.connect(), 1)
+    const subscription = client.subscription('a', { qos: 1, onExit: 'unsubscribe' })
+    await rig.advance(1)
+    rig.peer.send(...series('a', 1))
+    await rig.advance(1)
+    quiet(Promise.resolve(ways[way]?.(subscription, client)))
+    await settled(rig, Promise.resolve(ends[end]?.(client)), 1)
+    const types = rig.peer.received.map(({ type }) => type).filter((type) => type !== 'puback')
+    expect(types).toEqual(['connect', 'subscribe', 'unsubscribe', 'disconnect'])
+  })
 
   it('an unsubscribe() that is pending gets its answer, not ERR_CLOSED', async () => {
     const world = await connected(durable, deafTo('unsubscribe'))
@@ -165,30 +152,6 @@ describe('a connection that is lost while the client ends', () => {
     expect(world.seen('disconnect')).toMatchObject([{ cause: { code: 'ERR_CONNECTION_LOST' } }])
   })
 
-  it('readers and handlings end in order all the same', async () => {
-    let handling: Promise<unknown> | undefined
-    const { world, finish, subscription } = await busy((client) => {
-      handling = client.listen('b', () => undefined).then(({ done }) => done)
-      return client.disconnect()
-    })
-    quiet(handling as Promise<unknown>)
-    await lose(world)
-    await finish()
-    expect(await subscription.next()).toBeUndefined()
-  })
-
-  it.each(['disconnect', 'drain'] as const)(
-    '%s(): a turn is given up at `timeout`',
-    async (end) => {
-      const { world, done } = await busy((client) => client[end]({ timeout: 3000 }))
-      await lose(world)
-      await world.clock.advance(2999)
-      expect(world.client.state).toBe('disconnecting')
-      await settled(world, done, 1)
-      expectEnded(world)
-    },
-  )
-
   it.each(['disconnect', 'drain'] as const)('%s(): a turn may publish after it', async (end) => {
     const world = await steady({}, agreeable)
     const turn = gate()
@@ -237,20 +200,6 @@ describe('a connection that is lost while the client ends', () => {
     expectEnded(world)
   })
 
-  it('drain() comes back as often as it must', async () => {
-    const { world, one, done } = await draining({
-      outbound: { poisonAfter: Number.POSITIVE_INFINITY },
-    })
-    for (let round = 0; round < 5; round++) {
-      await comeBack(world)
-      if (round < 4) await lose(world)
-    }
-    await world.send({ type: 'puback', packetId: 1, reasonCode: 0, properties: {} })
-    await Promise.all([one, done])
-    expect(world.peers).toHaveLength(6)
-    expectEnded(world)
-  })
-
   it.each([
     ['a', false, ['publish t=one q1 #3', 'disconnect']],
     ['$share/g/a', true, ['unsubscribe $share/g/a #4', 'publish t=one q1 #2 dup', 'disconnect']],
@@ -295,29 +244,6 @@ describe('a connection that is lost while the client ends', () => {
     await finish()
   })
 
-  it('a member that leaves its group hands out what it has', async () => {
-    const world = await steady({}, deafTo('unsubscribe'))
-    const seen: string[] = []
-    await listen(world, '$share/g/a', async (message) => {
-      await sleep(world, 10)
-      seen.push(message.text())
-    })
-    await world.send(...quick('a', 5))
-    const done = world.client.disconnect()
-    await world.settle()
-    await lose(world)
-    await settled(world, done, 50)
-    expect([seen, world.clock.now()]).toEqual([['1', '2', '3', '4', '5'], 50])
-  })
-
-  it('disconnect() that joins a drain() and is in a hurry ends it', async () => {
-    const { world, done } = await draining()
-    world.answer = undefined
-    await world.client.disconnect({ timeout: 0 })
-    await done
-    expectEnded(world)
-  })
-
   it('destroy() ends it at once', async () => {
     const { world, done, finish } = await busy((client) => client.drain())
     await lose(world)
@@ -358,5 +284,91 @@ describe('a connection that is lost while the client ends', () => {
     turn.open()
     await settled(world, Promise.all(done))
     expect([done.length, world.client.state, world.clock.pending]).toEqual([1, 'closed', 0])
+  })
+})
+
+describe('disconnect()', () => {
+  it('timeout 0 lets DISCONNECT leave, also where time passes between two statements', async () => {
+    const clock = new VirtualClock()
+    let ticks = 0
+    const moving = { ...virtualPlatform(clock), now: () => clock.now() + ticks++ * 0.001 }
+    const [near, far] = memoryPair({
+      schedule: (callback, delay) => clock.setTimer(callback, delay),
+      latency: 5,
+    })
+    const peer = new ScriptedPeer(far, 5, agreeable)
+    const client = new BaseClient(moving, { url: 'memory://peer', transport: () => near }, {})
+    await Promise.all([client.connect(), clock.advance(20)])
+    for (let count = 0; count < 30; count++) quiet(client.publish('t', new Uint8Array(2000)))
+    await Promise.all([client.disconnect({ timeout: 0 }), clock.advance(20)])
+    expect(peer.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0 })
+    expect(peer.all('publish')).toHaveLength(30)
+  })
+
+  it('called again by a listener of its own state change, it joins', async () => {
+    const world = await agreed()
+    world.client.on('state', ({ state }) => {
+      if (state === 'disconnecting') world.client.disconnect()
+    })
+    await Promise.all([world.client.disconnect(), world.settle()])
+    expect(world.peer.received.map((packet) => packet.type)).toEqual(['connect', 'disconnect'])
+  })
+
+  it.each([0, 200])('waits for a loop body of a subscription gone, %i since', async (others) => {
+    const world = await agreed()
+    const subscription = await subscribe(world, 'a', { qos: 1 })
+    const body = gate()
+    const loop = (async () => {
+      for await (const _ of subscription) await body.promise
+    })()
+    await world.send(publish('a', 'x', 1))
+    await Promise.all([subscription.unsubscribe(), world.settle()])
+    for (let count = 0; count < others; count++) {
+      quiet((await subscribe(world, 'a', { qos: 1 })).unsubscribe())
+      await world.settle()
+    }
+    const done = world.client.disconnect()
+    await world.settle()
+    expect(world.peer.all('disconnect')).toEqual([])
+    body.open()
+    await Promise.all([done, loop, world.settle()])
+    expect(acks(world)).toEqual(['puback 1'])
+    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
+  })
+
+  it('does not wait when every manual consumer of a message has settled it', async () => {
+    const world = await agreed()
+    const subscriptions = [1, 2].map(() =>
+      world.client.subscription('a', { qos: 1, ack: 'manual' }),
+    )
+    await world.settle()
+    await world.send(publish('a', 'x', 1))
+    const [first, second] = subscriptions.map(taken)
+    const done = world.client.disconnect()
+    await world.settle()
+    first?.ack()
+    await world.settle()
+    expect(world.client.state).toBe('disconnecting')
+    second?.ack()
+    await Promise.all([done, world.settle()])
+    expect(world.clock.now()).toBeLessThan(100)
+  })
+
+  it.each([true, false])('waits for a message, not the loop: acked %s', async (acked) => {
+    const world = await agreed()
+    const subscription = await subscribe(world, 'a', { qos: 1, ack: 'manual' })
+    const loop = (async () => {
+      for await (const message of subscription) {
+        if (acked) message.ack()
+        await gate().promise
+      }
+    })()
+    await world.send(publish('a', 'x', 1))
+    const done = world.client.disconnect()
+    await world.settle()
+    expect(world.client.state).toBe(acked ? 'closed' : 'disconnecting')
+    await world.clock.advance(60_000)
+    await done
+    quiet(loop)
   })
 })

@@ -3,6 +3,7 @@ import type { ClientOptions, Endpoint } from '../../../src/client/api/index.js'
 import { Client as BrowserClient } from '../../../src/client/browser.js'
 import { BaseClient } from '../../../src/client/client.js'
 import { Client } from '../../../src/client/node.js'
+import type { Platform } from '../../../src/client/platform/platform.js'
 import { MqttError } from '../../../src/errors.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
@@ -13,11 +14,8 @@ import { settled } from './steps.js'
 
 const schemes = ['mqtt', 'tcp', 'mqtts', 'ssl', 'tls', 'ws', 'wss', 'unix']
 
-/** Dials an endpoint on a platform that notes what it is to dial; gives what the transport was to do, and the CONNECT bytes as text. */
-async function dialled(
-  endpoint: Endpoint,
-  options: ClientOptions = {},
-): Promise<{ target: Target; written: string }> {
+/** Dials an endpoint on a platform where only TLS takes `tls`, and only WebSocket takes `headers`; gives what the transport was to do, the error, and the CONNECT bytes as text. */
+async function dialled(endpoint: Endpoint, options: ClientOptions = {}) {
   const clock = new VirtualClock()
   const targets: Target[] = []
   const transport = new StalledTransport()
@@ -25,15 +23,20 @@ async function dialled(
     targets.push(target)
     return transport
   }
-  const platform = {
+  const platform: Platform = {
     ...virtualPlatform(clock),
-    dialler: (scheme: string) => (schemes.includes(scheme) ? dial : undefined),
+    dialler: (scheme) => (schemes.includes(scheme) ? dial : undefined),
+    unsupported({ url: { protocol }, tls, headers }) {
+      if (Object.keys(tls).length > 0 && !/^(mqtts|wss):$/.test(protocol)) return 'tls'
+      return Object.keys(headers).length > 0 && !/^wss?:$/.test(protocol) ? 'headers' : undefined
+    },
   }
   const client = new BaseClient(platform, endpoint, options)
-  failure(client.connect())
+  const error = failure(client.connect())
   await clock.settle()
   client.destroy()
-  return { target: targets[0] as Target, written: Buffer.from(transport.written).toString('utf8') }
+  const written = Buffer.from(transport.written).toString('utf8')
+  return { target: targets[0] as Target, written, error: await error }
 }
 
 const inNode = (endpoint: unknown): Client => new Client(endpoint as Endpoint)
@@ -51,12 +54,8 @@ function refused(make: (endpoint: unknown) => unknown, endpoint: unknown): MqttE
 describe('URL forms', () => {
   it.each([
     ['mqtt://host', 'host', ''],
-    ['mqtt://host:1884', 'host', '1884'],
     ['tcp://10.0.0.1:1883', '10.0.0.1', '1883'],
     ['mqtts://host', 'host', ''],
-    ['ssl://host:8884', 'host', '8884'],
-    ['tls://host', 'host', ''],
-    ['mqtt://[::1]:1883', '[::1]', '1883'],
     ['mqtts://[2001:db8::1]', '[2001:db8::1]', ''],
     ['ws://host/mqtt', 'host', ''],
     ['wss://host:443/mqtt?x=1', 'host', ''],
@@ -90,17 +89,7 @@ describe('URL forms', () => {
   })
 
   it.each([
-    ...[
-      'no URL',
-      '',
-      'host',
-      'host:1883',
-      'mqtt://',
-      'mqtt:host',
-      'mqtt://host:99999',
-      'http://host',
-      'mqtt+tls://host',
-    ],
+    ...['', 'host', 'host:1883', 'mqtt://', 'mqtt:host', 'mqtt://host:99999', 'http://host'],
     ...['constructor://host', 'socks5://proxy:1080', 'mqtt://us%E0er@host', 'unix://'],
   ])('%s is refused', (url) => {
     expect(refused(inNode, url)).toMatchObject({
@@ -127,20 +116,8 @@ describe('URL forms', () => {
   )
 
   it('sub-protocols of which no handshake can come are refused in Node and in a browser; any token is taken', () => {
-    const wrong = [
-      [],
-      ['mq tt'],
-      ['mqtt', 'mqtt'],
-      [''],
-      ['mqtt', 'a,b'],
-      ['ü'],
-      ['a\n'],
-      ['a/b'],
-      ['a"'],
-      [5],
-      'mqtt',
-      { 0: 'mqtt' },
-    ]
+    const tokens = ['mq tt', '', 'mqtt,a', 'ü', 'a\n', 'a/b', 'a"', 5].map((token) => [token])
+    const wrong = [[], ['mqtt', 'mqtt'], 'mqtt', { 0: 'mqtt' }, ...tokens]
     for (const protocols of wrong)
       for (const make of [inNode, inBrowser])
         expect(refused(make, { url: 'ws://host', protocols })).toMatchObject({
@@ -174,12 +151,10 @@ describe('URL forms', () => {
       expect(refused(inNode, endpoints).code).toBe('ERR_MISSING_BROKER')
     for (const endpoint of [
       5,
-      true,
       () => 'x',
       Symbol('x'),
       {},
       { url: 5 },
-      { url: undefined },
       [undefined],
       [['mqtt://a']],
     ]) {
@@ -209,11 +184,6 @@ describe('settings that cannot be honoured are refused', () => {
       code: 'ERR_UNSUPPORTED_OPTION',
       option: `endpoint.${option}`,
     })
-  })
-
-  it('browser: schemes other than ws and wss', () => {
-    for (const url of ['mqtt://h', 'mqtts://h', 'unix:///x'])
-      expect(refused(inBrowser, url).code).toBe('ERR_INVALID_BROKER_URL')
   })
 
   it.each([
@@ -249,51 +219,6 @@ describe('settings that cannot be honoured are refused', () => {
 
 // More of lists of endpoints in failover.test.ts.
 describe('the first round', () => {
-  it('a refusal, silence and a bad packet, then one that works: a clean start for each', async () => {
-    const answers = [
-      () => [],
-      () => ({ type: 'connack', reasonCode: 0x87 }) as const,
-      () => ({ type: 'pingresp' }) as const,
-      agreeable,
-    ]
-    const world = new World(
-      { clientId: 'a', username: 'u', will: { topic: 'w' } },
-      {},
-      4,
-      (index, open) => {
-        world.answer = answers[index]
-        return open()
-      },
-    )
-    await settled(world, world.client.connect(), 10_000)
-    const codes = ['ERR_CONNECT_TIMEOUT', 'ERR_CONNECT_REFUSED', 'ERR_UNEXPECTED_PACKET']
-    expect(world.seen('connecterror').map(({ error }) => error.code)).toEqual(codes)
-    expect(world.peers).toHaveLength(4)
-    for (const peer of world.peers) expect(peer.bytes).toEqual(world.peers[0]?.bytes)
-    for (const peer of world.peers.slice(0, 3)) expect(peer.ended).toBeDefined()
-    expect([world.client.state, world.seen('state').length]).toEqual(['connected', 2])
-    await settled(world, world.client.publish('a', 'b', { qos: 1 }))
-    await settled(world, world.client.disconnect())
-    expect(world.clock.pending).toBe(0)
-  })
-
-  it('connectTimeout is for each endpoint', async () => {
-    const world = new World(
-      { connectTimeout: 1000 },
-      {},
-      3,
-      () => new Promise<never>(() => undefined),
-    )
-    const connecting = failure(world.client.connect())
-    await world.clock.advance(2999)
-    expect(world.client.state).toBe('connecting')
-    await world.clock.advance(1)
-    const { errors } = (await connecting).cause as AggregateError
-    expect((errors as MqttError[]).map(({ code }) => code)).toEqual(
-      Array(3).fill('ERR_CONNECT_TIMEOUT'),
-    )
-  })
-
   it.each<[string, () => unknown]>([
     ['throws', () => expect.fail('mine')],
     ['rejects with text', () => Promise.reject('text')],
@@ -307,5 +232,39 @@ describe('the first round', () => {
     expect(world.client.state).toBe('connected')
     await settled(world, world.client.disconnect())
     expect(world.clock.pending).toBe(0)
+  })
+})
+
+describe('what credentials() gives to dial', () => {
+  const given = (endpoint: Endpoint, credentials: object) =>
+    dialled(endpoint, { credentials: () => credentials })
+
+  it('a url instead of the endpoint, with headers; its user-info is for CONNECT', async () => {
+    const headers = { authorization: 'x' }
+    const { target } = await given('wss://host/mqtt', { url: 'wss://other/mqtt?sign=1', headers })
+    expect([target.url.href, target.headers]).toEqual(['wss://other/mqtt?sign=1', headers])
+    const signed = await given('mqtt://h', { url: 'mqtt://signed:pass@other' })
+    expect([signed.target.url.href, signed.written]).toEqual([
+      'mqtt://other',
+      expect.stringContaining('signed'),
+    ])
+  })
+
+  it('headers are added to those of the endpoint', async () => {
+    const endpoint = { url: 'ws://host', headers: { a: '1', b: '1' } }
+    const { target } = await given(endpoint, { headers: { b: '2', c: '2' } })
+    expect(target.headers).toEqual({ a: '1', b: '2', c: '2' })
+  })
+
+  it.each([
+    ['headers that the transport cannot honour', 'mqtt://host', { headers: { a: '1' } }],
+    [
+      'a url that would drop the TLS settings of the endpoint',
+      { url: 'mqtts://host', tls: { servername: 'x' } },
+      { url: 'mqtt://host' },
+    ],
+  ])('%s fail the attempt, and are never ignored', async (_title, endpoint, credentials) => {
+    const { target, error } = await given(endpoint, credentials)
+    expect([target, error.code]).toEqual([undefined, 'ERR_UNSUPPORTED_OPTION'])
   })
 })

@@ -1,8 +1,9 @@
+/** Several servers: their order, a list that is replaced, and Server Reference. */
 import { describe, expect, it } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
-import { MqttError } from '../../../src/errors.js'
+import type { MqttError } from '../../../src/errors.js'
 import { agreeable, failure } from './harness.js'
-import { type Behaviour, causes, down, Rig, reconnect, refusing } from './rig.js'
+import { type Behaviour, causes, down, Rig, reconnect, refusing, welcoming } from './rig.js'
 import { settled } from './steps.js'
 
 type Behave = (host: string, dial: number) => Behaviour
@@ -63,31 +64,6 @@ describe('a list of servers', () => {
     await expectDials(rig, order)
   })
 
-  it('one that is refused counts as tried: mixed reasons are all there', async () => {
-    const rig = rigOf('abc', (host) => (host === 'a' ? down : refusing(host === 'b' ? 0x89 : 0x8a)))
-    const error = await settled(rig, failure(rig.client.connect()))
-    expect(causes(error).map(({ code, reasonCode }) => [code, reasonCode])).toEqual([
-      ['ERR_CONNECT_FAILED', undefined],
-      ['ERR_CONNECT_REFUSED', 0x89],
-      ['ERR_CONNECT_REFUSED', 0x8a],
-    ])
-    for (const cause of causes(error)) expect(MqttError.is(cause)).toBe(true)
-  })
-
-  it('wait: the round is without delay, then one at a time with back-off', async () => {
-    const rig = rigOf('ab', () => down, { firstConnect: 'wait' })
-    failure(rig.client.connect())
-    await rig.advance(7000)
-    expect(rig.dials.map(({ at, host }) => `${host} ${at}`)).toEqual([
-      'a 0',
-      'b 0',
-      'a 1000',
-      'b 3000',
-      'a 7000',
-    ])
-    await rig.finish()
-  })
-
   it('what worked sticks: it is tried first after a loss, then the next in turn', async () => {
     const rig = await rigOf('abc', up('b')).up()
     for (const names of ['b', 'a']) {
@@ -119,25 +95,6 @@ describe('a list of servers', () => {
     }
     expect(rig.hosts.join('')).toMatch(/^aa+b/)
     await rig.finish()
-  })
-
-  it('one that refused is asked no more while another is merely down', async () => {
-    const rig = rigOf('abc', (host) => (host === 'b' ? refusing(0x8a) : down), {
-      firstConnect: 'wait',
-    })
-    failure(rig.client.connect())
-    await rig.advance(60_000)
-    expect(rig.hosts.join('')).toMatch(/^abc(ac){2,}a?$/)
-    await rig.finish()
-  })
-
-  it('maxAttempts counts attempts, not rounds', async () => {
-    const rig = await rigOf('ab', undefined, { reconnect: { ...reconnect, maxAttempts: 5 } }).up()
-    rig.behave = () => down
-    await rig.cut()
-    await rig.advance(100_000)
-    expect(await rig.client.closed).toMatchObject({ code: 'ERR_RETRIES_EXHAUSTED' })
-    await expectDials(rig, 'aababa', 'closed')
   })
 })
 
@@ -265,35 +222,20 @@ describe('setBrokers', () => {
     await expectDials(rig, 'acb')
   })
 
-  it.each([0x8e, 0x98, 0x9c, 0x87])(
-    'in serverdisconnect it turns the end into a try: %i',
-    async (code) => {
-      const rig = await new Rig().up()
-      rig.client.on('serverdisconnect', () => brokers(rig, 'b'))
-      await rig.goodbye(code)
-      expect(rig.client.state).toBe('reconnecting')
-      await rig.advance(1000)
-      await expectDials(rig, 'ab')
-    },
-  )
+  it.each([0x8e, 0x98, 0x9c, 0x87])('in serverdisconnect it is a try: %i', async (code) => {
+    const rig = await new Rig().up()
+    rig.client.on('serverdisconnect', () => brokers(rig, 'b'))
+    await rig.goodbye(code)
+    expect(rig.client.state).toBe('reconnecting')
+    await rig.advance(1000)
+    await expectDials(rig, 'ab')
+  })
 
-  it.each(['reject', 'wait'] as const)(
-    'in connecterror it turns the end into a try: %s',
-    async (firstConnect) => {
-      const rig = rigOf('a', only(refusing(0x8a)), { firstConnect })
-      rig.client.on('connecterror', () => brokers(rig, 'b'))
-      await settled(rig, rig.client.connect(), 1000)
-      await expectDials(rig, 'ab')
-    },
-  )
-
-  it('in connecterror of a later attempt, and the list begins with its first', async () => {
-    const rig = await rigOf('az').up()
-    rig.behave = only(refusing(0x8a))
-    rig.client.on('connecterror', () => brokers(rig, 'bc'))
-    await rig.cut()
-    await rig.advance(1000 + 2000)
-    await expectDials(rig, 'aab')
+  it.each(['reject', 'wait'] as const)('in connecterror it is a try: %s', async (firstConnect) => {
+    const rig = rigOf('a', only(refusing(0x8a)), { firstConnect })
+    rig.client.on('connecterror', () => brokers(rig, 'b'))
+    await settled(rig, rig.client.connect(), 1000)
+    await expectDials(rig, 'ab')
   })
 
   it('in connecterror every time: never without back-off', async () => {
@@ -303,19 +245,6 @@ describe('setBrokers', () => {
     failure(rig.client.connect())
     await rig.advance(30_500)
     expect(rig.delays).toEqual([1000, 2000, 4000, 8000, 16_000])
-    await rig.finish()
-  })
-
-  it('an endpoint that refused is asked again when it is in the new list', async () => {
-    const rig = rigOf('ab', (host) => (host === 'a' ? refusing(0x8a) : down), {
-      firstConnect: 'wait',
-    })
-    failure(rig.client.connect())
-    await rig.advance(2000)
-    brokers(rig, 'a')
-    rig.behave = up('a')
-    await rig.advance(2000)
-    expect([rig.hosts.at(-1), rig.client.state]).toEqual(['a', 'connected'])
     await rig.finish()
   })
 
@@ -335,5 +264,125 @@ describe('setBrokers', () => {
     await rig.advance(1000)
     await expectDials(rig, 'aa')
     expect(refused(rig.endpoint('b'))).toBe('ERR_CLOSED')
+  })
+})
+
+const departures = [0x9c, 0x9d]
+const allowed = { serverReferences: ['b:1'] }
+
+/** Host `a:1` refuses with this code and sends us to `b:1`; the others agree. */
+const away =
+  (code: number) =>
+  (host: string): Behaviour =>
+    host === 'a:1' ? refusing(code, { serverReference: 'b:1' }) : agreeable
+
+/** Connects to `a:1`, is sent away with this reference, and lets ten seconds pass. */
+async function sentAway(
+  serverReference: string,
+  options: ClientOptions,
+  code = 0x9c,
+): Promise<Rig> {
+  const rig = await new Rig(options, { hosts: ['a:1'] }).up()
+  await rig.goodbye(code, { serverReference })
+  await rig.advance(10_000)
+  return rig
+}
+
+async function expectHosts(rig: Rig, ...hosts: string[]): Promise<void> {
+  expect(rig.hosts).toEqual(hosts)
+  await rig.finish()
+}
+
+describe('Server Reference without an allow-list', () => {
+  it.each(departures)('%i in DISCONNECT: not followed, no blind retry', async (code) => {
+    const rig = await sentAway('b:1', {}, code)
+    expect(rig.seen('serverdisconnect')).toMatchObject([
+      { packet: { reasonCode: code, properties: { serverReference: 'b:1' } } },
+    ])
+    await rig.advance(1_000_000)
+    expect(await rig.client.closed).toMatchObject({
+      code: 'ERR_SERVER_DISCONNECT',
+      reasonCode: code,
+    })
+    await expectHosts(rig, 'a:1')
+  })
+
+  it.each(departures)('%i in CONNACK: not followed; a list moves on', async (code) => {
+    const rig = new Rig({}, { hosts: ['a:1', 'c:1'], behave: away(code) })
+    await expectHosts(await rig.up(), 'a:1', 'c:1')
+  })
+})
+
+describe('Server Reference with an allow-list', () => {
+  it.each(departures)('%i in DISCONNECT: followed, with the session', async (code) => {
+    const rig = await new Rig(
+      { ...allowed, clientId: 'c', cleanStart: false },
+      { hosts: ['a:1', 'c:1'] },
+    ).up()
+    await rig.goodbye(code, { serverReference: 'b:1' })
+    expect(rig.client.state).toBe('connected')
+    expect(rig.peer.last('connect')).toMatchObject({ clientId: 'c', cleanStart: false })
+    await expectHosts(rig, 'a:1', 'b:1')
+  })
+
+  it.each(departures)('%i in CONNACK: followed within connect()', async (code) => {
+    const rig = await new Rig(
+      { serverReferences: ['b'] },
+      { hosts: ['a:1'], behave: away(code) },
+    ).up()
+    expect(rig.seen('connecterror')).toMatchObject([
+      { endpoint: 'x://a:1', error: { reasonCode: code } },
+    ])
+    await expectHosts(rig, 'a:1', 'b:1')
+  })
+
+  it.each([
+    ['another host', 'evil:1', 'b:1'],
+    ['another port of an allowed host:port', 'b:22', 'b:1'],
+    ['another port of an allowed host', 'b:22', 'b'],
+    ['a name that ends like an allowed one', 'evil-b:1', 'b:1'],
+    ['user-info before an allowed host', 'user@b:1', 'b:1'],
+    ['a host that stands in user-info', 'b:1@evil:1', 'b:1'],
+    ['a scheme of its own', 'mqtt://b:1', 'b:1'],
+    ['blanks', '   ', 'b:1'],
+  ])('%s is not followed', async (_name, reference, entry) => {
+    const rig = await sentAway(reference, { serverReferences: [entry] })
+    expect(rig.client.state).toBe('closed')
+    await expectHosts(rig, 'a:1')
+  })
+
+  it.each([
+    ['an entry without a port opens the port in use', 'b:1', ['b']],
+    ['of several names the first allowed one is followed', 'evil:1 b:1 c:1', ['c:1', 'b:1']],
+  ])('%s', async (_what, reference, serverReferences) => {
+    await expectHosts(await sentAway(reference, { serverReferences }), 'a:1', 'b:1')
+  })
+
+  it('credentials are asked for again, for the host that we were sent to', async () => {
+    const credentials = ({ endpoint }: { endpoint: string }) => ({
+      username: `user of ${endpoint}`,
+    })
+    const rig = await sentAway('b:1', { ...allowed, credentials })
+    expect(rig.peers.map((peer) => peer.last('connect').username)).toEqual([
+      'user of x://a:1',
+      'user of x://b:1',
+    ])
+    await rig.finish()
+  })
+
+  it('a reference in a CONNACK that accepts is not followed', async () => {
+    const behave = () => welcoming({ serverReference: 'b:1' })
+    const rig = await new Rig(allowed, { hosts: ['a:1'], behave }).up()
+    await rig.advance(5000)
+    expect(rig.client.negotiated?.serverReference).toBe('b:1')
+    await expectHosts(rig, 'a:1')
+  })
+
+  it.each([5, 'b:1', [5], {}])('%j as allow-list is refused', (serverReferences) => {
+    const refused = expect.objectContaining({
+      code: 'ERR_INVALID_OPTION',
+      option: 'serverReferences',
+    }) as Error
+    expect(() => new Rig({ serverReferences: serverReferences as string[] })).toThrow(refused)
   })
 })

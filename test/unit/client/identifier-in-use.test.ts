@@ -3,11 +3,13 @@
  * has the same one. The packet goes once more, under an identifier far from the first.
  */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, SubscribeOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
+import { keeps, send, steady } from './across.js'
 import { agreeable, connected, failure, type World } from './harness.js'
-import { publish, read, subscribe } from './incoming.js'
+import { publish, quiet, read, subscribe } from './incoming.js'
 import { deafTo, settled } from './steps.js'
+import { ack } from './stub.js'
 
 /** A server with a message of its own under each identifier up to `most`. */
 const busyUpTo =
@@ -52,19 +54,6 @@ describe('SUBACK 0x91', () => {
       outcome: 'refused',
     })
     expect(world.peer.all(type)).toHaveLength(2)
-  })
-
-  it('is the same packet otherwise: filters, options and properties', async () => {
-    const world = await busy(1)
-    const properties = {
-      userProperties: [['k', 'v']] as [string, string][],
-      subscriptionIdentifier: 7,
-    }
-    const options: SubscribeOptions = { qos: 1, noLocal: true, retainHandling: 1, properties }
-    const subscription = await subscribe(world, ['a', 'b'], options)
-    const [first, second] = world.peer.all('subscribe').map(({ packetId, ...rest }) => rest)
-    expect(second).toEqual(first)
-    expect(subscription.granted.map(({ qos }) => qos)).toEqual([1, 1])
   })
 
   it('a filter that was left meanwhile is not subscribed to again', async () => {
@@ -156,5 +145,33 @@ describe('UNSUBACK 0x91', () => {
     expect(await call).toMatchObject({ reasonCode: 0x91 })
     await world.send(publish('a', 'x'))
     expect([world.peer.all('unsubscribe').length, second.texts]).toEqual([1, ['x']])
+  })
+})
+
+describe('PUBACK 0x91', () => {
+  it('a server that finds every identifier in use does not make us publish for ever, nor uses up the identifiers', async () => {
+    let answers = 0
+    const world = await steady({ cleanStart: false, clientId: 'c' }, (packet) => {
+      if (packet.type !== 'publish' || answers >= 3000) return keeps()(packet)
+      answers += 1
+      return ack('puback', packet.packetId as number, 0x91)
+    })
+    const [one] = send(world, 1, 'one')
+    const error = { code: 'ERR_PUBLISH_REFUSED', reasonCode: 0x91 }
+    expect(await world.outcome(one as Promise<unknown>)).toMatchObject({ state: 'rejected', error })
+    expect(answers).toBeLessThan(1000)
+  })
+
+  it('ackTimeout is not begun again by every 0x91', async () => {
+    const world = await steady({ cleanStart: false, clientId: 'c' }, keeps())
+    const publishing = quiet(world.client.publish('t', 'one', { qos: 1, ackTimeout: 1000 }))
+    for (let round = 0; round < 4; round++) {
+      await world.clock.advance(400)
+      await world.send(ack('puback', world.peer.last('publish').packetId as number, 0x91))
+    }
+    expect(await world.outcome(publishing)).toMatchObject({
+      state: 'rejected',
+      error: { code: 'ERR_TIMEOUT' },
+    })
   })
 })

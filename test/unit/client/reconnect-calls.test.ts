@@ -1,9 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents } from '../../../src/client/api/index.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
 import { eventNames } from './event-names.js'
-import { accepting, agreeable, connected, failure } from './harness.js'
-import { publish, quiet, series, subscribe } from './incoming.js'
+import { agreeable, failure } from './harness.js'
+import { agreed, publish, quiet } from './incoming.js'
 import { down, type Rig, reconnect, welcoming } from './rig.js'
 import { lost, rigged, story, up, within } from './rigged.js'
 
@@ -41,18 +40,8 @@ describe('reconnect()', () => {
     expect([...rig.seen('serverdisconnect'), ...rig.seen('sessionlost')]).toEqual([])
   })
 
-  it('also seen: a reconnect() that forgets: what was in flight is completed on the new link, once', async () => {
-    const rig = await up({ clientId: 'c', cleanStart: false }, { behave: () => accepting() })
-    rig.behave = () => welcoming({}, true)
-    const publishing = rig.client.publish('t', 'x', { qos: 1 })
-    await rig.settle()
-    await within(rig, 2000, rig.client.reconnect({ force: true }))
-    expect((await publishing).reasonCode).toBe(0)
-    expect(rig.peers[1]?.all('publish')).toMatchObject([{ topic: 't', dup: true }])
-  })
-
   it.each([1, 2] as const)(
-    'force: what is acknowledged at QoS %i while the old link ends is not handled again, and acknowledged on the new one',
+    'force: acknowledged at QoS %i while the old link ends, sent on the new',
     async (qos) => {
       const rig = await up({ clientId: 'c', cleanStart: false })
       const subscription = await within(rig, 0, rig.client.subscribe('t', { qos, ack: 'manual' }))
@@ -124,7 +113,7 @@ describe('reconnect()', () => {
 
 describe('reconnect() inside events', () => {
   it.each(['disconnect', 'state', 'connecterror', 'reconnecting'] as const)(
-    'in %s: at once, one connection',
+    'in %s: at once',
     async (type) => {
       const rig = await up({ connectTimeout: 5000 })
       await rig.advance(60_000)
@@ -147,7 +136,7 @@ describe('reconnect() inside events', () => {
   )
 
   it.each(['connecterror', 'reconnecting', 'disconnect'] as const)(
-    'in every %s: no storm, whatever the program asks for',
+    'in every %s: no storm',
     async (type) => {
       const rig = await up()
       let calls = 0
@@ -175,18 +164,6 @@ describe('reconnect() inside events', () => {
     expect(story(rig).times).toEqual(expect.arrayContaining(ends))
   })
 
-  it('a program that calls it in every disconnect gets one connection at a time', async () => {
-    const rig = await up()
-    rig.client.on('disconnect', () => void quiet(rig.client.reconnect()))
-    const most = overlap(rig)
-    for (let round = 0; round < 20; round++) {
-      await rig.advance(40_000)
-      if (rig.client.state === 'connected') await rig.cut()
-    }
-    expect(most()).toBe(0)
-    expect(rig.open).toBeLessThanOrEqual(1)
-  })
-
   it('in serverdisconnect the connection is still there: nothing happens', async () => {
     const rig = await up()
     rig.client.on('serverdisconnect', () => void quiet(rig.client.reconnect()))
@@ -207,25 +184,22 @@ describe('reconnect() inside events', () => {
 })
 
 describe('what throws', () => {
-  it.each(eventNames)(
-    'a listener of %s: reported to the logger, and everything goes on',
-    async (type) => {
-      const behave = (_host: string, dial: number) => (dial === 1 ? down : agreeable)
-      const rig = rigged({ firstConnect: 'wait' }, { behave })
-      rig.client.on(type, () => {
-        throw new Error('listener is broken')
-      })
-      await within(rig, 1000, rig.client.connect())
-      await rig.cut()
-      await rig.advance(2000)
-      expect(rig.client.state).toBe('connected')
-      await rig.goodbye(0x8b)
-      await rig.advance(4000)
-      expect(story(rig)).toMatchObject({ state: 'connected', hosts: 'aaaa' })
-      const thrown = rig.log.filter((line) => line.includes(`'${type}' threw`))
-      expect(thrown).toHaveLength(rig.seen(type).length)
-    },
-  )
+  it.each(eventNames)('a listener of %s: logged, and everything goes on', async (type) => {
+    const behave = (_host: string, dial: number) => (dial === 1 ? down : agreeable)
+    const rig = rigged({ firstConnect: 'wait' }, { behave })
+    rig.client.on(type, () => {
+      throw new Error('listener is broken')
+    })
+    await within(rig, 1000, rig.client.connect())
+    await rig.cut()
+    await rig.advance(2000)
+    expect(rig.client.state).toBe('connected')
+    await rig.goodbye(0x8b)
+    await rig.advance(4000)
+    expect(story(rig)).toMatchObject({ state: 'connected', hosts: 'aaaa' })
+    const thrown = rig.log.filter((line) => line.includes(`'${type}' threw`))
+    expect(thrown).toHaveLength(rig.seen(type).length)
+  })
 
   it('a logger, a listener, backoff and decide: all at once', async () => {
     const boom = (): never => {
@@ -240,16 +214,33 @@ describe('what throws', () => {
   })
 })
 
-it("a server that exceeds Receive Maximum gets 0x93 on each connection under 'disconnect'", async () => {
-  const limit = { receiveMaximum: 2, receiveMaximumExceeded: 'disconnect' } as const
-  const world = await connected({ ...limit, reconnect: { backoff: constant(10) } }, agreeable)
-  await subscribe(world, 'jobs', { qos: 1, ack: 'manual' })
-  await world.send(...series('jobs', 3))
-  expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
-  await world.clock.advance(2000)
-  expect([world.client.state, world.peers.length]).toEqual(['connected', 2])
-  await world.send(...series('jobs', 2, 11))
-  expect(world.peer.all('disconnect')).toEqual([])
-  await world.send(...series('jobs', 1, 13))
-  expect(world.peer.last('disconnect').reasonCode).toBe(0x93)
+describe('also seen: log calls formatted although logging is off', () => {
+  let times = 0
+  /** What a listener and `onDrop` throw: counts how often it is made text. */
+  const fail = (): never => {
+    throw { toString: () => `text ${++times}` }
+  }
+
+  it.each([undefined, {}, { info: () => undefined }])('logger %o', async (logger) => {
+    times = 0
+    const world = await agreed({ logger })
+    world.client.on('unclaimed', fail)
+    world.client.subscription('a', { buffer: 1, overflow: 'drop-oldest', onDrop: fail })
+    await world.settle()
+    await world.send(publish('nobody', 'x'), publish('a', '1'), publish('a', '2'))
+    await world.send(publish('a', '3'), publish('a', '4'))
+    expect(times).toBe(0)
+  })
+
+  it('a logger of errors gets them, as text', async () => {
+    times = 0
+    const lines: string[] = []
+    const world = await agreed({ logger: { error: (line) => lines.push(line) } })
+    world.client.on('unclaimed', fail)
+    await world.send(publish('nobody', 'x'))
+    expect([times, lines]).toMatchObject([
+      1,
+      [expect.stringContaining("a listener of 'unclaimed' threw: text 1")],
+    ])
+  })
 })

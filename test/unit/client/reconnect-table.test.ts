@@ -7,9 +7,6 @@ import { lost, story, up } from './rigged.js'
 
 const refused = 'ERR_CONNECT_REFUSED'
 const fresh: ClientOptions = { credentials: () => ({ username: 'u' }) }
-/** For titles. */
-const hex = (...codes: number[]) => codes.map((code) => [code.toString(16), code] as const)
-const fatal = [0x81, 0x82, 0x83, 0x84, 0x85, 0x8a, 0x8c, 0x90, 0x95, 0x99, 0x9a, 0x9b, 0x9c, 0x9d]
 
 /** The hosts that are dialled after a loss, the first delay, and the error that ended it. */
 async function consequence(rig: Rig): Promise<object> {
@@ -35,18 +32,14 @@ async function first(answer: Answer, options: ClientOptions, version: 4 | 5 = 5)
 }
 
 // Within 10 s: attempts at 1, 3 and 7 s after a loss, one more with the first connection.
-describe.each([
-  [
-    'retried with back-off, and a list takes turns',
-    'aaa',
-    'aaa',
-    /^aba$/,
-    [0x80, 0x88, 0x89, 0x97, 0x9f],
-  ],
-  ['the end; of a list it is left out', 'a', 'a', /^abb+$/, fatal],
-  ['the end; once more with fresh credentials', 'a', 'aa', /^aab+$/, [0x86, 0x87]],
-] as const)('CONNACK: %s', (_what, plain, refreshed, list, codes) => {
-  it.each(hex(...codes))('0x%s after a loss, and at first', async (_hex, code) => {
+// Which code is of which kind: verdicts.test.ts.
+it.each([
+  ['88: retried with back-off, and a list takes turns', 0x88, 'aaa', 'aaa', /^aba$/],
+  ['8a: the end; of a list it is left out', 0x8a, 'a', 'a', /^abb+$/],
+  ['87: the end; once more with fresh credentials', 0x87, 'a', 'aa', /^aab+$/],
+] as const)(
+  'CONNACK 0x%s, after a loss and at first',
+  async (_what, code, plain, refreshed, list) => {
     for (const [options, hosts] of [
       [{}, plain],
       [fresh, refreshed],
@@ -65,8 +58,8 @@ describe.each([
     const options = plain === refreshed ? {} : fresh
     const hosts = expect.stringMatching(list)
     expect(await afterLoss(refusing(code), options, 'a', 'b')).toEqual({ hosts, delay: 1000 })
-  })
-})
+  },
+)
 
 describe('CONNACK', () => {
   it.each([
@@ -76,7 +69,7 @@ describe('CONNACK', () => {
     [4, 0x86, 1, 2],
     [5, 0x87, 1, 2],
   ])(
-    'of 3.1.1: %s reads as %s: %s attempts, %s with credentials()',
+    'of 3.1.1: %s is %s: %s attempts, %s with credentials()',
     async (code, reasonCode, ...dials) => {
       for (const [index, options] of [{}, fresh].entries()) {
         const got = await first(refusing(code), { protocolVersion: 4, ...options }, 4)
@@ -117,27 +110,8 @@ describe('DISCONNECT of the server', () => {
   const stopped = { hosts: '', delay: undefined }
   const left = { ...stopped, code: 'ERR_SERVER_DISCONNECT' }
 
-  it.each([
-    ...hex(
-      0x00,
-      0x80,
-      0x81,
-      0x82,
-      0x83,
-      0x89,
-      0x8b,
-      0x8d,
-      0x8f,
-      0x90,
-      0x93,
-      0x94,
-      0x95,
-      0x96,
-      0x97,
-    ),
-    ...hex(0x99, 0x9a, 0x9b, 0x9e, 0x9f, 0xa0, 0xa1, 0xa2),
-  ])('0x%s: retried with at least the minimum back-off', async (_hex, code) => {
-    expect(await afterGoodbye(code)).toEqual({ hosts: 'a', delay: 1000, code: undefined })
+  it('0x8b: retried with at least the minimum back-off', async () => {
+    expect(await afterGoodbye(0x8b)).toEqual({ hosts: 'a', delay: 1000, code: undefined })
   })
 
   it.each([
@@ -148,13 +122,10 @@ describe('DISCONNECT of the server', () => {
       expect(await afterGoodbye(reasonCode, {}, hosts)).toEqual({ ...stopped, code })
   })
 
-  it.each(hex(0x8c, 0x9c, 0x9d, 0x87))(
-    '0x%s: not the same server again; a list moves on',
-    async (_hex, code) => {
-      expect(await afterGoodbye(code)).toEqual(left)
-      expect(await afterGoodbye(code, {}, ['a', 'b'])).toMatchObject({ hosts: 'b' })
-    },
-  )
+  it.each([0x9c, 0x87])('%i: not that server again; a list moves on', async (code) => {
+    expect(await afterGoodbye(code)).toEqual(left)
+    expect(await afterGoodbye(code, {}, ['a', 'b'])).toMatchObject({ hosts: 'b' })
+  })
 
   it('0x87 with credentials(): once more with fresh ones; when those are refused too, the end', async () => {
     expect(await afterGoodbye(0x87, fresh)).toMatchObject({ hosts: 'a' })
@@ -166,10 +137,7 @@ describe('DISCONNECT of the server', () => {
 describe('the same end over and over: delays grow', () => {
   it.each([
     ['DISCONNECT 0x8b', 'e0 02 8b 00', 'ERR_SERVER_DISCONNECT', 4],
-    ['DISCONNECT 0xa0', 'e0 02 a0 00', 'ERR_SERVER_DISCONNECT', 4],
     ['malformed bytes', '00 00', 'ERR_MALFORMED_PACKET', 4],
-    ['a second CONNACK', '20 03 00 00 00', 'ERR_PROTOCOL_ERROR', 4],
-    ['a packet for servers', 'c0 00', 'ERR_UNEXPECTED_PACKET', 4],
     // The fourth time it is read past.
     ['an unknown topic alias', '30 06 00 00 03 23 00 05', 'ERR_PROTOCOL_ERROR', 3],
   ])('%s', async (what, bytes, code, rounds) => {

@@ -1,14 +1,14 @@
+/** A lost connection, the first connection, attempts that come to nothing, and what stays the same on every connection. */
 import { describe, expect, it } from 'vitest'
+import type { ReconnectOptions } from '../../../src/client/api/index.js'
 import { exponential } from '../../../src/client/parsing/backoff.js'
 import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
-import { accepting, failure, World } from './harness.js'
-import { gate } from './incoming.js'
-import { type Behaviour, down, reconnect, welcoming } from './rig.js'
-import { lost, rigged, story, up, within } from './rigged.js'
+import { accepting, agreeable, failure } from './harness.js'
+import { type Behaviour, down, reconnect, refusing, welcoming } from './rig.js'
+import { connects, lost, rigged, story, up, within } from './rigged.js'
 
 const silent = (): undefined => undefined
 const doubling = [1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]
-const durable = { clientId: 'c', cleanStart: false, keepAlive: 30, pingTimeout: 10_000 }
 const waiting = { firstConnect: 'wait' } as const
 
 describe('a lost connection', () => {
@@ -24,19 +24,6 @@ describe('a lost connection', () => {
     expect(rig.seen('connect')).toHaveLength(2)
   })
 
-  it('six failures in a row: the series, exactly, on the clock; a new Client starts with the minimum', async () => {
-    for (let round = 0; round < 2; round++) {
-      const rig = await lost(() => down, 120_000, {
-        reconnect: { backoff: exponential({ jitter: 'none' }) },
-      })
-      const { times } = story(rig)
-      const gaps = times.slice(1).map((at, index) => at - (times[index] ?? 0))
-      expect([gaps.slice(0, 7), rig.delays.slice(0, 7)]).toEqual([doubling, doubling])
-      const told = rig.seen('reconnecting').map(({ attempt, endpoint }) => [attempt, endpoint])
-      expect(told).toEqual(rig.delays.map((_delay, index) => [index + 2, 'x://a']))
-    }
-  })
-
   it('a connection shorter than stableAfter: delays go on growing; a longer one: back to the minimum', async () => {
     const rig = await up({ reconnect: { ...reconnect, stableAfter: 5000 } })
     for (const delay of [1000, 2000, 4000]) {
@@ -49,6 +36,16 @@ describe('a lost connection', () => {
     await rig.advance(5000)
     await rig.cut()
     expect(rig.seen('reconnecting').at(-1)).toMatchObject({ delay: 1000, attempt: 1 })
+  })
+
+  it('of clients that lose the server at once each has delays of its own', async () => {
+    const delays = await Promise.all(
+      [1, 77, 4711].map(async (seed) => {
+        const options = { reconnect: { backoff: exponential() } }
+        return (await lost(() => down, 120_000, options, { seed })).delays
+      }),
+    )
+    expect(new Set(delays.map(String)).size).toBe(3)
   })
 
   it('reconnect off: one attempt, everything pending settles', async () => {
@@ -67,14 +64,6 @@ describe('a lost connection', () => {
 })
 
 describe('the first connection', () => {
-  it('rejected by default: one round, then closed', async () => {
-    const rig = rigged({}, { behave: () => down })
-    const error = await within(rig, 1_000_000, failure(rig.client.connect()))
-    expect(error).toMatchObject({ code: 'ERR_CONNECT_FAILED', cause: down })
-    expect(rig.order).toEqual(['state connecting', 'dial', 'connecterror', 'state closed'])
-    expect(await failure(rig.client.connect())).toMatchObject({ code: 'ERR_CLOSED' })
-  })
-
   it('wait: goes on until it works; connect() joins and fulfils then', async () => {
     const rig = rigged(waiting, { behave: () => down })
     const connecting = [rig.client.connect()]
@@ -114,7 +103,7 @@ describe('an attempt that comes to nothing', () => {
     ['a refused port, a wrong host, DNS', down, 'ERR_CONNECT_FAILED', 0],
   ]
   it.each(attempts)(
-    '%s: an error at the deadline, nothing left behind, and the next attempt by policy',
+    '%s: typed, nothing left, the next by policy',
     async (_name, behaviour, code, after) => {
       const rig = await lost(() => behaviour, 1000 + after)
       const error = { code, fault: 'remote' }
@@ -140,36 +129,6 @@ describe('an attempt that comes to nothing', () => {
     expect(story(rig).failed).toEqual([expect.stringMatching(code)])
   })
 
-  it('each attempt asks the resolver again; a slow one is given up at its deadline', async () => {
-    const behaviours: Behaviour[] = ['hang', down, down, accepting()]
-    const behave = (_host: string, dial: number) => behaviours[dial - 1] ?? down
-    const rig = rigged({ ...waiting, connectTimeout: 3000 }, { behave })
-    await within(rig, 3000 + 1000 + 2000 + 4000, rig.client.connect())
-    expect(story(rig).times).toEqual([0, 4000, 6000, 10_000])
-    expect(rig.dials[0]?.signal.aborted).toBe(true)
-  })
-
-  it('a dial that opens after its deadline is destroyed: it has no owner', async () => {
-    const late = gate()
-    let dials = 0
-    const options = { connectTimeout: 1000, reconnect: { backoff: () => 500 }, ...waiting }
-    const world = new World(options, {}, 1, (_index, open) =>
-      dials++ > 0 ? open() : late.promise.then(open),
-    )
-    world.answer = accepting()
-    const connecting = world.client.connect()
-    await world.clock.advance(1500)
-    await connecting
-    late.open()
-    await world.settle()
-    // The late one came second.
-    expect(world.peers.map(({ ended, bytes }) => [ended !== undefined, bytes.length > 0])).toEqual([
-      [false, true],
-      [true, false],
-    ])
-    world.client.destroy()
-  })
-
   it('a certificate that is not accepted is tried again, slowly: one error for each attempt', async () => {
     const certificate = new Error('CERT_HAS_EXPIRED')
     const platform = { isTlsError: (error: unknown) => error === certificate }
@@ -178,25 +137,6 @@ describe('an attempt that comes to nothing', () => {
     expect(failed).toEqual(Array.from(hosts.slice(1), () => 'ERR_TLS'))
     expect([ends.length, delays.slice(0, 5)]).toEqual([1, doubling.slice(0, 5)])
   })
-
-  it.each([
-    ['hang', 'hang', 1500],
-    ['silent', silent, 1500],
-    ['waiting', silent, 0],
-  ] as [string, Behaviour, number][])(
-    'disconnect() while %s: one terminal event, nothing left',
-    async (phase, behaviour, time) => {
-      const rig = await lost(() => behaviour, time)
-      await Promise.all([rig.client.disconnect(), rig.client.disconnect({ timeout: 0 })])
-      rig.client.destroy()
-      const ends = rig.order.filter((type) => /^(state closed|disconnect)$/.test(type))
-      expect(ends).toEqual(['disconnect', 'state closed'])
-      expect(await rig.client.closed).toBeUndefined()
-      expect(rig.dials.at(-1)?.signal.aborted ?? true).toBe(phase !== 'waiting')
-      await rig.settle()
-      expect([rig.open, rig.clock.pending]).toEqual([0, 0])
-    },
-  )
 })
 
 describe('the options', () => {
@@ -244,38 +184,125 @@ it('retries exhausted: reported on closed, on what was pending, and by the disco
   expect(rig.clock.pending).toBe(0)
 })
 
-describe('a server that says nothing any more', () => {
-  it('PINGRESP never comes: keep-alive timeout at the millisecond, reconnect, session resumed', async () => {
-    const rig = await up(durable)
-    rig.behave = () => welcoming({}, true)
-    rig.peer.answer = silent
-    const publishing = rig.client.publish('t', 'x', { qos: 1 })
-    await rig.advance(30_000)
-    expect(rig.peer.all('pingreq')).toHaveLength(1)
-    await rig.advance(9999)
-    expect(rig.client.state).toBe('connected')
-    await rig.advance(1)
-    expect(rig.seen('disconnect')).toMatchObject([
-      { cause: { code: 'ERR_KEEPALIVE_TIMEOUT', fault: 'remote' } },
-    ])
-    expect(rig.peers[0]?.all('disconnect')).toEqual([])
-    expect(rig.peers[0]?.ended).toBeDefined()
-    await rig.advance(1000)
-    expect(rig.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
-    expect((await publishing).reasonCode).toBe(0)
-    expect(rig.peers[1]?.all('publish')).toMatchObject([{ dup: true }])
-    expect(rig.seen('sessionlost')).toEqual([])
+const assigning = (name: string, present = false) =>
+  welcoming({ assignedClientIdentifier: name }, present)
+
+describe('who we are, on every connection', () => {
+  it('an assigned identifier is used for all later reconnects [MQTT-3.2.2-16] [MQTT-3.1.3-2]', async () => {
+    const rig = await up({}, { behave: () => assigning('auto-1') })
+    rig.behave = (_host, dial) => (dial === 3 ? down : welcoming({}, true))
+    for (let round = 0; round < 3; round++) {
+      expect(rig.client.clientId).toBe('auto-1')
+      await rig.cut()
+      await rig.advance(10_000)
+    }
+    expect(connects(rig, 'clientId')).toEqual(['', 'auto-1', 'auto-1', 'auto-1'])
+    expect(rig.client.clientId).toBe('auto-1')
   })
 
-  it('keep-alive begins with each connection: no deadline of the old one counts', async () => {
-    const rig = await up(durable)
-    await rig.advance(29_000)
+  it('Clean Start as configured until the first CONNACK, then 0', async () => {
+    const rig = rigged(waiting)
+    rig.behave = (_host, dial) => (dial < 3 ? refusing(0x88) : welcoming({}, dial > 3))
+    await within(rig, 3000, rig.client.connect())
+    await rig.cut()
+    await rig.advance(4000)
+    expect(connects(rig, 'cleanStart')).toEqual([true, true, true, false])
+    expect(rig.seen('connect').map(({ sessionPresent }) => sessionPresent)).toEqual([false, true])
+  })
+
+  it('the same options on every connection, without the will or the login being forgotten', async () => {
+    const will = { topic: 'w', payload: 'gone', qos: 1 } as const
+    const userProperties: [string, string][] = [['a', 'b']]
+    const options = { username: 'u', password: 'p', will, userProperties, keepAlive: 17 }
+    const rig = await lost(() => agreeable, 1000, options)
+    const [first, second] = rig.peers.map((peer) => peer.last('connect'))
+    expect({ ...second, cleanStart: true }).toEqual(first)
+  })
+
+  it.each([
+    ['QoS', 0x9b],
+    ['retain', 0x9a],
+  ])('%s of the will is not offered: 0x%s', async (_name, reasonCode) => {
+    const will = { topic: 'w', qos: 2, retain: true } as const
+    const rig = rigged(
+      { ...waiting, will },
+      { hosts: ['a', 'b'], behave: () => refusing(reasonCode) },
+    )
+    const error = await within(rig, 0, failure(rig.client.connect()))
+    expect(error.cause).toMatchObject({ errors: [{ reasonCode }, { reasonCode }] })
+    expect(connects(rig, 'will')).toMatchObject([will, will])
+  })
+})
+
+describe('a server that knows 3.1.1 only', () => {
+  const silent = () => () => undefined
+  const auto = { protocolVersion: 'auto' } as const
+  const refusals = ['20 02 00 01', '20 03 00 84 00']
+  const refused = { code: 'ERR_CONNECT_REFUSED', reasonCode: 0x84 }
+
+  it.each(refusals)('by default %s is the end: 0x84, one attempt', async (bytes) => {
+    const rig = rigged(waiting, { behave: silent })
+    const error = failure(rig.client.connect())
+    await rig.settle()
+    rig.peer.sendBytes(bytes)
+    expect(await within(rig, 60_000, error)).toMatchObject(refused)
+    expect(rig.dials).toHaveLength(1)
+  })
+
+  it.each(refusals)('auto and %s: at once 3.1.1, with fresh credentials', async (bytes) => {
+    let asked = 0
+    const credentials = () => ({ username: `u${++asked}` })
+    const rig = rigged({ ...auto, credentials }, { behave: silent, version: 4 })
+    const connecting = rig.client.connect()
+    await rig.settle()
+    rig.behave = () => agreeable
+    rig.peer.sendBytes(bytes)
+    await within(rig, 0, connecting)
+    expect(story(rig)).toMatchObject({ hosts: 'aa', delays: [] })
+    const second = { protocolVersion: 4, properties: {}, cleanStart: true, username: 'u2' }
+    expect(rig.peer.last('connect')).toMatchObject(second)
+    expect(rig.peer.last('connect').clientId).toMatch(/^[0-9A-Za-z]{1,23}$/)
+    expect(rig.client.negotiated?.protocolVersion).toBe(4)
     await rig.cut()
     await rig.advance(1000)
-    expect(rig.client.state).toBe('connected')
-    await rig.advance(29_000)
-    expect(rig.peers[1]?.all('pingreq')).toHaveLength(0)
-    await rig.advance(1000)
-    expect(rig.peers[1]?.all('pingreq')).toHaveLength(1)
+    expect(connects(rig, 'protocolVersion')).toEqual([5, 4, 4])
+    // One event says so.
+    expect(rig.seen('connecterror')).toMatchObject([{ attempt: 1, error: { reasonCode: 0x84 } }])
+  })
+})
+
+const decided = (decide: NonNullable<ReconnectOptions['decide']>) => ({
+  reconnect: { ...reconnect, decide },
+})
+
+describe('decide replaces the table', () => {
+  it('refresh: once more at the same endpoint, with credentials asked for again', async () => {
+    const attempts: number[] = []
+    const options = {
+      ...decided((error) => (error.code === 'ERR_CONNECT_FAILED' ? 'refresh' : undefined)),
+      credentials: ({ attempt }: { attempt: number }) => {
+        attempts.push(attempt)
+        return {}
+      },
+    }
+    const behave = (_host: string, dial: number) => (dial < 4 ? down : agreeable)
+    const rig = await lost(behave, 10_000, options, { hosts: ['a', 'b'] })
+    expect([rig.hosts.join(''), attempts]).toEqual(['aaab', [1, 2, 3, 4]])
+  })
+
+  it('is asked about a lost connection also after the list was replaced some time ago', async () => {
+    const asked: string[] = []
+    const rig = await up(
+      decided((error) => {
+        asked.push(error.code)
+        return 'stop'
+      }),
+    )
+    rig.client.setBrokers([rig.endpoint('b')])
+    await rig.advance(60_000)
+    await rig.cut()
+    await rig.advance(60_000)
+    expect(asked).toEqual(['ERR_CONNECTION_LOST'])
+    expect(story(rig)).toMatchObject({ hosts: 'a', state: 'closed' })
   })
 })

@@ -1,9 +1,21 @@
-/** The server has forgotten the session: every message that was in flight is accounted for, one by one; also while listeners act. */
+/** The session is lost, or expires while there is no connection: every message in flight is accounted for, also while listeners act. */
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
-import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
-import { again, carried, comeBack, forgets, lose, pause, send, steady, willing } from './across.js'
-import { failure, type World } from './harness.js'
+import { constant } from '../../../src/client/parsing/backoff.js'
+import type { Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
+import {
+  again,
+  carried,
+  comeBack,
+  forgets,
+  lasting,
+  lose,
+  pause,
+  send,
+  steady,
+  willing,
+} from './across.js'
+import { connected, failure, type World } from './harness.js'
 import { publish, quiet, subscribe, taken, takenTexts } from './incoming.js'
 import { ack } from './stub.js'
 
@@ -29,19 +41,6 @@ describe('QoS 1 in flight', () => {
       ids.map((packetId) => ({ packetId })),
     )
     expect(world.seen('drop')).toEqual([])
-  })
-
-  it('carries the same payload and properties, also a large one that was handed over as it lies', async () => {
-    const world = await steady()
-    const large = new Uint8Array(50_000).map((_, index) => index * 7)
-    const userProperties: [string, string][] = [['a', '1']]
-    const properties = { contentType: 'x', correlationData: 'abc', userProperties }
-    quiet(world.client.publish('t', 'small', { qos: 1, retain: true, properties }))
-    quiet(world.client.publish('t', large, { qos: 1, properties }))
-    await world.settle()
-    const before = world.peer.all('publish').map((packet) => ({ ...packet, packetId: 0 }))
-    const peer = await again(world, forgets())
-    expect(peer.all('publish').map((packet) => ({ ...packet, packetId: 0 }))).toEqual(before)
   })
 
   it('is rejected with ERR_SESSION_LOST, outcome unknown, where that is asked for', async () => {
@@ -72,7 +71,7 @@ describe('QoS 2 in flight', () => {
     ['for this one', {}, republish],
     ['for this one, over the client', { outbound: { onSessionLost: 'reject' } }, republish],
   ])(
-    'is published again where that is asked %s, in the order of the calls, whatever PUBREC had come',
+    'is published again where that is asked %s, in the order of the calls',
     async (_name, options, own) => {
       const world = await steady(options)
       const calls = ['a', 'b', 'c', 'd'].map((text) =>
@@ -85,17 +84,6 @@ describe('QoS 2 in flight', () => {
       await expect(Promise.all(calls)).resolves.toHaveLength(4)
     },
   )
-
-  it('that was never sent stays queued', async () => {
-    const world = await steady({}, forgets({ receiveMaximum: 1 }))
-    const sent = failure(world.client.publish('t', 'sent', { qos: 2 }))
-    const waiting = quiet(world.client.publish('t', 'waiting', { qos: 2 }))
-    await world.settle()
-    const peer = await again(world, willing(false))
-    expect(await sent).toMatchObject(lostUnknown)
-    await expect(waiting).resolves.toMatchObject({ reasonCode: 0 })
-    expect(peer.all('publish')).toHaveLength(1)
-  })
 })
 
 describe('the `sessionlost` event', () => {
@@ -191,18 +179,6 @@ describe('incoming messages of a lost session', () => {
     expect(lines(peer)).toEqual(['subscribe t'])
   })
 
-  it('a QoS 2 identifier of it brings a new message', async () => {
-    const world = await steady({}, willing(false))
-    const subscription = await subscribe(world, 't', { qos: 2 })
-    await world.send(publish('t', 'old', 1, { qos: 2 }))
-    expect((await subscription.next())?.text()).toBe('old')
-    expect(subscription.read()).toBeUndefined()
-    await world.settle()
-    await again(world, willing(false))
-    await world.send(publish('t', 'new', 1, { qos: 2, dup: true }))
-    expect(takenTexts(subscription)).toEqual(['new'])
-  })
-
   it('what was buffered and not read can still be read', async () => {
     const world = await steady({}, willing(false))
     const subscription = await subscribe(world, 't', { qos: 1 })
@@ -274,33 +250,19 @@ async function losing(type: keyof ClientEvents, act: (world: World) => unknown) 
 
 describe('a listener that ends the client', () => {
   it.each([
-    ...(['drop', 'sessionlost', 'state', 'connect', 'disconnect'] as const).map(
-      (type) => [type, 'destroy'] as const,
-    ),
-    ...(['drop', 'sessionlost', 'connect'] as const).map((type) => [type, 'disconnect'] as const),
-  ])(
-    'on `%s`, by %s(): it stays closed, everything settles, no timer is left',
-    async (type, how) => {
-      const { world, errors } = await losing(type, ({ client }) =>
-        how === 'destroy' ? client.destroy() : quiet(client.disconnect({ timeout: 0 })),
-      )
-      await world.clock.advance(60_000)
-      expect([world.client.state, world.seen('state').at(-1)?.state]).toEqual(['closed', 'closed'])
-      for (const error of errors) expect(await error).toMatchObject({ outcome: 'unknown' })
-      expect([world.client.outbound.size, world.clock.pending]).toEqual([0, 0])
-      expect(world.seen('connect').length).toBe(world.seen('disconnect').length)
-    },
-  )
-
-  it('on `drop` of a session that expires', async () => {
-    const world = await steady({ sessionExpiryInterval: 0 })
-    const error = failure(world.client.publish('t', 'a', { qos: 2 }))
-    await world.settle()
-    world.client.on('drop', () => world.client.destroy(), { once: true })
-    await lose(world)
+    ['drop', 'destroy'],
+    ['sessionlost', 'disconnect'],
+    ['state', 'destroy'],
+    ['connect', 'disconnect'],
+  ] as const)('on `%s`, by %s(): it stays closed', async (type, how) => {
+    const { world, errors } = await losing(type, ({ client }) =>
+      how === 'destroy' ? client.destroy() : quiet(client.disconnect({ timeout: 0 })),
+    )
     await world.clock.advance(60_000)
-    expect(await error).toMatchObject({ outcome: 'unknown' })
-    expect([world.client.state, world.peers.length, world.clock.pending]).toEqual(['closed', 1, 0])
+    expect([world.client.state, world.seen('state').at(-1)?.state]).toEqual(['closed', 'closed'])
+    for (const error of errors) expect(await error).toMatchObject({ outcome: 'unknown' })
+    expect([world.client.outbound.size, world.clock.pending]).toEqual([0, 0])
+    expect(world.seen('connect').length).toBe(world.seen('disconnect').length)
   })
 
   it('on `error` of a filter that is refused while it is brought back', async () => {
@@ -322,20 +284,13 @@ describe('a listener that ends the client', () => {
 })
 
 describe('a listener that goes on', () => {
-  it.each(['drop', 'sessionlost'] as const)(
-    'publishing and subscribing on `%s` works: each on the wire once',
-    async (type) => {
-      const { world } = await losing(type, ({ client }) => {
-        quiet(client.publish('t', 'new', { qos: 1 }))
-        quiet(client.subscribe('s'))
-      })
-      expect(lines(world.peer).sort()).toEqual([
-        'publish t=c q1',
-        'publish t=new q1',
-        'subscribe s',
-      ])
-    },
-  )
+  it.each(['drop', 'sessionlost'] as const)('publishing and subscribing on `%s`', async (type) => {
+    const { world } = await losing(type, ({ client }) => {
+      quiet(client.publish('t', 'new', { qos: 1 }))
+      quiet(client.subscribe('s'))
+    })
+    expect(lines(world.peer).sort()).toEqual(['publish t=c q1', 'publish t=new q1', 'subscribe s'])
+  })
 
   it('publishing the rejected messages again, on `drop`: one connection carries each once, no loop', async () => {
     const world = await steady()
@@ -351,22 +306,108 @@ describe('a listener that goes on', () => {
       expect(count).toBe(round)
     }
   })
+})
 
-  it('`reconnect({ force: true })` on `sessionlost` gives one more connection, which knows the session', async () => {
-    const { world } = await losing('sessionlost', (world) => {
-      world.answer = willing(true)
-      quiet(world.client.reconnect({ force: true }))
-    })
-    await world.clock.advance(1000)
-    expect([world.client.state, world.peers.length]).toEqual(['connected', 3])
-    expect(carried(world.peer)[0]).toMatch(/^publish t=c q1 #\d+( dup)?$/)
+const hour = 3_600_000
+const days = 24 * hour
+
+/** A client that comes back after an hour. */
+const patient = (
+  sessionExpiryInterval: number,
+  more?: ClientOptions,
+  answer?: Answer,
+): Promise<World> =>
+  connected(
+    { keepAlive: false, reconnect: { backoff: constant(hour) }, sessionExpiryInterval, ...more },
+    answer,
+  )
+
+describe('the session expires while there is no connection', () => {
+  it('is counted from the loss of the connection: `sessionlost` tells it, QoS 2 rejects, QoS 1 waits to be republished', async () => {
+    const world = await patient(100)
+    const [one] = send(world, 1, 'one')
+    const two = failure(world.client.publish('t', 'two', { qos: 2 }))
+    await world.settle()
+    await lose(world)
+    await world.clock.advance(99_999)
+    expect(world.seen('sessionlost')).toEqual([])
+    await world.clock.advance(1)
+    const event = {
+      cause: 'expired',
+      republished: [{ packetId: 1 }],
+      rejected: [{ packetId: 2 }],
+      stale: 0,
+    }
+    expect(world.seen('sessionlost')).toMatchObject([event])
+    expect(await two).toMatchObject(lostUnknown)
+    expect(await world.outcome(one as Promise<unknown>)).toEqual({ state: 'pending' })
+    expect(world.client.state).toBe('reconnecting')
+    world.answer = willing(false)
+    await world.clock.advance(hour)
+    expect(carried(world.peer)).toEqual([expect.stringMatching(/^publish t=one q1 #\d+$/)])
+    await expect(one).resolves.toMatchObject({ reasonCode: 0 })
+    // It is told once, not again with Session Present 0.
+    expect(world.seen('sessionlost')).toHaveLength(1)
   })
 
-  it('a listener that throws is logged, and changes nothing', async () => {
-    const { world, errors } = await losing('drop', () => {
-      throw new Error('listener')
+  it('the server’s value counts where it gave one', async () => {
+    const world = await patient(1000, {}, forgets({ sessionExpiryInterval: 5 }))
+    await lose(world)
+    await world.clock.advance(5000)
+    expect(world.seen('sessionlost')).toMatchObject([{ cause: 'expired' }])
+  })
+
+  it('a connection in time stops the count; the next loss begins it again', async () => {
+    const world = await steady({ sessionExpiryInterval: 1 })
+    for (let round = 0; round < 5; round++) {
+      await again(world)
+      await world.clock.advance(900)
+    }
+    await world.clock.advance(100_000)
+    expect(world.seen('sessionlost')).toEqual([])
+  })
+
+  it('4,294,967,295 is for ever: not even 50 days of attempts that fail end it', async () => {
+    const world = await patient(4_294_967_295)
+    await lose(world)
+    world.answer = () => undefined
+    await world.clock.advance(50 * days)
+    expect(world.seen('sessionlost')).toEqual([])
+  })
+
+  it('intervals beyond what a timer can wait for are honoured', async () => {
+    const world = await patient(30 * 24 * 3600, { reconnect: { backoff: constant(2_147_483_647) } })
+    world.answer = () => undefined
+    await lose(world)
+    await world.clock.advance(30 * days - 1)
+    expect(world.seen('sessionlost')).toEqual([])
+    await world.clock.advance(1)
+    expect(world.seen('sessionlost')).toMatchObject([{ cause: 'expired' }])
+  })
+
+  it('on the next connection the session is ended by Clean Start 1, should the server have kept it, and subscriptions are made again', async () => {
+    const world = await patient(10, {}, willing(false))
+    await subscribe(world, ['a', 'b'], { qos: 1 })
+    await lose(world)
+    await world.clock.advance(hour)
+    expect(world.peers.map((peer) => peer.last('connect').cleanStart)).toEqual([true, true])
+    expect(carried(world.peer)).toEqual([expect.stringMatching(/^subscribe a,b #\d+$/)])
+    expect(world.client.state).toBe('connected')
+  })
+
+  it('is checked on the wall clock: a machine that slept past it finds the session expired', async () => {
+    const world = await connected({
+      ...lasting,
+      reconnect: { backoff: constant(1000) },
+      sessionExpiryInterval: 60,
     })
-    expect(await Promise.all(errors)).toMatchObject([lostUnknown, lostUnknown])
-    expect([world.client.state, world.peer.all('publish').length]).toEqual(['connected', 1])
+    const two = failure(world.client.publish('t', 'two', { qos: 2 }))
+    await world.settle()
+    await lose(world)
+    world.clock.jump(8 * hour)
+    world.answer = forgets()
+    await world.clock.advance(1000)
+    expect(await two).toMatchObject(lostUnknown)
+    expect(world.seen('sessionlost')).toHaveLength(1)
   })
 })

@@ -84,10 +84,3 @@ it('no event while acknowledgements move on, and no timer when nothing is owed',
   expect(named(world)).toEqual([])
   expect(world.clock.pending).toBe(0)
 })
-
-it('settled right away: no timer is set', async () => {
-  const world = await agreed({ keepAlive: false })
-  await subscribe(world, 'a', { qos: 1, ack: 'on-receive' })
-  await world.send(...series('a', 5))
-  expect(world.clock.pending).toBe(0)
-})

@@ -134,13 +134,6 @@ describe('acknowledgements', () => {
   const lastTypes = (world: World, count: number) =>
     world.peers[0]?.received.map(({ type }) => type).slice(-count)
 
-  it('of a loop over messages that are there all leave', async () => {
-    const world = await agreed()
-    quiet(loop(await subscribe(world, 'a', { qos: 1 })))
-    await world.send(...series('a', 50))
-    expect(acks(world)).toEqual(pubacks(1, 50))
-  })
-
   it('leave in one write for all that one turn settles', async () => {
     const world = await stubbed({ receiveMaximum: 65_535 })
     const waiting = world.client.subscribe('a', { qos: 1 })
@@ -204,13 +197,6 @@ describe('acknowledgements', () => {
     nobody.read()
     await world.settle()
     expect(acks(world)).toEqual(['puback 100', ...pubacks(1, 3)])
-  })
-
-  it('leave before a SUBSCRIBE that was asked for after them', async () => {
-    const world = await settling(4, 2)
-    quiet(world.client.subscribe('b', { qos: 1 }))
-    await world.settle()
-    expect(lastTypes(world, 3)).toEqual(['puback', 'puback', 'subscribe'])
   })
 
   it.each(['disconnect', 'drain'] as const)('leave before DISCONNECT: %s()', async (how) => {

@@ -1,8 +1,10 @@
+/** Sleep, wake-ups, and a clock that jumps or is set back. */
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { ClientOptions } from '../../../src/client/api/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
-import { agreeable } from './harness.js'
-import { down, Rig, welcoming } from './rig.js'
+import { agreeable, failure } from './harness.js'
+import { quiet } from './incoming.js'
+import { down, Rig, reconnect, welcoming } from './rig.js'
 
 const hour = 3_600_000
 
@@ -49,17 +51,6 @@ describe('a wake-up while connected', () => {
     undisturbed(rig)
   })
 
-  it('any byte within 1.5 s is life', async () => {
-    const { rig, wake } = await awake()
-    rig.peer.answer = silence
-    await wake()
-    await rig.advance(1400)
-    rig.peer.sendBytes([0x30])
-    await rig.settle()
-    await rig.advance(5000)
-    undisturbed(rig)
-  })
-
   it('nothing for 1.5 s: given up, and dialled again without back-off; QoS 1 in flight is completed there', async () => {
     const { rig, wake, times } = await awake()
     rig.peer.answer = silence
@@ -78,15 +69,6 @@ describe('a wake-up while connected', () => {
       [false],
       [true],
     ])
-  })
-
-  it('a reset that the probe provokes: without back-off too', async () => {
-    const { rig, wake, times } = await awake()
-    rig.peer.answer = silence
-    await rig.advance(5000)
-    await wake()
-    await rig.cut()
-    expect(times()).toEqual([0, 5000])
   })
 
   it('the link ends right after it answered: without back-off too, and a second time with it', async () => {
@@ -108,12 +90,6 @@ describe('a wake-up while connected', () => {
     await rig.cut()
     await rig.advance(1000)
     expect(times()).toEqual([0, 2501])
-  })
-
-  it('many wake-ups in a row: one probe after the other, never a second connection', async () => {
-    const { rig, wake } = await awake()
-    for (let index = 0; index < 50; index++) await wake()
-    undisturbed(rig)
   })
 })
 
@@ -142,16 +118,6 @@ describe('a wake-up while there is no connection', () => {
     expect(rig.dials.length).toBeLessThanOrEqual(12)
   })
 
-  it('during an attempt: that goes on', async () => {
-    const { rig, wake } = await awake()
-    rig.behave = () => 'hang'
-    await rig.cut()
-    await rig.advance(1500)
-    await wake()
-    await rig.advance(2000)
-    expect(rig.dials).toHaveLength(2)
-  })
-
   it('nothing listens before connect(), after the end, and after a first attempt that was refused', async () => {
     const { rig, wake, listeners } = sleeper()
     expect(listeners()).toBe(0)
@@ -169,17 +135,6 @@ describe('a wake-up while there is no connection', () => {
 })
 
 describe('sleep without an event', () => {
-  it('the clock jumps an hour, the server is there: one ping, no reconnect', async () => {
-    const { rig } = await awake()
-    await rig.advance(10_000)
-    const pings = rig.peer.all('pingreq').length
-    rig.clock.jump(hour)
-    await rig.advance(1600)
-    expect(rig.peer.all('pingreq').length - pings).toBe(1)
-    await rig.advance(10_000)
-    undisturbed(rig)
-  })
-
   it('the clock jumps, the socket is stale: probed, given up in 1.5 s, one reconnect without back-off', async () => {
     const { rig, times } = await awake()
     rig.peer.answer = silence
@@ -193,15 +148,6 @@ describe('sleep without an event', () => {
     expect(rig.dials).toHaveLength(2)
   })
 
-  it('the session that ran out during the night is known to be lost', async () => {
-    const { rig } = await awake({ sessionExpiryInterval: 60 })
-    rig.behave = () => down
-    await rig.cut()
-    rig.clock.jump(hour)
-    await rig.settle()
-    expect(rig.seen('sessionlost')).toMatchObject([{ cause: 'expired' }])
-  })
-
   it('in the middle of the back-off: one attempt, no storm', async () => {
     const { rig } = await awake()
     rig.behave = () => down
@@ -212,35 +158,62 @@ describe('sleep without an event', () => {
     await rig.settle()
     expect(rig.dials).toHaveLength(before + 1)
   })
+})
 
-  it('the program blocked for 30 s and the server dropped us: one reconnect, session resumed', async () => {
-    const { rig } = await awake({ keepAlive: 10 })
-    const publishing = rig.client.publish('t', 'x', { qos: 1 })
-    rig.peer.answer = silence
-    rig.peer.cut()
-    rig.clock.jump(30_000)
-    await rig.advance(1000)
-    expect(rig.client.state).toBe('connected')
-    expect((await publishing).reasonCode).toBe(0)
-    expect(rig.dials).toHaveLength(2)
+describe('the wall clock is set back by a day', () => {
+  /** A client whose calendar goes back when asked to. */
+  async function rig(options: ClientOptions = {}): Promise<{ world: Rig; back(): void }> {
+    let days = 40
+    const world: Rig = new Rig(options, {
+      platform: { date: () => world.clock.now() + days * 86_400_000 },
+    })
+    await world.up()
+    const back = (): void => {
+      days -= 1
+    }
+    return { world, back }
+  }
+
+  it('keep-alive, back-off and timeouts go on as before', async () => {
+    const { world, back } = await rig({ keepAlive: 10, pingTimeout: 5000, connectTimeout: 2000 })
+    await world.advance(5000)
+    back()
+    await world.advance(4999)
+    expect(world.peer.all('pingreq')).toHaveLength(0)
+    await world.advance(1)
+    expect(world.peer.all('pingreq')).toHaveLength(1)
+    quiet(world.client.publish('t', 'x', { qos: 1, ackTimeout: 500 }))
+    world.peer.answer = () => undefined
+    world.behave = () => () => undefined
+    await world.settle()
+    await world.cut()
+    back()
+    await world.advance(1000 + 2000)
+    expect(world.seen('connecterror')).toMatchObject([{ error: { code: 'ERR_CONNECT_TIMEOUT' } }])
+    expect(world.delays).toEqual([reconnect.backoff(1), reconnect.backoff(2)])
+    world.behave = () => agreeable
+    await world.advance(2000)
+    expect(world.client.state).toBe('connected')
+    await world.finish()
   })
 
-  it.each([
-    ['timers two seconds late: no false alarm', 40, 3000, 2000, 0],
-    [
-      'blocked for longer than everything, with a server that kept us: it is asked before it is given up',
-      10,
-      4000,
-      60_000,
-      1500,
-    ],
-  ])('%s', async (_name, rounds, before, jump, after) => {
-    const { rig } = await awake({ keepAlive: 10, pingTimeout: 5000 })
-    for (let round = 0; round < rounds; round++) {
-      await rig.advance(before)
-      rig.clock.jump(jump)
-      await rig.advance(after)
-    }
-    undisturbed(rig)
+  it('`ttl`, message expiry and ackTimeout count the time that passed', async () => {
+    const { world, back } = await rig()
+    world.behave = () => down
+    await world.cut()
+    const short = failure(world.client.publish('t', 'short', { qos: 1, ttl: 2500 }))
+    const expiring = failure(
+      world.client.publish('t', 'expiring', { qos: 1, properties: { messageExpiryInterval: 3 } }),
+    )
+    quiet(world.client.publish('t', 'lives', { qos: 1, properties: { messageExpiryInterval: 60 } }))
+    back()
+    await world.advance(4000)
+    expect([(await short).code, (await expiring).code]).toEqual(['ERR_EXPIRED', 'ERR_EXPIRED'])
+    world.behave = () => agreeable
+    await world.advance(10_000)
+    const interval = world.peer.all('publish')[0]?.properties.messageExpiryInterval
+    expect(interval).toBeLessThanOrEqual(56)
+    expect(interval).toBeGreaterThan(40)
+    await world.finish()
   })
 })

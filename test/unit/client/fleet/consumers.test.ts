@@ -1,8 +1,7 @@
-/** A member of a group of consumers leaves: nothing that it was given is lost, and nothing more comes to it. */
+/** A member of a group of consumers: it joins, it lags, and it leaves without losing anything that it was given. */
 import { describe, expect, it } from 'vitest'
 import type {
   Message,
-  SharedHandling,
   SharedListenOptions,
   SharedSubscribeOptions,
   SharedSubscription,
@@ -11,8 +10,134 @@ import { listenShared, subscribeShared } from '../../../../src/client/fleet/subs
 import type { Answer } from '../../../../src/testing/scripted-peer.js'
 import { comeBack, lose, steady, willing } from '../across.js'
 import { agreeable, connected, failure, type World } from '../harness.js'
-import { acks, gate, pubacks, publish, read, series, taken } from '../incoming.js'
+import { acks, agreed, gate, pubacks, publish, read, series, taken } from '../incoming.js'
 import { deafTo, settled, sleep, unsuback } from '../steps.js'
+
+/** Refuses filters that begin like this, and says yes to everything else. */
+const refusing =
+  (start: string): Answer =>
+  (packet) =>
+    packet.type === 'subscribe'
+      ? {
+          type: 'suback',
+          packetId: packet.packetId,
+          reasonCodes: packet.subscriptions.map(({ filter, qos }) =>
+            filter.startsWith(start) ? 0x87 : qos,
+          ),
+        }
+      : agreeable(packet)
+
+const left = (world: World): string[] =>
+  world.peer.all('unsubscribe').flatMap(({ filters }) => filters)
+
+describe('joining', () => {
+  it('subscribes to $share/group/filter, with the options of a subscription', async () => {
+    const world = await agreed()
+    const options = Object.freeze({ qos: 1, buffer: 3, quiet: 5, requireQos: true } as const)
+    const jobs = await settled(world, subscribeShared(world.client, 'workers', 'jobs/+', options))
+    expect(world.peer.last('subscribe').subscriptions).toMatchObject([
+      { filter: '$share/workers/jobs/+', qos: 1 },
+    ])
+    expect(jobs.granted).toMatchObject([{ filter: '$share/workers/jobs/+', qos: 1 }])
+    expect(await jobs.ready).toBe(jobs)
+    await world.send(publish('jobs/1', 'x', 1))
+    expect(read(jobs).end.state).toBe('running')
+    await world.settle()
+    expect(jobs.lag()).toEqual({ buffered: 0, inHand: 0, broker: undefined })
+  })
+
+  it.each<[string, unknown, unknown, unknown, string]>([
+    ['a client of something else', 'g', 'a', {}, 'client'],
+    ['client', '', 'a', {}, 'group'],
+    ['client', 'g/h', 'a', {}, 'group'],
+    ['client', 'g', '', {}, 'filter'],
+    ['client', 'g', '$share/h/a', {}, 'filter'],
+    ['client', 'g', 'a', 5, 'options'],
+    ['client', 'g', 'a', { quiet: -1 }, 'quiet'],
+    ['client', 'g', 'a', { lag: { topic: 5 } }, 'lag.topic'],
+    ['client', 'g', 'a', { lag: { topic: 't', read: 5 } }, 'lag.read'],
+    ['client', 'g', 'a', { noLocal: true }, 'filter.noLocal'],
+    ['client', 'g', 'a', { buffer: 0 }, 'buffer'],
+  ])('%s %j %j %j is refused', async (who, group, filter, options, option) => {
+    const world = await agreed()
+    const client = who === 'client' ? world.client : ({} as typeof world.client)
+    const error = await failure(
+      subscribeShared(client, group as string, filter as string, options as object),
+    )
+    expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
+    await world.settle()
+    expect(world.peer.all('subscribe')).toEqual([])
+  })
+
+  it('MQTT-4.8.2-2 refuses wildcards in the ShareName, and a handler that is none', async () => {
+    const world = await agreed()
+    expect(await failure(subscribeShared(world.client, 'g+', 'a'))).toMatchObject({
+      code: 'ERR_INVALID_TOPIC',
+    })
+    const error = await failure(listenShared(world.client, 'g', 'a', 5 as never))
+    expect(error).toMatchObject({ code: 'ERR_INVALID_HANDLER', option: 'handler' })
+    await world.settle()
+    expect(world.peer.all('subscribe')).toEqual([])
+  })
+
+  it('rejects where the broker refuses, and stops asking for the lag', async () => {
+    const world = await connected({}, refusing('$share/'))
+    expect(await failure(join(world, { lag: { topic: 'lag' } }))).toMatchObject({
+      code: 'ERR_SUBSCRIBE_REFUSED',
+      reasonCode: 0x87,
+    })
+    expect(left(world)).toEqual(['lag'])
+  })
+})
+
+describe('lag', () => {
+  it('is what waits here, and what the broker says', async () => {
+    const world = await agreed()
+    const jobs = await join(world, { lag: { topic: '$SYS/lag' } })
+    expect(jobs.lag()).toEqual({ buffered: 0, inHand: 0, broker: undefined })
+    await world.send(publish('$SYS/lag', '17'), ...series('a', 3))
+    jobs.read()
+    expect(jobs.lag()).toEqual({ buffered: 2, inHand: 1, broker: 17 })
+    await world.send(publish('$SYS/lag', 'much'), publish('$SYS/lag', ''))
+    expect(jobs.lag().broker).toBe(17)
+  })
+
+  it('counts nothing as in hand that was acknowledged', async () => {
+    const world = await agreed()
+    const jobs = await join(world, { ack: 'manual' })
+    await world.send(...series('a', 3))
+    const messages = [jobs.read(), jobs.read()]
+    expect(jobs.lag()).toMatchObject({ buffered: 1, inHand: 2 })
+    for (const message of messages) message?.ack()
+    expect(jobs.lag()).toMatchObject({ buffered: 1, inHand: 0 })
+  })
+
+  it('is read as the caller says, and not asked for any more by one that leaves', async () => {
+    const world = await agreed()
+    const read = (message: { json(): unknown }): number =>
+      (message.json() as { waiting: number }).waiting
+    const jobs = await settled(
+      world,
+      listenShared(world.client, 'g', 'a', () => undefined, { lag: { topic: 'lag', read } }),
+    )
+    await world.send(publish('lag', '{"waiting":3}'))
+    expect(jobs.lag().broker).toBe(3)
+    await settled(world, jobs.drain(), 1000)
+    expect(left(world)).toContain('lag')
+  })
+
+  it('a source that is refused refuses the call, and the share is left without loss', async () => {
+    const world = await connected({}, refusing('lag'))
+    const refused = failure(
+      subscribeShared(world.client, 'g', 'a', { qos: 1, lag: { topic: 'lag' } }),
+    )
+    await world.send(publish('a', 'x', 1))
+    await world.clock.advance(1000)
+    expect(await refused).toMatchObject({ code: 'ERR_SUBSCRIBE_REFUSED' })
+    expect(left(world)).toContain('$share/g/a')
+    expect(world.peer.all('puback')).toEqual([])
+  })
+})
 
 const filter = '$share/g/a'
 
@@ -29,38 +154,23 @@ function holding(): Answer {
 const join = (world: World, options: SharedSubscribeOptions = {}): Promise<SharedSubscription> =>
   settled(world, subscribeShared(world.client, 'g', 'a', { qos: 1, ...options }))
 
-interface Joined<T> {
-  readonly world: World
-  readonly jobs: T
-}
-
-async function joined(
-  options: SharedSubscribeOptions = {},
-  answer: Answer = holding(),
-): Promise<Joined<SharedSubscription>> {
+async function joined(options: SharedSubscribeOptions = {}, answer: Answer = holding()) {
   const world = await connected({}, answer)
   return { world, jobs: await join(world, options) }
 }
 
-type Handler = (message: Message) => unknown
-
 async function working(
-  handler: Handler,
+  handler: (message: Message) => unknown,
   options: SharedListenOptions = {},
   answer: Answer = agreeable,
-): Promise<Joined<SharedHandling>> {
+) {
   const world = await connected({}, answer)
-  return {
-    world,
-    jobs: await settled(
-      world,
-      listenShared(world.client, 'g', 'a', handler, { qos: 1, ...options }),
-    ),
-  }
+  const jobs = listenShared(world.client, 'g', 'a', handler, { qos: 1, ...options })
+  return { world, jobs: await settled(world, jobs) }
 }
 
 /** Leaves, and answers UNSUBSCRIBE. */
-async function leave({ world, jobs }: Joined<SharedSubscription>): Promise<void> {
+async function leave({ world, jobs }: Awaited<ReturnType<typeof joined>>): Promise<void> {
   const left = jobs.unsubscribe()
   await world.settle()
   await unsuback(world)
@@ -233,43 +343,27 @@ describe('drain()', () => {
     expect(await given).toMatchObject({ code: 'ERR_ABORTED' })
   })
 
-  it('a message that a handler is done with at once, again and again, is no silence', async () => {
-    let handled = 0
-    const { world, jobs } = await working(() => void handled++, { quiet: 50 })
-    const drained = jobs.drain()
-    for (let id = 1; id <= 50; id++) {
-      await world.send(publish('a', String(id), id))
-      await world.clock.advance(7)
-    }
-    expect(await state(world, drained)).toBe('pending')
-    await settled(world, drained, 200)
-    expect(handled).toBe(50)
+  it.each([true, false])('a connection that is lost, session kept: %s', async (kept) => {
+    const world = await steady({}, willing(false))
+    const jobs = await join(world)
+    await world.send(...series('a', 2))
+    await settled(world, jobs.unsubscribe())
+    await lose(world)
+    await comeBack(world, willing(kept))
+    expect(world.peer.all('subscribe')).toEqual([])
+    // The broker sends again what was not acknowledged, and what it had besides.
+    if (kept)
+      await world.send(
+        publish('a', '1', 1, { dup: true }),
+        publish('a', '2', 2, { dup: true }),
+        publish('a', '3', 3),
+      )
+    const reading = read(jobs)
+    await settled(world, jobs.drain(), kept ? 1000 : 50)
+    expect(reading.texts).toEqual(kept ? ['1', '2', '3'] : ['1', '2'])
+    expect(reading.end.state).toBe('done')
+    expect(acks(world)).toEqual(kept ? pubacks(1, 3) : [])
   })
-
-  it.each([true, false])(
-    'the connection is lost while it leaves, session kept: %s',
-    async (kept) => {
-      const world = await steady({}, willing(false))
-      const jobs = await join(world)
-      await world.send(...series('a', 2))
-      await settled(world, jobs.unsubscribe())
-      await lose(world)
-      await comeBack(world, willing(kept))
-      expect(world.peer.all('subscribe')).toEqual([])
-      // The broker sends again what was not acknowledged, and what it had besides.
-      if (kept)
-        await world.send(
-          publish('a', '1', 1, { dup: true }),
-          publish('a', '2', 2, { dup: true }),
-          publish('a', '3', 3),
-        )
-      const reading = read(jobs)
-      await settled(world, jobs.drain(), kept ? 1000 : 50)
-      expect(reading.texts).toEqual(kept ? ['1', '2', '3'] : ['1', '2'])
-      expect(reading.end.state).toBe('done')
-      expect(acks(world)).toEqual(kept ? pubacks(1, 3) : [])
-    },
-  )
 })
 
 describe('the end of the client', () => {
@@ -284,7 +378,7 @@ describe('the end of the client', () => {
   })
 
   it.each(['disconnect first', 'drain first'])(
-    'disconnect() and drain() in one turn: what came is handled, and what still comes; %s',
+    'disconnect() and drain() in one turn: %s',
     async (first) => {
       const seen: string[] = []
       const handler = async (message: Message): Promise<void> => {
@@ -303,41 +397,6 @@ describe('the end of the client', () => {
       expect([acks(world), world.clock.pending]).toEqual([pubacks(1, 3), 0])
     },
   )
-
-  it('one that joins and stops reading again and again leaves nothing behind on its client', async () => {
-    const { world, jobs } = await joined({}, agreeable)
-    const { pending } = world.clock
-    let watched = 0
-    const { on } = world.client
-    world.client.on = ((...given: Parameters<typeof on>) => {
-      const stop = on.apply(world.client, given)
-      watched += 1
-      return Object.assign(() => {
-        watched -= 1
-        stop()
-      }, stop)
-    }) as typeof on
-    let share = jobs
-    for (let round = 0; round < 3; round++) {
-      share.detach()
-      await settled(world, share.unsubscribe(), 1000)
-      share = await join(world)
-    }
-    expect([watched, world.client.toJSON(), world.clock.pending]).toMatchObject([
-      0,
-      { subscriptions: 1 },
-      pending,
-    ])
-  })
-
-  it('after it has left: nothing is waited for', async () => {
-    const { world, jobs } = await working(() => undefined)
-    await settled(world, jobs.drain(), 1000)
-    await settled(world, world.client.disconnect())
-    expect(world.clock.pending).toBe(0)
-    await jobs.unsubscribe()
-    await jobs.drain()
-  })
 
   it('a block that ends without a connection does not wait for one', async () => {
     const world = await steady({}, willing(false))
