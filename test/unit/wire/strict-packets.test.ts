@@ -210,30 +210,7 @@ describe.each(packets)('%s from a %s, version %i', (name, from, version, first, 
 })
 
 describe('a property block', () => {
-  const blocks: [name: string, from: Sender, before: string, first: string, after: string][] = [
-    ['CONNECT', 'client', '00044d51545405020000', '10', '000163'],
-    ['will', 'client', '00044d5154540506000000000163', '10', '0001770000'],
-    ['CONNACK', 'server', '0000', '20', ''],
-    ['PUBLISH', 'client', '000174', '30', '78'],
-    ['PUBACK', 'server', '000100', '40', ''],
-    ['SUBSCRIBE', 'client', '0001', '82', '00016100'],
-    ['SUBACK', 'server', '0001', '90', '00'],
-    ['UNSUBSCRIBE', 'client', '0001', 'a2', '000161'],
-    ['DISCONNECT', 'client', '00', 'e0', ''],
-  ]
   const property = '2600016b000176'
-
-  describe.each(blocks)('of %s from a %s', (_name, from, before, first, after) => {
-    it('has a length of one to four bytes, no longer than needed [MQTT-1.5.5-1]', () => {
-      const sized = (length: string): string => frame(first, before + length + property + after)
-      expect(kindOf(sized('07'), from)).toBeUndefined()
-      for (const length of '8700 878000 87808000 8780808000 8080808001 ffffffffff ffffff7f 80808001'.split(
-        ' ',
-      )) {
-        expect(failure(sized(length), from), length).toMatchObject(malformed)
-      }
-    })
-  })
 
   it('is the same in any order, and its order is kept', () => {
     const parts = ['0101', '020000000a', '03000178', '08000172', '0900020102', '230005', property]

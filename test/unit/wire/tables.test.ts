@@ -193,6 +193,18 @@ describe('properties', () => {
     }
   })
 
+  it('have a length of one to four bytes, no longer than needed [MQTT-1.5.5-1]', () => {
+    const lengths = '8700 878000 87808000 8780808000 8080808001 ffffffffff ffffff7f 80808001'
+    for (const [host, [first, from, body]] of Object.entries(hosts)) {
+      if (host === 'AUTH') continue
+      const sized = (length: string): string =>
+        frame(first, body.replace('@', `${length}2600016b000176`))
+      expect(kindOf(sized('07'), from), host).toBeUndefined()
+      for (const length of lengths.split(' '))
+        expect(failure(sized(length), from), `${length} in ${host}`).toMatchObject(malformed)
+    }
+  })
+
   it('cut at each byte are malformed', () => {
     for (const each of allowed) {
       const value = each.property()
