@@ -218,7 +218,7 @@ export function minimised(
   const entered = new Uint8Array(hits.length)
   const adds = (bytes: Uint8Array): boolean => {
     hits.fill(0)
-    target.run(bytes.slice())
+    if (broken(target, bytes)) return false
     let found = false
     for (let index = 0; index < hits.length; index++) {
       if (hits[index] === 0 || entered[index] === 1) continue
@@ -229,4 +229,14 @@ export function minimised(
   }
   for (const bytes of known) adds(bytes)
   return [...inputs].sort((first, second) => second.length - first.length).filter(adds)
+}
+
+/** A finding, which is no part of a corpus. */
+function broken(target: Target, bytes: Uint8Array): boolean {
+  try {
+    target.run(bytes.slice())
+    return false
+  } catch {
+    return true
+  }
 }

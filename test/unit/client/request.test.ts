@@ -118,18 +118,6 @@ describe('on the wire', () => {
     expect(world.peer.all('subscribe')).toHaveLength(1)
   })
 
-  it('user properties: order and duplicates kept, empty names and values legal; QoS as asked', async () => {
-    const { world, ask } = await wired({ requestProblemInformation: false })
-    const pairs = ['b=1', 'a=', '=x', 'b=1', '='].map((pair) => pair.split('=') as [string, string])
-    const given = { userProperties: pairs, contentType: 'text/plain' }
-    const reply = ask('svc', { qos: 2, properties: given })
-    await world.settle()
-    const sent = world.peer.last('publish')
-    expect([sent.qos, sent.properties]).toMatchObject([2, given])
-    await world.send(answerTo(sent, 'y', undefined, { userProperties: pairs }))
-    expect((await reply).properties.userProperties).toEqual(pairs)
-  })
-
   it('a subscription that is refused rejects what waits for it; the next request tries again', async () => {
     const { world, ask, topics } = await wired({}, refusing('subscribe'))
     const refused = [failure(ask('a')), failure(ask('b'))]

@@ -122,21 +122,6 @@ describe('answers', () => {
     expect([answers(), acks(world)]).toEqual([['mqwire/r 1 k a', 'mqwire/r 1 k b'], ['puback 1']])
   })
 
-  it('concurrency: several at a time, each answer to its own request', async () => {
-    const gates = [gate(), gate()]
-    const handler = async (message: Message): Promise<string> => {
-      await gates[Number(message.text())]?.promise
-      return message.text()
-    }
-    const { world, answers } = await responding(handler, { concurrency: 2 })
-    await world.send(request('0', undefined, 'r/0', 'k0'), request('1', undefined, 'r/1', 'k1'))
-    for (const each of gates.reverse()) {
-      each.open()
-      await world.settle()
-    }
-    expect(answers()).toEqual(['r/1 0 k1 1', 'r/0 0 k0 0'])
-  })
-
   it('a borrowed message that is released early is answered all the same, also when the handler fails', async () => {
     for (const [end, text] of [
       [() => 'x', 'x'],
