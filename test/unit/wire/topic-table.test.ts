@@ -151,6 +151,17 @@ describe('TopicTable', () => {
       expect(ask(table, `sensor/${index}`).known).toBe(true)
   })
 
+  it.each([
+    ['sensor/{}', (index: number) => `sensor/${index}`],
+    ['devices/{}/temperature', (index: number) => `devices/${index}/temperature`],
+    ['t/{} in hexadecimal', (index: number) => `t/${index.toString(16).padStart(8, '0')}`],
+  ])('honest names all find a place: %s', (_pattern, nameOf) => {
+    const table = new TopicTable()
+    const names = Array.from({ length: 4000 }, (_, index) => nameOf(index))
+    for (const name of names) ask(table, name)
+    expect(names.filter((name) => ask(table, name).known).length).toBeGreaterThanOrEqual(3996)
+  })
+
   it('holds 256 KiB of names at most', () => {
     const table = new TopicTable()
     for (let index = 0; index < 400; index++) ask(table, `${index}`.padEnd(1000, '.'))
