@@ -12,6 +12,7 @@ const calls: Record<string, (keepAlive: KeepAlive, now: number, bytes: number) =
   woken: (keepAlive, now) => keepAlive.woken(now),
   sent: (keepAlive, now) => void Object.assign(keepAlive, { sentAt: now }),
   received: (keepAlive, now) => keepAlive.received(now),
+  unread: (keepAlive, now) => keepAlive.handleUnread(now),
   pong: (keepAlive) => keepAlive.pong(),
   ask: (keepAlive, now) => keepAlive.ask(now),
   probe: (keepAlive, now) => keepAlive.probe(now),
@@ -168,7 +169,7 @@ describe('a packet that comes in part', () => {
   })
 
   it('is not timed once it is complete, nor is anything where no packet was begun, nor after a wake-up', () => {
-    play('next 0.001 0; deadline = Infinity', started(0))
+    play('next 0.001 0; unread 5; deadline = Infinity', started(0))
     play('part 1 9; next 50 0; deadline = Infinity; at 1000000 = idle', started(0))
     play('at 1000 = ping; pong; 1001-1299 sent+received', started(60))
   })
