@@ -16,7 +16,7 @@ export const targetNames = ['wire', 'session'] as const
 
 const store = path.join(root, 'node_modules', '.cache', 'mqwire-fuzz')
 const seedFile = path.join(root, 'test', 'fuzz', 'seeds.txt')
-const mark = '# the fewest inputs that reach what longer runs reached (npm run lab -- fuzz keep)'
+const mark = '# few inputs that enter all that longer runs entered (npm run lab -- fuzz keep)'
 /** Bytes of hexadecimal text for each target in the file that is committed. */
 const mostKept = 60_000
 /** Milliseconds for one input: a hundred thousand times what one takes, because the machine may be busy. */
@@ -104,7 +104,7 @@ export async function replayed(
     ?.detail
 }
 
-/** `seeds.txt` gets the fewest inputs that reach what the corpus of all runs reaches; gives how many, for each target. */
+/** `seeds.txt` gets few inputs that enter all that the corpus of all runs enters; gives how many, for each target. */
 export async function keep(file: string): Promise<string[]> {
   const before = read(seedFile).split(mark)[0]?.trimEnd() ?? ''
   const parts: string[] = []

@@ -98,7 +98,7 @@ countCopies()
 const made = {
   inputs: 0,
   edges: 0,
-  kept: task.minimise ? minimised(target, corpus).map(hex) : [],
+  kept: task.minimise ? minimised(target, corpus, builtSeeds(target.name)).map(hex) : [],
   findings: [],
 }
 const done = task.minimise

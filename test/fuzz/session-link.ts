@@ -17,9 +17,9 @@ import type { ConnectPacket } from '../../src/wire/packets.js'
 import type { PublishView } from '../../src/wire/publish.js'
 import type { TopicRecord } from '../../src/wire/topic-table.js'
 import { type Defect, transportWith, type Wrapper } from '../support/defective.js'
-import { ReferenceSession } from '../unit/client/session/reference-session.js'
 import { check, checkMost, checkSame, guarded, shownError } from './oracle.js'
 import { Outlet } from './outlet.js'
+import { ReferenceInbound } from './reference-inbound.js'
 import { Tables } from './tables.js'
 
 /** What a run is set to. */
@@ -65,7 +65,7 @@ export class SessionLink {
   readonly told: Told[] = []
   readonly session: Session
   readonly #setting: Setting
-  readonly #reference: ReferenceSession
+  readonly #reference: ReferenceInbound
   readonly #tables: Tables
   /** Tickets of the session by those of the reference. */
   readonly #tickets = new Map<number, number>()
@@ -91,12 +91,10 @@ export class SessionLink {
     this.#setting = setting
     this.session = new Session({ ...setting, pingTimeout: 10_000, identifierBase: 100 })
     this.#tables = new Tables(this.session)
-    this.#reference = new ReferenceSession(
+    this.#reference = new ReferenceInbound(
       setting.receiveMaximum,
-      false,
       setting.receiveMaximumExceeded === 'tolerate',
     )
-    this.#reference.connected = false
     this.#outlet = new Outlet(setting.version)
     this.#host = this.#makeHost()
     this.#judgeInbound()
@@ -119,7 +117,7 @@ export class SessionLink {
     const link = new Connection(stream, this.#host, packet)
     this.#link = link
     this.session.connect(packet)
-    this.#reference.start(0, version === 5 ? this.#setting.receiveMaximum : 65_535, version === 4)
+    this.#reference.start(version === 5 ? this.#setting.receiveMaximum : 65_535, version === 4)
     link.pump()
     this.#runTasks()
   }
@@ -263,7 +261,7 @@ export class SessionLink {
     }
     receiveWindow.handlePubrel = (id) => {
       handlePubrel(id)
-      const closes = this.#reference.pubrel(id) !== true
+      const closes = !this.#reference.pubrel(id)
       checkSame(this.session.state === 'closed', closes, 'session-model', `PUBREL ${id} closes`)
     }
   }
@@ -383,7 +381,7 @@ export class SessionLink {
       this.#outgoing.clear()
     }
     const { version, receiveMaximum } = this.#setting
-    this.#reference.start(0, version === 5 ? receiveMaximum : 65_535, version === 4)
+    this.#reference.start(version === 5 ? receiveMaximum : 65_535, version === 4)
     for (const [id, state] of this.#outgoing) if (state === 3) sendWindow.replayRelease(id)
     for (const [id, state] of this.#outgoing)
       if (state !== 3 && sendWindow.mayReplay) sendWindow.replay(id)

@@ -38,9 +38,6 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
     'hears what any test of the suite prints': 'the console of the suites in Node',
   },
   'unit/client/secrets-node.test.ts': sockets,
-  'unit/client/secrets.test.ts': {
-    'options that are refused do not repeat their values': 'an endpoint of Node',
-  },
   'unit/client/session/identifiers.test.ts': {
     'with acknowledgements withheld exactly 65,535 leave': stack,
   },
@@ -71,7 +68,6 @@ export const leftOut: Readonly<Record<string, string | Readonly<Record<string, s
   'unit/wasm/topics.test.ts': compiler,
   'unit/wire/carry.test.ts': { 'is at most sixteen times what came in': memory },
   'unit/wire/encode.test.ts': { 'before it takes the memory': memory },
-  'unit/wire/framer.test.ts': { 'holds at most twice what arrived': memory },
   'unit/wire/scanner.test.ts': { 'holds nothing of the chunk': memory },
   'unit/wire/shared-text.test.ts': 'puts a decoder of its own in place of the platform’s',
 }
@@ -84,7 +80,6 @@ export const long: readonly string[] = [
   'unit/client/backpressure.test.ts',
   'unit/client/flow-control.test.ts',
   'unit/client/half-written.test.ts',
-  'unit/client/hostile-bytes.test.ts',
   'unit/client/hostile-mutated.test.ts',
   'unit/client/hostile.test.ts',
   'unit/client/large-uploads.test.ts',
@@ -102,7 +97,6 @@ export const long: readonly string[] = [
   'unit/client/ring.test.ts',
   'unit/client/secrets-canary.test.ts',
   'unit/client/session-lost-expiry.test.ts',
-  'unit/client/session/model.test.ts',
   'unit/client/session/suspend-inbound.test.ts',
   'unit/client/settle.test.ts',
   'unit/client/unsubscribe.test.ts',

@@ -1,8 +1,14 @@
-/** State and events of a client without reconnecting, and what a listener finds. More of both in the files `lifecycle*`. */
-import { describe, expect, it } from 'vitest'
-import type { ClientEvents } from '../../../src/client/api/index.js'
-import { accepting, agreeable, connected, failure, World } from './harness.js'
+/** Events: the emitter, their names, listeners as an option, and what a listener finds. Their order over whole lives: the files `lifecycle*`. */
+import { describe, expect, expectTypeOf, it, vi } from 'vitest'
+import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
+import { clientOn, connectWith } from '../../../src/client/client.js'
+import { Emitter } from '../../../src/client/common/emitter.js'
+import { MqttError } from '../../../src/errors.js'
+import { VirtualClock } from '../../../src/testing/virtual-clock.js'
+import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
+import { agreeable, connected, failure, World } from './harness.js'
 import { agreed, quiet } from './incoming.js'
+import { down, Rig } from './rig.js'
 import { settled } from './steps.js'
 
 const states = (world: World): string[] =>
@@ -53,48 +59,6 @@ describe('transitions, each exactly once', () => {
     expect(states(world).length).toEqual(transitions.length)
     expect(world.seen('disconnect').length).toBe(1)
     expect(world.clock.pending).toBe(0)
-  })
-
-  it.each(['disconnect', 'destroy'] as const)('not connected yet, then %s()', async (how) => {
-    const idle = new World()
-    await idle.client[how]()
-    expect([states(idle), order(idle)]).toEqual([['idle → closed'], ['state closed']])
-    for (const dial of [() => new Promise<never>(() => undefined), undefined]) {
-      const world = new World({}, {}, 1, dial)
-      const connecting = failure(world.client.connect())
-      await world.settle()
-      await world.client[how]()
-      expect((await settled(world, connecting)).code).toBe('ERR_CLOSED')
-      expect(states(world)).toEqual(['idle → connecting', 'connecting → closed'])
-      expect(await world.client.closed).toBeUndefined()
-      expect(world.seen('disconnect')).toEqual([])
-      expect(world.seen('connecterror')).toEqual([])
-      expect(world.clock.pending).toBe(0)
-      for (const peer of world.peers) expect(peer.ended).toBeDefined()
-    }
-  })
-
-  it('events of a whole life, in order, with what they carry', async () => {
-    const world = await connected({ clientId: 'a' }, accepting({ reasonString: 'hi' }))
-    await world.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
-    const life = [
-      'state connecting',
-      'dial',
-      'state connected',
-      'connect',
-      'serverdisconnect',
-      'state closed',
-      'disconnect',
-    ]
-    expect(order(world)).toEqual(life)
-    const properties = expect.objectContaining({ reasonString: 'hi' }) as unknown
-    const connack = { type: 'connack', sessionPresent: false, reasonCode: 0, properties }
-    const { negotiated } = world.client
-    const endpoint = 'memory://peer-0'
-    expect(world.seen('connect')).toEqual([
-      { connack, negotiated, sessionPresent: false, endpoint, dropped: [] },
-    ])
-    expect(world.seen('dial')).toEqual([{ attempt: 1, endpoint }])
   })
 })
 
@@ -261,5 +225,262 @@ describe('events come after the fact, to every listener in the same order', () =
       'connect',
       'sessionlost',
     ])
+  })
+})
+
+interface Events {
+  a: { readonly value: number }
+  b: string
+}
+
+describe('the emitter', () => {
+  const reports: [unknown, string][] = []
+  const emitter = (): Emitter<Events> =>
+    new Emitter<Events>((error, type) => reports.push([error, type]))
+
+  it('calls listeners at once, in order, each with the event', () => {
+    const events = emitter()
+    const calls: unknown[] = []
+    events.on('a', (event) => calls.push(['first', event]))
+    events.on('b', (event) => calls.push(['b', event]))
+    events.on('a', (event) => calls.push(['second', event]))
+    events.emit('a', { value: 1 })
+    events.emit('b', 'x')
+    expect(calls).toEqual([
+      ['first', { value: 1 }],
+      ['second', { value: 1 }],
+      ['b', 'x'],
+    ])
+  })
+
+  it('once: one event, also when the listener emits again', () => {
+    const events = emitter()
+    const listener = vi.fn(() => events.emit('b', 'again'))
+    events.on('b', listener, { once: true })
+    events.emit('b', 'x')
+    events.emit('b', 'y')
+    expect(listener).toHaveBeenCalledTimes(1)
+    expect(events.has('b')).toBe(false)
+  })
+
+  it('what on() gives removes the listener: called, or disposed of; again is harmless; one function twice is two listeners', () => {
+    const events = emitter()
+    const listener = vi.fn()
+    const first = events.on('b', listener)
+    {
+      using _second = events.on('b', listener)
+      events.emit('b', 'both')
+      first()
+      first()
+      events.emit('b', 'one')
+    }
+    events.emit('b', 'none')
+    expect(listener.mock.calls).toEqual([['both'], ['both'], ['one']])
+    expect(events.has('b')).toBe(false)
+  })
+
+  it('signal: removed with its abort, never added after it; the signal keeps no listener', () => {
+    const events = emitter()
+    const controller = new AbortController()
+    const added = vi.spyOn(controller.signal, 'addEventListener')
+    const removed = vi.spyOn(controller.signal, 'removeEventListener')
+    const listener = vi.fn()
+    events.on('b', listener, { signal: controller.signal })()
+    events.on('b', listener, { signal: controller.signal, once: true })
+    events.emit('b', 'x')
+    expect(removed.mock.calls.length).toBe(added.mock.calls.length)
+    events.on('b', listener, { signal: controller.signal })
+    controller.abort()
+    events.emit('b', 'y')
+    events.on('b', listener, { signal: controller.signal })
+    events.emit('b', 'z')
+    expect([listener.mock.calls, events.has('b')]).toEqual([[['x']], false])
+  })
+
+  it('a listener that throws is reported and counted; the others are called', () => {
+    const events = emitter()
+    const error = new Error('mine')
+    const listener = vi.fn(() => {
+      throw error
+    })
+    const other = vi.fn()
+    events.on('b', listener)
+    events.on('b', other)
+    events.emit('b', 'x')
+    expect(other).toHaveBeenCalledTimes(1)
+    expect([reports, events.failures]).toEqual([[[error, 'b']], 1])
+  })
+
+  it('listeners may be added and removed while an event is on its way: added ones wait for the next, removed ones are not called', () => {
+    const events = emitter()
+    const [late, removed] = [vi.fn(), vi.fn()]
+    events.on('b', () => {
+      events.on('b', late)
+      remove()
+    })
+    const remove = events.on('b', removed)
+    events.emit('b', 'x')
+    expect(late).not.toHaveBeenCalled()
+    events.emit('b', 'y')
+    expect([late.mock.calls, removed.mock.calls]).toEqual([[['y']], []])
+  })
+})
+
+describe('client.on', () => {
+  it('a listener that throws in any event stops nothing, and is logged', async () => {
+    const lines: string[] = []
+    const world = new World({ logger: { error: (line: string) => lines.push(line) } })
+    world.answer = agreeable
+    const types = ['state', 'dial', 'connect', 'serverdisconnect', 'disconnect', 'packet'] as const
+    for (const type of types) world.client.on(type, () => expect.fail(`thrown in ${type}`))
+    await settled(world, world.client.connect())
+    await settled(world, world.client.publish('a', 'b', { qos: 2 }))
+    await world.send({ type: 'disconnect', reasonCode: 0x8b, properties: {} })
+    expect(await world.client.closed).toMatchObject({ code: 'ERR_SERVER_DISCONNECT' })
+    expect(world.clock.pending).toBe(0)
+    for (const type of types)
+      expect(lines).toContainEqual(
+        expect.stringMatching(new RegExp(`'${type}'.*thrown in ${type}`)),
+      )
+  })
+})
+
+describe('names of events', () => {
+  const every: Readonly<Record<keyof ClientEvents, string>> = {
+    state: 'stat',
+    reconnecting: 'reconnect',
+    dial: 'dials',
+    connect: 'conect',
+    connecterror: 'connectError',
+    disconnect: 'disconnected',
+    serverdisconnect: 'serverDisconnect',
+    sessionlost: 'sessionLost',
+    drop: 'dropped',
+    stalled: 'stall',
+    late: 'lated',
+    unclaimed: 'unclaim',
+    error: 'err',
+    invalid: 'invalids',
+    recovered: 'recover',
+    storecorrupt: 'storeCorrupt',
+    packet: 'packetreceive',
+  }
+  const { client } = new World()
+  const listen = (type: unknown) => () => client.on(type as 'state', () => undefined)
+  const refusal = { code: 'ERR_INVALID_OPTION', option: 'type' }
+
+  it.each(Object.entries(every))('%s is taken, and named for %s', (name, given) => {
+    expect(listen(name)).not.toThrow()
+    expect(listen(given)).toThrow(
+      expect.objectContaining({
+        ...refusal,
+        message: `unknown event ${given}; did you mean ${name}?`,
+      }),
+    )
+  })
+
+  it.each(['message', 'messages', 'subscribe'])('%s leads to subscribe() and listen()', (given) => {
+    expect(listen(given)).toThrow(/subscribe\(\) or listen\(\)/)
+  })
+
+  const none = [
+    '',
+    5,
+    undefined,
+    null,
+    Symbol('state'),
+    ['state'],
+    { toString: () => 'state' },
+    '__proto__',
+    'toString',
+    'x\n'.repeat(1e5),
+  ]
+  it.each(none.map((given) => [given]))('%#: what is no name is refused, in few words', (given) => {
+    expect(listen(given)).toThrow(
+      expect.objectContaining({
+        ...refusal,
+        message: expect.stringMatching(/^.{0,399}$/) as string,
+      }),
+    )
+  })
+})
+
+function thrownBy(run: () => unknown): unknown {
+  try {
+    return run()
+  } catch (error) {
+    return error
+  }
+}
+const refusal = (on: unknown): unknown => thrownBy(() => new World({ on } as ClientOptions))
+
+describe('the option on', () => {
+  it('attaches listeners before the first dial: what happens meanwhile is told to them', async () => {
+    const seen: string[] = []
+    const on: ClientOptions['on'] = {
+      state: ({ state }) => seen.push(`state ${state}`),
+      dial: ({ attempt }) => seen.push(`dial ${attempt}`),
+      connecterror: ({ error }) => seen.push(error.code),
+      reconnecting: ({ delay }) => seen.push(`again in ${delay}`),
+    }
+    const behave = (_host: string, dial: number) => (dial === 1 ? down : 'hang')
+    const rig = new Rig({ firstConnect: 'wait', on }, { behave })
+    quiet(rig.client.connect())
+    await rig.advance(1000)
+    expect(seen.join(', ')).toBe(
+      'state connecting, dial 1, ERR_CONNECT_FAILED, again in 1000, dial 2',
+    )
+    await rig.finish()
+  })
+
+  it('connect() takes it too', async () => {
+    const seen: unknown[] = []
+    const clock = new VirtualClock()
+    const endpoint = { url: 'x://a', transport: () => Promise.reject(down) }
+    const connect = connectWith(clientOn(virtualPlatform(clock)))
+    const connecting = connect(endpoint, { on: { connecterror: (event) => seen.push(event) } })
+    const error = { code: 'ERR_CONNECT_FAILED' }
+    await expect(Promise.all([connecting, clock.settle()])).rejects.toMatchObject(error)
+    expect(seen).toMatchObject([{ attempt: 1, endpoint: 'x://a', error }])
+  })
+
+  it.each([
+    ['mesage', 'unknown event mesage; did you mean subscribe() or listen()?'],
+    ['reconecting', 'unknown event reconecting; did you mean reconnecting?'],
+    ['close', 'unknown event close; did you mean disconnect, state?'],
+  ])('%s is no event: refused by name, with the one that was meant', (name, message) => {
+    const refused = refusal({ [name]: () => undefined })
+    const code = 'ERR_INVALID_OPTION'
+    expect(MqttError.is(refused)).toBe(true)
+    expect(refused).toMatchObject({ code, option: `on.${name}`, message })
+    const told = thrownBy(() => new World().client.on(name as never, () => undefined))
+    expect(told).toMatchObject({ code, message })
+  })
+
+  it('what is no function, and what is no object, is refused by name', () => {
+    for (const state of ['loud', null])
+      expect(refusal({ state })).toMatchObject({ code: 'ERR_INVALID_HANDLER', option: 'on.state' })
+    for (const on of ['state', 1, null, () => undefined, ['state']])
+      expect(refusal(on), String(on)).toMatchObject({ code: 'ERR_INVALID_OPTION' })
+  })
+
+  it('undefined is as good as left out, and the object that was given is not kept', async () => {
+    const seen: string[] = []
+    const on: ClientOptions['on'] = { state: undefined, dial: () => seen.push('given') }
+    const world = new World({ on })
+    const later = (): number => seen.push('put there later')
+    Object.assign(on, { dial: later, state: later })
+    quiet(world.client.connect())
+    await world.settle()
+    expect(seen).toEqual(['given'])
+  })
+
+  it('is typed by the events', () => {
+    type On = NonNullable<ClientOptions['on']>
+    expectTypeOf<keyof On>().toEqualTypeOf<keyof ClientEvents>()
+    type Listener = NonNullable<On['connecterror']>
+    expectTypeOf<Listener>().parameter(0).toEqualTypeOf<ClientEvents['connecterror']>()
+    // @ts-expect-error there is no such event
+    expect(refusal({ mesage: () => undefined } satisfies On)).toBeInstanceOf(MqttError)
   })
 })

@@ -4,11 +4,10 @@ import type { ClientOptions, PublishOptions } from '../../../src/client/api/inde
 import { sliceLength } from '../../../src/client/connection/stream-reader.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
 import { Decoder } from '../../../src/wire/decode.js'
-import { connected, failure, type World } from './harness.js'
+import { connected, type World } from './harness.js'
 import { agreed, publish, subscribe } from './incoming.js'
 import { Rig, welcoming } from './rig.js'
 import { listen, over, settled } from './steps.js'
-import { asking, bytes, toy } from './toy-auth.js'
 
 const mebibyte = 1024 * 1024
 
@@ -78,32 +77,6 @@ it('the memory budget bounds small writes to a peer that reads nothing: each cos
   world.client.destroy()
 })
 
-it('[MQTT-4.12.0-3] AUTH out of turn ends the connection: what the mechanism has not answered does not pile up', async () => {
-  let asked = 0
-  const { auth } = toy({
-    continue: () => {
-      asked += 1
-      return new Promise<never>(() => undefined)
-    },
-  })
-  const rig = await new Rig(
-    { auth, clientId: 'c', cleanStart: false, reconnect: false },
-    { behave: () => asking() },
-  ).up()
-  rig.peer.answer = () => undefined
-  const properties = { authenticationMethod: 'toy', authenticationData: bytes('x'.repeat(1000)) }
-  for (let round = 0; round < 40; round++) {
-    rig.peer.send(
-      { type: 'auth', reasonCode: 0x18, properties },
-      { type: 'auth', reasonCode: 0, properties },
-    )
-    await rig.settle()
-  }
-  expect(asked).toBeLessThanOrEqual(1)
-  expect(rig.peers[0]?.received.at(-1)).toMatchObject({ type: 'disconnect', reasonCode: 0x82 })
-  await rig.finish()
-})
-
 it('reads that bring no whole packet count against a slice as well', async () => {
   const { world, peer } = await facing(true)
   // The beginning of a PUBLISH of 16,000 bytes, a byte at a time.
@@ -159,26 +132,6 @@ it('one message that does not fit into the memory budget by itself does not end 
   await rig.finish()
 })
 
-it('nor one that does not fit beside what else the connection holds', async () => {
-  const rig = await new Rig({
-    memoryBudget: mebibyte,
-    topicAliasMaximum: 10,
-    cleanStart: false,
-    clientId: 'c',
-  }).up()
-  await settled(
-    rig,
-    rig.client.listen('a', () => undefined, { qos: 1 }),
-  )
-  // Topics of aliases take 120,000 bytes.
-  rig.peer.send(publish('x'.repeat(60_000), '', undefined, { properties: { topicAlias: 1 } }))
-  await rig.settle()
-  rig.peer.send(publish('a', 'x'.repeat(1_000_000), 1))
-  await rig.settle()
-  expect([rig.seen('disconnect'), rig.peer.all('puback').length]).toEqual([[], 1])
-  await rig.finish()
-})
-
 it('outbound.maxQueuedBytes counts the properties of messages that wait and of those in flight', async () => {
   const world = await connected({ outbound: { maxQueuedBytes: mebibyte } })
   const options: PublishOptions = {
@@ -194,15 +147,6 @@ it('outbound.maxQueuedBytes counts the properties of messages that wait and of t
   // Seventeen of them are a mebibyte, and as many again may wait.
   expect(refused).toBeGreaterThanOrEqual(60)
   world.client.destroy()
-})
-
-it.each([42, null, { length: 1n }])('a content type of %o is refused', async (contentType) => {
-  const world = await agreed()
-  const wrong = { qos: 1, properties: { contentType } } as unknown as PublishOptions
-  expect(await failure(world.client.publish('a', 'b', wrong))).toMatchObject({
-    code: 'ERR_INVALID_OPTION',
-  })
-  await settled(world, world.client.publish('a', 'b', { qos: 1 }))
 })
 
 it('[MQTT-3.3.4-4] seventy overlapping subscriptions of ours may all be named in one message', async () => {

@@ -1,11 +1,10 @@
 /** Options given wrongly or in combination, and what they promise; and timers, pings and listeners over many connections. */
 import { expect, test } from 'vitest'
 import { constant, exponential } from '../../../src/client/parsing/backoff.js'
-import { keeps } from './across.js'
 import { accepting, connected, World } from './harness.js'
 import { quiet } from './incoming.js'
-import { down, Rig, reconnect } from './rig.js'
-import { bytes, toy } from './toy-auth.js'
+import { Rig, reconnect } from './rig.js'
+import { toy } from './toy-auth.js'
 import { unhandledIn } from './unhandled.js'
 
 const invalid = (option: string) =>
@@ -84,12 +83,6 @@ test('reconnect() that nothing awaits, in a listener, is no unhandled rejection 
   expect(unhandled).toEqual([])
 })
 
-test('nothing secret in events: the connect event has no authentication data', async () => {
-  const properties = { authenticationMethod: 'toy', authenticationData: bytes('secret') }
-  const world = await connected({ auth: toy().auth }, accepting(properties))
-  expect(world.seen('connect')[0]?.connack.properties.authenticationData).toBeUndefined()
-})
-
 test('a re-authentication whose start() takes its time survives one that the server begins and ends meanwhile', async () => {
   let slow: ((data: string) => void) | undefined
   let starts = 0
@@ -108,36 +101,6 @@ test('a re-authentication whose start() takes its time survives one that the ser
   await world.settle()
   expect(world.peer.all('auth').filter(({ reasonCode }) => reasonCode === 0x19)).toHaveLength(1)
 })
-
-test('a hundred wake-ups at once are one question to the server', async () => {
-  const wake: (() => void)[] = []
-  const onWake = (callback: () => void) => {
-    wake.push(callback)
-    return () => undefined
-  }
-  const rig = await new Rig({}, { platform: { onWake } }).up()
-  for (let count = 0; count < 100; count++) for (const callback of wake) callback()
-  await rig.settle()
-  expect(wake.length).toBeGreaterThan(0)
-  expect(rig.peer.all('pingreq').length).toBeLessThan(3)
-  await rig.finish()
-})
-
-test('200 connections, failed attempts between them: nothing is left behind at the end', async () => {
-  let dials = 0
-  const options = { cleanStart: false, clientId: 'c', credentials: () => ({ username: 'u' }) }
-  const rig = await new Rig({ ...options, reconnect: { backoff: () => 10, stableAfter: 5 } }).up()
-  quiet(rig.client.publish('t', 'x', { qos: 2, signal: new AbortController().signal }))
-  rig.behave = () => (++dials % 3 === 0 ? down : keeps())
-  for (let round = 0; round < 300; round++) {
-    await rig.advance(11)
-    if (rig.client.state === 'connected') await rig.cut()
-  }
-  expect(rig.clock.pending).toBeLessThan(8)
-  rig.client.destroy()
-  await rig.settle()
-  expect([rig.clock.pending, rig.open]).toEqual([0, 0])
-}, 60_000)
 
 test('reconnect({ force: true }) is announced like every other attempt', async () => {
   const rig = await new Rig().up()

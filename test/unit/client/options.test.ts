@@ -182,16 +182,6 @@ describe('unknown options', () => {
     } as ClientOptions)
     expect(world.peer.last('connect').keepAlive).toBe(30)
   })
-
-  it.each([
-    { protocolVersion: 5 },
-    { firstConnect: 'reject' },
-    { reconnect: false },
-    { stats: false },
-    { resubscribe: 'when-lost' },
-  ] as ClientOptions[])('%o is what there is', (options) => {
-    expect(new World(options).client.state).toBe('idle')
-  })
 })
 
 describe('the objects of the caller', () => {

@@ -1,7 +1,6 @@
 /** Whatever happens, every publish settles, and what it says of the message's fate is true. */
 import { describe, expect, it } from 'vitest'
-import type { QoS } from '../../../src/wire/packets.js'
-import { accepting, agreeable, connected, failure, World } from './harness.js'
+import { accepting, agreeable, connected, failure } from './harness.js'
 import { fates } from './publishes.js'
 import { ack, StubWorld, stubbed } from './stub.js'
 import { unhandledInFile } from './unhandled.js'
@@ -9,58 +8,7 @@ import { unhandledInFile } from './unhandled.js'
 const unhandled = unhandledInFile()
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-const run = Array.from({ length: 12 }, (_, index) => ({
-  topic: `t/${index}`,
-  qos: ([1, 2, 1, 0, 2, 1] as const)[index % 6] as QoS,
-  size: index * 3,
-}))
-
-/** Publishes the run over a pair that is cut after so many bytes in one direction; says whether it was. */
-async function cutAfter(
-  drop: number,
-  direction: 'forward' | 'backward',
-  receiveMaximum: number,
-): Promise<boolean> {
-  const world = new World({}, { split: 7, [direction]: { drop } })
-  const accept = accepting({ receiveMaximum })
-  world.answer = (packet) => (packet.type === 'connect' ? accept(packet) : agreeable(packet))
-  const connecting = fates(world.client.connect())
-  await world.settle()
-  if (connecting[0] !== 'done' || world.client.state === 'closed') return true
-  const { client, peer } = world
-  const calls = fates(
-    ...run.map(({ topic, qos, size }) => client.publish(topic, new Uint8Array(size), { qos })),
-  )
-  await world.settle()
-  const cut = client.state === 'closed'
-  const seen = new Set(peer.all('publish').map((packet) => packet.topic))
-  for (const [index, { topic, qos }] of run.entries()) {
-    const [code, outcome] = (calls[index] ?? '').split(' ')
-    expect(code).toBe(outcome !== undefined && cut ? 'ERR_CONNECTION_LOST' : 'done')
-    if (outcome === undefined && qos > 0) expect(seen.has(topic)).toBe(true)
-    if (outcome !== undefined) expect(['not-sent', 'unknown']).toContain(outcome)
-    if (outcome === 'not-sent')
-      expect([seen.has(topic), Buffer.from(peer.bytes).includes(topic)]).toEqual([false, false])
-  }
-  // Nothing was sent twice, and only what has a place was sent.
-  expect(peer.all('publish')).toHaveLength(seen.size)
-  return cut
-}
-
 describe('the connection is cut', () => {
-  // CONNECT, twelve publishes and six PUBRELs have far more bytes than this; so has what comes back.
-  it.each([
-    ['we send', 'forward', 1, 200],
-    ['we send', 'forward', 3, 200],
-    ['we send', 'forward', 65_535, 200],
-    ['the server sends', 'backward', 1, 50],
-    ['the server sends', 'backward', 65_535, 50],
-  ] as const)('at each byte %s (%s), Receive Maximum %i', async (_who, direction, most, least) => {
-    let drop = 1
-    while (await cutAfter(drop, direction, most)) drop += 1
-    expect(drop).toBeGreaterThan(least)
-  })
-
   it('what was never handed over says not-sent, what is in flight says unknown', async () => {
     const world = await connected({}, accepting({ receiveMaximum: 2 }))
     const calls = fates(
@@ -223,14 +171,5 @@ describe('failures that nothing awaits', () => {
     await world.settle()
     await turn()
     expect(unhandled).toEqual([])
-  })
-
-  it('errors name neither payload nor properties', async () => {
-    const world = await stubbed({}, { maximumPacketSize: 30 })
-    const properties = { contentType: 'private' }
-    const { message } = await failure(
-      world.client.publish('t', 'secret'.repeat(10), { properties }),
-    )
-    expect(message).not.toMatch(/secret|private/)
   })
 })

@@ -1,7 +1,6 @@
 /** The `packet` event: everything in both directions, in order, as plain objects, without secrets. */
 import { describe, expect, it } from 'vitest'
 import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
-import type { Packet } from '../../../src/wire/packets.js'
 import { ack, StubWorld, stubbed } from './stub.js'
 
 type Seen = ClientEvents['packet']
@@ -111,45 +110,6 @@ describe('packet event', () => {
     await world.settle()
     expect(world.client.state).toBe('connected')
     expect(world.stub.packets.at(-1)).toMatchObject({ type: 'publish', topic: 't', packetId: 1 })
-  })
-
-  it.each([
-    ['Uint8Array', new Uint8Array(64)],
-    ['Buffer', Buffer.alloc(64)],
-  ])('packets and messages are kept whatever comes later in a %s', async (_, shared) => {
-    const { world, seen } = await watchedWorld()
-    const subscription = world.client.subscription('t')
-    await world.settle()
-    await world.deliver({ type: 'suback', packetId: 1, reasonCodes: [0], properties: {} })
-    seen.length = 0
-    for (const text of ['one', 'two']) {
-      const bytes = Uint8Array.from([0x30, 4 + text.length, 0, 1, 0x74, 0, ...Buffer.from(text)])
-      shared.set(bytes)
-      world.stub.sink?.chunk(shared.subarray(0, bytes.length))
-      await world.settle()
-    }
-    shared.fill(0)
-    const messages = [subscription.read(), subscription.read()]
-    expect(messages.map((message) => message?.text())).toEqual(['one', 'two'])
-    expect(messages[0]?.payload.buffer.byteLength).toBe(3)
-    expect(
-      seen.map(({ packet }) =>
-        Buffer.from((packet as Extract<Packet, { type: 'publish' }>).payload).toString(),
-      ),
-    ).toEqual(['one', 'two'])
-  })
-
-  it('a listener that throws harms nothing', async () => {
-    const messages: string[] = []
-    const world = await stubbed({ logger: { error: (message) => messages.push(message) } })
-    world.client.on('packet', () => {
-      throw new Error('listener')
-    })
-    const receipt = world.client.publish('t', 'x', { qos: 1 })
-    await world.settle()
-    await world.deliver(ack('puback', 1))
-    expect((await receipt).packetId).toBe(1)
-    expect(messages.length).toBeGreaterThan(0)
   })
 
   it('stops when the listener is removed', async () => {

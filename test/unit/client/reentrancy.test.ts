@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { Client } from '../../../src/client/node.js'
 import type { QoS } from '../../../src/wire/packets.js'
 import { accepting, agreeable, connected, World } from './harness.js'
-import { agreed, publish, quiet, series, subscribe } from './incoming.js'
+import { agreed, publish, series, subscribe } from './incoming.js'
 import { ack, StubWorld, stubbed, watched } from './stub.js'
 
 type Watched = ReturnType<typeof watched<unknown>>
@@ -48,19 +48,6 @@ describe('publish inside handlers', () => {
       expect(world.peer.all('puback').map(({ packetId }) => packetId)).toEqual(numbers)
     },
   )
-
-  it.each([0, 1, 2] as const)('awaited in a `listen` handler, QoS %i', async (qos) => {
-    const world = await agreed()
-    quiet(
-      world.client.listen('in', (message) => world.client.publish(message.text(), '', { qos }), {
-        qos: 2,
-      }),
-    )
-    await world.settle()
-    for (let id = 1; id <= 3; id++) await world.send(publish('in', `${id}`, id, { qos: 2 }))
-    expect(world.peer.all('publish').map(({ topic }) => topic)).toEqual(['1', '2', '3'])
-    expect(world.peer.all('pubrec')).toHaveLength(3)
-  })
 
   it('a publish in the continuation of another is sent, also when it takes the last place', async () => {
     const world = await stubbed({}, { receiveMaximum: 1 })
@@ -260,15 +247,5 @@ describe('ending inside events', () => {
     )
     await world.settle()
     expect([settledOf(calls), world.client.outbound.size]).toEqual([once(calls), 0])
-  })
-
-  it('disconnect in the continuation of a publish', async () => {
-    const world = await agreed()
-    const done = watched(
-      world.client.publish('t', 'x', { qos: 2 }).then(() => world.client.disconnect()),
-    )
-    await world.settle()
-    expect(done.state).toBe('fulfilled')
-    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
   })
 })

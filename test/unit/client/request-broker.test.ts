@@ -5,7 +5,6 @@
 import { afterEach, describe, expect, it, test } from 'vitest'
 import type { Responding, RespondOptions } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
-import { MqttError } from '../../../src/errors.js'
 import type { MemoryBrokerOptions } from '../../../src/testing/broker/index.js'
 import { VirtualWorld } from '../../../src/testing/virtual-world.js'
 import type { QoS } from '../../../src/wire/packets.js'
@@ -48,21 +47,6 @@ describe('request and respond through a broker', () => {
       expect(texts).toEqual(indexes.map((index) => `svc/${index} ${index}`))
     },
   )
-
-  it('a handler that fails: its caller gets ERR_REMOTE at once, with what the handler chose to tell', async () => {
-    const told = new MqttError('ERR_REMOTE', 'no such \u0007item', { reasonName: 'NOT_FOUND' })
-    const errors = [new Error('secret'), told]
-    const requester = await scene(() => {
-      throw errors.shift()
-    })
-    const ends = [0, 1].map(() => failure(requester.request('svc/a', '')))
-    const common = { code: 'ERR_REMOTE', outcome: 'unknown', fault: 'remote' }
-    const hidden = 'ERR_HANDLER_FAILED'
-    expect(await Promise.all(ends)).toMatchObject([
-      { ...common, message: `remote: ${hidden}`, reasonName: hidden },
-      { ...common, message: 'no such \\u{7}item', reasonName: 'NOT_FOUND' },
-    ])
-  })
 
   it('response information keeps two tenants apart; a responder that allows one answers only there', async () => {
     const requester = await scene(
@@ -122,22 +106,4 @@ test('an async allow() that rejects brings no process down', async () => {
     await world.send(publish('svc', 'q', undefined, { properties: { responseTopic: 'r' } }))
   })
   expect(unhandled).toEqual([])
-})
-
-test('20,000 requests that the end of the client ends leave nothing behind', async () => {
-  const world = await connected({ ...lasting }, agreeable)
-  const codes = Array.from({ length: 20_000 }, () =>
-    failure(world.client.request('svc', 'x', { timeout: 100 })),
-  )
-  for (let turn = 0; turn < 5; turn++) {
-    await new Promise((resolve) => setTimeout(resolve, 1))
-    await world.settle()
-  }
-  expect(world.clock.pending).toBeGreaterThanOrEqual(world.peer.all('publish').length)
-  world.client.destroy()
-  expect(new Set((await Promise.all(codes)).map(({ code }) => code))).toEqual(
-    new Set(['ERR_CLOSED']),
-  )
-  await world.settle()
-  expect(world.clock.pending).toBe(0)
 })

@@ -1,4 +1,4 @@
-/** A client as requests and responders see one, in the hands of a test; also the same view of a real client. */
+/** A client as requests and responders see one, in the hands of a test. */
 import type {
   ClientEvents,
   ClientState,
@@ -23,7 +23,6 @@ import type { ProtocolVersion } from '../../../src/wire/packets.js'
 import { PublishView } from '../../../src/wire/publish.js'
 import { TopicTable } from '../../../src/wire/topic-table.js'
 import { Random } from '../../world/random.js'
-import type { World } from './harness.js'
 import { type Gate, gate, publish } from './incoming.js'
 
 /** One call of `publish`, to be settled by the test; an abort settles it with this outcome. */
@@ -197,27 +196,6 @@ export class ClientDouble implements RequestHost {
 
   #emit(type: string, event: unknown): void {
     for (const each of this.#listeners) if (each.type === type) each.listener(event as never)
-  }
-}
-
-let viewsMade = 0
-
-/** A real client, as requests see it. */
-export function viewOf({ client, clock }: Pick<World, 'client' | 'clock'>): RequestHost {
-  const random = new Random(viewsMade++)
-  return {
-    client,
-    platform: {
-      random: () => random.float(),
-      setTimer: (callback, delay) => clock.setTimer(callback, delay),
-    },
-    options: { protocolVersion: 'auto' },
-    session: {
-      sendWindow: { asking: 0, answersOn: undefined },
-      get negotiated() {
-        return client.negotiated
-      },
-    },
   }
 }
 

@@ -6,8 +6,8 @@ import { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Properties, PublishPacket } from '../../../src/wire/packets.js'
 import { accepting, agreeable, connected, failure } from './harness.js'
-import { acks, agreed, publish, quiet, subscribe, taken } from './incoming.js'
-import { ClientDouble, viewOf, watched } from './request-double.js'
+import { agreed, publish, quiet, subscribe, taken } from './incoming.js'
+import { ClientDouble, watched } from './request-double.js'
 import { ack } from './stub.js'
 import { unhandledIn } from './unhandled.js'
 
@@ -53,13 +53,13 @@ async function online(obliging = true, limits?: RequestLimits) {
   return scene
 }
 
-/** A real client, with requests. */
+/** A real client. */
 async function wired(options?: ClientOptions, answer?: Answer) {
   const world = await agreed(options, answer)
-  const requests = new Requests(viewOf(world))
-  const ask = (topic: string, more?: RequestOptions) => quiet(requests.request(topic, topic, more))
+  const ask = (topic: string, more?: RequestOptions) =>
+    quiet(world.client.request(topic, topic, more))
   const topics = () => world.peer.all('publish').map(({ topic }) => topic)
-  return { world, requests, ask, topics }
+  return { world, ask, topics }
 }
 
 /** The answer to a request that the broker got. */
@@ -116,28 +116,6 @@ describe('on the wire', () => {
     await world.settle()
     expect(topics()).toEqual(['a', 'b', 'c'])
     expect(world.peer.all('subscribe')).toHaveLength(1)
-  })
-
-  it('user properties: order and duplicates kept, empty names and values legal; QoS as asked', async () => {
-    const { world, ask } = await wired({ requestProblemInformation: false })
-    const pairs = ['b=1', 'a=', '=x', 'b=1', '='].map((pair) => pair.split('=') as [string, string])
-    const given = { userProperties: pairs, contentType: 'text/plain' }
-    const reply = ask('svc', { qos: 2, properties: given })
-    await world.settle()
-    const sent = world.peer.last('publish')
-    expect([sent.qos, sent.properties]).toMatchObject([2, given])
-    await world.send(answerTo(sent, 'y', undefined, { userProperties: pairs }))
-    expect((await reply).properties.userProperties).toEqual(pairs)
-  })
-
-  it('an answer at QoS 1 is acknowledged, also one that nothing waits for', async () => {
-    const { world, requests, ask } = await wired()
-    const reply = ask('svc')
-    await world.settle()
-    const sent = world.peer.last('publish')
-    await world.send(answerTo(sent, 'y', 7), publish(sent.properties.responseTopic ?? '', 'z', 8))
-    expect((await reply).text()).toBe('y')
-    expect([acks(world), requests.ignored]).toEqual([['puback 7', 'puback 8'], 1])
   })
 
   it('a subscription that is refused rejects what waits for it; the next request tries again', async () => {
@@ -230,14 +208,6 @@ describe('correlation data', () => {
     for (const index of indexes.reverse()) await client.answer(index, `re ${index}`)
     const texts = (await Promise.all(replies)).map((message) => message.text())
     expect(texts).toEqual(replies.map((_, index) => `re ${index}`))
-  })
-
-  it('differs also where chance does not', async () => {
-    const { client, ask, keys } = offline()
-    client.random = () => 0
-    await client.connect()
-    await ask({}, ...Array.from({ length: 300 }, () => 'svc'))
-    expect(new Set(keys()).size).toBe(300)
   })
 })
 

@@ -7,7 +7,7 @@ import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { willing } from './across.js'
 import { failure } from './harness.js'
 import { acks, agreed, gate, obliging, publish, quiet } from './incoming.js'
-import { ClientDouble, viewOf } from './request-double.js'
+import { ClientDouble } from './request-double.js'
 
 const utf8 = new TextEncoder()
 const userProperties = ['b=', '=1', 'b='].map((pair) => pair.split('=') as [string, string])
@@ -26,7 +26,7 @@ async function responding(handler: Responding, options: RespondOptions = {}, ans
     calls += 1
     return handler(message)
   }) as Responding
-  const starting = quiet(respond(viewOf(world), 'svc', counted, options))
+  const starting = quiet(world.client.respond('svc', counted, options))
   await world.settle()
   return {
     world,
@@ -120,21 +120,6 @@ describe('answers', () => {
       reasonCode: 0,
     })
     expect([answers(), acks(world)]).toEqual([['mqwire/r 1 k a', 'mqwire/r 1 k b'], ['puback 1']])
-  })
-
-  it('concurrency: several at a time, each answer to its own request', async () => {
-    const gates = [gate(), gate()]
-    const handler = async (message: Message): Promise<string> => {
-      await gates[Number(message.text())]?.promise
-      return message.text()
-    }
-    const { world, answers } = await responding(handler, { concurrency: 2 })
-    await world.send(request('0', undefined, 'r/0', 'k0'), request('1', undefined, 'r/1', 'k1'))
-    for (const each of gates.reverse()) {
-      each.open()
-      await world.settle()
-    }
-    expect(answers()).toEqual(['r/1 0 k1 1', 'r/0 0 k0 0'])
   })
 
   it('a borrowed message that is released early is answered all the same, also when the handler fails', async () => {
@@ -294,15 +279,6 @@ describe('failures', () => {
     expect(acks(world)).toEqual(acknowledged)
   })
 
-  it('retried at QoS 1, and answered when it works', async () => {
-    let calls = 0
-    const { world, answers, ask } = await responding(() => (++calls < 3 ? failing() : 'at last'), {
-      qos: 1,
-    })
-    await ask()
-    expect([calls, answers(), acks(world)]).toEqual([3, ['mqwire/r 1 k at last'], ['puback 1']])
-  })
-
   it('nothing is answered once the client ends: the request stays with the session', async () => {
     const wait = gate()
     const handler = (): Promise<never> => wait.promise.then(failing)
@@ -314,16 +290,6 @@ describe('failures', () => {
     await world.settle()
     await bye
     expect([answers(), acks(world)]).toEqual([[], []])
-  })
-
-  it('an error that cannot be published is counted', async () => {
-    const { world, responder, ask } = await responding(
-      failing,
-      { qos: 1, onError: 'reject' },
-      refusing,
-    )
-    await ask()
-    expect([responder.failed, acks(world)]).toEqual([1, ['puback 1 0x80']])
   })
 
   it('an answer that is refused is counted and shows as drop; the handler does not run again', async () => {
@@ -344,23 +310,6 @@ describe('failures', () => {
     const error = { code: 'ERR_HANDLER_FAILED', cause: { code: 'ERR_INVALID_OPTION' } }
     expect(world.seen('error')).toMatchObject([{ error }, { error }])
     expect(responder.failed).toBe(0)
-  })
-
-  it('an answer that is under way when disconnect() begins still leaves', async () => {
-    const slow = gate()
-    const { world, responder, answers } = await responding(async () => {
-      await slow.promise
-      return 'done'
-    })
-    await world.send(request('a'), request('b'))
-    const leaving = quiet(world.client.disconnect())
-    await world.settle()
-    slow.open()
-    await world.clock.advance(5000)
-    await leaving
-    expect(answers()).toEqual(['mqwire/r 0 k done'])
-    expect(world.peer.received.at(-1)?.type).toBe('disconnect')
-    expect(await responder.done).toBeUndefined()
   })
 })
 
@@ -413,7 +362,7 @@ describe('handling and arguments', () => {
     ['options', null],
   ])('%s refused: %j', async (option, options) => {
     const world = await agreed()
-    const error = await failure(respond(viewOf(world), 'svc', () => '', options as RespondOptions))
+    const error = await failure(world.client.respond('svc', () => '', options as RespondOptions))
     expect(error).toMatchObject({ code: 'ERR_INVALID_OPTION', option })
     expect(world.peer.all('subscribe')).toEqual([])
   })

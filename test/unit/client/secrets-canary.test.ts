@@ -15,7 +15,7 @@ import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import { memoryPair } from '../../../src/transport/memory.js'
 import type { Target } from '../../../src/transport/transport.js'
 import { agreeable } from './harness.js'
-import { Listener, secrets, secretsIn, told } from './telling.js'
+import { Listener, secrets, secretsIn } from './telling.js'
 import { asking, bytes, toy } from './toy-auth.js'
 
 type Way = 'options' | 'url' | 'credentials' | 'auth'
@@ -290,17 +290,6 @@ describe('secrets never come out', () => {
       expect(life.listener.heard.get(kind), kind).toBeGreaterThan(0)
   })
 
-  it('packet events were there to be heard, with CONNECT and AUTH among them', async () => {
-    const life = new Life('auth', () => yes('auth'))
-    const seen: string[] = []
-    life.client.on('packet', ({ direction, packet }) => seen.push(`${direction} ${packet.type}`))
-    await life.up()
-    expect(seen).toEqual(
-      expect.arrayContaining(['out connect', 'in auth', 'out auth', 'in connack']),
-    )
-    expect(await life.over()).toEqual([])
-  })
-
   it('the last word of the server, in CONNACK, reaches the mechanism and nobody else', async () => {
     const words: unknown[] = []
     const auth = toy({
@@ -402,32 +391,6 @@ describe('re-authentication and renewal', () => {
 })
 
 describe('the search itself', () => {
-  it.each([
-    ['text', `x ${secrets.password} y`],
-    ['bytes', bytes(secrets.password)],
-    ['bytes deep down', { a: [{ b: new Map([['c', bytes(secrets.password)]]) }] }],
-    ['base64 of a pair', Buffer.from(`user:${secrets.password}:x`).toString('base64')],
-    ['hexadecimal', Buffer.from(secrets.password).toString('hex')],
-    ['an error', new Error('outer', { cause: new Error(secrets.password) })],
-    [
-      'errors of an error',
-      new AggregateError([new Error('x', { cause: { token: secrets.password } })]),
-    ],
-    ['what is not enumerable', Object.defineProperty({}, 'hidden', { value: secrets.password })],
-  ])('finds %s', (_name, value) => {
-    expect(secretsIn(told(value))).toEqual(['password'])
-  })
-
-  it('finds nothing where there is nothing', () => {
-    expect(secretsIn(told({ a: 'canary', b: new Error('c') }))).toEqual([])
-  })
-
-  it('hears a client that talks', async () => {
-    const life = await new Life('options', () => welcome).up()
-    life.listener.logger.info(`debug: ${secrets.password}`)
-    expect(await life.over()).toEqual(['password in log'])
-  })
-
   it('hears what any test of the suite prints on the console or warns of', () => {
     const { takeOverheardSecrets: overheard } = globalThis as unknown as {
       takeOverheardSecrets: () => string[]

@@ -8,7 +8,7 @@ import { Client, type ClientOptions, type Endpoint } from '../../../src/client/n
 import { MemoryBroker } from '../../../src/testing/broker/index.js'
 import { scramServer } from '../../../src/testing/scram-server.js'
 import { listening } from '../../support/servers.js'
-import { eventTypes, Listener, secrets } from './telling.js'
+import { eventTypes, Listener, secrets, told } from './telling.js'
 
 let listener: Listener
 const endings: (() => unknown)[] = []
@@ -172,5 +172,48 @@ describe('errors of the platform', () => {
       await listener.follow('connect()', connecting())
     }
     expect([listener.heard.get('connect()'), listener.leaks]).toEqual([2, []])
+  })
+})
+
+/** What making a client throws: it has this code, and no secret. */
+function expectRefusal(
+  code: string,
+  endpoint: Endpoint | readonly Endpoint[],
+  options?: ClientOptions,
+): void {
+  let error: unknown
+  try {
+    new Client(endpoint, options)
+  } catch (thrown) {
+    error = thrown
+  }
+  expect(error).toMatchObject({ code })
+  expect(told(error)).not.toMatch(/canary/i)
+}
+
+describe('what is refused when the client is made', () => {
+  it.each([
+    'mqtt://canaryuser:canarypass@',
+    'mqtt://canaryuser:canarypass@host:99999',
+    'http://canaryuser:canarypass@host',
+    'mqtt://canaryuser:canary%E0pass@host',
+    'mqtt://canaryuser:canarypass@ho st',
+    '//canaryuser:canarypass@host',
+    'canaryuser:canarypass@host:1883',
+  ])('a URL that is refused: %s', (url) => {
+    for (const endpoint of [url, { url }, ['mqtt://ok', url]])
+      expectRefusal('ERR_INVALID_BROKER_URL', endpoint)
+  })
+
+  it('options that are refused do not repeat their values', () => {
+    for (const options of [
+      { password: 'canary'.repeat(20_000) },
+      { username: 'canary\ud800' },
+      { username: ['canary'] },
+      { password: { canary: 1 } },
+      { credentials: 'canary' },
+      { clientId: 'a', keepAlive: -1, password: 'canary' },
+    ])
+      expectRefusal('ERR_INVALID_OPTION', 'mqtt://h', options as never)
   })
 })

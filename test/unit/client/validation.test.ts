@@ -138,7 +138,7 @@ const subscribeRows: Row[] = [
 const otherRows: Row[] = [
   ...each('disconnect', [], {
     reasonString: noTexts,
-    reasonCode: [1, 0x87, 0x8e, 256, -1, '0', null],
+    reasonCode: [1, 0x87, 0x8c, 0x8e, 0x9b, 256, -1, '0', null],
     sessionExpiryInterval: [-1, 4_294_967_296, 1.5],
     timeout: [-1, Number.POSITIVE_INFINITY],
     signal: [5],

@@ -110,21 +110,6 @@ describe('a large payload', () => {
     expect(framer.next()).toBe(false)
   })
 
-  it('two of them one after the other have two memories', () => {
-    const bytes = packet()
-    const { framer, read } = rig()
-    const seen: (Uint8Array | undefined)[] = []
-    for (let round = 0; round < 2; round++) {
-      framer.push(bytes.subarray(0, 10_000))
-      framer.next()
-      fill(framer, bytes.subarray(10_000), 65_536)
-      seen.push(read().apart)
-      framer.next()
-    }
-    expect(seen[0]).not.toBe(seen[1])
-    expect(seen).toEqual([payload, payload])
-  })
-
   it('gets no memory of its own before a sixteenth of it is there, and none when the topic is all that came', () => {
     const bytes = packet()
     const late = rig()

@@ -72,20 +72,6 @@ describe('Encoder', () => {
     },
   )
 
-  it('refuses a PUBLISH whose Remaining Length does not fit, known topic or not', () => {
-    const encoder = new Encoder()
-    const large = {
-      type: 'publish' as const,
-      topic: 'too/large',
-      payload: new Uint8Array(268_435_455),
-    }
-    const first = refusalOf(() => encoder.write(large))
-    encoder.write({ type: 'publish', topic: 'too/large' })
-    expect(refusalOf(() => encoder.write(large))).toEqual(first)
-    expect(first).toMatchObject({ option: 'payload', kind: 'too-large' })
-    expect(encoder.length).toBe(encode({ type: 'publish', topic: 'too/large' }).length)
-  })
-
   it.each([5, 4] as const)(
     'writes the same head for a topic that it knows (version %i), whatever its length',
     (protocolVersion) => {
@@ -131,10 +117,6 @@ describe('Encoder', () => {
     expect([...encoder.bytes]).toEqual([0xc0, 0])
     expect([...bytes.subarray(0, 2)]).toEqual([0xc0, 0])
     expect([...copy]).toEqual([...encode(publish)])
-  })
-
-  it.each([{ protocolVersion: 3 }, 5, null])('wants to know the version: %j', (options) => {
-    expect(() => new Encoder(options as never)).toThrow(WireError)
   })
 
   it('version 4 refuses what only 5.0 knows, and a CONNECT brings its own', () => {
@@ -183,17 +165,6 @@ describe('the topics written lately', () => {
       }),
       { numRuns: 30 },
     )
-  })
-
-  it('are so many at most, also of those that come round in the same order with ever more among them', () => {
-    const bytes = Uint8Array.of(0, 1, 0x74)
-    const ring: string[] = []
-    for (let round = 0; round < 60; round++) {
-      ring.push(...Array.from({ length: 20 }, (_, index) => `round/${round}/${index}`))
-      for (const topic of ring) if (knownTopic(topic) === undefined) keepTopic(topic, bytes)
-    }
-    expect(ring.length).toBe(1200)
-    expect(ring.filter((topic) => knownTopic(topic) !== undefined).length).toBeLessThanOrEqual(512)
   })
 
   it('never are those that are long', () => {

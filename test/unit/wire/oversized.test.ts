@@ -1,14 +1,6 @@
-/** A PUBLISH over the limit that is read past: what stands before its payload is shown, memory stays bounded, and what follows is intact. */
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { Framer } from '../../../src/wire/framer.js'
-import {
-  Decoder,
-  encode,
-  type PacketInput,
-  type PublishPacket,
-  WireError,
-} from '../../../src/wire/index.js'
+import { encode, type PacketInput, type PublishPacket, WireError } from '../../../src/wire/index.js'
 import { PublishView } from '../../../src/wire/publish.js'
 import { TopicTable } from '../../../src/wire/topic-table.js'
 import { thrown, varint } from './hex.js'
@@ -128,56 +120,10 @@ describe('a PUBLISH over the limit', () => {
       })
     }
   })
-
-  it('is an error of the strict codec', () => {
-    const bytes = publish({ payload })
-    expect(
-      thrown(() => [...new Decoder({ from: 'server', maximumPacketSize: 1000 }).push(bytes)]),
-    ).toMatchObject({ kind: 'too-large' })
-  })
-
-  it('any stream shows the same packets as without a limit, but for the payloads of what is larger', () => {
-    const one = fc.record({
-      topic: fc.constantFrom('a', 'a/b/c', 't'.repeat(60)),
-      qos: fc.constantFrom(0 as const, 1 as const, 2 as const),
-      size: fc.oneof(fc.nat(90), fc.nat(3000)),
-      typed: fc.boolean(),
-    })
-    const streams = fc.tuple(
-      fc.array(one, { maxLength: 8 }),
-      fc.constantFrom(4 as const, 5 as const),
-    )
-    fc.assert(
-      fc.property(streams, fc.integer({ min: 1, max: 400 }), ([given, version], piece) => {
-        const packets = given.map(({ topic, qos, size, typed }, index) => {
-          const own = version === 5 && typed ? { contentType: 'text' } : {}
-          const packetId = qos > 0 ? index + 1 : undefined
-          return publish(
-            { topic, qos, packetId, payload: payload.subarray(0, size), properties: own },
-            version,
-          )
-        })
-        const { seen } = walk(skipping(100, version), cut(Buffer.concat(packets), piece))
-        const whole = walk(skipping(1_000_000, version), cut(Buffer.concat(packets), piece)).seen
-        expect(seen.map(({ size }) => size)).toEqual(packets.map(({ length }) => length))
-        for (const [index, { packet }] of seen.entries()) {
-          const before = whole[index]?.packet as PublishPacket
-          const passed = (packets[index] as Uint8Array).length > 100
-          expect(packet).toEqual(passed ? { ...before, payload: new Uint8Array() } : before)
-        }
-      }),
-    )
-  })
 })
 
 describe('a Will Delay Interval in a PUBLISH', () => {
   const bytes = Uint8Array.from([0x30, 12, 0, 1, 0x74, 7, 0x18, 0, 0, 0, 5, 1, 1, 0x78])
-
-  it('is malformed to the strict codec', () => {
-    expect(thrown(() => [...new Decoder({ from: 'server' }).push(bytes)])).toMatchObject({
-      kind: 'malformed',
-    })
-  })
 
   it('is read past by a lenient view, and is no property of the message', () => {
     const framer = skipping(1000)

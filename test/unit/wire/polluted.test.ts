@@ -129,20 +129,6 @@ describe('every object has', () => {
       expect(polluted([[key, value]], index % 2 === 0, stories).map(plain)).toEqual(before)
   })
 
-  it('several of them at once: likewise', () => {
-    const fields = fc.subarray([...new Map(names)], { minLength: 2 })
-    fc.assert(
-      fc.property(samples, fields, fc.boolean(), (sample, pollution, enumerable) => {
-        const bytes = encode(sample.packet as PacketInput, sample)
-        const before = story(sample, bytes).map(plain)
-        expect(polluted(pollution, enumerable, () => story(sample, bytes)).map(plain)).toEqual(
-          before,
-        )
-      }),
-      { numRuns: 200 },
-    )
-  })
-
   it('a field: packets that are instances of a class, with getters, are written all the same', () => {
     class Given {
       readonly type = 'publish'

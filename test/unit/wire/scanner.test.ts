@@ -1,25 +1,14 @@
-/** Scanner against Decoder: the same packets, the same errors, however the stream is cut. */
+/** What a Scanner shows of a packet, and for how long; that it reads as a Decoder does is in `vectors.test.ts` and `test/fuzz`. */
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { MqttError } from '../../../src/errors.js'
 import { WasmFrames } from '../../../src/wasm/frames.js'
-import { encode, type Packet, type PacketInput, WireError } from '../../../src/wire/index.js'
-import { Scanner, type ScanOptions } from '../../../src/wire/scanner.js'
+import { encode, WireError } from '../../../src/wire/index.js'
+import { Scanner } from '../../../src/wire/scanner.js'
 import { instantiate } from '../wasm/scanner.js'
 import { thrown } from './hex.js'
-import {
-  bytesOf,
-  decodeChunks,
-  drip,
-  type Outcome,
-  plain,
-  readVectors,
-  senderOf,
-  shownError,
-  splits,
-} from './vector-files.js'
+import { decodeChunks, scanned } from './vector-files.js'
 
 /** Waits until it is collected, or could have been. */
 async function collected(memory: WeakRef<object>): Promise<void> {
@@ -31,75 +20,8 @@ async function collected(memory: WeakRef<object>): Promise<void> {
   }
 }
 
-const roomy = new Uint8Array(400_000)
-
-/** `window`: each chunk lies at the beginning of a larger array that is overwritten as soon as it is read. */
-function scanned(
-  chunks: Iterable<Uint8Array>,
-  options: ScanOptions,
-  window: Uint8Array = roomy,
-): Outcome {
-  const scanner = new Scanner(options)
-  const packets: Packet[] = []
-  try {
-    for (const chunk of chunks) {
-      window.set(chunk)
-      scanner.push(window, chunk.length)
-      while (scanner.next()) {
-        expect(scanner.type).toBe(scanner.packet().type)
-        packets.push(scanner.packet())
-      }
-      // Ours again, and as it was.
-      expect(Buffer.compare(window.subarray(0, chunk.length), chunk)).toBe(0)
-      window.fill(0xee, 0, chunk.length)
-    }
-  } catch (error) {
-    expect(() => scanner.next()).toThrow(error as Error)
-    expect(() => scanner.push(new Uint8Array(2))).toThrow(error as Error)
-    return { packets: packets.map(plain), error: shownError(error), pending: 0 }
-  }
-  return { packets: packets.map(plain), error: undefined, pending: scanner.pending }
-}
-
-/** Whole, byte by byte, and cut in two at every place. */
-function expectSame(stream: Uint8Array, options: ScanOptions): void {
-  const whole = decodeChunks([stream], options)
-  const size = Math.max(stream.length, 100)
-  for (const window of [
-    new Uint8Array(size),
-    Buffer.alloc(size),
-    Buffer.alloc(size + 9).subarray(9),
-  ]) {
-    expect(scanned([stream], options, window)).toEqual(whole)
-    if (stream.length < 5000) expect(scanned(drip(stream), options, window)).toEqual(whole)
-    let count = 0
-    for (const chunks of splits(stream)) {
-      // Of long ones where their headers end, and a few places more.
-      count += 1
-      if (stream.length >= 5000 && count >= 12 && count % 20 !== 0) continue
-      expect(scanned(chunks, options, window)).toEqual(whole)
-    }
-  }
-}
-
-describe.each([
-  ['5.0', 5, '../../rules/vectors.json'],
-  ['3.1.1', 4, './vectors-311.json'],
-] as const)('shared vectors of %s', (_name, protocolVersion, file) => {
-  const vectors = readVectors(file).filter((vector) => vector.fill === undefined)
-
-  it.each(vectors.map((vector) => [vector.name, vector] as const))('%s', (_, vector) => {
-    const bytes = bytesOf(vector)
-    const from = senderOf(vector)
-    expectSame(bytes, { from, protocolVersion })
-    expectSame(bytes, { from, protocolVersion, maximumPacketSize: Math.max(1, bytes.length - 1) })
-    expectSame(bytes, { from: from === 'client' ? 'server' : 'client', protocolVersion })
-  })
-})
-
 describe('streams', () => {
   const server = { from: 'server', protocolVersion: 5 } as const
-  const chunkings = fc.array(fc.integer({ min: 1, max: 40 }), { maxLength: 20 })
 
   function chunksOf(stream: Uint8Array, sizes: readonly number[]): Uint8Array[] {
     const chunks: Uint8Array[] = []
@@ -110,26 +32,6 @@ describe('streams', () => {
     }
     return chunks
   }
-
-  it('of PUBLISH that share topics, with a byte that is wrong', () => {
-    const publish = fc.record({
-      topic: fc.constantFrom('a', 'ab', 'a/b/c', 'sensor/1', 'größe', 'x'.repeat(300)),
-      payload: fc.uint8Array({ maxLength: 30 }),
-      packetId: fc.integer({ min: 1, max: 9 }),
-    })
-    const packets = fc.array(publish, { minLength: 2, maxLength: 12 })
-    fc.assert(
-      fc.property(packets, fc.nat(), fc.nat(255), chunkings, (list, place, byte, sizes) => {
-        const bytes = Buffer.concat(
-          list.map((item) => encode({ type: 'publish', qos: 1, ...item } as PacketInput)),
-        )
-        const stream = new Uint8Array(bytes)
-        stream[place % bytes.length] = byte
-        expect(scanned(chunksOf(stream, sizes), server)).toEqual(decodeChunks([stream], server))
-      }),
-      { numRuns: 2000 },
-    )
-  })
 
   it.each([15_000, 16_384, 16_500, 100_000])(
     'of large packets, %i bytes of payload, cut anywhere',
@@ -153,7 +55,7 @@ describe('streams', () => {
         [3, 60_000],
       ]) {
         if (sizes[0] === 1 && size > 20_000) continue
-        for (const window of [roomy, Buffer.alloc(size * 5)]) {
+        for (const window of [new Uint8Array(400_000), Buffer.alloc(size * 5)]) {
           expect(scanned(chunksOf(stream, sizes), server, window)).toEqual(whole)
         }
       }
@@ -178,16 +80,6 @@ describe('Scanner', () => {
     expect(scanner.publish.record).toBe(record)
     expect(scanner.next()).toBe(false)
     expect([scanner.publish.bytes.length, scanner.publish.record]).toEqual([0, undefined])
-  })
-
-  it('gives packets that stay, whatever becomes of the chunk', () => {
-    const scanner = new Scanner({ from: 'server' })
-    const chunk = publish.slice()
-    scanner.push(chunk)
-    scanner.next()
-    const packet = scanner.packet()
-    chunk.fill(0)
-    expect(packet).toMatchObject({ type: 'publish', topic: 'a/b', payload: Uint8Array.of(1, 2, 3) })
   })
 
   it.each([
@@ -240,16 +132,6 @@ describe('Scanner', () => {
       expect(error).toMatchObject({ kind: 'malformed', offset: 5 })
     },
   )
-
-  it('takes the version that a CONNECT names', () => {
-    const scanner = new Scanner({ from: 'client' })
-    const connect = encode({ type: 'connect', protocolVersion: 4, clientId: 'c' })
-    const old = encode({ type: 'publish', topic: 'a' }, { protocolVersion: 4 })
-    scanner.push(new Uint8Array([...connect, ...old]))
-    expect([scanner.next(), scanner.type]).toEqual([true, 'connect'])
-    expect([scanner.next(), scanner.type]).toEqual([true, 'publish'])
-    expect(scanner.packet()).toMatchObject({ topic: 'a', payload: new Uint8Array(0) })
-  })
 
   it.each([
     [undefined, 'options'],

@@ -123,12 +123,6 @@ describe('CONNACK', () => {
       }
     }
   })
-
-  it('of 3.1.1 on a 5.0 connection, and the other way, is malformed', () => {
-    expect(kindOf('20020000', 'server', 5)).toBe('malformed')
-    expect(kindOf('20020001', 'server', 5)).toBe('protocol')
-    expect(kindOf('2003000000', 'server', 4)).toBe('malformed')
-  })
 })
 
 /** One of each packet that has more than a fixed header, with something in every place: first byte, and the body field by field. */
@@ -206,14 +200,6 @@ describe.each(packets)('%s from a %s, version %i', (name, from, version, first, 
     }
   })
 
-  it('the other side may not send it, unless both may', () => {
-    const error = failure(frame(first, body), from === 'client' ? 'server' : 'client', version)
-    if (['PUBLISH', 'PUBACK', 'PUBREC', 'PUBREL', 'AUTH'].includes(name))
-      expect(error).toBeUndefined()
-    // Of DISCONNECT it is the content that is the other side's.
-    else expect(error).toMatchObject(protocol)
-  })
-
   if (/CONN|AUTH/.test(name)) return
   it('packet identifier 0 is none [MQTT-2.2.1-3]', () => {
     const at = name === 'PUBLISH' ? 2 * (2 + Number.parseInt(body.slice(0, 4), 16)) : 0
@@ -224,50 +210,7 @@ describe.each(packets)('%s from a %s, version %i', (name, from, version, first, 
 })
 
 describe('a property block', () => {
-  const blocks: [name: string, from: Sender, before: string, first: string, after: string][] = [
-    ['CONNECT', 'client', '00044d51545405020000', '10', '000163'],
-    ['will', 'client', '00044d5154540506000000000163', '10', '0001770000'],
-    ['CONNACK', 'server', '0000', '20', ''],
-    ['PUBLISH', 'client', '000174', '30', '78'],
-    ['PUBACK', 'server', '000100', '40', ''],
-    ['SUBSCRIBE', 'client', '0001', '82', '00016100'],
-    ['SUBACK', 'server', '0001', '90', '00'],
-    ['UNSUBSCRIBE', 'client', '0001', 'a2', '000161'],
-    ['DISCONNECT', 'client', '00', 'e0', ''],
-  ]
   const property = '2600016b000176'
-
-  describe.each(blocks)('of %s from a %s', (_name, from, before, first, after) => {
-    it('has a length of one to four bytes, no longer than needed [MQTT-1.5.5-1]', () => {
-      const sized = (length: string): string => frame(first, before + length + property + after)
-      expect(kindOf(sized('07'), from)).toBeUndefined()
-      for (const length of '8700 878000 87808000 8780808000 8080808001 ffffffffff ffffff7f 80808001'.split(
-        ' ',
-      )) {
-        expect(failure(sized(length), from), length).toMatchObject(malformed)
-      }
-    })
-
-    it('ends where a property ends', () => {
-      for (let length = 1; length < 7; length++) {
-        expect(
-          failure(frame(first, before + byte(length) + property + after), from),
-          String(length),
-        ).toMatchObject(malformed)
-      }
-    })
-
-    it('holds user properties in their order, equal ones too', () => {
-      const pairs = '26000162000131 26000161000132 26000162000131 2600000000 260001610000'
-      const bytes = Buffer.from(frame(first, before + block(bodyOf(pairs)) + after), 'hex')
-      const packet = decode(bytes, { from }) as {
-        properties: object
-        will?: { properties: object }
-      }
-      const expected = ['b=1', 'a=2', 'b=1', '=', 'a='].map((pair) => pair.split('='))
-      expect((packet.will ?? packet).properties).toHaveProperty('userProperties', expected)
-    })
-  })
 
   it('is the same in any order, and its order is kept', () => {
     const parts = ['0101', '020000000a', '03000178', '08000172', '0900020102', '230005', property]

@@ -1,6 +1,6 @@
 /** The tables of the standard (`test/rules/tables.json`) against the codec: reason codes, properties by packet and sender, fixed headers. */
 import { describe, expect, it } from 'vitest'
-import type { PacketInput } from '../../../src/wire/index.js'
+import type { PacketInput, SubscribePacket } from '../../../src/wire/index.js'
 import { decode, encode, isReasonCode, reasonName } from '../../../src/wire/index.js'
 import {
   block,
@@ -193,6 +193,18 @@ describe('properties', () => {
     }
   })
 
+  it('have a length of one to four bytes, no longer than needed [MQTT-1.5.5-1]', () => {
+    const lengths = '8700 878000 87808000 8780808000 8080808001 ffffffffff ffffff7f 80808001'
+    for (const [host, [first, from, body]] of Object.entries(hosts)) {
+      if (host === 'AUTH') continue
+      const sized = (length: string): string =>
+        frame(first, body.replace('@', `${length}2600016b000176`))
+      expect(kindOf(sized('07'), from), host).toBeUndefined()
+      for (const length of lengths.split(' '))
+        expect(failure(sized(length), from), `${length} in ${host}`).toMatchObject(malformed)
+    }
+  })
+
   it('cut at each byte are malformed', () => {
     for (const each of allowed) {
       const value = each.property()
@@ -259,13 +271,20 @@ describe('properties', () => {
 })
 
 describe('subscription options', () => {
-  it('are refused for QoS 3, Retain Handling 3 and reserved bits [MQTT-3.8.3-5]', () => {
+  it('mean their bits, and are refused for QoS 3, Retain Handling 3 and reserved bits [MQTT-3.8.3-5]', () => {
     for (const options of allBytes) {
       const forbidden = (options & 3) === 3 || (options & 0x30) === 0x30
       const expected = options > 0x3f ? 'malformed' : forbidden ? 'protocol' : undefined
-      expect(kindOf(frame('82', `000100000161${byte(options)}`), 'client'), byte(options)).toBe(
-        expected,
-      )
+      const hex = frame('82', `000100000161${byte(options)}`)
+      expect(kindOf(hex, 'client'), byte(options)).toBe(expected)
+      if (expected !== undefined) continue
+      const { subscriptions } = decode(Buffer.from(hex, 'hex'), {
+        from: 'client',
+      }) as SubscribePacket
+      expect(subscriptions[0]).toMatchObject({
+        ...{ qos: options & 3, noLocal: (options & 4) > 0, retainAsPublished: (options & 8) > 0 },
+        retainHandling: options >> 4,
+      })
     }
   })
 })

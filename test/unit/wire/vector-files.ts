@@ -5,6 +5,8 @@
  */
 import { readFileSync } from 'node:fs'
 import { Decoder, type Packet, WireError } from '../../../src/wire/index.js'
+import { Scanner, type ScanOptions } from '../../../src/wire/scanner.js'
+import { thrown } from './hex.js'
 
 export interface Vector {
   name: string
@@ -143,6 +145,40 @@ export function decodeChunks(
     return { packets: packets.map(plain), error: shownError(caught), pending: 0 }
   }
   return { packets: packets.map(plain), error: undefined, pending: decoder.pending }
+}
+
+function must(holds: boolean, what: string): void {
+  if (!holds) throw new Error(`not so: ${what}`)
+}
+
+const roomy = new Uint8Array(400_000)
+
+/** What a Scanner makes of the same; `window`: each chunk lies at the beginning of a larger array that is overwritten as soon as it is read. */
+export function scanned(
+  chunks: Iterable<Uint8Array>,
+  options: ScanOptions,
+  window: Uint8Array = roomy,
+): Outcome {
+  const scanner = new Scanner(options)
+  const packets: Packet[] = []
+  try {
+    for (const chunk of chunks) {
+      window.set(chunk)
+      scanner.push(window, chunk.length)
+      while (scanner.next()) {
+        packets.push(scanner.packet())
+        must(scanner.type === packets.at(-1)?.type, 'the type is that of the packet')
+      }
+      // Ours again, and as it was.
+      must(Buffer.compare(window.subarray(0, chunk.length), chunk) === 0, 'the chunk is as it was')
+      window.fill(0xee, 0, chunk.length)
+    }
+  } catch (error) {
+    must(thrown(() => scanner.next()) === error, 'the error stays')
+    must(thrown(() => scanner.push(new Uint8Array(2))) === error, 'the error stays')
+    return { packets: packets.map(plain), error: shownError(error), pending: 0 }
+  }
+  return { packets: packets.map(plain), error: undefined, pending: scanner.pending }
 }
 
 /** Every way to cut the bytes in two, thinned out for long ones. */

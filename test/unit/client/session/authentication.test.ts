@@ -78,19 +78,6 @@ describe('the exchange before CONNACK', () => {
     hear(session, auth(0x18))
     session.expectClose(0x82)
   })
-
-  it('nothing is sent once the session is closed, nor without a connection', () => {
-    const session = begun()
-    hear(session, auth(0x18))
-    session.fail(0x82, 'test')
-    const gone = established()
-    gone.suspend()
-    for (const each of [session, gone]) {
-      each.takeActions()
-      each.authExchange.authenticate(0x19, bytes('late'))
-      expect(each.takeActions()).toEqual([])
-    }
-  })
 })
 
 describe('re-authentication', () => {
@@ -185,21 +172,5 @@ describe('re-authentication', () => {
     expect(session.takeActions()).toHaveLength(16)
     hear(session, auth(0x18), 1, 2_000_000)
     session.expectClose(0x82)
-  })
-
-  it('leaves messages alone: publishes and their acknowledgements go on in between; and ends with the connection', () => {
-    const session = established()
-    say(session, 0x19)
-    expect([
-      session.got('puback', session.publish(1)),
-      session.receive(1, 1),
-      session.state,
-    ]).toEqual(['done', 0, 'connected'])
-    expect(session.authExchange.running).toBe(true)
-    session.reconnect(true, method, { properties: method })
-    expect(session.authExchange.running).toBe(false)
-    session.expectQuiet()
-    hear(session, auth(0))
-    session.expectClose(0x82, 'ERR_UNEXPECTED_PACKET')
   })
 })

@@ -74,20 +74,6 @@ describe('the end of a connection', () => {
     ])
   })
 
-  it('a protocol error names its reason code', () => {
-    const session = connected()
-    session.fail(0x93, 'too much')
-    const error = {
-      code: 'ERR_PROTOCOL_ERROR',
-      message: 'too much',
-      outcome: 'unknown',
-      reasonName: expect.any(String),
-    }
-    expect(session.takeActions()).toMatchObject([
-      { type: 'close', reasonCode: 0x93, error: { ...error, fault: 'remote', reasonCode: 0x93 } },
-    ])
-  })
-
   it.each(['auth', 'publish', 'puback', 'pubrec', 'pubrel', 'pubcomp'] as const)(
     'a %s on the control plane is refused by name',
     (type) => {

@@ -97,14 +97,6 @@ describe('CONNACK', () => {
     },
   )
 
-  it('an empty client id takes the one that the server assigns', () => {
-    const session = connected({}, { assignedClientIdentifier: 'auto-7' }, { clientId: '' })
-    expect(session.negotiated).toMatchObject({
-      clientId: 'auto-7',
-      assignedClientIdentifier: 'auto-7',
-    })
-  })
-
   // The server took us in: DISCONNECT 0x82 goes first (section 4.13.1).
   it.each(['other', 'me', ''])(
     'a client id "%s" that is not ours: close',
@@ -180,14 +172,5 @@ describe('packets before CONNACK', () => {
     session.handlePacket(packet, 0)
     expect(session.actions).toMatchObject([{ reasonCode: undefined }])
     session.expectClose(0x82, 'ERR_UNEXPECTED_PACKET')
-  })
-
-  it('the data plane asks first: no, once, and yes after it', () => {
-    const session = connecting()
-    expect([session.expectConnected(), session.expectConnected()]).toEqual([false, false])
-    session.expectClose(0x82, 'ERR_UNEXPECTED_PACKET')
-    const up = connected()
-    expect(up.expectConnected()).toBe(true)
-    up.expectQuiet()
   })
 })

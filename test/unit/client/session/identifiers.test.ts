@@ -43,21 +43,6 @@ describe('the table', () => {
       }),
     )
   })
-
-  it('holds all 65,535 identifiers, counts each once, and none after they are freed', () => {
-    const table = new IdTable()
-    for (const state of [2, 3, 3]) for (const id of everyId) table.set(id, state)
-    expect([table.size, entries(table)]).toEqual([65_535, everyId.map((id) => [id, 3])])
-    for (const id of [...everyId, ...everyId]) table.set(id, 0)
-    expect([table.size, entries(table)]).toEqual([0, []])
-  })
-
-  it('finds nothing of the past in a page that it uses again', () => {
-    const table = new IdTable()
-    for (const state of [4, 0]) for (let id = 256; id < 512; id++) table.set(id, state)
-    table.set(1024, 1)
-    expect([table.size, entries(table)]).toEqual([1, [[1024, 1]]])
-  })
 })
 
 /** Publishes at QoS 1 and has each acknowledged at once. */
@@ -79,22 +64,6 @@ describe('identifiers of a session', () => {
       out q1 q2 = 1 2; subscribe 1 = 3; unsubscribe 1 = 4; out q1 = 5`)
     walk(session, 65_530)
     session.play('puback 5 = done; out q1 q1 = 5 6')
-  })
-
-  it('are found in random holes, every one of them', () => {
-    fc.assert(
-      fc.property(
-        fc.uniqueArray(fc.integer({ min: 1, max: 65_535 }), { minLength: 1, maxLength: 60 }),
-        (holes) => {
-          const session = connected()
-          for (const _id of everyId) session.publish(1)
-          for (const id of holes) session.got('puback', id)
-          expect(holes.map(() => session.publish(1))).toEqual([...holes].sort((a, b) => a - b))
-          session.play('read mayPublish = false')
-        },
-      ),
-      { numRuns: 20 },
-    )
   })
 
   it('with acknowledgements withheld exactly 65,535 leave, none twice, the rest waits [MQTT-4.9.0-2]', () => {

@@ -64,12 +64,6 @@ describe('PUBCOMP where the session is kept in a store', () => {
     received().play('pubrel 9 = delete-inbound 9; in 9 q2 dup = repeat; in 9 q1 = fault, close 130')
   })
 
-  it('several wait, each for its own', () => {
-    received().play(`
-      in 2 q2 = 1; settle 1 = true, put-inbound 2; grant 1 = pubrec 2; pubrel 9 = delete-inbound 9
-      pubrel 2 = delete-inbound 2; grant 3 = pubcomp 2; grant 2 = pubcomp 9`)
-  })
-
   it.each([
     'next; pubrel 9 = delete-inbound 9; grant 1',
     'suspend; grant 1; next; pubrel 9 = delete-inbound 9',
@@ -139,14 +133,6 @@ describe('an identifier that an earlier process has received', () => {
       pubrel 5 = delete-inbound 5; grant 0 = pubcomp 5; read open = 0; in 5 q2 = 2`)
   })
 
-  it('PUBREL without PUBLISH gets PUBCOMP too', () => {
-    restored().play('pubrel 5 = delete-inbound 5; grant 0 = pubcomp 5; read open = 0')
-  })
-
-  it('counts for no message of another identifier, and not at all once the session is lost', () => {
-    restored().play('in 6 q2 = 0; lost = 1; in 5 q2 dup = 1')
-  })
-
   it.each(['', 'dup'])('gets a ticket where content tells repeats: "%s"', (dup) => {
     restored({ recognises: true }).play(`in 5 q2 ${dup} = 0`)
   })
@@ -178,12 +164,5 @@ describe('a memory store', () => {
         pubrec 3 0x97 = done; in 2 q2 = 3; settle 3 = true, pubrec 2; next; in 2 q1 = 4`)
     }
     expect(session.port.requests).toEqual([])
-  })
-
-  it('grants nothing', () => {
-    const granted: string[] = []
-    forgetful.request('put-inbound', 1, () => granted.push('put-inbound'))
-    forgetful.reset()
-    expect([forgetful.durable, granted]).toEqual([false, []])
   })
 })

@@ -32,16 +32,6 @@ describe('a QoS 1 message in hand when the connection ends', () => {
     session.take(7, 1)
     session.play('next; in 7 q1 dup = 1; settle 0 = false')
   })
-
-  it('keeps its ticket over any number of connections', () => {
-    const session = connected().play('in 7 q1 = 0')
-    for (let round = 0; round < 25; round++)
-      session.play(`
-        next; read parked open = 1 0; in 7 q1 dup = repeat; read open = 1; next
-        read parked open = 1 0`)
-    session.play(`
-      in 7 q1 dup = repeat; settle 0 = true, puback 7; read parked open unsettled = 0 0 0`)
-  })
 })
 
 describe('a QoS 2 message', () => {
@@ -84,10 +74,6 @@ describe('a QoS 2 message', () => {
       in 1 q1 dup = 1, delete-inbound 1; settle 1 = true, puback 1; read open = 0`)
   })
 
-  it('whose repeat came and whose identifier comes as QoS 1 on the same connection: close(0x82)', () => {
-    received().play('next; in 1 q2 dup = repeat, pubrec 1; in 1 q1 dup = fault, close 130')
-  })
-
   it('refused in the gap: its repeat gets the PUBREC with the code, and the exchange is over [MQTT-4.3.3-9]', () => {
     connected().play(`
       in 1 q2 = 0; suspend; settle 0 0x83 = true; next; in 1 q2 dup = repeat, pubrec 1 0x83
@@ -114,12 +100,6 @@ describe('the order of acknowledgements after a drop', () => {
       settle 2 = true, pubrec 3; settle 4 = true, puback 9, puback 1, puback 2`)
   })
 
-  it('what was settled behind an open one is not acknowledged before its own repeat, and then at once', () => {
-    connected().play(`
-      in 1 q1 = 0; in 2 q1 = 1; in 3 q1 = 2; settle 2 = true; settle 1 0x80 = true; next
-      in 2 q1 dup = repeat, puback 2 0x80; in 1 q1 dup = repeat; in 3 q1 dup = repeat`)
-  })
-
   it('the oldest without acknowledgement is the one that this connection brought first, by its first ticket', () => {
     connected().play(`
       in 1 q1 = 0; in 2 q1 = 1; in 3 q1 = 2; next; read parked unsettled = 3 0; in 9 q1 = 3
@@ -138,12 +118,6 @@ describe('Receive Maximum on the next connection', () => {
       in 1 q1 dup = repeat; in 3 q1 = 3; read full = true; in 2 q2 dup = fault, close 147`)
   })
 
-  it('a repeated PUBREC exchange takes a place until its PUBREL', () => {
-    connected({ receiveMaximum: 1 }).play(`
-      in 1 q2 = 0; settle 0 = true, pubrec 1; next; in 1 q2 dup = repeat, pubrec 1
-      read full = true; pubrel 1 = pubcomp 1; read open = 0`)
-  })
-
   it('is what CONNECT announced on this connection; 3.1.1 knows none: 65,535 may be open', () => {
     const session = connected(strict)
     session.reconnect(true, {}, { properties: { receiveMaximum: 1 } })
@@ -159,10 +133,6 @@ describe('Session Present 0', () => {
       in 1 q1 = 0; in 2 q2 = 1; in 3 q2 = 2; settle 0 = true, puback 1; suspend; settle 1 = true
       read parked = 2; lost = 2; settle 1 = false; settle 2 = false
       read parked unsettled open = 0 0 0; in 2 q2 dup = 3; in 3 q2 = 4; pubrel 1 = pubcomp 1 0x92`)
-  })
-
-  it('forgets what was taken: its identifier brings a new message', () => {
-    connected().play('in 1 q2 = 0; settle 0 = true, pubrec 1; lost = 0; in 1 q2 dup = 1')
   })
 
   it('is no loss on a first connection', () => {

@@ -112,37 +112,6 @@ describe('a session of an unknown past: first connect with Session Present 1', (
   it('clears no more identifiers at a time than the server takes', () =>
     expect(clearing(inherited(3))).toHaveLength(3))
 
-  it('never gives QoS 2 an identifier that was not cleared, over many publishes', () => {
-    const session = inherited()
-    const cleared = new Set<number>()
-    for (let count = 0; count < 200; count++) {
-      while (!session.sendWindow.prepare(2)) {
-        for (const [type, id] of session.takeAcks()) {
-          expect(type).toBe('pubrel')
-          cleared.add(id)
-          session.got('pubcomp', id)
-        }
-      }
-      const id = session.publish(2)
-      expect(cleared.has(id)).toBe(true)
-      if (count % 3 === 0) session.publish(1)
-      if (count % 2 === 0) continue
-      session.got('pubrec', id, count % 5 === 0 ? 0x97 : 0)
-      session.answers()
-      if (count % 5 !== 0) session.got('pubcomp', id)
-    }
-  })
-
-  it('an identifier that was used once here needs no second clearing', () => {
-    const session = inherited(1)
-    const [id] = clearing(session)
-    session.play(`pubcomp ${id} = cleared`)
-    for (let round = 0; round < 20; round++)
-      session.play(`
-        prepare 2 = true; out q2 = ${id}; pubrec ${id} = released, pubrel ${id}
-        pubcomp ${id} = done`)
-  })
-
   it('goes on clearing on the next connection when this one ended before PUBCOMP; what was cleared stays so', () => {
     const session = inherited()
     const [first] = clearing(session)
