@@ -14,10 +14,6 @@ const pure = [
     (name) => `test/${name}/**/*.test.ts`,
   ),
   'test/lab/bench/pure.test.ts',
-  'test/package/examples/checker.test.ts',
-  'test/package/examples/dashboard-model.test.ts',
-  'test/package/examples/dashboard-text.test.ts',
-  'test/package/examples/stats.test.ts',
   'test/package/transcript/rules.test.ts',
 ]
 
