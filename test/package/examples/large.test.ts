@@ -9,6 +9,7 @@ import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import { startMosquitto, withMosquitto } from '../../real/brokers.js'
 import { requireDist } from '../fixture.js'
 import { exampleModule, Program } from './program.js'
+import type { Settings } from './simulator.js'
 
 await requireDist()
 
@@ -195,21 +196,14 @@ describe('the server of the dashboard', () => {
   })
 })
 
-/** What the figures of the simulator count, and what it can be set to, as far as is used here. */
-type Settings = Partial<Record<'devices' | 'rate' | 'qos', number>> & {
-  readonly payload?: string
-  readonly topic?: string
-  readonly template?: string
-}
-
 describe("the simulator's fleet, over its broker in memory, under virtual time", async () => {
   const files = ['fleet', 'faults', 'brokers', 'ledger']
   const loaded = await Promise.all(files.map((name) => exampleModule(`simulator/${name}.js`)))
   const modules = Object.assign({}, ...loaded)
 
-  async function started(settings: Settings, line: string, mostLinks = Number.POSITIVE_INFINITY) {
+  async function started(settings: Partial<Settings>, line: string) {
     const clock = new VirtualClock()
-    const broker = Object.assign(modules.memoryBroker({ clock }), { mostLinks })
+    const broker = modules.memoryBroker({ clock })
     let clients = 0
     type Parts = ConstructorParameters<typeof BaseClient>
     const makeClient = (endpoint: Parts[1], options: Parts[2]): BaseClient =>
@@ -270,25 +264,6 @@ describe("the simulator's fleet, over its broker in memory, under virtual time",
       if (name !== 'forget') expect(unsure).toBe(0)
     },
   )
-
-  it('shares connections where there are so many and no more, and halts devices one by one', async () => {
-    const { clock, fleet, broker, faults, stop } = await started(
-      { devices: 3, qos: 2 },
-      'direct',
-      1,
-    )
-    // The consumer has one.
-    expect([fleet.figures().connected, broker.links.size]).toEqual([3, 2])
-    faults.begin('cutAll')
-    await clock.advance(8000)
-    expect(fleet.figures()).toMatchObject({ connected: 3, lost: 0, twice: 0 })
-    for (const [index, device] of [...fleet.devices].entries()) {
-      fleet.halt(device)
-      await clock.advance(6000)
-      expect([device.state, broker.links.size]).toEqual(['closed', index === 2 ? 1 : 2])
-    }
-    await stop()
-  })
 
   it('counts as lost what was acknowledged and did not arrive, and what comes twice', () => {
     const stream = new modules.Stream()
