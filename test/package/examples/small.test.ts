@@ -1,13 +1,13 @@
 /** The small examples run as they stand: what they print, and what the broker and another client see of them. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { text } from 'node:stream/consumers'
-import { chromium } from 'playwright-core'
 import { beforeAll, expect, it } from 'vitest'
 import { type Client, connect } from '../../../src/client/node.js'
 import { MemoryBroker } from '../../../src/testing/node.js'
+import { driven, withChromium } from '../../browser/chromium.js'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../../real/brokers.js'
 import { eventually, take, takeTexts } from '../../real/waiting.js'
 import { issue, selfSigned } from '../../support/certificates.js'
@@ -52,16 +52,11 @@ it('device.js is online, publishes temperatures, and is declared offline by its 
   expect((await take(status)).text()).toBe('offline')
 })
 
-const browser = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
-  (file) => existsSync(file),
-)
-
-it.runIf(browser)(
-  'browser.html prints messages as they come, and says why it stopped',
-  async () => {
+withChromium(() => {
+  it('browser.html prints messages as they come, and says why it stopped', async () => {
     // As the comment in the page says.
     const { origin, stop } = await serveFolder(root)
-    const chrome = await chromium.launch({ executablePath: `${browser}`, args: ['--no-sandbox'] })
+    const chrome = await driven()
     try {
       const page = await chrome.newPage()
       const open = (query: string) => page.goto(`${origin}/examples/browser.html?${query}`)
@@ -79,8 +74,8 @@ it.runIf(browser)(
       await chrome.close()
       stop()
     }
-  },
-)
+  })
+})
 
 /** The lines of an example that ran to its end. */
 async function linesOf(name: string, url: string | undefined, more = {}): Promise<string[]> {
