@@ -1,12 +1,12 @@
 /**
  * What each import costs: bundles one feature at a time from `dist/` with esbuild, and prints minified and gzip kilobytes (1,000 bytes).
  *
- *     npm run size               fails when a row is over its ceiling: the next full kB above its gzip size in `test/package/sizes.json`
+ *     npm run size               fails when a row of `test/package/sizes.json` is over its ceiling: the next full kB above its gzip size
  *     npm run size -- --update   writes that table, and the block of docs/performance.md between <!-- sizes --> and <!-- /sizes -->
  *
- * What grew since the table was written is printed and fails nothing. An entry of the exports map whose file is not built has no row.
+ * A new row is written into the table by hand, with 0. What grew since is printed and fails nothing.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { gzipSync } from 'node:zlib'
@@ -18,57 +18,15 @@ const tableFile = path.join(root, 'test', 'package', 'sizes.json')
 const pageFile = path.join(root, 'docs', 'performance.md')
 const block = /(<!-- sizes -->\n)[\s\S]*?(<!-- \/sizes -->)/
 
-const nodeOnly = ['tcp', 'tls', 'unix', 'websocket-node']
 const packageExports = JSON.parse(readFileSync(path.join(root, 'package.json'), 'utf8')).exports
 
-/** One row each: what is imported (`*` for everything), from which entry, for which platform; and what a program imports from `mqwire` anyway. */
-function features() {
-  const named = (entry, names) => names.map((name) => ({ name, entry, platform: 'browser' }))
-  const whole = (entry, platform) => ({ name: '*', entry, platform })
-  const transports = Object.keys(packageExports).filter((entry) => entry.startsWith('./transport/'))
-  return [
-    ...named('.', ['connect', 'Client', 'MqttError']),
-    { name: 'connect', entry: '.', platform: 'node' },
-    ...named('./typed', ['topic', 'channel', '*']),
-    ...named('./typed', ['topic', '*']).map((feature) => ({ ...feature, beside: 'connect' })),
-    ...named('./typed/msgpack', ['*']),
-    ...named('./typed/cbor', ['*']),
-    ...named('./asyncapi', ['*']),
-    ...named('./wire', ['decode', 'Decoder', 'encode', '*']),
-    ...transports.map((entry) =>
-      whole(entry, nodeOnly.includes(path.basename(entry)) ? 'node' : 'browser'),
-    ),
-    ...named('./store', ['memoryStore', '*']),
-    ...named('./queue', ['*']),
-    ...named('./queue', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
-    ...named('./group', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
-    ...named('./pool', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
-    ...named('./tracing', ['*']).map((feature) => ({ ...feature, beside: 'connect' })),
-    whole('./store/level', 'node'),
-    whole('./store/level', 'browser'),
-    { ...whole('./store/level', 'node'), beside: 'connect' },
-    { ...whole('./store/level', 'browser'), beside: 'connect' },
-    whole('./store/file', 'node'),
-    { ...whole('./store/file', 'node'), beside: 'connect' },
-    whole('./react', 'browser'),
-    whole('./compat', 'browser'),
-    { ...whole('./compat', 'browser'), beside: 'connect' },
-    whole('./auth', 'browser'),
-    whole('./aws', 'browser'),
-    whole('./wasm', 'browser'),
-    whole('./testing', 'browser'),
-  ]
-}
-
-function isThere({ entry, platform }) {
-  const target = packageExports[entry]
-  return existsSync(path.join(root, target[platform] ?? target.default))
-}
-
-function label({ name, entry, platform, beside }) {
-  const from = `mqwire${entry.slice(1)}`
-  const where = `${platform === 'node' ? ' (Node)' : ''}${beside === undefined ? '' : `, beside ${beside}`}`
-  return name === '*' ? `all of ${from}${where}` : `${name} from ${from}${where}`
+/** What a row measures: a name, or `*` for everything, of an entry for a platform; and what a program imports from `mqwire` anyway. */
+function featureOf(label) {
+  const [, name = '*', from, node, beside] =
+    /^(?:all of|(\w+) from) mqwire(\S*?)( \(Node\))?(?:, beside (\w+))?$/.exec(label) ?? []
+  const entry = `.${from}`
+  if (packageExports[entry] === undefined) throw new Error(`nothing to measure: "${label}"`)
+  return { name, entry, platform: node === undefined ? 'browser' : 'node', beside }
 }
 
 async function bundled(contents, platform) {
@@ -101,9 +59,9 @@ async function measure({ name, entry, platform, beside }) {
   return { minified: both.minified - alone.minified, gzip: both.gzip - alone.gzip }
 }
 
-async function measureAll() {
+async function measureAll(labels) {
   const table = {}
-  for (const feature of features().filter(isThere)) table[label(feature)] = await measure(feature)
+  for (const label of labels) table[label] = await measure(featureOf(label))
   return table
 }
 
@@ -119,31 +77,23 @@ function markdown(header, rows) {
 
 function printed(committed, measured) {
   const rows = Object.entries(measured).map(([name, { minified, gzip }]) => {
-    const grown = rounded(gzip) - (committed[name] ?? 0)
-    const change =
-      committed[name] === undefined || Math.abs(grown) < 0.05
-        ? ''
-        : `${grown > 0 ? '+' : ''}${grown.toFixed(1)}`
-    const ceiling = committed[name] === undefined ? '' : ceilingOf(committed[name])
-    return [name, (minified / 1000).toFixed(1), (gzip / 1000).toFixed(1), change, ceiling]
+    const grown = rounded(gzip) - committed[name]
+    const change = Math.abs(grown) < 0.05 ? '' : `${grown > 0 ? '+' : ''}${grown.toFixed(1)}`
+    const kB = [minified, gzip].map((bytes) => (bytes / 1000).toFixed(1))
+    return [name, ...kB, change, ceilingOf(committed[name])]
   })
   return markdown(['import', 'minified kB', 'gzip kB', 'change', 'ceiling'], rows)
 }
 
 function objections(committed, measured) {
-  const found = []
-  for (const [name, { gzip }] of Object.entries(measured)) {
-    if (committed[name] === undefined) found.push(`no row for "${name}"`)
-    else if (gzip > ceilingOf(committed[name]) * 1000)
-      found.push(`${name}: ${gzip} bytes of gzip, the ceiling is ${ceilingOf(committed[name])} kB`)
-  }
-  const entries = new Set(features().map(({ entry }) => entry))
-  for (const entry of Object.keys(packageExports))
-    if (entry !== './package.json' && !entries.has(entry)) found.push(`nothing measures "${entry}"`)
-  for (const name of Object.keys(committed))
-    if (!(name in measured)) found.push(`left-over row "${name}"`)
-  if (Object.keys(measured).length === 0) found.push('nothing to measure: is dist built?')
-  return found
+  const over = Object.entries(measured)
+    .filter(([name, { gzip }]) => gzip > ceilingOf(committed[name]) * 1000)
+    .map(([name, { gzip }]) => `${name}: ${gzip} bytes, over ${ceilingOf(committed[name])} kB`)
+  const entries = new Set(Object.keys(committed).map((label) => featureOf(label).entry))
+  const without = Object.keys(packageExports)
+    .filter((entry) => entry !== './package.json' && !entries.has(entry))
+    .map((entry) => `no row measures "${entry}"`)
+  return [...over, ...without]
 }
 
 function update(measured) {
@@ -167,11 +117,11 @@ function update(measured) {
 const { values } = argumentsOf({
   usage: 'npm run size -- [options]',
   about:
-    'Measures what each import costs. Exits with 1 when one is over its ceiling, or a row is missing or left over.',
+    'Measures what each import costs. Exits with 1 when one is over its ceiling, or an entry has no row.',
   options: { update: { text: 'writes the table, and its copy in docs/performance.md' } },
 })
-const measured = await measureAll()
-const committed = existsSync(tableFile) ? JSON.parse(readFileSync(tableFile, 'utf8')) : {}
+const committed = JSON.parse(readFileSync(tableFile, 'utf8'))
+const measured = await measureAll(Object.keys(committed))
 console.log(printed(committed, measured))
 if (values.update) update(measured)
 else {

@@ -13,11 +13,6 @@ const pure = [
   ...['broker', 'fuzz', 'lab/differential', 'rules', 'support', 'unit'].map(
     (name) => `test/${name}/**/*.test.ts`,
   ),
-  'test/lab/bench/pure.test.ts',
-  'test/package/examples/checker.test.ts',
-  'test/package/examples/dashboard-model.test.ts',
-  'test/package/examples/dashboard-text.test.ts',
-  'test/package/examples/stats.test.ts',
   'test/package/transcript/rules.test.ts',
 ]
 
@@ -48,18 +43,9 @@ const real = [
   // What a process does at its end, in one where no other file has left clients.
   'test/unit/client/process-end.test.ts',
   'test/real/mosquitto.test.ts',
-  ...[
-    'api',
-    'bundle',
-    'entries',
-    'errors-table',
-    'events-table',
-    'exports',
-    'lint',
-    'lock',
-    'option-docs',
-    'published',
-  ].map((name) => `test/package/${name}.test.ts`),
+  ...['api', 'bundle', 'docs-tables', 'entries', 'tarball'].map(
+    (name) => `test/package/${name}.test.ts`,
+  ),
   'test/types/types.test.ts',
   'test/unit/store/*.test.ts',
   'test/unit/transport/*.test.ts',

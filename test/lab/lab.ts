@@ -1,8 +1,4 @@
-/**
- * What a part of the lab is. The lab holds what is random, long, measures time, or needs a toolchain; the gate (`npm test`, `.ci/run`) holds the rest.
- *
- * Each part is one file of this folder with `about`, `minutes` and `run`; `.ci/lab.mjs` runs them. A part stays a thin front for what lies in `test/`.
- */
+/** What a part of the lab is: a file of this folder with `about`, `minutes` and `run`, which `.ci/lab.mjs` runs. It stays a thin front for what lies in `test/`. */
 import type { Plugin } from 'esbuild'
 
 /** What a part gets. */

@@ -96,13 +96,9 @@ export async function run(lab: Lab): Promise<Result> {
     ...(all && { MQWIRE_FRAMEWORKS: 'all' }),
   }
   const here = await lab.vitest(
-    [
-      'types/compat-types',
-      'types/typed-types',
-      'package/progress',
-      'package/runs',
-      'package/testing',
-    ].map((name) => `test/${name}.test.ts`),
+    ['types/compat-types', 'types/typed-types', 'package/runs', 'package/testing'].map(
+      (name) => `test/${name}.test.ts`,
+    ),
   )
   const there = await lab.vitest([], {
     env,

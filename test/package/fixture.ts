@@ -1,9 +1,4 @@
-/**
- * What the package tests share: projects of their own, in a temporary folder, into which npm installed the tarball that `npm pack` makes.
- *
- * The tests look at `dist/`, as a user would; they never build it themselves, because several of them run at once. Nothing is downloaded: the one
- * dependency comes from the checkout.
- */
+/** Temporary projects into which npm installed the tarball of `npm pack`. The tests look at `dist/` and never build it, as several run at once. */
 import { execFile } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'

@@ -1,11 +1,9 @@
 /**
- * The tables of the guide from MQTT.js: their rows, and what is wrong with them.
+ * The tables of the guide from MQTT.js, as modules that compile only if what they say is so.
  *
  * A table that begins with the column `MQTT.js` has that library's names in its first cells, and what mqwire has for them in the second; remarks
- * follow. In the second cell and after it code font is mqwire's alone: an option by its path, with a value or without, or an expression. From these a
- * module is made that compiles only if all of them exist; the compiler's complaints lead back to the cells.
+ * follow. In the second cell and after it code font is mqwire's alone: an option by its path, with a value or without, or an expression.
  */
-import type { Names } from './mqttjs-names.js'
 
 interface Row {
   readonly heading: string
@@ -19,7 +17,7 @@ const cellsOf = (line: string) => line.split('|').slice(1, -1)
 const codeIn = (cell: string) => [...cell.matchAll(/`([^`]+)`/g)].map(([, code]) => code as string)
 
 /** The rows of all tables. Other tables than those of MQTT.js have no names. */
-export function rowsOf(text: string): Row[] {
+function rowsOf(text: string): Row[] {
   const rows: Row[] = []
   let heading = ''
   let columns: readonly string[] = []
@@ -43,40 +41,64 @@ function split(cells: readonly string[], columns: readonly string[]): Pick<Row, 
   }
 }
 
-/** Names that a table lacks, has twice, or has though MQTT.js has not; and rows that name nothing and give no reason. */
-export function wrongNames(text: string, expected: Names): string[] {
-  const rows = rowsOf(text).filter(({ names }) => names.length > 0)
-  const wrong = rows
-    .filter((row) => !isAnswered(row))
-    .map(({ heading, names }) => `${heading}: ${names.join(', ')} has no counterpart and no reason`)
-  for (const { heading, names } of rows)
-    if (!expected.has(heading)) wrong.push(`${heading}: unknown table with ${names.join(', ')}`)
-  for (const [heading, wanted] of expected) {
-    const found = rows.filter((row) => row.heading === heading).flatMap(({ names }) => names)
-    for (const name of wanted)
-      if (!found.includes(name)) wrong.push(`${heading}: ${name} is missing`)
-    for (const name of new Set(found)) {
-      if (!wanted.has(name)) wrong.push(`${heading}: MQTT.js has no ${name}`)
-      if (found.indexOf(name) !== found.lastIndexOf(name))
-        wrong.push(`${heading}: ${name} is there twice`)
-    }
-  }
-  return wrong
+/** What a table must name, by its heading. Of a field that is written out in place, as `will`, the fields are named too. */
+const theirs: Readonly<Record<string, string>> = {
+  'Options of connect':
+    "Known<IClientOptions> | Under<'servers', Given<'servers'>[number]> | Under<'will', Given<'will'>>",
+  'The will': "Known<NonNullable<Given<'will'>['properties']>>",
+  'Properties of CONNECT': "Known<Given<'properties'>>",
+  'Options of publish': 'Names<IClientPublishOptions>',
+  'Options of subscribe':
+    'Names<IClientSubscribeOptions> | Names<ISubscriptionRequest> | Known<ISubscriptionMap>',
+  'Options of unsubscribe': 'Names<IClientUnsubscribeProperties>',
+  'Options of reconnect': 'Known<IClientReconnectOptions>',
+  'Options of end': 'Names<IDisconnectPacket>',
+  'The module': 'Known<typeof mqtt>',
+  'Methods and properties': "Known<MqttClient> | Exclude<Known<typeof MqttClient>, 'prototype'>",
+  Events: 'Known<MqttClientEventCallbacks>',
+  Stores:
+    "Known<Given<'incomingStore'>> | Known<NonNullable<ConstructorParameters<typeof Store>[0]>>",
+  'A message': 'Names<IPublishPacket>',
+  'What the server said': 'Names<IConnackPacket>',
 }
+
+/** A module that compiles if each table has every name that MQTT.js has there, and no other. */
+export function namesModule(text: string): string {
+  const rows = rowsOf(text).filter(({ names }) => names.length > 0)
+  const found = new Map(Object.keys(theirs).map((heading) => [heading, [] as string[]]))
+  for (const { heading, names } of rows) {
+    const isMember = heading === 'Methods' || heading === 'Properties'
+    found.get(isMember ? 'Methods and properties' : heading)?.push(...names)
+  }
+  const statements = [...found].map(
+    ([heading, names]) =>
+      `export const ${heading.replaceAll(' ', '')}: [missing: never, unknown: never] = null as unknown as Same<${theirs[heading]}, ${names.map((name) => `'${name}'`).join(' | ')}>`,
+  )
+  const types = Object.values(theirs).flatMap(
+    (type) => type.match(/\b(?:I[A-Z]|MqttClientE)\w+/g) ?? [],
+  )
+  return `import * as mqtt from 'mqtt'
+import type { MqttClient, Store, ${[...new Set(types)].join(', ')} } from 'mqtt'
+type Known<T> = Extract<keyof { [K in keyof T as string extends K ? never : K]: T[K] }, string>
+type Under<Name extends string, T> = \`\${Name}.\${Known<T>}\`
+type Given<K extends keyof IClientOptions> = NonNullable<IClientOptions[K]>
+type Names<T> = Known<T> | (T extends { properties?: infer P } ? Under<'properties', NonNullable<P>> : never)
+type Same<Theirs, Ours> = [missing: Exclude<Theirs, Ours>, unknown: Exclude<Ours, Theirs>]
+void mqtt
+${statements.join('\n')}
+`
+}
+
+/** Rows that name nothing of mqwire, and give no reason. */
+export const unanswered = (text: string): string[] =>
+  rowsOf(text)
+    .filter((row) => row.names.length > 0 && !isAnswered(row))
+    .map(({ heading, names }) => `${heading}: ${names.join(', ')}`)
 
 // Code, a link, or `none` with a remark.
 function isAnswered({ cells: [counterpart = '', remark = ''] }: Row): boolean {
   const text = counterpart.trim()
   return text === 'none' ? remark.trim() !== '' : codeIn(text).length > 0 || text.includes('](#')
-}
-
-/** Links within the page that lead nowhere. */
-export function deadLinks(text: string): string[] {
-  const titles = [...text.matchAll(/^#+ (.*)$/gm)].map(([, title = '']) => title.toLowerCase())
-  const places = titles.map((title) => title.replace(/[^\w -]/g, '').replaceAll(' ', '-'))
-  return [...text.matchAll(/\]\(#([^)]*)\)/g)]
-    .map(([, place = '']) => place)
-    .filter((place) => !places.includes(place))
 }
 
 /** What mqwire exports that cells use. */

@@ -1,8 +1,4 @@
-/**
- * Addresses in Markdown pages of the package: links, pictures and anchors, and which of them lead nowhere.
- *
- * Pure functions over text. Relative addresses are looked up among the files that are published, and no address is ever asked over a network.
- */
+/** Addresses in Markdown pages of the package, and which of them lead nowhere. No address is ever asked over a network. */
 import path from 'node:path'
 
 /** The text without fenced blocks and code spans. */

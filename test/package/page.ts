@@ -1,16 +1,9 @@
-/**
- * Pages in the browser of the system: serves a folder, opens its `index.html`, and tells what the page said.
- */
-import { existsSync } from 'node:fs'
-import { type Browser, chromium } from 'playwright-core'
-import { afterAll, beforeAll, expect, it } from 'vitest'
+/** Pages in the browser of the system: serves a folder, opens its `index.html`, and gives what the page said. */
+import type { Browser } from 'playwright-core'
+import { afterAll, beforeAll } from 'vitest'
+import { driven, withChromium } from '../browser/chromium.js'
 import { serveFolder } from '../support/servers.js'
 
-const executable = [
-  '/usr/bin/chromium',
-  '/usr/bin/chromium-browser',
-  '/usr/bin/google-chrome',
-].find((file) => existsSync(file))
 /** What a page came to: the value of its global `outcome`, awaited, and everything it wrote to the console or did not catch. */
 export interface PageOutcome {
   readonly outcome: unknown
@@ -47,23 +40,17 @@ export type OpenPage = (folder: string, query: string) => Promise<PageOutcome>
 /** Opens the page at a URL. */
 export type Visit = (url: string) => Promise<PageOutcome>
 
-/** Defines tests in the browser, which is started once for all of them. Where there is none they fail in CI; elsewhere that is said. */
+/** Defines tests in the browser, which is started once for all of them. */
 export function withBrowser(define: (openPage: OpenPage, visit: Visit) => void): void {
-  if (executable === undefined) {
-    it('pages are not tried: chromium not found', () => expect(process.env['CI']).toBeUndefined())
-    return
-  }
-  let chrome: Browser | undefined
-  beforeAll(async () => {
-    chrome = await chromium.launch({ executablePath: executable, args: ['--no-sandbox'] })
+  withChromium(() => {
+    let chrome: Browser
+    beforeAll(async () => {
+      chrome = await driven()
+    })
+    afterAll(() => chrome.close())
+    define(
+      (folder, query) => open(chrome, folder, query),
+      (url) => visit(chrome, url),
+    )
   })
-  afterAll(() => chrome?.close())
-  const started = (): Browser => {
-    if (chrome === undefined) throw new Error('the browser did not start')
-    return chrome
-  }
-  define(
-    async (folder, query) => open(started(), folder, query),
-    async (url) => visit(started(), url),
-  )
 }

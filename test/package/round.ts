@@ -1,8 +1,4 @@
-/**
- * The one program that every runtime runs and every bundler bundles: it imports `connect` as a user would, talks to a broker, and leaves.
- *
- * The texts are for projects that have the package installed. They differ in nothing but how `connect` is imported and where the URLs come from.
- */
+/** The one program that every runtime runs and every bundler bundles: it imports `connect` as a user would, talks to a broker, and leaves. */
 
 /**
  * `round(url)`, which promises what it came to. What it asks itself at the end loads the module for requests, which bundlers put into a file of its own.

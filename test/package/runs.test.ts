@@ -1,8 +1,4 @@
-/**
- * The installed package at work: in this Node, in pages made by esbuild and Vite, and in a page that no bundler has seen, against a broker.
- *
- * `npm run lab -- runtimes` does the same with other bundlers, other versions of Node, Deno and Bun.
- */
+/** The installed package at work, in this Node and in pages. `npm run lab -- runtimes` does the same with other bundlers and runtimes. */
 import path from 'node:path'
 import { build as esbuild } from 'esbuild'
 import { createLogger, build as vite } from 'vite'
@@ -36,13 +32,6 @@ describe('in Node', () => {
       })
     },
   )
-
-  it('would be found out if it did not arrive', async () => {
-    const folder = await project(programs)
-    const { code, output } = await node(['round.mjs', 'ws://127.0.0.1:1'], folder, 15_000)
-    expect(code).toBe(1)
-    expect(output).toContain('ERR_CONNECT_FAILED')
-  })
 })
 
 const withEsbuild: Bundle = async (folder) => {
@@ -103,15 +92,6 @@ describe('in a page', () => {
 
     it('as plain module scripts with an import map', async () => {
       expect(await plain(openPage)).toEqual({ outcome: wellDone, console: [] })
-    })
-
-    it('would be found out if it needed Node', async () => {
-      const folder = await project({
-        'page.js': "import { connect } from 'node:net'\nconnect(1)\n",
-        'index.html': pageWith('/page.js'),
-      })
-      expect((await withVite(folder)).join()).toContain('node:net')
-      await expect(withEsbuild(folder)).rejects.toThrow('node:net')
     })
 
     it('would be found out if it failed, or if the page complained', async () => {

@@ -1,10 +1,8 @@
 /** What becomes of pages on their way to the documentation site: names, links, programs, anchors. The site itself is built and used by `site.suite.ts`. */
-import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from 'vitest'
-import { entries, root } from './fixture.js'
-import { anchorsOf } from './links.js'
+import { root } from './fixture.js'
 import { pages } from './pages.js'
 
 /** What `.ci/docs-pages.mjs` offers. */
@@ -12,7 +10,6 @@ interface Pages {
   readonly tables: readonly string[]
   pageOf(file: string): string | undefined
   assetOf(file: string): string | undefined
-  slugOf(heading: string): string
   textFor(file: string, text: string): string
   settings(given: { base: string; outDir: string; references: readonly string[] }): {
     themeConfig: { sidebar: { items: { link: string }[] }[] }
@@ -20,7 +17,7 @@ interface Pages {
 }
 
 const program = (await import(pathToFileURL(path.join(root, '.ci/docs-pages.mjs')).href)) as Pages
-const { tables, pageOf, assetOf, slugOf, textFor, settings } = program
+const { tables, pageOf, assetOf, textFor, settings } = program
 
 describe('a page of the site', () => {
   it.each([
@@ -33,11 +30,6 @@ describe('a page of the site', () => {
     ['dist/client/node.js', undefined],
     ['examples/demo/main.js', undefined],
   ])('%s is %s', (file, page) => expect(pageOf(file)).toBe(page))
-
-  it('of a table of proofs is there', () => {
-    expect(tables.length).toBe(4)
-    expect(tables.filter((file) => !existsSync(path.join(root, file)))).toEqual([])
-  })
 
   it('has links that fit the site, outside code', () => {
     const text =
@@ -53,43 +45,10 @@ describe('a page of the site', () => {
     )
   })
 
-  it('leads to the tables of proofs where it names them', () => {
-    expect(textFor('docs/proofs.md', 'in `bench/RESULTS.md`, not `bench/main.js`')).toBe(
-      'in [`bench/RESULTS.md`](/proofs/bench), not `bench/main.js`',
-    )
-  })
-
-  it('leads from the index of the reference to each entry of the package', () => {
-    const index = textFor(
-      'docs/reference.md',
-      readFileSync(path.join(root, 'docs/reference.md'), 'utf8'),
-    )
-    const addresses = entries.map(
-      (entry) => `[\`${entry}\`](/reference/${entry.replace(/^mqwire\/(?=.)/, '')})`,
-    )
-    expect(addresses.filter((address) => !index.includes(address))).toEqual([])
-    expect(textFor('docs/wire.md', '`mqwire/wire`')).toBe('`mqwire/wire`')
-  })
-
-  it('shows a program as it is', () => {
-    expect(textFor('examples/small/basic.js', 'go()\n')).toBe('# basic.js\n\n```js\ngo()\n```\n')
-  })
-
   it('is refused when it leads to what the site has not', () => {
     expect(() => textFor('docs/events.md', '[a](../src/errors.ts)')).toThrow(
       'docs/events.md leads to ../src/errors.ts, which the site has not',
     )
-  })
-
-  it('has anchors as they are where there is no site', () => {
-    for (const heading of [
-      'MQTT 3.1.1',
-      'What `disconnect()` does',
-      'Why messages arrive twice',
-      'Size',
-      'Events, counters and logs',
-    ])
-      expect(anchorsOf(`# ${heading}\n`)).toEqual([slugOf(heading)])
   })
 })
 

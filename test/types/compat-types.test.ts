@@ -1,7 +1,4 @@
-/**
- * Programs that were written against the types of MQTT.js: they compile as they are, and after a change of their import, with the oldest and the newest
- * compiler. What is not carried over is told by the compiler, too.
- */
+/** Programs that were written against the types of MQTT.js compile after a change of their import, with the oldest and the newest compiler. */
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import {
   compilers,

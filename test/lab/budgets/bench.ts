@@ -1,8 +1,4 @@
-/**
- * The measured side of an attack: makes the client, starts the hostile server in a process of its own, and notes what is and what is not as it should.
- *
- * A check that fails is noted and the scenario goes on, so that the memory is measured in any case.
- */
+/** The measured side of an attack: the client, the server's process, and what is and what is not as it should. After a failed check the scenario goes on. */
 import { type ChildProcess, fork } from 'node:child_process'
 import type { ClientEvents, ClientOptions, Subscription } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
@@ -20,26 +16,18 @@ const patience = 25_000
 
 const mostEvents = 1000
 
-/** What a client told. */
-export interface Heard {
-  readonly type: keyof ClientEvents
-  readonly event: unknown
-}
-
 /** Everything of one attack, on the measured side. */
 export class Bench {
   readonly meter = new Meter()
   /** What was seen to be as it should, and what was not. */
   readonly seen: string[] = []
   readonly wrong: string[] = []
-  readonly heard: Heard[] = []
-  readonly log: string[] = []
   /** What the server told, oldest first. */
   readonly #told: Told[] = []
-  #listening: (() => void)[] = []
   readonly #scenario: Scenario
   #server: ChildProcess | undefined
   readonly #clients: BaseClient[] = []
+  readonly #events: { readonly type: keyof ClientEvents; readonly event: unknown }[] = []
 
   constructor(scenario: Scenario) {
     this.#scenario = scenario
@@ -57,28 +45,14 @@ export class Bench {
     this.#server = fork(process.argv[1] as string, ['--serve', nameOf(this.#scenario)], {
       execArgv: ['--max-old-space-size=2048'],
     })
-    this.#server.on('message', (told) => this.#hear(told as Told))
+    this.#server.on('message', (told) => this.#told.push(told as Told))
     const { port } = await this.told('listening')
-    const { way, scheme = way === 'ws' ? 'ws' : 'mqtt' } = this.#scenario
-    return `${scheme}://127.0.0.1:${port as number}${scheme.startsWith('ws') ? '/mqtt' : ''}`
+    return this.#scenario.way === 'ws' ? `ws://127.0.0.1:${port}/mqtt` : `mqtt://127.0.0.1:${port}`
   }
 
-  /** A client of that URL that does not reconnect unless it is told to. */
+  /** A client of that URL that ends with the attack, and does not reconnect unless its options say so. */
   client(url: string, options: ClientOptions = {}): BaseClient {
-    const note = (message: string): void =>
-      void (this.log.length < mostEvents && this.log.push(message))
-    return this.keep(
-      new Client(url, {
-        reconnect: false,
-        stats: true,
-        logger: { debug: note, info: note, warn: note, error: note },
-        ...options,
-      }),
-    )
-  }
-
-  /** Notes what a client tells, and ends it with the attack. */
-  keep(client: BaseClient): BaseClient {
+    const client = new Client(url, { reconnect: false, stats: true, ...options })
     for (const type of eventNames) client.on(type, (event) => this.#keepEvent(type, event))
     this.#clients.push(client)
     return client
@@ -104,16 +78,10 @@ export class Bench {
     return [client, subscription]
   }
 
-  /** Ends a client that is not needed any more, and lets go of it. */
-  release(client: BaseClient): void {
-    client.destroy()
-    this.#clients.splice(this.#clients.indexOf(client), 1)
-  }
-
   /** Events of one type. */
   all<K extends keyof ClientEvents>(type: K): ClientEvents[K][] {
-    return this.heard
-      .filter((heard) => heard.type === type)
+    return this.#events
+      .filter((each) => each.type === type)
       .map(({ event }) => event as ClientEvents[K])
   }
 
@@ -124,23 +92,13 @@ export class Bench {
 
   /** The next of what the server tells under this name; of a connection where one is named. */
   async told(what: string, number?: number, deadline = patience): Promise<Told> {
-    let timer: ReturnType<typeof setTimeout> | undefined
-    const late = new Promise<never>((_resolve, reject) => {
-      timer = setTimeout(
-        () =>
-          reject(
-            new Error(
-              `the server did not tell '${what}'; it told ${JSON.stringify(this.#told).slice(0, 500)}`,
-            ),
-          ),
-        deadline,
-      )
-    })
-    try {
-      return await Promise.race([this.#find(what, number), late])
-    } finally {
-      clearTimeout(timer)
+    let found = this.#find(what, number)
+    const end = performance.now() + deadline
+    for (; found === undefined; found = this.#find(what, number)) {
+      if (performance.now() > end) throw new Error(`the server did not tell '${what}'`)
+      await pause(2)
     }
+    return found
   }
 
   /** Waits for the end of a client; gives what ended it. */
@@ -175,21 +133,6 @@ export class Bench {
     this.check(JSON.stringify(got) === JSON.stringify(wanted), what, got)
   }
 
-  /** What a promise rejects with: its code and reason code. */
-  async failure(promise: PromiseLike<unknown>): Promise<{
-    readonly code: string
-    readonly reasonCode: number | undefined
-    readonly error: unknown
-  }> {
-    try {
-      await promise
-    } catch (error) {
-      const { code, reasonCode } = error as { code: string; reasonCode?: number }
-      return { code, reasonCode, error }
-    }
-    return { code: 'none', reasonCode: undefined, error: undefined }
-  }
-
   /** Ends clients and server. */
   end(): void {
     for (const client of this.#clients) client.destroy()
@@ -198,25 +141,17 @@ export class Bench {
 
   // Messages are not kept: they are what is measured.
   #keepEvent(type: keyof ClientEvents, event: unknown): void {
-    if (this.heard.length < mostEvents)
-      this.heard.push({ type, event: type === 'unclaimed' ? undefined : event })
+    if (this.#events.length < mostEvents)
+      this.#events.push({ type, event: type === 'unclaimed' ? undefined : event })
   }
 
-  #hear(told: Told): void {
-    this.#told.push(told)
-    for (const wake of this.#listening.splice(0)) wake()
-  }
-
-  async #find(what: string, number: number | undefined): Promise<Told> {
-    for (;;) {
-      const broken = this.#told.find((told) => told.what === 'failed')
-      if (broken !== undefined) throw new Error(`the server failed: ${String(broken['error'])}`)
-      const index = this.#told.findIndex(
-        (told) => told.what === what && (number === undefined || told['number'] === number),
-      )
-      if (index >= 0) return this.#told.splice(index, 1)[0] as Told
-      await new Promise<void>((resolve) => this.#listening.push(resolve))
-    }
+  #find(what: string, number: number | undefined): Told | undefined {
+    const broken = this.#told.find((told) => told.what === 'failed')
+    if (broken !== undefined) throw new Error(`the server failed: ${String(broken['error'])}`)
+    const index = this.#told.findIndex(
+      (told) => told.what === what && (number === undefined || told['number'] === number),
+    )
+    return index < 0 ? undefined : this.#told.splice(index, 1)[0]
   }
 }
 

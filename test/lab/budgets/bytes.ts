@@ -1,9 +1,4 @@
-/**
- * MQTT control packets as a hostile server writes them: by hand, byte by byte.
- *
- * Nothing of the package's codec is used, so that no error stands on both sides. Lengths are right unless a caller says otherwise; what the
- * fields hold is the caller's affair.
- */
+/** MQTT control packets written by hand: nothing of the package's codec is used, so that no error stands on both sides. */
 
 /** What bytes can be made of: numbers below 256, bytes, or text for its UTF-8. */
 export type Part = number | string | Uint8Array | readonly number[]

@@ -1,8 +1,4 @@
-/**
- * WebSocket as a hostile server speaks it (RFC 6455), by hand: the handshake, frames of any kind, and the client's masked frames.
- *
- * It trusts the client to frame correctly: the client's frames are not what is tested here.
- */
+/** WebSocket as a hostile server speaks it (RFC 6455), by hand. It trusts the client to frame correctly. */
 import { createHash } from 'node:crypto'
 import type { Socket } from 'node:net'
 

@@ -1,11 +1,6 @@
-/**
- * One connection as the hostile server sees it: bytes out with patience, packets in by their first byte, and a line to the test.
- *
- * It reads MQTT by hand and keeps little: counts by packet type, and the packets that the attack asks for. It must never fail because the
- * client closed: `send` says so.
- */
+/** One connection as the hostile server sees it. It reads MQTT by hand and keeps little, and never fails because the client closed: `send` says so. */
 import type { Socket } from 'node:net'
-import { connack, packet, uint16 } from './bytes.js'
+import { connack, packet } from './bytes.js'
 import { dataFrame, FrameReader } from './frames.js'
 
 /** Packets that are kept until somebody asks for them. */
@@ -34,22 +29,15 @@ export class Link {
   readonly way: 'tcp' | 'ws'
   /** Packets that came in, by packet type. */
   readonly counts = new Array<number>(16).fill(0)
-  /** PUBACKs and PUBRECs that refuse. */
-  refusals = 0
   /** When PINGREQ came in, in milliseconds. */
   readonly pings: number[] = []
-  /** Bytes that were handed over. */
-  sent = 0
   /** Reason code of DISCONNECT, once it came. */
   disconnect: number | undefined
-  /** What is answered without being asked: SUBSCRIBE, UNSUBSCRIBE and PINGREQ always; PUBLISH where this is true. */
-  acknowledges = false
+  /** Whether PUBREC is answered, as SUBSCRIBE and PINGREQ are. */
   releases = true
   /** Fulfils when the stream is over. */
   readonly over: Promise<void>
   ended = false
-  /** Of CONNECT. */
-  version: 4 | 5 = 5
   readonly #line: Line
   readonly #kept: Buffer[] = []
   readonly #waiting: {
@@ -91,7 +79,6 @@ export class Link {
   /** Sends bytes as they are, also where they should be frames. */
   async raw(bytes: Uint8Array): Promise<boolean> {
     if (this.ended || this.socket.destroyed) return false
-    this.sent += bytes.length
     this.#unyielded += bytes.length
     if (!this.socket.write(bytes))
       await Promise.race([new Promise((resolve) => this.socket.once('drain', resolve)), this.over])
@@ -113,17 +100,20 @@ export class Link {
   }
 
   /** Waits for CONNECT and accepts it; gives CONNECT. */
-  async welcome(
-    block: Uint8Array | readonly number[] = [0],
-    sessionPresent = false,
-  ): Promise<Buffer> {
+  async welcome(): Promise<Buffer> {
     const connect = (await this.packet(1)) ?? Buffer.alloc(12)
-    this.version = versionOf(connect)
-    await this.send(connack(0, block, sessionPresent, this.version))
+    await this.send(connack())
     return connect
   }
 
-  /** The next packet of this type that nobody took yet; undefined when the stream ends first. */
+  /** Accepts the client, waits for its subscriptions and for the test to say "go on". */
+  async ready(subscriptions = 1): Promise<void> {
+    await this.welcome()
+    for (let count = 0; count < subscriptions; count++) await this.packet(8)
+    await this.go()
+  }
+
+  /** The next packet of this type that was not taken yet; undefined when the stream ends first. */
   packet(type: number): Promise<Buffer | undefined> {
     const index = this.#kept.findIndex((packet) => (packet[0] as number) >> 4 === type)
     if (index >= 0) return Promise.resolve(this.#kept.splice(index, 1)[0])
@@ -145,18 +135,14 @@ export class Link {
 
   /** Tells the test, with what is always of interest. */
   tell(what: string, details: Readonly<Record<string, unknown>> = {}): void {
-    const { counts, sent, disconnect, number, pings, refusals } = this
-    this.#line.tell({ what, number, counts, sent, disconnect, pings, refusals, ...details })
+    const { counts, disconnect, number, pings } = this
+    this.#line.tell({ what, number, counts, disconnect, pings, ...details })
   }
 
   /** Waits for the end, and tells it. */
-  async finish(details: Readonly<Record<string, unknown>> = {}): Promise<void> {
+  async finish(details: () => Readonly<Record<string, unknown>> = () => ({})): Promise<void> {
     await this.over
-    this.tell('over', details)
-  }
-
-  cut(): void {
-    this.socket.destroy()
+    this.tell('over', details())
   }
 
   #read(bytes: Buffer): void {
@@ -173,8 +159,6 @@ export class Link {
     this.counts[type] = (this.counts[type] as number) + 1
     if (type === 14) this.disconnect = given.length > 2 ? given[2] : 0
     if (type === 12) this.pings.push(performance.now())
-    if ((type === 4 || type === 5) && given.length > 4 && (given[4] as number) >= 0x80)
-      this.refusals += 1
     const index = this.#waiting.findIndex((waiting) => waiting.type === type)
     if (index >= 0) this.#waiting.splice(index, 1)[0]?.resolve(Buffer.from(given))
     else if (this.#kept.length < mostKept && type !== 4 && type !== 5)
@@ -189,15 +173,8 @@ export class Link {
     const body = bodyOf(given)
     const id = [...body.subarray(0, 2)]
     if (type === 12) return Buffer.of(0xd0, 0)
-    if (type === 8) return packet(0x90, id, this.version === 5 ? 0 : '', grants(body, this.version))
-    if (type === 10) return packet(0xb0, id, this.version === 5 ? [0, 0] : '')
-    if (type === 5 && this.releases) return packet(0x62, id)
-    if (!this.acknowledges) return undefined
-    if (type === 6) return packet(0x70, id)
-    const qos = type === 3 ? ((given[0] as number) >> 1) & 3 : 0
-    if (qos === 0) return undefined
-    const at = 2 + body.readUInt16BE(0)
-    return packet(qos === 1 ? 0x40 : 0x50, uint16(body.readUInt16BE(at)))
+    if (type === 8) return packet(0x90, id, 0, grants(body))
+    return type === 5 && this.releases ? packet(0x62, id) : undefined
   }
 }
 
@@ -219,33 +196,14 @@ function bodyOf(bytes: Buffer): Buffer {
 }
 
 /** Every filter gets the QoS that it asked for. */
-function grants(body: Buffer, version: 4 | 5): number[] {
+function grants(body: Buffer): number[] {
   const codes: number[] = []
   // Property lengths of the package's own SUBSCRIBE packets take one byte.
-  let at = version === 5 ? 3 + (body[2] as number) : 2
+  let at = 3 + (body[2] as number)
   while (at < body.length) {
     at += 2 + body.readUInt16BE(at)
     codes.push((body[at] as number) & 3)
     at += 1
   }
   return codes
-}
-
-/** The protocol version that a CONNECT asks for. */
-export function versionOf(connect: Buffer): 4 | 5 {
-  return bodyOf(connect)[6] === 4 ? 4 : 5
-}
-
-/** The properties of a CONNECT of 5.0 that are numbers, by identifier. */
-export function limitsOf(connect: Buffer): ReadonlyMap<number, number> {
-  const body = bodyOf(connect)
-  const limits = new Map<number, number>()
-  const end = 11 + (body[10] as number)
-  for (let at = 11; at < end; ) {
-    const id = body[at] as number
-    const size = id === 0x21 || id === 0x22 ? 2 : id === 0x11 || id === 0x27 ? 4 : 1
-    limits.set(id, body.readUIntBE(at + 1, size))
-    at += 1 + size
-  }
-  return limits
 }

@@ -1,9 +1,4 @@
-/**
- * Measures the memory of this process: what is in use, with and without what the collector has yet to take away.
- *
- * "In use" is the JavaScript heap and what lies outside of it for it (`external`, which holds the ArrayBuffers too: they are not added twice).
- * It may assume `--expose-gc`. It must take nothing itself while it measures.
- */
+/** Measures this process: the memory that is in use, and how late timers run. It needs `--expose-gc`, and must take nothing itself while it measures. */
 import { getHeapStatistics } from 'node:v8'
 
 /** How often the clock takes a sample, and how seldom the reads of a connection do. Milliseconds. */
@@ -12,6 +7,7 @@ const leastBetween = 0.5
 
 const collect = (globalThis as { readonly gc?: () => void }).gc
 
+/** The JavaScript heap and what lies outside of it for it (`external`, which holds the ArrayBuffers too). */
 function inUse(): number {
   const { used_heap_size: heap, external_memory: external } = getHeapStatistics()
   return heap + external
@@ -28,7 +24,7 @@ export interface Measured {
   readonly samples: number
 }
 
-/** One measurement, from `start()` to `stop()`. */
+/** One measurement of memory, from `start()` to `stop()`. */
 export class Meter {
   #baseline = 0
   #resident = 0
@@ -63,14 +59,12 @@ export class Meter {
     await settle()
     const held = inUse() - this.#baseline
     this.#held = Math.max(this.#held, held)
-
     return held
   }
 
   async stop(): Promise<Measured> {
     await this.pause()
     clearInterval(this.#timer)
-    this.#timer = undefined
     const resident = process.resourceUsage().maxRSS * 1024 - this.#resident
     return {
       peak: Math.max(this.#peak, this.#held),
@@ -93,4 +87,64 @@ async function settle(): Promise<void> {
     collect?.()
   }
   collect?.()
+}
+
+/** Milliseconds between two due times. */
+const period = 5
+/** A process that has the processor for less of the time shares it with others: only its own time says something about it then. */
+const leastShare = 0.75
+
+const used = (): number => {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
+/** How late timers run, from now to `stop()`. One long stop weighs as much as it lasts: it is late for every due time that passes meanwhile. */
+export class Lateness {
+  readonly #late: number[] = []
+  /** The same in the processor's time of this process, which does not pass while others have the processor. */
+  readonly #busy: number[] = []
+  readonly #started = performance.now()
+  readonly #usedBefore = used()
+  #usedAtTurn = this.#usedBefore
+  #due = this.#started + period
+  #turns = 0
+  #running = true
+
+  constructor() {
+    this.#arm()
+    this.#turn()
+  }
+
+  stop() {
+    this.#running = false
+    const share = (used() - this.#usedBefore) / (performance.now() - this.#started)
+    const alone = share >= leastShare
+    const sorted = (alone ? this.#late : this.#busy).sort((first, second) => first - second)
+    return {
+      p99: sorted[Math.floor(sorted.length * 0.99)] ?? 0,
+      worst: sorted.at(-1) ?? 0,
+      turns: this.#turns,
+      what: alone ? 'by the clock' : "of the process's own time",
+    }
+  }
+
+  #arm(): void {
+    if (this.#running) setTimeout(() => this.#ring(), Math.max(0, this.#due - performance.now()))
+  }
+
+  #ring(): void {
+    const now = performance.now()
+    for (; this.#due <= now; this.#due += period) this.#late.push(now - this.#due)
+    this.#arm()
+  }
+
+  #turn(): void {
+    if (!this.#running) return
+    this.#turns += 1
+    const now = used()
+    for (let rest = now - this.#usedAtTurn; rest > 0; rest -= period) this.#busy.push(rest)
+    this.#usedAtTurn = now
+    setImmediate(() => this.#turn())
+  }
 }

@@ -1,9 +1,4 @@
-/**
- * Holds what our codec says of a packet against the other codecs and against the tables of the standard.
- *
- * It tells differences and judges none of them. The rule that a packet breaks is named by the reference decoder of `test/unit/wire`, which was made from the
- * tables of the standard and shares no line with `src`.
- */
+/** Holds what our codec says of a packet against the other codecs, and against the tables of the standard in the reference decoder of `test/unit/wire`. */
 import { referenceDecode } from '../../unit/wire/reference-decoder.js'
 import type { Codec, Verdict } from './foreign.js'
 import type { Case } from './generate.js'

@@ -1,8 +1,4 @@
-/**
- * What is done to valid packets: longer forms that mean the same, and faults of one kind each, next to those of `test/fuzz/mutate.ts`.
- *
- * It works on bytes and knows where fields lie in a valid packet; it asks no codec. A fault may leave the packet valid: that is not told here.
- */
+/** What is done to valid packets: longer forms that mean the same, and faults of one kind each. A fault may leave the packet valid. */
 import { fromHex, join, variable } from '../../fuzz/build.js'
 import { mutate, mutationKinds, packetsIn, tokens } from '../../fuzz/mutate.js'
 import type { Random } from '../../world/random.js'

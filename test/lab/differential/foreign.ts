@@ -1,9 +1,4 @@
-/**
- * The foreign codecs: mqtt-packet in this process, paho.golang and mochi-mqtt in one child process that answers batches.
- *
- * A codec is asked for exactly one packet: bytes that are left over, or that are missing, are a refusal. What it throws is one as well. Nothing of
- * mqwire is used here.
- */
+/** The foreign codecs: mqtt-packet in this process, paho.golang and mochi-mqtt in a child process. Bytes that are left over or missing are a refusal. */
 import { type ChildProcessByStdio, spawn } from 'node:child_process'
 import type { Readable, Writable } from 'node:stream'
 import mqttPacket from 'mqtt-packet'

@@ -1,9 +1,4 @@
-/**
- * The packets of the differential run: valid ones, valid ones in their longer forms, and ones with a fault, each from a seed and its number.
- *
- * Valid packets are those of `test/unit/wire/arbitrary-packets.ts`, with more reason codes and sizes. It must never ask a codec whether a packet is valid,
- * nor read a clock: the same seed gives the same bytes.
- */
+/** The packets of the differential run: valid, valid in their longer forms, and with a fault. The same seed gives the same bytes. */
 import fc from 'fast-check'
 import type { Packet, PacketInput } from '../../../src/wire/index.js'
 import { encode } from '../../../src/wire/index.js'

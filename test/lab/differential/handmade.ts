@@ -1,8 +1,4 @@
-/**
- * Packets with a fault that random changes seldom make: filters and topics that are none, values out of range, CONNECT and AUTH that lack something.
- *
- * Each breaks one rule, or breaks it only for one version or one sender: that is not told here. It asks no codec.
- */
+/** Packets with a fault that random changes seldom make, for one version or one sender or all. It asks no codec. */
 import {
   acknowledge,
   auth,

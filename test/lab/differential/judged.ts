@@ -148,14 +148,11 @@ const losesEmpty = (codec: Codec): Judgement =>
     'takes an empty value for an absent property',
     '1.5.4, 1.5.6',
     'a string and Binary Data may have no bytes: that is a value',
-    (d) => {
-      return (
-        d.kind === 'field' &&
-        d.place.ours === '' &&
-        d.place.theirs === undefined &&
-        maybeEmpty.includes(nameOf(d))
-      )
-    },
+    (d) =>
+      d.kind === 'field' &&
+      d.place.ours === '' &&
+      d.place.theirs === undefined &&
+      maybeEmpty.includes(nameOf(d)),
   )
 const writesNoMethod = (codec: Codec): Judgement =>
   judged(
@@ -220,14 +217,11 @@ const others: readonly Judgement[] = [
     'takes 0 for an absent property',
     '2.2.2.2',
     'the property is there, with its value 0',
-    (d) => {
-      return (
-        d.kind === 'field' &&
-        d.place.ours === 0 &&
-        d.place.theirs === undefined &&
-        maybeZero.includes(nameOf(d))
-      )
-    },
+    (d) =>
+      d.kind === 'field' &&
+      d.place.ours === 0 &&
+      d.place.theirs === undefined &&
+      maybeZero.includes(nameOf(d)),
   ),
   judged(
     'mochi-mqtt',
@@ -246,26 +240,20 @@ const others: readonly Judgement[] = [
     'refuses an empty Password',
     '3.1.3.6',
     'a Password is Binary Data, of 0 bytes too',
-    ({ kind, fields, error }) => {
-      return (
-        kind === 'refuses' &&
-        fields['password'] === '' &&
-        error.includes('password flag set but no value')
-      )
-    },
+    ({ kind, fields, error }) =>
+      kind === 'refuses' &&
+      fields['password'] === '' &&
+      error.includes('password flag set but no value'),
   ),
   judged(
     'mochi-mqtt',
     'refuses an empty Will Payload',
     '3.1.3.4',
     'a Will Payload is Binary Data, of 0 bytes too',
-    (d) => {
-      return (
-        d.kind === 'refuses' &&
-        (d.fields['will'] as Fields | undefined)?.['payload'] === '' &&
-        d.error.includes('will flag')
-      )
-    },
+    (d) =>
+      d.kind === 'refuses' &&
+      (d.fields['will'] as Fields | undefined)?.['payload'] === '' &&
+      d.error.includes('will flag'),
   ),
   judged(
     'mochi-mqtt',

@@ -1,8 +1,4 @@
-/**
- * One form for what four codecs say of a packet: plain values, bytes as text, what is absent left out.
- *
- * It must never make up for what a codec lost: that is a difference, to be judged.
- */
+/** One form for what four codecs say of a packet. It must never make up for what a codec lost: that is a difference, to be judged. */
 import { createHash } from 'node:crypto'
 
 /** A packet, or a part of it, in the form that is compared. */

@@ -1,9 +1,4 @@
-/**
- * One differential run: batches of packets go to every codec, each difference is looked up in the table of judgements, and what is left is a finding.
- *
- * It reads a clock for its limit only: what is found depends on the seed alone.
- */
-import { Random } from '../../world/random.js'
+/** One differential run: batches of packets go to every codec, and each difference that no judgement covers is a finding. A clock is read for the limit only. */
 import {
   type Difference,
   differences,
@@ -15,7 +10,7 @@ import {
 import { askMqttPacket, type Codec, GoCodecs, type Verdicts } from './foreign.js'
 import { batchSize, type Case, generate } from './generate.js'
 import { type Judgement, judgements } from './judged.js'
-import { decodeOurs, formsDiffer, type Ours, streamsDiffer } from './ours.js'
+import { decodeOurs, type Ours } from './ours.js'
 
 /** What to run. */
 export interface RunOptions {
@@ -33,7 +28,7 @@ export interface RunOptions {
   readonly decode?: typeof decodeOurs
 }
 
-/** A difference that no judgement covers, or a place where our codec strays from itself or from the standard. */
+/** A difference that no judgement covers, or a place where our codec strays from the standard. */
 export interface Finding {
   /** Findings of one class differ in nothing but the packet. */
   readonly kind: string
@@ -45,11 +40,9 @@ export interface Finding {
 /** What a run found. */
 export interface Report {
   packets: number
-  accepted: number
   /** Questions to each codec, and how many it accepted. */
   readonly asked: Map<Codec, { asked: number; accepted: number; written: number }>
   readonly applied: Map<Judgement, number>
-  found: number
   /** The first of each kind. */
   readonly findings: Map<string, Finding & { count: number }>
 }
@@ -59,20 +52,15 @@ const kept = 500
 /** So many batches are asked about before the answer to the first is looked at. */
 const ahead = 3
 
-interface Batch {
+interface Prepared {
   readonly cases: readonly Case[]
-  readonly random: Random
-  readonly options: RunOptions
-  readonly report: Report
+  readonly answer: Promise<Verdicts[]> | undefined
 }
-
-type Prepared = Pick<Batch, 'cases'> & { readonly answer: Promise<Verdicts[]> | undefined }
 type Context = Pick<Finding, 'each' | 'verdicts'>
 
 /** Runs to the end or the limit. */
 export async function run(options: RunOptions): Promise<Report> {
-  const counts = { packets: 0, accepted: 0, found: 0 }
-  const report: Report = { ...counts, asked: new Map(), applied: new Map(), findings: new Map() }
+  const report: Report = { packets: 0, asked: new Map(), applied: new Map(), findings: new Map() }
   const go = options.program === undefined ? undefined : new GoCodecs(options.program)
   const until = performance.now() + options.limit * 1000
   const first = Math.floor((options.number ?? 0) / batchSize)
@@ -88,8 +76,11 @@ export async function run(options: RunOptions): Promise<Report> {
   for (let batch = first; batch < batches; batch++) {
     const { cases, answer } = waiting.shift() as Prepared
     if (batch + ahead < batches) waiting.push(prepare(batch + ahead))
-    const random = new Random(options.seed + batch * 7919)
-    checkBatch({ cases, random, options, report }, (await answer) ?? [])
+    const answers = (await answer) ?? []
+    for (const [index, each] of cases.entries()) {
+      const ours = (options.decode ?? decodeOurs)(each.bytes, each)
+      check(each, ours, verdictsOf(each, answers[index] ?? {}, options.codecs), report)
+    }
     if (performance.now() > until) break
   }
   // Answers that nobody waits for any more.
@@ -98,34 +89,18 @@ export async function run(options: RunOptions): Promise<Report> {
   return report
 }
 
-function checkBatch({ cases, random, options, report }: Batch, answers: readonly Verdicts[]): void {
-  const judgedCases = cases.map((each, index) => {
-    const ours = (options.decode ?? decodeOurs)(each.bytes, each)
-    const verdicts = verdictsOf(each, answers[index] ?? {}, options.codecs)
-    check(each, ours, verdicts, random, report)
-    return { each, ours }
-  })
-  const found = streamsDiffer(judgedCases, random)
-  const [first] = cases
-  if (found !== undefined && first !== undefined)
-    note(report, 'stream', found, { each: first, verdicts: {} })
-}
-
 function verdictsOf(each: Case, fromGo: Verdicts, codecs: readonly Codec[]): Verdicts {
   const asked = codecs.includes('mqtt-packet') ? { 'mqtt-packet': askMqttPacket(each) } : {}
   const all = Object.entries({ ...fromGo, ...asked })
   return Object.fromEntries(all.filter(([codec]) => codecs.includes(codec as Codec)))
 }
 
-function check(each: Case, ours: Ours, verdicts: Verdicts, random: Random, report: Report): void {
+function check(each: Case, ours: Ours, verdicts: Verdicts, report: Report): void {
   const standard = standardOf(each)
   const context = (): Context => ({ each, verdicts: shownVerdicts(ours, standard, verdicts) })
   report.packets += 1
-  if (ours.fields !== undefined) report.accepted += 1
   const stray = strays(each, ours, standard)
   if (stray !== undefined) note(report, 'standard', stray, context())
-  const form = formsDiffer(each, ours, random)
-  if (form !== undefined) note(report, 'form', form, context())
   for (const [codec, verdict] of Object.entries(verdicts) as [
     Codec,
     NonNullable<Verdicts[Codec]>,
@@ -152,7 +127,6 @@ function count(
 }
 
 function note(report: Report, kind: string, detail: string, context: Context): void {
-  report.found += 1
   const known = report.findings.get(kind)
   if (known !== undefined) known.count += 1
   else if (report.findings.size < kept)

@@ -1,8 +1,4 @@
-/**
- * Judges mutants: plants each on its way to the tests that can notice it, then to the virtual world, and says what noticed it.
- *
- * A test judges a mutant only if it passes without.
- */
+/** Judges mutants: plants each on its way to the tests that can notice it, then to the virtual world. A test judges only if it passes without. */
 import { rmSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
 import path from 'node:path'

@@ -1,8 +1,4 @@
-/**
- * Which mutants there are: those of the lists in this folder, and those that a seed draws from all of `src`.
- *
- * A drawn one is known by the text of its line and its change, so that it keeps its id while other text of its file moves on.
- */
+/** Which mutants there are: those of the lists in this folder, and those that a seed draws from all of `src`, known by their line and their change. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'

@@ -1,8 +1,4 @@
-/**
- * Which tests can notice which mutant: runs each test file once as it is, and keeps which regions of the sources each test reached.
- *
- * What was measured is kept, by the text of the test file and of all that it imports: only what changed runs again.
- */
+/** Which tests can notice which mutant, by the regions of the sources that each test reached. What was measured is kept until the text changes. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import path from 'node:path'

@@ -1,8 +1,4 @@
-/**
- * Runs before every test file: keeps which regions of the sources each test reached.
- *
- * Reached before the first test of a file, or between two, is what a module does as it is loaded, and what hooks of a suite do.
- */
+/** Runs before every test file: keeps which regions of the sources each test reached, and what was reached outside of tests. */
 import { afterEach, beforeEach } from 'vitest'
 
 declare module 'vitest' {

@@ -1,8 +1,4 @@
-/**
- * One worker process at a time, that takes tasks and answers each; a new one after each that broke.
- *
- * It may assume that a worker sends one message when it is ready and one for each task. One that gives no answer in time is killed.
- */
+/** One worker process at a time, that takes tasks and answers each. One that gives no answer in time is killed and replaced. */
 import { type ChildProcess, fork } from 'node:child_process'
 
 const errorsKept = 4000

@@ -1,8 +1,4 @@
-/**
- * A process that runs tests, one task after the other, with some sources replaced, and tells what each test did.
- *
- * Test files share their modules within a task, and begin with fresh ones in the next. Sources on disk are never written to.
- */
+/** A process that runs tests with some sources replaced in memory. Test files share their modules within a task, and begin with fresh ones in the next. */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
 import type { TestCase, TestModule, TestSpecification } from 'vitest/node'

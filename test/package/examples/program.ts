@@ -1,8 +1,4 @@
-/**
- * What the example tests share: running an example as its own process, as a reader of the README would, and reaching the modules of the demo.
- *
- * The examples import the built package; call `requireDist()` first. A process that a test forgets is killed with the test process.
- */
+/** Runs an example as its own process, as a reader of the README would; call `requireDist()` first. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import path from 'node:path'
 import { pathToFileURL } from 'node:url'

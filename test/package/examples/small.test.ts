@@ -1,15 +1,17 @@
-/** The small examples that are run as they stand: what they print, and what the broker and another client see of them. The page runs in a real browser. */
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import type { IncomingHttpHeaders } from 'node:http'
+/** The small examples run as they stand: what they print, and what the broker and another client see of them. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
-import { chromium } from 'playwright-core'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { text } from 'node:stream/consumers'
+import { beforeAll, expect, it } from 'vitest'
 import { type Client, connect } from '../../../src/client/node.js'
+import { MemoryBroker } from '../../../src/testing/node.js'
+import { driven, withChromium } from '../../browser/chromium.js'
 import { type Broker, startAedes, startMosquitto, withMosquitto } from '../../real/brokers.js'
-import { eventually, take, takeTexts, textsUntil } from '../../real/waiting.js'
+import { eventually, take, takeTexts } from '../../real/waiting.js'
 import { issue, selfSigned } from '../../support/certificates.js'
-import { serveFolder } from '../../support/servers.js'
+import { listening, serveFolder } from '../../support/servers.js'
 import { requireDist, root } from '../fixture.js'
 import { Program } from './program.js'
 
@@ -25,108 +27,46 @@ beforeAll(async () => {
   }
 })
 
-describe('examples/node-service.js', () => {
-  /** Stops the service while it has a job in hand and others wait, and starts it again: each job is done once, by one of the two. */
-  async function stopInBetween(url: string | undefined, producer: Client): Promise<void> {
-    const first = new Program('node-service.js', [], url)
-    await first.prints('Waiting for jobs')
-    for (const job of ['one', 'two', 'three'])
-      await producer.publish(`jobs/${job}`, job, { qos: 1 })
-    await first.prints('jobs/one: begun')
-    const output = await first.stop('SIGTERM')
-    expect(output).not.toContain('jobs/three')
-    expect(output).toContain('Stopped.')
+it('node-service.js finishes the job in hand at SIGTERM, and finds the others when it starts again', async () => {
+  const first = new Program('node-service.js', [], broker.urls.TCP)
+  await first.prints('Waiting for jobs')
+  for (const job of ['one', 'two', 'three']) await client.publish(`jobs/${job}`, job, { qos: 1 })
+  await first.prints('jobs/one: begun')
+  const output = await first.stop('SIGTERM')
+  expect(output).not.toContain('jobs/three')
 
-    const second = new Program('node-service.js', [], url)
-    await second.prints('jobs/three: done (three)')
-    expect(second.output).not.toContain('jobs/one')
-    await second.stop()
-    const done = `${output}${second.output}`.split('\n').filter((line) => line.includes(': done'))
-    expect(done).toEqual([
-      'jobs/one: done (one)',
-      'jobs/two: done (two)',
-      'jobs/three: done (three)',
-    ])
-  }
-
-  it('finishes the job in hand at SIGTERM, and finds the others when it starts again', () =>
-    stopInBetween(broker.urls.TCP, client))
-
-  withMosquitto(['TCP'], () => {
-    it('does the same with mosquitto', async () => {
-      const other = await startMosquitto()
-      const producer = await connect(other.urls.TCP ?? '')
-      try {
-        await stopInBetween(other.urls.TCP, producer)
-      } finally {
-        await producer.disconnect({ timeout: 0 })
-        await other.stop()
-      }
-    })
-  })
-
-  it('goes on when the connection is lost, and still stops in order', async () => {
-    const other = await startAedes()
-    afterAll(() => other.stop())
-    const program = new Program('node-service.js', [], other.urls.TCP)
-    await program.prints('Waiting for jobs')
-    await other.kill()
-    await program.prints('trying again.')
-    await program.stop('SIGTERM')
-  })
+  const second = new Program('node-service.js', [], broker.urls.TCP)
+  await second.prints('jobs/three: done (three)')
+  await second.stop()
+  const done = `${output}${second.output}`.split('\n').filter((line) => line.includes(': done'))
+  expect(done).toEqual(['jobs/one: done (one)', 'jobs/two: done (two)', 'jobs/three: done (three)'])
 })
 
-describe('examples/device.js', () => {
-  it('is online, publishes temperatures, and goes offline', async () => {
-    const status = await client.subscribe('devices/probe/status', { qos: 1 })
-    const temperatures = await client.subscribe('devices/probe/temperature', { qos: 1 })
-    const program = new Program('device.js', ['probe'], broker.urls.TCP)
-    expect((await take(status)).text()).toBe('online')
-    expect((await take(temperatures)).json()).toMatchObject({
-      temperature: expect.any(Number),
-      at: expect.stringMatching(/^\d{4}-/),
-    })
-    await program.stop()
-    expect((await take(status)).text()).toBe('offline')
-  })
-
-  it('is declared offline by its will when it vanishes', async () => {
-    const status = await client.subscribe('devices/crash/status', { qos: 1 })
-    const program = new Program('device.js', ['crash'], broker.urls.TCP)
-    expect((await take(status)).text()).toBe('online')
-    program.signal('SIGKILL')
-    expect((await take(status)).text()).toBe('offline')
-  })
+it('device.js is online, publishes temperatures, and is declared offline by its will when it vanishes', async () => {
+  const status = await client.subscribe('devices/probe/status', { qos: 1 })
+  const temperatures = await client.subscribe('devices/probe/temperature', { qos: 1 })
+  const program = new Program('device.js', ['probe'], broker.urls.TCP)
+  expect((await take(status)).text()).toBe('online')
+  expect((await take(temperatures)).json()).toMatchObject({ temperature: expect.any(Number) })
+  program.signal('SIGKILL')
+  expect((await take(status)).text()).toBe('offline')
 })
 
-const browser = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
-  (file) => existsSync(file),
-)
-
-describe('examples/browser.html', () => {
-  if (browser === undefined) {
-    it('the page is not tried: chromium not found', () => expect(process.env['CI']).toBeUndefined())
-    return
-  }
-
-  it('prints messages as they come, and says why it stopped', async () => {
+withChromium(() => {
+  it('browser.html prints messages as they come, and says why it stopped', async () => {
     // As the comment in the page says.
     const { origin, stop } = await serveFolder(root)
-    const chrome = await chromium.launch({ executablePath: browser, args: ['--no-sandbox'] })
+    const chrome = await driven()
     try {
       const page = await chrome.newPage()
       const open = (query: string) => page.goto(`${origin}/examples/browser.html?${query}`)
-      const shown = (id: string, text: string) =>
-        eventually(
-          async () => (await page.locator(id).textContent())?.includes(text),
-          `${text} in ${id}`,
-        )
+      const shown = (id: string, part: string) =>
+        eventually(async () => (await page.locator(id).textContent())?.includes(part), part)
 
       await open(`url=${broker.urls.WebSocket}&topic=page/%23`)
       await shown('#status', 'Reading page/#')
       await client.publish('page/1', '<b>hello</b>', { qos: 1 })
-      await client.publish('page/2', 'again', { qos: 1 })
-      await shown('#messages', 'page/1: <b>hello</b>\npage/2: again')
+      await shown('#messages', 'page/1: <b>hello</b>')
 
       await open('url=ws://127.0.0.1:1')
       await shown('#status', 'Stopped: ')
@@ -142,135 +82,255 @@ async function linesOf(name: string, url: string | undefined, more = {}): Promis
   return (await new Program(`small/${name}.js`, [], url, more).ends()).trimEnd().split('\n')
 }
 
-describe('examples/small/basic.js', () => {
-  it('connects, reads what it publishes, and disconnects', async () => {
-    const seen = await client.subscribe('basic/+', { qos: 1 })
-    const [first, ...others] = await linesOf('basic', broker.urls.TCP)
-    expect(first).toMatch(/^Connected as .+\.$/)
-    expect(others).toEqual([
-      'basic/red: red',
-      'basic/green: green',
-      'basic/blue: blue',
-      'Disconnected.',
-    ])
-    expect(await takeTexts(seen, 3)).toEqual([
-      '{"colour":"red"}',
-      '{"colour":"green"}',
-      '{"colour":"blue"}',
-    ])
-  })
+it('basic.js connects, reads what it publishes, and disconnects', async () => {
+  const seen = await client.subscribe('basic/+', { qos: 1 })
+  const [first, ...others] = await linesOf('basic', broker.urls.TCP)
+  expect(first).toMatch(/^Connected as .+\.$/)
+  expect(others).toEqual([
+    'basic/red: red',
+    'basic/green: green',
+    'basic/blue: blue',
+    'Disconnected.',
+  ])
+  expect(await takeTexts(seen, 1)).toEqual(['{"colour":"red"}'])
 })
 
-describe('examples/small/raw-bytes.js', () => {
-  it('sends bytes of two kinds, and reads them as what they were', async () => {
-    const seen = await client.subscribe('raw/+', { qos: 1 })
-    expect(await linesOf('raw-bytes', broker.urls.TCP)).toEqual([
-      'raw/record: 7 bytes, 000741ac000028',
-      '{ sensor: 7, celsius: 21.5, humidity: 40 }',
-      'raw/samples: 0.25, -0.5, 1',
-    ])
-    const record = await take(seen)
-    expect([...record.payload]).toEqual([0, 7, 0x41, 0xac, 0, 0, 40])
-    expect(record.properties.contentType).toBe('application/octet-stream')
-    expect([...new Float32Array((await take(seen)).payload.buffer)]).toEqual([0.25, -0.5, 1])
-  })
+it('raw-bytes.js sends bytes of two kinds, and reads them as what they were', async () => {
+  expect(await linesOf('raw-bytes', broker.urls.TCP)).toEqual([
+    'raw/record: 7 bytes, 000741ac000028',
+    '{ sensor: 7, celsius: 21.5, humidity: 40 }',
+    'raw/samples: 0.25, -0.5, 1',
+  ])
 })
 
-describe('examples/small/websocket.js', () => {
-  it('speaks MQTT over WebSocket, with the header in its handshake', async () => {
-    const handshakes: IncomingHttpHeaders[] = []
-    const other = await startAedes({
-      authenticate: ({ req }, _username, _password, done) => {
-        if (req !== undefined) handshakes.push(req.headers)
-        done(null, true)
-      },
-    })
-    try {
-      const secret = 'a-token'
-      const lines = await linesOf('websocket', other.urls.WebSocket, { TOKEN: secret })
-      expect(lines).toEqual([
-        'Connected over a plain WebSocket.',
-        'websocket/greeting: Hello over WebSocket (retained)',
-      ])
-      expect(handshakes).toMatchObject([
-        { authorization: `Bearer ${secret}`, 'sec-websocket-protocol': 'mqtt' },
-      ])
-      await linesOf('websocket', other.urls.WebSocket, { TOKEN: '' })
-      expect(handshakes[1]).not.toHaveProperty('authorization')
-    } finally {
-      await other.stop()
-    }
+it('websocket.js speaks MQTT over WebSocket, with the header in its handshake', async () => {
+  const handshakes: IncomingHttpHeaders[] = []
+  const other = await startAedes({
+    authenticate: ({ req }, _username, _password, done) => {
+      if (req !== undefined) handshakes.push(req.headers)
+      done(null, true)
+    },
   })
+  try {
+    expect(await linesOf('websocket', other.urls.WebSocket, { TOKEN: 'a-token' })).toEqual([
+      'Connected over a plain WebSocket.',
+      'websocket/greeting: Hello over WebSocket (retained)',
+    ])
+    expect(handshakes).toMatchObject([
+      { authorization: 'Bearer a-token', 'sec-websocket-protocol': 'mqtt' },
+    ])
+  } finally {
+    await other.stop()
+  }
 })
 
-describe('examples/small/request-response.js', () => {
-  it('answers each question at the asker, and gives up where no answer comes', async () => {
-    const questions = await client.subscribe('calculator/+')
-    const lines = await linesOf('request-response', broker.urls.TCP)
-    expect(lines[0]).toBe('calculator/sum of 1, 2, 3: 6')
-    expect(lines.slice(1, 3).sort()).toEqual([
-      'calculator/sum of 0.5, 0.25: 0.75',
-      'calculator/sum of 20, 22: 42',
-    ])
-    expect(lines.slice(3)).toEqual(['calculator/product of 2, 3: ERR_TIMEOUT'])
-    const correlations = new Set<string>()
-    for (const payload of ['[1,2,3]', '[20,22]', '[0.5,0.25]', '[2,3]']) {
-      const question = await take(questions)
-      expect(question.text()).toBe(payload)
-      expect(question.properties.responseTopic).toMatch(/^mqwire\//)
-      correlations.add(Buffer.from(question.properties.correlationData ?? []).toString('hex'))
-    }
-    expect(correlations.size).toBe(4)
-  })
+it('request-response.js answers each question at the asker, and gives up where no answer comes', async () => {
+  const lines = await linesOf('request-response', broker.urls.TCP)
+  expect(lines[0]).toBe('calculator/sum of 1, 2, 3: 6')
+  expect(lines.slice(1, 3).sort()).toEqual([
+    'calculator/sum of 0.5, 0.25: 0.75',
+    'calculator/sum of 20, 22: 42',
+  ])
+  expect(lines.slice(3)).toEqual(['calculator/product of 2, 3: ERR_TIMEOUT'])
 })
 
 withMosquitto(['TLS'], () => {
-  describe('examples/small/tls.js', () => {
+  it('tls.js publishes with certificates that both sides trust, and does not connect without them', async () => {
     const authority = selfSigned('authority')
     const own = issue(authority)
     const folder = mkdtempSync(path.join(tmpdir(), 'mqwire-'))
     const files = { CA_FILE: authority.cert, CERT_FILE: own.cert, KEY_FILE: own.key }
-    const env = Object.fromEntries(
-      Object.keys(files).map((name) => [name, path.join(folder, `${name}.pem`)]),
-    )
-    let secure: Broker
-
-    beforeAll(async () => {
-      for (const [name, content] of Object.entries(files)) writeFileSync(env[name] ?? '', content)
-      secure = await startMosquitto({
-        tls: { authority, server: issue(authority), clientCertificate: true },
-      })
+    const env: Record<string, string> = {}
+    for (const [name, content] of Object.entries(files)) {
+      env[name] = path.join(folder, `${name}.pem`)
+      writeFileSync(env[name], content)
+    }
+    const secure = await startMosquitto({
+      tls: { authority, server: issue(authority), clientCertificate: true },
     })
-    afterAll(async () => {
+    try {
+      const run = (given: Readonly<Record<string, string>>) =>
+        new Program('small/tls.js', [], secure.urls.TLS, given).ending
+      const output = 'Connected; the certificate of the broker is good.\nPublished.\n'
+      expect(await run(env)).toEqual({ code: 0, output })
+      const { CA_FILE: ca = '', ...identity } = env
+      for (const given of [identity, { CA_FILE: ca }])
+        expect(await run(given)).toEqual({
+          code: 1,
+          output: expect.stringContaining('Not connected (ERR_TLS): '),
+        })
+    } finally {
       await secure.stop()
       rmSync(folder, { recursive: true })
-    })
-
-    /** Runs it, and gives what arrived at a client without TLS. */
-    async function run(given: Readonly<Record<string, string>>) {
-      const watcher = await connect(secure.urls.TCP ?? '')
-      try {
-        const hellos = await watcher.subscribe('tls/hello', { qos: 1 })
-        const ending = await new Program('small/tls.js', [], secure.urls.TLS, given).ending
-        await watcher.publish('tls/hello', 'end', { qos: 1 })
-        return { ...ending, arrived: await textsUntil(hellos, 'end') }
-      } finally {
-        watcher.destroy()
-      }
     }
-
-    it('publishes with certificates that both sides trust', async () => {
-      const output = 'Connected; the certificate of the broker is good.\nPublished.\n'
-      expect(await run(env)).toEqual({ code: 0, output, arrived: ['nobody read this on the way'] })
-    })
-
-    it('sends nothing to a broker with an unknown certificate, nor to one that does not know it', async () => {
-      const { CA_FILE: ca = '', ...identity } = env
-      for (const given of [identity, { CA_FILE: ca }]) {
-        const { output, ...ending } = await run(given)
-        expect(output).toContain('Not connected (ERR_TLS): ')
-        expect(ending).toEqual({ code: 1, arrived: [] })
-      }
-    })
   })
+})
+
+/** Publishes one retained message with a client of its own. */
+async function publish(url: string | undefined, topic: string, payload: string): Promise<void> {
+  const sender = await connect(url ?? '')
+  await sender.publish(topic, payload, { qos: 1, retain: true })
+  await sender.disconnect()
+}
+
+it('lifecycle.js reports a loss and the return, and goes on reading', async () => {
+  const mortal = await startAedes()
+  try {
+    const program = new Program('small/lifecycle.js', [], mortal.urls.TCP)
+    await program.prints('[connecting -> connected]')
+    await mortal.kill()
+    await program.prints('It failed: ')
+    await mortal.live()
+    await publish(mortal.urls.TCP, 'lifecycle/hello', 'still there?')
+    await program.prints('lifecycle/hello: still there?')
+    const lines = (await program.stop()).trimEnd().split('\n')
+    expect(lines.filter((line) => line.startsWith('['))).toEqual([
+      '[idle -> connecting]',
+      '[connecting -> connected]',
+      '[connected -> reconnecting]',
+      '[reconnecting -> connected]',
+      '[connected -> disconnecting]',
+      '[disconnecting -> closed]',
+    ])
+  } finally {
+    await mortal.stop()
+  }
+})
+
+it('failover.js counts on at the second broker when the first is gone, and leaves no number out', async () => {
+  const arrived: [Set<number>, Set<number>] = [new Set(), new Set()]
+  const start = (at: Set<number>) =>
+    startAedes({
+      authorizePublish: (_client, packet, done) => {
+        if (packet.topic === 'failover/count') at.add(Number(packet.payload.toString()))
+        done(null)
+      },
+    })
+  const [first, second] = [await start(arrived[0]), await start(arrived[1])]
+  try {
+    const program = new Program('small/failover.js', [], '', {
+      MQTT_URLS: `${first.urls.TCP} ${second.urls.TCP}`,
+    })
+    await program.prints('Counted 2')
+    expect(arrived[1].size).toBe(0)
+    await first.kill()
+    await program.prints(`Connected to ${second.urls.TCP}`)
+    await eventually(() => arrived[1].size >= 2, 'numbers at the second broker')
+    const output = await program.stop()
+    const counted = [...output.matchAll(/^Counted (\d+)$/gm)].map(([, number]) => Number(number))
+    expect(counted).toEqual(counted.map((_, index) => index + 1))
+    const everywhere = new Set([...arrived[0], ...arrived[1]])
+    expect(counted.filter((number) => !everywhere.has(number))).toEqual([])
+  } finally {
+    await first.stop()
+    await second.stop()
+  }
+})
+
+it('prometheus.js serves the counters of its client as Prometheus reads them', async () => {
+  const program = new Program('small/prometheus.js', [], broker.urls.TCP, {
+    PORT: '0',
+    TOPIC: 'metrics/#',
+  })
+  await program.prints('Ctrl-C stops.')
+  const [address = ''] = /http:\S+\/metrics/.exec(program.output) ?? []
+  const scrape = async (): Promise<string> => {
+    const response = await fetch(address)
+    expect(response.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
+    return response.text()
+  }
+  expect(await scrape()).toContain('\nmqwire_connected 1\n')
+  await client.publish('metrics/1', '1')
+  await eventually(async () => (await scrape()).includes('\nmqwire_received_total 1\n'))
+  for (const line of (await scrape()).trimEnd().split('\n'))
+    expect(line).toMatch(/^(?:# TYPE \w+ (?:counter|gauge)|\w+(?:\{\w+="[^"\\]*"\})? \d[\d.e+-]*)$/)
+  expect(await program.stop()).toContain('Stopped.')
+})
+
+it('disconnect-reason.js says goodbye with a reason and its will, and prints the reason of the server, made safe', async () => {
+  const goodbyes: unknown[] = []
+  const ours = new MemoryBroker({
+    intercept: (direction, packet) => {
+      if (direction === 'in' && packet.type === 'disconnect') goodbyes.push(packet)
+      return undefined
+    },
+  })
+  const { urls } = await ours.serve({ tcp: 0 })
+  try {
+    const program = new Program('small/disconnect-reason.js', [], urls[0])
+    await program.prints('Connected as ')
+    expect(await program.stop()).toContain('Said goodbye.')
+    await eventually(() => ours.accepted.length > 0, 'the will')
+    expect(ours.accepted).toMatchObject([{ topic: 'goodbye/status', will: true, qos: 1 }])
+    const properties = { reasonString: 'maintenance', userProperties: [['back', 'in an hour']] }
+    expect(goodbyes).toMatchObject([{ reasonCode: 0x04, properties }])
+
+    const other = new Program('small/disconnect-reason.js', [], urls[0])
+    await other.prints('Connected as ')
+    for (const clientId of ours.clients.keys())
+      ours.disconnect(clientId, 0x98, { reasonString: 'by order\nof somebody' })
+    const output = await other.ends(1)
+    expect(output).toContain('0x98 Administrative action: by order\\u{a}of somebody\n')
+    expect(output).toContain('Ended: ERR_SERVER_DISCONNECT')
+  } finally {
+    await ours.close()
+  }
+})
+
+it('token-rotation.js renews its token in time: by a new connection, or on the one it has', async () => {
+  let issued = 0
+  const shown: string[] = []
+  const server = createServer(async (request, response) => {
+    const form = new URLSearchParams(await text(request))
+    if (form.get('client_secret') !== 'the-secret') return void response.writeHead(401).end()
+    issued += 1
+    response.end(JSON.stringify({ access_token: `token-${issued}`, expires_in: 2 }))
+  })
+  const accepts = (token: string): boolean => {
+    shown.push(token)
+    return token === `token-${issued}`
+  }
+  const ours = new MemoryBroker({
+    authenticate: ({ password }) =>
+      password === undefined || accepts(new TextDecoder().decode(password as Uint8Array)),
+    auth: {
+      BEARER: {
+        start(data) {
+          if (!accepts(new TextDecoder().decode(data))) throw new Error('not the newest token')
+          return { reasonCode: 0 }
+        },
+        continue: () => expect.unreachable('one step was all'),
+      },
+    },
+  })
+  const { urls } = await ours.serve({ tcp: 0 })
+  const settings = {
+    TOKEN_URL: `http://127.0.0.1:${await listening(server)}/token`,
+    CLIENT_SECRET: 'the-secret',
+    REFRESH_BEFORE: '1',
+  }
+  const start = (more = {}) =>
+    new Program('small/token-rotation.js', [], urls[0], { ...settings, ...more })
+  try {
+    const anew = start()
+    await anew.prints('Connection over: credentials expire')
+    await anew.prints('Connected with token 2')
+    expect(await anew.stop()).toContain('Stopped.')
+    expect(shown.slice(0, 2)).toEqual(['token-1', 'token-2'])
+
+    const kept = start({ AUTH_METHOD: 'BEARER' })
+    await kept.prints('The connection goes on with the new token')
+    const output = await kept.stop()
+    expect(output).not.toContain('Connection over')
+    expect(shown.filter((token) => `${anew.output}${output}`.includes(token))).toEqual([])
+    expect(ours.violations).toEqual([])
+
+    expect(await start({ CLIENT_SECRET: 'wrong' }).ends(1)).toContain(
+      'Not connected: the token server answers 401',
+    )
+  } finally {
+    server.closeAllConnections()
+    server.close()
+    await ours.close()
+  }
 })

@@ -6,11 +6,10 @@ import path from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type Broker, startAedes } from '../../real/brokers.js'
-import { nodeBelow } from '../browser-code.js'
 import { type Bundle, bundled, flawless } from '../bundled.js'
-import { node, project, removeProjects, requireDist } from '../fixture.js'
+import { node, removeProjects, requireDist } from '../fixture.js'
 import { withBrowser } from '../page.js'
-import { pageWith, wellDone } from '../round.js'
+import { wellDone } from '../round.js'
 import { withTools } from './fetched.js'
 
 let broker: Broker
@@ -123,22 +122,6 @@ describe('in a page', () => {
           )
         },
       )
-    })
-
-    it.each(bundlers)('would be found out by %s if it needed Node', async (_, make) => {
-      const folder = await project({
-        'page.js': "import { Buffer } from 'node:buffer'\nBuffer.from('a')\n",
-        'index.html': pageWith('/page.js'),
-      })
-      const warnings = await make(tool)(folder)
-      // rollup leaves such an import in place without a word.
-      const left = warnings.length > 0 ? [] : await nodeBelow(path.join(folder, 'site'))
-      expect([...warnings, ...left].join()).toContain('node:')
-    })
-
-    it('would be found out by rollup if a module were missing', async () => {
-      const folder = await project({ 'page.js': "import { lost } from 'lost'\nlost()\n" })
-      expect(await withRollup(tool)(folder)).toEqual([expect.stringMatching(/^warn: .*lost/)])
     })
   })
 })

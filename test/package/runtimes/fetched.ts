@@ -62,10 +62,7 @@ export function leftOut(what: string, reason = 'no reason given'): void {
 export function withTools(define: (tool: NodeJS.Require) => void): void {
   const { folder, reason } = fetched.tools
   if (folder === undefined)
-    leftOut(
-      'what needs bundlers, frameworks, the parser of AsyncAPI, arethetypeswrong and typedoc',
-      reason,
-    )
+    leftOut('what needs bundlers, frameworks, arethetypeswrong and typedoc', reason)
   else define(createRequire(path.join(folder, 'package.json')))
 }
 

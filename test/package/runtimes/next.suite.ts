@@ -1,7 +1,4 @@
-/**
- * The installed package in an application made with Next: imported by a client component, by a server component and by a route handler, built, started,
- * and each of them talking to a broker.
- */
+/** The installed package in a Next application: a client component, a server component and a route handler, each of them talking to a broker. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { cp, readdir, readFile, rm } from 'node:fs/promises'

@@ -40,8 +40,6 @@ runBuild(config, { entry: process.argv[2], platform: 'android', dev: false, mini
 })
 `
 
-const needy = "import { connect } from 'node:net'\nconnect(1)\n"
-
 let broker: Broker
 
 beforeAll(async () => {
@@ -59,7 +57,6 @@ describe('React Native', () => {
     beforeAll(async () => {
       const installed = await project({
         'index.js': index,
-        'needy.js': needy,
         'bundle.cjs': bundling,
         'run.cjs': runner,
       })
@@ -81,12 +78,6 @@ describe('React Native', () => {
       })
       expect(output).not.toMatch(/warn|error:|node_modules.ws.|client.node\.js|websocket-node/)
       expect(await readFile(path.join(folder, 'bundle.js'), 'utf8')).not.toMatch(/["'`]node:/)
-    }, 180_000)
-
-    it('is found wanting by Metro if it needs Node', async () => {
-      const { code, output } = await bundle('needy.js')
-      expect(code).not.toBe(0)
-      expect(output).toContain('node:net')
     }, 180_000)
 
     it('talks at each QoS among the globals of React Native', async () => {

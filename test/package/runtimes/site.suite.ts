@@ -120,8 +120,6 @@ else
       it.each([
         ['reconnect', '/reconnecting'],
         ['twice', '/reconnecting.html#why-messages-arrive-twice'],
-        ['bound memory', '/receiving.html#bounding-memory'],
-        ['testing program', '/testing'],
         ['ERR_POISONED', '/errors.html'],
       ])('finds %s', async (words, address) => {
         const page = await open('/')

@@ -1,7 +1,4 @@
-/**
- * What `npm run lab -- runtimes` runs once it has fetched the tools: the installed package under other runtimes, bundlers and checkers; with the word
- * `all`, which sets MQWIRE_FRAMEWORKS, in frameworks too.
- */
+/** What `npm run lab -- runtimes` runs once it has fetched the tools; frameworks only with the word `all`, which sets MQWIRE_FRAMEWORKS. */
 import { configDefaults, defineConfig } from 'vitest/config'
 
 const leftOut = process.env['MQWIRE_FRAMEWORKS'] === undefined ? ['next', 'react-native'] : []

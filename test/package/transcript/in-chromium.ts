@@ -1,7 +1,4 @@
-/**
- * Runs programs in a page of Chromium, one after the other, and gives what stands in its console. The package is loaded as it lies in `node_modules`, by an import
- * map. An error is written as the console shows it, an object with its own enumerable fields.
- */
+/** Runs programs in a page of Chromium, with the package behind an import map, and gives what stands in its console. */
 import { readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import path from 'node:path'

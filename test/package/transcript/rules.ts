@@ -1,7 +1,4 @@
-/**
- * What holds for every line that a program prints because of this package: it fits on a screen, names nothing that is internal, and shows no line of our own
- * source.
- */
+/** What holds for every line that is printed: it fits on a screen, and shows nothing internal, no line of our own source, no secret. */
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import * as publicNames from '../../../src/client/node.js'
@@ -17,7 +14,7 @@ const secret = '5up3r'
 const ours = ['/mqwire/dist/', '/node_modules/ws/']
 
 /** Names of classes that nobody outside can import; what they are called in print is another matter. */
-export function internalClasses(): string[] {
+function internalClasses(): string[] {
   const sources = readdirSync(path.join(root, 'src'), { recursive: true, encoding: 'utf8' }).filter(
     (name) => name.endsWith('.ts'),
   )

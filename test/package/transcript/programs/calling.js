@@ -16,49 +16,27 @@ const narrow = await connect('mqtt://127.0.0.1:1885', { clientId: 'narrow', reco
 
 // Arguments.
 await show("client.on('message')", () => client.on('message', () => {}))
-await show("client.on('mesage')", () => client.on('mesage', () => {}))
-await show("client.on('close')", () => client.on('close', () => {}))
 await show("client.on('connect')", () => client.on('connect'))
 await show("publish('a/#')", () => client.publish('a/#', 'x'))
-await show("publish('')", () => client.publish('', 'x'))
-await show('publish()', () => client.publish())
 await show("publish('a')", () => client.publish('a'))
 await show('publish an object', () => client.publish('a', { celsius: 21 }))
-await show('publish a number', () => client.publish('a', 21))
-await show('publish at QoS 3', () => client.publish('a', 'x', { qos: 3 }))
-await show("publish, retain: 'yes'", () => client.publish('a', 'x', { retain: 'yes' }))
 await show('publish, { qoS: 1 }', () => client.publish('a', 'x', { qoS: 1 }))
-await show('publish, 1', () => client.publish('a', 'x', 1))
 await show('publish, a callback', () => client.publish('a', 'x', () => {}))
 await show('publish a topic of 70,000 characters', () => client.publish('a'.repeat(70_000), 'x'))
-await show('publish, a property that there is not', () =>
-  client.publish('a', 'x', { properties: { contenType: 'text/plain' } }),
-)
 await show('publish, a property that is wrong', () =>
   client.publish('a', 'x', { properties: { messageExpiryInterval: -1 } }),
 )
-await show("post('a/+')", () => client.post('a/+', 'x'))
 await show('subscribe()', () => client.subscribe())
-await show('subscribe([])', () => client.subscribe([]))
 await show("subscribe('a#')", () => client.subscribe('a#'))
-await show("subscribe('')", () => client.subscribe(''))
 await show("subscribe({ topic: 'a' })", () => client.subscribe({ topic: 'a' }))
-await show("subscribe('a', { qos: '1' })", () => client.subscribe('a', { qos: '1' }))
 await show("subscribe('$share/a')", () => client.subscribe('$share/a'))
-await show('subscribe, a callback', () => client.subscribe('a', () => {}))
 await show("listen('a')", () => client.listen('a'))
-await show("unsubscribe('a/#/b')", () => client.unsubscribe('a/#/b'))
 await show('connect() again', () => client.connect())
-await show('disconnect({ reasonCode: 1 })', () => client.disconnect({ reasonCode: 1 }))
-await show("request('a/#')", () => client.request('a/#', 'x'))
 await show('reauthenticate()', () => client.reauthenticate())
 
 // What another subscription has.
 await client.subscribe('shared/filter')
 await show('noLocal that differs', () => client.subscribe('shared/filter', { noLocal: true }))
-await show('retainAsPublished that differs', () =>
-  client.subscribe('shared/filter', { retainAsPublished: true }),
-)
 await show('subscriptionIdentifier that differs', () =>
   client.subscribe('shared/filter', { properties: { subscriptionIdentifier: 7 } }),
 )
@@ -67,12 +45,7 @@ await show('subscriptionIdentifier that differs', () =>
 await show('too large for the server', () => narrow.publish('a', 'x'.repeat(300)))
 await show('retain', () => narrow.publish('a', 'x', { retain: true }))
 await show('QoS 1', () => narrow.publish('a', 'x', { qos: 1 }))
-await show('QoS 2', () => narrow.publish('a', 'x', { qos: 2 }))
 await show('a shared subscription', () => narrow.subscribe('$share/group/a'))
-await show('wildcards', () => narrow.subscribe('a/#'))
-await show('a subscription identifier', () =>
-  narrow.subscribe('a', { properties: { subscriptionIdentifier: 7 } }),
-)
 await show('a filter that is forbidden', () => client.subscribe('denied/a'))
 await show('some filters that are forbidden', async () => {
   const { granted } = await client.subscribe(['denied/b', 'a/b'])

@@ -13,7 +13,6 @@ show('a client', client)
 
 const subscription = await client.subscribe(['objects/+', 'others/#'], { qos: 1 })
 show('a subscription', subscription)
-show('what was granted', subscription.granted)
 
 const properties = { contentType: 'application/json', userProperties: [['unit', 'celsius']] }
 show('a receipt', await client.publish('objects/a', '{"celsius":21.5}', { qos: 1, properties }))
