@@ -6,7 +6,7 @@
 import { Client, type ClientOptions, constant, type Subscription } from '../../src/client/node.js'
 import { Random } from '../world/random.js'
 import { Lifecycle } from './lifecycle.js'
-import { startProxy } from './proxy.js'
+import { startProxy } from './link.js'
 import type { Restartable } from './restartable.js'
 import { within } from './waiting.js'
 

@@ -35,9 +35,11 @@ export interface Target {
   readonly tls?: TlsOptions
   /** What every client on this broker is given, with the reason in the data. */
   readonly clientOptions?: ClientOptions
-  /** By the name of the feature. */
-  readonly lacks: Readonly<Record<string, Lack>>
+  readonly lacks: Lacks
 }
+
+/** By the name of the feature. */
+export type Lacks = Readonly<Record<string, Lack>>
 
 /** A feature that a broker does not have, or not as the standard says. */
 export interface Lack {
@@ -196,10 +198,10 @@ function block(target: Target, concurrent: boolean, features: readonly Feature[]
 
 function cellOf(
   { broker, version, transport }: Target,
-  { name, title }: Feature,
+  { name }: Feature,
   lack: Lack | undefined,
 ): Cell {
-  const cell = { broker, version, transport, feature: name, title }
+  const cell = { broker, version, transport, feature: name }
   if (lack === undefined) return { ...cell, verdict: 'works' }
   return { ...cell, verdict: lack.absent === true ? 'absent' : 'deviates', reason: lack.reason }
 }
@@ -222,18 +224,6 @@ function define(target: Target, feature: Feature, shared: Shared): void {
   it(title, options, async ({ task }) => {
     task.meta.interop = cellOf(target, feature, lack)
     await run()
-  })
-}
-
-/** Defines the test of a transport on which a broker does not listen. */
-export function withoutTransport(
-  cell: Omit<Cell, 'verdict' | 'feature' | 'title'>,
-  shows: () => Promise<void>,
-): void {
-  const feature = `over ${cell.transport}`
-  it(`${cell.broker} is not reached over ${cell.transport}: ${cell.reason}`, async ({ task }) => {
-    task.meta.interop = { ...cell, feature, title: feature, verdict: 'absent' }
-    await shows()
   })
 }
 

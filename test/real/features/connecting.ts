@@ -125,16 +125,6 @@ export const connecting: readonly Feature[] = [
     },
   },
   {
-    name: 'automatic version',
-    title: "protocolVersion 'auto' stays at 5.0 where the broker speaks it",
-    reach: 'most',
-    async run(world) {
-      const client = await world.connect({ protocolVersion: 'auto' })
-      expect(client.negotiated?.protocolVersion).toBe(5)
-      await talks(world, client)
-    },
-  },
-  {
     name: 'CONNECT properties',
     title:
       'user properties, no problem information and a request for response information in CONNECT are taken',

@@ -2,22 +2,10 @@
  * What a broker announces in CONNACK is shown, and kept before anything is sent; what a client announces is kept by the broker.
  */
 import { expect } from 'vitest'
-import type { Client, ClientEvents, QoS } from '../../../src/client/node.js'
+import type { Client, ClientEvents } from '../../../src/client/node.js'
 import { limits as narrow } from '../brokers.js'
 import type { Feature, World } from '../target.js'
 import { eventually, failure, sequence, take, takeTexts, textsUntil, within } from '../waiting.js'
-
-/** Publishes of a client that are in flight, now and at most. */
-function inFlight(client: Client): { now: number; peak: number } {
-  const count = { now: 0, peak: 0 }
-  client.on('packet', ({ direction, packet }: ClientEvents['packet']) => {
-    if (direction === 'out' && packet.type === 'publish' && packet.qos > 0) count.now += 1
-    if (direction === 'in' && (packet.type === 'puback' || packet.type === 'pubcomp'))
-      count.now -= 1
-    count.peak = Math.max(count.peak, count.now)
-  })
-  return count
-}
 
 /** The refusals of a client, none of which may cost it a byte or the connection. */
 async function refusesLocally(
@@ -63,35 +51,6 @@ export const limits: readonly Feature[] = [
         serverKeepAlive: narrow.keepAlive,
       })
       expect((await world.connect({ keepAlive: 10 })).negotiated?.keepAlive).toBe(10)
-    },
-  },
-  {
-    name: 'outbound window',
-    title: '1,000 publishes at QoS 1 and 2 at once keep to the Receive Maximum of the broker',
-    setup: 'narrow',
-    reach: 'TCP',
-    async run(world) {
-      const topic = world.topic('load')
-      const [sender, subscription] = await world.pair(topic, { qos: 2 })
-      expect(sender.negotiated?.receiveMaximum).toBe(narrow.receiveMaximum)
-      const count = inFlight(sender)
-      const got: string[] = []
-      const reading = (async () => {
-        for await (const message of subscription) got.push(message.text())
-      })()
-      reading.catch(() => undefined)
-      const sent = sequence(1000).map((text, index) =>
-        sender.publish(topic, text, { qos: (1 + (index % 2)) as QoS }),
-      )
-      await within(Promise.all(sent), 'the receipts')
-      await eventually(() => got.length >= 1000, 'every message')
-      expect(count).toEqual({ now: 0, peak: narrow.receiveMaximum })
-      expect([...got].sort()).toEqual(sequence(1000).sort())
-      for (const parity of [0, 1]) {
-        expect(got.filter((text) => Number(text) % 2 === parity)).toEqual(
-          sequence(1000).filter((text) => Number(text) % 2 === parity),
-        )
-      }
     },
   },
   {
@@ -188,26 +147,6 @@ export const limits: readonly Feature[] = [
         retain: ['ERR_RETAIN_UNSUPPORTED', client.publish(topic, 'x', { retain: true })],
       }))
       expect((await world.connect()).negotiated?.retainAvailable).toBe(false)
-    },
-  },
-  {
-    name: 'queued above the limits',
-    title:
-      'of what was queued before CONNACK, that alone is refused which the broker does not take',
-    setup: 'lesser',
-    reach: 'TCP',
-    async run(world) {
-      const client = world.client()
-      const fits = client.publish(world.topic('a'), 'fits', { qos: 1 })
-      const above = failure(client.publish(world.topic('a'), 'above', { qos: 2 }), 'QoS 2')
-      const retained = failure(
-        client.publish(world.topic('a'), 'retained', { qos: 1, retain: true }),
-        'retain',
-      )
-      await within(client.connect(), 'connecting')
-      expect([0x00, 0x10]).toContain((await within(fits, 'the one that fits')).reasonCode)
-      expect(await above).toMatchObject({ code: 'ERR_QOS_UNSUPPORTED', outcome: 'not-sent' })
-      expect(await retained).toMatchObject({ code: 'ERR_RETAIN_UNSUPPORTED', outcome: 'not-sent' })
     },
   },
   {

@@ -4,7 +4,7 @@
 import { expect } from 'vitest'
 import { type Client, type ClientOptions, constant } from '../../../src/client/node.js'
 import { Lifecycle } from '../lifecycle.js'
-import { startProxy } from '../proxy.js'
+import { startProxy } from '../link.js'
 import type { Feature, World } from '../target.js'
 import { eventually, sequence, take, takeTexts, textsUntil, within } from '../waiting.js'
 

@@ -1,6 +1,6 @@
 /** Work that is shared: request and response over `$share`, and a fleet of consumers that changes. */
-import type { Device } from '../device.js'
-import { type Program, sleep, type World, within } from '../world.js'
+import type { Device } from './device.js'
+import { type Program, sleep, type World, within } from './world.js'
 
 /** Requests that are all to be answered. */
 async function ask(
@@ -143,7 +143,7 @@ export const sharing: readonly Program[] = [
     title:
       '2,000 requests at QoS 0 to four responders on `$share`, one of which leaves: all are answered',
     windowed: true,
-    setup: 'roomy',
+    setup: 'plain',
     run: oneResponderLeaves,
   },
   {
@@ -153,14 +153,14 @@ export const sharing: readonly Program[] = [
     title:
       '3,000 requests at QoS 1 to `respond` with concurrency 20, one of which takes 3 s; a subscribe meanwhile',
     windowed: true,
-    setup: 'roomy',
+    setup: 'plain',
     run: slowHandler,
   },
   {
     name: 'fleet of consumers',
     title:
       '3,000 jobs at QoS 1 over `$share` to four consumers: a durable one is killed and started again, one leaves, one joins',
-    setup: 'roomy',
+    setup: 'plain',
     windowed: true,
     run: fleetOfConsumers,
   },

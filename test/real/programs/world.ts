@@ -4,13 +4,9 @@
  *
  * Everything it waits for has a deadline that says what was waited for.
  */
-import type { Device, DeviceOptions } from './device.js'
+import type { Setup } from '../setups.js'
+import { Device, type DeviceOptions } from './device.js'
 import { conclude, type Figures, Tally } from './figures.js'
-import { connectMqttjs } from './mqttjs-device.js'
-import { connectMqwire } from './mqwire-device.js'
-
-/** Who does the work. */
-export type Party = 'mqwire' | 'MQTT.js'
 
 /** What the other process does when asked. */
 export type Order =
@@ -27,7 +23,6 @@ export type Order =
 /** One program on one broker, over one transport. */
 export interface Assignment {
   readonly program: string
-  readonly party: Party
   readonly broker: string
   /** Where the program connects: through the tap, where there is one. */
   readonly url: string
@@ -51,7 +46,7 @@ export interface Program {
   /** What it shows, in one line. */
   readonly title: string
   /** How the broker is set up. Default `'own'`: as it comes. */
-  readonly setup?: 'own' | 'roomy' | 'guarded' | 'durable'
+  readonly setup?: Setup | 'own'
   /** Seconds within which it has to be done. Default 90. */
   readonly patience?: number
   /** True where the receivers' window makes a difference. */
@@ -60,8 +55,6 @@ export interface Program {
   readonly link?: 'TCP' | 'Unix socket'
   /** True where the link is treated as one that carries nothing but MQTT: only over TCP. */
   readonly bare?: boolean
-  /** Not for MQTT.js, and why. */
-  readonly ours?: string
   run(world: World): Promise<void>
 }
 
@@ -93,10 +86,10 @@ export class World {
   }
 
   async connect(options: DeviceOptions = {}): Promise<Device> {
-    const { party, url, window } = this.assignment
-    const connect = party === 'mqwire' ? connectMqwire : connectMqttjs
+    const { url, window } = this.assignment
     const own = { ...(window !== undefined && { receiveMaximum: window }), ...options }
-    const device = await within(connect(options.url ?? url, own, this.tally), 'connecting', 30_000)
+    const connecting = Device.connect(options.url ?? url, own, this.tally)
+    const device = await within(connecting, 'connecting', 30_000)
     this.#devices.push(device)
     return device
   }

@@ -1,5 +1,5 @@
 /** One message for many: fan-out, retained state under change, wills. */
-import { type Program, sleep, type World } from '../world.js'
+import { type Program, sleep, type World } from './world.js'
 
 async function fanOut(world: World): Promise<void> {
   const count = world.many(50)
@@ -88,7 +88,7 @@ export const spreading: readonly Program[] = [
     name: 'retained state',
     title:
       '1,000 retained topics, changed while one dashboard and then another subscribes: each ends with the latest of each topic',
-    setup: 'roomy',
+    setup: 'plain',
     windowed: true,
     run: retained,
   },

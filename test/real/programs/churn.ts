@@ -1,5 +1,5 @@
 /** Overlapping filters that come and go while 1,000 topics are published to. */
-import { type Program, sleep, type World } from '../world.js'
+import { type Program, sleep, type World } from './world.js'
 
 async function overlapping(world: World): Promise<void> {
   const count = world.many(1000)
@@ -39,7 +39,7 @@ export const churn: readonly Program[] = [
     name: 'overlapping filters',
     title:
       '1,000 topics at QoS 1 under three overlapping filters while others come and go: each subscription gets each message once',
-    setup: 'roomy',
+    setup: 'plain',
     windowed: true,
     run: overlapping,
   },

@@ -54,42 +54,6 @@ describe('the tap', () => {
     expect(watch(['down', stream]).down).toBe(3)
   })
 
-  it('skips large payloads without reading them', () => {
-    const large = Buffer.concat([
-      hex('32 86 80 01'),
-      hex('0001 61 0009 00'),
-      Buffer.alloc(16_384, 0x32),
-    ])
-    expect(watch(['down', Buffer.concat([large, publish('0001')])])).toMatchObject({
-      down: 2,
-      odd: {},
-    })
-  })
-
-  it('follows QoS 2 to PUBCOMP, and a PUBREC that refuses', () => {
-    expect(watch(['down', publish('0001', '4')])).toMatchObject({ leftOpen: 1, leftToBroker: 0 })
-    expect(watch(['down', publish('0001', '4')], ['up', hex('5002 0001')])).toMatchObject({
-      leftOpen: 1,
-      leftToBroker: 1,
-    })
-    expect(
-      watch(['down', publish('0001', '4')], ['up', hex('5002 0001')], ['down', hex('6202 0001')]),
-    ).toMatchObject({
-      leftOpen: 1,
-      leftToBroker: 0,
-    })
-    expect(watch(['down', publish('0001').subarray(0, 6)])).toMatchObject({ leftToBroker: 1 })
-    expect(
-      watch(
-        ['down', publish('0001', '4')],
-        ['up', hex('5002 0001')],
-        ['down', hex('6202 0001')],
-        ['up', hex('7002 0001')],
-      ).leftOpen,
-    ).toBe(0)
-    expect(watch(['down', publish('0001', '4')], ['up', hex('5003 0001 97')]).leftOpen).toBe(0)
-  })
-
   it('reads WebSocket frames, masked and not', () => {
     const handshake = Buffer.from('HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n')
     const request = Buffer.from('GET /mqtt HTTP/1.1\r\nUpgrade: websocket\r\n\r\n')
@@ -144,40 +108,6 @@ describe('the tap', () => {
       'sends a retained message behind a live one of its topic': 1,
     })
   })
-
-  it('tells by whom a connection was ended, and with which words', () => {
-    expect(watch(['up', hex('e001 93')], ['down', hex('e001 8e')])).toMatchObject({
-      clientSaid: { '0x93': 1 },
-      brokerSaid: { '0x8e': 1 },
-    })
-  })
-})
-
-describe('the books', () => {
-  it('tell lost, twice and stray apart, for each receiver', () => {
-    const tally = new Tally()
-    tally.expect('m', 'a')
-    tally.expect('m', 'b')
-    tally.expect('n', 'a')
-    for (const receiver of ['a', 'a', 'c']) tally.arrived('m', receiver)
-    expect(tally).toMatchObject({ due: 3, delivered: 1, lost: 2, twice: 1, stray: 1 })
-    expect(conclude(tally, 0).failures).toHaveLength(3)
-  })
-
-  it('find no fault with a clean run, and one with each connection that we ended', () => {
-    const tally = new Tally()
-    tally.expect('m')
-    tally.arrived('m')
-    tally.endedByPeerBecause('ERR_CONNECTION_LOST')
-    expect(conclude(tally, 0).failures).toEqual([])
-    tally.allowEnds('ERR_KEEPALIVE_TIMEOUT')
-    tally.endedByUsBecause('ERR_KEEPALIVE_TIMEOUT (the server is silent)')
-    expect(conclude(tally, 0).failures).toEqual([])
-    tally.endedByUsBecause('ERR_PROTOCOL_ERROR 0x93')
-    expect(conclude(tally, 0).failures).toEqual([
-      '1 connections ended by us: ERR_PROTOCOL_ERROR 0x93',
-    ])
-  })
 })
 
 describe('a verdict', () => {
@@ -194,7 +124,6 @@ describe('a verdict', () => {
     of: Partial<Result> = {},
   ): Result => ({
     program: 'durable service',
-    party: 'mqwire',
     broker: 'mochi',
     transport: 'TCP',
     window: undefined,
@@ -214,12 +143,5 @@ describe('a verdict', () => {
     expect(verdictOf(result([fault], {}, of)).word).toBe('fails')
     expect(verdictOf(result([fault, 'a wrong byte'], { odd }, of)).word).toBe('fails')
     expect(verdictOf(result([fault], { odd }, { ...of, broker: 'mosquitto' })).word).toBe('fails')
-  })
-
-  it('is not the broker when the client owes acknowledgements, or got what it does not tell of', () => {
-    const lost = ['2 of 10 lost, such as |m']
-    expect(verdictOf(result(lost, { down: 8 })).word).toBe('broker')
-    expect(verdictOf(result(lost, { down: 8, leftOpen: 1 })).word).toBe('fails')
-    expect(verdictOf(result(lost, { down: 10 })).word).toBe('fails')
   })
 })

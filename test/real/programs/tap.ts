@@ -4,7 +4,7 @@
  * It reads the heads of packets only and has a reader of its own, so that no codec is its own witness. It may assume that both sides speak MQTT 3.1.1
  * or 5.0, plainly over TCP or in WebSocket frames; what it cannot read it leaves uncounted.
  */
-import type { Direction, Observer } from '../shaped-link.js'
+import type { Direction, Observer } from '../link.js'
 
 /** What was seen, over all connections of a cell. */
 export interface Seen {

@@ -1,6 +1,6 @@
 /** Durable consumers: what was published while they were away, or killed, is there when they come back. */
-import type { Device, DeviceOptions } from '../device.js'
-import { type Program, sleep, type World } from '../world.js'
+import type { Device, DeviceOptions } from './device.js'
+import { type Program, sleep, type World } from './world.js'
 
 async function backlog(
   world: World,
@@ -101,35 +101,34 @@ export const ingest: readonly Program[] = [
     name: 'durable ingest',
     title:
       'a backlog of 2,000 at QoS 1; the consumer is killed in the middle of it and started again',
-    setup: 'roomy',
+    setup: 'plain',
     windowed: true,
     run: killedAndRestarted,
   },
   {
     name: 'durable service',
     title: "the README's service with a backlog of 1,000 at QoS 1",
-    setup: 'roomy',
+    setup: 'plain',
     windowed: true,
     run: readmeService(),
   },
   {
     name: 'large backlog',
     title: 'a backlog of 2,000 messages of 30 kB at QoS 1, which is twice the memory budget',
-    setup: 'roomy',
+    setup: 'plain',
     windowed: true,
     run: largeBacklog,
   },
   {
     name: 'durable service, 3.1.1',
     title: 'the same on 3.1.1',
-    setup: 'roomy',
+    setup: 'plain',
     run: readmeService(4),
   },
   {
     name: 'durable service, auto',
     title: "the same with protocolVersion: 'auto'",
-    setup: 'roomy',
-    ours: 'MQTT.js has no such option',
+    setup: 'plain',
     run: readmeService('auto'),
   },
 ]

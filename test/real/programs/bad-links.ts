@@ -1,9 +1,9 @@
 /** Links that are slow, cut, or dead without a word. Written against mqwire itself: what they are about has no counterpart elsewhere. */
 import { createHash, randomFillSync } from 'node:crypto'
 import mqtt from 'mqtt'
-import { Client, type ClientOptions, constant, MqttError } from '../../../../../src/client/node.js'
-import { Random } from '../../../../world/random.js'
-import { type Program, sleep, type World, within } from '../world.js'
+import { Client, type ClientOptions, constant, MqttError } from '../../../src/client/node.js'
+import { Random } from '../../world/random.js'
+import { type Program, sleep, type World, within } from './world.js'
 
 /** Sum, and the number of the message, before the bytes themselves. */
 const head = 36
@@ -294,18 +294,15 @@ async function largeThroughCuts(world: World): Promise<void> {
   leave()
 }
 
-const ours = 'written for mqwire'
-
 export const badLinks: readonly Program[] = [
   {
     name: 'random uploads',
     title:
       '0 to 50 MB at QoS 0, 1, 2 over 100 kB/s to 10 MB/s with aborts, timeouts, stalls and cuts: no wrong byte, nothing hangs, no connection ended by us',
-    setup: 'roomy',
+    setup: 'plain',
     patience: 1200,
     link: 'Unix socket',
     bare: true,
-    ours,
     // A short keep-alive stands for a longer upload: what matters is how one compares with the other.
     run: (world) => randomUploads(world, { keepAlive: 10 }),
   },
@@ -313,38 +310,33 @@ export const badLinks: readonly Program[] = [
     name: 'random uploads, TCP',
     title:
       'the same over TCP, whose buffers on loopback swallow megabytes, with the default keep-alive',
-    setup: 'roomy',
+    setup: 'plain',
     patience: 1200,
     bare: true,
-    ours,
     run: (world) => randomUploads(world, {}),
   },
   {
     name: 'dead link',
     title: 'a dead link under `post` every 100 ms is found within keepAlive + pingTimeout',
-    ours,
     run: deadLink,
   },
   {
     name: 'dying broker',
     title: 'connections that die 200 ms after CONNACK, 50 times: nothing is rejected',
-    setup: 'roomy',
-    ours,
+    setup: 'plain',
     run: (world) => dyingBroker(world, false),
   },
   {
     name: 'dying broker, silent',
     title: 'the same, where the broker says nothing after CONNACK',
-    setup: 'roomy',
+    setup: 'plain',
     bare: true,
-    ours,
     run: (world) => dyingBroker(world, true),
   },
   {
     name: 'large through cuts',
     title: '20 MB at QoS 2 over a link that is cut every 5 s, 6 times, before it is through',
-    setup: 'roomy',
-    ours,
+    setup: 'plain',
     run: largeThroughCuts,
   },
 ]

@@ -3,8 +3,9 @@
  *
  * A failure that an expectation explains is the broker's; one that the wire does not bear out stays a failure of ours. Pure.
  */
+
+import type { SiteName } from '../sites.js'
 import type { Result } from './run.js'
-import type { SiteName } from './sites.js'
 
 /** A broker's fault, or what it does not offer. */
 export interface Expectation {

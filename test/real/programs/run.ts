@@ -5,21 +5,23 @@
  * A cell that hangs, or freezes its event loop, is killed and has failed.
  */
 import { fork } from 'node:child_process'
+import { mkdirSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import type { Broker, TransportName } from '../../brokers.js'
-import { identities } from '../../identities.js'
-import { type Doom, ShapedLink } from '../shaped-link.js'
+import path from 'node:path'
+import * as esbuild from 'esbuild'
+import { nodeBundle } from '../../support/node-bundle.js'
+import type { Broker, Setup, TransportName } from '../brokers.js'
+import { identities } from '../identities.js'
+import { type Doom, ShapedLink } from '../link.js'
+import type { Missing, Site, SiteName } from '../sites.js'
 import type { ToCell, ToParent } from './cell.js'
 import type { Figures } from './figures.js'
-import type { Missing, Site, SiteName, SiteSetup } from './sites.js'
 import { nothingSeen, type Seen, tapping } from './tap.js'
-import type { Assignment, Order, Party, Program } from './world.js'
+import type { Assignment, Order, Program } from './world.js'
 
 /** What is to be run. */
 export interface Cell {
   readonly program: Program
-  readonly party: Party
   readonly broker: SiteName
   readonly transport: TransportName
   readonly window?: number
@@ -31,7 +33,6 @@ export interface Cell {
 /** What became of it. */
 export interface Result {
   readonly program: string
-  readonly party: Party
   readonly broker: SiteName
   readonly transport: TransportName
   readonly window: number | undefined
@@ -54,6 +55,16 @@ const nothing: Figures = {
 }
 
 let links = 0
+
+/** One JavaScript file of the program of a cell, from the sources. The working directory is the checkout. */
+async function bundleCell(): Promise<string> {
+  const folder = path.resolve('node_modules/.cache/mqwire')
+  mkdirSync(folder, { recursive: true })
+  const outfile = path.join(folder, `cell-${process.pid}.mjs`)
+  const entryPoints = [path.resolve('test/real/programs/cell.ts')]
+  await esbuild.build({ ...nodeBundle, entryPoints, outfile, logLevel: 'warning' })
+  return outfile
+}
 
 /** Carries out what a cell asks for. */
 function obey(order: Order, argument: unknown, broker: Broker, link: ShapedLink): unknown {
@@ -122,7 +133,11 @@ export class Runner {
   readonly #waiting: (() => void)[] = []
   #free: number
 
-  constructor(file: string, sites: readonly (Site | Missing)[], atATime = 1) {
+  static async start(sites: readonly (Site | Missing)[], atATime = 1): Promise<Runner> {
+    return new Runner(await bundleCell(), sites, atATime)
+  }
+
+  private constructor(file: string, sites: readonly (Site | Missing)[], atATime: number) {
     this.#file = file
     this.#free = atATime
     this.#sites = new Map(
@@ -147,6 +162,7 @@ export class Runner {
 
   async stop(): Promise<void> {
     await Promise.all([...this.#kept.values()].map((broker) => broker.stop()))
+    rmSync(this.#file, { force: true })
   }
 
   async #on(site: Site, cell: Cell): Promise<Result | undefined> {
@@ -160,7 +176,7 @@ export class Runner {
     }
   }
 
-  async #broker(site: Site, setup: SiteSetup): Promise<Broker> {
+  async #broker(site: Site, setup: Setup | 'own'): Promise<Broker> {
     if (site.slow !== true) return site.start(setup)
     const key = `${site.name} ${setup}`
     const kept = this.#kept.get(key) ?? (await site.start(setup))
@@ -169,26 +185,23 @@ export class Runner {
   }
 
   async #through(cell: Cell, broker: Broker, url: string): Promise<Result> {
-    const { program, party, transport, window, scale = 1, seconds = 20, seed = 1 } = cell
+    const { program, transport, window, scale = 1, seconds = 20, seed = 1 } = cell
     const seen = nothingSeen()
     const target = new URL(url)
-    // What is measured has nothing in between.
     links += 1
-    const path = join(tmpdir(), `mqwire-link-${process.pid}-${links}`)
+    const socket = path.join(tmpdir(), `mqwire-link-${process.pid}-${links}`)
     const unix = program.link === 'Unix socket'
-    const direct = program.name.startsWith('throughput')
     const link = await ShapedLink.start({
       port: Number(target.port),
-      ...(unix && { path }),
-      ...(!direct && { observe: tapping(seen) }),
+      ...(unix && { path: socket }),
+      observe: tapping(seen),
     })
-    if (!direct) target.port = String(link.port)
+    target.port = String(link.port)
     const secureUrl = broker.urls.TLS
     const assignment: Assignment = {
       program: program.name,
-      party,
       broker: cell.broker,
-      url: unix ? `unix://${path}` : target.href.replace(/\/$/, ''),
+      url: unix ? `unix://${socket}` : target.href.replace(/\/$/, ''),
       directUrl: broker.urls.TCP ?? url,
       ...(secureUrl !== undefined && { secureUrl, authority: identities().authority.cert }),
       ...(window !== undefined && { window }),
@@ -201,7 +214,7 @@ export class Runner {
       const figures = await inProcess(this.#file, assignment, patience, (order, argument) =>
         obey(order, argument, broker, link),
       )
-      return { program: program.name, party, broker: cell.broker, transport, window, figures, seen }
+      return { program: program.name, broker: cell.broker, transport, window, figures, seen }
     } finally {
       await link.stop()
     }

@@ -1,12 +1,11 @@
 /**
- * A TCP link on loopback that is as bad as it is told to be: so many bytes a second in each direction, stalls, cuts, half-closed ends, a peer that no
- * longer reads. Without being told it forwards at once.
+ * A TCP link on loopback that is as bad as asked for: a rate, stalls, cuts, resets at random bytes. Otherwise it forwards at once.
  *
- * What it cannot carry yet it does not read either, beyond 64 KiB, so that the sender feels it. It knows nothing of MQTT; an observer may look at
- * what passes.
+ * Beyond 64 KiB it does not read what it cannot carry yet, so that the sender feels it. It knows nothing of MQTT.
  */
 import { createServer, type Server, type Socket, connect as tcp } from 'node:net'
-import { listening } from '../../support/servers.js'
+import { listening } from '../support/servers.js'
+import { Random } from '../world/random.js'
 
 /** `up` is to the broker, `down` from it. */
 export type Direction = 'up' | 'down'
@@ -29,6 +28,8 @@ export interface LinkSettings {
   readonly down?: number
   /** Called for each connection. */
   readonly observe?: () => Observer
+  /** Each connection is reset after 0 to twice as many bytes in a random direction: packets are cut anywhere. */
+  readonly resets?: { readonly seed: number; readonly meanBytes: number }
 }
 
 /** What happens to each connection from now on, so many times. */
@@ -52,6 +53,9 @@ class Lane {
   /** Forwards what it has, and nothing that comes after it. */
   muted = false
   onFirst: (() => void) | undefined
+  /** Bytes until `onSpent`. */
+  left = Number.POSITIVE_INFINITY
+  onSpent: () => void = () => undefined
   readonly #from: Socket
   readonly #to: Socket
   readonly #link: ShapedLink
@@ -98,19 +102,26 @@ class Lane {
     if (part.length < chunk.length) this.#held.unshift(chunk.subarray(part.length))
     this.#size -= part.length
     this.#credit -= part.length
-    this.#link.carried[this.#direction] += part.length
+    this.#link.bytes += part.length
     this.#to.write(part)
   }
 
   #take(chunk: Buffer): void {
     this.#observer?.bytes(this.#direction, chunk)
     if (this.muted) return
-    this.#held.push(chunk)
     this.onFirst?.()
     this.onFirst = undefined
-    this.#size += chunk.length
+    const spent = chunk.length > this.left && !this.#link.calmed
+    const bytes = spent ? chunk.subarray(0, this.left) : chunk
+    this.left -= bytes.length
+    this.#held.push(bytes)
+    this.#size += bytes.length
     if (this.#link.free(this.#direction)) this.turn(0)
     else this.#refresh()
+    if (!spent) return
+    this.muted = true
+    // Both ends read what was written before, or lose it to the reset.
+    this.#to.write('', this.onSpent)
   }
 
   #finish(): void {
@@ -120,16 +131,15 @@ class Lane {
   }
 
   #refresh(): void {
-    const full =
-      this.#size > most || this.#to.writableNeedDrain || this.#link.deaf.has(this.#direction)
-    if (full) this.#from.pause()
+    if (this.#size > most || this.#to.writableNeedDrain) this.#from.pause()
     else if (this.#from.isPaused()) this.#from.resume()
   }
 }
 
 /** One connection. */
 class Wire {
-  readonly lanes: readonly Lane[]
+  readonly lanes: readonly [up: Lane, down: Lane]
+  readonly #down: Lane
   readonly #client: Socket
   readonly #broker: Socket
 
@@ -140,6 +150,7 @@ class Wire {
       new Lane(link, 'up', client, broker, observer),
       new Lane(link, 'down', broker, client, observer),
     ]
+    this.#down = this.lanes[1]
     for (const socket of [client, broker]) {
       socket.setNoDelay(true)
       socket.on('error', () => this.end()).on('close', () => this.#broker.destroyed || this.end())
@@ -148,11 +159,24 @@ class Wire {
 
   /** Cut soon after the broker has begun to speak. */
   doom(after: number, mute: boolean): void {
-    const [, down] = this.lanes
-    if (down === undefined) return
-    down.onFirst = () => {
-      down.muted = mute
+    this.#down.onFirst = () => {
+      this.#down.muted = mute
       setTimeout(() => this.cut(), after)
+    }
+  }
+
+  /** Reset once so many bytes have passed in one direction. */
+  reset(link: ShapedLink, upwards: boolean, bytes: number): void {
+    let answered = false
+    this.#down.onFirst = () => {
+      answered = true
+    }
+    const lane = this.lanes[upwards ? 0 : 1]
+    lane.left = bytes
+    lane.onSpent = () => {
+      link.resets += 1
+      if (!answered) link.early += 1
+      this.cut()
     }
   }
 
@@ -161,12 +185,6 @@ class Wire {
     if (this.#client.remoteAddress === undefined) this.#client.destroy()
     else this.#client.resetAndDestroy()
     this.#broker.resetAndDestroy()
-  }
-
-  /** Ends the stream to one side only. */
-  halfClose(direction: Direction): void {
-    if (direction === 'up') this.#broker.end()
-    else this.#client.end()
   }
 
   end(): void {
@@ -180,14 +198,15 @@ export class ShapedLink {
   readonly rates: Partial<Record<Direction, number | undefined>>
   /** Directions in which nothing moves. The sender's bytes are still taken in, 64 KiB of them. */
   readonly stalled = new Set<Direction>()
-  /** Directions in which nothing is read any more. */
-  readonly deaf = new Set<Direction>()
   /** Bytes that got to the other end. */
-  readonly carried: Record<Direction, number> = { up: 0, down: 0 }
-  /** Connections so far, and those that were cut. */
-  connections = 0
-  cuts = 0
+  bytes = 0
+  /** Connections that were reset so far, and of those the ones to which the broker had said nothing. */
+  resets = 0
+  early = 0
+  /** True: connections are reset no more. */
+  calmed = false
   port = 0
+  readonly #random: Random
   #doom: Doom | undefined
   readonly #settings: LinkSettings
   readonly #wires = new Set<Wire>()
@@ -196,6 +215,7 @@ export class ShapedLink {
 
   private constructor(settings: LinkSettings) {
     this.#settings = settings
+    this.#random = new Random(settings.resets?.seed ?? 0)
     this.rates = { up: settings.up, down: settings.down }
     this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (client) =>
       this.#accept(client),
@@ -224,9 +244,12 @@ export class ShapedLink {
     return this.rates[direction] === undefined && !this.stalled.has(direction)
   }
 
-  /** Connections that are open. */
-  get open(): number {
-    return this.#wires.size
+  get url(): string {
+    return `mqtt://127.0.0.1:${this.port}`
+  }
+
+  calm(): void {
+    this.calmed = true
   }
 
   /** Dooms those that are opened from now on. */
@@ -241,22 +264,15 @@ export class ShapedLink {
 
   /** Resets every connection. */
   cut(): void {
-    this.cuts += this.#wires.size
     for (const wire of this.#wires) wire.cut()
   }
 
-  halfClose(direction: Direction): void {
-    for (const wire of this.#wires) wire.halfClose(direction)
-  }
-
-  stall(...directions: Direction[]): void {
-    for (const direction of directions.length === 0 ? (['up', 'down'] as const) : directions)
-      this.stalled.add(direction)
+  stall(): void {
+    for (const direction of ['up', 'down'] as const) this.stalled.add(direction)
   }
 
   goOn(): void {
     this.stalled.clear()
-    this.deaf.clear()
   }
 
   async stop(): Promise<void> {
@@ -267,7 +283,7 @@ export class ShapedLink {
   }
 
   #accept(client: Socket): void {
-    this.connections += 1
+    const { resets } = this.#settings
     const broker = tcp({ port: this.#settings.port, host: '127.0.0.1', allowHalfOpen: true })
     const wire = new Wire(this, client, broker, this.#settings.observe?.())
     this.#wires.add(wire)
@@ -275,6 +291,8 @@ export class ShapedLink {
       this.#doom = { ...this.#doom, times: this.#doom.times - 1 }
       wire.doom(this.#doom.after, this.#doom.mute ?? false)
     }
+    if (resets !== undefined)
+      wire.reset(this, this.#random.chance(0.5), this.#random.below(2 * resets.meanBytes))
     client.once('close', () => {
       this.#wires.delete(wire)
       wire.end()
@@ -282,4 +300,12 @@ export class ShapedLink {
     broker.once('close', () => wire.end())
     broker.once('connect', () => client.resume())
   }
+}
+
+/** A link to a broker at this port that resets, for which a page has a stand-in. */
+export function startProxy({
+  port,
+  ...resets
+}: { readonly port: number } & NonNullable<LinkSettings['resets']>): Promise<ShapedLink> {
+  return ShapedLink.start({ port, resets })
 }

@@ -1,6 +1,6 @@
 /** Many devices publish, one consumer reads them all. */
-import type { ConsumeOptions } from '../device.js'
-import type { Program, World } from '../world.js'
+import type { ConsumeOptions } from './device.js'
+import type { Program, World } from './world.js'
 
 interface Fleet {
   readonly devices: number
@@ -54,48 +54,47 @@ export const devices: readonly Program[] = [
   {
     name: '50 devices',
     title: '50 devices publish 200 messages each at QoS 1, one `listen` reads them',
-    setup: 'roomy',
+    setup: 'plain',
     windowed: true,
     run: fleet({ devices: 50, messages: 200, qos: 1, work: 0 }),
   },
   {
     name: '50 devices in a loop',
     title: 'the same at QoS 2 with 40 messages each, read by `for await`',
-    setup: 'roomy',
+    setup: 'plain',
     windowed: true,
     run: fleet({ devices: 50, messages: 40, qos: 2, work: 0, consume: { style: 'loop' } }),
   },
   {
     name: '50 devices, acknowledged by hand',
     title: 'the same at QoS 1 with 100 messages each and manual acknowledgements',
-    setup: 'roomy',
+    setup: 'plain',
     windowed: true,
     run: fleet({ devices: 50, messages: 100, qos: 1, work: 0, consume: { style: 'manual' } }),
   },
   {
     name: 'busy listen',
     title: '40 devices publish 150 messages each at QoS 1 into one `listen` with 1 ms of work',
-    setup: 'roomy',
+    setup: 'plain',
     windowed: true,
     run: fleet({ devices: 40, messages: 150, qos: 1, work: 1 }),
   },
   {
     name: 'narrow QoS 2',
     title: '600 messages at QoS 2 into a receiver with `receiveMaximum: 10`',
-    setup: 'roomy',
+    setup: 'plain',
     run: fleet({ devices: 10, messages: 60, qos: 2, work: 1, receiveMaximum: 10 }),
   },
   {
     name: '50 devices, 3.1.1',
     title: '50 devices publish 100 messages each on 3.1.1',
-    setup: 'roomy',
+    setup: 'plain',
     run: fleet({ devices: 50, messages: 100, qos: 1, work: 0, version: 4 }),
   },
   {
     name: '50 devices, auto',
     title: "the same with protocolVersion: 'auto'",
-    setup: 'roomy',
-    ours: 'MQTT.js has no such option',
+    setup: 'plain',
     run: fleet({ devices: 50, messages: 100, qos: 1, work: 0, version: 'auto' }),
   },
 ]
