@@ -16,7 +16,7 @@ import {
   withMosquitto,
 } from '../real/brokers.js'
 import { features } from '../real/features.js'
-import { type ProxySettings, type Proxy as Running, startProxy } from '../real/proxy.js'
+import { type ShapedLink, startProxy } from '../real/link.js'
 import type { Feature } from '../real/target.js'
 import { withChromium } from './chromium.js'
 import { drivenAndSite } from './setting.js'
@@ -43,12 +43,6 @@ function known(...given: string[]): string[] {
 /** Features that are not of a page. */
 const leftOut: Readonly<Record<string, string>> = {
   'killed broker': 'freezes the broker between two statements, which a page is too far away for',
-  'disconnect from a dead broker':
-    'freezes the broker between two statements, which a page is too far away for',
-  'identifiers come round':
-    'a minute of work for the broker, and nothing in it depends on the engine',
-  'thousands at QoS 1 and 2 both ways':
-    'seconds of work for the broker, and nothing in it depends on the engine',
 }
 
 withChromium(() => {
@@ -74,7 +68,7 @@ withChromium(() => {
 
     describe(`${name} over WebSocket, from a page`, { concurrent: true }, () => {
       const brokers: Broker[] = []
-      const proxies: Running[] = []
+      const proxies: ShapedLink[] = []
       let page: Page
       beforeAll(async () => {
         page = await setting.browser.newPage()
@@ -87,7 +81,7 @@ withChromium(() => {
           (number: number, what: 'kill' | 'shutDown' | 'live' | 'stop') =>
             brokers[number]?.[what](),
         )
-        await page.exposeFunction('proxyTo', async (settings: ProxySettings) => {
+        await page.exposeFunction('proxyTo', async (settings: Parameters<typeof startProxy>[0]) => {
           // The handshake of a WebSocket alone is half a kilobyte each way.
           const proxy = await startProxy({ ...settings, meanBytes: settings.meanBytes * 4 })
           return { number: proxies.push(proxy) - 1, url: proxy.url.replace(/^mqtt:/, 'ws:') }
@@ -125,8 +119,7 @@ withChromium(() => {
     clientOptions: { receiveMaximum: 65_535 },
     // The others show the browser with one broker as well as with two.
     only: ({ reach, name }) =>
-      reach === 'everywhere' ||
-      known('payloads above 1 MiB', 'cuts at QoS 2', 'retained', 'MQTT 3.1.1').includes(name),
+      reach === 'everywhere' || known('cuts at QoS 2', 'retained', 'MQTT 3.1.1').includes(name),
     lacks: [],
   })
   withMosquitto(['WebSocket'], () =>
@@ -138,7 +131,6 @@ withChromium(() => {
         'refused subscription',
         // Its WebSocket listener sends 4 KB ten times in a second.
         'large payloads',
-        'payloads above 1 MiB',
         ...(mosquittoBefore(2, 1, 0) ? ['takeover', 'topic aliases from the broker'] : []),
         ...(mosquittoBefore(2, 0, 13) ? ['inbound window', 'inbound window at QoS 2'] : []),
       ),

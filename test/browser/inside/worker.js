@@ -1,8 +1,5 @@
-/** The runner in a dedicated worker: asked `[name, ...arguments]`, answers `{ result }` or `{ failure }`. */
-import { runFile } from './run.js'
-import { histories, historyOf } from './world.ts'
-
-const known = { runFile, histories, historyOf }
+/** The world in a dedicated worker: asked `[name, ...arguments]`, answers `{ result }` or `{ failure }`. */
+import * as known from './world.ts'
 
 globalThis.onmessage = async ({ data: [name, ...given] }) => {
   try {
