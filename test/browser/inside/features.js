@@ -32,13 +32,13 @@ addEventListener('unhandledrejection', ({ reason }) => strays.push(String(reason
 addEventListener('error', ({ message }) => strays.push(message))
 
 /** Runs the feature of this name: gives what failed, or nothing. */
-async function run(name, clientOptions) {
+async function run(name) {
   const feature = features.find((each) => each.name === name)
   const { setup = 'plain', ownBroker = false } = feature
   const broker = brokerOf(await (ownBroker ? globalThis.startBroker(setup) : sharedBroker(setup)))
   try {
     await inWorld(
-      { broker: 'a broker', version: '', transport: 'WebSocket', clientOptions, lacks: {} },
+      { broker: 'a broker', version: '', transport: 'WebSocket', lacks: {} },
       broker,
       feature.run,
     )

@@ -1,5 +1,7 @@
 /** The world in a page, and in a worker of it: `inside.page` and `inside.worker` have the same functions. One thing at a time in each. */
-import * as page from './world.ts'
+import { histories, historyOf } from './world.ts'
+
+const page = { histories, historyOf }
 
 const worker = new Worker('/inside/worker.js', { type: 'module' })
 

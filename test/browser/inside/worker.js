@@ -1,5 +1,7 @@
 /** The world in a dedicated worker: asked `[name, ...arguments]`, answers `{ result }` or `{ failure }`. */
-import * as known from './world.ts'
+import { histories, historyOf } from './world.ts'
+
+const known = { histories, historyOf }
 
 globalThis.onmessage = async ({ data: [name, ...given] }) => {
   try {
