@@ -1,7 +1,7 @@
 /**
  * The web server of the browser tests: pages, the built package as it is published, and programs, as modules and bundled.
  *
- * `/inside/page.html` has the virtual world, `/inside/features.html` the features. `/pages/NAME.html` loads the module `/programs/NAME.js` and finds
+ * `/inside/page.html` has the virtual world. `/pages/NAME.html` loads the module `/programs/NAME.js` and finds
  * `mqwire` by an import map; `/strict/NAME.html` loads its bundle under a strict Content Security Policy. Call `requireDist()` first.
  */
 import { readFile } from 'node:fs/promises'

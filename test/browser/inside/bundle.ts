@@ -1,7 +1,7 @@
 /**
- * The virtual world and the features of brokers as modules for a browser.
+ * The virtual world as modules for a browser: `page.js` and its `worker.js`, name to text.
  *
- * Test files get what they use of vitest and of Node from `node.js`; files of `src` get nothing, and `client/node.js` is `client/browser.js` there.
+ * Test files get what they use of Node from `node.js`; files of `src` get nothing.
  */
 import { readFileSync } from 'node:fs'
 import path from 'node:path'
@@ -15,16 +15,7 @@ const ofNode = ['Buffer', 'process', 'setImmediate']
 const standIns: Plugin = {
   name: 'stand-ins',
   setup({ onResolve, onLoad }) {
-    onResolve({ filter: /^(?:vitest|node:util)$/ }, () => ({ path: standIn }))
-    onResolve({ filter: /\/src\/client\/node\.js$/ }, () => ({
-      path: path.join(root, 'src', 'client', 'browser.ts'),
-    }))
-    // What starts processes stays where it is: the page has the plain data of it.
-    onResolve({ filter: /\/(brokers|link)\.js$/ }, ({ path: name, importer }) => {
-      const real = path.join(root, 'test', 'real')
-      if (!importer.startsWith(real)) return undefined
-      return { path: name.endsWith('/link.js') ? standIn : path.join(real, 'setups.ts') }
-    })
+    onResolve({ filter: /^node:util$/ }, () => ({ path: standIn }))
     onLoad({ filter: /\/test\/.*\.ts$/ }, ({ path: file }) => {
       const text = readFileSync(file, 'utf8')
       const used = ofNode.filter((name) => new RegExp(`\\b${name}\\b`).test(text))
@@ -33,11 +24,10 @@ const standIns: Plugin = {
   },
 }
 
-/** Name to text: `page.js` and its `worker.js` have the world, `features.js` the features. */
 export async function bundleInside(): Promise<ReadonlyMap<string, string>> {
   const { outputFiles } = await build({
     absWorkingDir: root,
-    entryPoints: ['page.js', 'worker.js', 'features.js'].map((name) => path.join(folder, name)),
+    entryPoints: ['page.js', 'worker.js'].map((name) => path.join(folder, name)),
     outdir: path.join(root, 'inside'),
     bundle: true,
     write: false,

@@ -1,30 +1,8 @@
 /**
- * The little of Node and vitest that the world and the features use themselves, in a browser.
+ * The little of Node that the world uses itself, in a browser.
  *
  * Files of `src` get nothing of it: code that asked for `Buffer` or `process` fails, as it must.
  */
-import {
-  ASYMMETRIC_MATCHERS_OBJECT,
-  GLOBAL_EXPECT,
-  JestAsymmetricMatchers,
-  JestChaiExpect,
-  JestExtend,
-  setState,
-} from '@vitest/expect'
-import * as chai from 'chai'
-
-for (const plugin of [JestExtend, JestChaiExpect, JestAsymmetricMatchers]) chai.use(plugin)
-export const expect = Object.assign(
-  (value, message) => chai.expect(value, message),
-  chai.expect,
-  globalThis[ASYMMETRIC_MATCHERS_OBJECT],
-  { unreachable: (message = '') => chai.assert.fail(`this was not to be reached ${message}`) },
-)
-setState({ assertionCalls: 0 }, expect)
-Object.defineProperty(globalThis, GLOBAL_EXPECT, { value: expect, writable: true })
-/** What defines tests does nothing here. */
-export const [afterAll, beforeAll, describe, it] = Array(4).fill(() => undefined)
-
 const latin1 = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join('')
 const writers = {
   utf8: (bytes) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes),
@@ -117,24 +95,4 @@ export function inspect(value, { depth = 2 } = {}) {
     ([name, inner]) => `${String(name)}: ${inspect(inner, { depth: depth - 1 })}`,
   )
   return `${value instanceof Error ? value.stack : ''} { ${parts.join(', ')} }`
-}
-
-/** The link that resets runs beside the broker. */
-export async function startProxy(settings) {
-  const { number, url } = await globalThis.proxyTo(settings)
-  let resets = 0
-  const asked = setInterval(async () => {
-    resets = await globalThis.controlProxy(number, 'resets')
-  }, 20)
-  return {
-    url,
-    get resets() {
-      return resets
-    },
-    calm: () => globalThis.controlProxy(number, 'calm'),
-    async stop() {
-      clearInterval(asked)
-      await globalThis.controlProxy(number, 'stop')
-    },
-  }
 }

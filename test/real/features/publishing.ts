@@ -192,30 +192,6 @@ export const publishing: readonly Feature[] = [
     },
   },
   {
-    name: 'request and response',
-    title: 'a responder answers on the response topic with the correlation data, bytes equal',
-    async run(world) {
-      const [requester, responder] = [await world.connect(), await world.connect()]
-      const [service, answers] = [world.topic('service'), world.topic('answers')]
-      const correlationData = Uint8Array.from({ length: 300 }, (_, index) => index & 0xff)
-      await responder.listen(service, async (request) => {
-        const { responseTopic, correlationData } = request.properties
-        await responder.publish(responseTopic ?? '', `${request.text()}!`, {
-          qos: 1,
-          properties: { correlationData },
-        })
-      })
-      const replies = await requester.subscribe(answers, { qos: 1 })
-      await requester.publish(service, 'hello', {
-        qos: 1,
-        properties: { responseTopic: answers, correlationData },
-      })
-      const reply = await take(replies, 'the reply')
-      expect(reply.text()).toBe('hello!')
-      expect([...(reply.properties.correlationData ?? [])]).toEqual([...correlationData])
-    },
-  },
-  {
     name: 'message expiry',
     title: 'Message Expiry Interval reaches the receiver, and ends a retained message',
     async run(world) {

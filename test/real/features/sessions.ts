@@ -146,28 +146,6 @@ export const sessions: readonly Feature[] = [
     },
   },
   {
-    name: 'QoS 2 after a restart',
-    title: 'the second life of a durable client publishes and receives at QoS 2, exactly once',
-    async run(world) {
-      const topic = world.topic('twice')
-      const options = await away(world, world.topic('own'), 2)
-      const receiver = await (await world.connect()).subscribe(topic, { qos: 2 })
-      const interrupted = await world.connect(options)
-      for (const text of sequence(20)) interrupted.publish(topic, `cut ${text}`, { qos: 2 })
-      interrupted.destroy()
-      const client = world.client(options)
-      const own = client.subscription(world.topic('own'), { qos: 2 })
-      await within(client.connect(), 'connecting again')
-      await publishAll(client, topic, sequence(50), 2)
-      await publishAll(client, world.topic('own'), sequence(50), 2)
-      expect(await takeTexts(own, 50)).toEqual(sequence(50))
-      await publishAll(client, topic, ['last'], 2)
-      const texts = await textsUntil(receiver, 'last')
-      expect(texts.filter((text) => !text.startsWith('cut'))).toEqual(sequence(50))
-      expect(new Set(texts).size).toBe(texts.length)
-    },
-  },
-  {
     name: 'end of a session',
     title:
       'disconnect() ends the session of a clean client, keeps a durable one, and ends that when told to',

@@ -16,10 +16,7 @@ import type { Tally } from './figures.js'
 export interface DeviceOptions extends Omit<ClientOptions, 'protocolVersion'> {
   /** The session outlives the connection and the process: Clean Start 0, an hour. */
   readonly durable?: boolean
-  readonly version?: 4 | 5 | 'auto'
-  readonly ca?: string
-  /** Instead of the endpoint of the cell. */
-  readonly url?: string
+  readonly version?: 4 | 5
 }
 
 /** How messages are consumed. */
@@ -45,7 +42,7 @@ function described({ code, reasonCode, message }: MqttError): string {
 }
 
 export function clientOptions(options: DeviceOptions): ClientOptions {
-  const { durable, version, receiveMaximum, ca, url, ...rest } = options
+  const { durable, version, receiveMaximum, ...rest } = options
   return {
     ...rest,
     ...(durable === true && { cleanStart: false }),
@@ -64,8 +61,7 @@ export class Device {
 
   private constructor(url: string, options: DeviceOptions, tally: Tally) {
     this.#tally = tally
-    const endpoint = options.ca === undefined ? url : { url, tls: { ca: options.ca } }
-    const client = new Client(endpoint, clientOptions(options))
+    const client = new Client(url, clientOptions(options))
     this.#client = client
     client.on('connect', () => {
       tally.connections += 1

@@ -10,7 +10,6 @@ interface Fleet {
   readonly work: number
   readonly consume?: Omit<ConsumeOptions, 'qos'>
   readonly receiveMaximum?: number
-  readonly version?: 4 | 'auto'
 }
 
 function fleet({
@@ -20,20 +19,15 @@ function fleet({
   work,
   consume = {},
   receiveMaximum,
-  version,
 }: Fleet): Program['run'] {
   return async (world: World) => {
-    const options = version === undefined ? {} : { version }
-    const consumer = await world.connect({
-      ...options,
-      ...(receiveMaximum !== undefined && { receiveMaximum }),
-    })
+    const consumer = await world.connect(receiveMaximum === undefined ? {} : { receiveMaximum })
     await consumer.consume(
       world.topic('devices/+/values'),
       { qos, ...consume },
       world.count('', work),
     )
-    const senders = await world.connectAll(devices, () => options)
+    const senders = await world.connectAll(devices)
     const count = world.many(messages)
     await Promise.all(
       senders.map(async (sender, device) => {
@@ -84,17 +78,5 @@ export const devices: readonly Program[] = [
     title: '600 messages at QoS 2 into a receiver with `receiveMaximum: 10`',
     setup: 'plain',
     run: fleet({ devices: 10, messages: 60, qos: 2, work: 1, receiveMaximum: 10 }),
-  },
-  {
-    name: '50 devices, 3.1.1',
-    title: '50 devices publish 100 messages each on 3.1.1',
-    setup: 'plain',
-    run: fleet({ devices: 50, messages: 100, qos: 1, work: 0, version: 4 }),
-  },
-  {
-    name: '50 devices, auto',
-    title: "the same with protocolVersion: 'auto'",
-    setup: 'plain',
-    run: fleet({ devices: 50, messages: 100, qos: 1, work: 0, version: 'auto' }),
   },
 ]

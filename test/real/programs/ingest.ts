@@ -23,7 +23,7 @@ async function backlog(
   )
 }
 
-function readmeService(version?: 4 | 'auto'): Program['run'] {
+function readmeService(version?: 4): Program['run'] {
   return async (world) => {
     const options = {
       clientId: world.id('orders'),
@@ -124,11 +124,5 @@ export const ingest: readonly Program[] = [
     title: 'the same on 3.1.1',
     setup: 'plain',
     run: readmeService(4),
-  },
-  {
-    name: 'durable service, auto',
-    title: "the same with protocolVersion: 'auto'",
-    setup: 'plain',
-    run: readmeService('auto'),
   },
 ]

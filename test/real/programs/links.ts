@@ -48,50 +48,6 @@ async function takenOver(world: World): Promise<void> {
     world.tally.fail(`the first was not told: ${first.end}`)
 }
 
-async function attempt(world: World, options: Parameters<World['connect']>[0]): Promise<string> {
-  try {
-    await world.connect(options)
-    return 'connected'
-  } catch (error) {
-    const { code, message } = error as { code?: string; message?: string }
-    return `${code}: ${message}`
-  }
-}
-
-async function refused(world: World): Promise<void> {
-  world.tally.allowEnds('error event')
-  const { secureUrl, authority } = world.assignment
-  const right = { username: 'user', password: 'pencil' }
-  const secure = secureUrl === undefined ? {} : { url: secureUrl }
-  // 127.1 is the same address under a name that the certificate does not have.
-  const cases: [name: string, options: Parameters<World['connect']>[0], wanted: RegExp][] = [
-    ['no password', {}, /REFUSED|refused|[Nn]ot authorized/],
-    ['wrong password', { ...right, password: 'pen' }, /REFUSED|refused|[Nn]ot authorized|[Bb]ad/],
-    ['right password', right, /^connected$/],
-    ['unknown authority', { ...right, ...secure }, /ERR_TLS|self.signed|certificate/],
-    [
-      'known authority',
-      { ...right, ...secure, ...(authority !== undefined && { ca: authority }) },
-      /^connected$/,
-    ],
-    [
-      'wrong name',
-      {
-        ...right,
-        url: secureUrl?.replace('localhost', '127.1') ?? '',
-        ...(authority !== undefined && { ca: authority }),
-      },
-      /ERR_TLS|altnames/,
-    ],
-  ]
-  for (const [name, options, wanted] of secureUrl === undefined ? cases.slice(0, 3) : cases) {
-    world.tally.expect(name)
-    const outcome = await attempt(world, options)
-    if (wanted.test(outcome)) world.tally.arrived(name)
-    else world.tally.fail(`${name}: ${outcome}`)
-  }
-}
-
 export const links: readonly Program[] = [
   {
     name: 'broker restarted',
@@ -104,12 +60,5 @@ export const links: readonly Program[] = [
     name: 'takeover',
     title: 'a second client takes the session: it keeps it, and the first is told',
     run: takenOver,
-  },
-  {
-    name: 'refusals',
-    title:
-      'wrong password, unknown authority, wrong name: each a typed error; the right ones connect',
-    setup: 'guarded',
-    run: refused,
   },
 ]

@@ -18,11 +18,11 @@ const chosen: readonly (readonly [SiteName, TransportName, string])[] = [
     'mosquitto',
     'TCP',
     `random uploads × 1 | random uploads, TCP × 1 | durable ingest × 0.5 | durable ingest × 0.5 @ 3
-    | durable service × 1 | durable service, 3.1.1 × 0.5 | durable service, auto × 1 | busy listen × 0.3
+    | durable service × 1 | durable service, 3.1.1 × 0.5 | busy listen × 0.3
     | narrow QoS 2 × 1 | 50 devices in a loop × 0.5 | 50 devices, acknowledged by hand × 0.2
     | fan-out × 0.2 | retained state × 1 | wills × 1 | responder leaves × 0.5 | slow handler × 0.4
     | fleet of consumers × 0.5 | $share, 3.1.1 × 1 | 5 MB × 1 | 50 MB × 1 | broker restarted × 0.2
-    | takeover × 1 | refusals × 1 | overlapping filters × 0.5 | dead link × 1 | dying broker × 0.3
+    | takeover × 1 | overlapping filters × 0.5 | dead link × 1 | dying broker × 0.3
     | dying broker, silent × 0.3 | large through cuts × 0.2`,
   ],
   ['mosquitto', 'WebSocket', '50 devices × 0.2 | durable service × 1 | 5 MB × 1'],
@@ -33,7 +33,7 @@ const chosen: readonly (readonly [SiteName, TransportName, string])[] = [
     | overlapping filters × 0.3`,
   ],
   ['mochi', 'WebSocket', '50 devices × 0.2 | $share, 3.1.1 × 1'],
-  ['aedes', 'TCP', 'durable service × 1 | busy listen × 0.2 | narrow QoS 2 × 1 | refusals × 1'],
+  ['aedes', 'TCP', 'durable service × 1 | busy listen × 0.2 | narrow QoS 2 × 1'],
   ['aedes', 'WebSocket', 'durable service × 0.5 | takeover × 1'],
   [
     'MemoryBroker',

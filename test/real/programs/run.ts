@@ -11,7 +11,6 @@ import path from 'node:path'
 import * as esbuild from 'esbuild'
 import { nodeBundle } from '../../support/node-bundle.js'
 import type { Broker, Setup, TransportName } from '../brokers.js'
-import { identities } from '../identities.js'
 import { type Doom, ShapedLink } from '../link.js'
 import type { Missing, Site, SiteName } from '../sites.js'
 import type { ToCell, ToParent } from './cell.js'
@@ -197,13 +196,11 @@ export class Runner {
       observe: tapping(seen),
     })
     target.port = String(link.port)
-    const secureUrl = broker.urls.TLS
     const assignment: Assignment = {
       program: program.name,
       broker: cell.broker,
       url: unix ? `unix://${socket}` : target.href.replace(/\/$/, ''),
       directUrl: broker.urls.TCP ?? url,
-      ...(secureUrl !== undefined && { secureUrl, authority: identities().authority.cert }),
       ...(window !== undefined && { window }),
       scale,
       seconds,

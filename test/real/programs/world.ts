@@ -28,9 +28,6 @@ export interface Assignment {
   readonly url: string
   /** The broker itself, whatever is done to the link. */
   readonly directUrl: string
-  /** An encrypted endpoint, and the authority that vouches for it. */
-  readonly secureUrl?: string
-  readonly authority?: string
   /** Receive Maximum that receivers announce; undefined leaves the default. */
   readonly window?: number
   /** More or less work: 1 is the program as it is meant. */
@@ -88,7 +85,7 @@ export class World {
   async connect(options: DeviceOptions = {}): Promise<Device> {
     const { url, window } = this.assignment
     const own = { ...(window !== undefined && { receiveMaximum: window }), ...options }
-    const connecting = Device.connect(options.url ?? url, own, this.tally)
+    const connecting = Device.connect(url, own, this.tally)
     const device = await within(connecting, 'connecting', 30_000)
     this.#devices.push(device)
     return device
