@@ -244,7 +244,6 @@ withChromium(() => {
       expect(await tooWide(page)).toBe(0)
     })
   })
-  })
 })
 
 // Counts what a process opens: sockets, look-ups, timers, ports.
