@@ -11,8 +11,7 @@ import {
   noWordOfSubscribers,
   unlimited,
 } from './lacks.js'
-import { runOn } from './run-features.js'
-import type { Lacks } from './target.js'
+import { type Lacks, runOn } from './target.js'
 import { failure, take, within } from './waiting.js'
 
 const window =

@@ -4,8 +4,7 @@ import { Client } from '../../src/client/node.js'
 import { account, mosquittoBefore, mosquittoSupports, type TransportName } from './brokers.js'
 import { large, pattern } from './features/publishing.js'
 import { noAliasesFromBroker, noEnhancedAuthentication } from './lacks.js'
-import { runOn } from './run-features.js'
-import type { Lack, Lacks } from './target.js'
+import { type Lack, type Lacks, runOn } from './target.js'
 import { sequence, take, textsUntil, within } from './waiting.js'
 
 const takeover: Lack = {

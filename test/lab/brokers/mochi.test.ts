@@ -4,8 +4,7 @@ import type { Subscription } from '../../../src/client/node.js'
 import { limits } from '../../real/brokers.js'
 import { fewestResets, payloadCount, throughCuts } from '../../real/features/recovery.js'
 import { noAliasesToBroker, noWordOfSubscribers } from '../../real/lacks.js'
-import { runOn } from '../../real/run-features.js'
-import type { Lack, Lacks } from '../../real/target.js'
+import { type Lack, type Lacks, runOn } from '../../real/target.js'
 import {
   eventually,
   failure,
