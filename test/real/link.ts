@@ -301,11 +301,3 @@ export class ShapedLink {
     broker.once('connect', () => client.resume())
   }
 }
-
-/** A link to a broker at this port that resets, for which a page has a stand-in. */
-export function startProxy({
-  port,
-  ...resets
-}: { readonly port: number } & NonNullable<LinkSettings['resets']>): Promise<ShapedLink> {
-  return ShapedLink.start({ port, resets })
-}

@@ -6,7 +6,7 @@
 import { Client, type ClientOptions, constant, type Subscription } from '../../src/client/node.js'
 import { Random } from '../world/random.js'
 import { Lifecycle } from './lifecycle.js'
-import { startProxy } from './link.js'
+import { ShapedLink } from './link.js'
 import type { Restartable } from './restartable.js'
 import { within } from './waiting.js'
 
@@ -121,7 +121,7 @@ const rough: ClientOptions = {
 export async function runResets(broker: Restartable, plan: ResetsPlan): Promise<ResetsResult> {
   // The broker may remember an earlier run.
   runs += 1
-  const proxy = await startProxy({ port: broker.port, seed: plan.seed, meanBytes: plan.meanBytes })
+  const proxy = await ShapedLink.start({ port: broker.port, resets: plan })
   const publisher = new Client(proxy.url, { ...rough, clientId: `publisher-${runs}` })
   const subscriber = new Client(plan.subscriber === 'direct' ? broker.url : proxy.url, {
     ...rough,

@@ -4,7 +4,7 @@
 import { expect } from 'vitest'
 import { type Client, type ClientOptions, constant } from '../../../src/client/node.js'
 import { Lifecycle } from '../lifecycle.js'
-import { startProxy } from '../link.js'
+import { ShapedLink } from '../link.js'
 import type { Feature, World } from '../target.js'
 import { eventually, sequence, take, takeTexts, textsUntil, within } from '../waiting.js'
 
@@ -47,7 +47,7 @@ export async function throughCuts(
   enough: (texts: readonly string[], sent: number) => boolean,
 ) {
   const port = Number(new URL(world.broker.urls.TCP ?? '').port)
-  const proxy = await startProxy({ port, seed: 7 * qos, meanBytes: 800 })
+  const proxy = await ShapedLink.start({ port, resets: { seed: 7 * qos, meanBytes: 800 } })
   try {
     const durable = {
       ...again,
