@@ -21,8 +21,6 @@ export interface Observer {
 export interface LinkSettings {
   /** Port of the broker on this machine. */
   readonly port: number
-  /** Listens on this Unix socket, which swallows 200 kB where TCP on loopback swallows 4 MB: nearer to what a slow network takes. Default: TCP. */
-  readonly path?: string
   /** Bytes a second. Default: no limit. */
   readonly up?: number
   readonly down?: number
@@ -180,10 +178,9 @@ class Wire {
     }
   }
 
-  /** Sends RST to both sides; a Unix socket, which has no such thing, just ends. */
+  /** Sends RST to both sides. */
   cut(): void {
-    if (this.#client.remoteAddress === undefined) this.#client.destroy()
-    else this.#client.resetAndDestroy()
+    this.#client.resetAndDestroy()
     this.#broker.resetAndDestroy()
   }
 
@@ -224,12 +221,7 @@ export class ShapedLink {
 
   static async start(settings: LinkSettings): Promise<ShapedLink> {
     const link = new ShapedLink(settings)
-    const { path } = settings
-    if (path === undefined) link.port = await listening(link.#server)
-    else
-      await new Promise<void>((resolve, reject) =>
-        link.#server.once('error', reject).listen(path, resolve),
-      )
+    link.port = await listening(link.#server)
     let last = performance.now()
     link.#timer = setInterval(() => {
       const now = performance.now()

@@ -4,8 +4,6 @@
  * It counts and judges; it must never wait, and it knows neither client nor broker.
  */
 
-import { existsSync, readFileSync } from 'node:fs'
-
 /** How a program ended. */
 export interface Figures {
   /** Messages whose publish was fulfilled. */
@@ -25,8 +23,6 @@ export interface Figures {
   /** What was not as it should be; empty means passed. */
   readonly failures: readonly string[]
   readonly milliseconds: number
-  /** Peak resident memory of the process with the clients. */
-  readonly megabytes: number
   /** Messages a second and the like, where the program measures something. */
   readonly measured?: Readonly<Record<string, number>>
 }
@@ -118,15 +114,6 @@ export class Tally {
   }
 }
 
-/** Peak resident memory. Linux carries what `resourceUsage` tells over from the process that started this one. */
-function peakMegabytes(): number {
-  const status = '/proc/self/status'
-  const peak = existsSync(status)
-    ? /^VmHWM:\s+(\d+)/m.exec(readFileSync(status, 'utf8'))?.[1]
-    : undefined
-  return Math.round(Number(peak ?? process.resourceUsage().maxRSS) / 1024)
-}
-
 /** Adds what the books themselves show, and closes them. */
 export function conclude(tally: Tally, began: number): Figures {
   if (tally.lost > 0)
@@ -146,7 +133,6 @@ export function conclude(tally: Tally, began: number): Figures {
     endedByPeer: tally.endedByPeer,
     failures: tally.failures,
     milliseconds: Math.round(performance.now() - began),
-    megabytes: peakMegabytes(),
     measured: tally.measured,
   }
 }

@@ -40,7 +40,7 @@ export function lineOf(result: Result): string {
     ([what, value]) => ` · ${what} ${value}`,
   )
   const lines = [
-    `${marks[verdict.word]} ${program} · ${where} · ${counts} · ${figures.milliseconds} ms, ${figures.megabytes} MB${measured.join('')}`,
+    `${marks[verdict.word]} ${program} · ${where} · ${counts} · ${figures.milliseconds} ms${measured.join('')}`,
   ]
   if ('reason' in verdict) lines.push(`       ${verdict.reason}`)
   if (figures.failures.length > 0) {

@@ -18,7 +18,7 @@ const windows: readonly (number | undefined)[] = [undefined, 1, 3, 10, 65_535]
 const transportNames: readonly TransportName[] = ['TCP', 'WebSocket']
 
 /** The cells that the words ask for. */
-function cells(words: readonly string[], seed: number): Cell[] {
+function cells(words: readonly string[]): Cell[] {
   const all = words.includes('all')
   const known: readonly string[] = ['all', ...siteNames, ...transportNames]
   const parts = words.filter((word) => !known.includes(word))
@@ -35,7 +35,7 @@ function cells(words: readonly string[], seed: number): Cell[] {
       for (const transport of among(transportNames, ['TCP']))
         for (const window of all ? windows : [undefined]) {
           if (transport !== 'TCP' && program.bare === true) continue
-          const cell = { program, broker, transport, scale: 1, seconds: 20, seed }
+          const cell = { program, broker, transport }
           if (window === undefined) found.push(cell)
           // A window makes its difference over TCP as over WebSocket, and where a program receives.
           else if (program.windowed === true && transport === 'TCP') found.push({ ...cell, window })
@@ -65,7 +65,7 @@ async function write(): Promise<Came> {
 /** Runs the cells that the words ask for; without words those of the brokers that are quick to be had, as long as there is time. */
 export async function ordinary(lab: Lab, words: readonly string[]): Promise<Came> {
   if (words.length === 1 && words[0] === 'write') return write()
-  const wanted = cells(words, lab.seed)
+  const wanted = cells(words)
   const known: readonly string[] = ['all', ...siteNames]
   const whole = words.includes('all') && words.every((word) => known.includes(word))
   const sites = await Promise.all([...new Set(wanted.map(({ broker }) => broker))].map(site))
@@ -95,7 +95,7 @@ export async function ordinary(lab: Lab, words: readonly string[]): Promise<Came
     did: `${results.length} runs of programs`,
     findings: failed.map((result) => ({
       what: lineOf(result),
-      command: `npm run lab -- brokers programs "${result.broker}" ${result.transport} "${result.program}" --seed ${lab.seed}`,
+      command: `npm run lab -- brokers programs "${result.broker}" ${result.transport} "${result.program}"`,
     })),
     ...(skipped.length > 0 && { skipped: skipped.join('; ') }),
   }

@@ -6,7 +6,6 @@
  */
 import { fork } from 'node:child_process'
 import { mkdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import path from 'node:path'
 import * as esbuild from 'esbuild'
 import { nodeBundle } from '../../support/node-bundle.js'
@@ -25,8 +24,6 @@ export interface Cell {
   readonly transport: TransportName
   readonly window?: number
   readonly scale?: number
-  readonly seconds?: number
-  readonly seed?: number
 }
 
 /** What became of it. */
@@ -50,10 +47,7 @@ const nothing: Figures = {
   endedByPeer: {},
   failures: [],
   milliseconds: 0,
-  megabytes: 0,
 }
-
-let links = 0
 
 /** One JavaScript file of the program of a cell, from the sources. The working directory is the checkout. */
 async function bundleCell(): Promise<string> {
@@ -184,27 +178,21 @@ export class Runner {
   }
 
   async #through(cell: Cell, broker: Broker, url: string): Promise<Result> {
-    const { program, transport, window, scale = 1, seconds = 20, seed = 1 } = cell
+    const { program, transport, window, scale = 1 } = cell
     const seen = nothingSeen()
     const target = new URL(url)
-    links += 1
-    const socket = path.join(tmpdir(), `mqwire-link-${process.pid}-${links}`)
-    const unix = program.link === 'Unix socket'
     const link = await ShapedLink.start({
       port: Number(target.port),
-      ...(unix && { path: socket }),
       observe: tapping(seen),
     })
     target.port = String(link.port)
     const assignment: Assignment = {
       program: program.name,
       broker: cell.broker,
-      url: unix ? `unix://${socket}` : target.href.replace(/\/$/, ''),
+      url: target.href.replace(/\/$/, ''),
       directUrl: broker.urls.TCP ?? url,
       ...(window !== undefined && { window }),
       scale,
-      seconds,
-      seed,
     }
     try {
       const patience = ((program.patience ?? 90) + 15) * 1000

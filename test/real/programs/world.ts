@@ -32,9 +32,6 @@ export interface Assignment {
   readonly window?: number
   /** More or less work: 1 is the program as it is meant. */
   readonly scale: number
-  /** Seconds that a long program goes on. */
-  readonly seconds: number
-  readonly seed: number
 }
 
 /** A program that anybody could have written. */
@@ -48,8 +45,6 @@ export interface Program {
   readonly patience?: number
   /** True where the receivers' window makes a difference. */
   readonly windowed?: boolean
-  /** What leads to the broker. Default `'TCP'`. */
-  readonly link?: 'TCP' | 'Unix socket'
   /** True where the link is treated as one that carries nothing but MQTT: only over TCP. */
   readonly bare?: boolean
   run(world: World): Promise<void>
