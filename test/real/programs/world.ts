@@ -4,7 +4,9 @@
  *
  * Everything it waits for has a deadline that says what was waited for.
  */
+import { pause as sleep } from '../../support/pausing.js'
 import type { Setup } from '../setups.js'
+import { within } from '../waiting.js'
 import { Device, type DeviceOptions } from './device.js'
 import { conclude, type Figures, Tally } from './figures.js'
 
@@ -19,6 +21,8 @@ export type Order =
   | 'shape'
   | 'doom'
   | 'doomed'
+
+export { sleep, within }
 
 /** One program on one broker, over one transport. */
 export interface Assignment {
@@ -153,30 +157,6 @@ export class World {
 
   end(): void {
     for (const device of this.#devices) device.kill()
-  }
-}
-
-export function sleep(milliseconds: number): Promise<void> {
-  return new Promise((resolve) => setTimeout(resolve, milliseconds))
-}
-
-/** The outcome, or an error that names what did not happen in time. */
-export async function within<T>(
-  promise: Promise<T>,
-  what: string,
-  milliseconds: number,
-): Promise<T> {
-  let timer: NodeJS.Timeout | undefined
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(
-      () => reject(new Error(`${what}: not within ${milliseconds} ms`)),
-      milliseconds,
-    )
-  })
-  try {
-    return await Promise.race([promise, late])
-  } finally {
-    clearTimeout(timer)
   }
 }
 
