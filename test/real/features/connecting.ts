@@ -1,6 +1,4 @@
-/**
- * How a connection comes about: over each transport, in each version of the protocol, with a login where the broker wants one.
- */
+/** How a connection comes about: over each transport, in each version of the protocol, with a login where the broker wants one. */
 import { expect } from 'vitest'
 import { scramSha256 } from '../../../src/auth/index.js'
 import type { Client } from '../../../src/client/node.js'

@@ -1,6 +1,4 @@
-/**
- * What ends by itself: sessions, queued messages, and the wills of sessions (sections 3.1.2.11.2, 3.3.2.3.3, 3.14.2.2.2).
- */
+/** What ends by itself: sessions, queued messages, and the wills of sessions (sections 3.1.2.11.2, 3.3.2.3.3, 3.14.2.2.2). */
 import { expect } from 'vitest'
 import type { ClientOptions } from '../../../src/client/node.js'
 import type { Feature, World } from '../target.js'

@@ -1,6 +1,4 @@
-/**
- * What a broker announces in CONNACK is shown, and kept before anything is sent; what a client announces is kept by the broker.
- */
+/** What a broker announces in CONNACK is shown, and kept before anything is sent; what a client announces is kept by the broker. */
 import { expect } from 'vitest'
 import { limits as narrow } from '../brokers.js'
 import type { Feature } from '../target.js'

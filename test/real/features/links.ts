@@ -1,6 +1,4 @@
-/**
- * The connection itself: idle, ended, cut, refused, and made and ended many times.
- */
+/** The connection itself: idle, ended, cut, refused, and made and ended many times. */
 import { expect } from 'vitest'
 import { Client, type ClientEvents } from '../../../src/client/node.js'
 import type { Feature } from '../target.js'

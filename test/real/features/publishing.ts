@@ -1,6 +1,4 @@
-/**
- * What is published arrives: at each QoS, in order, once, with every byte and property.
- */
+/** What is published arrives: at each QoS, in order, once, with every byte and property. */
 import { expect } from 'vitest'
 import type { Client, ClientOptions, QoS, Subscription } from '../../../src/client/node.js'
 import type { Feature, World } from '../target.js'

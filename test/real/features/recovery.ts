@@ -1,6 +1,4 @@
-/**
- * Connections and brokers that come and go: what the client promised is kept through cuts, restarts and kills.
- */
+/** Connections and brokers that come and go: what the client promised is kept through cuts, restarts and kills. */
 import { expect } from 'vitest'
 import { type Client, type ClientOptions, constant } from '../../../src/client/node.js'
 import { exchanges, Lifecycle } from '../lifecycle.js'

@@ -1,6 +1,4 @@
-/**
- * Retained messages: who gets them when, and with which RETAIN flag (sections 3.3.1.3, 3.8.3.1).
- */
+/** Retained messages: who gets them when, and with which RETAIN flag (sections 3.3.1.3, 3.8.3.1). */
 import { expect } from 'vitest'
 import type { Client } from '../../../src/client/node.js'
 import type { Feature } from '../target.js'

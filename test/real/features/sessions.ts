@@ -1,6 +1,4 @@
-/**
- * Sessions: resumed by a new client of the same identifier, taken over by another, ended on purpose (sections 3.1.2.4, 3.1.2.11.2, 4.1).
- */
+/** Sessions: resumed by a new client of the same identifier, taken over by another, ended on purpose (sections 3.1.2.4, 3.1.2.11.2, 4.1). */
 import { expect } from 'vitest'
 import type { Client, ClientOptions, Message, QoS, Subscription } from '../../../src/client/node.js'
 import type { Feature, World } from '../target.js'

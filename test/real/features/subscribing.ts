@@ -1,6 +1,4 @@
-/**
- * Subscriptions and their consumers: sharing, identifiers, acknowledgement, handlers, and calls from inside a turn.
- */
+/** Subscriptions and their consumers: sharing, identifiers, acknowledgement, handlers, and calls from inside a turn. */
 import { expect } from 'vitest'
 import type { QoS } from '../../../src/client/node.js'
 import type { Feature } from '../target.js'
