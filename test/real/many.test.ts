@@ -74,7 +74,7 @@ withMosquitto(['TCP'], () => {
         ),
       )
       const readers = await Promise.all(brokers.map(reading))
-      const [a = '', b = ''] = brokers.map(({ urls }) => urls.TCP)
+      const [a = '', b = a] = brokers.map(({ urls }) => urls.TCP)
       const make = (...given: ConstructorParameters<typeof Client>) => new Client(...given)
       const pool = poolOf(make, a, { size: 4, clientId: 'pool', routing: 'hash', options: patient })
       const group = groupOf(make, {

@@ -147,7 +147,6 @@ export const expectations: readonly Expectation[] = [
   {
     broker: 'mochi',
     programs: [
-      'throughput, QoS 1',
       'busy listen',
       'retained state',
       '50 devices',
