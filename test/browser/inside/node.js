@@ -3,56 +3,9 @@
  *
  * Files of `src` get nothing of it: code that asked for `Buffer` or `process` fails, as it must.
  */
-const latin1 = (bytes) => Array.from(bytes, (byte) => String.fromCharCode(byte)).join('')
-const writers = {
-  utf8: (bytes) => new TextDecoder('utf-8', { ignoreBOM: true }).decode(bytes),
-  latin1,
-  hex: (bytes) => Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join(''),
-}
-
 export class Buffer extends Uint8Array {
-  static from(source, second, length) {
-    if (source instanceof ArrayBuffer) return new Buffer(source, second, length)
-    const { buffer, byteOffset, byteLength } =
-      typeof source === 'string' ? new TextEncoder().encode(source) : Uint8Array.from(source)
-    return new Buffer(buffer, byteOffset, byteLength)
-  }
-
-  static alloc(length, fill = 0) {
-    return new Buffer(length).fill(fill)
-  }
-
-  static byteLength(text) {
-    return new TextEncoder().encode(text).length
-  }
-
   static concat(parts) {
     return Buffer.from(parts.flatMap((part) => [...part]))
-  }
-
-  static compare(one, other) {
-    return one.length === other.length && one.every((byte, at) => byte === other[at]) ? 0 : 1
-  }
-
-  toString(encoding = 'utf8') {
-    return writers[encoding](this)
-  }
-
-  readUInt16BE(offset) {
-    return this[offset] * 256 + this[offset + 1]
-  }
-
-  equals(other) {
-    return Buffer.compare(this, other) === 0
-  }
-
-  indexOf(wanted, from = 0) {
-    if (typeof wanted === 'number') return super.indexOf(wanted, from)
-    return latin1(this).indexOf(latin1(Buffer.from(wanted)), from)
-  }
-
-  includes(wanted) {
-    return this.indexOf(wanted) >= 0
   }
 }
 
