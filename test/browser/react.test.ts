@@ -7,6 +7,7 @@ import { promisify } from 'node:util'
 import { build } from 'esbuild'
 import type { Page } from 'playwright-core'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { connect } from '../../src/client/node.js'
 import { Program } from '../package/examples/program.js'
 import { requireDist, root } from '../package/fixture.js'
 import { brokerAndClient } from '../real/broker-and-client.js'
@@ -235,6 +236,11 @@ withChromium(() => {
     })
 
     it('has names, contrast in both colours, and a visible focus, on a phone', async () => {
+      const sender = await connect(new URL(address).searchParams.get('url') ?? '')
+      for (let number = 0; number < 20; number += 1)
+        await sender.publish('react/number', `${number} is a number`)
+      await sender.disconnect()
+      await page.getByText('19 is a number').waitFor()
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme })
         expect(await faint(page)).toEqual([])
