@@ -13,7 +13,6 @@ const named = new Map([
   ['docs/README.md', 'guides'],
   ['docs/reference.md', 'reference/index'],
   ['test/real/MATRIX.md', 'proofs/brokers'],
-  ['test/real/programs/MATRIX.md', 'proofs/programs'],
   ['test/lab/budgets/BUDGETS.md', 'proofs/budgets'],
   ['bench/RESULTS.md', 'proofs/bench'],
 ])
@@ -121,7 +120,6 @@ const proofs = [
   ['The tests of MQTT.js', 'compat'],
   ['Proofs', 'proofs'],
   ['Broker matrix', 'proofs/brokers'],
-  ['Ordinary programs', 'proofs/programs'],
   ['Budgets', 'proofs/budgets'],
   ['Bench results', 'proofs/bench'],
   ['Security policy', 'security-policy'],

@@ -1,6 +1,4 @@
-/**
- * What a page owes to those who use it with a keyboard, a screen reader or weak eyes, asked of the page itself.
- */
+/** What a page owes to those who use it with a keyboard, a screen reader or weak eyes, asked of the page itself. */
 import type { Page } from 'playwright-core'
 
 /** Roles of what one can use, or must be told of. */

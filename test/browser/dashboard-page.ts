@@ -1,6 +1,4 @@
-/**
- * The dashboard of the examples in a page of a real browser, as a person sees it.
- */
+/** The dashboard of the examples in a page of a real browser, as a person sees it. */
 import type { Browser, BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { eventually } from '../real/waiting.js'
 

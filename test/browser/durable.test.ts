@@ -196,29 +196,24 @@ withChromium(() => {
       await eventually(async () => (await call<number>(page, 'size')) === 0, 'an empty queue')
     })
 
-    it.each([
-      ['is killed', kill],
-      ['is closed', (page: Page) => page.close()],
-    ])(
-      'a tab that %s while it delivers is followed by the one that waits: everything arrives, once',
-      { timeout: 90_000 },
-      async (_how, end) => {
-        const first = await start(opening)
-        const second = await tab()
-        const waiting = call(second, 'open', { ...opening, lock: 'wait' })
-        closeGate()
-        expect(await call(first, 'enqueue', texts(400), 2)).toBe(400)
-        gate?.open()
-        gate = undefined
-        await eventually(() => arrived.length > 10, 'some messages')
-        expect(await second.evaluate('tab.diary.length')).toBe(0)
-        await end(first)
-        expect(await waiting).toBe('open')
-        expect(arrived.length).toBeLessThan(400)
-        expect(await arrivals(400)).toEqual(texts(400))
-        await eventually(async () => (await call<number>(second, 'size')) === 0, 'an empty queue')
-      },
-    )
+    it('a tab that is killed while it delivers is followed by the one that waits: everything arrives, once', {
+      timeout: 90_000,
+    }, async () => {
+      const first = await start(opening)
+      const second = await tab()
+      const waiting = call(second, 'open', { ...opening, lock: 'wait' })
+      closeGate()
+      expect(await call(first, 'enqueue', texts(400), 2)).toBe(400)
+      gate?.open()
+      gate = undefined
+      await eventually(() => arrived.length > 10, 'some messages')
+      expect(await second.evaluate('tab.diary.length')).toBe(0)
+      await kill(first)
+      expect(await waiting).toBe('open')
+      expect(arrived.length).toBeLessThan(400)
+      expect(await arrivals(400)).toEqual(texts(400))
+      await eventually(async () => (await call<number>(second, 'size')) === 0, 'an empty queue')
+    })
 
     it.each([
       // Chromium deletes on a quota that is used up, and puts nothing, however small.

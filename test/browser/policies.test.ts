@@ -1,12 +1,40 @@
 /** What the browser or the server forbids: a strict Content Security Policy, mixed content, and a WebSocket that is closed with a reason. */
+import { createServer } from 'node:http'
 import type { Page } from 'playwright-core'
 import { afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { type Broker, startAedes, startMosquitto, withMosquitto } from '../real/brokers.js'
+import { WebSocketServer } from 'ws'
+import { type Broker, startAedes } from '../real/brokers.js'
 import { selfSigned } from '../support/certificates.js'
+import { listening } from '../support/servers.js'
 import { withChromium } from './chromium.js'
-import { startClosing } from './closing-server.js'
 import { drivenAndSite } from './setting.js'
 import { type Site, serveSite } from './site.js'
+
+const connack = Uint8Array.of(0x20, 3, 0, 0, 0)
+
+/** A WebSocket server that ends connections so: at the first packet (`/before`), or at the next one after CONNACK (`/after`). */
+async function startClosing(
+  code: number,
+  reason: string,
+): Promise<{ readonly url: string; readonly stop: () => Promise<void> }> {
+  const server = createServer()
+  const sockets = new WebSocketServer({ server })
+  sockets.on('connection', (socket, { url }) => {
+    socket.once('message', () => {
+      if (url === '/before') return socket.close(code, reason)
+      socket.send(connack)
+      socket.once('message', () => socket.close(code, reason))
+    })
+  })
+  const port = await listening(server)
+  return {
+    url: `ws://127.0.0.1:${port}`,
+    async stop() {
+      for (const socket of sockets.clients) socket.terminate()
+      await new Promise((resolve) => server.close(resolve))
+    },
+  }
+}
 
 withChromium(() => {
   const setting = drivenAndSite()
@@ -27,55 +55,48 @@ withChromium(() => {
   const ask = (name: string, question: object): Promise<unknown> =>
     page.evaluate(`policies.${name}(${JSON.stringify(question)})`)
 
-  function strict(brokerName: string, start: () => Promise<Broker>, brief: boolean): void {
-    describe(`under a strict Content Security Policy, with ${brokerName}`, () => {
-      let broker: Broker
-      beforeAll(async () => {
-        broker = await start()
-        return () => broker.stop()
-      })
-
-      it('the client does everything', async () => {
-        await open(`${setting.site.origin}/strict/policies.html`)
-        const { result, failure } = (await ask('everything', {
-          url: broker.urls.WebSocket,
-          name: 'strict',
-        })) as { result?: object; failure?: string }
-        expect(failure).toBeUndefined()
-        expect(result).toMatchObject({
-          scope: 'Window',
-          longPayload: true,
-          listened: ['0', '1', '2', '3', '4'],
-          asked: [255, 254, 1],
-          closed: true,
-        })
-        expect(await page.evaluate('policies.violations')).toEqual([])
-      })
-
-      // What is forbidden does not depend on the broker.
-      if (brief) return
-
-      it('loadScanner() gives none, and the client reads without', async () => {
-        await open(`${setting.site.origin}/strict/policies.html`)
-        expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'scanner' })).toEqual({
-          scanner: 'undefined',
-          text: 'read',
-        })
-        expect(complaints).toEqual([])
-      })
-
-      it('loadScanner() gives one where the policy allows it', async () => {
-        await open(`${setting.site.origin}/pages/policies.html`)
-        expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'scanner' })).toEqual({
-          scanner: 'function',
-          text: 'read',
-        })
-        expect(complaints).toEqual([])
-      })
+  describe('under a strict Content Security Policy', () => {
+    let broker: Broker
+    beforeAll(async () => {
+      broker = await startAedes()
+      return () => broker.stop()
     })
-  }
-  strict('aedes', startAedes, false)
-  withMosquitto(['WebSocket'], () => strict('mosquitto', startMosquitto, true))
+
+    it('the client does everything', async () => {
+      await open(`${setting.site.origin}/strict/policies.html`)
+      const { result, failure } = (await ask('everything', {
+        url: broker.urls.WebSocket,
+        name: 'strict',
+      })) as { result?: object; failure?: string }
+      expect(failure).toBeUndefined()
+      expect(result).toMatchObject({
+        scope: 'Window',
+        longPayload: true,
+        listened: ['0', '1', '2', '3', '4'],
+        asked: [255, 254, 1],
+        closed: true,
+      })
+      expect(await page.evaluate('policies.violations')).toEqual([])
+    })
+
+    it('loadScanner() gives none, and the client reads without', async () => {
+      await open(`${setting.site.origin}/strict/policies.html`)
+      expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'scanner' })).toEqual({
+        scanner: 'undefined',
+        text: 'read',
+      })
+      expect(complaints).toEqual([])
+    })
+
+    it('loadScanner() gives one where the policy allows it', async () => {
+      await open(`${setting.site.origin}/pages/policies.html`)
+      expect(await ask('scanner', { url: broker.urls.WebSocket, name: 'scanner' })).toEqual({
+        scanner: 'function',
+        text: 'read',
+      })
+      expect(complaints).toEqual([])
+    })
+  })
 
   describe('ws: from an https page', () => {
     let secure: Site

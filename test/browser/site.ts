@@ -1,8 +1,8 @@
 /**
  * The web server of the browser tests: pages, the built package as it is published, and programs, as modules and bundled.
  *
- * `/inside/page.html` has the pure suites, `/inside/features.html` those of brokers, and `/test/…` the files that they read. `/pages/NAME.html` loads the module `/programs/NAME.js` and finds `mqwire` by an import map; `/strict/NAME.html` loads its bundle under a strict
- * Content Security Policy. Call `requireDist()` first.
+ * `/inside/page.html` has the virtual world. `/pages/NAME.html` loads the module `/programs/NAME.js` and finds
+ * `mqwire` by an import map; `/strict/NAME.html` loads its bundle under a strict Content Security Policy. Call `requireDist()` first.
  */
 import { readFile } from 'node:fs/promises'
 import {
@@ -67,7 +67,7 @@ function bundled(name: string): Promise<string> {
   return made
 }
 
-/** The pure suites, made when they are first asked for. */
+/** Made when they are first asked for. */
 let suites: ReturnType<typeof bundleInside> | undefined
 
 async function inside(name: string): Promise<string> {
@@ -108,7 +108,6 @@ async function answer(pathname: string): Promise<Answer> {
             isolated,
           ]
         : ['text/javascript', await inside(name), isolated]
-    case 'test':
     case 'dist':
       return ['text/javascript', await readFile(path.join(root, path.normalize(pathname)))]
     default:

@@ -1,6 +1,4 @@
-/**
- * A page that is connected through a tap, and its diary, as `programs/life.js` keeps it.
- */
+/** A page that is connected through a tap, and its diary, as `programs/life.js` keeps it. */
 import type { Page } from 'playwright-core'
 import { eventually } from '../real/waiting.js'
 import type { PlainBrowser } from './chromium.js'

@@ -1,6 +1,4 @@
-/**
- * A WebSocket listener in front of a broker's: it passes everything on, notes the packets of the clients, and can be told to break a link.
- */
+/** A WebSocket listener in front of a broker's: it passes everything on, notes the packets of the clients, and can be told to break a link. */
 
 import { createServer } from 'node:http'
 import { WebSocket, WebSocketServer } from 'ws'

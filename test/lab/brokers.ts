@@ -2,14 +2,14 @@
  * Real brokers: the features of `test/real`, ordinary programs (`test/real/programs`), and the tests of MQTT.js for its own client against
  * `mqwire/compat`. A broker whose toolchain is missing is left out, with the reason.
  */
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import path from 'node:path'
-import { ordinary } from '../real/programs/ordinary/main.js'
+import { ordinary } from '../real/programs/main.js'
 import type { Lab, Result } from './lab.js'
 
 export const about =
   '`suites` of test/real and others on real brokers; `programs [all] [NAME ...]`: ordinary ones, broker by broker; ' +
-  '`write`: every feature on every broker, and test/real/MATRIX.md; `compat`: the tests of a checkout of MQTT.js that MQWIRE_MQTTJS names'
+  '`write`: every feature on every broker, into test/real/MATRIX.md; `compat`: the tests of a checkout of MQTT.js that MQWIRE_MQTTJS names'
 export const minutes = 4
 
 const suiteNames = [
@@ -34,11 +34,8 @@ async function write(lab: Lab): Promise<Result> {
     'lab/brokers/hivemq',
   ].map((name) => `test/${name}.`)
   const result = await lab.vitest(files, { env: { MQWIRE_PATIENCE: '40000' }, report })
-  const { tableOf } = await import('../real/table.js')
-  writeFileSync(
-    path.join(lab.root, 'test', 'real', 'MATRIX.md'),
-    tableOf(JSON.parse(readFileSync(report, 'utf8'))),
-  )
+  const { writeFeatures } = await import('../real/matrix.js')
+  writeFeatures(JSON.parse(readFileSync(report, 'utf8')))
   return result
 }
 

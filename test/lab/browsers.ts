@@ -1,12 +1,12 @@
-/** The built package and the pure suites in headless Chromium (`test/browser`). */
+/** The built package and the virtual world in headless Chromium (`test/browser`). */
 import { type Lab, type Result, together } from './lab.js'
 
 export const about =
-  'all of test/browser; `inside`: the long pure suites in a page as well; `hidden`: a hidden tab for eight minutes of real time; `screenshots` writes the pictures anew'
+  'all of test/browser; `inside`: more seeds of the world in a page and a worker; `hidden`: a hidden tab for eight minutes of real time; `screenshots` writes the pictures anew'
 export const minutes = 3
 
 const suites: Readonly<Record<string, (lab: Lab) => Promise<Result>>> = {
-  inside: (lab) => lab.vitest(['test/browser/inside.test.ts'], { env: { MQWIRE_LONG: '1' } }),
+  inside: (lab) => lab.vitest(['test/browser/world.test.ts'], { env: { MQWIRE_LONG: '1' } }),
   hidden: (lab) => lab.vitest([], { args: ['--config', 'test/browser/vitest.config.ts'] }),
   screenshots: (lab) =>
     lab.vitest([], { args: ['--config', 'test/browser/vitest.screenshots.config.ts'] }),

@@ -1,11 +1,6 @@
 /** Every feature on aedes. */
-import { readFileSync } from 'node:fs'
 import { expect } from 'vitest'
-import { aedesSetups } from './aedes.js'
-import { type Broker, type Setup, startAedes, transports } from './brokers.js'
 import { mixed } from './features/publishing.js'
-import { run } from './features.js'
-import { identities } from './identities.js'
 import {
   exceedsReceiveMaximum,
   forgetful,
@@ -16,14 +11,14 @@ import {
   noWordOfSubscribers,
   unlimited,
 } from './lacks.js'
-import type { Lack } from './target.js'
+import { type Lacks, runOn } from './target.js'
 import { failure, take, within } from './waiting.js'
 
 const window =
   'aedes sends without regard to the Receive Maximum of its clients, who may then end the connection'
 const limitless = 'aedes cannot be told to take no more than QoS 1, or nothing retained'
 
-const lacks: Readonly<Record<string, Lack>> = {
+const lacks: Lacks = {
   'shared subscription': {
     reason: 'aedes announces that it has no shared subscriptions',
     absent: true,
@@ -98,7 +93,6 @@ const lacks: Readonly<Record<string, Lack>> = {
   ),
   'maximum QoS': unlimited(limitless),
   'no retained messages': unlimited(limitless),
-  'queued above the limits': unlimited(limitless),
   'will above the limits': unlimited(limitless),
   'no matching subscribers': noWordOfSubscribers('aedes does not tell that nobody has subscribed'),
   'sessions through a restart': forgetful('aedes of itself keeps everything in memory'),
@@ -120,34 +114,4 @@ const lacks: Readonly<Record<string, Lack>> = {
   },
 }
 
-// See the lacks of an inbound window.
-const clientOptions = { receiveMaximum: 65_535 }
-
-const { version } = JSON.parse(
-  readFileSync(new URL('../../node_modules/aedes/package.json', import.meta.url), 'utf8'),
-) as { version: string }
-
-const { authority, server } = identities()
-const start = (setup: Setup): Promise<Broker> => startAedes(aedesSetups[setup], { server })
-
-for (const transport of transports) {
-  const breadth = {
-    TCP: 'all',
-    WebSocket: 'most',
-    TLS: 'essential',
-    'Secure WebSocket': 'essential',
-    'Unix socket': 'essential',
-  } as const
-  run(
-    {
-      broker: 'aedes',
-      version,
-      transport,
-      start,
-      tls: { ca: authority.cert },
-      clientOptions,
-      lacks,
-    },
-    breadth[transport],
-  )
-}
+await runOn('aedes', () => lacks)

@@ -1,14 +1,8 @@
 /** What is left of clients that came and went: nothing. */
 import { expect, it } from 'vitest'
 import { Client, type EndpointOptions } from '../../src/client/node.js'
-import { issue, selfSigned } from '../support/certificates.js'
-import {
-  type Broker,
-  startAedes,
-  startMosquitto,
-  type TransportName,
-  withMosquitto,
-} from './brokers.js'
+import { startMosquitto, type TransportName, withMosquitto } from './brokers.js'
+import { identities } from './identities.js'
 import { eventually, failure, sequence, take, within } from './waiting.js'
 
 const batch = 10
@@ -45,14 +39,9 @@ async function lives(endpoint: EndpointOptions, index: number): Promise<void> {
     )
 }
 
-function cycles(
-  name: string,
-  start: () => Promise<Broker>,
-  transport: TransportName,
-  tls: EndpointOptions['tls'] = undefined,
-): void {
-  it(`100 quick lives on ${name} over ${transport} leave no socket and no timer`, async () => {
-    const broker = await start()
+function cycles(transport: TransportName, tls: EndpointOptions['tls']): void {
+  it(`100 quick lives over ${transport} leave no socket and no timer`, async () => {
+    const broker = await startMosquitto({ tls: identities() })
     try {
       const endpoint = { url: broker.urls[transport] ?? '', tls }
       // What is made once and kept, such as a TLS context, is made now.
@@ -86,14 +75,7 @@ function cycles(
   })
 }
 
-cycles('aedes', () => startAedes(), 'TCP')
-cycles('aedes', () => startAedes(), 'WebSocket')
-
 withMosquitto(['TCP', 'TLS', 'WebSocket', 'Unix socket'], (transport) => {
-  if (transport !== 'TLS') return cycles('mosquitto', () => startMosquitto(), transport)
-  const authority = selfSigned('authority')
-  const server = issue(authority)
-  cycles('mosquitto', () => startMosquitto({ tls: { authority, server } }), transport, {
-    ca: authority.cert,
-  })
+  const { authority } = identities()
+  cycles(transport, transport === 'TLS' ? { ca: authority.cert } : undefined)
 })

@@ -1,6 +1,4 @@
-/**
- * Lacks that several brokers have: each shows what there is instead, and fails when the broker is mended.
- */
+/** Lacks that several brokers have: each shows what there is instead, and fails when the broker is mended. */
 import { expect } from 'vitest'
 import type { Lack } from './target.js'
 import { failure, sequence, take, within } from './waiting.js'

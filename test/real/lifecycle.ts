@@ -71,3 +71,17 @@ export class Lifecycle {
     if (this.connects !== this.disconnects) this.contradictions.push('disconnect without connect')
   }
 }
+
+/** Counts the times that the broker begins a message at QoS 2: each PUBLISH whose identifier is not in use [MQTT-4.3.3-10]. Some begin anew what was cut. */
+export function exchanges(client: Client, topic: string): () => number {
+  const open = new Set<number>()
+  let count = 0
+  client.on('packet', ({ direction, packet }) => {
+    if (direction === 'out') return
+    if (packet.type === 'pubrel') open.delete(packet.packetId)
+    if (packet.type !== 'publish' || packet.topic !== topic || packet.packetId === undefined) return
+    if (!open.has(packet.packetId)) count += 1
+    open.add(packet.packetId)
+  })
+  return () => count
+}

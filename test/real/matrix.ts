@@ -1,11 +1,16 @@
 /**
- * The matrix feature × broker, as Markdown: made from the cells that the tests of the features left in a vitest report, and from nothing else.
+ * `MATRIX.md`: a table of features and one of programs on brokers, each written from what runs showed, and from nothing else.
  *
- * Pure: it may assume that a report is what vitest's JSON reporter writes. A cell of several transports tells where they differ; what was not run
- * is said to be not run.
+ * It runs outside vitest: nothing here may define a test.
  */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { features } from './features.js'
+import { verdictOf } from './programs/expectations.js'
+import { programs } from './programs/programs.js'
+import type { Result } from './programs/run.js'
+import type { Missing, Site, SiteName } from './sites.js'
 
-/** The brokers, in the order of the columns. */
+/** The brokers with features, in the order of the columns. */
 export const brokerNames = ['aedes', 'mosquitto', 'mochi', 'HiveMQ CE'] as const
 export type BrokerName = (typeof brokerNames)[number]
 
@@ -15,17 +20,10 @@ export interface Cell {
   readonly version: string
   readonly transport: string
   readonly feature: string
-  /** Of the feature: ids, a colon, and what is shown. */
-  readonly title: string
   /** It works; the broker does otherwise than the standard says; the broker does not offer it. */
   readonly verdict: 'works' | 'deviates' | 'absent'
   /** Of a deviation or absence. */
   readonly reason?: string
-}
-
-/** A cell with what became of its test. */
-export interface Result extends Cell {
-  readonly passed: boolean
 }
 
 /** Of a vitest JSON report what is read here. */
@@ -38,103 +36,115 @@ export interface Report {
   }[]
 }
 
-/** The cells of a report. Tests that were not run have none. */
-export function resultsOf(report: Report): Result[] {
-  const tests = report.testResults.flatMap((file) => file.assertionResults)
-  return tests.flatMap(({ status, meta }) =>
+/** What was shown in a cell, with the transport, window or both where that was. */
+type Shown = readonly [text: string, reason: string | undefined, where: string]
+
+interface Row {
+  readonly name: string
+  readonly title: string
+  /** For each column. Nothing: not run. */
+  readonly cells: readonly (readonly Shown[])[]
+}
+
+/** A table with footnotes, which are numbered in the order in which they are first needed. */
+export function table(
+  first: string,
+  columns: readonly (readonly [name: string, version: string])[],
+  rows: readonly Row[],
+): string[] {
+  const notes: string[] = []
+  const marked = (text: string, reason: string | undefined): string => {
+    if (reason === undefined) return text
+    if (!notes.includes(reason)) notes.push(reason)
+    return `${text} [${notes.indexOf(reason) + 1}]`
+  }
+  const cell = (all: readonly Shown[]): string => {
+    if (all.length === 0) return 'not run'
+    const places = new Map<string, string[]>()
+    for (const [text, reason, where] of all) {
+      const shown = marked(text, reason)
+      places.set(shown, [...(places.get(shown) ?? []), where])
+    }
+    if (places.size === 1) return [...places.keys()].join()
+    return [...places].map(([text, where]) => `${text} (${where.join(', ')})`).join('; ')
+  }
+  const lines = rows.map(({ name, title, cells }) => {
+    const words = [`**${name}**: ${title.replace(/^(?:MQTT-[\d.-]+[ ,]*)+: /, '')}`]
+    return `| ${[...words, ...cells.map(cell)].map((text) => text.replaceAll('|', '\\|')).join(' | ')} |`
+  })
+  return [
+    `Brokers: ${columns.map(([name, version]) => `${name} ${version || '(not run)'}`).join(', ')}.`,
+    '',
+    `| ${[first, ...columns.map(([name]) => name)].join(' | ')} |`,
+    `| ${['', ...columns].map(() => '---').join(' | ')} |`,
+    ...lines,
+    '',
+    ...notes.map((text, index) => `${index + 1}. ${text}`),
+  ]
+}
+
+const words = { works: 'works', deviates: 'deviates', absent: 'not offered' } as const
+
+/** Features × brokers, from the report of their tests. Tests that were not run have no cells. */
+export function featureTable(
+  rows: readonly { readonly name: string; readonly title: string }[],
+  { testResults }: Report,
+): string[] {
+  const tests = testResults.flatMap(({ assertionResults }) => assertionResults)
+  const cells = tests.flatMap(({ status, meta }) =>
     meta?.interop === undefined ? [] : [{ ...meta.interop, passed: status === 'passed' }],
   )
+  const shown = (broker: BrokerName, name: string): Shown[] =>
+    cells
+      .filter((each) => each.broker === broker && each.feature === name)
+      .sort((one, other) => (one.transport < other.transport ? -1 : 1))
+      .map(({ passed, verdict, reason, transport }) =>
+        passed ? [words[verdict], reason, transport] : ['**fails**', undefined, transport],
+      )
+  return table(
+    'feature',
+    brokerNames.map((name) => [name, cells.find((each) => each.broker === name)?.version ?? '']),
+    rows.map((row) => ({ ...row, cells: brokerNames.map((name) => shown(name, row.name)) })),
+  )
 }
 
-/** Footnotes, numbered in the order in which they are asked for. */
-class Notes {
-  readonly #texts: string[] = []
-
-  mark(text: string): string {
-    if (!this.#texts.includes(text)) this.#texts.push(text)
-    return `[${this.#texts.indexOf(text) + 1}]`
-  }
-
-  get lines(): string[] {
-    return this.#texts.map((text, index) => `${index + 1}. ${text}`)
-  }
-}
-
-const words: Readonly<Record<Cell['verdict'], string>> = {
-  works: 'works',
-  deviates: 'deviates',
-  absent: 'not offered',
-}
-
-/** What one broker shows of one feature, over all transports that it was run on. */
-function cell(results: readonly Result[], notes: Notes): string {
-  if (results.length === 0) return 'not run'
-  const parts = new Map<string, string[]>()
-  for (const { verdict, reason, transport, passed } of results) {
-    const text = passed
-      ? `${words[verdict]}${reason === undefined ? '' : ` ${notes.mark(reason)}`}`
-      : '**fails**'
-    parts.set(text, [...(parts.get(text) ?? []), transport])
-  }
-  const [only] = [...parts.keys()]
-  if (parts.size === 1 && only !== undefined) return only
-  return [...parts]
-    .map(([text, transports]) => `${text} (${transports.sort().join(', ')})`)
-    .join('; ')
-}
-
-/** A title without the statements that it begins with. */
-function shown(title: string): string {
-  return title.replace(/^(?:MQTT-[\d.-]+[ ,]*)+: /, '')
-}
-
-function escaped(text: string): string {
-  return text.replaceAll('|', '\\|')
-}
-
-/** The matrix: a row for each feature, in the order given, a column for each broker. */
-export function matrix(
-  features: readonly { readonly name: string; readonly title: string }[],
+/** Programs × brokers. */
+export function programTable(
   results: readonly Result[],
-): string {
-  const notes = new Notes()
-  const rows = features.map(({ name, title }) => {
-    const cells = brokerNames.map((broker) =>
-      cell(
-        results.filter((each) => each.feature === name && each.broker === broker),
-        notes,
-      ),
-    )
-    return `| ${[`**${name}**: ${shown(title)}`, ...cells].map(escaped).join(' | ')} |`
-  })
-  const versions = brokerNames.map(
-    (broker) =>
-      `${broker} ${results.find((each) => each.broker === broker)?.version ?? '(not run)'}`,
+  sites: readonly (Site | Missing)[],
+): string[] {
+  const shown = (broker: SiteName, name: string): Shown[] =>
+    results
+      .filter((each) => each.broker === broker && each.program === name)
+      .map((result) => {
+        const verdict = verdictOf(result)
+        const word = { passes: 'passes', broker: 'broker', absent: 'not offered' } as const
+        const text = verdict.word === 'fails' ? '**fails**' : word[verdict.word]
+        const { transport, window = 'default' } = result
+        const where = transport === 'TCP' ? String(window) : `${transport} ${window}`
+        return [text, 'reason' in verdict ? verdict.reason : undefined, where]
+      })
+  return table(
+    'program',
+    sites.map((site) => [site.name, 'version' in site ? site.version : '']),
+    programs.map((row) => ({ ...row, cells: sites.map(({ name }) => shown(name, row.name)) })),
   )
-  return [
-    '# Features × brokers',
-    '',
-    'Written by `npm run lab -- brokers write` from the results of the tests in this folder; not to be edited by hand.',
-    '',
-    `Brokers: ${versions.join(', ')}.`,
-    '',
-    '*works*: the test of the feature passes. *deviates*: the broker does otherwise, and a test shows what, so that a mended broker is noticed. *not offered*: the',
-    'broker need not offer it and does not, which a test shows too. Where transports differ, they are named.',
-    '',
-    `| feature | ${brokerNames.join(' | ')} |`,
-    `| --- |${brokerNames.map(() => ' --- |').join('')}`,
-    ...rows,
-    '',
-    '## Notes',
-    '',
-    ...notes.lines,
-    '',
-  ].join('\n')
 }
 
-/** The names of the features in a matrix, in order. */
-export function featuresIn(markdown: string): string[] {
-  return [...markdown.matchAll(/^\| \*\*(.+?)\*\*: /gm)].map(([, name = '']) =>
-    name.replaceAll('\\|', '|'),
-  )
+const file = 'test/real/MATRIX.md'
+
+/** Writes one part of the file, whose heading stays, with the lines up to the first table. The working directory is the checkout. */
+function write(heading: 'Features' | 'Programs', lines: readonly string[]): void {
+  const parts = readFileSync(file, 'utf8').split(/^(?=## )/m)
+  const written = parts.map((part) => {
+    const [about] = part.split(/^(?=Brokers: )/m)
+    return part.startsWith(`## ${heading}\n`) ? `${about}${lines.join('\n')}\n\n` : part
+  })
+  writeFileSync(file, `${written.join('').trimEnd()}\n`)
 }
+
+export const writeFeatures = (report: Report): void =>
+  write('Features', featureTable(features, report))
+
+export const writePrograms = (...given: Parameters<typeof programTable>): void =>
+  write('Programs', programTable(...given))

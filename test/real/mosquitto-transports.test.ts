@@ -1,5 +1,4 @@
-/** Features on mosquitto over TLS, WebSocket and Unix sockets. */
-import { transports } from './brokers.js'
+/** The features on mosquitto over the other transports. */
 import { onMosquitto } from './mosquitto.js'
 
-onMosquitto(transports.filter((transport) => transport !== 'TCP'))
+await onMosquitto('WebSocket', 'TLS', 'Secure WebSocket', 'Unix socket')

@@ -1,4 +1,4 @@
-/** Every feature on mosquitto over TCP: the one real broker of `npm test`. */
+/** Every feature on mosquitto over TCP: what the gate has of real brokers. */
 import { onMosquitto } from './mosquitto.js'
 
-onMosquitto(['TCP'])
+await onMosquitto('TCP')

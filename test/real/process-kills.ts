@@ -5,7 +5,7 @@
  * nothing but lost, doubled and confused messages: tests and figures do. SIGKILL ends a process, not the machine: what a power cut does is not shown here.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -16,7 +16,6 @@ import { levelStore } from '../../src/store/level.js'
 import { root } from '../package/fixture.js'
 import { Random } from '../world/random.js'
 import { type Broker, startMosquitto } from './brokers.js'
-import { LineFile } from './line-file.js'
 import { eventually, within } from './waiting.js'
 
 /** Messages to the process that it has not consumed, at most. */
@@ -96,6 +95,21 @@ export async function runKills(plan: KillsPlan): Promise<KillsResult> {
     kills.end()
     await broker.stop()
     rmSync(folder, { recursive: true, force: true, maxRetries: 3 })
+  }
+}
+
+/** Whole lines of a file that another process appends to, as words. */
+class LineFile {
+  readonly #place: string
+
+  constructor(place: string) {
+    this.#place = place
+  }
+
+  lines(): readonly (readonly string[])[] {
+    if (!existsSync(this.#place)) return []
+    const lines = readFileSync(this.#place, 'utf8').split('\n').slice(0, -1)
+    return lines.map((line) => line.split(' '))
   }
 }
 

@@ -5,8 +5,8 @@
  */
 import { Client, type ClientOptions, constant, type Subscription } from '../../src/client/node.js'
 import { Random } from '../world/random.js'
-import { Lifecycle } from './lifecycle.js'
-import { startProxy } from './proxy.js'
+import { exchanges, Lifecycle } from './lifecycle.js'
+import { ShapedLink } from './link.js'
 import type { Restartable } from './restartable.js'
 import { within } from './waiting.js'
 
@@ -57,25 +57,6 @@ let runs = 0
 /** As few as 0: also an early cut must be one in the middle of something. */
 const padding = 'x'.repeat(6000)
 
-/** Counts the times that the broker begins a message at QoS 2: with each PUBLISH whose identifier was not in use [MQTT-4.3.3-10]. */
-class Exchanges {
-  begun = 0
-  readonly #open = new Set<number>()
-
-  constructor(client: Client, topic: string) {
-    client.on('packet', ({ direction, packet }) => {
-      if (direction === 'out') return
-      if (packet.type === 'pubrel') this.#open.delete(packet.packetId)
-      if (packet.type === 'publish' && packet.topic === topic) this.#begin(packet.packetId ?? 0)
-    })
-  }
-
-  #begin(packetId: number): void {
-    if (!this.#open.has(packetId)) this.begun += 1
-    this.#open.add(packetId)
-  }
-}
-
 /** Counts arrivals of numbered messages. */
 class Arrivals {
   readonly #seen: Uint8Array
@@ -121,7 +102,7 @@ const rough: ClientOptions = {
 export async function runResets(broker: Restartable, plan: ResetsPlan): Promise<ResetsResult> {
   // The broker may remember an earlier run.
   runs += 1
-  const proxy = await startProxy({ port: broker.port, seed: plan.seed, meanBytes: plan.meanBytes })
+  const proxy = await ShapedLink.start({ port: broker.port, resets: plan })
   const publisher = new Client(proxy.url, { ...rough, clientId: `publisher-${runs}` })
   const subscriber = new Client(plan.subscriber === 'direct' ? broker.url : proxy.url, {
     ...rough,
@@ -161,7 +142,7 @@ async function transfer(
   topic: string,
 ): Promise<Pick<ResetsResult, 'qos1' | 'qos2'>> {
   const arrivals = { 1: new Arrivals(plan.messages), 2: new Arrivals(plan.messages) }
-  const exchanges = new Exchanges(subscriber, `${topic}/2`)
+  const begun = exchanges(subscriber, `${topic}/2`)
   const subscription = subscriber.subscription(`${topic}/+`, { qos: 2 })
   await Promise.all([publisher.connect(), subscriber.connect(), subscription.ready])
   const received = receive(subscription, arrivals)
@@ -169,7 +150,7 @@ async function transfer(
   // Behind everything that was sent before it.
   await publisher.publish(`${topic}/end`, '', { qos: 2 })
   await received
-  const begunAnew = exchanges.begun - arrivals[2].different
+  const begunAnew = begun() - arrivals[2].different
   return {
     qos1: { ...qos1, ...counted(arrivals[1], 0) },
     qos2: { ...qos2, ...counted(arrivals[2], begunAnew) },

@@ -16,14 +16,6 @@ const limits = ['max_queued_messages 1000000', 'max_queued_bytes 0', 'max_inflig
 /** Else its answers wait for the kernel's delayed acknowledgements. */
 const prompt = 'set_tcp_nodelay true'
 
-/** What it is started with. */
-export interface RestartableSettings {
-  /** Default `'nothing'`. */
-  readonly memory?: Memory
-  /** User names with passwords; anybody may connect without. */
-  readonly passwords?: Readonly<Record<string, string>>
-}
-
 /** A broker at one port, through several lives. */
 export class Restartable {
   /** Times that it was killed. */
@@ -35,9 +27,13 @@ export class Restartable {
   }
 
   /** A broker that accepts connections. */
-  static async start(settings: RestartableSettings = {}): Promise<Restartable> {
+  static async start({
+    memory = 'nothing',
+  }: {
+    readonly memory?: Memory
+  } = {}): Promise<Restartable> {
     return new Restartable(
-      await startProcess(() => makeMosquitto({ ...settings, lines: [...limits, prompt] })),
+      await startProcess(() => makeMosquitto({ memory, lines: [...limits, prompt] })),
     )
   }
 

@@ -1,5 +1,5 @@
 /**
- * What the features are run on: one broker over one transport, what it is known to do otherwise, and the clients of one test.
+ * Runs every feature on one broker, over each transport that it has.
  *
  * A broker's shortcomings are data with a reason, and each has a test of its own in place of the feature's. Every test says in its metadata which
  * cell of the matrix it is: `matrix.ts` makes the table from a report.
@@ -14,8 +14,11 @@ import {
   type Subscription,
 } from '../../src/client/node.js'
 import type { TlsOptions } from '../../src/transport/transport.js'
-import type { Broker, Setup, TransportName } from './brokers.js'
+import { type Broker, type Setup, type TransportName, transports } from './brokers.js'
+import { features } from './features.js'
+import { identities } from './identities.js'
 import type { BrokerName, Cell } from './matrix.js'
+import { type Site, site } from './sites.js'
 import { within } from './waiting.js'
 
 declare module 'vitest' {
@@ -26,18 +29,17 @@ declare module 'vitest' {
 }
 
 /** One broker over one transport. */
-export interface Target {
+interface Target extends Pick<Site, 'version' | 'start'> {
   readonly broker: BrokerName
-  readonly version: string
   readonly transport: TransportName
-  readonly start: (setup: Setup) => Promise<Broker>
-  /** For the transports that are encrypted. */
-  readonly tls?: TlsOptions
-  /** What every client on this broker is given, with the reason in the data. */
-  readonly clientOptions?: ClientOptions
-  /** By the name of the feature. */
-  readonly lacks: Readonly<Record<string, Lack>>
+  readonly tls: TlsOptions
+  /** What every client on this broker is given. */
+  readonly clientOptions: ClientOptions
+  readonly lacks: Lacks
 }
+
+/** By the name of the feature. */
+export type Lacks = Readonly<Record<string, Lack>>
 
 /** A feature that a broker does not have, or not as the standard says. */
 export interface Lack {
@@ -51,7 +53,7 @@ export interface Lack {
 /** One thing that client and broker must do together. */
 export interface Feature {
   readonly name: string
-  /** Acceptance ids and pains, and what is shown. */
+  /** Statement identifiers, and what is shown. */
   readonly title: string
   /** Ends the broker, or may cost it something: gets one of its own. */
   readonly ownBroker?: boolean
@@ -59,8 +61,6 @@ export interface Feature {
   readonly setup?: Setup
   /** Where it is run: over every transport, over those that most features are run on (default), or over TCP only because the transport makes no difference. */
   readonly reach?: 'everywhere' | 'most' | 'TCP'
-  /** Run with nothing beside it, because it leaves little of the machine. */
-  readonly alone?: boolean
   /** Milliseconds that it may take, where that is more than the default. */
   readonly timeout?: number
   run(world: World): Promise<void>
@@ -85,7 +85,7 @@ export class World {
     if (url === undefined)
       throw new Error(`${this.target.broker} does not listen on ${this.target.transport}`)
     const { tls } = this.target
-    return tls !== undefined && /^(?:mqtts|wss):/.test(url) ? { url, tls } : { url }
+    return /^(?:mqtts|wss):/.test(url) ? { url, tls } : { url }
   }
 
   /** A topic or filter of this test only. */
@@ -98,7 +98,7 @@ export class World {
     return `world-${this.#number}-${name}`
   }
 
-  /** A client that does not connect yet; to another endpoint than the broker's where there is something in between. */
+  /** A client that does not connect yet; `endpoint` where something lies between it and the broker. */
   client(options: ClientOptions = {}, endpoint: EndpointOptions = this.endpoint): Client {
     const client = new Client(endpoint, {
       reconnect: false,
@@ -131,110 +131,87 @@ export class World {
   }
 }
 
-/** Runs one feature or lack with clients that end with it. */
-export async function inWorld(
-  target: Target,
-  broker: Broker,
-  run: (world: World) => Promise<void>,
-): Promise<void> {
-  const world = new World(target, broker)
-  try {
-    await run(world)
-  } finally {
-    world.end()
-  }
-}
-
-/** Brokers of one target that several tests share, one for each setup; each is started when it is first asked for. */
-class Shared {
-  readonly #target: Target
-  readonly #brokers = new Map<Setup, Promise<Broker>>()
-
-  constructor(target: Target) {
-    this.#target = target
-  }
-
-  get(setup: Setup): Promise<Broker> {
-    const running = this.#brokers.get(setup) ?? this.#target.start(setup)
-    this.#brokers.set(setup, running)
-    return running
-  }
-
-  async stop(): Promise<void> {
-    const ended = await Promise.allSettled(this.#brokers.values())
-    await Promise.all(
-      ended.map((each) => (each.status === 'fulfilled' ? each.value.stop() : undefined)),
-    )
-  }
-}
-
 /** Defines the tests of features on one target. Several run at a time: most of their time is spent waiting for the broker. */
-export function suite(target: Target, features: readonly Feature[]): void {
-  block(
-    target,
-    false,
-    features.filter(({ alone = false }) => alone),
-  )
-  block(
-    target,
-    true,
-    features.filter(({ alone = false }) => !alone),
-  )
-}
-
-function block(target: Target, concurrent: boolean, features: readonly Feature[]): void {
-  if (features.length === 0) return
-  describe(`${target.broker} over ${target.transport}${concurrent ? '' : ', one at a time'}`, {
-    concurrent,
-  }, () => {
-    const shared = new Shared(target)
-    beforeAll(() => shared.get('plain'))
-    afterAll(() => shared.stop())
-    for (const feature of features) define(target, feature, shared)
-  })
-}
-
-function cellOf(
-  { broker, version, transport }: Target,
-  { name, title }: Feature,
-  lack: Lack | undefined,
-): Cell {
-  const cell = { broker, version, transport, feature: name, title }
-  if (lack === undefined) return { ...cell, verdict: 'works' }
-  return { ...cell, verdict: lack.absent === true ? 'absent' : 'deviates', reason: lack.reason }
-}
-
-function define(target: Target, feature: Feature, shared: Shared): void {
-  const lack = target.lacks[feature.name]
-  const title = lack === undefined ? feature.title : `${feature.title} (not here: ${lack.reason})`
-  const { setup = 'plain', timeout } = feature
-  const run = async (): Promise<void> => {
-    if (feature.ownBroker !== true)
-      return inWorld(target, await shared.get(setup), lack?.shows ?? feature.run)
-    const broker = await target.start(setup)
-    try {
-      await inWorld(target, broker, lack?.shows ?? feature.run)
-    } finally {
-      await broker.stop()
+function suite(target: Target, run: readonly Feature[]): void {
+  const { broker, transport } = target
+  describe(`${broker} over ${transport}`, { concurrent: true }, () => {
+    /** Brokers that several tests share, each started when it is first asked for. */
+    const shared = new Map<Setup, Promise<Broker>>()
+    const start = (setup: Setup): Promise<Broker> => {
+      const running = shared.get(setup) ?? target.start(setup)
+      shared.set(setup, running)
+      return running
     }
-  }
-  const options = timeout === undefined ? {} : { timeout }
-  it(title, options, async ({ task }) => {
-    task.meta.interop = cellOf(target, feature, lack)
-    await run()
+    beforeAll(() => start('plain'))
+    afterAll(async () => {
+      const ended = await Promise.allSettled(shared.values())
+      await Promise.all(ended.map((each) => each.status === 'fulfilled' && each.value.stop()))
+    })
+    for (const feature of run) define(target, feature, start)
   })
 }
 
-/** Defines the test of a transport on which a broker does not listen. */
-export function withoutTransport(
-  cell: Omit<Cell, 'verdict' | 'feature' | 'title'>,
-  shows: () => Promise<void>,
-): void {
-  const feature = `over ${cell.transport}`
-  it(`${cell.broker} is not reached over ${cell.transport}: ${cell.reason}`, async ({ task }) => {
-    task.meta.interop = { ...cell, feature, title: feature, verdict: 'absent' }
-    await shows()
+function define(target: Target, feature: Feature, share: (setup: Setup) => Promise<Broker>): void {
+  const { broker, version, transport, lacks } = target
+  const { name, setup = 'plain', ownBroker = false, timeout } = feature
+  const lack = lacks[name]
+  const title = lack === undefined ? feature.title : `${feature.title} (not here: ${lack.reason})`
+  it(title, timeout === undefined ? {} : { timeout }, async ({ task }) => {
+    const cell = { broker, version, transport, feature: name }
+    task.meta.interop =
+      lack === undefined
+        ? { ...cell, verdict: 'works' }
+        : { ...cell, verdict: lack.absent ? 'absent' : 'deviates', reason: lack.reason }
+    const running = await (ownBroker ? target.start(setup) : share(setup))
+    const world = new World(target, running)
+    try {
+      await (lack?.shows ?? feature.run)(world)
+    } finally {
+      world.end()
+      if (ownBroker) await running.stop()
+    }
   })
+}
+
+/** The features that are run: all of them, those that may depend on the transport, or the essential ones. */
+const reaches: Readonly<Record<TransportName, readonly string[]>> = {
+  TCP: ['everywhere', 'most', 'TCP'],
+  WebSocket: ['everywhere', 'most'],
+  TLS: ['everywhere'],
+  'Secure WebSocket': ['everywhere'],
+  'Unix socket': ['everywhere'],
+}
+
+/**
+ * `lacksOf` has what the broker does not do as the standard says, by the name of the feature. A broker that cannot be had is skipped, or fails where it
+ * must be had.
+ */
+export async function runOn(
+  broker: BrokerName,
+  lacksOf: (transport: TransportName) => Lacks,
+  {
+    over = transports,
+    required = false,
+  }: { over?: readonly TransportName[]; required?: boolean } = {},
+): Promise<void> {
+  const found = await site(broker)
+  if ('missing' in found) return withoutBroker(broker, found.missing, required)
+  const { version, start, clientOptions = {} } = found
+  const tls = { ca: identities().authority.cert }
+  for (const transport of over) {
+    const lacks = lacksOf(transport)
+    const unknown = Object.keys(lacks).filter(
+      (name) => !features.some((each) => each.name === name),
+    )
+    if (unknown.length > 0) throw new Error(`no feature is called '${unknown.join()}'`)
+    const own = `over ${transport}`
+    const run = features.filter(({ name, reach = 'most' }) =>
+      name.startsWith('over ') || lacks[own] !== undefined
+        ? name === own
+        : reaches[transport].includes(reach),
+    )
+    suite({ broker, version, transport, start, tls, clientOptions, lacks }, run)
+  }
 }
 
 /** Defines what stands for the suite of a broker that cannot be had here: a test that is skipped, with the reason printed. Where it must be had it fails. */

@@ -346,7 +346,7 @@ const manners = {
 /** One way of being different. */
 export type MannerName = keyof typeof manners
 
-/** Brokers that were watched, as the manners that they were seen with: `test/real/programs/ordinary/expectations.ts` has the figures. */
+/** Brokers that were watched, as the manners that they were seen with: `test/real/programs/expectations.ts` has the figures. */
 const profiles = {
   // 2.0.11: sends up to 3,393 messages against 256 when acknowledgements come in batches, and answers in batches itself (its sockets have Nagle on).
   // On 3.1.1 it delivers 20 of 100 messages at QoS 2 that it acknowledged.

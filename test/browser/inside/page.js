@@ -1,6 +1,7 @@
-/** The runner in a page, and in a worker of it: `inside.page` and `inside.worker` have the same functions. One thing at a time in each. */
-import { runFile } from './run.js'
+/** The world in a page, and in a worker of it: `inside.page` and `inside.worker` have the same functions. One thing at a time in each. */
 import { histories, historyOf } from './world.ts'
+
+const page = { histories, historyOf }
 
 const worker = new Worker('/inside/worker.js', { type: 'module' })
 
@@ -13,9 +14,8 @@ function ask(...question) {
   })
 }
 
+const names = Object.keys(page)
 globalThis.inside = {
-  page: { runFile, histories, historyOf },
-  worker: Object.fromEntries(
-    ['runFile', 'histories', 'historyOf'].map((name) => [name, (...given) => ask(name, ...given)]),
-  ),
+  page,
+  worker: Object.fromEntries(names.map((name) => [name, (...given) => ask(name, ...given)])),
 }

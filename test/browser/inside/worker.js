@@ -1,8 +1,7 @@
-/** The runner in a dedicated worker: asked `[name, ...arguments]`, answers `{ result }` or `{ failure }`. */
-import { runFile } from './run.js'
+/** The world in a dedicated worker: asked `[name, ...arguments]`, answers `{ result }` or `{ failure }`. */
 import { histories, historyOf } from './world.ts'
 
-const known = { runFile, histories, historyOf }
+const known = { histories, historyOf }
 
 globalThis.onmessage = async ({ data: [name, ...given] }) => {
   try {

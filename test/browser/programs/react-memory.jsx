@@ -1,6 +1,4 @@
-/**
- * Components over a broker in the same page: each function is a scenario that gives what was seen.
- */
+/** Components over a broker in the same page: each function is a scenario that gives what was seen. */
 import { Client } from 'mqwire'
 import {
   MqttProvider,

@@ -1,6 +1,4 @@
-/**
- * Components that use the hooks of mqwire/react, in StrictMode, for the test to mount, render again, refresh and unmount.
- */
+/** Components that use the hooks of mqwire/react, in StrictMode, for the test to mount, render again, refresh and unmount. */
 import { refresh } from './refresh.js'
 
 // React comes after it.

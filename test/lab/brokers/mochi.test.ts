@@ -1,12 +1,10 @@
 /** Every feature on mochi-mqtt, where it can be built. */
 import { expect } from 'vitest'
 import type { Subscription } from '../../../src/client/node.js'
-import { type Broker, limits, type Setup, transports } from '../../real/brokers.js'
+import { limits } from '../../real/brokers.js'
 import { fewestResets, payloadCount, throughCuts } from '../../real/features/recovery.js'
-import { run } from '../../real/features.js'
-import { identities } from '../../real/identities.js'
 import { noAliasesToBroker, noWordOfSubscribers } from '../../real/lacks.js'
-import { type Lack, withoutBroker } from '../../real/target.js'
+import { type Lack, type Lacks, runOn } from '../../real/target.js'
 import {
   eventually,
   failure,
@@ -16,8 +14,6 @@ import {
   textsUntil,
   within,
 } from '../../real/waiting.js'
-import { buildGo } from './building.js'
-import { mochiVersion, startMochi } from './mochi.js'
 
 /** Texts, in whatever order they come. */
 async function unordered(subscription: Subscription, count: number): Promise<void> {
@@ -72,15 +68,13 @@ const sharedIdentifiers: Lack = {
   },
 }
 
-const lacks: Readonly<Record<string, Lack>> = {
+const lacks: Lacks = {
+  'both directions': sharedIdentifiers,
   'sessions of MQTT 3.1.1': disorder(100, 1, 4),
   'durable session at QoS 1': disorder(100, 1),
   'durable session at QoS 2': disorder(100, 2),
-  'unclaimed hold': disorder(50, 2),
-  'end of the hold': disorder(3, 1),
   redelivery: disorder(3, 1),
   'expiry of queued messages': disorder(2, 1),
-  'thousands at QoS 1 and 2 both ways': sharedIdentifiers,
   'inbound window': {
     reason:
       'mochi does not keep to the Receive Maximum of its clients, who may then end the connection; and its bookkeeping of it may lock it up, so that the clients of the other features take 65,535',
@@ -193,7 +187,6 @@ const lacks: Readonly<Record<string, Lack>> = {
     },
   },
   'no retained messages': unannounced(),
-  'queued above the limits': unannounced(),
   'will above the limits': {
     reason: 'mochi refuses a will above its limits with 0x82',
     async shows(world) {
@@ -283,37 +276,4 @@ function unannounced(): Lack {
   }
 }
 
-// See the lacks of topic aliases from the broker, and of an inbound window.
-const clientOptions = { topicAliasMaximum: 0, receiveMaximum: 65_535 }
-
-const [plain, scram] = [await buildGo('mochi'), await buildGo('scram-mochi')]
-const missing = plain.missing ?? scram.missing
-
-if (plain.missing !== undefined || scram.missing !== undefined)
-  withoutBroker('mochi', missing ?? '')
-else {
-  const programs = { plain: plain.folder, scram: scram.folder }
-  const { authority, server } = identities()
-  const start = (setup: Setup): Promise<Broker> => startMochi(programs, setup, server)
-  for (const transport of transports) {
-    const breadth = {
-      TCP: 'all',
-      WebSocket: 'most',
-      TLS: 'essential',
-      'Secure WebSocket': 'essential',
-      'Unix socket': 'essential',
-    } as const
-    run(
-      {
-        broker: 'mochi',
-        version: mochiVersion(),
-        transport,
-        start,
-        tls: { ca: authority.cert },
-        clientOptions,
-        lacks,
-      },
-      breadth[transport],
-    )
-  }
-}
+await runOn('mochi', () => lacks)

@@ -1,6 +1,4 @@
-/**
- * Reason codes: what a broker does not allow, and what it has nobody for.
- */
+/** Reason codes: what a broker does not allow, and what it has nobody for. */
 import { expect } from 'vitest'
 import { account } from '../brokers.js'
 import type { Feature } from '../target.js'

@@ -1,6 +1,4 @@
-/**
- * How a connection comes about: over each transport, in each version of the protocol, with a login where the broker wants one.
- */
+/** How a connection comes about: over each transport, in each version of the protocol, with a login where the broker wants one. */
 import { expect } from 'vitest'
 import { scramSha256 } from '../../../src/auth/index.js'
 import type { Client } from '../../../src/client/node.js'
@@ -122,16 +120,6 @@ export const connecting: readonly Feature[] = [
       })
       loud.destroy()
       expect((await take(subscription, 'the will')).text()).toBe('of the loud one')
-    },
-  },
-  {
-    name: 'automatic version',
-    title: "protocolVersion 'auto' stays at 5.0 where the broker speaks it",
-    reach: 'most',
-    async run(world) {
-      const client = await world.connect({ protocolVersion: 'auto' })
-      expect(client.negotiated?.protocolVersion).toBe(5)
-      await talks(world, client)
     },
   },
   {

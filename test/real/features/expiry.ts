@@ -1,6 +1,4 @@
-/**
- * What ends by itself: sessions, queued messages, and the wills of sessions (sections 3.1.2.11.2, 3.3.2.3.3, 3.14.2.2.2).
- */
+/** What ends by itself: sessions, queued messages, and the wills of sessions (sections 3.1.2.11.2, 3.3.2.3.3, 3.14.2.2.2). */
 import { expect } from 'vitest'
 import type { ClientOptions } from '../../../src/client/node.js'
 import type { Feature, World } from '../target.js'
@@ -27,26 +25,26 @@ async function isPresent(world: World, options: ClientOptions): Promise<boolean 
   return client.negotiated?.sessionPresent
 }
 
+/** Options of a session that is to expire, and of one that is to live. */
+function twoOf(world: World): [short: ClientOptions, long: ClientOptions] {
+  const of = (name: string) => ({ clientId: world.id(name), cleanStart: false })
+  return [of('short'), of('long')]
+}
+
 export const expiry: readonly Feature[] = [
   {
     name: 'session expiry',
     title: 'a session outlives its connection by the Session Expiry Interval, and no longer',
     reach: 'TCP',
     async run(world) {
-      const [short, long] = ['short', 'long'].map((name) => ({
-        clientId: world.id(name),
-        cleanStart: false,
-      }))
+      const [short, long] = twoOf(world)
       const clients = [
         await begin(world, { ...short, sessionExpiryInterval: 1 }),
         await begin(world, { ...long, sessionExpiryInterval: 100 }),
       ]
       for (const client of clients) client.destroy()
       await pass(3500)
-      expect([await isPresent(world, { ...short }), await isPresent(world, { ...long })]).toEqual([
-        false,
-        true,
-      ])
+      expect([await isPresent(world, short), await isPresent(world, long)]).toEqual([false, true])
     },
   },
   {
@@ -54,19 +52,14 @@ export const expiry: readonly Feature[] = [
     title: 'disconnect({ sessionExpiryInterval: 1 }) shortens the life of a session',
     reach: 'TCP',
     async run(world) {
-      const [short, long] = ['short', 'long'].map((name) => ({
-        clientId: world.id(name),
-        cleanStart: false,
-        sessionExpiryInterval: 100,
-      }))
-      const [one, other] = [await begin(world, { ...short }), await begin(world, { ...long })]
+      const [short, long] = twoOf(world)
+      const lasting = { sessionExpiryInterval: 100 }
+      const one = await begin(world, { ...short, ...lasting })
+      const other = await begin(world, { ...long, ...lasting })
       await within(one.disconnect({ sessionExpiryInterval: 1 }), 'disconnecting')
       await within(other.disconnect(), 'disconnecting')
       await pass(3500)
-      expect([await isPresent(world, { ...short }), await isPresent(world, { ...long })]).toEqual([
-        false,
-        true,
-      ])
+      expect([await isPresent(world, short), await isPresent(world, long)]).toEqual([false, true])
     },
   },
   {

@@ -1,6 +1,4 @@
-/**
- * Topic names and filters: wildcards, UTF-8 at its edges, and the longest of all (sections 1.5.4, 4.7).
- */
+/** Topic names and filters: wildcards, UTF-8 at its edges, and the longest of all (sections 1.5.4, 4.7). */
 import { expect } from 'vitest'
 import type { Feature } from '../target.js'
 import { take, textsUntil, within } from '../waiting.js'

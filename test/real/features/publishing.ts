@@ -1,6 +1,4 @@
-/**
- * What is published arrives: at each QoS, in order, once, with every byte and property.
- */
+/** What is published arrives: at each QoS, in order, once, with every byte and property. */
 import { expect } from 'vitest'
 import type { Client, ClientOptions, QoS, Subscription } from '../../../src/client/node.js'
 import type { Feature, World } from '../target.js'
@@ -133,39 +131,6 @@ export const publishing: readonly Feature[] = [
     },
   },
   {
-    name: 'payloads',
-    title: 'empty, text, bytes, a view with an offset; topics and text outside ASCII',
-    async run(world) {
-      const filter = world.topic('größe/温度/🌡/#')
-      const [sender, subscription] = await world.pair(filter, { qos: 1 })
-      const bytes = Uint8Array.from([9, 0, 255, 128, 9])
-      const payloads = [
-        '',
-        'Grüße, 世界 🌍\u0000\ufeff',
-        bytes,
-        bytes.subarray(1, 4),
-        new DataView(bytes.buffer, 1, 3),
-        new ArrayBuffer(0),
-      ]
-      const expected = [
-        [],
-        [...new TextEncoder().encode('Grüße, 世界 🌍\u0000\ufeff')],
-        [...bytes],
-        [0, 255, 128],
-        [0, 255, 128],
-        [],
-      ]
-      const topic = world.topic('größe/温度/🌡/Ω 1')
-      for (const payload of payloads)
-        await within(sender.publish(topic, payload, { qos: 1 }), 'the receipt')
-      for (const wanted of expected) {
-        const message = await take(subscription)
-        expect(message.topic).toBe(topic)
-        expect([...message.payload]).toEqual(wanted)
-      }
-    },
-  },
-  {
     name: 'large payloads',
     reach: 'everywhere',
     title: '1 MB both ways at each QoS, with maximumPacketSize raised',
@@ -225,30 +190,6 @@ export const publishing: readonly Feature[] = [
     },
   },
   {
-    name: 'request and response',
-    title: 'a responder answers on the response topic with the correlation data, bytes equal',
-    async run(world) {
-      const [requester, responder] = [await world.connect(), await world.connect()]
-      const [service, answers] = [world.topic('service'), world.topic('answers')]
-      const correlationData = Uint8Array.from({ length: 300 }, (_, index) => index & 0xff)
-      await responder.listen(service, async (request) => {
-        const { responseTopic, correlationData } = request.properties
-        await responder.publish(responseTopic ?? '', `${request.text()}!`, {
-          qos: 1,
-          properties: { correlationData },
-        })
-      })
-      const replies = await requester.subscribe(answers, { qos: 1 })
-      await requester.publish(service, 'hello', {
-        qos: 1,
-        properties: { responseTopic: answers, correlationData },
-      })
-      const reply = await take(replies, 'the reply')
-      expect(reply.text()).toBe('hello!')
-      expect([...(reply.properties.correlationData ?? [])]).toEqual([...correlationData])
-    },
-  },
-  {
     name: 'message expiry',
     title: 'Message Expiry Interval reaches the receiver, and ends a retained message',
     async run(world) {
@@ -273,23 +214,6 @@ export const publishing: readonly Feature[] = [
         async () => !(await retainedOn(world, retained, fence)),
         'the end of the retained message',
       )
-    },
-  },
-  {
-    name: 'post',
-    title:
-      'post() hands over 500 messages at QoS 0 in order, and flush() waits until they were written',
-    async run(world) {
-      const topic = world.topic('post')
-      const [sender, subscription] = await world.pair(topic)
-      const buffer = new Uint8Array(1)
-      for (let index = 0; index < 500; index += 1) {
-        buffer[0] = index & 0xff
-        expect(sender.post(topic, buffer)).toBe(true)
-      }
-      await within(sender.flush(), 'the flush')
-      for (let index = 0; index < 500; index += 1)
-        expect((await take(subscription)).payload[0]).toBe(index & 0xff)
     },
   },
 ]

@@ -1,10 +1,8 @@
-/**
- * Connections and brokers that come and go: what the client promised is kept through cuts, restarts and kills.
- */
+/** Connections and brokers that come and go: what the client promised is kept through cuts, restarts and kills. */
 import { expect } from 'vitest'
 import { type Client, type ClientOptions, constant } from '../../../src/client/node.js'
-import { Lifecycle } from '../lifecycle.js'
-import { startProxy } from '../proxy.js'
+import { exchanges, Lifecycle } from '../lifecycle.js'
+import { ShapedLink } from '../link.js'
 import type { Feature, World } from '../target.js'
 import { eventually, sequence, take, takeTexts, textsUntil, within } from '../waiting.js'
 
@@ -25,21 +23,6 @@ async function arrivals(client: Client, topic: string, qos: 1 | 2): Promise<stri
   return texts
 }
 
-/** Counts the exchanges at QoS 2 that the broker begins: each PUBLISH whose identifier is not in use. Some brokers begin anew what was cut. */
-function exchanges(client: Client): () => number {
-  const open = new Set<number>()
-  let count = 0
-  client.on('packet', ({ direction, packet }) => {
-    if (direction === 'out') return
-    if (packet.type === 'pubrel') open.delete(packet.packetId)
-    if (packet.type !== 'publish' || packet.packetId === undefined || open.has(packet.packetId))
-      return
-    open.add(packet.packetId)
-    count += 1
-  })
-  return () => count
-}
-
 /** Sends messages from one durable client to another, both of whom are cut again and again, until `enough` has arrived. */
 export async function throughCuts(
   world: World,
@@ -47,7 +30,7 @@ export async function throughCuts(
   enough: (texts: readonly string[], sent: number) => boolean,
 ) {
   const port = Number(new URL(world.broker.urls.TCP ?? '').port)
-  const proxy = await startProxy({ port, seed: 7 * qos, meanBytes: 800 })
+  const proxy = await ShapedLink.start({ port, resets: { seed: 7 * qos, meanBytes: 800 } })
   try {
     const durable = {
       ...again,
@@ -60,7 +43,7 @@ export async function throughCuts(
     const [sender, receiver] = [client('sender'), client('receiver')]
     const lives = [new Lifecycle(sender), new Lifecycle(receiver)]
     await within(Promise.all([receiver.connect(), sender.connect()]), 'connecting')
-    const begun = exchanges(receiver)
+    const begun = exchanges(receiver, world.topic('a'))
     const got = await arrivals(receiver, world.topic('a'), qos)
     // aedes remembers a session by its subscriptions.
     await within(sender.subscribe(world.topic('none'), { qos: 1 }), 'subscribing')

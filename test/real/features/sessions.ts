@@ -1,9 +1,6 @@
-/**
- * Sessions: resumed by a new client of the same identifier, taken over by another, ended on purpose (sections 3.1.2.4, 3.1.2.11.2, 4.1).
- */
+/** Sessions: resumed by a new client of the same identifier, taken over by another, ended on purpose (sections 3.1.2.4, 3.1.2.11.2, 4.1). */
 import { expect } from 'vitest'
 import type { Client, ClientOptions, Message, QoS, Subscription } from '../../../src/client/node.js'
-import { MqttError } from '../../../src/errors.js'
 import type { Feature, World } from '../target.js'
 import { eventually, failure, sequence, take, takeTexts, textsUntil, within } from '../waiting.js'
 
@@ -77,37 +74,6 @@ export const sessions: readonly Feature[] = [
       )
     },
   },
-  {
-    name: 'takeover in traffic',
-    title: 'taken over amid 600 publishes: every promise settles, with a receipt or a typed error',
-    async run(world) {
-      const clientId = world.id('busy')
-      const loser = await world.connect({ clientId })
-      const pending = sequence(600).map((text, index) =>
-        loser.publish(world.topic('load'), text, { qos: (index % 3) as QoS }),
-      )
-      const calls = [
-        loser.subscribe(world.topic('a')),
-        loser.unsubscribe(world.topic('b')),
-        loser.listen(world.topic('c'), () => undefined),
-      ]
-      const settled = Promise.allSettled([...pending, ...calls])
-      await world.connect({ clientId })
-      const outcomes = await within(settled, 'every promise')
-      const end = await within(loser.closed, 'closed')
-      expect(end).toBeDefined()
-      const errors = outcomes.flatMap((outcome) =>
-        outcome.status === 'rejected' ? [outcome.reason as unknown] : [],
-      )
-      for (const error of errors) {
-        expect(MqttError.is(error), String(error)).toBe(true)
-        expect(error).toMatchObject({
-          code: end?.code,
-          outcome: expect.stringMatching(/^(unknown|not-sent)$/),
-        })
-      }
-    },
-  },
   ...([1, 2] as const).map(
     (qos): Feature => ({
       name: `durable session at QoS ${qos}`,
@@ -175,93 +141,6 @@ export const sessions: readonly Feature[] = [
       const again = second.subscription(topic, { qos: 1 })
       await within(second.connect(), 'connecting again')
       expect((await take(again, 'the message again')).redelivered).toBe(true)
-    },
-  },
-  {
-    name: 'unclaimed hold',
-    title:
-      'messages of a resumed session wait for a subscription that is made after connect(), in order',
-    async run(world) {
-      const filter = world.topic('held/#')
-      const options = await away(world, filter, 2)
-      const sender = await world.connect()
-      for (const [index, text] of sequence(30).entries())
-        await sender.publish(world.topic('held/x'), text, { qos: index % 2 === 0 ? 1 : 2 })
-      const client = world.client(options)
-      let arrived = 0
-      const unclaimed: string[] = []
-      client.on('packet', ({ direction, packet }) => {
-        if (direction === 'in' && packet.type === 'publish') arrived += 1
-      })
-      client.on('unclaimed', ({ message }) => unclaimed.push(message.text()))
-      await within(client.connect(), 'connecting')
-      await eventually(() => arrived > 0, 'messages before there is a subscription')
-      const subscription = await within(client.subscribe(filter, { qos: 2 }), 'subscribing')
-      expect(await takeTexts(subscription, 30)).toEqual(sequence(30))
-      expect(unclaimed).toEqual([])
-    },
-  },
-  {
-    name: 'end of the hold',
-    title: 'after unclaimedHold they are acknowledged, each with an event, and do not come again',
-    async run(world) {
-      const topic = world.topic('held')
-      const options = await away(world, topic, 1)
-      const sender = await world.connect()
-      await publishAll(sender, topic, sequence(3), 1)
-      const client = world.client({ ...options, unclaimedHold: 100 })
-      const unclaimed: string[] = []
-      client.on('unclaimed', ({ message }) => unclaimed.push(message.text()))
-      await within(client.connect(), 'connecting')
-      await eventually(() => unclaimed.length === 3, 'the events')
-      expect(unclaimed).toEqual(sequence(3))
-      await within(client.disconnect(), 'disconnecting')
-      const next = world.client(options)
-      const subscription = next.subscription(topic, { qos: 1 })
-      await within(next.connect(), 'connecting again')
-      await within(subscription.ready, 'the grant')
-      await sender.publish(topic, 'last', { qos: 1 })
-      expect(await textsUntil(subscription, 'last')).toEqual([])
-    },
-  },
-  {
-    name: 'QoS 2 after a restart',
-    title: 'the second life of a durable client publishes and receives at QoS 2, exactly once',
-    async run(world) {
-      const topic = world.topic('twice')
-      const options = await away(world, world.topic('own'), 2)
-      const receiver = await (await world.connect()).subscribe(topic, { qos: 2 })
-      const interrupted = await world.connect(options)
-      for (const text of sequence(20)) interrupted.publish(topic, `cut ${text}`, { qos: 2 })
-      interrupted.destroy()
-      const client = world.client(options)
-      const own = client.subscription(world.topic('own'), { qos: 2 })
-      await within(client.connect(), 'connecting again')
-      await publishAll(client, topic, sequence(50), 2)
-      await publishAll(client, world.topic('own'), sequence(50), 2)
-      expect(await takeTexts(own, 50)).toEqual(sequence(50))
-      await publishAll(client, topic, ['last'], 2)
-      const texts = await textsUntil(receiver, 'last')
-      expect(texts.filter((text) => !text.startsWith('cut'))).toEqual(sequence(50))
-      expect(new Set(texts).size).toBe(texts.length)
-    },
-  },
-  {
-    name: 'detach',
-    title:
-      'break detaches from a durable session: what was not read goes to the next subscription on the filter',
-    async run(world) {
-      const topic = world.topic('kept')
-      const client = await world.connect({ clientId: world.id('durable'), cleanStart: false })
-      const first = await client.subscribe(topic, { qos: 1 })
-      await publishAll(await world.connect(), topic, sequence(10), 1)
-      for await (const message of first) {
-        if (message.text() !== '3') continue
-        message.ack()
-        break
-      }
-      const second = await client.subscribe(topic, { qos: 1 })
-      expect(await takeTexts(second, 6)).toEqual(['4', '5', '6', '7', '8', '9'])
     },
   },
   {

@@ -1,23 +1,8 @@
-/**
- * Subscriptions and their consumers: sharing, identifiers, acknowledgement, handlers, and calls from inside a turn.
- */
+/** Subscriptions and their consumers: sharing, identifiers, acknowledgement, handlers, and calls from inside a turn. */
 import { expect } from 'vitest'
-import type { Client, ClientEvents, Message, QoS } from '../../../src/client/node.js'
+import type { QoS } from '../../../src/client/node.js'
 import type { Feature } from '../target.js'
-import { eventually, failure, sequence, take, takeTexts, textsUntil, within } from '../waiting.js'
-
-type Seen = ClientEvents['packet']
-
-/** Every packet of a client from now on. */
-function packets(client: Client): Seen[] {
-  const seen: Seen[] = []
-  client.on('packet', (event) => seen.push(event))
-  return seen
-}
-
-function sent(seen: readonly Seen[], type: string): number {
-  return seen.filter(({ direction, packet }) => direction === 'out' && packet.type === type).length
-}
+import { eventually, sequence, take, takeTexts, textsUntil, within } from '../waiting.js'
 
 export const subscribing: readonly Feature[] = [
   {
@@ -90,41 +75,18 @@ export const subscribing: readonly Feature[] = [
   },
   {
     name: 'several filters',
-    title: 'several filters with options of their own, granted one by one, split where asked',
+    title: 'several filters of one SUBSCRIBE with options of their own, granted one by one',
     async run(world) {
-      const client = await world.connect({ maxFiltersPerSubscribe: 2 })
-      const seen = packets(client)
+      const client = await world.connect()
       const filters = [0, 1, 2].map((qos) => ({ filter: world.topic(`f${qos}`), qos: qos as QoS }))
       const subscription = await client.subscribe(filters)
       expect(
         subscription.granted.map(({ filter, qos, reasonCode }) => ({ filter, qos, reasonCode })),
       ).toEqual(filters.map(({ filter, qos }) => ({ filter, qos, reasonCode: qos })))
-      expect(sent(seen, 'subscribe')).toBe(2)
       for (const { filter, qos } of filters) {
         await client.publish(filter, 'x', { qos: 2 })
         expect((await take(subscription)).qos).toBe(qos)
       }
-    },
-  },
-  {
-    name: 'merged filters',
-    title:
-      'three subscriptions on one filter are one SUBSCRIBE, three deliveries, and one UNSUBSCRIBE by the last',
-    async run(world) {
-      const topic = world.topic('merged')
-      const client = await world.connect()
-      const seen = packets(client)
-      const all = await Promise.all(
-        [0, 1, 2].map((qos) => client.subscribe(topic, { qos: qos as QoS })),
-      )
-      expect(sent(seen, 'subscribe')).toBe(1)
-      await client.publish(topic, 'x', { qos: 2 })
-      for (const subscription of all) expect((await take(subscription)).qos).toBe(2)
-      for (const [index, subscription] of all.entries()) {
-        expect(sent(seen, 'unsubscribe')).toBe(0)
-        await within(subscription.unsubscribe(), `unsubscribing ${index}`)
-      }
-      expect(sent(seen, 'unsubscribe')).toBe(1)
     },
   },
   {
@@ -162,178 +124,6 @@ export const subscribing: readonly Feature[] = [
       await client.publish(topic, 'mine', { qos: 1 })
       await other.publish(topic, 'theirs', { qos: 1 })
       expect(await textsUntil(subscription, 'theirs')).toEqual([])
-    },
-  },
-  {
-    name: 'listen',
-    title:
-      'listen with concurrency 4 runs four at a time, each message once, and retries a failed one',
-    async run(world) {
-      const topic = world.topic('jobs')
-      const [sender, receiver] = [await world.connect(), await world.connect()]
-      const [done, failed]: [string[], Set<string>] = [[], new Set()]
-      let [running, peak] = [0, 0]
-      let open = (): void => undefined
-      const four = new Promise<void>((resolve) => {
-        open = resolve
-      })
-      const handling = await receiver.listen(
-        topic,
-        async (message) => {
-          running += 1
-          peak = Math.max(peak, running)
-          // Nobody goes on until four are at work; a fifth would show in the peak.
-          if (running === 4) open()
-          await within(four, 'four handlers at a time')
-          running -= 1
-          const text = message.text()
-          if (Number(text) % 10 === 0 && !failed.has(text)) {
-            failed.add(text)
-            throw new Error('once')
-          }
-          done.push(text)
-        },
-        { qos: 1, concurrency: 4 },
-      )
-      await within(
-        Promise.all(sequence(40).map((text) => sender.publish(topic, text, { qos: 1 }))),
-        'the receipts',
-      )
-      await eventually(() => done.length === 40, 'every job')
-      expect([...done].sort()).toEqual(sequence(40).sort())
-      expect([peak, failed.size]).toEqual([4, 4])
-      await within(handling.unsubscribe(), 'unsubscribing')
-      await within(handling.done, 'the end of the handling')
-    },
-  },
-  {
-    name: 'manual ack',
-    title:
-      'MQTT-4.6.0-2: acknowledged out of order, PUBACK and PUBREC leave in the order of arrival',
-    async run(world) {
-      const topic = world.topic('manual')
-      const [sender, subscription, receiver] = await world.pair(topic, { qos: 2, ack: 'manual' })
-      const seen = packets(receiver)
-      const acks = (): number[] =>
-        seen.flatMap(({ direction, packet }) =>
-          direction === 'out' && (packet.type === 'puback' || packet.type === 'pubrec')
-            ? [packet.packetId]
-            : [],
-        )
-      const levels: QoS[] = [1, 1, 1, 1]
-      const got: Message[] = []
-      for (const qos of levels) {
-        await sender.publish(topic, `at ${qos}`, { qos })
-        got.push(await take(subscription))
-      }
-      for (const index of [2, 1, 3]) expect(got[index]?.ack()).toBe(true)
-      const fence = await receiver.subscribe(world.topic('fence'))
-      await receiver.publish(world.topic('fence'), 'x')
-      await take(fence)
-      expect(acks()).toEqual([])
-      expect(got[0]?.ack()).toBe(true)
-      expect(got[0]?.ack()).toBe(false)
-      const arrived = seen.flatMap(({ direction, packet }) =>
-        direction === 'in' && packet.type === 'publish' && packet.qos > 0 ? [packet.packetId] : [],
-      )
-      await eventually(() => acks().length === 4, 'the acknowledgements')
-      expect(acks()).toEqual(arrived)
-    },
-  },
-  {
-    name: 'calls inside a loop',
-    title:
-      'publish, subscribe, unsubscribe and disconnect awaited inside the loop body never deadlock',
-    async run(world) {
-      const topic = world.topic('loop')
-      const [sender, subscription, client] = await world.pair(topic, { qos: 2 })
-      await Promise.all(sequence(6).map((text) => sender.publish(topic, text, { qos: 2 })))
-      const turns: string[] = []
-      const loop = async (): Promise<void> => {
-        for await (const message of subscription) {
-          for (const qos of [0, 1, 2] as const)
-            await client.publish(world.topic('echo'), message.payload, { qos })
-          const inner = await client.subscribe(world.topic(`inner/${message.text()}`), { qos: 1 })
-          await client.publish(world.topic(`inner/${message.text()}`), 'back', { qos: 1 })
-          turns.push(`${message.text()} ${(await take(inner)).text()}`)
-          await inner.unsubscribe()
-          await client.unsubscribe(world.topic('nothing'))
-          if (message.text() === '5') await client.disconnect({ timeout: 0 })
-        }
-      }
-      await within(loop(), 'the loop')
-      expect(turns).toEqual(sequence(6).map((text) => `${text} back`))
-      expect(await within(client.closed, 'the end')).toBe(undefined)
-    },
-  },
-  {
-    name: 'calls inside a handler',
-    title: 'the same inside a listen handler, where disconnect() waits no longer than its timeout',
-    async run(world) {
-      const topic = world.topic('handler')
-      const [sender, client] = [await world.connect(), await world.connect()]
-      const turns: string[] = []
-      const handling = await client.listen(
-        topic,
-        async (message) => {
-          for (const qos of [0, 1, 2] as const)
-            await client.publish(world.topic('echo'), message.payload, { qos })
-          const inner = await client.subscribe(world.topic('inner'), { qos: 1 })
-          await client.unsubscribe(world.topic('inner'))
-          expect(await inner.next()).toBe(undefined)
-          turns.push(message.text())
-          if (message.text() === '2') await client.disconnect({ timeout: 100 })
-        },
-        { qos: 1 },
-      )
-      await Promise.all(sequence(3).map((text) => sender.publish(topic, text, { qos: 1 })))
-      expect(await within(client.closed, 'the end')).toBe(undefined)
-      expect(turns).toEqual(sequence(3))
-      await within(handling.done, 'the end of the handling')
-      const error = await failure(client.publish(topic, 'late'), 'publishing when closed')
-      expect(error.code).toBe('ERR_CLOSED')
-    },
-  },
-  {
-    name: 'leaving a loop',
-    title: 'break unsubscribes, acknowledges what was buffered, and the client goes on',
-    async run(world) {
-      const topic = world.topic('left')
-      const [sender, subscription, client] = await world.pair(topic, { qos: 1 })
-      const seen = packets(client)
-      await Promise.all(sequence(20).map((text) => sender.publish(topic, text, { qos: 1 })))
-      for await (const message of subscription) {
-        if (message.text() === '4') break
-      }
-      await eventually(
-        () => sent(seen, 'unsubscribe') === 1 && sent(seen, 'puback') === 20,
-        'UNSUBSCRIBE and every PUBACK',
-      )
-      const again = await client.subscribe(topic, { qos: 1 })
-      await sender.publish(topic, 'again', { qos: 1 })
-      expect(await textsUntil(again, 'again')).toEqual([])
-    },
-  },
-  {
-    name: 'batches',
-    title:
-      'batches() hands over what is there, in order, and acknowledges a batch when the next is asked for',
-    async run(world) {
-      const topic = world.topic('batches')
-      const [sender, subscription, client] = await world.pair(topic, { qos: 1 })
-      const seen = packets(client)
-      const sending = Promise.all(
-        sequence(500).map((text) => sender.publish(topic, text, { qos: 1 })),
-      )
-      const got: string[] = []
-      for await (const batch of subscription.batches(50)) {
-        expect(batch.length).toBeLessThanOrEqual(50)
-        got.push(...batch.map((message) => message.text()))
-        if (got.length === 500) break
-      }
-      expect(got).toEqual(sequence(500))
-      await within(sending, 'the receipts')
-      await eventually(() => sent(seen, 'puback') === 500, 'every PUBACK')
     },
   },
   {

@@ -1,6 +1,4 @@
-/**
- * Will messages: when they are published, and with what (sections 3.1.2.5, 3.1.3.2, 3.14.4).
- */
+/** Will messages: when they are published, and with what (sections 3.1.2.5, 3.1.3.2, 3.14.4). */
 import { expect } from 'vitest'
 import type { Feature } from '../target.js'
 import { take, textsUntil, within } from '../waiting.js'

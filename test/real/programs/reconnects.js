@@ -2,7 +2,7 @@
  * Loses its connection again and again, with messages in flight both ways, and says what that left behind: heap after garbage collection, listeners,
  * timers and handles before and after.
  *
- * RECONNECTS is how often, PUBLISHES how many messages at QoS 1 follow over the last connection, TRANSPORT `tcp` or `websocket`. `hang-up.js` is the server. Run with --expose-gc, and with --no-opt --no-sparkplug
+ * RECONNECTS is how often, TRANSPORT `tcp` or `websocket`. `hang-up.js` is the server. Run with --expose-gc, and with --no-opt --no-sparkplug
  * --no-flush-bytecode, or the figures are those of the compiler. The process must end by itself.
  */
 import { getEventListeners, once } from 'node:events'
@@ -11,7 +11,6 @@ import { Client, constant } from 'mqwire'
 import { print } from './print.js'
 
 const reconnects = Number(process.env.RECONNECTS)
-const publishes = Number(process.env.PUBLISHES)
 const websocket = process.env.TRANSPORT === 'websocket'
 /** Until code is compiled and every pool has its size. */
 const warmUp = 100
@@ -30,7 +29,7 @@ const client = new Client(`${websocket ? 'ws' : 'mqtt'}://127.0.0.1:${port}`, {
   reconnect: { backoff: constant(0) },
   credentials: async () => ({ username: 'u', password: 'p', expiresAt: Date.now() + 3_600_000 }),
 })
-const counts = { connects: 0, acknowledged: 0, received: 0, published: 0, disconnects: 0 }
+const counts = { connects: 0, acknowledged: 0, received: 0, disconnects: 0 }
 client.on('disconnect', () => {
   counts.disconnects += 1
 })
@@ -98,27 +97,13 @@ async function lose(times) {
   await settled(() => counts.connects === last)
 }
 
-async function publish(times) {
-  await settled(() => client.state === 'connected')
-  for (let sent = 0; sent < times; sent += 100) {
-    const receipts = await Promise.all(
-      Array.from({ length: 100 }, () =>
-        client.publish('bulk', 'x', { qos: 1, signal: until.signal }),
-      ),
-    )
-    counts.published += receipts.length
-  }
-}
-
 receive(client.subscription('down', { qos: 1, until: until.signal }))
 const started = performance.now()
 await lose(warmUp)
-await publish(warmUp * 100)
 await rest()
 await lose(warmUp)
 const before = await rest()
 await lose(reconnects)
-await publish(publishes)
 const after = await rest()
 const seconds = (performance.now() - started) / 1000
 await client.disconnect({ timeout: 0 })

@@ -11,10 +11,6 @@ const { MQTT_URL, CLOSED_URL, MODE } = process.env
 const before = process.listenerCount('exit')
 
 const modes = {
-  async sent() {
-    const client = await connect(MQTT_URL, { clientId: 'sender' })
-    await client.publish('unsent', 'x', { qos: 1 })
-  },
   async flying() {
     const client = await connect(MQTT_URL, { clientId: 'sender' })
     client.publish('unsent', 'x', { qos: 1 })
@@ -33,19 +29,10 @@ const modes = {
     for (let count = 0; count < 200; count++) client.publish('unsent', 'x', { qos: 1 })
     await client.disconnect({ timeout: 0 })
   },
-  async posted() {
-    const client = await connect(MQTT_URL, { clientId: 'sender' })
-    client.post('unsent', 'x')
-  },
   async queued() {
     const client = new Client(CLOSED_URL, { clientId: 'sender', firstConnect: 'wait' })
     client.connect().catch(() => undefined)
     client.publish('unsent', 'x', { qos: 1 })
-  },
-  async destroyed() {
-    const client = await connect(MQTT_URL, { clientId: 'sender' })
-    client.publish('unsent', 'x', { qos: 1 })
-    client.destroy()
   },
   // Nobody holds them, and they were never ended: they are collected, and then nothing listens for the end any more.
   async dropped() {

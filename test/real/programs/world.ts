@@ -1,0 +1,178 @@
+/**
+ * What an ordinary program is given: names of its own, devices, the books, and a hand on the broker and the link, which live in the process that
+ * started this one.
+ *
+ * Everything it waits for has a deadline that says what was waited for.
+ */
+import { pause as sleep } from '../../support/pausing.js'
+import type { Setup } from '../setups.js'
+import { within } from '../waiting.js'
+import { Device, type DeviceOptions } from './device.js'
+import { conclude, type Figures, Tally } from './figures.js'
+
+/** What the other process does when asked. */
+export type Order =
+  | 'kill'
+  | 'shut down'
+  | 'live'
+  | 'cut links'
+  | 'stall'
+  | 'go on'
+  | 'shape'
+  | 'doom'
+  | 'doomed'
+
+export { sleep, within }
+
+/** One program on one broker, over one transport. */
+export interface Assignment {
+  readonly program: string
+  readonly broker: string
+  /** Where the program connects: through the tap, where there is one. */
+  readonly url: string
+  /** The broker itself, whatever is done to the link. */
+  readonly directUrl: string
+  /** Receive Maximum that receivers announce; undefined leaves the default. */
+  readonly window?: number
+  /** More or less work: 1 is the program as it is meant. */
+  readonly scale: number
+}
+
+/** A program that anybody could have written. */
+export interface Program {
+  readonly name: string
+  /** What it shows, in one line. */
+  readonly title: string
+  /** How the broker is set up. Default `'own'`: as it comes. */
+  readonly setup?: Setup | 'own'
+  /** Seconds within which it has to be done. Default 90. */
+  readonly patience?: number
+  /** True where the receivers' window makes a difference. */
+  readonly windowed?: boolean
+  /** True where the link is treated as one that carries nothing but MQTT: only over TCP. */
+  readonly bare?: boolean
+  run(world: World): Promise<void>
+}
+
+/** The world of one program. */
+export class World {
+  readonly assignment: Assignment
+  readonly tally = new Tally()
+  readonly order: (order: Order, argument?: unknown) => Promise<unknown>
+  readonly #devices: Device[] = []
+  readonly #unique = Math.random().toString(36).slice(2, 10)
+
+  constructor(assignment: Assignment, order: World['order']) {
+    this.assignment = assignment
+    this.order = order
+  }
+
+  /** A whole number of things, as much as the scale leaves of them. */
+  many(count: number): number {
+    return Math.max(1, Math.round(count * this.assignment.scale))
+  }
+
+  /** A topic or filter of this program only. */
+  topic(name: string): string {
+    return `p${this.#unique}/${name}`
+  }
+
+  id(name: string): string {
+    return `p${this.#unique}-${name}`
+  }
+
+  async connect(options: DeviceOptions = {}): Promise<Device> {
+    const { url, window } = this.assignment
+    const own = { ...(window !== undefined && { receiveMaximum: window }), ...options }
+    const connecting = Device.connect(url, own, this.tally)
+    const device = await within(connecting, 'connecting', 30_000)
+    this.#devices.push(device)
+    return device
+  }
+
+  connectAll(
+    count: number,
+    options: (index: number) => DeviceOptions = () => ({}),
+  ): Promise<Device[]> {
+    return Promise.all(Array.from({ length: count }, (_, index) => this.connect(options(index))))
+  }
+
+  /** Publishes a message that `receivers` have to get, and counts it as sent when the broker has it. It goes by its text, or by a name. */
+  async send(
+    device: Device,
+    topic: string,
+    message: string,
+    qos: 0 | 1 | 2,
+    receivers: readonly string[] = [''],
+    name = message,
+  ): Promise<void> {
+    for (const receiver of receivers) this.tally.expect(name, receiver)
+    try {
+      await device.publish(topic, message, { qos })
+      this.tally.sent += 1
+    } catch (error) {
+      this.tally.fail(`publish: ${String(error)}`)
+    }
+  }
+
+  /** A handler that counts the message for a receiver, after so many milliseconds of work. */
+  count(receiver = '', work = 0): (message: { text(): string }) => unknown {
+    if (work === 0) return (message) => this.tally.arrived(message.text(), receiver)
+    return async (message) => {
+      await sleep(work)
+      this.tally.arrived(message.text(), receiver)
+    }
+  }
+
+  /** Waits until everything arrived, or nothing has for so long. What is missing then shows in the figures. */
+  async allArrived(milliseconds = 12_000): Promise<void> {
+    let [delivered, since] = [-1, performance.now()]
+    while (this.tally.lost > 0 && performance.now() - since < milliseconds) {
+      if (this.tally.delivered !== delivered)
+        [delivered, since] = [this.tally.delivered, performance.now()]
+      await sleep(25)
+    }
+    // What comes twice comes soon.
+    await sleep(200)
+  }
+
+  /** True when it came to be in time. */
+  async until(probe: () => boolean, milliseconds: number): Promise<boolean> {
+    const end = performance.now() + milliseconds
+    while (!probe()) {
+      if (performance.now() > end) return false
+      await sleep(20)
+    }
+    return true
+  }
+
+  /** Everybody leaves. */
+  async leave(): Promise<void> {
+    await within(
+      Promise.all(this.#devices.map((device) => device.disconnect().catch(() => undefined))),
+      'leaving',
+      20_000,
+    ).catch((error: unknown) => this.tally.fail(String(error)))
+  }
+
+  end(): void {
+    for (const device of this.#devices) device.kill()
+  }
+}
+
+/** Runs a program to its end. Never throws. */
+export async function runProgram(program: Program, world: World): Promise<Figures> {
+  const began = performance.now()
+  const { tally } = world
+  process.on('unhandledRejection', (reason) => tally.fail(`unhandled rejection: ${String(reason)}`))
+  process.on('uncaughtException', (error) => tally.fail(`uncaught exception: ${String(error)}`))
+  try {
+    await within(program.run(world), 'the whole program', (program.patience ?? 90) * 1000)
+    await world.leave()
+  } catch (error) {
+    tally.fail(String(error))
+  }
+  const figures = conclude(tally, began)
+  world.end()
+  return figures
+}
