@@ -108,12 +108,6 @@ describe('what clients can make the broker hold is bounded', () => {
     expect(broker.sessions.get('a')).toMatchObject({ queued: 1, dropped: 2 })
   })
 
-  it('timers: none outlives a connection whose session ends with it', async () => {
-    const { client, clock } = await joined({}, { keepAlive: 60 })
-    await client.send({ type: 'disconnect' })
-    expect([client.gone, clock.pending]).toEqual([true, 0])
-  })
-
   it('timers: none is left behind', async () => {
     const { join, broker, clock } = world()
     for (let i = 0; i < 50; i++) {

@@ -62,21 +62,38 @@ async function allClear(clock: World['clock']): Promise<void> {
   for (let i = 0; i < 3; i++) await clock.settle()
 }
 
-describe('authorizePublish lets nothing pass that it did not allow', () => {
-  it.each(refusals)('%s refuses', async (_name, run, code) => {
-    const { client, broker } = await joined({ authorizePublish: hook(run) })
-    expect(await said(client, 'P1:1:t=x P2:2:t=x P:t=x')).toBe(
-      `PA:1:${hexOfCode(code)} PR:2:${hexOfCode(code)}`,
-    )
-    expect([broker.accepted, broker.sessions.get('a')?.unreleased]).toEqual([[], []])
-  })
+describe('what is no verdict refuses, and a promise of one is awaited', () => {
+  it.each(refusals)(
+    '%s refuses a publish, a filter and a client, on 5.0 and on 3.1.1',
+    async (_name, run, code) => {
+      const { client, broker } = await joined({
+        authorizePublish: hook(run),
+        authorizeSubscribe: hook(run),
+      })
+      broker.publish({ topic: 't', payload: 'kept', retain: true })
+      const said1 = hexOfCode(code)
+      expect(await said(client, 'P1:1:t=x P2:2:t=x P:t=x')).toBe(`PA:1:${said1} PR:2:${said1}`)
+      // SUBACK has fewer codes.
+      expect(await said(client, 'S:1:t:2')).toBe(`SA:1:${code === 0x99 ? 80 : said1}`)
+      const { unreleased, subscriptions } = broker.sessions.get('a') ?? {}
+      expect([broker.accepted, unreleased, subscriptions]).toEqual([[], [], []])
+      const closed = world({ authenticate: hook(run) })
+      expect(await closed.dial().connect()).toMatchObject({ reasonCode: code })
+      expect(await closed.dial(4).connect()).toMatchObject({ reasonCode: code === 0x87 ? 5 : 3 })
+      expect([closed.broker.clients.size, closed.broker.sessions.size]).toEqual([0, 0])
+    },
+  )
 
-  it.each(welcomes)('%s lets it pass', async (_name, run) => {
-    const { client, broker } = await joined({ authorizePublish: hook(run) })
-    expect(await said(client, 'P1:1:t=x')).toBe('PA:1:n')
+  it.each(welcomes)('%s lets all of them pass', async (_name, run) => {
+    const given = hook(run)
+    const hooks = { authorizePublish: given, authorizeSubscribe: given, authenticate: given }
+    const { client, broker } = await joined(hooks)
+    expect(await said(client, 'P1:1:t=x S:1:t:2')).toBe('PA:1:n SA:1:2')
     expect([broker.accepted.length, broker.hookErrors]).toEqual([1, []])
   })
+})
 
+describe('authorizePublish', () => {
   it('by client and topic; on 3.1.1 a refusal looks like success', async () => {
     const { client, join, broker } = await joined({
       authorizePublish: ({ clientId }, { topic }) =>
@@ -122,22 +139,7 @@ describe('authorizePublish lets nothing pass that it did not allow', () => {
   )
 })
 
-describe('authorizeSubscribe lets nothing pass that it did not allow', () => {
-  it.each(refusals.filter(([name]) => !name.includes('a code')))(
-    '%s refuses',
-    async (_name, run, code) => {
-      const { client, broker } = await joined({ authorizeSubscribe: hook(run) })
-      broker.publish({ topic: 't', payload: 'kept', retain: true })
-      expect(await said(client, 'S:1:t:2 P:t=x')).toBe(`SA:1:${hexOfCode(code)}`)
-      expect(broker.sessions.get('a')?.subscriptions).toEqual([])
-    },
-  )
-
-  it.each(welcomes)('%s lets it pass', async (_name, run) => {
-    const { client } = await joined({ authorizeSubscribe: hook(run) })
-    expect(await said(client, 'S:1:t:2')).toBe('SA:1:2')
-  })
-
+describe('authorizeSubscribe and authenticate', () => {
   it('each filter has its own verdict, whichever promise is first', async () => {
     const later = (verdict: true | number, delay: number) =>
       new Promise<true | number>((resolve) => clock.setTimer(() => resolve(verdict), delay))
@@ -149,22 +151,8 @@ describe('authorizeSubscribe lets nothing pass that it did not allow', () => {
     await clock.advance(60)
     expect(await said(client)).toBe('SA:1:97,1,1')
   })
-})
 
-describe('authenticate lets no client in that it did not allow', () => {
-  it.each(refusals)('%s refuses, on 5.0 and on 3.1.1', async (_name, run, code) => {
-    const { dial, broker } = world({ authenticate: hook(run) })
-    expect(await dial().connect()).toMatchObject({ reasonCode: code })
-    expect(await dial(4).connect()).toMatchObject({ reasonCode: code === 0x87 ? 5 : 3 })
-    expect([broker.clients.size, broker.sessions.size]).toEqual([0, 0])
-  })
-
-  it.each(welcomes)('%s lets in', async (_name, run) => {
-    const { dial } = world({ authenticate: hook(run) })
-    expect(await dial().connect()).toMatchObject({ reasonCode: 0 })
-  })
-
-  it('one that never settles ends with the connect timeout, and is reported', async () => {
+  it('a verdict on a client that never comes ends with the connect timeout, and is reported', async () => {
     const { dial, broker, clock } = world({
       authenticate: () => new Promise(() => undefined),
       connectTimeout: 3000,

@@ -1,6 +1,5 @@
 /** What the broker in memory takes as a PUBLISH, what it makes of it and who gets it: topics, filters, retained messages, properties (3.3, 4.7). */
 import { describe, expect, it } from 'vitest'
-import type { Properties } from '../../src/wire/index.js'
 import {
   bytes,
   durable,
@@ -324,25 +323,6 @@ describe('properties on their way through', () => {
       expect((await late.say(subscribe('01')))[1]).toBe(packetOf('33', body))
     },
   )
-
-  it('all of them together, in order, and of a will [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-18] [MQTT-3.3.2-20]', async () => {
-    const { join, sender, taker } = await pair()
-    await taker.say(subscribe('00'))
-    const properties: Properties = {
-      userProperties: [...'bab'].map((name, at): [string, string] => [name, String(at % 2)]),
-      ...{
-        payloadFormatIndicator: 1,
-        contentType: 'c',
-        responseTopic: 'r',
-        correlationData: Uint8Array.of(0, 255, 128),
-      },
-    }
-    await sender.publish('t', 'x', { properties })
-    await (await join('dies', { will: { topic: 't', properties } })).cut()
-    await taker.send()
-    expect(taker.publishes).toMatchObject([{ properties }, { properties }])
-    expect(Object.keys(taker.publishes[0]?.properties ?? {})).toEqual(Object.keys(properties))
-  })
 })
 
 describe('aliases of the client', () => {

@@ -1,7 +1,6 @@
 /** SUBSCRIBE, UNSUBSCRIBE and shares of the broker in memory (sections 3.8 to 3.11 and 4.8.2). */
 import { describe, expect, it } from 'vitest'
-import type { Properties, ServerPacket } from '../../src/wire/index.js'
-import { durable, hexOfCode, joined, packetOf, someCodes, textOf, world } from './raw-client.js'
+import { durable, hexOfCode, joined, packetOf, textOf, world } from './raw-client.js'
 import { scenes } from './scenes.js'
 
 /** SUBSCRIBE by its identifier and filters with their options. */
@@ -99,14 +98,6 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     expect(four.heard().at(-1)).toBe('b0 02 00 05')
   })
 
-  it('SUBACK has one code for each of many filters [MQTT-3.8.4-6]', async () => {
-    const { client } = await joined()
-    const filters = Array.from({ length: 200 }, (_none, at): [string, string] => [`f/${at}`, '01'])
-    expect(await client.say(subscribe('00 01', ...filters))).toEqual([
-      packetOf('90', '00 01 00', '01'.repeat(200)),
-    ])
-  })
-
   it('a code grants no more than was asked for and is possible, or says that there is no subscription [MQTT-3.8.4-7]', async () => {
     const { client, broker } = await joined({ ...refusing, maximumQoS: 1 })
     const all = ['zero', 'one', 'two', 'forbidden']
@@ -124,25 +115,14 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     expect(await client.say(subscribe('00 02', ['forbidden', '02']))).toEqual(['90 04 00 02 00 87'])
   })
 
-  it('whatever a hook or a bound decides, the code is one of SUBACK’s own [MQTT-3.9.3-2]', async () => {
-    const allowed = '00 01 02 80 83 87 8f 91 97 9e a1 a2'.split(' ')
-    let verdict = 0
-    const { client, broker } = await joined({ authorizeSubscribe: () => verdict })
-    for (verdict of someCodes) {
-      const wanted = hexOfCode(verdict)
-      const code = verdict < 0x80 ? '02' : allowed.includes(wanted) ? wanted : '80'
-      expect([verdict, await client.say(subscribe('00 01', [`f${verdict}`, '02']))]).toEqual([
-        verdict,
-        [`90 04 00 01 00 ${code}`],
-      ])
-      expect(broker.publish({ topic: `f${verdict}` })).toBe(verdict < 0x80)
-      await client.say()
-    }
-    const bounded = await joined({ maxSubscriptions: 1, maxTopicLevels: 2 })
-    expect(
-      await bounded.client.say(subscribe('00 01', ['a/b/c', '00'], ['a', '00'], ['b', '00'])),
-    ).toEqual(['90 06 00 01 00 8f 00 97'])
-  })
+  scenes(
+    {
+      'as many filters as there is room for, with as many levels':
+        'a> S:1:a/b/c:0,a:0,b:0; a< SA:1:8f,0,97',
+    },
+    [5],
+    { maxSubscriptions: 1, maxTopicLevels: 2 },
+  )
 
   it('no live message is lost while a subscription is replaced, and what is retained comes each time [MQTT-3.8.4-4]', async () => {
     const { client, join } = await joined()
@@ -161,34 +141,6 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     }
   })
 
-  it('several filters do what that many single ones do [MQTT-3.8.4-5] [MQTT-3.8.4-3]', async () => {
-    const stocked = async () => {
-      const all = await joined()
-      all.broker.publish({ topic: 'a', payload: 'x', retain: true })
-      return all
-    }
-    const [together, apart] = [await stocked(), await stocked()]
-    const filters: [string, string][] = [
-      ['a', '02'],
-      ['b', '01'],
-      ['a', '08'],
-    ]
-    const answers = await together.client.say(subscribe('00 01', ...filters))
-    const kept = (packets: string[]) => packets.filter((packet) => packet.startsWith('31'))
-    expect(answers.filter((packet) => packet.startsWith('90'))).toEqual(['90 06 00 01 00 02 01 00'])
-    expect(kept(answers)).toEqual(
-      kept(await apart.client.say(...filters.map((filter) => subscribe('00 01', filter)))),
-    )
-    const plain = { noLocal: false, retainAsPublished: false, identifier: undefined }
-    for (const { broker } of [together, apart]) {
-      const [a, b] = [
-        { ...plain, filter: 'a', qos: 0, retainAsPublished: true },
-        { ...plain, filter: 'b', qos: 1 },
-      ]
-      expect(broker.sessions.get('a')?.subscriptions).toEqual([a, b])
-    }
-  })
-
   it('UNSUBSCRIBE takes away the filter that is the same to the character, and no other [MQTT-3.10.4-1]', async () => {
     const { client, broker } = await joined()
     await client.say(subscribe('00 01', ['a/#', '00'], ['é', '00']))
@@ -202,63 +154,6 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     for (const topic of ['a/b', 'é']) broker.publish({ topic })
     expect(await client.messages()).toEqual(['a/b ', 'é '])
   })
-
-  it('a fault can make UNSUBACK say its own codes, and nothing that it cannot [MQTT-3.11.3-2]', async () => {
-    const sayable = [0x00, 0x11, 0x80, 0x83, 0x87, 0x8f, 0x91]
-    for (let reasonCode = 0; reasonCode < 256; reasonCode++) {
-      const { client, broker } = await joined()
-      const add = () =>
-        broker.faults.add({
-          packet: 'unsubscribe',
-          direction: 'in',
-          nth: 1,
-          action: { reasonCode },
-        })
-      if (!sayable.includes(reasonCode)) expect(add).toThrow(/reason code/)
-      else {
-        add()
-        const code = hexOfCode(reasonCode)
-        expect(await client.say(unsubscribe('00 05', 'a', 'b'))).toEqual([
-          `b0 05 00 05 00 ${code} ${code}`,
-        ])
-      }
-    }
-  })
-
-  it.each(
-    (['suback', 'unsuback'] as const).flatMap((type) =>
-      [{ reasonString: 'why it is so' }, { userProperties: [['name', 'value']] }].map(
-        (properties) => [type, properties as Properties] as const,
-      ),
-    ),
-  )(
-    'what explains %s is left out where it does not fit: %j [MQTT-3.9.2-1] [MQTT-3.9.2-2] [MQTT-3.11.2-1] [MQTT-3.11.2-2]',
-    async (type, properties) => {
-      const { join } = world({
-        authorizeSubscribe: () => false,
-        intercept: (direction, packet) =>
-          direction === 'out' && packet.type === type
-            ? ({ ...packet, properties } as ServerPacket)
-            : undefined,
-      })
-      const answer = async (maximumPacketSize: number) => {
-        const client = await join('a', { properties: { maximumPacketSize } })
-        client.heard()
-        return [
-          ...(await client.say(
-            type === 'suback' ? subscribe('00 01', ['t', '00']) : unsubscribe('00 01', 't'),
-          )),
-          client.gone,
-        ]
-      }
-      const [whole] = await answer(1000)
-      const size = (whole as string).split(' ').length
-      expect(size).toBeGreaterThan(18)
-      expect(await answer(size)).toEqual([whole, false])
-      const bare = type === 'suback' ? '90 04 00 01 00 87' : 'b0 04 00 01 00 11'
-      for (const small of [size - 1, 16]) expect(await answer(small)).toEqual([bare, false])
-    },
-  )
 })
 
 describe('what is not available', () => {
