@@ -1,7 +1,4 @@
-/**
- * Hooks of the broker in memory: they allow, refuse, change and swallow, and fail closed. What is no verdict refuses, promises are awaited in order, and
- * a hook that fails is reported. Then its events and views.
- */
+/** Hooks of the broker in memory: they allow, refuse, change and swallow, and fail closed. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { BrokerEvents, BrokerHooks, MemoryBrokerOptions } from '../../src/testing/index.js'
 import type { PacketInput } from '../../src/wire/index.js'

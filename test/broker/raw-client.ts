@@ -1,8 +1,4 @@
-/**
- * A client that does only what a test says: it sends packets or bytes and keeps what came. Nothing is answered by itself.
- *
- * What a test of the standard is about is compared as hex, so that nothing of the codec stands between a statement and its bytes.
- */
+/** A client that does only what a test says: it sends packets or bytes and keeps what came. */
 import { expect } from 'vitest'
 import { MemoryBroker, type MemoryBrokerOptions, VirtualClock } from '../../src/testing/index.js'
 import type { MemoryOptions } from '../../src/transport/memory.js'

@@ -1,6 +1,4 @@
-/**
- * Certificates for the TLS tests, made by `openssl` when the tests start: nothing expires in the repository, and no key is kept in it.
- */
+/** Certificates for the TLS tests, made by `openssl` when the tests start: nothing expires in the repository, and no key is kept in it. */
 
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'

@@ -1,8 +1,4 @@
-/**
- * The defects of clients that the checkers have to report, at most 25. What makes a client with one of them is in `defective.ts`.
- *
- * Each is what a user or a broker would see of it: a packet, a call, an event, a change of a store, a timer. None says how a client comes to it.
- */
+/** The defects of clients that the checkers have to report, at most 25. */
 import type { Message, NextOptions, Subscription } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
 import type { Platform } from '../../src/client/platform/platform.js'

@@ -1,8 +1,6 @@
 /**
- * The application of the world: does what the schedule says through the public API only, reads its subscriptions in every style there is, and
- * writes down what it sees.
- *
- * It may assume nothing of the client but its documentation. Everything that it starts is tracked; nothing that it awaits may throw unseen.
+ * The application of the world: does what the schedule says through the public API only, reads its subscriptions in every style there is, and writes
+ * down what it sees.
  */
 
 import type { ClientEvents, Message, Subscription } from '../../src/client/api/index.js'

@@ -1,8 +1,4 @@
-/**
- * The broker of the world: the in-memory broker of `mqwire/testing`, set up for one run.
- *
- * Everything that the world asks of a broker is in `ModelBroker`; nothing else here knows which broker it is.
- */
+/** The broker of the world: the in-memory broker of `mqwire/testing`, set up for one run. */
 import { MemoryBroker, type MemoryBrokerOptions } from '../../src/testing/broker/index.js'
 import type { Transport } from '../../src/transport/transport.js'
 import type { ClientPacket, ServerPacket } from '../../src/wire/packets.js'

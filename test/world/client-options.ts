@@ -1,6 +1,4 @@
-/**
- * The options of the client under test, from the setup of a run. Every secret in them is the canary.
- */
+/** The options of the client under test, from the setup of a run. */
 import type { ClientOptions, Credentials } from '../../src/client/api/index.js'
 import type { FrameScanner } from '../../src/wire/frames.js'
 import { canary } from './canary.js'

@@ -1,8 +1,4 @@
-/**
- * The faults that the enumeration tries at every step of a scenario.
- *
- * Most need one number: after how many bytes to cut, for how long to be silent, which packet to lose.
- */
+/** The faults that the enumeration tries at every step of a scenario. */
 import type { Fault, Schedule } from './schedule.js'
 
 type Kind = Omit<Fault, 'step' | 'at'>

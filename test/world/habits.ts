@@ -1,8 +1,4 @@
-/**
- * What real brokers make of the rules, as habits of the world's broker: each by itself, and together as profiles of those that were watched.
- *
- * A habit changes what leaves the broker, packet by packet, or what it is told of the client. It must never do what no broker was seen to do.
- */
+/** What real brokers make of the rules, as habits of the world's broker: each by itself, and together as profiles of those that were watched. */
 import type { ClientPacket, ServerPacket } from '../../src/wire/packets.js'
 import type { WorldClock } from './clock.js'
 import type { Habit } from './pipe.js'

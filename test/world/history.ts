@@ -1,9 +1,4 @@
-/**
- * What happened in one run, as the application and the world saw it: calls and how they ended, messages handed out, events, findings.
- *
- * A record only: what it must look like is for `invariants.ts` to say. Every entry has a number that rises, so that before and after are known
- * even within one millisecond.
- */
+/** What happened in one run, as the application and the world saw it: calls and how they ended, messages handed out, events, findings. */
 import { Findings } from './play.js'
 import type { Operation } from './schedule.js'
 

@@ -1,8 +1,6 @@
 /**
- * What has to come of a call, whatever the application does: an error that is documented for it and has its reason, at once where it was given up, and
- * nothing from a client that is closed.
- *
- * Pure functions over records, as in `invariants.ts`; each is known to fail (`invariants.test.ts`).
+ * What has to come of a call, whatever the application does: an error that is documented for it and has its reason, at once where it was given up,
+ * and nothing from a client that is closed.
  */
 import { MqttError } from '../../src/errors.js'
 import type { Call, Happened, History } from './history.js'

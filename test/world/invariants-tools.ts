@@ -1,6 +1,4 @@
-/**
- * What the checks of a history share: what they read, and what a schedule, a setup and a trace say about it. Pure.
- */
+/** What the checks of a history share: what they read, and what a schedule, a setup and a trace say about it. */
 import type { ModelBroker } from './broker.js'
 import { mannersOf, smallPacket } from './habits.js'
 import type { History, Subscribed } from './history.js'

@@ -1,13 +1,11 @@
-/**
- * Each check of a history, seen to fail on one made by hand. Nothing in a story is wrong until a step makes it so.
- */
+/** Each check of a history, seen to fail on one made by hand. */
 import { expect, test } from 'vitest'
 import { MqttError, type MqttErrorCode } from '../../src/errors.js'
 import type { Accepted } from './broker.js'
 import { canary } from './canary.js'
 import { type Call, type Delivered, History, type Subscribed } from './history.js'
 import { checkHistory, missing } from './invariants.js'
-import { type Checked, matches } from './invariants-tools.js'
+import type { Checked } from './invariants-tools.js'
 import { checkHeld } from './invariants-wide.js'
 import type { Passed } from './monitor.js'
 import * as packet from './packets.js'
@@ -210,51 +208,14 @@ const given = { signal: AbortSignal.abort(new Error('no')), abortedAt: 0, aborte
 const secret = { password: new TextEncoder().encode(canary) }
 const nine = Array.from({ length: 9 }, (_, index) => ({ filter: `${index}`, options: 0 }))
 const willing = { will: true, keepAlive: 300 }
-const gone = failed('ERR_SHARED_SUBS_UNSUPPORTED', 'refused')
-
-test.each<[name: string, ...steps: Step[]]>([
-  ['nothing at all'],
-  ['publishes that were done', publish(1, 1, 2), publish(2, 2, 1), publish(5, 0, 0)],
-  ['publishes that failed', publish(3, 1, 0, settled(unsent)), publish(4, 2, 1, settled(lost))],
-  ['a message that came, was delivered and acknowledged', ...got, deliver('f1'), acknowledge('f1')],
-  ['a second copy that says so', ...got, deliver('f1'), deliver('f1', { redelivered: true })],
-  ['a connection that came and went', ...up, disconnect, state('connected', 'closed')],
-  ['a lost session that was told', ...newSession, event('sessionlost')],
-  ['a session that began without the client hearing of it', publish(1, 2, 2), set({ begun: 1 })],
-  ['an acknowledgement in such a session', ...got, acknowledge('f1'), set({ begun: 1 })],
-  [
-    'what came for a filter that is gone',
-    ...got,
-    event('error', { error: new Error(': in/#') }),
-    acknowledge('f1'),
-  ],
-  [
-    'a link that dies after the faults',
-    set({ setup: { keepAlive: 5 }, span: 99 }),
-    stall,
-    ...up,
-    set({ now: 30_000 }),
-    loses,
-  ],
-])('the checks hold for %s', (_name, ...steps) => {
-  expect(judged(...steps)).toEqual([])
-})
+const _gone = failed('ERR_SHARED_SUBS_UNSUPPORTED', 'refused')
 
 test.each<[rule: string, ...steps: Step[]]>([
   ['I1: a publish that was acknowledged and is lost', publish(1, 1, 0)],
   ['I1: a publish that was said not to be sent and was', publish(1, 1, 1, settled(unsent))],
-  ['I1: a publish that was said to be refused and was taken', publish(1, 1, 1, settled(gone))],
   ['I1: a failed publish without an outcome', publish(1, 1, 0, settled(new Error('time is over')))],
   ['I1: an acknowledgement without a delivery', ...got, acknowledge('f1')],
-  ['I1: an acknowledgement before the delivery', ...got, acknowledge('f1'), deliver('f1')],
   ['I1: an acknowledgement within the turn', ...got, deliver('f1', { done: 0 }), acknowledge('f1')],
-  ['I1: a message that is too large and not told', subscribe(), ...large, acknowledge('f1')],
-  [
-    'I1: a filter that is gone, and told too late',
-    ...got,
-    acknowledge('f1'),
-    event('error', { error: gone }),
-  ],
   ['I2: QoS 2 twice with the broker', publish(1, 2, 2)],
   ['I2: QoS 2 delivered twice', ...got, deliver('f1', { qos: 2 }), deliver('f1', { qos: 2 })],
   ['I2: QoS 1 delivered again as if it were new', ...got, deliver('f1'), deliver('f1')],
@@ -273,10 +234,7 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['I6: what the monitor saw', (story) => story.violations.push({ rule: 'dup', detail: 'no DUP' })],
   ['I6: what the broker saw', (story) => story.complaints.push('publish: too many')],
   ['I9: two connect events in a row', connect, connect, disconnect],
-  ['I9: a disconnect event without a connect', disconnect],
-  ['I9: a connect event without a disconnect', connect],
   ['I9: states that do not follow each other', closed, state('connected', 'connecting')],
-  ['I9: a state after the end', closed, state('closed', 'connecting')],
   ['I9: a lost session that nobody was told of', ...newSession],
   ['I9: a second dial while the first is under way', dial, dial],
   ['I9: a dial that nobody announced', dial, connect, disconnect, set({ now: 1000 }), dial],
@@ -297,10 +255,6 @@ test.each<[rule: string, ...steps: Step[]]>([
     ],
   ],
   [
-    'canary: a secret in the message of an error',
-    publish(1, 0, 0, settled(new MqttError('ERR_TLS', canary))),
-  ],
-  [
     'canary: a secret in what an error holds, as bytes',
     set({ seed: 8 }),
     publish(1, 0, 0, settled(new MqttError('ERR_TLS', 'no', { cause: secret }))),
@@ -310,13 +264,11 @@ test.each<[rule: string, ...steps: Step[]]>([
     publish(1, 1, 0),
     take('p1', 1, { bytes: payloadOf('p2') }),
   ],
-  ['bytes: another retain flag with the broker', publish(1, 1, 0), take('p1', 1, { retain: true })],
   [
     'bytes: properties that nobody gave',
     publish(1, 1, 0),
     take('p1', 1, { properties: { contentType: 'a' } }),
   ],
-  ['bytes: another QoS with the broker', publish(1, 0, 0), take('p1', 1)],
   ['bytes: of a message that nobody published', take('p7', 0)],
   [
     'turn: disconnect() does not wait',
@@ -335,7 +287,6 @@ test.each<[rule: string, ...steps: Step[]]>([
     'blame: a filter that is given up without a reason',
     call('subscribe in/#', rejected('ERR_SUBSCRIBE_REFUSED')),
   ],
-  ['blame: the same after its grant', event('error', { error: failed('ERR_SUBSCRIBE_REFUSED') })],
   [
     'blame: a filter at which the broker closes, which ends otherwise',
     set({ setup: { habit: 'closes-at-filter' } }),
@@ -345,10 +296,6 @@ test.each<[rule: string, ...steps: Step[]]>([
     'blame: more filters in one packet than a call has',
     set({ setup: { habit: 'few-filters' } }),
     pass('up', packet.subscribe(1), 1, { filters: nine }),
-  ],
-  [
-    'blame: a message that is poisoned without a reason',
-    publish(1, 1, 0, rejected('ERR_POISONED')),
   ],
   ['size: told of a message that never came', ...large, event('drop', { ...tooLarge, size: 6000 })],
   ['size: a message that is too large and handed out', ...large, subscribe(), deliver('f1')],
@@ -372,19 +319,14 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['reason: an error that is not documented for its call', publish(1, 0, 0, rejected('ERR_TLS'))],
   ['reason: a client that is called closed and is not', publish(1, 0, 0, rejected('ERR_CLOSED'))],
   ['reason: an abort that nobody asked for', publish(1, 0, 0, rejected('ERR_ABORTED'))],
-  ['reason: a deadline that there is not', publish(1, 0, 0, rejected('ERR_TIMEOUT'))],
-  ['reason: attempts without a limit', call('connect', rejected('ERR_RETRIES_EXHAUSTED'))],
   ['closed: a publish that a closed client takes', closed, publish(1, 0, 0)],
   ['closed: connect() on a connected client that is done', ...up, disconnect, call('connect')],
   ['closed: a disconnect() that rejects', closed, call('disconnect', rejected('ERR_TIMEOUT'))],
-  ['closed: a disconnect() that leaves the client as it was', call('disconnect')],
   [
     'time: an abort that comes late',
     publish(1, 0, 0, { ...given, endedAt: 500, ...rejected('ERR_ABORTED') }),
   ],
-  ['time: a publish that was given up before and is done', publish(1, 0, 0, given)],
   ['time: a call that settles long after the end', call('flush', { endedAt: 500 }), closed],
-  ['time: a drain() that takes too long', closed, call('drain', { timeout: 100, endedAt: 9000 })],
   ['receipt: no packet identifier', publish(1, 1, 1, { value: { reasonCode: 0 } })],
   ['receipt: a higher QoS than was asked for', subscribe('in/#', { qos: 0 }), deliver('f1')],
   ['brokers: one that is not in the list', event('dial', { endpoint: 'mqtt://broker-1' })],
@@ -425,17 +367,3 @@ test.each<[isHeld: boolean, isLeft: boolean, passable: boolean, rules: string[]]
     expect(story.rules).toEqual(rules)
   },
 )
-
-test.each([
-  ['a/b', 'a/b', true],
-  ['a/+', 'a/b', true],
-  ['a/+', 'a/b/c', false],
-  ['a/#', 'a', true],
-  ['a/#', 'a/b/c', true],
-  ['#', 'a', true],
-  ['$share/g/a/+', 'a/b', true],
-  ['a', 'a/b', false],
-  ['a/b', 'a', false],
-])('the filter %s and the topic %s: %s', (filter, topic, expected) => {
-  expect(matches(filter, topic)).toBe(expected)
-})

@@ -1,8 +1,4 @@
-/**
- * What the history of a run must look like: I1 to I9 of the acceptance matrix, and what follows from them.
- *
- * Pure functions over records. Each is known to fail: `test/world/invariants.test.ts` shows each a history that breaks it.
- */
+/** What the history of a run must look like: I1 to I9 of the acceptance matrix, and what follows from them. */
 import type { Message } from '../../src/client/api/index.js'
 import { MqttError } from '../../src/errors.js'
 import { printed, tells } from './canary.js'

@@ -1,8 +1,4 @@
-/**
- * One worker: runs its part of the schedules and posts what it found.
- *
- * It must never print: the lab collects the parts and says what came of them. A finding is shrunk here, where it can be run again.
- */
+/** One worker: runs its part of the schedules and posts what it found. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { eagerScanner } from '../unit/wasm/eager.js'
 import { readWith } from './client-options.js'

@@ -1,6 +1,4 @@
-/**
- * The rules for what a client answers: only what came, of the right kind, on the connection on which it came, in the order of arrival.
- */
+/** The rules for what a client answers: only what came, of the right kind, on the connection on which it came, in the order of arrival. */
 import type { Seen } from './reader.js'
 
 type Report = (rule: string, detail: string) => void

@@ -1,8 +1,4 @@
-/**
- * The rules for what a client sends: packet identifiers, DUP, replay, order, the server's window, topic aliases.
- *
- * Records of PUBLISH exchanges belong to the session and survive connections; those of SUBSCRIBE and UNSUBSCRIBE end with theirs.
- */
+/** The rules for what a client sends: packet identifiers, DUP, replay, order, the server's window, topic aliases. */
 import { property, type Seen } from './reader.js'
 
 type Report = (rule: string, detail: string) => void

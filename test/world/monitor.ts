@@ -1,9 +1,4 @@
-/**
- * What a broker must never see: it reads both directions of every connection of one client and says which rule was broken.
- *
- * Everything is seen from the client's place: what it handed to the transport, and what had reached it by then. State that belongs to the session
- * lives in `SessionRecord` and survives connections; the rest is per connection. It must never trust `src`.
- */
+/** What a broker must never see: it reads both directions of every connection of one client and says which rule was broken. */
 import { InboundRules } from './monitor-inbound.js'
 import { OutboundRules } from './monitor-outbound.js'
 import { Malformed, property, readPacket, type Seen, Splitter } from './reader.js'

@@ -1,8 +1,4 @@
-/**
- * Everything between client and broker: dialling, the pipes, the monitor's taps, and the faults that strike them.
- *
- * It counts the sockets that the client holds: never two at a time. After `heal()` nothing goes wrong any more.
- */
+/** Everything between client and broker: dialling, the pipes, the monitor's taps, and the faults that strike them. */
 import type { Dial, Transport } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'
 import { habitOf } from './habits.js'

@@ -1,9 +1,6 @@
 /**
- * A byte stream between client and broker under the world's clock, with everything a network may do to it: latency, pieces of any size, a cut
- * by reset or end at any byte, silence in one direction or both, a peer that takes nothing, and a broker that loses or repeats a packet.
- *
- * Each delivery is a step of its own: a point at which a fault may strike. Nothing is ever delivered synchronously. Bytes that the client handed
- * over are compared with what is there at delivery, so that memory that is reused too early is seen.
+ * A byte stream between client and broker under the world's clock, with everything a network may do to it: latency, pieces of any size, a cut by
+ * reset or end at any byte, silence in one direction or both, a peer that takes nothing, and a broker that loses or repeats a packet.
  */
 import type { Sink, Transport } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'

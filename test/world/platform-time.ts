@@ -1,7 +1,4 @@
-/**
- * Queues, pools and groups take timers and dates from the platform: while a world runs, these are the world's. Whatever a process that died has set never
- * runs.
- */
+/** Queues, pools and groups take timers and dates from the platform: while a world runs, these are the world's. */
 
 /** Where time comes from. */
 export interface TimeSource {

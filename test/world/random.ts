@@ -1,8 +1,4 @@
-/**
- * Repeatable randomness: one seed (up to 53 bits) decides every number that comes out.
- *
- * Small and fast, nothing for secrets. It must never read a clock or a global.
- */
+/** Repeatable randomness: one seed (up to 53 bits) decides every number that comes out. */
 
 /** A stream of numbers that its seed decides. */
 export class Random {

@@ -1,9 +1,4 @@
-/**
- * A small reader of MQTT bytes, 5.0 and 3.1.1, both directions, that shares nothing with `src/wire`: the world's own opinion of what was sent.
- *
- * It reads what the monitor needs and checks the form of the rest (lengths, flags, known properties, UTF-8). It throws `Malformed` on bytes that
- * are no MQTT. It must never import anything from `src`.
- */
+/** A small reader of MQTT bytes, 5.0 and 3.1.1, both directions, that shares nothing with `src/wire`: the world's own opinion of what was sent. */
 
 /** Names of the packet kinds by number; 0 does not exist. */
 const first = ['reserved', 'connect', 'connack', 'publish', 'puback', 'pubrec', 'pubrel'] as const

@@ -1,8 +1,4 @@
-/**
- * What one worker has run: schedules one by one, each kind of finding told once and made smaller, until the time is over.
- *
- * It knows nothing of a world but that it gives findings for a schedule.
- */
+/** What one worker has run: schedules one by one, each kind of finding told once and made smaller, until the time is over. */
 import type { KindName } from './kinds.js'
 import type { Finding, Outcome } from './play.js'
 import { type Shrinkable, shown, shrink } from './shrink.js'

@@ -1,8 +1,4 @@
-/**
- * The base scenarios: each one thing that a client does, short, with enough around it that a fault at any step has something to break.
- *
- * The enumeration runs each once to count its steps, then once for each fault at each step. `short` ones get pairs of faults, too.
- */
+/** The base scenarios: each one thing that a client does, short, with enough around it that a fault at any step has something to break. */
 import type { Op, Schedule, Setup } from './schedule.js'
 
 /** A scenario and what the enumeration does with it. */

@@ -1,9 +1,4 @@
-/**
- * What one run of the world is made of, as plain data: a setup, operations of the application at their times, and faults.
- *
- * Scenarios are written in it, the random generator makes it, the shrinker takes parts of it away, and a finding prints it. Types only, and the
- * default setup.
- */
+/** What one run of the world is made of, as plain data: a setup, operations of the application at their times, and faults. */
 import type { HabitName } from './habits.js'
 import type { Form } from './payloads.js'
 import type { PipeOptions } from './pipe.js'

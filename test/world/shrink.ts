@@ -1,8 +1,4 @@
-/**
- * Makes a failing schedule smaller while it goes on failing in the same way: without operations, without faults, without settings.
- *
- * Deterministic and bounded: it gives up after so many runs. What it gives is for people to read.
- */
+/** Makes a failing schedule smaller while it goes on failing in the same way: without operations, without faults, without settings. */
 import type { Finding } from './play.js'
 import type { Schedule, ScheduleOf } from './schedule.js'
 

@@ -1,8 +1,4 @@
-/**
- * Short scenarios of what the wider world is for: one for each thing that users' programs showed and no suite had seen.
- *
- * They are run as they are, and with a reset at each step where they are short; slow links have too many steps for every fault at each.
- */
+/** Short scenarios of what the wider world is for: one for each thing that users' programs showed and no suite had seen. */
 import { closedFilter } from './habits.js'
 import type { Form } from './payloads.js'
 import { feeds, publishes, type Scenario, scenario, short, subscribe } from './scenarios.js'

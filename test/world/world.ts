@@ -1,9 +1,4 @@
-/**
- * One run: client, pipe, broker and application in one process under virtual time, from a schedule to its findings.
- *
- * Four phases: the schedule with its faults; the world heals and everything must come to its end; a probe goes to every subscription; the client is
- * ended and nothing may be left. Worlds run one after another, because a rejection that nobody handles has no owner.
- */
+/** One run: client, pipe, broker and application in one process under virtual time, from a schedule to its findings. */
 
 import type { ClientEvents } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'

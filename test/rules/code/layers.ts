@@ -1,8 +1,4 @@
-/**
- * The import rule: which layer of `src` may import which, and how.
- *
- * Pure functions over source text, so that the tests can show them a tree that breaks the rule. `layers.test.ts` applies them to the real one.
- */
+/** The import rule: which layer of `src` may import which, and how. */
 import { builtinModules } from 'node:module'
 import path from 'node:path'
 import { type Import, importsOf, type Sources } from './source.js'

@@ -1,8 +1,4 @@
-/**
- * Bytes of MQTT packets, put together by hand: integers, length-prefixed fields, fixed headers, and their broken forms.
- *
- * Knows nothing of the project's own codec and must never import it: what the corpus says is said independently. Every function gives a new list.
- */
+/** Bytes of MQTT packets, put together by hand: integers, length-prefixed fields, fixed headers, and their broken forms. */
 
 /** Bytes of a packet or of a part of one. */
 export type Bytes = readonly number[]

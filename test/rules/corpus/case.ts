@@ -1,9 +1,4 @@
-/**
- * A case of the corpus: the bytes of one or more packets, and what each of them means, said by whoever put them together.
- *
- * Meanings are facts about the bytes alone ("PUBACK of identifier 2"), or the rule that they break by themselves. What comes of them in which
- * state is the oracle's to say. Builders must state meanings, never find them out by decoding.
- */
+/** A case of the corpus: the bytes of one or more packets, and what each of them means, said by whoever put them together. */
 import { type Bytes, hex, join } from './bytes.js'
 import type { PacketName } from './facts.js'
 import type { RuleName } from './rules.js'

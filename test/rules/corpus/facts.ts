@@ -1,8 +1,4 @@
-/**
- * What the standard's tables say, as the corpus needs it: packet types, properties, reason codes that a server may send, strings good and bad.
- *
- * Written down from the standard, not taken from the project's codec. Facts only: what follows from breaking one stands in `rules.ts`.
- */
+/** What the standard's tables say, as the corpus needs it: packet types, properties, reason codes that a server may send, strings good and bad. */
 import { type Bytes, text } from './bytes.js'
 
 /** Control packet types, and the reserved one (section 2.1.2). */

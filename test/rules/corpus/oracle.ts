@@ -1,9 +1,4 @@
-/**
- * What a client has to do with a sequence in a state: a reference of the rules, small enough to be read, without bytes, timers or promises.
- *
- * It takes meanings, not bytes, and shares nothing with the client. Where a connection ends, acknowledgements before the end may or may not have
- * left: they are bounds then, not promises.
- */
+/** What a client has to do with a sequence in a state: a reference of the rules, small enough to be read, without bytes, timers or promises. */
 import type { Meaning } from './case.js'
 import { type RuleName, rules } from './rules.js'
 import { type Awaiting, counts, limits, type State, type Taken } from './states.js'

@@ -1,8 +1,4 @@
-/**
- * Good packets of a server, with their meanings: what sequences are made of. MQTT 5.0 unless the name says otherwise.
- *
- * Each function gives the plainest packet of its kind; what is special about a case is passed in.
- */
+/** Good packets of a server, with their meanings: what sequences are made of. */
 import { type Bytes, block, frame, prefixed, string, text, u16, vbi } from './bytes.js'
 import { ids, method, type Step, step } from './case.js'
 

@@ -1,9 +1,4 @@
-/**
- * Why a connection ends: every rule that a sequence of the corpus breaks, with the reason code of our DISCONNECT and where the rule stands.
- *
- * The code is what is announced on an open connection of MQTT 5.0. Before CONNACK, and on 3.1.1, nothing is announced; the code is then the cause
- * that the application is told. Where the standard leaves the choice between 0x81 and 0x82, the choice is the project's, and says so.
- */
+/** Why a connection ends: every rule that a sequence of the corpus breaks, with the reason code of our DISCONNECT and where the rule stands. */
 
 /** Reason code and source of a rule. */
 export interface Rule {

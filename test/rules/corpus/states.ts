@@ -1,9 +1,4 @@
-/**
- * The states of a session in which every case is run: what the client was started with, and what is known and under way on both sides.
- *
- * These are facts for the oracle; `run/enter.ts` and `run/core.ts` bring a client, or a bare session, into each state. Client options that decide
- * anything (Receive Maximum, Topic Alias Maximum, Maximum Packet Size, clean start, client identifier, method) are named here.
- */
+/** The states of a session in which every case is run: what the client was started with, and what is known and under way on both sides. */
 import { ids, method } from './case.js'
 
 /** What the client announces in each state. */

@@ -1,6 +1,4 @@
-/**
- * The broker of the durable world: that of `mqwire/testing`, with the habits of the run, refusals of single messages, and low identifiers.
- */
+/** The broker of the durable world: that of `mqwire/testing`, with the habits of the run, refusals of single messages, and low identifiers. */
 import { MemoryBroker } from '../../../src/testing/broker/index.js'
 import type { ClientPacket, ServerPacket } from '../../../src/wire/packets.js'
 import type { WorldClock } from '../clock.js'

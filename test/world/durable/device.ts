@@ -1,8 +1,4 @@
-/**
- * One client of the device with what its application does around it: a handler, a queue, and notes of everything that it was told.
- *
- * Nothing is noted once its process has died, whatever its promises do. It must never look at the disk but to check what it was given.
- */
+/** One client of the device with what its application does around it: a handler, a queue, and notes of everything that it was told. */
 import type { ClientEvents, Message } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
 import type { Platform } from '../../../src/client/platform/platform.js'

@@ -1,8 +1,4 @@
-/**
- * What a crash would leave of a session at any moment: the records that are on the disk, read from its bytes and not from the store.
- *
- * With durability 'os' everything written counts, with 'sync' what was synced. It reads on from where it was; it must never write.
- */
+/** What a crash would leave of a session at any moment: the records that are on the disk, read from its bytes and not from the store. */
 import type { InboundRecord, PublishRecord } from '../../../src/client/durable/records.js'
 import {
   decodeInbound,

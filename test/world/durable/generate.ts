@@ -1,8 +1,4 @@
-/**
- * A random schedule of the durable world from a seed: a setup, what the application does, and what goes wrong, crashes among it.
- *
- * The same seed gives the same schedule for ever, as long as this file stays as it is.
- */
+/** A random schedule of the durable world from a seed: a setup, what the application does, and what goes wrong, crashes among it. */
 import { linkFault, numbered, troubledTime } from '../generate.js'
 import type { HabitName } from '../habits.js'
 import { Random } from '../random.js'

@@ -1,6 +1,4 @@
-/**
- * What must hold at the end of a run, whatever went wrong in it. Pure but for the findings that it reports.
- */
+/** What must hold at the end of a run, whatever went wrong in it. */
 import type { BrokerSession, MemoryBroker } from '../../../src/testing/broker/index.js'
 import type { Fed, History, Outgoing } from './history.js'
 import { type Schedule, type Setup, storeRefuses } from './schedule.js'

@@ -1,8 +1,4 @@
-/**
- * What one run of the durable world is made of, as plain data: a setup, what the application does, and what goes wrong. Types, and the default setup.
- *
- * A run counts its moments: every timer, every packet in and out, every step of the disk. A crash strikes at one of them, or at a time.
- */
+/** What one run of the durable world is made of, as plain data: a setup, what the application does, and what goes wrong. */
 import type { HabitName } from '../habits.js'
 import type { PipeOptions } from '../pipe.js'
 import type { Refused } from '../play.js'

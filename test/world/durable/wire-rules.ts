@@ -1,8 +1,4 @@
-/**
- * What may leave the device only after something is safe: it sees each packet before the other side does, and looks at the disk.
- *
- * State of the session outlives connections and processes, as the broker's does. It must never ask the client.
- */
+/** What may leave the device only after something is safe: it sees each packet before the other side does, and looks at the disk. */
 import type { PublishRecord } from '../../../src/client/durable/records.js'
 import { Malformed, readPacket, type Seen, Splitter } from '../reader.js'
 import type { DiskView } from './disk-view.js'

@@ -1,9 +1,4 @@
-/**
- * One run of the durable world: a device whose process dies and comes back, its disk, a broker and the network between, under virtual time.
- *
- * Three phases: the schedule with what goes wrong; everything heals, and all must come to rest; what is left is looked at, and the client ended. Worlds
- * run one after another: they take over the timers of the platform.
- */
+/** One run of the durable world: a device whose process dies and comes back, its disk, a broker and the network between, under virtual time. */
 
 import { decodePublish, type PublishRecord } from '../../../src/client/durable/records.js'
 import { storeError } from '../../../src/store/base/backed-store.js'

@@ -1,8 +1,4 @@
-/**
- * What the application does with its pool or group, and notes of everything that it is told.
- *
- * It knows the public interface only, and who is handed what as it is handed.
- */
+/** What the application does with its pool or group, and notes of everything that it is told. */
 import type { Receipt } from '../../../src/client/api/index.js'
 import { groupOf } from '../../../src/group/broker-group.js'
 import type { Group, GroupMessage, GroupReading, GroupReceipt } from '../../../src/group/types.js'

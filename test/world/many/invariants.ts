@@ -1,6 +1,4 @@
-/**
- * What must hold at the end of a run of the world of many connections, whatever went wrong in it: each rule is a function with its name.
- */
+/** What must hold at the end of a run of the world of many connections, whatever went wrong in it: each rule is a function with its name. */
 import { isUnheard } from '../invariants-tools.js'
 import { differs } from '../payloads.js'
 import type { Call, End, Fed, Published, Read, Taken } from './history.js'

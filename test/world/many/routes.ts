@@ -1,8 +1,4 @@
-/**
- * Who has to get a publish: it looks at each one as it is handed to a member, and after each call.
- *
- * It must never ask the router: it knows what the documentation says of each routing.
- */
+/** Who has to get a publish: it looks at each one as it is handed to a member, and after each call. */
 import type { Group } from '../../../src/group/types.js'
 import type { History, Published } from './history.js'
 import type { Setup } from './schedule.js'

@@ -1,8 +1,6 @@
 /**
- * One run of the world of many connections: a pool or a group, its brokers and the networks between, under virtual time, from a schedule to its findings.
- *
- * Three phases: the schedule with what goes wrong; everything heals, and all must come to rest; the end. Worlds run one after another: they take over the
- * timers of the platform.
+ * One run of the world of many connections: a pool or a group, its brokers and the networks between, under virtual time, from a schedule to its
+ * findings.
  */
 import type { ClientOptions, Endpoint } from '../../../src/client/api/index.js'
 import type { Defect } from '../../support/defective.js'

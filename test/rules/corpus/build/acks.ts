@@ -1,6 +1,4 @@
-/**
- * PUBACK, PUBREC, PUBREL and PUBCOMP (sections 3.4 to 3.7): each length, each reason code, for identifiers that are known in some states only.
- */
+/** PUBACK, PUBREC, PUBREL and PUBCOMP (sections 3.4 to 3.7): each length, each reason code, for identifiers that are known in some states only. */
 import { block, frame, u16 } from '../bytes.js'
 import { type Book, ids, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'

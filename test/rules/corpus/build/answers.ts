@@ -1,6 +1,4 @@
-/**
- * SUBACK and UNSUBACK (sections 3.9, 3.11): every code, too few and too many of them, for identifiers that are known in some states only.
- */
+/** SUBACK and UNSUBACK (sections 3.9, 3.11): every code, too few and too many of them, for identifiers that are known in some states only. */
 import { type Bytes, block, fill, frame, u16 } from '../bytes.js'
 import { type Book, ids, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'

@@ -1,8 +1,4 @@
-/**
- * CONNACK (section 3.2): every reason code, Session Present, the method, the assigned identifier, and everything that can be wrong with one.
- *
- * On an open connection each of the good ones is one too many.
- */
+/** CONNACK (section 3.2): every reason code, Session Present, the method, the assigned identifier, and everything that can be wrong with one. */
 import { type Bytes, block, frame, string } from '../bytes.js'
 import { type Book, method, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'

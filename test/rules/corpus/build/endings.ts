@@ -1,6 +1,4 @@
-/**
- * PINGRESP, DISCONNECT and AUTH (sections 3.13 to 3.15): those that say that all is well, that it is over, and who we are.
- */
+/** PINGRESP, DISCONNECT and AUTH (sections 3.13 to 3.15): those that say that all is well, that it is over, and who we are. */
 import { type Bytes, block, fill, frame, string, text } from '../bytes.js'
 import { type Book, method, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'

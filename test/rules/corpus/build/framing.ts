@@ -1,8 +1,4 @@
-/**
- * What every packet type has in common: flags and length of the fixed header, fields that end too soon, bytes that are too many.
- *
- * A layout is a good packet in fields; all of these cases are made from layouts, so that no packet type is forgotten.
- */
+/** What every packet type has in common: flags and length of the fixed header, fields that end too soon, bytes that are too many. */
 import { type Bytes, fill, frame, stretched, vbi } from '../bytes.js'
 import { type Book, partial, shown } from '../case.js'
 import { firstByte, type PacketName, typeNumbers } from '../facts.js'

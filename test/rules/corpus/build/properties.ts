@@ -1,7 +1,6 @@
 /**
- * Properties, for every packet that has them: each value at its edges, each property twice, cut, forbidden or unknown, and the Property Length itself.
- *
- * Made from the table in `facts.ts`, so that none is forgotten. What a packet does with a good property is in the meaning that its shape gives.
+ * Properties, for every packet that has them: each value at its edges, each property twice, cut, forbidden or unknown, and the Property Length
+ * itself.
  */
 import {
   type Bytes,

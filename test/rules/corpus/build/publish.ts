@@ -1,6 +1,4 @@
-/**
- * PUBLISH (section 3.3) from a server: flags, topics, identifiers, aliases, Subscription Identifiers, payloads of every size that matters.
- */
+/** PUBLISH (section 3.3) from a server: flags, topics, identifiers, aliases, Subscription Identifiers, payloads of every size that matters. */
 import {
   type Bytes,
   block,

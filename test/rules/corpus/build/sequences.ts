@@ -1,8 +1,4 @@
-/**
- * Several packets in one sequence: whole exchanges, what follows what, and everything that may come behind a CONNACK.
- *
- * A sequence is filed under the packet that decides it.
- */
+/** Several packets in one sequence: whole exchanges, what follows what, and everything that may come behind a CONNACK. */
 import { block, frame, string, text, u16, vbi } from '../bytes.js'
 import { type Book, broken, ids, partial, type Step } from '../case.js'
 import { firstByte, type PacketName } from '../facts.js'

@@ -1,8 +1,4 @@
-/**
- * MQTT 3.1.1: the same packets without properties, and with rules of their own. On this version nothing is announced when a link is closed.
- *
- * A server has no DISCONNECT and no AUTH; acknowledgements are identifiers and nothing else.
- */
+/** MQTT 3.1.1: the same packets without properties, and with rules of their own. */
 import { type Bytes, fill, frame, prefixed, string, text, u16, vbi } from '../bytes.js'
 import { type Book, broken, ids, partial, type Step, shown, step } from '../case.js'
 import { badTexts, firstByte, goodTexts, type PacketName } from '../facts.js'

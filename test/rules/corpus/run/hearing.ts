@@ -1,8 +1,4 @@
-/**
- * Reads what a client says, as short words: `connect`, `publish 2`, `pubrel 2 00`, `auth 18`, `disconnect 82`.
- *
- * A reader of its own, for the few packets that a client sends here; it must not import the project's codec. PINGREQ is not worth a word.
- */
+/** Reads what a client says, as short words: `connect`, `publish 2`, `pubrel 2 00`, `auth 18`, `disconnect 82`. */
 import { type PacketName, typeNumbers } from '../facts.js'
 
 const names = new Map<number, PacketName>(

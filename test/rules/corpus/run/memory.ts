@@ -1,9 +1,4 @@
-/**
- * Clients over the memory transport, many at a time, in a time that stands still.
- *
- * Each client has a lane of its own: tasks without a delay, of which one runs in each round; all promises get their turn between two rounds. What
- * asks for a delay never happens, so that nothing here is decided by a timeout.
- */
+/** Clients over the memory transport, many at a time, in a time that stands still. */
 import { BaseClient } from '../../../../src/client/client.js'
 import { VirtualClock } from '../../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../../src/testing/virtual-platform.js'
@@ -11,11 +6,9 @@ import { memoryPair } from '../../../../src/transport/memory.js'
 import type { Sink, Transport } from '../../../../src/transport/transport.js'
 import { turn } from '../../../support/pausing.js'
 import type { Bytes } from '../bytes.js'
-import { pieces } from './cuts.js'
 import { enter, optionsFor, type Peer } from './enter.js'
 import { Hearing } from './hearing.js'
-import { ofClient } from './jobs.js'
-import { quietly } from './quietly.js'
+import { ofClient, pieces, quietly } from './jobs.js'
 import { disagreement, finding, type Job, type Observed } from './verdict.js'
 
 const noop = (): void => undefined

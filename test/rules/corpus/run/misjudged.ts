@@ -1,6 +1,4 @@
-/**
- * Jobs whose expectation is wrong on purpose: a runner that lets one pass does not look.
- */
+/** Jobs whose expectation is wrong on purpose: a runner that lets one pass does not look. */
 import type { Expected } from '../oracle.js'
 import { jobs, ofClient } from './jobs.js'
 import type { Job } from './verdict.js'

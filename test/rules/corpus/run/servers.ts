@@ -1,9 +1,4 @@
-/**
- * Small raw servers on the loopback interface, for TCP and WebSocket: they hand over bytes and take bytes, and know nothing of MQTT but CONNECT.
- *
- * A connection is told from others by the last six characters of its CONNECT, where the user name stands. Several ports share the load, because
- * each pair of addresses is free again only a while after its connection.
- */
+/** Small raw servers on the loopback interface, for TCP and WebSocket: they hand over bytes and take bytes, and know nothing of MQTT but CONNECT. */
 import { createServer as createHttpServer } from 'node:http'
 import { createServer, type Server, type Socket } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'

@@ -1,6 +1,4 @@
-/**
- * Compares what a client did with what was expected of it, the same way for every transport.
- */
+/** Compares what a client did with what was expected of it, the same way for every transport. */
 import { hex } from '../bytes.js'
 import type { Case } from '../case.js'
 import type { Expected } from '../oracle.js'
