@@ -31,7 +31,6 @@ function connectOf({
 const welcome = '20 0b 00 00 08 27 00 10 00 00 22 00 0a'
 const never = { authenticate: () => new Promise<boolean>(() => undefined) }
 
-/** Verdicts that a test gives later. */
 function pending(options: MemoryBrokerOptions = {}) {
   const decide: ((verdict: boolean) => void)[] = []
   return {

@@ -24,7 +24,6 @@ async function start(options: MemoryBrokerOptions = {}): Promise<void> {
   ends.push(() => made.close())
 }
 
-/** The next event of a kind. */
 function next<K extends keyof BrokerEvents>(type: K): Promise<BrokerEvents[K]> {
   const event = new Promise<BrokerEvents[K]>((resolve) => {
     const stop = (broker as MemoryBroker).on(type, (event) => {

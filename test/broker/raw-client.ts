@@ -76,7 +76,6 @@ function withoutReason(packet: readonly number[]): readonly number[] {
 /** What a test says of a CONNECT: everything has a default. */
 export type ConnectSettings = Omit<ConnectInput, 'protocolVersion'>
 
-/** See the file's comment. */
 export class RawClient implements Sink {
   readonly received: ServerPacket[] = []
   /** What came, byte by byte. */
@@ -254,7 +253,6 @@ export class RawClient implements Sink {
   }
 }
 
-/** A broker under virtual time. */
 export interface World {
   readonly clock: VirtualClock
   readonly broker: MemoryBroker
@@ -264,7 +262,6 @@ export interface World {
   join(clientId: string, settings?: ConnectSettings, version?: ProtocolVersion): Promise<RawClient>
 }
 
-/** Makes a broker under virtual time. */
 export function world(options: MemoryBrokerOptions = {}): World {
   const clock = new VirtualClock()
   const broker = new MemoryBroker({ clock, ...options })

@@ -44,7 +44,6 @@ import {
 
 const hexCode = (code: number): string => code.toString(16)
 
-/** What came, in the short form. */
 function shortOf(packet: ServerPacket): string {
   switch (packet.type) {
     case 'connack':
@@ -267,7 +266,6 @@ export async function said(client: RawClient, words = ''): Promise<string> {
     .join(' ')
 }
 
-/** A test for each scene and version. */
 export function scenes(
   rows: Readonly<Record<string, string>>,
   versions: readonly ProtocolVersion[] = [5, 4],

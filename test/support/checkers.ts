@@ -48,7 +48,6 @@ async function fuzzed(
   }
 }
 
-/** The rules that each checker found broken. */
 export const checkers: Readonly<Record<Checker, (defect: Defect, seed: number) => Promise<Found>>> =
   {
     world: played('world'),

@@ -18,7 +18,6 @@ export type Checker =
   | 'typed'
   | 'wasm'
 
-/** One connection of a defective client. */
 export interface Line {
   /** Of this client's connections, from 1. */
   readonly number: number
@@ -40,7 +39,6 @@ export interface Wrapper {
   decoded?(packet: Packet): Packet
 }
 
-/** A defect by its name. */
 export interface Defect {
   readonly name: string
   /** For each checker that has to report it: a seed with which it does, and the rules of which one has to be broken. */

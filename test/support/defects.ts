@@ -6,7 +6,6 @@ import type { Store } from '../../src/store/base/store.js'
 import type { ClientPacket } from '../../src/wire/index.js'
 import { type Checker, type Defect, instead, type Line, type Wrapper } from './defective.js'
 
-/** True each so many-th time. */
 function each(count: number): () => boolean {
   let calls = 0
   return () => ++calls % count === 0
@@ -69,7 +68,6 @@ function handing(pass: <T>(message: T) => readonly T[]) {
   }
 }
 
-/** Another `publish`. */
 function publishing(
   change: (publish: () => Promise<unknown>, now: Now) => Promise<unknown>,
 ): () => Wrapper {
@@ -118,7 +116,6 @@ function messages(pass: <T>(message: T, now: Now) => readonly T[]): () => Wrappe
   }
 }
 
-/** A store with another `batch`. */
 function storing(change: (store: Store) => Store['batch']): () => Wrapper {
   return () => ({ store: (store) => instead(store, { batch: change(store) }) })
 }
@@ -137,7 +134,6 @@ export const nothing: Defect = {
   }),
 }
 
-/** All of them, at most 25. */
 export const defects: readonly Defect[] = [
   {
     name: 'an acknowledgement is swallowed',
@@ -393,7 +389,6 @@ export const defects: readonly Defect[] = [
   },
 ]
 
-/** Those that a checker has to report. */
 export function defectsFor(checker: Checker): readonly Defect[] {
   return defects.filter(({ by }) => by[checker] !== undefined)
 }

@@ -14,7 +14,6 @@ import type { World } from './world.js'
 
 /** Turns of a loop over `writable` within one millisecond: more are a storm. */
 const mostTurns = 2000
-/** Events at which a listener does something. */
 const mostNested = 3
 
 const filtersOf = ({ filter, more = [] }: Subscribe): string | string[] =>

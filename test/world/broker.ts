@@ -18,7 +18,6 @@ export interface Accepted {
   readonly bytes: Uint8Array
 }
 
-/** What the world needs of a broker. */
 export interface ModelBroker {
   accept(transport: Transport): void
   restart(keepSessions: boolean): void

@@ -8,7 +8,6 @@ import type { Setup } from './schedule.js'
 
 const encoder = new TextEncoder()
 
-/** What the options take from the world. */
 export interface Means {
   /** Gets each line of the client's log. */
   readonly log: (line: string) => void
@@ -41,7 +40,6 @@ const auth = {
   continue: () => encoder.encode(`${canary} second`),
 }
 
-/** Makes the options. */
 export function clientOptions(setup: Setup, { log, random, date, troubled }: Means): ClientOptions {
   const {
     clientId,

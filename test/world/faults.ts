@@ -3,7 +3,6 @@ import type { Fault, Schedule } from './schedule.js'
 
 type Kind = Omit<Fault, 'step' | 'at'>
 
-/** Tried at every step. */
 const everywhere: readonly Kind[] = [
   { kind: 'reset' },
   { kind: 'end' },

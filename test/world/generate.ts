@@ -26,7 +26,6 @@ export function generate(seed: number): Schedule {
   return seed % 4 === 0 ? schedule : widen(schedule, random)
 }
 
-/** A plain schedule. */
 export function plain(seed: number, random: Random): Schedule {
   const span = random.pick([1500, 3000, 6000])
   const setup = makeSetup(random)

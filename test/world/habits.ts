@@ -4,7 +4,6 @@ import type { WorldClock } from './clock.js'
 import type { Habit } from './pipe.js'
 import { payloadName } from './reader.js'
 
-/** Kinds of packets, by their first byte. */
 const CONNACK = 2
 const PUBLISH = 3
 const PUBACK = 4
@@ -36,7 +35,6 @@ export const smallPacket = 1000
 /** Topic of what a broker acknowledged and forgot. */
 export const forgottenTopic = 'forgotten'
 
-/** Means of one connection. */
 export interface HabitMeans {
   readonly clock: WorldClock
   readonly version: 4 | 5
@@ -56,7 +54,6 @@ interface Known {
   readonly unreleased: Set<number>
 }
 
-/** How the broker ends the client's connection. */
 export interface Ends {
   /** Without a word. */
   readonly reset: () => void
@@ -64,7 +61,6 @@ export interface Ends {
   readonly refuse?: (() => void) | undefined
 }
 
-/** What a habit does. */
 interface Manner {
   /** To the packets that leave. */
   readonly down?: (means: HabitMeans) => Habit
@@ -316,7 +312,6 @@ const unknownReleases = (client: Known) => (packet: ServerPacket) =>
 
 const none = ['none'] as const
 
-/** By name. */
 const manners = {
   gathered: { down: keeping(acknowledges, batch, gatherTime) },
   late: { down: keeping(acknowledges, Number.POSITIVE_INFINITY, lateTime) },
@@ -339,7 +334,6 @@ const manners = {
   'unknown-releases': { out: unknownReleases },
 } satisfies Record<string, Manner>
 
-/** One way of being different. */
 export type MannerName = keyof typeof manners
 
 /** Brokers that were watched, as the manners that they were seen with: `test/real/programs/ordinary/expectations.ts` has the figures. */
@@ -357,16 +351,13 @@ const profiles = {
   artemis: ['excessive', 'retained-first'],
 } satisfies Record<string, readonly MannerName[]>
 
-/** A manner, a broker, or nothing. */
 export type HabitName = (typeof none)[number] | MannerName | keyof typeof profiles
 
-/** All of them but `'none'`. */
 export const habitNames = [...Object.keys(manners), ...Object.keys(profiles)] as Exclude<
   HabitName,
   'none'
 >[]
 
-/** The manners of a habit. */
 export function mannersOf(name: HabitName): readonly MannerName[] {
   if (name === 'none') return []
   return name in profiles ? profiles[name as keyof typeof profiles] : [name as MannerName]
@@ -392,7 +383,6 @@ export function habitOf(name: HabitName, means: HabitMeans): Habit | undefined {
   )
 }
 
-/** What is done to decoded packets. */
 export function interceptionOf(name: HabitName, ends: Ends) {
   const all = mannersOf(name).map((manner) => manners[manner] as Manner)
   const client: Known = { version: 5, topicAliasMaximum: 0, unreleased: new Set() }

@@ -2,7 +2,6 @@
 import { Findings } from './play.js'
 import type { Operation } from './schedule.js'
 
-/** A promise of the public API. */
 export interface Call {
   readonly what: string
   readonly process: number
@@ -26,14 +25,12 @@ export interface Call {
   readonly timeout?: number | undefined
 }
 
-/** A publish of the application. */
 export interface Published {
   readonly op: Extract<Operation, { do: 'publish' | 'abortable' }>
   readonly payload: string
   readonly call: Call
 }
 
-/** A subscription of the application. */
 export interface Subscribed {
   readonly s: number
   readonly filter: string
@@ -64,7 +61,6 @@ export interface Subscribed {
   size: () => number
 }
 
-/** A message that the application got. */
 export interface Delivered {
   readonly s: number
   readonly process: number
@@ -88,7 +84,6 @@ export interface WireAck {
   readonly connection: number
 }
 
-/** An event of the client. */
 export interface Happened {
   readonly type: string
   readonly event: unknown
@@ -97,7 +92,6 @@ export interface Happened {
   readonly process: number
 }
 
-/** The records of one run. */
 export class History extends Findings {
   readonly calls: Call[] = []
   readonly published: Published[] = []

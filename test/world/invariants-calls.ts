@@ -32,7 +32,6 @@ const documented: Readonly<Record<string, string>> = {
   writable: 'CLOSED',
   'post-all': 'CLOSED PACKET_TOO_LARGE',
 }
-/** What a closed client refuses. */
 const refused =
   'connect publish subscribe listen respond request unsubscribe-from reconnect reauthenticate'.split(
     ' ',
@@ -42,7 +41,6 @@ const codeOf = (error: unknown): string =>
   MqttError.is(error) ? error.code.slice('ERR_'.length) : String(error)
 const nameOf = ({ what }: Call): string => what.split(' ')[0] as string
 
-/** What the events of a client say. */
 class Life {
   readonly events: readonly Happened[]
 
@@ -73,7 +71,6 @@ class Life {
   }
 }
 
-/** Judges every call. */
 export function checkCalls(run: Checked): void {
   const { history, schedule } = run
   for (let process = 1; process <= history.process; process++) {

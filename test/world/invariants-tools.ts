@@ -7,7 +7,6 @@ import type { Seen } from './reader.js'
 import type { FaultKind, Operation, Schedule, Setup } from './schedule.js'
 import { operationsOf } from './schedule.js'
 
-/** What the checks read. */
 export interface Checked {
   readonly history: History
   readonly monitor: Pick<Monitor, 'violations' | 'passed'>
@@ -57,7 +56,6 @@ export function sessionLosses(passed: Passing): number {
   return Math.max(0, freshSessions(passed).length - 1)
 }
 
-/** When the session last began. */
 export function lastLoss(passed: Passing): number {
   return freshSessions(passed).at(-1)?.at ?? 0
 }
@@ -114,7 +112,6 @@ export function does({ ops }: Schedule, ...names: readonly Operation['do'][]): b
   return operationsOf(ops).some((op) => names.includes(op.do))
 }
 
-/** Packets of one kind, one way. */
 export function packets(
   { monitor }: Pick<Checked, 'monitor'>,
   way: 'up' | 'down',
@@ -171,7 +168,6 @@ function plain(filter: string): string {
   return filter.startsWith('$share/') ? filter.split('/').slice(2).join('/') : filter
 }
 
-/** Does the filter match the topic? */
 export function matches(filter: string, topic: string): boolean {
   const levels = plain(filter).split('/')
   const names = topic.split('/')

@@ -320,7 +320,6 @@ function checkFleet(run: Checked): void {
   }
 }
 
-/** Renewed credentials are no lost connection. */
 function checkRenewal({ history, schedule, setup }: Checked): void {
   if (!setup.tokens || schedule.faults.length > 0 || setup.habit !== 'none') return
   for (const { type, event } of history.events) {

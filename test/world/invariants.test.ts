@@ -4,9 +4,8 @@ import { MqttError, type MqttErrorCode } from '../../src/errors.js'
 import type { Accepted } from './broker.js'
 import { canary } from './canary.js'
 import { type Call, type Delivered, History, type Subscribed } from './history.js'
-import { checkHistory, missing } from './invariants.js'
+import { checkHistory } from './invariants.js'
 import type { Checked } from './invariants-tools.js'
-import { checkHeld } from './invariants-wide.js'
 import type { Passed } from './monitor.js'
 import * as packet from './packets.js'
 import { payloadOf } from './payloads.js'
@@ -61,10 +60,8 @@ class Story {
   }
 }
 
-/** Something that happens in a story. */
 type Step = (story: Story) => void
 
-/** The rules that are broken. */
 function judged(...steps: readonly Step[]): string[] {
   const story = new Story(steps)
   checkHistory(story.run)
@@ -74,7 +71,6 @@ function judged(...steps: readonly Step[]): string[] {
 const failed = (code: MqttErrorCode, outcome?: 'not-sent' | 'refused' | 'unknown'): MqttError =>
   new MqttError(code, 'failed', outcome === undefined ? {} : { outcome })
 const lost = failed('ERR_CONNECTION_LOST', 'unknown')
-const unsent = failed('ERR_NOT_CONNECTED', 'not-sent')
 
 const settled = (error: unknown): object => ({ error })
 const rejected = (code: MqttErrorCode): object => settled(failed(code))
@@ -92,7 +88,6 @@ const op =
     void story.ops.push(...ops)
 const stall: Step = ({ faults }) => void faults.push({ kind: 'stall', at: 1000, k: 100_000 })
 
-/** A call that has settled. */
 const call =
   (what: string, more: object = {}): Step =>
   ({ history, now }) => {
@@ -155,12 +150,6 @@ const deliver =
     const base = { s: 1, process: 1, payload, topic: 'in/a', qos: 1, redelivered: false, waits: 0 }
     history.delivered.push({ ...base, seq: history.next(), done: history.next(), ...more })
   }
-const acknowledge =
-  (payload: string): Step =>
-  ({ history }) => {
-    const seq = history.next()
-    history.acks.push({ payload, reason: 0, repeat: false, seq, connection: 1 })
-  }
 const event =
   (type: string, value: unknown = {}): Step =>
   ({ history, now }) =>
@@ -208,18 +197,8 @@ const given = { signal: AbortSignal.abort(new Error('no')), abortedAt: 0, aborte
 const secret = { password: new TextEncoder().encode(canary) }
 const nine = Array.from({ length: 9 }, (_, index) => ({ filter: `${index}`, options: 0 }))
 const willing = { will: true, keepAlive: 300 }
-const _gone = failed('ERR_SHARED_SUBS_UNSUPPORTED', 'refused')
 
 test.each<[rule: string, ...steps: Step[]]>([
-  ['I1: a publish that was acknowledged and is lost', publish(1, 1, 0)],
-  ['I1: a publish that was said not to be sent and was', publish(1, 1, 1, settled(unsent))],
-  ['I1: a failed publish without an outcome', publish(1, 1, 0, settled(new Error('time is over')))],
-  ['I1: an acknowledgement without a delivery', ...got, acknowledge('f1')],
-  ['I1: an acknowledgement within the turn', ...got, deliver('f1', { done: 0 }), acknowledge('f1')],
-  ['I2: QoS 2 twice with the broker', publish(1, 2, 2)],
-  ['I2: QoS 2 delivered twice', ...got, deliver('f1', { qos: 2 }), deliver('f1', { qos: 2 })],
-  ['I2: QoS 1 delivered again as if it were new', ...got, deliver('f1'), deliver('f1')],
-  ['I3: publishes that overtake each other', publish(1, 1, 0), publish(2, 1, 1), take('p1')],
   ['I3: another order than that of arrival', ...got, arrive('f2'), deliver('f2'), deliver('f1')],
   ['I4: a message that never came', subscribe(), deliver('f1')],
   ['I4: a message with another topic', ...got, op(feed(1, 0, 'in/b')), deliver('f1')],
@@ -233,8 +212,6 @@ test.each<[rule: string, ...steps: Step[]]>([
   ['I5: an error that is not typed', publish(1, 0, 0, settled(new TypeError('oops')))],
   ['I6: what the monitor saw', (story) => story.violations.push({ rule: 'dup', detail: 'no DUP' })],
   ['I6: what the broker saw', (story) => story.complaints.push('publish: too many')],
-  ['I9: two connect events in a row', connect, connect, disconnect],
-  ['I9: states that do not follow each other', closed, state('connected', 'connecting')],
   ['I9: a lost session that nobody was told of', ...newSession],
   ['I9: a second dial while the first is under way', dial, dial],
   ['I9: a dial that nobody announced', dial, connect, disconnect, set({ now: 1000 }), dial],
@@ -260,23 +237,16 @@ test.each<[rule: string, ...steps: Step[]]>([
     publish(1, 0, 0, settled(new MqttError('ERR_TLS', 'no', { cause: secret }))),
   ],
   [
-    'bytes: other ones with the broker',
-    publish(1, 1, 0),
-    take('p1', 1, { bytes: payloadOf('p2') }),
-  ],
-  [
     'bytes: properties that nobody gave',
     publish(1, 1, 0),
     take('p1', 1, { properties: { contentType: 'a' } }),
   ],
-  ['bytes: of a message that nobody published', take('p7', 0)],
   [
     'turn: disconnect() does not wait',
     subscribe('in/#', { left: 99 }),
     deliver('f1', { done: 0 }),
     ends(5000),
   ],
-  ['peace: a connection that ends although nothing is wrong', ...up, loses],
   [
     'peace: renewed credentials that are told as a loss',
     set({ setup: { tokens: true } }),
@@ -309,10 +279,6 @@ test.each<[rule: string, ...steps: Step[]]>([
     ends(10_000, 'drain'),
   ],
   [
-    'dead: a link that is found too late',
-    ...[set({ setup: { keepAlive: 5 }, span: 2000 }), stall, ...up, set({ now: 30_000 }), loses],
-  ],
-  [
     'held: a filter that was left and stays with the broker',
     ...[...opened, subscribe(), dismiss, set({ filters: ['in/#'] }), ends(5000)],
   ],
@@ -327,43 +293,8 @@ test.each<[rule: string, ...steps: Step[]]>([
     publish(1, 0, 0, { ...given, endedAt: 500, ...rejected('ERR_ABORTED') }),
   ],
   ['time: a call that settles long after the end', call('flush', { endedAt: 500 }), closed],
-  ['receipt: no packet identifier', publish(1, 1, 1, { value: { reasonCode: 0 } })],
   ['receipt: a higher QoS than was asked for', subscribe('in/#', { qos: 0 }), deliver('f1')],
   ['brokers: one that is not in the list', event('dial', { endpoint: 'mqtt://broker-1' })],
 ])('%s', (title, ...steps) => {
   expect(judged(...steps)).toContain(title.split(':')[0])
 })
-
-test('what others published while the subscription lived, and nobody got, is missing', () => {
-  const feeds = op(feed(1, 5), feed(2, 20), feed(3, 30, 'in/a', 0), feed(4, 40, 'other'))
-  expect(missing(new Story([subscribe('in/#', { grantedAt: 10 }), feeds]).run)).toEqual(['f2'])
-  expect(
-    missing(new Story([subscribe('in/#', { grantedAt: 10 }), feeds, deliver('f2')]).run),
-  ).toEqual([])
-})
-
-test.each<[isHeld: boolean, isLeft: boolean, passable: boolean, rules: string[]]>([
-  [true, false, true, []],
-  [false, false, true, ['held']],
-  [false, true, true, []],
-  [true, true, true, ['held']],
-  // Over a link that nothing passes, nobody can be told.
-  [true, true, false, []],
-])(
-  'the broker holds the filter: %s, it was left: %s, the link passes bytes: %s',
-  (isHeld, isLeft, passable, rules) => {
-    const story = new Story([
-      ...up,
-      subscribe(),
-      ...(isLeft ? [dismiss] : []),
-      set({ filters: isHeld ? ['in/#'] : [] }),
-    ])
-    checkHeld({
-      ...story.run,
-      now: () => 10_000,
-      passable,
-      application: { client: { clientId: 'subject', state: 'connected' } },
-    })
-    expect(story.rules).toEqual(rules)
-  },
-)

@@ -369,7 +369,6 @@ function checkWills(run: Checked): void {
     history.report('will', 'the client was destroyed and its will was not published')
 }
 
-/** A request gets its own answer. */
 function checkAnswers({ history, schedule, setup }: Checked): void {
   const failing = operationsOf(schedule.ops).some(
     (op) => op.do === 'respond' && op.fails === true && op.at < 50,
@@ -397,7 +396,6 @@ function checkAnswers({ history, schedule, setup }: Checked): void {
   }
 }
 
-/** No secret in any error. */
 function checkSecrets({ history, schedule }: Checked): void {
   for (const { what, error } of history.calls) {
     if (error === undefined) continue

@@ -12,7 +12,6 @@ import { World } from './world.js'
 
 type Run = Pick<AnyWorld<Shrinkable, Findings>, 'history' | 'run' | 'told'>
 
-/** A kind of world, with its schedules. */
 export interface Kind {
   generate(seed: number): Shrinkable
   /** @param defect what is wrong with the clients, which has to be found */

@@ -18,13 +18,11 @@ export interface Expectations {
   readonly punctual: () => boolean
 }
 
-/** A broken rule. */
 export interface Violation {
   readonly rule: string
   readonly detail: string
 }
 
-/** One packet that went by. */
 export interface Passed {
   readonly way: 'up' | 'down'
   readonly connection: number
@@ -91,7 +89,6 @@ export class Monitor {
   }
 }
 
-/** One connection of the client. */
 export class MonitoredConnection {
   readonly number: number
   readonly #monitor: Monitor

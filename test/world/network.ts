@@ -6,13 +6,11 @@ import { type PacketFault, Pipe } from './pipe.js'
 import type { Random } from './random.js'
 import type { Fault, FaultKind, Setup } from './schedule.js'
 
-/** The broker as the network knows it. */
 export interface Accepting {
   accept(transport: Transport): void
   restart(keepSessions: boolean): void
 }
 
-/** Who sees the packets of the client. */
 export interface Watcher {
   /** A stream was opened. */
   connect(): {
@@ -32,7 +30,6 @@ const packetFaults: Readonly<Record<string, PacketFault>> = {
   'double-packet': 'twice',
   'delay-packet': 'delay',
 }
-/** What the next dial comes to. */
 type Next = 'refuse' | 'hang' | 0x88 | 0x89
 const nextDials: Readonly<Record<string, Next>> = {
   'refuse-dial': 'refuse',
@@ -41,7 +38,6 @@ const nextDials: Readonly<Record<string, Next>> = {
   'connack-89': 0x89,
 }
 
-/** What a network stands between. */
 export interface NetworkParts {
   readonly clock: WorldClock
   readonly random: Random
@@ -51,7 +47,6 @@ export interface NetworkParts {
   readonly report: (rule: string, detail: string) => void
 }
 
-/** The way from client to broker. */
 export class Network {
   /** The broker's packets that were lost on the way: the session cannot heal on this link. */
   lossy = false

@@ -36,7 +36,6 @@ export interface Given {
   readonly overwrite: () => boolean
 }
 
-/** Hands a payload over in a form. */
 export function given(bytes: Uint8Array, form: Form): Given {
   if (form === 'text') return { payload: new TextDecoder().decode(bytes), overwrite: () => true }
   if (form === 'bytes') return over(bytes, bytes)

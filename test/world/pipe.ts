@@ -9,7 +9,6 @@ import { joined, Splitter } from './reader.js'
 
 type Written = ((error?: unknown) => void) | undefined
 
-/** How a stream behaves from the start. */
 export interface PipeOptions {
   /** Milliseconds from write to delivery, each way. */
   readonly latency: number
@@ -30,7 +29,6 @@ export type Habit = (packet: Uint8Array, pass: (packet: Uint8Array) => void) => 
 /** Milliseconds of a slow link that arrive in one piece. */
 const slice = 20
 
-/** Which way bytes go. */
 export type Way = 'up' | 'down'
 
 /** What the world listens to. `up` is from the client to the broker. */
@@ -56,7 +54,6 @@ interface Item {
 /** What happens to one packet on its way down. */
 export type PacketFault = 'drop' | 'twice' | 'delay'
 
-/** A pair of connected transports. */
 export class Pipe {
   readonly client: End
   readonly server: End
@@ -99,7 +96,6 @@ export class Pipe {
   }
 }
 
-/** One direction of a pipe. */
 export class Direction {
   /** Nothing is delivered while this is set. */
   stalled = false

@@ -6,7 +6,6 @@ import type { Dial } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'
 import type { Random } from './random.js'
 
-/** What the world keeps of a platform. */
 export interface ScriptedPlatform {
   readonly platform: Platform
   /** Timers of the client that have not run. */

@@ -8,14 +8,12 @@ import { takeOverTime } from './platform-time.js'
 import { Random } from './random.js'
 import { payloadName, type Seen } from './reader.js'
 
-/** Something that must not be. */
 export interface Finding {
   /** I1 to I9, or what else it is: throw, unhandled, canary, stuck. */
   readonly rule: string
   readonly detail: string
 }
 
-/** What came of a run. */
 export interface Outcome {
   readonly findings: readonly Finding[]
   /** Points at which something could strike, by name. */
@@ -137,7 +135,6 @@ const eventFields = [
   'error',
   'cause',
 ]
-/** An event as a trace shows it. */
 export function shownEvent(event: unknown): string {
   const fields = eventFields.map(
     (name) => [name, (event as Record<string, unknown>)[name]] as const,
@@ -149,7 +146,6 @@ export function shownEvent(event: unknown): string {
     .join(', ')
 }
 
-/** A packet as a trace shows it. */
 export function packetLine(way: 'up' | 'down', seen: Seen, of: string | number = ''): string {
   const { kind, id, payload, qos, dup, topic, reason, sessionPresent, cleanStart, filters } = seen
   const more = [

@@ -15,7 +15,6 @@ const anyTime = ['reauthenticate', 'flush', 'clear', 'connect', 'end'] as const
 const others = ['unsubscribe', 'dispose', 'reconnect', 'set-brokers', ...anyTime] as const
 const aborts: readonly Abort[] = ['before', 0, 0, 1, 2, 5, 30]
 
-/** Makes the schedule of a seed. */
 export function generate(seed: number): Schedule {
   const random = new Random(seed * 7919 + 17)
   const given = plain(seed, random)

@@ -5,10 +5,8 @@ const first = ['reserved', 'connect', 'connack', 'publish', 'puback', 'pubrec', 
 const second = ['pubcomp', 'subscribe', 'suback', 'unsubscribe', 'unsuback', 'pingreq'] as const
 export const kinds = [...first, ...second, 'pingresp', 'disconnect', 'auth'] as const
 
-/** The kind of a packet. */
 export type Kind = (typeof kinds)[number]
 
-/** Bytes that are no MQTT packet. */
 export class Malformed extends Error {}
 
 /** A filter of SUBSCRIBE or UNSUBSCRIBE with its options byte (0 in UNSUBSCRIBE). */
@@ -43,7 +41,6 @@ export interface Seen {
   properties: Map<number, number | string>
 }
 
-/** Property identifiers that the monitor asks for. */
 export const property = {
   subscriptionIdentifier: 0x0b,
   assignedClientIdentifier: 0x12,
@@ -342,7 +339,6 @@ export class Splitter {
   }
 }
 
-/** All these bytes, one behind the other. */
 export function joined(...parts: readonly Uint8Array[]): Uint8Array {
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0

@@ -3,7 +3,6 @@ import type { KindName } from './kinds.js'
 import type { Finding, Outcome } from './play.js'
 import { type Shrinkable, shown, shrink } from './shrink.js'
 
-/** What a worker is told. */
 export interface Task {
   readonly kind: KindName
   /** This worker takes every `parts`-th schedule, beginning with number `part`. */
@@ -32,7 +31,6 @@ export interface Report extends Finding {
   readonly schedule: string
 }
 
-/** What a worker did. */
 export interface Done {
   readonly schedules: number
   readonly seeds: number
@@ -44,7 +42,6 @@ export interface Done {
 
 const mostShrunk = 8
 
-/** Runs schedules of one kind of world. */
 export class Runner {
   schedules = 0
   seeds = 0

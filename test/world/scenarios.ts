@@ -6,7 +6,6 @@ export interface Scenario extends Schedule {
   readonly short: boolean
 }
 
-/** Those of its setup, and its own. */
 type Settings = Partial<Setup> & Partial<Pick<Scenario, 'span' | 'short' | 'seed' | 'faults'>>
 export const short: Settings = { short: true }
 
@@ -42,7 +41,6 @@ export function subscribe(s: number, qos: 0 | 1 | 2, more: Partial<Subscribe> = 
 const durable: Partial<Setup> = { cleanStart: false }
 const oneByOne: Partial<Setup> = { brokerReceiveMaximum: 1 }
 
-/** Every base scenario. */
 export const scenarios: readonly Scenario[] = [
   scenario('publish QoS 0', { offlineQos0: 'queue', short: true }, publishes(0, 3, 100, 30)),
   scenario('publish QoS 1', short, publishes(1, 3, 100, 30)),

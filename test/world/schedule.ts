@@ -81,7 +81,6 @@ export type Style =
 /** When a signal aborts: before the call, or so many milliseconds after it. */
 export type Abort = 'before' | number
 
-/** A message. */
 interface Sent {
   readonly n: number
   readonly topic: string
@@ -93,7 +92,6 @@ interface Graded extends Sent {
   readonly qos: 0 | 1 | 2
 }
 
-/** What the application does, and when. */
 export type Operation =
   /** With `options` as `PublishOptions`. */
   | (Graded & {
@@ -165,7 +163,6 @@ export type Operation =
 /** An operation at its time, in milliseconds. */
 export type Op = { readonly at: number } & Operation
 
-/** What may go wrong. */
 export type FaultKind =
   /** Both ends see a reset; what is under way is lost. */
   | 'reset'
@@ -211,7 +208,6 @@ export interface Fault {
   readonly k?: number
 }
 
-/** One run, of whatever kind of world. */
 export interface ScheduleOf<S, O, F> {
   readonly name: string
   readonly seed: number
@@ -222,7 +218,6 @@ export interface ScheduleOf<S, O, F> {
   readonly span: number
 }
 
-/** One run of one client. */
 export type Schedule = ScheduleOf<Setup, Op, Fault>
 
 /** What may go wrong with a link or a broker in every kind of world, as often as it is drawn. */
@@ -242,7 +237,6 @@ export const commonFaults = [
   ] as const),
   ...(['restart-keep', 'restart-keep', 'restart-lose'] as const),
 ]
-/** And where connections are drawn as well. */
 export const linkFaults = [...commonFaults, 'refuse-dial', 'connack-88', 'server-busy'] as const
 export type LinkFault = (typeof linkFaults)[number]
 

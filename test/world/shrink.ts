@@ -2,7 +2,6 @@
 import type { Finding } from './play.js'
 import type { Schedule, ScheduleOf } from './schedule.js'
 
-/** A schedule, of whatever world. */
 export type Shrinkable = ScheduleOf<object, object, object>
 
 /** Runs a schedule and gives what was found. */
@@ -70,7 +69,6 @@ export function shown(schedule: Shrinkable): string {
   return lines.map((line) => `    ${line}`).join('\n')
 }
 
-/** Reads what `shown` gave. */
 export function parsed<S extends Shrinkable = Schedule>(text: string): S {
   const lines = text.split('\n').map((line) => line.trim())
   const head = /^name: (.*), seed: (\d+), span: (\d+) ms$/.exec(

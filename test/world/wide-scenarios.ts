@@ -29,7 +29,6 @@ const together = (at: number, ...ops: readonly Operation[]): Op => ({ at, do: 't
 const many = (count: number, qos: 0 | 1 | 2, at = 300, topic = 'in/a'): Op[] =>
   feeds(qos, count, at, 0, 1, topic)
 
-/** All of them. */
 export const wideScenarios: readonly Scenario[] = [
   scenario('more than Receive Maximum', { receiveMaximum: 3, habit: 'excessive', short: true }, [
     subscribe(1, 1, { work: 10 }),

@@ -17,7 +17,6 @@ const forms: readonly Form[] = [...usual, 'shared', 'array-buffer', 'data-view']
 
 const byTime = (one: Op, other: Op): number => one.at - other.at
 
-/** Widens a schedule. */
 export function widen(schedule: Schedule, random: Random): Schedule {
   const setup: Partial<Setup> = { ...schedule.setup }
   let ops: readonly Op[] = schedule.ops

@@ -36,7 +36,6 @@ const eventTypes = ['state', 'dial', ...links, ...news] as const
 /** True for worlds that look for secrets in every event. */
 export const isCareful = ({ seed }: Pick<Schedule, 'seed'>): boolean => seed % 8 === 0
 
-/** Everything of one run. */
 export class World extends AnyWorld<Schedule, History> {
   readonly setup: Setup
   monitor: Monitor
@@ -447,7 +446,6 @@ function sizesOf({ ops }: Schedule): Map<string, number> {
   return sizes
 }
 
-/** A topic that matches the filter. */
 export function topicFor(filter: string): string {
   const plain = filter.startsWith('$share/') ? filter.split('/').slice(2).join('/') : filter
   return plain.replaceAll('+', 'probe').replaceAll('#', 'probe')

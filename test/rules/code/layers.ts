@@ -58,10 +58,8 @@ const rules: Readonly<
   }),
 )
 
-/** The two modules that choose transports. */
 const entries = ['client/node.ts', 'client/browser.ts']
 
-/** Modules that may import Node builtins. */
 const nodeModules = [
   'client/node.ts',
   ...['file', 'file-lock', 'file-log', 'folder', 'level'].map((name) => `store/${name}.ts`),
@@ -122,7 +120,6 @@ function nameOf([folder, room, ...rest]: [string, ...string[]]): string | undefi
     : folder
 }
 
-/** The file that a relative import means. */
 function resolve(from: string, specifier: string): string {
   return path.posix.join(path.posix.dirname(from), specifier).replace(/\.js$/, '.ts')
 }

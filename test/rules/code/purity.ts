@@ -4,7 +4,6 @@
  */
 import { blank, type Sources } from './source.js'
 
-/** Folders without time, randomness, platform or promises. */
 export const pureFolders = ['wire/', 'client/session/']
 
 const forbidden: readonly (readonly [string, RegExp])[] = [

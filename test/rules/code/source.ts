@@ -5,7 +5,6 @@ import { fileURLToPath } from 'node:url'
 // The compiler of this project has no parser to call; the one that checks the declarations for old versions has.
 import ts from 'typescript-5.2'
 
-/** The checkout. */
 export const root = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** A module's path below src, with `/`, to its text. */

@@ -56,7 +56,6 @@ export type Meaning =
       readonly pairs?: number
     }
 
-/** Bytes, and what they are. */
 export interface Step {
   readonly bytes: Bytes
   readonly meaning: Meaning
@@ -69,7 +68,6 @@ export const broken = (rule: RuleName, bytes: Bytes): Step => ({
 })
 export const partial = (bytes: Bytes): Step => ({ bytes, meaning: { kind: 'partial' } })
 
-/** One sequence of bytes. */
 export interface Case {
   /** Version, packet type and what is special: unique. */
   readonly name: string
@@ -82,7 +80,6 @@ export interface Case {
   readonly bytes: Uint8Array
 }
 
-/** Collects the cases of one protocol version. */
 export class Book {
   readonly version: 4 | 5
   readonly cases: Case[] = []
@@ -104,12 +101,20 @@ export class Book {
     })
   }
 
-  /** The two calls for one packet type. */
+  /** The calls for one packet type; `all` and `allBad` take many at once, by what is special about them. */
   of(type: PacketName) {
+    const add = (special: string, ...steps: Step[]): void => this.add(type, special, ...steps)
+    const bad = (rule: RuleName, how: string, ...parts: Bytes[]): void =>
+      this.addBroken(type, rule, how, ...parts)
     return {
-      add: (special: string, ...steps: Step[]): void => this.add(type, special, ...steps),
-      bad: (rule: RuleName, how: string, ...parts: Bytes[]): void =>
-        this.addBroken(type, rule, how, ...parts),
+      add,
+      bad,
+      all(cases: Readonly<Record<string, Step | readonly Step[]>>): void {
+        for (const [special, steps] of Object.entries(cases)) add(special, ...[steps].flat())
+      },
+      allBad(rule: RuleName, cases: Readonly<Record<string, Bytes>>): void {
+        for (const [how, bytes] of Object.entries(cases)) bad(rule, how, bytes)
+      },
     }
   }
 

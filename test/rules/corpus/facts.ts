@@ -21,7 +21,6 @@ export const typeNumbers = {
   auth: 15,
 } as const
 
-/** Name of a packet type. */
 export type PacketName = keyof typeof typeNumbers
 
 /** Types whose fixed header has the flags 0010; those of PUBLISH mean something, all others are 0000 (section 2.1.3). */
@@ -34,7 +33,6 @@ export const firstByte = (type: PacketName): number =>
 /** Data types of properties (section 2.2.2.2). A flag is a byte that is 0 or 1. */
 export type ValueKind = 'flag' | 'u16' | 'u32' | 'varint' | 'utf8' | 'binary' | 'pair'
 
-/** One row of table 2-4. */
 export interface PropertyFact {
   readonly id: number
   readonly name: string
@@ -57,7 +55,6 @@ const reasoned: readonly PacketName[] = [
   'auth',
 ]
 
-/** All 27 properties. */
 export const properties: readonly PropertyFact[] = [
   { id: 0x01, name: 'Payload Format Indicator', kind: 'flag', on: ['publish'] },
   { id: 0x02, name: 'Message Expiry Interval', kind: 'u32', on: ['publish'] },

@@ -23,12 +23,10 @@ function row({ name, version, type, meanings, bytes }: Case): string {
   return JSON.stringify({ name, version, packet: type, hex: hex([...bytes]), expected })
 }
 
-/** One case a line. */
 export function* lines(): Iterable<string> {
   for (const version of versions) for (const each of corpus(version)) yield row(each)
 }
 
-/** How the cases are run, by name. */
 export const ways: Readonly<Record<string, (list: readonly Job[]) => Promise<string[]>>> = {
   core: runCore,
   'memory, whole': runMemory,

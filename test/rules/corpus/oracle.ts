@@ -3,7 +3,6 @@ import type { Meaning } from './case.js'
 import { type RuleName, rules } from './rules.js'
 import { type Awaiting, counts, limits, type State, type Taken } from './states.js'
 
-/** How it ends. */
 export type End =
   /** The link is up. */
   | 'open'

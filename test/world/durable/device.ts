@@ -19,7 +19,6 @@ const traced = ['state', 'connect', ...ends, 'recovered', 'drop', 'unclaimed', '
 /** Milliseconds until a queue tries a refused entry again. */
 const backoff = 200
 
-/** A client and its application. */
 export class Device {
   readonly client: BaseClient
   queue: Queue | undefined

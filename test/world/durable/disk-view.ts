@@ -24,7 +24,6 @@ export interface KeptPublish {
 /** Names of messages by number of their record: a record that is released has no payload any more. */
 export type Names = Map<number, string>
 
-/** The records of one disk. */
 export class DiskView {
   readonly #disk: SimulatedDisk
   readonly #whole: boolean

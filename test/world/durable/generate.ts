@@ -9,7 +9,6 @@ const odd = ['unknown-releases', 'excessive', 'mosquitto', 'acknowledges-zero'] 
 const rude = ['foreign-properties', 'dies-young', 'poisoned', 'few-filters'] as const
 const habits: readonly HabitName[] = [...usual, ...odd, ...rude]
 
-/** Makes the schedule of a seed. */
 export function generate(seed: number): Schedule {
   const random = new Random(seed)
   const span = random.pick([600, 2000, 4000])

@@ -3,7 +3,6 @@ import type { BrokerSession, MemoryBroker } from '../../../src/testing/broker/in
 import type { Fed, History, Outgoing } from './history.js'
 import { type Schedule, type Setup, storeRefuses } from './schedule.js'
 
-/** What is checked. */
 export interface Checked {
   readonly history: History
   readonly setup: Setup
@@ -20,7 +19,6 @@ export function owed({ losses }: Pick<Checked, 'losses'>, fed: Fed): boolean {
   return fed.handled === 0 && fed.losses === losses
 }
 
-/** Checks everything, and reports what is wrong. */
 export function checkHistory(run: Checked): void {
   const { history, accepted, setup, schedule } = run
   const times = new Map<string, number>()

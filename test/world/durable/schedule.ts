@@ -36,7 +36,6 @@ export const defaultSetup = {
 }
 export type Setup = Readonly<typeof defaultSetup>
 
-/** What the application does, and another client. */
 export type Op =
   /** Straight to the client, or into the queue. */
   | {
@@ -66,7 +65,6 @@ export type Op =
       readonly delay: number
     }
 
-/** What goes wrong. */
 export type Fault =
   | { readonly kind: LinkFault; readonly at: number; readonly k?: number }
   /** The process dies, and another one starts `delay` milliseconds later. */
@@ -97,7 +95,6 @@ export type Fault =
 
 export type Crash = Extract<Fault, { kind: 'crash' }>
 
-/** One run. */
 export type Schedule = ScheduleOf<Setup, Op, Fault>
 
 /** True where the store refuses some of what it is given. */

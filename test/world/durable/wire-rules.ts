@@ -4,7 +4,6 @@ import { Malformed, readPacket, type Seen, Splitter } from '../reader.js'
 import type { DiskView } from './disk-view.js'
 import type { History } from './history.js'
 
-/** What the rules have to know. */
 export interface WireHost {
   readonly history: History
   readonly version: 4 | 5
@@ -24,7 +23,6 @@ export interface WireHost {
 
 const refusal = 0x80
 
-/** Packets of one device. */
 export class WireRules {
   readonly assignedId = ''
   readonly #host: WireHost

@@ -37,7 +37,6 @@ export interface Process {
   readonly refused: Map<number, PublishRecord>
 }
 
-/** Everything of one run. */
 export class DurableWorld extends AnyWorld<Schedule, History> {
   readonly setup: Setup
   readonly broker: MemoryBroker

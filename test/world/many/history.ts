@@ -18,7 +18,6 @@ export interface End {
   at: number
 }
 
-/** A publish of the application. */
 export interface Published {
   readonly op: PublishOp
   readonly name: string
@@ -43,7 +42,6 @@ export interface Handed {
   readonly end: End
 }
 
-/** A broker took a message over. */
 export interface Taken {
   readonly seq: number
   readonly at: number
@@ -86,7 +84,6 @@ export interface Call {
   readonly end: End
 }
 
-/** Everything of one run. */
 export class History extends Findings {
   readonly published = new Map<string, Published>()
   /** Publishes that have not settled. */

@@ -29,7 +29,6 @@ class TappedClient extends BaseClient {
   }
 }
 
-/** A client and its way. */
 export class Link {
   readonly name: string
   readonly clientId: string

@@ -81,5 +81,4 @@ export interface Fault {
   readonly k?: number
 }
 
-/** One run. */
 export type Schedule = ScheduleOf<Setup, Op, Fault>

@@ -12,7 +12,6 @@ import { checkHistory, restless } from './invariants.js'
 import { Link } from './link.js'
 import { defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
 
-/** Everything of one run. */
 export class ManyWorld extends AnyWorld<Schedule, History> {
   readonly setup: Setup
   readonly brokers: WorldBroker[] = []

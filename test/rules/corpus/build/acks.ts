@@ -25,7 +25,6 @@ import { addProperties, padding, type Shape } from './properties.js'
 const most = 10_000
 const kinds: readonly AckKind[] = ['puback', 'pubrec', 'pubrel', 'pubcomp']
 
-/** Identifiers that tell, by what they are. */
 const tellingIds: Readonly<Record<string, number>> = {
   'our publish': ids.ours,
   'a SUBSCRIBE': ids.subscribing,

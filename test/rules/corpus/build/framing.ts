@@ -3,7 +3,6 @@ import { type Bytes, fill, frame, stretched, vbi } from '../bytes.js'
 import { type Book, partial, shown } from '../case.js'
 import { firstByte, type PacketName, typeNumbers } from '../facts.js'
 
-/** A good packet, field by field. */
 export interface Layout {
   readonly type: PacketName
   readonly first: number
@@ -90,7 +89,6 @@ export function addIncomplete(book: Book, layout: Layout): void {
   }
 }
 
-/** Bytes behind the last field. */
 export function addLong(book: Book, layout: Layout): void {
   const { type, first } = layout
   book.addBroken(type, 'bytes behind the last field', 'one', frame(first, bodyOf(layout), [0]))
@@ -155,7 +153,6 @@ export function addForeign(book: Book, type: PacketName, whole: Bytes): void {
   }
 }
 
-/** Packet type 0, with every flag. */
 export function addReserved(book: Book): void {
   const { add, bad } = book.of('reserved')
   for (let flags = 0; flags < 16; flags++) {

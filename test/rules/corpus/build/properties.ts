@@ -48,7 +48,6 @@ export interface Shape {
   mean(told: Told): Meaning
 }
 
-/** Values that are good, by name. */
 const goodNumbers: Readonly<
   Record<Exclude<ValueKind, 'utf8' | 'binary' | 'pair'>, Readonly<Record<string, Bytes>>>
 > = {
@@ -80,7 +79,6 @@ function usual({ kind, name }: PropertyFact): Bytes {
   return string(name === 'Authentication Method' ? method : 'x')
 }
 
-/** What the value of a property tells. */
 function told({ name }: PropertyFact, value: Bytes): Told {
   if (name === 'Authentication Method')
     return { method: new TextDecoder().decode(Uint8Array.from(value.slice(2))) }
@@ -91,7 +89,6 @@ function told({ name }: PropertyFact, value: Bytes): Told {
   return name === 'User Property' ? { pairs: 1 } : {}
 }
 
-/** Writes the cases of one shape. */
 class Suite {
   readonly #book: Book
   readonly #shape: Shape

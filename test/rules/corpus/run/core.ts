@@ -23,7 +23,6 @@ const ackNames: Readonly<Record<number, string>> = {
 }
 const digits = (byte: number): string => byte.toString(16).padStart(2, '0')
 
-/** One connection of a session. */
 export class Core {
   readonly #version: 4 | 5
   readonly #state: State

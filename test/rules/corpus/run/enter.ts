@@ -6,7 +6,6 @@ import { ids } from '../case.js'
 import { aliasProperty, dataProperty, methodProperty } from '../packets.js'
 import { limits, type State } from '../states.js'
 
-/** The server's end of a connection. */
 export interface Peer {
   say(bytes: Bytes): void
   /** The next word of the client. */
@@ -16,7 +15,6 @@ export interface Peer {
 const noop = (): void => undefined
 const failed = (promise: Promise<unknown>): void => void promise.catch(noop)
 
-/** Options of the client for a state. */
 export function optionsFor(version: 4 | 5, { clientId, cleanStart, method }: State): ClientOptions {
   return {
     protocolVersion: version,
@@ -46,7 +44,6 @@ async function hear(peer: Peer, word: string): Promise<void> {
   if (heard !== word) throw new Error(`heard '${heard}' instead of '${word}'`)
 }
 
-/** Takes a new client there. */
 export async function enter(
   client: BaseClient,
   peer: Peer,

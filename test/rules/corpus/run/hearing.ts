@@ -6,7 +6,6 @@ const names = new Map<number, PacketName>(
 )
 const digits = (byte: number): string => byte.toString(16).padStart(2, '0')
 
-/** Takes bytes, gives words. */
 export class Hearing {
   #held: number[] = []
 

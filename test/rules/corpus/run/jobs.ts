@@ -4,7 +4,6 @@ import { judge } from '../oracle.js'
 import { statesOf } from '../states.js'
 import type { Job } from './verdict.js'
 
-/** Every case in every state, whole. */
 export function jobs(version: 4 | 5): Job[] {
   const states = statesOf(version)
   return corpus(version).flatMap((sequence) =>
@@ -34,19 +33,16 @@ export function ofClient(list: readonly Job[]): Job[] {
   return list.filter((job) => !bears(job))
 }
 
-/** The same, in a few pieces. */
 export const cutJobs = (list: readonly Job[]): Job[] =>
   list.map((job) => ({
     ...job,
     cuts: someCuts(`${job.sequence.name} ${job.state.name}`, job.sequence.bytes.length),
   }))
 
-/** The bytes between the cuts. */
 export function pieces(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
   return [0, ...cuts].map((start, index) => bytes.subarray(start, cuts[index] ?? bytes.length))
 }
 
-/** Every byte alone. */
 export const bytewise = (length: number): number[] =>
   Array.from({ length: Math.max(0, length - 1) }, (_, index) => index + 1)
 

@@ -17,7 +17,6 @@ const width = 24
 /** Nobody reads into it: this transport hands over what was written. */
 const noWindow = new Uint8Array(0)
 
-/** Tasks of one client, in order. */
 class Lane {
   /** What a task let escape. */
   thrown: unknown
@@ -47,7 +46,6 @@ class Lane {
   }
 }
 
-/** The server's end in memory. */
 class MemoryPeer implements Sink, Peer {
   readonly words: string[] = []
   stream: Observed['stream'] = 'up'
@@ -101,7 +99,6 @@ class MemoryPeer implements Sink, Peer {
   }
 }
 
-/** One client, and one case. */
 class Run {
   readonly job: Job
   readonly lane = new Lane()

@@ -35,7 +35,6 @@ const twists: readonly ((expected: Expected) => Expected | undefined)[] = [
       : undefined,
 ]
 
-/** A job for each twist. */
 export function misjudged(): Job[] {
   const all = ofClient(jobs(5)).filter(({ sequence }) => sequence.bytes.length < 100)
   return twists.map((twist, index) => {

@@ -11,14 +11,12 @@ export const nameLength = 6
 
 export type Kind = 'tcp' | 'websocket'
 
-/** How bytes leave. */
 interface Wire {
   write(bytes: Uint8Array): void
   /** Without a word. */
   drop(): void
 }
 
-/** The server's end of one connection. */
 export class Link {
   readonly words: string[] = []
   stream: Observed['stream'] = 'up'
@@ -84,7 +82,6 @@ class Reception {
   }
 }
 
-/** Listening servers of one kind. */
 export interface Servers {
   readonly urls: readonly string[]
   /** The link of the client with this user name, once its CONNECT is there. */
@@ -133,7 +130,6 @@ async function listenWebSocket(reception: Reception): Promise<{ url: string; ser
   return { url: `ws://127.0.0.1:${await listening(server)}/mqtt`, server }
 }
 
-/** Starts servers. */
 export async function serve(kind: Kind, ports = 8): Promise<Servers> {
   const reception = new Reception()
   const started = await Promise.all(
