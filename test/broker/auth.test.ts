@@ -188,7 +188,7 @@ describe('reason codes and flags', () => {
 })
 
 describe('authentication again', () => {
-  it('goes by AUTH 0x18 to AUTH 0x00, all with the method, while work goes on [MQTT-4.12.0-2] [MQTT-4.12.0-5] [MQTT-4.12.1-1]', async () => {
+  it('goes by AUTH 0x18 to AUTH 0x00, all with the method, while work goes on; there is no second CONNACK [MQTT-3.2.0-2] [MQTT-4.12.0-2] [MQTT-4.12.0-5] [MQTT-4.12.1-1]', async () => {
     const seen: BrokerAuthContext[] = []
     const { client, broker } = await exchanging('02', seen)
     expect(

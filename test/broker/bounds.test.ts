@@ -106,20 +106,4 @@ describe('what clients can make the broker hold is bounded', () => {
       broker.publish({ topic: 't', payload: String(i), qos: 1, properties })
     expect(broker.sessions.get('a')).toMatchObject({ queued: 1, dropped: 2 })
   })
-
-  it('timers: none is left behind', async () => {
-    const { join, broker, clock } = world()
-    for (let i = 0; i < 50; i++) {
-      const will = { topic: 'w', properties: { willDelayInterval: 30 } }
-      const client = await join(`c${i}`, {
-        keepAlive: 60,
-        properties: { sessionExpiryInterval: 60 },
-        will,
-      })
-      if (i % 2 === 0) await client.cut()
-      else await client.send({ type: 'disconnect' })
-    }
-    await clock.advance(61_000)
-    expect([clock.pending, broker.sessions.size]).toEqual([0, 0])
-  })
 })

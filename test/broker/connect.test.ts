@@ -193,31 +193,6 @@ describe('CONNECT and CONNACK', () => {
     expect(firstsOf(await enhanced.say(more(2)))).toEqual(['f0'])
     expect(firstsOf(await enhanced.say(more(3)))).toEqual(['20'])
   })
-
-  it('there is one CONNACK, however long the connection lasts and whatever is authenticated again [MQTT-3.2.0-2]', async () => {
-    const { dial, clock } = world({ auth: { m: steps } })
-    const client = dial()
-    await client.send({ type: 'connect', clientId: 'a', properties: { authenticationMethod: 'm' } })
-    const seen = await client.say(more(3))
-    for (let round = 0; round < 3; round++) {
-      for (const packet of [packetOf('f0', '19 04 15', textOf('m')), more(2), more(3)])
-        seen.push(...(await client.say(packet)))
-      await clock.advance(1_000_000)
-    }
-    seen.push(...(await client.say(connectOf())))
-    expect(firstsOf(seen)).toEqual(['f0', '20', ...Array.from({ length: 9 }, () => 'f0'), 'e0'])
-    expect(seen.slice(2, -1).map((packet) => packet.slice(6, 8))).toEqual([
-      '18',
-      '18',
-      '00',
-      '18',
-      '18',
-      '00',
-      '18',
-      '18',
-      '00',
-    ])
-  })
 })
 
 describe('a CONNECT that is none, or of another version', () => {

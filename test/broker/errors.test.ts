@@ -13,12 +13,11 @@ import {
   joined,
   packetOf,
   propertiesOf,
-  staying,
   textOf,
   type World,
   world,
 } from './raw-client.js'
-import { said, scenes } from './scenes.js'
+import { scenes } from './scenes.js'
 
 const connectOf = (...parts: string[]): string => packetOf('10', textOf('MQTT'), ...parts)
 const connect = connectOf('05 02 00 00 00', textOf('a'))
@@ -205,83 +204,31 @@ describe('what ends a connection', () => {
 })
 
 describe('what is noted of a client that breaks a rule', () => {
-  it('an identifier in use: 0x91, with nothing taken, also from an earlier connection [MQTT-2.2.1-3]', async () => {
-    const { client, broker, join } = await joined({}, durable)
-    const words = 'P2:1:t=1 P2:1:t=2 P1:1:t=3 S:1:t:2 U:1:t'
-    expect(await said(client, words)).toBe('PR:1:n PR:1:91 PA:1:91 SA:1:91 UA:1:91')
-    expect([broker.accepted.length, client.gone]).toEqual([1, false])
-    await client.cut()
-    expect(await said(await join('a', durable), 'S:1:t:2 S:2:t:2')).toBe('SA:1:91 SA:2:2')
-    expect(
-      broker.violations.map(({ packet, reasonCode, text }) => [packet, reasonCode, text]),
-    ).toEqual(
-      ['publish', 'publish', 'subscribe', 'unsubscribe', 'subscribe'].map((packet) => {
-        const rule = `${packet === 'publish' ? 'a new PUBLISH with ' : ''}a packet identifier in use [MQTT-2.2.1-3]`
-        return [packet, undefined, rule]
-      }),
-    )
-  })
-
-  it('a repeat without DUP, which is one all the same, and one on the same connection [MQTT-3.3.1-1] [MQTT-4.3.3-10] [MQTT-4.4.0-1]', async () => {
-    const { client, broker, join } = await joined({}, durable)
-    await said(client, 'P2:1:t=1 P2+:1:t=1')
-    await client.cut()
-    expect(await said(await join('a', durable), 'P2:1:t=1')).toBe('PR:1:n')
-    expect(broker.accepted).toHaveLength(1)
-    expect(broker.violations).toMatchObject([
-      { text: 'a repeat on the same connection [MQTT-4.4.0-1]', reasonCode: undefined },
-      { text: 'a repeat without DUP [MQTT-3.3.1-1]', reasonCode: undefined },
-    ])
-  })
-
-  it('acknowledgements that are forged, of the wrong kind, again or out of order', async () => {
-    const { client, broker } = await joined({}, durable)
-    await client.subscribe('t')
-    for (const qos of [1, 2, 1, 2, 1] as const) broker.publish({ topic: 't', qos })
-    await client.send()
-    const broken = async (words: string) => {
-      const before = broker.violations.length
-      const answers = await said(client, words)
-      return [...broker.violations.slice(before).map(({ text }) => text), answers]
-    }
-    expect(await broken('PA:77')).toEqual([
-      'puback for an identifier that is not in use [MQTT-2.2.1-5]',
-      '',
-    ])
-    expect(await broken('PA:2')).toEqual(['puback for a message of another QoS [MQTT-3.3.4-1]', ''])
-    expect(await broken('PR:1')).toEqual([
-      'pubrec for a message of another QoS [MQTT-3.3.4-1]',
-      'PL:1:92',
-    ])
-    expect(await broken('PC:2')).toEqual([
-      'PUBCOMP for an identifier that was not released [MQTT-4.3.3-11]',
-      '',
-    ])
-    expect(await broken('PA:3')).toEqual(['puback out of order [MQTT-4.6.0-2]', ''])
-    expect(await broken('PR:4')).toEqual(['pubrec out of order [MQTT-4.6.0-3]', 'PL:4'])
-    expect(await broken('PA:1 PA:5 PR:2')).toEqual(['PL:2'])
-    expect(await broken('PR:2')).toEqual(['pubrec again [MQTT-4.4.0-1]', 'PL:2'])
-    expect(await broken('PC:4 PC:2')).toEqual([''])
-    expect(broker.sessions.get('a')?.inflight).toBe(0)
-  })
-
-  it('PUBREL out of the order of PUBREC [MQTT-4.6.0-4]', async () => {
-    const { client, broker } = await joined()
-    await said(client, 'P2:4:t= P2:2:t= P2:9:t= PL:4 PL:9 PL:2')
-    expect(broker.violations).toMatchObject([
-      { text: 'pubrel out of order [MQTT-4.6.0-4]', reasonCode: undefined },
-    ])
-  })
-
-  it('an acknowledgement for what was sent on an earlier connection only', async () => {
-    const { client, broker, join } = await joined({}, durable)
-    await client.subscribe('t')
-    for (let i = 0; i < 2; i++) broker.publish({ topic: 't', qos: 1 })
-    await client.cut()
-    await said(await join('a', staying(9, { receiveMaximum: 1 })), 'PA:2')
-    expect(broker.violations).toMatchObject([{ packet: 'puback' }])
-    expect(broker.sessions.get('a')?.inflight).toBe(2)
-  })
+  const inUse = 'a packet identifier in use [MQTT-2.2.1-3]'
+  const newInUse = `a new PUBLISH with ${inUse}`
+  const otherQoS = 'for a message of another QoS [MQTT-3.3.4-1]'
+  scenes(
+    {
+      'an identifier in use: 0x91, with nothing taken, also from an earlier connection [MQTT-2.2.1-3]':
+        'a> C:a~ P2:1:t=1 P2:1:t=2 P1:1:t=3 S:1:t:2 U:1:t; a< K:0 PR:1:n PR:1:91 PA:1:91 SA:1:91 UA:1:91; ' +
+        `= ${newInUse} | ${newInUse} | ${inUse} | ${inUse}; a!; a> C:a~ S:1:t:2 S:2:t:2; a< K:1 SA:1:91 SA:2:2; = ${inUse}`,
+      'a repeat without DUP, which is one all the same, and one on the same connection [MQTT-3.3.1-1] [MQTT-4.3.3-10] [MQTT-4.4.0-1]':
+        'b* t:0; a> C:a~ P2:1:t=1; a< K:0 PR:1; a> P2+:1:t=1; a< PR:1; = a repeat on the same connection [MQTT-4.4.0-1]; a!; ' +
+        'a> C:a~ P2:1:t=1; a< K:1 PR:1; = a repeat without DUP [MQTT-3.3.1-1]; b< P:t=1',
+      'acknowledgements that are forged, of the wrong kind, again or out of order [MQTT-2.2.1-5] [MQTT-3.3.4-1] [MQTT-4.3.3-11] [MQTT-4.6.0-2] [MQTT-4.6.0-3]':
+        'a* t:2; > P1:t=1 P2:t=2 P1:t=3 P2:t=4 P1:t=5; a< P1:1:t=1 P2:2:t=2 P1:3:t=3 P2:4:t=4 P1:5:t=5; ' +
+        `a> PA:77; = puback for an identifier that is not in use [MQTT-2.2.1-5]; a> PA:2; = puback ${otherQoS}; ` +
+        `a> PR:1; a< PL:1:92; = pubrec ${otherQoS}; a> PC:2; = PUBCOMP for an identifier that was not released [MQTT-4.3.3-11]; ` +
+        'a> PA:3; = puback out of order [MQTT-4.6.0-2]; a> PR:4; a< PL:4; = pubrec out of order [MQTT-4.6.0-3]; ' +
+        'a> PA:1 PA:5 PR:2; a< PL:2; =; a> PR:2; a< PL:2; = pubrec again [MQTT-4.4.0-1]; a> PC:4 PC:2; =',
+      'PUBREL out of the order of PUBREC [MQTT-4.6.0-4]':
+        'a> P2:4:t=x P2:2:t=x P2:9:t=x PL:4 PL:9 PL:2; a< PR:4:n PR:2:n PR:9:n PC:4 PC:9 PC:2; = pubrel out of order [MQTT-4.6.0-4]',
+      'an acknowledgement for what was sent on an earlier connection only':
+        'a> C:a~ S:1:t:1; a< K:0 SA:1:1; > P1:t=1 P1:t=2; a< P1:1:t=1 P1:2:t=2; a!; a> C:a~%1 PA:2; a< K:1 P1+:1:t=1; ' +
+        '= puback for an identifier that is not in use [MQTT-2.2.1-5]; a> PA:1; a< P1+:2:t=2',
+    },
+    [5],
+  )
 
   it('never names what the client sent', async () => {
     const { client, broker } = await joined()

@@ -106,19 +106,6 @@ describe('authorizePublish', () => {
     expect(broker.accepted).toHaveLength(1)
   })
 
-  it.each([async () => false, () => undefined])(
-    'a will that was not allowed is not published: %s',
-    async (run) => {
-      const { client, broker, clock } = await joined(
-        { authorizePublish: hook(run) },
-        { will: { topic: 'w', retain: true } },
-      )
-      await client.cut()
-      await clock.settle()
-      expect([broker.accepted, broker.retained.size]).toEqual([[], 0])
-    },
-  )
-
   it.each([false, true])(
     'a will waits for its promise, and the end of everything forgets it: %s',
     async (end) => {
@@ -149,55 +136,36 @@ describe('authorizeSubscribe and authenticate', () => {
     expect(await said(client)).toBe('SA:1:97,1,1')
   })
 
-  it('a verdict on a client that never comes ends with the connect timeout, and is reported', async () => {
-    const { dial, broker, clock } = world({
-      authenticate: () => new Promise(() => undefined),
-      connectTimeout: 3000,
-    })
-    const client = dial()
-    await client.send({ type: 'connect', clientId: 'a', keepAlive: 1 })
-    await clock.advance(2900)
-    expect(client.gone).toBe(false)
-    await clock.advance(200)
-    expect(client.take()).toMatchObject([{ type: 'connack', reasonCode: 0x80 }])
-    expect(broker.hookErrors).toMatchObject([{ hook: 'authenticate', clientId: 'a' }])
-    await clock.advance(10_000)
-    expect([client.gone, clock.pending]).toEqual([true, 0])
-  })
-
   const connect: PacketInput = {
     type: 'connect',
     clientId: 'a',
     properties: { authenticationMethod: 'm' },
   }
+  const never = () => new Promise<never>(() => undefined)
+  const exchange = (start: () => never | object) => ({
+    auth: { m: { start, continue: () => ({}) } },
+  })
 
-  it('an exchange that does not go on ends with the connect timeout', async () => {
-    for (const start of [() => new Promise<never>(() => undefined), () => ({ reasonCode: 0x18 })]) {
-      const { dial, clock } = world({
-        auth: { m: { start, continue: () => ({}) } },
-        connectTimeout: 3000,
-      })
-      const client = dial()
-      await client.send(connect)
-      await clock.advance(3100)
-      expect(client.received.at(-1)).toMatchObject({ type: 'connack', reasonCode: 0x80 })
-      await clock.advance(6000)
-      expect([client.gone, clock.pending]).toEqual([true, 0])
-    }
+  it.each<[string, MemoryBrokerOptions, number]>([
+    ['a verdict', { ...exchange(() => ({})), authenticate: never }, 1],
+    ['a step of an exchange', exchange(never), 1],
+    ['the answer of the client', exchange(() => ({ reasonCode: 0x18 })), 0],
+  ])('%s that never comes ends with the connect timeout', async (_what, options, errors) => {
+    const { dial, broker, clock } = world({ ...options, connectTimeout: 3000 })
+    const client = dial()
+    await client.send({ ...connect, keepAlive: 1 })
+    await clock.advance(2900)
+    expect(client.gone).toBe(false)
+    await clock.advance(200)
+    expect(client.received.at(-1)).toMatchObject({ type: 'connack', reasonCode: 0x80 })
+    expect(broker.hookErrors).toHaveLength(errors)
+    await clock.advance(10_000)
+    expect([client.gone, clock.pending]).toEqual([true, 0])
   })
 
   it.each([
-    ...[
-      undefined,
-      null,
-      true,
-      'yes',
-      { reasonCode: 1000 },
-      { reasonCode: '0' },
-      { reasonCode: Number.NaN },
-      { data: 'text' },
-    ],
-    Promise.resolve(undefined),
+    ...[undefined, null, true, 'yes', { data: 'text' }, Promise.resolve(undefined)],
+    ...[1000, '0', Number.NaN].map((reasonCode) => ({ reasonCode })),
   ])('a step of an exchange that is none refuses, and is reported: %j', async (step) => {
     const { dial, broker, clock } = world({
       auth: { m: { start: () => step as never, continue: () => ({}) } },
@@ -689,13 +657,6 @@ describe('events and views', () => {
     } finally {
       vi.unstubAllGlobals()
     }
-  })
-
-  it('a listener may end everything', async () => {
-    const { client, broker } = await joined()
-    broker.on('publish', () => broker.restart({ keepSessions: false }))
-    expect([await said(client, 'S:1:t:0'), await said(client, 'P2:1:t=x')]).toEqual(['SA:1:0', ''])
-    expect([client.gone, broker.sessions.size]).toEqual([true, 0])
   })
 
   it.each(['connect', 'disconnect'] as const)(

@@ -138,33 +138,16 @@ describe('retained messages', () => {
     [5],
     { maxRetained: 1 },
   )
-
-  it('are bounded in number and bytes: 0x97; what is replaced or cleared makes room', async () => {
-    const { client, broker } = await joined({ maxRetained: 2, maxRetainedBytes: 1000 })
-    const put = async (topic: string, size: number) => {
-      const [ack] = await client.publish(topic, 'x'.repeat(size), {
-        retain: true,
-        qos: 1,
-        packetId: 1,
-      })
-      return ack?.type === 'puback' ? ack.reasonCode : undefined
-    }
-    expect([await put('1', 1), await put('2', 1), await put('3', 1), await put('2', 2)]).toEqual([
-      0x10, 0x10, 0x97, 0x10,
-    ])
-    expect([
-      await put('2', 1000),
-      await put('2', 600),
-      await put('2', 600),
-      await put('2', 600),
-    ]).toEqual([0x97, 0x10, 0x10, 0x10])
-    expect([await put('1', 0), await put('3', 1), ...broker.retained.keys()]).toEqual([
-      0x10,
-      0x10,
-      '2',
-      '3',
-    ])
-  })
+  scenes(
+    {
+      'are bounded in number and bytes: 0x97; what is replaced or cleared makes room':
+        'a> PX1:1:1=x PX1:2:2=x PX1:3:3=x PX1:4:2=xx; a< PA:1:n PA:2:n PA:3:97 PA:4:n; ' +
+        `a> PX1:1:2=${'x'.repeat(1000)} PX1:2:2=${'x'.repeat(600)} PX1:3:2=${'y'.repeat(600)}; a< PA:1:97 PA:2:n PA:3:n; ` +
+        'a> PX1:1:1= PX1:2:3=x; a< PA:1:n PA:2:n; b> S:1:1:0,3:0; b< SA:1:0,0 PX:3=x',
+    },
+    [5],
+    { maxRetained: 2, maxRetainedBytes: 1000 },
+  )
 })
 
 describe('Message Expiry', () => {
@@ -340,20 +323,5 @@ describe('aliases of the client', () => {
   )
   scenes({ 'none is allowed at 0 [MQTT-3.2.2-18]': 'a> PT1:t=1; a.94' }, [5], {
     topicAliasMaximum: 0,
-  })
-
-  it('every one up to the maximum of CONNACK is taken, and none is passed on [MQTT-3.3.2-12]', async () => {
-    const { client, broker } = await joined({ topicAliasMaximum: 20 })
-    await client.say(subscribe('00', textOf('#')))
-    const ids = Array.from({ length: 20 }, (_none, at) => hexOf([0, at + 1]))
-    const alias = (id: string, topic = '00 00') =>
-      publish('30', '78', propertiesOf('23', id), topic)
-    const expected = ids.map((id) => publish('30', '78', '00', textOf(`topic ${id}`)))
-    expect(await client.say(...ids.map((id) => alias(id, textOf(`topic ${id}`))))).toEqual(expected)
-    expect(await client.say(...ids.map((id) => alias(id)))).toEqual(expected)
-    expect(broker.accepted.every(({ properties }) => properties.topicAlias === undefined)).toBe(
-      true,
-    )
-    expect(await client.refusal(alias('00 15', textOf('t')))).toBe('94')
   })
 })

@@ -49,21 +49,6 @@ async function readAll(client: RawClient, batch = Infinity): Promise<number> {
 }
 
 describe('retained messages arrive whole [MQTT-3.3.1-9]', () => {
-  it.each([0, 1, 2])('2,000 of 5 kB at QoS %i', async (qos) => {
-    const { join, broker } = stocked(2000, 5000)
-    const client = await join('a')
-    client.keepsBytes = false
-    await client.subscribe({ filter: 'r/#', qos })
-    await readAll(client)
-    expect(topics(client)).toEqual(wanted(2000))
-    expect(
-      client.publishes.every(
-        (packet) => packet.retain && packet.qos === qos && packet.payload.length === 5000,
-      ),
-    ).toBe(true)
-    expect(broker.sessions.get('a')).toMatchObject({ dropped: 0, queued: 0, inflight: 0 })
-  })
-
   it('60 of 500 kB at QoS 1, with no more of them open than a session may hold', async () => {
     const { join, broker } = stocked(60, 500_000)
     const client = await join('a')
@@ -192,27 +177,6 @@ describe('retained messages that change on their way', () => {
       expect([i, values(`r/${i}`)]).toEqual([i, expected])
     }
     expect([values('r/added'), values('r/brief')]).toEqual([['live new'], []])
-  })
-
-  it('do not hold up other messages, and come before later ones of their topic [MQTT-4.6.0-5]', async () => {
-    const { join, broker } = stocked(30, 10)
-    const client = await join('a', { properties: { receiveMaximum: 1 } })
-    await client.subscribe({ filter: '#', qos: 1 })
-    for (const topic of ['r/25', 'other', 'r/27', 'r/25'])
-      broker.publish({ topic, payload: 'live', qos: 1 })
-    await readAll(client)
-    const of = (topic: string) =>
-      client.publishes
-        .filter((packet) => packet.topic === topic)
-        .map(({ retain }) => (retain ? 'kept' : 'live'))
-    expect([of('r/25'), of('r/27'), of('other')]).toEqual([
-      ['kept', 'live', 'live'],
-      ['kept', 'live'],
-      ['live'],
-    ])
-    expect(topics(client).indexOf('other')).toBeLessThan(12)
-    expect(new Set(topics(client))).toEqual(new Set([...wanted(30), 'other']))
-    expect(topics(client)).toHaveLength(34)
   })
 
   it('a client that subscribes again and again without reading makes the broker hold nothing', async () => {

@@ -6,10 +6,9 @@ import type { ClientOptions, Endpoint } from '../../../src/client/api/index.js'
 import type { Defect } from '../../support/defective.js'
 import { AnyWorld, endPatience, patience } from '../play.js'
 import { Application } from './application.js'
-import { WorldBroker } from './broker.js'
 import { History } from './history.js'
 import { checkHistory, restless } from './invariants.js'
-import { Link } from './link.js'
+import { Link, WorldBroker } from './link.js'
 import { defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
 
 export class ManyWorld extends AnyWorld<Schedule, History> {

@@ -12,7 +12,8 @@ import { topicRecord } from '../../../../src/wire/topic-table.js'
 import type { Bytes } from '../bytes.js'
 import { counts, limits, type State } from '../states.js'
 import { script } from './enter.js'
-import { bytewise, pieces, quietly, someCuts } from './jobs.js'
+import { bytewise, pieces, someCuts } from './jobs.js'
+import { quietly } from './quietly.js'
 import { disagreement, finding, type Job, type Observed } from './verdict.js'
 
 const ackNames: Readonly<Record<number, string>> = {

@@ -59,14 +59,3 @@ export function someCuts(name: string, length: number, most = 3): number[] {
   }
   return [...cuts].sort((a, b) => a - b)
 }
-
-/** Runs it without stack traces of errors, which are made by the hundred thousand. */
-export async function quietly<T>(run: () => T | Promise<T>): Promise<T> {
-  const { stackTraceLimit } = Error
-  Error.stackTraceLimit = 0
-  try {
-    return await run()
-  } finally {
-    Error.stackTraceLimit = stackTraceLimit
-  }
-}

@@ -8,7 +8,8 @@ import { turn } from '../../../support/pausing.js'
 import type { Bytes } from '../bytes.js'
 import { enter, optionsFor, type Peer } from './enter.js'
 import { Hearing } from './hearing.js'
-import { ofClient, pieces, quietly } from './jobs.js'
+import { ofClient, pieces } from './jobs.js'
+import { quietly } from './quietly.js'
 import { disagreement, finding, type Job, type Observed } from './verdict.js'
 
 const noop = (): void => undefined
