@@ -311,7 +311,6 @@ describe('order', () => {
   const numbers = Array.from({ length: 300 }, (_none, at) => at)
   const twoBytes = (number: number): string => hexOf([number >> 8, number & 255])
 
-  /** The numbers of deliveries, per QoS. */
   const byQos = (client: RawClient): number[][] =>
     [0, 1, 2].map((qos) =>
       client.publishes

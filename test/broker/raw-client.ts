@@ -78,7 +78,6 @@ export type ConnectSettings = Omit<ConnectInput, 'protocolVersion'>
 
 export class RawClient implements Sink {
   readonly received: ServerPacket[] = []
-  /** What came, byte by byte. */
   readonly bytes: number[] = []
   /** False where too much comes to keep it byte by byte. */
   keepsBytes = true
@@ -98,7 +97,6 @@ export class RawClient implements Sink {
     transport.open(this)
   }
 
-  /** The stream has ended. */
   get gone(): boolean {
     return this.ended !== undefined
   }
@@ -180,7 +178,6 @@ export class RawClient implements Sink {
     )
   }
 
-  /** All publishes that came. */
   get publishes(): PublishPacket[] {
     return this.received.filter((packet) => packet.type === 'publish')
   }
@@ -221,7 +218,6 @@ export class RawClient implements Sink {
     return this.send({ type: 'publish', topic, payload: bytes(payload), ...rest })
   }
 
-  /** Cuts the stream. */
   async cut(): Promise<void> {
     this.transport.destroy()
     await this.#clock.settle()
@@ -258,7 +254,6 @@ export interface World {
   readonly broker: MemoryBroker
   /** A stream without CONNECT. */
   dial(version?: ProtocolVersion, knobs?: MemoryOptions): RawClient
-  /** A connected client. */
   join(clientId: string, settings?: ConnectSettings, version?: ProtocolVersion): Promise<RawClient>
 }
 

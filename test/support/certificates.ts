@@ -15,7 +15,6 @@ export interface Leaf {
   readonly names?: string
   /** Days from now to its end; negative for an expired one. Default 2. */
   readonly days?: number
-  /** Encrypts the key. */
   readonly passphrase?: string
 }
 

@@ -21,7 +21,6 @@ export type Checker =
 export interface Line {
   /** Of this client's connections, from 1. */
   readonly number: number
-  /** Sends a packet at once. */
   send(packet: ClientPacket): void
 }
 

@@ -38,7 +38,6 @@ type Owned = Pick<Subscription, 'unsubscribe' | 'detach' | typeof Symbol.asyncDi
 
 /** One process of the application, with its client. */
 export class Application {
-  /** False once the process is gone. */
   alive = true
   /** Turns that take their time: bodies, handlers, acknowledgements. */
   working = 0
@@ -55,7 +54,6 @@ export class Application {
     this.#process = world.history.process
   }
 
-  /** Does one operation. */
   perform(op: Operation): void {
     // A listener may do something within something else.
     const outer = this.#state

@@ -21,7 +21,6 @@ export interface Accepted {
 export interface ModelBroker {
   accept(transport: Transport): void
   restart(keepSessions: boolean): void
-  /** Another client publishes. */
   feed(topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean, size: number): void
   accepted(): readonly Accepted[]
   /** How often the will of the client was published. */

@@ -9,10 +9,8 @@ import type { Setup } from './schedule.js'
 const encoder = new TextEncoder()
 
 export interface Means {
-  /** Gets each line of the client's log. */
   readonly log: (line: string) => void
   readonly random: Random
-  /** True while things may go wrong. */
   readonly troubled: () => boolean
   /** Epoch milliseconds. */
   readonly date: () => number

@@ -17,9 +17,7 @@ export class WorldClock {
   onGap: ((from: number, to: number) => void) | undefined
   /** Told after each timer, when every promise had its turn; gives true to stop. */
   onQuiet: (() => boolean) | undefined
-  /** Steps that have run. */
   steps = 0
-  /** Timers that have run. */
   events = 0
   /** Rises whenever timers ran late on purpose. */
   jumps = 0
@@ -31,7 +29,6 @@ export class WorldClock {
     return this.#now
   }
 
-  /** Timers that have not run. */
   get pending(): number {
     return this.#timers.live
   }

@@ -38,11 +38,9 @@ export const forgottenTopic = 'forgotten'
 export interface HabitMeans {
   readonly clock: WorldClock
   readonly version: 4 | 5
-  /** Number of the connection, from 1. */
   readonly link: number
   /** Cuts the link, unless the world has healed. */
   readonly reset: () => void
-  /** Cuts it in any case. */
   readonly cut: () => void
 }
 

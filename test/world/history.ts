@@ -9,11 +9,9 @@ export interface Call {
   readonly state?: string | undefined
   readonly at: number
   readonly begun: number
-  /** How often it settled. */
   settled: number
   /** Entry number of the settlement. */
   ended: number
-  /** Virtual time of the settlement. */
   endedAt: number
   error: unknown
   value: unknown
@@ -40,9 +38,7 @@ export interface Subscribed {
   readonly style: string
   /** Its buffer drops what is too much. */
   readonly drops: boolean
-  /** Messages that it may hold. */
   readonly buffer: number
-  /** Handlers at a time. */
   readonly concurrency: number
   readonly process: number
   /** It lives: granted and not ended by anybody. */
@@ -52,9 +48,7 @@ export interface Subscribed {
   /** Entry number of the grant, and of the wish to end it. */
   granted: number
   left: number
-  /** Virtual time of the grant. */
   grantedAt: number
-  /** QoS that the broker granted. */
   grantedQos: number
   /** What its iteration or handling ended with. */
   ended: { readonly error: unknown } | undefined
@@ -109,7 +103,6 @@ export class History extends Findings {
   /** What the client of each process ended with. */
   readonly closed = new Map<number, unknown>()
 
-  /** Records a promise of the public API. */
   track<T>(
     what: string,
     promise: PromiseLike<T>,

@@ -57,7 +57,6 @@ class Life {
     return this.events.some(({ type }) => types.includes(type))
   }
 
-  /** What connections ended with. */
   get losses(): readonly unknown[] {
     return this.events.flatMap(({ type, event }) =>
       type === 'disconnect' ? [(event as { error?: unknown }).error] : [],

@@ -20,7 +20,6 @@ export interface Checked {
 /** What is read while the client is connected. */
 export interface Held extends Checked {
   now(): number
-  /** Bytes pass both ways. */
   readonly passable: boolean
   readonly application: { readonly client: { readonly clientId: string; readonly state: string } }
 }

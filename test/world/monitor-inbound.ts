@@ -37,7 +37,6 @@ export class InboundRules {
     this.#report = report
   }
 
-  /** The session is gone. */
   forget(): void {
     this.#received.clear()
   }

@@ -40,7 +40,6 @@ export class Monitor {
   onPacket: ((passed: Passed) => void) | undefined
   /** True once a CONNACK with reason code 0 had arrived. */
   accepted = false
-  /** The identifier that the server assigned. */
   assignedId = ''
   connections = 0
   /** Number of a connection that the application has given up: its DISCONNECT is queued, and nothing that arrives is handled any more. */
@@ -63,7 +62,6 @@ export class Monitor {
     })
   }
 
-  /** A stream was opened. */
   connect(): MonitoredConnection {
     this.connections += 1
     return new MonitoredConnection(this, this.connections)
@@ -110,7 +108,6 @@ export class MonitoredConnection {
     this.number = number
   }
 
-  /** The client handed these bytes to the transport. */
   sent(bytes: Uint8Array): void {
     try {
       for (const packet of this.#up.push(bytes))
@@ -126,7 +123,6 @@ export class MonitoredConnection {
     }
   }
 
-  /** These bytes are about to reach the client. */
   arriving(bytes: Uint8Array): void {
     if (this.#deaf) return
     try {
@@ -140,7 +136,6 @@ export class MonitoredConnection {
     }
   }
 
-  /** The client ended, cut or lost the stream. */
   end(how: 'closed' | 'destroyed' | 'ended'): void {
     if (this.#over) return
     this.#over = true

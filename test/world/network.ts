@@ -12,13 +12,11 @@ export interface Accepting {
 }
 
 export interface Watcher {
-  /** A stream was opened. */
   connect(): {
     sent(bytes: Uint8Array): void
     arriving(bytes: Uint8Array): void
     end(how: 'closed' | 'destroyed' | 'ended'): void
   }
-  /** The identifier that the server assigned. */
   readonly assignedId: string
 }
 
@@ -65,12 +63,10 @@ export class Network {
     this.#parts = parts
   }
 
-  /** The latest link. */
   get pipe(): Pipe | undefined {
     return this.pipes.at(-1)
   }
 
-  /** True once nothing new goes wrong. */
   get healed(): boolean {
     return this.#healed
   }
@@ -104,7 +100,6 @@ export class Network {
       })
   }
 
-  /** A fault strikes. */
   strike({ kind, k = 0 }: Fault): void {
     if (this.#healed) return
     const { pipe } = this

@@ -10,7 +10,6 @@ export interface ScriptedPlatform {
   readonly platform: Platform
   /** Timers of the client that have not run. */
   readonly timers: () => number
-  /** The machine woke up. */
   readonly wake: () => void
 }
 

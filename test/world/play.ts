@@ -18,7 +18,6 @@ export interface Outcome {
   readonly findings: readonly Finding[]
   /** Points at which something could strike, by name. */
   readonly moments: readonly string[]
-  /** Timers that ran. */
   readonly events: number
 }
 
@@ -35,7 +34,6 @@ export class Findings {
     this.now = now
   }
 
-  /** The next entry number. */
   next(): number {
     this.last += 1
     return this.last
@@ -111,7 +109,6 @@ export abstract class AnyWorld<S extends { readonly seed: number }, H extends Fi
     this.history.report(rule, detail)
   }
 
-  /** What became of everything, a line each. */
   abstract told(): string[]
   protected abstract phases(): Promise<void>
   protected abstract check(): void

@@ -23,7 +23,6 @@ export class Random {
     return sum >>> 0
   }
 
-  /** A number in [0, 1). */
   float(): number {
     return this.next() / 4_294_967_296
   }
@@ -38,12 +37,10 @@ export class Random {
     return low + this.below(high - low + 1)
   }
 
-  /** True with this probability. */
   chance(probability: number): boolean {
     return this.float() < probability
   }
 
-  /** One of them. */
   pick<T>(items: readonly T[]): T {
     return items[this.below(items.length)] as T
   }

@@ -18,7 +18,6 @@ export interface SeenFilter {
 /** One packet as read. Fields that its kind does not have keep their neutral value. */
 export interface Seen {
   kind: Kind
-  /** Bytes of the whole packet. */
   size: number
   /** Packet identifier, 0 where there is none. */
   id: number
@@ -316,7 +315,6 @@ const longest = 4 * 1024 * 1024
 export class Splitter {
   #rest: Uint8Array = new Uint8Array(0)
 
-  /** Bytes of a packet that is not complete. */
   get pending(): number {
     return this.#rest.length
   }

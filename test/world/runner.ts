@@ -14,7 +14,6 @@ export interface Task {
   readonly enumerate?: boolean
   readonly every: number
   readonly offset: number
-  /** Stop at the first finding. */
   readonly hasty?: boolean
   /** Seconds after which no further schedule is begun. */
   readonly limit: number
@@ -34,7 +33,6 @@ export interface Report extends Finding {
 export interface Done {
   readonly schedules: number
   readonly seeds: number
-  /** Schedules that broke a rule. */
   readonly failed: number
   readonly reports: readonly Report[]
   readonly trace: readonly string[]
@@ -57,7 +55,6 @@ export class Runner {
     this.#play = play
   }
 
-  /** Nothing more is to be begun. */
   get over(): boolean {
     return (
       (this.#task.hasty === true && this.failed > 0) ||
@@ -65,7 +62,6 @@ export class Runner {
     )
   }
 
-  /** Runs this worker's share of the seeds. */
   async runSeeds(scheduleOf: (seed: number) => Shrinkable): Promise<void> {
     const { first, seeds, part, parts } = this.#task
     for (let seed = first; seed < first + seeds && !this.over; seed++) {

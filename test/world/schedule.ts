@@ -38,11 +38,9 @@ export const defaultSetup = {
   ackTimeout: undefined as number | undefined,
   ttl: undefined as number | undefined,
   will: false,
-  /** Enhanced authentication by the world's own method. */
   auth: false,
   /** Credentials come from a function: fresh ones for each attempt, which expire, and sometimes an error instead. */
   tokens: false,
-  /** Watches every packet, as a debugging application does. */
   watch: false,
   /** Of the broker. */
   brokerReceiveMaximum: 20,
@@ -52,9 +50,7 @@ export const defaultSetup = {
   narrower: false,
   /** What each CONNACK says, the first one first; the last entry counts for all that follow. */
   limits: [] as readonly Limits[],
-  /** What the broker makes of the rules. */
   habit: 'none' as HabitName,
-  /** Listeners of the application call the client back. */
   meddling: false,
   /** The application makes the first `connect()`, when it likes; else the world does. */
   idle: false,
@@ -119,7 +115,6 @@ export type Operation =
       readonly concurrency?: number
       /** Milliseconds that each further message takes less. */
       readonly hurry?: number
-      /** Milliseconds that each message takes. */
       readonly work: number
       /** The handler fails this often for each message before it succeeds. */
       readonly failures?: number
@@ -132,7 +127,6 @@ export type Operation =
   | { readonly do: 'unsubscribe-from'; readonly filter: string; readonly abort?: Abort }
   /** `'dispose'` as `await using` leaves it. */
   | { readonly do: 'unsubscribe' | 'detach' | 'dispose'; readonly s: number }
-  /** Another client publishes. */
   | (Graded & { readonly do: 'feed'; readonly retain?: boolean })
   | {
       readonly do: 'request'
@@ -157,7 +151,6 @@ export type Operation =
       readonly does?: Operation
       readonly throws?: boolean
     }
-  /** All in one turn. */
   | { readonly do: 'together'; readonly ops: readonly Operation[] }
 
 /** An operation at its time, in milliseconds. */
@@ -166,7 +159,6 @@ export type Op = { readonly at: number } & Operation
 export type FaultKind =
   /** Both ends see a reset; what is under way is lost. */
   | 'reset'
-  /** The broker ends the stream in order. */
   | 'end'
   /** A reset after `k` more bytes from the client. */
   | 'cut-up'

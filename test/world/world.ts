@@ -43,10 +43,8 @@ export class World extends AnyWorld<Schedule, History> {
   readonly network: Network
   application: Application
   #platform: ScriptedPlatform
-  /** True once an operation ended the client. */
   #stopped = false
   readonly #careful: boolean
-  /** Bytes of the world's own messages, by name. */
   readonly sizes: ReadonlyMap<string, number>
 
   constructor(schedule: Schedule, defect?: Defect) {
@@ -95,19 +93,16 @@ export class World extends AnyWorld<Schedule, History> {
     checkHistory(this)
   }
 
-  /** What became of each call. */
   told(): string[] {
     const outcome = ({ settled, error }: Call): string =>
       settled === 0 ? 'pending' : error === undefined ? 'fulfilled' : String(error)
     return this.history.calls.map((call) => `call ${call.what} of ${call.at} ms: ${outcome(call)}`)
   }
 
-  /** Virtual time. */
   now(): number {
     return this.clock.now()
   }
 
-  /** Undefined unless the client is closed for good. */
   get closed(): boolean {
     return this.application.client.state === 'closed'
   }
@@ -189,7 +184,6 @@ export class World extends AnyWorld<Schedule, History> {
     if (this.application.client.state === 'connected') checkHeld(this)
   }
 
-  /** Each `connect()` was given up before it began. */
   get #unconnected(): boolean {
     return (
       this.setup.idle &&
@@ -300,7 +294,6 @@ export class World extends AnyWorld<Schedule, History> {
     return { application, platform }
   }
 
-  /** The process is gone, and another one starts. */
   restart(): void {
     const old = this.application
     old.alive = false

@@ -15,10 +15,8 @@ export type Meaning =
       readonly code: number
       readonly present?: boolean
       readonly method?: string
-      /** It assigns a client identifier. */
       readonly assigned?: boolean
       readonly pairs?: number
-      /** Maximum Packet Size that it announces. */
       readonly limit?: number
     }
   | {
@@ -30,7 +28,6 @@ export type Meaning =
       /** The topic is empty: the alias stands for it. */
       readonly nameless?: boolean
       readonly pairs?: number
-      /** Number of Subscription Identifiers. */
       readonly identifiers?: number
     }
   | {
@@ -72,7 +69,6 @@ export interface Case {
   /** Version, packet type and what is special: unique. */
   readonly name: string
   readonly version: 4 | 5
-  /** The packet that it is about. */
   readonly type: PacketName
   /** What it has that no other case of this packet type has. */
   readonly special: string

@@ -37,9 +37,7 @@ export interface PropertyFact {
   readonly id: number
   readonly name: string
   readonly kind: ValueKind
-  /** Packets from a server that may hold it. */
   readonly on: readonly PacketName[]
-  /** Zero is forbidden. */
   readonly positive?: true
 }
 

@@ -8,9 +8,7 @@ export type End =
   | 'open'
   /** The handshake is not over, and nothing is wrong. */
   | 'waiting'
-  /** CONNACK said no. */
   | 'refused'
-  /** We ended it. */
   | 'closed'
   /** The server's DISCONNECT ended it. */
   | 'disconnected'
@@ -29,7 +27,6 @@ export interface Expected {
   readonly announced: number | undefined
   /** Reason code of the error that the application gets, where the connection ends. */
   readonly cause: number | undefined
-  /** Broken rule, where we ended it. */
   readonly rule: RuleName | undefined
   /** The last packet is incomplete, or the server's Maximum Packet Size leaves no room: it cannot be asked whether the link is up. */
   readonly mute: boolean
@@ -55,7 +52,6 @@ class Model {
   limit = Number.POSITIVE_INFINITY
   #open: boolean
   #settles: boolean
-  /** Rounds of the exchange under way. */
   #rounds: number | undefined
   readonly #ours: Map<number, Awaiting>
   readonly #theirs: Map<number, Taken>

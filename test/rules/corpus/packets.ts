@@ -30,7 +30,6 @@ export interface PublishParts {
   readonly retain?: boolean
   readonly topic?: Bytes
   readonly alias?: number
-  /** Properties besides the alias, encoded. */
   readonly properties?: readonly Bytes[]
   readonly pairs?: number
   readonly identifiers?: number

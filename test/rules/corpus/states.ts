@@ -49,9 +49,7 @@ export interface State {
   readonly settles: boolean
   readonly ours: Readonly<Record<number, Awaiting>>
   readonly theirs: Readonly<Record<number, Taken>>
-  /** Topic aliases that the server has set. */
   readonly aliases: readonly number[]
-  /** Our DISCONNECT is out. */
   readonly leaving: boolean
 }
 

@@ -50,7 +50,6 @@ export class LowIdentifiers {
   readonly #low = new Map<number, number>()
   readonly #own = new Map<number, number>()
 
-  /** The session is gone. */
   clear(): void {
     this.#low.clear()
     this.#own.clear()

@@ -22,7 +22,6 @@ const backoff = 200
 export class Device {
   readonly client: BaseClient
   queue: Queue | undefined
-  /** Calls that have not settled. */
   readonly pending = new Set<string>()
   /** Publishes that an earlier client had left. */
   readonly restored: readonly KeptPublish[]
@@ -30,7 +29,6 @@ export class Device {
   readonly recovered: number[] = []
   /** Undefined before the first `connect` event. */
   connected: ClientEvents['connect'] | undefined
-  /** The application ends it. */
   stopping = false
   readonly #world: DurableWorld
   readonly #process: Process
@@ -73,7 +71,6 @@ export class Device {
     })
   }
 
-  /** Connects, listens, and opens the queue. */
   begin(): void {
     const { setup, history } = this.#world
     this.#listen()

@@ -15,7 +15,6 @@ export interface KeptPublish {
   readonly packetId: number
   readonly stage: PublishRecord['stage']
   readonly qos: number
-  /** The name of the message. */
   readonly name: string
   /** It is that of an entry of a queue. */
   readonly linked: boolean
@@ -40,7 +39,6 @@ export class DiskView {
     this.#names = names
   }
 
-  /** Keys and values. */
   get entries(): ReadonlyMap<string, Uint8Array> {
     const length = this.#whole ? this.#disk.written.length : this.#disk.synced
     if (length < this.#found.length) this.#read(recovered(this.#disk.written.subarray(0, length)))
@@ -49,7 +47,6 @@ export class DiskView {
     return this.#found.entries
   }
 
-  /** Publishes in flight, in order. */
   get publishes(): readonly KeptPublish[] {
     const { entries } = this
     this.#publishes ??= [...entries]

@@ -13,7 +13,6 @@ export interface Outgoing {
   readonly client: number
   state: 'pending' | 'fulfilled' | 'rejected'
   error: MqttError | undefined
-  /** A crash would have left it: it was found on the disk by a later client. */
   restored: boolean
   /** Whoever asked was told that it is given up, in this or a later process. */
   told: string | undefined

@@ -14,7 +14,6 @@ export const defaultSetup = {
   durability: 'sync' as 'sync' | 'os',
   /** False: incoming messages are not kept. */
   inbound: true,
-  /** Dead letters are kept in the same store. */
   letters: false,
   /** Least and most milliseconds of a step of the disk. */
   disk: [0, 0] as readonly [least: number, most: number],

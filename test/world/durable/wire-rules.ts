@@ -7,7 +7,6 @@ import type { History } from './history.js'
 export interface WireHost {
   readonly history: History
   readonly version: 4 | 5
-  /** Incoming messages are kept. */
   readonly inbound: boolean
   /** What is written is on the disk, and QoS 2 must not be sent in another session. */
   readonly strict: boolean
@@ -29,14 +28,12 @@ export class WireRules {
   /** Exchanges that are open towards the broker, as the client knows it: the message under each identifier. */
   readonly #open = new Map<number, { readonly name: string; readonly qos: number }>()
 
-  /** The latest connection. */
   #latest = { asked: false, answered: false, alive: (): boolean => true }
 
   constructor(host: WireHost) {
     this.#host = host
   }
 
-  /** A stream was opened. */
   connect(): { sent(bytes: Uint8Array): void; arriving(bytes: Uint8Array): void; end(): void } {
     const alive = this.#host.alive()
     const { view, history } = this.#host

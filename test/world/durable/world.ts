@@ -41,7 +41,6 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
   readonly setup: Setup
   readonly broker: MemoryBroker
   device: Device | undefined
-  /** Sessions that the broker has lost. */
   losses = 0
   readonly #network: Network
   readonly #names: Names = new Map()
@@ -77,7 +76,6 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     checkHistory(this)
   }
 
-  /** What became of each message. */
   told(): string[] {
     const { outgoing, fed } = this.history
     return [

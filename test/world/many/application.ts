@@ -19,7 +19,6 @@ const fallbackReceipt = 'the fallback has it'
 export class Application {
   readonly pool: Pool | undefined
   readonly group: Group | undefined
-  /** It was told to end. */
   stopped = false
   /** Names that went to the fallback, in order. */
   readonly elsewhere: string[] = []
@@ -59,7 +58,6 @@ export class Application {
     this.group = facade(groupOf(make, { members, routing, onLost, offline, stalledAfter, shared }))
   }
 
-  /** The pool or the group. */
   get subject(): Pool | Group {
     return (this.pool ?? this.group) as Pool | Group
   }
@@ -76,7 +74,6 @@ export class Application {
     else this.end(op.do, op.timeout)
   }
 
-  /** Ends all. */
   end(how: 'drain' | 'disconnect', timeout: number): void {
     this.stopped = true
     const leaving = this.subject.members().map(({ name }) => name)
@@ -110,7 +107,6 @@ export class Application {
     }
   }
 
-  /** A client is about to get a publish. */
   handleHanding(link: Link, name: string): void {
     const record = this.#world.history.published.get(name)
     if (record !== undefined) this.#routes.handleHanding(record, link.name, this.subject.members())

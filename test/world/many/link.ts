@@ -99,7 +99,6 @@ export class Link {
     this.timers = timers
   }
 
-  /** Nothing more can come of it. */
   get over(): boolean {
     return this.client.state === 'closed'
   }
@@ -109,7 +108,6 @@ export class Link {
 export class WorldBroker {
   readonly name: string
   readonly memory: MemoryBroker
-  /** How often it lost its sessions. */
   losses = 0
 
   /** @param number from 0 */

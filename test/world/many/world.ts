@@ -31,7 +31,6 @@ export class ManyWorld extends AnyWorld<Schedule, History> {
     checkHistory(this)
   }
 
-  /** What became of each publish. */
   told(): string[] {
     const published = [...this.history.published.values()].map(({ name, end, ends }) => {
       const parts = [...ends].map(

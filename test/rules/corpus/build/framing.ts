@@ -6,7 +6,6 @@ import { firstByte, type PacketName, typeNumbers } from '../facts.js'
 export interface Layout {
   readonly type: PacketName
   readonly first: number
-  /** By name, in their order. */
   readonly fields: Readonly<Record<string, Bytes>>
   /** Number of fields without which the packet means something else, but is whole. Default: all. */
   readonly optionalFrom?: number

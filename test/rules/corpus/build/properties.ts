@@ -282,7 +282,6 @@ class Suite {
     ])
   }
 
-  /** The Property Length itself. */
   lengths(): void {
     const { type, wrap, continues } = this.#shape
     const list = [...this.#always(), 0x26, ...string('n'), ...string('v')]

@@ -35,7 +35,6 @@ export class Core {
   #over = false
   #cause: number | undefined
 
-  /** Brings it into the state. */
   constructor(version: 4 | 5, state: State) {
     this.#version = version
     this.#state = state
@@ -60,7 +59,6 @@ export class Core {
     this.#said = []
   }
 
-  /** Bytes from the server. */
   feed(bytes: Uint8Array): void {
     const session = this.#session
     try {
@@ -73,7 +71,6 @@ export class Core {
     this.#drain()
   }
 
-  /** What came of it. */
   observe(): Observed {
     return {
       said: this.#said,

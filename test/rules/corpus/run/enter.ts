@@ -8,7 +8,6 @@ import { limits, type State } from '../states.js'
 
 export interface Peer {
   say(bytes: Bytes): void
-  /** The next word of the client. */
   hear(): Promise<string>
 }
 
@@ -107,7 +106,6 @@ interface Script {
   readonly granted: Bytes
   /** One at QoS 1, which sets an alias on 5.0, and one at QoS 2. */
   readonly messages: Bytes
-  /** One at QoS 2. */
   readonly message: Bytes
   readonly pubrec: Bytes
   /** Answered with PUBCOMP by whoever is still there. */

@@ -19,7 +19,6 @@ const width = 24
 const noWindow = new Uint8Array(0)
 
 class Lane {
-  /** What a task let escape. */
   thrown: unknown
   readonly #tasks: { run: (() => void) | undefined }[] = []
 

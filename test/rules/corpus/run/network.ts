@@ -39,7 +39,6 @@ class Run {
     })
   }
 
-  /** Gives what was wrong. */
   async go(where: string): Promise<string | undefined> {
     try {
       await this.#enter()

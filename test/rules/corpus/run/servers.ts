@@ -20,7 +20,6 @@ interface Wire {
 export class Link {
   readonly words: string[] = []
   stream: Observed['stream'] = 'up'
-  /** Bytes said so far. */
   told = 0
   /** Called for each change of any kind. */
   onChange: (() => void) | undefined
