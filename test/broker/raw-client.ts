@@ -16,6 +16,7 @@ import {
   type ServerPacket,
   type SubscriptionInput,
 } from '../../src/wire/index.js'
+import { Splitter } from '../world/reader.js'
 
 export const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 export const bytes = (value: string): Bytes => new TextEncoder().encode(value)
@@ -149,20 +150,7 @@ export class RawClient implements Sink {
 
   /** The same, as it came. */
   heardWhole(): string[] {
-    const bytes = this.bytes.splice(0)
-    const packets: string[] = []
-    for (let at = 0; at < bytes.length; ) {
-      let end = at + 1
-      let length = 0
-      for (let shift = 0; ; shift += 7) {
-        const byte = bytes[end++] as number
-        length += (byte & 127) << shift
-        if (byte < 128) break
-      }
-      packets.push(hexOf(bytes.slice(at, end + length)))
-      at = end + length
-    }
-    return packets
+    return new Splitter().push(Uint8Array.from(this.bytes.splice(0))).map(hexOf)
   }
 
   /** Lets everything happen, then {@link takeMessages}. */
