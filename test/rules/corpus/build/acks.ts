@@ -11,15 +11,7 @@ import {
   reasonedAck,
   reasonProperty,
 } from '../packets.js'
-import {
-  addFlags,
-  addIncomplete,
-  addLengths,
-  addLong,
-  addShort,
-  addSizes,
-  type Layout,
-} from './framing.js'
+import { addFraming, type Layout } from './framing.js'
 import { addProperties, padding, type Shape } from './properties.js'
 
 const most = 10_000
@@ -58,12 +50,7 @@ function addKind(book: Book, kind: AckKind): void {
     wrap: (encoded) => frame(first, u16(id), [0], encoded),
     mean: ({ pairs }) => ({ kind, id, code: 0, ...(pairs !== undefined && { pairs }) }),
   }
-  addFlags(book, layout)
-  addLengths(book, layout)
-  addShort(book, layout)
-  addIncomplete(book, layout)
-  addLong(book, layout)
-  addSizes(book, kind, most, (size) => frame(first, u16(id), [0], block(padding(size - 8))))
+  addFraming(book, layout, most, (size) => frame(first, u16(id), [0], block(padding(size - 8))))
   book.add(
     kind,
     'as long as it may be',

@@ -3,7 +3,7 @@ import { type Bytes, block, fill, frame, u16 } from '../bytes.js'
 import { type Book, ids, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'
 import { pairProperty, reasonProperty, suback, unsuback } from '../packets.js'
-import { addFlags, addIncomplete, addLengths, addShort, addSizes, type Layout } from './framing.js'
+import { addFraming, type Layout } from './framing.js'
 import { addProperties, padding, type Shape } from './properties.js'
 
 const most = 100_000
@@ -26,7 +26,7 @@ function addKind(book: Book, kind: AnswerKind): void {
       properties: block(reasonProperty('ok')),
       'reason codes': [0, 0],
     },
-    optionalFrom: 3,
+    openEnd: 'reason codes',
   }
   const shape: Shape = {
     type: kind,
@@ -34,12 +34,7 @@ function addKind(book: Book, kind: AnswerKind): void {
     wrap: (encoded) => frame(first, u16(id), encoded, [0, 0]),
     mean: ({ pairs }) => ({ kind, id, count: 2, ...(pairs !== undefined && { pairs }) }),
   }
-  addFlags(book, layout)
-  addLengths(book, layout)
-  const { 'reason codes': _codes, ...fields } = layout.fields
-  addShort(book, { ...layout, fields })
-  addIncomplete(book, layout)
-  addSizes(book, kind, most, (size) => frame(first, u16(id), block(), fill(size - 7, 0)))
+  addFraming(book, layout, most, (size) => frame(first, u16(id), block(), fill(size - 7, 0)))
   addProperties(book, shape)
   book.add(
     kind,

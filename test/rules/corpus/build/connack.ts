@@ -10,15 +10,7 @@ import {
   pairProperty,
   reasonProperty,
 } from '../packets.js'
-import {
-  addFlags,
-  addIncomplete,
-  addLengths,
-  addLong,
-  addShort,
-  addSizes,
-  type Layout,
-} from './framing.js'
+import { addFraming, type Layout } from './framing.js'
 import { addProperties, padding, type Shape } from './properties.js'
 
 const most = 100_000
@@ -43,12 +35,7 @@ const shape: Shape = {
 }
 
 export function addConnack(book: Book): void {
-  addFlags(book, layout)
-  addLengths(book, layout)
-  addShort(book, layout)
-  addIncomplete(book, layout)
-  addLong(book, layout)
-  addSizes(book, type, most, (size) => frame(0x20, [0, 0], block(padding(size - 9))))
+  addFraming(book, layout, most, (size) => frame(0x20, [0, 0], block(padding(size - 9))))
   addProperties(book, shape)
   addCodes(book)
   addPresent(book)

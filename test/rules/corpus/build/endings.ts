@@ -13,15 +13,7 @@ import {
   reasonProperty,
 } from '../packets.js'
 import { counts } from '../states.js'
-import {
-  addFlags,
-  addIncomplete,
-  addLengths,
-  addLong,
-  addShort,
-  addSizes,
-  type Layout,
-} from './framing.js'
+import { addFraming, type Layout } from './framing.js'
 import { addProperties, padding, type Shape } from './properties.js'
 
 const most = 100_000
@@ -29,10 +21,7 @@ const most = 100_000
 export function addPingresp(book: Book): void {
   const { add, bad } = book.of('pingresp')
   const layout: Layout = { type: 'pingresp', first: 0xd0, fields: {} }
-  addFlags(book, layout)
-  addLengths(book, layout)
-  addLong(book, layout)
-  addSizes(book, 'pingresp', 10_000, (size) => frame(0xd0, fill(size - 3, 0)))
+  addFraming(book, layout, 10_000, (size) => frame(0xd0, fill(size - 3, 0)))
   bad('bytes behind the last field', 'as many as this kind may have', frame(0xd0, fill(9_997, 0)))
   bad('bytes behind the last field', 'which look like another PINGRESP', frame(0xd0, [0xd0, 0x00]))
   bad(
@@ -58,12 +47,7 @@ export function addDisconnect(book: Book): void {
     wrap: (encoded) => frame(0xe0, [0x8b], encoded),
     mean: ({ pairs }) => ({ kind: type, code: 0x8b, ...(pairs !== undefined && { pairs }) }),
   }
-  addFlags(book, layout)
-  addLengths(book, layout)
-  addShort(book, layout)
-  addIncomplete(book, layout)
-  addLong(book, layout)
-  addSizes(book, type, most, (size) => frame(0xe0, [0x8b], block(padding(size - 8))))
+  addFraming(book, layout, most, (size) => frame(0xe0, [0x8b], block(padding(size - 8))))
   addProperties(book, shape)
   add('without a body', goodbye())
   add(
@@ -102,6 +86,7 @@ export function addAuth(book: Book): void {
     type,
     first: 0xf0,
     fields: { 'reason code': [0x18], properties: block(methodProperty(), dataProperty(1)) },
+    optionalFrom: 0,
   }
   const shape: Shape = {
     type,
@@ -114,12 +99,7 @@ export function addAuth(book: Book): void {
       ...(pairs !== undefined && { pairs }),
     }),
   }
-  addFlags(book, layout)
-  addLengths(book, layout)
-  addShort(book, { ...layout, optionalFrom: 0 })
-  addIncomplete(book, layout)
-  addLong(book, layout)
-  addSizes(book, type, most, (size) =>
+  addFraming(book, layout, most, (size) =>
     frame(0xf0, [0x18], block(methodProperty(), padding(size - 17))),
   )
   addProperties(book, shape)

@@ -6,14 +6,12 @@ import { type AckKind, ackFirst } from '../packets.js'
 import type { RuleName } from '../rules.js'
 import { limits } from '../states.js'
 import {
-  addFlags,
   addForeign,
+  addFraming,
   addIncomplete,
   addLengths,
-  addLong,
   addReserved,
   addShort,
-  addSizes,
   type Layout,
 } from './framing.js'
 
@@ -55,15 +53,8 @@ function publish({
 
 export function addVersion4(book: Book): void {
   for (const layout of layouts) {
-    addFlags(book, layout)
-    addLengths(book, layout)
-    addIncomplete(book, layout)
-    // Of return codes there may be any number.
-    const { 'return codes': _codes, ...fields } = layout.fields
-    if (layout.type !== 'pingresp') addShort(book, { ...layout, fields })
-    if (layout.type !== 'suback') addLong(book, layout)
     const most = ['connack', 'suback', 'unsuback'].includes(layout.type) ? 100_000 : 10_000
-    addSizes(book, layout.type, most, (size) =>
+    addFraming(book, layout, most, (size) =>
       frame(layout.first, fill(size - (most > 16_383 ? 4 : 3), 0)),
     )
   }
@@ -92,6 +83,7 @@ const layouts: readonly Layout[] = [
     type: 'suback',
     first: 0x90,
     fields: { 'packet identifier': u16(ids.subscribing), 'return codes': [0, 0] },
+    openEnd: 'return codes',
   },
   { type: 'unsuback', first: 0xb0, fields: { 'packet identifier': u16(ids.unsubscribing) } },
   { type: 'pingresp', first: 0xd0, fields: {} },
