@@ -68,12 +68,6 @@ describe('the broker as sender', () => {
     broker.publish({ topic: 't', qos: 1 })
     expect(await client.send()).toMatchObject([{ packetId: 4 }])
   })
-
-  it('identifier 0 ends the connection [MQTT-2.2.1-5]', async () => {
-    const { client, broker } = await joined()
-    await client.say('40 02 00 00')
-    expect([broker.violations.at(-1)?.reasonCode, client.gone]).toEqual([0x82, true])
-  })
 })
 
 describe('the broker as receiver', () => {
@@ -131,16 +125,6 @@ describe('the broker as receiver', () => {
       broker.violations,
     ]).toEqual([[3], 1, []])
   })
-
-  it.each(['60', '61', '63', '64', '66', '6a', '6f'])(
-    'PUBREL that begins with %s is malformed, and releases nothing [MQTT-3.6.1-1]',
-    async (first) => {
-      const { client, broker } = await joined({}, staying())
-      await client.say(publish('34', '00 05'))
-      expect(await client.refusal(`${first} 02 00 05`)).toBe('81')
-      expect(broker.sessions.get('a')?.unreleased).toEqual([5])
-    },
-  )
 })
 
 describe('reason codes of acknowledgements', () => {

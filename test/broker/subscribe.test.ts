@@ -124,20 +124,14 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
 })
 
 describe('what is not available', () => {
-  it.each([
-    [{ wildcardSubscriptionAvailable: false }, { filter: 'a/+' }, undefined, 0xa2],
-    [{ sharedSubscriptionAvailable: false }, { filter: '$share/g/a' }, undefined, 0x9e],
-    [{ subscriptionIdentifierAvailable: false }, { filter: 'a' }, 4, 0xa1],
-  ] as const)(
-    'ends a 5.0 connection: %j',
-    async (options, subscription, identifier, reasonCode) => {
-      const { client } = await joined(options)
-      await client.subscribe({ filter: 'fine' }, 1)
-      expect(client.goodbye).toBeUndefined()
-      await client.subscribe(subscription, 2, identifier)
-      expect(client.goodbye).toBe(reasonCode)
-    },
-  )
+  for (const [option, words, code] of [
+    ['wildcardSubscriptionAvailable', 'S:1:a/+:0', 'a2'],
+    ['sharedSubscriptionAvailable', 'S:1:$share/g/a:0', '9e'],
+    ['subscriptionIdentifierAvailable', 'S4:1:a:0', 'a1'],
+  ]) {
+    const scene = `a> S:1:fine:0; a< SA:1:0; a> ${words}; a.${code}`
+    scenes({ [`ends a 5.0 connection: ${option}`]: scene }, [5], { [`${option}`]: false })
+  }
 
   const none = { wildcardSubscriptionAvailable: false, sharedSubscriptionAvailable: false }
   scenes(
