@@ -1,43 +1,36 @@
 /** What piles up in the broker in memory has a bound. */
 import { describe, expect, it } from 'vitest'
+import type { BrokerSession, MemoryBrokerOptions } from '../../src/testing/index.js'
 import type { Properties } from '../../src/wire/index.js'
 import { durable, joined, text, world } from './raw-client.js'
+import { play } from './scenes.js'
 
 describe('what clients can make the broker hold is bounded', () => {
-  it('waiting messages, by number: the newest is dropped and counted', async () => {
-    const { client, join, broker } = await joined({ maxQueuedMessages: 3 }, durable)
-    await client.subscribe('t')
-    await client.cut()
-    for (let i = 0; i < 5; i++) broker.publish({ topic: 't', payload: String(i), qos: 1 })
-    expect(broker.sessions.get('a')).toMatchObject({ queued: 3, dropped: 2 })
-    expect((await join('a', durable)).takeMessages()).toEqual(['t 0', 't 1', 't 2'])
-  })
-
-  it('or the oldest, and before both what has expired', async () => {
-    const { client, join, broker, clock } = await joined(
+  const away = 'a> C:a~ S:1:t:1; a< K:0 SA:1:1; a!; >'
+  const large = 'x'.repeat(1000)
+  it.each<[string, MemoryBrokerOptions, Partial<BrokerSession>, string]>([
+    [
+      'waiting messages, by number: the newest is dropped and counted',
+      { maxQueuedMessages: 3 },
+      { dropped: 2 },
+      `${away} P1:t=0 P1:t=1 P1:t=2 P1:t=3 P1:t=4; a> C:a~; a< K:1 P1:1:t=0 P1:2:t=1 P1:3:t=2`,
+    ],
+    [
+      'or the oldest, and before both what has expired',
       { maxQueuedMessages: 3, overflow: 'drop-oldest' },
-      durable,
-    )
-    await client.subscribe('t')
-    await client.cut()
-    for (let i = 0; i < 4; i++) {
-      const properties = i === 2 ? { messageExpiryInterval: 1 } : {}
-      broker.publish({ topic: 't', payload: String(i), qos: 1, properties })
-    }
-    await clock.advance(1000)
-    broker.publish({ topic: 't', payload: '4', qos: 1 })
-    expect(broker.sessions.get('a')).toMatchObject({ queued: 3, dropped: 1, expired: 1 })
-    expect((await join('a', durable)).takeMessages()).toEqual(['t 1', 't 3', 't 4'])
-  })
-
-  it('bytes of messages, unacknowledged ones included', async () => {
-    const { client, broker } = await joined({ maxQueuedBytes: 2500 })
-    await client.subscribe('t')
-    for (let i = 0; i < 4; i++) broker.publish({ topic: 't', payload: 'x'.repeat(1000), qos: 1 })
-    expect(broker.sessions.get('a')).toMatchObject({ inflight: 2, queued: 0, dropped: 2 })
-    await client.send({ type: 'puback', packetId: 1 }, { type: 'puback', packetId: 2 })
-    for (let i = 0; i < 4; i++) broker.publish({ topic: 't', payload: 'x'.repeat(1000), qos: 1 })
-    expect(broker.sessions.get('a')).toMatchObject({ inflight: 2, dropped: 4 })
+      { dropped: 1, expired: 1 },
+      `${away} P1:t=0 P1:t=1 PE1,1:t=2 P1:t=3; +1000; > P1:t=4; a> C:a~; a< K:1 P1:1:t=1 P1:2:t=3 P1:3:t=4`,
+    ],
+    [
+      'bytes of messages, unacknowledged ones included',
+      { maxQueuedBytes: 2500 },
+      { dropped: 2, inflight: 1 },
+      `a* t:1; > P1:t=${large} P1:t=${large} P1:t=3${large}; a< P1:1:t=${large} P1:2:t=${large}; a> PA:1 PA:2; ` +
+        `> P1:t=${large} P1:t=${large}${large}; a< P1:3:t=${large}`,
+    ],
+  ])('%s', async (_what, options, counted, scene) => {
+    const { broker } = await play(scene, 5, options)
+    expect(broker.sessions.get('a')).toMatchObject({ queued: 0, ...counted })
   })
 
   it('messages for a client that does not read: the rest waits, then is dropped', async () => {

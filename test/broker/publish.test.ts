@@ -11,7 +11,7 @@ import {
   textOf,
   type World,
 } from './raw-client.js'
-import { scenes } from './scenes.js'
+import { play, scenes } from './scenes.js'
 
 /** PUBLISH on `t` by its first byte; at QoS 1 and 2 with the identifier 1. */
 function publish(first: string, payload = '78', properties = '00', topic = textOf('t')): string {
@@ -164,19 +164,10 @@ describe('Message Expiry', () => {
   )
 
   it('what expired is counted', async () => {
-    const { client, broker, clock, join } = await joined({}, durable)
-    await client.subscribe('t')
-    await client.cut()
-    broker.publish({ topic: 't', qos: 1, properties: { messageExpiryInterval: 5 } })
-    await clock.advance(5000)
-    await join('a', durable)
+    const scene =
+      'a> C:a~ S:1:t:1; a< K:0 SA:1:1; a!; > PE5,1:t=x PXE0,:u=x; +5000; a> C:a~; a< K:1'
+    const { broker } = await play(scene)
     expect(broker.sessions.get('a')).toMatchObject({ expired: 1, queued: 0 })
-    broker.publish({
-      topic: 'u',
-      payload: 'x',
-      retain: true,
-      properties: { messageExpiryInterval: 0 },
-    })
     expect(broker.retained.size).toBe(0)
   })
 })
