@@ -153,21 +153,18 @@ describe('CONNECT and CONNACK', () => {
     expect(client.gone).toBe(true)
   })
 
-  it('there is room for a number of sessions, and of connections', async () => {
-    const { join, dial } = world({ maxSessions: 1, maxConnections: 3 })
-    await join('a', durable)
-    expect(await dial().connect({ clientId: 'b' })).toMatchObject({ reasonCode: 0x97 })
-    expect(await dial(4).connect({ clientId: 'b' })).toMatchObject({ reasonCode: 3 })
-    expect(await dial().connect({ clientId: 'a', ...durable })).toMatchObject({
-      reasonCode: 0,
-      sessionPresent: true,
-    })
-    dial()
-    dial()
-    const fourth = dial()
-    await fourth.send()
-    expect(fourth.gone).toBe(true)
-  })
+  const rooms = { maxSessions: 1, maxConnections: 3 }
+  for (const [version, code] of [
+    [5, '97'],
+    [4, '3'],
+  ] as const) {
+    const scene = `a> C:a~; a< K:0; b> C:b; b< K:${code}; b.; e> C:a~; e< K:1; a.8e; b> raw; c> raw; d> raw; d.`
+    scenes(
+      { 'there is room for a number of sessions, and of connections': scene },
+      [version],
+      rooms,
+    )
+  }
 
   it('nothing but AUTH comes before CONNACK, though the client asked for more [MQTT-3.2.0-1]', async () => {
     const { dial, clock, broker, decide } = pending({ auth: { m: steps } })
