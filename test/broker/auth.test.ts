@@ -1,7 +1,6 @@
 /** AUTH of the broker in memory, at CONNECT and again (sections 3.15 and 4.12). */
 import { describe, expect, it } from 'vitest'
 import type { BrokerAuthContext, BrokerAuthMethod } from '../../src/testing/index.js'
-import type { Properties, ServerPacket } from '../../src/wire/index.js'
 import {
   bytes,
   hexOfCode,
@@ -169,31 +168,6 @@ describe('the exchange before CONNACK', () => {
 })
 
 describe('reason codes and flags', () => {
-  it('what the broker sends begins with f0 and has 0x00 or 0x18, whatever a method says [MQTT-3.15.1-1] [MQTT-3.15.2-1]', async () => {
-    let reasonCode = 0
-    const any = () => ({ reasonCode })
-    const { dial } = world({
-      auth: {
-        m: {
-          start: (_data, { reauthentication }) => (reauthentication ? any() : {}),
-          continue: any,
-        },
-      },
-    })
-    for (reasonCode of someCodes) {
-      const client = dial()
-      await client.say(connect('01'))
-      const [answer] = await client.say(auth('19', '01'))
-      const expected =
-        reasonCode >= 0x80
-          ? /^e0 /
-          : reasonCode === 0x18
-            ? /^f0 06 18 04 15 00 01 6d$/
-            : /^f0 06 00 04 15 00 01 6d$/
-      expect([reasonCode, answer]).toEqual([reasonCode, expect.stringMatching(expected)])
-    }
-  })
-
   it('of the client it takes 0x18 and 0x19, each in its place; any other is an error [MQTT-3.15.2-1]', async () => {
     for (const hex of someCodes.map(hexOfCode)) {
       const [before, after] = [await exchanging(), await exchanging('02')]
@@ -214,7 +188,7 @@ describe('reason codes and flags', () => {
 })
 
 describe('authentication again', () => {
-  it('goes by AUTH 0x18 to AUTH 0x00, all with the method, while work goes on [MQTT-4.12.0-2] [MQTT-4.12.0-5] [MQTT-4.12.1-1]', async () => {
+  it('goes by AUTH 0x18 to AUTH 0x00, all with the method, while work goes on; there is no second CONNACK [MQTT-3.2.0-2] [MQTT-4.12.0-2] [MQTT-4.12.0-5] [MQTT-4.12.1-1]', async () => {
     const seen: BrokerAuthContext[] = []
     const { client, broker } = await exchanging('02', seen)
     expect(
@@ -245,30 +219,3 @@ describe('authentication again', () => {
     },
   )
 })
-
-it.each<Properties>([{ reasonString: 'why it is so' }, { userProperties: [['name', 'value']] }])(
-  '%j in AUTH is left out where it does not fit [MQTT-3.15.2-2] [MQTT-3.15.2-3]',
-  async (properties) => {
-    const { dial } = world({
-      auth: { m: methodOf() },
-      intercept: (direction, packet) =>
-        direction === 'out' && packet.type === 'auth'
-          ? ({ ...packet, properties: { ...packet.properties, ...properties } } as ServerPacket)
-          : undefined,
-    })
-    const answer = async (size: number) => {
-      const client = dial()
-      const given = propertiesOf(`15 ${textOf('m')} 16 00 01 01`, `27 00 00 00 ${hexOfCode(size)}`)
-      return [
-        ...(await client.say(packetOf('10', textOf('MQTT'), '05 02 00 00', given, textOf('a')))),
-        client.gone,
-      ]
-    }
-    const [whole] = await answer(200)
-    const size = (whole as string).split(' ').length
-    expect(size).toBeGreaterThan(24)
-    expect(await answer(size)).toEqual([whole, false])
-    for (const small of [size - 1, question.split(' ').length])
-      expect(await answer(small)).toEqual([question, false])
-  },
-)

@@ -16,7 +16,6 @@ const into = (
   nth: Fault['nth'] = 1,
 ): Fault => ({ packet, direction: 'in', nth, action })
 
-/** One scene with faults, on 5.0. */
 const faulty = (name: string, faults: Fault[], scene: string, options = {}): void =>
   scenes({ [name]: scene }, [5], { ...options, faults })
 

@@ -1,12 +1,9 @@
-/**
- * Hooks of the broker in memory: they allow, refuse, change and swallow, and fail closed. What is no verdict refuses, promises are awaited in order, and
- * a hook that fails is reported. Then its events and views.
- */
+/** Hooks of the broker in memory: they allow, refuse, change and swallow, and fail closed. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { BrokerEvents, BrokerHooks, MemoryBrokerOptions } from '../../src/testing/index.js'
 import type { PacketInput } from '../../src/wire/index.js'
 import { bytes, durable, hexOfCode, joined, text, type World, world } from './raw-client.js'
-import { said } from './scenes.js'
+import { play, said } from './scenes.js'
 
 beforeEach(() => void vi.spyOn(console, 'error').mockImplementation(() => undefined))
 afterEach(() => void vi.restoreAllMocks())
@@ -62,21 +59,38 @@ async function allClear(clock: World['clock']): Promise<void> {
   for (let i = 0; i < 3; i++) await clock.settle()
 }
 
-describe('authorizePublish lets nothing pass that it did not allow', () => {
-  it.each(refusals)('%s refuses', async (_name, run, code) => {
-    const { client, broker } = await joined({ authorizePublish: hook(run) })
-    expect(await said(client, 'P1:1:t=x P2:2:t=x P:t=x')).toBe(
-      `PA:1:${hexOfCode(code)} PR:2:${hexOfCode(code)}`,
-    )
-    expect([broker.accepted, broker.sessions.get('a')?.unreleased]).toEqual([[], []])
-  })
+describe('what is no verdict refuses, and a promise of one is awaited', () => {
+  it.each(refusals)(
+    '%s refuses a publish, a filter and a client, on 5.0 and on 3.1.1',
+    async (_name, run, code) => {
+      const { client, broker } = await joined({
+        authorizePublish: hook(run),
+        authorizeSubscribe: hook(run),
+      })
+      broker.publish({ topic: 't', payload: 'kept', retain: true })
+      const said1 = hexOfCode(code)
+      expect(await said(client, 'P1:1:t=x P2:2:t=x P:t=x')).toBe(`PA:1:${said1} PR:2:${said1}`)
+      // SUBACK has fewer codes.
+      expect(await said(client, 'S:1:t:2')).toBe(`SA:1:${code === 0x99 ? 80 : said1}`)
+      const { unreleased, subscriptions } = broker.sessions.get('a') ?? {}
+      expect([broker.accepted, unreleased, subscriptions]).toEqual([[], [], []])
+      const closed = world({ authenticate: hook(run) })
+      expect(await closed.dial().connect()).toMatchObject({ reasonCode: code })
+      expect(await closed.dial(4).connect()).toMatchObject({ reasonCode: code === 0x87 ? 5 : 3 })
+      expect([closed.broker.clients.size, closed.broker.sessions.size]).toEqual([0, 0])
+    },
+  )
 
-  it.each(welcomes)('%s lets it pass', async (_name, run) => {
-    const { client, broker } = await joined({ authorizePublish: hook(run) })
-    expect(await said(client, 'P1:1:t=x')).toBe('PA:1:n')
+  it.each(welcomes)('%s lets all of them pass', async (_name, run) => {
+    const given = hook(run)
+    const hooks = { authorizePublish: given, authorizeSubscribe: given, authenticate: given }
+    const { client, broker } = await joined(hooks)
+    expect(await said(client, 'P1:1:t=x S:1:t:2')).toBe('PA:1:n SA:1:2')
     expect([broker.accepted.length, broker.hookErrors]).toEqual([1, []])
   })
+})
 
+describe('authorizePublish', () => {
   it('by client and topic; on 3.1.1 a refusal looks like success', async () => {
     const { client, join, broker } = await joined({
       authorizePublish: ({ clientId }, { topic }) =>
@@ -91,19 +105,6 @@ describe('authorizePublish lets nothing pass that it did not allow', () => {
     await said(old, 'P:open=x')
     expect(broker.accepted).toHaveLength(1)
   })
-
-  it.each([async () => false, () => undefined])(
-    'a will that was not allowed is not published: %s',
-    async (run) => {
-      const { client, broker, clock } = await joined(
-        { authorizePublish: hook(run) },
-        { will: { topic: 'w', retain: true } },
-      )
-      await client.cut()
-      await clock.settle()
-      expect([broker.accepted, broker.retained.size]).toEqual([[], 0])
-    },
-  )
 
   it.each([false, true])(
     'a will waits for its promise, and the end of everything forgets it: %s',
@@ -122,22 +123,7 @@ describe('authorizePublish lets nothing pass that it did not allow', () => {
   )
 })
 
-describe('authorizeSubscribe lets nothing pass that it did not allow', () => {
-  it.each(refusals.filter(([name]) => !name.includes('a code')))(
-    '%s refuses',
-    async (_name, run, code) => {
-      const { client, broker } = await joined({ authorizeSubscribe: hook(run) })
-      broker.publish({ topic: 't', payload: 'kept', retain: true })
-      expect(await said(client, 'S:1:t:2 P:t=x')).toBe(`SA:1:${hexOfCode(code)}`)
-      expect(broker.sessions.get('a')?.subscriptions).toEqual([])
-    },
-  )
-
-  it.each(welcomes)('%s lets it pass', async (_name, run) => {
-    const { client } = await joined({ authorizeSubscribe: hook(run) })
-    expect(await said(client, 'S:1:t:2')).toBe('SA:1:2')
-  })
-
+describe('authorizeSubscribe and authenticate', () => {
   it('each filter has its own verdict, whichever promise is first', async () => {
     const later = (verdict: true | number, delay: number) =>
       new Promise<true | number>((resolve) => clock.setTimer(() => resolve(verdict), delay))
@@ -149,70 +135,37 @@ describe('authorizeSubscribe lets nothing pass that it did not allow', () => {
     await clock.advance(60)
     expect(await said(client)).toBe('SA:1:97,1,1')
   })
-})
-
-describe('authenticate lets no client in that it did not allow', () => {
-  it.each(refusals)('%s refuses, on 5.0 and on 3.1.1', async (_name, run, code) => {
-    const { dial, broker } = world({ authenticate: hook(run) })
-    expect(await dial().connect()).toMatchObject({ reasonCode: code })
-    expect(await dial(4).connect()).toMatchObject({ reasonCode: code === 0x87 ? 5 : 3 })
-    expect([broker.clients.size, broker.sessions.size]).toEqual([0, 0])
-  })
-
-  it.each(welcomes)('%s lets in', async (_name, run) => {
-    const { dial } = world({ authenticate: hook(run) })
-    expect(await dial().connect()).toMatchObject({ reasonCode: 0 })
-  })
-
-  it('one that never settles ends with the connect timeout, and is reported', async () => {
-    const { dial, broker, clock } = world({
-      authenticate: () => new Promise(() => undefined),
-      connectTimeout: 3000,
-    })
-    const client = dial()
-    await client.send({ type: 'connect', clientId: 'a', keepAlive: 1 })
-    await clock.advance(2900)
-    expect(client.gone).toBe(false)
-    await clock.advance(200)
-    expect(client.take()).toMatchObject([{ type: 'connack', reasonCode: 0x80 }])
-    expect(broker.hookErrors).toMatchObject([{ hook: 'authenticate', clientId: 'a' }])
-    await clock.advance(10_000)
-    expect([client.gone, clock.pending]).toEqual([true, 0])
-  })
 
   const connect: PacketInput = {
     type: 'connect',
     clientId: 'a',
     properties: { authenticationMethod: 'm' },
   }
+  const never = () => new Promise<never>(() => undefined)
+  const exchange = (start: () => never | object) => ({
+    auth: { m: { start, continue: () => ({}) } },
+  })
 
-  it('an exchange that does not go on ends with the connect timeout', async () => {
-    for (const start of [() => new Promise<never>(() => undefined), () => ({ reasonCode: 0x18 })]) {
-      const { dial, clock } = world({
-        auth: { m: { start, continue: () => ({}) } },
-        connectTimeout: 3000,
-      })
-      const client = dial()
-      await client.send(connect)
-      await clock.advance(3100)
-      expect(client.received.at(-1)).toMatchObject({ type: 'connack', reasonCode: 0x80 })
-      await clock.advance(6000)
-      expect([client.gone, clock.pending]).toEqual([true, 0])
-    }
+  it.each<[string, MemoryBrokerOptions, number]>([
+    ['a verdict', { ...exchange(() => ({})), authenticate: never }, 1],
+    ['a step of an exchange', exchange(never), 1],
+    ['the answer of the client', exchange(() => ({ reasonCode: 0x18 })), 0],
+  ])('%s that never comes ends with the connect timeout', async (_what, options, errors) => {
+    const { dial, broker, clock } = world({ ...options, connectTimeout: 3000 })
+    const client = dial()
+    await client.send({ ...connect, keepAlive: 1 })
+    await clock.advance(2900)
+    expect(client.gone).toBe(false)
+    await clock.advance(200)
+    expect(client.received.at(-1)).toMatchObject({ type: 'connack', reasonCode: 0x80 })
+    expect(broker.hookErrors).toHaveLength(errors)
+    await clock.advance(10_000)
+    expect([client.gone, clock.pending]).toEqual([true, 0])
   })
 
   it.each([
-    ...[
-      undefined,
-      null,
-      true,
-      'yes',
-      { reasonCode: 1000 },
-      { reasonCode: '0' },
-      { reasonCode: Number.NaN },
-      { data: 'text' },
-    ],
-    Promise.resolve(undefined),
+    ...[undefined, null, true, 'yes', { data: 'text' }, Promise.resolve(undefined)],
+    ...[1000, '0', Number.NaN].map((reasonCode) => ({ reasonCode })),
   ])('a step of an exchange that is none refuses, and is reported: %j', async (step) => {
     const { dial, broker, clock } = world({
       auth: { m: { start: () => step as never, continue: () => ({}) } },
@@ -534,28 +487,15 @@ describe('a hook that fails is reported', () => {
 
 describe('authorizeDelivery', () => {
   it('keeps a message from one receiver and not from another', async () => {
-    const { join, broker } = world({
+    const scene =
+      '> PX1:secret=kept; a> S:1:#:0; a< SA:1:0 PX:secret=kept; b> S:1:#:0; b< SA:1:0; ' +
+      '> P:secret=0 P1:secret=1 P2:secret=2 P1:open=x; a< P:secret=0 P:secret=1 P:secret=2 P:open=x; b< P:open=x'
+    const { broker } = await play(scene, 5, {
       authorizeDelivery: ({ clientId }, { topic }) =>
         clientId === 'b' && topic === 'secret' ? 'discard' : true,
     })
-    broker.publish({ topic: 'secret', payload: 'kept', retain: true, qos: 1 })
-    const [a, b] = [await join('a'), await join('b')]
-    expect([await said(a, 'S:1:#:0'), await said(b, 'S:1:#:0')]).toEqual([
-      'SA:1:0 PX:secret=kept',
-      'SA:1:0',
-    ])
-    for (const qos of [0, 1, 2] as const)
-      broker.publish({ topic: 'secret', payload: String(qos), qos })
-    broker.publish({ topic: 'open', payload: 'x', qos: 1 })
-    expect([await said(a), await said(b)]).toEqual([
-      'P:secret=0 P:secret=1 P:secret=2 P:open=x',
-      'P:open=x',
-    ])
-    expect([
-      broker.sessions.get('a')?.discarded,
-      broker.sessions.get('b')?.discarded,
-      broker.hookErrors,
-    ]).toEqual([0, 4, []])
+    const discarded = ['a', 'b'].map((name) => broker.sessions.get(name)?.discarded)
+    expect([discarded, broker.hookErrors]).toEqual([[0, 4], []])
   })
 
   it.each([undefined, null, 0, 1, 'yes', {}])(
@@ -704,13 +644,6 @@ describe('events and views', () => {
     } finally {
       vi.unstubAllGlobals()
     }
-  })
-
-  it('a listener may end everything', async () => {
-    const { client, broker } = await joined()
-    broker.on('publish', () => broker.restart({ keepSessions: false }))
-    expect([await said(client, 'S:1:t:0'), await said(client, 'P2:1:t=x')]).toEqual(['SA:1:0', ''])
-    expect([client.gone, broker.sessions.size]).toEqual([true, 0])
   })
 
   it.each(['connect', 'disconnect'] as const)(

@@ -1,41 +1,18 @@
 /** Where the broker may run, and what it may share with the client. */
 import { execFileSync } from 'node:child_process'
-import path from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'esbuild'
 import { describe, expect, it } from 'vitest'
-import { createMemoryHub, MemoryBroker } from '../../src/testing/index.js'
+import { MemoryBroker } from '../../src/testing/index.js'
 import { messagePortTransport } from '../../src/transport/message-port.js'
 import type { Sink, Transport } from '../../src/transport/transport.js'
 import { Decoder, encode, type Packet } from '../../src/wire/index.js'
-import { blank, importsOf, readSources } from '../rules/code/source.js'
-import { world } from './raw-client.js'
+import { blank, readSources } from '../rules/code/source.js'
 
 const folder = new URL('../../src/testing/broker/', import.meta.url)
 const sources = [...readSources()].filter(([file]) => file.startsWith('testing/broker/'))
 
 describe('the broker', () => {
-  it('imports the codec, the memory transport, the check of names, errors, and types of transports: nothing of the client', () => {
-    expect(sources.length).toBeGreaterThan(30)
-    for (const [file, code] of sources) {
-      for (const { specifier, kind } of importsOf(code)) {
-        const target = path.posix.join(path.posix.dirname(file), specifier)
-        const allowed =
-          /^testing\/broker\/(?:[a-z]+\/)?[a-z-]+\.js$|^wire\/[a-z-]+\.js$|^errors\.js$/.test(
-            target,
-          )
-        const transport =
-          /^transport\/(?:memory|names)\.js$/.test(target) ||
-          (target === 'transport/transport.js' && kind === 'type')
-        expect([file, specifier, specifier.startsWith('.') && (allowed || transport)]).toEqual([
-          file,
-          specifier,
-          true,
-        ])
-      }
-    }
-  })
-
   it('can be bundled for a browser, and keeps no process alive while it waits', async () => {
     const program = `
       import { encode } from '../../wire/encode.ts'
@@ -115,14 +92,6 @@ function exchange(transport: Transport): Promise<Packet[]> {
 const expected = ['connack', 'suback', 'publish', 'puback']
 
 describe('any transport will do', () => {
-  it('a hub in memory, in real time', async () => {
-    const broker = new MemoryBroker()
-    const hub = createMemoryHub()
-    hub.listen('b', broker.accept)
-    expect((await exchange(await hub.dial('b'))).map(({ type }) => type)).toEqual(expected)
-    broker.close()
-  })
-
   it('a MessagePort', async () => {
     const broker = new MemoryBroker()
     const { port1, port2 } = new MessageChannel()
@@ -131,16 +100,6 @@ describe('any transport will do', () => {
     broker.close()
     port1.close()
   })
-
-  it.each([{ split: 1 }, { delivery: 'buffer' as const, split: 3 }, { latency: 5 }])(
-    'memory with knobs: %j',
-    async (knobs) => {
-      const { broker, clock } = world()
-      const packets = exchange(broker.connect(knobs))
-      await clock.advance(2000)
-      expect((await packets).map(({ type }) => type)).toEqual(expected)
-    },
-  )
 
   it('dial fits an endpoint, and heeds its signal', async () => {
     const broker = new MemoryBroker()

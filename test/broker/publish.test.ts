@@ -1,6 +1,5 @@
 /** What the broker in memory takes as a PUBLISH, what it makes of it and who gets it: topics, filters, retained messages, properties (3.3, 4.7). */
 import { describe, expect, it } from 'vitest'
-import type { Properties } from '../../src/wire/index.js'
 import {
   bytes,
   durable,
@@ -12,7 +11,7 @@ import {
   textOf,
   type World,
 } from './raw-client.js'
-import { scenes } from './scenes.js'
+import { play, scenes } from './scenes.js'
 
 /** PUBLISH on `t` by its first byte; at QoS 1 and 2 with the identifier 1. */
 function publish(first: string, payload = '78', properties = '00', topic = textOf('t')): string {
@@ -139,33 +138,16 @@ describe('retained messages', () => {
     [5],
     { maxRetained: 1 },
   )
-
-  it('are bounded in number and bytes: 0x97; what is replaced or cleared makes room', async () => {
-    const { client, broker } = await joined({ maxRetained: 2, maxRetainedBytes: 1000 })
-    const put = async (topic: string, size: number) => {
-      const [ack] = await client.publish(topic, 'x'.repeat(size), {
-        retain: true,
-        qos: 1,
-        packetId: 1,
-      })
-      return ack?.type === 'puback' ? ack.reasonCode : undefined
-    }
-    expect([await put('1', 1), await put('2', 1), await put('3', 1), await put('2', 2)]).toEqual([
-      0x10, 0x10, 0x97, 0x10,
-    ])
-    expect([
-      await put('2', 1000),
-      await put('2', 600),
-      await put('2', 600),
-      await put('2', 600),
-    ]).toEqual([0x97, 0x10, 0x10, 0x10])
-    expect([await put('1', 0), await put('3', 1), ...broker.retained.keys()]).toEqual([
-      0x10,
-      0x10,
-      '2',
-      '3',
-    ])
-  })
+  scenes(
+    {
+      'are bounded in number and bytes: 0x97; what is replaced or cleared makes room':
+        'a> PX1:1:1=x PX1:2:2=x PX1:3:3=x PX1:4:2=xx; a< PA:1:n PA:2:n PA:3:97 PA:4:n; ' +
+        `a> PX1:1:2=${'x'.repeat(1000)} PX1:2:2=${'x'.repeat(600)} PX1:3:2=${'y'.repeat(600)}; a< PA:1:97 PA:2:n PA:3:n; ` +
+        'a> PX1:1:1= PX1:2:3=x; a< PA:1:n PA:2:n; b> S:1:1:0,3:0; b< SA:1:0,0 PX:3=x',
+    },
+    [5],
+    { maxRetained: 2, maxRetainedBytes: 1000 },
+  )
 })
 
 describe('Message Expiry', () => {
@@ -182,19 +164,10 @@ describe('Message Expiry', () => {
   )
 
   it('what expired is counted', async () => {
-    const { client, broker, clock, join } = await joined({}, durable)
-    await client.subscribe('t')
-    await client.cut()
-    broker.publish({ topic: 't', qos: 1, properties: { messageExpiryInterval: 5 } })
-    await clock.advance(5000)
-    await join('a', durable)
+    const scene =
+      'a> C:a~ S:1:t:1; a< K:0 SA:1:1; a!; > PE5,1:t=x PXE0,:u=x; +5000; a> C:a~; a< K:1'
+    const { broker } = await play(scene)
     expect(broker.sessions.get('a')).toMatchObject({ expired: 1, queued: 0 })
-    broker.publish({
-      topic: 'u',
-      payload: 'x',
-      retain: true,
-      properties: { messageExpiryInterval: 0 },
-    })
     expect(broker.retained.size).toBe(0)
   })
 })
@@ -324,25 +297,6 @@ describe('properties on their way through', () => {
       expect((await late.say(subscribe('01')))[1]).toBe(packetOf('33', body))
     },
   )
-
-  it('all of them together, in order, and of a will [MQTT-3.3.2-4] [MQTT-3.3.2-15] [MQTT-3.3.2-16] [MQTT-3.3.2-18] [MQTT-3.3.2-20]', async () => {
-    const { join, sender, taker } = await pair()
-    await taker.say(subscribe('00'))
-    const properties: Properties = {
-      userProperties: [...'bab'].map((name, at): [string, string] => [name, String(at % 2)]),
-      ...{
-        payloadFormatIndicator: 1,
-        contentType: 'c',
-        responseTopic: 'r',
-        correlationData: Uint8Array.of(0, 255, 128),
-      },
-    }
-    await sender.publish('t', 'x', { properties })
-    await (await join('dies', { will: { topic: 't', properties } })).cut()
-    await taker.send()
-    expect(taker.publishes).toMatchObject([{ properties }, { properties }])
-    expect(Object.keys(taker.publishes[0]?.properties ?? {})).toEqual(Object.keys(properties))
-  })
 })
 
 describe('aliases of the client', () => {
@@ -360,20 +314,5 @@ describe('aliases of the client', () => {
   )
   scenes({ 'none is allowed at 0 [MQTT-3.2.2-18]': 'a> PT1:t=1; a.94' }, [5], {
     topicAliasMaximum: 0,
-  })
-
-  it('every one up to the maximum of CONNACK is taken, and none is passed on [MQTT-3.3.2-12]', async () => {
-    const { client, broker } = await joined({ topicAliasMaximum: 20 })
-    await client.say(subscribe('00', textOf('#')))
-    const ids = Array.from({ length: 20 }, (_none, at) => hexOf([0, at + 1]))
-    const alias = (id: string, topic = '00 00') =>
-      publish('30', '78', propertiesOf('23', id), topic)
-    const expected = ids.map((id) => publish('30', '78', '00', textOf(`topic ${id}`)))
-    expect(await client.say(...ids.map((id) => alias(id, textOf(`topic ${id}`))))).toEqual(expected)
-    expect(await client.say(...ids.map((id) => alias(id)))).toEqual(expected)
-    expect(broker.accepted.every(({ properties }) => properties.topicAlias === undefined)).toBe(
-      true,
-    )
-    expect(await client.refusal(alias('00 15', textOf('t')))).toBe('94')
   })
 })

@@ -1,8 +1,4 @@
-/**
- * A client that does only what a test says: it sends packets or bytes and keeps what came. Nothing is answered by itself.
- *
- * What a test of the standard is about is compared as hex, so that nothing of the codec stands between a statement and its bytes.
- */
+/** A client that does only what a test says: it sends packets or bytes and keeps what came. */
 import { expect } from 'vitest'
 import { MemoryBroker, type MemoryBrokerOptions, VirtualClock } from '../../src/testing/index.js'
 import type { MemoryOptions } from '../../src/transport/memory.js'
@@ -20,6 +16,7 @@ import {
   type ServerPacket,
   type SubscriptionInput,
 } from '../../src/wire/index.js'
+import { Splitter } from '../world/reader.js'
 
 export const text = (bytes: Uint8Array): string => new TextDecoder().decode(bytes)
 export const bytes = (value: string): Bytes => new TextEncoder().encode(value)
@@ -80,10 +77,8 @@ function withoutReason(packet: readonly number[]): readonly number[] {
 /** What a test says of a CONNECT: everything has a default. */
 export type ConnectSettings = Omit<ConnectInput, 'protocolVersion'>
 
-/** See the file's comment. */
 export class RawClient implements Sink {
   readonly received: ServerPacket[] = []
-  /** What came, byte by byte. */
   readonly bytes: number[] = []
   /** False where too much comes to keep it byte by byte. */
   keepsBytes = true
@@ -103,7 +98,6 @@ export class RawClient implements Sink {
     transport.open(this)
   }
 
-  /** The stream has ended. */
   get gone(): boolean {
     return this.ended !== undefined
   }
@@ -156,20 +150,7 @@ export class RawClient implements Sink {
 
   /** The same, as it came. */
   heardWhole(): string[] {
-    const bytes = this.bytes.splice(0)
-    const packets: string[] = []
-    for (let at = 0; at < bytes.length; ) {
-      let end = at + 1
-      let length = 0
-      for (let shift = 0; ; shift += 7) {
-        const byte = bytes[end++] as number
-        length += (byte & 127) << shift
-        if (byte < 128) break
-      }
-      packets.push(hexOf(bytes.slice(at, end + length)))
-      at = end + length
-    }
-    return packets
+    return new Splitter().push(Uint8Array.from(this.bytes.splice(0))).map(hexOf)
   }
 
   /** Lets everything happen, then {@link takeMessages}. */
@@ -185,7 +166,6 @@ export class RawClient implements Sink {
     )
   }
 
-  /** All publishes that came. */
   get publishes(): PublishPacket[] {
     return this.received.filter((packet) => packet.type === 'publish')
   }
@@ -226,7 +206,6 @@ export class RawClient implements Sink {
     return this.send({ type: 'publish', topic, payload: bytes(payload), ...rest })
   }
 
-  /** Cuts the stream. */
   async cut(): Promise<void> {
     this.transport.destroy()
     await this.#clock.settle()
@@ -258,17 +237,14 @@ export class RawClient implements Sink {
   }
 }
 
-/** A broker under virtual time. */
 export interface World {
   readonly clock: VirtualClock
   readonly broker: MemoryBroker
   /** A stream without CONNECT. */
   dial(version?: ProtocolVersion, knobs?: MemoryOptions): RawClient
-  /** A connected client. */
   join(clientId: string, settings?: ConnectSettings, version?: ProtocolVersion): Promise<RawClient>
 }
 
-/** Makes a broker under virtual time. */
 export function world(options: MemoryBrokerOptions = {}): World {
   const clock = new VirtualClock()
   const broker = new MemoryBroker({ clock, ...options })

@@ -2,7 +2,8 @@
 import { describe, expect, it } from 'vitest'
 import type { MemoryBrokerOptions } from '../../src/testing/index.js'
 import { encode, type PacketInput, type ServerPacket } from '../../src/wire/index.js'
-import { type RawClient, staying, text, type World, world } from './raw-client.js'
+import { type RawClient, text, type World, world } from './raw-client.js'
+import { scenes } from './scenes.js'
 
 const topics = (client: RawClient): string[] => client.publishes.map(({ topic }) => topic)
 
@@ -49,20 +50,26 @@ async function readAll(client: RawClient, batch = Infinity): Promise<number> {
 }
 
 describe('retained messages arrive whole [MQTT-3.3.1-9]', () => {
-  it.each([0, 1, 2])('2,000 of 5 kB at QoS %i', async (qos) => {
-    const { join, broker } = stocked(2000, 5000)
-    const client = await join('a')
-    client.keepsBytes = false
-    await client.subscribe({ filter: 'r/#', qos })
-    await readAll(client)
-    expect(topics(client)).toEqual(wanted(2000))
-    expect(
-      client.publishes.every(
-        (packet) => packet.retain && packet.qos === qos && packet.payload.length === 5000,
-      ),
-    ).toBe(true)
-    expect(broker.sessions.get('a')).toMatchObject({ dropped: 0, queued: 0, inflight: 0 })
-  })
+  scenes(
+    {
+      'for each filter of each SUBSCRIBE, with its own QoS and identifier':
+        '> PX2:r/1=x; a> S7:1:r/#:1 S8:2:+/1:2,r/#:2; a< SA:1:1 PX@7/1:1:r/1=x SA:2:2,2 PX@8/2:2:r/1=x PX@8/2:3:r/1=x',
+      'but those of a filter that was unsubscribed do not [MQTT-3.10.4-2]':
+        '> PX1:a=x PX1:b=x; a> C:a%1 S:1:#:1 U:2:#; a< K:0 SA:1:1 PX1:1:a=x UA:2:0; a> PA:1; a_',
+      'also what the session has not got yet when it is resumed in the middle':
+        '> PX1:a=x PX1:b=x PX1:c=x PX1:d=x; a> C:a~%2 S:1:#:1; a< K:0 SA:1:1 PX1:1:a=x PX1:2:b=x; a> PA:1; a< PX1:3:c=x; a!; ' +
+        'a> C:a~%2; a< K:1 PX1+:2:b=x PX1+:3:c=x; a> PA:2 PA:3; a< PX1:4:d=x',
+    },
+    [5],
+  )
+  scenes(
+    {
+      'though each is larger than a session may hold':
+        '> PX1:a=xxxxx PX1:b=xxxxx; a> S:1:#:1; a< SA:1:1 PX1:1:a=xxxxx; a> PA:1; a< PX1:2:b=xxxxx',
+    },
+    [5],
+    { maxQueuedBytes: 3, maxQueuedMessages: 0 },
+  )
 
   it('60 of 500 kB at QoS 1, with no more of them open than a session may hold', async () => {
     const { join, broker } = stocked(60, 500_000)
@@ -72,14 +79,6 @@ describe('retained messages arrive whole [MQTT-3.3.1-9]', () => {
     expect(await readAll(client, 5)).toBeLessThanOrEqual(33)
     expect(topics(client)).toEqual(wanted(60))
     expect(broker.sessions.get('a')?.dropped).toBe(0)
-  })
-
-  it('one larger than a session may hold', async () => {
-    const { join } = stocked(3, 5000, { maxQueuedBytes: 1000, maxQueuedMessages: 0 })
-    const client = await join('a')
-    await client.subscribe({ filter: 'r/#', qos: 1 })
-    expect(await readAll(client)).toBe(1)
-    expect(topics(client)).toEqual(wanted(3))
   })
 
   it('to slow readers, of whom the broker holds nothing', async () => {
@@ -103,62 +102,6 @@ describe('retained messages arrive whole [MQTT-3.3.1-9]', () => {
     for (const client of slow) expect(topics(client)).toEqual(wanted(500))
     for (const session of broker.sessions.values())
       expect(session).toMatchObject({ dropped: 0, queued: 0 })
-  })
-
-  it('with Receive Maximum 1, and whatever fits into its Maximum Packet Size', async () => {
-    const { join, broker } = stocked(50, 100)
-    broker.publish({ topic: 'r/large', payload: new Uint8Array(2000), retain: true, qos: 1 })
-    broker.publish({ topic: 'r/last', payload: 'x', retain: true, qos: 1 })
-    const client = await join('a', { properties: { receiveMaximum: 1, maximumPacketSize: 500 } })
-    await client.subscribe({ filter: 'r/#', qos: 1 })
-    expect(await readAll(client)).toBe(1)
-    expect(topics(client)).toEqual([...wanted(50), 'r/last'])
-    expect(broker.sessions.get('a')).toMatchObject({ oversized: 1, dropped: 0 })
-  })
-
-  it('for each filter of each SUBSCRIBE, with its own QoS and identifier', async () => {
-    const { join } = stocked(40, 10)
-    const client = await join('a', { properties: { receiveMaximum: 3 } })
-    await client.subscribe({ filter: 'r/#', qos: 1 }, 1, 7)
-    await client.send({
-      type: 'subscribe',
-      packetId: 2,
-      subscriptions: ['+/1', 'r/#'].map((filter) => ({ filter, qos: 2 })),
-      properties: { subscriptionIdentifiers: [8] },
-    })
-    await readAll(client, 1)
-    const by = (identifier: number) =>
-      client.publishes.filter(
-        ({ properties }) => properties.subscriptionIdentifiers?.[0] === identifier,
-      )
-    expect([by(7).length, by(8).length]).toEqual([40, 41])
-    expect([new Set(by(7).map(({ qos }) => qos)), new Set(by(8).map(({ qos }) => qos))]).toEqual([
-      new Set([1]),
-      new Set([2]),
-    ])
-  })
-
-  it('but those of a filter that was unsubscribed do not [MQTT-3.10.4-2]', async () => {
-    const { join } = stocked(40, 10)
-    const client = await join('a', { properties: { receiveMaximum: 3 } })
-    await client.subscribe({ filter: 'r/#', qos: 1 })
-    await client.send({ type: 'unsubscribe', packetId: 2, filters: ['r/#'] })
-    await readAll(client)
-    expect(topics(client)).toEqual(wanted(3))
-  })
-
-  it('also what the session has not got yet when it is resumed in the middle', async () => {
-    const { join } = stocked(100, 10)
-    const settings = staying(3600, { receiveMaximum: 10 })
-    const client = await join('a', settings)
-    await client.subscribe({ filter: 'r/#', qos: 1 })
-    await client.send(...client.publishes.slice(0, 4).flatMap((packet) => answerTo(packet) ?? []))
-    await client.cut()
-    const again = await join('a', settings)
-    expect(again.publishes.map(({ dup }) => dup)).toEqual(Array.from({ length: 10 }, () => true))
-    await readAll(again)
-    expect(new Set([...topics(client), ...topics(again)])).toEqual(new Set(wanted(100)))
-    expect(topics(again)).toHaveLength(96)
   })
 })
 
@@ -192,27 +135,6 @@ describe('retained messages that change on their way', () => {
       expect([i, values(`r/${i}`)]).toEqual([i, expected])
     }
     expect([values('r/added'), values('r/brief')]).toEqual([['live new'], []])
-  })
-
-  it('do not hold up other messages, and come before later ones of their topic [MQTT-4.6.0-5]', async () => {
-    const { join, broker } = stocked(30, 10)
-    const client = await join('a', { properties: { receiveMaximum: 1 } })
-    await client.subscribe({ filter: '#', qos: 1 })
-    for (const topic of ['r/25', 'other', 'r/27', 'r/25'])
-      broker.publish({ topic, payload: 'live', qos: 1 })
-    await readAll(client)
-    const of = (topic: string) =>
-      client.publishes
-        .filter((packet) => packet.topic === topic)
-        .map(({ retain }) => (retain ? 'kept' : 'live'))
-    expect([of('r/25'), of('r/27'), of('other')]).toEqual([
-      ['kept', 'live', 'live'],
-      ['kept', 'live'],
-      ['live'],
-    ])
-    expect(topics(client).indexOf('other')).toBeLessThan(12)
-    expect(new Set(topics(client))).toEqual(new Set([...wanted(30), 'other']))
-    expect(topics(client)).toHaveLength(34)
   })
 
   it('a client that subscribes again and again without reading makes the broker hold nothing', async () => {

@@ -9,6 +9,7 @@
  *     a!                   cuts the stream
  *     a_                   nothing came
  *     > packet             the broker itself publishes
+ *     = text | text        these rules were broken since the last time, as the broker notes them
  *     +1500                time passes, in milliseconds
  *
  * A client whose first packet is no CONNECT is connected before, cleanly, by its letter, unless its first word is `raw`. In the end nothing is left over. Packets in short:
@@ -44,7 +45,6 @@ import {
 
 const hexCode = (code: number): string => code.toString(16)
 
-/** What came, in the short form. */
 function shortOf(packet: ServerPacket): string {
   switch (packet.type) {
     case 'connack':
@@ -236,11 +236,16 @@ export async function play(
       ...words.filter((word) => word !== 'raw').map((word) => bytesOfWord(word, version)),
     )
   }
+  let blamed = 0
   for (const step of scene.split('; ')) {
-    const [, name = '', what, rest = ''] = /^(\w?)([><.!_*+])\s*(.*)$/.exec(step) ?? []
+    const [, name = '', what, rest = ''] = /^(\w?)([><.!_*+=])\s*(.*)$/.exec(step) ?? []
     const words = rest.split(' ').filter((word) => word !== '')
     if (what === '+') await clock.advance(Number(rest))
-    else if (what === '>' && name === '') {
+    else if (what === '=') {
+      const noted = broker.violations.slice(blamed).map(({ text }) => text)
+      blamed += noted.length
+      expect([step, noted.join(' | ')]).toEqual([step, rest])
+    } else if (what === '>' && name === '') {
       for (const { topic, payload, qos, retain, properties } of words.map(publishOf))
         broker.publish({ topic, payload, qos, retain, properties } as never)
       await clock.settle()
@@ -267,7 +272,6 @@ export async function said(client: RawClient, words = ''): Promise<string> {
     .join(' ')
 }
 
-/** A test for each scene and version. */
 export function scenes(
   rows: Readonly<Record<string, string>>,
   versions: readonly ProtocolVersion[] = [5, 4],

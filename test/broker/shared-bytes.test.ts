@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { WriteBatch } from '../../src/testing/broker/common/write-batch.js'
 import { decode, type Properties, type ProtocolVersion } from '../../src/wire/index.js'
-import { type ConnectSettings, durable, type RawClient, text, world } from './raw-client.js'
+import { type ConnectSettings, type RawClient, text, world } from './raw-client.js'
 
 /** Receivers that differ in everything that a PUBLISH can differ in: settings, version, options, Subscription Identifier. */
 const kinds: [
@@ -68,29 +68,6 @@ describe('a message for many', () => {
     expect(shared.map(({ publishes }) => publishes.length)).toEqual([
       7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 4,
     ])
-  })
-
-  it('that waited says how long it is still valid [MQTT-3.3.2-6], and is repeated with DUP', async () => {
-    const { join, broker, clock } = world()
-    const names = ['a', 'b', 'c']
-    for (const name of names) {
-      const client = await join(name, durable)
-      await client.subscribe('#')
-      if (name !== 'c') await client.cut()
-    }
-    broker.publish({
-      topic: 't',
-      payload: 'x',
-      qos: 1,
-      properties: { userProperties: [['a', 'b']], messageExpiryInterval: 100 },
-    })
-    const left: unknown[] = []
-    for (const name of names) {
-      await clock.advance(10_000)
-      const [packet] = (await join(name, durable)).publishes
-      left.push(`${packet?.dup} ${packet?.properties.messageExpiryInterval}`)
-    }
-    expect(left).toEqual(['false 90', 'false 80', 'true 70'])
   })
 
   it('is memory of its own for each: what one receiver writes into it, no other sees', async () => {

@@ -1,7 +1,6 @@
 /** SUBSCRIBE, UNSUBSCRIBE and shares of the broker in memory (sections 3.8 to 3.11 and 4.8.2). */
 import { describe, expect, it } from 'vitest'
-import type { Properties, ServerPacket } from '../../src/wire/index.js'
-import { durable, hexOfCode, joined, packetOf, someCodes, textOf, world } from './raw-client.js'
+import { durable, hexOfCode, joined, packetOf, textOf, world } from './raw-client.js'
 import { scenes } from './scenes.js'
 
 /** SUBSCRIBE by its identifier and filters with their options. */
@@ -12,9 +11,6 @@ const subscribe = (packetId: string, ...filters: [filter: string, options: strin
     '00',
     ...filters.map(([filter, options]) => `${textOf(filter)} ${options}`),
   )
-
-const unsubscribe = (packetId: string, ...filters: string[]): string =>
-  packetOf('a2', packetId, '00', ...filters.map(textOf))
 
 const refusing = {
   authorizeSubscribe: (_client: unknown, { filter }: { filter: string }) =>
@@ -78,71 +74,36 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
     [5],
   )
 
-  it('the answers of a hook stand in the order of the filters; 3.1.1 has 0x80 [MQTT-3.9.3-1] [MQTT-3.8.4-6]', async () => {
-    const { join, client } = await joined(refusing)
-    const filters: [string, string][] = [
-      ['a', '01'],
-      ['forbidden', '01'],
-      ['b/#', '02'],
-      ['odd', '00'],
-      ['c', '00'],
-    ]
-    expect(
-      await client.say(subscribe('00 09', ...filters), subscribe('00 02', ['odd', '01'])),
-    ).toEqual(['90 08 00 09 00 01 87 02 83 00', '90 04 00 02 00 83'])
-    const four = await join('four', {}, 4)
-    const subscriptions = filters.map(([filter, qos]) => ({ filter, qos: Number(qos) }))
-    expect(await four.send({ type: 'subscribe', packetId: 9, subscriptions })).toMatchObject([
-      { reasonCodes: [1, 0x80, 2, 0x80, 0] },
-    ])
-    await four.send({ type: 'unsubscribe', packetId: 5, filters: ['t'] })
-    expect(four.heard().at(-1)).toBe('b0 02 00 05')
+  scenes(
+    {
+      'the answers of a hook stand in the order of the filters [MQTT-3.9.3-1] [MQTT-3.8.4-6]':
+        'a> S:9:a:1,forbidden:1,b/#:2,odd:0,c:0 S:2:odd:1; a< SA:9:1,87,2,83,0 SA:2:83',
+    },
+    [5],
+    refusing,
+  )
+  scenes({ 'by 0x80': 'a> S:9:a:1,forbidden:1,b/#:2,odd:0; a< SA:9:1,80,2,80' }, [4], refusing)
+  scenes(
+    {
+      'a code grants no more than was asked for and is possible, or says that there is no subscription [MQTT-3.8.4-7]':
+        'a> S:1:zero:0,one:1,two:2,forbidden:2; a< SA:1:0,1,1,87; > PX2:zero=x PX2:one=x PX2:two=x PX2:forbidden=x; ' +
+        'a< P:zero=x P1:1:one=x P1:2:two=x; a> S:2:forbidden:2; a< SA:2:87',
+    },
+    [5],
+    { ...refusing, maximumQoS: 1 },
+  )
+  scenes({
+    'UNSUBSCRIBE takes away the filter that is the same to the character, and no other [MQTT-3.10.4-1]':
+      'a> S:1:a/#:0,é:0 U:2:a/+,A/#,a,a/,#,e\u0301,/a/#; a< SA:1:0,0 UA:2:11,11,11,11,11,11,11; > P:a/b=x P:é=x; a< P:a/b=x P:é=x',
   })
-
-  it('SUBACK has one code for each of many filters [MQTT-3.8.4-6]', async () => {
-    const { client } = await joined()
-    const filters = Array.from({ length: 200 }, (_none, at): [string, string] => [`f/${at}`, '01'])
-    expect(await client.say(subscribe('00 01', ...filters))).toEqual([
-      packetOf('90', '00 01 00', '01'.repeat(200)),
-    ])
-  })
-
-  it('a code grants no more than was asked for and is possible, or says that there is no subscription [MQTT-3.8.4-7]', async () => {
-    const { client, broker } = await joined({ ...refusing, maximumQoS: 1 })
-    const all = ['zero', 'one', 'two', 'forbidden']
-    const filters = all.map((filter, at): [string, string] => [filter, `0${Math.min(at, 2)}`])
-    expect(await client.say(subscribe('00 01', ...filters))).toEqual(['90 07 00 01 00 00 01 01 87'])
-    for (const topic of all) broker.publish({ topic, qos: 2, retain: true })
-    await client.send()
-    expect(client.publishes.map(({ topic, qos }) => `${topic} ${qos}`)).toEqual([
-      'zero 0',
-      'one 1',
-      'two 1',
-    ])
-    client.heard()
-    // Nor is what is retained sent for a refusal.
-    expect(await client.say(subscribe('00 02', ['forbidden', '02']))).toEqual(['90 04 00 02 00 87'])
-  })
-
-  it('whatever a hook or a bound decides, the code is one of SUBACK’s own [MQTT-3.9.3-2]', async () => {
-    const allowed = '00 01 02 80 83 87 8f 91 97 9e a1 a2'.split(' ')
-    let verdict = 0
-    const { client, broker } = await joined({ authorizeSubscribe: () => verdict })
-    for (verdict of someCodes) {
-      const wanted = hexOfCode(verdict)
-      const code = verdict < 0x80 ? '02' : allowed.includes(wanted) ? wanted : '80'
-      expect([verdict, await client.say(subscribe('00 01', [`f${verdict}`, '02']))]).toEqual([
-        verdict,
-        [`90 04 00 01 00 ${code}`],
-      ])
-      expect(broker.publish({ topic: `f${verdict}` })).toBe(verdict < 0x80)
-      await client.say()
-    }
-    const bounded = await joined({ maxSubscriptions: 1, maxTopicLevels: 2 })
-    expect(
-      await bounded.client.say(subscribe('00 01', ['a/b/c', '00'], ['a', '00'], ['b', '00'])),
-    ).toEqual(['90 06 00 01 00 8f 00 97'])
-  })
+  scenes(
+    {
+      'as many filters as there is room for, with as many levels':
+        'a> S:1:a/b/c:0,a:0,b:0; a< SA:1:8f,0,97',
+    },
+    [5],
+    { maxSubscriptions: 1, maxTopicLevels: 2 },
+  )
 
   it('no live message is lost while a subscription is replaced, and what is retained comes each time [MQTT-3.8.4-4]', async () => {
     const { client, join } = await joined()
@@ -160,122 +121,17 @@ describe('SUBSCRIBE and UNSUBSCRIBE', () => {
       ])
     }
   })
-
-  it('several filters do what that many single ones do [MQTT-3.8.4-5] [MQTT-3.8.4-3]', async () => {
-    const stocked = async () => {
-      const all = await joined()
-      all.broker.publish({ topic: 'a', payload: 'x', retain: true })
-      return all
-    }
-    const [together, apart] = [await stocked(), await stocked()]
-    const filters: [string, string][] = [
-      ['a', '02'],
-      ['b', '01'],
-      ['a', '08'],
-    ]
-    const answers = await together.client.say(subscribe('00 01', ...filters))
-    const kept = (packets: string[]) => packets.filter((packet) => packet.startsWith('31'))
-    expect(answers.filter((packet) => packet.startsWith('90'))).toEqual(['90 06 00 01 00 02 01 00'])
-    expect(kept(answers)).toEqual(
-      kept(await apart.client.say(...filters.map((filter) => subscribe('00 01', filter)))),
-    )
-    const plain = { noLocal: false, retainAsPublished: false, identifier: undefined }
-    for (const { broker } of [together, apart]) {
-      const [a, b] = [
-        { ...plain, filter: 'a', qos: 0, retainAsPublished: true },
-        { ...plain, filter: 'b', qos: 1 },
-      ]
-      expect(broker.sessions.get('a')?.subscriptions).toEqual([a, b])
-    }
-  })
-
-  it('UNSUBSCRIBE takes away the filter that is the same to the character, and no other [MQTT-3.10.4-1]', async () => {
-    const { client, broker } = await joined()
-    await client.say(subscribe('00 01', ['a/#', '00'], ['é', '00']))
-    for (const filter of ['a/+', 'A/#', 'a', 'a/', '#', 'e\u0301', '/a/#']) {
-      expect([filter, await client.say(unsubscribe('00 01', filter))]).toEqual([
-        filter,
-        ['b0 04 00 01 00 11'],
-      ])
-    }
-    client.take()
-    for (const topic of ['a/b', 'é']) broker.publish({ topic })
-    expect(await client.messages()).toEqual(['a/b ', 'é '])
-  })
-
-  it('a fault can make UNSUBACK say its own codes, and nothing that it cannot [MQTT-3.11.3-2]', async () => {
-    const sayable = [0x00, 0x11, 0x80, 0x83, 0x87, 0x8f, 0x91]
-    for (let reasonCode = 0; reasonCode < 256; reasonCode++) {
-      const { client, broker } = await joined()
-      const add = () =>
-        broker.faults.add({
-          packet: 'unsubscribe',
-          direction: 'in',
-          nth: 1,
-          action: { reasonCode },
-        })
-      if (!sayable.includes(reasonCode)) expect(add).toThrow(/reason code/)
-      else {
-        add()
-        const code = hexOfCode(reasonCode)
-        expect(await client.say(unsubscribe('00 05', 'a', 'b'))).toEqual([
-          `b0 05 00 05 00 ${code} ${code}`,
-        ])
-      }
-    }
-  })
-
-  it.each(
-    (['suback', 'unsuback'] as const).flatMap((type) =>
-      [{ reasonString: 'why it is so' }, { userProperties: [['name', 'value']] }].map(
-        (properties) => [type, properties as Properties] as const,
-      ),
-    ),
-  )(
-    'what explains %s is left out where it does not fit: %j [MQTT-3.9.2-1] [MQTT-3.9.2-2] [MQTT-3.11.2-1] [MQTT-3.11.2-2]',
-    async (type, properties) => {
-      const { join } = world({
-        authorizeSubscribe: () => false,
-        intercept: (direction, packet) =>
-          direction === 'out' && packet.type === type
-            ? ({ ...packet, properties } as ServerPacket)
-            : undefined,
-      })
-      const answer = async (maximumPacketSize: number) => {
-        const client = await join('a', { properties: { maximumPacketSize } })
-        client.heard()
-        return [
-          ...(await client.say(
-            type === 'suback' ? subscribe('00 01', ['t', '00']) : unsubscribe('00 01', 't'),
-          )),
-          client.gone,
-        ]
-      }
-      const [whole] = await answer(1000)
-      const size = (whole as string).split(' ').length
-      expect(size).toBeGreaterThan(18)
-      expect(await answer(size)).toEqual([whole, false])
-      const bare = type === 'suback' ? '90 04 00 01 00 87' : 'b0 04 00 01 00 11'
-      for (const small of [size - 1, 16]) expect(await answer(small)).toEqual([bare, false])
-    },
-  )
 })
 
 describe('what is not available', () => {
-  it.each([
-    [{ wildcardSubscriptionAvailable: false }, { filter: 'a/+' }, undefined, 0xa2],
-    [{ sharedSubscriptionAvailable: false }, { filter: '$share/g/a' }, undefined, 0x9e],
-    [{ subscriptionIdentifierAvailable: false }, { filter: 'a' }, 4, 0xa1],
-  ] as const)(
-    'ends a 5.0 connection: %j',
-    async (options, subscription, identifier, reasonCode) => {
-      const { client } = await joined(options)
-      await client.subscribe({ filter: 'fine' }, 1)
-      expect(client.goodbye).toBeUndefined()
-      await client.subscribe(subscription, 2, identifier)
-      expect(client.goodbye).toBe(reasonCode)
-    },
-  )
+  for (const [option, words, code] of [
+    ['wildcardSubscriptionAvailable', 'S:1:a/+:0', 'a2'],
+    ['sharedSubscriptionAvailable', 'S:1:$share/g/a:0', '9e'],
+    ['subscriptionIdentifierAvailable', 'S4:1:a:0', 'a1'],
+  ]) {
+    const scene = `a> S:1:fine:0; a< SA:1:0; a> ${words}; a.${code}`
+    scenes({ [`ends a 5.0 connection: ${option}`]: scene }, [5], { [`${option}`]: false })
+  }
 
   const none = { wildcardSubscriptionAvailable: false, sharedSubscriptionAvailable: false }
   scenes(

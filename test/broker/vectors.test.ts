@@ -48,7 +48,6 @@ function methodOf({ context, decoded, name }: Vector): string | undefined {
   return wanted ?? authenticationMethod ?? (name.startsWith('auth-') ? 'm' : undefined)
 }
 
-/** The broker whose CONNACK the context describes. */
 function brokerOf(vector: Vector): World {
   const { connack } = vector.context ?? {}
   const method = methodOf(vector)

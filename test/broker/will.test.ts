@@ -6,7 +6,6 @@ import {
   packetOf,
   propertiesOf,
   type RawClient,
-  staying,
   textOf,
   world,
 } from './raw-client.js'
@@ -107,9 +106,7 @@ describe('the will', () => {
 
   const ends: [string, (client: RawClient, all: ReturnType<typeof world>) => unknown][] = [
     ['the client is silent', (_client, { clock }) => clock.advance(3000)],
-    ['a packet with wrong flags', (client) => client.say('c1 00')],
     ['DISCONNECT 0x81', (client) => client.say('e0 02 81 00')],
-    ['a DISCONNECT with wrong flags', (client) => client.say('e1 00')],
     ['the stream ends without DISCONNECT', (client) => client.transport.close()],
     ['an administrator', (_client, { broker }) => broker.disconnect('a')],
   ]
@@ -122,21 +119,6 @@ describe('the will', () => {
     await all.clock.advance(100_000)
     expect(all.broker.accepted).toHaveLength(1)
   })
-
-  it.each(['e0 00', 'e0 01 00', 'e0 02 00 00'])(
-    'is thrown away by %s, for good [MQTT-3.14.4-3] [MQTT-3.1.2-10] [MQTT-3.1.2-8]',
-    async (goodbye) => {
-      const { join, clock, broker } = world()
-      await (
-        await join('a', {
-          ...staying(2),
-          will: { topic: 'w', properties: { willDelayInterval: 1 } },
-        })
-      ).say(goodbye)
-      await clock.advance(10_000)
-      expect([broker.accepted.length, broker.sessions.has('a')]).toEqual([0, false])
-    },
-  )
 
   it('a restart that remembers publishes it; clients get it when they come back', async () => {
     const { join, broker, clock } = world()

@@ -1,9 +1,9 @@
 /** Every byte sequence that a server may send, in every state of a session, in every way that bytes can come (`test/rules/corpus`). */
-import { chosenJobs, lines, table, ways } from '../rules/corpus/main.js'
+import { chosenJobs, lines, ways } from '../rules/corpus/main.js'
 import { type Lab, type Result, together, within } from './lab.js'
 
 export const about =
-  'each sequence of bytes in each state: on the core, over memory, TCP and WebSocket; a word chooses by name; `table` and `json` list them'
+  'each sequence of bytes in each state: on the core, over memory, TCP and WebSocket; a word chooses by name; `json` lists them'
 export const minutes = 2
 
 /** So many runs are begun at a time. */
@@ -11,8 +11,8 @@ const batch = 500
 
 export async function run(lab: Lab): Promise<Result> {
   const only = lab.words.join(' ')
-  if (only === 'table' || only === 'json') {
-    for (const line of only === 'table' ? table() : lines()) lab.say(line)
+  if (only === 'json') {
+    for (const line of lines()) lab.say(line)
     return { did: 'a list', findings: [] }
   }
   const jobs = chosenJobs(only)

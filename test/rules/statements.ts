@@ -1,9 +1,4 @@
-/**
- * Which normative statements of MQTT 5.0 tests show: those that the title of a test cites, as `[MQTT-3.1.2-1]`. An id behind `3.1.1:` is one of the older
- * standard.
- *
- * Pure: titles in, objections out. Who calls it knows which tests passed.
- */
+/** Which normative statements of MQTT 5.0 tests show: those that the title of a test cites, as `[MQTT-3.1.2-1]`. */
 import list from './statements.json' with { type: 'json' }
 
 /** A test that passed: its file below `test`, and its title with those of its suites. */

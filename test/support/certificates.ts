@@ -1,29 +1,23 @@
-/**
- * Certificates for the TLS tests, made by `openssl` when the tests start: nothing expires in the repository, and no key is kept in it.
- */
+/** Certificates for the TLS tests, made by `openssl` when the tests start: nothing expires in the repository, and no key is kept in it. */
 
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** A certificate with its key, both PEM. */
 export interface Identity {
   readonly cert: string
   readonly key: string
 }
 
-/** What one leaf certificate says. */
 export interface Leaf {
   /** Subject alternative names, as openssl writes them: `DNS:a.test,IP:127.0.0.1`. */
   readonly names?: string
   /** Days from now to its end; negative for an expired one. Default 2. */
   readonly days?: number
-  /** Encrypts the key. */
   readonly passphrase?: string
 }
 
-/** Whether the tests can make certificates here. */
 export function hasOpenssl(): boolean {
   try {
     execFileSync('openssl', ['version'], { stdio: 'ignore' })
@@ -63,7 +57,6 @@ export function selfSigned(name: string, names = here): Identity {
   })
 }
 
-/** A certificate that the authority signs. */
 export function issue(authority: Identity, { names, days = 2, passphrase }: Leaf = {}): Identity {
   return issueBetween(authority, Math.min(0, days - 1), days, names, passphrase)
 }
@@ -127,7 +120,6 @@ export function issueBetween(
   })
 }
 
-/** A day as openssl writes it. */
 function stamp(days: number): string {
   const [date = ''] = new Date(Date.now() + days * 86_400_000).toISOString().split('.')
   return `${date.replace(/[-:T]/g, '')}Z`

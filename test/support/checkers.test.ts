@@ -1,8 +1,4 @@
-/**
- * Each checker reports a client with a defect, and nothing of a sound one in the same wrapping.
- *
- * The seeds are fixed. Where a checker draws other schedules than before, `npm run lab -- world defects --seed 1` says which seed finds a defect now.
- */
+/** Each checker reports a client with a defect, and nothing of a sound one in the same wrapping. */
 import { describe, expect, test } from 'vitest'
 import { checkers } from './checkers.js'
 import type { Checker } from './defective.js'

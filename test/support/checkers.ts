@@ -1,8 +1,4 @@
-/**
- * The checkers by name, each as one function of a defect and a seed, and the proof that each reports the defects that are named for it.
- *
- * Nothing here is random: a seed is one schedule, program, input or stream, the same each time.
- */
+/** The checkers by name, each as one function of a defect and a seed, and the proof that each reports the defects that are named for it. */
 import fc from 'fast-check'
 import { type Input, sessionInputs, wireInputs } from '../fuzz/arbitraries.js'
 import { OracleError } from '../fuzz/oracle.js'
@@ -52,7 +48,6 @@ async function fuzzed(
   }
 }
 
-/** The rules that each checker found broken. */
 export const checkers: Readonly<Record<Checker, (defect: Defect, seed: number) => Promise<Found>>> =
   {
     world: played('world'),

@@ -1,9 +1,4 @@
-/**
- * Clients with a defect, to see each checker fail: wrappers at public seams, between a client and what checks it.
- *
- * A wrapper changes what a sound client does: the packets that leave it, what it reads of the server's packets, what it gives to its application, its
- * store, its time. The checker sees a client with that defect. The network stays sound, so that nothing else can be blamed. No wrapper knows any source.
- */
+/** Clients with a defect, to see each checker fail: wrappers at public seams, between a client and what checks it. */
 import type { ClientOptions, Endpoint, EndpointOptions } from '../../src/client/api/index.js'
 import { BaseClient } from '../../src/client/client.js'
 import type { Platform } from '../../src/client/platform/platform.js'
@@ -23,11 +18,9 @@ export type Checker =
   | 'typed'
   | 'wasm'
 
-/** One connection of a defective client. */
 export interface Line {
   /** Of this client's connections, from 1. */
   readonly number: number
-  /** Sends a packet at once. */
   send(packet: ClientPacket): void
 }
 
@@ -45,7 +38,6 @@ export interface Wrapper {
   decoded?(packet: Packet): Packet
 }
 
-/** A defect by its name. */
 export interface Defect {
   readonly name: string
   /** For each checker that has to report it: a seed with which it does, and the rules of which one has to be broken. */

@@ -1,8 +1,4 @@
-/**
- * The defects of clients that the checkers have to report, at most 25. What makes a client with one of them is in `defective.ts`.
- *
- * Each is what a user or a broker would see of it: a packet, a call, an event, a change of a store, a timer. None says how a client comes to it.
- */
+/** The defects of clients that the checkers have to report, at most 25. */
 import type { Message, NextOptions, Subscription } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
 import type { Platform } from '../../src/client/platform/platform.js'
@@ -10,7 +6,6 @@ import type { Store } from '../../src/store/base/store.js'
 import type { ClientPacket } from '../../src/wire/index.js'
 import { type Checker, type Defect, instead, type Line, type Wrapper } from './defective.js'
 
-/** True each so many-th time. */
 function each(count: number): () => boolean {
   let calls = 0
   return () => ++calls % count === 0
@@ -73,7 +68,6 @@ function handing(pass: <T>(message: T) => readonly T[]) {
   }
 }
 
-/** Another `publish`. */
 function publishing(
   change: (publish: () => Promise<unknown>, now: Now) => Promise<unknown>,
 ): () => Wrapper {
@@ -122,7 +116,6 @@ function messages(pass: <T>(message: T, now: Now) => readonly T[]): () => Wrappe
   }
 }
 
-/** A store with another `batch`. */
 function storing(change: (store: Store) => Store['batch']): () => Wrapper {
   return () => ({ store: (store) => instead(store, { batch: change(store) }) })
 }
@@ -141,7 +134,6 @@ export const nothing: Defect = {
   }),
 }
 
-/** All of them, at most 25. */
 export const defects: readonly Defect[] = [
   {
     name: 'an acknowledgement is swallowed',
@@ -397,7 +389,6 @@ export const defects: readonly Defect[] = [
   },
 ]
 
-/** Those that a checker has to report. */
 export function defectsFor(checker: Checker): readonly Defect[] {
   return defects.filter(({ by }) => by[checker] !== undefined)
 }

@@ -2,7 +2,6 @@
 import { fileURLToPath } from 'node:url'
 import type { BuildOptions } from 'esbuild'
 
-/** The checkout. */
 export const root: string = fileURLToPath(new URL('../..', import.meta.url))
 
 /** Settings for esbuild, to which come the entry and the file. */

@@ -1,9 +1,4 @@
-/**
- * Runs before every test file: listens to the console and to process warnings, and fails the test during which a secret of the tests is printed.
- *
- * Tests that give a client something secret call it a canary; whoever prints that word prints a secret. Everything else is printed as it was. Makes the
- * comparison of bytes fast, too.
- */
+/** Runs before every test file: listens to the console and to process warnings, and fails the test during which a secret of the tests is printed. */
 import { format } from 'node:util'
 import { afterAll, afterEach, expect, vi } from 'vitest'
 

@@ -23,7 +23,6 @@ export function closed(server: Pick<Server, 'close'>): Promise<void> {
   return new Promise((resolve) => void server.close(() => resolve()))
 }
 
-/** Ports that were free a moment ago. */
 export async function freePorts(count: number): Promise<number[]> {
   const servers = Array.from({ length: count }, () => createServer())
   const ports = await Promise.all(servers.map((server) => listening(server)))

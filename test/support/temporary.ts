@@ -1,6 +1,4 @@
-/**
- * One folder for all that tests write on the disk. It is removed in the end, with what the workers have left: a worker is killed, and cannot remove it.
- */
+/** One folder for all that tests write on the disk. */
 import { chmodSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import path from 'node:path'

@@ -1,8 +1,6 @@
 /**
- * The application of the world: does what the schedule says through the public API only, reads its subscriptions in every style there is, and
- * writes down what it sees.
- *
- * It may assume nothing of the client but its documentation. Everything that it starts is tracked; nothing that it awaits may throw unseen.
+ * The application of the world: does what the schedule says through the public API only, reads its subscriptions in every style there is, and writes
+ * down what it sees.
  */
 
 import type { ClientEvents, Message, Subscription } from '../../src/client/api/index.js'
@@ -16,7 +14,6 @@ import type { World } from './world.js'
 
 /** Turns of a loop over `writable` within one millisecond: more are a storm. */
 const mostTurns = 2000
-/** Events at which a listener does something. */
 const mostNested = 3
 
 const filtersOf = ({ filter, more = [] }: Subscribe): string | string[] =>
@@ -41,7 +38,6 @@ type Owned = Pick<Subscription, 'unsubscribe' | 'detach' | typeof Symbol.asyncDi
 
 /** One process of the application, with its client. */
 export class Application {
-  /** False once the process is gone. */
   alive = true
   /** Turns that take their time: bodies, handlers, acknowledgements. */
   working = 0
@@ -58,7 +54,6 @@ export class Application {
     this.#process = world.history.process
   }
 
-  /** Does one operation. */
   perform(op: Operation): void {
     // A listener may do something within something else.
     const outer = this.#state

@@ -1,8 +1,4 @@
-/**
- * The broker of the world: the in-memory broker of `mqwire/testing`, set up for one run.
- *
- * Everything that the world asks of a broker is in `ModelBroker`; nothing else here knows which broker it is.
- */
+/** The broker of the world: the in-memory broker of `mqwire/testing`, set up for one run. */
 import { MemoryBroker, type MemoryBrokerOptions } from '../../src/testing/broker/index.js'
 import type { Transport } from '../../src/transport/transport.js'
 import type { ClientPacket, ServerPacket } from '../../src/wire/packets.js'
@@ -22,11 +18,9 @@ export interface Accepted {
   readonly bytes: Uint8Array
 }
 
-/** What the world needs of a broker. */
 export interface ModelBroker {
   accept(transport: Transport): void
   restart(keepSessions: boolean): void
-  /** Another client publishes. */
   feed(topic: string, payload: string, qos: 0 | 1 | 2, retain: boolean, size: number): void
   accepted(): readonly Accepted[]
   /** How often the will of the client was published. */

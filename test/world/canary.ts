@@ -1,11 +1,6 @@
-/**
- * The secrets of the world's client, and the search for them in everything that it says: log lines, errors, events.
- *
- * The values are made up so that they can come from nowhere else.
- */
+/** The secrets of the world's client, and the search for them in everything that it says: log lines, errors, events. */
 import { inspect } from 'node:util'
 
-/** Stands in every secret. */
 export const canary = 'tweety-5up3r-s3cr3t'
 
 const codes = [...canary].map((character) => character.charCodeAt(0))

@@ -1,6 +1,4 @@
-/**
- * The options of the client under test, from the setup of a run. Every secret in them is the canary.
- */
+/** The options of the client under test, from the setup of a run. */
 import type { ClientOptions, Credentials } from '../../src/client/api/index.js'
 import type { FrameScanner } from '../../src/wire/frames.js'
 import { canary } from './canary.js'
@@ -10,12 +8,9 @@ import type { Setup } from './schedule.js'
 
 const encoder = new TextEncoder()
 
-/** What the options take from the world. */
 export interface Means {
-  /** Gets each line of the client's log. */
   readonly log: (line: string) => void
   readonly random: Random
-  /** True while things may go wrong. */
   readonly troubled: () => boolean
   /** Epoch milliseconds. */
   readonly date: () => number
@@ -43,7 +38,6 @@ const auth = {
   continue: () => encoder.encode(`${canary} second`),
 }
 
-/** Makes the options. */
 export function clientOptions(setup: Setup, { log, random, date, troubled }: Means): ClientOptions {
   const {
     clientId,

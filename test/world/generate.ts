@@ -1,8 +1,4 @@
-/**
- * A random schedule from a seed: a setup, operations, and faults, each chosen as applications and networks choose them.
- *
- * The same seed gives the same schedule for ever, as long as this file stays as it is.
- */
+/** A random schedule from a seed: a setup, operations, and faults, each chosen as applications and networks choose them. */
 import { Random } from './random.js'
 import type { Fault, FaultKind, LinkFault, Op, Schedule, Setup, Style } from './schedule.js'
 import { commonFaults, linkFaults } from './schedule.js'
@@ -30,7 +26,6 @@ export function generate(seed: number): Schedule {
   return seed % 4 === 0 ? schedule : widen(schedule, random)
 }
 
-/** A plain schedule. */
 export function plain(seed: number, random: Random): Schedule {
   const span = random.pick([1500, 3000, 6000])
   const setup = makeSetup(random)

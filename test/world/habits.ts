@@ -1,14 +1,9 @@
-/**
- * What real brokers make of the rules, as habits of the world's broker: each by itself, and together as profiles of those that were watched.
- *
- * A habit changes what leaves the broker, packet by packet, or what it is told of the client. It must never do what no broker was seen to do.
- */
+/** What real brokers make of the rules, as habits of the world's broker: each by itself, and together as profiles of those that were watched. */
 import type { ClientPacket, ServerPacket } from '../../src/wire/packets.js'
 import type { WorldClock } from './clock.js'
 import type { Habit } from './pipe.js'
 import { payloadName } from './reader.js'
 
-/** Kinds of packets, by their first byte. */
 const CONNACK = 2
 const PUBLISH = 3
 const PUBACK = 4
@@ -40,15 +35,12 @@ export const smallPacket = 1000
 /** Topic of what a broker acknowledged and forgot. */
 export const forgottenTopic = 'forgotten'
 
-/** Means of one connection. */
 export interface HabitMeans {
   readonly clock: WorldClock
   readonly version: 4 | 5
-  /** Number of the connection, from 1. */
   readonly link: number
   /** Cuts the link, unless the world has healed. */
   readonly reset: () => void
-  /** Cuts it in any case. */
   readonly cut: () => void
 }
 
@@ -60,7 +52,6 @@ interface Known {
   readonly unreleased: Set<number>
 }
 
-/** How the broker ends the client's connection. */
 export interface Ends {
   /** Without a word. */
   readonly reset: () => void
@@ -68,7 +59,6 @@ export interface Ends {
   readonly refuse?: (() => void) | undefined
 }
 
-/** What a habit does. */
 interface Manner {
   /** To the packets that leave. */
   readonly down?: (means: HabitMeans) => Habit
@@ -320,7 +310,6 @@ const unknownReleases = (client: Known) => (packet: ServerPacket) =>
 
 const none = ['none'] as const
 
-/** By name. */
 const manners = {
   gathered: { down: keeping(acknowledges, batch, gatherTime) },
   late: { down: keeping(acknowledges, Number.POSITIVE_INFINITY, lateTime) },
@@ -343,7 +332,6 @@ const manners = {
   'unknown-releases': { out: unknownReleases },
 } satisfies Record<string, Manner>
 
-/** One way of being different. */
 export type MannerName = keyof typeof manners
 
 /** Brokers that were watched, as the manners that they were seen with: `test/real/programs/expectations.ts` has the figures. */
@@ -361,16 +349,13 @@ const profiles = {
   artemis: ['excessive', 'retained-first'],
 } satisfies Record<string, readonly MannerName[]>
 
-/** A manner, a broker, or nothing. */
 export type HabitName = (typeof none)[number] | MannerName | keyof typeof profiles
 
-/** All of them but `'none'`. */
 export const habitNames = [...Object.keys(manners), ...Object.keys(profiles)] as Exclude<
   HabitName,
   'none'
 >[]
 
-/** The manners of a habit. */
 export function mannersOf(name: HabitName): readonly MannerName[] {
   if (name === 'none') return []
   return name in profiles ? profiles[name as keyof typeof profiles] : [name as MannerName]
@@ -396,7 +381,6 @@ export function habitOf(name: HabitName, means: HabitMeans): Habit | undefined {
   )
 }
 
-/** What is done to decoded packets. */
 export function interceptionOf(name: HabitName, ends: Ends) {
   const all = mannersOf(name).map((manner) => manners[manner] as Manner)
   const client: Known = { version: 5, topicAliasMaximum: 0, unreleased: new Set() }

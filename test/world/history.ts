@@ -1,13 +1,7 @@
-/**
- * What happened in one run, as the application and the world saw it: calls and how they ended, messages handed out, events, findings.
- *
- * A record only: what it must look like is for `invariants.ts` to say. Every entry has a number that rises, so that before and after are known
- * even within one millisecond.
- */
+/** What happened in one run, as the application and the world saw it: calls and how they ended, messages handed out, events, findings. */
 import { Findings } from './play.js'
 import type { Operation } from './schedule.js'
 
-/** A promise of the public API. */
 export interface Call {
   readonly what: string
   readonly process: number
@@ -15,11 +9,9 @@ export interface Call {
   readonly state?: string | undefined
   readonly at: number
   readonly begun: number
-  /** How often it settled. */
   settled: number
   /** Entry number of the settlement. */
   ended: number
-  /** Virtual time of the settlement. */
   endedAt: number
   error: unknown
   value: unknown
@@ -31,14 +23,12 @@ export interface Call {
   readonly timeout?: number | undefined
 }
 
-/** A publish of the application. */
 export interface Published {
   readonly op: Extract<Operation, { do: 'publish' | 'abortable' }>
   readonly payload: string
   readonly call: Call
 }
 
-/** A subscription of the application. */
 export interface Subscribed {
   readonly s: number
   readonly filter: string
@@ -48,9 +38,7 @@ export interface Subscribed {
   readonly style: string
   /** Its buffer drops what is too much. */
   readonly drops: boolean
-  /** Messages that it may hold. */
   readonly buffer: number
-  /** Handlers at a time. */
   readonly concurrency: number
   readonly process: number
   /** It lives: granted and not ended by anybody. */
@@ -60,16 +48,13 @@ export interface Subscribed {
   /** Entry number of the grant, and of the wish to end it. */
   granted: number
   left: number
-  /** Virtual time of the grant. */
   grantedAt: number
-  /** QoS that the broker granted. */
   grantedQos: number
   /** What its iteration or handling ended with. */
   ended: { readonly error: unknown } | undefined
   size: () => number
 }
 
-/** A message that the application got. */
 export interface Delivered {
   readonly s: number
   readonly process: number
@@ -93,7 +78,6 @@ export interface WireAck {
   readonly connection: number
 }
 
-/** An event of the client. */
 export interface Happened {
   readonly type: string
   readonly event: unknown
@@ -102,7 +86,6 @@ export interface Happened {
   readonly process: number
 }
 
-/** The records of one run. */
 export class History extends Findings {
   readonly calls: Call[] = []
   readonly published: Published[] = []
@@ -120,7 +103,6 @@ export class History extends Findings {
   /** What the client of each process ended with. */
   readonly closed = new Map<number, unknown>()
 
-  /** Records a promise of the public API. */
   track<T>(
     what: string,
     promise: PromiseLike<T>,

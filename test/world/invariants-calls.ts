@@ -1,8 +1,6 @@
 /**
- * What has to come of a call, whatever the application does: an error that is documented for it and has its reason, at once where it was given up, and
- * nothing from a client that is closed.
- *
- * Pure functions over records, as in `invariants.ts`; each is known to fail (`invariants.test.ts`).
+ * What has to come of a call, whatever the application does: an error that is documented for it and has its reason, at once where it was given up,
+ * and nothing from a client that is closed.
  */
 import { MqttError } from '../../src/errors.js'
 import type { Call, Happened, History } from './history.js'
@@ -34,7 +32,6 @@ const documented: Readonly<Record<string, string>> = {
   writable: 'CLOSED',
   'post-all': 'CLOSED PACKET_TOO_LARGE',
 }
-/** What a closed client refuses. */
 const refused =
   'connect publish subscribe listen respond request unsubscribe-from reconnect reauthenticate'.split(
     ' ',
@@ -44,7 +41,6 @@ const codeOf = (error: unknown): string =>
   MqttError.is(error) ? error.code.slice('ERR_'.length) : String(error)
 const nameOf = ({ what }: Call): string => what.split(' ')[0] as string
 
-/** What the events of a client say. */
 class Life {
   readonly events: readonly Happened[]
 
@@ -61,7 +57,6 @@ class Life {
     return this.events.some(({ type }) => types.includes(type))
   }
 
-  /** What connections ended with. */
   get losses(): readonly unknown[] {
     return this.events.flatMap(({ type, event }) =>
       type === 'disconnect' ? [(event as { error?: unknown }).error] : [],
@@ -75,7 +70,6 @@ class Life {
   }
 }
 
-/** Judges every call. */
 export function checkCalls(run: Checked): void {
   const { history, schedule } = run
   for (let process = 1; process <= history.process; process++) {

@@ -1,6 +1,4 @@
-/**
- * What the checks of a history share: what they read, and what a schedule, a setup and a trace say about it. Pure.
- */
+/** What the checks of a history share: what they read, and what a schedule, a setup and a trace say about it. */
 import type { ModelBroker } from './broker.js'
 import { mannersOf, smallPacket } from './habits.js'
 import type { History, Subscribed } from './history.js'
@@ -9,7 +7,6 @@ import type { Seen } from './reader.js'
 import type { FaultKind, Operation, Schedule, Setup } from './schedule.js'
 import { operationsOf } from './schedule.js'
 
-/** What the checks read. */
 export interface Checked {
   readonly history: History
   readonly monitor: Pick<Monitor, 'violations' | 'passed'>
@@ -23,7 +20,6 @@ export interface Checked {
 /** What is read while the client is connected. */
 export interface Held extends Checked {
   now(): number
-  /** Bytes pass both ways. */
   readonly passable: boolean
   readonly application: { readonly client: { readonly clientId: string; readonly state: string } }
 }
@@ -59,7 +55,6 @@ export function sessionLosses(passed: Passing): number {
   return Math.max(0, freshSessions(passed).length - 1)
 }
 
-/** When the session last began. */
 export function lastLoss(passed: Passing): number {
   return freshSessions(passed).at(-1)?.at ?? 0
 }
@@ -116,7 +111,6 @@ export function does({ ops }: Schedule, ...names: readonly Operation['do'][]): b
   return operationsOf(ops).some((op) => names.includes(op.do))
 }
 
-/** Packets of one kind, one way. */
 export function packets(
   { monitor }: Pick<Checked, 'monitor'>,
   way: 'up' | 'down',
@@ -173,7 +167,6 @@ function plain(filter: string): string {
   return filter.startsWith('$share/') ? filter.split('/').slice(2).join('/') : filter
 }
 
-/** Does the filter match the topic? */
 export function matches(filter: string, topic: string): boolean {
   const levels = plain(filter).split('/')
   const names = topic.split('/')

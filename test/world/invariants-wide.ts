@@ -1,8 +1,4 @@
-/**
- * What the history of a run must look like beyond I1 to I9: bytes, turns, what the broker holds, ends, and peace where nothing is wrong.
- *
- * Pure functions over records, as in `invariants.ts`; each is known to fail (`invariants.test.ts`).
- */
+/** What the history of a run must look like beyond I1 to I9: bytes, turns, what the broker holds, ends, and peace where nothing is wrong. */
 import { MqttError } from '../../src/errors.js'
 import { printed } from './canary.js'
 import { closedFilter, isHarsh, isPoison, mannersOf, mostFilters, smallPacket } from './habits.js'
@@ -324,7 +320,6 @@ function checkFleet(run: Checked): void {
   }
 }
 
-/** Renewed credentials are no lost connection. */
 function checkRenewal({ history, schedule, setup }: Checked): void {
   if (!setup.tokens || schedule.faults.length > 0 || setup.habit !== 'none') return
   for (const { type, event } of history.events) {

@@ -1,8 +1,4 @@
-/**
- * What the history of a run must look like: I1 to I9 of the acceptance matrix, and what follows from them.
- *
- * Pure functions over records. Each is known to fail: `test/world/invariants.test.ts` shows each a history that breaks it.
- */
+/** What the history of a run must look like: I1 to I9 of the acceptance matrix, and what follows from them. */
 import type { Message } from '../../src/client/api/index.js'
 import { MqttError } from '../../src/errors.js'
 import { printed, tells } from './canary.js'
@@ -373,7 +369,6 @@ function checkWills(run: Checked): void {
     history.report('will', 'the client was destroyed and its will was not published')
 }
 
-/** A request gets its own answer. */
 function checkAnswers({ history, schedule, setup }: Checked): void {
   const failing = operationsOf(schedule.ops).some(
     (op) => op.do === 'respond' && op.fails === true && op.at < 50,
@@ -401,7 +396,6 @@ function checkAnswers({ history, schedule, setup }: Checked): void {
   }
 }
 
-/** No secret in any error. */
 function checkSecrets({ history, schedule }: Checked): void {
   for (const { what, error } of history.calls) {
     if (error === undefined) continue

@@ -1,7 +1,4 @@
-/**
- * The kinds of worlds: one client, the same with calls that no sensible application makes, a device with a store, and many connections. One table for the
- * gate, the lab, and the proof that each can fail.
- */
+/** The kinds of worlds: one client, the same with calls that no sensible application makes, a device with a store, and many connections. */
 import type { Defect } from '../support/defective.js'
 import { generate as durable } from './durable/generate.js'
 import { DurableWorld } from './durable/world.js'
@@ -15,7 +12,6 @@ import { World } from './world.js'
 
 type Run = Pick<AnyWorld<Shrinkable, Findings>, 'history' | 'run' | 'told'>
 
-/** A kind of world, with its schedules. */
 export interface Kind {
   generate(seed: number): Shrinkable
   /** @param defect what is wrong with the clients, which has to be found */

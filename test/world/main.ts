@@ -1,16 +1,11 @@
-/**
- * One worker: runs its part of the schedules and posts what it found.
- *
- * It must never print: the lab collects the parts and says what came of them. A finding is shrunk here, where it can be run again.
- */
+/** One worker: runs its part of the schedules and posts what it found. */
 import { parentPort, workerData } from 'node:worker_threads'
 import { eagerScanner } from '../unit/wasm/eager.js'
 import { readWith } from './client-options.js'
-import { faultPairs, resets, singleFaults } from './faults.js'
 import { kinds, traced } from './kinds.js'
 import { catchStrays, type Outcome } from './play.js'
 import { type Done, Runner, type Task } from './runner.js'
-import { scenarios } from './scenarios.js'
+import { faultPairs, resets, scenarios, singleFaults } from './scenarios.js'
 import { parsed, type Shrinkable } from './shrink.js'
 import { wideScenarios } from './wide-scenarios.js'
 import { isCareful } from './world.js'

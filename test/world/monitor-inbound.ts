@@ -1,6 +1,4 @@
-/**
- * The rules for what a client answers: only what came, of the right kind, on the connection on which it came, in the order of arrival.
- */
+/** The rules for what a client answers: only what came, of the right kind, on the connection on which it came, in the order of arrival. */
 import type { Seen } from './reader.js'
 
 type Report = (rule: string, detail: string) => void
@@ -39,7 +37,6 @@ export class InboundRules {
     this.#report = report
   }
 
-  /** The session is gone. */
   forget(): void {
     this.#received.clear()
   }

@@ -1,8 +1,4 @@
-/**
- * The rules for what a client sends: packet identifiers, DUP, replay, order, the server's window, topic aliases.
- *
- * Records of PUBLISH exchanges belong to the session and survive connections; those of SUBSCRIBE and UNSUBSCRIBE end with theirs.
- */
+/** The rules for what a client sends: packet identifiers, DUP, replay, order, the server's window, topic aliases. */
 import { property, type Seen } from './reader.js'
 
 type Report = (rule: string, detail: string) => void
@@ -10,13 +6,11 @@ type Report = (rule: string, detail: string) => void
 interface Exchange {
   readonly kind: 'qos1' | 'qos2'
   readonly payload: string
-  /** Bytes of its PUBLISH. */
   readonly size: number
   /** What makes it the same message. */
   readonly key: string
   /** Rises with each first transmission in the session. */
   readonly order: number
-  /** Connection of the last transmission. */
   connection: number
   /** Rises with each PUBREC; 0 before it. */
   recorded: number
@@ -30,7 +24,6 @@ export class OutboundRules {
   readonly #report: Report
   readonly #gaveUp: (payload: string, size: number) => boolean
   readonly #exchanges = new Map<number, Exchange>()
-  /** SUBSCRIBE and UNSUBSCRIBE of this connection. */
   readonly #requests = new Map<number, string>()
   #order = 0
   #records = 0
@@ -52,7 +45,6 @@ export class OutboundRules {
     this.#gaveUp = gaveUp
   }
 
-  /** The session is gone. */
   forget(): void {
     this.#used.clear()
     this.#resumed = false

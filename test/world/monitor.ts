@@ -1,9 +1,4 @@
-/**
- * What a broker must never see: it reads both directions of every connection of one client and says which rule was broken.
- *
- * Everything is seen from the client's place: what it handed to the transport, and what had reached it by then. State that belongs to the session
- * lives in `SessionRecord` and survives connections; the rest is per connection. It must never trust `src`.
- */
+/** What a broker must never see: it reads both directions of every connection of one client and says which rule was broken. */
 import { InboundRules } from './monitor-inbound.js'
 import { OutboundRules } from './monitor-outbound.js'
 import { Malformed, property, readPacket, type Seen, Splitter } from './reader.js'
@@ -23,13 +18,11 @@ export interface Expectations {
   readonly punctual: () => boolean
 }
 
-/** A broken rule. */
 export interface Violation {
   readonly rule: string
   readonly detail: string
 }
 
-/** One packet that went by. */
 export interface Passed {
   readonly way: 'up' | 'down'
   readonly connection: number
@@ -47,7 +40,6 @@ export class Monitor {
   onPacket: ((passed: Passed) => void) | undefined
   /** True once a CONNACK with reason code 0 had arrived. */
   accepted = false
-  /** The identifier that the server assigned. */
   assignedId = ''
   connections = 0
   /** Number of a connection that the application has given up: its DISCONNECT is queued, and nothing that arrives is handled any more. */
@@ -70,7 +62,6 @@ export class Monitor {
     })
   }
 
-  /** A stream was opened. */
   connect(): MonitoredConnection {
     this.connections += 1
     return new MonitoredConnection(this, this.connections)
@@ -96,7 +87,6 @@ export class Monitor {
   }
 }
 
-/** One connection of the client. */
 export class MonitoredConnection {
   readonly number: number
   readonly #monitor: Monitor
@@ -118,7 +108,6 @@ export class MonitoredConnection {
     this.number = number
   }
 
-  /** The client handed these bytes to the transport. */
   sent(bytes: Uint8Array): void {
     try {
       for (const packet of this.#up.push(bytes))
@@ -134,7 +123,6 @@ export class MonitoredConnection {
     }
   }
 
-  /** These bytes are about to reach the client. */
   arriving(bytes: Uint8Array): void {
     if (this.#deaf) return
     try {
@@ -148,7 +136,6 @@ export class MonitoredConnection {
     }
   }
 
-  /** The client ended, cut or lost the stream. */
   end(how: 'closed' | 'destroyed' | 'ended'): void {
     if (this.#over) return
     this.#over = true

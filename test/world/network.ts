@@ -1,8 +1,4 @@
-/**
- * Everything between client and broker: dialling, the pipes, the monitor's taps, and the faults that strike them.
- *
- * It counts the sockets that the client holds: never two at a time. After `heal()` nothing goes wrong any more.
- */
+/** Everything between client and broker: dialling, the pipes, the monitor's taps, and the faults that strike them. */
 import type { Dial, Transport } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'
 import { habitOf } from './habits.js'
@@ -10,21 +6,17 @@ import { type PacketFault, Pipe } from './pipe.js'
 import type { Random } from './random.js'
 import type { Fault, FaultKind, Setup } from './schedule.js'
 
-/** The broker as the network knows it. */
 export interface Accepting {
   accept(transport: Transport): void
   restart(keepSessions: boolean): void
 }
 
-/** Who sees the packets of the client. */
 export interface Watcher {
-  /** A stream was opened. */
   connect(): {
     sent(bytes: Uint8Array): void
     arriving(bytes: Uint8Array): void
     end(how: 'closed' | 'destroyed' | 'ended'): void
   }
-  /** The identifier that the server assigned. */
   readonly assignedId: string
 }
 
@@ -36,7 +28,6 @@ const packetFaults: Readonly<Record<string, PacketFault>> = {
   'double-packet': 'twice',
   'delay-packet': 'delay',
 }
-/** What the next dial comes to. */
 type Next = 'refuse' | 'hang' | 0x88 | 0x89
 const nextDials: Readonly<Record<string, Next>> = {
   'refuse-dial': 'refuse',
@@ -45,7 +36,6 @@ const nextDials: Readonly<Record<string, Next>> = {
   'connack-89': 0x89,
 }
 
-/** What a network stands between. */
 export interface NetworkParts {
   readonly clock: WorldClock
   readonly random: Random
@@ -55,7 +45,6 @@ export interface NetworkParts {
   readonly report: (rule: string, detail: string) => void
 }
 
-/** The way from client to broker. */
 export class Network {
   /** The broker's packets that were lost on the way: the session cannot heal on this link. */
   lossy = false
@@ -74,12 +63,10 @@ export class Network {
     this.#parts = parts
   }
 
-  /** The latest link. */
   get pipe(): Pipe | undefined {
     return this.pipes.at(-1)
   }
 
-  /** True once nothing new goes wrong. */
   get healed(): boolean {
     return this.#healed
   }
@@ -113,7 +100,6 @@ export class Network {
       })
   }
 
-  /** A fault strikes. */
   strike({ kind, k = 0 }: Fault): void {
     if (this.#healed) return
     const { pipe } = this

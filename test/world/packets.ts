@@ -1,6 +1,4 @@
-/**
- * Packets by hand, for the tests of reader and monitor: a third opinion on the bytes, as small as can be. MQTT 5.0 unless `version` says 4.
- */
+/** Packets by hand, for the tests of reader and monitor: a third opinion on the bytes, as small as can be. */
 
 type Bytes = readonly number[]
 

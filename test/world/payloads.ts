@@ -1,8 +1,4 @@
-/**
- * Payloads of which every byte is known: a name, a dot, and then text that follows from both name and place.
- *
- * What arrives is compared with what was meant, so that a byte that is somebody else's, or a stretch that moved, is seen. Pure.
- */
+/** Payloads of which every byte is known: a name, a dot, and then text that follows from both name and place. */
 
 const encoder = new TextEncoder()
 
@@ -40,7 +36,6 @@ export interface Given {
   readonly overwrite: () => boolean
 }
 
-/** Hands a payload over in a form. */
 export function given(bytes: Uint8Array, form: Form): Given {
   if (form === 'text') return { payload: new TextDecoder().decode(bytes), overwrite: () => true }
   if (form === 'bytes') return over(bytes, bytes)

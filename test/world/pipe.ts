@@ -1,9 +1,6 @@
 /**
- * A byte stream between client and broker under the world's clock, with everything a network may do to it: latency, pieces of any size, a cut
- * by reset or end at any byte, silence in one direction or both, a peer that takes nothing, and a broker that loses or repeats a packet.
- *
- * Each delivery is a step of its own: a point at which a fault may strike. Nothing is ever delivered synchronously. Bytes that the client handed
- * over are compared with what is there at delivery, so that memory that is reused too early is seen.
+ * A byte stream between client and broker under the world's clock, with everything a network may do to it: latency, pieces of any size, a cut by
+ * reset or end at any byte, silence in one direction or both, a peer that takes nothing, and a broker that loses or repeats a packet.
  */
 import type { Sink, Transport } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'
@@ -12,7 +9,6 @@ import { joined, Splitter } from './reader.js'
 
 type Written = ((error?: unknown) => void) | undefined
 
-/** How a stream behaves from the start. */
 export interface PipeOptions {
   /** Milliseconds from write to delivery, each way. */
   readonly latency: number
@@ -33,18 +29,15 @@ export type Habit = (packet: Uint8Array, pass: (packet: Uint8Array) => void) => 
 /** Milliseconds of a slow link that arrive in one piece. */
 const slice = 20
 
-/** Which way bytes go. */
 export type Way = 'up' | 'down'
 
 /** What the world listens to. `up` is from the client to the broker. */
 export interface Tap {
-  /** The client handed these bytes over. */
   sent(bytes: Uint8Array): void
   /** These bytes are about to be given to the client. */
   arriving(bytes: Uint8Array): void
   /** The client ended or cut the stream, or was told of its end. */
   over(how: 'closed' | 'destroyed' | 'ended'): void
-  /** The broker wrote this packet. */
   answered(packet: Uint8Array): void
   /** Something that no transport may see, for example memory reused before it was written. */
   fault(what: string): void
@@ -59,7 +52,6 @@ interface Item {
 /** What happens to one packet on its way down. */
 export type PacketFault = 'drop' | 'twice' | 'delay'
 
-/** A pair of connected transports. */
 export class Pipe {
   readonly client: End
   readonly server: End
@@ -68,7 +60,6 @@ export class Pipe {
   over = false
   /** The client's next write throws, and nothing of it leaves. */
   throwing = false
-  /** Applied to each packet of the broker. */
   habit: Habit | undefined
   /** Packets were lost or doubled: those behind them are not joined to them, because nobody could say how far the client reads. */
   tampered = false
@@ -102,9 +93,7 @@ export class Pipe {
   }
 }
 
-/** One direction of a pipe. */
 export class Direction {
-  /** Nothing is delivered while this is set. */
   stalled = false
   /** Cuts the stream when so many more bytes were delivered. */
   cutAfter = Number.POSITIVE_INFINITY
@@ -136,12 +125,10 @@ export class Direction {
     this.#rate = (way === 'up' ? options.rateUp : options.rateDown) ?? Number.POSITIVE_INFINITY
   }
 
-  /** Nothing is on its way. */
   get idle(): boolean {
     return this.#items.length === 0
   }
 
-  /** True when the writer is to wait. */
   get full(): boolean {
     return this.queued > this.#options.highWaterMark
   }
@@ -158,13 +145,11 @@ export class Direction {
     if (written !== undefined) queueMicrotask(written)
   }
 
-  /** Delivery may go on. */
   resume(): void {
     this.stalled = false
     this.#schedule(0)
   }
 
-  /** Begins delivery: the reader is there. */
   start(target: End): void {
     this.target = target
     this.#schedule(0)
@@ -191,7 +176,6 @@ export class Direction {
     this.end(undefined)
   }
 
-  /** What was not delivered is lost. */
   drop(error: unknown): void {
     const lost = this.#items
     this.#items = []
@@ -334,7 +318,6 @@ export class End implements Transport {
   #peerEnded = false
   #closed = false
   #told = false
-  /** Its owner ended it. */
   #left = false
   #cause: { readonly cause: unknown } | undefined
 
@@ -399,7 +382,6 @@ export class End implements Transport {
     this.#pipe.over = true
   }
 
-  /** The stream is over for this end. */
   break(cause: unknown): void {
     if (this.#closed) return
     this.#closed = true
@@ -444,7 +426,6 @@ export class End implements Transport {
     this.other.#finishIfDone()
   }
 
-  /** Room for the writer again. */
   handleRoom(): void {
     if (!this.#full || this.#out.full || this.#closed || this.#ended) return
     this.#full = false

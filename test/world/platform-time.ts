@@ -1,9 +1,5 @@
-/**
- * Queues, pools and groups take timers and dates from the platform: while a world runs, these are the world's. Whatever a process that died has set never
- * runs.
- */
+/** Queues, pools and groups take timers and dates from the platform: while a world runs, these are the world's. */
 
-/** Where time comes from. */
 export interface TimeSource {
   now(): number
   /** Sets a timer of whatever process runs now. */

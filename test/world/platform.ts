@@ -1,8 +1,4 @@
-/**
- * The platform that the world gives to the client under test: every timer, every microtask, every random number and every dial is the world's.
- *
- * Timers of the client are counted, so that one left behind after the end is seen. A throw out of one of its callbacks is a finding.
- */
+/** The platform that the world gives to the client under test: every timer, every microtask, every random number and every dial is the world's. */
 import { openKeeper } from '../../src/client/durable/keeper.js'
 import { Reads } from '../../src/client/memory/reads.js'
 import type { Platform } from '../../src/client/platform/platform.js'
@@ -10,12 +6,10 @@ import type { Dial } from '../../src/transport/transport.js'
 import type { WorldClock } from './clock.js'
 import type { Random } from './random.js'
 
-/** What the world keeps of a platform. */
 export interface ScriptedPlatform {
   readonly platform: Platform
   /** Timers of the client that have not run. */
   readonly timers: () => number
-  /** The machine woke up. */
   readonly wake: () => void
 }
 

@@ -8,19 +8,16 @@ import { takeOverTime } from './platform-time.js'
 import { Random } from './random.js'
 import { payloadName, type Seen } from './reader.js'
 
-/** Something that must not be. */
 export interface Finding {
   /** I1 to I9, or what else it is: throw, unhandled, canary, stuck. */
   readonly rule: string
   readonly detail: string
 }
 
-/** What came of a run. */
 export interface Outcome {
   readonly findings: readonly Finding[]
   /** Points at which something could strike, by name. */
   readonly moments: readonly string[]
-  /** Timers that ran. */
   readonly events: number
 }
 
@@ -37,7 +34,6 @@ export class Findings {
     this.now = now
   }
 
-  /** The next entry number. */
   next(): number {
     this.last += 1
     return this.last
@@ -113,7 +109,6 @@ export abstract class AnyWorld<S extends { readonly seed: number }, H extends Fi
     this.history.report(rule, detail)
   }
 
-  /** What became of everything, a line each. */
   abstract told(): string[]
   protected abstract phases(): Promise<void>
   protected abstract check(): void
@@ -137,7 +132,6 @@ const eventFields = [
   'error',
   'cause',
 ]
-/** An event as a trace shows it. */
 export function shownEvent(event: unknown): string {
   const fields = eventFields.map(
     (name) => [name, (event as Record<string, unknown>)[name]] as const,
@@ -149,7 +143,6 @@ export function shownEvent(event: unknown): string {
     .join(', ')
 }
 
-/** A packet as a trace shows it. */
 export function packetLine(way: 'up' | 'down', seen: Seen, of: string | number = ''): string {
   const { kind, id, payload, qos, dup, topic, reason, sessionPresent, cleanStart, filters } = seen
   const more = [

@@ -1,8 +1,6 @@
 /**
- * Schedules whose application makes calls that no sensible one makes: any call of the public API at any time, in any state, given up at any moment, with
- * options of its own, from listeners too. What comes of each call is for `invariants-calls.ts` to judge.
- *
- * The same seed gives the same schedule. Wrong arguments are not drawn: `test/unit/client` has them all.
+ * Schedules whose application makes calls that no sensible one makes: any call of the public API at any time, in any state, given up at any moment,
+ * with options of its own, from listeners too.
  */
 import { plain } from './generate.js'
 import { Random } from './random.js'
@@ -17,7 +15,6 @@ const anyTime = ['reauthenticate', 'flush', 'clear', 'connect', 'end'] as const
 const others = ['unsubscribe', 'dispose', 'reconnect', 'set-brokers', ...anyTime] as const
 const aborts: readonly Abort[] = ['before', 0, 0, 1, 2, 5, 30]
 
-/** Makes the schedule of a seed. */
 export function generate(seed: number): Schedule {
   const random = new Random(seed * 7919 + 17)
   const given = plain(seed, random)

@@ -1,8 +1,4 @@
-/**
- * Repeatable randomness: one seed (up to 53 bits) decides every number that comes out.
- *
- * Small and fast, nothing for secrets. It must never read a clock or a global.
- */
+/** Repeatable randomness: one seed (up to 53 bits) decides every number that comes out. */
 
 /** A stream of numbers that its seed decides. */
 export class Random {
@@ -27,7 +23,6 @@ export class Random {
     return sum >>> 0
   }
 
-  /** A number in [0, 1). */
   float(): number {
     return this.next() / 4_294_967_296
   }
@@ -42,12 +37,10 @@ export class Random {
     return low + this.below(high - low + 1)
   }
 
-  /** True with this probability. */
   chance(probability: number): boolean {
     return this.float() < probability
   }
 
-  /** One of them. */
   pick<T>(items: readonly T[]): T {
     return items[this.below(items.length)] as T
   }

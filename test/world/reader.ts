@@ -1,19 +1,12 @@
-/**
- * A small reader of MQTT bytes, 5.0 and 3.1.1, both directions, that shares nothing with `src/wire`: the world's own opinion of what was sent.
- *
- * It reads what the monitor needs and checks the form of the rest (lengths, flags, known properties, UTF-8). It throws `Malformed` on bytes that
- * are no MQTT. It must never import anything from `src`.
- */
+/** A small reader of MQTT bytes, 5.0 and 3.1.1, both directions, that shares nothing with `src/wire`: the world's own opinion of what was sent. */
 
 /** Names of the packet kinds by number; 0 does not exist. */
 const first = ['reserved', 'connect', 'connack', 'publish', 'puback', 'pubrec', 'pubrel'] as const
 const second = ['pubcomp', 'subscribe', 'suback', 'unsubscribe', 'unsuback', 'pingreq'] as const
 export const kinds = [...first, ...second, 'pingresp', 'disconnect', 'auth'] as const
 
-/** The kind of a packet. */
 export type Kind = (typeof kinds)[number]
 
-/** Bytes that are no MQTT packet. */
 export class Malformed extends Error {}
 
 /** A filter of SUBSCRIBE or UNSUBSCRIBE with its options byte (0 in UNSUBSCRIBE). */
@@ -25,7 +18,6 @@ export interface SeenFilter {
 /** One packet as read. Fields that its kind does not have keep their neutral value. */
 export interface Seen {
   kind: Kind
-  /** Bytes of the whole packet. */
   size: number
   /** Packet identifier, 0 where there is none. */
   id: number
@@ -48,7 +40,6 @@ export interface Seen {
   properties: Map<number, number | string>
 }
 
-/** Property identifiers that the monitor asks for. */
 export const property = {
   subscriptionIdentifier: 0x0b,
   assignedClientIdentifier: 0x12,
@@ -324,7 +315,6 @@ const longest = 4 * 1024 * 1024
 export class Splitter {
   #rest: Uint8Array = new Uint8Array(0)
 
-  /** Bytes of a packet that is not complete. */
   get pending(): number {
     return this.#rest.length
   }
@@ -347,7 +337,6 @@ export class Splitter {
   }
 }
 
-/** All these bytes, one behind the other. */
 export function joined(...parts: readonly Uint8Array[]): Uint8Array {
   const all = new Uint8Array(parts.reduce((sum, part) => sum + part.length, 0))
   let at = 0

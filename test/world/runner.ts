@@ -1,13 +1,8 @@
-/**
- * What one worker has run: schedules one by one, each kind of finding told once and made smaller, until the time is over.
- *
- * It knows nothing of a world but that it gives findings for a schedule.
- */
+/** What one worker has run: schedules one by one, each kind of finding told once and made smaller, until the time is over. */
 import type { KindName } from './kinds.js'
 import type { Finding, Outcome } from './play.js'
 import { type Shrinkable, shown, shrink } from './shrink.js'
 
-/** What a worker is told. */
 export interface Task {
   readonly kind: KindName
   /** This worker takes every `parts`-th schedule, beginning with number `part`. */
@@ -19,7 +14,6 @@ export interface Task {
   readonly enumerate?: boolean
   readonly every: number
   readonly offset: number
-  /** Stop at the first finding. */
   readonly hasty?: boolean
   /** Seconds after which no further schedule is begun. */
   readonly limit: number
@@ -36,11 +30,9 @@ export interface Report extends Finding {
   readonly schedule: string
 }
 
-/** What a worker did. */
 export interface Done {
   readonly schedules: number
   readonly seeds: number
-  /** Schedules that broke a rule. */
   readonly failed: number
   readonly reports: readonly Report[]
   readonly trace: readonly string[]
@@ -48,7 +40,6 @@ export interface Done {
 
 const mostShrunk = 8
 
-/** Runs schedules of one kind of world. */
 export class Runner {
   schedules = 0
   seeds = 0
@@ -64,7 +55,6 @@ export class Runner {
     this.#play = play
   }
 
-  /** Nothing more is to be begun. */
   get over(): boolean {
     return (
       (this.#task.hasty === true && this.failed > 0) ||
@@ -72,7 +62,6 @@ export class Runner {
     )
   }
 
-  /** Runs this worker's share of the seeds. */
   async runSeeds(scheduleOf: (seed: number) => Shrinkable): Promise<void> {
     const { first, seeds, part, parts } = this.#task
     for (let seed = first; seed < first + seeds && !this.over; seed++) {

@@ -1,9 +1,4 @@
-/**
- * What one run of the world is made of, as plain data: a setup, operations of the application at their times, and faults.
- *
- * Scenarios are written in it, the random generator makes it, the shrinker takes parts of it away, and a finding prints it. Types only, and the
- * default setup.
- */
+/** What one run of the world is made of, as plain data: a setup, operations of the application at their times, and faults. */
 import type { HabitName } from './habits.js'
 import type { Form } from './payloads.js'
 import type { PipeOptions } from './pipe.js'
@@ -43,11 +38,9 @@ export const defaultSetup = {
   ackTimeout: undefined as number | undefined,
   ttl: undefined as number | undefined,
   will: false,
-  /** Enhanced authentication by the world's own method. */
   auth: false,
   /** Credentials come from a function: fresh ones for each attempt, which expire, and sometimes an error instead. */
   tokens: false,
-  /** Watches every packet, as a debugging application does. */
   watch: false,
   /** Of the broker. */
   brokerReceiveMaximum: 20,
@@ -57,9 +50,7 @@ export const defaultSetup = {
   narrower: false,
   /** What each CONNACK says, the first one first; the last entry counts for all that follow. */
   limits: [] as readonly Limits[],
-  /** What the broker makes of the rules. */
   habit: 'none' as HabitName,
-  /** Listeners of the application call the client back. */
   meddling: false,
   /** The application makes the first `connect()`, when it likes; else the world does. */
   idle: false,
@@ -86,7 +77,6 @@ export type Style =
 /** When a signal aborts: before the call, or so many milliseconds after it. */
 export type Abort = 'before' | number
 
-/** A message. */
 interface Sent {
   readonly n: number
   readonly topic: string
@@ -98,7 +88,6 @@ interface Graded extends Sent {
   readonly qos: 0 | 1 | 2
 }
 
-/** What the application does, and when. */
 export type Operation =
   /** With `options` as `PublishOptions`. */
   | (Graded & {
@@ -126,7 +115,6 @@ export type Operation =
       readonly concurrency?: number
       /** Milliseconds that each further message takes less. */
       readonly hurry?: number
-      /** Milliseconds that each message takes. */
       readonly work: number
       /** The handler fails this often for each message before it succeeds. */
       readonly failures?: number
@@ -139,7 +127,6 @@ export type Operation =
   | { readonly do: 'unsubscribe-from'; readonly filter: string; readonly abort?: Abort }
   /** `'dispose'` as `await using` leaves it. */
   | { readonly do: 'unsubscribe' | 'detach' | 'dispose'; readonly s: number }
-  /** Another client publishes. */
   | (Graded & { readonly do: 'feed'; readonly retain?: boolean })
   | {
       readonly do: 'request'
@@ -164,17 +151,14 @@ export type Operation =
       readonly does?: Operation
       readonly throws?: boolean
     }
-  /** All in one turn. */
   | { readonly do: 'together'; readonly ops: readonly Operation[] }
 
 /** An operation at its time, in milliseconds. */
 export type Op = { readonly at: number } & Operation
 
-/** What may go wrong. */
 export type FaultKind =
   /** Both ends see a reset; what is under way is lost. */
   | 'reset'
-  /** The broker ends the stream in order. */
   | 'end'
   /** A reset after `k` more bytes from the client. */
   | 'cut-up'
@@ -216,7 +200,6 @@ export interface Fault {
   readonly k?: number
 }
 
-/** One run, of whatever kind of world. */
 export interface ScheduleOf<S, O, F> {
   readonly name: string
   readonly seed: number
@@ -227,7 +210,6 @@ export interface ScheduleOf<S, O, F> {
   readonly span: number
 }
 
-/** One run of one client. */
 export type Schedule = ScheduleOf<Setup, Op, Fault>
 
 /** What may go wrong with a link or a broker in every kind of world, as often as it is drawn. */
@@ -247,7 +229,6 @@ export const commonFaults = [
   ] as const),
   ...(['restart-keep', 'restart-keep', 'restart-lose'] as const),
 ]
-/** And where connections are drawn as well. */
 export const linkFaults = [...commonFaults, 'refuse-dial', 'connack-88', 'server-busy'] as const
 export type LinkFault = (typeof linkFaults)[number]
 

@@ -1,12 +1,7 @@
-/**
- * Makes a failing schedule smaller while it goes on failing in the same way: without operations, without faults, without settings.
- *
- * Deterministic and bounded: it gives up after so many runs. What it gives is for people to read.
- */
+/** Makes a failing schedule smaller while it goes on failing in the same way: without operations, without faults, without settings. */
 import type { Finding } from './play.js'
 import type { Schedule, ScheduleOf } from './schedule.js'
 
-/** A schedule, of whatever world. */
 export type Shrinkable = ScheduleOf<object, object, object>
 
 /** Runs a schedule and gives what was found. */
@@ -74,7 +69,6 @@ export function shown(schedule: Shrinkable): string {
   return lines.map((line) => `    ${line}`).join('\n')
 }
 
-/** Reads what `shown` gave. */
 export function parsed<S extends Shrinkable = Schedule>(text: string): S {
   const lines = text.split('\n').map((line) => line.trim())
   const head = /^name: (.*), seed: (\d+), span: (\d+) ms$/.exec(

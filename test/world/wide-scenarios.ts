@@ -1,8 +1,4 @@
-/**
- * Short scenarios of what the wider world is for: one for each thing that users' programs showed and no suite had seen.
- *
- * They are run as they are, and with a reset at each step where they are short; slow links have too many steps for every fault at each.
- */
+/** Short scenarios of what the wider world is for: one for each thing that users' programs showed and no suite had seen. */
 import { closedFilter } from './habits.js'
 import type { Form } from './payloads.js'
 import { feeds, publishes, type Scenario, scenario, short, subscribe } from './scenarios.js'
@@ -33,7 +29,6 @@ const together = (at: number, ...ops: readonly Operation[]): Op => ({ at, do: 't
 const many = (count: number, qos: 0 | 1 | 2, at = 300, topic = 'in/a'): Op[] =>
   feeds(qos, count, at, 0, 1, topic)
 
-/** All of them. */
 export const wideScenarios: readonly Scenario[] = [
   scenario('more than Receive Maximum', { receiveMaximum: 3, habit: 'excessive', short: true }, [
     subscribe(1, 1, { work: 10 }),

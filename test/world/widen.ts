@@ -1,9 +1,4 @@
-/**
- * Makes a schedule wider: what applications and brokers do that nobody thinks of when writing a test. Each dimension is drawn by itself.
- *
- * Slow links, payloads at every threshold, memory that is written over, limits that change with each connection, several calls in one turn, every
- * ending beside every other, small buffers with every policy, brokers with habits, listeners that call back. The same seed gives the same.
- */
+/** Makes a schedule wider: what applications and brokers do that nobody thinks of when writing a test. */
 import { closedFilter, habitNames, mannersOf, smallPacket } from './habits.js'
 import type { Form } from './payloads.js'
 import type { PipeOptions } from './pipe.js'
@@ -22,7 +17,6 @@ const forms: readonly Form[] = [...usual, 'shared', 'array-buffer', 'data-view']
 
 const byTime = (one: Op, other: Op): number => one.at - other.at
 
-/** Widens a schedule. */
 export function widen(schedule: Schedule, random: Random): Schedule {
   const setup: Partial<Setup> = { ...schedule.setup }
   let ops: readonly Op[] = schedule.ops

@@ -1,9 +1,4 @@
-/**
- * One run: client, pipe, broker and application in one process under virtual time, from a schedule to its findings.
- *
- * Four phases: the schedule with its faults; the world heals and everything must come to its end; a probe goes to every subscription; the client is
- * ended and nothing may be left. Worlds run one after another, because a rejection that nobody handles has no owner.
- */
+/** One run: client, pipe, broker and application in one process under virtual time, from a schedule to its findings. */
 
 import type { ClientEvents } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
@@ -41,7 +36,6 @@ const eventTypes = ['state', 'dial', ...links, ...news] as const
 /** True for worlds that look for secrets in every event. */
 export const isCareful = ({ seed }: Pick<Schedule, 'seed'>): boolean => seed % 8 === 0
 
-/** Everything of one run. */
 export class World extends AnyWorld<Schedule, History> {
   readonly setup: Setup
   monitor: Monitor
@@ -49,10 +43,8 @@ export class World extends AnyWorld<Schedule, History> {
   readonly network: Network
   application: Application
   #platform: ScriptedPlatform
-  /** True once an operation ended the client. */
   #stopped = false
   readonly #careful: boolean
-  /** Bytes of the world's own messages, by name. */
   readonly sizes: ReadonlyMap<string, number>
 
   constructor(schedule: Schedule, defect?: Defect) {
@@ -101,19 +93,16 @@ export class World extends AnyWorld<Schedule, History> {
     checkHistory(this)
   }
 
-  /** What became of each call. */
   told(): string[] {
     const outcome = ({ settled, error }: Call): string =>
       settled === 0 ? 'pending' : error === undefined ? 'fulfilled' : String(error)
     return this.history.calls.map((call) => `call ${call.what} of ${call.at} ms: ${outcome(call)}`)
   }
 
-  /** Virtual time. */
   now(): number {
     return this.clock.now()
   }
 
-  /** Undefined unless the client is closed for good. */
   get closed(): boolean {
     return this.application.client.state === 'closed'
   }
@@ -195,7 +184,6 @@ export class World extends AnyWorld<Schedule, History> {
     if (this.application.client.state === 'connected') checkHeld(this)
   }
 
-  /** Each `connect()` was given up before it began. */
   get #unconnected(): boolean {
     return (
       this.setup.idle &&
@@ -306,7 +294,6 @@ export class World extends AnyWorld<Schedule, History> {
     return { application, platform }
   }
 
-  /** The process is gone, and another one starts. */
   restart(): void {
     const old = this.application
     old.alive = false
@@ -452,7 +439,6 @@ function sizesOf({ ops }: Schedule): Map<string, number> {
   return sizes
 }
 
-/** A topic that matches the filter. */
 export function topicFor(filter: string): string {
   const plain = filter.startsWith('$share/') ? filter.split('/').slice(2).join('/') : filter
   return plain.replaceAll('+', 'probe').replaceAll('#', 'probe')

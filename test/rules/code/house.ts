@@ -1,15 +1,7 @@
-/**
- * How the rooms of the source tree hang together: circles of imports with types counted, rooms that import each other, names of classes.
- *
- * Pure functions over source text, so that the tests can show them a house that breaks the rule. `house.test.ts` applies them to the real one.
- */
-import { createRequire } from 'node:module'
+/** How the rooms of the source tree hang together: circles of imports with types counted, rooms that import each other, names of classes. */
 import path from 'node:path'
-import type * as TypeScript from 'typescript-5.2'
-import { importsOf, type Sources } from './source.js'
-
-// The compiler of this project has no parser to call; the one that checks the declarations for old versions has.
-const ts = createRequire(import.meta.url)('typescript-5.2') as typeof TypeScript
+import ts from 'typescript-5.2'
+import { importsOf, parsed, type Sources } from './source.js'
 
 /** Files that reach each other by imports of any kind, the largest set first. A file that only imports itself is one of one. */
 export function circles(sources: Sources): string[][] {
@@ -47,17 +39,12 @@ function reach(start: string, graph: ReadonlyMap<string, readonly string[]>): Se
   return found
 }
 
-/** The room of a file: its folder; of those in `src/client` itself, the client. */
-export function roomOf(file: string): string {
-  return path.posix.dirname(file)
-}
-
-/** Pairs of rooms that import each other, types counted. */
+/** Pairs of folders that import each other, types counted. */
 export function mutualRooms(sources: Sources): string[] {
   const pairs = new Set<string>()
   for (const [file, code] of sources)
     for (const target of targetsOf(file, code, sources))
-      pairs.add(`${roomOf(file)} ${roomOf(target)}`)
+      pairs.add(`${path.posix.dirname(file)} ${path.posix.dirname(target)}`)
   const mutual = [...pairs].filter((pair) => {
     const [from = '', to = ''] = pair.split(' ')
     return from < to && pairs.has(`${to} ${from}`)
@@ -69,7 +56,7 @@ export function mutualRooms(sources: Sources): string[] {
 export function repeatedClasses(sources: Sources): string[] {
   const places = new Map<string, string[]>()
   for (const [file, code] of sources) {
-    for (const node of ts.createSourceFile(file, code, ts.ScriptTarget.ES2022).statements) {
+    for (const node of parsed(code).statements) {
       if (!ts.isClassDeclaration(node) || node.name === undefined) continue
       places.set(node.name.text, [...(places.get(node.name.text) ?? []), file])
     }

@@ -1,8 +1,4 @@
-/**
- * The import rule: which layer of `src` may import which, and how.
- *
- * Pure functions over source text, so that the tests can show them a tree that breaks the rule. `layers.test.ts` applies them to the real one.
- */
+/** The import rule: which layer of `src` may import which, and how. */
 import { builtinModules } from 'node:module'
 import path from 'node:path'
 import { type Import, importsOf, type Sources } from './source.js'
@@ -62,10 +58,8 @@ const rules: Readonly<
   }),
 )
 
-/** The two modules that choose transports. */
 const entries = ['client/node.ts', 'client/browser.ts']
 
-/** Modules that may import Node builtins. */
 const nodeModules = [
   'client/node.ts',
   ...['file', 'file-lock', 'file-log', 'folder', 'level'].map((name) => `store/${name}.ts`),
@@ -126,7 +120,6 @@ function nameOf([folder, room, ...rest]: [string, ...string[]]): string | undefi
     : folder
 }
 
-/** The file that a relative import means. */
 function resolve(from: string, specifier: string): string {
   return path.posix.join(path.posix.dirname(from), specifier).replace(/\.js$/, '.ts')
 }

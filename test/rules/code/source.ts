@@ -1,14 +1,10 @@
-/**
- * Reads TypeScript source as text: blanks comments and the inside of literals, and lists the imports of a module.
- *
- * A scanner, not a parser: it knows comments, strings, templates and regular expressions, which is all that stands between a text search and
- * a false hit. It assumes source that compiles and that the formatter has been over.
- */
+/** The sources of a checkout, as the parser of TypeScript reads them: their text without comments and literals, their imports, their regular expressions. */
 import { readdirSync, readFileSync } from 'node:fs'
 import path from 'node:path'
 import { fileURLToPath } from 'node:url'
+// The compiler of this project has no parser to call; the one that checks the declarations for old versions has.
+import ts from 'typescript-5.2'
 
-/** The checkout. */
 export const root = fileURLToPath(new URL('../../..', import.meta.url))
 
 /** A module's path below src, with `/`, to its text. */
@@ -20,105 +16,93 @@ export function readSources(checkout: string = root): Sources {
   const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
     name.endsWith('.ts'),
   )
-  const entries = names
-    .sort()
-    .map((name): [string, string] => [
-      name.split(path.sep).join('/'),
-      readFileSync(path.join(folder, name), 'utf8'),
-    ])
-  return new Map(entries)
+  return new Map(
+    names
+      .sort()
+      .map((name) => [
+        name.split(path.sep).join('/'),
+        readFileSync(path.join(folder, name), 'utf8'),
+      ]),
+  )
+}
+
+export const parsed = (code: string): ts.SourceFile =>
+  ts.createSourceFile('file.ts', code, ts.ScriptTarget.Latest, true)
+
+function walk(node: ts.Node, visit: (node: ts.Node) => void): void {
+  visit(node)
+  ts.forEachChild(node, (child) => walk(child, visit))
+}
+
+/** The text with comments, strings, templates and regular expressions as spaces; every offset and line stays where it was. */
+export function blank(code: string): string {
+  const file = parsed(code)
+  let out = ''
+  const space = (end: number): void => {
+    out += code.slice(out.length, end).replace(/[^\n]/g, ' ')
+  }
+  const visit = (node: ts.Node): void => {
+    if (ts.isJSDoc(node)) return
+    const children = node.getChildren(file)
+    if (children.length > 0) return children.forEach(visit)
+    space(node.getStart(file))
+    const isLiteral =
+      ts.isLiteralExpression(node) ||
+      ts.isTemplateHead(node) ||
+      ts.isTemplateMiddleOrTemplateTail(node)
+    if (isLiteral && !ts.isNumericLiteral(node)) space(node.end)
+    else out += node.getText(file)
+  }
+  visit(file)
+  return out
 }
 
 /** One import of a module, in whatever form. */
 export interface Import {
-  /** As written: `./packets.js`, `node:net`, `ws`. */
+  /** As written: `./packets.js`, `node:net`, `ws`; empty where it is no literal. */
   readonly specifier: string
   /** `type`: erased (`import type`, `export type … from`); `value`: loaded with the module; `dynamic`: `import()`; `require`. */
   readonly kind: 'type' | 'value' | 'dynamic' | 'require'
 }
 
-const space = (text: string) => text.replace(/[^\n]/g, ' ')
-
-// A slash begins a regular expression where no operand can have ended.
-const beforeRegExp =
-  /(?:^|[-+*%=!&|^~<>?:;,({[\n]|\b(?:return|typeof|case|in|of|delete|void|do|else|throw|await|yield))\s*$/
-
-const comment = /\/\/[^\n]*|\/\*[\s\S]*?\*\//y
-const quoted = /'(?:[^'\\\n]|\\[\s\S])*'|"(?:[^"\\\n]|\\[\s\S])*"/y
-const regExp = /\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])+\/[a-z]*/y
-const plain = /[^'"`/{}]+|[\s\S]/y
-
-function match(pattern: RegExp, code: string, at: number): string | undefined {
-  pattern.lastIndex = at
-  return pattern.exec(code)?.[0]
-}
-
-/** The text with comments and the inside of strings, templates and regular expressions as spaces; every offset and line stays where it was. */
-export function blank(code: string): string {
-  let out = ''
-  // One entry per open brace: whether it is the `${` of a template.
-  const braces: boolean[] = []
-  while (out.length < code.length) {
-    const at = out.length
-    const character = code[at] as string
-    const ending = character === '}' && braces.pop() === true
-    if (character === '`' || ending) {
-      const text = templatePart(code, at)
-      if (text.endsWith('{')) braces.push(true)
-      out += `${character}${space(text.slice(1, -1))}${text.slice(1).slice(-1)}`
-      continue
-    }
-    if (character === '{') braces.push(false)
-    out += token(code, at, out)
-  }
-  return out
-}
-
-// From a backtick, or the brace that closes an expression, to the next `${` or the end of the template.
-function templatePart(code: string, start: number): string {
-  let at = start + 1
-  while (at < code.length) {
-    if (code[at] === '\\') at += 2
-    else if (code[at] === '`') return code.slice(start, at + 1)
-    else if (code.startsWith('${', at)) return code.slice(start, at + 2)
-    else at += 1
-  }
-  return code.slice(start)
-}
-
-function token(code: string, at: number, before: string): string {
-  const note = match(comment, code, at)
-  if (note !== undefined) return space(note)
-  const text = match(quoted, code, at)
-  if (text !== undefined) return `${text[0]}${space(text.slice(1, -1))}${text[0]}`
-  const pattern =
-    code[at] === '/' && beforeRegExp.test(before.slice(-80)) ? match(regExp, code, at) : undefined
-  if (pattern !== undefined) return space(pattern)
-  return match(plain, code, at) as string
-}
-
-const clause = String.raw`(?:\*(?:\s*as\s+[\w$]+)?|\{[^{}]*\}|[\w$]+(?:\s*,\s*(?:\{[^{}]*\}|\*\s*as\s+[\w$]+))?)`
-const fromClause = new RegExp(
-  String.raw`\b(?:import|export)\s+(type\s+(?!from\b))?${clause}\s*from\s*(?=['"])`,
-  'g',
-)
-const bare = /\bimport\s*(?=['"])/g
-const call = /\b(import|require)\s*\(\s*(?=['"])/g
-
-/** Every import and re-export of a module, in whatever form. An `import()` whose argument is no literal is listed with an empty specifier. */
+/** Every import and re-export of a module, in whatever form. */
 export function importsOf(code: string): Import[] {
-  const text = blank(code)
-  const literal = (found: RegExpExecArray) => {
-    const start = found.index + found[0].length
-    return code.slice(start + 1, text.indexOf(text[start] as string, start + 1))
-  }
   const found: Import[] = []
-  for (const each of text.matchAll(fromClause))
-    found.push({ specifier: literal(each), kind: each[1] === undefined ? 'value' : 'type' })
-  for (const each of text.matchAll(bare)) found.push({ specifier: literal(each), kind: 'value' })
-  for (const each of text.matchAll(call))
-    found.push({ specifier: literal(each), kind: each[1] === 'import' ? 'dynamic' : 'require' })
-  for (const _ of text.matchAll(/\bimport\s*\(\s*(?!['"\s])/g))
-    found.push({ specifier: '', kind: 'dynamic' })
+  const add = (kind: Import['kind'], given: ts.Node | undefined): void =>
+    void found.push({ kind, specifier: given && ts.isStringLiteralLike(given) ? given.text : '' })
+  walk(parsed(code), (node) => {
+    if (ts.isImportDeclaration(node))
+      add(node.importClause?.isTypeOnly ? 'type' : 'value', node.moduleSpecifier)
+    else if (ts.isExportDeclaration(node) && node.moduleSpecifier !== undefined)
+      add(node.isTypeOnly ? 'type' : 'value', node.moduleSpecifier)
+    else if (ts.isImportTypeNode(node) && ts.isLiteralTypeNode(node.argument))
+      add('dynamic', node.argument.literal)
+    else if (!ts.isCallExpression(node)) return
+    else if (node.expression.kind === ts.SyntaxKind.ImportKeyword) add('dynamic', node.arguments[0])
+    else if (ts.isIdentifier(node.expression) && node.expression.text === 'require')
+      add('require', node.arguments[0])
+  })
   return found
+}
+
+/** Methods of strings that turn a string argument into a pattern. */
+const converting = ['match', 'matchAll', 'search']
+
+/** Every regular expression in a file: literals, `RegExp` by whatever name, and string methods that make one of their argument. */
+export function patternsIn(code: string): string[] {
+  const found: string[] = []
+  walk(parsed(code), (node) => {
+    if (isPattern(node)) found.push(node.getText())
+  })
+  return found
+}
+
+// Types are not known here: `match` and the like count where their one argument is a text.
+function isPattern(node: ts.Node): boolean {
+  if (ts.isRegularExpressionLiteral(node)) return true
+  if (ts.isIdentifier(node) && node.text === 'RegExp') return !ts.isTypeReferenceNode(node.parent)
+  if (!ts.isCallExpression(node) || !ts.isPropertyAccessExpression(node.expression)) return false
+  const [first, second] = node.arguments
+  const isText = first && (ts.isStringLiteralLike(first) || ts.isTemplateExpression(first))
+  return isText === true && second === undefined && converting.includes(node.expression.name.text)
 }

@@ -1,8 +1,4 @@
-/**
- * Bytes of MQTT packets, put together by hand: integers, length-prefixed fields, fixed headers, and their broken forms.
- *
- * Knows nothing of the project's own codec and must never import it: what the corpus says is said independently. Every function gives a new list.
- */
+/** Bytes of MQTT packets, put together by hand: integers, length-prefixed fields, fixed headers, and their broken forms. */
 
 /** Bytes of a packet or of a part of one. */
 export type Bytes = readonly number[]
@@ -41,16 +37,13 @@ export function stretched(value: number, size: number): Bytes {
   )
 }
 
-/** UTF-8 of a text, without a length. */
 export const text = (value: string): Bytes => [...new TextEncoder().encode(value)]
 
 /** Binary Data, or a UTF-8 Encoded String whose bytes are given: two bytes of length before them (sections 1.5.4, 1.5.6). */
 export const prefixed = (bytes: Bytes): Bytes => join(u16(bytes.length), bytes)
 
-/** UTF-8 Encoded String. */
 export const string = (value: string): Bytes => prefixed(text(value))
 
-/** The same byte many times. */
 export const fill = (count: number, byte: number): Bytes => new Array<number>(count).fill(byte)
 
 /** A packet: first byte, Remaining Length, and what it counts. */
@@ -59,12 +52,10 @@ export function frame(first: number, ...parts: Bytes[]): Bytes {
   return join([first], vbi(body.length), body)
 }
 
-/** Property Length and properties. */
 export function block(...properties: Bytes[]): Bytes {
   const list = join(...properties)
   return join(vbi(list.length), list)
 }
 
-/** Lower-case hexadecimal digits. */
 export const hex = (bytes: Bytes): string =>
   bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')

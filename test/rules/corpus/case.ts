@@ -1,9 +1,4 @@
-/**
- * A case of the corpus: the bytes of one or more packets, and what each of them means, said by whoever put them together.
- *
- * Meanings are facts about the bytes alone ("PUBACK of identifier 2"), or the rule that they break by themselves. What comes of them in which
- * state is the oracle's to say. Builders must state meanings, never find them out by decoding.
- */
+/** A case of the corpus: the bytes of one or more packets, and what each of them means, said by whoever put them together. */
 import { type Bytes, hex, join } from './bytes.js'
 import type { PacketName } from './facts.js'
 import type { RuleName } from './rules.js'
@@ -20,10 +15,8 @@ export type Meaning =
       readonly code: number
       readonly present?: boolean
       readonly method?: string
-      /** It assigns a client identifier. */
       readonly assigned?: boolean
       readonly pairs?: number
-      /** Maximum Packet Size that it announces. */
       readonly limit?: number
     }
   | {
@@ -35,7 +28,6 @@ export type Meaning =
       /** The topic is empty: the alias stands for it. */
       readonly nameless?: boolean
       readonly pairs?: number
-      /** Number of Subscription Identifiers. */
       readonly identifiers?: number
     }
   | {
@@ -61,7 +53,6 @@ export type Meaning =
       readonly pairs?: number
     }
 
-/** Bytes, and what they are. */
 export interface Step {
   readonly bytes: Bytes
   readonly meaning: Meaning
@@ -74,12 +65,10 @@ export const broken = (rule: RuleName, bytes: Bytes): Step => ({
 })
 export const partial = (bytes: Bytes): Step => ({ bytes, meaning: { kind: 'partial' } })
 
-/** One sequence of bytes. */
 export interface Case {
   /** Version, packet type and what is special: unique. */
   readonly name: string
   readonly version: 4 | 5
-  /** The packet that it is about. */
   readonly type: PacketName
   /** What it has that no other case of this packet type has. */
   readonly special: string
@@ -87,7 +76,6 @@ export interface Case {
   readonly bytes: Uint8Array
 }
 
-/** Collects the cases of one protocol version. */
 export class Book {
   readonly version: 4 | 5
   readonly cases: Case[] = []
@@ -109,12 +97,20 @@ export class Book {
     })
   }
 
-  /** The two calls for one packet type. */
+  /** The calls for one packet type; `all` and `allBad` take many at once, by what is special about them. */
   of(type: PacketName) {
+    const add = (special: string, ...steps: Step[]): void => this.add(type, special, ...steps)
+    const bad = (rule: RuleName, how: string, ...parts: Bytes[]): void =>
+      this.addBroken(type, rule, how, ...parts)
     return {
-      add: (special: string, ...steps: Step[]): void => this.add(type, special, ...steps),
-      bad: (rule: RuleName, how: string, ...parts: Bytes[]): void =>
-        this.addBroken(type, rule, how, ...parts),
+      add,
+      bad,
+      all(cases: Readonly<Record<string, Step | readonly Step[]>>): void {
+        for (const [special, steps] of Object.entries(cases)) add(special, ...[steps].flat())
+      },
+      allBad(rule: RuleName, cases: Readonly<Record<string, Bytes>>): void {
+        for (const [how, bytes] of Object.entries(cases)) bad(rule, how, bytes)
+      },
     }
   }
 

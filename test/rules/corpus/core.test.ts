@@ -1,7 +1,7 @@
 /** Every case in every state on the bare framer and session: whole, cut everywhere, byte by byte. */
 import { describe, expect, it } from 'vitest'
 import type { PacketName } from './facts.js'
-import { runCore } from './run/core-jobs.js'
+import { runCore } from './run/core.js'
 import { jobs } from './run/jobs.js'
 import { misjudged } from './run/misjudged.js'
 

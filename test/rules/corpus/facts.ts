@@ -1,8 +1,4 @@
-/**
- * What the standard's tables say, as the corpus needs it: packet types, properties, reason codes that a server may send, strings good and bad.
- *
- * Written down from the standard, not taken from the project's codec. Facts only: what follows from breaking one stands in `rules.ts`.
- */
+/** What the standard's tables say, as the corpus needs it: packet types, properties, reason codes that a server may send, strings good and bad. */
 import { type Bytes, text } from './bytes.js'
 
 /** Control packet types, and the reserved one (section 2.1.2). */
@@ -25,7 +21,6 @@ export const typeNumbers = {
   auth: 15,
 } as const
 
-/** Name of a packet type. */
 export type PacketName = keyof typeof typeNumbers
 
 /** Types whose fixed header has the flags 0010; those of PUBLISH mean something, all others are 0000 (section 2.1.3). */
@@ -38,14 +33,11 @@ export const firstByte = (type: PacketName): number =>
 /** Data types of properties (section 2.2.2.2). A flag is a byte that is 0 or 1. */
 export type ValueKind = 'flag' | 'u16' | 'u32' | 'varint' | 'utf8' | 'binary' | 'pair'
 
-/** One row of table 2-4. */
 export interface PropertyFact {
   readonly id: number
   readonly name: string
   readonly kind: ValueKind
-  /** Packets from a server that may hold it. */
   readonly on: readonly PacketName[]
-  /** Zero is forbidden. */
   readonly positive?: true
 }
 
@@ -61,7 +53,6 @@ const reasoned: readonly PacketName[] = [
   'auth',
 ]
 
-/** All 27 properties. */
 export const properties: readonly PropertyFact[] = [
   { id: 0x01, name: 'Payload Format Indicator', kind: 'flag', on: ['publish'] },
   { id: 0x02, name: 'Message Expiry Interval', kind: 'u32', on: ['publish'] },

@@ -1,15 +1,4 @@
-/**
- * The corpus: byte sequences that a server may send, good and bad, with what a client has to make of each in each state of a session.
- *
- * - `build/` makes the cases, packet type by packet type, with `bytes.ts` and `packets.ts`; it knows the tables of `facts.ts`, not our codec.
- * - A case says what its packets mean or which of `rules.ts` they break; `oracle.ts` says what follows in each of `states.ts`.
- * - `run/` takes every case into every state: on the bare framer and session, and on a client over memory, TCP and WebSocket, whole and in pieces.
- * - `balance.ts` counts them by packet type, state and end. `npm run lab -- corpus table` prints that table.
- *
- * Ends: the link is `open`, or still `waiting` for the end of the handshake; the server `refused` us or `disconnected`; we closed it and said why
- * (`81`, `82`, `93`, `94`, `95`, `97`: DISCONNECT with that reason code) or nothing (`silent …`: before CONNACK, and on 3.1.1); or our DISCONNECT
- * was out already and everything is `dropped`. No two cases have the same bytes, or the same packet type, speciality and ends.
- */
+/** The corpus: byte sequences that a server may send, good and bad, with what a client has to make of each in each state of a session. */
 import { addAcks } from './build/acks.js'
 import { addAnswers } from './build/answers.js'
 import { addConnack } from './build/connack.js'

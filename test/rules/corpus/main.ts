@@ -1,31 +1,16 @@
-/**
- * What `npm run lab -- corpus` takes from here: the table of balance, the cases as JSON lines, and the ways in which they are run.
- */
-import { balanceOf, tableOf } from './balance.js'
+/** What `npm run lab -- corpus` takes from here: the cases as JSON lines, and the ways in which they are run. */
 import { hex } from './bytes.js'
 import type { Case } from './case.js'
 import { corpus } from './index.js'
 import { endName, judge } from './oracle.js'
-import { runCore } from './run/core-jobs.js'
+import { runCore } from './run/core.js'
 import { cutJobs, jobs } from './run/jobs.js'
 import { runMemory } from './run/memory.js'
 import { runNetwork } from './run/network.js'
 import type { Job } from './run/verdict.js'
-import { states, statesOf } from './states.js'
+import { statesOf } from './states.js'
 
 const versions = [5, 4] as const
-
-/** The states, and how cases spread over them. */
-export function table(): string[] {
-  return [
-    ...states.map(({ name, group, title }) => `${name.padEnd(17)} ${group.padEnd(15)} ${title}`),
-    ...versions.flatMap((version) => [
-      '',
-      `MQTT ${version === 5 ? '5.0' : '3.1.1'}: ${corpus(version).length} cases`,
-      ...tableOf(balanceOf(corpus(version))),
-    ]),
-  ]
-}
 
 function row({ name, version, type, meanings, bytes }: Case): string {
   const expected = Object.fromEntries(
@@ -38,12 +23,10 @@ function row({ name, version, type, meanings, bytes }: Case): string {
   return JSON.stringify({ name, version, packet: type, hex: hex([...bytes]), expected })
 }
 
-/** One case a line. */
 export function* lines(): Iterable<string> {
   for (const version of versions) for (const each of corpus(version)) yield row(each)
 }
 
-/** How the cases are run, by name. */
 export const ways: Readonly<Record<string, (list: readonly Job[]) => Promise<string[]>>> = {
   core: runCore,
   'memory, whole': runMemory,

@@ -1,22 +1,14 @@
-/**
- * What a client has to do with a sequence in a state: a reference of the rules, small enough to be read, without bytes, timers or promises.
- *
- * It takes meanings, not bytes, and shares nothing with the client. Where a connection ends, acknowledgements before the end may or may not have
- * left: they are bounds then, not promises.
- */
+/** What a client has to do with a sequence in a state: a reference of the rules, small enough to be read, without bytes, timers or promises. */
 import type { Meaning } from './case.js'
 import { type RuleName, rules } from './rules.js'
 import { type Awaiting, counts, limits, type State, type Taken } from './states.js'
 
-/** How it ends. */
 export type End =
   /** The link is up. */
   | 'open'
   /** The handshake is not over, and nothing is wrong. */
   | 'waiting'
-  /** CONNACK said no. */
   | 'refused'
-  /** We ended it. */
   | 'closed'
   /** The server's DISCONNECT ended it. */
   | 'disconnected'
@@ -35,7 +27,6 @@ export interface Expected {
   readonly announced: number | undefined
   /** Reason code of the error that the application gets, where the connection ends. */
   readonly cause: number | undefined
-  /** Broken rule, where we ended it. */
   readonly rule: RuleName | undefined
   /** The last packet is incomplete, or the server's Maximum Packet Size leaves no room: it cannot be asked whether the link is up. */
   readonly mute: boolean
@@ -61,7 +52,6 @@ class Model {
   limit = Number.POSITIVE_INFINITY
   #open: boolean
   #settles: boolean
-  /** Rounds of the exchange under way. */
   #rounds: number | undefined
   readonly #ours: Map<number, Awaiting>
   readonly #theirs: Map<number, Taken>

@@ -1,26 +1,16 @@
-/**
- * Good packets of a server, with their meanings: what sequences are made of. MQTT 5.0 unless the name says otherwise.
- *
- * Each function gives the plainest packet of its kind; what is special about a case is passed in.
- */
+/** Good packets of a server, with their meanings: what sequences are made of. */
 import { type Bytes, block, frame, prefixed, string, text, u16, vbi } from './bytes.js'
 import { ids, method, type Step, step } from './case.js'
 
-/** Authentication Method, as a property. */
 export const methodProperty = (name: string = method): Bytes => [0x15, ...string(name)]
-/** Authentication Data. */
 export const dataProperty = (...bytes: Bytes): Bytes => [0x16, ...prefixed(bytes)]
-/** Reason String. */
 export const reasonProperty = (reason: string): Bytes => [0x1f, ...string(reason)]
-/** User Property. */
 export const pairProperty = (name = 'n', value = 'v'): Bytes => [
   0x26,
   ...string(name),
   ...string(value),
 ]
-/** Topic Alias. */
 export const aliasProperty = (alias: number): Bytes => [0x23, ...u16(alias)]
-/** Subscription Identifier. */
 export const identifierProperty = (identifier: number): Bytes => [0x0b, ...vbi(identifier)]
 
 export const connack = (code = 0, present = false, ...properties: Bytes[]): Step =>
@@ -30,7 +20,6 @@ export const connack = (code = 0, present = false, ...properties: Bytes[]): Step
     present,
   })
 
-/** CONNACK for a CONNECT with a method. */
 export const authenticated = (): Step =>
   step(frame(0x20, [0, 0], block(methodProperty())), { kind: 'connack', code: 0, method })
 
@@ -41,7 +30,6 @@ export interface PublishParts {
   readonly retain?: boolean
   readonly topic?: Bytes
   readonly alias?: number
-  /** Properties besides the alias, encoded. */
   readonly properties?: readonly Bytes[]
   readonly pairs?: number
   readonly identifiers?: number
@@ -84,13 +72,11 @@ export const ackFirst: Readonly<Record<AckKind, number>> = {
   pubcomp: 0x70,
 }
 
-/** An acknowledgement in its shortest form. */
 export const ack = (kind: AckKind, id: number): Step =>
   step(frame(ackFirst[kind], u16(id)), { kind, id, code: 0 })
 /** With a reason code, without a Property Length. */
 export const reasonedAck = (kind: AckKind, id: number, code: number): Step =>
   step(frame(ackFirst[kind], u16(id), [code]), { kind, id, code })
-/** With everything. */
 export const fullAck = (kind: AckKind, id: number, code: number, ...properties: Bytes[]): Step =>
   step(frame(ackFirst[kind], u16(id), [code], block(...properties)), { kind, id, code })
 
@@ -109,7 +95,6 @@ export const unsuback = (id: number, codes: Bytes, ...properties: Bytes[]): Step
 
 export const pingresp = (): Step => step([0xd0, 0x00], { kind: 'pingresp' })
 
-/** Without a body: Normal disconnection. */
 export const goodbye = (): Step => step([0xe0, 0x00], { kind: 'disconnect', code: 0 })
 export const disconnect = (code: number, ...properties: Bytes[]): Step =>
   step(frame(0xe0, [code], block(...properties)), { kind: 'disconnect', code })

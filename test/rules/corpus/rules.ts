@@ -1,11 +1,5 @@
-/**
- * Why a connection ends: every rule that a sequence of the corpus breaks, with the reason code of our DISCONNECT and where the rule stands.
- *
- * The code is what is announced on an open connection of MQTT 5.0. Before CONNACK, and on 3.1.1, nothing is announced; the code is then the cause
- * that the application is told. Where the standard leaves the choice between 0x81 and 0x82, the choice is the project's, and says so.
- */
+/** Why a connection ends: every rule that a sequence of the corpus breaks, with the reason code of our DISCONNECT and where the rule stands. */
 
-/** Reason code and source of a rule. */
 export interface Rule {
   readonly code: 0x81 | 0x82 | 0x93 | 0x94 | 0x95 | 0x97
   readonly source: string
@@ -13,7 +7,6 @@ export interface Rule {
 
 const rule = (code: Rule['code'], source: string): Rule => ({ code, source })
 
-/** All of them, by name. */
 export const rules = {
   // The fixed header
   'reserved packet type': rule(0x81, 'section 2.1.2'),
@@ -74,5 +67,4 @@ export const rules = {
   'another number of reason codes than filters': rule(0x82, '[MQTT-3.8.4-6]'),
 } as const satisfies Record<string, Rule>
 
-/** Name of a rule. */
 export type RuleName = keyof typeof rules

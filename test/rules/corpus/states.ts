@@ -1,12 +1,6 @@
-/**
- * The states of a session in which every case is run: what the client was started with, and what is known and under way on both sides.
- *
- * These are facts for the oracle; `run/enter.ts` and `run/core.ts` bring a client, or a bare session, into each state. Client options that decide
- * anything (Receive Maximum, Topic Alias Maximum, Maximum Packet Size, clean start, client identifier, method) are named here.
- */
+/** The states of a session in which every case is run: what the client was started with, and what is known and under way on both sides. */
 import { ids, method } from './case.js'
 
-/** What the client announces in each state. */
 export const limits = {
   receiveMaximum: 4,
   topicAliasMaximum: 3,
@@ -28,9 +22,6 @@ export type StateName =
   | 'reauthenticating'
   | 'disconnecting'
 
-/** Which of the five states of the issue it stands for. */
-export type StateGroup = 'before CONNACK' | 'connected' | 'mid QoS 2' | 'mid AUTH' | 'disconnecting'
-
 /** What an identifier of ours waits for; of a SUBSCRIBE or UNSUBSCRIBE also its number of filters. */
 export type Awaiting =
   | 'puback'
@@ -43,7 +34,6 @@ export type Taken = 'in hand at QoS 1' | 'in hand at QoS 2' | 'awaiting PUBREL'
 
 export interface State {
   readonly name: StateName
-  readonly group: StateGroup
   readonly title: string
   readonly versions: readonly (4 | 5)[]
   /** CONNACK has still to come. */
@@ -59,13 +49,11 @@ export interface State {
   readonly settles: boolean
   readonly ours: Readonly<Record<number, Awaiting>>
   readonly theirs: Readonly<Record<number, Taken>>
-  /** Topic aliases that the server has set. */
   readonly aliases: readonly number[]
-  /** Our DISCONNECT is out. */
   readonly leaving: boolean
 }
 
-const plain: Omit<State, 'name' | 'group' | 'title'> = {
+const plain: Omit<State, 'name' | 'title'> = {
   versions: [5, 4],
   handshake: false,
   clientId: 'corpus',
@@ -83,7 +71,6 @@ export const states: readonly State[] = [
   {
     ...plain,
     name: 'connecting',
-    group: 'before CONNACK',
     title: 'CONNECT is out, without a client identifier',
     handshake: true,
     clientId: '',
@@ -91,7 +78,6 @@ export const states: readonly State[] = [
   {
     ...plain,
     name: 'resuming',
-    group: 'before CONNACK',
     title: 'CONNECT is out, for a session that may exist; nobody subscribed',
     handshake: true,
     cleanStart: false,
@@ -99,18 +85,16 @@ export const states: readonly State[] = [
   {
     ...plain,
     name: 'authenticating',
-    group: 'mid AUTH',
     title: 'CONNECT with a method, one AUTH each way',
     versions: [5],
     handshake: true,
     method,
     rounds: 1,
   },
-  { ...plain, name: 'idle', group: 'connected', title: 'one subscription, nothing in flight' },
+  { ...plain, name: 'idle', title: 'one subscription, nothing in flight' },
   {
     ...plain,
     name: 'busy',
-    group: 'connected',
     title:
       'PUBLISH at QoS 1, SUBSCRIBE and UNSUBSCRIBE in flight; two messages, at QoS 1 and 2, in the hands of the application, which keeps them',
     settles: false,
@@ -125,28 +109,24 @@ export const states: readonly State[] = [
   {
     ...plain,
     name: 'received',
-    group: 'mid QoS 2',
     title: 'PUBREC is out, PUBREL is awaited',
     theirs: { [ids.theirs2]: 'awaiting PUBREL' },
   },
   {
     ...plain,
     name: 'sent',
-    group: 'mid QoS 2',
     title: 'PUBLISH at QoS 2 is out, PUBREC is awaited',
     ours: { [ids.ours]: 'pubrec' },
   },
   {
     ...plain,
     name: 'released',
-    group: 'mid QoS 2',
     title: 'PUBREL is out, PUBCOMP is awaited',
     ours: { [ids.ours]: 'pubcomp' },
   },
   {
     ...plain,
     name: 'reauthenticating',
-    group: 'mid AUTH',
     title: 'connected with a method, AUTH 0x19 is out',
     versions: [5],
     method,
@@ -155,7 +135,6 @@ export const states: readonly State[] = [
   {
     ...plain,
     name: 'disconnecting',
-    group: 'disconnecting',
     title: 'DISCONNECT is out, the stream is still open',
     leaving: true,
   },

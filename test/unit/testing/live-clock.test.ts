@@ -30,18 +30,6 @@ it('runs what was set while the last of what is due settles', async () => {
   }
 })
 
-it('runs nothing that takes time until time passes', async () => {
-  const clock = new LiveClock()
-  const seen: number[] = []
-  clock.setTimer(() => seen.push(clock.now()), 1)
-  await at(clock, 0)
-  expect(seen).toEqual([])
-  expect(clock.next).toBe(1)
-  await clock.advance(1)
-  expect(seen).toEqual([1])
-  expect(clock.next).toBeUndefined()
-})
-
 it('lets promises settle between two timers', async () => {
   const clock = new LiveClock()
   const seen: string[] = []

@@ -38,17 +38,6 @@ async function linked() {
   return { network, dial, link, server, near, far, tasks }
 }
 
-it('carries bytes and the end both ways', async () => {
-  const { link, server, near, far, tasks } = await linked()
-  expect(link.write(Uint8Array.of(1))).toBe(true)
-  server.write(Uint8Array.of(2))
-  await tasks()
-  link.close()
-  await tasks()
-  expect(near.events).toEqual(['chunk 2', 'closed undefined'])
-  expect(far.events).toEqual(['chunk 1', 'closed undefined'])
-})
-
 it('tells both ends of a cut, once, and refuses what is written afterwards', async () => {
   const { network, link, near, far, tasks } = await linked()
   const written: unknown[] = []

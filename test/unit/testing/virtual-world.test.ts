@@ -1,7 +1,7 @@
 /** Worlds for tests of programs: clients, a broker and links on one virtual clock. */
 import { describe, expect, it } from 'vitest'
 import type { Client, connect as realConnect } from '../../../src/client/node.js'
-import { MemoryBroker, VirtualWorld, type VirtualWorldOptions } from '../../../src/testing/index.js'
+import { VirtualWorld, type VirtualWorldOptions } from '../../../src/testing/index.js'
 
 const minute = 60_000
 const hour = 60 * minute
@@ -184,21 +184,6 @@ describe('what takes time', () => {
       })
       expect(world.clock.pending).toBe(0)
       await expect(sleep(-1)).rejects.toMatchObject({ code: 'ERR_INVALID_OPTION', option: 'delay' })
-    }))
-
-  it('is shared with further brokers', () =>
-    inWorld(async (world) => {
-      const other = new MemoryBroker({ clock: world.clock })
-      const client = await world.connect(
-        { url: 'mqtt://other', transport: other.dial },
-        { clientId: 'c', keepAlive: 10 },
-      )
-      await world.pass(hour)
-      expect(client.state).toBe('connected')
-      expect([...other.clients.keys()]).toEqual(['c'])
-      expect(world.broker.clients.size).toBe(0)
-      await client.disconnect()
-      await other.close()
     }))
 })
 

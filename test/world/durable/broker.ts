@@ -1,6 +1,4 @@
-/**
- * The broker of the durable world: that of `mqwire/testing`, with the habits of the run, refusals of single messages, and low identifiers.
- */
+/** The broker of the durable world: that of `mqwire/testing`, with the habits of the run, refusals of single messages, and low identifiers. */
 import { MemoryBroker } from '../../../src/testing/broker/index.js'
 import type { ClientPacket, ServerPacket } from '../../../src/wire/packets.js'
 import type { WorldClock } from '../clock.js'
@@ -52,7 +50,6 @@ export class LowIdentifiers {
   readonly #low = new Map<number, number>()
   readonly #own = new Map<number, number>()
 
-  /** The session is gone. */
   clear(): void {
     this.#low.clear()
     this.#own.clear()

@@ -1,8 +1,4 @@
-/**
- * One client of the device with what its application does around it: a handler, a queue, and notes of everything that it was told.
- *
- * Nothing is noted once its process has died, whatever its promises do. It must never look at the disk but to check what it was given.
- */
+/** One client of the device with what its application does around it: a handler, a queue, and notes of everything that it was told. */
 import type { ClientEvents, Message } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
 import type { Platform } from '../../../src/client/platform/platform.js'
@@ -23,11 +19,9 @@ const traced = ['state', 'connect', ...ends, 'recovered', 'drop', 'unclaimed', '
 /** Milliseconds until a queue tries a refused entry again. */
 const backoff = 200
 
-/** A client and its application. */
 export class Device {
   readonly client: BaseClient
   queue: Queue | undefined
-  /** Calls that have not settled. */
   readonly pending = new Set<string>()
   /** Publishes that an earlier client had left. */
   readonly restored: readonly KeptPublish[]
@@ -35,7 +29,6 @@ export class Device {
   readonly recovered: number[] = []
   /** Undefined before the first `connect` event. */
   connected: ClientEvents['connect'] | undefined
-  /** The application ends it. */
   stopping = false
   readonly #world: DurableWorld
   readonly #process: Process
@@ -78,7 +71,6 @@ export class Device {
     })
   }
 
-  /** Connects, listens, and opens the queue. */
   begin(): void {
     const { setup, history } = this.#world
     this.#listen()

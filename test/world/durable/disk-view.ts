@@ -1,8 +1,4 @@
-/**
- * What a crash would leave of a session at any moment: the records that are on the disk, read from its bytes and not from the store.
- *
- * With durability 'os' everything written counts, with 'sync' what was synced. It reads on from where it was; it must never write.
- */
+/** What a crash would leave of a session at any moment: the records that are on the disk, read from its bytes and not from the store. */
 import type { InboundRecord, PublishRecord } from '../../../src/client/durable/records.js'
 import {
   decodeInbound,
@@ -19,7 +15,6 @@ export interface KeptPublish {
   readonly packetId: number
   readonly stage: PublishRecord['stage']
   readonly qos: number
-  /** The name of the message. */
   readonly name: string
   /** It is that of an entry of a queue. */
   readonly linked: boolean
@@ -28,7 +23,6 @@ export interface KeptPublish {
 /** Names of messages by number of their record: a record that is released has no payload any more. */
 export type Names = Map<number, string>
 
-/** The records of one disk. */
 export class DiskView {
   readonly #disk: SimulatedDisk
   readonly #whole: boolean
@@ -45,7 +39,6 @@ export class DiskView {
     this.#names = names
   }
 
-  /** Keys and values. */
   get entries(): ReadonlyMap<string, Uint8Array> {
     const length = this.#whole ? this.#disk.written.length : this.#disk.synced
     if (length < this.#found.length) this.#read(recovered(this.#disk.written.subarray(0, length)))
@@ -54,7 +47,6 @@ export class DiskView {
     return this.#found.entries
   }
 
-  /** Publishes in flight, in order. */
   get publishes(): readonly KeptPublish[] {
     const { entries } = this
     this.#publishes ??= [...entries]

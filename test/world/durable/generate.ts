@@ -1,8 +1,4 @@
-/**
- * A random schedule of the durable world from a seed: a setup, what the application does, and what goes wrong, crashes among it.
- *
- * The same seed gives the same schedule for ever, as long as this file stays as it is.
- */
+/** A random schedule of the durable world from a seed: a setup, what the application does, and what goes wrong, crashes among it. */
 import { linkFault, numbered, troubledTime } from '../generate.js'
 import type { HabitName } from '../habits.js'
 import { Random } from '../random.js'
@@ -13,7 +9,6 @@ const odd = ['unknown-releases', 'excessive', 'mosquitto', 'acknowledges-zero'] 
 const rude = ['foreign-properties', 'dies-young', 'poisoned', 'few-filters'] as const
 const habits: readonly HabitName[] = [...usual, ...odd, ...rude]
 
-/** Makes the schedule of a seed. */
 export function generate(seed: number): Schedule {
   const random = new Random(seed)
   const span = random.pick([600, 2000, 4000])

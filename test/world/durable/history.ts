@@ -6,7 +6,6 @@ import type { MqttError } from '../../../src/errors.js'
 import { Findings } from '../play.js'
 import type { Op } from './schedule.js'
 
-/** A publish of the application. */
 export interface Outgoing {
   readonly op: Extract<Op, { do: 'publish' | 'enqueue' }>
   readonly name: string
@@ -14,13 +13,11 @@ export interface Outgoing {
   readonly client: number
   state: 'pending' | 'fulfilled' | 'rejected'
   error: MqttError | undefined
-  /** A crash would have left it: it was found on the disk by a later client. */
   restored: boolean
   /** Whoever asked was told that it is given up, in this or a later process. */
   told: string | undefined
 }
 
-/** A message for the device. */
 export interface Fed {
   readonly op: Extract<Op, { do: 'feed' }>
   readonly name: string
@@ -32,7 +29,6 @@ export interface Fed {
   handled: number
 }
 
-/** Everything of one run. */
 export class History extends Findings {
   readonly outgoing = new Map<string, Outgoing>()
   readonly fed = new Map<string, Fed>()

@@ -1,11 +1,8 @@
-/**
- * What must hold at the end of a run, whatever went wrong in it. Pure but for the findings that it reports.
- */
+/** What must hold at the end of a run, whatever went wrong in it. */
 import type { BrokerSession, MemoryBroker } from '../../../src/testing/broker/index.js'
 import type { Fed, History, Outgoing } from './history.js'
 import { type Schedule, type Setup, storeRefuses } from './schedule.js'
 
-/** What is checked. */
 export interface Checked {
   readonly history: History
   readonly setup: Setup
@@ -22,7 +19,6 @@ export function owed({ losses }: Pick<Checked, 'losses'>, fed: Fed): boolean {
   return fed.handled === 0 && fed.losses === losses
 }
 
-/** Checks everything, and reports what is wrong. */
 export function checkHistory(run: Checked): void {
   const { history, accepted, setup, schedule } = run
   const times = new Map<string, number>()

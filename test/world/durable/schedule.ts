@@ -1,8 +1,4 @@
-/**
- * What one run of the durable world is made of, as plain data: a setup, what the application does, and what goes wrong. Types, and the default setup.
- *
- * A run counts its moments: every timer, every packet in and out, every step of the disk. A crash strikes at one of them, or at a time.
- */
+/** What one run of the durable world is made of, as plain data: a setup, what the application does, and what goes wrong. */
 import type { HabitName } from '../habits.js'
 import type { PipeOptions } from '../pipe.js'
 import type { Refused } from '../play.js'
@@ -18,7 +14,6 @@ export const defaultSetup = {
   durability: 'sync' as 'sync' | 'os',
   /** False: incoming messages are not kept. */
   inbound: true,
-  /** Dead letters are kept in the same store. */
   letters: false,
   /** Least and most milliseconds of a step of the disk. */
   disk: [0, 0] as readonly [least: number, most: number],
@@ -40,7 +35,6 @@ export const defaultSetup = {
 }
 export type Setup = Readonly<typeof defaultSetup>
 
-/** What the application does, and another client. */
 export type Op =
   /** Straight to the client, or into the queue. */
   | {
@@ -70,7 +64,6 @@ export type Op =
       readonly delay: number
     }
 
-/** What goes wrong. */
 export type Fault =
   | { readonly kind: LinkFault; readonly at: number; readonly k?: number }
   /** The process dies, and another one starts `delay` milliseconds later. */
@@ -101,7 +94,6 @@ export type Fault =
 
 export type Crash = Extract<Fault, { kind: 'crash' }>
 
-/** One run. */
 export type Schedule = ScheduleOf<Setup, Op, Fault>
 
 /** True where the store refuses some of what it is given. */

@@ -3,7 +3,6 @@ import { expect, test } from 'vitest'
 import type { PublishRecord } from '../../../src/client/durable/records.js'
 import { decodePublish, encodePublish, putting } from '../../../src/client/durable/records.js'
 import * as packet from '../packets.js'
-import { LowIdentifiers } from './broker.js'
 import type { DiskView } from './disk-view.js'
 import { History } from './history.js'
 import { WireRules } from './wire-rules.js'
@@ -26,8 +25,6 @@ function recordOf(qos: 1 | 2): PublishRecord {
 test.each([
   ['a refused record, and the entry on the disk', 1, true, 'e1', []],
   ['a record that nobody refused', 1, false, 'e1', ['early']],
-  ['no entry on the disk', 1, true, undefined, ['early']],
-  ['the record of another entry', 1, true, 'e2', ['early']],
   ['QoS 2', 2, true, 'e1', ['early']],
 ] as const)(
   'a PUBLISH whose record is not on the disk: %s',
@@ -47,29 +44,3 @@ test.each([
     expect(history.findings.map(({ rule }) => rule)).toEqual(rules)
   },
 )
-
-test('a broker with low identifiers gives each message the lowest one that is free, and knows it again', () => {
-  const publish = (packetId: number) =>
-    ({
-      type: 'publish',
-      topic: 't',
-      payload: new Uint8Array(0),
-      qos: 2,
-      dup: false,
-      retain: false,
-      packetId,
-      properties: {},
-    }) as const
-  const answer = (type: 'pubrec' | 'pubcomp', packetId: number) =>
-    ({ type, packetId, reasonCode: 0, properties: {} }) as const
-  const identifiers = new LowIdentifiers()
-  expect([7, 8].map((id) => identifiers.intercept('out', publish(id)))).toMatchObject([
-    { packetId: 1 },
-    { packetId: 2 },
-  ])
-  expect(identifiers.intercept('in', answer('pubrec', 1))).toMatchObject({ packetId: 7 })
-  expect(identifiers.intercept('in', answer('pubcomp', 1))).toMatchObject({ packetId: 7 })
-  expect(identifiers.intercept('out', publish(9))).toMatchObject({ packetId: 1 })
-  expect(identifiers.intercept('out', publish(8))).toMatchObject({ packetId: 2 })
-  expect(identifiers.intercept('in', answer('pubcomp', 3))).toBeUndefined()
-})

@@ -1,18 +1,12 @@
-/**
- * What may leave the device only after something is safe: it sees each packet before the other side does, and looks at the disk.
- *
- * State of the session outlives connections and processes, as the broker's does. It must never ask the client.
- */
+/** What may leave the device only after something is safe: it sees each packet before the other side does, and looks at the disk. */
 import type { PublishRecord } from '../../../src/client/durable/records.js'
 import { Malformed, readPacket, type Seen, Splitter } from '../reader.js'
 import type { DiskView } from './disk-view.js'
 import type { History } from './history.js'
 
-/** What the rules have to know. */
 export interface WireHost {
   readonly history: History
   readonly version: 4 | 5
-  /** Incoming messages are kept. */
   readonly inbound: boolean
   /** What is written is on the disk, and QoS 2 must not be sent in another session. */
   readonly strict: boolean
@@ -28,21 +22,18 @@ export interface WireHost {
 
 const refusal = 0x80
 
-/** Packets of one device. */
 export class WireRules {
   readonly assignedId = ''
   readonly #host: WireHost
   /** Exchanges that are open towards the broker, as the client knows it: the message under each identifier. */
   readonly #open = new Map<number, { readonly name: string; readonly qos: number }>()
 
-  /** The latest connection. */
   #latest = { asked: false, answered: false, alive: (): boolean => true }
 
   constructor(host: WireHost) {
     this.#host = host
   }
 
-  /** A stream was opened. */
   connect(): { sent(bytes: Uint8Array): void; arriving(bytes: Uint8Array): void; end(): void } {
     const alive = this.#host.alive()
     const { view, history } = this.#host

@@ -1,9 +1,4 @@
-/**
- * One run of the durable world: a device whose process dies and comes back, its disk, a broker and the network between, under virtual time.
- *
- * Three phases: the schedule with what goes wrong; everything heals, and all must come to rest; what is left is looked at, and the client ended. Worlds
- * run one after another: they take over the timers of the platform.
- */
+/** One run of the durable world: a device whose process dies and comes back, its disk, a broker and the network between, under virtual time. */
 
 import { decodePublish, type PublishRecord } from '../../../src/client/durable/records.js'
 import { storeError } from '../../../src/store/base/backed-store.js'
@@ -42,12 +37,10 @@ export interface Process {
   readonly refused: Map<number, PublishRecord>
 }
 
-/** Everything of one run. */
 export class DurableWorld extends AnyWorld<Schedule, History> {
   readonly setup: Setup
   readonly broker: MemoryBroker
   device: Device | undefined
-  /** Sessions that the broker has lost. */
   losses = 0
   readonly #network: Network
   readonly #names: Names = new Map()
@@ -83,7 +76,6 @@ export class DurableWorld extends AnyWorld<Schedule, History> {
     checkHistory(this)
   }
 
-  /** What became of each message. */
   told(): string[] {
     const { outgoing, fed } = this.history
     return [

@@ -1,8 +1,4 @@
-/**
- * What the application does with its pool or group, and notes of everything that it is told.
- *
- * It knows the public interface only, and who is handed what as it is handed.
- */
+/** What the application does with its pool or group, and notes of everything that it is told. */
 import type { Receipt } from '../../../src/client/api/index.js'
 import { groupOf } from '../../../src/group/broker-group.js'
 import type { Group, GroupMessage, GroupReading, GroupReceipt } from '../../../src/group/types.js'
@@ -11,10 +7,9 @@ import { poolOf } from '../../../src/pool/publisher-pool.js'
 import type { Pool } from '../../../src/pool/types.js'
 import { given, payloadOf } from '../payloads.js'
 import { payloadName } from '../reader.js'
-import type { Call, End, Published } from './history.js'
+import type { Call, End, History, Published } from './history.js'
 import type { Link } from './link.js'
-import { Routes } from './routes.js'
-import type { Op, PublishOp } from './schedule.js'
+import type { Op, PublishOp, Setup } from './schedule.js'
 import type { ManyWorld } from './world.js'
 
 /** What a pool gives for a publish that the fallback has. */
@@ -24,7 +19,6 @@ const fallbackReceipt = 'the fallback has it'
 export class Application {
   readonly pool: Pool | undefined
   readonly group: Group | undefined
-  /** It was told to end. */
   stopped = false
   /** Names that went to the fallback, in order. */
   readonly elsewhere: string[] = []
@@ -64,7 +58,6 @@ export class Application {
     this.group = facade(groupOf(make, { members, routing, onLost, offline, stalledAfter, shared }))
   }
 
-  /** The pool or the group. */
   get subject(): Pool | Group {
     return (this.pool ?? this.group) as Pool | Group
   }
@@ -81,7 +74,6 @@ export class Application {
     else this.end(op.do, op.timeout)
   }
 
-  /** Ends all. */
   end(how: 'drain' | 'disconnect', timeout: number): void {
     this.stopped = true
     const leaving = this.subject.members().map(({ name }) => name)
@@ -115,7 +107,6 @@ export class Application {
     }
   }
 
-  /** A client is about to get a publish. */
   handleHanding(link: Link, name: string): void {
     const record = this.#world.history.published.get(name)
     if (record !== undefined) this.#routes.handleHanding(record, link.name, this.subject.members())
@@ -353,5 +344,92 @@ export class Application {
         : Promise.reject(new Error('the fallback takes nothing'))
     }
     return { publish, writable: Promise.resolve() } as never
+  }
+}
+
+/** A member, as pools and groups show it. */
+interface Shown {
+  readonly name: string
+  readonly state: string
+  readonly inFlight: number
+  readonly healthy?: boolean
+}
+
+/** Publishes that were handed to members, against the rules of routing. */
+class Routes {
+  readonly #setup: Setup
+  readonly #history: History
+  /** Whom the publish before got, and who was there then. */
+  #last: { readonly to: string; readonly there: string } | undefined
+
+  constructor(setup: Setup, history: History) {
+    this.#setup = setup
+    this.#history = history
+  }
+
+  /** A publish is about to be handed over. @param members as they are with it */
+  handleHanding(record: Published, to: string, members: readonly Shown[]): void {
+    const up = members.filter(({ state }) => state === 'connected')
+    const healthy = up.filter(({ healthy }) => healthy !== false)
+    const there = healthy.length > 0 ? healthy : up
+    const report = (why: string): void =>
+      this.#history.report('routing', `${record.name} (${record.routing}) goes to ${to}: ${why}`)
+    if (record.routing === 'hash') return this.#checkOwner(record, to, report)
+    if (record.routing === 'broadcast') return
+    const chosen = there.find(({ name }) => name === to)
+    if (chosen === undefined)
+      return report(
+        `it is none of those that take publishes, ${there.map(({ name }) => name).join()}`,
+      )
+    // It has this one already.
+    const less = there.find(({ name, inFlight }) => name !== to && inFlight < chosen.inFlight - 1)
+    if (record.routing === 'least-in-flight' && less !== undefined)
+      report(`${less.name} has fewer in flight`)
+    if (record.routing === 'round-robin') this.#checkTurn(to, there, report)
+  }
+
+  /** What a call will do. @param few of a broadcast: whom it names */
+  before(
+    { routing }: Published,
+    group: Group | undefined,
+    offline: Setup['offline'],
+    few: readonly string[] | undefined,
+  ): readonly string[] {
+    if (group === undefined || routing !== 'broadcast') return []
+    const asked = group.members().filter(({ name }) => few?.includes(name) ?? true)
+    const takes = ({ state }: Shown): boolean =>
+      state === 'connected' ||
+      (offline === 'queue' && state !== 'closed' && state !== 'disconnecting')
+    return asked.filter(takes).map(({ name }) => name)
+  }
+
+  /** A call has returned. @param wanted what `before` gave */
+  after(record: Published, wanted: readonly string[]): void {
+    const got = this.#history.handedOf(record.name).map(({ to }) => to)
+    if (record.routing !== 'broadcast' || got.join() === wanted.join()) return
+    this.#history.report(
+      'routing',
+      `${record.name} (broadcast) goes to ${got.join() || 'nobody'}, and is for ${wanted.join() || 'nobody'}`,
+    )
+  }
+
+  #checkTurn(to: string, there: readonly Shown[], report: (why: string) => void): void {
+    const names = there.map(({ name }) => name)
+    const last = this.#last
+    this.#last = { to, there: names.join() }
+    if (last?.there !== names.join()) return
+    const next = names[(names.indexOf(last.to) + 1) % names.length]
+    if (next !== to) report(`it is the turn of ${next}`)
+  }
+
+  // While something of a topic is in flight, it stays where it is.
+  #checkOwner(record: Published, to: string, report: (why: string) => void): void {
+    if (this.#setup.onLost === 'move') return
+    for (const { name, to: other, end } of this.#history.handed) {
+      if (other === to || end.status !== 'pending') continue
+      const published = this.#history.published.get(name)
+      if (published?.routing === 'hash' && published.op.topic === record.op.topic)
+        return report(`${other} has ${name} of its topic in flight`)
+    }
   }
 }

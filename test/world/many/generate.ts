@@ -1,8 +1,4 @@
-/**
- * A random schedule of the world of many connections from a seed: a pool or a group, what its application does, and what goes wrong.
- *
- * The same seed gives the same schedule for ever, as long as this file stays as it is.
- */
+/** A random schedule of the world of many connections from a seed: a pool or a group, what its application does, and what goes wrong. */
 import { linkFault, numbered, troubledTime } from '../generate.js'
 import { Random } from '../random.js'
 import type { Fault, Op, Schedule, Setup } from './schedule.js'

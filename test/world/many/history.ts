@@ -18,7 +18,6 @@ export interface End {
   at: number
 }
 
-/** A publish of the application. */
 export interface Published {
   readonly op: PublishOp
   readonly name: string
@@ -28,7 +27,6 @@ export interface Published {
   readonly end: End
   /** In a group: of each member that the receipt or the error names. What was pending there goes on to its end. */
   readonly ends: Map<string, End>
-  /** The fallback had it. */
   elsewhere: boolean
   /** When it settled a member was without a connection, and on its way to one. */
   lonely: boolean
@@ -43,7 +41,6 @@ export interface Handed {
   readonly end: End
 }
 
-/** A broker took a message over. */
 export interface Taken {
   readonly seq: number
   readonly at: number
@@ -86,10 +83,8 @@ export interface Call {
   readonly end: End
 }
 
-/** Everything of one run. */
 export class History extends Findings {
   readonly published = new Map<string, Published>()
-  /** Publishes that have not settled. */
   readonly unsettled = new Set<Published>()
   readonly handed: Handed[] = []
   readonly #handedBy = new Map<string, Handed[]>()
@@ -98,7 +93,6 @@ export class History extends Findings {
   readonly reads: Read[] = []
   readonly calls: Call[] = []
 
-  /** A publish is handed to a member. */
   hand(name: string, to: string): Handed {
     const handed = { name, to, seq: this.next(), at: this.now(), end: this.open() }
     this.handed.push(handed)
@@ -106,12 +100,10 @@ export class History extends Findings {
     return handed
   }
 
-  /** To whom a publish was handed, in order. */
   handedOf(name: string): readonly Handed[] {
     return this.#handedBy.get(name) ?? []
   }
 
-  /** An end that has not come. */
   open(): End {
     return { status: 'pending', seq: 0, at: 0 }
   }
@@ -147,7 +139,6 @@ export class History extends Findings {
     )
   }
 
-  /** A call was made. */
   track(
     what: string,
     promise: Promise<unknown>,

@@ -1,12 +1,9 @@
-/**
- * What must hold at the end of a run of the world of many connections, whatever went wrong in it: each rule is a function with its name.
- */
+/** What must hold at the end of a run of the world of many connections, whatever went wrong in it: each rule is a function with its name. */
 import { isUnheard } from '../invariants-tools.js'
 import { differs } from '../payloads.js'
 import type { Call, End, Fed, Published, Read, Taken } from './history.js'
 import type { ManyWorld } from './world.js'
 
-/** Checks everything, and reports what is wrong. */
 export function checkHistory(world: ManyWorld): void {
   const results = [everythingSettles, resultsAgree, oneMemberHasIt, orderHolds, unsentMovesOn]
   const rest = [nothingIsInvented, endsWait, countersAddUp, wiresAreRight, noTimersAreLeft]
@@ -240,7 +237,6 @@ export function countersAddUp({ application, history }: ManyWorld): void {
     history.report('counters', `${stats.moved} have moved, and ${moves} were seen to`)
 }
 
-/** No client breaks a rule of MQTT. */
 export function wiresAreRight({ history, links, brokers }: ManyWorld): void {
   for (const { name, monitor } of links)
     for (const { rule, detail } of monitor.violations)
@@ -251,7 +247,6 @@ export function wiresAreRight({ history, links, brokers }: ManyWorld): void {
       if (packet !== undefined) history.report('wire', `${packet}: ${text}`)
 }
 
-/** After the end nothing is left behind. */
 export function noTimersAreLeft({ history, links, timers, application }: ManyWorld): void {
   if (application.subject.state !== 'closed')
     history.report('leak', `the state is ${application.subject.state} after the end`)
@@ -397,7 +392,6 @@ function unsettledReading({ application, brokers, links }: ManyWorld): string[] 
   })
 }
 
-/** Reading goes on until the end. */
 export function isReading(what: string): boolean {
   return what === 'subscribe' || what === 'listen'
 }

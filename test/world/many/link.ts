@@ -10,13 +10,13 @@ import type {
   Receipt,
 } from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
+import { MemoryBroker } from '../../../src/testing/broker/index.js'
 import { clientWith } from '../../support/defective.js'
 import { Monitor } from '../monitor.js'
 import { Network } from '../network.js'
 import { scriptedPlatform } from '../platform.js'
-import { packetLine, throwing } from '../play.js'
+import { packetLine, type Refused, refusing, throwing } from '../play.js'
 import { payloadName } from '../reader.js'
-import type { WorldBroker } from './broker.js'
 import type { ManyWorld } from './world.js'
 
 /** A client that says what it is handed. */
@@ -29,7 +29,6 @@ class TappedClient extends BaseClient {
   }
 }
 
-/** A client and its way. */
 export class Link {
   readonly name: string
   readonly clientId: string
@@ -100,8 +99,52 @@ export class Link {
     this.timers = timers
   }
 
-  /** Nothing more can come of it. */
   get over(): boolean {
     return this.client.state === 'closed'
+  }
+}
+
+/** A broker, and what the world keeps of it. */
+export class WorldBroker {
+  readonly name: string
+  readonly memory: MemoryBroker
+  losses = 0
+
+  /** @param number from 0 */
+  constructor(name: string, number: number, { clock, setup, history, schedule }: ManyWorld) {
+    this.name = name
+    const refused = new Map<string, Refused>()
+    for (const op of schedule.ops)
+      if (op.do === 'publish' && op.refused !== undefined && (op.refused.at ?? number) === number)
+        refused.set(`p${op.n}`, op.refused)
+    this.memory = new MemoryBroker({
+      clock,
+      receiveMaximum: setup.brokerReceiveMaximum,
+      authorizePublish: refusing(refused),
+    })
+    this.memory.on('hookerror', ({ error }) =>
+      history.report('world', `a hook of the broker threw ${error}`),
+    )
+    this.memory.on('publish', ({ message: { from: clientId, payload: bytes, topic, qos } }) => {
+      // What the world feeds comes from nobody.
+      if (clientId === undefined) return
+      const taken = {
+        seq: history.next(),
+        at: clock.now(),
+        broker: name,
+        clientId,
+        name: payloadName(bytes),
+        topic,
+        qos,
+        bytes,
+      }
+      history.note(`  ${name} takes ${taken.name} from ${clientId}`)
+      history.taken.push(taken)
+    })
+  }
+
+  restart(keepSessions: boolean): void {
+    if (!keepSessions) this.losses += 1
+    this.memory.restart({ keepSessions })
   }
 }

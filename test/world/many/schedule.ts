@@ -1,7 +1,4 @@
-/**
- * What one run of the world of many connections is made of, as plain data: a pool or a group, what its application does, and what goes wrong. Types, and
- * the default setup.
- */
+/** What one run of the world of many connections is made of, as plain data: a pool or a group, what its application does, and what goes wrong. */
 import type { PipeOptions } from '../pipe.js'
 import type { Refused } from '../play.js'
 import type { LinkFault, ScheduleOf } from '../schedule.js'
@@ -84,5 +81,4 @@ export interface Fault {
   readonly k?: number
 }
 
-/** One run. */
 export type Schedule = ScheduleOf<Setup, Op, Fault>

@@ -1,20 +1,16 @@
 /**
- * One run of the world of many connections: a pool or a group, its brokers and the networks between, under virtual time, from a schedule to its findings.
- *
- * Three phases: the schedule with what goes wrong; everything heals, and all must come to rest; the end. Worlds run one after another: they take over the
- * timers of the platform.
+ * One run of the world of many connections: a pool or a group, its brokers and the networks between, under virtual time, from a schedule to its
+ * findings.
  */
 import type { ClientOptions, Endpoint } from '../../../src/client/api/index.js'
 import type { Defect } from '../../support/defective.js'
 import { AnyWorld, endPatience, patience } from '../play.js'
 import { Application } from './application.js'
-import { WorldBroker } from './broker.js'
 import { History } from './history.js'
 import { checkHistory, restless } from './invariants.js'
-import { Link } from './link.js'
+import { Link, WorldBroker } from './link.js'
 import { defaultSetup, type Fault, type Op, type Schedule, type Setup } from './schedule.js'
 
-/** Everything of one run. */
 export class ManyWorld extends AnyWorld<Schedule, History> {
   readonly setup: Setup
   readonly brokers: WorldBroker[] = []
@@ -35,7 +31,6 @@ export class ManyWorld extends AnyWorld<Schedule, History> {
     checkHistory(this)
   }
 
-  /** What became of each publish. */
   told(): string[] {
     const published = [...this.history.published.values()].map(({ name, end, ends }) => {
       const parts = [...ends].map(

@@ -1,7 +1,5 @@
-/**
- * PUBACK, PUBREC, PUBREL and PUBCOMP (sections 3.4 to 3.7): each length, each reason code, for identifiers that are known in some states only.
- */
-import { block, frame, u16 } from '../bytes.js'
+/** PUBACK, PUBREC, PUBREL and PUBCOMP (sections 3.4 to 3.7): each length, each reason code, for identifiers that are known in some states only. */
+import { type Bytes, block, frame, u16 } from '../bytes.js'
 import { type Book, ids, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'
 import {
@@ -13,21 +11,12 @@ import {
   reasonedAck,
   reasonProperty,
 } from '../packets.js'
-import {
-  addFlags,
-  addIncomplete,
-  addLengths,
-  addLong,
-  addShort,
-  addSizes,
-  type Layout,
-} from './framing.js'
+import { addFraming, type Layout } from './framing.js'
 import { addProperties, padding, type Shape } from './properties.js'
 
 const most = 10_000
 const kinds: readonly AckKind[] = ['puback', 'pubrec', 'pubrel', 'pubcomp']
 
-/** Identifiers that tell, by what they are. */
 const tellingIds: Readonly<Record<string, number>> = {
   'our publish': ids.ours,
   'a SUBSCRIBE': ids.subscribing,
@@ -61,12 +50,7 @@ function addKind(book: Book, kind: AckKind): void {
     wrap: (encoded) => frame(first, u16(id), [0], encoded),
     mean: ({ pairs }) => ({ kind, id, code: 0, ...(pairs !== undefined && { pairs }) }),
   }
-  addFlags(book, layout)
-  addLengths(book, layout)
-  addShort(book, layout)
-  addIncomplete(book, layout)
-  addLong(book, layout)
-  addSizes(book, kind, most, (size) => frame(first, u16(id), [0], block(padding(size - 8))))
+  addFraming(book, layout, most, (size) => frame(first, u16(id), [0], block(padding(size - 8))))
   book.add(
     kind,
     'as long as it may be',
@@ -78,47 +62,43 @@ function addKind(book: Book, kind: AckKind): void {
 }
 
 function addCodes(book: Book, kind: AckKind, id: number): void {
-  const { add, bad } = book.of(kind)
-  const good = reasonCodes[kind] ?? []
+  const { bad, all } = book.of(kind)
+  const rule = 'reason code of no or another packet'
   for (const code of anyReasonCode) {
-    if (!good.includes(code)) {
-      bad(
-        'reason code of no or another packet',
-        shown(code),
-        frame(ackFirst[kind], u16(id), [code]),
-      )
-      continue
-    }
-    add(`reason code ${shown(code)}`, reasonedAck(kind, id, code))
-    add(`reason code ${shown(code)} and no properties`, fullAck(kind, id, code))
-    add(
-      `reason code ${shown(code)}, a reason and a user property`,
-      fullAck(kind, id, code, reasonProperty('so'), pairProperty()),
-    )
+    const named = `reason code ${shown(code)}`
+    if (!reasonCodes[kind]?.includes(code))
+      bad(rule, shown(code), frame(ackFirst[kind], u16(id), [code]))
+    else
+      all({
+        [named]: reasonedAck(kind, id, code),
+        [`${named} and no properties`]: fullAck(kind, id, code),
+        [`${named}, a reason and a user property`]: fullAck(
+          kind,
+          id,
+          code,
+          reasonProperty('so'),
+          pairProperty(),
+        ),
+      })
   }
-  bad(
-    'reason code of no or another packet',
-    '0xff and a Property Length',
-    frame(ackFirst[kind], u16(id), [0xff], block()),
-  )
+  bad(rule, '0xff and a Property Length', frame(ackFirst[kind], u16(id), [0xff], block()))
 }
 
 function addIdentifiers(book: Book, kind: AckKind): void {
-  const { add, bad } = book.of(kind)
+  const { all, allBad } = book.of(kind)
   const refusal = kind === 'puback' || kind === 'pubrec' ? 0x97 : 0x92
   for (const [what, id] of Object.entries(tellingIds)) {
-    add(`for ${what}`, ack(kind, id))
-    add(
-      `for ${what}, with ${shown(refusal)} and a Property Length`,
-      fullAck(kind, id, refusal, pairProperty()),
-    )
-    add(`for ${what}, twice`, ack(kind, id), ack(kind, id))
+    const refused = fullAck(kind, id, refusal, pairProperty())
+    all({
+      [`for ${what}`]: ack(kind, id),
+      [`for ${what}, with ${shown(refusal)} and a Property Length`]: refused,
+      [`for ${what}, twice`]: [ack(kind, id), ack(kind, id)],
+    })
   }
-  bad('packet identifier 0', 'alone', frame(ackFirst[kind], u16(0)))
-  bad('packet identifier 0', 'with a reason code', frame(ackFirst[kind], u16(0), [0]))
-  bad(
-    'packet identifier 0',
-    'with properties',
-    frame(ackFirst[kind], u16(0), [0], block(pairProperty())),
-  )
+  const zero = (...rest: Bytes[]): Bytes => frame(ackFirst[kind], u16(0), ...rest)
+  allBad('packet identifier 0', {
+    alone: zero(),
+    'with a reason code': zero([0]),
+    'with properties': zero([0], block(pairProperty())),
+  })
 }

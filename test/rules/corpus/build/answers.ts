@@ -1,11 +1,9 @@
-/**
- * SUBACK and UNSUBACK (sections 3.9, 3.11): every code, too few and too many of them, for identifiers that are known in some states only.
- */
+/** SUBACK and UNSUBACK (sections 3.9, 3.11): every code, too few and too many of them, for identifiers that are known in some states only. */
 import { type Bytes, block, fill, frame, u16 } from '../bytes.js'
 import { type Book, ids, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'
 import { pairProperty, reasonProperty, suback, unsuback } from '../packets.js'
-import { addFlags, addIncomplete, addLengths, addShort, addSizes, type Layout } from './framing.js'
+import { addFraming, type Layout } from './framing.js'
 import { addProperties, padding, type Shape } from './properties.js'
 
 const most = 100_000
@@ -28,7 +26,7 @@ function addKind(book: Book, kind: AnswerKind): void {
       properties: block(reasonProperty('ok')),
       'reason codes': [0, 0],
     },
-    optionalFrom: 3,
+    openEnd: 'reason codes',
   }
   const shape: Shape = {
     type: kind,
@@ -36,12 +34,7 @@ function addKind(book: Book, kind: AnswerKind): void {
     wrap: (encoded) => frame(first, u16(id), encoded, [0, 0]),
     mean: ({ pairs }) => ({ kind, id, count: 2, ...(pairs !== undefined && { pairs }) }),
   }
-  addFlags(book, layout)
-  addLengths(book, layout)
-  const { 'reason codes': _codes, ...fields } = layout.fields
-  addShort(book, { ...layout, fields })
-  addIncomplete(book, layout)
-  addSizes(book, kind, most, (size) => frame(first, u16(id), block(), fill(size - 7, 0)))
+  addFraming(book, layout, most, (size) => frame(first, u16(id), block(), fill(size - 7, 0)))
   addProperties(book, shape)
   book.add(
     kind,
@@ -58,45 +51,32 @@ function addKind(book: Book, kind: AnswerKind): void {
 }
 
 function addCodes(book: Book, kind: AnswerKind, id: number): void {
-  const { add, bad } = book.of(kind)
+  const { add, bad, all, allBad } = book.of(kind)
   const good = reasonCodes[kind] ?? []
   const answer = answers[kind]
+  const raw = (...codes: number[]): Bytes => frame(firsts[kind], u16(id), block(), codes)
+  const rule = 'reason code of no or another packet'
   for (const code of anyReasonCode) {
     if (!good.includes(code)) {
-      bad(
-        'reason code of no or another packet',
-        shown(code),
-        frame(firsts[kind], u16(id), block(), [0, code]),
-      )
+      bad(rule, shown(code), raw(0, code))
       continue
     }
-    const all = answer(id, [code, code])
-    add(
-      `codes ${shown(code)} twice`,
-      code === 0x91 ? step(all.bytes, { kind, id, count: 2, inUse: true }) : all,
-    )
-    add(`code ${shown(code)} first, success second`, answer(id, [code, 0], pairProperty()))
-    add(
-      `success first, code ${shown(code)} second, a reason`,
-      answer(id, [0, code], reasonProperty('so')),
-    )
-    add(`code ${shown(code)} alone, for nothing`, answer(ids.fresh, [code]))
+    const twice = answer(id, [code, code])
+    const inUse = step(twice.bytes, { kind, id, count: 2, inUse: true })
+    const named = `code ${shown(code)}`
+    all({
+      [`${named} twice`]: code === 0x91 ? inUse : twice,
+      [`${named} first, success second`]: answer(id, [code, 0], pairProperty()),
+      [`success first, ${named} second`]: answer(id, [0, code], reasonProperty('so')),
+      [`${named} alone, for nothing`]: answer(ids.fresh, [code]),
+    })
   }
-  bad(
-    'reason code of no or another packet',
-    'first of two',
-    frame(firsts[kind], u16(id), block(), [0x7f, 0]),
-  )
-  bad(
-    'reason code of no or another packet',
-    'last of ten',
-    frame(firsts[kind], u16(id), block(), [...fill(9, 0), 0x03]),
-  )
+  allBad(rule, { 'first of two': raw(0x7f, 0), 'last of ten': raw(...fill(9, 0), 0x03) })
   add('every code there is', answer(id, good))
 }
 
 function addIdentifiers(book: Book, kind: AnswerKind, id: number): void {
-  const { add, bad } = book.of(kind)
+  const { add, allBad } = book.of(kind)
   const answer = answers[kind]
   const others: Readonly<Record<string, number>> = {
     'our publish': ids.ours,
@@ -114,15 +94,15 @@ function addIdentifiers(book: Book, kind: AnswerKind, id: number): void {
     add(`${count} refusals`, answer(id, fill(count, 0x80)))
   }
   add('the same twice', answer(id, [0, 0]), answer(id, [0, 0]))
-  const none = (how: string, packetId: number, ...properties: Bytes[]): void =>
-    bad('no reason codes', how, frame(firsts[kind], u16(packetId), block(...properties)))
-  none('without properties', id)
-  none('with properties', id, pairProperty())
-  none('for nothing', ids.fresh)
-  bad('packet identifier 0', 'without properties', frame(firsts[kind], u16(0), block(), [0]))
-  bad(
-    'packet identifier 0',
-    'with properties',
-    frame(firsts[kind], u16(0), block(pairProperty()), [0, 0]),
-  )
+  const raw = (packetId: number, properties: Bytes, codes: Bytes): Bytes =>
+    frame(firsts[kind], u16(packetId), properties, codes)
+  allBad('no reason codes', {
+    'without properties': raw(id, block(), []),
+    'with properties': raw(id, block(pairProperty()), []),
+    'for nothing': raw(ids.fresh, block(), []),
+  })
+  allBad('packet identifier 0', {
+    'without properties': raw(0, block(), [0]),
+    'with properties': raw(0, block(pairProperty()), [0, 0]),
+  })
 }

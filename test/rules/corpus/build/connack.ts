@@ -1,10 +1,6 @@
-/**
- * CONNACK (section 3.2): every reason code, Session Present, the method, the assigned identifier, and everything that can be wrong with one.
- *
- * On an open connection each of the good ones is one too many.
- */
+/** CONNACK (section 3.2): every reason code, Session Present, the method, the assigned identifier, and everything that can be wrong with one. */
 import { type Bytes, block, frame, string } from '../bytes.js'
-import { type Book, method, shown, step } from '../case.js'
+import { type Book, method, type Step, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'
 import {
   authenticated,
@@ -14,15 +10,7 @@ import {
   pairProperty,
   reasonProperty,
 } from '../packets.js'
-import {
-  addFlags,
-  addIncomplete,
-  addLengths,
-  addLong,
-  addShort,
-  addSizes,
-  type Layout,
-} from './framing.js'
+import { addFraming, type Layout } from './framing.js'
 import { addProperties, padding, type Shape } from './properties.js'
 
 const most = 100_000
@@ -47,12 +35,7 @@ const shape: Shape = {
 }
 
 export function addConnack(book: Book): void {
-  addFlags(book, layout)
-  addLengths(book, layout)
-  addShort(book, layout)
-  addIncomplete(book, layout)
-  addLong(book, layout)
-  addSizes(book, type, most, (size) => frame(0x20, [0, 0], block(padding(size - 9))))
+  addFraming(book, layout, most, (size) => frame(0x20, [0, 0], block(padding(size - 9))))
   addProperties(book, shape)
   addCodes(book)
   addPresent(book)
@@ -96,75 +79,45 @@ function addCodes(book: Book): void {
 }
 
 function addPresent(book: Book): void {
-  const { add, bad } = book.of(type)
-  add('Session Present', connack(0, true))
-  add(
-    'Session Present and the method',
-    step(frame(0x20, [1, 0], block(methodProperty())), {
-      kind: type,
-      code: 0,
-      present: true,
-      method,
-    }),
-  )
-  add(
-    'Session Present and an assigned identifier',
-    step(frame(0x20, [1, 0], block([0x12, ...string('given')])), {
-      kind: type,
-      code: 0,
-      present: true,
+  const { all, bad } = book.of(type)
+  const present = { kind: type, code: 0, present: true } as const
+  const of = (...encoded: Bytes[]): Bytes => frame(0x20, [1, 0], block(...encoded))
+  all({
+    'Session Present': connack(0, true),
+    'Session Present and the method': step(of(methodProperty()), { ...present, method }),
+    'Session Present and an assigned identifier': step(of([0x12, ...string('given')]), {
+      ...present,
       assigned: true,
     }),
-  )
-  for (const flags of [2, 4, 8, 16, 32, 64, 128, 255, 3]) {
+  })
+  for (const flags of [2, 4, 8, 16, 32, 64, 128, 255, 3])
     bad('flags of CONNACK', shown(flags), frame(0x20, [flags, 0], block()))
-  }
   for (const flags of [2, 128])
     bad('flags of CONNACK', `${shown(flags)} in a refusal`, frame(0x20, [flags, 0x87], block()))
 }
 
 function addMethods(book: Book): void {
-  const { add } = book.of(type)
-  const accepted = (how: string, named: string | undefined, ...encoded: Bytes[]): void =>
-    add(
-      how,
-      step(frame(0x20, [0, 0], block(...encoded)), {
-        kind: type,
-        code: 0,
-        ...(named !== undefined && { method: named }),
-      }),
-    )
-  add('the method', authenticated())
-  accepted('the method and data', method, methodProperty(), dataProperty(1, 2, 3))
-  accepted('data before the method', method, dataProperty(9), methodProperty())
-  accepted('the method and empty data', method, methodProperty(), dataProperty())
-  accepted('another method and data', 'SCRAM-SHA-1', methodProperty('SCRAM-SHA-1'), dataProperty(1))
-  accepted('the method in other letters', 'Corpus', methodProperty('Corpus'))
-  accepted('the method and a blank', 'corpus ', methodProperty('corpus '))
-  accepted('an empty method', '', methodProperty(''))
-  accepted(
-    'the method among everything that does not matter',
-    method,
-    [0x13, 0, 60],
-    methodProperty(),
-    pairProperty(),
-    [0x22, 0, 5],
-    reasonProperty('in'),
-  )
-  add(
-    'refusal with the method',
-    step(frame(0x20, [0, 0x87], block(methodProperty())), { kind: type, code: 0x87, method }),
-  )
-  add(
-    'refusal with another method',
-    step(frame(0x20, [0, 0x8c], block(methodProperty('x'))), {
+  const named = (code: number, name: string, ...encoded: Bytes[]): Step =>
+    step(frame(0x20, [0, code], block(...encoded)), { kind: type, code, method: name })
+  const own = methodProperty()
+  const other = 'SCRAM-SHA-1'
+  const rest = [[0x13, 0, 60], own, pairProperty(), [0x22, 0, 5], reasonProperty('in')]
+  book.of(type).all({
+    'the method': authenticated(),
+    'the method and data': named(0, method, own, dataProperty(1, 2, 3)),
+    'data before the method': named(0, method, dataProperty(9), own),
+    'the method and empty data': named(0, method, own, dataProperty()),
+    'another method and data': named(0, other, methodProperty(other), dataProperty(1)),
+    'the method in other letters': named(0, 'Corpus', methodProperty('Corpus')),
+    'the method and a blank': named(0, 'corpus ', methodProperty('corpus ')),
+    'an empty method': named(0, '', methodProperty('')),
+    'the method among everything that does not matter': named(0, method, ...rest),
+    'refusal with the method': named(0x87, method, own),
+    'refusal with another method': named(0x8c, 'x', methodProperty('x')),
+    'as long as it may be': step(frame(0x20, [0, 0], block(padding(most - 9))), {
       kind: type,
-      code: 0x8c,
-      method: 'x',
+      code: 0,
+      pairs: 2,
     }),
-  )
-  add(
-    'as long as it may be',
-    step(frame(0x20, [0, 0], block(padding(most - 9))), { kind: type, code: 0, pairs: 2 }),
-  )
+  })
 }

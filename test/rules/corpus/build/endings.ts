@@ -1,8 +1,6 @@
-/**
- * PINGRESP, DISCONNECT and AUTH (sections 3.13 to 3.15): those that say that all is well, that it is over, and who we are.
- */
+/** PINGRESP, DISCONNECT and AUTH (sections 3.13 to 3.15): those that say that all is well, that it is over, and who we are. */
 import { type Bytes, block, fill, frame, string, text } from '../bytes.js'
-import { type Book, method, shown, step } from '../case.js'
+import { type Book, method, type Step, shown, step } from '../case.js'
 import { anyReasonCode, reasonCodes } from '../facts.js'
 import {
   auth,
@@ -15,15 +13,7 @@ import {
   reasonProperty,
 } from '../packets.js'
 import { counts } from '../states.js'
-import {
-  addFlags,
-  addIncomplete,
-  addLengths,
-  addLong,
-  addShort,
-  addSizes,
-  type Layout,
-} from './framing.js'
+import { addFraming, type Layout } from './framing.js'
 import { addProperties, padding, type Shape } from './properties.js'
 
 const most = 100_000
@@ -31,10 +21,7 @@ const most = 100_000
 export function addPingresp(book: Book): void {
   const { add, bad } = book.of('pingresp')
   const layout: Layout = { type: 'pingresp', first: 0xd0, fields: {} }
-  addFlags(book, layout)
-  addLengths(book, layout)
-  addLong(book, layout)
-  addSizes(book, 'pingresp', 10_000, (size) => frame(0xd0, fill(size - 3, 0)))
+  addFraming(book, layout, 10_000, (size) => frame(0xd0, fill(size - 3, 0)))
   bad('bytes behind the last field', 'as many as this kind may have', frame(0xd0, fill(9_997, 0)))
   bad('bytes behind the last field', 'which look like another PINGRESP', frame(0xd0, [0xd0, 0x00]))
   bad(
@@ -60,12 +47,7 @@ export function addDisconnect(book: Book): void {
     wrap: (encoded) => frame(0xe0, [0x8b], encoded),
     mean: ({ pairs }) => ({ kind: type, code: 0x8b, ...(pairs !== undefined && { pairs }) }),
   }
-  addFlags(book, layout)
-  addLengths(book, layout)
-  addShort(book, layout)
-  addIncomplete(book, layout)
-  addLong(book, layout)
-  addSizes(book, type, most, (size) => frame(0xe0, [0x8b], block(padding(size - 8))))
+  addFraming(book, layout, most, (size) => frame(0xe0, [0x8b], block(padding(size - 8))))
   addProperties(book, shape)
   add('without a body', goodbye())
   add(
@@ -104,6 +86,7 @@ export function addAuth(book: Book): void {
     type,
     first: 0xf0,
     fields: { 'reason code': [0x18], properties: block(methodProperty(), dataProperty(1)) },
+    optionalFrom: 0,
   }
   const shape: Shape = {
     type,
@@ -116,12 +99,7 @@ export function addAuth(book: Book): void {
       ...(pairs !== undefined && { pairs }),
     }),
   }
-  addFlags(book, layout)
-  addLengths(book, layout)
-  addShort(book, { ...layout, optionalFrom: 0 })
-  addIncomplete(book, layout)
-  addLong(book, layout)
-  addSizes(book, type, most, (size) =>
+  addFraming(book, layout, most, (size) =>
     frame(0xf0, [0x18], block(methodProperty(), padding(size - 17))),
   )
   addProperties(book, shape)
@@ -140,76 +118,61 @@ export function addAuth(book: Book): void {
 }
 
 function addAuthCodes(book: Book): void {
-  const type = 'auth'
-  const { add, bad } = book.of(type)
+  const { bad, all, allBad } = book.of('auth')
   for (const code of anyReasonCode) {
     if (reasonCodes.auth?.includes(code)) continue
-    bad(
-      'reason code of no or another packet',
-      shown(code),
-      frame(0xf0, [code], block(methodProperty())),
-    )
+    const bytes = frame(0xf0, [code], block(methodProperty()))
+    bad('reason code of no or another packet', shown(code), bytes)
   }
-  const none = (how: string, ...body: Bytes[]): void =>
-    bad('AUTH without a method', how, frame(0xf0, ...body))
-  none('no body at all')
+  bad('AUTH without a method', 'no body at all', frame(0xf0))
   for (const code of [0x00, 0x18]) {
     const named = shown(code)
-    none(`${named} alone`, [code])
-    none(`${named} and no properties`, [code], block())
-    none(`${named} and data`, [code], block(dataProperty(1)))
-    none(
-      `${named}, a reason and a user property`,
-      [code],
-      block(reasonProperty('so'), pairProperty()),
-    )
-    add(`${named} and the method`, auth(code))
-    add(`${named}, the method and data`, auth(code, dataProperty(1, 2, 3)))
-    add(`${named}, the method and much data`, auth(code, dataProperty(...fill(40_000, 1))))
-    add(
-      `${named}, the method, a reason and user properties`,
-      auth(code, reasonProperty('so'), pairProperty(), pairProperty('m', 'w')),
-    )
-    for (const other of ['', 'Corpus', 'corpus2', 'corpu', 'SCRAM-SHA-256', 'PLAIN']) {
-      const meaning = { kind: type, code, method: other } as const
-      add(
-        `${named} and another method, ${other || 'an empty one'}`,
-        step(frame(0xf0, [code], block(methodProperty(other))), meaning),
-      )
-    }
-    add(
-      `${named}, data before the method`,
-      step(frame(0xf0, [code], block(dataProperty(...text('hi')), methodProperty())), {
-        kind: type,
-        code,
-        method,
-      }),
-    )
+    const of = (...encoded: Bytes[]): Bytes => frame(0xf0, [code], block(...encoded))
+    const mean = (name: string) => ({ kind: 'auth', code, method: name }) as const
+    allBad('AUTH without a method', {
+      [`${named} alone`]: frame(0xf0, [code]),
+      [`${named} and no properties`]: of(),
+      [`${named} and data`]: of(dataProperty(1)),
+      [`${named}, a reason and a user property`]: of(reasonProperty('so'), pairProperty()),
+    })
+    const [reason, pair] = [reasonProperty('so'), pairProperty()]
+    all({
+      [`${named} and the method`]: auth(code),
+      [`${named}, the method and data`]: auth(code, dataProperty(1, 2, 3)),
+      [`${named}, the method and much data`]: auth(code, dataProperty(...fill(40_000, 1))),
+      [`${named}, the method, a reason and user properties`]: auth(code, reason, pair, pair),
+      [`${named}, data before the method`]: step(
+        of(dataProperty(...text('hi')), methodProperty()),
+        mean(method),
+      ),
+    })
+    for (const other of ['', 'Corpus', 'corpus2', 'corpu', 'SCRAM-SHA-256', 'PLAIN'])
+      all({ [`${named} and the method '${other}'`]: step(of(methodProperty(other)), mean(other)) })
   }
 }
 
 function addDances(book: Book): void {
-  const type = 'auth'
-  const { add } = book.of(type)
-  const rounds = (count: number): ReturnType<typeof auth>[] =>
+  const { add, all } = book.of('auth')
+  const rounds = (count: number): Step[] =>
     Array.from({ length: count }, (_, index) => auth(0x18, dataProperty(index)))
   for (const count of [2, 3, 8]) add(`${count} rounds`, ...rounds(count))
   for (const count of [1, 2, 5]) add(`${count} rounds, then success`, ...rounds(count), auth(0))
-  add('success twice', auth(0), auth(0))
-  add('success, then an exchange of the server, then success', auth(0), auth(0x18), auth(0))
-  add(
-    'success, then another method',
-    auth(0),
-    step(frame(0xf0, [0x18], block(methodProperty('x'))), { kind: type, code: 0x18, method: 'x' }),
-  )
-  // One round has gone before in the state before CONNACK, none in the other.
-  add('as many rounds as we bear before CONNACK', ...rounds(counts.rounds - 1))
-  add('as many rounds as we bear on an open connection', ...rounds(counts.rounds))
-  add('one round more than we bear', ...rounds(counts.rounds + 1))
-  add('far more rounds than we bear', ...rounds(100))
-  add(
-    'as many rounds as we bear, then success',
-    ...rounds(counts.rounds - 1),
-    auth(0, dataProperty(7)),
-  )
+  const other = { kind: 'auth', code: 0x18, method: 'x' } as const
+  all({
+    'success twice': [auth(0), auth(0)],
+    'success, then an exchange of the server, then success': [auth(0), auth(0x18), auth(0)],
+    'success, then another method': [
+      auth(0),
+      step(frame(0xf0, [0x18], block(methodProperty('x'))), other),
+    ],
+    // One round has gone before in the state before CONNACK, none in the other.
+    'as many rounds as we bear before CONNACK': rounds(counts.rounds - 1),
+    'as many rounds as we bear on an open connection': rounds(counts.rounds),
+    'one round more than we bear': rounds(counts.rounds + 1),
+    'far more rounds than we bear': rounds(100),
+    'as many rounds as we bear, then success': [
+      ...rounds(counts.rounds - 1),
+      auth(0, dataProperty(7)),
+    ],
+  })
 }

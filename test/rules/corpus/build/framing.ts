@@ -1,26 +1,22 @@
-/**
- * What every packet type has in common: flags and length of the fixed header, fields that end too soon, bytes that are too many.
- *
- * A layout is a good packet in fields; all of these cases are made from layouts, so that no packet type is forgotten.
- */
+/** What every packet type has in common: flags and length of the fixed header, fields that end too soon, bytes that are too many. */
 import { type Bytes, fill, frame, stretched, vbi } from '../bytes.js'
 import { type Book, partial, shown } from '../case.js'
 import { firstByte, type PacketName, typeNumbers } from '../facts.js'
 
-/** A good packet, field by field. */
 export interface Layout {
   readonly type: PacketName
   readonly first: number
-  /** By name, in their order. */
   readonly fields: Readonly<Record<string, Bytes>>
   /** Number of fields without which the packet means something else, but is whole. Default: all. */
   readonly optionalFrom?: number
+  /** The last field, where it may have any length. */
+  readonly openEnd?: string
 }
 
 const bodyOf = ({ fields }: Layout): Bytes => Object.values(fields).flat()
 
 /** Wrong flags: each bit alone, all of them, and those of PUBREL upside down [MQTT-2.1.3-1]. */
-export function addFlags(book: Book, layout: Layout): void {
+function addFlags(book: Book, layout: Layout): void {
   const { type } = layout
   const right = firstByte(type)
   for (const flips of [1, 2, 4, 8, 15, 6, 9]) {
@@ -63,9 +59,10 @@ export function addLengths(book: Book, layout: Layout): void {
 
 /** The packet stops inside or before each field, while its Remaining Length says that it is whole. */
 export function addShort(book: Book, layout: Layout): void {
-  const { type, first, fields, optionalFrom = Infinity } = layout
+  const { type, first, fields, optionalFrom = Infinity, openEnd } = layout
   let before: Bytes = []
   Object.entries(fields).forEach(([name, bytes], index) => {
+    if (name === openEnd) return
     for (let size = 0; size < bytes.length; size++) {
       // Where a field begins that may be missing, the packet is whole.
       if (size === 0 && index >= optionalFrom) continue
@@ -94,8 +91,7 @@ export function addIncomplete(book: Book, layout: Layout): void {
   }
 }
 
-/** Bytes behind the last field. */
-export function addLong(book: Book, layout: Layout): void {
+function addLong(book: Book, layout: Layout): void {
   const { type, first } = layout
   book.addBroken(type, 'bytes behind the last field', 'one', frame(first, bodyOf(layout), [0]))
   book.addBroken(
@@ -107,7 +103,7 @@ export function addLong(book: Book, layout: Layout): void {
 }
 
 /** Sizes: most of what is allowed to this kind, and above it, with and without what the header announces. */
-export function addSizes(
+function addSizes(
   book: Book,
   type: PacketName,
   most: number,
@@ -159,7 +155,6 @@ export function addForeign(book: Book, type: PacketName, whole: Bytes): void {
   }
 }
 
-/** Packet type 0, with every flag. */
 export function addReserved(book: Book): void {
   const { add, bad } = book.of('reserved')
   for (let flags = 0; flags < 16; flags++) {
@@ -188,4 +183,19 @@ export function addReserved(book: Book): void {
     'incomplete: a greeting of SMTP, which begins like PUBLISH',
     partial([...speech.encode('220 mail.example ESMTP\r\n')]),
   )
+}
+
+/** All of these; `wholeOf` gives a packet of the size. */
+export function addFraming(
+  book: Book,
+  layout: Layout,
+  most: number,
+  wholeOf: (size: number) => Bytes,
+): void {
+  addFlags(book, layout)
+  addLengths(book, layout)
+  addShort(book, layout)
+  addIncomplete(book, layout)
+  if (layout.openEnd === undefined) addLong(book, layout)
+  addSizes(book, layout.type, most, wholeOf)
 }

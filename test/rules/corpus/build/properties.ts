@@ -1,7 +1,6 @@
 /**
- * Properties, for every packet that has them: each value at its edges, each property twice, cut, forbidden or unknown, and the Property Length itself.
- *
- * Made from the table in `facts.ts`, so that none is forgotten. What a packet does with a good property is in the meaning that its shape gives.
+ * Properties, for every packet that has them: each value at its edges, each property twice, cut, forbidden or unknown, and the Property Length
+ * itself.
  */
 import {
   type Bytes,
@@ -49,7 +48,6 @@ export interface Shape {
   mean(told: Told): Meaning
 }
 
-/** Values that are good, by name. */
 const goodNumbers: Readonly<
   Record<Exclude<ValueKind, 'utf8' | 'binary' | 'pair'>, Readonly<Record<string, Bytes>>>
 > = {
@@ -81,7 +79,6 @@ function usual({ kind, name }: PropertyFact): Bytes {
   return string(name === 'Authentication Method' ? method : 'x')
 }
 
-/** What the value of a property tells. */
 function told({ name }: PropertyFact, value: Bytes): Told {
   if (name === 'Authentication Method')
     return { method: new TextDecoder().decode(Uint8Array.from(value.slice(2))) }
@@ -92,7 +89,6 @@ function told({ name }: PropertyFact, value: Bytes): Told {
   return name === 'User Property' ? { pairs: 1 } : {}
 }
 
-/** Writes the cases of one shape. */
 class Suite {
   readonly #book: Book
   readonly #shape: Shape
@@ -286,7 +282,6 @@ class Suite {
     ])
   }
 
-  /** The Property Length itself. */
   lengths(): void {
     const { type, wrap, continues } = this.#shape
     const list = [...this.#always(), 0x26, ...string('n'), ...string('v')]

@@ -1,8 +1,4 @@
-/**
- * Several packets in one sequence: whole exchanges, what follows what, and everything that may come behind a CONNACK.
- *
- * A sequence is filed under the packet that decides it.
- */
+/** Several packets in one sequence: whole exchanges, what follows what, and everything that may come behind a CONNACK. */
 import { block, frame, string, text, u16, vbi } from '../bytes.js'
 import { type Book, broken, ids, partial, type Step } from '../case.js'
 import { firstByte, type PacketName } from '../facts.js'
@@ -40,7 +36,6 @@ const welcome: Readonly<Record<string, () => Step>> = {
   PINGRESP: pingresp,
 }
 
-/** One of each way to end. */
 const ends: Readonly<Record<string, readonly [type: PacketName, step: Step]>> = {
   'reserved type': ['reserved', broken('reserved packet type', [0, 0])],
   'CONNECT, first byte': ['connect', broken('packet that only a client sends', [0x10])],
@@ -124,270 +119,178 @@ function addEnds(book: Book): void {
   })
 }
 
+const message = (qos: 0 | 1 | 2, id: number, dup = false): Step =>
+  publish({ qos, id, dup, payload: text('m') })
+const many = (count: number, make: (index: number) => Step | Step[]): Step[] =>
+  Array.from({ length: count }, (_, index) => make(index)).flat()
+
 /** Exchanges from their beginning to their end, and in odd orders. */
 function addFlows(book: Book): void {
-  const { add } = book.of('publish')
-  const message = (qos: 0 | 1 | 2, id: number, dup = false): Step =>
-    publish({ qos, id, dup, payload: text('m') })
-  add('QoS 2 and its PUBREL', message(2, 600), ack('pubrel', 600))
-  add('QoS 2, repeated, and its PUBREL', message(2, 600), message(2, 600, true), ack('pubrel', 600))
-  add(
-    'QoS 2, repeated without DUP, and its PUBREL',
-    message(2, 600),
-    message(2, 600),
-    ack('pubrel', 600),
-  )
-  add('QoS 2, repeated at QoS 1', message(2, 600), message(1, 600, true))
-  add('QoS 1, again with DUP', message(1, 600), message(1, 600, true))
-  add('QoS 1, again without DUP', message(1, 600), message(1, 600))
-  add('QoS 1, then QoS 2 with its identifier', message(1, 600), message(2, 600))
-  add(
-    'QoS 2 and its PUBREL, then the same identifier at QoS 1',
-    message(2, 600),
-    ack('pubrel', 600),
-    message(1, 600),
-  )
-  add(
-    'QoS 2 and its PUBREL, three times',
-    ...[1, 2, 3].flatMap(() => [message(2, 600), ack('pubrel', 600)]),
-  )
-  add(
-    'QoS 0, 1 and 2 in turn',
-    message(0, 0),
-    message(1, 601),
-    message(2, 602),
-    message(0, 0),
-    message(1, 603),
-  )
-  add('50 at QoS 0', ...Array.from({ length: 50 }, () => message(0, 0)))
-  add('50 at QoS 1', ...Array.from({ length: 50 }, (_, index) => message(1, 1000 + index)))
-  add(
-    '50 exchanges at QoS 2, one by one',
-    ...Array.from({ length: 50 }, (_, index) => [
-      message(2, 1000 + index),
-      ack('pubrel', 1000 + index),
-    ]).flat(),
-  )
-  add(
-    'two at QoS 2, released in the other order',
-    message(2, 601),
-    message(2, 602),
-    ack('pubrel', 602),
-    ack('pubrel', 601),
-  )
-  book.add(
-    'pubrel',
-    'twice for a message of this sequence',
-    message(2, 600),
-    ack('pubrel', 600),
-    ack('pubrel', 600),
-  )
-  book.add(
-    'pubrel',
-    'with 0x92 for a message of this sequence',
-    message(2, 600),
-    fullAck('pubrel', 600, 0x92),
-  )
-  book.add('pubrel', 'before its PUBLISH', ack('pubrel', 600), message(2, 600))
-  book.add('pubrel', 'for a QoS 1 message of this sequence', message(1, 600), ack('pubrel', 600))
+  const [one, two, again] = [message(1, 600), message(2, 600), message(2, 600, true)]
+  const release = ack('pubrel', 600)
+  book.of('publish').all({
+    'QoS 2 and its PUBREL': [two, release],
+    'QoS 2, repeated, and its PUBREL': [two, again, release],
+    'QoS 2, repeated without DUP, and its PUBREL': [two, two, release],
+    'QoS 2, repeated at QoS 1': [two, message(1, 600, true)],
+    'QoS 1, again with DUP': [one, message(1, 600, true)],
+    'QoS 1, again without DUP': [one, one],
+    'QoS 1, then QoS 2 with its identifier': [one, two],
+    'QoS 2 and its PUBREL, then the same identifier at QoS 1': [two, release, one],
+    'QoS 2 and its PUBREL, three times': [1, 2, 3].flatMap(() => [two, release]),
+    'QoS 0, 1 and 2 in turn': [0, 1, 2, 0, 1].map((qos, at) => message(qos as 0, 600 + at)),
+    '50 at QoS 0': many(50, () => message(0, 0)),
+    '50 at QoS 1': many(50, (at) => message(1, 1000 + at)),
+    '50 exchanges at QoS 2, one by one': many(50, (at) => [
+      message(2, 1000 + at),
+      ack('pubrel', 1000 + at),
+    ]),
+    'two at QoS 2, released in the other order': [
+      ...[601, 602].map((id) => message(2, id)),
+      ...[602, 601].map((id) => ack('pubrel', id)),
+    ],
+  })
+  book.of('pubrel').all({
+    'twice for a message of this sequence': [two, release, release],
+    'with 0x92 for a message of this sequence': [two, fullAck('pubrel', 600, 0x92)],
+    'before its PUBLISH': [release, two],
+    'for a QoS 1 message of this sequence': [one, release],
+  })
   addOurFlows(book)
 }
 
 // What answers our own PUBLISH, SUBSCRIBE and UNSUBSCRIBE.
 function addOurFlows(book: Book): void {
-  const { add } = book.of('pubrec')
-  add('and PUBCOMP', ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
-  add(
-    'twice, and PUBCOMP',
-    ack('pubrec', ids.ours),
-    ack('pubrec', ids.ours),
-    ack('pubcomp', ids.ours),
-  )
-  add('refused, and PUBCOMP', reasonedAck('pubrec', ids.ours, 0x97), ack('pubcomp', ids.ours))
-  add('and PUBACK', ack('pubrec', ids.ours), ack('puback', ids.ours))
-  add(
-    'and PUBCOMP, and PUBREC once more',
-    ack('pubrec', ids.ours),
-    ack('pubcomp', ids.ours),
-    ack('pubrec', ids.ours),
-  )
-  add('and one that refuses', ack('pubrec', ids.ours), reasonedAck('pubrec', ids.ours, 0x80))
-  add(
-    'No matching subscribers, and PUBCOMP',
-    reasonedAck('pubrec', ids.ours, 0x10),
-    ack('pubcomp', ids.ours),
-  )
-  book.add(
-    'pubcomp',
-    'Packet Identifier not found, behind PUBREC',
-    ack('pubrec', ids.ours),
-    reasonedAck('pubcomp', ids.ours, 0x92),
-  )
-  book.add('pubcomp', 'before PUBREC', ack('pubcomp', ids.ours), ack('pubrec', ids.ours))
-  book.add('puback', 'and PUBREC', ack('puback', ids.ours), ack('pubrec', ids.ours))
-  book.add(
-    'puback',
-    'for our publish, the SUBACK and the UNSUBACK',
-    ack('puback', ids.ours),
-    suback(ids.subscribing, [1, 2]),
-    unsuback(ids.unsubscribing, [0, 0x11]),
-  )
-  book.add(
-    'suback',
-    'behind the UNSUBACK',
-    unsuback(ids.unsubscribing, [0x11, 0]),
-    suback(ids.subscribing, [0x87, 0]),
-  )
-  book.add(
-    'suback',
-    'behind retained messages of its subscription',
-    publish({ retain: true }),
-    publish({ retain: true, qos: 1 }),
-    suback(ids.subscribing, [2, 2]),
-  )
-  book.add('unsuback', 'behind a message', publish({ qos: 1 }), unsuback(ids.unsubscribing, [0, 0]))
-  book.add(
-    'unsuback',
-    'with the codes of the SUBACK behind it',
-    unsuback(ids.unsubscribing, [0, 0]),
-    suback(ids.unsubscribing, [0, 0]),
-  )
+  const [rec, comp] = [ack('pubrec', ids.ours), ack('pubcomp', ids.ours)]
+  book.of('pubrec').all({
+    'and PUBCOMP': [rec, comp],
+    'twice, and PUBCOMP': [rec, rec, comp],
+    'refused, and PUBCOMP': [reasonedAck('pubrec', ids.ours, 0x97), comp],
+    'and PUBACK': [rec, ack('puback', ids.ours)],
+    'and PUBCOMP, and PUBREC once more': [rec, comp, rec],
+    'and one that refuses': [rec, reasonedAck('pubrec', ids.ours, 0x80)],
+    'No matching subscribers, and PUBCOMP': [reasonedAck('pubrec', ids.ours, 0x10), comp],
+  })
+  book.of('pubcomp').all({
+    'Packet Identifier not found, behind PUBREC': [rec, reasonedAck('pubcomp', ids.ours, 0x92)],
+    'before PUBREC': [comp, rec],
+  })
+  book.of('puback').all({
+    'and PUBREC': [ack('puback', ids.ours), rec],
+    'for our publish, the SUBACK and the UNSUBACK': [
+      ack('puback', ids.ours),
+      suback(ids.subscribing, [1, 2]),
+      unsuback(ids.unsubscribing, [0, 0x11]),
+    ],
+  })
+  book.of('suback').all({
+    'behind the UNSUBACK': [
+      unsuback(ids.unsubscribing, [0x11, 0]),
+      suback(ids.subscribing, [0x87, 0]),
+    ],
+    'behind retained messages of its subscription': [
+      publish({ retain: true }),
+      publish({ retain: true, qos: 1 }),
+      suback(ids.subscribing, [2, 2]),
+    ],
+  })
+  book.of('unsuback').all({
+    'behind a message': [publish({ qos: 1 }), unsuback(ids.unsubscribing, [0, 0])],
+    'with the codes of the SUBACK behind it': [
+      unsuback(ids.unsubscribing, [0, 0]),
+      suback(ids.unsubscribing, [0, 0]),
+    ],
+  })
 }
+
+const { receiveMaximum } = limits
+const open = (count: number, dup = false): Step[] =>
+  many(count, (at) => publish({ qos: 2, id: 700 + at, dup }))
 
 /** Messages that are open until PUBREL comes, up to our Receive Maximum and above it. */
 function addWindow(book: Book): void {
-  const { add } = book.of('publish')
-  const { receiveMaximum } = limits
-  const open = (count: number): Step[] =>
-    Array.from({ length: count }, (_, index) => publish({ qos: 2, id: 700 + index }))
+  const { add, all } = book.of('publish')
   for (let count = 2; count <= receiveMaximum + 2; count++)
     add(`${count} at QoS 2, none released`, ...open(count))
-  add('a full window, then QoS 0', ...open(receiveMaximum), publish())
-  add('a full window, then QoS 1', ...open(receiveMaximum), publish({ qos: 1 }))
-  add(
-    'a full window, one released, one more',
-    ...open(receiveMaximum),
-    ack('pubrel', 700),
-    publish({ qos: 2, id: 800 }),
-  )
-  add(
-    'a full window, all repeated with DUP',
-    ...open(receiveMaximum),
-    ...Array.from({ length: receiveMaximum }, (_, index) =>
-      publish({ qos: 2, id: 700 + index, dup: true }),
-    ),
-  )
-  add(
-    'a full window, all released, and as many again',
-    ...[0, 1].flatMap(() => [
-      ...open(receiveMaximum),
-      ...Array.from({ length: receiveMaximum }, (_, index) => ack('pubrel', 700 + index)),
-    ]),
-  )
-  add(
-    'as many at QoS 1 as at QoS 2',
-    ...open(2),
-    ...[1, 2, 3, 4, 5].map((index) => publish({ qos: 1, id: 750 + index })),
-  )
-  add(
-    'one above the window, with an alias',
-    ...open(receiveMaximum),
-    publish({ qos: 2, id: 800, alias: 1 }),
-  )
-  for (const count of [3, 4, 5]) {
-    add(
-      `${count} at QoS 1`,
-      ...Array.from({ length: count }, (_, index) => publish({ qos: 1, id: 720 + index })),
-    )
-  }
+  const full = open(receiveMaximum)
+  const releases = many(receiveMaximum, (at) => ack('pubrel', 700 + at))
+  all({
+    'a full window, then QoS 0': [...full, publish()],
+    'a full window, then QoS 1': [...full, publish({ qos: 1 })],
+    'a full window, one released, one more': [
+      ...full,
+      ack('pubrel', 700),
+      publish({ qos: 2, id: 800 }),
+    ],
+    'a full window, all repeated with DUP': [...full, ...open(receiveMaximum, true)],
+    'a full window, all released, and as many again': [...full, ...releases, ...full, ...releases],
+    'as many at QoS 1 as at QoS 2': [
+      ...open(2),
+      ...many(5, (at) => publish({ qos: 1, id: 751 + at })),
+    ],
+    'one above the window, with an alias': [...full, publish({ qos: 2, id: 800, alias: 1 })],
+  })
+  for (const count of [3, 4, 5])
+    add(`${count} at QoS 1`, ...many(count, (at) => publish({ qos: 1, id: 720 + at })))
 }
-
-const window = (dup = false): Step[] =>
-  Array.from({ length: limits.receiveMaximum }, (_, index) =>
-    publish({ qos: 2, id: 700 + index, dup }),
-  )
 
 /** A PUBLISH with very many properties. */
-function crowded({ pairs = 0, identifiers = 0 }: { pairs?: number; identifiers?: number }): Step {
-  const properties = [
-    ...Array.from({ length: pairs }, () => pairProperty()),
-    ...Array.from({ length: identifiers }, (_, index) => identifierProperty(index + 1)),
-  ]
-  return publish({ properties, pairs, identifiers })
-}
+const crowded = ({ pairs = 0, identifiers = 0 }): Step =>
+  publish({
+    properties: [
+      ...Array.from({ length: pairs }, () => pairProperty()),
+      ...Array.from({ length: identifiers }, (_, index) => identifierProperty(index + 1)),
+    ],
+    pairs,
+    identifiers,
+  })
 
 /** A CONNACK, and in the same breath what a server says then. */
 function addBehindConnack(book: Book): void {
-  const { add } = book.of('connack')
-  const openings: Readonly<Record<string, () => Step>> = {
-    CONNACK: () => connack(),
-    'CONNACK with the method': authenticated,
-    'CONNACK with Session Present': () => connack(0, true),
-  }
-  for (const [opening, open] of Object.entries(openings)) {
-    for (const [what, make] of Object.entries(welcome))
-      add(`${opening}, then ${what}`, open(), make())
-    for (const [what, [, end]] of Object.entries(ends)) add(`${opening}, then ${what}`, open(), end)
-    add(`${opening}, then one of each`, open(), ...Object.values(welcome).map((make) => make()))
-    add(`${opening}, then half of a packet`, open(), partial([0x30, 10, 0]))
-    add(
-      `${opening}, then QoS 2 and its PUBREL`,
-      open(),
-      publish({ qos: 2 }),
-      ack('pubrel', ids.fresh),
-    )
-    add(
-      `${opening}, then one message more than the window`,
-      open(),
-      ...Array.from({ length: limits.receiveMaximum + 1 }, (_, index) =>
-        publish({ qos: 2, id: 700 + index }),
-      ),
-    )
-    add(
-      `${opening}, then an alias set and used`,
-      open(),
-      publish({ alias: 1 }),
-      publish({ alias: 1, topic: [] }),
-    )
-    add(`${opening}, then an alias never set`, open(), publish({ alias: 1, topic: [] }))
-    add(
-      `${opening}, then alias 0`,
-      open(),
+  const { add, all } = book.of('connack')
+  const behind: Readonly<Record<string, readonly Step[]>> = {
+    ...Object.fromEntries(Object.entries(welcome).map(([what, make]) => [what, [make()]])),
+    ...Object.fromEntries(Object.entries(ends).map(([what, [, end]]) => [what, [end]])),
+    'one of each': Object.values(welcome).map((make) => make()),
+    'half of a packet': [partial([0x30, 10, 0])],
+    'QoS 2 and its PUBREL': [publish({ qos: 2 }), ack('pubrel', ids.fresh)],
+    'one message more than the window': open(receiveMaximum + 1),
+    'an alias set and used': [publish({ alias: 1 }), publish({ alias: 1, topic: [] })],
+    'an alias never set': [publish({ alias: 1, topic: [] })],
+    'alias 0': [
       broken('topic alias outside our range', frame(0x30, string('t'), block(aliasProperty(0)))),
-    )
-    add(
-      `${opening}, then a PUBACK that is far too long`,
-      open(),
+    ],
+    'a PUBACK that is far too long': [
       broken('packet above what its kind needs', [0x40, ...vbi(50_000)]),
-    )
-    add(
-      `${opening}, then a PUBLISH that is too long`,
-      open(),
+    ],
+    'a PUBLISH that is too long': [
       broken('packet above our Maximum Packet Size', [0x30, ...vbi(150_000)]),
-    )
-    add(
-      `${opening}, then more user properties than we take`,
-      open(),
-      crowded({ pairs: counts.pairs + 1 }),
-    )
-    add(
-      `${opening}, then more Subscription Identifiers than we take`,
-      open(),
+    ],
+    'more user properties than we take': [crowded({ pairs: counts.pairs + 1 })],
+    'more Subscription Identifiers than we take': [
       crowded({ identifiers: counts.identifiers + 1 }),
-    )
-    add(
-      `${opening}, then a full window, repeated, and one more`,
-      open(),
-      ...window(),
-      ...window(true),
+    ],
+    'a full window, repeated, and one more': [
+      ...open(receiveMaximum),
+      ...open(receiveMaximum, true),
       publish({ qos: 1, id: 800 }),
-    )
-    add(`${opening}, then AUTH`, open(), auth(0x18, dataProperty(1)))
-    add(`${opening} behind AUTH`, auth(0x18), open())
-    add(`${opening} behind PINGRESP`, pingresp(), open())
+    ],
+    AUTH: [auth(0x18, dataProperty(1))],
   }
-  add('refusal, then CONNACK', connack(0x89), connack())
-  add('refusal, then PUBLISH', connack(0x87), publish({ qos: 1 }))
-  add('refusal, then garbage', connack(0x87), broken('reserved packet type', [0, 0, 0]))
-  add('refusal, then DISCONNECT', connack(0x97), disconnect(0x97))
+  for (const [opening, first] of Object.entries({
+    CONNACK: connack(),
+    'CONNACK with the method': authenticated(),
+    'CONNACK with Session Present': connack(0, true),
+  })) {
+    for (const [what, steps] of Object.entries(behind))
+      add(`${opening}, then ${what}`, first, ...steps)
+    add(`${opening} behind AUTH`, auth(0x18), first)
+    add(`${opening} behind PINGRESP`, pingresp(), first)
+  }
+  all({
+    'refusal, then CONNACK': [connack(0x89), connack()],
+    'refusal, then PUBLISH': [connack(0x87), publish({ qos: 1 })],
+    'refusal, then garbage': [connack(0x87), broken('reserved packet type', [0, 0, 0])],
+    'refusal, then DISCONNECT': [connack(0x97), disconnect(0x97)],
+  })
 }

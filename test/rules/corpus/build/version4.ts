@@ -1,8 +1,4 @@
-/**
- * MQTT 3.1.1: the same packets without properties, and with rules of their own. On this version nothing is announced when a link is closed.
- *
- * A server has no DISCONNECT and no AUTH; acknowledgements are identifiers and nothing else.
- */
+/** MQTT 3.1.1: the same packets without properties, and with rules of their own. */
 import { type Bytes, fill, frame, prefixed, string, text, u16, vbi } from '../bytes.js'
 import { type Book, broken, ids, partial, type Step, shown, step } from '../case.js'
 import { badTexts, firstByte, goodTexts, type PacketName } from '../facts.js'
@@ -10,14 +6,12 @@ import { type AckKind, ackFirst } from '../packets.js'
 import type { RuleName } from '../rules.js'
 import { limits } from '../states.js'
 import {
-  addFlags,
   addForeign,
+  addFraming,
   addIncomplete,
   addLengths,
-  addLong,
   addReserved,
   addShort,
-  addSizes,
   type Layout,
 } from './framing.js'
 
@@ -59,15 +53,8 @@ function publish({
 
 export function addVersion4(book: Book): void {
   for (const layout of layouts) {
-    addFlags(book, layout)
-    addLengths(book, layout)
-    addIncomplete(book, layout)
-    // Of return codes there may be any number.
-    const { 'return codes': _codes, ...fields } = layout.fields
-    if (layout.type !== 'pingresp') addShort(book, { ...layout, fields })
-    if (layout.type !== 'suback') addLong(book, layout)
     const most = ['connack', 'suback', 'unsuback'].includes(layout.type) ? 100_000 : 10_000
-    addSizes(book, layout.type, most, (size) =>
+    addFraming(book, layout, most, (size) =>
       frame(layout.first, fill(size - (most > 16_383 ? 4 : 3), 0)),
     )
   }
@@ -96,14 +83,14 @@ const layouts: readonly Layout[] = [
     type: 'suback',
     first: 0x90,
     fields: { 'packet identifier': u16(ids.subscribing), 'return codes': [0, 0] },
+    openEnd: 'return codes',
   },
   { type: 'unsuback', first: 0xb0, fields: { 'packet identifier': u16(ids.unsubscribing) } },
   { type: 'pingresp', first: 0xd0, fields: {} },
 ]
 
 function addConnack(book: Book): void {
-  const type = 'connack'
-  const { add, bad } = book.of(type)
+  const { add, bad } = book.of('connack')
   for (const code of [0, 1, 2, 3, 4, 5]) add(`return code ${code}`, connack(code))
   for (const code of [1, 5])
     bad('Session Present in a refusal', `return code ${code}`, [0x20, 2, 1, code])
@@ -116,29 +103,26 @@ function addConnack(book: Book): void {
 }
 
 function addPublish(book: Book): void {
-  const type = 'publish'
-  const { add, bad } = book.of(type)
-  const layout: Layout = {
-    type,
-    first: 0x32,
-    fields: { topic: string('t'), 'packet identifier': u16(ids.fresh) },
-  }
+  const { add, bad, allBad } = book.of('publish')
+  const fields = { topic: string('t'), 'packet identifier': u16(ids.fresh) }
+  const layout: Layout = { type: 'publish', first: 0x32, fields }
   addLengths(book, layout)
   addShort(book, layout)
-  addIncomplete(book, { ...layout, fields: { ...layout.fields, payload: text('payload') } })
+  addIncomplete(book, { ...layout, fields: { ...fields, payload: text('payload') } })
   for (const qos of [0, 1, 2] as const) {
-    for (const retain of [false, true]) {
+    const first = 0x30 | (qos << 1)
+    for (const retain of [false, true])
       for (const dup of [false, true])
-        add(
-          `QoS ${qos}${retain ? ', RETAIN' : ''}${dup ? ', DUP' : ''}`,
-          publish({ qos, retain, dup }),
-        )
+        add(`QoS ${qos}, RETAIN ${retain}, DUP ${dup}`, publish({ qos, retain, dup }))
+    const id = qos > 0 ? u16(ids.fresh) : []
+    bad('topic empty without an alias', `at QoS ${qos}`, frame(first, string(''), id))
+    if (qos === 0) continue
+    bad('packet identifier 0', `QoS ${qos}`, frame(first, string('t'), u16(0)))
+    for (const dup of [false, true]) {
+      const at = `QoS ${qos}, DUP ${dup}`
+      add(`${at}, identifier of a QoS 1 message in hand`, publish({ qos, dup, id: ids.theirs1 }))
+      add(`${at}, identifier of a QoS 2 message under way`, publish({ qos, dup, id: ids.theirs2 }))
     }
-    bad(
-      'topic empty without an alias',
-      `at QoS ${qos}`,
-      frame(0x30 | (qos << 1), string(''), qos > 0 ? u16(ids.fresh) : []),
-    )
   }
   for (const first of [0x36, 0x37, 0x3e, 0x3f])
     bad('QoS 3', shown(first), frame(first, string('t'), u16(1)))
@@ -148,54 +132,37 @@ function addPublish(book: Book): void {
     add(`topic: ${how}`, publish({ topic, qos: 1 }))
   for (const topic of ['#', 'a/+/b', 'a#'])
     bad('topic with a wildcard', topic, frame(0x30, string(topic)))
-  for (const length of [127, 128, 16_383, 16_384])
+  const { maximumPacketSize } = limits
+  for (const length of [127, 128, 16_383, 16_384, maximumPacketSize - 4])
     add(`Remaining Length ${length}`, publish({ payload: fill(length - 3, 0x78) }))
-  add('as long as we take', publish({ payload: fill(limits.maximumPacketSize - 7, 0x78) }))
-  bad('packet above our Maximum Packet Size', 'by one byte, header alone', [
-    0x30,
-    ...vbi(limits.maximumPacketSize - 3),
-  ])
-  bad(
-    'packet above our Maximum Packet Size',
-    'the largest there is',
-    [0x30, 0xff, 0xff, 0xff, 0x7f],
-  )
-  for (const qos of [1, 2] as const) {
-    bad('packet identifier 0', `QoS ${qos}`, frame(0x30 | (qos << 1), string('t'), u16(0)))
-    for (const dup of [false, true]) {
-      const at = `QoS ${qos}${dup ? ', DUP' : ''}`
-      add(`${at}, identifier of a QoS 1 message in hand`, publish({ qos, dup, id: ids.theirs1 }))
-      add(`${at}, identifier of a QoS 2 message under way`, publish({ qos, dup, id: ids.theirs2 }))
-    }
-  }
+  allBad('packet above our Maximum Packet Size', {
+    'by one byte, header alone': [0x30, ...vbi(maximumPacketSize - 3)],
+    'the largest there is': [0x30, 0xff, 0xff, 0xff, 0x7f],
+  })
+}
+
+const tellingIds = {
+  'our publish': ids.ours,
+  'a SUBSCRIBE': ids.subscribing,
+  'an UNSUBSCRIBE': ids.unsubscribing,
+  'their QoS 1 message': ids.theirs1,
+  'their QoS 2 message': ids.theirs2,
+  nothing: ids.fresh,
 }
 
 function addAcks(book: Book): void {
   for (const kind of ['puback', 'pubrec', 'pubrel', 'pubcomp'] as const) {
-    for (const [what, id] of Object.entries({
-      'our publish': ids.ours,
-      'a SUBSCRIBE': ids.subscribing,
-      'an UNSUBSCRIBE': ids.unsubscribing,
-      'their QoS 1 message': ids.theirs1,
-      'their QoS 2 message': ids.theirs2,
-      nothing: ids.fresh,
-    })) {
-      book.add(kind, `for ${what}`, ack(kind, id))
-      book.add(kind, `for ${what}, twice`, ack(kind, id), ack(kind, id))
+    const { add, bad, allBad } = book.of(kind)
+    for (const [what, id] of Object.entries(tellingIds)) {
+      add(`for ${what}`, ack(kind, id))
+      add(`for ${what}, twice`, ack(kind, id), ack(kind, id))
     }
-    book.addBroken(kind, 'packet identifier 0', '', frame(ackFirst[kind], u16(0)))
-    book.addBroken(
-      kind,
-      'bytes behind the last field',
-      'a reason code, as in 5.0',
-      frame(ackFirst[kind], u16(ids.ours), [0x10]),
-    )
-    book.addBroken(
-      kind,
-      'bytes behind the last field',
-      'a reason code and a Property Length, as in 5.0',
-      frame(ackFirst[kind], u16(ids.ours), [0x87, 0]),
-    )
+    bad('packet identifier 0', '', frame(ackFirst[kind], u16(0)))
+    const with5 = (...rest: number[]): Bytes => frame(ackFirst[kind], u16(ids.ours), rest)
+    allBad('bytes behind the last field', {
+      'a reason code, as in 5.0': with5(0x10),
+      'a reason code and a Property Length, as in 5.0': with5(0x87, 0),
+    })
   }
 }
 
@@ -205,54 +172,39 @@ function addAnswers(book: Book): void {
     add(`codes ${shown(code)} twice`, suback(ids.subscribing, [code, code]))
     add(`code ${shown(code)} alone, for nothing`, suback(ids.fresh, [code]))
   }
-  for (const code of [3, 4, 0x11, 0x7f, 0x81, 0x87, 0xff]) {
+  for (const code of [3, 4, 0x11, 0x7f, 0x81, 0x87, 0xff])
     bad('return code unknown on 3.1.1', shown(code), frame(0x90, u16(ids.subscribing), [0, code]))
-  }
   for (const count of [1, 3, 500]) add(`${count} codes`, suback(ids.subscribing, fill(count, 0)))
-  for (const [what, id] of Object.entries({
-    'our publish': ids.ours,
-    'an UNSUBSCRIBE': ids.unsubscribing,
-  }))
-    add(`for ${what}`, suback(id, [0, 0]))
-  for (const [what, id] of Object.entries({
-    'our publish': ids.ours,
-    'a SUBSCRIBE': ids.subscribing,
-    'an UNSUBSCRIBE': ids.unsubscribing,
-    nothing: ids.fresh,
-  })) {
-    book.add('unsuback', `for ${what}`, unsuback(id))
-  }
+  add('for our publish', suback(ids.ours, [0, 0]))
+  add('for an UNSUBSCRIBE', suback(ids.unsubscribing, [0, 0]))
+  for (const [what, id] of Object.entries(tellingIds))
+    if (!what.startsWith('their')) book.add('unsuback', `for ${what}`, unsuback(id))
   bad('no reason codes', '', frame(0x90, u16(ids.subscribing)))
   bad('packet identifier 0', '', frame(0x90, u16(0), [0]))
-  book.addBroken('unsuback', 'packet identifier 0', '', frame(0xb0, u16(0)))
-  book.addBroken(
-    'unsuback',
-    'bytes behind the last field',
-    'reason codes, as in 5.0',
-    frame(0xb0, u16(ids.unsubscribing), [0, 0, 0]),
-  )
+  const answer = book.of('unsuback')
+  answer.bad('packet identifier 0', '', frame(0xb0, u16(0)))
+  const codes = frame(0xb0, u16(ids.unsubscribing), [0, 0, 0])
+  answer.bad('bytes behind the last field', 'reason codes, as in 5.0', codes)
   for (const count of [1, 2, 10])
     book.add('pingresp', `unasked, ${count} in a row`, ...Array.from({ length: count }, pingresp))
 }
 
 /** Packets that no server of 3.1.1 sends. */
 function addNever(book: Book): void {
-  const both = (type: PacketName, rule: RuleName, first: number, whole: Bytes): void => {
-    const { bad } = book.of(type)
-    bad(rule, 'whole', whole)
-    bad(rule, 'first byte alone', [first])
-    bad(rule, 'with a reason code, as in 5.0', frame(first, [0x87]))
-    bad(rule, 'far too large', [first, 0xff, 0xff, 0xff, 0x7f])
+  const both = (type: PacketName, rule: RuleName, first: number): void =>
+    book.of(type).allBad(rule, {
+      whole: [first, 0],
+      'first byte alone': [first],
+      'with a reason code, as in 5.0': frame(first, [0x87]),
+      'far too large': [first, 0xff, 0xff, 0xff, 0x7f],
+    })
+  both('disconnect', 'DISCONNECT from a server on 3.1.1', 0xe0)
+  both('auth', 'AUTH on 3.1.1', 0xf0)
+  for (const flags of [1, 2, 4, 8, 15]) {
+    const [goodbye, auth] = [0xe0 + flags, 0xf0 + flags]
+    book.addBroken('disconnect', 'flags of the fixed header', shown(goodbye), [goodbye, 0])
+    book.addBroken('auth', 'AUTH on 3.1.1', `with flags ${flags}`, [auth, 0])
   }
-  both('disconnect', 'DISCONNECT from a server on 3.1.1', 0xe0, [0xe0, 0])
-  for (const flags of [1, 2, 4, 8, 15])
-    book.addBroken('disconnect', 'flags of the fixed header', shown(0xe0 + flags), [
-      0xe0 + flags,
-      0,
-    ])
-  both('auth', 'AUTH on 3.1.1', 0xf0, [0xf0, 0])
-  for (const flags of [1, 2, 4, 8, 15])
-    book.addBroken('auth', 'AUTH on 3.1.1', `with flags ${flags}`, [0xf0 + flags, 0])
   addForeign(book, 'connect', frame(0x10, string('MQTT'), [4, 2, 0, 60], string('c')))
   addForeign(book, 'subscribe', frame(0x82, u16(1), string('t'), [0]))
   addForeign(book, 'unsubscribe', frame(0xa2, u16(1), string('t')))
@@ -261,7 +213,6 @@ function addNever(book: Book): void {
 }
 
 function addSequences(book: Book): void {
-  const { add } = book.of('publish')
   const welcome: readonly (readonly [string, Step])[] = [
     ['PUBLISH at QoS 1', publish({ qos: 1, id: 500 })],
     ['PUBLISH at QoS 2', publish({ qos: 2, id: 501 })],
@@ -277,42 +228,29 @@ function addSequences(book: Book): void {
     ['PINGREQ', 'pingreq', broken('packet that only a client sends', [0xc0, 0])],
     ['half of a packet', 'publish', partial([0x30, 9, 0])],
   ]
+  const { add } = book.of('connack')
   for (const [before, first] of welcome) {
     for (const [what, type, end] of ends) {
       book.add(type, `${what} behind ${before}`, first, end)
-      book.add('connack', `CONNACK, ${before}, then ${what}`, connack(), first, end)
+      add(`CONNACK, ${before}, then ${what}`, connack(), first, end)
     }
   }
-  for (const [what, , end] of ends)
-    book.add('connack', `CONNACK with Session Present, then ${what}`, connack(0, true), end)
-  for (const [what, , end] of ends) book.add('connack', `refusal, then ${what}`, connack(5), end)
-  book.add('connack', 'CONNACK, then one of each', connack(), ...welcome.map(([, each]) => each))
-  add('QoS 2 and its PUBREL', publish({ qos: 2 }), ack('pubrel', ids.fresh))
-  add(
-    'QoS 2, repeated, and its PUBREL',
-    publish({ qos: 2 }),
-    publish({ qos: 2, dup: true }),
-    ack('pubrel', ids.fresh),
-  )
-  add('QoS 1, again with DUP', publish({ qos: 1 }), publish({ qos: 1, dup: true }))
-  add('QoS 1, again without DUP', publish({ qos: 1 }), publish({ qos: 1 }))
-  add(
-    '300 at QoS 2, none released',
-    ...Array.from({ length: 300 }, (_, index) => publish({ qos: 2, id: 1000 + index })),
-  )
-  book.add('pubrec', 'and PUBCOMP', ack('pubrec', ids.ours), ack('pubcomp', ids.ours))
-  book.add(
-    'pubrec',
-    'twice, and PUBCOMP',
-    ack('pubrec', ids.ours),
-    ack('pubrec', ids.ours),
-    ack('pubcomp', ids.ours),
-  )
-  book.add(
-    'puback',
-    'for our publish, SUBACK and UNSUBACK',
-    ack('puback', ids.ours),
-    suback(ids.subscribing, [0, 2]),
-    unsuback(ids.unsubscribing),
-  )
+  for (const [what, , end] of ends) {
+    add(`CONNACK with Session Present, then ${what}`, connack(0, true), end)
+    add(`refusal, then ${what}`, connack(5), end)
+  }
+  add('CONNACK, then one of each', connack(), ...welcome.map(([, each]) => each))
+  const [one, two, release] = [publish({ qos: 1 }), publish({ qos: 2 }), ack('pubrel', ids.fresh)]
+  const flood = Array.from({ length: 300 }, (_, index) => publish({ qos: 2, id: 1000 + index }))
+  book.of('publish').all({
+    'QoS 2 and its PUBREL': [two, release],
+    'QoS 2, repeated, and its PUBREL': [two, publish({ qos: 2, dup: true }), release],
+    'QoS 1, again with DUP': [one, publish({ qos: 1, dup: true })],
+    'QoS 1, again without DUP': [one, one],
+    '300 at QoS 2, none released': flood,
+  })
+  const [rec, comp] = [ack('pubrec', ids.ours), ack('pubcomp', ids.ours)]
+  book.of('pubrec').all({ 'and PUBCOMP': [rec, comp], 'twice, and PUBCOMP': [rec, rec, comp] })
+  const all = [suback(ids.subscribing, [0, 2]), unsuback(ids.unsubscribing)]
+  book.add('puback', 'for our publish, SUBACK and UNSUBACK', ack('puback', ids.ours), ...all)
 }

@@ -1,8 +1,4 @@
-/**
- * A bare framer and session in any state of the corpus: no client, no clock, no transport.
- *
- * It does what a driver has to do between the two (the counts of T10 and topic aliases), and settles messages as the state says.
- */
+/** A bare framer and session in any state of the corpus: no client, no clock, no transport. */
 import { readControl, sizeLimit } from '../../../../src/client/connection/control.js'
 import type { Action } from '../../../../src/client/session/actions.js'
 import { version5Code } from '../../../../src/client/session/refusal.js'
@@ -15,8 +11,10 @@ import { PublishView } from '../../../../src/wire/publish.js'
 import { topicRecord } from '../../../../src/wire/topic-table.js'
 import type { Bytes } from '../bytes.js'
 import { counts, limits, type State } from '../states.js'
-import { script } from './script.js'
-import type { Observed } from './verdict.js'
+import { script } from './enter.js'
+import { bytewise, pieces, someCuts } from './jobs.js'
+import { quietly } from './quietly.js'
+import { disagreement, finding, type Job, type Observed } from './verdict.js'
 
 const ackNames: Readonly<Record<number, string>> = {
   4: 'puback',
@@ -26,7 +24,6 @@ const ackNames: Readonly<Record<number, string>> = {
 }
 const digits = (byte: number): string => byte.toString(16).padStart(2, '0')
 
-/** One connection of a session. */
 export class Core {
   readonly #version: 4 | 5
   readonly #state: State
@@ -38,7 +35,6 @@ export class Core {
   #over = false
   #cause: number | undefined
 
-  /** Brings it into the state. */
   constructor(version: 4 | 5, state: State) {
     this.#version = version
     this.#state = state
@@ -63,7 +59,6 @@ export class Core {
     this.#said = []
   }
 
-  /** Bytes from the server. */
   feed(bytes: Uint8Array): void {
     const session = this.#session
     try {
@@ -76,7 +71,6 @@ export class Core {
     this.#drain()
   }
 
-  /** What came of it. */
   observe(): Observed {
     return {
       said: this.#said,
@@ -224,3 +218,54 @@ export class Core {
     if (announced !== undefined) this.#said.push(`disconnect ${digits(announced)}`)
   }
 }
+
+/** Cut at every place, up to this length. */
+const short = 40
+/** Byte by byte in every state up to this length, above it in one: what is so long is a matter of the framer alone. */
+const long = 5000
+
+function runOne(job: Job, feed: (core: Core) => void): string | undefined {
+  const core = new Core(job.sequence.version, job.state)
+  try {
+    feed(core)
+  } catch (error) {
+    return finding('core', job, core.observe(), `it threw: ${error}`)
+  }
+  const observed = core.observe()
+  const wrong = disagreement(job.expected, observed)
+  return wrong === undefined ? undefined : finding('core', job, observed, wrong)
+}
+
+const cutAt = (job: Job, cuts: readonly number[]): string | undefined =>
+  runOne({ ...job, cuts }, (core) => {
+    for (const piece of pieces(job.sequence.bytes, cuts)) core.feed(piece)
+  })
+
+/** Every byte in an array of its own, which is gone when the next one comes. */
+const byBytes = (job: Job): string | undefined =>
+  runOne({ ...job, cuts: bytewise(Math.min(job.sequence.bytes.length, 20)) }, (core) => {
+    const one = new Uint8Array(1)
+    for (const byte of job.sequence.bytes) {
+      one[0] = byte
+      core.feed(one)
+    }
+  })
+
+/** What is wrong with a job, in whichever way it is run. */
+function check(job: Job): string | undefined {
+  const { sequence, state } = job
+  const { length } = sequence.bytes
+  const ways =
+    length <= short
+      ? bytewise(length).map((at) => [at])
+      : [someCuts(`${sequence.name} ${state.name}`, length)]
+  for (const cuts of [[], ...ways]) {
+    const wrong = cutAt(job, cuts)
+    if (wrong !== undefined) return wrong
+  }
+  return length <= long || state.name === 'idle' ? byBytes(job) : undefined
+}
+
+/** Runs all; gives what was not as expected, one finding a job. */
+export const runCore = (jobs: readonly Job[]): Promise<string[]> =>
+  quietly(() => jobs.flatMap((job) => check(job) ?? []))

@@ -1,26 +1,19 @@
-/**
- * Brings a client into a state of the corpus, whatever the transport: what the application does, what the server says, and what must be heard.
- *
- * Ends as soon as the client is there. Nothing that the application asked for is waited for after that: it may fail, as the case will have it.
- */
+/** Brings a client into a state of the corpus, whatever the transport: what the application does, what the server says, and what must be heard. */
 import type { ClientOptions } from '../../../../src/client/api/index.js'
 import type { BaseClient } from '../../../../src/client/client.js'
-import type { Bytes } from '../bytes.js'
+import { type Bytes, block, frame, join, string, u16 } from '../bytes.js'
 import { ids } from '../case.js'
+import { aliasProperty, dataProperty, methodProperty } from '../packets.js'
 import { limits, type State } from '../states.js'
-import { type Script, script } from './script.js'
 
-/** The server's end of a connection. */
 export interface Peer {
   say(bytes: Bytes): void
-  /** The next word of the client. */
   hear(): Promise<string>
 }
 
 const noop = (): void => undefined
 const failed = (promise: Promise<unknown>): void => void promise.catch(noop)
 
-/** Options of the client for a state. */
 export function optionsFor(version: 4 | 5, { clientId, cleanStart, method }: State): ClientOptions {
   return {
     protocolVersion: version,
@@ -50,7 +43,6 @@ async function hear(peer: Peer, word: string): Promise<void> {
   if (heard !== word) throw new Error(`heard '${heard}' instead of '${word}'`)
 }
 
-/** Takes a new client there. */
 export async function enter(
   client: BaseClient,
   peer: Peer,
@@ -104,4 +96,44 @@ async function goOn(client: BaseClient, peer: Peer, { name }: State, lines: Scri
     failed(client.disconnect())
     await hear(peer, 'disconnect 00')
   }
+}
+
+/** What the server says to bring a client into the states. */
+interface Script {
+  readonly challenge: Bytes
+  readonly connack: Bytes
+  /** SUBACK of the first subscription. */
+  readonly granted: Bytes
+  /** One at QoS 1, which sets an alias on 5.0, and one at QoS 2. */
+  readonly messages: Bytes
+  readonly message: Bytes
+  readonly pubrec: Bytes
+  /** Answered with PUBCOMP by whoever is still there. */
+  readonly probe: Bytes
+}
+
+function make(version: 4 | 5, withMethod: boolean): Script {
+  const five = version === 5
+  const properties = (...list: Bytes[]): Bytes => (five ? block(...list) : [])
+  const first = frame(0x32, string('known'), u16(ids.theirs1), properties(aliasProperty(2)))
+  const message = frame(0x34, string('kept'), u16(ids.theirs2), properties())
+  return {
+    challenge: frame(0xf0, [0x18], block(methodProperty(), dataProperty(1))),
+    connack: frame(0x20, [0, 0], properties(...(withMethod ? [methodProperty()] : []))),
+    granted: frame(0x90, u16(1), properties(), [2]),
+    messages: join(first, message),
+    message,
+    pubrec: frame(0x50, u16(ids.ours)),
+    probe: frame(0x62, u16(ids.probe)),
+  }
+}
+
+const made = new Map<string, Script>()
+
+/** The script for a version, with or without an authentication method. */
+export function script(version: 4 | 5, withMethod: boolean): Script {
+  const key = `${version} ${withMethod}`
+  const known = made.get(key) ?? make(version, withMethod)
+  made.set(key, known)
+  return known
 }

@@ -1,13 +1,9 @@
-/**
- * What is to be run: every case in every state of its version, or the share of it for transports on which each run is dear.
- */
+/** What is to be run: every case in every state of its version, whole or cut at places that its name decides. */
 import { corpus } from '../index.js'
 import { judge } from '../oracle.js'
 import { statesOf } from '../states.js'
-import { someCuts } from './cuts.js'
 import type { Job } from './verdict.js'
 
-/** Every case in every state, whole. */
 export function jobs(version: 4 | 5): Job[] {
   const states = statesOf(version)
   return corpus(version).flatMap((sequence) =>
@@ -37,26 +33,29 @@ export function ofClient(list: readonly Job[]): Job[] {
   return list.filter((job) => !bears(job))
 }
 
-/** The same, in a few pieces. */
 export const cutJobs = (list: readonly Job[]): Job[] =>
   list.map((job) => ({
     ...job,
     cuts: someCuts(`${job.sequence.name} ${job.state.name}`, job.sequence.bytes.length),
   }))
 
-/**
- * Every case once, in one of the states: they go round, so that each packet type meets each state. `offset` says where they begin; every other
- * case is cut into pieces.
- */
-export function shareOf(version: 4 | 5, offset: number): Job[] {
-  const states = statesOf(version).length
-  const all = jobs(version)
-  const mine = corpus(version).map(
-    (_, index) => all[index * states + ((index + offset) % states)] as Job,
-  )
-  const cut = cutJobs(mine)
-  // In the next round of the states it is the other half.
-  return mine.map((job, index) =>
-    (index + Math.floor(index / states)) % 2 === 0 ? job : (cut[index] as Job),
-  )
+export function pieces(bytes: Uint8Array, cuts: readonly number[]): Uint8Array[] {
+  return [0, ...cuts].map((start, index) => bytes.subarray(start, cuts[index] ?? bytes.length))
+}
+
+export const bytewise = (length: number): number[] =>
+  Array.from({ length: Math.max(0, length - 1) }, (_, index) => index + 1)
+
+/** A few cuts, by chance, but the same for the same name. */
+export function someCuts(name: string, length: number, most = 3): number[] {
+  let state = 2_166_136_261
+  for (let i = 0; i < name.length; i++) state = Math.imul(state ^ name.charCodeAt(i), 16_777_619)
+  const cuts = new Set<number>()
+  for (let i = 0; i < most && length > 1; i++) {
+    state = Math.imul(state ^ (state >>> 15), 2_246_822_519) + i
+    // Half of the cuts fall near the beginning, where headers are.
+    const range = i % 2 === 0 ? Math.min(length - 1, 12) : length - 1
+    cuts.add(1 + ((state >>> 8) % range))
+  }
+  return [...cuts].sort((a, b) => a - b)
 }

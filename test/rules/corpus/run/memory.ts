@@ -1,9 +1,4 @@
-/**
- * Clients over the memory transport, many at a time, in a time that stands still.
- *
- * Each client has a lane of its own: tasks without a delay, of which one runs in each round; all promises get their turn between two rounds. What
- * asks for a delay never happens, so that nothing here is decided by a timeout.
- */
+/** Clients over the memory transport, many at a time, in a time that stands still. */
 import { BaseClient } from '../../../../src/client/client.js'
 import { VirtualClock } from '../../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../../src/testing/virtual-platform.js'
@@ -11,10 +6,9 @@ import { memoryPair } from '../../../../src/transport/memory.js'
 import type { Sink, Transport } from '../../../../src/transport/transport.js'
 import { turn } from '../../../support/pausing.js'
 import type { Bytes } from '../bytes.js'
-import { pieces } from './cuts.js'
 import { enter, optionsFor, type Peer } from './enter.js'
 import { Hearing } from './hearing.js'
-import { ofClient } from './jobs.js'
+import { ofClient, pieces } from './jobs.js'
 import { quietly } from './quietly.js'
 import { disagreement, finding, type Job, type Observed } from './verdict.js'
 
@@ -24,9 +18,7 @@ const width = 24
 /** Nobody reads into it: this transport hands over what was written. */
 const noWindow = new Uint8Array(0)
 
-/** Tasks of one client, in order. */
 class Lane {
-  /** What a task let escape. */
   thrown: unknown
   readonly #tasks: { run: (() => void) | undefined }[] = []
 
@@ -54,7 +46,6 @@ class Lane {
   }
 }
 
-/** The server's end in memory. */
 class MemoryPeer implements Sink, Peer {
   readonly words: string[] = []
   stream: Observed['stream'] = 'up'
@@ -108,7 +99,6 @@ class MemoryPeer implements Sink, Peer {
   }
 }
 
-/** One client, and one case. */
 class Run {
   readonly job: Job
   readonly lane = new Lane()

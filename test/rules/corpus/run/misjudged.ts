@@ -1,6 +1,4 @@
-/**
- * Jobs whose expectation is wrong on purpose: a runner that lets one pass does not look.
- */
+/** Jobs whose expectation is wrong on purpose: a runner that lets one pass does not look. */
 import type { Expected } from '../oracle.js'
 import { jobs, ofClient } from './jobs.js'
 import type { Job } from './verdict.js'
@@ -37,7 +35,6 @@ const twists: readonly ((expected: Expected) => Expected | undefined)[] = [
       : undefined,
 ]
 
-/** A job for each twist. */
 export function misjudged(): Job[] {
   const all = ofClient(jobs(5)).filter(({ sequence }) => sequence.bytes.length < 100)
   return twists.map((twist, index) => {

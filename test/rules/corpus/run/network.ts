@@ -1,17 +1,10 @@
-/**
- * Clients over real TCP and WebSocket on the loopback interface, many at a time.
- *
- * Whether a link is still up is asked for with a PUBREL of an identifier that nobody knows, which is answered with PUBCOMP; where that cannot be,
- * with what the client counts as received. Nothing waits for a fixed time.
- */
+/** Clients over real TCP and WebSocket on the loopback interface, many at a time. */
 import { Client } from '../../../../src/client/node.js'
 import { turn } from '../../../support/pausing.js'
 import { ids } from '../case.js'
-import { pieces } from './cuts.js'
-import { enter, optionsFor, type Peer } from './enter.js'
-import { ofClient } from './jobs.js'
+import { enter, optionsFor, type Peer, script } from './enter.js'
+import { ofClient, pieces } from './jobs.js'
 import { quietly } from './quietly.js'
-import { script } from './script.js'
 import { type Kind, type Link, nameLength, type Servers, serve } from './servers.js'
 import { disagreement, finding, type Job, type Observed } from './verdict.js'
 
@@ -46,7 +39,6 @@ class Run {
     })
   }
 
-  /** Gives what was wrong. */
   async go(where: string): Promise<string | undefined> {
     try {
       await this.#enter()

@@ -1,8 +1,4 @@
-/**
- * Errors without stack traces, for runs in which they are made by the hundred thousand and nobody looks where.
- */
-
-/** Runs it. */
+/** Runs it without stack traces of errors, which some runs make by the hundred thousand. */
 export async function quietly<T>(run: () => T | Promise<T>): Promise<T> {
   const { stackTraceLimit } = Error
   Error.stackTraceLimit = 0

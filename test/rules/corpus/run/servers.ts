@@ -1,9 +1,4 @@
-/**
- * Small raw servers on the loopback interface, for TCP and WebSocket: they hand over bytes and take bytes, and know nothing of MQTT but CONNECT.
- *
- * A connection is told from others by the last six characters of its CONNECT, where the user name stands. Several ports share the load, because
- * each pair of addresses is free again only a while after its connection.
- */
+/** Small raw servers on the loopback interface, for TCP and WebSocket: they hand over bytes and take bytes, and know nothing of MQTT but CONNECT. */
 import { createServer as createHttpServer } from 'node:http'
 import { createServer, type Server, type Socket } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
@@ -16,18 +11,15 @@ export const nameLength = 6
 
 export type Kind = 'tcp' | 'websocket'
 
-/** How bytes leave. */
 interface Wire {
   write(bytes: Uint8Array): void
   /** Without a word. */
   drop(): void
 }
 
-/** The server's end of one connection. */
 export class Link {
   readonly words: string[] = []
   stream: Observed['stream'] = 'up'
-  /** Bytes said so far. */
   told = 0
   /** Called for each change of any kind. */
   onChange: (() => void) | undefined
@@ -89,7 +81,6 @@ class Reception {
   }
 }
 
-/** Listening servers of one kind. */
 export interface Servers {
   readonly urls: readonly string[]
   /** The link of the client with this user name, once its CONNECT is there. */
@@ -138,7 +129,6 @@ async function listenWebSocket(reception: Reception): Promise<{ url: string; ser
   return { url: `ws://127.0.0.1:${await listening(server)}/mqtt`, server }
 }
 
-/** Starts servers. */
 export async function serve(kind: Kind, ports = 8): Promise<Servers> {
   const reception = new Reception()
   const started = await Promise.all(

@@ -1,6 +1,4 @@
-/**
- * Compares what a client did with what was expected of it, the same way for every transport.
- */
+/** Compares what a client did with what was expected of it, the same way for every transport. */
 import { hex } from '../bytes.js'
 import type { Case } from '../case.js'
 import type { Expected } from '../oracle.js'
@@ -18,7 +16,6 @@ export interface Observed {
   readonly state: string | undefined
 }
 
-/** One thing to be run. */
 export interface Job {
   readonly sequence: Case
   readonly state: State
@@ -41,7 +38,6 @@ const isRequest = (word: string): boolean =>
 const count = (words: readonly string[], start: string): number =>
   words.filter((word) => word.startsWith(start)).length
 
-/** What is wrong, or undefined. */
 export function disagreement(expected: Expected, observed: Observed): string | undefined {
   const { end, announced } = expected
   const { said, state } = observed
