@@ -13,6 +13,7 @@ const suites = [
   'test/unit/wasm/',
   'test/fuzz/search',
   'test/unit/client/registry-model.test.ts',
+  ...['faults/', 'latest-attacks', 'operation.test.ts'].map((name) => `test/unit/typed/${name}`),
 ]
 /** Suites that have a long form, which takes as long as it takes. */
 const longSuites = ['test/unit/client/hostile-mutated.test.ts']
