@@ -12,7 +12,7 @@ import {
   type Parser,
   that,
   withDefault,
-} from '../client/common/schema.js'
+} from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import { pairsOf, presign } from './presign.js'
 

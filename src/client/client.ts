@@ -4,8 +4,41 @@
  * `node.ts` and `browser.ts` bind it to a platform. It holds no logic of its own.
  */
 
+import { onAbort, tolerant } from '../common/abort.js'
+import { asyncDisposeSymbol, disposeSymbol } from '../common/dispose.js'
+import { closedError, errorOfAll } from '../common/outcome.js'
+import {
+  assertLast,
+  object,
+  optional,
+  signal as parseSignal,
+  settingsIn,
+} from '../common/schema.js'
 import { locate, type MqttError } from '../errors.js'
 import { Printed } from '../printing.js'
+import { Consumer } from './deliver/consumer.js'
+import { HandlerLoop, ListenHandle } from './deliver/handling.js'
+import { SubscriptionHandle } from './deliver/subscription.js'
+import { type Inside, inside } from './internals.js'
+import { destroy } from './lifecycle/closing.js'
+import { connect, reauthenticate, reconnect, setBrokers } from './lifecycle/connecting.js'
+import { Core } from './lifecycle/core.js'
+import { HookChain } from './lifecycle/hooks.js'
+import { snapshot } from './lifecycle/snapshot.js'
+import {
+  type CheckedSubscription,
+  checkedTopic,
+  goodbye,
+  listenCall,
+  payloadBytes,
+  publishCall,
+  reconnectCall,
+  subscriptionCall,
+  unsubscribeCall,
+} from './options/check-calls.js'
+import { parseEndpoints } from './options/check-endpoint.js'
+import { eventName } from './options/check-events.js'
+import { parseOptions } from './options/check-options.js'
 import type {
   ClientEvents,
   ClientOptions,
@@ -37,38 +70,11 @@ import type {
   Unlisten,
   UnsubscribeOptions,
   UnsubscribeResult,
-} from './api/index.js'
-import { onAbort, tolerant } from './common/abort.js'
-import { asyncDisposeSymbol, disposeSymbol } from './common/dispose.js'
-import { HookChain } from './common/hooks.js'
-import { type Inside, inside } from './common/inside.js'
-import { closedError, errorOfAll } from './common/outcome.js'
-import { assertLast, object, optional, signal as parseSignal, settingsIn } from './common/schema.js'
-import { Consumer } from './delivery/consumer.js'
-import { HandlerLoop, ListenHandle } from './delivery/handling.js'
-import { SubscriptionHandle } from './delivery/subscription.js'
-import { destroy } from './lifecycle/closing.js'
-import { connect, reauthenticate, reconnect, setBrokers } from './lifecycle/connecting.js'
-import { Core } from './lifecycle/core.js'
-import { snapshot } from './lifecycle/snapshot.js'
-import { parseEndpoints } from './parsing/endpoint.js'
-import { eventName } from './parsing/event-names.js'
-import { parseOptions } from './parsing/options.js'
-import {
-  type CheckedSubscription,
-  checkedTopic,
-  goodbye,
-  listenCall,
-  payloadBytes,
-  publishCall,
-  reconnectCall,
-  subscriptionCall,
-  unsubscribeCall,
-} from './parsing/requests.js'
-import type { Platform } from './platform/platform.js'
-import { Requests } from './requesting/request.js'
-import { respond } from './requesting/respond.js'
-import { unsubscribe } from './subscribing/unsubscribing.js'
+} from './options/index.js'
+import type { Platform } from './platform.js'
+import { Requests } from './request/request.js'
+import { respond } from './request/respond.js'
+import { unsubscribe } from './subscribe/unsubscribing.js'
 
 const connectOptions = object<ConnectOptions>({ signal: optional(parseSignal) })
 

@@ -23,6 +23,8 @@ export type {
   Transport,
 } from '../transport/transport.js'
 export type { Bytes, Packet, Properties, QoS, UserProperties } from '../wire/packets.js'
+export type { BaseClient } from './client.js'
+export { constant, exponential } from './options/backoff.js'
 export type {
   AckMode,
   Answer,
@@ -109,8 +111,6 @@ export type {
   VirtualPlatform,
   WillOptions,
   WillProperties,
-} from './api/index.js'
-export type { BaseClient } from './client.js'
-export type { SharingClient } from './fleet/ports.js'
-export { listenShared, subscribeShared } from './fleet/subscribe-shared.js'
-export { constant, exponential } from './parsing/backoff.js'
+} from './options/index.js'
+export type { SharingClient } from './subscribe/sharing-client.js'
+export { listenShared, subscribeShared } from './subscribe/subscribe-shared.js'

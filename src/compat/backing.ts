@@ -13,8 +13,8 @@ import {
   type Message,
   MqttError,
 } from 'mqwire'
-import { inside, oneCopy } from '../client/common/inside.js'
-import { longestTimer } from '../client/common/schema.js'
+import { inside, oneCopy } from '../client/internals.js'
+import { longestTimer } from '../common/schema.js'
 import { familiar, isFault } from './errors.js'
 import type { MqttClientEventCallbacks } from './event-types.js'
 import { ignoredLine, type Plan } from './options.js'

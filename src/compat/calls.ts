@@ -2,7 +2,7 @@
  * Publishing, subscribing and unsubscribing, from arguments of MQTT.js to what its callbacks are given.
  */
 import { type FilterRequest, MqttError, type PublishOptions } from 'mqwire'
-import { anyObject } from '../client/common/schema.js'
+import { anyObject } from '../common/schema.js'
 import type { BackingClient, Wanted } from './backing.js'
 import { familiar } from './errors.js'
 import { refused, unknownIn } from './options.js'

@@ -25,7 +25,7 @@ import {
   string,
   that,
   unsupported,
-} from '../client/common/schema.js'
+} from '../common/schema.js'
 import { propertiesOf } from './packets.js'
 import type {
   IClientOptions,

@@ -3,9 +3,9 @@
  *
  * All members get the same bytes, which are the group's own: a member that was lost sends them long after the call has settled.
  */
-import type { Payload, PublishOptions, Receipt } from '../client/api/index.js'
-import { type Deferred, deferred } from '../client/common/abort.js'
-import { givenBytes } from '../client/common/schema.js'
+import type { Payload, PublishOptions, Receipt } from '../client/options/index.js'
+import { type Deferred, deferred } from '../common/abort.js'
+import { givenBytes } from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import type { AskedOf } from '../members/asked.js'
 import { asMqttError, membersError } from '../members/failure.js'

@@ -3,6 +3,9 @@
  *
  * It makes the clients that it was not given, and ends all of them. What a member is handed stays with it: its client sends it again after a loss.
  */
+
+import { type Inside, inside } from '../client/internals.js'
+import { type CheckedDisconnect, disconnectOptions } from '../client/options/check-calls.js'
 import type {
   ClientEvents,
   ClientOptions,
@@ -14,13 +17,11 @@ import type {
   ListenerOptions,
   Payload,
   Unlisten,
-} from '../client/api/index.js'
-import { assertNotAborted, silent, within } from '../client/common/abort.js'
-import { asyncDisposeSymbol } from '../client/common/dispose.js'
-import { type Inside, inside } from '../client/common/inside.js'
-import { plainName } from '../client/common/plain-name.js'
-import { assertLast, invalid } from '../client/common/schema.js'
-import { type CheckedDisconnect, disconnectOptions } from '../client/parsing/requests.js'
+} from '../client/options/index.js'
+import { assertNotAborted, silent, within } from '../common/abort.js'
+import { asyncDisposeSymbol } from '../common/dispose.js'
+import { plainName } from '../common/plain-name.js'
+import { assertLast, invalid } from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import { membersError } from '../members/failure.js'
 import { settledInTime } from '../members/in-time.js'

@@ -1,7 +1,7 @@
 /**
  * Tells messages that came by another member before.
  */
-import { type Deferred, deferred } from '../client/common/abort.js'
+import { type Deferred, deferred } from '../common/abort.js'
 import type { Time } from '../members/time.js'
 import type { CheckedDeduplication } from './options.js'
 import { SeenKeys } from './seen-keys.js'

@@ -5,9 +5,10 @@
  * one message is taken before a reader asks for it, and only while a reader waits. One that ends leaves the others going, and one whose member was removed
  * is forgotten when it has ended.
  */
-import type { NextOptions, Subscription } from '../client/api/index.js'
-import { aborted, type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
-import { type Behind, type BehindSubscription, inside } from '../client/common/inside.js'
+
+import { type Behind, type BehindSubscription, inside } from '../client/internals.js'
+import type { NextOptions, Subscription } from '../client/options/index.js'
+import { aborted, type Deferred, deferred, onAbort, silent } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 import type { Time } from '../members/time.js'
 import type { Duplicates } from './duplicates.js'

@@ -1,9 +1,9 @@
 /**
  * The `listen` of several members as one: each member calls the handler by itself, for its own messages in order.
  */
-import type { Filters, Handling, ListenOptions, Subscriber } from '../client/api/index.js'
-import { type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
-import { asyncDisposeSymbol } from '../client/common/dispose.js'
+import type { Filters, Handling, ListenOptions, Subscriber } from '../client/options/index.js'
+import { type Deferred, deferred, onAbort, silent } from '../common/abort.js'
+import { asyncDisposeSymbol } from '../common/dispose.js'
 import { membersError } from '../members/failure.js'
 import { granting, leaving } from './answers.js'
 import { Duplicates, type GroupCommon } from './duplicates.js'

@@ -1,12 +1,13 @@
 /**
  * The subscriptions of several members as one.
  */
-import type { Filters, NextOptions, SubscribeOptions, Subscriber } from '../client/api/index.js'
-import { assertNotAborted, silent } from '../client/common/abort.js'
-import { asyncDisposeSymbol } from '../client/common/dispose.js'
-import { invalid } from '../client/common/schema.js'
-import { iteration, streamOf } from '../client/delivery/iteration.js'
-import { nextOptions } from '../client/parsing/requests.js'
+
+import { iteration, streamOf } from '../client/deliver/iteration.js'
+import { nextOptions } from '../client/options/check-calls.js'
+import type { Filters, NextOptions, SubscribeOptions, Subscriber } from '../client/options/index.js'
+import { assertNotAborted, silent } from '../common/abort.js'
+import { asyncDisposeSymbol } from '../common/dispose.js'
+import { invalid } from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import { membersError } from '../members/failure.js'
 import { granting, leaving } from './answers.js'

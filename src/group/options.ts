@@ -1,8 +1,8 @@
 /**
  * What callers of groups give, checked. What is for the clients, they check.
  */
-import type { ClientOptions, Endpoint } from '../client/api/index.js'
-import { plainName } from '../client/common/plain-name.js'
+import type { ClientOptions, Endpoint } from '../client/options/index.js'
+import { plainName } from '../common/plain-name.js'
 import {
   anyObject,
   callable,
@@ -15,7 +15,7 @@ import {
   type Parser,
   signal,
   withDefault,
-} from '../client/common/schema.js'
+} from '../common/schema.js'
 import { baseOptions } from '../members/base-options.js'
 import type { MemberClient } from '../members/member.js'
 import type {

@@ -1,9 +1,10 @@
 /**
  * Publishing in a group: to whom a message goes.
  */
-import type { Payload } from '../client/api/index.js'
-import { invalid } from '../client/common/schema.js'
-import { publishCall } from '../client/parsing/requests.js'
+
+import { publishCall } from '../client/options/check-calls.js'
+import type { Payload } from '../client/options/index.js'
+import { invalid } from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import { Asked, type AskedOf } from '../members/asked.js'
 import type { Member, MemberClient } from '../members/member.js'

@@ -1,9 +1,9 @@
 /**
  * Subscribing in a group: what reads on which members, those that come later too.
  */
-import type { Filters, ListenOptions, SubscribeOptions } from '../client/api/index.js'
-import { silent } from '../client/common/abort.js'
-import { assertHandler } from '../client/common/schema.js'
+import type { Filters, ListenOptions, SubscribeOptions } from '../client/options/index.js'
+import { silent } from '../common/abort.js'
+import { assertHandler } from '../common/schema.js'
 import type { Member } from '../members/member.js'
 import type { GroupCommon } from './duplicates.js'
 import type { Departure } from './merge.js'

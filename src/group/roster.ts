@@ -1,8 +1,8 @@
 /**
  * The members of a group by name.
  */
-import type { Subscriber } from '../client/api/index.js'
-import { invalid } from '../client/common/schema.js'
+import type { Subscriber } from '../client/options/index.js'
+import { invalid } from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import type { Member, MemberClient } from '../members/member.js'
 import { storyOf } from '../members/standing.js'

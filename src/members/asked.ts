@@ -1,15 +1,16 @@
 /**
  * A publish as it was asked for: its options are its own, and its time runs from the call, wherever it waits before a client has it.
  */
-import type { Payload, PublishOptions } from '../client/api/index.js'
-import { aborted, onAbort, silent } from '../client/common/abort.js'
-import { longestTimer, optionError } from '../client/common/schema.js'
+
 import {
   assertTopicName,
   checkedPublish,
   checkedTopic,
   payloadBytes,
-} from '../client/parsing/requests.js'
+} from '../client/options/check-calls.js'
+import type { Payload, PublishOptions } from '../client/options/index.js'
+import { aborted, onAbort, silent } from '../common/abort.js'
+import { longestTimer, optionError } from '../common/schema.js'
 import type { MqttError } from '../errors.js'
 import type { Time } from './time.js'
 

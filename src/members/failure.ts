@@ -1,7 +1,7 @@
 /**
  * What failed at a member, as a rejection; at several, as one error that names each of them.
  */
-import { rejected } from '../client/common/abort.js'
+import { rejected } from '../common/abort.js'
 import { brand, MqttError, type MqttErrorCode, type Outcome, put, textOf } from '../errors.js'
 
 /** Every member that was asked has failed, or one too many: `errors` in the order of the members, `members` by their names. `MqttError.is` knows it. */

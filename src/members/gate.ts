@@ -1,7 +1,7 @@
 /**
  * Holds publishes back while no member can take them, and lets them go in their order.
  */
-import { type Deferred, deferred, tolerant } from '../client/common/abort.js'
+import { type Deferred, deferred, tolerant } from '../common/abort.js'
 import type { MqttError } from '../errors.js'
 import type { Patience } from './asked.js'
 import { attempt } from './failure.js'

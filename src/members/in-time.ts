@@ -1,8 +1,9 @@
 /**
  * Waiting that takes its part of the time of a `drain()`.
  */
-import { deferred, onAbort } from '../client/common/abort.js'
-import type { CheckedDisconnect } from '../client/parsing/requests.js'
+
+import type { CheckedDisconnect } from '../client/options/check-calls.js'
+import { deferred, onAbort } from '../common/abort.js'
 import type { Time } from './time.js'
 
 /** Waits until it has settled, or the time is over; gives the options for what is left of it. */

@@ -1,8 +1,9 @@
 /**
  * What is behind several clients that act as one, for what stands on top of them: typed topics tell of bad payloads there, as with one client.
  */
-import { rejected } from '../client/common/abort.js'
-import { type Inside, inside } from '../client/common/inside.js'
+
+import { type Inside, inside } from '../client/internals.js'
+import { rejected } from '../common/abort.js'
 import type { Member } from './member.js'
 
 /** Internals of a member's client; undefined for a client of another package. */

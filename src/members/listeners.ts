@@ -1,17 +1,18 @@
 /**
  * Listeners of the events of all members, those of later members too. Each event says whose it is.
  */
-import type { ClientEvents, Hooks, ListenerOptions, Unlisten } from '../client/api/index.js'
-import { onAbort } from '../client/common/abort.js'
-import { disposeSymbol } from '../client/common/dispose.js'
+
+import { eventName } from '../client/options/check-events.js'
+import type { ClientEvents, Hooks, ListenerOptions, Unlisten } from '../client/options/index.js'
+import { onAbort } from '../common/abort.js'
+import { disposeSymbol } from '../common/dispose.js'
 import {
   assertHandler,
   boolean,
   object,
   optional,
   signal as parseSignal,
-} from '../client/common/schema.js'
-import { eventName } from '../client/parsing/event-names.js'
+} from '../common/schema.js'
 import { insideOf } from './inside.js'
 import type { Member } from './member.js'
 

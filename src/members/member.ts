@@ -12,8 +12,8 @@ import type {
   PublishOptions,
   Receipt,
   Unlisten,
-} from '../client/api/index.js'
-import { deferred, tolerant, within } from '../client/common/abort.js'
+} from '../client/options/index.js'
+import { deferred, tolerant, within } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 import { type Time, timeOf } from './time.js'
 

@@ -1,8 +1,9 @@
 /**
  * Chooses the member for each publish, and gives what was certainly not sent to another one.
  */
-import { tolerant } from '../client/common/abort.js'
-import { checkedTopic } from '../client/parsing/requests.js'
+
+import { checkedTopic } from '../client/options/check-calls.js'
+import { tolerant } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 import type { Asked } from './asked.js'
 import { fnv1a, weight } from './hash.js'

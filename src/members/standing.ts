@@ -1,8 +1,8 @@
 /**
  * What several members come to as one: their state, and when one of them is ready for a publish.
  */
-import type { ClientState } from '../client/api/index.js'
-import { type Deferred, deferred } from '../client/common/abort.js'
+import type { ClientState } from '../client/options/index.js'
+import { type Deferred, deferred } from '../common/abort.js'
 import type { Member } from './member.js'
 
 const order: readonly ClientState[] = [

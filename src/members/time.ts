@@ -1,8 +1,8 @@
 /**
  * Time, as the clients of a group or pool have it: that of the runtime, or that of a test.
  */
-import { type Behind, inside } from '../client/common/inside.js'
-import { runtime } from '../client/platform/runtime.js'
+import { type Behind, inside } from '../client/internals.js'
+import { runtime } from '../client/runtime.js'
 
 /** A clock and its timers, in milliseconds. */
 export type Time = NonNullable<Behind['platform']>

@@ -3,7 +3,7 @@
  *
  * It assumes that a member publishes in the order of the calls. It holds topics with something in flight only, and no more calls than the room has.
  */
-import { type Deferred, deferred, tolerant } from '../client/common/abort.js'
+import { type Deferred, deferred, tolerant } from '../common/abort.js'
 import type { Patience } from './asked.js'
 import { attempt } from './failure.js'
 import { WaitingRoom } from './waiting-room.js'

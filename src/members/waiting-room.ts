@@ -1,8 +1,8 @@
 /**
  * How much may wait outside of the clients: as many messages and bytes as one client may have queued.
  */
-import type { ClientOptions } from '../client/api/index.js'
-import { optionError } from '../client/common/schema.js'
+import type { ClientOptions } from '../client/options/index.js'
+import { optionError } from '../common/schema.js'
 import type { MqttError } from '../errors.js'
 
 /** Counts what waits. */

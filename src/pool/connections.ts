@@ -1,11 +1,12 @@
 /**
  * The connections of a pool: they come, are numbered, are replaced when they have ended by themselves, and go when what they have is done.
  */
-import type { Backoff, ClientOptions, Endpoint, Stats } from '../client/api/index.js'
-import { silent } from '../client/common/abort.js'
-import { longestTimer } from '../client/common/schema.js'
-import { exponential } from '../client/parsing/backoff.js'
-import type { CheckedDisconnect } from '../client/parsing/requests.js'
+
+import { exponential } from '../client/options/backoff.js'
+import type { CheckedDisconnect } from '../client/options/check-calls.js'
+import type { Backoff, ClientOptions, Endpoint, Stats } from '../client/options/index.js'
+import { silent } from '../common/abort.js'
+import { longestTimer } from '../common/schema.js'
 import { asMqttError } from '../members/failure.js'
 import { MemberListeners } from '../members/listeners.js'
 import { endAll, Member, type MemberClient } from '../members/member.js'

@@ -5,7 +5,7 @@
  * is fast enough for, several do no faster.
  */
 import { Client } from 'mqwire'
-import type { Endpoint } from '../client/api/index.js'
+import type { Endpoint } from '../client/options/index.js'
 import { poolOf } from './publisher-pool.js'
 import type { Pool, PoolOptions } from './types.js'
 

@@ -1,7 +1,7 @@
 /**
  * What callers of pools give, checked.
  */
-import type { ConnectOptions, Publisher } from '../client/api/index.js'
+import type { ConnectOptions, Publisher } from '../client/options/index.js'
 import {
   anyObject,
   integer,
@@ -14,7 +14,7 @@ import {
   signal,
   text,
   withDefault,
-} from '../client/common/schema.js'
+} from '../common/schema.js'
 import { baseOptions } from '../members/base-options.js'
 import type { PoolOptions } from './types.js'
 

@@ -4,6 +4,9 @@
  * A publish waits here, within the limits of one client, while none is connected. It is handed to one that is, and stays there: that client sends it again after
  * a loss. It goes to another one only when its client has ended and has certainly not sent it. Every promise settles.
  */
+
+import { type Inside, inside } from '../client/internals.js'
+import { type CheckedDisconnect, disconnectOptions } from '../client/options/check-calls.js'
 import type {
   ClientEvents,
   ClientState,
@@ -16,7 +19,7 @@ import type {
   PublishOptions,
   Receipt,
   Unlisten,
-} from '../client/api/index.js'
+} from '../client/options/index.js'
 import {
   assertNotAborted,
   type Deferred,
@@ -24,11 +27,9 @@ import {
   silent,
   tolerant,
   within,
-} from '../client/common/abort.js'
-import { asyncDisposeSymbol } from '../client/common/dispose.js'
-import { type Inside, inside } from '../client/common/inside.js'
-import { assertLast } from '../client/common/schema.js'
-import { type CheckedDisconnect, disconnectOptions } from '../client/parsing/requests.js'
+} from '../common/abort.js'
+import { asyncDisposeSymbol } from '../common/dispose.js'
+import { assertLast } from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import { Asked } from '../members/asked.js'
 import { membersError } from '../members/failure.js'

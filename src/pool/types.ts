@@ -16,7 +16,7 @@ import type {
   Receipt,
   Stats,
   Unlisten,
-} from '../client/api/index.js'
+} from '../client/options/index.js'
 import type { MqttError } from '../errors.js'
 import type { MemberEvents } from '../members/listeners.js'
 import type { MemberClient } from '../members/member.js'

@@ -3,8 +3,9 @@
  *
  * It must never tell the end of an attempt twice.
  */
-import type { Publisher, Receipt } from '../client/api/index.js'
-import { type EntryLink, isStored, type StoredPublish } from '../client/common/inside.js'
+
+import { type EntryLink, isStored, type StoredPublish } from '../client/internals.js'
+import type { Publisher, Receipt } from '../client/options/index.js'
 import { MqttError } from '../errors.js'
 import type { StoreOperation } from '../store/base/store.js'
 import type { StoredEntry } from './entry-log.js'

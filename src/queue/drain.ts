@@ -3,8 +3,8 @@
  *
  * An entry is deleted only once its publish is acknowledged, or can never be; whatever happens before that, it is published again.
  */
-import type { Publisher, Receipt } from '../client/api/index.js'
-import { within } from '../client/common/abort.js'
+import type { Publisher, Receipt } from '../client/options/index.js'
+import { within } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 import type { StoreOperation } from '../store/base/store.js'
 import { type AttemptOwner, Attempts, type Changes as StoreChanges } from './attempts.js'

@@ -5,9 +5,10 @@
  * many calls share one sync. A batch that fails changes nothing: additions in it reject, removals are tried again without them. What an addition that failed
  * has left all the same is deleted with the next batch.
  */
-import { type Deferred, deferred } from '../client/common/abort.js'
-import type { StoredPublish } from '../client/common/inside.js'
-import { withOutcome } from '../client/common/outcome.js'
+
+import type { StoredPublish } from '../client/internals.js'
+import { type Deferred, deferred } from '../common/abort.js'
+import { withOutcome } from '../common/outcome.js'
 import type { MqttError } from '../errors.js'
 import { isClosed } from '../store/base/backed-store.js'
 import type { Store, StoreOperation } from '../store/base/store.js'

@@ -3,8 +3,8 @@
  *
  * A record is a header in JSON behind its length, then the payload as it is. Whatever is read back is checked: what does not parse is damaged.
  */
-import type { Bytes, PublishProperties } from '../client/api/index.js'
-import { encoder } from '../client/common/schema.js'
+import type { Bytes, PublishProperties } from '../client/options/index.js'
+import { encoder } from '../common/schema.js'
 
 /** A message in a queue. */
 export interface QueueEntry {

@@ -1,7 +1,7 @@
 /**
  * `mqwire/queue`: publishes that survive the process. They are stored first, and sent whenever there is a connection.
  */
-import type { Publisher } from '../client/api/index.js'
+import type { Publisher } from '../client/options/index.js'
 import { openStoredQueue } from './stored-queue.js'
 import type { Queue, QueueOptions } from './types.js'
 

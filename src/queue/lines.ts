@@ -4,7 +4,7 @@
  * A line gives its next entry while none before it waits for another try, and, where order asks for it, none of it is being sent. Lines take turns. It
  * knows no time: the caller that holds an entry back says when it may go on. The caller that adds keeps a bound.
  */
-import { Ring } from '../client/common/ring.js'
+import { Ring } from '../common/ring.js'
 import type { StoredEntry } from './entry-log.js'
 
 /** One topic. */

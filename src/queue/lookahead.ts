@@ -4,7 +4,7 @@
  * It may assume that it hears of each entry that is added to the store. An entry that it has passed over is never read again, so that a caller that takes
  * one out and does not delete it has to give it back.
  */
-import { deferred } from '../client/common/abort.js'
+import { deferred } from '../common/abort.js'
 import type { Changes } from './changes.js'
 import type { EntryLog, StoredEntry } from './entry-log.js'
 import type { Lines } from './lines.js'

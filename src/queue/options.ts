@@ -1,9 +1,17 @@
 /**
  * What callers of the queue give, checked. Nothing of theirs is written to, and nothing is kept that they may change.
  */
-import type { Backoff, Bytes, Payload, Publisher, PublishProperties } from '../client/api/index.js'
-import { innermost } from '../client/common/inside.js'
-import { plainName } from '../client/common/plain-name.js'
+
+import { innermost } from '../client/internals.js'
+import { exponential } from '../client/options/backoff.js'
+import type {
+  Backoff,
+  Bytes,
+  Payload,
+  Publisher,
+  PublishProperties,
+} from '../client/options/index.js'
+import { plainName } from '../common/plain-name.js'
 import {
   anyObject,
   boolean,
@@ -22,8 +30,7 @@ import {
   text,
   userProperties,
   withDefault,
-} from '../client/common/schema.js'
-import { exponential } from '../client/parsing/backoff.js'
+} from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import type { Store } from '../store/base/store.js'
 import { validateTopicName } from '../wire/topics.js'

@@ -3,9 +3,9 @@
  *
  * Every promise that is waited for here settles once. It must never let a caller's handler break the queue.
  */
-import type { Receipt } from '../client/api/index.js'
-import { type Deferred, deferred } from '../client/common/abort.js'
-import type { Emitter } from '../client/common/emitter.js'
+import type { Receipt } from '../client/options/index.js'
+import { type Deferred, deferred } from '../common/abort.js'
+import type { Emitter } from '../common/emitter.js'
 import { MqttError } from '../errors.js'
 import type { StoreOperation } from '../store/base/store.js'
 import type { DeadLetters } from './dead-letters.js'

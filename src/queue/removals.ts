@@ -4,7 +4,7 @@
  * It must never delete an entry while what was to be written with its deletion is not safe.
  * Whoever publishes looks at `size`: records that could not be deleted would be published again after a restart, so that they have a bound.
  */
-import { within } from '../client/common/abort.js'
+import { within } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 import { isClosed } from '../store/base/backed-store.js'
 import type { StoreOperation } from '../store/base/store.js'

@@ -1,7 +1,7 @@
 /**
  * How often entries were tried, and when each is tried again. It holds timers only, and none once it is stopped.
  */
-import { longestTimer } from '../client/common/schema.js'
+import { longestTimer } from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import type { StoredEntry } from './entry-log.js'
 import type { QueueConfig } from './options.js'

@@ -3,7 +3,7 @@
  *
  * It never lets more wait than the queue itself may hold. Whoever is let in adds its entry in the same turn.
  */
-import { aborted, type Deferred, deferred, onAbort, silent } from '../client/common/abort.js'
+import { aborted, type Deferred, deferred, onAbort, silent } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 import type { Addition, EntryLog, StoredEntry } from './entry-log.js'
 import type { QueueConfig } from './options.js'

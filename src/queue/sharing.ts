@@ -1,8 +1,9 @@
 /**
  * Whether a queue and the session of its publisher share one store: then an entry and its publish end in one batch, which makes QoS 2 exactly once.
  */
-import type { Publisher } from '../client/api/index.js'
-import { type Behind, type Inside, innermost, inside } from '../client/common/inside.js'
+
+import { type Behind, type Inside, innermost, inside } from '../client/internals.js'
+import type { Publisher } from '../client/options/index.js'
 import type { Store } from '../store/base/store.js'
 
 /** What is behind a client; undefined for any other publisher. */

@@ -4,11 +4,17 @@
  * `publish` fulfils once the store has the entry; from then on it is published until it is acknowledged, expires, or can never be delivered. Every promise
  * settles. The store is the caller's, and is not closed.
  */
-import type { ListenerOptions, Payload, Publisher, Receipt, Unlisten } from '../client/api/index.js'
-import { assertNotAborted, deferred, onAbort, silent } from '../client/common/abort.js'
-import { asyncDisposeSymbol } from '../client/common/dispose.js'
-import { Emitter } from '../client/common/emitter.js'
-import { unknown } from '../client/common/schema.js'
+import type {
+  ListenerOptions,
+  Payload,
+  Publisher,
+  Receipt,
+  Unlisten,
+} from '../client/options/index.js'
+import { assertNotAborted, deferred, onAbort, silent } from '../common/abort.js'
+import { asyncDisposeSymbol } from '../common/dispose.js'
+import { Emitter } from '../common/emitter.js'
+import { unknown } from '../common/schema.js'
 import { MqttError } from '../errors.js'
 import type { Store } from '../store/base/store.js'
 import { DeadLetters } from './dead-letters.js'

@@ -9,7 +9,7 @@ import type {
   PublishProperties,
   Receipt,
   Unlisten,
-} from '../client/api/index.js'
+} from '../client/options/index.js'
 import type { MqttError } from '../errors.js'
 import type { Store } from '../store/base/store.js'
 import type { QueueEntry } from './entry.js'

@@ -3,11 +3,11 @@
  *
  * @module
  */
-import type { VirtualPlatform } from '../client/api/index.js'
+import type { VirtualPlatform } from '../client/options/index.js'
 import type { VirtualClock } from './virtual-clock.js'
 import { virtualPlatform as platformOn } from './virtual-platform.js'
 
-export type { VirtualPlatform } from '../client/api/index.js'
+export type { VirtualPlatform } from '../client/options/index.js'
 export { createMemoryHub, memoryPair } from '../transport/memory.js'
 export * from './broker/index.js'
 export { type ScramLookup, type ScramServerOptions, scramServer } from './scram-server.js'

@@ -4,7 +4,7 @@
  * Nothing takes time here: the broker's streams in memory run on the clock of the world. It must never deliver anything from inside `open()` or
  * `write()`, and what a silent cut has swallowed never comes.
  */
-import { deferred, onAbort } from '../client/common/abort.js'
+import { deferred, onAbort } from '../common/abort.js'
 import { refuse } from '../transport/sink-holder.js'
 import type { Dial, Sink, Transport } from '../transport/transport.js'
 

@@ -1,9 +1,10 @@
 /**
  * A platform for clients under test: time from a virtual clock, repeatable randomness, and no transport but those that the test passes in.
  */
+
+import { Reads } from '../client/connection/reads.js'
 import { openKeeper } from '../client/durable/keeper.js'
-import { Reads } from '../client/memory/reads.js'
-import type { Platform } from '../client/platform/platform.js'
+import type { Platform } from '../client/platform.js'
 import type { VirtualClock } from './virtual-clock.js'
 
 /** Makes a platform. `seed` decides every random number. */

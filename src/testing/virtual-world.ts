@@ -4,11 +4,12 @@
  * What a program under test takes from outside (`connect`, `Client`, `sleep`, `now`) has the form of the real thing. No process is kept alive, and no
  * timer of the platform is used where there are channels. It must never be part of a bundle that does not import it.
  */
-import type { ClientOptions, ConnectOptions, Endpoint } from '../client/api/index.js'
+
 import { BaseClient, connectWith } from '../client/client.js'
-import { aborted, onAbort } from '../client/common/abort.js'
-import { socketSettings, tlsSettings } from '../client/parsing/settings.js'
-import type { Platform } from '../client/platform/platform.js'
+import { socketSettings, tlsSettings } from '../client/options/check-sockets.js'
+import type { ClientOptions, ConnectOptions, Endpoint } from '../client/options/index.js'
+import type { Platform } from '../client/platform.js'
+import { aborted, onAbort } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 import { checkNames } from '../transport/names.js'
 import { MemoryBroker } from './broker/broker.js'

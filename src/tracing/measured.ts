@@ -10,9 +10,9 @@ import {
   metrics,
   type Observable,
 } from '@opentelemetry/api'
-import type { Stats, Unlisten } from '../client/api/index.js'
-import { disposeSymbol } from '../client/common/dispose.js'
-import { anyObject, object, optional, type Parser } from '../client/common/schema.js'
+import type { Stats, Unlisten } from '../client/options/index.js'
+import { disposeSymbol } from '../common/dispose.js'
+import { anyObject, object, optional, type Parser } from '../common/schema.js'
 
 /** What is needed of a client. */
 export interface MeasuredClient {

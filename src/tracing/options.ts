@@ -9,7 +9,7 @@ import type {
   Payload,
   RequestOptions,
   Unlisten,
-} from '../client/api/index.js'
+} from '../client/options/index.js'
 import {
   boolean,
   callable,
@@ -19,7 +19,7 @@ import {
   optional,
   type Parser,
   withDefault,
-} from '../client/common/schema.js'
+} from '../common/schema.js'
 import type { MqttError } from '../errors.js'
 
 /** What is needed of a client: each of `mqwire` has it. */

@@ -1,8 +1,8 @@
 /**
  * Tracing, as users see it.
  */
-import type { Message, Payload, RequestOptions, Unlisten } from '../client/api/index.js'
-import { disposeSymbol } from '../client/common/dispose.js'
+import type { Message, Payload, RequestOptions, Unlisten } from '../client/options/index.js'
+import { disposeSymbol } from '../common/dispose.js'
 import { type TracingClient, type TracingOptions, tracingConfig } from './options.js'
 import { Tracing, within } from './tracing.js'
 

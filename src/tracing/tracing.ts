@@ -15,6 +15,7 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
+import { inside } from '../client/internals.js'
 import type {
   HandlerRunner,
   Hooks,
@@ -25,8 +26,7 @@ import type {
   Receipt,
   RequestOptions,
   Settled,
-} from '../client/api/index.js'
-import { inside } from '../client/common/inside.js'
+} from '../client/options/index.js'
 import { getter, type Pairs, setter } from './carrier.js'
 import type { TracingClient, TracingConfig } from './options.js'
 import { traceContext } from './trace-context.js'

@@ -3,8 +3,8 @@
  *
  * No caller makes it keep more than it asked for, nor keeps a generator running without a reader.
  */
-import type { Handling, Message, PublishProperties } from '../client/api/index.js'
-import { toldOf, unsendable } from '../client/common/remote.js'
+import type { Handling, Message, PublishProperties } from '../client/options/index.js'
+import { toldOf, unsendable } from '../client/request/remote.js'
 import { MqttError } from '../errors.js'
 import { keyOf, ownTopic, ownTopicOptions, propertyOf, type StreamClient } from './answers.js'
 import type { Codec } from './codec.js'

@@ -7,7 +7,7 @@
  * text) ends it too. At QoS 1 everything may come twice: an answer that was counted is passed over, and credit that is no more than before changes nothing.
  */
 
-import type { ListenOptions, Message, Publisher, Subscriber } from '../client/api/index.js'
+import type { ListenOptions, Message, Publisher, Subscriber } from '../client/options/index.js'
 
 /** Options of `stream`. */
 export interface StreamOptions {

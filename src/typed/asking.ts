@@ -3,9 +3,9 @@
  *
  * Whatever a peer sends, a stream ends once, and its reader hears why.
  */
-import type { Handling, Message, PublishProperties } from '../client/api/index.js'
-import { withOutcome } from '../client/common/outcome.js'
-import { remoteError } from '../client/common/remote.js'
+import type { Handling, Message, PublishProperties } from '../client/options/index.js'
+import { remoteError } from '../client/request/remote.js'
+import { withOutcome } from '../common/outcome.js'
 import { MqttError, type Outcome } from '../errors.js'
 import {
   keyOf,

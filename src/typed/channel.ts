@@ -2,6 +2,7 @@
  * Channels: a topic and a codec as one value, which device, service and page share, and which a client is handed to.
  */
 
+import type { Inside } from '../client/internals.js'
 import type {
   HandlerFailure,
   Handling,
@@ -15,9 +16,8 @@ import type {
   Subscriber,
   Subscription,
   WillOptions,
-} from '../client/api/index.js'
-import { rejected, silent, tolerant, within } from '../client/common/abort.js'
-import type { Inside } from '../client/common/inside.js'
+} from '../client/options/index.js'
+import { rejected, silent, tolerant, within } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 import { argumentsOf, checkedArguments, merged, nameOf, oncePerClient, templateOf } from './call.js'
 import { after, type Codec, isPromise } from './codec.js'

@@ -4,7 +4,7 @@
  * What a codec throws becomes `ERR_INVALID_PAYLOAD`, with what it threw as the cause. None keeps the bytes that it was given.
  */
 
-import type { Message } from '../client/api/index.js'
+import type { Message } from '../client/options/index.js'
 import { MqttError, type PayloadIssue, printable, textOf } from '../errors.js'
 import { refuse } from './refuse.js'
 import type { SchemaInput, SchemaOutput, SchemaResult, StandardSchema } from './standard-schema.js'

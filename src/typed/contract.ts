@@ -1,7 +1,7 @@
 /**
  * Contracts: channels and operations by name, nested as one likes, bound to a client all at once.
  */
-import type { Requester } from '../client/api/index.js'
+import type { Requester } from '../client/options/index.js'
 import { printable } from '../errors.js'
 import { type BoundChannel, Channel } from './channel.js'
 import { type BoundOperation, Operation, type OperationClient } from './operation.js'

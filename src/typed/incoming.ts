@@ -4,8 +4,8 @@
  * Every message that is not handed out is acknowledged here, and none twice.
  */
 
-import type { Message } from '../client/api/index.js'
-import type { Inside } from '../client/common/inside.js'
+import type { Inside } from '../client/internals.js'
+import type { Message } from '../client/options/index.js'
 import type { MqttError } from '../errors.js'
 import { type Codec, invalid, isPromise } from './codec.js'
 import { decoded } from './payload.js'

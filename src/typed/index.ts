@@ -3,7 +3,7 @@
  *
  * Everything here is a value that takes the client: who does not import it does not ship it.
  */
-export type { Poster, Publisher, Requester, Subscriber } from '../client/api/index.js'
+export type { Poster, Publisher, Requester, Subscriber } from '../client/options/index.js'
 export type { StreamOptions } from './answers.js'
 export {
   type BoundChannel,

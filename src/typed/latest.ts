@@ -11,9 +11,9 @@ import type {
   Message,
   SubscribeOptions,
   Subscriber,
-} from '../client/api/index.js'
-import { silent } from '../client/common/abort.js'
-import { asyncDisposeSymbol } from '../client/common/dispose.js'
+} from '../client/options/index.js'
+import { silent } from '../common/abort.js'
+import { asyncDisposeSymbol } from '../common/dispose.js'
 import { MqttError } from '../errors.js'
 import { ChangeWatchers } from './change-watchers.js'
 import { after } from './codec.js'

@@ -14,10 +14,10 @@ import type {
   Responder,
   RespondOptions,
   Subscriber,
-} from '../client/api/index.js'
-import { onAbort, tolerant, within } from '../client/common/abort.js'
-import { withOutcome } from '../client/common/outcome.js'
-import { answers } from '../client/common/remote.js'
+} from '../client/options/index.js'
+import { answers } from '../client/request/remote.js'
+import { onAbort, tolerant, within } from '../common/abort.js'
+import { withOutcome } from '../common/outcome.js'
 import { MqttError, printable, put } from '../errors.js'
 import { AnswerSender, type ErrorAnswer, firstOf, isStreamed } from './answering.js'
 import { propertyOf, type StreamOptions } from './answers.js'

@@ -1,8 +1,9 @@
 /**
  * One value in a message, and one message as a value: what channels and operations share.
  */
-import type { Message, PublishProperties } from '../client/api/index.js'
-import { type Inside, inside } from '../client/common/inside.js'
+
+import { type Inside, inside } from '../client/internals.js'
+import type { Message, PublishProperties } from '../client/options/index.js'
 import { after, asInvalid, type Codec, invalid, isPromise, type Reading } from './codec.js'
 
 /** What a client reveals of itself, if it does; of others the best is assumed. */

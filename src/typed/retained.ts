@@ -2,8 +2,8 @@
  * The retained messages of now. No packet says that the last one has come: a silence does.
  */
 
-import type { Filters, Message, SubscribeOptions, Subscriber } from '../client/api/index.js'
-import { onAbort } from '../client/common/abort.js'
+import type { Filters, Message, SubscribeOptions, Subscriber } from '../client/options/index.js'
+import { onAbort } from '../common/abort.js'
 import { MqttError } from '../errors.js'
 import { wholeNumber } from './refuse.js'
 

@@ -4,9 +4,9 @@
  * It reads from one subscription of the client, and never hands out a message twice.
  */
 
-import type { Grant, Message, NextOptions, Subscription } from '../client/api/index.js'
-import { deferred, rejected, within } from '../client/common/abort.js'
-import { asyncDisposeSymbol } from '../client/common/dispose.js'
+import type { Grant, Message, NextOptions, Subscription } from '../client/options/index.js'
+import { deferred, rejected, within } from '../common/abort.js'
+import { asyncDisposeSymbol } from '../common/dispose.js'
 import { MqttError } from '../errors.js'
 import { isPromise } from './codec.js'
 import type { Incoming, Taken } from './incoming.js'

@@ -1,8 +1,8 @@
 /**
  * Web streams that publish what is written to them. Backpressure is that of the publisher: a write ends when the next one would not have to wait.
  */
-import type { Message, Payload, Publisher, PublishOptions } from '../client/api/index.js'
-import { deferred } from '../client/common/abort.js'
+import type { Message, Payload, Publisher, PublishOptions } from '../client/options/index.js'
+import { deferred } from '../common/abort.js'
 
 /**
  * A stream whose chunks are published, in order: payloads, or messages, which are acknowledged once theirs is. Closing it waits for every acknowledgement;

@@ -6,7 +6,7 @@
  */
 import { Connection } from '../../src/client/connection/connection.js'
 import type { ConnectionHost } from '../../src/client/connection/ports.js'
-import type { Platform } from '../../src/client/platform/platform.js'
+import type { Platform } from '../../src/client/platform.js'
 import type { Action } from '../../src/client/session/actions.js'
 import { REPEAT } from '../../src/client/session/receive-window.js'
 import { Session } from '../../src/client/session/session.js'

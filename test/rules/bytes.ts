@@ -4,9 +4,10 @@
  * Everything is hexadecimal text, written and cut by the few lines below, so that a mistake of the codec cannot hide in its own mirror image. Nothing
  * is answered by itself, not even CONNECT. Connections follow each other after `pause` milliseconds of virtual time.
  */
-import type { ClientOptions } from '../../src/client/api/index.js'
+
 import type { BaseClient } from '../../src/client/client.js'
-import { constant } from '../../src/client/parsing/backoff.js'
+import { constant } from '../../src/client/options/backoff.js'
+import type { ClientOptions } from '../../src/client/options/index.js'
 import type { MqttError } from '../../src/errors.js'
 import type { ScriptedPeer } from '../../src/testing/scripted-peer.js'
 import { frames, pause } from '../unit/client/across.js'

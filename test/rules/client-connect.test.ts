@@ -1,6 +1,6 @@
 /** Section 3.1, by the bytes of a client: CONNECT and what stands in it, keep-alive, the session that it asks for. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../src/client/api/index.js'
+import type { ClientOptions } from '../../src/client/options/index.js'
 import { toy } from '../unit/client/toy-auth.js'
 import {
   block,

@@ -1,6 +1,6 @@
 /** Sections 4.1 to 4.6, by the bytes of a client: delivery at each QoS in both directions, what is sent again, and in which order. */
 import { expect, it } from 'vitest'
-import type { Subscription } from '../../src/client/api/index.js'
+import type { Subscription } from '../../src/client/options/index.js'
 import { takenTexts } from '../unit/client/incoming.js'
 import {
   fresh,

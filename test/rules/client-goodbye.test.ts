@@ -1,6 +1,6 @@
 /** Sections 3.14, 3.15, 4.12 and 4.13, by the bytes of a client: DISCONNECT, AUTH, and the end of a connection. */
 import { describe, expect, it } from 'vitest'
-import type { AuthMechanism, ClientOptions } from '../../src/client/api/index.js'
+import type { AuthMechanism, ClientOptions } from '../../src/client/options/index.js'
 import type { World } from '../unit/client/harness.js'
 import { plainConnack, StalledTransport } from '../unit/client/stalled-transport.js'
 import { over } from '../unit/client/steps.js'

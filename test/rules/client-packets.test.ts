@@ -1,7 +1,7 @@
 /** Chapters 1 and 2, and sections 3.4 to 3.7, by the bytes of a client: strings, headers, identifiers, lengths, reason codes of acknowledgements. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, PublishProperties } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
+import type { ClientOptions, PublishProperties } from '../../src/client/options/index.js'
 import { toy } from '../unit/client/toy-auth.js'
 import {
   block,

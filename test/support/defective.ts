@@ -1,11 +1,18 @@
 /** Clients with a defect, to see each checker fail: wrappers at public seams, between a client and what checks it. */
-import type { ClientOptions, Endpoint, EndpointOptions } from '../../src/client/api/index.js'
+
 import { BaseClient } from '../../src/client/client.js'
-import type { Platform } from '../../src/client/platform/platform.js'
+import type { ClientOptions, Endpoint, EndpointOptions } from '../../src/client/options/index.js'
+import type { Platform } from '../../src/client/platform.js'
 import type { Store } from '../../src/store/base/store.js'
 import type { Dial, Transport } from '../../src/transport/transport.js'
-import type { ClientPacket, Packet, ProtocolVersion, ServerPacket } from '../../src/wire/index.js'
-import { decode, encode } from '../../src/wire/index.js'
+import {
+  type ClientPacket,
+  decode,
+  encode,
+  type Packet,
+  type ProtocolVersion,
+  type ServerPacket,
+} from '../../src/wire/index.js'
 
 /** What is proved: it has to report a defect by one of the rules that the defect names for it. */
 export type Checker =

@@ -1,7 +1,8 @@
 /** The defects of clients that the checkers have to report, at most 25. */
-import type { Message, NextOptions, Subscription } from '../../src/client/api/index.js'
+
 import type { BaseClient } from '../../src/client/client.js'
-import type { Platform } from '../../src/client/platform/platform.js'
+import type { Message, NextOptions, Subscription } from '../../src/client/options/index.js'
+import type { Platform } from '../../src/client/platform.js'
 import type { Store } from '../../src/store/base/store.js'
 import type { ClientPacket } from '../../src/wire/index.js'
 import { type Checker, type Defect, instead, type Line, type Wrapper } from './defective.js'

@@ -3,8 +3,8 @@
  * down what it sees.
  */
 
-import type { ClientEvents, Message, Subscription } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
+import type { ClientEvents, Message, Subscription } from '../../src/client/options/index.js'
 import { endpoints } from './client-options.js'
 import type { Call, Delivered, Subscribed } from './history.js'
 import { differs, given, payloadOf } from './payloads.js'

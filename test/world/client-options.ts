@@ -1,5 +1,5 @@
 /** The options of the client under test, from the setup of a run. */
-import type { ClientOptions, Credentials } from '../../src/client/api/index.js'
+import type { ClientOptions, Credentials } from '../../src/client/options/index.js'
 import type { FrameScanner } from '../../src/wire/frames.js'
 import { canary } from './canary.js'
 import { mannersOf, smallPacket } from './habits.js'

@@ -1,12 +1,12 @@
 /** What the history of a run must look like: I1 to I9 of the acceptance matrix, and what follows from them. */
-import type { Message } from '../../src/client/api/index.js'
+import type { Message } from '../../src/client/options/index.js'
 import { MqttError } from '../../src/errors.js'
 import { printed, tells } from './canary.js'
 import { mannersOf } from './habits.js'
 import type { Delivered, History, Subscribed } from './history.js'
 import { checkCalls, checkDials } from './invariants-calls.js'
-import type { Checked } from './invariants-tools.js'
 import {
+  type Checked,
   concerns,
   detaches,
   does,

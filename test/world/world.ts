@@ -1,7 +1,7 @@
 /** One run: client, pipe, broker and application in one process under virtual time, from a schedule to its findings. */
 
-import type { ClientEvents } from '../../src/client/api/index.js'
 import type { BaseClient } from '../../src/client/client.js'
+import type { ClientEvents } from '../../src/client/options/index.js'
 import { clientWith, type Defect } from '../support/defective.js'
 import { Application } from './application.js'
 import { type ModelBroker, makeBroker } from './broker.js'
@@ -16,8 +16,14 @@ import { Monitor } from './monitor.js'
 import { Network } from './network.js'
 import { type ScriptedPlatform, scriptedPlatform } from './platform.js'
 import { AnyWorld, endPatience, packetLine, patience, shownEvent, throwing } from './play.js'
-import type { Fault, Op, Schedule, Setup } from './schedule.js'
-import { defaultSetup, operationsOf } from './schedule.js'
+import {
+  defaultSetup,
+  type Fault,
+  type Op,
+  operationsOf,
+  type Schedule,
+  type Setup,
+} from './schedule.js'
 
 /** Together more than keep-alive needs to find a link that died unseen. */
 const probePatience = 26_300

@@ -4,11 +4,12 @@
  * It knows no subscriptions and no promises of the application; the host and its parts get what concerns them. It never throws into the
  * transport, and after `handleClosed` it does nothing any more.
  */
+
+import { tally } from '../../common/counters.js'
 import { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import type { ClientPacket, ConnectPacket } from '../../wire/packets.js'
-import { tally } from '../common/counters.js'
-import type { CancelTimer } from '../platform/platform.js'
+import type { CancelTimer } from '../platform.js'
 import { broken } from '../session/refusal.js'
 import { PacketReader, type ReaderOwner } from './packet-reader.js'
 import { PacketWriter } from './packet-writer.js'

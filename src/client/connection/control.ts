@@ -3,6 +3,8 @@
  *
  * Pure functions over writers and bytes.
  */
+
+import { encoder } from '../../common/schema.js'
 import { PINGRESP, PUBACK, PUBCOMP, SUBACK, UNSUBACK } from '../../wire/constants.js'
 import { decodeServerPacket } from '../../wire/decode-server.js'
 import { acknowledgements } from '../../wire/decode-shared.js'
@@ -23,8 +25,7 @@ import type {
 } from '../../wire/packets.js'
 import type { PropertyNotes } from '../../wire/properties.js'
 import type { Writer } from '../../wire/writer.js'
-import { encoder } from '../common/schema.js'
-import type { Sending } from '../parsing/requests.js'
+import type { Sending } from '../options/check-calls.js'
 
 /** Most user properties of a packet, and most Subscription Identifiers where we have fewer filters. */
 export const userPropertyLimit = 128

@@ -4,9 +4,10 @@
  *
  * The memory of that payload is its caller's. It must never be read after `source` was set to something else.
  */
+
+import { Ring } from '../../common/ring.js'
 import type { MqttError } from '../../errors.js'
-import { Ring } from '../common/ring.js'
-import { sliceBuffer } from '../memory/write-buffers.js'
+import { sliceBuffer } from './write-buffers.js'
 
 /** Called with what kept the bytes from leaving, if anything did. */
 export type WrittenCallback = (error?: unknown) => void

@@ -4,6 +4,10 @@
  *
  * It never throws into the transport, and reads nothing once the connection is over.
  */
+
+import { tally } from '../../common/counters.js'
+import { withOutcome } from '../../common/outcome.js'
+import { quoted } from '../../common/schema.js'
 import { MqttError } from '../../errors.js'
 import type { Sink, Transport } from '../../transport/transport.js'
 import { AUTH, CONNACK, PUBACK, PUBCOMP, PUBLISH } from '../../wire/constants.js'
@@ -18,12 +22,6 @@ import type {
 } from '../../wire/packets.js'
 import { PublishView } from '../../wire/publish.js'
 import { type TopicRecord, TopicTable } from '../../wire/topic-table.js'
-import { tally } from '../common/counters.js'
-import { withOutcome } from '../common/outcome.js'
-import { quoted } from '../common/schema.js'
-import type { Piece } from '../memory/message-memory.js'
-import { windowSize } from '../memory/read-windows.js'
-import type { Reads, ReadTaker } from '../memory/reads.js'
 import { mostFaultyEnds } from '../session/faulty-messages.js'
 import { noTicket, REPEAT } from '../session/receive-window.js'
 import { broken, nameOf, unknownAlias } from '../session/refusal.js'
@@ -31,8 +29,11 @@ import type { Session } from '../session/session.js'
 import { handleAck, takeAck } from './ack-reader.js'
 import { holdsTooMuch, isUnowned, readControl, sizeLimit, userPropertyLimit } from './control.js'
 import { type FaultyPublish, faultyPublish } from './faulty-publish.js'
+import type { Piece } from './message-memory.js'
 import type { PacketWriter } from './packet-writer.js'
 import type { ConnectionHost, MessageTaker } from './ports.js'
+import { windowSize } from './read-windows.js'
+import type { Reads, ReadTaker } from './reads.js'
 import { StreamReader } from './stream-reader.js'
 
 /** Of the memory budget, for topics that the server gives aliases to; 64 KiB at least. */

@@ -3,23 +3,24 @@
  *
  * It may assume that the connection calls `pump` after every command to the session. It reads nothing; after `stop` it has no timer.
  */
+
+import { largePayload } from '../../common/outcome.js'
+import { encoder } from '../../common/schema.js'
 import { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import { PUBREL } from '../../wire/constants.js'
 import { writePackedAck } from '../../wire/encode-client.js'
 import { headRoom, writeMessage } from '../../wire/encode-publish.js'
 import type { ClientPacket, DisconnectPacket, ProtocolVersion } from '../../wire/packets.js'
-import { largePayload } from '../common/outcome.js'
-import { encoder } from '../common/schema.js'
-import { largeBuffer, sliceBuffer } from '../memory/write-buffers.js'
-import type { Sending } from '../parsing/requests.js'
-import type { CancelTimer } from '../platform/platform.js'
+import type { Sending } from '../options/check-calls.js'
+import type { CancelTimer } from '../platform.js'
 import { broken, tooLarge } from '../session/refusal.js'
 import { acknowledgement, goodbyes, publishPacket, writeControl } from './control.js'
 import { Pace } from './pace.js'
 import type { ConnectionHost } from './ports.js'
 import { StreamWriter, type WriterOwner } from './stream-writer.js'
 import { TurnEnd } from './turn-end.js'
+import { largeBuffer, sliceBuffer } from './write-buffers.js'
 
 /** Acknowledgements for which an empty queue keeps its array. */
 const mostIdleAcks = 4096

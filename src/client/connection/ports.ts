@@ -6,9 +6,9 @@ import type { FrameScanner } from '../../wire/frames.js'
 import type { ConnackPacket, Packet, Properties } from '../../wire/packets.js'
 import type { PublishView } from '../../wire/publish.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
-import type { ClientContext } from '../context/context.js'
-import type { Piece } from '../memory/message-memory.js'
+import type { ClientContext } from '../lifecycle/context.js'
 import type { Action } from '../session/actions.js'
+import type { Piece } from './message-memory.js'
 
 /** The client that a connection belongs to. */
 export interface ConnectionOwner {

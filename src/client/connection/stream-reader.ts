@@ -5,13 +5,14 @@
  * meanwhile. What waits where a transport knows no patience is walked at once above `mostWaiting`: bounded memory comes before fairness. It must
  * never lose a byte, nor read behind a packet that is still to be judged.
  */
+
+import { SparseSet } from '../../common/sparse.js'
 import type { Transport } from '../../transport/transport.js'
 import { PUBLISH } from '../../wire/constants.js'
 import { WireError } from '../../wire/error.js'
 import { Framer } from '../../wire/framer.js'
 import type { FrameOptions, FrameSource } from '../../wire/frames.js'
 import { Writer } from '../../wire/writer.js'
-import { SparseSet } from '../common/sparse.js'
 import type { ConnectionHost } from './ports.js'
 
 /** Packets, and milliseconds of work, after which others have their turn: whichever is reached first. */

@@ -9,10 +9,10 @@ import type { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import { nothing } from '../../wire/fields.js'
 import { Writer } from '../../wire/writer.js'
-import { giveBuffer, sliceBuffer, swapBuffer, takeBuffer } from '../memory/write-buffers.js'
 import { broken } from '../session/refusal.js'
 import { OutgoingBytes, type WrittenCallback } from './outgoing-bytes.js'
 import type { ConnectionHost } from './ports.js'
+import { giveBuffer, sliceBuffer, swapBuffer, takeBuffer } from './write-buffers.js'
 
 /** Bytes under way above which user data waits: a transport may take all that comes, and tell only after this turn what has left. */
 const mostUnderWay = 1024 * 1024

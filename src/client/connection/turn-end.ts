@@ -1,7 +1,7 @@
 /**
  * The end of a turn of the event loop, when what was gathered in it leaves together: called back once for all who asked.
  */
-import type { Platform } from '../platform/platform.js'
+import type { Platform } from '../platform.js'
 
 /** Microtasks without news after which a turn counts as over: a loop over messages that are there needs fewer from one to the next. */
 const quietHops = 8

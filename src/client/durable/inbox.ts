@@ -5,14 +5,15 @@
  * against the memory budget. A record stays until the server is known to have read the acknowledgement: until then it may send the message again.
  * It must never hand out a message before its record is safe, nor give one an id that another has.
  */
+
+import { encoder } from '../../common/schema.js'
 import { crc32c } from '../../store/base/checksum.js'
 import type { StoreOperation } from '../../store/base/store.js'
 import { PublishView } from '../../wire/publish.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
-import { encoder } from '../common/schema.js'
 import type { MessageTaker } from '../connection/ports.js'
-import type { Settler } from '../delivery/arrival.js'
-import { costOf } from '../delivery/message.js'
+import type { Settler } from '../deliver/arrival.js'
+import { costOf } from '../deliver/message.js'
 import { QOS2_EARLIER } from '../session/receive-window.js'
 import type { Journal } from './journal.js'
 import type { DurableHost, HeldReader } from './ports.js'

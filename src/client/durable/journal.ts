@@ -5,11 +5,12 @@
  * insists behind it waits. What one that was given up has left all the same is deleted with the next batch. It must never let a change overtake an earlier
  * one of the same key.
  */
+
+import { withOutcome } from '../../common/outcome.js'
 import type { MqttError } from '../../errors.js'
 import { isClosed, storeError } from '../../store/base/backed-store.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
-import { withOutcome } from '../common/outcome.js'
-import type { CancelTimer, Platform } from '../platform/platform.js'
+import type { CancelTimer, Platform } from '../platform.js'
 
 /** Milliseconds after which a store that failed is asked again. */
 const storePatience = 1000

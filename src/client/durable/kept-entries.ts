@@ -4,13 +4,14 @@
  * The queue makes that batch, as it counts its entries. Where no queue is there, the end is kept until one is. Whoever opens the queue meanwhile joins the
  * publish that is under way, and hears of one that has ended. It must never let an entry be published twice, nor delete one.
  */
+
+import { type Deferred, deferred } from '../../common/abort.js'
+import { closedError, withOutcome } from '../../common/outcome.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
-import type { PublishOptions, Receipt } from '../api/index.js'
-import { type Deferred, deferred } from '../common/abort.js'
-import type { EntryLink, EntryPublisher } from '../common/inside.js'
-import { closedError, withOutcome } from '../common/outcome.js'
-import { publishCall } from '../parsing/requests.js'
-import { sessionLost } from '../publishing/queued-publish.js'
+import type { EntryLink, EntryPublisher } from '../internals.js'
+import { publishCall } from '../options/check-calls.js'
+import type { PublishOptions, Receipt } from '../options/index.js'
+import { sessionLost } from '../publish/queued-publish.js'
 import type { Journal } from './journal.js'
 import type { DurableHost } from './ports.js'
 

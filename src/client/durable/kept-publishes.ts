@@ -3,20 +3,21 @@
  *
  * It may assume that `restore` is called before there is a connection. It must never delete what the end of the client leaves in flight.
  */
+
+import { withOutcome } from '../../common/outcome.js'
 import { MqttError } from '../../errors.js'
 import type { Store, StoreOperation } from '../../store/base/store.js'
-import type { Receipt } from '../api/index.js'
-import { withOutcome } from '../common/outcome.js'
-import type { CheckedPublish } from '../parsing/requests.js'
-import type { Keeper } from '../publishing/keeping.js'
-import type { PublishWriter } from '../publishing/ports.js'
+import type { CheckedPublish } from '../options/check-calls.js'
+import type { Receipt } from '../options/index.js'
+import type { Keeper } from '../publish/keeping.js'
+import type { PublishWriter } from '../publish/ports.js'
 import {
   earlierSuspicion,
   QueuedPublish,
   receipt,
   republishes,
   sessionLost,
-} from '../publishing/queued-publish.js'
+} from '../publish/queued-publish.js'
 import {
   AWAIT_PUBACK,
   AWAIT_PUBCOMP,

@@ -3,12 +3,12 @@
  */
 import type { MqttError } from '../../errors.js'
 import type { MessageTaker } from '../connection/ports.js'
-import type { ClientContext } from '../context/context.js'
-import type { Extra } from '../context/extra.js'
-import type { Settler } from '../delivery/arrival.js'
-import type { MessageRouter } from '../delivery/message-router.js'
-import type { PublishingHost } from '../publishing/ports.js'
-import type { PublishQueue } from '../publishing/publish-queue.js'
+import type { Settler } from '../deliver/arrival.js'
+import type { MessageRouter } from '../deliver/message-router.js'
+import type { ClientContext } from '../lifecycle/context.js'
+import type { Extra } from '../lifecycle/extra.js'
+import type { PublishingHost } from '../publish/ports.js'
+import type { PublishQueue } from '../publish/publish-queue.js'
 
 /** What reads packets of a connection. */
 export interface HeldReader {

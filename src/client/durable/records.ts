@@ -4,6 +4,8 @@
  * A session has one record of its own, one for each publish in flight under a number that rises, and one for each packet identifier of an incoming message.
  * Whatever is read back is checked: what does not parse is damaged.
  */
+
+import { encoder } from '../../common/schema.js'
 import { crc32c } from '../../store/base/checksum.js'
 import { openRecord, sealRecord } from '../../store/base/record.js'
 import type { StoreOperation } from '../../store/base/store.js'
@@ -13,8 +15,7 @@ import type { Properties, PublishPacket } from '../../wire/packets.js'
 import { PublishView } from '../../wire/publish.js'
 import { decodeText } from '../../wire/utf8.js'
 import { Writer } from '../../wire/writer.js'
-import type { EntryLink } from '../common/inside.js'
-import { encoder } from '../common/schema.js'
+import type { EntryLink } from '../internals.js'
 
 /** Digits of a number in a key: as many as the largest safe one has. */
 const digits = 16

@@ -2,9 +2,9 @@
  * The end of a client: everything that is pending settles, each with what is known about it, and no timer is left.
  */
 
+import { tally } from '../../common/counters.js'
+import { closedError } from '../../common/outcome.js'
 import type { MqttError } from '../../errors.js'
-import { tally } from '../common/counters.js'
-import { closedError } from '../common/outcome.js'
 import type { Parts } from './parts.js'
 
 /** Cuts the connection without DISCONNECT: the server publishes the will. */

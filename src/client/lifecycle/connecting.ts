@@ -1,13 +1,14 @@
 /**
  * What the application may ask of the connection: that there be one, another one, at other endpoints, or authenticated again.
  */
+
+import { aborted, assertNotAborted, onAbort, within } from '../../common/abort.js'
+import { closedError } from '../../common/outcome.js'
+import { unsupported } from '../../common/schema.js'
 import { MqttError } from '../../errors.js'
-import { aborted, assertNotAborted, onAbort, within } from '../common/abort.js'
-import { keeperOf } from '../common/inside.js'
-import { closedError } from '../common/outcome.js'
-import { unsupported } from '../common/schema.js'
-import type { ParsedEndpoint } from '../parsing/endpoint.js'
-import { findScanner } from '../parsing/scanning.js'
+import { keeperOf } from '../internals.js'
+import type { ParsedEndpoint } from '../options/check-endpoint.js'
+import { findScanner } from '../options/check-scanner.js'
 import { destroy } from './closing.js'
 import type { Parts } from './parts.js'
 

@@ -5,9 +5,9 @@
  * page that is being left has no later turn. What is given up is reported. There is one for a client, made by the first call. It must
  * never wait longer than its most impatient caller, and never hand out what cannot be acknowledged any more.
  */
-import { deferred, onAbort } from '../common/abort.js'
-import type { Consumer } from '../delivery/consumer.js'
-import type { Goodbye } from '../parsing/requests.js'
+import { deferred, onAbort } from '../../common/abort.js'
+import type { Consumer } from '../deliver/consumer.js'
+import type { Goodbye } from '../options/check-calls.js'
 import { destroy, end, finish } from './closing.js'
 import type { Parts } from './parts.js'
 import { sessionExpiry } from './transitions.js'

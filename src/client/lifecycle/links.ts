@@ -3,19 +3,20 @@
  *
  * There is at most one at a time. What its end means for the client is not decided here: see `transitions.ts`.
  */
+
+import { type Deferred, deferred, onAbort } from '../../common/abort.js'
+import { closedError } from '../../common/outcome.js'
 import { MqttError } from '../../errors.js'
 import type { Transport } from '../../transport/transport.js'
 import type { FrameScanner } from '../../wire/frames.js'
 import type { ConnackPacket, ConnectPacket, Packet } from '../../wire/packets.js'
-import type { ClientEvents } from '../api/index.js'
-import { type Deferred, deferred, onAbort } from '../common/abort.js'
-import { closedError } from '../common/outcome.js'
-import { redacted } from '../common/redact.js'
 import { Connection } from '../connection/connection.js'
 import type { ConnectionHost, MessageTaker } from '../connection/ports.js'
-import type { Extra } from '../context/extra.js'
-import type { CancelTimer } from '../platform/platform.js'
+import type { ClientEvents } from '../options/index.js'
+import type { CancelTimer } from '../platform.js'
 import { broken, closedEarly } from '../session/refusal.js'
+import type { Extra } from './extra.js'
+import { redacted } from './redact.js'
 
 /** The client that has connections. */
 export type LinkHost = ConnectionHost & {

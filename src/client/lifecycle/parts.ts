@@ -2,14 +2,14 @@
  * The parts of one client, as the functions of this room see them. Types only.
  */
 import type { MqttError } from '../../errors.js'
-import type { ClientContext } from '../context/context.js'
-import type { Extra } from '../context/extra.js'
-import type { MessageRouter } from '../delivery/message-router.js'
-import type { ReaderTurns } from '../delivery/reader-turns.js'
-import type { Authentication } from '../dialling/authentication.js'
-import type { Dialling } from '../dialling/dialling.js'
-import type { PublishQueue } from '../publishing/publish-queue.js'
-import type { Registry } from '../subscribing/registry.js'
+import type { MessageRouter } from '../deliver/message-router.js'
+import type { ReaderTurns } from '../deliver/reader-turns.js'
+import type { PublishQueue } from '../publish/publish-queue.js'
+import type { Authentication } from '../reconnect/authentication.js'
+import type { Dialling } from '../reconnect/dialling.js'
+import type { Registry } from '../subscribe/registry.js'
+import type { ClientContext } from './context.js'
+import type { Extra } from './extra.js'
 import type { Links } from './links.js'
 import type { States } from './states.js'
 

@@ -1,8 +1,9 @@
 /**
  * What `client.stats()` gives: the counters, and what only the moment can tell.
  */
-import type { Stats } from '../api/index.js'
-import { Counters } from '../common/counters.js'
+
+import { Counters } from '../../common/counters.js'
+import type { Stats } from '../options/index.js'
 import type { Parts } from './parts.js'
 
 /** A frozen copy, with what only the moment can tell. */

@@ -3,10 +3,11 @@
  *
  * It must never leave a state for one that the table does not name, and announces each transition once.
  */
+
+import { type Deferred, deferred } from '../../common/abort.js'
+import type { Emitter } from '../../common/emitter.js'
 import type { MqttError } from '../../errors.js'
-import type { ClientEvents, ClientState } from '../api/index.js'
-import { type Deferred, deferred } from '../common/abort.js'
-import type { Emitter } from '../common/emitter.js'
+import type { ClientEvents, ClientState } from '../options/index.js'
 
 /** From each state to where it may lead. */
 const successors: Readonly<Record<ClientState, readonly ClientState[]>> = {

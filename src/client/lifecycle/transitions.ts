@@ -5,16 +5,16 @@
  * `connecterror`, after which `setBrokers()` and `reconnect()` decide where to go.
  */
 
+import { tally } from '../../common/counters.js'
 import type { MqttError } from '../../errors.js'
 import { DISCONNECT } from '../../wire/constants.js'
 import type { ConnackPacket, DisconnectPacket, Properties } from '../../wire/packets.js'
-import { tally } from '../common/counters.js'
-import { redacted } from '../common/redact.js'
-import { whenPassed } from '../platform/platform.js'
+import { whenPassed } from '../platform.js'
 import type { Action } from '../session/actions.js'
 import { refusal, version5Code } from '../session/refusal.js'
 import { end, finish, tellDown } from './closing.js'
 import type { Parts } from './parts.js'
+import { redacted } from './redact.js'
 
 /** A session that never expires (section 3.1.2.11.2). */
 const forEver = 4_294_967_295

@@ -4,8 +4,8 @@
  * Memory is bounded by the Topic Alias Maximum of each side times the longest topic. They must never outlive their connection [MQTT-3.3.2-7].
  */
 
-import { type Linked, Queue } from '../common/queue.js'
-import { SparseMap } from '../common/sparse.js'
+import { type Linked, Queue } from '../../common/queue.js'
+import { SparseMap } from '../../common/sparse.js'
 
 /** Aliases of ours are no more than this, whatever the server would take: each costs a topic of memory. */
 const mostAliases = 256

@@ -3,7 +3,7 @@
  *
  * A retained one comes again on each connection, and ends that, too. One that ended three in a row is read past from then on. Pure; bounded in number.
  */
-import { SparseMap } from '../common/sparse.js'
+import { SparseMap } from '../../common/sparse.js'
 
 /** Connections in a row that a message ends before it is read past. */
 export const mostFaultyEnds = 3

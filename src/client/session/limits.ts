@@ -8,7 +8,7 @@ import type { MqttErrorCode } from '../../errors.js'
 import { MAXIMUM_PACKET_SIZE } from '../../wire/constants.js'
 import type { ConnackPacket, ConnectPacket, QoS } from '../../wire/packets.js'
 import { hasWildcard, isShared } from '../../wire/topics.js'
-import type { Negotiated } from '../api/negotiated.js'
+import type { Negotiated } from '../options/negotiated.js'
 
 /** Joins what was asked and what was answered. */
 export function negotiate(

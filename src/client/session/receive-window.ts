@@ -6,9 +6,10 @@
  * message in hand when the connection ends is parked: its ticket stays good, its repeat is not delivered. It must never acknowledge what was
  * not settled, nor anything on a connection that did not bring it.
  */
+
+import { SparseMap } from '../../common/sparse.js'
 import { PUBACK, PUBCOMP, PUBREC } from '../../wire/constants.js'
 import { errorReason } from '../../wire/reason-codes.js'
-import { SparseMap } from '../common/sparse.js'
 import { Arrivals } from './arrivals.js'
 import { IdTable } from './id-table.js'
 import type { WindowHost } from './window-host.js'

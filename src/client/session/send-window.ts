@@ -5,9 +5,9 @@
  * held until they are replayed. It must never match an acknowledgement of the wrong kind, nor one for what this connection did not carry.
  */
 
+import { SparseMap } from '../../common/sparse.js'
 import { PUBACK, PUBREC, PUBREL } from '../../wire/constants.js'
 import { errorReason } from '../../wire/reason-codes.js'
-import { SparseMap } from '../common/sparse.js'
 import {
   AWAIT_PUBACK,
   AWAIT_PUBCOMP,

@@ -16,7 +16,7 @@ import type {
   UnsubackPacket,
 } from '../../wire/packets.js'
 import type { TopicRecord } from '../../wire/topic-table.js'
-import type { Negotiated } from '../api/negotiated.js'
+import type { Negotiated } from '../options/negotiated.js'
 import { AckQueue } from './ack-queue.js'
 import type { Action } from './actions.js'
 import { InboundAliases, OutboundAliases } from './aliases.js'

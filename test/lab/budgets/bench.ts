@@ -1,9 +1,13 @@
 /** The measured side of an attack: the client, the server's process, and what is and what is not as it should. After a failed check the scenario goes on. */
 import { type ChildProcess, fork } from 'node:child_process'
-import type { ClientEvents, ClientOptions, Subscription } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
 import { PacketReader } from '../../../src/client/connection/packet-reader.js'
 import { Client } from '../../../src/client/node.js'
+import type {
+  ClientEvents,
+  ClientOptions,
+  Subscription,
+} from '../../../src/client/options/index.js'
 import type { MqttError } from '../../../src/errors.js'
 import { pause } from '../../support/pausing.js'
 import { eventNames } from '../../unit/client/event-names.js'

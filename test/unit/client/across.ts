@@ -4,8 +4,9 @@
  * Connections follow each other after `pause` milliseconds of virtual time. The server is the test's, packet by packet, but for `keeps()` and
  * `forgets()`: answers to CONNECT and nothing else.
  */
-import type { ClientOptions } from '../../../src/client/api/index.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
+
+import { constant } from '../../../src/client/options/backoff.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import type { ClientPacket, Properties } from '../../../src/wire/packets.js'
 import { accepting, agreeable, connected, type World } from './harness.js'

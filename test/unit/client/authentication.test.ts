@@ -1,6 +1,6 @@
 /** Enhanced authentication: the exchange before CONNACK, mechanisms that fail, and re-authentication that either side begins. */
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { AuthMechanism, ClientOptions } from '../../../src/client/api/index.js'
+import type { AuthMechanism, ClientOptions } from '../../../src/client/options/index.js'
 import type { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, failure } from './harness.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { constant, exponential } from '../../../src/client/parsing/backoff.js'
+import { constant, exponential } from '../../../src/client/options/backoff.js'
 import { MqttError } from '../../../src/errors.js'
 import { Random } from '../../world/random.js'
 

@@ -1,7 +1,7 @@
 /** One write per flush, and what happens when the transport takes no more: who waits, who does not, and for how long. */
 import { describe, expect, it } from 'vitest'
 import { Client } from '../../../src/client/node.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
+import { constant } from '../../../src/client/options/backoff.js'
 import { accepting, failure, World } from './harness.js'
 import { publish } from './incoming.js'
 import { ack, type StubWorld, stubbed, watched } from './stub.js'

@@ -6,7 +6,7 @@ import type {
   ListenOptions,
   Message,
   Subscription,
-} from '../../../src/client/api/index.js'
+} from '../../../src/client/options/index.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import { Random } from '../../world/random.js'
 import {

@@ -1,13 +1,13 @@
 /** The memory budget of a connection: QoS 0 is dropped, QoS 1 and 2 end the link with 0x97 or wait for room, and what is let go is given back. */
 import '../../../src/client/durable/keeper.js'
 import { describe, expect, it } from 'vitest'
+import { constant } from '../../../src/client/options/backoff.js'
 import type {
   ClientOptions,
   Handler,
   ListenOptions,
   Message,
-} from '../../../src/client/api/index.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
+} from '../../../src/client/options/index.js'
 import { memoryStore } from '../../../src/store/memory.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'

@@ -1,7 +1,7 @@
 /** CONNECT byte by byte, how long connecting may take, and CONNACK: refusals, and what the server assigns and allows. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import { MqttError } from '../../../src/errors.js'
 import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'

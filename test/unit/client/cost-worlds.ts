@@ -6,7 +6,7 @@ import type {
   PublishOptions,
   SubscribeOptions,
   Subscription,
-} from '../../../src/client/api/index.js'
+} from '../../../src/client/options/index.js'
 import { steady, willing } from './across.js'
 import { countWorkOf, grownTooMuch, type Work } from './counted-work.js'
 import { connected, World } from './harness.js'

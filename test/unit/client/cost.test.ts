@@ -1,6 +1,6 @@
 /** What calls and packets cost a whole client: four times as many, at most six times the work, counted in `counted-work.ts`. */
 import { expect } from 'vitest'
-import type { PublishOptions, SubscribeOptions } from '../../../src/client/api/index.js'
+import type { PublishOptions, SubscribeOptions } from '../../../src/client/options/index.js'
 import { again, lose, willing } from './across.js'
 import {
   costsEvenly,

@@ -5,7 +5,7 @@ import type {
   ClientOptions,
   Credentials,
   CredentialsContext,
-} from '../../../src/client/api/index.js'
+} from '../../../src/client/options/index.js'
 import type { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { agreeable, failure, World } from './harness.js'
 import { down, Rig, refusing, welcoming } from './rig.js'

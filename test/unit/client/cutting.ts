@@ -3,7 +3,7 @@
  *
  * The cut falls anywhere, also in the middle of a packet: the rest of what was written is lost, in both directions.
  */
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { memoryPair } from '../../../src/transport/memory.js'
 import { lasting } from './across.js'

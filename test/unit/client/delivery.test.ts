@@ -5,7 +5,7 @@ import type {
   Message,
   SubscribeOptions,
   Subscription,
-} from '../../../src/client/api/index.js'
+} from '../../../src/client/options/index.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import { comeBack, lose, again as reconnected, short, steady, willing } from './across.js'
 import type { World } from './harness.js'

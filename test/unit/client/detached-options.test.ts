@@ -1,8 +1,8 @@
 /** A filter that was detached from: without readers, so the next subscription may ask for other options, and the server is told. */
 import { describe, expect, it } from 'vitest'
-import type { SubscribeOptions } from '../../../src/client/api/index.js'
-import type { BrokerSubscription } from '../../../src/client/subscribing/broker-subscription.js'
-import { Identifiers } from '../../../src/client/subscribing/pending-packets.js'
+import type { SubscribeOptions } from '../../../src/client/options/index.js'
+import type { BrokerSubscription } from '../../../src/client/subscribe/broker-subscription.js'
+import { Identifiers } from '../../../src/client/subscribe/pending-packets.js'
 import { willing } from './across.js'
 import { agreeable, connected, failure, type World } from './harness.js'
 import { acks, publish, read, subscribe } from './incoming.js'

@@ -1,13 +1,13 @@
 /** Which endpoint is next, when, and whether at all: the list of endpoints, and the supervisor that decides. */
 import { describe, expect, it } from 'vitest'
-import type { DecisionContext } from '../../../src/client/api/index.js'
-import { BrokerList } from '../../../src/client/dialling/brokers.js'
+import type { ReconnectPolicy } from '../../../src/client/options/check-options.js'
+import type { DecisionContext } from '../../../src/client/options/index.js'
+import { BrokerList } from '../../../src/client/reconnect/brokers.js'
 import {
   type Step,
   Supervisor,
   type SupervisorConfig,
-} from '../../../src/client/dialling/supervisor.js'
-import type { ReconnectPolicy } from '../../../src/client/parsing/options.js'
+} from '../../../src/client/reconnect/supervisor.js'
 import { MqttError } from '../../../src/errors.js'
 
 /** A list of endpoints, one letter each, over which so many steps went: `>` rotates, `!` refuses with 0x80 and the number of the step. */

@@ -2,7 +2,7 @@
 // The client loads it when it needs it: loaded before, that takes no time.
 import '../../../src/client/durable/keeper.js'
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, DisconnectOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions, DisconnectOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Properties } from '../../../src/wire/packets.js'
 import { MapStore } from '../queue/rig.js'

@@ -1,6 +1,6 @@
 /** Clean Start over several connections, the state of an earlier process, and messages before anything is subscribed. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import {
   again,

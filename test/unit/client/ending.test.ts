@@ -1,8 +1,8 @@
 /** What an end of the client owes to what was begun before it, and to what happens meanwhile: UNSUBSCRIBE, turns, a connection that is lost. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Subscription } from '../../../src/client/api/index.js'
 import { BaseClient } from '../../../src/client/client.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
+import { constant } from '../../../src/client/options/backoff.js'
+import type { ClientOptions, Subscription } from '../../../src/client/options/index.js'
 import { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'

@@ -1,5 +1,5 @@
 /** Names of the events of a client: of all but `packet`, which comes for every packet and costs time, and `invalid`, which is of typed topics. */
-import type { ClientEvents } from '../../../src/client/api/index.js'
+import type { ClientEvents } from '../../../src/client/options/index.js'
 
 const told: Readonly<Record<Exclude<keyof ClientEvents, 'packet' | 'invalid'>, true>> = {
   state: true,

@@ -1,8 +1,8 @@
 /** Events: the emitter, their names, listeners as an option, and what a listener finds. Their order over whole lives: the files `lifecycle*`. */
 import { describe, expect, expectTypeOf, it, vi } from 'vitest'
-import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
 import { clientOn, connectWith } from '../../../src/client/client.js'
-import { Emitter } from '../../../src/client/common/emitter.js'
+import type { ClientEvents, ClientOptions } from '../../../src/client/options/index.js'
+import { Emitter } from '../../../src/common/emitter.js'
 import { MqttError } from '../../../src/errors.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'

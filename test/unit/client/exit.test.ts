@@ -1,6 +1,6 @@
 /** Leaving the loop: what happens to the broker's subscription and to messages that are not acknowledged. */
 import { describe, expect, it } from 'vitest'
-import type { SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
+import type { SubscribeOptions, Subscription } from '../../../src/client/options/index.js'
 import type { World } from './harness.js'
 import { acks, agreed, pubacks, publish, series, subscribe, taken, takenTexts } from './incoming.js'
 import { settled } from './steps.js'

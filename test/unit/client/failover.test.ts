@@ -1,6 +1,6 @@
 /** Several servers: their order, a list that is replaced, and Server Reference. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { MqttError } from '../../../src/errors.js'
 import { agreeable, failure } from './harness.js'
 import { type Behaviour, causes, down, Rig, reconnect, refusing, welcoming } from './rig.js'

@@ -1,6 +1,6 @@
 /** A message of the server whose contents break a rule ends three connections, and then no more. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import {
   packet,
   pairs,

@@ -1,6 +1,6 @@
 /** How many filters a SUBSCRIBE or UNSUBSCRIBE of our own making holds, on servers that take few of them. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import { again, forgets } from './across.js'
 import { answering, publish, quiet, read, subscribe } from './incoming.js'
 import { Rig, welcoming } from './rig.js'

@@ -3,8 +3,9 @@
  *
  * `connected()` answers CONNECT and nothing else, unless the test says so: SUBACK, PUBACK and the rest are the test's to send.
  */
-import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
+
 import { BaseClient } from '../../../src/client/client.js'
+import type { ClientEvents, ClientOptions } from '../../../src/client/options/index.js'
 import type { MqttError } from '../../../src/errors.js'
 import { type Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'

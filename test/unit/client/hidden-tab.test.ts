@@ -1,7 +1,7 @@
 /** Keep-alive in a hidden tab, whose timers run at whole minutes only, against a server that waits 1.5 times the keep-alive [MQTT-3.1.2-22]. */
 import { describe, expect, it } from 'vitest'
-import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
-import type { CancelTimer, Platform } from '../../../src/client/platform/platform.js'
+import type { ClientEvents, ClientOptions } from '../../../src/client/options/index.js'
+import type { CancelTimer, Platform } from '../../../src/client/platform.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { ClientPacket } from '../../../src/wire/packets.js'
 import { accepting, agreeable } from './harness.js'

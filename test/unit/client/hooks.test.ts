@@ -1,7 +1,7 @@
 /** Hooks: what sees, changes and follows messages. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { Hooks, PublishOptions, Subscription } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
+import type { Hooks, PublishOptions, Subscription } from '../../../src/client/options/index.js'
 import type { MqttError } from '../../../src/errors.js'
 import { VirtualWorld } from '../../../src/testing/virtual-world.js'
 

@@ -1,7 +1,7 @@
 /** A hostile broker against memory, time and identifiers: each test is the smallest that shows one attack. */
 import { expect, it } from 'vitest'
-import type { ClientOptions, PublishOptions } from '../../../src/client/api/index.js'
 import { sliceLength } from '../../../src/client/connection/stream-reader.js'
+import type { ClientOptions, PublishOptions } from '../../../src/client/options/index.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
 import { Decoder } from '../../../src/wire/decode.js'
 import { connected, type World } from './harness.js'

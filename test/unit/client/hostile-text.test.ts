@@ -1,6 +1,6 @@
 /** Names of user properties that would do harm to objects, and text that would do harm to terminals, wherever a packet carries them. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import {
   connack,
   join,

@@ -1,6 +1,6 @@
 /** Bad bytes: DISCONNECT with the reason on 5.0 once a connection is up, the end of the stream alone before that and on 3.1.1. What is bad is up to the tests of the codec. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import { MqttError } from '../../../src/errors.js'
 import {
   join,

@@ -3,7 +3,7 @@
  * has the same one. The packet goes once more, under an identifier far from the first.
  */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { keeps, send, steady } from './across.js'
 import { agreeable, connected, failure, type World } from './harness.js'

@@ -9,7 +9,7 @@ import type {
   Message,
   SubscribeOptions,
   Subscription,
-} from '../../../src/client/api/index.js'
+} from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { encode } from '../../../src/wire/encode.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'

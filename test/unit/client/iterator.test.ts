@@ -5,7 +5,7 @@ import type {
   NextOptions,
   SubscribeOptions,
   Subscription,
-} from '../../../src/client/api/index.js'
+} from '../../../src/client/options/index.js'
 import { failure, type World } from './harness.js'
 import {
   acks,

@@ -1,6 +1,6 @@
 /** Large payloads over a line that is slower than the program: whose memory leaves, what stands between packets, and when a peer counts as dead. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import { willing } from './across.js'
 import { agreeable, failure, World } from './harness.js'
 import { quiet } from './incoming.js'

@@ -1,6 +1,6 @@
 /** Leaving with a full buffer: what `disconnect()` still hands out, what it lets go, and how it reports that. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Message } from '../../../src/client/api/index.js'
+import type { ClientOptions, Message } from '../../../src/client/options/index.js'
 import { connected, type World } from './harness.js'
 import {
   acks,

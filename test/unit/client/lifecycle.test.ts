@@ -1,6 +1,6 @@
 /** States, events and their order; calls from every callback and in every state: everything settles, nothing is left. */
 import { describe, expect, it } from 'vitest'
-import type { ClientEvents } from '../../../src/client/api/index.js'
+import type { ClientEvents } from '../../../src/client/options/index.js'
 import { accepting, agreeable, failure } from './harness.js'
 import { publish, quiet } from './incoming.js'
 import { type Behaviour, down, Rig, reconnect, refusing, welcoming } from './rig.js'

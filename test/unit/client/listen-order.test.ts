@@ -1,6 +1,11 @@
 /** `listen` with several handlers at a time: what keeps its order, what a retried message holds up, and what is waited for at the end. */
 import { describe, expect, it } from 'vitest'
-import type { Filters, Handler, Handling, ListenOptions } from '../../../src/client/api/index.js'
+import type {
+  Filters,
+  Handler,
+  Handling,
+  ListenOptions,
+} from '../../../src/client/options/index.js'
 import type { World } from './harness.js'
 import { acks, agreed, type Gate, gate, pubacks, publish } from './incoming.js'
 import { settled, listen as withOptions } from './steps.js'

@@ -1,6 +1,6 @@
 /** `listen`: order, concurrency, acknowledgement when the handler is done, and the four answers to a handler that fails. */
 import { describe, expect, it } from 'vitest'
-import type { Handler, Handling, ListenOptions } from '../../../src/client/api/index.js'
+import type { Handler, Handling, ListenOptions } from '../../../src/client/options/index.js'
 import { failure, type World } from './harness.js'
 import {
   acks,

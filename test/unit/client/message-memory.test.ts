@@ -2,7 +2,7 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../../src/client/api/index.js'
+import type { Message } from '../../../src/client/options/index.js'
 import { keeps } from './across.js'
 import { agreed, publish, quick, subscribe, taken, takenTexts } from './incoming.js'
 import { windowed } from './windowed.js'

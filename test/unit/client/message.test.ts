@@ -1,6 +1,6 @@
 /** What a message offers: bytes of its own, text, JSON without traps, owned and borrowed lifetimes. */
 import { describe, expect, it } from 'vitest'
-import type { Message, SubscribeOptions } from '../../../src/client/api/index.js'
+import type { Message, SubscribeOptions } from '../../../src/client/options/index.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import { connected } from './harness.js'
 import {

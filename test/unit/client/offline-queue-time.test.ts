@@ -1,7 +1,7 @@
 /** Time while publishes wait: message expiry counts down, time to live ends, and neither touches what was sent. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, PublishOptions } from '../../../src/client/api/index.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
+import { constant } from '../../../src/client/options/backoff.js'
+import type { ClientOptions, PublishOptions } from '../../../src/client/options/index.js'
 import { again, comeBack, forgets, lose, send, steady, willing } from './across.js'
 import { failure, type World } from './harness.js'
 import { quiet } from './incoming.js'

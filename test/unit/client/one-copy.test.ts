@@ -1,7 +1,7 @@
 /** A handler that is one for many filters, as `mqwire/compat` has it: one copy of a message, however many filters match; and packets in the order of the calls. */
 import { describe, expect, it } from 'vitest'
-import type { Handler, ListenOptions } from '../../../src/client/api/index.js'
-import { inside, oneCopy } from '../../../src/client/common/inside.js'
+import { inside, oneCopy } from '../../../src/client/internals.js'
+import type { Handler, ListenOptions } from '../../../src/client/options/index.js'
 import { agreeable, connected, type World } from './harness.js'
 import { acks, agreed, publish, quiet } from './incoming.js'
 

@@ -1,6 +1,6 @@
 /** Options given wrongly or in combination, and what they promise; and timers, pings and listeners over many connections. */
 import { expect, test } from 'vitest'
-import { constant, exponential } from '../../../src/client/parsing/backoff.js'
+import { constant, exponential } from '../../../src/client/options/backoff.js'
 import { accepting, connected, World } from './harness.js'
 import { quiet } from './incoming.js'
 import { Rig, reconnect } from './rig.js'

@@ -1,6 +1,6 @@
 /** Options of the client: what is refused, by name; and the objects of the caller, which are read once and never written to. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import { MqttError } from '../../../src/errors.js'
 import { agreeable, connected, World } from './harness.js'
 import { publish } from './incoming.js'

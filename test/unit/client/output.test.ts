@@ -8,7 +8,7 @@ import {
   sliceBuffer,
   smallBuffer,
   takeBuffer,
-} from '../../../src/client/memory/write-buffers.js'
+} from '../../../src/client/connection/write-buffers.js'
 import type { PublishPacket } from '../../../src/wire/packets.js'
 import { ack, type StubWorld, stubbed, watched } from './stub.js'
 

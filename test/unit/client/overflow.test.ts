@@ -4,8 +4,8 @@ import type {
   ClientOptions,
   SubscribeOptions,
   Subscription,
-} from '../../../src/client/api/index.js'
-import { Ring } from '../../../src/client/common/ring.js'
+} from '../../../src/client/options/index.js'
+import { Ring } from '../../../src/common/ring.js'
 import type { World } from './harness.js'
 import {
   acks,

@@ -1,6 +1,6 @@
 /** A message that is larger than what is taken never ends the client: it is read past, answered in order, counted and reported. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Transport } from '../../../src/transport/transport.js'
 import { sizeError } from '../../../src/transport/websocket-rules.js'
 import { encode } from '../../../src/wire/encode.js'

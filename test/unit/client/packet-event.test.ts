@@ -1,6 +1,6 @@
 /** The `packet` event: everything in both directions, in order, as plain objects, without secrets. */
 import { describe, expect, it } from 'vitest'
-import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientEvents, ClientOptions } from '../../../src/client/options/index.js'
 import { ack, StubWorld, stubbed } from './stub.js'
 
 type Seen = ClientEvents['packet']

@@ -1,6 +1,6 @@
 /** A message at which the server ends the connection each time, and what must never be taken for one. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { ClientPacket } from '../../../src/wire/packets.js'
 import { Random } from '../../world/random.js'

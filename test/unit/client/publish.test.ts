@@ -6,7 +6,7 @@ import type {
   Payload,
   PublishOptions,
   PublishProperties,
-} from '../../../src/client/api/index.js'
+} from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { accepting, connected } from './harness.js'
 import { ack, stubbed, watched } from './stub.js'

@@ -4,7 +4,7 @@ import type {
   ClientOptions,
   OutboundOptions,
   PublishOptions,
-} from '../../../src/client/api/index.js'
+} from '../../../src/client/options/index.js'
 import type { Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import {
   again,

@@ -1,7 +1,7 @@
 /** How fast publishes leave, measured at the broker on the virtual clock. */
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import type { ClientOptions, OutboundOptions } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
+import type { ClientOptions, OutboundOptions } from '../../../src/client/options/index.js'
 import { VirtualWorld } from '../../../src/testing/virtual-world.js'
 
 let world: VirtualWorld

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ClientEvents } from '../../../src/client/api/index.js'
+import type { ClientEvents } from '../../../src/client/options/index.js'
 import { eventNames } from './event-names.js'
 import { agreeable, failure } from './harness.js'
 import { agreed, publish, quiet } from './incoming.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, failure } from './harness.js'
 import { type Behaviour, causes, Rig, refusing } from './rig.js'

@@ -1,7 +1,7 @@
 /** A lost connection, the first connection, attempts that come to nothing, and what stays the same on every connection. */
 import { describe, expect, it } from 'vitest'
-import type { ReconnectOptions } from '../../../src/client/api/index.js'
-import { exponential } from '../../../src/client/parsing/backoff.js'
+import { exponential } from '../../../src/client/options/backoff.js'
+import type { ReconnectOptions } from '../../../src/client/options/index.js'
 import type { ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { accepting, agreeable, failure } from './harness.js'
 import { type Behaviour, down, reconnect, refusing, welcoming } from './rig.js'

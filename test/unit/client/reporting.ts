@@ -1,7 +1,8 @@
 /** A client that nobody listens to: what it reports instead, under virtual time. */
-import type { ClientOptions } from '../../../src/client/api/index.js'
+
 import { BaseClient } from '../../../src/client/client.js'
-import { spaced } from '../../../src/client/platform/reports.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
+import { spaced } from '../../../src/client/reports.js'
 import { type Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'

@@ -3,8 +3,8 @@
  * do to them.
  */
 import { afterEach, describe, expect, it, test } from 'vitest'
-import type { Responding, RespondOptions } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
+import type { Responding, RespondOptions } from '../../../src/client/options/index.js'
 import type { MemoryBrokerOptions } from '../../../src/testing/broker/index.js'
 import { VirtualWorld } from '../../../src/testing/virtual-world.js'
 import type { QoS } from '../../../src/wire/packets.js'

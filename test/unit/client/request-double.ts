@@ -1,4 +1,7 @@
 /** A client as requests and responders see one, in the hands of a test. */
+
+import { Piece } from '../../../src/client/connection/message-memory.js'
+import { OwnedMessage } from '../../../src/client/deliver/message.js'
 import type {
   ClientEvents,
   ClientState,
@@ -9,12 +12,10 @@ import type {
   MessageProperties,
   Payload,
   PublishOptions,
-} from '../../../src/client/api/index.js'
-import { asyncDisposeSymbol } from '../../../src/client/common/dispose.js'
-import { OwnedMessage } from '../../../src/client/delivery/message.js'
-import { Piece } from '../../../src/client/memory/message-memory.js'
-import type { RequestHost } from '../../../src/client/requesting/ports.js'
+} from '../../../src/client/options/index.js'
+import type { RequestHost } from '../../../src/client/request/ports.js'
 import { noTicket } from '../../../src/client/session/receive-window.js'
+import { asyncDisposeSymbol } from '../../../src/common/dispose.js'
 import { MqttError } from '../../../src/errors.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { encode } from '../../../src/wire/encode.js'

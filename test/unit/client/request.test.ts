@@ -1,7 +1,7 @@
 /** `request`: answers, deadlines, what is ignored, one subscription for all, reconnects, and an end for every call in every stage. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, RequestOptions } from '../../../src/client/api/index.js'
-import { type RequestLimits, Requests } from '../../../src/client/requesting/request.js'
+import type { ClientOptions, RequestOptions } from '../../../src/client/options/index.js'
+import { type RequestLimits, Requests } from '../../../src/client/request/request.js'
 import { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Properties, PublishPacket } from '../../../src/wire/packets.js'

@@ -1,7 +1,12 @@
 /** `respond`: what is answered, where, with what, and what happens when the handler or the answer fails. */
 import { describe, expect, it } from 'vitest'
-import type { Message, Reply, Responding, RespondOptions } from '../../../src/client/api/index.js'
-import { respond } from '../../../src/client/requesting/respond.js'
+import type {
+  Message,
+  Reply,
+  Responding,
+  RespondOptions,
+} from '../../../src/client/options/index.js'
+import { respond } from '../../../src/client/request/respond.js'
 import { MqttError } from '../../../src/errors.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { willing } from './across.js'

@@ -1,6 +1,6 @@
 /** Subscriptions after a session was lost, or on every connection: what is sent again, in how few packets, and what refusals mean. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Subscription } from '../../../src/client/api/index.js'
+import type { ClientOptions, Subscription } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Properties } from '../../../src/wire/packets.js'
 import { again, carried, comeBack, forgets, keeps, lose, steady, willing } from './across.js'

@@ -3,9 +3,10 @@
  *
  * Unlike `harness.ts` it keeps reconnecting on, stamps dials and events with the time, and speaks 3.1.1 where the test's peer does.
  */
-import type { ClientEvents, ClientOptions, Endpoint } from '../../../src/client/api/index.js'
+
 import { BaseClient } from '../../../src/client/client.js'
-import type { Platform } from '../../../src/client/platform/platform.js'
+import type { ClientEvents, ClientOptions, Endpoint } from '../../../src/client/options/index.js'
+import type { Platform } from '../../../src/client/platform.js'
 import type { MqttError } from '../../../src/errors.js'
 import { type Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'

@@ -1,6 +1,6 @@
 /** Rigs that are ended with their test, and what became of them. */
 import { expect, onTestFinished } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import { quiet } from './incoming.js'
 import { Rig, type RigOptions } from './rig.js'
 

@@ -2,10 +2,10 @@
 
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Linked, Queue } from '../../../src/client/common/queue.js'
-import { Ring } from '../../../src/client/common/ring.js'
-import { PublishTable } from '../../../src/client/publishing/publish-table.js'
-import type { QueuedPublish } from '../../../src/client/publishing/queued-publish.js'
+import { PublishTable } from '../../../src/client/publish/publish-table.js'
+import type { QueuedPublish } from '../../../src/client/publish/queued-publish.js'
+import { type Linked, Queue } from '../../../src/common/queue.js'
+import { Ring } from '../../../src/common/ring.js'
 import { Random } from '../../world/random.js'
 
 describe('Ring', () => {

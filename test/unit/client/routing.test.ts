@@ -1,6 +1,6 @@
 /** Which reader gets a message: shares, Subscription Identifiers, overlapping filters; and messages that nothing here claims. */
 import { describe, expect, it } from 'vitest'
-import type { Filters, Subscription } from '../../../src/client/api/index.js'
+import type { Filters, Subscription } from '../../../src/client/options/index.js'
 import { willing } from './across.js'
 import { agreeable, type World } from './harness.js'
 import {

@@ -1,6 +1,6 @@
 /** The option `scanner`: nothing waits for a scanner, and one that does not come is no failure. */
 import { expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import { WasmFrames } from '../../../src/wasm/frames.js'
 import { encode } from '../../../src/wire/encode.js'
 import type { FrameOptions, FrameScanner } from '../../../src/wire/frames.js'

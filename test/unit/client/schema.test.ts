@@ -1,6 +1,6 @@
 /** Option parsing: what is accepted, what is refused and how it is named. The caller's object stays as it is. */
 import { describe, expect, it } from 'vitest'
-import * as schema from '../../../src/client/common/schema.js'
+import * as schema from '../../../src/common/schema.js'
 import { MqttError } from '../../../src/errors.js'
 
 const {

@@ -1,14 +1,14 @@
 /** Secrets given in every way, lives of every kind; nothing that a client says, to anybody, holds one of them. */
 import { describe, expect, it } from 'vitest'
+import { BaseClient } from '../../../src/client/client.js'
 import type {
   ClientOptions,
   Credentials,
   CredentialsContext,
   Endpoint,
   ReconnectOptions,
-} from '../../../src/client/api/index.js'
-import { BaseClient } from '../../../src/client/client.js'
-import type { Platform } from '../../../src/client/platform/platform.js'
+} from '../../../src/client/options/index.js'
+import type { Platform } from '../../../src/client/platform.js'
 import { type Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'

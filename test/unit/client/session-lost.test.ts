@@ -1,7 +1,7 @@
 /** The session is lost, or expires while there is no connection: every message in flight is accounted for, also while listeners act. */
 import { describe, expect, it } from 'vitest'
-import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
+import { constant } from '../../../src/client/options/backoff.js'
+import type { ClientEvents, ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer, ScriptedPeer } from '../../../src/testing/scripted-peer.js'
 import {
   again,

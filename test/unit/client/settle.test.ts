@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import type { Subscription } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
+import type { Subscription } from '../../../src/client/options/index.js'
 import { accepting, agreeable, connected, type World } from './harness.js'
 import { publish } from './incoming.js'
 import { Ledger } from './ledger.js'

@@ -1,6 +1,6 @@
 /** Several local subscriptions on one filter: one broker subscription, merged options, late joiners, retained messages. */
 import { describe, expect, it } from 'vitest'
-import type { Filters, SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
+import type { Filters, SubscribeOptions, Subscription } from '../../../src/client/options/index.js'
 import { agreeable, connected, failure, type World } from './harness.js'
 import {
   acks,

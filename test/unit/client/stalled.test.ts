@@ -1,6 +1,6 @@
 /** The `stalled` event: when acknowledgements make no progress, whose fault it is, and that it comes once. */
 import { expect, it } from 'vitest'
-import type { Subscription } from '../../../src/client/api/index.js'
+import type { Subscription } from '../../../src/client/options/index.js'
 import type { World } from './harness.js'
 import { agreed, publish, series, subscribe, taken, takenTexts } from './incoming.js'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { ClientOptions, Stats } from '../../../src/client/api/index.js'
+import type { ClientOptions, Stats } from '../../../src/client/options/index.js'
 import { agreeable, failure } from './harness.js'
 import { publish, quiet } from './incoming.js'
 import { down, Rig, type RigOptions, refusing, welcoming } from './rig.js'

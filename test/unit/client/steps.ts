@@ -5,7 +5,7 @@ import type {
   Handler,
   Handling,
   ListenOptions,
-} from '../../../src/client/api/index.js'
+} from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import type { Transport } from '../../../src/transport/transport.js'

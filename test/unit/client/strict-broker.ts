@@ -1,5 +1,5 @@
 /** A server that ends the connection at some requests, as brokers do that have limits and access rules; it answers everything else. */
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import type { ClientPacket, Properties } from '../../../src/wire/packets.js'
 import { lasting } from './across.js'

@@ -1,6 +1,7 @@
 /** A client over a transport that a test plays by hand: what `write()` answers, when bytes count as written, when `drain()` comes. */
-import type { ClientEvents, ClientOptions } from '../../../src/client/api/index.js'
+
 import { BaseClient } from '../../../src/client/client.js'
+import type { ClientEvents, ClientOptions } from '../../../src/client/options/index.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'

@@ -1,6 +1,6 @@
 /** SUBSCRIBE: what leaves, what comes back, what is refused here, and how a call ends. */
 import { describe, expect, it } from 'vitest'
-import type { Filters, Subscription } from '../../../src/client/api/index.js'
+import type { Filters, Subscription } from '../../../src/client/options/index.js'
 import type { Properties } from '../../../src/wire/packets.js'
 import { keeps } from './across.js'
 import { accepting, agreeable, connected, failure, World } from './harness.js'

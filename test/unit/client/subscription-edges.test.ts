@@ -1,6 +1,6 @@
 /** Corners of subscriptions: merging while offline, answers that cross, calls from inside callbacks, and signals. */
 import { describe, expect, it, vi } from 'vitest'
-import type { SubscribeOptions, Subscription } from '../../../src/client/api/index.js'
+import type { SubscribeOptions, Subscription } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, connected, failure, World } from './harness.js'
 import {

@@ -1,7 +1,7 @@
 /** Filters at which the server ends the connection: tried alone, refused in the end, and what must never be taken for one. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Subscription } from '../../../src/client/api/index.js'
-import { constant } from '../../../src/client/parsing/backoff.js'
+import { constant } from '../../../src/client/options/backoff.js'
+import type { ClientOptions, Subscription } from '../../../src/client/options/index.js'
 import type { MqttError } from '../../../src/errors.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'
 import { Random } from '../../world/random.js'

@@ -1,7 +1,7 @@
 /** Secrets that can be recognised in whatever form they come out, and a listener to everything that a client reports. */
 import { inspect } from 'node:util'
-import type { Logger } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
+import type { Logger } from '../../../src/client/options/index.js'
 import { eventNames } from './event-names.js'
 
 /** One secret for each way in, so that a leak names its way. */

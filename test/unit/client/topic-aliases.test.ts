@@ -1,6 +1,6 @@
 /** Topic aliases on the wire: ours for QoS 0 where the server takes them, the server's as we announced them, and none beyond its connection. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import { again, forgets, keeps, publishFrames, send, steady, willing } from './across.js'
 import { connected, type World } from './harness.js'
 import { publish, quiet, subscribe, takenTexts } from './incoming.js'

@@ -3,7 +3,7 @@
  *
  * The mechanism answers every challenge with that challenge in angle brackets; the server asks as often as it is told.
  */
-import type { AuthContext, AuthMechanism } from '../../../src/client/api/index.js'
+import type { AuthContext, AuthMechanism } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { ClientPacket } from '../../../src/wire/packets.js'
 import { agreeable } from './harness.js'

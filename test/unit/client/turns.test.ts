@@ -1,9 +1,9 @@
 /** Acknowledgements leave together before the turn has ended, few at first on a new connection; a turn of consumers is told from the next. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Subscription } from '../../../src/client/api/index.js'
 import { TurnEnd } from '../../../src/client/connection/turn-end.js'
-import { ReaderTurns } from '../../../src/client/delivery/reader-turns.js'
-import type { Platform } from '../../../src/client/platform/platform.js'
+import { ReaderTurns } from '../../../src/client/deliver/reader-turns.js'
+import type { ClientOptions, Subscription } from '../../../src/client/options/index.js'
+import type { Platform } from '../../../src/client/platform.js'
 import { VirtualClock } from '../../../src/testing/virtual-clock.js'
 import { virtualPlatform } from '../../../src/testing/virtual-platform.js'
 import type { SubscribePacket } from '../../../src/wire/packets.js'

@@ -1,6 +1,6 @@
 /** UNSUBSCRIBE: per-filter results, messages meanwhile, and packets on servers with a small Maximum Packet Size. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Subscription } from '../../../src/client/api/index.js'
+import type { ClientOptions, Subscription } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { encode } from '../../../src/wire/encode.js'
 import { again, willing } from './across.js'

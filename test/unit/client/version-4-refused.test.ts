@@ -1,7 +1,7 @@
 /** MQTT 3.1.1: what it does not have is refused by name where it is asked for, and named where `'auto'` goes without it. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, DisconnectOptions } from '../../../src/client/api/index.js'
-import { parseOptions } from '../../../src/client/parsing/options.js'
+import { parseOptions } from '../../../src/client/options/check-options.js'
+import type { ClientOptions, DisconnectOptions } from '../../../src/client/options/index.js'
 import { MqttError } from '../../../src/errors.js'
 import { failure, World } from './harness.js'
 import { agreed, publish, quiet, subscribe, takenTexts } from './incoming.js'

@@ -1,6 +1,6 @@
 /** A client on 3.1.1: what it sends and takes, byte by byte, its sessions, and how much it has in flight. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import {
   again,
   carried,

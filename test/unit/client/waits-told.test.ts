@@ -1,6 +1,6 @@
 /** What a client says while it waits: for what a goodbye waits, where it dials and when again, and a keep-alive that was meant otherwise. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { lasting, lose, send, willing } from './across.js'
 import { accepting, agreeable, connected, type World } from './harness.js'

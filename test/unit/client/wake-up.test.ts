@@ -1,6 +1,6 @@
 /** Sleep, wake-ups, and a clock that jumps or is set back. */
 import { describe, expect, it, onTestFinished } from 'vitest'
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import { agreeable, failure } from './harness.js'
 import { quiet } from './incoming.js'

@@ -1,5 +1,5 @@
 /** A transport that reads into the memory that the client lends it, as Node sockets do, and fills it with other bytes for the next read. */
-import type { ClientOptions } from '../../../src/client/api/index.js'
+import type { ClientOptions } from '../../../src/client/options/index.js'
 import type { Answer } from '../../../src/testing/scripted-peer.js'
 import type { Sink, Transport } from '../../../src/transport/transport.js'
 import type { PacketInput } from '../../../src/wire/packet-input.js'

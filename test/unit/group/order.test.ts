@@ -1,7 +1,7 @@
 /** Order by a key of the application's, where several messages are handled at a time: in a group of brokers, in a group of consumers, and under a rate. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import type { Message } from '../../../src/client/api/index.js'
-import { listenShared } from '../../../src/client/fleet/subscribe-shared.js'
+import type { Message } from '../../../src/client/options/index.js'
+import { listenShared } from '../../../src/client/subscribe/subscribe-shared.js'
 import { GroupRig } from './rig.js'
 
 let rig: GroupRig

@@ -1,5 +1,5 @@
 /** Two or three brokers in one virtual world, and groups over them. */
-import type { CustomTransport } from '../../../src/client/api/index.js'
+import type { CustomTransport } from '../../../src/client/options/index.js'
 import { groupOf } from '../../../src/group/broker-group.js'
 import type { Group, GroupOptions } from '../../../src/group/types.js'
 import { MemoryBroker } from '../../../src/testing/broker/broker.js'

@@ -1,6 +1,6 @@
 /** A publish that waits: how long it may do so is counted from the call. */
 import { expect, it } from 'vitest'
-import { silent } from '../../../src/client/common/abort.js'
+import { silent } from '../../../src/common/abort.js'
 import { Asked } from '../../../src/members/asked.js'
 import type { Time } from '../../../src/members/time.js'
 

@@ -1,6 +1,6 @@
 /** The order of a topic while its member changes. */
 import { expect, it } from 'vitest'
-import { aborted, type Deferred, deferred, onAbort } from '../../../src/client/common/abort.js'
+import { aborted, type Deferred, deferred, onAbort } from '../../../src/common/abort.js'
 import { type Call, TopicOwners } from '../../../src/members/topic-owners.js'
 
 class Rig {

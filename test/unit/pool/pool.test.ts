@@ -1,7 +1,7 @@
 /** Pools, on the virtual clock. */
 import { afterEach, beforeEach, expect, it } from 'vitest'
 import type { BaseClient } from '../../../src/client/client.js'
-import type { Platform } from '../../../src/client/platform/platform.js'
+import type { Platform } from '../../../src/client/platform.js'
 import type { MqttError } from '../../../src/errors.js'
 import { insideOf } from '../../../src/members/inside.js'
 import { poolOf } from '../../../src/pool/publisher-pool.js'

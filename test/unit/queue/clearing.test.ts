@@ -1,6 +1,6 @@
 /** `clear` while other things go on: each entry is deleted, reported and counted once. */
 import { expect, it } from 'vitest'
-import { deferred } from '../../../src/client/common/abort.js'
+import { deferred } from '../../../src/common/abort.js'
 import { accepting, offline, opened, settled } from './rig.js'
 
 it.each([0, 1, 2, 3, 5, 8, 13])('two at once count once: after %i turns', async (microtasks) => {

@@ -1,6 +1,6 @@
 /** A queue that is closed while something ends: what was acknowledged is not sent again, and what has to be kept is not deleted. */
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { deferred } from '../../../src/client/common/abort.js'
+import { deferred } from '../../../src/common/abort.js'
 import type { MqttError } from '../../../src/errors.js'
 import { openQueue } from '../../../src/queue/index.js'
 import type { StoreEntry, StoreRange } from '../../../src/store/base/store.js'

@@ -1,6 +1,6 @@
 /** A store that fails, and has written all the same, or that is slow: counts stay true, nothing is stuck, and nothing is sent that was not promised. */
 import { describe, expect, it } from 'vitest'
-import { deferred } from '../../../src/client/common/abort.js'
+import { deferred } from '../../../src/common/abort.js'
 import type { StoreOperation } from '../../../src/store/base/store.js'
 import { accepting, fail, isAddition, MapStore, offline, opened, settled } from './rig.js'
 

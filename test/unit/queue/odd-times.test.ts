@@ -1,6 +1,6 @@
 /** Clocks that are set, backoffs that fail, and publishes that all come at once. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { exponential } from '../../../src/client/parsing/backoff.js'
+import { exponential } from '../../../src/client/options/backoff.js'
 import { openQueue, type Queue, type QueueOptions } from '../../../src/queue/index.js'
 import { FakePublisher, fail, MapStore, refusedWith, settled } from './rig.js'
 

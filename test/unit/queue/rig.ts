@@ -3,8 +3,8 @@
  */
 
 import { onTestFinished } from 'vitest'
-import type { PublishOptions, Receipt } from '../../../src/client/api/index.js'
-import { deferred } from '../../../src/client/common/abort.js'
+import type { PublishOptions, Receipt } from '../../../src/client/options/index.js'
+import { deferred } from '../../../src/common/abort.js'
 import { MqttError } from '../../../src/errors.js'
 import { openQueue, type Queue, type QueueOptions } from '../../../src/queue/index.js'
 import type {

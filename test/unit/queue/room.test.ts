@@ -1,6 +1,6 @@
 /** Room that comes back where no entry has left: whoever waits for it gets it. */
 import { expect, it } from 'vitest'
-import { deferred } from '../../../src/client/common/abort.js'
+import { deferred } from '../../../src/common/abort.js'
 import type { MqttError } from '../../../src/errors.js'
 import type { StoreEntry, StoreRange } from '../../../src/store/base/store.js'
 import { accepting, fail, isAddition, MapStore, offline, opened, settled } from './rig.js'

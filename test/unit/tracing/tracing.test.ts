@@ -17,8 +17,8 @@ import {
   SimpleSpanProcessor,
 } from '@opentelemetry/sdk-trace-base'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { Hooks, Message, PublishOptions } from '../../../src/client/api/index.js'
 import type { BaseClient } from '../../../src/client/client.js'
+import type { Hooks, Message, PublishOptions } from '../../../src/client/options/index.js'
 import { MqttError } from '../../../src/errors.js'
 import { VirtualWorld } from '../../../src/testing/virtual-world.js'
 import { traceContext, tracedRequest, tracing, withContext } from '../../../src/tracing/index.js'

@@ -1,6 +1,6 @@
 /** Channels on clients: what is published, what is received, and what becomes of payloads that are none. */
 import { describe, expect, it } from 'vitest'
-import type { ClientEvents } from '../../../src/client/api/index.js'
+import type { ClientEvents } from '../../../src/client/options/index.js'
 import type { MqttError } from '../../../src/errors.js'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'

@@ -1,6 +1,6 @@
 /** Operations and streams of answers, through a broker in memory, also while links are cut. */
 import { describe, expect, it } from 'vitest'
-import { deferred } from '../../../src/client/common/abort.js'
+import { deferred } from '../../../src/common/abort.js'
 import { MqttError } from '../../../src/errors.js'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'

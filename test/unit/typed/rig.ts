@@ -1,8 +1,8 @@
 /** Clients on a broker in memory, in real time: typed topics are tried as programs use them. */
 import { expect, onTestFinished } from 'vitest'
-import type { ClientOptions, Message } from '../../../src/client/api/index.js'
-import { deferred } from '../../../src/client/common/abort.js'
 import { Client } from '../../../src/client/node.js'
+import type { ClientOptions, Message } from '../../../src/client/options/index.js'
+import { deferred } from '../../../src/common/abort.js'
 import { MemoryBroker, type MemoryBrokerOptions } from '../../../src/testing/broker/index.js'
 import * as mq from '../../../src/typed/index.js'
 import { pause } from '../../support/pausing.js'

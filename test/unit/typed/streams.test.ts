@@ -1,7 +1,7 @@
 /** Web streams, retained messages and streams of answers while something else goes on: bridges, aborts, connections that are lost, generators that fail. */
 import { describe, expect, it } from 'vitest'
-import type { Message } from '../../../src/client/api/index.js'
-import { deferred } from '../../../src/client/common/abort.js'
+import type { Message } from '../../../src/client/options/index.js'
+import { deferred } from '../../../src/common/abort.js'
 import { MqttError } from '../../../src/errors.js'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'

@@ -1,7 +1,7 @@
 /** Reading a channel while something else goes on: schemas that take their time or never end, waits that are given up, endings of every kind. */
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { deferred } from '../../../src/client/common/abort.js'
 import type { Client } from '../../../src/client/node.js'
+import { deferred } from '../../../src/common/abort.js'
 import * as mq from '../../../src/typed/index.js'
 import { eventually } from '../../real/waiting.js'
 import { pause, turn } from '../../support/pausing.js'

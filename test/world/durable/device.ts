@@ -1,7 +1,8 @@
 /** One client of the device with what its application does around it: a handler, a queue, and notes of everything that it was told. */
-import type { ClientEvents, Message } from '../../../src/client/api/index.js'
+
 import type { BaseClient } from '../../../src/client/client.js'
-import type { Platform } from '../../../src/client/platform/platform.js'
+import type { ClientEvents, Message } from '../../../src/client/options/index.js'
+import type { Platform } from '../../../src/client/platform.js'
 import type { MqttError } from '../../../src/errors.js'
 import { openQueue, type Queue } from '../../../src/queue/index.js'
 import { clientWith } from '../../support/defective.js'

@@ -1,5 +1,5 @@
 /** What the application does with its pool or group, and notes of everything that it is told. */
-import type { Receipt } from '../../../src/client/api/index.js'
+import type { Receipt } from '../../../src/client/options/index.js'
 import { groupOf } from '../../../src/group/broker-group.js'
 import type { Group, GroupMessage, GroupReading, GroupReceipt } from '../../../src/group/types.js'
 import type { MembersError } from '../../../src/members/failure.js'

@@ -2,14 +2,15 @@
  * One client of the pool or the group, with its way to its broker: a network of its own that can fail, a monitor that knows the rules of the wire, and a
  * platform whose timers are counted.
  */
+
+import { BaseClient } from '../../../src/client/client.js'
 import type {
   ClientOptions,
   Endpoint,
   Payload,
   PublishOptions,
   Receipt,
-} from '../../../src/client/api/index.js'
-import { BaseClient } from '../../../src/client/client.js'
+} from '../../../src/client/options/index.js'
 import { MemoryBroker } from '../../../src/testing/broker/index.js'
 import { clientWith } from '../../support/defective.js'
 import { Monitor } from '../monitor.js'

@@ -2,7 +2,7 @@
  * One run of the world of many connections: a pool or a group, its brokers and the networks between, under virtual time, from a schedule to its
  * findings.
  */
-import type { ClientOptions, Endpoint } from '../../../src/client/api/index.js'
+import type { ClientOptions, Endpoint } from '../../../src/client/options/index.js'
 import type { Defect } from '../../support/defective.js'
 import { AnyWorld, endPatience, patience } from '../play.js'
 import { Application } from './application.js'

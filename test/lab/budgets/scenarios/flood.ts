@@ -1,5 +1,5 @@
 /** Attacks by number: floods of messages and acknowledgements, and acknowledgements that never come (T06 to T08, T12, T13). */
-import type { Subscription } from '../../../../src/client/api/index.js'
+import type { Subscription } from '../../../../src/client/options/index.js'
 import { pause } from '../../../support/pausing.js'
 import type { Bench } from '../bench.js'
 import { packet, publish, repeated, uint16 } from '../bytes.js'

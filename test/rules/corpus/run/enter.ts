@@ -1,6 +1,7 @@
 /** Brings a client into a state of the corpus, whatever the transport: what the application does, what the server says, and what must be heard. */
-import type { ClientOptions } from '../../../../src/client/api/index.js'
+
 import type { BaseClient } from '../../../../src/client/client.js'
+import type { ClientOptions } from '../../../../src/client/options/index.js'
 import { type Bytes, block, frame, join, string, u16 } from '../bytes.js'
 import { ids } from '../case.js'
 import { aliasProperty, dataProperty, methodProperty } from '../packets.js'

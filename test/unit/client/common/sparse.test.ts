@@ -1,6 +1,6 @@
 /** What takes memory only while it holds something does what Map and Set do. */
 import { describe, expect, it } from 'vitest'
-import { SparseMap, SparseSet } from '../../../../src/client/common/sparse.js'
+import { SparseMap, SparseSet } from '../../../../src/common/sparse.js'
 
 describe('SparseMap', () => {
   it('is empty at first, and again', () => {

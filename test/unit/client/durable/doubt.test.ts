@@ -1,8 +1,8 @@
 /** The session may be lost between two processes of which the first could not write that down: QoS 2 must not arrive twice then. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, PublishOptions } from '../../../../src/client/api/index.js'
 import type { BaseClient } from '../../../../src/client/client.js'
-import { deferred } from '../../../../src/client/common/abort.js'
+import type { ClientOptions, PublishOptions } from '../../../../src/client/options/index.js'
+import { deferred } from '../../../../src/common/abort.js'
 import { openQueue } from '../../../../src/queue/index.js'
 import { Device, fail, interrupted, interruptedEntries, outcome, settled, url } from './rig.js'
 

@@ -1,7 +1,7 @@
 /** Sessions in stores that answer late or oddly, and what is left of them when clients and queues end at odd times. */
 import { describe, expect, it } from 'vitest'
 import type { BaseClient } from '../../../../src/client/client.js'
-import { deferred } from '../../../../src/client/common/abort.js'
+import { deferred } from '../../../../src/common/abort.js'
 import { openQueue } from '../../../../src/queue/index.js'
 import { memoryStore, type StoreOperation } from '../../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'

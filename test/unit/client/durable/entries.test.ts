@@ -1,7 +1,7 @@
 /** Entries of a queue whose publishes an earlier process has left in flight: they end with the next process, whether its queue has read them or not. */
 import { describe, expect, it } from 'vitest'
 import type { BaseClient } from '../../../../src/client/client.js'
-import { inside } from '../../../../src/client/common/inside.js'
+import { inside } from '../../../../src/client/internals.js'
 import type { Session } from '../../../../src/client/session/session.js'
 import { openQueue } from '../../../../src/queue/index.js'
 import { sessionStore } from '../../../../src/store/index.js'

@@ -1,7 +1,7 @@
 /** A store that fails and has written all the same, answers late, or was closed: nothing half done stays, and what is reported is so. */
 import { describe, expect, it } from 'vitest'
 import type { BaseClient } from '../../../../src/client/client.js'
-import { deferred } from '../../../../src/client/common/abort.js'
+import { deferred } from '../../../../src/common/abort.js'
 import { openQueue, type Queue } from '../../../../src/queue/index.js'
 import { memoryStore, type StoreOperation } from '../../../../src/store/index.js'
 import { MapStore } from '../../queue/rig.js'

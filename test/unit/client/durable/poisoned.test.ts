@@ -1,7 +1,7 @@
 /** A publish at which the server ends each connection, and a device that restarts again and again: connections are counted over all its processes. */
 import { describe, expect, it } from 'vitest'
-import { deferred } from '../../../../src/client/common/abort.js'
-import { constant } from '../../../../src/client/parsing/backoff.js'
+import { constant } from '../../../../src/client/options/backoff.js'
+import { deferred } from '../../../../src/common/abort.js'
 import type { MqttError } from '../../../../src/errors.js'
 import { openQueue } from '../../../../src/queue/index.js'
 import { MapStore } from '../../queue/rig.js'

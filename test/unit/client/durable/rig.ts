@@ -1,7 +1,7 @@
 /** A device whose process can die: a client with its session in a store, and a queue in the same store. Each `start` is a process. */
 import { onTestFinished } from 'vitest'
-import type { ClientOptions, PublishOptions } from '../../../../src/client/api/index.js'
 import type { BaseClient } from '../../../../src/client/client.js'
+import type { ClientOptions, PublishOptions } from '../../../../src/client/options/index.js'
 // The client loads it when it needs it: loaded before, that takes no time.
 import '../../../../src/client/durable/keeper.js'
 import { openQueue, type Queue } from '../../../../src/queue/index.js'

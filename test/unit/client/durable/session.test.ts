@@ -1,12 +1,12 @@
 /** A session in a store: what a process that died has left goes on with the next one. */
 import { describe, expect, it } from 'vitest'
-import type { ClientOptions, Message } from '../../../../src/client/api/index.js'
 import type { BaseClient } from '../../../../src/client/client.js'
 import {
   decodeInbound,
   encodeInbound,
   type InboundRecord,
 } from '../../../../src/client/durable/records.js'
+import type { ClientOptions, Message } from '../../../../src/client/options/index.js'
 import { groupOf } from '../../../../src/group/broker-group.js'
 import { poolOf } from '../../../../src/pool/publisher-pool.js'
 import { crc32c } from '../../../../src/store/base/checksum.js'

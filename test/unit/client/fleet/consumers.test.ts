@@ -5,8 +5,8 @@ import type {
   SharedListenOptions,
   SharedSubscribeOptions,
   SharedSubscription,
-} from '../../../../src/client/api/index.js'
-import { listenShared, subscribeShared } from '../../../../src/client/fleet/subscribe-shared.js'
+} from '../../../../src/client/options/index.js'
+import { listenShared, subscribeShared } from '../../../../src/client/subscribe/subscribe-shared.js'
 import type { Answer } from '../../../../src/testing/scripted-peer.js'
 import { comeBack, lose, steady, willing } from '../across.js'
 import { agreeable, connected, failure, type World } from '../harness.js'

@@ -1,6 +1,6 @@
 /** What CONNACK settles (section 3.2.2.3), and the checks before anything is sent. */
 import { describe, expect, it } from 'vitest'
-import type { Negotiated } from '../../../../src/client/api/index.js'
+import type { Negotiated } from '../../../../src/client/options/index.js'
 import { checkFilter, checkPublish, negotiate } from '../../../../src/client/session/limits.js'
 import type { Properties, QoS } from '../../../../src/wire/packets.js'
 import { connackPacket, connectPacket } from './drive.js'

@@ -1,0 +1,219 @@
+/**
+ * One consumer, as those see it who route messages to filters and to readers: where messages are pushed in, and how it ends.
+ *
+ * What waits is in its `ReceiveBuffer`, what was handed out in `Outstanding`; applications read it by a `SubscriptionHandle`, or by the handler of a
+ * `listen`. It never acknowledges a message that was not handed out, except those that its overflow policy drops, or is about to.
+ */
+import type { MqttError } from '../../errors.js'
+import type { PublishView } from '../../wire/publish.js'
+import type { Piece } from '../connection/message-memory.js'
+import type { ConsumerConfig } from '../options/check-calls.js'
+import type { Grant, Message, Subscription } from '../options/index.js'
+import { isOwed } from './arrival.js'
+import { BorrowedMessage, type DeliveredMessage } from './message.js'
+import { Outstanding } from './outstanding.js'
+import { OverflowPolicy } from './overflow-policy.js'
+import type { ConsumerHost, Origin } from './ports.js'
+import { Readers } from './readers.js'
+import { ReceiveBuffer } from './receive-buffer.js'
+
+/** What the application sees of a consumer, and hears from it. */
+export interface PublicFace extends Subscription {
+  granted: readonly Grant[]
+  dropped: number
+  toJSON(): object
+}
+
+/** A bounded buffer between the connection and its reader. */
+export class Consumer {
+  /** Settles with the grant. */
+  declare ready: Promise<Subscription>
+  declare subscription: PublicFace
+  /** Called once when it ends, to let go of what waits for that. */
+  declare onLeave: (() => void) | undefined
+  readonly config: ConsumerConfig
+  /** Tells its messages from those of others. */
+  readonly mark = Symbol()
+  readonly buffer: ReceiveBuffer
+  readonly readers: Readers
+  readonly outstanding: Outstanding
+  readonly #host: ConsumerHost
+  readonly #overflow: OverflowPolicy
+  /** Shown to the handler again and again. */
+  #shown: BorrowedMessage | undefined
+  /** The client ends: nothing more is handed out, but for what would not come again. */
+  closing = false
+  /** Nothing more comes: what is buffered can still be read. */
+  ended = false
+  #detached = false
+
+  constructor(host: ConsumerHost, config: ConsumerConfig) {
+    this.#host = host
+    this.config = config
+    const { keyOf } = config
+    this.buffer = new ReceiveBuffer(
+      config,
+      host.router,
+      keyOf && ((message) => keyed(host, message, keyOf)),
+    )
+    this.readers = new Readers(host.platform)
+    this.outstanding = new Outstanding(host, config.ack, this.buffer, this.readers)
+    this.#overflow = new OverflowPolicy(host, this)
+  }
+
+  /** How many messages wait. */
+  get size(): number {
+    return this.buffer.messages.length
+  }
+
+  /** True while a turn runs that `disconnect()` waits for, or will run. */
+  get busy(): boolean {
+    const { outstanding } = this
+    return (
+      outstanding.busy ||
+      (this.closing && this.size > 0 && (this.attended || outstanding.messages.length > 0))
+    )
+  }
+
+  /** True when a read is pending, so that what is buffered will be read. */
+  get attended(): boolean {
+    return this.readers.attended
+  }
+
+  /** True while it takes messages and hands them out. */
+  get open(): boolean {
+    return !this.ended && !this.closing
+  }
+
+  /** True when a message may be shown while it is read, and does not have to wait for its turn. */
+  get mayShow(): boolean {
+    if (
+      this.readers.handler?.takesShown !== true ||
+      this.#host.hooks !== undefined ||
+      this.size > 0 ||
+      this.outstanding.messages.length > 0
+    )
+      return false
+    return this.open && this.subscription.granted.length > 0
+  }
+
+  /** Shows a message to a handler where it was read. Only while `mayShow`. @param shift how far places in the piece lie before those in the view */
+  show(
+    view: PublishView,
+    topic: string,
+    piece: Piece,
+    shift: number,
+    ticket: number,
+    entry: Origin,
+  ): void {
+    this.#shown ??= new BorrowedMessage(0, this.#host, true)
+    const message = this.#shown.place(view, topic, piece, shift, ticket, entry)
+    if (!message.settled) this.#receive(message)
+    this.outstanding.messages.push(message)
+    if (this.readers.handler?.handleShown(message) !== true) this.#shown = undefined
+  }
+
+  /** Takes a message, or drops one, as the overflow policy says. */
+  push(message: DeliveredMessage): void {
+    if (this.ended || (this.closing && !isLast(message))) return this.#decline(message)
+    if (!message.settled && this.subscription.granted.length > 0 && !this.closing)
+      this.#receive(message)
+    const call = this.size === 0 ? this.readers.calls.shift() : undefined
+    if (call !== undefined) return call.resolve(this.outstanding.handOut(message))
+    if (!this.#overflow.makeRoom(message)) return
+    // `onDrop` may have ended it.
+    if (this.ended) return this.#decline(message)
+    this.buffer.push(message)
+    if (!message.settled && this.config.overflow !== 'backpressure')
+      this.#host.router.sweep.add(this.#overflow)
+    this.readers.handler?.handleReadable()
+  }
+
+  /** Granted: what waited meanwhile is received now, and not given back any more. */
+  handleGranted(): void {
+    for (const message of this.outstanding.messages) this.#receive(message)
+    this.buffer.messages.youngest(this.size, (message) => this.#receive(message))
+  }
+
+  // Who asked for QoS 0 never delays an acknowledgement.
+  #receive(message: DeliveredMessage): void {
+    if (this.config.ack === 'on-receive' || (message.origin as Origin).qosOf(this) === 0)
+      message.settle(0)
+  }
+
+  // Too late: kept for the next subscription on its filter, or dropped, as this one was left.
+  #decline(message: DeliveredMessage): void {
+    if (this.#detached && !message.settled) this.#host.router.requeue([message])
+    else this.#overflow.drop(message)
+  }
+
+  /** Nothing more will come: what is buffered can still be read, then the end or the error shows. */
+  end(error: MqttError | undefined): void {
+    if (this.ended) return
+    this.ended = true
+    this.#host.router.borrowers.delete(this)
+    this.readers.end(error)
+    this.onLeave?.()
+    this.readers.handler?.handleEnd(error)
+  }
+
+  /**
+   * The client ends: what is buffered is let go, and running turns go on. But for the `last` time, what would not come again is handed out still;
+   * `staying`: more of that may come.
+   */
+  close(staying: boolean, last = false): void {
+    this.closing = true
+    while (this.#overflow.dropOldest((message) => last || !isLast(message)));
+    // After the buffer: a handler that gives a message up takes the next one.
+    this.readers.handler?.handleClosing()
+    if (!staying) this.readers.end(undefined)
+  }
+
+  /** Ends it in the given way: acknowledges or keeps what was not read, and informs the owner. */
+  leave(how: 'unsubscribe' | 'detach' = this.config.onExit): void {
+    const { registry, router } = this.#host
+    if (this.closing) {
+      if (how === 'detach') this.outstanding.messages.length = 0
+      this.outstanding.endTurn()
+      this.close(false, true)
+      return this.#host.handleTurnEnd()
+    }
+    // Its filter is gone: what was not read has nowhere to go back to.
+    if (this.ended) return router.requeue(this.discard(how === 'unsubscribe'))
+    this.#detached = how === 'detach'
+    const kept = this.discard(!this.#detached)
+    this.end(undefined)
+    registry.drop(this, how)
+    router.requeue(kept)
+  }
+
+  /** Empties the buffer and the hands: acknowledges (counted as dropped), or gives back what is owed in the order of arrival. */
+  discard(acknowledge: boolean): DeliveredMessage[] {
+    if (!acknowledge)
+      return [...this.outstanding.messages.splice(0), ...this.buffer.drain()].filter(isOwed)
+    this.outstanding.endTurn()
+    // Nobody will read what is buffered. What is in hand stays there.
+    for (const message of this.buffer.drain()) this.#overflow.drop(message)
+    return []
+  }
+}
+
+// Its filter is being left, so that this is the last chance; or it is a share that no other member of the group will get.
+function isLast({ origin, settled }: DeliveredMessage): boolean {
+  const { state, grouped } = origin as Origin
+  return state === 'leaving' || (grouped && settled)
+}
+
+// A message whose key function fails keeps the order of its topic.
+function keyed(
+  host: ConsumerHost,
+  message: DeliveredMessage,
+  keyOf: (message: Message) => unknown,
+): unknown {
+  try {
+    return keyOf(message)
+  } catch (error) {
+    host.report('MQWIRE_HANDLER_FAILED', 'order threw', error)
+    return message.topic
+  }
+}

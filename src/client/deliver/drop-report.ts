@@ -1,0 +1,96 @@
+/**
+ * Tells of messages that came in and were dropped unread: at most once in an interval, with how many they were meanwhile; of each that was too large.
+ */
+
+import { tally } from '../../common/counters.js'
+import { quoted } from '../../common/schema.js'
+import type { QoS } from '../../wire/packets.js'
+import type { ConsumerConfig } from '../options/check-calls.js'
+import type { CancelTimer } from '../platform.js'
+import type { DeliveredMessage } from './message.js'
+import type { DeliveryHost } from './ports.js'
+
+/** Losses are reported at most once in this many milliseconds. */
+const dropInterval = 1000
+
+/** Dropped messages of one client. */
+export class DropReport {
+  readonly #host: DeliveryHost<unknown>
+  #count = 0
+  #topic = ''
+  #timer: CancelTimer | undefined
+  /** The log knows of one that was too large on this connection. */
+  #logged = false
+
+  constructor(host: DeliveryHost<unknown>) {
+    this.#host = host
+  }
+
+  /** A message of this topic was dropped. */
+  add(topic: string): void {
+    tally(this.#host, 'dropped')
+    this.#count += 1
+    this.#topic = topic
+    // While the client ends: all at once, at its end.
+    if (this.#timer === undefined && !this.#host.states.stopping) this.#tell()
+  }
+
+  /** A connection is up. */
+  handleConnected(): void {
+    this.#logged = false
+  }
+
+  /** A message of so many bytes was too large, where an option takes this many. */
+  handleTooLarge(
+    topic: string,
+    qos: QoS,
+    size: number,
+    limit: number,
+    option: 'maximumPacketSize' | 'memoryBudget',
+  ): void {
+    const { events } = this.#host
+    tally(this.#host, 'dropped')
+    tally(this.#host, 'tooLarge')
+    if (!this.#logged)
+      this.#host.log(
+        'warn',
+        `a message of ${size} bytes on ${quoted(topic)} was dropped: ${option} is ${limit}`,
+      )
+    this.#logged = true
+    events.emit('drop', {
+      direction: 'in',
+      topic,
+      count: 1,
+      error: undefined,
+      reason: 'too-large',
+      qos,
+      size,
+    })
+  }
+
+  /** A consumer dropped a message unread. */
+  handleDrop({ onDrop }: ConsumerConfig, message: DeliveredMessage): void {
+    this.add(message.topic)
+    try {
+      onDrop?.(message)
+    } catch (error) {
+      this.#host.report('MQWIRE_HANDLER_FAILED', 'onDrop threw', error)
+    }
+  }
+
+  /** The client is over: what was not reported is reported now. */
+  stop(): void {
+    this.#timer?.()
+    this.#tell()
+  }
+
+  #tell(): void {
+    const count = this.#count
+    this.#timer = undefined
+    if (count === 0) return
+    this.#count = 0
+    if (!this.#host.states.ended)
+      this.#timer = this.#host.platform.setTimer(() => this.#tell(), dropInterval)
+    this.#host.events.emit('drop', { direction: 'in', topic: this.#topic, count, error: undefined })
+  }
+}

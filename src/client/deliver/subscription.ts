@@ -1,0 +1,144 @@
+/**
+ * A subscription as the application has it: it reads a consumer, and leaves it.
+ *
+ * Own enumerable fields are what a person wants to see on a console; all else is private or on the prototype.
+ */
+
+import { assertNotAborted, silent } from '../../common/abort.js'
+import { asyncDisposeSymbol } from '../../common/dispose.js'
+import { invalid } from '../../common/schema.js'
+import { MqttError, programFault } from '../../errors.js'
+import { Printed } from '../../printing.js'
+import { type BehindSubscription, inside } from '../internals.js'
+import { nextOptions } from '../options/check-calls.js'
+import type { Grant, Message, NextOptions, Subscription } from '../options/index.js'
+import type { Consumer } from './consumer.js'
+import { iteration, streamOf } from './iteration.js'
+import type { Subscriptions } from './ports.js'
+
+const noOptions: NextOptions = Object.freeze({})
+
+/** The implementation of {@link Subscription}. */
+export class SubscriptionHandle extends Printed implements Subscription {
+  static override readonly name = 'Subscription'
+  granted: readonly Grant[] = []
+  dropped = 0
+  readonly #consumer: Consumer
+  readonly #registry: Subscriptions<Consumer>
+  #leaving: Promise<void> | undefined
+
+  constructor(consumer: Consumer, registry: Subscriptions<Consumer>) {
+    super()
+    this.#consumer = consumer
+    this.#registry = registry
+  }
+
+  get ready(): Promise<Subscription> {
+    return this.#consumer.ready
+  }
+
+  get size(): number {
+    return this.#consumer.size
+  }
+
+  override toJSON(): object {
+    const { granted, size, dropped } = this
+    return { granted, size, dropped, ended: this.#consumer.ended }
+  }
+
+  next(given?: NextOptions): Promise<Message | undefined> {
+    try {
+      const options = given === undefined ? noOptions : nextOptions(given, '')
+      assertNotAborted(options.signal)
+      const message = this.read()
+      return message === undefined ? this.#consumer.readers.wait(options) : Promise.resolve(message)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+  }
+
+  read(): Message | undefined {
+    const { readers, config, outstanding } = this.#consumer
+    if (readers.calls.length > 0 && config.ack === 'auto') throw concurrent()
+    outstanding.endTurn()
+    return outstanding.next()
+  }
+
+  [Symbol.asyncIterator](): AsyncIterableIterator<Message> {
+    return this.#iterate(
+      () => this.next(),
+      () => this.#buffered(),
+    )
+  }
+
+  batches(max = Number.POSITIVE_INFINITY): AsyncIterableIterator<Message[]> {
+    if (!(max >= 1)) invalid('max', 'a number of 1 or more')
+    const rest = (first: Message | undefined): Message[] | undefined => {
+      if (first === undefined) return undefined
+      const batch = [first]
+      while (batch.length < max) {
+        const message = this.#consumer.outstanding.next()
+        if (message === undefined) break
+        batch.push(message)
+      }
+      return batch
+    }
+    return this.#iterate(
+      () => this.next().then(rest),
+      () => rest(this.#buffered()),
+    )
+  }
+
+  readable(): ReadableStream<Message> {
+    if (this.#consumer.config.ack === 'auto')
+      invalid('ack', "'manual' or 'on-receive' for a stream")
+    return streamOf(this[Symbol.asyncIterator]())
+  }
+
+  unsubscribe(): Promise<void> {
+    this.#leaving ??= silent(
+      this.#registry.leave(this.#consumer).finally(() => {
+        this.#leaving = undefined
+      }),
+    )
+    return this.#leaving
+  }
+
+  detach(): void {
+    this.#consumer.leave('detach')
+  }
+
+  [asyncDisposeSymbol](): Promise<void> {
+    this.#consumer.leave()
+    return Promise.resolve()
+  }
+
+  [inside](): BehindSubscription {
+    return this.#consumer
+  }
+
+  // What `next()` would give without waiting, where it would.
+  #buffered(): Message | undefined {
+    return this.#consumer.size === 0 ? undefined : this.read()
+  }
+
+  #iterate<T>(
+    pull: () => Promise<T | undefined>,
+    buffered: () => T | undefined,
+  ): AsyncIterableIterator<T> {
+    const { readers, config } = this.#consumer
+    if (readers.iterating && config.ack === 'auto') throw concurrent()
+    readers.iterating = true
+    return iteration(pull, buffered, (left) => {
+      readers.iterating = false
+      if (left) this.#consumer.leave()
+    })
+  }
+}
+
+const concurrentText =
+  "concurrent next: with ack 'auto' a subscription has one reader, as its next call acknowledges; await it, subscribe again, or use ack 'manual'"
+
+function concurrent(): MqttError {
+  return programFault(new MqttError('ERR_CONCURRENT_NEXT', concurrentText))
+}

@@ -1,0 +1,56 @@
+/**
+ * What client, group, pool and queue have in common: who publishes, posts, subscribes. Types only.
+ */
+import type { ClientEvents, ListenerOptions, Unlisten } from './events.js'
+import type { Message } from './message.js'
+import type { Payload } from './payload.js'
+import type { PublishOptions, Receipt } from './publish.js'
+import type { RequestOptions, Responder, Responding, RespondOptions } from './request.js'
+import type {
+  Filters,
+  Handler,
+  Handling,
+  ListenOptions,
+  SubscribeOptions,
+  Subscription,
+} from './subscribe.js'
+
+/** Publishes messages (section 3.3). */
+export interface Publisher<R = Receipt> {
+  /** Publishes a message, and fulfils when it has been delivered as its QoS asks. */
+  publish(topic: string, payload: Payload, options?: PublishOptions): Promise<R>
+  /** Fulfils when a publish would not have to wait. */
+  readonly writable: Promise<void>
+  /** True where messages to one topic arrive in the order of the calls (section 4.6). */
+  readonly ordered: boolean
+}
+
+/** Publishes at QoS 0, now or not at all. */
+export interface Poster {
+  /** True when the message was taken. */
+  post(topic: string, payload: Payload): boolean
+}
+
+/** Receives messages (section 3.8). */
+export interface Subscriber {
+  /** Subscribes and waits for the grant. */
+  subscribe(filters: Filters, options?: SubscribeOptions): Promise<Subscription>
+  /** Subscribes at once, in any state. */
+  subscription(filters: Filters, options?: SubscribeOptions): Subscription
+  /** Subscribes and calls a handler with each message. */
+  listen(filters: Filters, handler: Handler, options?: ListenOptions): Promise<Handling>
+  /** Adds a listener of events. */
+  on<K extends keyof ClientEvents>(
+    type: K,
+    listener: (event: ClientEvents[K]) => void,
+    options?: ListenerOptions,
+  ): Unlisten
+}
+
+/** Asks and answers (section 4.10). */
+export interface Requester {
+  /** Publishes a request and gives the message that answers it. */
+  request(topic: string, payload: Payload, options?: RequestOptions): Promise<Message>
+  /** Answers requests. */
+  respond(filters: Filters, handler: Responding, options?: RespondOptions): Promise<Responder>
+}

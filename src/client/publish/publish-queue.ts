@@ -1,0 +1,333 @@
+/**
+ * Publishes on their way out: checked, queued within limits, sent as quota and transport allow, and settled by their acknowledgement.
+ *
+ * QoS 1 and 2 leave in the order of the calls. QoS 0 may overtake those that wait for quota, and QoS 1 overtakes QoS 2 of other topics that waits
+ * for what it alone needs. What was sent at QoS 1 and 2 is kept until its last acknowledgement and sent again on the next connection, before anything new
+ * [MQTT-4.4.0-1]. Every promise settles, with what is known about the message's fate. It must never keep more than its limits.
+ */
+
+import { assertNotAborted, onAbort, rejected } from '../../common/abort.js'
+import { largePayload, withOutcome } from '../../common/outcome.js'
+import { MqttError } from '../../errors.js'
+import { type CheckedPublish, payloadBytes, type Sending } from '../options/check-calls.js'
+import { asInvalidOption } from '../options/check-options.js'
+import type { Receipt } from '../options/index.js'
+import { Admission } from './admission.js'
+import { Backlog } from './backlog.js'
+import { Draining } from './draining.js'
+import { Isolation } from './isolation.js'
+import type { Keeper, KeepingHost } from './keeping.js'
+import type { PublishWriter } from './ports.js'
+import {
+  aged,
+  assertSendable,
+  assertTaken,
+  isKept,
+  notConnected,
+  offlinePolicy,
+  QueuedPublish,
+  receipt,
+} from './queued-publish.js'
+import { RateLimit } from './rate-limit.js'
+import { Room } from './room.js'
+import { Settlement } from './settlement.js'
+import { Unacknowledged } from './unacknowledged.js'
+
+/** What `post` sends with. */
+const noSettings: Sending = { qos: 0, retain: false, properties: undefined }
+const qos0Receipt = /* @__PURE__ */ receipt(0, undefined)
+const qos0Done = /* @__PURE__ */ Promise.resolve(qos0Receipt)
+
+/** Outgoing messages of one client. */
+export class PublishQueue {
+  /** Undefined without the `store` option, and until the store was read. */
+  keeper: Keeper | undefined
+  readonly draining: Draining
+  /** Publishes that the end of the client gave up, and that no store keeps. */
+  readonly givenUp = { queued: 0, inFlight: 0 }
+  /** What was sent and lacks its last acknowledgement. */
+  readonly unacknowledged: Unacknowledged
+  readonly #host: KeepingHost
+  readonly #backlog = new Backlog()
+  readonly #admission: Admission
+  readonly #room: Room
+  readonly #ends: Settlement
+  readonly #isolation: Isolation
+  /** Undefined where publishes may leave as fast as they can. */
+  readonly #rate: RateLimit | undefined
+
+  constructor(host: KeepingHost) {
+    const { rate } = host.options.outbound
+    this.#host = host
+    this.#rate =
+      rate &&
+      new RateLimit(rate, host.platform, () => this.#room.lead(this.#rate?.ordered === false))
+    this.#isolation = new Isolation(host)
+    this.#ends = new Settlement(host, () => this.#handleRoom())
+    this.unacknowledged = new Unacknowledged(
+      host,
+      this.#backlog,
+      this.#ends,
+      this.#isolation,
+      this.#rate,
+    )
+    this.#admission = new Admission(host, this.#backlog, this.#ends)
+    this.draining = new Draining(host, this.#backlog)
+    this.#room = new Room(host, (post) => this.#hasRoom(post))
+  }
+
+  /** Publishes that have not been sent. */
+  get size(): number {
+    return this.#backlog.size
+  }
+
+  /** Somebody waits for room. */
+  get awaited(): boolean {
+    return this.#room.awaited
+  }
+
+  /** Something waits to be sent. */
+  get waiting(): boolean {
+    return this.size > 0 || this.unacknowledged.waiting
+  }
+
+  /** Publishes that were sent and lack their last acknowledgement. */
+  get inFlight(): number {
+    return this.unacknowledged.size
+  }
+
+  /** One of them is being tried alone, or is about to be. */
+  get isolating(): boolean {
+    return this.#isolation.trying
+  }
+
+  /** Fulfils when a publish at QoS 0 would be sent or queued without waiting; again and again only with a turn of the event loop between. */
+  get writable(): Promise<void> {
+    return this.#room.promise
+  }
+
+  /** QoS 0 at once or not at all: true when it was taken. Of bytes nothing is kept. @throws MqttError for what can never be sent */
+  post(topic: string, payload: Uint8Array | string): boolean {
+    const output = this.#host.states.stopping ? undefined : this.#immediate
+    if (output === undefined) {
+      assertSendable(topic, payloadBytes(payload).length, noSettings, this.#host)
+      this.#room.handleRefusal()
+      return false
+    }
+    this.#post(output, topic, payload, noSettings)
+    // The caller may write into its bytes again as soon as this returns.
+    if (output.source === payload) output.source = new Uint8Array(payload)
+    return true
+  }
+
+  /** @throws MqttError for what can never be sent */
+  publish(topic: string, payload: Uint8Array, options: CheckedPublish): Promise<Receipt> {
+    const { signal, flush, qos, properties } = options
+    const { session } = this.#host
+    assertNotAborted(signal)
+    assertTaken(options, this.#host)
+    if (qos === 0 && payload.length < largePayload && flush !== true) {
+      const output = this.#immediate
+      if (output !== undefined) {
+        this.#post(output, topic, payload, options)
+        return qos0Done
+      }
+    }
+    const output = this.#open
+    const item = new QueuedPublish(
+      topic,
+      payload,
+      options,
+      properties?.messageExpiryInterval === undefined ? 0 : this.#host.platform.now(),
+    )
+    if (
+      output !== undefined &&
+      !this.#backlog.precedes(item, session.sendWindow.exact) &&
+      !this.#rate?.yields(qos > 0, this.#backlog, output) &&
+      this.#maySend(item, output)
+    )
+      this.#send(item, output)
+    else this.#admission.enqueue(item)
+    return item.promise
+  }
+
+  /** A publish that was refused before it began. */
+  refuse(topic: unknown, error: unknown): Promise<never> {
+    this.#ends.failures.add(typeof topic === 'string' ? topic : '', error)
+    return rejected(error)
+  }
+
+  /** Sends what waits, as far as connection, quota and identifiers allow: first what goes on from an earlier connection. */
+  flush(): void {
+    for (let output = this.#open; output !== undefined && this.unacknowledged.replay(output); )
+      output = this.#open
+    const rate = this.#rate
+    const { sendWindow } = this.#host.session
+    let ordered = rate?.ordered === true
+    for (let passed = 0; passed < 2; ) {
+      const output = this.#open
+      const item =
+        output && (ordered ? this.#backlog.next(sendWindow.exact) : this.#backlog.immediate.first)
+      const goes = output !== undefined && item !== undefined && this.#maySend(item, output)
+      passed = goes ? 0 : passed + 1
+      if (goes) {
+        this.#backlog.remove(item)
+        this.#send(item, output)
+      }
+      // Under a rate they take turns.
+      if (!goes || rate !== undefined) ordered = !ordered
+    }
+    // Nothing waits for it: the next one may be sent.
+    if (rate?.open) rate.ordered = undefined
+    this.#room.tell()
+  }
+
+  /** The connection is over: what the policy does not keep for the next one is given up. */
+  handleLost(error: MqttError): void {
+    const offline = notConnected(this.#host, error)
+    this.#admission.giveUp(
+      offline,
+      (item) => offlinePolicy(item, this.#host.options.outbound) === 'reject',
+    )
+    this.unacknowledged.handleLost(error)
+    this.draining.tell(false)
+  }
+
+  /** Gives up what was not sent. */
+  clear(): void {
+    this.#admission.giveUp(new MqttError('ERR_DROPPED'), (item) => !item.again)
+  }
+
+  /** The client is over: everything ends, each with what is known about it. `asked`: because the program ends it, and what is given up is reported. */
+  end(error: MqttError, asked = false): void {
+    const lost = (item: QueuedPublish): boolean => !item.settled && !isKept(item)
+    this.givenUp.queued += this.#backlog.select(lost).length
+    if (this.keeper === undefined)
+      this.givenUp.inFlight += this.unacknowledged.all().filter(lost).length
+    this.#ends.failures.quiet ||= asked
+    this.keeper?.stop()
+    this.#rate?.stop?.()
+    const notSent = withOutcome(error, 'not-sent')
+    this.#admission.ended = notSent
+    const unknown = withOutcome(error, 'unknown')
+    this.unacknowledged.end(unknown)
+    this.#admission.giveUp(unknown, (item) => item.again)
+    this.#admission.giveUp(notSent)
+    this.handleStopping()
+    this.draining.tell(true)
+    this.#ends.failures.end()
+  }
+
+  /** The client takes nothing more from callers that wait to write. */
+  handleStopping(): void {
+    this.#room.close()
+  }
+
+  get #open(): PublishWriter | undefined {
+    const output = this.#host.links.connection?.writer
+    return output?.writable === true && !this.#isolation.silent && this.#rate?.open !== false
+      ? output
+      : undefined
+  }
+
+  get #immediate(): PublishWriter | undefined {
+    const output = this.#backlog.immediate.length > 0 ? undefined : this.#open
+    return output !== undefined && this.#rate?.yields(false, this.#backlog, output)
+      ? undefined
+      : output
+  }
+
+  #hasRoom(post: boolean): boolean {
+    const { connection } = this.#host.links
+    const { options } = this.#host
+    const open = post
+      ? this.#immediate !== undefined
+      : (connection?.writer.writable ?? options.outbound.offline.qos0 === 'queue')
+    return open && !this.#backlog.exceeds(options.outbound, this.#ends.sentBytes)
+  }
+
+  // Quota and identifiers, and the share of the limit that sent messages take. One message may always go.
+  #maySend(item: QueuedPublish, output: PublishWriter): boolean {
+    const { size, options } = item
+    const { session } = this.#host
+    const fits =
+      this.#ends.sentBytes === 0 ||
+      this.#ends.sentBytes + size <= this.#host.options.outbound.maxQueuedBytes
+    const { qos } = options
+    if (!fits || qos === 0) return fits
+    if (!this.unacknowledged.admits(item)) return false
+    if (session.sendWindow.prepare(qos)) return true
+    output.queueFlush()
+    return false
+  }
+
+  #send(item: QueuedPublish, output: PublishWriter): void {
+    const { session, counters, platform } = this.#host
+    const { topic, options } = item
+    const { qos } = options
+    try {
+      // What the server said it does not take is refused before a byte is sent.
+      assertTaken(options, this.#host)
+      const wire = aged(item, platform.now)
+      item.packetId = qos > 0 ? session.sendWindow.publish(qos) : 0
+      // On file before it is written: a listener of `packet` may end the client.
+      if (item.packetId > 0) this.unacknowledged.add(item)
+      this.#ends.handleSent(item)
+      if (qos === 0) {
+        this.#ends.handleWriting(item, output)
+        this.#post(output, topic, item.payload, wire)
+      } else {
+        item.wire = wire
+        this.#rate?.spend(topic, item.payload, wire)
+        if (this.keeper === undefined) this.unacknowledged.write(item, output)
+        else this.keeper.keep(item, output)
+        if (counters !== undefined) counters.publishesSent += 1
+      }
+    } catch (error) {
+      item.wire = undefined
+      if (item.packetId > 0) this.unacknowledged.withdraw(item)
+      const told = asInvalidOption(error, '', item.topic)
+      return this.#ends.fail(
+        item,
+        item.again && MqttError.is(told) ? withOutcome(told, 'unknown') : told,
+      )
+    }
+    if (!item.settled) this.#follow(item, output)
+  }
+
+  #follow(item: QueuedPublish, output: PublishWriter): void {
+    const { payload, options } = item
+    if (options.qos === 0 && payload.length < largePayload && options.flush !== true)
+      return this.#ends.succeed(item, qos0Receipt)
+    if (options.signal !== undefined)
+      item.stop ??= onAbort(options.signal, () => this.#admission.abort(item))
+    const timeout = options.ackTimeout || this.#host.options.outbound.ackTimeout
+    const late = (): void =>
+      this.#ends.tell(item, new MqttError('ERR_TIMEOUT', undefined, { outcome: 'unknown' }))
+    if (options.qos > 0 && timeout) item.late ??= this.#host.platform.setTimer(late, timeout)
+    if (options.qos > 0) return
+    // The caller is not to be ahead of a transport that has much to write.
+    output.onWritten((error) =>
+      error === undefined
+        ? this.#ends.succeed(item, qos0Receipt)
+        : this.#ends.fail(item, withOutcome(error, 'unknown')),
+    )
+  }
+
+  #post(output: PublishWriter, topic: string, payload: Uint8Array | string, how: Sending): void {
+    const { counters } = this.#host
+    try {
+      output.post(topic, payload, how)
+    } catch (error) {
+      throw asInvalidOption(error, '', topic)
+    }
+    this.#rate?.spend(topic, payloadBytes(payload), how)
+    if (counters !== undefined) counters.publishesSent += 1
+  }
+
+  #handleRoom(): void {
+    if (this.size > 0) this.#host.links.connection?.writer.queueFlush()
+    this.#room.tell()
+    this.draining.tell(false)
+  }
+}

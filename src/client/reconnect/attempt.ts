@@ -1,0 +1,191 @@
+/**
+ * One attempt to connect to one endpoint: credentials within `credentialsTimeout`, then dial, CONNECT and CONNACK within `connectTimeout`.
+ *
+ * It gives an established connection or throws a typed error, and leaves no socket, timer or listener behind.
+ */
+
+import { within } from '../../common/abort.js'
+import { assertNone, optionError } from '../../common/schema.js'
+import { MqttError, type MqttErrorCode } from '../../errors.js'
+import type { Transport } from '../../transport/transport.js'
+import type { ProtocolVersion } from '../../wire/packets.js'
+import {
+  type Login,
+  login,
+  type ParsedEndpoint,
+  redirected,
+  shown,
+} from '../options/check-endpoint.js'
+import {
+  type ConnectInput,
+  checkConnect,
+  connectPacket,
+  unspoken,
+} from '../options/check-options.js'
+import type { CredentialsContext } from '../options/index.js'
+import type { CancelTimer, Platform } from '../platform.js'
+import { broken, closedEarly, speaksHttp, speaksTls } from '../session/refusal.js'
+import type { DiallingHost } from './ports.js'
+
+/** What one attempt is about. */
+export interface AttemptPlan {
+  readonly endpoint: ParsedEndpoint
+  /** Counts the attempts since a connection was stable, from 1. */
+  readonly number: number
+  readonly lastError: MqttError | undefined
+  readonly version: ProtocolVersion
+  readonly cleanStart: boolean
+  readonly limits: ConnectInput['limits']
+}
+
+/** Connects and gives what `credentials` said, or throws an MqttError. It is given up by `abort`, also when its time is over. */
+export async function attempt(
+  host: DiallingHost,
+  plan: AttemptPlan,
+  abort: AbortController,
+): Promise<Login | undefined> {
+  const { options, platform } = host
+  const { endpoint, number, lastError } = plan
+  const { signal } = abort
+  const late = (): void =>
+    abort.abort(broken('ERR_CONNECT_TIMEOUT', `no CONNACK in ${options.connectTimeout} ms`))
+  const { renewed } = host
+  host.renewed = undefined
+  let cancel: CancelTimer | undefined
+  try {
+    const ask = (): Promise<Login | undefined> =>
+      credentials(host, { attempt: number, endpoint: endpoint.target.url.href, lastError }, abort)
+    const given = renewed?.endpoint === endpoint ? renewed.login : await ask()
+    signal.throwIfAborted()
+    cancel = platform.setTimer(late, options.connectTimeout)
+    await connect(host, { ...plan, endpoint: redirected(endpoint, given, platform) }, given, signal)
+    return given
+  } catch (error) {
+    throw asMqttError(signal.aborted ? signal.reason : error, platform, endpoint.target.url)
+  } finally {
+    cancel?.()
+  }
+}
+
+async function connect(
+  host: DiallingHost,
+  plan: AttemptPlan,
+  given: Login | undefined,
+  signal: AbortSignal,
+): Promise<void> {
+  const { options } = host
+  const { endpoint, number } = plan
+  const url = shown(endpoint.target.url)
+  const set = { ...options.set, ...given?.connect }
+  // No fall-back for user properties, wherever they come from.
+  const version =
+    options.protocolVersion === 'auto' && set.userProperties !== undefined ? 5 : plan.version
+  const dropped = version === 4 ? unspoken(set) : []
+  if (options.protocolVersion === 4) assertNone(dropped)
+  const auth = await host.begin({ attempt: number, endpoint: url, signal, reauthentication: false })
+  // Nobody assigns one: unique, and of characters that every 3.1.1 server takes [MQTT-3.1.3-5].
+  const character = (): string => Math.floor(host.platform.random() * 36).toString(36)
+  if (version === 4) host.clientId ||= `mqwire${Array.from({ length: 16 }, character).join('')}`
+  const packet = connectPacket(options, {
+    ...plan,
+    version,
+    clientId: host.clientId,
+    username: given?.username ?? options.username ?? endpoint.username,
+    password: given?.password ?? options.password ?? endpoint.password,
+    overrides: given?.connect,
+    hidden: host.platform.hidden?.() === true,
+    auth,
+  })
+  checkConnect(packet)
+  signal.throwIfAborted()
+  host.links.handleDial(url, number, dropped)
+  // A listener may have given it up.
+  signal.throwIfAborted()
+  const transport = await dial(host, endpoint, signal)
+  try {
+    await host.links.handshake(transport, packet, signal)
+  } catch (error) {
+    throw hinted(error, endpoint)
+  }
+}
+
+// What the port may be, and the URL for that. Who brings the transport knows what is behind it.
+function hinted(error: unknown, { target, transport }: ParsedEndpoint): unknown {
+  if (!MqttError.is(error) || transport !== undefined) return error
+  const { protocol, host } = target.url
+  const secure = ['mqtts:', 'ssl:', 'tls:', 'wss:'].includes(protocol)
+  const hint =
+    error.message === speaksHttp
+      ? `${host} speaks HTTP: is it a port for WebSocket? Its URL is ${secure ? 'wss' : 'ws'}://${host}/, and the path`
+      : error.message === speaksTls
+        ? `${host} speaks TLS: its URL is mqtts://${host}`
+        : error.message !== closedEarly
+          ? undefined
+          : secure
+            ? `${closedEarly}: a client certificate, or another port?`
+            : `${closedEarly}: TLS (${protocol.startsWith('ws') ? 'wss' : 'mqtts'}://${host}), or another port?`
+  return hint === undefined
+    ? error
+    : new MqttError(error.code, hint, { ...error, cause: error.cause })
+}
+
+/** Asks the application for credentials. It is given up by `abort`, also after `credentialsTimeout`. @throws MqttError */
+export async function credentials(
+  { options, platform }: DiallingHost,
+  context: Omit<CredentialsContext, 'signal'>,
+  abort: AbortController,
+): Promise<Login | undefined> {
+  const { credentials: ask, credentialsTimeout } = options
+  if (ask === undefined) return undefined
+  const { signal } = abort
+  const late = `credentials() did not settle in ${credentialsTimeout} ms (credentialsTimeout)`
+  const cancel = platform.setTimer(
+    () => abort.abort(broken('ERR_CONNECT_TIMEOUT', late)),
+    credentialsTimeout,
+  )
+  try {
+    return login(
+      (await within(Promise.resolve(ask({ ...context, signal })), signal)) ?? {},
+      'credentials',
+    )
+  } catch (cause) {
+    if (signal.aborted) throw signal.reason
+    if (MqttError.is(cause)) throw cause
+    throw new MqttError('ERR_CONNECT_FAILED', 'credentials() failed', { cause })
+  } finally {
+    cancel()
+  }
+}
+
+async function dial(
+  { platform, options }: DiallingHost,
+  { target, transport, source }: ParsedEndpoint,
+  signal: AbortSignal,
+): Promise<Transport> {
+  const { maximumPacketSize } = options
+  const opening = transport
+    ? Promise.resolve(transport(source, { signal }))
+    : platform.dialler(target.url.protocol.slice(0, -1))?.(target, { signal, maximumPacketSize })
+  if (opening === undefined) throw optionError('ERR_INVALID_BROKER_URL', 'url')
+  try {
+    return await within(opening, signal)
+  } catch (error) {
+    // One that opens too late has no owner.
+    opening.then(
+      (late) => late.destroy(),
+      () => undefined,
+    )
+    throw error
+  }
+}
+
+// Platform errors are wrapped here and nowhere else.
+function asMqttError(error: unknown, platform: Platform, url: URL): MqttError {
+  if (MqttError.is(error)) return error
+  const code: MqttErrorCode = platform.isTlsError(error) ? 'ERR_TLS' : 'ERR_CONNECT_FAILED'
+  const detail = error instanceof Error ? platform.describe(error, url) : ''
+  return new MqttError(code, detail === '' ? undefined : `connect failed: ${detail}`, {
+    fault: 'remote',
+    cause: error,
+  })
+}

@@ -1,0 +1,176 @@
+/**
+ * Drives enhanced authentication (section 4.12): the application's mechanism speaks, the session carries it in CONNECT and AUTH.
+ *
+ * One exchange at a time. A mechanism that throws, or gives what is no data, ends the connection without a further byte; what it threw is the
+ * error's cause. It never keeps data of an exchange.
+ */
+
+import { type Deferred, deferred, within } from '../../common/abort.js'
+import { bytes, optional } from '../../common/schema.js'
+import { MqttError } from '../../errors.js'
+import type { AuthPacket, Bytes, ConnackPacket, Properties } from '../../wire/packets.js'
+import type { Extra } from '../lifecycle/extra.js'
+import type { AuthContext, AuthMechanism } from '../options/index.js'
+import type { CancelTimer } from '../platform.js'
+import { broken } from '../session/refusal.js'
+import type { AuthenticationHost } from './ports.js'
+
+/** Milliseconds for a re-authentication. */
+const patience = 30_000
+
+const data = optional(bytes)
+
+/** A re-authentication. */
+interface Renewal {
+  readonly done: Deferred<void>
+  readonly abort: AbortController
+  readonly cancel: CancelTimer
+  /** Its first AUTH has left, or the server sent one: what the server says now is about it. */
+  begun: boolean
+}
+
+/** The exchanges of one client. */
+export class Authentication implements Extra {
+  readonly #host: AuthenticationHost
+  readonly #mechanism: AuthMechanism
+  /** Of the latest exchange; there is one before anything comes in. */
+  #context!: AuthContext
+  #renewal: Renewal | undefined
+  #tail: Promise<void> = Promise.resolve()
+  /** Rises with each connection: what an old exchange comes to is of no interest any more. */
+  #round = 0
+
+  constructor(host: AuthenticationHost, mechanism: AuthMechanism) {
+    this.#host = host
+    this.#mechanism = mechanism
+  }
+
+  /** Properties for a CONNECT. @throws MqttError ERR_AUTH_FAILED */
+  async begin(context: AuthContext): Promise<Properties> {
+    this.#round += 1
+    this.#tail = Promise.resolve()
+    this.#context = context
+    const { method } = this.#mechanism
+    return { authenticationMethod: method, authenticationData: await this.#start(context) }
+  }
+
+  /** AUTH came in: the next round, or the end of a re-authentication. One at a time. */
+  handleAuth({ reasonCode, properties }: AuthPacket): void {
+    const given = properties.authenticationData
+    const round = this.#round
+    // On an open connection the server may begin as well, also while an exchange of ours has not left yet.
+    const connected = this.#host.links.connection !== undefined
+    if (connected && this.#renewal === undefined) this.#open(this.#context).begun = true
+    const context = this.#context
+    const proceed = async (): Promise<void> => {
+      if (round !== this.#round) return
+      if (reasonCode === 0) return this.#renewed(given, context)
+      const answer = data(await this.#mechanism.continue(given, context), 'auth.continue')
+      // What CONNACK has decided meanwhile needs no answer.
+      if (round !== this.#round || connected !== (this.#host.links.connection !== undefined)) return
+      this.#host.session.authExchange.authenticate(0x18, answer)
+      this.#host.links.pump()
+    }
+    this.#tail = this.#tail.then(proceed).catch((error: unknown) => {
+      if (round === this.#round) this.#host.links.cut(failed(error))
+    })
+  }
+
+  // Where the mechanism has the last word, a CONNACK counts for nothing before it has spoken.
+  verify({ reasonCode, properties }: ConnackPacket): Promise<void> | undefined {
+    const { success, method } = this.#mechanism
+    const ours = properties.authenticationMethod === method
+    if (
+      success === undefined ||
+      reasonCode !== 0 ||
+      !ours ||
+      this.#host.session.state !== 'connecting'
+    )
+      return undefined
+    return this.#succeed(properties.authenticationData, this.#context)
+  }
+
+  /** Authenticates again on the open connection to this endpoint; while that is under way a further call joins it. */
+  renew(endpoint: string): Promise<void> {
+    if (this.#renewal !== undefined) return this.#renewal.done.promise
+    const { done } = this.#open({ attempt: 1, endpoint })
+    const round = this.#round
+    this.#start(this.#context).then(
+      (first) => {
+        if (round !== this.#round || this.#renewal === undefined) return
+        this.#renewal.begun = true
+        this.#host.session.authExchange.authenticate(0x19, first)
+        this.#host.links.pump()
+      },
+      (error: unknown) => {
+        if (round === this.#round) this.#fail(failed(error))
+      },
+    )
+    return done.promise
+  }
+
+  /** The connection is gone. */
+  handleLost(error: MqttError): void {
+    this.#round += 1
+    this.#settle()?.reject(error)
+  }
+
+  #open({ attempt, endpoint }: Pick<AuthContext, 'attempt' | 'endpoint'>): Renewal {
+    const abort = new AbortController()
+    const late = (): void => this.#fail(broken('ERR_AUTH_FAILED', 'no answer to AUTH'))
+    this.#renewal = {
+      done: deferred(),
+      abort,
+      cancel: this.#host.platform.setTimer(late, patience),
+      begun: false,
+    }
+    this.#context = { attempt, endpoint, signal: abort.signal, reauthentication: true }
+    this.#host.session.sendWindow.asking += 1
+    return this.#renewal
+  }
+
+  async #start(context: AuthContext): Promise<Bytes | undefined> {
+    try {
+      return data(
+        await within(Promise.resolve(this.#mechanism.start(context)), context.signal),
+        'auth.start',
+      )
+    } catch (error) {
+      throw context.signal.aborted ? error : failed(error)
+    }
+  }
+
+  async #succeed(given: Bytes | undefined, context: AuthContext): Promise<void> {
+    try {
+      await this.#mechanism.success?.(given, context)
+    } catch (error) {
+      throw failed(error)
+    }
+  }
+
+  async #renewed(given: Bytes | undefined, context: AuthContext): Promise<void> {
+    const round = this.#round
+    await this.#succeed(given, context)
+    // An exchange of the server's own is no answer to ours.
+    if (round === this.#round && this.#renewal?.begun === true) this.#settle()?.resolve()
+  }
+
+  #fail(error: MqttError): void {
+    this.#settle()?.reject(error)
+    this.#host.links.cut(error)
+  }
+
+  #settle(): Deferred<void> | undefined {
+    const renewal = this.#renewal
+    this.#renewal = undefined
+    if (renewal !== undefined) this.#host.session.sendWindow.asking -= 1
+    renewal?.cancel()
+    renewal?.abort.abort()
+    return renewal?.done
+  }
+}
+
+function failed(cause: unknown): MqttError {
+  if (MqttError.is(cause) && cause.code === 'ERR_AUTH_FAILED') return cause
+  return new MqttError('ERR_AUTH_FAILED', undefined, { cause })
+}

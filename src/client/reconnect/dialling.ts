@@ -1,0 +1,271 @@
+/**
+ * The way to a connection: attempts, the waits between them, and where to go next.
+ *
+ * Carries out what `supervisor.ts` decides; at most one attempt or wait at a time. It holds no session and no connection, and after `stop()` it
+ * does nothing any more.
+ */
+
+import { tally } from '../../common/counters.js'
+import { MqttError } from '../../errors.js'
+import { type ParsedEndpoint, referred, shown } from '../options/check-endpoint.js'
+import type { Config } from '../options/check-options.js'
+import type { CancelTimer } from '../platform.js'
+import { type Blame, unknownAlias } from '../session/refusal.js'
+import { attempt } from './attempt.js'
+import { BrokerList } from './brokers.js'
+import type { DiallingHost } from './ports.js'
+import { type Hint, type Step, Supervisor, wakeInterval } from './supervisor.js'
+
+/** Receive Maximum at most, once messages did not fit the memory budget. */
+const narrow = 1024
+
+interface Limits {
+  receiveMaximum?: number
+  topicAliasMaximum?: number
+}
+
+const nameOf = ({ target }: ParsedEndpoint): string => shown(target.url)
+
+/** Attempts of one client. */
+export class Dialling {
+  readonly #host: DiallingHost
+  readonly #brokers: BrokerList<ParsedEndpoint>
+  readonly #supervisor: Supervisor<ParsedEndpoint>
+  /** What is announced instead of the options, as one connection has taught. */
+  readonly #limits: Limits = {}
+  /** Endpoints that refused 5.0, under `'auto'`. */
+  #old: WeakSet<ParsedEndpoint> | undefined
+  /** The attempt is one at the other version. */
+  #other = false
+  #attempt: AbortController | undefined
+  #waiting: CancelTimer | undefined
+  #hurriedAt = Number.NEGATIVE_INFINITY
+  #dueAt = 0
+  /** What the application or the server said about where to go next, while a failure is being decided on; undefined when none is. */
+  #hint: Hint | 'none'
+  #hurried = false
+  #stopWake: CancelTimer | undefined
+  #stopped = false
+
+  constructor(host: DiallingHost, endpoints: readonly ParsedEndpoint[]) {
+    const { options, platform } = host
+    this.#host = host
+    this.#brokers = new BrokerList(endpoints)
+    this.#supervisor = new Supervisor({
+      brokers: this.#brokers,
+      policy: options.reconnect,
+      rejectFirst: options.firstConnect === 'reject',
+      refreshable: options.credentials !== undefined,
+      random: () => platform.random(),
+      nameOf,
+    })
+  }
+
+  /** True once a server took us in. */
+  get connectedOnce(): boolean {
+    return this.#supervisor.connectedOnce
+  }
+
+  begin(): void {
+    const { platform } = this.#host
+    this.#stopWake = platform.onWake?.(() => this.#handleWake())
+    this.follow(this.#supervisor.begin())
+  }
+
+  /** Dials now instead of after the delay. */
+  hurry(): void {
+    if (this.#attempt !== undefined) return
+    // Not decided yet: a listener hears of the failure.
+    if (this.#waiting === undefined) {
+      this.#hurried = true
+      return
+    }
+    const left = this.#spaced(Math.max(0, this.#dueAt - this.#host.platform.now()))
+    if (left > 0) this.#arm(left)
+    else this.#dial()
+  }
+
+  /** The endpoints from now on. A decision that is being taken becomes a try of them; a dial to one that is not among them is given up. */
+  setBrokers(endpoints: readonly ParsedEndpoint[]): void {
+    const { href } = this.#brokers.asked.target.url
+    const kept =
+      this.#attempt === undefined
+        ? -1
+        : endpoints.findIndex(({ target }) => target.url.href === href)
+    this.#brokers.replace(endpoints, kept)
+    this.#supervisor.handleReplaced()
+    if (this.#hint !== undefined) this.#hint = 'replaced'
+    else if (kept < 0)
+      this.#attempt?.abort(new MqttError('ERR_CONNECT_FAILED', 'left out by setBrokers()'))
+  }
+
+  /** A failure is about to be announced: endpoints that listeners set meanwhile apply to the next attempt. */
+  handleAsking(): void {
+    this.#hint = 'none'
+  }
+
+  /** A server took us in. True where attempts failed, or connections did not hold: this one is to begin with care. */
+  handleConnected(): boolean {
+    this.#attempt = undefined
+    this.#other = false
+    this.#supervisor.handleConnected(this.#host.platform.now())
+    return this.#supervisor.attempt > 1
+  }
+
+  /**
+   * A connection ended: what comes now? `urgent`: there is nothing to wait for. `blame`: a request may be the cause. `largest`: bytes of the largest
+   * message so far.
+   */
+  handleLost(error: MqttError, urgent: boolean, blame: Blame, largest: number): Step {
+    if (error.reasonCode === 0x97 && error.fault === 'local')
+      announceLess(this.#limits, this.#host.options, largest)
+    if (error.message === unknownAlias) this.#limits.topicAliasMaximum = 0
+    return this.#supervisor.handleLost(
+      error,
+      this.#host.platform.now(),
+      urgent,
+      this.#takeHint(),
+      blame,
+    )
+  }
+
+  /** A server sends us elsewhere: only to where the application said that it may lead. */
+  handleReference(reference: string | undefined): void {
+    const { serverReferences } = this.#host.options
+    if (this.#hint !== 'none' || reference === undefined || serverReferences === undefined) return
+    for (const endpoint of referred(this.#brokers.current, reference, serverReferences)) {
+      if (!this.#brokers.follow(endpoint, endpoint.target.url.host)) continue
+      this.#hint = 'followed'
+      return
+    }
+  }
+
+  /** Carries a decision out. */
+  follow(step: Step): void {
+    const host = this.#host
+    if (this.#stopped) return
+    if (step.type === 'stop') return host.finish(step.error)
+    if (step.delay === undefined) return this.#dial()
+    const { attempt: number } = this.#supervisor
+    const hurried = this.#hurried || step.urgent === true
+    const delay = hurried ? this.#spaced(step.delay) : step.delay
+    const now = hurried && delay === 0
+    if (!now) this.#arm(delay)
+    const endpoint = shown(this.#brokers.current.target.url)
+    host.log('info', `attempt ${number} at ${endpoint} in ${Math.round(delay)} ms`)
+    host.events.emit('reconnecting', { attempt: number, delay, endpoint })
+    if (now) this.#dial()
+  }
+
+  // What is not to wait waits all the same, until a second after the last time.
+  #spaced(delay: number): number {
+    const now = this.#host.platform.now()
+    const spacing = Math.max(0, this.#hurriedAt + wakeInterval - now)
+    const left = Math.min(delay || spacing, spacing)
+    this.#hurriedAt = now + left
+    return left
+  }
+
+  #arm(delay: number): void {
+    const { platform } = this.#host
+    this.#waiting?.()
+    this.#dueAt = platform.now() + delay
+    this.#waiting = platform.setTimer(() => this.#dial(), delay)
+  }
+
+  /** No connection is wanted any more. */
+  stop(reason: MqttError): void {
+    this.#stopped = true
+    this.#waiting?.()
+    this.#stopWake?.()
+    this.#attempt?.abort(reason)
+  }
+
+  #dial(): void {
+    const host = this.#host
+    this.#waiting?.()
+    this.#waiting = undefined
+    this.#hurried = false
+    if (this.#stopped || this.#attempt !== undefined) return
+    const abort = new AbortController()
+    this.#attempt = abort
+    if (this.connectedOnce) tally(host, 'reconnectAttempts')
+    const endpoint = this.#brokers.ask()
+    const { attempt: number, lastError } = this.#supervisor
+    const { options, session } = host
+    const { protocolVersion, cleanStart } = options
+    const version = protocolVersion !== 'auto' ? protocolVersion : this.#old?.has(endpoint) ? 4 : 5
+    const plan = {
+      endpoint,
+      number,
+      lastError,
+      version,
+      // As configured until the first CONNACK; then 0, unless we know that there is nothing to come back to.
+      cleanStart:
+        this.connectedOnce && !(version === 4 && cleanStart) ? !session.known : cleanStart,
+      limits: this.#limits,
+    }
+    attempt(host, plan, abort).then(
+      (login) => host.handleUp(endpoint, login),
+      (error: MqttError) => this.#handleFailed(error, endpoint, number),
+    )
+  }
+
+  #handleFailed(error: MqttError, { target }: ParsedEndpoint, number: number): void {
+    const host = this.#host
+    const givenUp = this.#attempt?.signal.aborted === true && error.code !== 'ERR_CONNECT_TIMEOUT'
+    this.#attempt = undefined
+    if (this.#stopped) return
+    if (!givenUp) {
+      this.#hint ??= 'none'
+      host.counters?.fail(error.code)
+    }
+    const endpoint = shown(target.url)
+    host.log('warn', `attempt ${number} at ${endpoint}: ${error.message}`)
+    host.events.emit('connecterror', { error, endpoint, attempt: number })
+    if (givenUp) return this.follow(this.#supervisor.handleVoid(true))
+    const hint = this.#takeHint()
+    const { current } = this.#brokers
+    // A server of 5.0 alone may answer 3.1.1 in its own form.
+    const refused =
+      error.reasonCode === 0x84 ||
+      (error.code === 'ERR_MALFORMED_PACKET' && this.#old?.has(current) === true)
+    this.#other = refused && !this.#other && hint === undefined && mayFallBack(host.options)
+    if (this.#other) {
+      this.#old ??= new WeakSet()
+      if (!this.#old.delete(current)) this.#old.add(current)
+      return this.follow(this.#supervisor.handleVoid(false))
+    }
+    this.follow(this.#supervisor.handleFailed(error, hint))
+  }
+
+  #takeHint(): Hint {
+    const hint = this.#hint
+    this.#hint = undefined
+    return hint === 'none' ? undefined : hint
+  }
+
+  #handleWake(): void {
+    const { links, session, platform } = this.#host
+    const { connection } = links
+    if (connection !== undefined) {
+      session.probe(platform.now())
+      connection.pump()
+    } else if (this.#waiting !== undefined) this.hurry()
+  }
+}
+
+// A backlog that does not fit must not come back in one piece: so many of the largest message do, and of any message that is taken.
+function announceLess(limits: Limits, options: Config, largest: number): void {
+  const { memoryBudget, maximumPacketSize } = options
+  const { receiveMaximum = options.receiveMaximum } = limits
+  const most = Math.max(1, Math.floor(memoryBudget / Math.max(1, largest)))
+  const least = Math.max(1, Math.min(most, Math.floor(memoryBudget / maximumPacketSize)))
+  if (least < receiveMaximum)
+    limits.receiveMaximum = Math.max(least, Math.min(narrow, most, Math.floor(receiveMaximum / 2)))
+}
+
+// What 3.1.1 cannot do is not given up because a server says so: least of all authentication.
+function mayFallBack({ protocolVersion, auth, userProperties }: Config): boolean {
+  return protocolVersion === 'auto' && auth === undefined && userProperties === undefined
+}

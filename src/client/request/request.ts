@@ -1,0 +1,379 @@
+/**
+ * `request`: a question published with a response topic, and the answer that carries its correlation data (section 4.10).
+ *
+ * One response subscription serves all requests of a client. It may assume that the client restores subscriptions after a reconnect; it keeps
+ * every request settled exactly once: by its answer, its deadline, its signal, a failure on the way, or the end of the client.
+ */
+
+import {
+  aborted,
+  assertNotAborted,
+  type Deferred,
+  deferred,
+  onAbort,
+  rejected,
+} from '../../common/abort.js'
+import { closedError, withOutcome } from '../../common/outcome.js'
+import {
+  assertLast,
+  duration,
+  object,
+  optional,
+  optionError,
+  type Parsed,
+  signal,
+  withDefault,
+} from '../../common/schema.js'
+import { MqttError, type Outcome } from '../../errors.js'
+import { isShared, validateTopicName } from '../../wire/topics.js'
+import { assertTopicName, checkedTopic, isVersion4, payloadBytes } from '../options/check-calls.js'
+import { leftOut, propertiesWith, qos } from '../options/check-options.js'
+import type { Handling, ListenOptions, Message, Payload, RequestOptions } from '../options/index.js'
+import type { RequestClient, RequestHost } from './ports.js'
+import { remoteError } from './remote.js'
+
+/** Bytes of Correlation Data. */
+const correlationLength = 12
+/** Bytes that an open request counts besides its payload. */
+const overhead = 256
+
+/** How much may be under way. */
+export interface RequestLimits {
+  /** Requests that wait for their answer; as many more wait to be sent. Default 65,535. */
+  readonly requests: number
+  /** Bytes of requests that wait to be sent. Default 16 MiB. */
+  readonly bytes: number
+}
+
+const defaultLimits: RequestLimits = { requests: 65_535, bytes: 16 * 1024 * 1024 }
+
+const requestSchema = {
+  timeout: withDefault(duration, 30_000),
+  qos: withDefault(qos, 0),
+  properties: withDefault(propertiesWith({ responseTopic: leftOut, correlationData: leftOut }), {}),
+  signal: optional(signal),
+}
+const requestOptions = object<Parsed<typeof requestSchema>>(requestSchema)
+
+/** The response subscription. */
+interface Route {
+  readonly topic: string
+  /** Requests whose answer comes here. */
+  calls: number
+  /** Set when it was granted. */
+  handling: Handling | undefined
+  /** Gives up the wait for the grant. */
+  readonly abort: AbortController
+}
+
+interface Call {
+  readonly topic: string
+  payload: Uint8Array
+  readonly options: Parsed<typeof requestSchema>
+  readonly size: number
+  readonly done: Deferred<Message>
+  /** Takes the request back, as far as it has not left. */
+  readonly abort: AbortController
+  /** Lets go of timer and signal. */
+  readonly stop: () => void
+  /** Correlation data, as a key, and where the answer comes; set when it is published. */
+  sent?: { readonly key: string; readonly route: Route } | undefined
+  /** What became of the publish. */
+  sending?: Promise<Outcome>
+}
+
+const none = new Uint8Array(0)
+
+/**
+ * The requests of one client. Each has a response topic of its own: a durable session keeps the filters of clients that are gone until it ends, and
+ * answers that come for them are ignored.
+ */
+export class Requests {
+  /** Answers that belong to no request: correlation data unknown, missing, or answered before (or too late). */
+  ignored = 0
+  readonly #host: RequestHost
+  readonly #client: RequestClient
+  readonly #limits: RequestLimits
+  readonly #id: string
+  /** Not published yet, oldest first. */
+  readonly #waiting = new Set<Call>()
+  #waitingBytes = 0
+  /** Published, by correlation data. */
+  readonly #open = new Map<string, Call>()
+  #route: Route | undefined
+  #counter = 0
+
+  constructor(host: RequestHost, limits: RequestLimits = defaultLimits) {
+    const { client } = host
+    this.#host = host
+    this.#client = client
+    this.#limits = limits
+    this.#id = Array.from(this.#random(20), (byte) => (byte & 15).toString(16)).join('')
+    client.on('connect', () => this.#pump())
+    // From now on nothing more is handed out.
+    client.on('state', ({ state }) => state === 'disconnecting' && this.#failAll())
+    client.closed.then((error) => this.#failAll(error))
+  }
+
+  /**
+   * Publishes a request and gives its answer. Without a connection it waits for one. The payload must not change until it settles.
+   * @throws MqttError ERR_REMOTE when the responder answers with an error, ERR_TIMEOUT, ERR_ABORTED, ERR_CLOSED, ERR_QUEUE_FULL, ERR_UNSUPPORTED_OPTION on 3.1.1, ERR_INVALID_OPTION,
+   * ERR_INVALID_TOPIC, and whatever `listen` and `publish` reject with; `outcome` says whether the request may have arrived
+   */
+  request(
+    topic: string,
+    payload: Payload,
+    options?: RequestOptions,
+    more?: unknown,
+  ): Promise<Message> {
+    try {
+      assertLast(more)
+      const { promise } = this.#add(topic, payload, options).done
+      this.#pump()
+      return promise
+    } catch (error) {
+      return this.#host.publishQueue?.refuse(topic, error) ?? rejected(error)
+    }
+  }
+
+  #add(asked: unknown, payload: unknown, given: unknown): Call {
+    assertVersion(this.#host)
+    if (isStopping(this.#client)) throw closedError()
+    const topic = checkedTopic(asked)
+    assertTopicName(topic)
+    const options = requestOptions(given)
+    const bytes = payloadBytes(payload)
+    assertNotAborted(options.signal)
+    const size = bytes.length + topic.length + overhead
+    const { requests, bytes: mostBytes } = this.#limits
+    if (
+      this.#waiting.size + this.#open.size >= requests * 2 ||
+      (this.#waiting.size > 0 && this.#waitingBytes + size > mostBytes)
+    )
+      throw new MqttError('ERR_QUEUE_FULL', 'too many requests wait')
+    const call: Call = {
+      topic,
+      payload: bytes,
+      options,
+      size,
+      done: deferred(),
+      abort: new AbortController(),
+      stop: () => {
+        cancel()
+        stop()
+      },
+    }
+    this.#waiting.add(call)
+    this.#waitingBytes += size
+    this.#host.session.sendWindow.asking += 1
+    const cancel = this.#host.platform.setTimer(() => {
+      const offline =
+        this.#client.state === 'connected'
+          ? ''
+          : `: the client is ${this.#client.state}; await client.connect() first`
+      this.#giveUp(
+        call,
+        new MqttError('ERR_TIMEOUT', `no answer in ${options.timeout} ms${offline}`, {
+          fault: 'remote',
+        }),
+      )
+    }, options.timeout)
+    const stop = onAbort(options.signal, () => this.#giveUp(call, aborted(options.signal)))
+    return call
+  }
+
+  // Publishes what waits, in order, as far as there are a connection, a response subscription and room.
+  #pump(): void {
+    if (this.#waiting.size === 0 || this.#client.state !== 'connected') return
+    try {
+      assertVersion(this.#host)
+      const route = this.#currentRoute()
+      if (route.handling === undefined) return
+      for (const call of this.#waiting) {
+        if (this.#open.size >= this.#limits.requests) return
+        this.#send(call, route)
+      }
+    } catch (error) {
+      this.#failAll(error, ({ sent }) => sent === undefined)
+    }
+  }
+
+  #send(call: Call, route: Route): void {
+    const correlationData = this.#correlation()
+    const key = keyOf(correlationData)
+    this.#leaveQueue(call)
+    call.sent = { key, route }
+    this.#open.set(key, call)
+    route.calls += 1
+    const { topic, payload, options, abort } = call
+    call.payload = none
+    const published = this.#client.publish(topic, payload, {
+      qos: options.qos,
+      // Its time is limited here: what is queued goes with the request.
+      offline: 'queue',
+      signal: abort.signal,
+      properties: { ...options.properties, responseTopic: route.topic, correlationData },
+    })
+    call.sending = published.then(
+      () => 'unknown',
+      (error: unknown) => {
+        this.#giveUp(call, error)
+        return MqttError.is(error) ? error.outcome : 'unknown'
+      },
+    )
+  }
+
+  #handleAnswer(message: Message, route: Route): void {
+    const { correlationData } = message.properties
+    const call =
+      correlationData?.length === correlationLength
+        ? this.#open.get(keyOf(correlationData))
+        : undefined
+    if (call?.sent?.route !== route) {
+      this.ignored += 1
+      return
+    }
+    this.#remove(call)
+    const problem = message.properties.userProperties?.find(([name]) => name === 'error')
+    if (problem === undefined) call.done.resolve(message)
+    else call.done.reject(remoteError(message, problem[1]))
+    this.#pump()
+  }
+
+  // The response subscription
+
+  // What the server says of itself may change with every connection.
+  #currentRoute(): Route {
+    const topic = responseTopic(this.#client.negotiated?.responseInformation, this.#id)
+    const old = this.#route
+    if (old?.topic === topic) return old
+    const route: Route = { topic, calls: 0, handling: undefined, abort: new AbortController() }
+    this.#route = route
+    this.#host.session.sendWindow.answersOn = topic
+    if (old !== undefined) this.#retire(old)
+    this.#subscribe(route)
+    return route
+  }
+
+  async #subscribe(route: Route): Promise<void> {
+    const options: ListenOptions = {
+      qos: 1,
+      retainHandling: 2,
+      onExit: 'unsubscribe',
+      signal: route.abort.signal,
+    }
+    try {
+      route.handling = await this.#client.listen(
+        route.topic,
+        (message) => this.#handleAnswer(message, route),
+        options,
+      )
+      this.#retire(route)
+      this.#pump()
+      await route.handling.done
+      throw new MqttError('ERR_ABORTED', 'no response subscription')
+    } catch (error) {
+      this.#handleEnd(route, error)
+    }
+  }
+
+  // An old one goes when its last answer has come.
+  #retire(route: Route): void {
+    if (route === this.#route || route.calls > 0) return
+    route.abort.abort()
+    route.handling?.unsubscribe().catch(() => undefined)
+  }
+
+  // Refused, or ended by the application: its requests fail, the next one tries again.
+  #handleEnd(route: Route, error: unknown): void {
+    // The end of the client says more.
+    if (isStopping(this.#client)) return
+    const current = this.#route === route
+    if (current) this.#route = undefined
+    this.#failAll(error, ({ sent }) => (sent === undefined ? current : sent.route === route))
+  }
+
+  // Settling
+
+  // False when it is settled already.
+  #remove(call: Call): boolean {
+    const { sent } = call
+    if (sent === undefined ? !this.#leaveQueue(call) : !this.#open.delete(sent.key)) return false
+    this.#host.session.sendWindow.asking -= 1
+    if (sent !== undefined) {
+      sent.route.calls -= 1
+      this.#retire(sent.route)
+    }
+    call.stop()
+    return true
+  }
+
+  #leaveQueue(call: Call): boolean {
+    if (!this.#waiting.delete(call)) return false
+    this.#waitingBytes -= call.size
+    return true
+  }
+
+  // What the error says of its fate is known only when the publish has settled, which the abort makes it do.
+  #fail(call: Call, error: unknown): void {
+    if (!this.#remove(call)) return
+    call.abort.abort()
+    Promise.resolve()
+      .then(() => call.sending ?? 'not-sent')
+      .then((outcome) => call.done.reject(withOutcome(error, outcome)))
+  }
+
+  // Makes room for another.
+  #giveUp(call: Call, error: unknown): void {
+    this.#fail(call, error)
+    this.#pump()
+  }
+
+  #failAll(error: unknown = closedError(), fits = (_call: Call): boolean => true): void {
+    for (const call of [...this.#open.values(), ...this.#waiting])
+      if (fits(call)) this.#fail(call, error)
+  }
+
+  // Identifiers
+
+  #correlation(): ReturnType<Uint8Array['slice']> {
+    this.#counter += 1
+    return this.#random(correlationLength).map((byte, index) =>
+      index < 4 ? this.#counter >>> (8 * index) : byte,
+    )
+  }
+
+  #random(length: number): ReturnType<Uint8Array['slice']> {
+    return Uint8Array.from({ length }, () => Math.floor(this.#host.platform.random() * 256))
+  }
+}
+
+/** No answer can leave any more. */
+export function isStopping({ state }: RequestClient): boolean {
+  return state === 'closed' || state === 'disconnecting'
+}
+
+/** 3.1.1 has neither response topics nor correlation data. @throws MqttError ERR_UNSUPPORTED_OPTION */
+export function assertVersion(host: RequestHost): void {
+  if (isVersion4(host))
+    throw optionError(
+      'ERR_UNSUPPORTED_OPTION',
+      'protocolVersion',
+      'request and response need MQTT 5.0',
+    )
+}
+
+// The server chose the first part (section 3.2.2.3.15).
+function responseTopic(information: string | undefined, id: string): string {
+  const base = information || 'mqwire'
+  const topic = base.endsWith('/') ? base + id : `${base}/${id}`
+  if (validateTopicName(topic) === undefined && !isShared(topic)) return topic
+  throw new MqttError('ERR_INVALID_TOPIC', 'response information is no topic', {
+    fault: 'remote',
+    option: 'responseInformation',
+  })
+}
+
+function keyOf(correlationData: Uint8Array): string {
+  return String.fromCharCode(...correlationData)
+}

@@ -1,0 +1,232 @@
+/**
+ * One consumer as a member of a group, and how it leaves: UNSUBSCRIBE first, then what it has and what the broker still sends is handled, then its
+ * subscription ends.
+ *
+ * It assumes that its readers go on. It must never acknowledge what was not handled, and never unsubscribe what another reader on this client has.
+ */
+
+import { deferred, silent, within } from '../../common/abort.js'
+import { closedError } from '../../common/outcome.js'
+import { MqttError } from '../../errors.js'
+import type { Behind, LeavingShare, ShareBook, ShareReader } from '../internals.js'
+import type { Handling, Lag, LagSource, Message } from '../options/index.js'
+import type { SharingClient } from './sharing-client.js'
+
+/** Milliseconds between two looks at a reader that is not done. */
+const step = 20
+/** The same, where there is no connection. */
+const longestStep = 1000
+
+/** Where the broker publishes what waits, checked. */
+export interface LagCall {
+  readonly topic: string
+  readonly read: LagSource['read']
+}
+
+/** The share, and who reads it. */
+export interface Joined {
+  readonly client: SharingClient
+  /** As it is subscribed to. */
+  readonly filter: string
+  readonly book: ShareBook
+  readonly share: LeavingShare
+  readonly reader: ShareReader
+  /** Milliseconds. */
+  readonly quiet: number
+  readonly behind: Required<Pick<Behind, 'platform' | 'session' | 'links'>>
+}
+
+/** A member that leaves. */
+interface Departure {
+  /** UNSUBACK is here. */
+  readonly departed: Promise<void>
+  readonly handled: Promise<void>
+}
+
+/** A member of a group. */
+export class GroupMembership {
+  /** To be counted up whenever the reader asks for more: two looks that find it idle may have missed a message between them. */
+  moves = 0
+  /** Ends it here, once it is granted. */
+  end: (() => Promise<void>) | undefined
+  /** Settles when the broker was asked to tell its lag. */
+  readonly telling: Promise<Handling> | undefined
+  readonly #of: Joined
+  #told: number | undefined
+  #leaving: Departure | undefined
+  #unwatch: (() => void) | undefined
+  #closed = false
+  /** The server has forgotten the session: it sends nothing more of the share. */
+  #lost = false
+
+  constructor(of: Joined, lag: LagCall | undefined) {
+    this.#of = of
+    const hear = (message: Message): void => {
+      const text = message.text().trim()
+      const value =
+        lag?.read === undefined ? Number(text === '' ? Number.NaN : text) : lag.read(message)
+      if (typeof value === 'number' && value >= 0) this.#told = value
+    }
+    this.telling = lag && silent(of.client.listen(lag.topic, hear))
+  }
+
+  /** Is there a connection? */
+  get connected(): boolean {
+    return this.#of.behind.session.state === 'connected'
+  }
+
+  /** What waits. */
+  lag(): Lag {
+    const { size, outstanding, config } = this.#of.reader
+    // Where the application acknowledges, that is the end of a message.
+    const inHand = outstanding.messages.filter(({ settled }) => config.ack !== 'manual' || !settled)
+    return { buffered: size, inHand: inHand.length, broker: this.#told }
+  }
+
+  /** The lag is not asked for any more. */
+  hush(): void {
+    this.telling?.then((handling) => handling.unsubscribe()).catch(() => undefined)
+  }
+
+  /** Leaves, or joins that: settles at UNSUBACK. @throws MqttError ERR_UNSUBSCRIBE_REFUSED, ERR_CLOSED */
+  unsubscribe(): Promise<void> {
+    return this.#leave().departed
+  }
+
+  /** The same, and waits until all was handled, no longer than this. @throws MqttError ERR_TIMEOUT, ERR_ABORTED, and as `unsubscribe()` */
+  async drain(timeout: number, signal: AbortSignal | undefined): Promise<void> {
+    const { handled } = this.#leave()
+    const late = deferred<never>()
+    const tell = (): void => {
+      const { buffered, inHand } = this.lag()
+      const left = `${inHand} messages in hand and ${buffered} in the buffer`
+      late.reject(
+        new MqttError('ERR_TIMEOUT', `not drained in ${timeout} ms: ${left}`, {
+          outcome: 'unknown',
+        }),
+      )
+    }
+    const cancel = this.#of.behind.platform.setTimer(tell, timeout)
+    try {
+      await within(Promise.race([handled, late.promise]), signal, 'unknown')
+    } finally {
+      cancel()
+    }
+  }
+
+  #leave(): Departure {
+    if (this.#leaving !== undefined) return this.#leaving
+    const { reader, share } = this.#of
+    const { takers } = share
+    this.hush()
+    // Where others read on, it is theirs.
+    const alone = takers.size === Number(takers.has(reader))
+    const departed = silent(alone ? this.#withdraw() : this.#end())
+    const handled = silent(departed.then(() => (alone ? this.#finish() : undefined)))
+    this.#leaving = { departed, handled }
+    departed.catch(() => {
+      // It is a member still.
+      this.#leaving = undefined
+    })
+    return this.#leaving
+  }
+
+  async #end(): Promise<void> {
+    if (this.#of.share.takers.has(this.#of.reader)) await this.end?.()
+  }
+
+  async #withdraw(): Promise<void> {
+    const { book, client, filter, share } = this.#of
+    if (book.byFilter.get(filter) !== share || share.lingers) return
+    // The client may be leaving it already.
+    const { state } = share
+    share.lingers = true
+    this.#unwatch = this.#watch()
+    try {
+      await client.unsubscribe(filter)
+    } catch (error) {
+      share.lingers = false
+      if (book.byFilter.get(filter) === share) share.state = state
+      this.#unwatch()
+      throw error
+    }
+  }
+
+  async #finish(): Promise<void> {
+    const { reader, share } = this.#of
+    if (!share.lingers) return
+    if (share.takers.has(reader)) await this.#drained()
+    if (share.takers.has(reader)) this.#forget()
+    else void this.#abandon()
+  }
+
+  #forget(): void {
+    this.#unwatch?.()
+    this.#of.book.forget(this.#of.share)
+  }
+
+  // Nobody reads any more: what is left stays unacknowledged until the session ends or is lost. Where nothing is, nothing stays.
+  async #abandon(): Promise<void> {
+    for (let before = -1; before !== this.moves; ) {
+      // It may take long.
+      for (let delay = step; !this.connected; delay = Math.min(longestStep, delay * 2)) {
+        if (this.#closed || this.#lost) return
+        await this.#sleep(delay)
+      }
+      before = this.moves
+      await this.#turnAround()
+      await this.#sleep(this.#of.quiet)
+    }
+    if (this.#of.share.requeued.length === 0) this.#forget()
+  }
+
+  // Gives what ends it.
+  #watch(): () => void {
+    const { client, reader, share } = this.#of
+    const unlisten = [
+      client.on('sessionlost', () => {
+        this.#lost = true
+        if (!share.takers.has(reader)) this.#forget()
+      }),
+      // What was heard before it says nothing about what comes after it.
+      client.on('disconnect', () => {
+        this.moves += 1
+      }),
+    ]
+    client.closed.then(() => {
+      this.#closed = true
+    })
+    return () => {
+      for (const stop of unlisten) stop()
+    }
+  }
+
+  // Fulfils when everything was handled and nothing more comes, or when there is no reader any more.
+  async #drained(): Promise<void> {
+    const { quiet, reader, share } = this.#of
+    const idle = (): boolean => !reader.busy && reader.size === 0
+    while (share.takers.has(reader)) {
+      if (this.#closed && !idle()) throw closedError()
+      if (idle() && (this.#lost || this.#closed)) return
+      const { moves } = this
+      // Without a connection nothing comes, and nothing can be asked.
+      if (idle() && this.connected) {
+        await this.#turnAround()
+        await this.#sleep(quiet)
+        if (idle() && moves === this.moves) return
+      } else await this.#sleep(step)
+    }
+  }
+
+  // A round trip: what the broker sent upon the last acknowledgement is here when it is over.
+  async #turnAround(): Promise<void> {
+    const { platform, session, links } = this.#of.behind
+    if (!session.keepAlive.asked) session.ask(platform.now())
+    links.pump()
+    while (session.keepAlive.asked && session.state === 'connected') await this.#sleep(step)
+  }
+
+  #sleep(delay: number): Promise<void> {
+    return new Promise((resolve) => void this.#of.behind.platform.setTimer(resolve, delay))
+  }
+}

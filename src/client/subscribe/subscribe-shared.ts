@@ -1,0 +1,194 @@
+/**
+ * `subscribeShared` and `listenShared`: consumers that are members of a group (section 4.8.2), with what a fleet of processes needs.
+ *
+ * They stand on the public side of a client, and on `Behind` for the leaving. What the caller gave is never written to.
+ */
+
+import { silent } from '../../common/abort.js'
+import { asyncDisposeSymbol } from '../../common/dispose.js'
+import {
+  anyObject,
+  assertHandler,
+  callable,
+  duration,
+  invalid,
+  object,
+  optional,
+  type Parser,
+  signal,
+  string,
+  withDefault,
+} from '../../common/schema.js'
+import { parseShare } from '../../wire/topics.js'
+import { type Behind, inside } from '../internals.js'
+import type {
+  DrainOptions,
+  Handler,
+  Handling,
+  Message,
+  NextOptions,
+  SharedConsumer,
+  SharedHandling,
+  SharedListenOptions,
+  SharedSubscribeOptions,
+  SharedSubscription,
+  Subscription,
+} from '../options/index.js'
+import { GroupMembership, type LagCall } from './group-membership.js'
+import type { SharingClient } from './sharing-client.js'
+
+/** Milliseconds that `drain()` waits, and those in which nothing may come. */
+const patience = 30_000
+const usualQuiet = 250
+
+const parseLag = /* @__PURE__ */ object<LagCall>({
+  topic: string,
+  read: /* @__PURE__ */ optional(callable as Parser<NonNullable<LagCall['read']>>),
+})
+
+const drainCall = /* @__PURE__ */ object<{ timeout: number; signal: AbortSignal | undefined }>({
+  timeout: /* @__PURE__ */ withDefault(duration, patience),
+  signal: /* @__PURE__ */ optional(signal),
+})
+
+/** What was asked for, checked. */
+interface SharedCall {
+  readonly client: SharingClient
+  readonly behind: Behind
+  /** As it is subscribed to. */
+  readonly filter: string
+  readonly quiet: number
+  readonly lag: LagCall | undefined
+  /** What the client checks. */
+  readonly options: object
+}
+
+function checkedCall(
+  client: SharingClient,
+  group: string,
+  inner: string,
+  given: object | undefined,
+): SharedCall {
+  const behind = (client as Partial<{ [inside](): Behind }> | undefined)?.[inside]?.()
+  if (behind?.registry?.membership?.byFilter === undefined)
+    invalid('client', 'a client of this copy of mqwire')
+  const filter = `$share/${string(group, 'group')}/${string(inner, 'filter')}`
+  if (inner === '' || parseShare(inner) !== undefined)
+    invalid('filter', 'a topic filter without $share/ and a group')
+  if (parseShare(filter)?.shareName !== group)
+    invalid('group', 'a ShareName: some text without a slash')
+  const { quiet, lag, ...options } = anyObject(given ?? {}, 'options') as {
+    quiet?: unknown
+    lag?: unknown
+  }
+  const checked = {
+    quiet: withDefault(duration, usualQuiet)(quiet, 'quiet'),
+    lag: optional(parseLag)(lag, 'lag'),
+  }
+  return { client, behind, filter, options, ...checked }
+}
+
+/**
+ * Subscribes to a share and waits for the grant: each message of the filter goes to one member of the group.
+ * @throws MqttError as `client.subscribe`, for `lag.topic` too; ERR_INVALID_OPTION
+ */
+export async function subscribeShared(
+  client: SharingClient,
+  group: string,
+  filter: string,
+  options?: SharedSubscribeOptions,
+): Promise<SharedSubscription> {
+  const call = checkedCall(client, group, filter, options)
+  const subscription = client.subscription(call.filter, call.options)
+  const member = memberOf(call)
+  // A loop asks for more by these two.
+  for (const name of ['next', 'read'] as const) {
+    const ask = subscription[name] as (given?: NextOptions) => unknown
+    const value = (given?: NextOptions): unknown => {
+      if (member !== undefined) member.moves += 1
+      return ask.call(subscription, given)
+    }
+    Object.defineProperty(subscription, name, { value, configurable: true })
+  }
+  return join(member, subscription.ready, () => subscription.detach())
+}
+
+/**
+ * Subscribes to a share and calls a handler with each message, `concurrency` at a time; a message is acknowledged when its handler is done.
+ * @throws MqttError as `client.listen`, for `lag.topic` too; ERR_INVALID_OPTION
+ */
+export async function listenShared(
+  client: SharingClient,
+  group: string,
+  filter: string,
+  handler: Handler,
+  options?: SharedListenOptions,
+): Promise<SharedHandling> {
+  const call = checkedCall(client, group, filter, options)
+  assertHandler(handler, 'handler')
+  let member: GroupMembership | undefined
+  const counted = (message: Message): unknown => {
+    if (member !== undefined) member.moves += 1
+    return handler(message)
+  }
+  const granted = client.listen(call.filter, counted, call.options)
+  member = memberOf(call)
+  return join(member, granted, () => undefined)
+}
+
+/** The consumer that was made in this turn; undefined where the call has failed. */
+function memberOf({ client, behind, filter, quiet, lag }: SharedCall): GroupMembership | undefined {
+  const { platform, registry, session, links } = behind as Required<Behind>
+  const book = registry.membership
+  const share = book.byFilter.get(filter)
+  // Who came last.
+  const reader = share && [...share.takers.keys()].at(-1)
+  return (
+    reader &&
+    new GroupMembership(
+      { client, filter, book, share, reader, quiet, behind: { platform, session, links } },
+      lag,
+    )
+  )
+}
+
+/** Gives the handle when it is granted, and its lag is known. `disown`: it will not be read any more. */
+async function join<H extends Subscription | Handling>(
+  member: GroupMembership | undefined,
+  granted: Promise<H>,
+  disown: () => void,
+): Promise<H & SharedConsumer> {
+  silent(granted)
+  let handle: H
+  try {
+    handle = await granted
+  } catch (error) {
+    member?.hush()
+    throw error
+  }
+  // It was granted: it is there.
+  const here = member as GroupMembership
+  here.end = handle.unsubscribe.bind(handle)
+  const dispose = async (): Promise<void> => {
+    disown()
+    const drained = silent(here.drain(patience, undefined))
+    // A block does not end late because there is no connection.
+    if (here.connected) await drained
+  }
+  try {
+    await here.telling
+  } catch (error) {
+    await dispose()
+    throw error
+  }
+  const drain = async (given?: DrainOptions): Promise<void> => {
+    const { timeout, signal: abort } = drainCall(given ?? {}, 'options')
+    await here.drain(timeout, abort)
+  }
+  return Object.defineProperties(handle, {
+    lag: { value: () => here.lag() },
+    unsubscribe: { value: () => here.unsubscribe() },
+    drain: { value: drain },
+    [asyncDisposeSymbol]: { value: dispose },
+  }) as H & SharedConsumer
+}

@@ -1,0 +1,106 @@
+/**
+ * Abort signals in one place: the error that an abort becomes, and a promise that a signal or a deadline can end early.
+ */
+import { isProgramFault, MqttError, type Outcome } from '../errors.js'
+
+/** The typed error of an aborted operation: `name` is `'AbortError'`, `cause` the signal's reason. */
+export function aborted(signal: AbortSignal | undefined, outcome: Outcome = 'not-sent'): MqttError {
+  return new MqttError('ERR_ABORTED', undefined, { cause: signal?.reason, outcome })
+}
+
+/** @throws MqttError ERR_ABORTED when the signal has aborted */
+export function assertNotAborted(signal: AbortSignal | undefined): void {
+  if (signal?.aborted) throw aborted(signal)
+}
+
+interface Watch {
+  readonly callbacks: Set<() => void>
+  readonly listener: () => void
+}
+
+// One listener for each signal, however many operations share it.
+const watches = new WeakMap<AbortSignal, Watch>()
+
+/** Calls back, with a function of its own, when the signal aborts, at once if it has; gives a function that stops listening. */
+export function onAbort(signal: AbortSignal | undefined, callback: () => void): () => void {
+  if (signal?.aborted) callback()
+  if (signal === undefined || signal.aborted) return nothing
+  const { callbacks, listener } = watches.get(signal) ?? watch(signal)
+  callbacks.add(callback)
+  return () => {
+    callbacks.delete(callback)
+    if (callbacks.size > 0) return
+    watches.delete(signal)
+    signal.removeEventListener('abort', listener)
+  }
+}
+
+function watch(signal: AbortSignal): Watch {
+  const callbacks = new Set<() => void>()
+  const listener = (): void => {
+    watches.delete(signal)
+    for (const callback of callbacks) callback()
+  }
+  const made = { callbacks, listener }
+  watches.set(signal, made)
+  signal.addEventListener('abort', listener, { once: true })
+  return made
+}
+
+// One for all: there are many promises.
+function nothing(): void {}
+
+/** The same promise; a rejection that is not awaited stays silent. */
+export function silent<T>(promise: Promise<T>): Promise<T> {
+  promise.catch(nothing)
+  return promise
+}
+
+/** A promise that settles with it; a rejection that is not awaited stays silent, unless the program is at fault. */
+export function tolerant<T>(promise: Promise<T>): Promise<T> {
+  const told: Promise<T> = new Promise((resolve, reject) => {
+    promise.then(resolve, (error: unknown) => {
+      if (!isProgramFault(error)) silent(told)
+      reject(error)
+    })
+  })
+  return told
+}
+
+/** A silent promise with its handles outside. */
+export interface Deferred<T> {
+  readonly promise: Promise<T>
+  readonly resolve: (value: T) => void
+  readonly reject: (error: unknown) => void
+}
+
+export function deferred<T>(): Deferred<T> {
+  let resolve: (value: T) => void = nothing
+  let reject: (error: unknown) => void = nothing
+  const promise = new Promise<T>((fulfil, refuse) => {
+    resolve = fulfil
+    reject = refuse
+  })
+  return { promise: silent(promise), resolve, reject }
+}
+
+/** The promise, unless the signal aborts first: then the typed error of that. */
+export async function within<T>(
+  promise: Promise<T>,
+  signal: AbortSignal | undefined,
+  outcome?: Outcome,
+): Promise<T> {
+  const gone = deferred<never>()
+  const stop = onAbort(signal, () => gone.reject(aborted(signal, outcome)))
+  try {
+    return await Promise.race([promise, gone.promise])
+  } finally {
+    stop()
+  }
+}
+
+/** A promise that is rejected already; silent when it is not awaited, unless the program is at fault. */
+export function rejected(error: unknown): Promise<never> {
+  const promise = Promise.reject(error)
+  return isProgramFault(error) ? promise : silent(promise)
+}

@@ -1,0 +1,117 @@
+/**
+ * Typed events, the same in browsers and Node. A listener that throws is reported and counted; the others still run.
+ *
+ * Emitting calls the listeners in the order in which they were added: at once, or when the transition that is under way is complete.
+ */
+
+import type { ListenerOptions, Unlisten } from '../client/options/index.js'
+import { onAbort } from './abort.js'
+import { disposeSymbol } from './dispose.js'
+import { assertHandler, boolean, object, optional, signal as parseSignal } from './schema.js'
+import { SparseMap } from './sparse.js'
+
+const listenerOptions = object<ListenerOptions>({
+  once: optional(boolean),
+  signal: optional(parseSignal),
+})
+
+type Listener<T> = (event: T) => void
+
+/** Event name to event object. */
+export class Emitter<Events extends object> {
+  /** Listeners that threw. */
+  failures = 0
+  /** Per type: each listener, with what ends its signal's watch. */
+  readonly #listeners = new SparseMap<keyof Events, Map<Listener<never>, () => void>>()
+  readonly #report: (error: unknown, type: string) => void
+  /** Transitions under way, one inside the other. */
+  #open = 0
+  /** What is emitted when they are complete. */
+  readonly #due: (() => void)[] = []
+  /** Sees every event before the listeners do. */
+  readonly #tap: ((type: string, event: object) => void) | undefined
+  /** Called with each listener that comes: who asks `has` often asks only then. */
+  readonly #changed: (() => void) | undefined
+
+  constructor(
+    report: (error: unknown, type: string) => void,
+    tap?: (type: string, event: object) => void,
+    changed?: () => void,
+  ) {
+    this.#report = report
+    this.#tap = tap
+    this.#changed = changed
+  }
+
+  /** Adds a listener. @throws MqttError ERR_INVALID_HANDLER */
+  on<K extends keyof Events>(
+    type: K,
+    listener: Listener<Events[K]>,
+    options?: ListenerOptions,
+  ): Unlisten {
+    assertHandler(listener, 'listener')
+    const { signal, once } = listenerOptions(options)
+    const listeners = this.#listeners.get(type) ?? new Map<Listener<never>, () => void>()
+    this.#listeners.set(type, listeners)
+    const entry: Listener<Events[K]> = (event) => {
+      if (once) remove()
+      listener(event)
+    }
+    const remove = (): void => {
+      listeners.get(entry)?.()
+      listeners.delete(entry)
+    }
+    if (!signal?.aborted) listeners.set(entry, onAbort(signal, remove))
+    this.#changed?.()
+    return Object.assign(remove, { [disposeSymbol]: remove }) as Unlisten
+  }
+
+  /** True when there is a listener: events that cost something to make are made only then. */
+  has(type: keyof Events): boolean {
+    return (this.#listeners.get(type)?.size ?? 0) > 0
+  }
+
+  /** Makes a change of several steps: its events are emitted when it is complete, those that listeners cause meanwhile too, in this order. */
+  transition(change: () => void): void {
+    this.#open += 1
+    try {
+      change()
+    } finally {
+      // While events are emitted, changes by listeners are part of the same change: their events come next.
+      if (this.#open === 1)
+        for (let tell = this.#due.shift(); tell; tell = this.#due.shift()) tell()
+      this.#open -= 1
+    }
+  }
+
+  emit<K extends keyof Events>(type: K, event: Events[K]): void {
+    if (this.#open > 0) this.#due.push(() => this.#tell(type, event))
+    else this.#tell(type, event)
+  }
+
+  #tell<K extends keyof Events>(type: K, event: Events[K]): void {
+    this.#tap?.(String(type), event as object)
+    const listeners = this.#listeners.get(type)
+    if (listeners === undefined) return
+    for (const listener of [...listeners.keys()] as Listener<Events[K]>[]) {
+      // An earlier listener may have removed it.
+      if (!listeners.has(listener as Listener<never>)) continue
+      try {
+        listener(event)
+      } catch (error) {
+        this.failures += 1
+        this.#report(error, String(type))
+      }
+    }
+  }
+
+  /** The end: events that are due are emitted first. */
+  clear(): void {
+    this.transition(() => this.#due.push(() => this.#forget()))
+  }
+
+  #forget(): void {
+    for (const listeners of this.#listeners.values()) for (const stop of listeners.values()) stop()
+    this.#listeners.clear()
+  }
+}

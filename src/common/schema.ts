@@ -1,0 +1,319 @@
+/**
+ * Parsing of option objects: each field has a parser that gives the checked value or throws a typed error naming the option and what it may be.
+ *
+ * The caller's object is read once and never written to; what comes out is a frozen copy with every field present.
+ */
+
+import { MqttError, type MqttErrorCode, printable, programFault, textOf } from '../errors.js'
+import { utf8Length } from '../wire/utf8.js'
+import { isObject } from '../wire/writer.js'
+
+/** Longest duration that timers take, in milliseconds. */
+export const longestTimer = 2_147_483_647
+
+/** Checks one value; `path` names it in errors. */
+export type Parser<T> = (value: unknown, path: string) => T
+
+/** Checks an object; without a `path` it stands for itself. */
+export type Options<T> = (value: unknown, path?: string) => T
+
+/** One parser per field. */
+export type Schema<T> = { readonly [K in keyof T]-?: Parser<T[K]> }
+
+/** What a schema's parsers give. */
+export type Parsed<S> = { readonly [K in keyof S]: S[K] extends Parser<infer T> ? T : never }
+
+/** An error about an option, an argument or a field of one; without a message it is that of the code. */
+export function optionError(code: MqttErrorCode, option: string, message?: string): MqttError {
+  return new MqttError(code, message, { option })
+}
+
+/** Refuses an option. `data`: of the right type, so that it may come from the program's data. */
+export function invalid(path: string, expected: string, data = false): never {
+  const error = optionError('ERR_INVALID_OPTION', path, `${path} must be ${expected}`)
+  throw data ? error : programFault(error)
+}
+
+/** Refuses an argument that a call does not take: a callback, or another one. @throws MqttError ERR_INVALID_OPTION */
+export function assertLast(
+  more: unknown,
+  callback = 'no callback: await the promise',
+  other = 'fewer arguments',
+): void {
+  if (more === undefined) return
+  const takes = typeof more === 'function' ? callback : other
+  throw programFault(optionError('ERR_INVALID_OPTION', 'options', `this call takes ${takes}`))
+}
+
+/** What cannot be honoured here. */
+export function unsupported(option: string, where = 'on MQTT 3.1.1'): MqttError {
+  return optionError('ERR_UNSUPPORTED_OPTION', option, `unsupported option: ${option} ${where}`)
+}
+
+/** Refuses options by the name of the first. @throws MqttError ERR_UNSUPPORTED_OPTION */
+export function assertNone([refused]: readonly string[]): void {
+  if (refused !== undefined) throw unsupported(refused)
+}
+
+/** @throws MqttError ERR_INVALID_HANDLER */
+export function assertHandler(value: unknown, option: string, hint = ''): void {
+  if (typeof value !== 'function')
+    throw programFault(
+      optionError('ERR_INVALID_HANDLER', option, `${option} must be a function${hint}`),
+    )
+}
+
+/** The beginning of what was given, safe to print. */
+export function quoted(given: string): string {
+  return `"${printable(given.length > 64 ? `${given.slice(0, 64)}…` : given)}"`
+}
+
+/** Names that other clients have and we do not, and what stands for them. */
+const former = {
+  option: `ca cert key pfx:tls of the endpoint
+rejectUnauthorized:tls.insecure of the endpoint
+host hostname path port protocol servers:the URL
+wsOptions:headers of the endpoint
+transformWsUrl:credentials
+reconnectPeriod:reconnect.backoff
+queueQoSZero:outbound.offline.qos0
+incomingStore outgoingStore:store
+log:logger
+message:payload
+contentType responseTopic correlationData messageExpiryInterval payloadFormatIndicator userProperties:properties.*
+topic:filter`,
+  event: `message subscribe:subscribe() or listen()
+close end offline:disconnect, state`,
+}
+
+/**
+ * Refuses a name, and gives what stands for it, or the one that is most like it: of the pairs of neighbouring letters many are the same. `path` is the
+ * option at fault.
+ */
+export function unknown(
+  path: string,
+  what: 'option' | 'event',
+  given: string,
+  names: readonly string[],
+  prefix = '',
+): never {
+  const near = names.reduce((best, name) =>
+    likeness(given, name) > likeness(given, best) ? name : best,
+  )
+  const rows = former[what].split('\n').map((row) => row.split(':') as [string, string])
+  const other = rows.find(([old]) => old.split(' ').includes(near === 'message' ? near : given))
+  const meant = other?.[1].replace('*', given) ?? (likeness(given, near) > 0.2 && near)
+  const text = `unknown ${what} ${printable(prefix + given)}${meant ? `; did you mean ${meant}?` : ''}`
+  throw programFault(optionError('ERR_INVALID_OPTION', path, text))
+}
+
+function likeness(given: string, name: string): number {
+  let shared = 0
+  for (let at = 0; at + 1 < name.length; at++)
+    if (given.toLowerCase().includes(name.slice(at, at + 2).toLowerCase())) shared += 1
+  return shared / (given.length + name.length)
+}
+
+/** What passes a test, as it is. The error shows what was given where that is no secret. Of the type `data`, any value may come from the program's data. */
+export function that<T>(
+  passes: (value: unknown) => boolean,
+  expected: string,
+  shown = false,
+  data?: 'number' | 'string',
+): Parser<T> {
+  return (value, path) => {
+    if (passes(value)) return value as T
+    const text = shown
+      ? `${expected}, not ${typeof value === 'string' ? quoted(value) : printable(textOf(value))}`
+      : expected
+    return invalid(path, text, typeof value === data)
+  }
+}
+
+/** A whole number in a range. */
+export function integer(min: number, max: number, unit = ''): Parser<number> {
+  return that(
+    (value) => Number.isInteger(value) && (value as number) >= min && (value as number) <= max,
+    `a whole number from ${min} to ${max}${unit}`,
+    true,
+    'number',
+  )
+}
+
+/** Milliseconds. */
+export const duration: Parser<number> = that(
+  (value) => typeof value === 'number' && value >= 0 && value <= longestTimer,
+  `from 0 to ${longestTimer} milliseconds`,
+  true,
+  'number',
+)
+
+/** A count that may be Infinity. */
+export const limit: Parser<number> = that(
+  (value) =>
+    value === Number.POSITIVE_INFINITY || (Number.isInteger(value) && (value as number) > 0),
+  'a whole number above 0, or Infinity',
+  true,
+  'number',
+)
+
+export const boolean: Parser<boolean> = that(
+  (value) => typeof value === 'boolean',
+  'true or false',
+  true,
+)
+
+export const string: Parser<string> = that((value) => typeof value === 'string', 'a string')
+
+/** A string that fits a UTF-8 Encoded String (section 1.5.4). */
+export const text: Parser<string> = that(
+  (value) => {
+    const length = typeof value === 'string' ? utf8Length(value) : -1
+    return length >= 0 && length <= 65_535
+  },
+  'well-formed text of at most 65,535 bytes',
+  false,
+  'string',
+)
+
+/** Anything that can be called; what it takes is up to the caller's types. */
+export const callable: Parser<never> = that((value) => typeof value === 'function', 'a function')
+
+/** What the parser takes, or a function; what that takes is up to the caller's types. */
+export function orFunction<T>(parse: Parser<T>): Parser<never> {
+  return (value, path) => (typeof value === 'function' ? value : parse(value, path)) as never
+}
+
+/** An object of whatever kind. */
+export const anyObject: Parser<object> = that(
+  (value) => typeof value === 'object' && value !== null,
+  'an object',
+)
+
+/** An abort signal of this realm or another. */
+export const signal: Parser<AbortSignal> = that(
+  (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    'aborted' in value &&
+    'addEventListener' in value,
+  'an AbortSignal',
+)
+
+/** Text as UTF-8. */
+export const encoder: InstanceType<typeof TextEncoder> = /* @__PURE__ */ new TextEncoder()
+
+/** Bytes in any of the platform's forms, in place; a string becomes UTF-8. */
+export const givenBytes: Parser<Uint8Array> = (value, path) =>
+  typeof value === 'string'
+    ? encoder.encode(value)
+    : (viewBytes(value) ?? invalid(path, `a string or bytes, not ${wayOut(value)}`))
+
+// What was given in place of bytes, and how it becomes bytes.
+function wayOut(value: unknown): string {
+  if (value === undefined || value === null) return `${value}: '' is an empty payload`
+  if (typeof value !== 'object')
+    return `${typeof value}${typeof value === 'function' ? '' : ': String() it'}`
+  if (Array.isArray(value)) return 'an array: JSON.stringify() it, or Uint8Array.from() it'
+  if (typeof (value as PromiseLike<unknown>).then === 'function') return 'a promise: await it'
+  if (typeof (value as Blob).arrayBuffer === 'function')
+    return 'a Blob: await blob.arrayBuffer() first'
+  return 'an object: JSON.stringify() it'
+}
+
+/** The same, copied. */
+export const bytes: Parser<ReturnType<Uint8Array['slice']>> = (value, path) =>
+  givenBytes(value, path).slice()
+
+/** The bytes of a view or buffer, in place; undefined for anything else. */
+export function viewBytes(value: unknown): Uint8Array | undefined {
+  // A Node Buffer becomes a plain view: its own `slice` would not copy.
+  if (value?.constructor === Uint8Array) return value as Uint8Array
+  if (ArrayBuffer.isView(value))
+    return new Uint8Array(value.buffer, value.byteOffset, value.byteLength)
+  // An ArrayBuffer may come from another realm.
+  return Object.prototype.toString.call(value) === '[object ArrayBuffer]'
+    ? new Uint8Array(value as ArrayBuffer)
+    : undefined
+}
+
+/** One of a few values. */
+export function oneOf<const T extends readonly (string | number | boolean)[]>(
+  ...allowed: T
+): Parser<T[number]> {
+  const names = allowed.map((item) => JSON.stringify(item)).join(', ')
+  return that(
+    (value) => allowed.includes(value as T[number]),
+    names.replace(/, ([^,]*)$/, ' or $1'),
+    true,
+  )
+}
+
+/** May be left out, and is then this. */
+export function withDefault<T>(parser: Parser<T>, fallback: T): Parser<T> {
+  return (value, path) => (value === undefined ? fallback : parser(value, path))
+}
+
+/** May be left out. */
+export function optional<T>(parser: Parser<T>): Parser<T | undefined> {
+  return withDefault<T | undefined>(parser, undefined)
+}
+
+/** Names of the settings that have a value. */
+export function settingsIn(settings: object): string[] {
+  return Object.keys(settings).filter(
+    (name) => (settings as Record<string, unknown>)[name] !== undefined,
+  )
+}
+
+/** True when at least one setting has a value. */
+export function hasSettings(settings: object): boolean {
+  return settingsIn(settings).length > 0
+}
+
+const list: Parser<readonly unknown[]> = that(
+  Array.isArray,
+  'an array of pairs of strings, as Object.entries() gives',
+)
+const pair: Parser<readonly unknown[]> = that(
+  (value) => Array.isArray(value) && value.length === 2,
+  'a pair of strings',
+)
+
+/** Pairs of strings, copied (section 2.2.2.2). */
+export const userProperties: Parser<[string, string][]> = (value, path) =>
+  list(value, path).map((item, index) => {
+    const at = `${path}[${index}]`
+    return pair(item, at).map((part) => text(part, at)) as [string, string]
+  })
+
+/**
+ * An object whose fields are all known; left out it is one without fields. Unknown ones are mistakes and refused; undefined ones count as left out.
+ * `example` and `callback` say what is right where something else is given, or a function.
+ */
+export function object<T extends object>(
+  schema: Schema<T>,
+  example = '',
+  callback = 'await the promise',
+): Options<T> {
+  const names = Object.keys(schema) as (keyof T & string)[]
+  // Defaults are one object for all.
+  let none: T | undefined
+  return function parse(value: unknown, path = ''): T {
+    if (value === undefined) {
+      none ??= parse({}, path)
+      return none
+    }
+    if (typeof value === 'function')
+      return invalid(path || 'options', `an object, not a callback: ${callback}`)
+    if (!isObject(value)) return invalid(path || 'options', `an object${example}`)
+    const prefix = path && `${path}.`
+    const given = value as Record<string, unknown>
+    for (const name of Object.keys(given))
+      if (!names.includes(name as keyof T & string) && given[name] !== undefined)
+        unknown(prefix + name, 'option', name, names, prefix)
+    const parsed = {} as T
+    for (const name of names) parsed[name] = schema[name](given[name], prefix + name)
+    return Object.freeze(parsed)
+  }
+}
